@@ -2,12 +2,14 @@
 
 mod arrays;
 mod call_exclusion;
+mod constants;
 mod merge;
 mod name_patterns;
 mod numbers;
 mod objects;
 mod spelling;
 mod strings;
+mod types;
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,13 +17,14 @@ use lm_template::Value;
 use serde_json::Map;
 
 use super::Layout;
-use super::lark::{Lark, literal, one_of, sequence};
+use super::lark::{Lark, literal, one_of};
 use super::schema::UnenforcedKeyword;
 pub(super) use call_exclusion::CallStart;
 use merge::merged;
 pub(super) use objects::{Member, named_properties};
 pub(super) use spelling::{Keys, Spelling, Strings, loose};
 use strings::TextRules;
+pub(super) use types::{enum_values, types_of};
 
 /// Maximum nesting depth of unconstrained values. (JSON parsers stop at 127.)
 const FREE_DEPTH: usize = 6;
@@ -153,58 +156,6 @@ impl<'a> Values<'a> {
         self.definitions.get(reference.strip_prefix("#/$defs/")?)
     }
 
-    fn constants(&mut self, values: &[Value]) -> Option<String> {
-        let mut options = Vec::new();
-        for value in values {
-            if !self.holds_excluded(&self.spelling.write(value)) && !self.holds_fence(value) {
-                options.push(self.constant(value));
-            }
-        }
-        (!options.is_empty()).then(|| self.lark.alternatives(options))
-    }
-
-    /// Returns true if a text of `value` contains the fence around verbatim texts, which would end it.
-    fn holds_fence(&self, value: &Value) -> bool {
-        let Strings::Fenced(fence) = self.spelling.strings else { return false };
-        let breaks = |text: &str| self.lark.spelled([fence]).any(|fence| text.contains(&*fence));
-        match value {
-            Value::String(text) => breaks(text),
-            Value::Array(items) => items.iter().any(|item| self.holds_fence(item)),
-            Value::Object(members) => {
-                members.iter().any(|(key, value)| breaks(key) || self.holds_fence(value))
-            }
-            _ => false,
-        }
-    }
-
-    /// Builds a single value, in the lexemes of other lists and objects: with a longer lexeme, the lexer would read
-    /// texts with a common prefix as this value only.
-    pub(super) fn constant(&mut self, value: &Value) -> String {
-        match (value, self.spelling.strings) {
-            (Value::String(text), Strings::Fenced(fence)) => {
-                let fence = self.lark.marker(fence);
-                format!("{fence} {} {fence}", literal(text))
-            }
-            (Value::Array(items), _) => {
-                let items: Vec<String> = items.iter().map(|item| self.constant(item)).collect();
-                self.enclosed_list("[", &items, "]")
-            }
-            (Value::Object(members), _) => {
-                let member = |(key, value): (&String, &Value)| {
-                    sequence([&*self.key(key), &self.mark(self.spelling.colon), &self.constant(value)])
-                };
-                let members: Vec<String> = members.iter().map(member).collect();
-                self.enclosed_list("{", &members, "}")
-            }
-            _ => literal(&self.spelling.write(value)),
-        }
-    }
-
-    fn enclosed_list(&self, open: &str, items: &[String], close: &str) -> String {
-        let comma = format!(" {} ", self.mark(self.spelling.comma));
-        sequence([&*self.mark(open), &items.join(&comma), &self.mark(close)])
-    }
-
     fn combination(&mut self, schema: &Object, path: &str) -> Option<String> {
         if let Some(branches) = merged(schema, &self.definitions) {
             let options: Vec<String> = branches
@@ -333,45 +284,6 @@ impl<'a> Values<'a> {
             path: path.to_owned(),
             keyword: keyword.to_owned(),
         });
-    }
-}
-
-/// The listed values of a schema, without those of other types.
-pub(super) fn enum_values(schema: &Object) -> Option<Vec<Value>> {
-    let listed = match (schema.get("const"), schema.get("enum")) {
-        (Some(value), Some(Value::Array(values))) if !values.contains(value) => vec![],
-        (Some(value), _) => vec![value.clone()],
-        (None, Some(Value::Array(values))) => values.clone(),
-        _ => return None,
-    };
-    let types = types_of(schema);
-    Some(listed.into_iter().filter(|value| types.iter().any(|name| is_of(name, value))).collect())
-}
-
-fn is_of(name: &str, value: &Value) -> bool {
-    match value {
-        Value::Null => name == "null",
-        Value::Bool(_) => name == "boolean",
-        Value::Number(number) => {
-            name == "number"
-                || (name == "integer" && number.as_f64().is_some_and(|number| number.fract() == 0.0))
-        }
-        Value::String(_) => name == "string",
-        Value::Array(_) => name == "array",
-        Value::Object(_) => name == "object",
-    }
-}
-
-/// Types that a schema allows.
-pub(super) fn types_of(schema: &Object) -> Vec<&str> {
-    match schema.get("type") {
-        Some(Value::String(name)) => vec![name],
-        Some(Value::Array(names)) => {
-            let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
-            let wider = names.contains(&"number");
-            names.into_iter().filter(|name| !(wider && *name == "integer")).collect()
-        }
-        _ => vec!["null", "boolean", "number", "string", "array", "object"],
     }
 }
 
