@@ -10,6 +10,7 @@ mod reader;
 mod split;
 mod tensor_type;
 mod tensors;
+mod value;
 
 use std::fs::File;
 use std::io::Read;
@@ -17,12 +18,13 @@ use std::path::Path;
 
 pub use self::entries::{GgufEntries, GgufEntry};
 pub use self::header::{GgufHeader, GgufNewTensor};
-pub use self::metadata::{GgufMetadata, GgufStrings, GgufValue, GgufValueType};
+pub use self::metadata::{GgufMetadata, GgufStrings};
 pub use self::problem::GgufProblem;
 use self::reader::Reader;
 pub use self::split::{GgufShard, is_later_shard};
 pub use self::tensor_type::GgufTensorType;
 pub use self::tensors::GgufTensor;
+pub use self::value::{GgufValue, GgufValueType};
 use crate::{Error, FileBytes, Result};
 
 /// Alignment of the tensors in bytes, where a file names none.
