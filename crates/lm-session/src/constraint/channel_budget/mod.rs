@@ -1,7 +1,12 @@
 //! Token budget of a channel, such as reasoning.
 
+mod channel;
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
+use self::channel::{Channel, State};
 use super::{Constraint, Ending, TokenMask};
 use crate::{Result, TokenId, Tokenizer};
 
@@ -33,34 +38,6 @@ pub struct ChannelBudget {
     state: State,
     /// State before each committed token.
     history: Vec<State>,
-}
-
-#[derive(Debug)]
-struct Channel {
-    tokenizer: Arc<Tokenizer>,
-    start: String,
-    end: String,
-    /// Tokens that close the channel.
-    closing: Vec<TokenId>,
-    budget: usize,
-}
-
-/// State at the next token of a reply: `spent` tokens of the budget are used, and `matched` bytes of the next marker are matched.
-#[derive(Clone, Copy, Debug)]
-enum State {
-    Outside {
-        spent: usize,
-        matched: usize,
-    },
-    Inside {
-        spent: usize,
-        matched: usize,
-    },
-    /// The first `written` closing tokens are committed.
-    Closing {
-        spent: usize,
-        written: usize,
-    },
 }
 
 impl ChannelBudget {
@@ -220,186 +197,5 @@ impl Constraint for ChannelBudget {
 
     fn closing_literals(&self) -> &[String] {
         self.inner.as_ref().map_or(&[], |inner| inner.closing_literals())
-    }
-}
-
-impl Channel {
-    /// State after token `id`; `closes` is true if it is the next closing token.
-    fn after(&self, state: State, id: TokenId, closes: bool) -> State {
-        if closes {
-            let (spent, written) = match state {
-                State::Closing { spent, written } => (spent, written + 1),
-                State::Outside { spent, .. } | State::Inside { spent, .. } => (spent, 1),
-            };
-            let done = written == self.closing.len();
-            return if done {
-                State::Outside { spent, matched: 0 }
-            } else {
-                State::Closing { spent, written }
-            };
-        }
-        let state = match state {
-            State::Inside { spent, matched } => State::Inside { spent: spent + 1, matched },
-            // The reply's constraint allowed another token: the channel ends a little later.
-            State::Closing { spent, .. } => State::Inside { spent, matched: 0 },
-            outside @ State::Outside { .. } => outside,
-        };
-        self.tokenizer.token_bytes(id).iter().fold(state, |state, byte| self.after_byte(state, *byte))
-    }
-
-    fn after_byte(&self, state: State, byte: u8) -> State {
-        match state {
-            State::Outside { spent, matched } => match advance(self.start.as_bytes(), matched, byte) {
-                None => State::Inside { spent, matched: 0 },
-                Some(matched) => State::Outside { spent, matched },
-            },
-            State::Inside { spent, matched } => match advance(self.end.as_bytes(), matched, byte) {
-                None => State::Outside { spent, matched: 0 },
-                Some(matched) => State::Inside { spent, matched },
-            },
-            closing @ State::Closing { .. } => closing,
-        }
-    }
-}
-
-/// Returns the length of the longest prefix of `marker` that the text ends with after `byte`, given that `matched` bytes matched
-/// before; `None` when the text ends with the whole marker. An empty marker is never found.
-fn advance(marker: &[u8], matched: usize, byte: u8) -> Option<usize> {
-    let written = [&marker[..matched], &[byte]].concat();
-    let longest = (0..=written.len()).rev().find(|&len| marker.starts_with(&written[written.len() - len..]));
-    longest.filter(|&len| len < marker.len() || marker.is_empty())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::tokenizer;
-
-    fn budget(tokens: usize) -> (ChannelBudget, Arc<Tokenizer>) {
-        let tokenizer = Arc::new(tokenizer());
-        let budget = ChannelBudget::new(&tokenizer, "<think>", "\n", "</think>", tokens).expect("it encodes");
-        (budget, tokenizer)
-    }
-
-    fn write(budget: &mut ChannelBudget, tokenizer: &Tokenizer, text: &str) -> usize {
-        let ids = tokenizer.encode(text).expect("it encodes");
-        ids.iter().for_each(|&id| budget.commit(id).expect("all is let in"));
-        ids.len()
-    }
-
-    #[test]
-    fn a_partial_marker_match_falls_back_to_its_longest_prefix() {
-        let text = |marker: &str, text: &str| {
-            text.bytes().try_fold(0, |matched, byte| advance(marker.as_bytes(), matched, byte))
-        };
-        assert_eq!(text("aab", "xaaa"), Some(2));
-        assert_eq!(text("aab", "xaaab"), None);
-        assert_eq!(text("<a>", "<<a"), Some(2));
-        assert_eq!(text("", "abc"), Some(0));
-    }
-
-    #[test]
-    fn only_the_channel_counts_and_all_of_its_parts_together() {
-        let (mut budget, tokenizer) = budget(8);
-        write(&mut budget, &tokenizer, "An answer that is longer than the budget.");
-        assert!(budget.forced().expect("no inner one").is_empty());
-        write(&mut budget, &tokenizer, "<think>");
-        let first = write(&mut budget, &tokenizer, "abc");
-        let end = write(&mut budget, &tokenizer, "</think>");
-        write(&mut budget, &tokenizer, "More of the answer.<think>");
-        assert!(budget.forced().expect("no inner one").is_empty());
-        for _ in first + end..8 {
-            assert_eq!(budget.ending().expect("no inner one"), Ending::Allowed);
-            write(&mut budget, &tokenizer, "a");
-        }
-        let closing = tokenizer.encode("\n</think>").expect("it encodes");
-        assert_eq!(budget.forced().expect("no inner one"), closing);
-        assert_eq!(budget.ending().expect("no inner one"), Ending::Forbidden);
-    }
-
-    #[test]
-    fn the_end_is_forced_once_and_taken_back_by_a_rollback() {
-        let (budget, tokenizer) = budget(2);
-        let mut budget = budget.starting_inside();
-        write(&mut budget, &tokenizer, "a");
-        write(&mut budget, &tokenizer, "b");
-        let closing = budget.forced().expect("no inner one");
-        let mut mask = TokenMask::new(tokenizer.logits_width());
-        for &id in &closing {
-            mask.clear();
-            budget.mask(&mut mask).expect("no inner one");
-            assert_eq!(mask.ids().collect::<Vec<_>>(), [id]);
-            budget.commit(id).expect("all is let in");
-        }
-        assert!(budget.forced().expect("no inner one").is_empty());
-        budget.rollback(closing.len()).expect("as many were committed");
-        assert_eq!(budget.forced().expect("no inner one"), closing);
-        budget.rollback(1).expect("one was committed");
-        assert!(budget.forced().expect("no inner one").is_empty());
-    }
-
-    #[test]
-    fn what_holds_for_the_reply_decides_when_the_end_can_come() {
-        /// Requires "ab" first.
-        #[derive(Clone, Debug)]
-        struct AbFirst(Vec<TokenId>, usize);
-        impl Constraint for AbFirst {
-            fn mask(&mut self, mask: &mut TokenMask) -> Result<()> {
-                match self.0.get(self.1) {
-                    Some(&id) => mask.allow(id),
-                    None => mask.allow_all(),
-                }
-                Ok(())
-            }
-            fn commit(&mut self, _: TokenId) -> Result<()> {
-                self.1 += 1;
-                Ok(())
-            }
-            fn rollback(&mut self, tokens: usize) -> Result<()> {
-                self.1 -= tokens;
-                Ok(())
-            }
-            fn ending(&mut self) -> Result<Ending> {
-                Ok(Ending::Allowed)
-            }
-            fn fork(&self) -> Box<dyn Constraint> {
-                Box::new(self.clone())
-            }
-        }
-        let (budget, tokenizer) = budget(0);
-        let [a, b] = ["a", "b"].map(|text| tokenizer.encode(text).expect("it encodes")[0]);
-        let mut budget = budget.starting_inside().with(Some(Box::new(AbFirst(vec![a, b], 0))));
-        let mut mask = TokenMask::new(tokenizer.logits_width());
-        for id in [a, b] {
-            assert!(budget.forced().expect("both agree").is_empty());
-            mask.clear();
-            budget.mask(&mut mask).expect("both agree");
-            assert_eq!(mask.ids().collect::<Vec<_>>(), [id]);
-            budget.commit(id).expect("it is let in");
-        }
-        assert_eq!(budget.forced().expect("both agree"), tokenizer.encode("\n</think>").expect("it encodes"));
-    }
-
-    #[test]
-    fn a_completion_ends_the_channel_as_it_is_forced_to_end() {
-        let tokenizer = Arc::new(tokenizer());
-        let spec = crate::ConstraintSpec::Lark {
-            text: "start: TEXT marker_0 /\\[[0-9]{50}\\]/\nTEXT: /[a-z\\n]*/".to_owned(),
-            markers: vec!["</think>".to_owned()],
-        };
-        let compiler = crate::GrammarCompiler::new(&tokenizer).expect("tables");
-        let inner = compiler.compile(&spec).expect("it compiles").start();
-        let (budget, _) = budget(2);
-        let mut budget = budget.starting_inside().with(Some(inner));
-        let text = |budget: &mut ChannelBudget| {
-            let ids = budget.completion().expect("no error").expect("there is one");
-            assert!(budget.completes(&ids).expect("no error"));
-            ids.iter().flat_map(|&id| tokenizer.token_bytes(id).to_vec()).collect::<Vec<u8>>()
-        };
-        let end = format!("</think>[{}]", "0".repeat(50));
-        assert_eq!(text(&mut budget), end.as_bytes());
-        write(&mut budget, &tokenizer, "a");
-        write(&mut budget, &tokenizer, "b");
-        assert_eq!(text(&mut budget), format!("\n{end}").as_bytes());
     }
 }
