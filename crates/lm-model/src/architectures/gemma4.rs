@@ -3,7 +3,7 @@
 //! the text model of the multimodal checkpoints.
 //! Source: `config.json` of google/gemma-4-E2B-it; modelling code and `Gemma4TextConfig` of transformers.
 
-use lm_formats::{Error, GgufEntry, Result};
+use lm_formats::{GgufEntry, Result};
 use lm_kernels::Activation;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -13,8 +13,7 @@ use super::gemma3n::{MULTIMODAL_PREFIXES, PER_LAYER_INPUTS, per_layer_vocabulary
 use super::{Architecture, gemma3};
 use crate::checkpoint::{LayerParam, Param, Piece, TensorLocation};
 use crate::config::{ModelConfig, invalid, unsupported};
-use crate::gguf::rope::{Scaling, scaling};
-use crate::gguf::{Description, EXPERTS, GgufArchitecture, Settings, TensorNames, layer_types};
+use crate::gguf::{Description, EXPERTS, GgufArchitecture, Settings, TensorNames, layer_types, rope};
 use crate::spec::{
     Bias, DecoderSpec, ExpertKeys, ExpertsSpec, KvSource, LayerScalar, Mixer, Mlp, PerLayerInputs, QkNorm,
     RopeScaling, RopeSpec, RopesByType, RouterSoftmax, Window, activation, share_key_values, windows,
@@ -53,7 +52,7 @@ const GGUF: GgufArchitecture = GgufArchitecture {
         ("expert_used_count", "top_k_experts"),
         ("final_logit_softcapping", "final_logit_softcapping"),
     ],
-    rope: read_gguf_rope,
+    rope: rope::proportional,
     read: read_gguf,
     write: write_gguf,
     tensors: &[
@@ -77,8 +76,6 @@ const BESIDE_EXPERTS: TensorNames = &[
     ("post_ffw_norm_2", "post_feedforward_layernorm_2"),
     ("pre_ffw_norm_2", "pre_feedforward_layernorm_2"),
 ];
-/// Frequency divisor of pairs that are not rotated, in place of infinity.
-const UNROTATED_DIVISOR: f32 = 1e30;
 
 fn write_gguf(_: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {
     settings.put_windows(spec);
@@ -101,14 +98,14 @@ fn write_gguf(_: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> R
     }
     let rope = full.and_then(|layer| layer.rope).map(|rope| &spec.ropes[rope]);
     if let Some(RopeSpec { rotary_dim, scaling: RopeScaling::Proportional { pairs, .. }, .. }) = rope {
-        let divisor = |pair| if pair < *pairs { 1.0 } else { UNROTATED_DIVISOR };
-        settings.put_vector("rope_freqs.weight", (0..rotary_dim / 2).map(divisor).collect());
+        let (name, divisors) = rope::proportional_divisors(*rotary_dim, *pairs);
+        settings.put_vector(name, divisors);
     }
     Ok(())
 }
 
 fn read_gguf(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
-    let slides = layer_types(model, config, 6)?;
+    let slides = layer_types(model, config, PATTERN)?;
     read_gguf_heads(model, config, &slides)?;
     read_gguf_feed_forward(model, config)?;
     per_layer_vocabulary(model, config);
@@ -136,54 +133,6 @@ fn read_gguf_heads(model: &Description<'_>, config: &mut Map<String, Value>, sli
     config.insert("num_key_value_heads".to_owned(), kv_heads[0].into());
     config.insert("per_layer_config".to_owned(), layers.into());
     config.insert("attention_k_eq_v".to_owned(), keys_as_values.into());
-    Ok(())
-}
-
-/// Converts RoPE: rotated pairs of a full-attention layer's head have the divisor 1, the others nearly infinity.
-fn read_gguf_rope(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
-    const DIVISORS: &str = "rope_freqs.weight";
-    for [rotated, head_dim] in [
-        ["rope.dimension_count", "attention.key_length"],
-        ["rope.dimension_count_swa", "attention.key_length_swa"],
-        ["attention.value_length_swa", "attention.key_length_swa"],
-    ] {
-        if let Some(elements) = model.size(rotated)?.filter(|&n| model.size(head_dim).ok() != Some(Some(n))) {
-            let known = format!("as many as {}", model.key(head_dim));
-            return Err(model.metadata.unsupported(&model.key(rotated), elements, known));
-        }
-    }
-    if scaling(model)? != Scaling::None {
-        return Err(model.metadata.unsupported(&model.key("rope.scaling"), "there", "none"));
-    }
-    let missing =
-        || Error::MissingTensor { location: model.metadata.file().to_owned(), tensor: DIVISORS.to_owned() };
-    let divisors = model.vector(DIVISORS)?.ok_or_else(missing)?;
-    let rotated = divisors.iter().take_while(|&&divisor| divisor == 1.0).count();
-    if divisors.len().checked_mul(2) != Some(model.head_dim()?) {
-        let expected = format!("half of {}", model.key("attention.key_length"));
-        return Err(model.metadata.invalid(DIVISORS, format!("{} numbers", divisors.len()), expected));
-    }
-    if let Some(other) =
-        divisors[rotated..].iter().find(|&&divisor| divisor < UNROTATED_DIVISOR || divisor.is_nan())
-    {
-        return Err(model.metadata.unsupported(DIVISORS, other, "ones, then 1e30"));
-    }
-    let mut fraction = rotated as f64 / divisors.len() as f64;
-    if ((fraction * divisors.len() as f64) as usize) < rotated {
-        fraction = fraction.next_up();
-    }
-    let theta = |key| Ok::<_, Error>(model.json(key)?.unwrap_or_else(|| json!(10_000.0)));
-    config.insert(
-        "rope_parameters".to_owned(),
-        json!({
-            "full_attention": {
-                "rope_type": "proportional",
-                "partial_rotary_factor": fraction,
-                "rope_theta": theta("rope.freq_base")?,
-            },
-            "sliding_attention": {"rope_type": "default", "rope_theta": theta("rope.freq_base_swa")?},
-        }),
-    );
     Ok(())
 }
 
@@ -255,29 +204,39 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     ropes.apply(&mut spec)?;
     if own.num_kv_shared_layers > 0 {
         share_key_values(&mut spec, own.num_kv_shared_layers)?;
-        if own.use_double_wide_mlp {
-            // Layers that share keys and values have a feed-forward block of twice the width instead.
-            let first = spec.layers.len() - own.num_kv_shared_layers;
-            for layer in &mut spec.layers[first..] {
-                layer.mlp = geglu(2 * config.intermediate_size, activation, None);
-            }
-        }
     }
+    feed_forward(config, &own, activation, &mut spec)?;
     for layer in &mut spec.layers {
         layer.scalar = LayerScalar::Present;
     }
+    if own.hidden_size_per_layer_input > 0 {
+        spec.per_layer_inputs = Some(per_layer_inputs(config, &own, activation)?);
+    }
+    Ok(spec)
+}
+
+/// Sets what differs from one feed-forward block for all layers: twice the width where keys and values are shared, and experts.
+fn feed_forward(
+    config: &ModelConfig,
+    own: &OwnKeys,
+    activation: Activation,
+    spec: &mut DecoderSpec,
+) -> Result<()> {
+    if own.use_double_wide_mlp {
+        let first = spec.layers.len() - own.num_kv_shared_layers;
+        for layer in &mut spec.layers[first..] {
+            layer.mlp = geglu(2 * config.intermediate_size, activation, None);
+        }
+    }
     if own.enable_moe_block {
-        let experts = experts(config, &own, activation)?;
+        let experts = experts(config, own, activation)?;
         for layer in &mut spec.layers {
             if let Mlp::Gated(gated) = layer.mlp {
                 layer.mlp = Mlp::DenseAndMoe(gated, experts.clone());
             }
         }
     }
-    if own.hidden_size_per_layer_input > 0 {
-        spec.per_layer_inputs = Some(per_layer_inputs(config, &own, activation)?);
-    }
-    Ok(spec)
+    Ok(())
 }
 
 fn experts(config: &ModelConfig, own: &OwnKeys, activation: Activation) -> Result<ExpertsSpec> {

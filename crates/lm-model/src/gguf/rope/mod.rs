@@ -5,9 +5,12 @@
 //!
 //! Source: `load_hparams` in `src/llama-model.cpp` of llama.cpp; for YaRN's attention factor, `src/llama-context.cpp`.
 
+mod proportional;
+
 use lm_formats::{Error, Result};
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::proportional::{proportional, proportional_divisors};
 use super::{Description, decimal};
 
 /// RoPE base (theta) of files without one.
@@ -17,7 +20,7 @@ const TYPE: &str = "rope.scaling.type";
 
 /// RoPE scaling of all frequencies alike, or by their index.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Scaling {
+enum Scaling {
     None,
     Linear { factor: f64 },
     Yarn { factor: f64 },
@@ -108,7 +111,7 @@ pub(crate) fn parameters(model: &Description<'_>) -> Result<Map<String, Value>> 
 }
 
 /// Returns the scaling of the metadata keys, ignoring divisors in tensors.
-pub(crate) fn scaling(model: &Description<'_>) -> Result<Scaling> {
+fn scaling(model: &Description<'_>) -> Result<Scaling> {
     let factor = match number(model, "rope.scaling.factor")? {
         Some(factor) => Some(factor),
         None => number(model, "rope.scale_linear")?, // The key of early files.
@@ -206,10 +209,10 @@ fn number(model: &Description<'_>, key: &str) -> Result<Option<f64>> {
     finite.map(Some).ok_or_else(|| model.metadata.invalid(&model.key(key), number, "a finite number"))
 }
 
-/// Fraction of a head that is rotated, such that `head_dim · fraction`, truncated, is at least `rotated`.
-fn rotary_fraction(rotated: usize, head_dim: usize) -> f64 {
-    let fraction = rotated as f64 / head_dim as f64;
-    if ((head_dim as f64 * fraction) as usize) < rotated { fraction.next_up() } else { fraction }
+/// Fraction of `all` elements that are rotated, such that `all · fraction`, truncated, is at least `rotated`.
+fn rotary_fraction(rotated: usize, all: usize) -> f64 {
+    let fraction = rotated as f64 / all as f64;
+    if ((all as f64 * fraction) as usize) < rotated { fraction.next_up() } else { fraction }
 }
 
 impl Scaling {
