@@ -10,9 +10,8 @@ use serde_json::{Map, Value};
 use super::quantized_file::QuantizedFile;
 use super::temp_output::TempOutput;
 use super::{ChatTemplateSource, ModelFolder};
-use crate::architectures;
 use crate::config::describe;
-use crate::error::{Error, Result, io_error};
+use crate::error::{Result, io_error};
 use crate::loader::LoadProgress;
 
 /// Files of a copy besides the config, the weights and the chat template, where the original has them.
@@ -34,14 +33,8 @@ impl ModelFolder {
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<()> {
         let output = output.as_ref();
-        let config = self.config()?;
-        if let Some(stored) = config.stored_format()? {
-            return Err(Error::AlreadyQuantized { stored, requested: format });
-        }
-        let architecture = architectures::find(&config.model_type)?;
-        let mut spec = (architecture.spec)(&config)?;
-        let checkpoint = self.weights(&config)?;
-        architecture.choose_head(&mut spec, &checkpoint);
+        let config = self.config_to_quantize(format)?;
+        let (architecture, spec, checkpoint) = self.decoder_and_weights(&config)?;
         let weights = QuantizedFile::plan(&checkpoint, architecture, &spec, format)?;
         let folder = TempOutput::folder(output)?;
         self.copy_texts(&folder.path, format)?;

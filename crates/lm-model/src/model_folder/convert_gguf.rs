@@ -6,8 +6,7 @@ use lm_kernels::WeightFormat;
 
 use super::ModelFolder;
 use super::temp_output::TempOutput;
-use crate::architectures;
-use crate::error::{Error, Result, io_error};
+use crate::error::{Result, io_error};
 use crate::gguf_model::{NewFile, Texts};
 use crate::loader::LoadProgress;
 
@@ -25,10 +24,10 @@ impl ModelFolder {
     ///
     /// # Errors
     /// - [`lm_formats::Error::UnsupportedValue`] for an architecture without a GGUF name here, or another format
-    /// - [`Error::NoGgufForm`] when a file cannot represent the model's settings or its tokenizer
-    /// - [`Error::Tokenizer`] for a tokenizer without a GGUF name
-    /// - [`Error::AlreadyQuantized`] when none of the matrices can be converted to `format`
-    /// - [`Error::Weight`] names a value that is too large for `format`
+    /// - [`crate::Error::NoGgufForm`] when a file cannot represent the model's settings or its tokenizer
+    /// - [`crate::Error::Tokenizer`] for a tokenizer without a GGUF name
+    /// - [`crate::Error::AlreadyQuantized`] when none of the matrices can be converted to `format`
+    /// - [`crate::Error::Weight`] names a value that is too large for `format`
     /// - when the model cannot be read (as for [`ModelFolder::load`]), `output` exists, or it cannot be written
     pub fn convert_to_gguf(
         &self,
@@ -37,14 +36,9 @@ impl ModelFolder {
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<()> {
         let output = output.as_ref();
-        let config = self.config()?;
-        if let Some(stored) = config.stored_format()? {
-            return Err(Error::AlreadyQuantized { stored, requested: format });
-        }
-        let architecture = architectures::find(&config.model_type)?;
-        let mut spec = (architecture.spec)(&config)?;
-        let (checkpoint, tokenizer) = (self.weights(&config)?, self.tokenizer()?);
-        architecture.choose_head(&mut spec, &checkpoint);
+        let config = self.config_to_quantize(format)?;
+        let (architecture, spec, checkpoint) = self.decoder_and_weights(&config)?;
+        let tokenizer = self.tokenizer()?;
         let model = NewFile {
             config: &config,
             architecture,

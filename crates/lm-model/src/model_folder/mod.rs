@@ -23,7 +23,7 @@ use lm_tokenizer::{TokenId, Tokenizer};
 
 use self::pack_cache::PackCacheEntry;
 use self::quantized_file::QuantizedFile;
-use crate::architectures;
+use crate::architectures::{self, Architecture};
 use crate::causal_lm::CausalLm;
 use crate::checkpoint::{Checkpoint, TensorInfo};
 use crate::config::{GenerationConfig, ModelConfig};
@@ -31,6 +31,7 @@ use crate::decoder::Decoder;
 use crate::error::{Error, Result};
 use crate::gguf_model::GgufModel;
 use crate::loader::{AdapterFolder, LoadPhase, LoadProgress, Storage, WeightLoader};
+use crate::spec::DecoderSpec;
 
 pub use self::chat_template::ChatTemplateSource;
 pub use self::footprint::Footprint;
@@ -179,9 +180,7 @@ impl ModelFolder {
     /// As [`ModelFolder::config`], and when a tensor is missing or does not match the config.
     pub fn footprint(&self) -> Result<Footprint> {
         let config = self.config()?;
-        let architecture = architectures::find(&config.model_type)?;
-        let (mut spec, weights) = ((architecture.spec)(&config)?, self.weights(&config)?);
-        architecture.choose_head(&mut spec, &weights);
+        let (architecture, spec, weights) = self.decoder_and_weights(&config)?;
         Footprint::read(&weights, architecture, &spec, config.stored_format()?)
     }
 
@@ -225,13 +224,29 @@ impl ModelFolder {
         }
     }
 
-    /// Returns the tensors with the scales of the config's quantisation attached.
-    fn weights(&self, config: &ModelConfig) -> Result<Checkpoint> {
+    /// Returns the config's architecture and decoder, and the tensors with the scales of its quantisation attached. The decoder has the
+    /// output head of the tensors.
+    fn decoder_and_weights(
+        &self,
+        config: &ModelConfig,
+    ) -> Result<(&'static Architecture, DecoderSpec, Checkpoint)> {
+        let architecture = architectures::find(&config.model_type)?;
+        let mut spec = (architecture.spec)(config)?;
         let mut checkpoint = self.checkpoint()?;
         if let Some(quantization) = config.quantization()? {
             checkpoint.attach_scales(quantization)?;
         }
-        Ok(checkpoint)
+        architecture.choose_head(&mut spec, &checkpoint);
+        Ok((architecture, spec, checkpoint))
+    }
+
+    /// Returns the config of a model that can be quantised to `format`.
+    fn config_to_quantize(&self, format: WeightFormat) -> Result<ModelConfig> {
+        let config = self.config()?;
+        match config.stored_format()? {
+            Some(stored) => Err(Error::AlreadyQuantized { stored, requested: format }),
+            None => Ok(config),
+        }
     }
 
     /// Reads everything but the weights.
@@ -249,10 +264,7 @@ impl ModelFolder {
         options: &LoadOptions,
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<Decoder> {
-        let architecture = architectures::find(&config.model_type)?;
-        let mut spec = (architecture.spec)(&config)?;
-        let mut checkpoint = self.weights(&config)?;
-        architecture.choose_head(&mut spec, &checkpoint);
+        let (architecture, spec, mut checkpoint) = self.decoder_and_weights(&config)?;
         let LoadOptions { device, quantization, kv_dtype, ref pack_cache, ref adapters } = *options;
         let adapters: Vec<_> =
             adapters.iter().map(|path| AdapterFolder::open(path)).collect::<Result<_>>()?;
