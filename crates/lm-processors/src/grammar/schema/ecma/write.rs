@@ -25,20 +25,8 @@ const AGREED_SPACES: &Ranges = match SPACES.split_last() {
     Some((_, agreed)) => agreed,
     None => &[],
 };
-/// White space by any of them.
-const ALL_SPACES: &Ranges = &[
-    ('\t', '\r'),
-    ('\u{1c}', ' '),
-    ('\u{85}', '\u{85}'),
-    ('\u{a0}', '\u{a0}'),
-    ('\u{1680}', '\u{1680}'),
-    ('\u{2000}', '\u{200a}'),
-    ('\u{2028}', '\u{2029}'),
-    ('\u{202f}', '\u{202f}'),
-    ('\u{205f}', '\u{205f}'),
-    ('\u{3000}', '\u{3000}'),
-    ('\u{feff}', '\u{feff}'),
-];
+/// Further white space by Unicode or Python.
+const OTHER_SPACES: &Ranges = &[('\u{1c}', '\u{1f}'), ('\u{85}', '\u{85}')];
 /// Any character but a line terminator.
 const NO_LINE_END: &str = r"[^\n\r\u{2028}\u{2029}]";
 /// A word character before or after.
@@ -162,11 +150,8 @@ impl<'p> Writer<'p> {
                 ClassItem::Property(name) => self.out.push_str(name),
                 ClassItem::Escape(kind) => {
                     let ranges = self.ranges(*kind, negated);
-                    if kind.is_lowercase() {
-                        ranges.iter().for_each(|(low, high)| self.range(*low, *high));
-                    } else {
-                        complement(ranges).for_each(|(low, high)| self.range(low, high));
-                    }
+                    let ranges = if kind.is_lowercase() { ranges } else { complement(&ranges) };
+                    ranges.into_iter().for_each(|(low, high)| self.range(low, high));
                 }
             }
         }
@@ -174,13 +159,17 @@ impl<'p> Writer<'p> {
     }
 
     /// Ranges of `\d`, `\w` or `\s`. A grammar uses the white space that leaves the fewer texts.
-    fn ranges(&self, kind: char, negated: bool) -> &'static Ranges {
+    fn ranges(&self, kind: char, negated: bool) -> Vec<(char, char)> {
         match (kind.to_ascii_lowercase(), self.target) {
-            ('d', _) => DIGITS,
-            ('w', _) => WORDS,
-            (_, Target::Validation) => SPACES,
-            (_, Target::Grammar) if kind.is_uppercase() != negated => ALL_SPACES,
-            (_, Target::Grammar) => AGREED_SPACES,
+            ('d', _) => DIGITS.to_vec(),
+            ('w', _) => WORDS.to_vec(),
+            (_, Target::Validation) => SPACES.to_vec(),
+            (_, Target::Grammar) if kind.is_uppercase() != negated => {
+                let mut all = [SPACES, OTHER_SPACES].concat();
+                all.sort_unstable();
+                all
+            }
+            (_, Target::Grammar) => AGREED_SPACES.to_vec(),
         }
     }
 
@@ -263,12 +252,11 @@ impl<'p> Writer<'p> {
     }
 }
 
-/// The characters outside of sorted ranges.
-fn complement(ranges: &Ranges) -> impl Iterator<Item = (char, char)> {
+/// The characters outside of sorted ranges, which may touch each other.
+fn complement(ranges: &Ranges) -> Vec<(char, char)> {
     let code = |c: char| u32::from(c);
-    let starts = std::iter::once(0).chain(ranges.iter().map(move |(_, high)| code(*high) + 1));
-    let ends = ranges.iter().map(move |(low, _)| code(*low)).chain([code(char::MAX) + 1]);
-    starts
-        .zip(ends)
-        .filter_map(|(start, end)| Some((char::from_u32(start)?, char::from_u32(end.checked_sub(1)?)?)))
+    let starts = std::iter::once(0).chain(ranges.iter().map(|(_, high)| code(*high) + 1));
+    let ends = ranges.iter().map(|(low, _)| code(*low)).chain([code(char::MAX) + 1]);
+    let between = starts.zip(ends).filter(|(start, end)| start < end);
+    between.filter_map(|(start, end)| Some((char::from_u32(start)?, char::from_u32(end - 1)?))).collect()
 }
