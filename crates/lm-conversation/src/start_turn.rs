@@ -221,17 +221,16 @@ fn generate_params(
     constraint: Option<Box<dyn Constraint>>,
     cancel: CancelHandle,
 ) -> GenerateParams {
-    let TurnOptions { sampler, max_output_tokens, stop, logprobs, deadline, priority, .. } = options;
     GenerateParams {
-        sampler,
-        max_output_tokens,
-        stop,
+        sampler: options.sampler,
+        max_output_tokens: options.max_output_tokens,
+        stop: options.stop,
+        deadline: options.deadline,
+        priority: options.priority,
+        logprobs: options.logprobs,
         constraint,
         cancel,
-        deadline,
-        priority,
-        continued: 0,
-        logprobs,
+        ..GenerateParams::default()
     }
 }
 

@@ -171,46 +171,47 @@ impl Session {
     /// Starts a generation after `ids`, the first `common` of which are those of the session.
     fn start(&mut self, ids: Vec<TokenId>, common: usize, params: GenerateParams) -> Result<Generation> {
         self.check_len(ids.len())?;
-        let GenerateParams {
-            sampler,
-            max_output_tokens,
-            stop,
-            constraint,
-            cancel,
-            deadline,
-            priority,
-            continued,
-            logprobs,
-        } = params;
+        let limits = RequestLimits {
+            cancel: params.cancel.child(),
+            deadline: params.deadline,
+            priority: params.priority,
+            continues: params.continued > 0,
+        };
+        let canceller = limits.cancel.clone();
+        let generating = Box::new(self.generating(&ids, params)?);
+        let replies = self.run(&ids, common, Task::Generate(generating), limits)?;
+        self.prefilled = PrefillStats::default();
+        Ok(Generation::new(replies, self.tokens.clone(), canceller))
+    }
+
+    /// State of a generation after `ids`, the last [`GenerateParams::continued`] of which are already output.
+    fn generating(&self, ids: &[TokenId], params: GenerateParams) -> Result<Generating> {
         let stop_ids = self.stop_ids();
-        let max_output_tokens = max_output_tokens.or(self.config.max_output_tokens);
-        let prompt_tokens = ids.len().saturating_sub(continued);
-        let left = max_output_tokens.map(|max| max.saturating_sub(ids.len() - prompt_tokens));
+        let max_output_tokens = params.max_output_tokens.or(self.config.max_output_tokens);
+        let prompt_tokens = ids.len().saturating_sub(params.continued);
+        let output = &ids[prompt_tokens..];
+        let left = max_output_tokens.map(|max| max.saturating_sub(output.len()));
         let room = self.engine.context_tokens() - ids.len();
         let room = left.map_or(room, |left| left.min(room));
-        let guide = constraint.map(|constraint| {
+        let guide = params.constraint.map(|constraint| {
             let vocabulary = self.engine.guide_vocabulary(stop_ids.clone());
-            Guide::new(constraint, vocabulary, &ids[prompt_tokens..], room)
+            Guide::new(constraint, vocabulary, output, room)
         });
         let mut generating = Generating {
-            sampler: self.sampler(sampler.as_ref())?,
+            sampler: self.sampler(params.sampler.as_ref())?,
             guide: guide.transpose()?,
             decoder: self.engine.tokenizer().stream_decoder(),
-            stop: StopMatcher::new(self.config.stop.iter().cloned().chain(stop).collect())?,
+            stop: StopMatcher::new(self.config.stop.iter().cloned().chain(params.stop).collect())?,
             stop_ids,
             max_output_tokens,
             context_tokens: self.engine.context_tokens(),
             prompt_tokens,
             forced_tokens: 0,
-            logprobs,
+            logprobs: params.logprobs,
             clock: Clock::start(self.prefilled),
         };
-        generating.skip(&ids[prompt_tokens..]);
-        let limits = RequestLimits { cancel: cancel.child(), deadline, priority, continues: continued > 0 };
-        let canceller = limits.cancel.clone();
-        let replies = self.run(&ids, common, Task::Generate(Box::new(generating)), limits)?;
-        self.prefilled = PrefillStats::default();
-        Ok(Generation::new(replies, self.tokens.clone(), canceller))
+        generating.skip(output);
+        Ok(generating)
     }
 
     fn sampler(&self, params: Option<&SamplerParams>) -> Result<Sampler> {

@@ -33,8 +33,8 @@ pub(super) const TOKEN_FILTERS: &[FilterEntry] = &[
     FilterEntry { name: "logit_bias", build: logit_bias::filter },
 ];
 
-/// Temperature and truncation of the distribution, in execution order, after the user-defined filters. Up to `typical_p` the order is
-/// that of transformers' `generate`.
+/// Temperature and truncation of the distribution, in execution order, after the user-defined filters; greedy sampling has none. Up to
+/// `typical_p` the order is that of transformers' `generate`.
 pub(super) const DISTRIBUTION_FILTERS: &[FilterEntry] = &[
     FilterEntry { name: "temperature", build: temperature::filter },
     FilterEntry { name: "top_k", build: top_k::filter },
@@ -82,7 +82,9 @@ impl Chain {
         };
         let mut filters = build(TOKEN_FILTERS);
         let custom = filters.len();
-        filters.extend(build(DISTRIBUTION_FILTERS));
+        if !params.is_greedy() {
+            filters.extend(build(DISTRIBUTION_FILTERS));
+        }
         Self { filters, factories: params.filters.clone(), custom, accepted: None }
     }
 
@@ -147,6 +149,13 @@ mod tests {
     #[test]
     fn default_parameters_switch_nothing_on() {
         assert!(Chain::new(&SamplerParams::default(), &tokenizer()).is_empty());
+    }
+
+    #[test]
+    fn greedy_sampling_leaves_the_distribution_alone() {
+        let greedy = SamplerParams { temperature: 0.0, ..all_on() };
+        let chain = Chain::new(&greedy, &tokenizer());
+        assert_eq!(chain.filters.len(), TOKEN_FILTERS.len());
     }
 
     fn tokenizer() -> Arc<Tokenizer> {

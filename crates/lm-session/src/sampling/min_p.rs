@@ -14,8 +14,7 @@ struct MinP {
 
 pub(super) fn filter(context: &FilterContext<'_>) -> Option<Box<dyn LogitsFilter>> {
     let params = context.params;
-    let on = !params.is_greedy() && params.min_p > 0.0;
-    on.then(|| Box::new(MinP { lowest: params.min_p.ln() }) as _)
+    (params.min_p > 0.0).then(|| Box::new(MinP { lowest: params.min_p.ln() }) as _)
 }
 
 impl LogitsFilter for MinP {

@@ -9,8 +9,7 @@ struct Temperature(f32);
 
 pub(super) fn filter(context: &FilterContext<'_>) -> Option<Box<dyn LogitsFilter>> {
     let params = context.params;
-    let on = !params.is_greedy() && params.temperature != 1.0;
-    on.then(|| Box::new(Temperature(params.temperature)) as _)
+    (params.temperature != 1.0).then(|| Box::new(Temperature(params.temperature)) as _)
 }
 
 impl LogitsFilter for Temperature {
@@ -34,7 +33,6 @@ mod tests {
             (0.5, &[1.0, 3.0][..], &[(0, -4.0), (1, 0.0)][..]),
             (2.0, &[1.0, MASKED, 3.0], &[(0, -1.0), (1, MASKED), (2, 0.0)]),
             (1.0, &[1.0, 3.0], &[(0, 1.0), (1, 3.0)]),
-            (0.0, &[1.0, 3.0], &[(0, 1.0), (1, 3.0)]),
             (1e-40, &[1.0, 3.0], &[(0, MASKED), (1, 0.0)]),
             (0.5, &[MASKED], &[(0, MASKED)]),
         ] {

@@ -13,8 +13,7 @@ struct TopK(usize);
 
 pub(super) fn filter(context: &FilterContext<'_>) -> Option<Box<dyn LogitsFilter>> {
     let params = context.params;
-    let on = !params.is_greedy() && params.top_k > 0;
-    on.then(|| Box::new(TopK(params.top_k)) as _)
+    (params.top_k > 0).then(|| Box::new(TopK(params.top_k)) as _)
 }
 
 impl LogitsFilter for TopK {

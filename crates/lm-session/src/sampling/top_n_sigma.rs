@@ -13,8 +13,7 @@ struct TopNSigma(f64);
 
 pub(super) fn filter(context: &FilterContext<'_>) -> Option<Box<dyn LogitsFilter>> {
     let params = context.params;
-    let on = !params.is_greedy() && params.top_n_sigma > 0.0;
-    on.then(|| Box::new(TopNSigma(params.top_n_sigma.into())) as _)
+    (params.top_n_sigma > 0.0).then(|| Box::new(TopNSigma(params.top_n_sigma.into())) as _)
 }
 
 impl LogitsFilter for TopNSigma {

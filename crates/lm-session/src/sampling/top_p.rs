@@ -13,8 +13,7 @@ struct TopP(f64);
 
 pub(super) fn filter(context: &FilterContext<'_>) -> Option<Box<dyn LogitsFilter>> {
     let params = context.params;
-    let on = !params.is_greedy() && params.top_p < 1.0;
-    on.then(|| Box::new(TopP(params.top_p.into())) as _)
+    (params.top_p < 1.0).then(|| Box::new(TopP(params.top_p.into())) as _)
 }
 
 impl LogitsFilter for TopP {

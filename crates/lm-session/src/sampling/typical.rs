@@ -14,8 +14,7 @@ struct Typical(f64);
 
 pub(super) fn filter(context: &FilterContext<'_>) -> Option<Box<dyn LogitsFilter>> {
     let params = context.params;
-    let on = !params.is_greedy() && params.typical_p < 1.0;
-    on.then(|| Box::new(Typical(params.typical_p.into())) as _)
+    (params.typical_p < 1.0).then(|| Box::new(Typical(params.typical_p.into())) as _)
 }
 
 impl LogitsFilter for Typical {

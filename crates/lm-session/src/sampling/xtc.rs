@@ -24,7 +24,7 @@ struct Xtc {
 
 pub(super) fn filter(context: &FilterContext<'_>) -> Option<Box<dyn LogitsFilter>> {
     let params = context.params;
-    let on = !params.is_greedy() && params.xtc_probability > 0.0 && params.xtc_threshold <= 0.5;
+    let on = params.xtc_probability > 0.0 && params.xtc_threshold <= 0.5;
     on.then(|| {
         let mut rng = ChaCha8Rng::seed_from_u64(params.seed.unwrap_or_default());
         rng.set_stream(STREAM);
