@@ -170,7 +170,7 @@ fn a_broken_first_line_and_a_custom_id_that_is_used_twice_have_answers_of_a_batc
 #[test]
 fn an_interrupt_writes_what_is_finished() {
     use std::io::{BufRead, BufReader, Read, Write};
-    use std::process::{Command, Stdio};
+    use std::process::Command;
     // The bias forbids the end tokens: the second request runs until the context is full.
     let ask = |id: &str, more: Value| {
         let mut body = json!({"messages": [{"role": "user", "content": "Hello"}]});
@@ -179,13 +179,7 @@ fn an_interrupt_writes_what_is_finished() {
     };
     let short = json!({"max_tokens": 1});
     let endless = json!({"logit_bias": {"2037": -100, "2039": -100}});
-    let mut child = Command::new(env!("CARGO_BIN_EXE_lm"))
-        .args(["batch", "--parallel", "2"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
+    let mut child = json_lines::spawn("batch", &["--parallel", "2"]);
     let mut stdin = child.stdin.take().expect("is piped");
     let mut stdout = BufReader::new(child.stdout.take().expect("is piped"));
     let lines = [ask("a", short.clone()), ask("b", endless), ask("c", short)].concat();

@@ -69,6 +69,17 @@ impl Terminal {
         self.expect(expected)
     }
 
+    /// Presses Ctrl-C.
+    fn interrupt(&mut self) {
+        self.session.send_control('c').expect("the program runs");
+    }
+
+    /// Types the command that ends a chat, which must succeed.
+    fn exit(mut self) {
+        self.line("/exit");
+        assert_eq!(self.end(), 0);
+    }
+
     /// Waits for the end; returns the exit code.
     fn end(mut self) -> i32 {
         self.session.exp_eof().expect("the program ends");
@@ -120,17 +131,17 @@ fn an_interrupted_reply_is_kept_and_can_be_taken_back() {
     let mut terminal = Terminal::chat(&ENDLESS, state.path());
     terminal.line("Hello");
     terminal.expect("Hello\r\nHello! How can I help you?");
-    terminal.session.send_control('c').expect("the program runs");
+    terminal.interrupt();
     terminal.expect("(interrupted; the reply so far is kept, /undo takes the turn back)");
     terminal.ask("/history", "user: Hello");
     terminal.expect("assistant: Hello! How can I help you?");
     terminal.ask("/undo", "(taken back: Hello)");
     terminal.ask("/undo", "there is no turn to take back");
     terminal.expect("> ");
-    terminal.session.send_control('c').expect("the program runs");
+    terminal.interrupt();
     terminal.expect("Ctrl-C again");
     terminal.expect("> ");
-    terminal.session.send_control('c').expect("the program runs");
+    terminal.interrupt();
     assert_eq!(terminal.end(), 130);
 }
 
@@ -139,22 +150,19 @@ fn typed_lines_survive_the_program_unless_they_must_not() {
     let state = state();
     let mut terminal = Terminal::chat(&[], state.path());
     terminal.ask("Hello there", "> ");
-    terminal.line("/exit");
-    assert_eq!(terminal.end(), 0);
+    terminal.exit();
     let mut terminal = Terminal::chat(&[], state.path());
     terminal.send(UP);
     terminal.expect("/exit");
     terminal.send(UP);
     terminal.expect("Hello there");
     terminal.send("\x15");
-    terminal.line("/exit");
-    terminal.end();
+    terminal.exit();
     let file = state.path().join("lm/history");
     let kept = fs::read_to_string(&file).expect("a history");
     let mut terminal = Terminal::chat(&["--no-history"], state.path());
     terminal.ask("a secret", "> ");
-    terminal.line("/exit");
-    terminal.end();
+    terminal.exit();
     assert_eq!(fs::read_to_string(&file).expect("a history"), kept);
     use std::os::unix::fs::PermissionsExt;
     assert_eq!(fs::metadata(&file).expect("a history").permissions().mode() & 0o077, 0, "for its user only");
@@ -192,15 +200,13 @@ fn a_conversation_is_saved_loaded_and_resumed() {
     terminal.ask("/system", "Be brief.");
     terminal.ask("How are you?", "> ");
     terminal.ask("/save", "(saved to ");
-    terminal.line("/exit");
-    assert_eq!(terminal.end(), 0);
+    terminal.exit();
     let saved: Value = serde_json::from_slice(&fs::read(&file).expect("was saved")).expect("JSON");
     assert_eq!(saved["messages"].as_array().map(Vec::len), Some(5));
     let mut terminal = Terminal::start(&["chat", "--resume", path], state.path());
     terminal.expect("(4 messages loaded from ");
     terminal.ask("/history", "user: How are you?");
-    terminal.line("/exit");
-    assert_eq!(terminal.end(), 0);
+    terminal.exit();
 }
 
 #[test]
@@ -215,8 +221,7 @@ fn a_path_may_have_blanks_and_begin_at_home() {
         assert!(!shown.contains("error"), "{line}: {shown}");
         terminal.expect("> ");
     }
-    terminal.line("/exit");
-    assert_eq!(terminal.end(), 0);
+    terminal.exit();
 }
 
 #[test]
@@ -232,8 +237,7 @@ fn a_loaded_conversation_says_what_becomes_of_the_system_prompt() {
     terminal.ask("/system Be long.", "(system prompt set)");
     terminal.ask("/load ~/brief.json", "their system prompt replaces the current one)");
     terminal.ask("/system", "Be brief.");
-    terminal.line("/exit");
-    assert_eq!(terminal.end(), 0);
+    terminal.exit();
 }
 
 #[test]
@@ -247,11 +251,10 @@ fn an_interrupt_instead_of_a_result_takes_the_turn_back() {
     let mut terminal = Terminal::chat(&["--tools", tools.to_str().expect("text")], state.path());
     terminal.ask("How is the weather in Paris?", "result of get_weather(");
     terminal.expect("> ");
-    terminal.session.send_control('c').expect("the program runs");
+    terminal.interrupt();
     terminal.expect("(interrupted before the answer began; the message is taken back, Up recalls it)");
     terminal.ask("/undo", "there is no turn to take back");
-    terminal.line("/exit");
-    assert_eq!(terminal.end(), 0);
+    terminal.exit();
 }
 
 #[test]
@@ -274,8 +277,7 @@ fn settings_change_the_next_reply() {
     terminal.ask("/history", "user: Hello");
     let rest = terminal.ask("/help", "//text");
     assert!(!rest.contains("user: "), "the regenerated turn is in the history once: {rest}");
-    terminal.line("/exit");
-    assert_eq!(terminal.end(), 0);
+    terminal.exit();
 }
 
 #[test]
@@ -288,8 +290,7 @@ fn a_full_context_has_a_way_out() {
     terminal.ask("Hello", "hint: the context is full: /clear begins a chat again");
     terminal.ask("/clear", "(begun again)");
     terminal.ask("Hello", "(the reply was cut");
-    terminal.line("/exit");
-    assert_eq!(terminal.end(), 0);
+    terminal.exit();
 }
 
 #[test]
@@ -300,8 +301,7 @@ fn redirected_answers_leave_the_prompt_on_the_terminal() {
     let mut terminal = Terminal::start_redirected(&["chat", "--tools", "demo"], state.path(), &redirect);
     terminal.expect("> ");
     terminal.ask("How is the weather in Paris?", "> ");
-    terminal.line("/exit");
-    assert_eq!(terminal.end(), 0);
+    terminal.exit();
     let (out, err) = (fs::read_to_string(out).expect("answers"), fs::read_to_string(err).expect("notes"));
     assert!(out.contains("Paris") && out.lines().count() == 1, "the answer alone: {out}");
     assert!(err.contains("/help shows the commands") && err.contains("→ get_weather("), "{err}");
@@ -317,7 +317,7 @@ fn ctrl_c_ends_generate_with_a_last_event_and_130() {
     while lines() < 4 {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    terminal.session.send_control('c').expect("the program runs");
+    terminal.interrupt();
     assert_eq!(terminal.end(), 130);
     let out = fs::read_to_string(out).expect("events");
     let events: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "no test program uses all of it")]
 
 use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -22,16 +22,21 @@ pub fn failing(command: &str, args: &[&str], input: &[u8], summary: &str) -> Vec
     parsed(&output)
 }
 
-/// Output of the command for this input. It is read while the input is written, so that neither side blocks the other.
-pub fn output(command: &str, args: &[&str], input: &[u8]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_lm"))
+/// The running command, with pipes for input and output.
+pub fn spawn(command: &str, args: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_lm"))
         .arg(command)
         .args(args)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("the program starts");
+        .expect("the program starts")
+}
+
+/// Output of the command for this input. It is read while the input is written, so that neither side blocks the other.
+pub fn output(command: &str, args: &[&str], input: &[u8]) -> Output {
+    let mut child = spawn(command, args);
     let mut stdin = child.stdin.take().expect("is piped");
     std::thread::scope(|scope| {
         scope.spawn(move || stdin.write_all(input).expect("the program reads"));
