@@ -239,6 +239,11 @@ fn files(folder: &Path) -> impl Iterator<Item = PathBuf> {
     entries.filter(|path| path.extension().is_some_and(|extension| extension == "json"))
 }
 
+/// Files of own vectors.
+pub fn own_files() -> impl Iterator<Item = PathBuf> {
+    files(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/processors")))
+}
+
 #[test]
 fn reference_vectors() {
     let Some(folder) = shared::path("goldens/parser") else { return };
@@ -255,11 +260,10 @@ fn reference_vectors() {
     assert!(wrong.is_empty(), "{} of {vectors} vectors:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Vectors of families that are missing from the reference data.
 #[test]
 fn own_vectors() {
     let (mut vectors, mut wrong) = (0, Vec::new());
-    for path in files(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/processors"))) {
+    for path in own_files() {
         let read = read_file(&path, &mut wrong).unwrap_or_default();
         assert!(read > 0, "{path:?}: no vectors of a known format");
         vectors += read;
