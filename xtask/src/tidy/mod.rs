@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: machine-checkable house rules. One file and one row per rule.
 
+mod cited_tests;
 mod crate_docs;
 mod doc_openings;
 mod layers;
@@ -18,6 +19,7 @@ use anyhow::{Result, bail};
 use crate::tree::Tree;
 
 const ALL: &[&Check] = &[
+    &cited_tests::CHECK,
     &crate_docs::CHECK,
     &doc_openings::CHECK,
     &layers::CHECK,
