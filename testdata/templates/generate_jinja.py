@@ -8,7 +8,10 @@ A case holds its template and the text, or null where rendering fails.
 from __future__ import annotations
 
 import json
+import os
+import time
 import warnings
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,8 @@ CONTEXT: dict[str, Any] = {
     "rows": [{"k": "b", "v": 1}, {"k": "A", "v": 3}, {"k": "b", "v": 2}],
     "none": None,
 }
+# The clock of `strftime_now`, in UTC, without a time zone as transformers has it.
+NOW = datetime(2025, 3, 4, 5, 9, 26, 53589)
 
 # Each is put between `{{` and `}}`.
 EXPRESSIONS = """
@@ -57,6 +62,9 @@ d@tojson | d@tojson(indent=1) | d@tojson(true, none, [',', ':'], true) | u@tojso
 nothing | nothing.x | nothing() | nothing + 1 | nothing@length | nothing@list | nothing is none | nothing[1:] | -nothing | nothing@int | nothing ~ 'x' | nothing == none | [nothing]@string | nothing@join | s.nothing | s.nothing() | n is sequence | d is sequence | d.keys() is sequence | s is iterable | none is iterable | nothing is iterable | n@map('abs') is iterable | 1 is number | true is integer | d.get is callable | 'A' is upper | 3 is divisibleby 3 | 3 is divisibleby(2) | 1 is in [1] | 'e' is filter | 'odd' is test | s is sameas s | 1 is sameas true
 {range(3): 1} | {range(0): 1}[range(5, 5)] | d.get(range(3)) | [range(0, 4, 2), range(0, 3, 2), range(2)]@unique@list | {namespace: 1}[namespace] | {(range(2), 1): 2} | {d.keys(): 1} | {d.values(): 1}@length
 range(5, 0, -2)[::2] | range(10)[7:2:-3] | range(0, 10, 3)[1:] | dict(nothing) | ''.endswith(2, 1) | s.startswith('x', 99) | s@truncate(99, false, n) | s@truncate(5, false, n) | s@truncate(3, false, nothing) | rows[0] in d.keys() | 'b' in d.keys() | s@attr(1) | d@attr(nothing) | [1]@attr('x') is defined
+'٣'@int | '１２'@int | '-٣'@int | ' ٣ '@int | '٣_1'@int | '٣'@int(7, 8) | '٩'@int(7, 8) | '0x٣'@int(7, 16) | '²'@int(7) | '½'@int(7) | '٣.٥'@float | '٣e٢'@float | '１_2'@float | '0x1f'@int(7, 10) | '\u2007 5\u3000'@int | '+5'@int | '+ 5'@int(7) | '--5'@int(7) | '٣.٥'@int | '-٣.٥'@int | 'nan'@float | 'inf'@float | 'Infinity'@float | 'infinit'@float | 'nan'@int(7) | 'inf'@int | '1e'@float(7) | '.5'@float | '5.'@float | '.'@float(7) | '1_.5'@float(7) | '1._5'@float(7) | '1e1_0'@float | '1e_1'@float(7) | '\x1c5'@int | '\x1c5'@float | '5\x00'@int(7) | ''@int(7) | '_5'@int(7) | '0x_f'@int(7, 16) | '0x__f'@int(7, 16) | '0x'@int(7, 16) | '0x_'@int(7, 16) | '0b_1'@int(7, 0) | '𝟗𑁦'@int | '᭙'.isdecimal() | '𑁯'.isdigit() | '0_7'@int(9, 0) | '07'@int(9, 0) | '00'@int(9, 0) | '1e2'@int | '1_000.5'@int | 'z'@int(7, 36) | '1'@int(7, 37) | '1'@int(7, 1) | '1'@int(7, -1)
+dict(a=2**70) | dict(a=2 ** 70)@tojson | '{a}'.format(a=2**70) | 1.5@round(precision=2**70) | 1.5@round(-2**70) | 15@round(2**70) | -1.5@round(-310) | 1e308@round(-308) | 1.7e308@round(-308) | 5e-324@round(323) | 5e-324@round(324) | 5e-324@round(400) | 15@round(-400) | 1.5@round(400, 'ceil') | '%d' % 2 ** 70 | '%d' % (2 ** 70) | 2 ** 70 | 2 ** 100 // 3 | -(2 ** 100) % 7 | n@sum(start=2**70) | 'x'@int(default=2**70) | 'ab'@indent(width=2**70) | s@truncate(length=2**70) | range(2**70) | 'a' * 2 ** 70 | n[2**70] | n[:2**70] | s[-2**70:] | 'ab'.center(2**70) | s.split(' ', 2**70) | s.replace('o', '0', 2**70) | s.find('o', -2**70) | s@replace('o', '0', 2**70) | [1, 2, 3]@batch(2**70)@list | [1, 2, 3]@batch(-1)@list | [1, 2, 3]@batch(-1, 0)@list | [1, 2, 3]@batch(0)@list | [1, 2, 3]@batch(0, 0)@list | n@tojson(indent=2**70) | '{:{w}}'.format('x', w=2**70) | '%*d' % (2**70, 1) | 2 ** 70 == 2.0 ** 70 | 2 ** 70@float | 2 ** 70@string@length | 2 ** 70 / 2 ** 69 | 2**70@abs | (2**70)@filesizeformat | 'x'@center(2**70)@length | lines.expandtabs(2**70)@length
+strftime_now('%Z') | strftime_now('[%z]') | strftime_now('%s') | strftime_now('%f') | strftime_now('%-d/%-m %-H %-I %-j') | strftime_now('%e %k %l') | strftime_now('%P %p') | strftime_now('%G-W%V-%u %w %U %W') | strftime_now('%j %C %g %y') | strftime_now('%h %b %B %a %A') | strftime_now('%D %T %R %r %F') | strftime_now('%c') | strftime_now('%x') | strftime_now('%X') | strftime_now('%n%t%%') | strftime_now('%Ey %EY %Od %OH') | strftime_now('%^a %^B %#Z %#a') | strftime_now('%_d %_m %0e') | strftime_now('%10Y %3d') | strftime_now('%Q') | strftime_now('%') | strftime_now('é %Y 年') | strftime_now('') | strftime_now('%+') | strftime_now('%v') | strftime_now('%:z') | strftime_now('%i') | strftime_now('%L') | strftime_now('%-') | strftime_now('%1') | strftime_now('%E') | strftime_now('%N') | strftime_now('%q%J%K%o%O') | strftime_now('%.3f %3f') | strftime_now(1) | strftime_now() | strftime_now('%-y %_H %^p') | strftime_now('%-%Y %E% %Oé %é %Ef') | strftime_now('%EY%OY%Ec%-c') | strftime_now('%5H|%05H|%_5H %#p %#B') | strftime_now(format='%Y')
 """
 
 TEMPLATES = [
@@ -92,6 +100,34 @@ TEMPLATES = [
     "{{ raise_exception('no') }}",
     "{% break %}",
     "{{ range(1000000) }}",
+    "{% macro f(a, b=a) %}{{ a }}{{ b }}{% endmacro %}{{ f(1) }}{{ f(1, 2) }}{{ f(b=3) }}|{{ f() }}",
+    "{% macro f(a=b, b=1) %}{{ a }}{{ b }}{% endmacro %}{% set b = 5 %}{{ f() }}{{ f(2) }}",
+    "{% set x = 1 %}{% macro f(a=x) %}{{ a }}{% endmacro %}{% set x = 2 %}{{ f() }}{% for x in [3] %}{{ f() }}{% endfor %}",
+    "{% set a = 1 %}{% set b = 2 %}{% macro f(a=a, b=b) %}[{{ a }}{{ b }}]{% endmacro %}{{ f() }}{{ f(3) }}{{ f(b=4) }}",
+    "{% macro f(a=b, b=1) %}[{{ a }}{{ b }}]{% endmacro %}{{ f(b=7) }}{{ f(8) }}",
+    "{% macro f(a=1, b) %}{{ a }}{{ b }}{% endmacro %}{{ f(1, 2) }}",
+    "{% macro f(a, a=1) %}{{ a }}{% endmacro %}{{ f(1) }}",
+    "{% macro f(a=[]) %}{{ a }}{% endmacro %}{{ f() }}{{ f(a=none) }}{{ f(nothing) }}",
+    "{% macro f(a, b=a ~ '!', c=b * 2) %}{{ c }}{% endmacro %}{{ f('x') }}{{ f('x', c=1) }}{{ f('x', nothing) }}",
+    "{% macro f(a=nothing.x) %}{{ a }}{% endmacro %}{{ f(1) }}{{ f() }}",
+    "{% macro f(a=nothing) %}{{ a is defined }}{{ a }}{% endmacro %}{{ f() }}",
+    "{% macro f(a, b=1) %}{% endmacro %}{{ f.name }}{{ f.arguments }}{{ f.catch_kwargs }}{{ f.catch_varargs }}{{ f.caller }}{{ f.explicit_caller }}",
+    "{% macro f() %}{{ varargs }}{{ kwargs }}{{ caller }}{% endmacro %}{{ f.arguments }}{{ f.catch_kwargs }}{{ f.catch_varargs }}{{ f.caller }}{{ f.explicit_caller }}",
+    "{% macro f(a, b=1) %}{% endmacro %}{{ f['arguments'] | length }}{{ f.arguments is sequence }}{{ f.defaults is defined }}{{ f._argument_count is defined }}{{ f.zz is defined }}{{ f | attr('name') }}{{ f is callable }}",
+    "{% macro f(a) %}{{ a }}{% endmacro %}{{ f(1, a=2) }}",
+    "{% macro f(a) %}{{ a }}{{ kwargs }}{% endmacro %}{{ f(1, a=2) }}",
+    "{% macro f(caller=1) %}{{ caller }}{% endmacro %}{{ f.arguments }}{{ f.caller }}{{ f.explicit_caller }}{{ f() }}{{ f(2) }}{% call f() %}x{% endcall %}",
+    "{% macro f(caller) %}{{ caller }}{% endmacro %}",
+    "{% macro f(a, caller=none) %}{{ a }}{{ caller }}{% endmacro %}{{ f(1) }}{{ f(1, 2) }}",
+    "{% macro f(varargs) %}{{ varargs }}{% endmacro %}{{ f(1) }}{{ f(1, 2) }}",
+    "{% macro f(kwargs=2) %}{{ kwargs }}{% endmacro %}{{ f() }}{{ f(a=1) }}",
+    "{% macro f(a) %}{% endmacro %}[{{ f(1) }}]{% macro f(b) %}{{ b }}{% endmacro %}{{ f(b=2) }}{{ f(a=2) }}",
+    "{% macro f(a=2**70) %}{{ a }}{% endmacro %}{{ f() }}{{ f(a=2**80) }}{{ f(2**-2) }}",
+    "{% macro f(n) %}{{ n }}{% if n > 0 %}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(3) }}",
+    "{% macro f(a, b=a.x) %}{{ b }}{% endmacro %}{{ f({'x': 1}) }}{{ f({}) }}|{{ f(1) }}",
+    "{% macro f(a) %}{% set a = a ~ '!' %}{{ a }}{% endmacro %}{{ f('x') }}{{ a is defined }}",
+    "{% call(a, b=2) dict %}{% endcall %}",
+    "{% macro f() %}{{ caller(1) }}{{ caller(1, 2) }}{{ caller.arguments }}{{ caller.name }}{% endmacro %}{% call(a, b=a) f() %}<{{ a }}{{ b }}>{% endcall %}",
     "{{ 'a' 'b' }}{{ 'a\\x41\\u00e9\\n\\d\\'' }}{{ 1_000 }}{{ 0x1f }}{{ 1.5e3 }}{{ {'a': {'b': 1}}['a']['b'] }}{{ n.0 }}{{ [1, 2,] }}",
 ]
 
@@ -129,7 +165,7 @@ CLASSES = {
 
 def rendered(source: str, context: dict[str, Any]) -> str | None:
     try:
-        return _compile_jinja_template(source).render(**context)
+        return _compile_jinja_template(source).render(**context, strftime_now=NOW.strftime)
     except Exception:  # noqa: BLE001: whatever it is, the template fails
         return None
 
@@ -142,6 +178,8 @@ def write(name: str, context: dict[str, Any], cases: list[dict[str, Any]]) -> No
 
 def main() -> None:
     warnings.simplefilter("ignore")
+    os.environ["TZ"] = "UTC"
+    time.tzset()
     lines = EXPRESSIONS.strip().splitlines()
     expressions = [part.strip().replace("@", " | ") for line in lines for part in line.split(" | ")]
     sources = ["{{ " + expression + " }}" for expression in expressions] + TEMPLATES

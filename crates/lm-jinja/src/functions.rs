@@ -7,6 +7,7 @@ use super::dict::Dict;
 use super::error::{BoxedResult as Result, Error};
 use super::interpreter::{Interpreter, Object};
 use super::python_text;
+use super::strftime::strftime;
 use super::text::Text;
 use super::value::{Range, Value};
 use crate::origin::Origin;
@@ -17,13 +18,16 @@ const MAX_RANGE: usize = 100_000;
 /// Maximum bytes of a `strftime_now` format: one of its fields may be some hundred characters wide.
 const MAX_TIME_FORMAT: usize = 1 << 12;
 
+/// Start of the seconds of `%s`.
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
+
 /// The clock of `strftime_now`.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Clock {
     /// The interpreter's clock, in local time.
     #[default]
     System,
-    /// A fixed time.
+    /// A fixed time, in UTC for seconds since 1970 (`%s`).
     Fixed(DateTime),
 }
 
@@ -172,17 +176,19 @@ fn strftime_now(interpreter: &mut Interpreter<'_>, args: Args) -> Result<Value> 
     let [format] = args.bind(["format"])?;
     let format = required(format, "format")?;
     let format = format.expect_text()?;
-    let now = match interpreter.clock {
-        Clock::System => jiff::Zoned::now().datetime(),
-        Clock::Fixed(now) => now,
+    let (now, seconds) = match interpreter.clock {
+        Clock::System => {
+            let now = jiff::Zoned::now();
+            (now.datetime(), now.timestamp().as_second())
+        }
+        Clock::Fixed(now) => (now, now.duration_since(EPOCH).as_secs()),
     };
     if format.len() > MAX_TIME_FORMAT {
         return Err(Error::runtime(format!(
             "strftime_now: the format has more than {MAX_TIME_FORMAT} bytes"
         )));
     }
-    let text = jiff::fmt::strtime::format(format.as_str(), now)
-        .map_err(|error| Error::runtime(format!("strftime_now: {error}")))?;
+    let text = strftime(format.as_str(), now, seconds)?;
     let origin = if format.has_content() { Origin::Content } else { Origin::Template };
     interpreter.budget.text(text.len(), text.len())?;
     Ok(Value::Text(Text::new(text, origin)))

@@ -24,6 +24,7 @@ mod methods;
 mod operators;
 mod origin;
 mod python_text;
+mod strftime;
 mod syntax;
 mod template;
 mod tests;

@@ -211,6 +211,12 @@ impl Value {
         self.as_int().ok_or_else(|| Error::runtime(format!("expected int, got {}", self.type_name())))
     }
 
+    /// The integer as an index or count, or Python's error if it is not one, or exceeds 63 bits.
+    pub(crate) fn expect_index(&self) -> Result<i64> {
+        let index = i64::try_from(self.expect_int()?);
+        index.map_err(|_| Error::runtime("Python int too large to convert to C ssize_t"))
+    }
+
     /// Bytes that a function reads of an argument.
     pub(crate) fn read_cost(&self) -> usize {
         if let Value::Text(text) = self { text.len() } else { 0 }

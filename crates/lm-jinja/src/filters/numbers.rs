@@ -4,9 +4,15 @@ use super::Path;
 use crate::args::{Args, flag};
 use crate::error::{BoxedResult as Result, Error};
 use crate::interpreter::Interpreter;
+use crate::methods::decimal_value;
 use crate::operators::{arithmetic, negative};
 use crate::syntax::ast::Arithmetic;
 use crate::value::Value;
+
+/// Decimals from which a float is its own rounded value, and powers of ten from which it is rounded to 0.
+const MAX_PRECISION: i128 = 400;
+/// Maximum precision of rounding up or down, which multiplies by a power of ten.
+const MAX_SCALE: i32 = 300;
 
 pub(super) fn abs(_: &mut Interpreter<'_>, value: Value, args: Args) -> Result<Value> {
     args.bind_positional::<0>()?;
@@ -42,14 +48,18 @@ fn whole(float: f64) -> Option<i128> {
     (float.is_finite() && float.abs() < 1.7e38).then_some(float as i128)
 }
 
-/// Python's `int(text, base)`: surrounding blanks, a sign, the base's prefix, single underscores between digits.
+/// Python's `int(text, base)`: surrounding blanks, a sign, the base's prefix, single underscores between digits, digits of any
+/// script.
 fn parse_int(text: &str, base: i128) -> Option<i128> {
-    let text = text.trim();
+    let text = ascii_digits(text.trim());
     let (sign, digits) = match text.strip_prefix(['+', '-']) {
         Some(digits) => (&text[..1], digits),
-        None => ("", text),
+        None => ("", &*text),
     };
-    let prefixed = |prefixes: [&str; 2]| prefixes.iter().find_map(|prefix| digits.strip_prefix(prefix));
+    let prefixed = |prefixes: [&str; 2]| {
+        let digits = prefixes.iter().find_map(|prefix| digits.strip_prefix(prefix))?;
+        Some(digits.strip_prefix('_').unwrap_or(digits))
+    };
     let (digits, base) = match base {
         16 | 0 if prefixed(["0x", "0X"]).is_some() => (prefixed(["0x", "0X"])?, 16),
         8 | 0 if prefixed(["0o", "0O"]).is_some() => (prefixed(["0o", "0O"])?, 8),
@@ -61,17 +71,32 @@ fn parse_int(text: &str, base: i128) -> Option<i128> {
     if digits.starts_with(['+', '-']) {
         return None;
     }
-    i128::from_str_radix(&format!("{sign}{}", without_underscores(digits)?), base).ok()
+    let digits = without_underscores(digits, |c| c.is_ascii_alphanumeric())?;
+    i128::from_str_radix(&format!("{sign}{digits}"), base).ok()
+}
+
+/// Converts the decimal digits of all scripts to ASCII.
+fn ascii_digits(text: &str) -> String {
+    let ascii = |c: char| decimal_value(c).and_then(|value| char::from_digit(value, 10)).unwrap_or(c);
+    text.chars().map(ascii).collect()
 }
 
 /// Removes underscores; `None` if one is not between two digits.
-fn without_underscores(digits: &str) -> Option<String> {
-    let misplaced = digits.starts_with('_') || digits.ends_with('_') || digits.contains("__");
-    (!misplaced).then(|| digits.replace('_', ""))
+fn without_underscores(text: &str, is_digit: fn(&char) -> bool) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c != '_' {
+            out.push(c);
+        } else if !out.ends_with(|c| is_digit(&c)) || !chars.peek().is_some_and(is_digit) {
+            return None;
+        }
+    }
+    Some(out)
 }
 
 fn parse_float(text: &str) -> Option<f64> {
-    without_underscores(text.trim())?.parse().ok()
+    without_underscores(&ascii_digits(text.trim()), char::is_ascii_digit)?.parse().ok()
 }
 
 /// Python's `float(value)`, or the default if that fails.
@@ -88,25 +113,34 @@ pub(super) fn float(_: &mut Interpreter<'_>, value: Value, args: Args) -> Result
 pub(super) fn round(interpreter: &mut Interpreter<'_>, value: Value, args: Args) -> Result<Value> {
     let [precision, method] = args.bind(["precision", "method"])?;
     let precision = precision.map_or(Ok(0), |precision| precision.expect_int())?;
-    let precision = i32::try_from(precision).ok().filter(|precision| precision.abs() <= 300);
-    let precision = precision.ok_or_else(|| Error::runtime("round: a precision of up to 300"))?;
-    interpreter.budget.read(16 * precision.unsigned_abs() as usize)?;
     let number = match &value {
         Value::Undefined(undefined) => return Err(undefined.error()),
         other => other.as_float().ok_or_else(|| {
             Error::runtime(format!("type {} doesn't define __round__ method", other.type_name()))
         })?,
     };
-    let scale = 10_f64.powi(precision);
-    let method =
-        method.as_ref().map(Value::expect_text).transpose()?.map_or("common", |method| method.as_str());
-    match (method, value.as_int()) {
-        ("common", Some(int)) if precision >= 0 => Ok(Value::Int(int)),
-        ("common", Some(int)) => Ok(Value::Int(round_integer(int, precision.unsigned_abs()))),
-        ("common", None) if number.is_finite() => Ok(Value::Float(round_float(number, precision))),
-        ("common", None) => Ok(Value::Float(number)),
-        ("ceil", _) => Ok(Value::Float((number * scale).ceil() / scale)),
-        ("floor", _) => Ok(Value::Float((number * scale).floor() / scale)),
+    let method = method.as_ref().map(Value::expect_text).transpose()?;
+    let method = method.map_or("common", |method| method.as_str());
+    let exact = precision.clamp(-MAX_PRECISION, MAX_PRECISION) as i32;
+    interpreter.budget.read(16 * exact.unsigned_abs() as usize)?;
+    if method == "common" {
+        return Ok(match value.as_int() {
+            Some(int) if precision >= 0 => Value::Int(int),
+            Some(int) => Value::Int(round_integer(int, exact.unsigned_abs())),
+            None if number.is_finite() => {
+                let rounded = Some(round_float(number, exact)).filter(|rounded| rounded.is_finite());
+                Value::Float(rounded.ok_or_else(|| Error::runtime("rounded value too large to represent"))?)
+            }
+            None => Value::Float(number),
+        });
+    }
+    if exact.abs() > MAX_SCALE {
+        return Err(Error::runtime(format!("round: a precision of up to {MAX_SCALE}")));
+    }
+    let scale = 10_f64.powi(exact);
+    match method {
+        "ceil" => Ok(Value::Float((number * scale).ceil() / scale)),
+        "floor" => Ok(Value::Float((number * scale).floor() / scale)),
         _ => Err(Error::runtime("method must be common, ceil or floor")),
     }
 }
@@ -120,11 +154,14 @@ fn round_integer(value: i128, digits: u32) -> i128 {
 }
 
 fn round_float(value: f64, precision: i32) -> f64 {
+    if precision < -f64::MAX_10_EXP {
+        return 0.0 * value;
+    }
     match usize::try_from(precision) {
         // The digits of the exact value, correctly rounded, as Python does.
         Ok(digits) => format!("{value:.digits$}").parse().unwrap_or(value),
         Err(_) => {
-            let unit = 10_f64.powi(-precision);
+            let unit: f64 = format!("1e{}", -precision).parse().unwrap_or(f64::INFINITY);
             (value / unit).round_ties_even() * unit
         }
     }

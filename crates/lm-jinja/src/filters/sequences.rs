@@ -118,19 +118,20 @@ pub(super) fn batch(interpreter: &mut Interpreter<'_>, value: Value, args: Args)
     let size = required(size, "linecount")?.expect_int()?;
     let items = interpreter.collect(&value)?;
     let budget = interpreter.budget;
-    let Ok(size) = usize::try_from(size) else { return Err(Error::runtime("linecount is not negative")) };
+    let filled = usize::try_from(size.max(0)).unwrap_or(usize::MAX);
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
     let mut lists = Vec::new();
     let mut list: Vec<Value> = Vec::new();
-    for (index, item) in items.into_iter().enumerate() {
-        if list.len() == size && index > 0 {
+    for item in items {
+        if list.len() == size {
             lists.push(Value::list(std::mem::take(&mut list), budget)?);
         }
         list.push(item);
     }
     if !list.is_empty() {
         if let Some(fill) = fill.and_then(Value::some) {
-            budget.build(size.saturating_mul(size_of::<Value>()))?;
-            list.resize(size.max(list.len()), fill);
+            budget.build(filled.saturating_mul(size_of::<Value>()))?;
+            list.resize(filled.max(list.len()), fill);
         }
         lists.push(Value::list(list, budget)?);
     }

@@ -63,7 +63,7 @@ pub(super) fn replace(interpreter: &mut Interpreter<'_>, value: Value, args: Arg
     let [old, new, count] = args.bind(["old", "new", "count"])?;
     let old = python_text::str(interpreter, &required(old, "old")?)?;
     let new = python_text::str(interpreter, &required(new, "new")?)?;
-    let count = count.and_then(Value::some).map_or(Ok(-1), |count| count.expect_int())?;
+    let count = count.and_then(Value::some).map_or(Ok(-1), |count| count.expect_index())?;
     let text = python_text::str(interpreter, &value)?;
     methods::replace(interpreter.budget, &text, &old, &new, count).map(Value::Text)
 }

@@ -74,7 +74,7 @@ impl Interpreter<'_> {
             Value::Function(Function::Dict) if text == "fromkeys" => {
                 Ok(Some(Value::Function(Function::DictFromKeys)))
             }
-            Value::Macro(definition) => Ok(definition.attribute(text)),
+            Value::Macro(definition) => definition.attribute(text, self.budget),
             _ => Ok(None),
         }
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Interpreter;
 use super::scopes::ScopeId;
 use crate::args::Args;
+use crate::budget::Budget;
 use crate::dict::Dict;
 use crate::error::{BoxedResult as Result, Error};
 use crate::syntax::ast::MacroDefinition;
@@ -24,14 +25,19 @@ impl Macro {
         self.definition.name.as_deref()
     }
 
-    pub(super) fn attribute(&self, name: &str) -> Option<Value> {
-        Some(match name {
+    pub(super) fn attribute(&self, name: &str, budget: &Budget) -> Result<Option<Value>> {
+        Ok(Some(match name {
             "name" => self.name().map_or(Value::None, Value::text),
+            "arguments" => {
+                let names = self.definition.parameters.iter().map(|(name, _)| Value::text(&**name));
+                Value::tuple(names.collect(), budget)?
+            }
             "caller" => Value::Bool(self.definition.reads_caller),
             "catch_kwargs" => Value::Bool(self.definition.reads_kwargs),
             "catch_varargs" => Value::Bool(self.definition.reads_varargs),
-            _ => return None,
-        })
+            "explicit_caller" => Value::Bool(self.definition.has_parameter("caller")),
+            _ => return Ok(None),
+        }))
     }
 }
 
@@ -67,16 +73,22 @@ impl Interpreter<'_> {
         let given = args.positional.len().min(definition.parameters.len());
         let more = args.positional.split_off(given);
         let mut positional = args.positional.drain(..).collect::<Vec<_>>().into_iter();
+        // A default sees all arguments that are given, and the defaults before it; the other parameters hide outer variables.
+        let mut defaults = Vec::new();
         for (name, default) in &definition.parameters {
             self.budget.read(args.named.len().saturating_mul(size_of::<Value>()))?;
-            let value = match (positional.next().or_else(|| args.take(name)), default) {
-                (Some(value), _) => value,
-                (None, Some(default)) => self.value(default)?,
-                (None, None) => Value::undefined(format!("parameter '{name}' was not provided")),
-            };
+            let given = positional.next().or_else(|| args.take(name));
+            if let (None, Some(default)) = (&given, default) {
+                defaults.push((name, default));
+            }
+            let missing = || Value::undefined(format!("parameter '{name}' was not provided"));
+            self.scopes.set(name, given.unwrap_or_else(missing), self.budget)?;
+        }
+        for (name, default) in defaults {
+            let value = self.value(default)?;
             self.scopes.set(name, value, self.budget)?;
         }
-        if definition.reads_caller {
+        if definition.reads_caller && !definition.has_parameter("caller") {
             let caller = args.take("caller").unwrap_or_else(|| Value::undefined("No caller defined"));
             self.scopes.set(&"caller".into(), caller, self.budget)?;
         }

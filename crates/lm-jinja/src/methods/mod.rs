@@ -17,7 +17,7 @@ use super::value::Value;
 
 pub(super) use case::{capitalize, lower, title_word, upper};
 pub(super) use collections::items;
-pub(super) use predicates::predicate;
+pub(super) use predicates::{decimal_value, predicate};
 pub(super) use split::{lines, replace};
 pub(super) use strip::strip;
 pub(super) use width::center;

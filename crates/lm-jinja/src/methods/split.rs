@@ -15,7 +15,7 @@ use crate::value::Value;
 pub(super) fn split(budget: &Budget, text: &Text, name: &str, args: Args) -> Result<Value> {
     let [separator, limit] = args.bind(["sep", "maxsplit"])?;
     let separator = separator.and_then(Value::some).map(|text| text.expect_text().cloned()).transpose()?;
-    let limit = limit.map(|limit| limit.expect_int()).transpose()?;
+    let limit = limit.map(|limit| limit.expect_index()).transpose()?;
     let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     let from_right = name == "rsplit";
     let string = text.as_str();
@@ -155,12 +155,12 @@ pub(super) fn partition(budget: &Budget, text: &Text, name: &str, args: Args) ->
 pub(super) fn replace_method(budget: &Budget, text: &Text, args: Args) -> Result<Value> {
     let [old, new, count] = args.bind(["old", "new", "count"])?;
     let (old, new) = (required(old, "old")?, required(new, "new")?);
-    let count = count.map_or(Ok(-1), |count| count.expect_int())?;
+    let count = count.map_or(Ok(-1), |count| count.expect_index())?;
     replace(budget, text, old.expect_text()?, new.expect_text()?, count).map(Value::Text)
 }
 
 /// `str.replace`; a negative count replaces all occurrences.
-pub(crate) fn replace(budget: &Budget, text: &Text, old: &Text, new: &Text, count: i128) -> Result<Text> {
+pub(crate) fn replace(budget: &Budget, text: &Text, old: &Text, new: &Text, count: i64) -> Result<Text> {
     let new = if text.is_markup() { escape(budget, new)? } else { new.clone() };
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     let mut out = TextWriter::new(budget);

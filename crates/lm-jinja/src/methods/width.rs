@@ -52,8 +52,9 @@ fn padded(budget: &Budget, text: &Text, fill: &Text, [left, right]: [usize; 2], 
 /// `expandtabs`: pads with blanks to the next column that is a multiple of the tab size.
 pub(super) fn expand_tabs(budget: &Budget, text: &Text, args: Args) -> Result<Value> {
     let [size] = args.bind(["tabsize"])?;
-    let size = size.map_or(Ok(8), |size| size.expect_int())?;
-    let size = usize::try_from(size.max(0)).unwrap_or(usize::MAX);
+    let size = i32::try_from(size.map_or(Ok(8), |size| size.expect_int())?);
+    let size = size.map_err(|_| Error::runtime("Python int too large to convert to C int"))?;
+    let size = usize::try_from(size).unwrap_or(0);
     let mut out = TextWriter::new(budget);
     let mut column = 0_usize;
     for (origin, segment) in text.segments() {

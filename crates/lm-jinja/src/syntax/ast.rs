@@ -81,6 +81,12 @@ pub(crate) struct MacroDefinition {
     pub(crate) reads_kwargs: bool,
 }
 
+impl MacroDefinition {
+    pub(crate) fn has_parameter(&self, name: &str) -> bool {
+        self.parameters.iter().any(|(parameter, _)| &**parameter == name)
+    }
+}
+
 /// Target of an assignment.
 #[derive(Debug)]
 pub(crate) enum Target {

@@ -1,5 +1,6 @@
 //! Parsing of tags.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::ast::{Body, Expr, For, MacroDefinition, Node, Statement, Target};
@@ -173,7 +174,7 @@ impl Parser {
         let parameters = self.parameters()?;
         let start = self.position();
         let body = self.function_body("endmacro")?;
-        Ok(Statement::Macro(Arc::new(self.define(Some(name.into()), parameters, body, start))))
+        Ok(Statement::Macro(Arc::new(self.define(Some(name.into()), parameters, body, start)?)))
     }
 
     fn call_tag(&mut self) -> Result<Statement> {
@@ -184,7 +185,7 @@ impl Parser {
         };
         let start = self.position();
         let body = self.function_body("endcall")?;
-        let caller = Arc::new(self.define(None, parameters, body, start));
+        let caller = Arc::new(self.define(None, parameters, body, start)?);
         Ok(Statement::Call { callee: *callee, arguments, caller })
     }
 
@@ -194,27 +195,35 @@ impl Parser {
         parameters: Vec<(Arc<str>, Option<Expr>)>,
         body: Body,
         start: usize,
-    ) -> MacroDefinition {
-        let is_parameter = |name: &str| parameters.iter().any(|(parameter, _)| &**parameter == name);
-        let reads = |name: &str| !is_parameter(name) && self.names_since(start, name);
-        MacroDefinition {
-            reads_caller: reads("caller"),
-            reads_varargs: reads("varargs"),
-            reads_kwargs: reads("kwargs"),
+    ) -> Result<MacroDefinition> {
+        let parameter = |name: &str| parameters.iter().find(|(parameter, _)| &**parameter == name);
+        let reads = |name: &str| self.names_since(start, name);
+        let reads_caller = reads("caller");
+        if reads_caller && matches!(parameter("caller"), Some((_, None))) {
+            return Err(self.error("the special \"caller\" argument must be omitted or be given a default"));
+        }
+        Ok(MacroDefinition {
+            reads_caller,
+            reads_varargs: reads("varargs") && parameter("varargs").is_none(),
+            reads_kwargs: reads("kwargs") && parameter("kwargs").is_none(),
             name,
             parameters,
             body,
-        }
+        })
     }
 
     fn parameters(&mut self) -> Result<Vec<(Arc<str>, Option<Expr>)>> {
         self.expect("(")?;
         let mut parameters: Vec<(Arc<str>, Option<Expr>)> = Vec::new();
+        let mut names = HashSet::new();
         while !self.skip(")") {
             if !parameters.is_empty() {
                 self.expect(",")?;
             }
             let name = self.variable()?;
+            if !names.insert(name.clone()) {
+                return Err(self.error(format!("duplicate argument '{name}' in function definition")));
+            }
             let default = if self.skip("=") { Some(self.expression()?) } else { None };
             if default.is_none() && parameters.last().is_some_and(|(_, default)| default.is_some()) {
                 return Err(self.error("non-default argument follows default argument"));
