@@ -103,6 +103,12 @@ impl Screen {
             ConversationEvent::Text(text) => self.text(text),
             ConversationEvent::Reasoning(text) => self.reasoning(text),
             ConversationEvent::ToolCall(call) => self.tool_call(call),
+            ConversationEvent::Dropped(dropped) => {
+                let (turns, s) = (dropped.turns, if dropped.turns == 1 { "" } else { "s" });
+                self.note(&format!(
+                    "(the context is full: the model no longer sees the {turns} oldest turn{s})"
+                ))
+            }
             _ => Ok(()),
         }
     }

@@ -137,3 +137,31 @@ fn an_interrupt_ends_a_piped_chat() {
     assert_eq!(rest.lines().count(), 1, "the second turn is not run: {rest}");
     assert_eq!(child.wait().expect("the program ends").code(), Some(130));
 }
+
+#[test]
+fn a_reply_that_was_cut_goes_on() {
+    let whole = lm(&["chat"], "Hello\n");
+    let cut = lm(&["chat", "-n", "2"], "Hello\n/continue\n/history\n");
+    assert_eq!(cut.code, Some(0), "{}", cut.err);
+    assert!(cut.err.contains("/continue goes on"), "{}", cut.err);
+    let shown: String = cut.out.lines().collect();
+    assert!(whole.out.trim_end().starts_with(&shown) && shown.len() > 2, "{shown}");
+    assert!(cut.err.lines().any(|line| line == format!("assistant: {shown}")), "{}", cut.err);
+    let nothing = lm(&["chat"], "/continue\n");
+    assert!(nothing.err.contains("no reply that can be continued"), "{}", nothing.err);
+}
+
+#[test]
+fn a_chat_that_exceeds_the_context_drops_its_oldest_turns_or_says_how() {
+    let questions = "Tell me about the weather in Paris, please.\n".repeat(12);
+    let run = lm(&["chat", "--context", "160", "-n", "20"], &questions);
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    assert!(run.err.contains("--overflow drop-oldest"), "{}", run.err);
+    let run = lm(
+        &["chat", "--context", "160", "-n", "20", "--overflow", "drop-oldest"],
+        &format!("{questions}/history\n"),
+    );
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(run.err.contains("the model no longer sees the"), "{}", run.err);
+    assert_eq!(run.err.lines().filter(|line| line.starts_with("user: ")).count(), 12, "the history is whole");
+}

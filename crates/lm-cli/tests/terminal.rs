@@ -177,7 +177,7 @@ fn keys_complete_commands_and_begin_lines() {
     terminal.send("/set temp\t0.5\r");
     terminal.expect("(temperature 0.5)");
     terminal.send(&format!("one{ALT_ENTER}two{ENTER}"));
-    terminal.expect("(the reply was cut: it reached --max-tokens)");
+    terminal.expect("(the reply was cut: it reached --max-tokens; /continue goes on)");
     terminal.send("\"\"\"three\rfour\"\"\"\r");
     terminal.expect("(the reply was cut");
     let shown = terminal.ask("/history", "four");
@@ -286,7 +286,7 @@ fn a_full_context_has_a_way_out() {
     let args = [&ENDLESS[..], &["--context", "64"]].concat();
     let mut terminal = Terminal::chat(&args, state.path());
     terminal
-        .ask("Hello", "(the reply was cut: the context is full; /clear begins again, --context allows more)");
+        .ask("Hello", "(the reply was cut: the context is full; /clear begins again, --overflow drop-oldest or --context allows more)");
     terminal.ask("Hello", "hint: the context is full: /clear begins a chat again");
     terminal.ask("/clear", "(begun again)");
     terminal.ask("Hello", "(the reply was cut");

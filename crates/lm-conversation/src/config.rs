@@ -3,10 +3,11 @@
 use std::fmt;
 use std::time::Instant;
 
-use lm_processors::{Calls, ModelDataProcessor, OnMalformed, ResponseFormat, ToolChoice};
+use lm_processors::{Calls, Channel, ModelDataProcessor, OnMalformed, ResponseFormat, ToolChoice};
 use lm_session::{CancelHandle, Constraint, Engine, SamplerParams, SessionConfig};
 use lm_template::{Map, Polyfills, Preface, PromptTemplate, Value};
 
+use crate::overflow::Overflow;
 use crate::rendered::ContentTokens;
 use crate::thinking::ThinkingConfig;
 
@@ -30,6 +31,31 @@ pub struct ConversationConfig {
     pub content_tokens: ContentTokens,
     /// Constraint of optional tool calls to the tools' schemas during generation.
     pub constrain_calls: ConstrainCalls,
+    /// Channels that replace the dialect's: texts of a reply besides its answer, between markers. `None` (the default): the dialect's,
+    /// which is `reasoning` where the model has one. An empty list disables channels. Thinking switches and limits apply to the first.
+    ///
+    /// The grammar of tool calls does not know them: beside tools, a marker that is an added token outside of the dialect cannot be
+    /// generated unless [`ConstrainCalls::No`] is set.
+    pub channels: Option<Vec<Channel>>,
+    /// Reasoning before the answers; the template's default by default.
+    pub thinking: ThinkingConfig,
+    /// Outcome of a reply that reaches a token limit: complete by default.
+    pub on_token_limit: OnTokenLimit,
+    /// Handling of a prompt that exceeds the context: an error by default.
+    pub overflow: Overflow,
+    /// Prefills the preface in [`Conversation::new`](crate::Conversation::new), which waits for it; false by default.
+    pub prefill_on_init: bool,
+}
+
+/// Outcome of a reply that reaches its token limit or the end of the context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnTokenLimit {
+    /// The turn is complete, and [`Finished::reason`](crate::Finished::reason) names the limit.
+    /// [`Conversation::continue_reply`](crate::Conversation::continue_reply) goes on.
+    #[default]
+    Finish,
+    /// The turn fails with [`Error::TokenLimit`](crate::Error::TokenLimit).
+    Error,
 }
 
 /// Constraint of optional tool calls (`tool_choice` auto) to the tools' schemas during generation.
@@ -71,6 +97,11 @@ impl fmt::Debug for ConversationConfig {
             .field("on_malformed", &self.on_malformed)
             .field("content_tokens", &self.content_tokens)
             .field("constrain_calls", &self.constrain_calls)
+            .field("channels", &self.channels)
+            .field("thinking", &self.thinking)
+            .field("on_token_limit", &self.on_token_limit)
+            .field("overflow", &self.overflow)
+            .field("prefill_on_init", &self.prefill_on_init)
             .finish()
     }
 }
@@ -103,8 +134,16 @@ pub struct TurnOptions {
     pub calls: Calls,
     /// Format of the answer, where it is text; free by default.
     pub response_format: Option<ResponseFormat>,
-    /// Reasoning before the answer, and its token limit.
+    /// Reasoning before the answer, and its token limit; the conversation's by default.
     pub thinking: ThinkingConfig,
+    /// Replaces the conversation's handling of malformed tool calls.
+    pub on_malformed: Option<OnMalformed>,
+    /// Replaces the conversation's constraint of optional tool calls.
+    pub constrain_calls: Option<ConstrainCalls>,
+    /// Replaces the conversation's outcome of a reply that reaches a token limit.
+    pub on_token_limit: Option<OnTokenLimit>,
+    /// Replaces the conversation's handling of a prompt that exceeds the context.
+    pub overflow: Option<Overflow>,
     /// Reports [`ConversationEvent::Logprobs`](crate::ConversationEvent::Logprobs), with this many most probable tokens each; `None`
     /// (the default): not reported.
     pub logprobs: Option<usize>,

@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use lm_processors::{MarkerTokens, ModelDataProcessor, OnMalformed, by_name, detect};
+use lm_processors::{MarkerTokens, ModelDataProcessor, by_name, detect};
 use lm_session::{CancelHandle, Engine, PrefillStats, TokenId};
 use lm_template::{
-    ChatTemplates, GenerationPrompt, Map, Message, PolyfilledPrompt, PolyfilledTemplate, Preface,
-    PromptTemplate, RenderInput, TemplateChoice, ToolSpec, Value,
+    ChatTemplates, GenerationPrompt, Map, Message, PolyfilledTemplate, Preface, PromptTemplate,
+    TemplateChoice, ToolSpec,
 };
 
-use crate::config::{ConstrainCalls, ConversationConfig};
+use crate::config::ConversationConfig;
 use crate::error::{Error, Result};
 use crate::into_messages::IntoMessages;
 use crate::marker_tokens::marker_tokens;
-use crate::rendered::{ContentTokens, RenderedPrompt, encode};
+use crate::rendered::{RenderedPrompt, encode};
 use crate::saved::SavedConversation;
+use crate::settings::{Settings, check_channels};
 use crate::shared::Shared;
 
 /// Dialect in which [`PolyfilledTemplate`] declares tools if the template does not support them.
@@ -52,18 +53,16 @@ pub struct Conversation {
     pub(crate) processor: &'static dyn ModelDataProcessor,
     /// The model's added tokens that occur in the dialect's markers.
     pub(crate) tokens: MarkerTokens,
-    pub(crate) on_malformed: OnMalformed,
-    pub(crate) content_tokens: ContentTokens,
-    pub(crate) constrain_calls: ConstrainCalls,
+    pub(crate) settings: Settings,
     pub(crate) preface: Preface,
     pub(crate) tools: Arc<[ToolSpec]>,
 }
 
 impl Conversation {
-    /// Creates a conversation. Nothing runs yet.
+    /// Creates a conversation. Nothing runs yet, unless [`ConversationConfig::prefill_on_init`] is set.
     ///
     /// # Errors
-    /// When there is no chat template, it does not compile, or the session config is invalid.
+    /// When there is no chat template, it does not compile, or the config is invalid.
     pub fn new(engine: &Engine, config: ConversationConfig) -> Result<Self> {
         let ConversationConfig {
             preface,
@@ -74,25 +73,93 @@ impl Conversation {
             on_malformed,
             content_tokens,
             constrain_calls,
+            channels,
+            thinking,
+            on_token_limit,
+            overflow,
+            prefill_on_init,
         } = config;
+        check_channels(channels.as_deref().unwrap_or_default())?;
         let template = match template {
             Some(template) => template,
             None => model_template(engine, &preface)?,
         };
         let template = PolyfilledTemplate::new(template, polyfills);
         let processor = processor.unwrap_or_else(|| dialect(&template, engine.name(), &preface.tools));
-        Ok(Self {
+        let settings = Settings {
+            on_malformed,
+            content_tokens,
+            constrain_calls,
+            channels: channels.map(Into::into),
+            thinking,
+            on_token_limit,
+            overflow,
+            prefill_on_init,
+        };
+        let mut conversation = Self {
             engine: engine.clone(),
             shared: Shared::new(engine.session(session)?),
             template,
             processor,
-            tokens: marker_tokens(processor, engine.tokenizer()),
+            tokens: marker_tokens(processor, settings.channels.as_deref(), engine.tokenizer()),
+            settings,
+            tools: preface.tools.clone().into(),
+            preface,
+        };
+        conversation.thinking_variables(thinking)?; // Not later than here.
+        if prefill_on_init {
+            conversation.prefill_preface()?;
+        }
+        Ok(conversation)
+    }
+
+    /// Prefills the common beginning of all prompts: the preface, up to a user's message.
+    fn prefill_preface(&mut self) -> Result<()> {
+        let Preface { messages, tools, extra_context } = &self.preface;
+        if messages.is_empty() && tools.is_empty() && extra_context.is_empty() {
+            return Ok(());
+        }
+        // Templates refuse a conversation without a user's message, or open it for one.
+        let variables = self.thinking_variables(self.settings.thinking)?;
+        let ids = |text: &str| -> Result<Vec<TokenId>> {
+            let prompt = self.prompt(&[Message::user(text)], GenerationPrompt::Add, &variables)?.prompt;
+            encode(&prompt, self.engine.tokenizer(), self.settings.content_tokens)
+        };
+        let (mut ids, other) = (ids("a")?, ids("1")?);
+        ids.truncate(ids.iter().zip(&other).take_while(|(one, other)| one == other).count());
+        if !ids.is_empty() {
+            self.shared.lock().session.sync(&ids, &CancelHandle::new())?;
+        }
+        Ok(())
+    }
+
+    /// The configuration of this conversation; its messages, as far as they were changed, are the current ones.
+    pub fn config(&self) -> ConversationConfig {
+        let Settings {
             on_malformed,
             content_tokens,
             constrain_calls,
-            tools: preface.tools.clone().into(),
-            preface,
-        })
+            channels,
+            thinking,
+            on_token_limit,
+            overflow,
+            prefill_on_init,
+        } = self.settings.clone();
+        ConversationConfig {
+            preface: self.preface.clone(),
+            session: self.shared.lock().session.config().clone(),
+            template: Some(self.template.template().clone()),
+            polyfills: self.template.polyfills().clone(),
+            processor: Some(self.processor),
+            on_malformed,
+            content_tokens,
+            constrain_calls,
+            channels: channels.map(|channels| channels.to_vec()),
+            thinking,
+            on_token_limit,
+            overflow,
+            prefill_on_init,
+        }
     }
 
     /// Cancels the running turn, if there is one: the conversation is as before it.
@@ -117,16 +184,13 @@ impl Conversation {
     /// # Errors
     /// When the engine has stopped.
     pub fn fork(&self) -> Result<Self> {
-        let state = self.shared.lock();
         Ok(Self {
             engine: self.engine.clone(),
-            shared: Shared::with_history(state.session.fork()?, state.history.clone()),
+            shared: self.shared.fork()?,
             template: self.template.clone(),
             processor: self.processor,
             tokens: self.tokens.clone(),
-            on_malformed: self.on_malformed,
-            content_tokens: self.content_tokens,
-            constrain_calls: self.constrain_calls,
+            settings: self.settings.clone(),
             preface: self.preface.clone(),
             tools: self.tools.clone(),
         })
@@ -140,7 +204,7 @@ impl Conversation {
     pub fn prefill(&mut self, messages: impl IntoMessages) -> Result<PrefillStats> {
         self.abort();
         let prompt = self.prompt(&messages.into_messages()?, GenerationPrompt::Omit, &Map::new())?.prompt;
-        let ids = encode(&prompt, self.engine.tokenizer(), self.content_tokens)?;
+        let ids = encode(&prompt, self.engine.tokenizer(), self.settings.content_tokens)?;
         Ok(self.shared.lock().session.sync(&ids, &CancelHandle::new())?)
     }
 
@@ -153,7 +217,18 @@ impl Conversation {
         Ok(self.render(messages, GenerationPrompt::Add)?.ids.len())
     }
 
-    /// Renders the prompt of a turn with these messages without running it: text, ids and masks.
+    /// Number of tokens of the context that preface and history leave to further messages and replies. Turns that were dropped
+    /// ([`Overflow::DropOldest`](crate::Overflow::DropOldest)) take none.
+    ///
+    /// # Errors
+    /// As [`render`](Self::render).
+    pub fn remaining_context(&self) -> Result<usize> {
+        let is_empty = self.preface.messages.is_empty() && self.shared.lock().history.is_empty();
+        let taken = if is_empty { 0 } else { self.render(Vec::new(), GenerationPrompt::Omit)?.ids.len() };
+        Ok(self.engine.context_tokens().saturating_sub(taken))
+    }
+
+    /// Renders the prompt of a turn with these messages without running it: text, ids and masks. Messages of dropped turns are not in it.
     ///
     /// # Errors
     /// When a message cannot be converted, or the template rejects the conversation.
@@ -163,7 +238,7 @@ impl Conversation {
         generation: GenerationPrompt,
     ) -> Result<RenderedPrompt> {
         let prompt = self.prompt(&messages.into_messages()?, generation, &Map::new())?;
-        RenderedPrompt::new(&prompt, self.engine.tokenizer(), self.content_tokens)
+        RenderedPrompt::new(&prompt, self.engine.tokenizer(), self.settings.content_tokens)
     }
 
     /// Messages sent and received, without those of the preface.
@@ -173,14 +248,15 @@ impl Conversation {
 
     /// Replaces the history, for example by a saved one. A running turn is cancelled.
     pub fn set_history(&mut self, history: Vec<Message>) {
-        let mut state = self.shared.lock();
-        state.end_turn();
-        state.history = history;
+        self.shared.lock().set_history(history);
     }
 
     /// Replaces the messages of the preface, for example by another system prompt; the history stays. A running turn is cancelled.
     pub fn set_preface_messages(&mut self, messages: Vec<Message>) {
-        self.abort();
+        let mut state = self.shared.lock();
+        state.end_turn();
+        state.open = None;
+        drop(state);
         self.preface.messages = messages;
     }
 
@@ -212,25 +288,6 @@ impl Conversation {
     /// Tokens of the last turn, prompt and reply: see [`lm_session::Session::tokens`].
     pub fn tokens(&self) -> Vec<TokenId> {
         self.shared.lock().session.tokens()
-    }
-
-    pub(crate) fn prompt(
-        &self,
-        messages: &[Message],
-        generation_prompt: GenerationPrompt,
-        extra_context: &Map<String, Value>,
-    ) -> Result<PolyfilledPrompt> {
-        let state = self.shared.lock();
-        let all = self.preface.messages.iter().chain(&state.history).chain(messages);
-        let messages = all.map(|message| self.processor.message_to_template_input(message));
-        let messages = messages.collect::<lm_processors::Result<Vec<_>>>()?;
-        drop(state);
-        let mut variables = self.preface.extra_context.clone();
-        variables.extend(extra_context.clone());
-        let tools = self.processor.format_tools(&self.tools);
-        let input =
-            RenderInput { messages: &messages, tools: &tools, generation_prompt, extra_context: &variables };
-        Ok(self.template.render(&input)?)
     }
 }
 

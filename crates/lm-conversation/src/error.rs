@@ -77,6 +77,28 @@ pub enum Error {
         /// Text of the reply.
         text: String,
     },
+    /// The reply reached a token limit, and [`OnTokenLimit::Error`](crate::OnTokenLimit::Error) is set.
+    #[error("the reply reached {}", if matches!(reason, FinishReason::ContextFull) { "the end of the context" } else { "its token limit" })]
+    TokenLimit {
+        /// The limit.
+        reason: FinishReason,
+        /// Text of the reply.
+        text: String,
+    },
+    /// There is no reply to continue: the last message is not the assistant's, has no text, or has tool calls.
+    #[error("the last message is no reply that can be continued: {reason}")]
+    NoReply {
+        /// Description of the last message.
+        reason: &'static str,
+    },
+    /// A channel of the configuration has an empty name or marker.
+    #[error("channel {index} has no {field}")]
+    InvalidChannel {
+        /// Index of the channel.
+        index: usize,
+        /// The empty field.
+        field: &'static str,
+    },
     /// The turn was cancelled.
     #[error("the turn was cancelled")]
     Cancelled,

@@ -5,6 +5,8 @@ use lm_session::{Finished, PrefillProgress, TokenId, TokenLogprobs, Tokenizer};
 use lm_template::{Content, Message, Polyfill, ToolCall, Value};
 use serde_json::json;
 
+use crate::overflow::DroppedTurns;
+
 /// The model's complete reply to a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
@@ -48,12 +50,21 @@ impl Reply {
 #[non_exhaustive]
 #[expect(clippy::large_enum_variant, reason = "the large one comes once a turn")]
 pub enum ConversationEvent {
+    /// The prompt exceeded the context, and the oldest turns are not part of it; the first event of such a turn.
+    Dropped(DroppedTurns),
     /// A step of the prompt's prefill has run.
     Prefill(PrefillProgress),
     /// Further text of the answer, never empty.
     Text(String),
     /// Further text of the reasoning, never empty.
     Reasoning(String),
+    /// Further text of another channel, one of [`ConversationConfig::channels`](crate::ConversationConfig::channels), never empty.
+    Channel {
+        /// Name of the channel.
+        name: String,
+        /// The text.
+        text: String,
+    },
     /// The model has begun a tool call.
     ToolCallStarted {
         /// Index of the call in the reply, from 0.
@@ -89,9 +100,11 @@ impl ConversationEvent {
                 Some(json!({"role": "assistant", "content": [{"type": "text", "text": text}]}))
             }
             Self::Reasoning(text) => Some(json!({"role": "assistant", "channels": {"reasoning": text}})),
+            Self::Channel { name, text } => Some(json!({"role": "assistant", "channels": {name: text}})),
             Self::ToolCall(call) => Some(json!({"role": "assistant", "tool_calls": [call]})),
             Self::Finished(_) => Some(json!({})),
-            Self::Prefill(_)
+            Self::Dropped(_)
+            | Self::Prefill(_)
             | Self::ToolCallStarted { .. }
             | Self::ToolCallArguments { .. }
             | Self::Logprobs(_) => None,

@@ -7,25 +7,28 @@ mod error;
 mod event;
 mod into_messages;
 mod marker_tokens;
+mod opening;
+mod overflow;
 mod rendered;
 mod reply_checks;
 mod reply_reader;
 mod reply_rules;
 mod resampling;
 mod saved;
+mod settings;
 mod shared;
 mod start_turn;
 mod thinking;
 mod turn;
 mod typed_answer;
 
-pub use config::{ConstrainCalls, ConversationConfig, OnCancel, TurnOptions};
+pub use config::{ConstrainCalls, ConversationConfig, OnCancel, OnTokenLimit, TurnOptions};
 pub use conversation::Conversation;
 pub use error::{Error, Result};
 pub use event::{ConversationEvent, Reply, ScoredToken, TokenLogprob};
 pub use into_messages::IntoMessages;
 pub use lm_processors::{
-    Calls, ModelDataProcessor, OnMalformed, ResponseFormat, ToolChoice, UnenforcedKeyword,
+    Calls, Channel, ModelDataProcessor, OnMalformed, ResponseFormat, ToolChoice, UnenforcedKeyword,
 };
 pub use lm_session::{
     CancelHandle, Constraint, Device, Engine, EngineSettings, FinishReason, Finished, LoadOptions,
@@ -36,6 +39,7 @@ pub use lm_template::{
     Content, GenerationPrompt, Map, Message, Part, Polyfill, Polyfills, Preface, PromptTemplate, Role,
     ToolCall, ToolSpec, Value,
 };
+pub use overflow::{DroppedHistory, DroppedTurns, Overflow};
 pub use rendered::{ContentTokens, RenderedPrompt};
 pub use saved::{SavedConversation, SavedError};
 pub use start_turn::TurnBuilder;

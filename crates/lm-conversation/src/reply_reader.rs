@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use lm_processors::{
-    FreshCallIds, MessageBuilder, ModelDataProcessor, OutputParser, ParserOptions, ProcessorEvent,
+    FreshCallIds, MessageBuilder, ModelDataProcessor, OutputParser, ParserOptions, ProcessorEvent, REASONING,
 };
+use lm_session::SessionEvent;
 use lm_template::Message;
 
 use crate::error::Result;
@@ -18,6 +19,16 @@ pub(crate) struct Piece {
     pub(crate) added: Vec<Range<usize>>,
 }
 
+impl Piece {
+    /// Text of a token event.
+    pub(crate) fn of(event: SessionEvent) -> Option<Self> {
+        match event {
+            SessionEvent::Token { text, added, .. } => Some(Self { text, added }),
+            _ => None,
+        }
+    }
+}
+
 /// Parser of a reply, and builder of its message.
 pub(crate) struct ReplyReader {
     processor: &'static dyn ModelDataProcessor,
@@ -27,6 +38,8 @@ pub(crate) struct ReplyReader {
     call_ids: FreshCallIds,
     parser: Box<dyn OutputParser>,
     builder: MessageBuilder,
+    /// True if a call has begun.
+    has_call: bool,
 }
 
 impl ReplyReader {
@@ -37,7 +50,12 @@ impl ReplyReader {
     ) -> Self {
         let (parser, builder) = (processor.parser(&options), MessageBuilder::new(&options));
         let call_ids = first_ids.clone();
-        Self { processor, options, first_ids, call_ids, parser, builder }
+        Self { processor, options, first_ids, call_ids, parser, builder, has_call: false }
+    }
+
+    /// Returns true if a call has begun.
+    pub(crate) fn has_call(&self) -> bool {
+        self.has_call
     }
 
     /// Creates a reader of the same reply from its beginning.
@@ -68,6 +86,7 @@ impl ReplyReader {
 
     fn take(&mut self, read: Vec<ProcessorEvent>, events: &mut Vec<ConversationEvent>) -> Result<()> {
         for mut event in read {
+            self.has_call |= !matches!(event, ProcessorEvent::Text(_) | ProcessorEvent::Channel { .. });
             if let ProcessorEvent::ToolCall { call, .. } = &mut event {
                 call.id.get_or_insert_with(|| self.call_ids.next_id());
             }
@@ -83,7 +102,10 @@ impl ReplyReader {
 fn conversation_event(event: &ProcessorEvent) -> Option<ConversationEvent> {
     match event.clone() {
         ProcessorEvent::Text(text) => Some(ConversationEvent::Text(text)),
-        ProcessorEvent::Channel { text, .. } => Some(ConversationEvent::Reasoning(text)),
+        ProcessorEvent::Channel { name, text } if name == REASONING => {
+            Some(ConversationEvent::Reasoning(text))
+        }
+        ProcessorEvent::Channel { name, text } => Some(ConversationEvent::Channel { name, text }),
         ProcessorEvent::ToolCallStarted { index, name, id } => {
             Some(ConversationEvent::ToolCallStarted { index, name, id })
         }

@@ -1,8 +1,10 @@
 //! Constraint of a reply, derived from the turn's options.
 
+use std::sync::Arc;
+
 use lm_processors::{
-    GrammarRequest, MarkerTokens, ModelDataProcessor, Recovery, ReplyForm, Thinking, ToolChoice, ToolSpec,
-    UnenforcedKeyword,
+    Channel, GrammarRequest, MarkerTokens, ModelDataProcessor, Recovery, ReplyForm, Thinking, ToolChoice,
+    ToolSpec, UnenforcedKeyword,
 };
 use lm_session::{ChannelBudget, Constraint, ConstraintSpec, Engine};
 
@@ -18,8 +20,12 @@ pub(crate) struct ReplyRules<'a> {
     pub(crate) tools: &'a [ToolSpec],
     pub(crate) tokens: &'a MarkerTokens,
     pub(crate) constrain_calls: ConstrainCalls,
-    /// True if the prompt has opened the reasoning channel.
+    /// Channels that replace the dialect's.
+    pub(crate) channels: Option<Arc<[Channel]>>,
+    /// True if the prompt has opened the dialect's reasoning channel.
     pub(crate) in_reasoning: bool,
+    /// True if the prompt has opened the channel that thinking limits apply to.
+    pub(crate) in_channel: bool,
 }
 
 /// Constraint and checks of a reply.
@@ -44,15 +50,19 @@ impl ReplyRules<'_> {
             Some(own) => ReplyConstraints { constraint: Some(own), ..ReplyConstraints::default() },
             None => self.grammar(turn)?,
         };
-        let channel = self.processor.channels().into_iter().next();
+        let channel = match &self.channels {
+            Some(channels) => channels.first().cloned(),
+            None => self.processor.channels().into_iter().next(),
+        };
         if let Some((tokens, channel)) = turn.thinking.limit().zip(channel) {
             let tokenizer = self.engine.tokenizer();
             let layout = self.processor.dialect().and_then(|dialect| dialect.channels.first());
+            let layout = layout.filter(|syntax| syntax.tags.close == channel.end);
             let layout = layout.map_or("", |channel| channel.tags.before_close);
             let budget = ChannelBudget::new(tokenizer, &channel.start, layout, &channel.end, tokens)?;
             let budget = budget.with(constraints.constraint.take());
             constraints.constraint =
-                Some(Box::new(if self.in_reasoning { budget.starting_inside() } else { budget }));
+                Some(Box::new(if self.in_channel { budget.starting_inside() } else { budget }));
         }
         Ok(constraints)
     }
@@ -60,7 +70,9 @@ impl ReplyRules<'_> {
     /// Compiles the grammar of the family's dialect for the turn's options.
     fn grammar(&self, turn: &TurnOptions) -> Result<ReplyConstraints> {
         let free = turn.response_format.is_none() && turn.tool_choice == ToolChoice::Auto;
-        if free && self.constrain_calls == ConstrainCalls::No {
+        // Without tools, the grammar would only keep markers of other channels from being generated.
+        let has_calls = self.constrain_calls == ConstrainCalls::Yes;
+        if free && (!has_calls || (self.tools.is_empty() && self.channels.is_some())) {
             return Ok(ReplyConstraints::default());
         }
         let request = self.request(turn);

@@ -78,6 +78,11 @@ impl Resampling {
         })
     }
 
+    /// Takes the beginning of the reply, whose events were sent by an earlier turn.
+    pub(crate) fn resume(&mut self, pieces: Vec<Piece>) {
+        (self.sent, self.pieces) = (pieces.len(), pieces);
+    }
+
     /// Notes a step of the prefill; returns false for those of later attempts.
     pub(crate) fn note_prefill(&mut self, progress: PrefillProgress) -> bool {
         if self.rejected == 0 {

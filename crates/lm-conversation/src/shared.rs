@@ -6,6 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lm_session::{CancelHandle, Session};
 use lm_template::Message;
 
+use crate::opening::{Change, OpenReply};
+use crate::overflow::DroppedHistory;
+
 /// History and session of a conversation. Clones share them; `turn` is the number of the turn that holds the clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
@@ -19,6 +22,10 @@ pub(crate) struct Shared {
 pub(crate) struct State {
     pub(crate) session: Session,
     pub(crate) history: Vec<Message>,
+    /// Number of leading messages of the history that are left out of prompts.
+    pub(crate) dropped: usize,
+    /// The last reply, if it was cut off.
+    pub(crate) open: Option<OpenReply>,
     /// Number of the newest turn, and its handle while it runs.
     turn: u64,
     running: Option<CancelHandle>,
@@ -27,13 +34,30 @@ pub(crate) struct State {
 
 impl Shared {
     pub(crate) fn new(session: Session) -> Self {
-        Self::with_history(session, Vec::new())
+        let live = Arc::new(AtomicU64::new(0));
+        let state = State {
+            session,
+            history: Vec::new(),
+            dropped: 0,
+            open: None,
+            turn: 0,
+            running: None,
+            live: live.clone(),
+        };
+        Self { state: Arc::new(Mutex::new(state)), live, turn: 0 }
     }
 
-    pub(crate) fn with_history(session: Session, history: Vec<Message>) -> Self {
-        let live = Arc::new(AtomicU64::new(0));
-        let state = State { session, history, turn: 0, running: None, live: live.clone() };
-        Self { state: Arc::new(Mutex::new(state)), live, turn: 0 }
+    /// Creates a copy of the state without the running turn.
+    ///
+    /// # Errors
+    /// When the engine has stopped.
+    pub(crate) fn fork(&self) -> lm_session::Result<Self> {
+        let state = self.lock();
+        let fork = Self::new(state.session.fork()?);
+        let mut copy = fork.lock();
+        (copy.history, copy.dropped, copy.open) = (state.history.clone(), state.dropped, state.open.clone());
+        drop(copy);
+        Ok(fork)
     }
 
     /// Locks the state.
@@ -69,9 +93,25 @@ impl State {
         }
     }
 
-    /// Adds the messages of the running turn to the history, and ends the turn.
-    pub(crate) fn complete(&mut self, messages: Vec<Message>) {
-        self.history.extend(messages);
+    /// Replaces the history. The running turn is cancelled.
+    pub(crate) fn set_history(&mut self, history: Vec<Message>) {
+        self.end_turn();
+        (self.history, self.dropped, self.open) = (history, 0, None);
+    }
+
+    /// Changes the history by the running turn, adds its reply, and ends the turn. `open`: the reply, if it was cut off.
+    pub(crate) fn complete(&mut self, change: Change, reply: Message, open: Option<OpenReply>) {
+        if change.continues.is_some() {
+            self.history.pop();
+        }
+        self.history.extend(change.messages);
+        self.history.push(reply);
+        self.dropped = change.dropped.min(self.history.len());
+        if change.place == DroppedHistory::Removed {
+            self.history.drain(..self.dropped);
+            self.dropped = 0;
+        }
+        self.open = open;
         self.live.store(0, Ordering::Release);
         self.running = None;
     }

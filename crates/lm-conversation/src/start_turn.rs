@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use lm_processors::{
-    FreshCallIds, ParserOptions, ReadCalls, Recovery, ReplyForm, ResponseFormat, ToolChoice,
+    Channel, FreshCallIds, ParserOptions, ReadCalls, Recovery, ReplyForm, ResponseFormat, ToolChoice,
 };
 use lm_session::{CancelHandle, Constraint, GenerateParams};
-use lm_template::{GenerationPrompt, Map, Origin, PolyfilledPrompt, Prompt, Value};
+use lm_template::{Map, Value};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
@@ -15,10 +15,11 @@ use crate::conversation::Conversation;
 use crate::error::{Error, Result};
 use crate::event::Reply;
 use crate::into_messages::IntoMessages;
-use crate::rendered::encode;
-use crate::reply_reader::ReplyReader;
+use crate::opening::Opening;
+use crate::reply_reader::{Piece, ReplyReader};
 use crate::reply_rules::{ReplyConstraints, ReplyRules};
 use crate::resampling::Resampling;
+use crate::settings::Settings;
 use crate::thinking::{ModelThinking, ThinkingConfig};
 use crate::turn::{Turn, TurnSetup};
 use crate::typed_answer;
@@ -98,44 +99,108 @@ impl Conversation {
     ///
     /// # Errors
     /// See [`Error`]. The conversation is then unchanged; so it is after an error in the turn.
-    pub fn stream(&mut self, message: impl IntoMessages, options: TurnOptions) -> Result<Turn> {
+    pub fn stream(&mut self, message: impl IntoMessages, mut options: TurnOptions) -> Result<Turn> {
         let messages = message.into_messages()?;
         if messages.is_empty() {
             return Err(Error::NoMessage);
         }
-        self.shared.lock().end_turn();
-        let mut options = options;
-        options.extra_context.extend(self.thinking_variables(options.thinking)?);
-        let PolyfilledPrompt { prompt, polyfills } =
-            self.prompt(&messages, GenerationPrompt::Add, &options.extra_context)?;
-        let ids = encode(&prompt, self.engine.tokenizer(), self.content_tokens)?;
-        let tail = template_tail(&prompt);
+        self.abort();
+        let settings = self.turn_settings(&mut options)?;
+        let limit = options.max_output_tokens.or_else(|| self.output_limit());
+        let opening = self.open(messages, &options.extra_context, settings.overflow, limit)?;
+        self.start(opening, settings, options)
+    }
+
+    /// Continues the last reply, for example one that was cut off by a token limit or a cancellation: the turn writes on in the same
+    /// message, which takes its place in the history when the turn is complete. Events have the new text only.
+    ///
+    /// After a turn of this conversation that was cut off, the reply goes on from its last token: with a greedy sampler, it becomes the
+    /// reply that was not cut off, and no token is prefilled again. Tokens that ended a constrained text within the limit
+    /// ([`Steered`](lm_session::Steered)) are taken back. Otherwise, as after [`set_history`](Self::set_history), the prompt is rendered up
+    /// to the end of the message's text.
+    ///
+    /// Options are not taken over from the turn that began the reply: a response format has to be given again.
+    /// [`TurnOptions::max_output_tokens`] limits the new tokens; [`Usage::output_tokens`](crate::Usage::output_tokens) counts the known
+    /// ones of the beginning as well.
+    ///
+    /// ```
+    /// # use lm_conversation::{Conversation, ConversationConfig, PromptTemplate};
+    /// use lm_conversation::{FinishReason, TurnOptions};
+    ///
+    /// # let engine = lm_session::testing::scripted_engine(["One, two, three."]);
+    /// # let template = PromptTemplate::new("{% for m in messages %}{{ m.content }}\n{% endfor %}")?;
+    /// # let config = ConversationConfig { template: Some(template), ..ConversationConfig::default() };
+    /// # let mut conversation = Conversation::new(&engine, config)?;
+    /// let short = TurnOptions { max_output_tokens: Some(4), ..TurnOptions::default() };
+    /// let reply = conversation.send_with("Count.", short)?;
+    /// assert_eq!(reply.finish.reason, FinishReason::MaxOutputTokens);
+    /// let reply = conversation.continue_reply(TurnOptions::default())?.into_reply()?;
+    /// assert_eq!(reply.text(), "One, two, three.");
+    /// assert_eq!(conversation.history()[1], reply.message);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoReply`] when the last message is not the assistant's, has no text or has tool calls;
+    /// [`lm_template::Error::ContinueFinalMessage`] when the template does not render its text unchanged; see [`Error`].
+    pub fn continue_reply(&mut self, mut options: TurnOptions) -> Result<Turn> {
+        self.abort();
+        let settings = self.turn_settings(&mut options)?;
+        let opening = self.reopen(&options.extra_context)?;
+        let limit = options.max_output_tokens.or_else(|| self.output_limit());
+        options.max_output_tokens = limit.map(|limit| limit.saturating_add(opening.written));
+        self.start(opening, settings, options)
+    }
+
+    /// Token limit of the session's replies.
+    fn output_limit(&self) -> Option<usize> {
+        self.shared.lock().session.config().max_output_tokens
+    }
+
+    /// Settings of a turn; adds the thinking mode to the template's variables.
+    fn turn_settings(&self, options: &mut TurnOptions) -> Result<Settings> {
+        let settings = self.settings.of_turn(options);
+        options.thinking = settings.thinking;
+        options.extra_context.extend(self.thinking_variables(settings.thinking)?);
+        Ok(settings)
+    }
+
+    fn start(&mut self, opening: Opening, settings: Settings, mut options: TurnOptions) -> Result<Turn> {
+        let Opening { ids, written, tail, .. } = &opening;
         let ReplyConstraints { constraint, form, checks, unenforced, recovery } =
-            self.reply_rules(self.processor.opens_reasoning(tail)).constraints(&mut options)?;
+            self.reply_rules(tail, &settings).constraints(&mut options)?;
         // Without a grammar, a call cannot be required.
         let call_required =
             form.is_some() && matches!(options.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
-        let parser = self.parser_options(&options.tool_choice, form, tail, recovery);
+        let parser = self.parser_options(&options.tool_choice, form, tail, recovery, &settings);
         let cancel = options.cancel.child();
         let on_cancel = options.on_cancel;
-        let mut params = generate_params(options, constraint, cancel.clone());
+        let mut params = generate_params(options, constraint, cancel.clone(), *written);
         let mut state = self.shared.lock();
-        let resampling = checks
-            .map(|checks| Resampling::new(checks, &mut params, &state.session.config().sampler, ids.len()));
-        let resampling = resampling.transpose()?;
-        let generation = state.session.submit(&ids, params)?;
-        let call_ids = FreshCallIds::new(self.preface.messages.iter().chain(&state.history).chain(&messages));
+        let prompt_tokens = ids.len() - written;
+        let resampling = checks.map(|checks| {
+            Resampling::new(checks, &mut params, &state.session.config().sampler, prompt_tokens)
+        });
+        let mut resampling = resampling.transpose()?;
+        let mut generation = state.session.submit(ids, params)?;
+        let past = self.preface.messages.iter().chain(&state.history).chain(&opening.change.messages);
+        let mut reader = ReplyReader::new(self.processor, parser, FreshCallIds::new(past));
         drop(state);
+        let pieces: Vec<Piece> = generation.take_continued().into_iter().filter_map(Piece::of).collect();
+        pieces.iter().try_for_each(|piece| reader.push(piece, &mut Vec::new()))?;
+        if let Some(resampling) = &mut resampling {
+            resampling.resume(pieces);
+        }
         let setup = TurnSetup {
             shared: self.shared.begin(cancel.clone()),
             cancel,
             on_cancel,
-            messages,
-            reader: ReplyReader::new(self.processor, parser, call_ids),
+            on_token_limit: settings.on_token_limit,
+            opening,
+            reader,
             resampling,
             call_required,
             unenforced,
-            polyfills,
             tokenizer: self.engine.tokenizer().clone(),
         };
         Ok(Turn::new(setup, generation))
@@ -147,6 +212,7 @@ impl Conversation {
         form: Option<ReplyForm>,
         tail: &str,
         recovery: Recovery,
+        settings: &Settings,
     ) -> ParserOptions {
         let calls = match choice {
             ToolChoice::None => ReadCalls::Never,
@@ -158,31 +224,42 @@ impl Conversation {
             form,
             tokens: self.tokens.clone(),
             prompt_tail: Some(tail.into()),
-            on_malformed: self.on_malformed,
-            on_unfinished: self.on_malformed,
+            channels: settings.channels.clone(),
+            on_malformed: settings.on_malformed,
+            on_unfinished: settings.on_malformed,
             recovery,
             ..ParserOptions::default()
         }
     }
 
-    fn reply_rules(&self, in_reasoning: bool) -> ReplyRules<'_> {
+    fn reply_rules(&self, tail: &str, settings: &Settings) -> ReplyRules<'_> {
         ReplyRules {
             engine: &self.engine,
             processor: self.processor,
             tools: &self.tools,
             tokens: &self.tokens,
-            constrain_calls: self.constrain_calls,
-            in_reasoning,
+            constrain_calls: settings.constrain_calls,
+            channels: settings.channels.clone(),
+            in_reasoning: self.processor.opens_reasoning(tail),
+            in_channel: self.first_channel().is_some_and(|channel| is_open(&channel, tail)),
+        }
+    }
+
+    /// Channel of the reasoning.
+    fn first_channel(&self) -> Option<Channel> {
+        match &self.settings.channels {
+            Some(channels) => channels.first().cloned(),
+            None => self.processor.channels().into_iter().next(),
         }
     }
 
     /// Template variables that set the requested thinking mode.
-    fn thinking_variables(&self, thinking: ThinkingConfig) -> Result<Map<String, Value>> {
+    pub(crate) fn thinking_variables(&self, thinking: ThinkingConfig) -> Result<Map<String, Value>> {
         if thinking.is_default() {
             return Ok(Map::new());
         }
         let switch = self.template.capabilities().thinking.map(|switch| switch.variable);
-        let has_channel = !self.processor.channels().is_empty();
+        let has_channel = self.first_channel().is_some();
         thinking.variables(ModelThinking { name: self.engine.name(), has_channel, switch })
     }
 }
@@ -220,6 +297,7 @@ fn generate_params(
     options: TurnOptions,
     constraint: Option<Box<dyn Constraint>>,
     cancel: CancelHandle,
+    continued: usize,
 ) -> GenerateParams {
     GenerateParams {
         sampler: options.sampler,
@@ -230,12 +308,13 @@ fn generate_params(
         logprobs: options.logprobs,
         constraint,
         cancel,
+        continued,
         ..GenerateParams::default()
     }
 }
 
-/// The template's own text at the end of a prompt.
-fn template_tail(prompt: &Prompt) -> &str {
-    let last = prompt.segments.last().filter(|segment| segment.origin == Origin::Template);
-    last.map_or("", |segment| &segment.text)
+/// Returns true if a prompt that ends with `tail` leaves the channel open.
+fn is_open(channel: &Channel, tail: &str) -> bool {
+    let start = tail.rfind(&*channel.start);
+    start.is_some_and(|start| !tail[start + channel.start.len()..].contains(&*channel.end))
 }

@@ -18,14 +18,15 @@ use crate::error::{Error, Result};
 pub struct ThinkingConfig {
     /// Thinking mode.
     pub mode: ThinkingMode,
-    /// Maximum number of reasoning tokens in a reply; the end of the channel is forced after them. `None`: no limit.
+    /// Maximum number of reasoning tokens in a reply; the end of the channel is forced after them. `None`: the conversation's limit, or
+    /// none.
     pub max_tokens: Option<usize>,
 }
 
 /// Thinking mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ThinkingMode {
-    /// The template's default.
+    /// The conversation's mode; of a conversation, the template's default.
     #[default]
     Default,
     /// The model reasons; set by the template's own switch if it has one.
@@ -36,6 +37,12 @@ pub enum ThinkingMode {
 }
 
 impl ThinkingConfig {
+    /// Returns the config of a turn whose conversation has the config `default`.
+    pub(crate) fn or(self, default: Self) -> Self {
+        let mode = if self.mode == ThinkingMode::Default { default.mode } else { self.mode };
+        Self { mode, max_tokens: self.max_tokens.or(default.max_tokens) }
+    }
+
     /// Returns true if nothing is requested.
     pub(crate) fn is_default(self) -> bool {
         self == Self::default()

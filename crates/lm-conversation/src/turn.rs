@@ -8,13 +8,14 @@ use std::task::{Context, Poll, ready};
 use futures_core::Stream;
 use lm_processors::UnenforcedKeyword;
 use lm_session::{
-    CancelHandle, FinishReason, Finished, Generation, GenerationStream, SessionEvent, Tokenizer,
+    CancelHandle, FinishReason, Finished, Generation, GenerationStream, SessionEvent, TokenId, Tokenizer,
 };
-use lm_template::{Message, Polyfill};
+use lm_template::Message;
 
-use crate::config::OnCancel;
+use crate::config::{OnCancel, OnTokenLimit};
 use crate::error::{Error, Result};
 use crate::event::{ConversationEvent, Reply, ScoredToken};
+use crate::opening::{OpenReply, Opening};
 use crate::reply_reader::{Piece, ReplyReader};
 use crate::resampling::Resampling;
 use crate::shared::Shared;
@@ -60,15 +61,14 @@ pub(crate) struct TurnSetup {
     pub(crate) shared: Shared,
     pub(crate) cancel: CancelHandle,
     pub(crate) on_cancel: OnCancel,
-    /// Messages sent.
-    pub(crate) messages: Vec<Message>,
+    pub(crate) on_token_limit: OnTokenLimit,
+    pub(crate) opening: Opening,
     pub(crate) reader: ReplyReader,
     /// Rejection sampling, if the constraint leaves keywords to validate.
     pub(crate) resampling: Option<Resampling>,
     /// True if a reply without a call is an error.
     pub(crate) call_required: bool,
     pub(crate) unenforced: Vec<UnenforcedKeyword>,
-    pub(crate) polyfills: Vec<Polyfill>,
     pub(crate) tokenizer: Arc<Tokenizer>,
 }
 
@@ -86,9 +86,13 @@ struct Progress {
 }
 
 impl Turn {
-    pub(crate) fn new(setup: TurnSetup, generation: Generation) -> Self {
-        let partial = (String::new(), String::new());
-        let progress = Progress { setup, ready: VecDeque::new(), partial, failed: None, over: false };
+    pub(crate) fn new(mut setup: TurnSetup, generation: Generation) -> Self {
+        let continued = setup.opening.change.continues.as_ref();
+        let partial = continued
+            .map(|reply| (reply.content.text(), reply.reasoning_content.clone().unwrap_or_default()));
+        let partial = partial.unwrap_or_default();
+        let ready = setup.opening.dropped.take().map(ConversationEvent::Dropped).into_iter().collect();
+        let progress = Progress { setup, ready, partial, failed: None, over: false };
         Self { progress, generation: Some(generation) }
     }
 
@@ -263,7 +267,7 @@ impl Progress {
             _ => {}
         }
         let mut events = Vec::new();
-        let message = self.setup.reader.finish(&mut events)?;
+        let mut message = self.setup.reader.finish(&mut events)?;
         let mut resampled = 0;
         if let Some(resampling) = &mut self.setup.resampling {
             resampled = resampling.rejected();
@@ -277,6 +281,11 @@ impl Progress {
         if self.setup.call_required && message.tool_calls.is_empty() {
             return Err(Error::NoCall { reason: finish.reason, text: message.content.text() });
         }
+        let at_limit = matches!(finish.reason, FinishReason::MaxOutputTokens | FinishReason::ContextFull);
+        if at_limit && self.setup.on_token_limit == OnTokenLimit::Error {
+            return Err(Error::TokenLimit { reason: finish.reason, text: message.content.text() });
+        }
+        prepend(&mut message, &self.setup.opening.before);
         self.complete(message, finish, resampled)
     }
 
@@ -310,15 +319,40 @@ impl Progress {
         finish: Finished,
         resampled: usize,
     ) -> Result<Option<Generation>> {
-        let TurnSetup { messages, unenforced, polyfills, .. } = &mut self.setup;
-        let (unenforced, polyfills) = (std::mem::take(unenforced), std::mem::take(polyfills));
-        let mut messages = std::mem::take(messages);
-        messages.push(message.clone());
-        self.setup.shared.lock_turn().ok_or(Error::Cancelled)?.complete(messages);
+        let TurnSetup { unenforced, opening, .. } = &mut self.setup;
+        let (unenforced, polyfills) = (std::mem::take(unenforced), opening.polyfills.clone());
+        self.add_to_history(message.clone(), Some(&finish)).ok_or(Error::Cancelled)?;
         self.over = true;
         let reply = Reply { message, finish, unenforced, resampled, polyfills };
         self.ready.push_back(ConversationEvent::Finished(reply));
         Ok(None)
+    }
+
+    /// Adds the turn to the history; `finish` is `None` for a turn that was dropped. `None` if another turn has begun.
+    fn add_to_history(&mut self, reply: Message, finish: Option<&Finished>) -> Option<()> {
+        let mut state = self.setup.shared.lock_turn()?;
+        let open = self.open_reply(state.session.tokens(), finish);
+        state.complete(std::mem::take(&mut self.setup.opening.change), reply, open);
+        Some(())
+    }
+
+    /// Returns the reply as tokens, if it was cut off: `ids` are those of the session.
+    fn open_reply(&self, mut ids: Vec<TokenId>, finish: Option<&Finished>) -> Option<OpenReply> {
+        let TurnSetup { opening, reader, tokenizer, .. } = &self.setup;
+        let steered = finish.and_then(|finish| finish.steered);
+        let ended = finish.is_some_and(|finish| {
+            matches!(finish.reason, FinishReason::EndToken | FinishReason::StopString(_))
+        });
+        let prompt_tokens = opening.ids.len() - opening.written;
+        // The end of a steered text is not the model's.
+        ids.truncate(steered.map_or(ids.len(), |steered| prompt_tokens + steered.from));
+        let at_end = ids.last().is_some_and(|last| tokenizer.end_ids().contains(last));
+        if reader.has_call() || at_end || (ended && steered.is_none()) {
+            return None;
+        }
+        let written = ids.len().checked_sub(prompt_tokens)?;
+        let Opening { tail, polyfills, before, .. } = opening.clone();
+        Some(OpenReply { ids, written, tail, polyfills, before })
     }
 
     /// Ends the turn early: the history is as before it, or has the beginning of the reply.
@@ -336,19 +370,27 @@ impl Drop for Progress {
             return;
         }
         if self.setup.on_cancel == OnCancel::KeepPartial {
-            let mut messages = std::mem::take(&mut self.setup.messages);
-            messages.push(self.partial_message());
-            if let Some(mut state) = self.setup.shared.lock_turn() {
-                state.complete(messages);
-            }
+            let reply = self.partial_message();
+            let _ = self.add_to_history(reply, None); // Another turn may have begun.
             self.setup.cancel.cancel();
         }
         self.end();
     }
 }
 
+/// Prepends text and reasoning to a reply.
+fn prepend(message: &mut Message, (text, reasoning): &(String, String)) {
+    if !text.is_empty() {
+        message.content = format!("{text}{}", message.content.text()).into();
+    }
+    if !reasoning.is_empty() {
+        let rest = message.reasoning_content.take().unwrap_or_default();
+        message.reasoning_content = Some(format!("{reasoning}{rest}"));
+    }
+}
+
 impl std::fmt::Debug for TurnSetup {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TurnSetup").field("messages", &self.messages).finish_non_exhaustive()
+        f.debug_struct("TurnSetup").field("change", &self.opening.change).finish_non_exhaustive()
     }
 }

@@ -55,6 +55,8 @@ impl Mapping<'_> {
             Error::InvalidCall { call, .. } => param(&self.schema(Some(&call.name))).with_code(CALL),
             Error::Cancelled => ApiError { status: 499, ..ApiError::server(error.to_string()) },
             Error::DeadlineExceeded => ApiError { status: 504, ..ApiError::server(error.to_string()) },
+            Error::NoReply { .. } => param("messages"),
+            Error::TokenLimit { .. } => param(self.limit_name()).with_code("token_limit_reached"),
             Error::NoCall { .. } => param("tool_choice").with_code(CALL),
             _ => ApiError::server(error.to_string()),
         }
@@ -74,9 +76,12 @@ impl Mapping<'_> {
                 _ => param("messages").with_code(CONTEXT),
             },
             Session::TextCutOff { .. } => param(self.limit_name()).with_code("text_cut_off"),
-            Session::Busy { .. } => {
-                ApiError { status: 429, kind: "rate_limit_error", ..ApiError::server(error.to_string()) }
-            }
+            Session::Busy { retry_after, .. } => ApiError {
+                status: 429,
+                kind: "rate_limit_error",
+                retry_after: Some(*retry_after),
+                ..ApiError::server(error.to_string())
+            },
             Session::EngineStopped => {
                 ApiError { status: 503, kind: "unavailable_error", ..ApiError::server(error.to_string()) }
             }
@@ -155,6 +160,15 @@ mod tests {
     fn of(error: impl Into<Error>) -> (u16, Option<String>, Option<&'static str>) {
         let error = request().api_error(&error.into());
         (error.status, error.param, error.code)
+    }
+
+    #[test]
+    fn a_busy_engine_tells_when_to_try_again() {
+        let retry_after = std::time::Duration::from_millis(1_200);
+        let error = request().api_error(&Session::Busy { waiting: 3, retry_after }.into());
+        assert_eq!((error.status, error.retry_after), (429, Some(retry_after)));
+        assert_eq!(error.retry_after_seconds(), Some(2), "whole seconds, rounded up");
+        assert_eq!(request().api_error(&Session::EngineStopped.into()).retry_after_seconds(), None);
     }
 
     #[test]

@@ -33,10 +33,16 @@ impl From<&ChannelSyntax> for Channel {
 }
 
 impl ReplyChannel {
-    /// Channels of a family, or those named by the caller, which follow the most common rules.
+    /// Channels of a family, or those named by the caller. A named channel with the markers of one of the family follows its rules, others
+    /// the most common ones.
     pub(crate) fn all(family: &[ChannelSyntax], named: Option<&[Channel]>) -> Vec<Self> {
-        let usual =
-            |channel: &Channel| Self { channel: channel.clone(), syntax: ChannelSyntax::new(Tags::NONE) };
+        let of_family = |channel: &Channel| {
+            let same = |syntax: &&ChannelSyntax| {
+                (syntax.tags.open, syntax.tags.close) == (&*channel.start, &*channel.end)
+            };
+            family.iter().find(same).copied().unwrap_or(ChannelSyntax::new(Tags::NONE))
+        };
+        let usual = |channel: &Channel| Self { channel: channel.clone(), syntax: of_family(channel) };
         match named {
             Some(named) => named.iter().map(usual).collect(),
             None => family.iter().map(|syntax| Self { channel: syntax.into(), syntax: *syntax }).collect(),

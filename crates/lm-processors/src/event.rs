@@ -3,7 +3,7 @@
 use lm_template::ToolCall;
 
 /// Name of the reasoning channel, for all families.
-pub(crate) const REASONING: &str = "reasoning";
+pub const REASONING: &str = "reasoning";
 
 /// A piece of a model's output, with its meaning.
 ///

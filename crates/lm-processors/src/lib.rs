@@ -29,7 +29,7 @@ pub use dialect::{
     Undeclared, ValueText,
 };
 pub use error::{Error, Result};
-pub use event::{CallFault, ProcessorEvent};
+pub use event::{CallFault, ProcessorEvent, REASONING};
 pub use families::{ALL, Family, by_name, detect};
 pub use grammar::{
     Calls, Grammar, GrammarRequest, Layout, ReplyGrammar, ResponseFormat, SchemaError, SchemaFault, Thinking,

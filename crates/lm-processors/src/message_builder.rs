@@ -1,9 +1,9 @@
 //! Assembly of events into a message.
 
-use lm_template::{Content, Message};
+use lm_template::{Content, Message, Value};
 
 use crate::error::{Error, Result};
-use crate::event::{CallFault, ProcessorEvent};
+use crate::event::{CallFault, ProcessorEvent, REASONING};
 use crate::parser::{OnMalformed, ParserOptions};
 
 /// Assembles the events of one reply into the assistant's message.
@@ -11,6 +11,8 @@ use crate::parser::{OnMalformed, ParserOptions};
 pub struct MessageBuilder {
     text: String,
     reasoning: String,
+    /// Texts of other channels, by name.
+    channels: Vec<(String, String)>,
     calls: Vec<lm_template::ToolCall>,
     on_malformed: OnMalformed,
     on_unfinished: OnMalformed,
@@ -30,7 +32,13 @@ impl MessageBuilder {
     pub fn push(&mut self, event: ProcessorEvent) -> Result<()> {
         match event {
             ProcessorEvent::Text(text) => self.text.push_str(&text),
-            ProcessorEvent::Channel { text, .. } => self.reasoning.push_str(&text),
+            ProcessorEvent::Channel { name, text } if name == REASONING => self.reasoning.push_str(&text),
+            ProcessorEvent::Channel { name, text } => {
+                match self.channels.iter_mut().find(|(known, _)| *known == name) {
+                    Some((_, channel)) => channel.push_str(&text),
+                    None => self.channels.push((name, text)),
+                }
+            }
             ProcessorEvent::ToolCall { call, .. } => self.calls.push(call),
             ProcessorEvent::Malformed { fault, text, reason, .. } => {
                 let wanted =
@@ -45,13 +53,18 @@ impl MessageBuilder {
         Ok(())
     }
 
-    /// Returns the message. Without text, its content is empty text, or none if it calls tools.
+    /// Returns the message. Without text, its content is empty text, or none if it calls tools. Texts of channels other than
+    /// [`REASONING`] are under the key `channels`, by name.
     pub fn finish(self) -> Message {
         let no_content = self.text.is_empty() && !self.calls.is_empty();
         let mut message =
             Message::assistant(if no_content { Content::None } else { Content::Text(self.text) });
         message.tool_calls = self.calls;
         message.reasoning_content = (!self.reasoning.is_empty()).then_some(self.reasoning);
+        if !self.channels.is_empty() {
+            let texts = self.channels.into_iter().map(|(name, text)| (name, text.into()));
+            message.set_extra("channels", Value::Object(texts.collect()));
+        }
         message
     }
 }

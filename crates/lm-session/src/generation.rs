@@ -21,6 +21,7 @@ pub struct Generation {
     replies: Option<Pin<Box<async_channel::Receiver<Reply>>>>,
     tokens: TokenLog,
     cancel: CancelHandle,
+    continued: Vec<SessionEvent>,
     /// The error with which the start failed.
     failed: Option<Error>,
 }
@@ -30,13 +31,21 @@ impl Generation {
         replies: async_channel::Receiver<Reply>,
         tokens: TokenLog,
         cancel: CancelHandle,
+        continued: Vec<SessionEvent>,
     ) -> Self {
-        Self { replies: Some(Box::pin(replies)), tokens, cancel, failed: None }
+        Self { replies: Some(Box::pin(replies)), tokens, cancel, continued, failed: None }
     }
 
     /// A generation that did not begin.
     pub(crate) fn failed(tokens: TokenLog, error: Error) -> Self {
-        Self { replies: None, tokens, cancel: CancelHandle::new(), failed: Some(error) }
+        let (cancel, continued) = (CancelHandle::new(), Vec::new());
+        Self { replies: None, tokens, cancel, continued, failed: Some(error) }
+    }
+
+    /// Takes the token events of the beginning of the output, [`crate::GenerateParams::continued`], which are not among the others: as the
+    /// generation that wrote it sent them, without log probabilities and without the text that a limit made final.
+    pub fn take_continued(&mut self) -> Vec<SessionEvent> {
+        std::mem::take(&mut self.continued)
     }
 
     /// Returns the handle that cancels this generation alone.

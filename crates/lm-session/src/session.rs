@@ -10,11 +10,11 @@ use crate::generating::{Clock, Generating};
 use crate::guide::Guide;
 use crate::request::{Command, Reply, Request, RequestLimits, SessionId, Task};
 use crate::sampling::Sampler;
-use crate::stop::StopMatcher;
+use crate::stop::{Matched, StopMatcher};
 use crate::token_log::TokenLog;
 use crate::{
     CancelHandle, Engine, Error, GenerateParams, Generation, PrefillStats, Result, SamplerParams,
-    SessionConfig,
+    SessionConfig, SessionEvent,
 };
 
 /// A sequence of tokens that grows by prompts and by generations.
@@ -178,10 +178,13 @@ impl Session {
             continues: params.continued > 0,
         };
         let canceller = limits.cancel.clone();
-        let generating = Box::new(self.generating(&ids, params)?);
+        let mut generating = Box::new(self.generating(&ids, params)?);
+        let output = &ids[generating.prompt_tokens..];
+        let continued = self.continued(output, generating.stop.clone());
+        generating.skip(output);
         let replies = self.run(&ids, common, Task::Generate(generating), limits)?;
         self.prefilled = PrefillStats::default();
-        Ok(Generation::new(replies, self.tokens.clone(), canceller))
+        Ok(Generation::new(replies, self.tokens.clone(), canceller, continued))
     }
 
     /// State of a generation after `ids`, the last [`GenerateParams::continued`] of which are already output.
@@ -197,7 +200,7 @@ impl Session {
             let vocabulary = self.engine.guide_vocabulary(stop_ids.clone());
             Guide::new(constraint, vocabulary, output, room)
         });
-        let mut generating = Generating {
+        Ok(Generating {
             sampler: self.sampler(params.sampler.as_ref())?,
             guide: guide.transpose()?,
             decoder: self.engine.tokenizer().stream_decoder(),
@@ -209,9 +212,18 @@ impl Session {
             forced_tokens: 0,
             logprobs: params.logprobs,
             clock: Clock::start(self.prefilled),
+        })
+    }
+
+    /// Token events of the first tokens of an output.
+    fn continued(&self, ids: &[TokenId], mut stop: StopMatcher) -> Vec<SessionEvent> {
+        let mut decoder = self.engine.tokenizer().stream_decoder();
+        let event = |&id: &TokenId| {
+            let text = decoder.push(id);
+            let Matched { text, added, .. } = stop.push(&text, decoder.added_len(id, &text));
+            SessionEvent::Token { id, text, added, logprobs: None }
         };
-        generating.skip(output);
-        Ok(generating)
+        ids.iter().map(event).collect()
     }
 
     fn sampler(&self, params: Option<&SamplerParams>) -> Result<Sampler> {

@@ -1,7 +1,8 @@
 //! Options of a conversation.
 
 use lm_conversation::{
-    ConstrainCalls, ConversationConfig, ThinkingConfig, ThinkingMode, ToolChoice, TurnOptions,
+    ConstrainCalls, ConversationConfig, DroppedHistory, Overflow, ThinkingConfig, ThinkingMode, ToolChoice,
+    TurnOptions,
 };
 use lm_session::SessionConfig;
 use lm_template::{Message, Preface};
@@ -29,6 +30,22 @@ pub struct ChatArgs {
     pub hide_thinking: bool,
     #[command(flatten)]
     pub calls: CallArgs,
+}
+
+/// Value of `--overflow`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum OverflowArg {
+    Error,
+    DropOldest,
+}
+
+impl From<OverflowArg> for Overflow {
+    fn from(overflow: OverflowArg) -> Self {
+        match overflow {
+            OverflowArg::Error => Self::Error,
+            OverflowArg::DropOldest => Self::DropOldest(DroppedHistory::Kept),
+        }
+    }
 }
 
 /// Value of a flag that switches something on or off.

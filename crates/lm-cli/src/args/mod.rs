@@ -8,7 +8,7 @@ pub mod numbers;
 mod prompt;
 mod sampling;
 
-pub use conversation::{CallArgs, ChatArgs};
+pub use conversation::{CallArgs, ChatArgs, OverflowArg};
 pub use load::{LoadArgs, RunArgs, quantized_format};
 pub use model_path::{ModelPath, names_model, takes_model};
 pub use prompt::{PromptArgs, PromptSource};

@@ -2,10 +2,13 @@
 
 mod calls;
 mod constraints;
+mod continued;
 mod failures;
 mod fixture;
 mod hostile;
+mod overflow;
 mod owned;
 mod pocket;
 mod prompts;
+mod settings;
 mod text;

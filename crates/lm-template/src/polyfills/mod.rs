@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use self::template_input::TemplateInput;
 use crate::capabilities::Capabilities;
+use crate::chat::ContinueField;
 use crate::error::Result;
 use crate::prompt::Prompt;
 use crate::prompt_template::{PromptTemplate, RenderInput};
@@ -175,6 +176,11 @@ impl PolyfilledTemplate {
         &self.template
     }
 
+    /// The enabled polyfills.
+    pub fn polyfills(&self) -> &Polyfills {
+        &self.polyfills
+    }
+
     /// Capabilities of the template.
     pub fn capabilities(&self) -> &Capabilities {
         &self.capabilities
@@ -203,6 +209,26 @@ impl PolyfilledTemplate {
             extra_context: &input.extra_context,
         })?;
         Ok(PolyfilledPrompt { prompt, polyfills })
+    }
+
+    /// Renders a conversation up to the end of the last message's text, as [`PromptTemplate::render_to_continue`] does, after applying the
+    /// enabled polyfills that the template needs.
+    ///
+    /// # Errors
+    /// Those of [`PromptTemplate::render_to_continue`].
+    pub fn render_to_continue(
+        &self,
+        input: &RenderInput<'_>,
+        field: ContinueField<'_>,
+    ) -> Result<PolyfilledPrompt> {
+        let (changed, polyfills) = self.polyfill(input);
+        let input = RenderInput {
+            messages: &changed.messages,
+            tools: &changed.tools,
+            generation_prompt: input.generation_prompt,
+            extra_context: &changed.extra_context,
+        };
+        Ok(PolyfilledPrompt { prompt: self.template.render_to_continue(&input, field)?, polyfills })
     }
 
     fn polyfill(&self, input: &RenderInput<'_>) -> (TemplateInput, Vec<Polyfill>) {

@@ -119,7 +119,15 @@ impl Agent {
     /// # Errors
     /// As [`stream`](Self::stream).
     pub fn stream_with(&mut self, input: impl IntoMessages, options: TurnOptions) -> Result<AgentStream<'_>> {
-        AgentStream::start(self, input.into_messages()?, options)
+        AgentStream::start(self, Some(input.into_messages()?), options)
+    }
+
+    /// Continues the last reply, as [`Conversation::continue_reply`] does, and runs the calls that it makes.
+    ///
+    /// # Errors
+    /// Those of [`Conversation::continue_reply`]; later errors are the last item of the stream.
+    pub fn continue_reply(&mut self, options: TurnOptions) -> Result<AgentStream<'_>> {
+        AgentStream::start(self, None, options)
     }
 
     /// The tools.

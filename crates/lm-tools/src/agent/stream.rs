@@ -2,7 +2,9 @@
 
 use super::{Agent, AgentEvent, AgentReply, AgentStep};
 use crate::{Error, Result};
-use lm_conversation::{CancelHandle, ConversationEvent, Finished, OnCancel, ToolChoice, Turn, TurnOptions};
+use lm_conversation::{
+    CancelHandle, ConversationEvent, DroppedHistory, Finished, OnCancel, ToolChoice, Turn, TurnOptions,
+};
 use lm_template::{Message, Role, ToolCall};
 use serde_json::json;
 use std::collections::VecDeque;
@@ -22,8 +24,12 @@ pub struct AgentStream<'a> {
 /// State of a turn.
 #[derive(Debug)]
 struct Run {
-    /// Length of the history before the turn.
+    /// Length of the history before the turn, without a reply that it continues.
     before: usize,
+    /// The reply that it continues, as it was.
+    continues: Option<Message>,
+    /// Number of messages that are removed from the start of the history with the running reply's end.
+    removed: usize,
     options: TurnOptions,
     /// The model's reply that is being generated.
     turn: Option<Turn>,
@@ -37,16 +43,27 @@ struct Run {
 }
 
 impl<'a> AgentStream<'a> {
-    pub(super) fn start(agent: &'a mut Agent, input: Vec<Message>, mut options: TurnOptions) -> Result<Self> {
+    /// Starts a turn; without input it continues the last reply.
+    pub(super) fn start(
+        agent: &'a mut Agent,
+        input: Option<Vec<Message>>,
+        mut options: TurnOptions,
+    ) -> Result<Self> {
         options.cancel = options.cancel.child();
         if agent.max_rounds == 0 {
             options.tool_choice = ToolChoice::None;
         }
         agent.conversation.abort();
-        let before = agent.conversation.history().len();
+        let mut history = agent.conversation.history();
+        let (turn, continues) = match input {
+            Some(input) => (agent.conversation.stream(input, options.clone())?, None),
+            None => (agent.conversation.continue_reply(options.clone())?, history.pop()),
+        };
         let run = Run {
-            before,
-            turn: Some(agent.conversation.stream(input, options.clone())?),
+            before: history.len(),
+            continues,
+            removed: 0,
+            turn: Some(turn),
             options,
             calls: VecDeque::new(),
             results: Vec::new(),
@@ -84,7 +101,13 @@ impl Run {
             }
         };
         let event = turn.next().ok_or(Error::Cancelled)??;
+        if let ConversationEvent::Dropped(dropped) = &event
+            && dropped.history == DroppedHistory::Removed
+        {
+            self.removed = dropped.messages.len();
+        }
         if let ConversationEvent::Finished(reply) = &event {
+            self.before = self.before.saturating_sub(std::mem::take(&mut self.removed));
             self.turn = None;
             self.results.clear();
             self.finished.push(reply.finish.clone());
@@ -138,8 +161,15 @@ impl Run {
         drop(self.turn.take());
         let mut history = agent.conversation.history();
         let turn = history.split_off(self.before.min(history.len()));
-        history.extend(self.settled(turn));
-        agent.conversation.set_history(history);
+        let continues = self.continues.take();
+        let mut settled = self.settled(turn.clone());
+        if settled.is_empty() {
+            settled.extend(continues);
+        }
+        if settled != turn {
+            history.extend(settled);
+            agent.conversation.set_history(history);
+        }
     }
 }
 

@@ -265,6 +265,66 @@ fn the_history_before_a_failed_turn_is_kept() {
 }
 
 #[test]
+fn a_reply_that_was_cut_off_goes_on_and_its_calls_run() {
+    let text = format!("Let me work that out for you now.{}", said("multiply", 3, 5));
+    let mut agent = agent([text, "It is 15.".to_owned()]);
+    let short = TurnOptions { max_output_tokens: Some(5), ..TurnOptions::default() };
+    let cut = agent.run_with("3 times 5?", short).expect("a reply");
+    assert!("Let me work that out for you now.".starts_with(&cut.message.content.text()));
+    let before = agent.conversation().history();
+    let cancelled = TurnOptions::default();
+    cancelled.cancel.cancel();
+    let stream = agent.continue_reply(cancelled).expect("a stream");
+    assert!(matches!(stream.last(), Some(Err(Error::Cancelled))));
+    assert_eq!(agent.conversation().history(), before, "the reply is as it was cut");
+    let stream = agent.continue_reply(TurnOptions::default()).expect("a stream");
+    let Some(Ok(AgentEvent::Finished(reply))) = stream.last() else { panic!("it ends with the answer") };
+    assert_eq!((reply.steps.len(), reply.message.content.text().as_str()), (1, "It is 15."));
+    use Role::{Assistant, Tool, User};
+    assert_eq!(roles(&agent), [User, Assistant, Tool, Assistant]);
+}
+
+#[test]
+fn the_calls_that_ran_stay_when_a_continued_turn_fails() {
+    let again = said("multiply", 1, 1);
+    let first = format!("I will multiply as often as it takes.{again}");
+    let mut agent = agent([first, again.clone(), again.clone(), again]);
+    let short = TurnOptions { max_output_tokens: Some(5), ..TurnOptions::default() };
+    agent.run_with("Go on forever.", short).expect("a reply");
+    let last = agent.continue_reply(TurnOptions::default()).expect("a stream").last();
+    assert!(matches!(last, Some(Err(Error::RoundLimit { .. }))), "{last:?}");
+    use Role::{Assistant, Tool, User};
+    assert_eq!(roles(&agent), [User, Assistant, Tool, Assistant, Tool, Assistant]);
+}
+
+#[test]
+fn removed_turns_do_not_confuse_the_end_of_a_failed_turn() {
+    let again = said("multiply", 1, 1);
+    let replies: Vec<String> = (0..6).map(|n| format!("Answer {n}.")).chain(vec![again; 3]).collect();
+    let settings = lm_conversation::EngineSettings { max_context: Some(768), ..Default::default() };
+    let model = lm_session::testing::FakeLm::scripted(&lm_session::testing::tokenizer(), replies);
+    let engine =
+        lm_conversation::Engine::new(lm_session::testing::loaded(model), settings).expect("an engine");
+    let overflow = lm_conversation::Overflow::DropOldest(lm_conversation::DroppedHistory::Removed);
+    let template = Some(template());
+    let mut config = ConversationConfig { template, overflow, ..ConversationConfig::default() };
+    config.session.max_output_tokens = Some(60);
+    let mut agent =
+        Agent::builder(&engine, multiplication()).config(config).max_rounds(2).build().expect("an agent");
+    for number in 0..6 {
+        agent.run(format!("Question {number}? {}", "so ".repeat(15))).expect("an answer");
+    }
+    let before = agent.conversation().history();
+    assert!(matches!(agent.run("so ".repeat(90)), Err(Error::RoundLimit { .. })));
+    let history = agent.conversation().history();
+    let question = history.iter().rposition(|message| message.role == Role::User).expect("the last question");
+    assert!(question < before.len(), "turns were removed");
+    assert_eq!(history[..question], before[before.len() - question..]);
+    use Role::{Assistant, Tool, User};
+    assert_eq!(roles(&agent)[question..], [User, Assistant, Tool, Assistant, Tool, Assistant]);
+}
+
+#[test]
 fn agents_can_move_between_threads() {
     fn is_send<T: Send>() {}
     is_send::<Agent>();

@@ -10,11 +10,12 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
+use lm_conversation::ConversationConfig;
 use lm_session::Engine;
 use lm_template::Message;
 use lm_tools::{Agent, Toolset};
 
-use crate::args::{ChatArgs, ModelPath, RunArgs, SamplerArgs, numbers};
+use crate::args::{ChatArgs, ModelPath, OverflowArg, RunArgs, SamplerArgs, numbers};
 use crate::interrupt::{self, Interrupt};
 use crate::lines::{History, Line, Lines, unquoted};
 use crate::screen::{CallsTo, Screen};
@@ -60,6 +61,9 @@ pub struct Args {
     /// Maximum tool-call rounds per turn
     #[arg(long, value_name = "N", default_value = "8", value_parser = numbers::at_least_zero, allow_negative_numbers = true)]
     max_rounds: usize,
+    /// Handling of a conversation that exceeds the context; drop-oldest leaves its oldest turns out of the prompt
+    #[arg(long, value_name = "error|drop-oldest", default_value = "error")]
+    overflow: OverflowArg,
     /// Show token counts, speed and the sampler's seed after each turn
     #[arg(long)]
     stats: bool,
@@ -86,7 +90,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
         turn: args.chat.turn_options(),
         stats: args.stats,
     };
-    let config = args.chat.conversation(session);
+    let config = ConversationConfig { overflow: args.overflow.into(), ..args.chat.conversation(session) };
     let agent = Agent::builder(&engine, tools).config(config).max_rounds(args.max_rounds).build()?;
     let turns = Turns { agent, interrupt: interrupt.clone(), regenerated: 0 };
     let screen = Screen::new(CallsTo::Notes, args.chat.hide_thinking);

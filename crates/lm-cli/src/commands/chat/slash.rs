@@ -33,12 +33,18 @@ struct Command {
 }
 
 /// All commands, in alphabetical order.
-const ALL: [Command; 12] = [
+const ALL: [Command; 13] = [
     Command {
         names: &["clear", "reset"],
         argument: "",
         help: "forget the conversation and begin again",
         run: clear,
+    },
+    Command {
+        names: &["continue"],
+        argument: "",
+        help: "write on in the last reply, such as one that was cut",
+        run: go_on,
     },
     Command { names: &["exit", "bye", "quit"], argument: "", help: "leave", run: |_, _| Ok(After::Quit) },
     Command { names: &["help", "?"], argument: "", help: "show the commands", run: help },
@@ -258,6 +264,10 @@ fn undo(_: &str, state: &mut State) -> Result<After> {
     let Some(turn) = state.turns.undo() else { bail!("there is no turn to take back") };
     state.screen.note(&format!("(taken back: {})", summary(&turn[0])))?;
     Ok(After::GoOn)
+}
+
+fn go_on(_: &str, state: &mut State) -> Result<After> {
+    Ok(After::Turn(state.turns.go_on(&state.settings, &mut state.screen)?))
 }
 
 fn regen(_: &str, state: &mut State) -> Result<After> {

@@ -1,7 +1,7 @@
 //! One turn of the agent, shown on the terminal as it proceeds.
 
 use anyhow::{Result, bail};
-use lm_conversation::ConversationEvent;
+use lm_conversation::{ConversationEvent, TurnOptions};
 use lm_session::{CancelHandle, FinishReason, Finished};
 use lm_template::{Message, Role};
 use lm_tools::{Agent, AgentEvent};
@@ -37,22 +37,51 @@ pub enum Ended {
 impl Turns {
     /// Runs a turn to its answer. On an error the conversation has the calls that ran, or is unchanged if there are none.
     pub fn run(&mut self, question: Message, settings: &Settings, screen: &mut Screen) -> Result<Ended> {
+        let before = self.agent.conversation().history();
+        let kept = vec![question.clone()];
+        let start: Start<'_> = &mut move |agent, options| agent.stream_with(question.clone(), options);
+        self.stream(start, Record { before, kept, ..Record::default() }, settings, screen)
+    }
+
+    /// Writes on in the last reply.
+    pub fn go_on(&mut self, settings: &Settings, screen: &mut Screen) -> Result<Ended> {
+        let mut before = self.agent.conversation().history();
+        let mut record = Record::default();
+        if let Some(reply) = before.pop() {
+            record.text = reply.content.text();
+            record.reasoning = reply.reasoning_content.unwrap_or_default();
+        }
+        self.stream(
+            &mut |agent, options| agent.continue_reply(options),
+            Record { before, ..record },
+            settings,
+            screen,
+        )
+    }
+
+    fn stream(
+        &mut self,
+        start: Start<'_>,
+        mut record: Record,
+        settings: &Settings,
+        screen: &mut Screen,
+    ) -> Result<Ended> {
         let mut options = settings.options(self.regenerated)?;
         options.cancel = CancelHandle::new();
         let interrupt = self.interrupt.clone();
         let _guard = interrupt.during(options.cancel.clone());
-        let mut record = Record::default();
-        let before = self.agent.conversation().history();
-        let stream = self.agent.stream_with(question.clone(), options).map_err(anyhow::Error::from);
+        let stream = start(&mut self.agent, options).map_err(anyhow::Error::from);
         let ended = stream.and_then(|stream| show(stream, &mut record, screen));
         screen.end_line()?;
         match ended {
             Ok(finished) => Ok(Ended::Answered { finished }),
             Err(error) if is_interrupt(&error) => {
-                let kept = record.interrupted();
-                let ended = if kept.is_some() { Ended::Cancelled } else { Ended::TakenBack };
-                let turn = kept.into_iter().flat_map(|messages| [vec![question.clone()], messages].concat());
-                self.agent.conversation_mut().set_history(before.into_iter().chain(turn).collect());
+                let Record { before, kept, .. } = &mut record;
+                let (mut history, turn) = (std::mem::take(before), std::mem::take(kept));
+                let reply = record.interrupted();
+                let ended = if reply.is_some() { Ended::Cancelled } else { Ended::TakenBack };
+                history.extend(reply.into_iter().flat_map(|reply| [turn.clone(), reply].concat()));
+                self.agent.conversation_mut().set_history(history);
                 Ok(ended)
             }
             Err(error) => Err(error),
@@ -103,9 +132,17 @@ fn show(
     bail!("the turn ended without its last event")
 }
 
+/// Starts a turn of an agent.
+type Start<'s> =
+    &'s mut dyn for<'a> FnMut(&'a mut Agent, TurnOptions) -> lm_tools::Result<lm_tools::AgentStream<'a>>;
+
 /// Messages of a running turn, after the question.
 #[derive(Default)]
 struct Record {
+    /// History before the turn.
+    before: Vec<Message>,
+    /// The question, if the turn has one.
+    kept: Vec<Message>,
     messages: Vec<Message>,
     /// The reply that is being written.
     text: String,
@@ -154,10 +191,12 @@ impl Record {
 /// Note on a reply that was cut.
 pub fn cut_note(reason: &FinishReason) -> Option<&'static str> {
     match reason {
-        FinishReason::MaxOutputTokens => Some("(the reply was cut: it reached --max-tokens)"),
-        FinishReason::ContextFull => {
-            Some("(the reply was cut: the context is full; /clear begins again, --context allows more)")
+        FinishReason::MaxOutputTokens => {
+            Some("(the reply was cut: it reached --max-tokens; /continue goes on)")
         }
+        FinishReason::ContextFull => Some(
+            "(the reply was cut: the context is full; /clear begins again, --overflow drop-oldest or --context allows more)",
+        ),
         _ => None,
     }
 }
@@ -186,7 +225,8 @@ mod tests {
     use lm_template::{Map, ToolCall, Value};
 
     fn record(messages: Vec<Message>, text: &str) -> Vec<(Role, String)> {
-        let record = Record { messages, text: text.to_owned(), reasoning: "Hm.".to_owned() };
+        let (text, reasoning) = (text.to_owned(), "Hm.".to_owned());
+        let record = Record { messages, text, reasoning, ..Record::default() };
         let messages = record.interrupted().unwrap_or_default();
         messages.into_iter().map(|message| (message.role.clone(), message.content.text())).collect()
     }

@@ -1,0 +1,242 @@
+//! Prompt of a turn: new messages after the history, or the history with its last reply open.
+
+use lm_processors::ModelDataProcessor;
+use lm_session::TokenId;
+use lm_template::{
+    ContinueField, GenerationPrompt, Map, Message, Origin, Polyfill, PolyfilledPrompt, Prompt, RenderInput,
+    Role, Value,
+};
+
+use crate::conversation::Conversation;
+use crate::error::{Error, Result};
+use crate::overflow::{DroppedHistory, DroppedTurns, Overflow, cuts, first_that_fits};
+use crate::rendered::encode;
+
+/// Prompt of a turn, and the change of the history when it is complete.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Opening {
+    /// The prompt, with the beginning of the reply if there is one.
+    pub(crate) ids: Vec<TokenId>,
+    /// Number of last ids that are the beginning of the reply.
+    pub(crate) written: usize,
+    /// The template's own text before the reply.
+    pub(crate) tail: String,
+    pub(crate) polyfills: Vec<Polyfill>,
+    pub(crate) change: Change,
+    /// Turns left out of this prompt that were in the one before.
+    pub(crate) dropped: Option<DroppedTurns>,
+    /// Text and reasoning of the reply before those of `written`.
+    pub(crate) before: (String, String),
+}
+
+/// Change of the history by a complete turn, besides the reply.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Change {
+    /// Messages sent.
+    pub(crate) messages: Vec<Message>,
+    /// The last message of the history, if the reply takes its place.
+    pub(crate) continues: Option<Message>,
+    /// Number of the history's messages that are left out of prompts, and their place.
+    pub(crate) dropped: usize,
+    pub(crate) place: DroppedHistory,
+}
+
+/// A reply that was cut off, as tokens.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenReply {
+    pub(crate) ids: Vec<TokenId>,
+    pub(crate) written: usize,
+    pub(crate) tail: String,
+    pub(crate) polyfills: Vec<Polyfill>,
+    pub(crate) before: (String, String),
+}
+
+/// Messages as a template gets them: those of the preface, the history and the turn.
+pub(crate) struct PromptMessages {
+    inputs: Vec<Value>,
+    preface: usize,
+}
+
+impl PromptMessages {
+    pub(crate) fn new<'a>(
+        processor: &dyn ModelDataProcessor,
+        preface: &'a [Message],
+        others: impl Iterator<Item = &'a Message>,
+    ) -> Result<Self> {
+        let inputs = preface.iter().chain(others).map(|message| processor.message_to_template_input(message));
+        Ok(Self { inputs: inputs.collect::<lm_processors::Result<_>>()?, preface: preface.len() })
+    }
+
+    /// The messages without the first `dropped` ones after the preface.
+    fn without(&self, dropped: usize) -> Vec<Value> {
+        let (preface, others) = self.inputs.split_at(self.preface);
+        [preface, &others[dropped.min(others.len())..]].concat()
+    }
+}
+
+impl Conversation {
+    /// Renders preface, history and `messages`.
+    pub(crate) fn prompt(
+        &self,
+        messages: &[Message],
+        generation_prompt: GenerationPrompt,
+        extra_context: &Map<String, Value>,
+    ) -> Result<PolyfilledPrompt> {
+        let (all, dropped) = self.prompt_messages(messages)?;
+        self.render_messages(&all.without(dropped), generation_prompt, extra_context)
+    }
+
+    /// Returns all messages, and the number of those of the history that are left out of prompts.
+    fn prompt_messages(&self, messages: &[Message]) -> Result<(PromptMessages, usize)> {
+        let state = self.shared.lock();
+        let others = state.history.iter().chain(messages);
+        Ok((PromptMessages::new(self.processor, &self.preface.messages, others)?, state.dropped))
+    }
+
+    fn render_messages(
+        &self,
+        messages: &[Value],
+        generation_prompt: GenerationPrompt,
+        extra_context: &Map<String, Value>,
+    ) -> Result<PolyfilledPrompt> {
+        let (tools, extra_context) = self.template_variables(extra_context);
+        let input = RenderInput { messages, tools: &tools, generation_prompt, extra_context: &extra_context };
+        Ok(self.template.render(&input)?)
+    }
+
+    /// Tools and variables of the template.
+    fn template_variables(&self, extra_context: &Map<String, Value>) -> (Value, Map<String, Value>) {
+        let mut variables = self.preface.extra_context.clone();
+        variables.extend(extra_context.clone());
+        (self.processor.format_tools(&self.tools), variables)
+    }
+
+    fn ids(&self, prompt: &Prompt) -> Result<Vec<TokenId>> {
+        encode(prompt, self.engine.tokenizer(), self.settings.content_tokens)
+    }
+
+    /// Opens a turn with `messages` whose reply may have `max_output_tokens`.
+    pub(crate) fn open(
+        &self,
+        messages: Vec<Message>,
+        extra_context: &Map<String, Value>,
+        overflow: Overflow,
+        max_output_tokens: Option<usize>,
+    ) -> Result<Opening> {
+        let (all, before) = self.prompt_messages(&messages)?;
+        let render = |dropped: usize| -> Result<(PolyfilledPrompt, Vec<TokenId>)> {
+            let rendered =
+                self.render_messages(&all.without(dropped), GenerationPrompt::Add, extra_context)?;
+            let ids = self.ids(&rendered.prompt)?;
+            Ok((rendered, ids))
+        };
+        let context_tokens = self.engine.context_tokens();
+        let share = Overflow::reply_share(context_tokens, max_output_tokens);
+        let (mut rendered, mut dropped) = (render(before)?, before);
+        let mut event = None;
+        if let Overflow::DropOldest(history) = overflow
+            && rendered.1.len() + share > context_tokens
+        {
+            let past = self.history();
+            let begins_turn = messages.first().is_some_and(|first| first.role != Role::Tool);
+            let starts = cuts(&past, begins_turn);
+            let cuts: Vec<usize> = starts.iter().copied().filter(|&cut| cut > before).collect();
+            let most = context_tokens / 2;
+            if let Some(cut) = first_that_fits(&cuts, |cut| Ok::<_, Error>(render(cut)?.1.len() <= most))? {
+                let from = if history == DroppedHistory::Removed { 0 } else { before };
+                let turns = starts.iter().filter(|&&start| from < start && start <= cut).count();
+                let messages = past[from..cut].to_vec();
+                event = Some(DroppedTurns { turns, messages, history });
+                (rendered, dropped) = (render(cut)?, cut);
+            }
+        }
+        let place = event.as_ref().map(|event| event.history).unwrap_or_default();
+        let (PolyfilledPrompt { prompt, polyfills }, ids) = rendered;
+        Ok(Opening {
+            ids,
+            tail: template_tail(&prompt).to_owned(),
+            polyfills,
+            change: Change { messages, continues: None, dropped, place },
+            dropped: event,
+            ..Opening::default()
+        })
+    }
+
+    /// Opens the last reply of the history again: by its tokens if they are known, or else by its text.
+    pub(crate) fn reopen(&self, extra_context: &Map<String, Value>) -> Result<Opening> {
+        let state = self.shared.lock();
+        let (last, dropped) = (state.history.last().cloned(), state.dropped);
+        let no_reply = |reason| Error::NoReply { reason };
+        let last = last.filter(|last| last.role == Role::Assistant);
+        let last = last.ok_or_else(|| no_reply("it is not the assistant's"))?;
+        if !last.tool_calls.is_empty() {
+            return Err(no_reply("it has tool calls"));
+        }
+        let known = state.open.clone();
+        drop(state);
+        let change = Change { continues: Some(last.clone()), dropped, ..Change::default() };
+        if let Some(OpenReply { ids, written, tail, polyfills, before }) = known {
+            return Ok(Opening { ids, written, tail, polyfills, change, dropped: None, before });
+        }
+        let (text, reasoning) = (last.content.text(), last.reasoning_content.unwrap_or_default());
+        let field = match (text.is_empty(), reasoning.is_empty()) {
+            (false, _) => ContinueField::Content,
+            (true, false) => ContinueField::Named("reasoning_content"),
+            (true, true) => return Err(no_reply("it has no text")),
+        };
+        let opening =
+            self.reopen_text(if text.is_empty() { &reasoning } else { &text }, field, extra_context)?;
+        // The tokens of the reply's beginning are read with the rest of it.
+        let before = match (opening.written > 0, text.is_empty()) {
+            (true, true) => Default::default(),
+            (true, false) => (String::new(), reasoning),
+            (false, _) => (text, reasoning),
+        };
+        Ok(Opening { change, before, ..opening })
+    }
+
+    /// Renders the history up to the end of the last message's text.
+    fn reopen_text(
+        &self,
+        text: &str,
+        field: ContinueField<'_>,
+        extra: &Map<String, Value>,
+    ) -> Result<Opening> {
+        let (all, dropped) = self.prompt_messages(&[])?;
+        let (tools, extra_context) = self.template_variables(extra);
+        let input = RenderInput {
+            messages: &all.without(dropped),
+            tools: &tools,
+            generation_prompt: GenerationPrompt::Omit,
+            extra_context: &extra_context,
+        };
+        let PolyfilledPrompt { prompt, polyfills } = self.template.render_to_continue(&input, field)?;
+        let ids = self.ids(&prompt)?;
+        let whole = prompt.text();
+        // Templates trim.
+        let text = [text, text.trim_end(), text.trim()].into_iter().find(|text| whole.ends_with(text));
+        let written = text.and_then(|text| self.last_tokens(&ids, text.len())).unwrap_or(0);
+        let mut rest = prompt;
+        rest.segments.pop_if(|last| last.origin == Origin::Content);
+        Ok(Opening { ids, written, tail: template_tail(&rest).to_owned(), polyfills, ..Opening::default() })
+    }
+
+    /// Number of last tokens whose texts have exactly `bytes` bytes.
+    fn last_tokens(&self, ids: &[TokenId], bytes: usize) -> Option<usize> {
+        let tokenizer = self.engine.tokenizer();
+        let mut sum = 0;
+        for (count, &id) in (1..).zip(ids.iter().rev()) {
+            sum += tokenizer.token_bytes(id).len();
+            if sum >= bytes {
+                return (sum == bytes).then_some(count);
+            }
+        }
+        None
+    }
+}
+
+/// The template's own text at the end of a prompt.
+pub(crate) fn template_tail(prompt: &Prompt) -> &str {
+    let last = prompt.segments.last().filter(|segment| segment.origin == Origin::Template);
+    last.map_or("", |segment| &segment.text)
+}

@@ -1,0 +1,114 @@
+//! Prompts that exceed the context: the oldest turns are dropped if the caller wants that.
+
+use lm_template::{Message, Role};
+
+/// Handling of a prompt that exceeds the context, or leaves too little of it to the reply.
+///
+/// A sliding window inside a running reply is not offered: a reply ends with
+/// [`FinishReason::ContextFull`](crate::FinishReason::ContextFull).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Overflow {
+    /// The turn fails with [`lm_session::Error::PromptTooLong`].
+    #[default]
+    Error,
+    /// The oldest turns are left out of the prompt, reported by [`ConversationEvent::Dropped`](crate::ConversationEvent::Dropped).
+    ///
+    /// A turn is a user's message with everything up to the next one: calls and their results stay together. The preface and the turn
+    /// that runs are never dropped; if they exceed the context, the turn fails with [`lm_session::Error::PromptTooLong`].
+    ///
+    /// Turns are dropped when the prompt leaves less than [the reply's share](Overflow::reply_share) of the context, and then until it
+    /// takes at most half of the context: the next turns find their prompt in the KV cache again.
+    DropOldest(DroppedHistory),
+}
+
+/// Place of dropped turns in [`Conversation::history`](crate::Conversation::history).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DroppedHistory {
+    /// They stay in the history, and out of later prompts. After [`Conversation::set_history`](crate::Conversation::set_history) prompts
+    /// begin with the first message again, until they exceed the context.
+    #[default]
+    Kept,
+    /// They are removed when the turn is complete. A failed or cancelled turn removes none.
+    Removed,
+}
+
+/// Turns that were left out of a prompt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DroppedTurns {
+    /// Number of turns.
+    pub turns: usize,
+    /// Their messages, the oldest first.
+    pub messages: Vec<Message>,
+    /// Place of the messages in the history after the turn.
+    pub history: DroppedHistory,
+}
+
+impl Overflow {
+    /// Number of tokens that a reply of up to `max_output_tokens` is left of a context: at most a quarter of it.
+    pub fn reply_share(context_tokens: usize, max_output_tokens: Option<usize>) -> usize {
+        let share = context_tokens / 4;
+        max_output_tokens.map_or(share, |max| max.min(share))
+    }
+}
+
+/// Returns the number of leading messages in each possible choice of dropped turns, the smallest one first. `begins_turn`: the new
+/// messages begin a turn; otherwise they belong to the last one of the history, which is kept.
+pub(crate) fn cuts(history: &[Message], begins_turn: bool) -> Vec<usize> {
+    let starts = history.iter().enumerate().filter(|(_, message)| message.role == Role::User);
+    let mut cuts: Vec<usize> = starts.map(|(index, _)| index).filter(|&index| index > 0).collect();
+    if begins_turn && !history.is_empty() {
+        cuts.push(history.len());
+    }
+    cuts
+}
+
+/// Returns the first of `cuts` for which `fits`, or the last one. Fewer messages are taken to have fewer tokens.
+///
+/// # Errors
+/// Those of `fits`.
+pub(crate) fn first_that_fits<E>(
+    cuts: &[usize],
+    mut fits: impl FnMut(usize) -> Result<bool, E>,
+) -> Result<Option<usize>, E> {
+    let (mut low, mut high) = (0, cuts.len().saturating_sub(1));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if fits(cuts[middle])? {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Ok(cuts.get(low).copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use lm_template::{Map, ToolCall, Value};
+
+    use super::*;
+
+    #[test]
+    fn turns_are_cut_before_users_messages_only() {
+        let call = || Message::tool_calls(vec![ToolCall::new("f", Map::new())]);
+        let result = || Message::tool(None, "f", Value::Null);
+        let user = || Message::user("a");
+        let history =
+            [Message::assistant("Hi."), user(), call(), result(), Message::assistant("b"), user(), call()];
+        assert_eq!(cuts(&history, true), [1, 5, 7]);
+        assert_eq!(cuts(&history, false), [1, 5], "a result belongs to the call before it");
+        assert_eq!(cuts(&history[1..5], false), [] as [usize; 0]);
+        assert_eq!(cuts(&[], true), [] as [usize; 0]);
+    }
+
+    #[test]
+    fn the_fewest_turns_are_dropped_that_suffice() {
+        let first = |needed: usize| first_that_fits::<()>(&[2, 4, 6, 8], |cut| Ok(cut >= needed));
+        assert_eq!(
+            (1..=8).map(|n| first(n).expect("no error").expect("a cut")).collect::<Vec<_>>(),
+            [2, 2, 4, 4, 6, 6, 8, 8]
+        );
+        assert_eq!(first(9), Ok(Some(8)), "all that can be dropped");
+        assert_eq!(first_that_fits::<()>(&[], |_| Ok(true)), Ok(None));
+    }
+}

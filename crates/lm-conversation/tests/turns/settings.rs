@@ -1,0 +1,183 @@
+//! Settings of a conversation, and of one turn.
+
+use lm_conversation::{
+    Channel, ConstrainCalls, Conversation, ConversationConfig, ConversationEvent, DroppedHistory, Error,
+    FinishReason, Message, OnMalformed, OnTokenLimit, Overflow, PromptTemplate, ThinkingConfig, ThinkingMode,
+    TurnOptions,
+};
+use lm_session::testing::scripted_engine;
+use lm_template::Preface;
+use serde_json::json;
+
+use crate::fixture::{CHATML, config, conversation, weather};
+
+fn channel(name: &'static str, start: &'static str, end: &'static str) -> Channel {
+    Channel { name: name.into(), start: start.into(), end: end.into() }
+}
+
+#[test]
+fn channels_have_events_and_a_place_in_the_message_by_name() {
+    let channels =
+        Some(vec![channel("reasoning", "<think>", "</think>"), channel("plan", "<plan>", "</plan>")]);
+    let reply = "<think>\nHm.\n</think>\n\n<plan>First this.</plan>It is <plan> Then that.</plan>done.";
+    for preface in [Preface::default(), weather()] {
+        let config = ConversationConfig { channels: channels.clone(), ..config() }.with_preface(preface);
+        let (mut conversation, _) = conversation(config, [reply, "Yes."]);
+        let turn = conversation.stream("Go.", TurnOptions::default()).expect("a turn");
+        let events: Vec<_> = turn.collect::<Result<_, _>>().expect("a reply");
+        let plan = |event: &ConversationEvent| match event {
+            ConversationEvent::Channel { name, text } => {
+                assert_eq!(name, "plan");
+                assert_eq!(event.to_json().expect("a chunk")["channels"]["plan"], **text);
+                Some(text.clone())
+            }
+            _ => None,
+        };
+        assert_eq!(events.iter().filter_map(plan).collect::<String>(), "First this. Then that.");
+        let message = conversation.history().pop().expect("a reply");
+        assert_eq!(message.reasoning_content.as_deref(), Some("Hm."));
+        assert_eq!(message.extra("channels"), Some(&json!({"plan": "First this. Then that."})));
+        assert_eq!(message.content.text(), "It is done.");
+        conversation.send("And?").expect("the template takes the message");
+    }
+}
+
+#[test]
+fn a_family_channel_may_be_renamed_or_disabled() {
+    let reply = "<think>\nHm.\n</think>\n\nYes.";
+    let named = |channels| ConversationConfig { channels: Some(channels), ..config() };
+    let (mut renamed, _) = conversation(named(vec![channel("thoughts", "<think>", "</think>")]), [reply]);
+    let message = renamed.send("Well?").expect("a reply").message;
+    assert_eq!(
+        message.extra("channels"),
+        Some(&json!({"thoughts": "Hm."})),
+        "the family's layout is dropped"
+    );
+    assert_eq!((message.reasoning_content, message.content.text().as_str()), (None, "Yes."));
+    let (mut disabled, _) = conversation(named(Vec::new()), [reply]);
+    assert_eq!(disabled.send("Well?").expect("a reply").text(), reply);
+    let thinking = ThinkingConfig { mode: ThinkingMode::On, max_tokens: None };
+    let asked = disabled.send_with("Well?", TurnOptions { thinking, ..TurnOptions::default() });
+    assert!(matches!(asked, Err(Error::NoThinking { .. })));
+}
+
+#[test]
+fn a_thinking_limit_holds_for_a_channel_that_the_caller_names() {
+    let channels = Some(vec![channel("plan", "<plan>", "</plan>")]);
+    let thinking = ThinkingConfig { mode: ThinkingMode::Default, max_tokens: Some(8) };
+    let reply = format!("<plan>{}</plan>Done.", "on and ".repeat(30));
+    let (mut conversation, _) =
+        conversation(ConversationConfig { channels, thinking, ..config() }, [reply.as_str()]);
+    let options = TurnOptions { max_output_tokens: Some(60), ..TurnOptions::default() };
+    let message = conversation.send_with("Go.", options).expect("a reply").message;
+    let plan =
+        message.extra("channels").and_then(|channels| channels["plan"].as_str()).expect("a plan").to_owned();
+    let tokens = conversation.engine().tokenizer().encode(&plan).expect("text").len();
+    assert!((1..=8).contains(&tokens), "{tokens}: {plan}");
+}
+
+#[test]
+fn a_channel_needs_a_name_and_markers() {
+    let engine = scripted_engine(["Yes."]);
+    let wrong = [channel("", "<a>", "</a>"), channel("a", "", "</a>"), channel("a", "<a>", "")];
+    for (channel, expected) in wrong.into_iter().zip(["name", "start marker", "end marker"]) {
+        let config = ConversationConfig { channels: Some(vec![channel]), ..config() };
+        let error = Conversation::new(&engine, config).expect_err("it is refused");
+        assert!(matches!(error, Error::InvalidChannel { index: 0, field } if field == expected), "{error}");
+    }
+}
+
+#[test]
+fn thinking_of_a_conversation_holds_for_turns_that_do_not_set_it() {
+    let on = ThinkingConfig { mode: ThinkingMode::On, max_tokens: None };
+    let replies = ["a\n</think>\n\nb", "c"];
+    let (mut conversation, _) = conversation(ConversationConfig { thinking: on, ..config() }, replies);
+    let reply = conversation.send("Well?").expect("a reply");
+    assert_eq!((reply.message.reasoning_content.as_deref(), reply.text().as_str()), (Some("a"), "b"));
+    let off = ThinkingConfig { mode: ThinkingMode::Off, max_tokens: None };
+    let reply = conversation
+        .send_with("Well?", TurnOptions { thinking: off, ..Default::default() })
+        .expect("a reply");
+    assert_eq!((reply.message.reasoning_content, reply.message.content.text().as_str()), (None, "c"));
+    // Without a channel the conversation is refused, not its first turn.
+    let config = ConversationConfig { thinking: on, channels: Some(Vec::new()), ..config() };
+    let refused = Conversation::new(&scripted_engine(["Yes."]), config);
+    assert!(matches!(refused, Err(Error::NoThinking { .. })));
+}
+
+#[test]
+fn a_preface_is_prefilled_on_init_if_asked_for() {
+    // A template that takes no conversation without a user's message.
+    let source = format!(
+        "{{% if messages | selectattr('role', 'equalto', 'user') | list | length == 0 %}}{{{{ raise_exception('no user') }}}}{{% endif %}}{CHATML}"
+    );
+    let preface = Preface { messages: vec![Message::system("Be brief. ".repeat(20))], ..weather() };
+    for prefill_on_init in [false, true] {
+        let template = Some(PromptTemplate::new(&source).expect("it compiles"));
+        let config =
+            ConversationConfig { template, prefill_on_init, ..config() }.with_preface(preface.clone());
+        let (mut conversation, _) = conversation(config, ["Yes."]);
+        let ran = conversation.tokens().len();
+        let usage = conversation.send("Hi.").expect("a reply").finish.usage;
+        assert_eq!(ran > 0, prefill_on_init);
+        assert_eq!(usage.cached_tokens, 0, "prefills since the last generation count as its own");
+        let prompt = conversation.tokens();
+        assert!(
+            !prefill_on_init || (ran + 20 > usage.prompt_tokens && ran < prompt.len()),
+            "{ran} of {usage:?}"
+        );
+    }
+    let (empty, _) = conversation(ConversationConfig { prefill_on_init: true, ..config() }, ["Yes."]);
+    assert_eq!(empty.tokens(), [] as [u32; 0]);
+}
+
+#[test]
+fn a_token_limit_is_an_error_if_asked_for() {
+    let error = Some(OnTokenLimit::Error);
+    let options =
+        |on_token_limit| TurnOptions { max_output_tokens: Some(3), on_token_limit, ..Default::default() };
+    let (mut plain, _) = conversation(config(), ["One, two, three.", "One, two, three."]);
+    let reply = plain.send_with("Count.", options(None)).expect("it is complete");
+    assert_eq!(reply.finish.reason, FinishReason::MaxOutputTokens);
+    let before = plain.history();
+    let failed = plain.send_with("Count.", options(error)).expect_err("it is cut off");
+    assert!(matches!(failed, Error::TokenLimit { reason: FinishReason::MaxOutputTokens, .. }), "{failed}");
+    assert_eq!(plain.history(), before);
+    let strict = ConversationConfig { on_token_limit: OnTokenLimit::Error, ..config() };
+    let (mut strict, _) = conversation(strict, ["One, two, three.", "One, two, three."]);
+    assert!(strict.send_with("Count.", options(None)).is_err());
+    assert!(strict.send_with("Count.", options(Some(OnTokenLimit::Finish))).is_ok());
+}
+
+#[test]
+fn malformed_calls_and_unconstrained_ones_are_options_of_a_turn() {
+    let reply = "<tool_call>\nnonsense\n</tool_call>";
+    let (mut conversation, _) = conversation(config().with_preface(weather()), [reply, reply, reply]);
+    let options = |on_malformed| TurnOptions {
+        constrain_calls: Some(ConstrainCalls::No),
+        on_malformed,
+        ..Default::default()
+    };
+    assert!(matches!(conversation.send_with("Go.", options(None)), Err(Error::Processor(_))));
+    let text = conversation.send_with("Go.", options(Some(OnMalformed::Text))).expect("text").text();
+    assert!(text.contains("nonsense"), "{text}");
+}
+
+#[test]
+fn a_configuration_reads_back_as_it_was_given() {
+    let given = ConversationConfig {
+        preface: weather(),
+        channels: Some(vec![channel("plan", "<plan>", "</plan>")]),
+        on_malformed: OnMalformed::Text,
+        constrain_calls: ConstrainCalls::No,
+        on_token_limit: OnTokenLimit::Error,
+        overflow: Overflow::DropOldest(DroppedHistory::Removed),
+        thinking: ThinkingConfig { mode: ThinkingMode::Off, max_tokens: Some(3) },
+        ..config()
+    };
+    let (made, engine) = conversation(given.clone(), ["Yes."]);
+    let processor = Some(made.processor());
+    assert_eq!(format!("{:?}", made.config()), format!("{:?}", ConversationConfig { processor, ..given }));
+    let mut again = Conversation::new(&engine, made.config()).expect("the same once more");
+    assert_eq!(again.send("Hi.").expect("a reply").text(), "Yes.");
+}
