@@ -1,5 +1,7 @@
 //! Error object of the API.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 /// Result with this crate's [`ApiError`].
@@ -30,13 +32,15 @@ pub struct ApiError {
     pub param: Option<String>,
     /// Machine-readable code.
     pub code: Option<&'static str>,
+    /// Time after which the same request may succeed; for the header `Retry-After`.
+    pub retry_after: Option<Duration>,
 }
 
 impl ApiError {
     /// Creates the error of a request that is not readable at all.
     pub fn invalid_request(message: impl Into<String>) -> Self {
         let (kind, message) = ("invalid_request_error", message.into());
-        Self { status: 400, kind, message, param: None, code: None }
+        Self { status: 400, kind, message, param: None, code: None, retry_after: None }
     }
 
     /// Creates the error of an invalid or unsupported field.
@@ -47,12 +51,18 @@ impl ApiError {
     /// Creates the error of a failure that is not the request's fault.
     pub fn server(message: impl Into<String>) -> Self {
         let (kind, message) = ("server_error", message.into());
-        Self { status: 500, kind, message, param: None, code: None }
+        Self { status: 500, kind, message, param: None, code: None, retry_after: None }
     }
 
     /// Sets the machine-readable code.
     pub fn with_code(self, code: &'static str) -> Self {
         Self { code: Some(code), ..self }
+    }
+
+    /// Value of the header `Retry-After`, in whole seconds, at least 1.
+    pub fn retry_after_seconds(&self) -> Option<u64> {
+        let seconds = |after: Duration| (after.as_secs() + u64::from(after.subsec_nanos() > 0)).max(1);
+        self.retry_after.map(seconds)
     }
 
     /// Error object of the API: `{"error": {"message", "type", "param", "code"}}`.

@@ -38,6 +38,9 @@ pub struct FilterArgs {
     /// DRY: text at which sequences end; may be repeated [default: newline, `:`, `"` and `*`]
     #[arg(long, value_name = "TEXT", value_parser = numbers::stop_sequence, allow_hyphen_values = true)]
     dry_sequence_breaker: Vec<String>,
+    /// Number of last tokens that the repetition, presence and frequency penalties consider [default: all]
+    #[arg(long, value_name = "TOKENS", value_parser = numbers::count, allow_negative_numbers = true)]
+    penalty_window: Option<NonZeroUsize>,
     /// Mask tokens that would repeat a sequence of N tokens; 0 disables it
     #[arg(long, value_name = "N", value_parser = numbers::at_least_zero, allow_negative_numbers = true)]
     no_repeat_ngram_size: Option<usize>,
@@ -62,6 +65,7 @@ impl FilterArgs {
         }
         params.dry_allowed_length =
             self.dry_allowed_length.map_or(params.dry_allowed_length, NonZeroUsize::get);
+        params.penalty_window = self.penalty_window.map(NonZeroUsize::get).or(params.penalty_window);
         params.dry_penalty_last_n = self.dry_penalty_last_n.or(params.dry_penalty_last_n);
         if !self.dry_sequence_breaker.is_empty() {
             params.dry_sequence_breakers.clone_from(&self.dry_sequence_breaker);
@@ -92,7 +96,7 @@ mod tests {
         assert_eq!(parsed(&[]), SamplerParams::default());
         let line = "--typical-p 0.5 --top-n-sigma 2 --xtc-probability 0.25 --xtc-threshold 0.2 --dry-multiplier 0.75 --dry-base 2 \
                     --dry-allowed-length 3 --dry-penalty-last-n 64 --dry-sequence-breaker - --dry-sequence-breaker ; \
-                    --no-repeat-ngram-size 4 --suppress-tokens 7,8";
+                    --penalty-window 32 --no-repeat-ngram-size 4 --suppress-tokens 7,8";
         let expected = SamplerParams {
             typical_p: 0.5,
             top_n_sigma: 2.0,
@@ -103,6 +107,7 @@ mod tests {
             dry_allowed_length: 3,
             dry_penalty_last_n: Some(64),
             dry_sequence_breakers: vec!["-".to_owned(), ";".to_owned()],
+            penalty_window: Some(32),
             no_repeat_ngram_size: 4,
             suppress_tokens: vec![7, 8],
             ..SamplerParams::default()
