@@ -175,7 +175,8 @@ impl Conversation {
         let parser = self.parser_options(&options.tool_choice, form, tail, recovery, &settings);
         let cancel = options.cancel.child();
         let on_cancel = options.on_cancel;
-        let mut params = generate_params(options, constraint, cancel.clone(), *written);
+        let params = generate_params(options, constraint, cancel.clone());
+        let mut params = GenerateParams { continued: *written, ..params };
         let mut state = self.shared.lock();
         let prompt_tokens = ids.len() - written;
         let resampling = checks.map(|checks| {
@@ -297,7 +298,6 @@ fn generate_params(
     options: TurnOptions,
     constraint: Option<Box<dyn Constraint>>,
     cancel: CancelHandle,
-    continued: usize,
 ) -> GenerateParams {
     GenerateParams {
         sampler: options.sampler,
@@ -308,7 +308,6 @@ fn generate_params(
         logprobs: options.logprobs,
         constraint,
         cancel,
-        continued,
         ..GenerateParams::default()
     }
 }
