@@ -22,7 +22,8 @@ pub struct SequenceInput {
     /// Absolute RoPE position of each new row, zero-based; usually `cached_len..`.
     pub positions: Vec<u32>,
     /// Length in tokens that the sequence has once everything known of it has run: the whole prompt, where these rows are a chunk
-    /// of it. RoPE that depends on the sequence length uses it. At least the number of slots after these rows.
+    /// of it. RoPE that depends on the sequence length uses it. Rows past it are draft tokens, each of which ends a sequence of its
+    /// own length.
     pub final_len: usize,
     /// Block table for each cache group ([`crate::CacheLayout::groups`]): the pages that hold slots `0..cached_len + rows`, in
     /// order. An entry may be [`crate::NO_PAGE`] where the group neither needs nor writes the page ([`crate::Retention`]).

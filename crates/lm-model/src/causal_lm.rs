@@ -30,7 +30,7 @@ pub trait CausalLm: Send + Sync {
     ///
     /// A sequence's logits depend neither on the other sequences of the batch nor on how its rows are chunked over calls, as long
     /// as these calls have the same final length ([`crate::SequenceInput::final_len`]; it matters for `dynamic` and `longrope`
-    /// RoPE only).
+    /// RoPE only). Rows past the final length have the logits that they have in calls of one row each.
     ///
     /// # Errors
     /// [`crate::Error::Batch`] when a sequence cannot run; `cache` is unchanged then.

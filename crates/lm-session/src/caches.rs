@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lm_model::{AdapterId, KvPool, PAGE_LEN, PageId};
+use lm_model::{AdapterId, KvPool, PAGE_LEN, PageId, Retention};
 use lm_tokenizer::TokenId;
 
 use crate::page_allocator::PageAllocator;
@@ -177,6 +177,22 @@ impl KvCaches {
         if let Some(cache) = self.sessions.get_mut(&session) {
             cache.table.commit_rows(ids, rows, &mut self.allocator);
         }
+    }
+
+    /// Marks as cached the draft rows that `session` has run and whose tokens were accepted: those of `ids[from..to]`. Does nothing if
+    /// the session has lost pages since: they run again.
+    pub fn commit_drafts(&mut self, session: SessionId, ids: &[TokenId], from: usize, to: usize) {
+        if let Some(cache) = self.sessions.get_mut(&session)
+            && cache.table.len() == from
+            && cache.table.reserved() >= to - from
+        {
+            cache.table.commit_rows(ids, to - from, &mut self.allocator);
+        }
+    }
+
+    /// Returns true if rows that were run can be dropped again: no layer has a recurrent state.
+    pub fn can_roll_back(&self) -> bool {
+        self.allocator.groups().iter().all(|group| group.retention != Retention::State)
     }
 
     /// Evicts the last pages of the session that has been idle longest; returns false if no idle session has a page.

@@ -20,7 +20,7 @@ use crate::scheduler::Scheduler;
 use crate::steering::ClosingTokens;
 use crate::{
     CacheStats, CompiledConstraint, ConstraintSpec, EngineSettings, Error, GrammarCompiler, Result, Session,
-    SessionConfig, worker,
+    SessionConfig, Speculation, worker,
 };
 
 /// A loaded model that serves any number of sessions.
@@ -58,6 +58,7 @@ struct Shared {
     generation_config: GenerationConfig,
     name: String,
     context_tokens: usize,
+    speculation: Speculation,
     /// Created when the first grammar is compiled.
     compiler: Mutex<Option<GrammarCompiler>>,
     /// Created for the first constraint.
@@ -98,6 +99,7 @@ impl Engine {
             generation_config,
             name,
             context_tokens: capacity.context_tokens,
+            speculation: settings.speculation,
             compiler: Mutex::default(),
             closing: OnceLock::new(),
         };
@@ -204,6 +206,11 @@ impl Engine {
     /// Maximum number of tokens of one session, prompt and output together.
     pub fn context_tokens(&self) -> usize {
         self.shared.context_tokens
+    }
+
+    /// Speculation of generations that do not set their own.
+    pub(crate) fn speculation(&self) -> Speculation {
+        self.shared.speculation
     }
 
     /// Returns the state of the KV pool, after all earlier commands.

@@ -3,10 +3,12 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use lm_model::SequenceLogits;
 use lm_tokenizer::{StreamDecoder, TokenId};
 
 use crate::guide::{Guide, Step};
 use crate::sampling::{LogSoftmax, Sampler};
+use crate::speculation::Drafter;
 use crate::stop::{Matched, StopMatcher};
 use crate::{Error, FinishReason, Finished, History, PrefillStats, Result, Timing, TokenLogprobs, Usage};
 
@@ -25,6 +27,8 @@ pub(crate) struct Generating {
     pub forced_tokens: usize,
     /// Number of most probable tokens to report with each output token; `None`: no log probabilities.
     pub logprobs: Option<usize>,
+    /// `None`: no speculation.
+    pub drafter: Option<Drafter>,
     pub clock: Clock,
 }
 
@@ -60,13 +64,42 @@ impl Generating {
         }
     }
 
-    /// Samples the token after `ids` from its row of logits, and appends it and the tokens forced after it.
-    pub fn advance(&mut self, ids: &mut Vec<TokenId>, row: &[f32]) -> Result<Vec<Generated>> {
+    /// Draft tokens that pay in a step in which a row costs `row_cost` of what a plain step produces.
+    pub fn draft(&self, row_cost: f64) -> &[TokenId] {
+        self.drafter.as_ref().map_or(&[], |drafter| drafter.draft(row_cost))
+    }
+
+    /// Samples the token after `ids` from the first row of `logits`, and appends it and the tokens forced after it to `ids` and to
+    /// `generated`. Goes on with the rows of the `draft` tokens while those are the tokens that come out.
+    ///
+    /// # Errors
+    /// Those of the sampler and the constraint; the tokens before the error are appended.
+    pub fn advance(
+        &mut self,
+        ids: &mut Vec<TokenId>,
+        logits: SequenceLogits<'_>,
+        draft: &[TokenId],
+        generated: &mut Vec<Generated>,
+    ) -> Result<()> {
         self.clock.logits();
-        let (next, softmax) = self.next(ids, row)?;
-        self.forced_tokens += next.len() - 1;
-        let sampled = softmax.zip(next.first()).map(|(softmax, &id)| softmax.of(row, id));
-        Ok(self.take(ids, &next, sampled))
+        let before = ids.len();
+        let mut ended = false;
+        while !ended && draft.starts_with(&ids[before..]) {
+            let row = logits.row(ids.len() - before);
+            let (next, softmax) = self.next(ids, row)?;
+            self.forced_tokens += next.len() - 1;
+            let sampled = softmax.zip(next.first()).map(|(softmax, &id)| softmax.of(row, id));
+            generated.extend(self.take(ids, &next, sampled));
+            ended = generated.last().is_some_and(|token| token.finish.is_some());
+        }
+        let limit = self.remaining_tokens(ids.len()).saturating_sub(1);
+        if let Some(drafter) = &mut self.drafter {
+            drafter.record(draft.len(), accepted(draft, &ids[before..]));
+            if !ended {
+                drafter.propose(ids, limit, &self.stop_ids);
+            }
+        }
+        Ok(())
     }
 
     /// Returns the sampled token and the tokens forced after it, and the distribution that it was sampled from if log
@@ -144,11 +177,14 @@ impl Generating {
 
     /// Summarises the generation. `prefill` holds the tokens that the request itself ran before its first token.
     pub fn finished(&self, reason: FinishReason, len: usize, prefill: &PrefillStats) -> Finished {
+        let (drafted_tokens, accepted_tokens) = self.drafter.as_ref().map_or((0, 0), Drafter::totals);
         let usage = Usage {
             prompt_tokens: self.prompt_tokens,
             cached_tokens: prefill.cached_tokens.saturating_sub(self.clock.earlier.prefilled_tokens),
             output_tokens: len - self.prompt_tokens,
             forced_tokens: self.forced_tokens,
+            drafted_tokens,
+            accepted_tokens,
         };
         let timing = self.clock.timing(prefill.prefilled_tokens);
         let steered = self.guide.as_ref().and_then(Guide::steered);
@@ -187,6 +223,11 @@ impl Generating {
         matched.append(self.stop.finish());
         (matched, Some(reason))
     }
+}
+
+/// Number of draft tokens that are the first of the tokens that came out.
+pub(crate) fn accepted(draft: &[TokenId], tokens: &[TokenId]) -> usize {
+    draft.iter().zip(tokens).take_while(|(drafted, token)| drafted == token).count()
 }
 
 /// Timestamps of one generation.

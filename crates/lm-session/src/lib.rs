@@ -24,6 +24,7 @@ mod sampling;
 mod sampling_pool;
 mod scheduler;
 mod session;
+mod speculation;
 mod steering;
 mod step_pace;
 mod stop;
@@ -48,6 +49,6 @@ pub use lm_model::{
 pub use lm_tokenizer::{SpecialTokens, TextSegment, TokenId, TokenKind, Tokenizer};
 pub use memory::{MemoryPlan, MemoryRequest, WeightChoice, available_memory};
 pub use metrics::{CacheStats, PrefillStats, Timing, Usage};
-pub use params::{EngineSettings, GenerateParams, PrefixCache, SessionConfig};
+pub use params::{EngineSettings, GenerateParams, PrefixCache, SessionConfig, Speculation};
 pub use sampling::{Chain, FilterFactory, History, LogitsFilter, SamplerParams, TokenLogits, TokenLogprobs};
 pub use session::Session;

@@ -25,6 +25,10 @@ pub struct Usage {
     pub output_tokens: usize,
     /// Output tokens that were not sampled, because the constraint left no choice.
     pub forced_tokens: usize,
+    /// Draft tokens that were run ahead ([`crate::Speculation`]).
+    pub drafted_tokens: usize,
+    /// Draft tokens that became output tokens: each saved a step.
+    pub accepted_tokens: usize,
 }
 
 /// Durations of one generation. They include the wait for other sessions, as a caller sees it.

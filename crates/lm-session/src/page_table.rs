@@ -14,6 +14,8 @@ pub(crate) struct PageTable {
     /// Page ids by group; [`NO_PAGE`] where a page is not needed.
     pages: Vec<Vec<PageId>>,
     len: usize,
+    /// Number of rows after `len` whose pages are reserved.
+    reserved: usize,
     root: NodeId,
     /// Prefix-tree node of the full pages.
     last_node: NodeId,
@@ -32,7 +34,7 @@ impl PageTable {
     pub fn new(root: NodeId, allocator: &mut PageAllocator) -> Self {
         allocator.tree.retain(root);
         allocator.tree.retain(root);
-        Self { pages: vec![Vec::new(); allocator.groups().len()], len: 0, root, last_node: root }
+        Self { pages: vec![Vec::new(); allocator.groups().len()], len: 0, reserved: 0, root, last_node: root }
     }
 
     /// Number of cached tokens.
@@ -43,6 +45,11 @@ impl PageTable {
     /// Length of the longest block table, in pages.
     pub fn num_pages(&self) -> usize {
         self.pages.iter().map(Vec::len).max().unwrap_or(0)
+    }
+
+    /// Number of rows after the cached tokens whose pages are reserved.
+    pub fn reserved(&self) -> usize {
+        self.reserved
     }
 
     /// Block tables for the cached tokens and `rows` more, which have been reserved.
@@ -69,6 +76,7 @@ impl PageTable {
     /// # Panics
     /// Panics if fewer pages are free than are [`PageTable::missing`].
     pub fn reserve(&mut self, rows: usize, allocator: &mut PageAllocator) {
+        self.reserved = rows;
         for group in 0..self.pages.len() {
             for index in allocator.groups()[group].retention.written(self.len, rows) {
                 let page = match self.page(group, index) {
@@ -83,11 +91,12 @@ impl PageTable {
         }
     }
 
-    /// Marks `rows` reserved rows as cached, adds full pages to the prefix tree under `ids` — all tokens of the session up to
+    /// Marks the first `rows` reserved rows as cached, adds full pages to the prefix tree under `ids` — all tokens of the session up to
     /// them — and releases pages that no later token needs.
     pub fn commit_rows(&mut self, ids: &[TokenId], rows: usize, allocator: &mut PageAllocator) {
         let before = self.len;
         self.len += rows;
+        self.reserved = self.reserved.saturating_sub(rows);
         let (full, _) = ids[..self.len].as_chunks::<PAGE_LEN>();
         for (index, ids) in full.iter().enumerate().skip(before / PAGE_LEN) {
             let node = allocator.tree.child(self.last_node, ids);
@@ -132,7 +141,7 @@ impl PageTable {
         allocator.tree.retain(self.last_node);
         let pages = self.block_tables(0);
         retain_all(&pages, allocator);
-        Self { pages, ..*self }
+        Self { pages, reserved: 0, ..*self }
     }
 
     /// Releases all pages and prefix-tree nodes.
@@ -155,7 +164,7 @@ impl PageTable {
         // Retained before the old ones are released, so that no page is reused in between.
         retain_all(&pages, allocator);
         release_all(&std::mem::replace(&mut self.pages, pages), allocator);
-        self.len = len;
+        (self.len, self.reserved) = (len, 0);
         let last_node = (len / PAGE_LEN).checked_sub(1).map_or(self.root, |last| sources.path[last]);
         self.set_last_node(last_node, allocator);
     }

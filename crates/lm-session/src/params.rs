@@ -8,7 +8,7 @@ use lm_tokenizer::TokenId;
 use crate::{CancelHandle, Constraint, SamplerParams};
 
 /// Sizes of an [`crate::Engine`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EngineSettings {
     /// Maximum number of tokens of one session. `None`: the model's context, as far as the KV pool holds it.
     pub max_context: Option<usize>,
@@ -30,6 +30,8 @@ pub struct EngineSettings {
     pub max_waiting_tokens: usize,
     /// Scope of prefix caching. Default [`PrefixCache::Engine`].
     pub prefix_cache: PrefixCache,
+    /// Speculative decoding of generations that do not set [`GenerateParams::speculation`].
+    pub speculation: Speculation,
 }
 
 /// Scope of prefix caching: the sessions whose cached prefixes a session may reuse.
@@ -57,7 +59,37 @@ impl Default for EngineSettings {
             max_waiting_requests: 256,
             max_waiting_tokens: 1 << 22,
             prefix_cache: PrefixCache::Engine,
+            speculation: Speculation::default(),
         }
+    }
+}
+
+/// Speculative decoding by prompt lookup: the tokens after an earlier occurrence of the last tokens, in the prompt or in the output,
+/// run in one step with the last token.
+///
+/// Each row is sampled as without speculation, in order, until a sampled token differs from the drafted one. So the output is that of
+/// plain decoding, token for token and for every seed (on a GPU: where logits are equal within rounding). A step drafts only as many
+/// tokens as pay: those whose measured acceptance is above the measured cost of a row. Models with recurrent states do not speculate,
+/// because a state cannot be rolled back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speculation {
+    /// Maximum number of draft tokens of a step, at most 64. 0: no speculation. Default 8.
+    pub max_draft: usize,
+    /// Minimum number of last tokens that must have occurred before. Default 2.
+    pub min_match: usize,
+    /// Probability of acceptance from which on a draft token runs. `None` (the default): the cost of a row relative to a step, as
+    /// measured by the engine, times the number of sequences that decode.
+    pub break_even: Option<f32>,
+}
+
+impl Speculation {
+    /// No speculation.
+    pub const OFF: Self = Self { max_draft: 0, min_match: 2, break_even: None };
+}
+
+impl Default for Speculation {
+    fn default() -> Self {
+        Self { max_draft: 8, ..Self::OFF }
     }
 }
 
@@ -102,4 +134,6 @@ pub struct GenerateParams {
     /// Computes [`SessionEvent::Token::logprobs`](crate::SessionEvent::Token::logprobs), with this many most probable tokens each.
     /// `None` (the default): none are computed.
     pub logprobs: Option<usize>,
+    /// Replaces [`EngineSettings::speculation`].
+    pub speculation: Option<Speculation>,
 }

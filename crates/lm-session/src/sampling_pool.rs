@@ -29,19 +29,21 @@ pub(crate) struct SamplingJob {
     pub generating: Box<Generating>,
     /// All tokens of the session.
     pub ids: Vec<TokenId>,
-    /// Logits of a step, whose `sequence` has one row.
+    /// Logits of a step, whose `sequence` has a row for the last token and one for each draft token.
     pub logits: Arc<Logits>,
     pub sequence: usize,
+    pub draft: Vec<TokenId>,
 }
 
-/// A generation with its sampled token and those forced after it.
+/// A generation with its sampled tokens and those forced after them.
 #[derive(Debug)]
 pub(crate) struct Sampled {
     pub request: u64,
     /// All tokens of the session, with the new ones.
     pub ids: Vec<TokenId>,
-    /// The generation and its new tokens.
-    pub outcome: Result<(Box<Generating>, Vec<Generated>)>,
+    /// The new tokens, also those before an error.
+    pub generated: Vec<Generated>,
+    pub outcome: Result<Box<Generating>>,
 }
 
 /// Pool of sampling threads; they are started when the first job comes and end with the pool.
@@ -131,13 +133,15 @@ fn serve(jobs: &Mutex<Receiver<SamplingJob>>, results: &Sender<Command>) {
 
 /// Samples the next token of `job`; a panic is its error.
 pub(crate) fn sample(job: SamplingJob) -> Sampled {
-    let SamplingJob { request, mut generating, mut ids, logits, sequence, .. } = job;
-    let outcome = match caught(|| generating.advance(&mut ids, logits.sequence(sequence).row(0))) {
-        Ok(generated) => Ok((generating, generated)),
+    let SamplingJob { request, mut generating, mut ids, logits, sequence, draft, .. } = job;
+    let mut generated = Vec::new();
+    let rows = || logits.sequence(sequence);
+    let outcome = match caught(|| generating.advance(&mut ids, rows(), &draft, &mut generated)) {
+        Ok(()) => Ok(generating),
         Err(error) => {
             discard(generating);
             Err(error)
         }
     };
-    Sampled { request, ids, outcome }
+    Sampled { request, ids, generated, outcome }
 }

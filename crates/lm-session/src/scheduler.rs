@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use lm_model::{CausalLm, Logits};
+use lm_model::{CausalLm, Logits, TokenId};
 
 use crate::admission::Waiting;
 use crate::caches::KvCaches;
@@ -20,6 +20,7 @@ use crate::sampling_pool::SamplingPool;
 use crate::step_pace::StepPace;
 use crate::{EngineSettings, Error, FinishReason, PrefillProgress, PrefillStats, Result, SessionEvent};
 
+mod drafts;
 mod followers;
 mod replies;
 mod step;
@@ -72,6 +73,8 @@ struct Active {
     preempted: bool,
     /// Time at which its last token was handed to the sampling threads.
     sampling_since: Instant,
+    /// Draft tokens that run after its tokens in the current step.
+    draft: Vec<TokenId>,
 }
 
 /// Rows of one request in a step.
@@ -80,6 +83,8 @@ struct ScheduledRows {
     /// Index in [`Scheduler::active`].
     active: usize,
     rows: usize,
+    /// Rows of draft tokens after them.
+    drafts: usize,
 }
 
 impl Scheduler {
@@ -241,6 +246,7 @@ impl Scheduler {
             following: false,
             preempted: false,
             sampling_since: Instant::now(),
+            draft: Vec::new(),
         };
         self.active.insert(index, active);
         if let Some(ended) = self.active[index].request.ended_by_caller() {
@@ -259,9 +265,16 @@ impl Scheduler {
     fn begin(&mut self, index: usize) -> bool {
         let Active { request, .. } = &mut self.active[index];
         let Task::Generate(generating) = &mut request.task else { return false };
+        if !self.caches.can_roll_back() {
+            generating.drafter = None;
+        }
         let forced = caught(|| Ok(generating.begin(&mut request.ids)));
         let any = forced.as_ref().map_or(true, |forced| !forced.is_empty());
-        self.send_events(index, forced);
+        let (forced, outcome) = match forced {
+            Ok(forced) => (forced, Ok(())),
+            Err(error) => (Vec::new(), Err(error)),
+        };
+        self.send_events(index, forced, outcome);
         any
     }
 

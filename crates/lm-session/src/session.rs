@@ -10,6 +10,7 @@ use crate::generating::{Clock, Generating};
 use crate::guide::Guide;
 use crate::request::{Command, Reply, Request, RequestLimits, SessionId, Task};
 use crate::sampling::Sampler;
+use crate::speculation::Drafter;
 use crate::stop::{Matched, StopMatcher};
 use crate::token_log::TokenLog;
 use crate::{
@@ -211,6 +212,7 @@ impl Session {
             prompt_tokens,
             forced_tokens: 0,
             logprobs: params.logprobs,
+            drafter: Drafter::new(params.speculation.unwrap_or(self.engine.speculation())),
             clock: Clock::start(self.prefilled),
         })
     }

@@ -8,6 +8,10 @@ const FIRST_ROWS: usize = 32;
 const MIN_ROWS: usize = 8;
 /// Weight of the newest step in the moving averages.
 const NEWEST: f64 = 0.3;
+/// Duration of a draft row before any was measured, relative to a decode step.
+const DRAFT_ROW: f64 = 0.25;
+/// Weight of that in the average after a step without draft rows: an outlier does not end speculation for ever.
+const RECOVERY: f64 = 0.02;
 
 /// Estimate of the duration of a step: a constant for the decode rows, and a duration per prompt row.
 ///
@@ -20,12 +24,14 @@ pub(crate) struct StepPace {
     decode: Option<f64>,
     /// Seconds per prompt row beyond that.
     prompt_row: Option<f64>,
+    /// Duration per draft row beyond that, relative to it.
+    draft_row: f64,
 }
 
 impl StepPace {
     /// Creates a pace for steps of up to `budget` while a session decodes.
     pub fn new(budget: Duration) -> Self {
-        Self { budget, decode: None, prompt_row: None }
+        Self { budget, decode: None, prompt_row: None, draft_row: DRAFT_ROW }
     }
 
     /// Returns the number of prompt rows, at most `chunk`, that a step with decode rows takes within the budget.
@@ -39,14 +45,22 @@ impl StepPace {
         rows.max(MIN_ROWS).min(chunk)
     }
 
+    /// Returns the duration of a draft row, relative to a step without one.
+    pub fn draft_row(&self) -> f64 {
+        self.draft_row
+    }
+
     /// Records the duration of a step.
-    pub fn record(&mut self, prompt_rows: usize, elapsed: Duration) {
+    pub fn record(&mut self, prompt_rows: usize, draft_rows: usize, elapsed: Duration) {
         let seconds = elapsed.as_secs_f64();
-        if prompt_rows == 0 {
+        let beyond = (seconds - self.decode.unwrap_or(0.0)).max(0.0);
+        if prompt_rows > 0 {
+            average(&mut self.prompt_row, beyond / (prompt_rows + draft_rows) as f64);
+        } else if draft_rows == 0 {
             average(&mut self.decode, seconds);
-        } else {
-            let beyond = (seconds - self.decode.unwrap_or(0.0)).max(0.0);
-            average(&mut self.prompt_row, beyond / prompt_rows as f64);
+            self.draft_row += RECOVERY * (DRAFT_ROW - self.draft_row);
+        } else if let Some(decode) = self.decode.filter(|&decode| decode > 0.0) {
+            self.draft_row += NEWEST * (beyond / draft_rows as f64 / decode - self.draft_row);
         }
     }
 }
@@ -72,8 +86,8 @@ mod tests {
     #[test]
     fn rows_fill_what_decoding_leaves_of_the_budget() {
         let mut pace = StepPace::new(ms(50));
-        pace.record(0, ms(10));
-        pace.record(100, ms(60)); // 0.5 ms a row beyond the 10 ms.
+        pace.record(0, 0, ms(10));
+        pace.record(100, 0, ms(60)); // 0.5 ms a row beyond the 10 ms.
         assert_eq!(pace.prompt_rows(512), 80);
         assert_eq!(pace.prompt_rows(64), 64);
     }
@@ -81,14 +95,14 @@ mod tests {
     #[test]
     fn slower_steps_shrink_the_rows_and_faster_ones_grow_them() {
         let mut pace = StepPace::new(ms(50));
-        pace.record(100, ms(100));
+        pace.record(100, 0, ms(100));
         let before = pace.prompt_rows(512);
         for _ in 0..20 {
-            pace.record(before, ms(4 * before as u64));
+            pace.record(before, 0, ms(4 * before as u64));
         }
         assert!((12..=13).contains(&pace.prompt_rows(512)), "{pace:?}");
         for _ in 0..40 {
-            pace.record(12, ms(1));
+            pace.record(12, 0, ms(1));
         }
         assert!(pace.prompt_rows(512) > 500, "{pace:?}");
     }
@@ -96,12 +110,26 @@ mod tests {
     #[test]
     fn a_prompt_makes_progress_beside_decoding_that_takes_the_whole_budget() {
         let mut pace = StepPace::new(ms(50));
-        pace.record(0, ms(80));
-        pace.record(10, ms(100));
+        pace.record(0, 0, ms(80));
+        pace.record(10, 0, ms(100));
         assert_eq!(pace.prompt_rows(512), MIN_ROWS);
         let mut free = StepPace::new(ms(50));
-        free.record(0, ms(80));
-        free.record(10, ms(80)); // No time beyond the decode rows' was measured.
+        free.record(0, 0, ms(80));
+        free.record(10, 0, ms(80)); // No time beyond the decode rows' was measured.
         assert_eq!(free.prompt_rows(512), 512);
+    }
+
+    #[test]
+    fn draft_rows_have_a_cost_relative_to_a_step_and_an_outlier_is_forgotten() {
+        let mut pace = StepPace::new(ms(50));
+        assert_eq!(pace.draft_row(), DRAFT_ROW);
+        pace.record(0, 0, ms(10));
+        (0..40).for_each(|_| pace.record(0, 4, ms(30))); // 5 ms a row beyond the 10 ms.
+        assert!((pace.draft_row() - 0.5).abs() < 1e-3, "{pace:?}");
+        pace.record(0, 1, ms(1000));
+        assert!(pace.draft_row() > 10.0);
+        (0..300).for_each(|_| pace.record(0, 0, ms(10)));
+        assert!((pace.draft_row() - DRAFT_ROW).abs() < 0.1, "{pace:?}");
+        assert_eq!(pace.prompt_rows(512), FIRST_ROWS, "no prompt row was measured");
     }
 }

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use lm_model::ALL_ARCHITECTURES;
 use lm_session::{
-    Device, Engine, EngineSettings, GenerateParams, KvDtype, LoadOptions, ModelFolder, SessionConfig, TokenId,
+    Device, Engine, EngineSettings, GenerateParams, KvDtype, LoadOptions, ModelFolder, SessionConfig,
+    Speculation, TokenId,
 };
 use serde_json::Value;
 use support::last_logits;
@@ -29,7 +30,7 @@ fn goldens(folder: &Path) -> Vec<Golden> {
 }
 
 /// Creates an engine for contexts of 128 tokens, or of the longest golden.
-fn engine(folder: &Path, device: Device) -> Engine {
+fn engine(folder: &Path, device: Device, speculation: Speculation) -> Engine {
     let lengths = goldens(folder).into_iter().map(|golden| golden.prompt.len() + golden.greedy.len());
     let context = lengths.max().unwrap_or_default().max(128);
     let options = LoadOptions { device, kv_dtype: KvDtype::F32, ..LoadOptions::default() };
@@ -38,14 +39,15 @@ fn engine(folder: &Path, device: Device) -> Engine {
         max_context: Some(context),
         kv_cache_tokens: Some(context),
         prefill_chunk: 11,
+        speculation,
         ..EngineSettings::default()
     };
     Engine::load(&ModelFolder::open(folder).unwrap(), &options, settings, &mut |_| {}).unwrap()
 }
 
-fn check(folder: &Path, device: Device) {
+fn check(folder: &Path, device: Device, speculation: Speculation) {
     let goldens = goldens(folder);
-    let engine = engine(folder, device);
+    let engine = engine(folder, device, speculation);
     std::thread::scope(|scope| {
         for (index, golden) in goldens.iter().enumerate() {
             let engine = &engine;
@@ -77,7 +79,8 @@ fn folders() -> Vec<PathBuf> {
 #[test]
 fn greedy_tokens_are_those_of_transformers() {
     for folder in folders() {
-        check(&folder, Device::Cpu);
+        check(&folder, Device::Cpu, Speculation::OFF);
+        check(&folder, Device::Cpu, Speculation { max_draft: 6, min_match: 1, break_even: Some(0.0) });
     }
 }
 

@@ -109,16 +109,16 @@ impl CausalLm for Opening {
         let width = logits.width();
         let (mut values, mut rows) = (Vec::new(), Vec::new());
         for (index, input) in batch.sequences.iter().enumerate() {
-            let first_value = values.len();
-            logits.sequence(index).rows().for_each(|row| values.extend_from_slice(row));
-            rows.push((values.len() - first_value) / width);
-            let next = (input.cached_len + input.rows()).checked_sub(script.first);
-            if let (Some(&id), true) =
-                (next.and_then(|next| script.ids.get(next)), values.len() > first_value)
-            {
-                let last_row = values.len() - width;
-                values[last_row + id as usize] += CERTAIN;
+            let wanted = input.logits.indices(input.rows());
+            for (row, logits) in wanted.iter().zip(logits.sequence(index).rows()) {
+                let first_value = values.len();
+                values.extend_from_slice(logits);
+                let next = (input.cached_len + row + 1).checked_sub(script.first);
+                if let Some(&id) = next.and_then(|next| script.ids.get(next)) {
+                    values[first_value + id as usize] += CERTAIN;
+                }
             }
+            rows.push(wanted.len());
         }
         Ok(Logits::new(values, width, rows))
     }

@@ -56,7 +56,8 @@ impl FakeLm {
     /// A call that requests logits starts the next reply, unless its rows continue a started one: the id that this reply returned
     /// last, in the slot after it, and optionally the next ids of the script. A prompt that ends with the first ids of its reply has
     /// them forced: the reply goes on after them. A finished reply, and a prompt after the last
-    /// reply, return the end-of-sequence id. Only the last row of a call has logits; the others are zeros.
+    /// reply, return the end-of-sequence id. Rows after the first one with logits are draft tokens: their logits are zeros where the
+    /// drafts depart from the script. A call that does not request its last row has zeros only.
     ///
     /// # Panics
     /// When the tokenizer has no end-of-sequence ids, or cannot encode a reply.
@@ -123,13 +124,20 @@ impl FakeLm {
         Self { info, behaviour, calls: Mutex::default() }
     }
 
-    /// Requested rows of a scripted model: the scripted id in the last row, zeros elsewhere.
+    /// Requested rows of a scripted model: the scripted ids from the first requested row on if the last row is requested, zeros
+    /// elsewhere.
     fn scripted_rows(&self, script: &mut Script, input: &SequenceInput) -> Vec<f32> {
         let width = self.info.logits_width;
         let wanted = input.logits.indices(input.rows());
         let mut values = vec![0.0; wanted.len() * width];
-        if let Some(place) = wanted.iter().position(|&row| row + 1 == input.rows()) {
-            values[place * width + script.next_id(input) as usize] = CERTAIN_LOGIT;
+        let first = wanted.iter().copied().min().unwrap_or(0);
+        if wanted.iter().any(|&row| row + 1 == input.rows()) {
+            let ids = script.next_ids(input, first);
+            for (place, &row) in wanted.iter().enumerate() {
+                if let Some(id) = ids[row - first] {
+                    values[place * width + id as usize] = CERTAIN_LOGIT;
+                }
+            }
         }
         values
     }

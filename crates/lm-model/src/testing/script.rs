@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use lm_kernels::{PAGE_LEN, PageId};
 use lm_tokenizer::{TokenId, Tokenizer};
 
@@ -39,12 +41,14 @@ pub(super) struct Script {
     started: Vec<StartedReply>,
 }
 
-/// Started reply: `ids[next - 1]` was returned and is expected at `slot`.
+/// Started reply, with the slot of its first id.
 #[derive(Debug)]
 struct StartedReply {
     ids: Vec<TokenId>,
-    next: usize,
-    slot: usize,
+    first_slot: usize,
+    /// Indices of the ids that the last call returned: the next call begins with one of them.
+    last: Range<usize>,
+    /// Pages of the slots before the returned ids.
     block_table: Vec<PageId>,
 }
 
@@ -65,47 +69,57 @@ impl Script {
         Self { waiting, end_id, started: Vec::new() }
     }
 
-    /// Returns the id that follows the last row of `input`.
-    pub(super) fn next_id(&mut self, input: &SequenceInput) -> TokenId {
-        let started = self.started.iter().position(|reply| reply.is_continued_by(input));
+    /// Returns the ids that follow the rows of `input` from row `first` on; rows after `first` may be draft tokens. `None` where the
+    /// rows up to there are not those of the script.
+    pub(super) fn next_ids(&mut self, input: &SequenceInput, first: usize) -> Vec<Option<TokenId>> {
+        let started = self.started.iter().position(|reply| reply.is_continued_by(input, first));
         let mut reply = match started {
-            Some(index) => self.started.swap_remove(index).past_forced(input.rows() - 1),
-            None => StartedReply::new(self.waiting.next().unwrap_or_default(), input),
+            Some(index) => self.started.swap_remove(index),
+            None => StartedReply::new(self.waiting.next().unwrap_or_default(), input, first),
         };
-        let id = reply.ids.get(reply.next).copied().unwrap_or(self.end_id);
-        reply.next += 1;
-        reply.slot = input.cached_len + input.rows();
-        reply.block_table = input.block_tables[0][..reply.slot.div_ceil(PAGE_LEN)].to_vec();
+        let next: Vec<_> =
+            (first..input.rows()).map(|row| reply.id_after(input, first, row, self.end_id)).collect();
+        let end = input.cached_len + input.rows() + 1 - reply.first_slot;
+        reply.last = end - next.len()..end;
+        reply.block_table =
+            input.block_tables[0][..(input.cached_len + first + 1).div_ceil(PAGE_LEN)].to_vec();
         self.started.push(reply);
-        id
+        next
     }
 }
 
 impl StartedReply {
-    /// Starts a reply after `input`, which may end with the reply's first ids: they were forced.
-    fn new(ids: Vec<TokenId>, input: &SequenceInput) -> Self {
-        let forced = match &input.input {
-            Input::Ids(rows) => (0..=ids.len()).rev().find(|&len| rows.ends_with(&ids[..len])),
-            Input::Embeddings(_) => None,
-        };
-        Self { ids, next: forced.unwrap_or(0), slot: 0, block_table: Vec::new() }
+    /// Starts a reply after row `first` of `input`. The rows up to there may end with the reply's first ids: they were forced.
+    fn new(ids: Vec<TokenId>, input: &SequenceInput, first: usize) -> Self {
+        let rows = row_ids(input).get(..=first).unwrap_or_default();
+        let forced = (0..=ids.len()).rev().find(|&len| rows.ends_with(&ids[..len])).unwrap_or(0);
+        let first_slot = input.cached_len + first + 1 - forced;
+        Self { ids, first_slot, last: 0..0, block_table: Vec::new() }
     }
 
-    /// Returns true if the rows are the last returned id and the script's ids after it, which may have been forced.
-    fn is_continued_by(&self, input: &SequenceInput) -> bool {
-        let given = self.next.checked_sub(1).and_then(|last| self.ids.get(last..));
-        let row_ids = match &input.input {
-            Input::Ids(ids) if !ids.is_empty() => ids,
-            Input::Ids(_) | Input::Embeddings(_) => return false,
-        };
-        given.is_some_and(|given| given.starts_with(row_ids))
-            && input.cached_len == self.slot
+    /// Returns true if the rows up to `first` are ids of the reply, and the last call returned the first of them; the others may have
+    /// been forced.
+    fn is_continued_by(&self, input: &SequenceInput, first: usize) -> bool {
+        let row_ids = row_ids(input).get(..=first).unwrap_or_default();
+        let index = input.cached_len.checked_sub(self.first_slot).filter(|index| self.last.contains(index));
+        let expected = index.and_then(|index| self.ids.get(index..));
+        !row_ids.is_empty()
+            && expected.is_some_and(|expected| expected.starts_with(row_ids))
             && input.block_tables[0].starts_with(&self.block_table)
     }
 
-    /// Skips `ids` forced ids.
-    fn past_forced(mut self, ids: usize) -> Self {
-        self.next += ids;
-        self
+    /// Returns the id after `row` if the rows after `first` up to there are the reply's.
+    fn id_after(&self, input: &SequenceInput, first: usize, row: usize, end_id: TokenId) -> Option<TokenId> {
+        let id_at = |row: usize| self.ids.get(input.cached_len + row - self.first_slot).copied();
+        let followed = (first + 1..=row).all(|row| id_at(row) == row_ids(input).get(row).copied());
+        followed.then(|| id_at(row + 1).unwrap_or(end_id))
+    }
+}
+
+/// Ids of the rows; empty for embedding rows.
+fn row_ids(input: &SequenceInput) -> &[TokenId] {
+    match &input.input {
+        Input::Ids(ids) => ids,
+        Input::Embeddings(_) => &[],
     }
 }

@@ -32,6 +32,7 @@ pub(crate) use logprobs::LogSoftmax;
 pub use logprobs::TokenLogprobs;
 pub use params::SamplerParams;
 pub(crate) use sampler::Sampler;
+pub(crate) use suffix_matches::SuffixMatches;
 
 use crate::TokenId;
 

@@ -4,7 +4,7 @@ use crate::TokenId;
 
 /// A text, and for each of its tokens the length of the longest common suffix of the text up to that token and of the whole text.
 #[derive(Debug, Default)]
-pub(super) struct SuffixMatches {
+pub(crate) struct SuffixMatches {
     tokens: Vec<TokenId>,
     lens: Vec<u32>,
 }
@@ -33,6 +33,14 @@ impl SuffixMatches {
     /// Number of tokens of the text.
     pub fn len(&self) -> usize {
         self.tokens.len()
+    }
+
+    /// Returns the position after the longest earlier occurrence of the text's last tokens, the latest of equal ones, and the number
+    /// of these tokens; `None` if the last token occurs once.
+    pub fn longest(&self) -> Option<(usize, usize)> {
+        let earlier = self.lens.split_last().map_or(&[][..], |(_, earlier)| earlier);
+        let (position, &len) = earlier.iter().enumerate().max_by_key(|(_, len)| **len)?;
+        (len > 0).then_some((position + 1, len as usize))
     }
 
     /// Each token of the text after the first `skipped`, with the number of tokens before it, `skipped` at the earliest, that are also the
@@ -89,6 +97,9 @@ mod tests {
                 }
                 let expected: Vec<u32> = (1..=text.len()).map(|end| common_suffix(&text[..end], &text)).collect();
                 prop_assert_eq!(&matches.lens, &expected);
+                let ends = 1..text.len();
+                let longest = ends.map(|end| (end, common_suffix(&text[..end], &text) as usize)).max_by_key(|(_, len)| *len);
+                prop_assert_eq!(matches.longest(), longest.filter(|(_, len)| *len > 0));
             }
             prop_assert_eq!(matches.len(), text.len());
         }

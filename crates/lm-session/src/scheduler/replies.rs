@@ -13,9 +13,9 @@ use crate::sampling_pool::{Sampled, SamplingJob, sample};
 use crate::{Error, FinishReason, Finished, PrefillStats, Result, SessionEvent};
 
 impl Scheduler {
-    /// Handles the logits of a request's last token: one row of `sequence`.
+    /// Handles the logits of a request's last token and of its draft tokens: the rows of `sequence`.
     pub(super) fn handle_logits(&mut self, index: usize, logits: &Arc<Logits>, sequence: usize) {
-        let Active { request, prefill, prefilling, .. } = &mut self.active[index];
+        let Active { request, prefill, prefilling, draft, .. } = &mut self.active[index];
         *prefilling = false;
         match &mut request.task {
             Task::Prefill => {
@@ -24,8 +24,10 @@ impl Scheduler {
                 self.end(index, Reply::Prefilled { cached_tokens, prefilled_tokens });
             }
             Task::Generate(generating) if generating.is_argmax() => {
-                let generated = generating.advance(&mut request.ids, logits.sequence(sequence).row(0));
-                self.send_events(index, generated);
+                let mut generated = Vec::new();
+                let rows = logits.sequence(sequence);
+                let outcome = generating.advance(&mut request.ids, rows, draft, &mut generated);
+                self.accept(index, generated, outcome);
             }
             Task::Generate(_) => self.start_sampling(index, logits.clone(), sequence),
             Task::Sampling(_) => {}
@@ -34,14 +36,15 @@ impl Scheduler {
 
     /// Hands a generation to the sampling threads.
     fn start_sampling(&mut self, index: usize, logits: Arc<Logits>, sequence: usize) {
-        let Active { number, alive, request, prefill, sampling_since, .. } = &mut self.active[index];
+        let Active { number, alive, request, prefill, sampling_since, draft, .. } = &mut self.active[index];
         let Task::Generate(generating) = std::mem::replace(&mut request.task, Task::Prefill) else { return };
         let so_far = generating.finished(FinishReason::Cancelled, request.ids.len(), prefill);
         request.task = Task::Sampling(Box::new(so_far));
         *sampling_since = Instant::now();
         let ids = std::mem::take(&mut request.ids);
         let alive = Arc::downgrade(alive);
-        let job = SamplingJob { request: *number, alive, generating, ids, logits, sequence };
+        let draft = draft.clone();
+        let job = SamplingJob { request: *number, alive, generating, ids, logits, sequence, draft };
         if let Err(job) = self.sampling.send(job) {
             self.handle_sampled(sample(*job)); // The system gives no threads.
         }
@@ -49,26 +52,25 @@ impl Scheduler {
 
     /// Continues a request with its sampled tokens, unless it has ended meanwhile.
     pub(super) fn handle_sampled(&mut self, sampled: Sampled) {
-        let Sampled { request: number, ids, outcome } = sampled;
+        let Sampled { request: number, ids, generated, outcome } = sampled;
         let Some(index) = self.active.iter().position(|active| active.number == number) else {
             return discard(outcome);
         };
         let request = &mut self.active[index].request;
         request.ids = ids;
-        let generated = outcome.map(|(generating, generated)| {
-            request.task = Task::Generate(generating);
-            generated
-        });
-        self.send_events(index, generated);
+        let outcome = outcome.map(|generating| request.task = Task::Generate(generating));
+        self.accept(index, generated, outcome);
     }
 
-    /// Sends the events of generated tokens, and ends the generation if one of them does.
-    pub(super) fn send_events(&mut self, index: usize, generated: Result<Vec<Generated>>) {
+    /// Takes the tokens that a step has given.
+    fn accept(&mut self, index: usize, generated: Vec<Generated>, outcome: Result<()>) {
+        self.keep_accepted(index, generated.len());
+        self.send_events(index, generated, outcome);
+    }
+
+    /// Sends the events of generated tokens, and ends the generation if one of them or an error after them does.
+    pub(super) fn send_events(&mut self, index: usize, generated: Vec<Generated>, outcome: Result<()>) {
         let request = &self.active[index].request;
-        let generated = match generated {
-            Ok(generated) => generated,
-            Err(error) => return self.fail(index, error),
-        };
         let mut finish = None;
         for token in generated {
             tracing::trace!(session = request.session.0, token = token.id, "generated");
@@ -77,7 +79,7 @@ impl Scheduler {
             request.reply(Reply::Event(event));
             finish = ended;
         }
-        match finish {
+        match finish.or(outcome.err().map(Err)) {
             Some(Ok(reason)) => self.finish(index, reason),
             Some(Err(cut_off)) => self.fail(index, cut_off),
             None => {}

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use lm_model::{Batch, LogitRows, Logits, SequenceInput};
 
-use super::{ScheduledRows, Scheduler};
+use super::{Active, ScheduledRows, Scheduler};
 use crate::caches::Shortage;
 use crate::panics::panic_message;
 use crate::{Error, Result};
@@ -44,12 +44,13 @@ impl Scheduler {
             match self.make_room(active, rows) {
                 Ok(()) => {
                     self.caches.reserve(self.active[active].request.session, rows);
-                    plan.push(ScheduledRows { active, rows });
+                    plan.push(ScheduledRows { active, rows, drafts: 0 });
                 }
                 Err(full) if active == 0 => return Err(full),
                 Err(_) => {} // It waits for an older request.
             }
         }
+        self.plan_drafts(&mut plan);
         Ok(plan)
     }
 
@@ -107,6 +108,7 @@ impl Scheduler {
     pub(super) fn forward(&mut self, plan: &[ScheduledRows]) -> Result<Logits> {
         let batch = self.batch(plan);
         let rows: usize = plan.iter().map(|scheduled| scheduled.rows).sum();
+        let drafts: usize = plan.iter().map(|scheduled| scheduled.drafts).sum();
         let span = step_span(plan.len(), rows);
         let _entered = span.enter();
         let started = Instant::now();
@@ -115,7 +117,7 @@ impl Scheduler {
         let elapsed = started.elapsed();
         span.record("elapsed_ms", elapsed.as_secs_f64() * 1e3);
         if matches!(outcome, Ok(Ok(_))) {
-            self.pace.record(rows - plan.len(), elapsed);
+            self.pace.record(rows - plan.len(), drafts, elapsed);
         }
         outcome
             .map_err(|panic| {
@@ -127,16 +129,20 @@ impl Scheduler {
 
     fn batch(&self, plan: &[ScheduledRows]) -> Batch {
         let sequence = |scheduled: &ScheduledRows| {
-            let request = &self.active[scheduled.active].request;
+            let &ScheduledRows { active, rows, drafts } = scheduled;
+            let Active { request, draft, prompt_tokens, .. } = &self.active[active];
             let cached_len = self.caches.len(request.session);
-            let end = cached_len + scheduled.rows;
-            let mut input = SequenceInput::ids(&request.ids[cached_len..end], cached_len, []);
+            let end = cached_len + rows;
+            let ids = [&request.ids[cached_len..end], draft].concat();
+            let mut input = SequenceInput::ids(ids, cached_len, []);
             input.adapter = request.adapter;
-            input.final_len = request.ids.len();
-            input.block_tables = self.caches.block_tables(request.session, scheduled.rows);
-            if end < request.ids.len() {
-                input.logits = LogitRows::None;
-            }
+            // Also of evicted rows of the output that run again.
+            input.final_len = *prompt_tokens;
+            input.block_tables = self.caches.block_tables(request.session, rows + drafts);
+            input.logits = match request.ids.len() {
+                len if end < len => LogitRows::None,
+                _ => LogitRows::Rows((rows - 1..rows + drafts).collect()),
+            };
             input
         };
         Batch { sequences: plan.iter().map(sequence).collect() }

@@ -12,6 +12,7 @@ use crate::{CancelHandle, SamplerParams};
 
 type Replies = async_channel::Receiver<Reply>;
 
+mod drafts;
 mod followers;
 mod sampling;
 
@@ -69,19 +70,7 @@ impl Bench {
         max_output_tokens: usize,
         sampler: &SamplerParams,
     ) -> Replies {
-        let generating = Generating {
-            sampler: Sampler::new(sampler, &Arc::new(tokenizer())).unwrap(),
-            guide: None,
-            forced_tokens: 0,
-            logprobs: None,
-            decoder: tokenizer().stream_decoder(),
-            stop: StopMatcher::new(Vec::new()).unwrap(),
-            stop_ids: Vec::new(),
-            max_output_tokens: Some(max_output_tokens),
-            context_tokens: 4096,
-            prompt_tokens: len,
-            clock: Clock::start(PrefillStats::default()),
-        };
+        let generating = generating(len, max_output_tokens, sampler);
         self.run(session, prompt(session, len), Task::Generate(Box::new(generating)))
     }
 
@@ -109,6 +98,24 @@ impl Bench {
 
     fn free_pages(&self) -> usize {
         self.scheduler.caches.stats().free_pages
+    }
+}
+
+/// A generation after `prompt_tokens` without constraint, stop rules and drafts.
+fn generating(prompt_tokens: usize, max_output_tokens: usize, sampler: &SamplerParams) -> Generating {
+    Generating {
+        sampler: Sampler::new(sampler, &Arc::new(tokenizer())).unwrap(),
+        guide: None,
+        forced_tokens: 0,
+        logprobs: None,
+        drafter: None,
+        decoder: tokenizer().stream_decoder(),
+        stop: StopMatcher::new(Vec::new()).unwrap(),
+        stop_ids: Vec::new(),
+        max_output_tokens: Some(max_output_tokens),
+        context_tokens: 4096,
+        prompt_tokens,
+        clock: Clock::start(PrefillStats::default()),
     }
 }
 
@@ -330,7 +337,7 @@ fn with_fewer_rows_than_prompts_the_oldest_is_served() {
 fn prompts_leave_time_to_requests_that_decode() {
     let mut bench = Bench::new(64);
     bench.scheduler.pace = StepPace::new(Duration::from_millis(1));
-    bench.scheduler.pace.record(1, Duration::from_secs(3600)); // No budget has room for more than the fewest rows.
+    bench.scheduler.pace.record(1, 0, Duration::from_secs(3600)); // No budget has room for more than the fewest rows.
     let _decoding = bench.generate(1, 3, 5);
     bench.scheduler.step();
     let _prompt = bench.prefill(2, 40);

@@ -14,7 +14,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use lm_kernels::Isa;
 use lm_model::LoadedModel;
-use lm_session::Engine;
+use lm_session::{Engine, EngineSettings, Speculation};
 
 use crate::args::{
     ModelPath, RunArgs,
@@ -81,7 +81,9 @@ pub fn run(args: &Args) -> Result<()> {
     let file_read = limits::read_files(args.model.get().map(locate).transpose()?)?;
     let (loaded, seconds) = load(args)?;
     let layout = loaded.model.new_cache(1)?.layout().clone();
-    let engine = Engine::new(loaded, args.run.engine_settings())?;
+    // A figure is that of one token a step, whatever the random prompts repeat.
+    let settings = EngineSettings { speculation: Speculation::OFF, ..args.run.engine_settings() };
+    let engine = Engine::new(loaded, settings)?;
     runs::decode(&mut runs::context(&engine, 0)?)?;
     let resident = memory::resident(); // Before the buffers of the bandwidth measurement are allocated.
     let machine = Machine::new(engine.model_info().format)?;

@@ -25,16 +25,17 @@ impl Rope {
         Self { table: spec.table(1), spec }
     }
 
-    /// Computes the rotation of a batch's rows. RoPE that depends on the sequence length uses the final one: cached keys keep
-    /// the rotation of the call that wrote them.
+    /// Computes the rotation of a batch's rows. RoPE that depends on the sequence length uses the final one, and for each row past
+    /// it the length up to that row: cached keys keep the rotation of the call that wrote them.
     pub(crate) fn rotation(&self, batch: &Batch, device: &BurnDevice) -> Rotation {
         let positions = || batch.sequences.iter().flat_map(|sequence| sequence.positions.iter().copied());
         let mut angles = RopeAngles::default();
         if self.spec.scaling.depends_on_length() {
             for sequence in &batch.sequences {
-                let end = sequence.positions.iter().max().map_or(0, |&last| last as usize + 1);
-                let len = end.max(sequence.final_len);
-                angles.append(&self.spec.table(len).angles(&sequence.positions));
+                let len = |position: u32| sequence.final_len.max(position as usize + 1);
+                for rows in sequence.positions.chunk_by(|&one, &next| len(one) == len(next)) {
+                    angles.append(&self.spec.table(len(rows[0])).angles(rows));
+                }
             }
         } else {
             angles = self.table.angles(&positions().collect::<Vec<_>>());

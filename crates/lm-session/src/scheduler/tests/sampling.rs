@@ -51,7 +51,7 @@ fn a_token_that_was_sampled_for_an_earlier_request_of_the_session_is_dropped() {
     let number = bench.scheduler.active[0].number;
     let second = bench.sample(1, 40, 9, &sampled);
     let outcome = Err(Error::WorkerPanicked { message: "too late".to_owned() });
-    let late = Sampled { request: number, ids: vec![7], outcome };
+    let late = Sampled { request: number, ids: vec![7], generated: Vec::new(), outcome };
     bench.scheduler.handle(Command::Sampled(Box::new(late)));
     assert_eq!((tokens(&first).len(), tokens(&second).len()), (0, 0));
     assert_eq!(bench.scheduler.active[0].request.ids.len(), 40);

@@ -1,0 +1,136 @@
+//! Draft tokens of one generation.
+
+use crate::sampling::SuffixMatches;
+use crate::{Speculation, TokenId};
+
+use super::acceptance::Acceptance;
+
+/// Longest draft, whatever the settings ask for.
+const MAX_DRAFT: usize = 64;
+
+/// Prompt lookup of one generation, with its measured acceptance.
+#[derive(Debug)]
+pub(crate) struct Drafter {
+    settings: Speculation,
+    text: SuffixMatches,
+    acceptance: Acceptance,
+    /// Continuation of the tokens so far, if their end has occurred before.
+    draft: Vec<TokenId>,
+    /// Length of the match that the draft continues.
+    match_len: usize,
+    /// Draft tokens that were verified, and those of them that were accepted.
+    drafted: usize,
+    accepted: usize,
+}
+
+impl Drafter {
+    /// Creates a drafter; `None` if `settings` turn speculation off.
+    pub fn new(settings: Speculation) -> Option<Self> {
+        (settings.max_draft > 0).then(|| Self {
+            settings,
+            text: SuffixMatches::default(),
+            acceptance: Acceptance::default(),
+            draft: Vec::new(),
+            match_len: 0,
+            drafted: 0,
+            accepted: 0,
+        })
+    }
+
+    /// Returns the draft tokens that pay in a step in which a row costs `row_cost` of what a plain step produces.
+    pub fn draft(&self, row_cost: f64) -> &[TokenId] {
+        let break_even = self.settings.break_even.map_or(row_cost, f64::from);
+        &self.draft[..self.acceptance.worth(self.match_len, self.draft.len(), break_even)]
+    }
+
+    /// Records that the first `drafted` tokens of the draft were verified, and the first `accepted` of them accepted.
+    pub fn record(&mut self, drafted: usize, accepted: usize) {
+        if drafted > 0 {
+            self.acceptance.record(self.match_len, drafted, accepted);
+        } else if !self.draft.is_empty() {
+            self.acceptance.record_unused(self.match_len);
+        }
+        self.drafted += drafted;
+        self.accepted += accepted;
+    }
+
+    /// Finds a draft of up to `limit` tokens for the text `ids`, which continues that of the last call. It ends before the first of
+    /// `stop_ids`.
+    pub fn propose(&mut self, ids: &[TokenId], limit: usize, stop_ids: &[TokenId]) {
+        match self.text.len() {
+            0 => self.text.begin(ids),
+            known => ids[known..].iter().for_each(|&id| self.text.push(id)),
+        }
+        self.draft.clear();
+        let Some((start, match_len)) = self.text.longest() else { return };
+        if match_len < self.settings.min_match {
+            return;
+        }
+        let limit = limit.min(self.settings.max_draft).min(MAX_DRAFT);
+        // Past the end of the text the draft continues itself: the text has a period.
+        let period = ids.len() - start;
+        let continuation = (0..limit).map(|index| ids[start + index % period]);
+        self.draft.extend(continuation.take_while(|id| !stop_ids.contains(id)));
+        self.match_len = match_len;
+    }
+
+    /// Draft tokens that were verified, and those of them that were accepted.
+    pub fn totals(&self) -> (usize, usize) {
+        (self.drafted, self.accepted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drafter(max_draft: usize, min_match: usize) -> Drafter {
+        Drafter::new(Speculation { max_draft, min_match, break_even: Some(0.0) }).unwrap()
+    }
+
+    #[test]
+    fn a_draft_continues_the_longest_match_and_the_latest_of_equals() {
+        let mut drafter = drafter(3, 2);
+        // `1 2 3` occurs once before; `2 3` occurs twice.
+        drafter.propose(&[1, 2, 3, 4, 5, 9, 2, 3, 8, 8, 1, 2, 3], 9, &[]);
+        assert_eq!(drafter.draft(1.0), [4, 5, 9]);
+        let mut latest = self::drafter(3, 2);
+        latest.propose(&[2, 3, 4, 2, 3, 5, 2, 3], 9, &[]);
+        assert_eq!(latest.draft(1.0), [5, 2, 3]);
+    }
+
+    #[test]
+    fn a_period_is_continued_past_the_end() {
+        let mut drafter = drafter(5, 2);
+        drafter.propose(&[9, 1, 2, 1, 2], 9, &[]);
+        assert_eq!(drafter.draft(1.0), [1, 2, 1, 2, 1]);
+        drafter.propose(&[9, 1, 2, 1, 2, 2], 9, &[]);
+        assert_eq!(drafter.draft(1.0), [0; 0], "a match of one token");
+        drafter.propose(&[9, 1, 2, 1, 2, 2, 1], 9, &[]);
+        assert_eq!(drafter.draft(1.0), [2, 2, 1, 2, 2]);
+    }
+
+    #[test]
+    fn drafts_have_limits_and_end_before_a_stop_id() {
+        let text = [1, 2, 3, 4, 5, 6, 1, 2];
+        for (limit, stop_ids, expected) in
+            [(9, &[][..], &[3, 4, 5, 6][..]), (2, &[], &[3, 4]), (0, &[], &[]), (9, &[5, 6], &[3, 4])]
+        {
+            let mut drafter = drafter(4, 2);
+            drafter.propose(&text, limit, stop_ids);
+            assert_eq!(drafter.draft(1.0), expected, "{limit} {stop_ids:?}");
+        }
+        assert!(Drafter::new(Speculation::OFF).is_none());
+    }
+
+    #[test]
+    fn a_draft_that_does_not_pay_is_not_used() {
+        let mut drafter = Drafter::new(Speculation { break_even: None, ..Speculation::default() }).unwrap();
+        drafter.propose(&[1, 2, 3, 4, 5, 6, 1, 2], 9, &[]);
+        let lens = [0.0, 0.2, 0.4, 0.9].map(|cost| drafter.draft(cost).len());
+        assert!(lens[0] > lens[1] && lens[1] > lens[2] && lens[2] > lens[3], "{lens:?}");
+        assert_eq!(lens[3], 0);
+        drafter.record(2, 1);
+        assert_eq!(drafter.totals(), (2, 1));
+    }
+}
