@@ -1,10 +1,12 @@
 """Logits that llama.cpp computes for GGUF files of the tiny checkpoints, beside those of transformers.
 
-    python logits_of_llama_cpp.py FILE...                  # files in this folder, or such as `lm convert` writes
+    python logits_of_llama_cpp.py FILE...                  # files in this folder
     python logits_of_llama_cpp.py FILE --of CHECKPOINT     # of which checkpoint of ../models, where the name does not say it
+    python logits_of_llama_cpp.py --lm PATH [CHECKPOINT...]  # F32 files that `PATH convert` writes [default: of all checkpoints]
 
-Prints the largest difference of a logit in the golden rows of each prompt. llama.cpp keeps keys and values in f32 here and does
-not use flash attention. Needs numpy, safetensors and llama-cpp-python (made with 0.3.36, CPU alone).
+Prints the largest difference of a logit in the golden rows of all prompts, or why there is none: the error of the program that
+refused. llama.cpp keeps keys and values in f32 here and does not use flash attention; its GELU is a table of 16-bit floats.
+Needs numpy, safetensors and llama-cpp-python (made with 0.3.36, CPU alone).
 """
 
 from __future__ import annotations
@@ -12,6 +14,9 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
+import shutil
+import subprocess
+import tempfile
 from pathlib import Path
 
 import llama_cpp.llama_cpp as api
@@ -20,6 +25,12 @@ from safetensors.numpy import load_file
 
 HERE = Path(__file__).parent
 MODELS = HERE.parent / "models"
+# Settings that files imply, as in generate.py; the logits of the changed checkpoints stand beside its files.
+IMPLIED = {
+    "gemma2-tiny": {"query_pre_attn_scalar": 16, "rope_theta": 10000.0},
+    "gemma3-tiny": {"query_pre_attn_scalar": 16, "sliding_window_pattern": 6},
+    "gpt-oss-tiny": {"swiglu_limit": 7.0},
+}
 
 
 class Model:
@@ -63,27 +74,60 @@ def goldens(checkpoint: Path, file: Path) -> list[tuple[list[int], list[int], np
     return [(p["ids"], p["rows"], tensors[f"prompts.{i}.logits"]) for i, p in enumerate(prompts)]
 
 
+ERRORS: list[str] = []
+
+
 @api.llama_log_callback
-def silent(level: int, text: bytes, _: ctypes.c_void_p) -> None:
-    pass
+def log(_level: int, text: bytes, _: ctypes.c_void_p) -> None:
+    if b"error loading" in text:
+        ERRORS.append(text.decode(errors="replace").strip())
+
+
+def difference(checkpoint: Path, file: Path, golden: Path) -> str:
+    """Largest difference of a logit, or the reason why there is none."""
+    try:
+        model = Model(file)
+    except ValueError:
+        return f"llama.cpp: {ERRORS[-1].rpartition('error loading model: ')[2]}"
+    worst = []
+    for ids, rows, expected in goldens(checkpoint, golden):
+        if max(ids) < model.width:
+            got = model.logits(ids)[rows]
+            worst.append(np.abs(got - expected[:, : model.width]).max())
+    return f"{max(worst):.1e} ({len(worst)} prompts)" if worst else "no prompt has only ids of the file"
+
+
+def of_ours(lm: Path, checkpoint: Path) -> str:
+    """Of the file that `lm convert` writes. The folder is copied: llama.cpp decides by the name `phi3` how it tokenizes."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy, file = Path(folder) / "checkpoint", Path(folder) / "ours.gguf"
+        shutil.copytree(checkpoint, copy)
+        golden = HERE / f"{checkpoint.name}-bf16.gguf" if checkpoint.name in IMPLIED else file
+        config = json.loads((copy / "config.json").read_text())
+        (config.get("text_config") or config).update(IMPLIED.get(checkpoint.name, {}))
+        (copy / "config.json").write_text(json.dumps(config))
+        done = subprocess.run([lm, "convert", copy, file, "--quantize", "f32"], capture_output=True, text=True)
+        if done.returncode:
+            return f"lm: {done.stderr.strip().splitlines()[-1].partition('converted: ')[2]}"
+        return difference(checkpoint, file, golden)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--of", type=Path)
+    parser.add_argument("--lm", type=Path)
     wanted = parser.parse_args()
-    api.llama_log_set(silent, None)
+    api.llama_log_set(log, None)
     api.llama_backend_init()
-    for file in wanted.files:
+    if wanted.lm:
+        every = sorted(path.parent for path in MODELS.glob("*/config.json"))
+        for checkpoint in [MODELS / file.name for file in wanted.files] or every:
+            print(f"{checkpoint.name}: {of_ours(wanted.lm.resolve(), checkpoint)}", flush=True)
+    for file in [] if wanted.lm else wanted.files:
         named = [path for path in sorted(MODELS.iterdir()) if file.name.startswith(path.name + "-")]
         checkpoint = MODELS / wanted.of if wanted.of else max(named, key=lambda path: len(path.name), default=MODELS)
-        model, worst = Model(file), []
-        for ids, rows, expected in goldens(checkpoint, file):
-            if max(ids) < model.width:
-                got = model.logits(ids)[rows]
-                worst.append(np.abs(got - expected[:, : model.width]).max())
-        print(f"{file.name}: logits differ by {', '.join(f'{value:.1e}' for value in worst) or 'nothing comparable'}")
+        print(f"{file.name}: {difference(checkpoint, file, file)}")
 
 
 main()

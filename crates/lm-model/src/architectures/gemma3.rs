@@ -5,6 +5,7 @@
 
 use lm_formats::Result;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::gemma2::{Keys, NORMS, NORMS_PLUS_ONE, gemma, put_gguf_defaults, weight_name};
 use super::{Architecture, WHOLE_TENSORS};
@@ -44,12 +45,21 @@ const GGUF: GgufArchitecture = GgufArchitecture {
     rope: |model, config| rope::by_layer_type(model, config, SlidingTheta::Default),
     read: |model, config| {
         layer_types(model, config, 6)?;
+        remove_zero_soft_cap(config);
         put_gguf_defaults(model, config, GEMMA3_27B)
     },
     tensors: &[NORMS],
     values: NORMS_PLUS_ONE,
     ..GgufArchitecture::new("gemma3", "gemma3_text")
 };
+
+/// Removes a cap of 0 on the logits: llama.cpp reads it as no cap.
+pub(super) fn remove_zero_soft_cap(config: &mut Map<String, Value>) {
+    const KEY: &str = "final_logit_softcapping";
+    if config.get(KEY).and_then(Value::as_f64) == Some(0.0) {
+        config.insert(KEY.to_owned(), Value::Null);
+    }
+}
 
 /// Layers of Gemma 3 27B.
 const GEMMA3_27B: usize = 62;

@@ -79,6 +79,10 @@ const BESIDE_EXPERTS: TensorNames = &[
 
 fn write_gguf(_: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {
     settings.put_windows(spec);
+    if spec.logit_soft_cap.is_none() {
+        // llama.cpp caps logits at 30 where the key is missing.
+        settings.put("final_logit_softcapping", GgufEntry::Float(0.0));
+    }
     let attention = |full: bool| {
         spec.layers.iter().find_map(|layer| match &layer.mixer {
             Mixer::Attention(attention) if (attention.window == Window::Full) == full => Some(attention),
@@ -106,6 +110,7 @@ fn write_gguf(_: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> R
 
 fn read_gguf(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
     let slides = layer_types(model, config, PATTERN)?;
+    gemma3::remove_zero_soft_cap(config);
     read_gguf_heads(model, config, &slides)?;
     read_gguf_feed_forward(model, config)?;
     per_layer_vocabulary(model, config);

@@ -62,10 +62,11 @@ const THEIR_TENSORS: &[(&str, &str)] = &[
 ];
 /// Keys of ours that theirs have for some architectures only, without the architecture prefix: they contain the default, or a
 /// value that llama.cpp derives from the name of the pre-tokenizer (`add_bos_token`). Theirs have one end-of-sequence id
-/// (`eos_token_id`), ours all.
+/// (`eos_token_id`), ours all. Where Gemma 4's `final_logit_softcapping` is missing, llama.cpp takes 30.
 const OURS: &[&str] = &[
     "attention.key_length",
     "attention.value_length",
+    "final_logit_softcapping",
     "rope.dimension_count",
     "rope.freq_base",
     "tokenizer.ggml.add_bos_token",
