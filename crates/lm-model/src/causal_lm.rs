@@ -36,6 +36,11 @@ pub trait CausalLm: Send + Sync {
     /// [`crate::Error::Batch`] when a sequence cannot run; `cache` is unchanged then.
     fn forward(&self, batch: &Batch, cache: &mut KvPool) -> Result<Logits>;
 
+    /// Returns true if another model runs on this model's device, or waits for it: forward passes on the CPU take turns.
+    fn shares_device(&self) -> bool {
+        false
+    }
+
     /// Returns the embedding rows that [`CausalLm::forward`] looks up for `ids`, scaling included.
     ///
     /// # Errors

@@ -15,8 +15,8 @@ use crate::admission::Admission;
 use crate::capacity::Capacity;
 use crate::guide::GuideVocabulary;
 use crate::request::{Command, Request, SessionId};
+use crate::residency::{ModelSource, Residency};
 use crate::sampling_pool::is_engine_thread;
-use crate::scheduler::Scheduler;
 use crate::steering::ClosingTokens;
 use crate::{
     CacheStats, CompiledConstraint, ConstraintSpec, EngineSettings, Error, GrammarCompiler, Result, Session,
@@ -71,9 +71,19 @@ impl Engine {
     /// # Errors
     /// [`Error::InvalidSettings`]; [`Error::Model`] when the device cannot hold the KV pool; [`Error::WorkerStart`].
     pub fn new(loaded: LoadedModel, settings: EngineSettings) -> Result<Self> {
-        let LoadedModel { model, tokenizer, chat_template, generation_config, name } = loaded;
+        Self::start(loaded, None, settings)
+    }
+
+    /// Starts an engine whose model can be loaded again from `source`.
+    pub(crate) fn start(
+        loaded: LoadedModel,
+        source: Option<ModelSource>,
+        settings: EngineSettings,
+    ) -> Result<Self> {
+        let LoadedModel { model, tokenizer, chat_template, generation_config, name } = loaded.clone();
         let info = model.info().clone();
         let capacity = Capacity::new(&settings, info.context_len, model.cache_bytes_per_page())?;
+        drop(model);
         if capacity.context_tokens < settings.max_context.unwrap_or(info.context_len) {
             let Capacity { context_tokens, .. } = capacity;
             tracing::info!(
@@ -83,14 +93,15 @@ impl Engine {
             );
         }
         let (commands, received) = mpsc::channel();
-        let scheduler = Scheduler::new(model, capacity.num_pages, &settings, commands.clone())?;
+        let (admission, speculation) = (Admission::new(&settings), settings.speculation);
+        let residency = Residency::new(loaded, source, settings, commands.clone())?;
         let worker = thread::Builder::new()
             .name("lm-engine".to_owned())
-            .spawn(move || worker::run(scheduler, &received))
+            .spawn(move || worker::run(residency, &received))
             .map_err(Error::WorkerStart)?;
         let shared = Shared {
             commands,
-            admission: Admission::new(&settings),
+            admission,
             worker: Mutex::new(Some(worker)),
             sessions_opened: AtomicU64::new(0),
             tokenizer,
@@ -99,7 +110,7 @@ impl Engine {
             generation_config,
             name,
             context_tokens: capacity.context_tokens,
-            speculation: settings.speculation,
+            speculation,
             compiler: Mutex::default(),
             closing: OnceLock::new(),
         };
@@ -116,7 +127,33 @@ impl Engine {
         settings: EngineSettings,
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<Self> {
-        Self::new(folder.load(options, progress)?, settings)
+        let source = ModelSource { folder: folder.clone(), options: options.clone(), share: None };
+        Self::start(folder.load(options, progress)?, Some(source), settings)
+    }
+
+    /// Releases the weights and the KV pool if no request runs or waits. The sessions stay: their next request loads the model
+    /// again and prefills what the pool held. Returns true if they are released; an engine of [`Engine::new`] keeps them, as it
+    /// does not know the model's files. See also [`EngineSettings::keep_alive`] and [`crate::Models`].
+    ///
+    /// ```
+    /// use lm_session::{Engine, EngineSettings, LoadOptions, ModelFolder, SessionConfig};
+    ///
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/llama-tiny");
+    /// let (folder, settings) = (ModelFolder::open(path)?, EngineSettings::default());
+    /// let engine = Engine::load(&folder, &LoadOptions::default(), settings, &mut |_| {})?;
+    /// let mut session = engine.session(SessionConfig::default())?;
+    /// session.prefill(&[1, 2, 3])?;
+    /// assert!(engine.unload()?);
+    /// assert_eq!(session.prefill(&[4])?.prefilled_tokens, 4);
+    /// # Ok::<(), lm_session::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::EngineStopped`].
+    pub fn unload(&self) -> Result<bool> {
+        let (answer, released) = mpsc::channel();
+        self.send(Command::Unload(answer))?;
+        released.recv().map_err(|_| Error::EngineStopped)
     }
 
     /// Refuses new requests, waits for the running and waiting ones, and ends the engine's threads. Later calls on this engine, its clones and

@@ -152,6 +152,37 @@ pub enum Error {
     /// The worker thread could not be started.
     #[error("the engine's worker thread cannot start")]
     WorkerStart(#[source] std::io::Error),
+    /// A registry has no model of this name.
+    #[error("there is no model `{name}`")]
+    UnknownModel {
+        /// The name asked for.
+        name: String,
+    },
+    /// A registry has a model of this name already.
+    #[error("there is a model `{name}` already")]
+    DuplicateModel {
+        /// The name.
+        name: String,
+    },
+    /// Models with running requests leave too little of the registry's budget. Nothing was changed; the same call can be repeated.
+    #[error(
+        "model `{name}` needs {} MB of memory, models in use leave {} MB; try again when their requests have ended",
+        mega(*needed_bytes), mega(*left_bytes)
+    )]
+    ModelsInUse {
+        /// The model to load.
+        name: String,
+        /// Memory that it needs.
+        needed_bytes: u64,
+        /// Budget minus the memory of the models in use.
+        left_bytes: u64,
+    },
+    /// The files of an unloaded model were replaced by those of another one. Start another engine for it.
+    #[error("the files of model `{name}` have changed since its engine started")]
+    ModelChanged {
+        /// Name of the model.
+        name: String,
+    },
     /// The worker thread is gone.
     #[error("the engine has stopped")]
     EngineStopped,

@@ -32,6 +32,9 @@ pub struct EngineSettings {
     pub prefix_cache: PrefixCache,
     /// Speculative decoding of generations that do not set [`GenerateParams::speculation`].
     pub speculation: Speculation,
+    /// Idle time after which weights and KV pool are released as by [`crate::Engine::unload`]; the next request loads them again.
+    /// `None`: never. Default `None`.
+    pub keep_alive: Option<Duration>,
 }
 
 /// Scope of prefix caching: the sessions whose cached prefixes a session may reuse.
@@ -60,6 +63,7 @@ impl Default for EngineSettings {
             max_waiting_tokens: 1 << 22,
             prefix_cache: PrefixCache::Engine,
             speculation: Speculation::default(),
+            keep_alive: None,
         }
     }
 }

@@ -30,6 +30,8 @@ pub(crate) enum Command {
     CacheStats(Sender<CacheStats>),
     /// Answer of the sampling threads.
     Sampled(Box<Sampled>),
+    /// Releases the model if nothing runs or waits; the answer is true if it is not in memory afterwards.
+    Unload(Sender<bool>),
     /// Ends the active requests and the worker.
     Shutdown,
 }

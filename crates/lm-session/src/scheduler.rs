@@ -88,12 +88,14 @@ struct ScheduledRows {
 }
 
 impl Scheduler {
-    /// Creates a scheduler with a pool of `num_pages` pages of tokens. The sampling threads answer through `commands`.
+    /// Creates a scheduler with a pool of `num_pages` pages of tokens. The sampling threads answer through `commands`; earlier
+    /// schedulers of this engine have `admitted` so many requests.
     pub fn new(
         model: Arc<dyn CausalLm>,
         num_pages: usize,
         settings: &EngineSettings,
         commands: Sender<Command>,
+        admitted: u64,
     ) -> Result<Self> {
         let &EngineSettings { prefill_chunk, prefix_cache, step_budget, max_running_requests, .. } = settings;
         let caches = KvCaches::new(model.new_cache(num_pages)?, prefix_cache);
@@ -104,7 +106,7 @@ impl Scheduler {
             active: Vec::new(),
             waiting: WaitingQueue::default(),
             max_running: max_running_requests,
-            admitted: 0,
+            admitted,
             prefill_chunk,
             pace: StepPace::new(step_budget),
             isolated: Vec::new(),
@@ -113,6 +115,11 @@ impl Scheduler {
             stalled: false,
             draining: false,
         })
+    }
+
+    /// Number of requests admitted so far, by earlier schedulers too.
+    pub fn admitted(&self) -> u64 {
+        self.admitted
     }
 
     /// Returns true if no request is active or waiting.
@@ -168,6 +175,7 @@ impl Scheduler {
             }
             Command::Sampled(sampled) => self.handle_sampled(*sampled),
             Command::Shutdown => self.draining = true,
+            Command::Unload(_) => {} // Handled above the scheduler.
         }
     }
 

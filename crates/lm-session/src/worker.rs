@@ -7,23 +7,27 @@ use std::time::Duration;
 
 use crate::panics::panic_message;
 use crate::request::Command;
+use crate::residency::Residency;
 use crate::sampling_pool::mark_engine_thread;
-use crate::scheduler::Scheduler;
 
 /// Interval at which cancellations are noticed while every request waits for its token to be sampled.
 const CANCEL_POLL: Duration = Duration::from_millis(10);
 
 /// Runs `commands` until [`Command::Shutdown`], and then until the last request has ended. A panic ends the active requests, not
 /// the thread.
-pub(crate) fn run(mut scheduler: Scheduler, commands: &Receiver<Command>) {
+pub(crate) fn run(mut residency: Residency, commands: &Receiver<Command>) {
     mark_engine_thread();
     loop {
-        match catch_unwind(AssertUnwindSafe(|| run_iteration(&mut scheduler, commands))) {
+        match catch_unwind(AssertUnwindSafe(|| run_iteration(&mut residency, commands))) {
             Ok(ControlFlow::Continue(())) => {}
             Ok(ControlFlow::Break(())) => return,
             Err(panic) => {
                 let message = panic_message(&*panic);
-                let recovered = catch_unwind(AssertUnwindSafe(|| scheduler.recover(&message)));
+                let recovered = catch_unwind(AssertUnwindSafe(|| {
+                    if let Some(scheduler) = residency.scheduler() {
+                        scheduler.recover(&message);
+                    }
+                }));
                 if recovered.is_err() {
                     tracing::error!("a panic while the engine recovered from one");
                 }
@@ -33,24 +37,28 @@ pub(crate) fn run(mut scheduler: Scheduler, commands: &Receiver<Command>) {
 }
 
 /// Handles the waiting commands and runs one step.
-fn run_iteration(scheduler: &mut Scheduler, commands: &Receiver<Command>) -> ControlFlow<()> {
-    while let Some(command) = next_command(scheduler, commands) {
-        scheduler.handle(command);
+fn run_iteration(residency: &mut Residency, commands: &Receiver<Command>) -> ControlFlow<()> {
+    while let Some(command) = next_command(residency, commands) {
+        residency.handle(command);
     }
-    if scheduler.is_drained() {
+    if residency.is_drained() {
         return ControlFlow::Break(());
     }
-    scheduler.step();
+    if let Some(scheduler) = residency.scheduler() {
+        scheduler.step();
+    }
     ControlFlow::Continue(())
 }
 
 /// Returns the next command, waiting for it while there is nothing to run; `None` when it is time for a step.
-fn next_command(scheduler: &Scheduler, commands: &Receiver<Command>) -> Option<Command> {
-    if scheduler.is_drained() {
-        None
-    } else if scheduler.is_idle() {
-        commands.recv().ok()
-    } else if !scheduler.is_runnable() {
+fn next_command(residency: &mut Residency, commands: &Receiver<Command>) -> Option<Command> {
+    if residency.is_drained() {
+        return None;
+    }
+    let Some(scheduler) = residency.scheduler().filter(|scheduler| !scheduler.is_idle()) else {
+        return residency.wait_idle(commands);
+    };
+    if !scheduler.is_runnable() {
         commands.recv_timeout(CANCEL_POLL).ok()
     } else if let Some(wait) = scheduler.sampling_wait() {
         commands.recv_timeout(wait).ok()

@@ -4,6 +4,7 @@
 mod support;
 
 use std::path::Path;
+use std::time::Duration;
 
 use lm_session::{CancelHandle, Engine, EngineSettings, KvDtype, LoadOptions, ModelFolder, TokenId};
 use support::{endless, generate, pages_held, prompt};
@@ -14,7 +15,9 @@ const MODELS: [&str; 2] = ["lfm2-tiny", "qwen3_5-tiny"];
 fn engine(model: &str, prefill_chunk: usize) -> Engine {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models").join(model);
     let options = LoadOptions { kv_dtype: KvDtype::F32, ..LoadOptions::default() };
-    let settings = EngineSettings { prefill_chunk, ..EngineSettings::default() };
+    // A whole chunk each step, although other tests wait for the CPU.
+    let step_budget = Duration::from_secs(3600);
+    let settings = EngineSettings { prefill_chunk, step_budget, ..EngineSettings::default() };
     Engine::load(&ModelFolder::open(folder).unwrap(), &options, settings, &mut |_| {}).unwrap()
 }
 

@@ -48,7 +48,7 @@ pub use pack::{
     Arena, FloatDtype, GgmlType, PackedMatrix, Packing, Source, StoredBytes, StoredMatrix, WeightFormat,
 };
 pub use pages::{KvDtype, NO_PAGE, PAGE_LEN, PageId, PagedLayer, StatePages, StateRun};
-pub use pool::Pool;
+pub use pool::{Pool, PoolTurn};
 pub use ragged::{RaggedLayout, SequenceLayout};
 pub use rope::{RopeAngles, RopeTable, rope};
 pub use short_conv::short_conv;

@@ -5,7 +5,7 @@ pub(crate) mod layout;
 pub(crate) mod validate;
 
 use burn::tensor::{Int, Tensor};
-use lm_kernels::{CacheLayout, Device, KvDtype, KvPool};
+use lm_kernels::{CacheLayout, Device, KvDtype, KvPool, Pool};
 use lm_tokenizer::TokenId;
 
 use self::blocks::{
@@ -163,6 +163,10 @@ impl CausalLm for Decoder {
         self.bytes_per_page
     }
 
+    fn shares_device(&self) -> bool {
+        self.info.device == Device::Cpu && Pool::global().has_turns()
+    }
+
     fn forward(&self, batch: &Batch, cache: &mut KvPool) -> Result<Logits> {
         if *cache.layout() != self.cache_layout {
             let [expected, got] = [&self.cache_layout, cache.layout()].map(|layout| layout.layers().len());
@@ -174,6 +178,7 @@ impl CausalLm for Decoder {
         if batch.sequences.is_empty() {
             return Ok(Logits::new(Vec::new(), width, counts));
         }
+        let _turn = (self.info.device == Device::Cpu).then(|| Pool::global().turn());
         let x = self.input_rows(batch); // [rows, hidden]
         let context = self.context(batch, &x);
         let mut x = self.streams.expand(x); // [rows, streams * hidden]

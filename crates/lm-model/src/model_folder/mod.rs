@@ -37,8 +37,8 @@ pub use self::chat_template::ChatTemplateSource;
 pub use self::footprint::Footprint;
 
 /// A model: a Hugging Face folder, or a GGUF model. Each part is read on demand; the headers of GGUF files (metadata, tensor
-/// positions) are read on opening.
-#[derive(Debug)]
+/// positions) are read on opening. Clones share the files.
+#[derive(Clone, Debug)]
 pub struct ModelFolder {
     name: String,
     /// For a GGUF model, generated from its metadata.

@@ -76,9 +76,11 @@ impl Scheduler {
         rows
     }
 
-    /// Number of prompt rows of the next step: the chunk, or what fits the time budget while a session decodes.
+    /// Number of prompt rows of the next step: the chunk, or what fits the time budget while a session decodes or another model
+    /// waits for the device.
     fn prompt_rows(&self) -> usize {
-        match self.active.iter().any(|active| !active.prefilling && !active.preempted) {
+        let decoding = self.active.iter().any(|active| !active.prefilling && !active.preempted);
+        match decoding || self.model.shares_device() {
             true => self.pace.prompt_rows(self.prefill_chunk),
             false => self.prefill_chunk,
         }

@@ -35,7 +35,7 @@ impl Bench {
             ..EngineSettings::default()
         };
         let (answers, commands) = channel();
-        let scheduler = Scheduler::new(model.clone(), num_pages, &settings, answers).unwrap();
+        let scheduler = Scheduler::new(model.clone(), num_pages, &settings, answers, 0).unwrap();
         Self { scheduler, model, cancel: CancelHandle::new(), commands }
     }
 

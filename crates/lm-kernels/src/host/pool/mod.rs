@@ -3,6 +3,7 @@
 mod shared;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::fmt;
 use std::panic::resume_unwind;
@@ -11,6 +12,8 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
 use shared::Shared;
+pub use turns::PoolTurn;
+use turns::Turns;
 
 use crate::{Error, Result};
 
@@ -34,6 +37,7 @@ pub struct Pool {
     shared: Arc<Shared>,
     /// Set while a loop is running.
     busy: AtomicBool,
+    turns: Turns,
     workers: Vec<JoinHandle<()>>,
 }
 
@@ -52,7 +56,7 @@ impl Pool {
                     .ok()
             })
             .collect();
-        Self { shared, busy: AtomicBool::new(false), workers }
+        Self { shared, busy: AtomicBool::new(false), turns: Turns::default(), workers }
     }
 
     /// Returns the default pool of the kernels, started on first use.
@@ -73,6 +77,27 @@ impl Pool {
             started if started == threads.max(1) => Ok(()),
             started => Err(Error::PoolStarted { threads: started, requested: threads }),
         }
+    }
+
+    /// Waits for a turn at the pool, first come, first served. Users that run many loops in a row, such as the forward passes of
+    /// two models, take turns, so that each has all threads: without turns, the later one runs its loops on its own thread alone.
+    ///
+    /// A thread that holds a turn and asks for another one waits forever.
+    ///
+    /// ```
+    /// let pool = lm_kernels::Pool::new(2);
+    /// let turn = pool.turn();
+    /// assert!(pool.has_turns());
+    /// drop(turn);
+    /// assert!(!pool.has_turns());
+    /// ```
+    pub fn turn(&self) -> PoolTurn<'_> {
+        self.turns.wait()
+    }
+
+    /// Returns true if someone holds a turn or waits for one.
+    pub fn has_turns(&self) -> bool {
+        self.turns.any()
     }
 
     /// Number of threads, the calling one included.

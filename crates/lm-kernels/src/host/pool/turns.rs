@@ -1,0 +1,103 @@
+//! Turns at a pool: first come, first served.
+
+use std::fmt;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Ticket lock: whoever asks first is served first.
+#[derive(Default)]
+pub(super) struct Turns {
+    tickets: Mutex<Tickets>,
+    next: Condvar,
+}
+
+#[derive(Default)]
+struct Tickets {
+    /// Number of turns asked for.
+    asked: u64,
+    /// Number of turns that have ended.
+    ended: u64,
+}
+
+/// A turn at a [`Pool`](super::Pool); it ends when it is dropped.
+#[must_use = "the turn ends when it is dropped"]
+pub struct PoolTurn<'a> {
+    turns: &'a Turns,
+}
+
+impl Turns {
+    pub(super) fn wait(&self) -> PoolTurn<'_> {
+        let mut tickets = self.lock();
+        let own = tickets.asked;
+        tickets.asked += 1;
+        while tickets.ended != own {
+            tickets = self.next.wait(tickets).unwrap_or_else(PoisonError::into_inner);
+        }
+        PoolTurn { turns: self }
+    }
+
+    pub(super) fn any(&self) -> bool {
+        let tickets = self.lock();
+        tickets.asked != tickets.ended
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tickets> {
+        self.tickets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for PoolTurn<'_> {
+    fn drop(&mut self) {
+        self.turns.lock().ended += 1;
+        self.turns.next.notify_all();
+    }
+}
+
+impl fmt::Debug for PoolTurn<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PoolTurn").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn turns_are_served_in_the_order_in_which_they_are_asked_for() {
+        let turns = Turns::default();
+        let first = turns.wait();
+        let (report, served) = channel();
+        thread::scope(|scope| {
+            for number in 1..=4 {
+                let (turns, report) = (&turns, report.clone());
+                scope.spawn(move || {
+                    let _turn = turns.wait();
+                    report.send(number).expect("the test waits");
+                });
+                // Each thread has asked before the next one starts.
+                while turns.lock().asked != number + 1 {
+                    thread::yield_now();
+                }
+            }
+            assert!(turns.any());
+            assert!(served.try_recv().is_err(), "the first turn has not ended");
+            drop(first);
+        });
+        assert_eq!(served.try_iter().collect::<Vec<_>>(), [1, 2, 3, 4]);
+        assert!(!turns.any());
+    }
+
+    #[test]
+    fn a_turn_ends_with_a_panic() {
+        let turns = Turns::default();
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _turn = turns.wait();
+            panic!("in a turn");
+        }));
+        assert!(panicked.is_err() && !turns.any());
+        drop(turns.wait());
+    }
+}

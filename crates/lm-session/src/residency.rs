@@ -1,0 +1,164 @@
+//! Model of an engine: in memory while it is used, released on request or when it is idle, loaded again for the next request.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+
+use lm_model::{LoadOptions, LoadedModel, ModelFolder, ModelInfo};
+
+use crate::capacity::Capacity;
+use crate::models::MemoryShare;
+use crate::request::{Command, Reply, Request};
+use crate::scheduler::Scheduler;
+use crate::{CacheStats, EngineSettings, Error, Result};
+
+/// Files from which a model is loaded again.
+#[derive(Clone, Debug)]
+pub(crate) struct ModelSource {
+    pub folder: ModelFolder,
+    pub options: LoadOptions,
+    /// Part of a budget that several models share.
+    pub share: Option<MemoryShare>,
+}
+
+/// Scheduler of an engine while its model is in memory.
+pub(crate) struct Residency {
+    scheduler: Option<Scheduler>,
+    /// Files of the model; without them it stays in memory.
+    source: Option<ModelSource>,
+    info: ModelInfo,
+    settings: EngineSettings,
+    commands: Sender<Command>,
+    /// Number of requests that earlier schedulers admitted: a token that was still being sampled for one of them is for none of
+    /// the next scheduler's.
+    admitted: u64,
+    /// True after [`Command::Shutdown`].
+    stopped: bool,
+}
+
+impl Residency {
+    /// Starts with the loaded model.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSettings`]; [`Error::Model`] when the device cannot hold the KV pool.
+    pub fn new(
+        loaded: LoadedModel,
+        source: Option<ModelSource>,
+        settings: EngineSettings,
+        commands: Sender<Command>,
+    ) -> Result<Self> {
+        let info = loaded.model.info().clone();
+        let scheduler = None;
+        let mut residency = Self { scheduler, source, info, settings, commands, admitted: 0, stopped: false };
+        residency.scheduler = Some(residency.start(loaded)?);
+        Ok(residency)
+    }
+
+    fn start(&self, loaded: LoadedModel) -> Result<Scheduler> {
+        let model = loaded.model;
+        let capacity = Capacity::new(&self.settings, self.info.context_len, model.cache_bytes_per_page())?;
+        Scheduler::new(model, capacity.num_pages, &self.settings, self.commands.clone(), self.admitted)
+    }
+
+    /// The scheduler, while the model is in memory.
+    pub fn scheduler(&mut self) -> Option<&mut Scheduler> {
+        self.scheduler.as_mut()
+    }
+
+    /// Returns true after a shutdown, when the last request has ended.
+    pub fn is_drained(&self) -> bool {
+        self.stopped && self.scheduler.as_ref().is_none_or(Scheduler::is_drained)
+    }
+
+    /// Waits for a command while nothing runs. An idle model is released after [`EngineSettings::keep_alive`].
+    pub fn wait_idle(&mut self, commands: &Receiver<Command>) -> Option<Command> {
+        let keep_alive =
+            self.settings.keep_alive.filter(|_| self.scheduler.is_some() && self.source.is_some());
+        let Some(keep_alive) = keep_alive else { return commands.recv().ok() };
+        match commands.recv_timeout(keep_alive) {
+            Err(RecvTimeoutError::Timeout) => {
+                self.unload();
+                commands.recv().ok()
+            }
+            command => command.ok(),
+        }
+    }
+
+    /// Handles a command. A request loads the model if it is not in memory.
+    pub fn handle(&mut self, command: Command) {
+        match (command, &mut self.scheduler) {
+            (Command::Unload(answer), _) => {
+                let _ = answer.send(self.unload()); // The receiver may be gone.
+            }
+            (Command::Run(request), _) => self.run(request),
+            (command, Some(scheduler)) => {
+                self.stopped |= matches!(command, Command::Shutdown);
+                scheduler.handle(command);
+            }
+            (Command::Shutdown, None) => self.stopped = true,
+            // Nothing is cached. The receivers may be gone.
+            (Command::Rewind { reached, .. }, None) => drop(reached.send(0)),
+            (Command::CacheStats(answer), None) => drop(answer.send(CacheStats::default())),
+            (Command::Fork { .. } | Command::Close { .. } | Command::Sampled(_), None) => {}
+        }
+    }
+
+    fn run(&mut self, request: Request) {
+        if let Some(share) = self.share() {
+            share.touch();
+        }
+        if self.stopped && self.scheduler.is_none() {
+            return request.reply(Reply::Failed { error: Error::EngineStopped, cached_tokens: 0 });
+        }
+        if self.scheduler.is_none() {
+            match self.load() {
+                Ok(scheduler) => self.scheduler = Some(scheduler),
+                Err(error) => return request.reply(Reply::Failed { error, cached_tokens: 0 }),
+            }
+        }
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.handle(Command::Run(request));
+        }
+    }
+
+    /// Loads the model again.
+    fn load(&self) -> Result<Scheduler> {
+        let source = self.source.as_ref().ok_or(Error::EngineStopped)?;
+        let load = || {
+            let loaded = source.folder.load(&source.options, &mut |_| {})?;
+            match *loaded.model.info() == self.info {
+                true => self.start(loaded),
+                false => Err(Error::ModelChanged { name: loaded.name }),
+            }
+        };
+        source.share.as_ref().map_or_else(load, |share| share.load(load))
+    }
+
+    /// Releases weights and KV pool if no request runs or waits, and the model can be loaded again. Returns true if they are
+    /// released.
+    fn unload(&mut self) -> bool {
+        let can_reload = self.source.is_some();
+        if let Some(scheduler) = self.scheduler.take_if(|scheduler| can_reload && scheduler.is_idle()) {
+            self.admitted = scheduler.admitted();
+            drop(scheduler); // Before others count on its memory.
+            self.release();
+            tracing::info!("the model is unloaded");
+        }
+        self.scheduler.is_none()
+    }
+
+    fn release(&self) {
+        if let Some(share) = self.share() {
+            share.release();
+        }
+    }
+
+    fn share(&self) -> Option<&MemoryShare> {
+        self.source.as_ref()?.share.as_ref()
+    }
+}
+
+impl Drop for Residency {
+    fn drop(&mut self) {
+        self.scheduler = None;
+        self.release();
+    }
+}
