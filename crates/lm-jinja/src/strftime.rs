@@ -37,7 +37,11 @@ pub(crate) fn strftime(format: &str, now: DateTime, seconds: i64) -> Result<Stri
             }
             (letter, options) if CONVERSIONS.contains(letter) => {
                 // The flag changes the case of names to upper case, and that of AM and PM to lower case.
-                let options = if "aAbBh".contains(letter) { &options.replace('#', "^") } else { options };
+                let options = match letter {
+                    'a' | 'A' | 'b' | 'B' | 'h' => &options.replace('#', "^"),
+                    'P' => &options.replace('^', ""),
+                    _ => options,
+                };
                 let field = format!("%{options}{letter}");
                 out.push_str(&time.to_string_with_config(&config, &field).map_err(failed)?);
             }

@@ -153,17 +153,23 @@ fn round_integer(value: i128, digits: u32) -> i128 {
     (quotient + i128::from(up)).saturating_mul(unit)
 }
 
+/// Python's `round(value, precision)`: the exact value, correctly rounded to decimal digits.
 fn round_float(value: f64, precision: i32) -> f64 {
-    if precision < -f64::MAX_10_EXP {
-        return 0.0 * value;
+    if let Ok(digits) = usize::try_from(precision) {
+        return format!("{value:.digits$}").parse().unwrap_or(value);
     }
-    match usize::try_from(precision) {
-        // The digits of the exact value, correctly rounded, as Python does.
-        Ok(digits) => format!("{value:.digits$}").parse().unwrap_or(value),
-        Err(_) => {
-            let unit: f64 = format!("1e{}", -precision).parse().unwrap_or(f64::INFINITY);
-            (value / unit).round_ties_even() * unit
+    let exponent = |text: &str| text.rsplit_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok());
+    let digits = exponent(&format!("{value:e}")).unwrap_or(0) + precision;
+    match usize::try_from(digits) {
+        Ok(digits) => format!("{value:.digits$e}").parse().unwrap_or(value),
+        // Half of the unit is rounded to 0, which is even.
+        Err(_)
+            if digits == -1
+                && value.abs() > parse_float(&format!("5e{}", -precision - 1)).unwrap_or(f64::MAX) =>
+        {
+            format!("{}1e{}", if value < 0.0 { "-" } else { "" }, -precision).parse().unwrap_or(value)
         }
+        Err(_) => 0.0 * value,
     }
 }
 

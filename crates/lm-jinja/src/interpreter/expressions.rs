@@ -1,5 +1,7 @@
 //! Evaluation of expressions.
 
+use std::collections::HashSet;
+
 use super::Interpreter;
 use crate::args::Args;
 use crate::dict::Dict;
@@ -114,8 +116,13 @@ impl Interpreter<'_> {
                 return Err(Error::runtime("argument after ** must be a mapping"));
             };
             self.budget.build(more.len() * size_of::<(Text, Value)>())?;
+            let given: HashSet<&str> = arguments.named.iter().map(|(name, _)| name.as_str()).collect();
             for (name, value) in more.entries() {
-                args.named.push((name.expect_text()?.clone(), value.clone()));
+                let name = name.expect_text()?;
+                if given.contains(name.as_str()) {
+                    return Err(repeated(name.as_str()));
+                }
+                args.named.push((name.clone(), value.clone()));
             }
         }
         Ok(args)
@@ -178,4 +185,9 @@ impl Interpreter<'_> {
     pub(crate) fn is_true(&self, value: &Value) -> bool {
         value.is_true()
     }
+}
+
+/// Error for a keyword argument that is given twice.
+pub(super) fn repeated(name: &str) -> Box<Error> {
+    Error::runtime(format!("got multiple values for keyword argument '{}'", truncated(name)))
 }

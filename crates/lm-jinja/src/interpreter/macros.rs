@@ -9,7 +9,7 @@ use crate::args::Args;
 use crate::budget::Budget;
 use crate::dict::Dict;
 use crate::error::{BoxedResult as Result, Error};
-use crate::syntax::ast::MacroDefinition;
+use crate::syntax::ast::{Expr, MacroDefinition};
 use crate::value::{SHARED_BYTES, Value};
 
 /// A macro and its enclosing scope.
@@ -68,12 +68,39 @@ impl Interpreter<'_> {
         Ok(Value::Text(text?.0))
     }
 
-    /// Binds the parameters, and the rest to `varargs`, `kwargs` and `caller` if the body reads them.
+    /// Binds the parameters, and the rest to `varargs`, `kwargs` and `caller` if the body reads them. Defaults come last: they see
+    /// all of these, and the defaults before them.
     fn bind(&mut self, definition: &MacroDefinition, mut args: Args) -> Result<()> {
         let given = args.positional.len().min(definition.parameters.len());
         let more = args.positional.split_off(given);
-        let mut positional = args.positional.drain(..).collect::<Vec<_>>().into_iter();
-        // A default sees all arguments that are given, and the defaults before it; the other parameters hide outer variables.
+        let (first, others) = definition.parameters.split_at(given);
+        if definition.reads_caller && !others.is_empty() && first.iter().any(|(name, _)| &**name == "caller")
+        {
+            // Jinja2 passes such a macro one argument too many.
+            return Err(Error::runtime("`caller` is given by position, and other arguments are not"));
+        }
+        let defaults = self.bind_parameters(definition, &mut args)?;
+        if definition.reads_caller && !definition.has_parameter("caller") {
+            let caller = args.take("caller").and_then(Value::some);
+            let caller = caller.unwrap_or_else(|| Value::undefined("No caller defined"));
+            self.scopes.set(&"caller".into(), caller, self.budget)?;
+        }
+        self.bind_rest(definition, more, args)?;
+        for (name, default) in defaults {
+            let value = self.value(default)?;
+            self.scopes.set(name, value, self.budget)?;
+        }
+        Ok(())
+    }
+
+    /// Binds the parameters that are given, and the others to undefined values, which hide outer variables; returns the defaults
+    /// of those.
+    fn bind_parameters<'d>(
+        &mut self,
+        definition: &'d MacroDefinition,
+        args: &mut Args,
+    ) -> Result<Vec<(&'d Arc<str>, &'d Expr)>> {
+        let mut positional = std::mem::take(&mut args.positional).into_iter();
         let mut defaults = Vec::new();
         for (name, default) in &definition.parameters {
             self.budget.read(args.named.len().saturating_mul(size_of::<Value>()))?;
@@ -84,15 +111,7 @@ impl Interpreter<'_> {
             let missing = || Value::undefined(format!("parameter '{name}' was not provided"));
             self.scopes.set(name, given.unwrap_or_else(missing), self.budget)?;
         }
-        for (name, default) in defaults {
-            let value = self.value(default)?;
-            self.scopes.set(name, value, self.budget)?;
-        }
-        if definition.reads_caller && !definition.has_parameter("caller") {
-            let caller = args.take("caller").unwrap_or_else(|| Value::undefined("No caller defined"));
-            self.scopes.set(&"caller".into(), caller, self.budget)?;
-        }
-        self.bind_rest(definition, more, args)
+        Ok(defaults)
     }
 
     fn bind_rest(&mut self, definition: &MacroDefinition, more: Vec<Value>, args: Args) -> Result<()> {

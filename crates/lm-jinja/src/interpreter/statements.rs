@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::expressions::repeated;
 use super::{Flow, Interpreter};
 use crate::args::Args;
 use crate::error::{BoxedResult as Result, Error};
@@ -191,7 +192,11 @@ impl Interpreter<'_> {
     ) -> Result<()> {
         let callee = self.value(callee)?;
         let Args { positional, mut named } = self.arguments(arguments)?;
-        named.push((Text::template("caller"), self.macro_value(caller)?));
+        if named.iter().any(|(name, _)| name.as_str() == "caller") {
+            return Err(repeated("caller"));
+        }
+        let keywords = arguments.named.len();
+        named.insert(keywords, (Text::template("caller"), self.macro_value(caller)?));
         let value = self.call(&callee, Args { positional, named })?;
         let text = python_text::str(self, &value)?;
         self.write(&text, out)

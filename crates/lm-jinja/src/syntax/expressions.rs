@@ -1,7 +1,7 @@
 //! Parsing of expressions.
 
 use super::ast::{Arithmetic, Comparison, Expr};
-use super::parser::Parser;
+use super::parser::{Parser, Use};
 use super::tokens::Kind;
 use crate::error::BoxedResult as Result;
 use crate::text::Text;
@@ -194,7 +194,10 @@ impl Parser {
                 "true" | "True" => Expr::Bool(true),
                 "false" | "False" => Expr::Bool(false),
                 "none" | "None" => Expr::None,
-                name => Expr::Name(name.into()),
+                name => {
+                    self.used(name, Use::Load);
+                    Expr::Name(name.into())
+                }
             },
             Kind::Text(_) => {
                 let mut text = String::new();

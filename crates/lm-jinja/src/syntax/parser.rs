@@ -12,8 +12,15 @@ const MAX_TREE_DEPTH: usize = 200;
 
 /// Parses a template.
 pub(crate) fn parse(source: &str) -> Result<Body> {
-    let mut parser =
-        Parser { tokens: tokens(source)?, at: 0, nesting: 0, tree_depth: 0, unknown: Vec::new(), loops: 0 };
+    let mut parser = Parser {
+        tokens: tokens(source)?,
+        at: 0,
+        nesting: 0,
+        tree_depth: 0,
+        unknown: Vec::new(),
+        loops: 0,
+        special: Vec::new(),
+    };
     let (body, _) = parser.body(&[])?;
     parser.refuse_unknown(0)?;
     Ok(body)
@@ -28,6 +35,18 @@ pub(super) struct Parser {
     pub(super) unknown: Vec<Error>,
     /// Number of open loops in this function, for `break` and `continue`.
     pub(super) loops: usize,
+    /// Uses so far of the names in [`SPECIAL`], by their index.
+    special: Vec<(usize, Use)>,
+}
+
+/// Names that a macro receives if its body reads them.
+const SPECIAL: [&str; 3] = ["caller", "varargs", "kwargs"];
+
+/// Use of a variable.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Use {
+    Load,
+    Store,
 }
 
 impl Parser {
@@ -119,14 +138,27 @@ impl Parser {
         self.tree_depth -= links;
     }
 
-    /// Position in the tokens, for `names_since`.
-    pub(super) fn position(&self) -> usize {
-        self.at
+    /// Number of uses of special names so far, for `reads`.
+    pub(super) fn uses(&self) -> usize {
+        self.special.len()
     }
 
-    /// Returns true if a name is among the tokens read since `start`.
-    pub(super) fn names_since(&self, start: usize, name: &str) -> bool {
-        self.tokens[start..self.at.min(self.tokens.len())].iter().any(|token| token.kind.is_name(name))
+    /// Records a use of a variable.
+    pub(super) fn used(&mut self, name: &str, usage: Use) {
+        if let Some(index) = SPECIAL.iter().position(|special| *special == name) {
+            self.special.push((index, usage));
+        }
+    }
+
+    /// Forgets the uses after the first `uses`.
+    pub(super) fn forget_uses(&mut self, uses: usize) {
+        self.special.truncate(uses);
+    }
+
+    /// Returns true if what was parsed after the first `uses` reads a special name before any assignment to it.
+    pub(super) fn reads(&self, uses: usize, name: &str) -> bool {
+        let first = self.special[uses..].iter().find(|(index, _)| SPECIAL[*index] == name);
+        matches!(first, Some((_, Use::Load)))
     }
 
     /// Fails if there are more than `known` unknown filters and tests.

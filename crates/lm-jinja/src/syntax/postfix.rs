@@ -1,5 +1,6 @@
 //! Postfix syntax: attributes, items, calls, filters and tests.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::ast::{Arguments, Expr, FilterCall, TestCall};
@@ -88,7 +89,11 @@ impl Parser {
             first = false;
             self.argument(&mut arguments)?;
         }
-        Ok(arguments)
+        let mut names = HashSet::new();
+        match arguments.named.iter().find(|(name, _)| !names.insert(name.as_str())) {
+            Some((name, _)) => Err(self.error(format!("keyword argument repeated: {}", name.as_str()))),
+            None => Ok(arguments),
+        }
     }
 
     fn argument(&mut self, arguments: &mut Arguments) -> Result<()> {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::ast::{Body, Expr, For, MacroDefinition, Node, Statement, Target};
-use super::parser::Parser;
+use super::parser::{Parser, Use};
 use super::tokens::Kind;
 use crate::error::BoxedResult as Result;
 use crate::text::Text;
@@ -164,7 +164,10 @@ impl Parser {
     fn block_tag(&mut self) -> Result<Statement> {
         let name = self.expect_name()?;
         self.skip_name("scoped");
+        let uses = self.uses();
         let body = self.function_body("endblock")?;
+        // A block receives nothing of the macro around it.
+        self.forget_uses(uses);
         self.skip_name(&name);
         Ok(Statement::Block(body))
     }
@@ -172,9 +175,9 @@ impl Parser {
     fn macro_tag(&mut self) -> Result<Statement> {
         let name = self.expect_name()?;
         let parameters = self.parameters()?;
-        let start = self.position();
+        let uses = self.uses();
         let body = self.function_body("endmacro")?;
-        Ok(Statement::Macro(Arc::new(self.define(Some(name.into()), parameters, body, start)?)))
+        Ok(Statement::Macro(Arc::new(self.define(Some(name.into()), parameters, body, uses)?)))
     }
 
     fn call_tag(&mut self) -> Result<Statement> {
@@ -183,9 +186,12 @@ impl Parser {
         let Expr::Call(callee, arguments) = self.expression()? else {
             return Err(self.error("expected a call"));
         };
-        let start = self.position();
+        if arguments.named.iter().any(|(name, _)| name.as_str() == "caller") {
+            return Err(self.error("keyword argument repeated: caller"));
+        }
+        let uses = self.uses();
         let body = self.function_body("endcall")?;
-        let caller = Arc::new(self.define(None, parameters, body, start)?);
+        let caller = Arc::new(self.define(None, parameters, body, uses)?);
         Ok(Statement::Call { callee: *callee, arguments, caller })
     }
 
@@ -194,10 +200,10 @@ impl Parser {
         name: Option<Arc<str>>,
         parameters: Vec<(Arc<str>, Option<Expr>)>,
         body: Body,
-        start: usize,
+        uses: usize,
     ) -> Result<MacroDefinition> {
         let parameter = |name: &str| parameters.iter().find(|(parameter, _)| &**parameter == name);
-        let reads = |name: &str| self.names_since(start, name);
+        let reads = |name: &str| self.reads(uses, name);
         let reads_caller = reads("caller");
         if reads_caller && matches!(parameter("caller"), Some((_, None))) {
             return Err(self.error("the special \"caller\" argument must be omitted or be given a default"));
@@ -224,6 +230,7 @@ impl Parser {
             if !names.insert(name.clone()) {
                 return Err(self.error(format!("duplicate argument '{name}' in function definition")));
             }
+            self.used(&name, Use::Store);
             let default = if self.skip("=") { Some(self.expression()?) } else { None };
             if default.is_none() && parameters.last().is_some_and(|(_, default)| default.is_some()) {
                 return Err(self.error("non-default argument follows default argument"));
@@ -275,6 +282,7 @@ impl Parser {
         if attributes && self.skip(".") {
             return Ok(Target::Attribute(name, Text::template(self.expect_name()?)));
         }
+        self.used(&name, Use::Store);
         Ok(Target::Name(name))
     }
 }
