@@ -10,14 +10,14 @@ use std::time::Duration;
 use anyhow::Result;
 use lm_session::CancelHandle;
 
-/// Time between two looks at the cancel handle.
+/// Polling interval of the cancel handle.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Answer to an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer<A> {
     Finished(A),
-    /// The item's answer if it is never finished.
+    /// Answer for an item whose work had not ended at the cancellation.
     Unfinished(A),
 }
 

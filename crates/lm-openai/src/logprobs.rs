@@ -3,7 +3,7 @@
 use lm_conversation::{ScoredToken, TokenLogprob};
 use serde_json::{Value, json};
 
-/// Log probability that stands for zero probability, which JSON cannot write.
+/// Log probability reported for a probability of zero: JSON has no infinity.
 const IMPOSSIBLE: f32 = -9999.0;
 
 /// Creates the `logprobs` object of a choice or a chunk.

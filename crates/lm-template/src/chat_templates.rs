@@ -11,12 +11,12 @@ use crate::error::{Error, Result};
 use crate::prompt_template::PromptTemplate;
 
 const TEMPLATE: &str = "chat_template.jinja";
-/// Used by multimodal models before `chat_template.jinja`.
+/// File of multimodal models from before `chat_template.jinja`.
 const PROCESSOR_TEMPLATE: &str = "chat_template.json";
 const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 const SPECIAL_TOKENS: &str = "special_tokens_map.json";
 /// Folder of additional templates, each file named after its template.
-const MORE_TEMPLATES: &str = "additional_chat_templates";
+const ADDITIONAL_TEMPLATES: &str = "additional_chat_templates";
 /// Name of the default template.
 const DEFAULT: &str = "default";
 /// Name of the template for conversations with tools, in models with several templates.
@@ -25,7 +25,7 @@ const TOOL_USE: &str = "tool_use";
 /// Maximum size of a file. Real files have less than 1 MiB; a `tokenizer_config.json` with all added tokens, a few MiB.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 /// Maximum number of additional templates.
-const MAX_MORE_TEMPLATES: usize = 64;
+const MAX_ADDITIONAL_TEMPLATES: usize = 64;
 
 /// Selects a template of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -73,7 +73,7 @@ impl ChatTemplates {
         unreadable(folder, folder.read_dir())?;
         let mut names: Vec<String> =
             [TEMPLATE, PROCESSOR_TEMPLATE, TOKENIZER_CONFIG, SPECIAL_TOKENS].map(str::to_owned).into();
-        names.extend(more_templates(folder)?);
+        names.extend(additional_templates(folder)?);
         let mut files = Vec::new();
         for name in names {
             if let Some(bytes) = read_file(&folder.join(&name))? {
@@ -96,7 +96,7 @@ impl ChatTemplates {
             templates.push((DEFAULT.to_owned(), text(TEMPLATE, bytes)?));
         }
         for (file, bytes) in &files {
-            if let Some(name) = more_template_name(file) {
+            if let Some(name) = additional_template_name(file) {
                 templates.push((name.to_owned(), text(file, bytes)?));
             }
         }
@@ -152,8 +152,8 @@ impl ChatTemplates {
 }
 
 /// Returns `NAME` of `additional_chat_templates/NAME.jinja`.
-fn more_template_name(file: &str) -> Option<&str> {
-    file.strip_prefix(MORE_TEMPLATES)?.strip_prefix('/')?.strip_suffix(".jinja")
+fn additional_template_name(file: &str) -> Option<&str> {
+    file.strip_prefix(ADDITIONAL_TEMPLATES)?.strip_prefix('/')?.strip_suffix(".jinja")
 }
 
 /// Reads `chat_template` of a JSON file: a template, a list of named templates, or nothing.
@@ -198,8 +198,8 @@ fn parse<T: DeserializeOwned>(file: &str, bytes: &[u8]) -> Result<T> {
 }
 
 /// Files of additional templates, sorted.
-fn more_templates(folder: &Path) -> Result<Vec<String>> {
-    let path = folder.join(MORE_TEMPLATES);
+fn additional_templates(folder: &Path) -> Result<Vec<String>> {
+    let path = folder.join(ADDITIONAL_TEMPLATES);
     let entries = match path.read_dir() {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(Vec::new());
@@ -209,11 +209,12 @@ fn more_templates(folder: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in entries {
         let name = unreadable(&path, entry)?.file_name();
-        names.extend(name.to_str().map(|name| format!("{MORE_TEMPLATES}/{name}")));
+        names.extend(name.to_str().map(|name| format!("{ADDITIONAL_TEMPLATES}/{name}")));
     }
-    names.retain(|name| more_template_name(name).is_some());
-    if names.len() > MAX_MORE_TEMPLATES {
-        let reason = format!("it holds {} templates, at most {MAX_MORE_TEMPLATES} are read", names.len());
+    names.retain(|name| additional_template_name(name).is_some());
+    if names.len() > MAX_ADDITIONAL_TEMPLATES {
+        let reason =
+            format!("it holds {} templates, at most {MAX_ADDITIONAL_TEMPLATES} are read", names.len());
         return Err(Error::FileInvalid { file: path.display().to_string(), reason });
     }
     names.sort_unstable();

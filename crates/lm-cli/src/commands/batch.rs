@@ -24,8 +24,8 @@ stop, n, logprobs, and so on; or a line of an OpenAI batch file:
 
 Each line has one answer, in the order of the lines: the completion object or {"error": {…}}; for a
 line of a batch file {"id", "custom_id", "response": {"status_code", "body"}, "error"}. A line that
-is no JSON is answered like the line before it, at the start with the fields of both. A custom_id
-that an earlier line has is an error. Blank lines at the end are ignored.
+is not JSON gets an error in the form of the line before it; the first line gets the fields of both
+forms. A custom_id that an earlier line has is an error. Blank lines at the end are ignored.
 
 The exit code is 1 if a request failed. After Ctrl-C every line that was read has an answer: that
 of a request that was running is an error of the code cancelled; the exit code is 130."#;
@@ -42,6 +42,8 @@ pub struct Args {
     run: RunArgs,
 }
 
+/// Answers the requests of standard input; returns the exit code.
+///
 /// # Errors
 /// When the model cannot be loaded, input or output fails, or a request failed.
 pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {

@@ -38,7 +38,7 @@ pub struct Args {
     /// yet: a GGUF file if it ends in .gguf, otherwise a folder
     #[arg(value_names = ["MODEL", "OUTPUT"], num_args = 0..=2)]
     paths: Vec<PathBuf>,
-    /// The model, by name; the only path is the output then
+    /// Model, as an option; the only path is then the output
     #[arg(long, short, value_name = "MODEL")]
     model: Option<PathBuf>,
     /// Format of the weight matrices: q8 (default) or q4 for a folder; q8_0 (default), q4_0, f16, bf16 or f32 for a GGUF file
@@ -92,7 +92,7 @@ impl Args {
     }
 }
 
-/// Returns true if the only path can be the output for the embedded model: it is no model, and can be created.
+/// Returns true if the only path can be the output for the embedded model: it is not a model, and can be created.
 fn is_output(path: &Path) -> bool {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     locate(path).is_err() && parent.is_none_or(Path::is_dir)

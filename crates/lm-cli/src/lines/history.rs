@@ -1,4 +1,4 @@
-//! File of the lines typed so far.
+//! History file of typed lines.
 
 use std::fs;
 use std::path::PathBuf;

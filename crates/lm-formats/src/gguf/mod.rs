@@ -36,8 +36,8 @@ const VERSIONS: [u32; 2] = [2, 3];
 
 /// One GGUF file, version 2 or 3, little endian: its metadata and its tensors' positions.
 ///
-/// The header is validated on reading: counts and lengths against the remaining bytes before any allocation, and each tensor lies
-/// inside the file, at a multiple of the alignment, without overlapping another.
+/// The header is validated on reading: counts and lengths against the remaining bytes before any allocation, and each tensor
+/// must be inside the file, at a multiple of the alignment, and not overlap another.
 ///
 /// # Examples
 /// ```

@@ -16,21 +16,21 @@ impl Checkpoint {
         match quantization {
             Quantization::Blocks(_) => Ok(()),
             Quantization::Groups(format) => {
-                self.drop_scales_of_activations();
+                self.drop_activation_scales();
                 names.iter().try_for_each(|name| self.attach_groups(name, format))
             }
             Quantization::Mxfp4 => names.iter().try_for_each(|name| self.attach_exponents(name)),
             Quantization::Fp8 { block } => {
-                self.drop_scales_of_activations();
+                self.drop_activation_scales();
                 names.iter().try_for_each(|name| self.attach_factors(name, block))
             }
         }
     }
 
-    /// Drops scales of activations: they describe how other programs round inputs, not the weights.
-    fn drop_scales_of_activations(&mut self) {
-        const ENDS: [&str; 3] = [".activation_scale", ".input_scale", ".input_zero_point"];
-        self.tensors.retain(|name, _| !ENDS.iter().any(|end| name.ends_with(end)));
+    /// Drops the scales of quantised activations: activations are not quantised by them here.
+    fn drop_activation_scales(&mut self) {
+        const SUFFIXES: [&str; 3] = [".activation_scale", ".input_scale", ".input_zero_point"];
+        self.tensors.retain(|name, _| !SUFFIXES.iter().any(|suffix| name.ends_with(suffix)));
     }
 
     /// Attaches `…_scales` `[…, blocks]` to `…_blocks` `[…, blocks, 16]`.

@@ -77,7 +77,7 @@ impl JsonScan {
             b',' => JsonStep::Comma,
             b'+' | b'-' | b'.' => JsonStep::Inside,
             byte if byte.is_ascii_alphanumeric() => JsonStep::Inside,
-            _ => JsonStep::Invalid("a character that is no JSON stands outside the strings"),
+            _ => JsonStep::Invalid("invalid character outside of strings"),
         }
     }
 
@@ -89,7 +89,7 @@ impl JsonScan {
                 self.in_string = false;
                 return JsonStep::StringEnd;
             }
-            0..b' ' => return JsonStep::Invalid("a control character stands inside a string"),
+            0..b' ' => return JsonStep::Invalid("control character in a string"),
             _ => {}
         }
         JsonStep::Inside

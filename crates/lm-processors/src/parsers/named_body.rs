@@ -117,7 +117,7 @@ impl NamedBody {
         let odd = |c: char| c.is_control() && !c.is_whitespace() || ODD.contains(c);
         if let Some(at) = text[self.at..end].find(odd).filter(|at| self.at + at < limit) {
             self.at += at;
-            return Err(Fault::malformed("a character stands in its name that cannot"));
+            return Err(Fault::malformed("its name has an invalid character"));
         }
         if end > limit {
             self.at = text.floor_char_boundary(limit);

@@ -99,7 +99,9 @@ impl PythonBody {
             _ if self.printed => return Err(Fault::malformed("`print` is not closed")),
             ']' if self.bracketed => return Ok(Step::Done(self.at + 1)),
             ',' => self.state = State::Name,
-            _ if self.bracketed => return Err(Fault::malformed(format!("`{c}` stands between the calls"))),
+            _ if self.bracketed => {
+                return Err(Fault::malformed(format!("unexpected `{c}` between the calls")));
+            }
             _ if !self.close.is_empty() && rest.starts_with(self.close) => return Ok(Step::Done(self.at)),
             _ if self.close.starts_with(rest) => return Ok(Step::NeedText),
             // The driver reads other text.

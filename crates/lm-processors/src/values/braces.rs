@@ -116,7 +116,7 @@ impl BraceArguments {
             }
             (State::Value, _) if self.mark.starts_with(rest) => return Ok(Need::MoreText),
             (State::Value, _) if c != ',' && c != ':' => self.state = State::Bare { start: self.at },
-            _ => return Err(format!("`{c}` stands in the wrong place")),
+            _ => return Err(format!("unexpected `{c}`")),
         }
         self.at += c.len_utf8();
         Ok(Need::AnotherLook)
@@ -148,7 +148,7 @@ impl BraceArguments {
     fn close(&mut self, c: char) -> Result<(), String> {
         let frame = self.stack.pop().filter(|frame| frame.object == (c == '}'));
         if frame.is_none_or(|frame| frame.object && self.state == State::Value) {
-            return Err(format!("`{c}` stands in the wrong place"));
+            return Err(format!("unexpected `{c}`"));
         }
         self.out.push(c);
         self.value_ends();

@@ -31,7 +31,7 @@ struct Dry {
 struct Breakers {
     strings: Vec<Vec<u8>>,
     tokenizer: Arc<Tokenizer>,
-    /// Last bytes of the text, fewer than the longest string has.
+    /// Last bytes of the text: one fewer than the longest breaker has.
     tail: Vec<u8>,
     /// Number of tokens after the last one that completes a breaker.
     since: usize,
@@ -74,7 +74,7 @@ impl LogitsFilter for Dry {
                 *longest = len.max(*longest);
             }
         }
-        for (token, len) in repeats.into_iter().filter(|(token, _)| !self.breakers.are_in(*token)) {
+        for (token, len) in repeats.into_iter().filter(|(token, _)| !self.breakers.occur_in(*token)) {
             let power = self.base.powf((len - self.allowed_length) as f64);
             let penalty = (self.multiplier * power).min(f32::MAX.into()) as f32;
             logits.update_token(token, |value| (value - penalty).max(f32::MIN));
@@ -105,7 +105,7 @@ impl Breakers {
     }
 
     /// Returns true if the text of `token` contains a breaker.
-    fn are_in(&self, token: TokenId) -> bool {
+    fn occur_in(&self, token: TokenId) -> bool {
         let bytes = self.tokenizer.token_bytes(token);
         self.strings.iter().any(|text| contains(bytes, text))
     }
@@ -122,7 +122,7 @@ mod tests {
     use crate::SamplerParams;
     use crate::sampling::tests::filtered;
 
-    /// Penalties after `text`, whose bytes are the tokens, by the next letter.
+    /// Penalties of the next letters after `text`, with one token a byte.
     fn penalties(params: SamplerParams, text: &str) -> Vec<(char, f32)> {
         let ids: Vec<TokenId> = text.bytes().map(TokenId::from).collect();
         let (prompt, generated) = ids.split_at(ids.len() / 2);

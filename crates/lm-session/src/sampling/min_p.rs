@@ -8,7 +8,7 @@ use super::{FilterContext, History, LogitsFilter, TokenLogits};
 /// Nguyen et al., arXiv 2407.01082; `MinPLogitsWarper` of Hugging Face transformers.
 #[derive(Debug)]
 struct MinP {
-    /// Logarithm of the fraction: the lowest difference from the highest logit.
+    /// Logarithm of `min_p`: the lowest difference from the highest logit that is kept.
     lowest: f32,
 }
 
@@ -32,7 +32,7 @@ mod tests {
     use crate::sampling::tests::check_filter;
 
     #[test]
-    fn the_share_of_the_highest_decides() {
+    fn tokens_below_the_fraction_of_the_highest_are_dropped() {
         const MASKED: f32 = f32::NEG_INFINITY;
         let row = &[0.0, -1.0, -2.0][..]; // 1, 0.37, 0.14 of the highest
         for (min_p, row, expected) in [

@@ -6,7 +6,7 @@ use lm_tokenizer::TokenId;
 use super::FilterFactory;
 use crate::{Error, Result};
 
-/// Maximum number of sequence breakers, and of the bytes of each: all are searched for in every token.
+/// Maximum number of sequence breakers, and of bytes in each, as every token is searched for all of them.
 const MAX_BREAKERS: usize = 64;
 
 /// Parameters of the sampler, which chooses the next token from the logits.

@@ -15,13 +15,13 @@ use serde_json::json;
 
 use super::runs;
 
-/// Streams that generate.
+/// Number of concurrent streams.
 pub const STREAMS: usize = 8;
-/// Tokens of the prompt that arrives.
+/// Tokens of the arriving prompt.
 pub const PROMPT: usize = 2000;
-/// Tokens of each stream before anything arrives.
+/// Tokens that each stream generates before the arrival.
 const WARM_UP: usize = 8;
-/// Token limit of the tool call that arrives.
+/// Maximum output tokens of the arriving request with a tool call.
 const CALL: usize = 192;
 /// Template for models without one.
 const TEMPLATE: &str = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}\
@@ -77,12 +77,12 @@ fn gaps_between(times: &[Instant], from: Instant, to: Instant) -> Vec<f64> {
     inside.map(|(start, end)| (end.min(to) - start).as_secs_f64() * 1e3).collect()
 }
 
-/// A prompt of [`PROMPT`] tokens arrives and is prefilled.
+/// Prefills a prompt of [`PROMPT`] tokens.
 pub fn prompt_arrives(engine: &Engine) -> Result<()> {
     runs::prefill(engine, PROMPT).map(drop)
 }
 
-/// A request with eight tools, a required call and thinking arrives; its grammar is new.
+/// Runs a request with eight tools, a required call and thinking, whose grammar has not been compiled before.
 pub fn call_arrives(engine: &Engine) -> Result<()> {
     static REQUESTS: AtomicUsize = AtomicUsize::new(0);
     let number = REQUESTS.fetch_add(1, Ordering::Relaxed);

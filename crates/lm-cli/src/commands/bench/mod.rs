@@ -32,8 +32,8 @@ Examples:
   lm bench ./Qwen3-0.6B --quantize q4
   lm bench ./Qwen3-0.6B --quantize q4 --only decode --decode 0,4096 --kv q8 --json
 
-Every figure stands beside its limit: what it would be if the bytes that must be read came at the rate of a plain read of the memory, \
-or if all operations ran at the rate of the processor's products, both measured before and after each run.";
+Every figure has its limit beside it: the figure at the memory's read rate for the bytes that must be read, or at the processor's \
+rate of products for all operations. Both rates are measured before and after each run.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -30,7 +30,7 @@ Examples:
   lm generate --raw 'Once upon a time' -n 40
   lm generate ./Qwen3-0.6B --ids ids.jsonl --temperature 0 --max-tokens 32
 
-Text of standard input goes before a prompt that is an argument, if standard input is no terminal; `< /dev/null` gives none.
+Text of standard input goes before a prompt that is an argument, if standard input is not a terminal; `< /dev/null` gives none.
 
 The answer alone goes to standard output, reasoning and notes to standard error. Calls of tools are the answer: they are printed and \
 not run; `lm chat` runs them.
@@ -272,7 +272,7 @@ struct Output {
 }
 
 impl Output {
-    /// Tells on standard error that a reply was cut.
+    /// Prints a note on standard error if the reply was cut off.
     fn cut_note(&mut self, finished: &Finished) -> io::Result<()> {
         match finished.reason {
             FinishReason::MaxOutputTokens => {

@@ -355,7 +355,7 @@ fn tiles_of_a_matrix_unit_do_not_change_a_bit() {
     use super::super::cpu::run_avx512;
     use super::super::matrix_unit::tests::Interpreter;
     if !Isa::supported().contains(&Isa::Avx512) {
-        println!("skipped: the interpreted matrix unit stands beside AVX-512, which this processor lacks");
+        println!("skipped: the interpreted matrix unit is used with AVX-512, which this processor lacks");
         return;
     }
     let mut random = Random(5);

@@ -1,18 +1,18 @@
-//! The tiles of Intel AMX.
+//! Matrix unit of Intel AMX (tile registers).
 
 use super::{MatrixUnit, Products, SIDE, STEP, multiply_tiles, plain_products};
 
 /// Intel AMX with 8-bit integers.
 ///
-/// The tests run it only on processors that have it; elsewhere they interpret the program above. [`Amx::works`]
-/// checks a product of the instructions against plain sums once, before the path is offered.
+/// Tests use it only on processors that have it, and an interpreter of its instructions elsewhere. [`Amx::works`] compares one
+/// product with plain sums before the instruction set is selected.
 ///
 /// # Source
 /// Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18; `TDPBSUD` in volume 2.
 #[derive(Clone, Copy)]
 pub(in crate::host) struct Amx;
 
-/// The operand of `ldtilecfg`.
+/// Operand of `ldtilecfg`.
 #[repr(C, align(64))]
 struct TileConfig {
     palette: u8,
@@ -32,7 +32,7 @@ impl MatrixUnit for Amx {
             TileConfig { palette: 1, start_row: 0, reserved: [0; 14], bytes_per_row: [0; 16], rows: [0; 16] };
         config.bytes_per_row[..8].fill(STEP as u16);
         config.rows[..8].fill(16);
-        // SAFETY: AMX is there and this process may use it, as `Isa::best` has detected; 64 bytes are read.
+        // SAFETY: `Isa::best` has detected that AMX is available to this process; 64 bytes are read.
         unsafe {
             std::arch::asm!("ldtilecfg [{config}]", config = in(reg) &raw const config, options(nostack, readonly))
         };
@@ -40,7 +40,7 @@ impl MatrixUnit for Amx {
 
     #[inline(always)]
     fn release() {
-        // SAFETY: AMX is there.
+        // SAFETY: AMX is available.
         unsafe { std::arch::asm!("tilerelease", options(nostack, nomem)) };
     }
 
@@ -56,13 +56,12 @@ impl MatrixUnit for Amx {
 }
 
 impl Amx {
-    /// Returns true if this processor has the unit, the system lets this process use it, and its results
-    /// are correct.
+    /// Returns true if the processor has AMX, the system permits its use, and its results are correct.
     pub fn works() -> bool {
-        Self::is_there() && Self::is_permitted() && Self::multiplies()
+        Self::is_present() && Self::is_permitted() && Self::multiplies()
     }
 
-    fn is_there() -> bool {
+    fn is_present() -> bool {
         use std::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
         const TILE_AND_INT8: u32 = 1 << 24 | 1 << 25;
         const TILE_STATE: u64 = 1 << 17 | 1 << 18;

@@ -1,4 +1,4 @@
-//! An interpreter of tile programs, for processors without the unit.
+//! Interpreter of AMX tile programs, for tests on processors without AMX.
 
 use super::*;
 
@@ -12,14 +12,14 @@ pub enum Instruction {
     Store(usize, &'static str, &'static str, usize),
 }
 
-/// The registers: 16 rows of 64 bytes each.
+/// Tile registers: 16 rows of 64 bytes each.
 type Registers = [[[u8; STEP]; 16]; 8];
 
 /// Interprets the tile program as the manual describes its instructions.
 #[derive(Clone, Copy)]
 pub struct Interpreter;
 
-/// Addresses of a program's bases.
+/// Operand addresses of a tile program.
 struct Bases {
     a: [*const i8; 2],
     b: [*const u8; 2],

@@ -1,9 +1,8 @@
 //! Mixture of experts (MoE): a gated MLP with many experts, of which each row uses a few.
 //!
-//! Rows are grouped by expert, so that an expert's weights are read once for all of its rows, and not at
-//! all if it has none.
-//! A row's products are those of [`linear`](super::linear) alone, and its experts' results are added in the order
-//! of its routing: other rows of the batch cannot change a bit.
+//! Rows are grouped by expert: an expert's weights are read once for all of its rows, and not at all if it has none.
+//! A row's products are those of [`linear`](super::linear), and its experts' results are summed in the order of its routing, so
+//! that a row's result is bit-identical in every batch.
 
 mod routing;
 #[cfg(test)]

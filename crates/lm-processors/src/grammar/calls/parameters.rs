@@ -157,7 +157,7 @@ fn value(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Value, path: &s
     (!options.is_empty()).then(|| one_of(&options))
 }
 
-/// The body of a value of the type `name` with what stands before it.
+/// The body of a value of the type `name`, after its layout, type attribute and opening marker.
 fn opened(values: &mut Values<'_>, tags: &ValueTags<'_>, name: &str, body: &str) -> String {
     let attribute = tags.call.type_attribute.as_ref().map(|attribute| attribute_text(attribute, name));
     let attribute = attribute.map_or(String::new(), |text| values.lark.marker(&text));
@@ -179,8 +179,8 @@ enum Structures {
 enum Body {
     /// With its closing marker.
     Closed(String),
-    /// A terminal expression that stands in one lexeme with the texts beside it: the lexer takes the longest text, and would not
-    /// come back to a shorter value.
+    /// A terminal expression to be joined with its neighbours to one lexeme: the lexer takes the longest text and does not
+    /// backtrack to a shorter value.
     Content(String),
 }
 

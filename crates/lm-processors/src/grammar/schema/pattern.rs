@@ -106,7 +106,7 @@ fn anchored_prefix(hir: &Hir) -> Option<String> {
 enum Edge {
     /// Any text, unless the part begins or ends with an anchor.
     Open,
-    /// The text's edge: an anchor stands there.
+    /// The text's edge, at an anchor.
     Anchored,
     /// Another part of the pattern.
     Inside,
@@ -115,7 +115,7 @@ enum Edge {
 /// Any text, as a regular expression.
 const ANYTHING: &str = "(?s:.*)";
 
-/// Writes a part of a pattern with what stands on both its sides.
+/// Writes a part of a pattern between two edges.
 fn write_edge(hir: &Hir, edges: [Edge; 2], out: &mut String) -> Option<()> {
     if hir.properties().look_set().is_empty() {
         out.push_str(if edges[0] == Edge::Open { ANYTHING } else { "" });

@@ -52,7 +52,7 @@ impl JsonBody {
             self.in_list = true;
         } else if depth == self.inside() {
             if byte != b'{' {
-                return Err(Fault::malformed("a list stands where an object must"));
+                return Err(Fault::malformed("expected an object, got a list"));
             }
             self.element = Element { start: self.at - 1, ..Element::default() };
         } else if depth == self.inside() + 1

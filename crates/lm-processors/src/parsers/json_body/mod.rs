@@ -144,7 +144,7 @@ impl JsonBody {
             return Err(Fault::malformed(reason));
         }
         if step == JsonStep::Inside && !self.allows_word() {
-            return Err(Fault::malformed("a word stands where an object or a key must"));
+            return Err(Fault::malformed("expected an object or a key, got a word"));
         }
         self.at += 1;
         if self.fault.is_none() {

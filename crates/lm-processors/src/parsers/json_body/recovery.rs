@@ -34,7 +34,7 @@ impl JsonBody {
         let objects = if let Value::Array(items) = value { items } else { vec![value] };
         for object in objects {
             let Value::Object(object) = object else {
-                return Err(Fault::malformed("a value stands where an object must"));
+                return Err(Fault::malformed("expected an object, got another value"));
             };
             let call = self.call(object)?;
             calls.begin(Some(&call.name), call.id.as_deref())?;
@@ -72,7 +72,7 @@ impl JsonBody {
         }
     }
 
-    /// Position of the text relative to the closing marker; `None` if more text is needed to decide.
+    /// Returns true if the rest of the text starts with the closing marker; `None` if more text is needed to decide.
     pub(super) fn is_at_close(&self, text: &str) -> Option<bool> {
         let (rest, close) = (&text.as_bytes()[self.at..], self.close.as_bytes());
         let outside = !close.is_empty() && self.scan.depth() > 0 && !self.scan.in_string();

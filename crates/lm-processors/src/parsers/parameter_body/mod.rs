@@ -251,7 +251,7 @@ impl ParameterBody {
                 Ok(Step::Continue)
             }
             Tag::Partial => Ok(Step::NeedText),
-            Tag::NoMatch => Err(Fault::malformed("text stands between the parameters")),
+            Tag::NoMatch => Err(Fault::malformed("unexpected text between the parameters")),
         }
     }
 

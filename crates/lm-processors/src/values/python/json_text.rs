@@ -122,7 +122,7 @@ impl JsonText {
     pub(super) fn colon(&mut self) -> Step {
         let frame = self.top()?;
         if !matches!(frame.kind, Kind::Curly | Kind::Dict) || frame.keyed {
-            return Err("`:` stands after a value".to_owned());
+            return Err("unexpected `:` after a value".to_owned());
         }
         frame.kind = Kind::Dict;
         frame.keyed = true;

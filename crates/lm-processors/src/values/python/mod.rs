@@ -172,7 +172,7 @@ impl PythonArguments {
                 self.json.element_ends()?;
                 return self.close(c);
             }
-            c => return Err(format!("`{c}` stands after a value")),
+            c => return Err(format!("unexpected `{c}` after a value")),
         }
         self.state = State::Value;
         Ok(())

@@ -48,7 +48,7 @@ impl ReplyParser {
             self.open_section = Some(number);
             self.state = State::Answer;
         } else {
-            let reason = "text stands where a call must";
+            let reason = "expected a call, got text";
             let fault = if rest.is_empty() { Fault::unfinished() } else { Fault::malformed(reason) };
             self.state = State::Malformed(MalformedCall::new(number, fault));
         }
