@@ -70,6 +70,11 @@ impl Opened {
         Self { engine: self.long.clone(), ..self.clone() }
     }
 
+    /// Number of tokens with which the model begins a call.
+    pub fn opener_len(&self) -> usize {
+        self.opener.len()
+    }
+
     /// Sets whether the model begins its replies to a prompt of `prompt_len` tokens with a call.
     pub fn begin_with_call(&self, prompt_len: usize, begins: bool) {
         let ids = if begins { self.opener.clone() } else { Vec::new() };

@@ -85,3 +85,31 @@ pub(crate) fn same_value(one: &Value, other: &Value) -> bool {
         (one, other) => one == other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::grammar::schema::{Reading, normalized};
+
+    #[test]
+    fn const_and_enum_are_intersected_by_value() {
+        let normalized = |schema| normalized(&schema, Reading::Open).map(|normalized| normalized.schema);
+        for (constant, listed, left) in [
+            (json!(1), json!([1.0, 2]), json!([1.0])),
+            (json!({"a": [1, null]}), json!([{"a": [1.0, null]}, {}]), json!([{"a": [1.0, null]}])),
+        ] {
+            let schema = json!({"const": constant, "enum": listed});
+            assert_eq!(normalized(schema).expect("a value is in both"), json!({"enum": left}));
+        }
+        for (constant, listed) in [
+            (json!(3), json!([1, 2])),
+            (json!({"a": 1}), json!([{"a": 1, "b": 2}])),
+            (json!([1]), json!([[1, 1], "1"])),
+        ] {
+            let error =
+                normalized(json!({"const": constant, "enum": listed})).expect_err("no value is in both");
+            assert_eq!(error.keyword, "enum", "{error}");
+        }
+    }
+}
