@@ -218,6 +218,7 @@ impl Progress {
                 let scored = scored.map(|logprobs| ScoredToken::new(id, &logprobs, tokenizer));
                 self.read(Piece { text, added }, scored)
             }
+            SessionEvent::PromptLogprobs(_) => Ok(None), // Never asked for.
             SessionEvent::Finished(finished) => self.finish(finished),
         });
         match next {

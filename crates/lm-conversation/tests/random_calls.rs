@@ -178,7 +178,7 @@ fn generate(
     for event in session.generate(params) {
         match event? {
             SessionEvent::Token { text, .. } => whole += &text,
-            SessionEvent::Prefill(_) => {}
+            SessionEvent::Prefill(_) | SessionEvent::PromptLogprobs(_) => {}
             SessionEvent::Finished(finished) => {
                 return Ok((whole, finished.usage, finished.steered.is_some()));
             }

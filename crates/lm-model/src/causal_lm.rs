@@ -41,6 +41,19 @@ pub trait CausalLm: Send + Sync {
         false
     }
 
+    /// Like [`CausalLm::forward`], but returns the final hidden states of the rows whose logits are requested, which the output head maps to
+    /// them: the rows of all sequences, concatenated. [`CausalLm::head`] computes logits from any number of them at a time.
+    ///
+    /// # Errors
+    /// Those of [`CausalLm::forward`].
+    fn hidden(&self, batch: &Batch, cache: &mut KvPool) -> Result<Embeddings>;
+
+    /// Logits of rows of [`CausalLm::hidden`], as one sequence: those that [`CausalLm::forward`] returns for them.
+    ///
+    /// # Errors
+    /// [`crate::Error::Batch`] (sequence 0) for rows of another width; the errors of the device.
+    fn head(&self, rows: Embeddings) -> Result<Logits>;
+
     /// Returns the embedding rows that [`CausalLm::forward`] looks up for `ids`, scaling included.
     ///
     /// # Errors

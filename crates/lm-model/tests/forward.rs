@@ -7,8 +7,8 @@ use common::{
     largest_difference, load, load_with, logits_of,
 };
 use lm_model::{
-    AttentionKind, AttentionSpan, Batch, BatchProblem, CausalLm, Device, Error, KvDtype, LoadOptions,
-    LogitRows, PAGE_LEN, PageId, SequenceInput, WeightFormat,
+    AttentionKind, AttentionSpan, Batch, BatchProblem, CausalLm, Device, Embeddings, Error, KvDtype,
+    LoadOptions, LogitRows, PAGE_LEN, PageId, SequenceInput, WeightFormat,
 };
 use lm_tokenizer::TokenId;
 use safetensors::tensor::Dtype;
@@ -158,6 +158,38 @@ fn decoded_token_by_token_logits_are_those_of_a_prefill() {
         let ids = Random(11).ids(long(model));
         let decoded = in_pieces(model, &ids, &vec![1; ids.len()]);
         assert_same(model, &decoded, &logits_of(model, &ids), form);
+    });
+}
+
+#[test]
+fn the_head_gives_hidden_states_the_logits_of_a_forward_pass_in_any_piece() {
+    for_each_form(|model, form| {
+        let ids = Random(13).ids(37);
+        let mut input = SequenceInput::ids(&ids[..], 0, [0, 1]);
+        input.logits = LogitRows::Rows(vec![3, 0, 36, 20, 21]);
+        let run = || {
+            let mut cache = model.new_cache(2).unwrap();
+            let sequences = for_groups(&cache, vec![input.clone()]);
+            model.hidden(&Batch { sequences }, &mut cache).unwrap()
+        };
+        let hidden = run();
+        assert_eq!((hidden.rows(), hidden.hidden_size), (5, model.info().hidden_size));
+        let expected = forward(model, &mut model.new_cache(2).unwrap(), vec![input.clone()]).remove(0);
+        for piece in [1, 2, 5] {
+            let pieces = hidden.values.chunks(piece * hidden.hidden_size);
+            let logits = pieces.flat_map(|values| {
+                let rows = Embeddings { values: values.to_vec(), hidden_size: hidden.hidden_size };
+                let logits = model.head(rows).unwrap();
+                logits.sequence(0).rows().map(<[f32]>::to_vec).collect::<Vec<_>>()
+            });
+            assert_same(model, &logits.collect::<Vec<_>>(), &expected, &format!("{form}, pieces of {piece}"));
+        }
+        assert_eq!(model.head(Embeddings { values: vec![], ..hidden }).unwrap().sequence(0).num_rows(), 0);
+        let narrow = model.head(Embeddings { values: vec![0.0; 3], hidden_size: 3 });
+        assert!(matches!(
+            narrow,
+            Err(Error::Batch { problem: BatchProblem::EmbeddingWidth { values: 3, hidden_size: 3, .. }, .. })
+        ));
     });
 }
 

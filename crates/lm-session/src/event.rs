@@ -9,6 +9,9 @@ use crate::{Timing, TokenId, TokenLogprobs, Usage};
 pub enum SessionEvent {
     /// A step of the prompt's prefill has run. There is none if the session has stored the logits of the whole prompt.
     Prefill(PrefillProgress),
+    /// Log probabilities of the prompt's tokens but the first, if [`crate::GenerateParams::prompt_logprobs`] asks for them. Once,
+    /// before the first token.
+    PromptLogprobs(Vec<TokenLogprobs>),
     /// A generated token, which is now part of [`crate::Session::tokens`].
     Token {
         /// The token; an end token and the last token of a stop string have events too.

@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 
+use crate::prompt_rows::PromptOutput;
 use crate::request::Reply;
 use crate::token_log::TokenLog;
 use crate::{CancelHandle, Error, Finished, Result, SessionEvent};
@@ -62,7 +63,7 @@ impl Generation {
         loop {
             match self.next().ok_or(Error::EngineStopped)?? {
                 SessionEvent::Token { text, .. } => whole += &text,
-                SessionEvent::Prefill(_) => {}
+                SessionEvent::Prefill(_) | SessionEvent::PromptLogprobs(_) => {}
                 SessionEvent::Finished(finished) => return Ok((whole, finished)),
             }
         }
@@ -81,6 +82,10 @@ impl Generation {
                 current.then_some(Ok(SessionEvent::Token { id, text, added, logprobs }))
             }
             Some(Reply::Event(SessionEvent::Prefill(progress))) => Some(Ok(SessionEvent::Prefill(progress))),
+            Some(Reply::Prompt(PromptOutput::Logprobs(logprobs))) => {
+                Some(Ok(SessionEvent::PromptLogprobs(logprobs)))
+            }
+            Some(Reply::Prompt(PromptOutput::Embedding(_))) => None, // Not of a generation.
             Some(Reply::Event(finished)) => {
                 self.replies = None;
                 Some(Ok(finished))

@@ -138,6 +138,9 @@ pub struct GenerateParams {
     /// Computes [`SessionEvent::Token::logprobs`](crate::SessionEvent::Token::logprobs), with this many most probable tokens each.
     /// `None` (the default): none are computed.
     pub logprobs: Option<usize>,
+    /// Computes [`SessionEvent::PromptLogprobs`](crate::SessionEvent::PromptLogprobs), with this many most probable tokens each. The
+    /// whole prompt runs then, also where it is cached. `None` (the default): none are computed.
+    pub prompt_logprobs: Option<usize>,
     /// Replaces [`EngineSettings::speculation`].
     pub speculation: Option<Speculation>,
 }

@@ -8,6 +8,7 @@ use lm_tokenizer::TokenId;
 
 use crate::admission::Waiting;
 use crate::generating::Generating;
+use crate::prompt_rows::{PromptOutput, PromptRows};
 use crate::sampling_pool::Sampled;
 use crate::{CacheStats, CancelHandle, Error, Finished, SessionEvent};
 
@@ -47,6 +48,8 @@ pub(crate) struct Request {
     /// Number of leading `ids` that the session's cache may hold; cached tokens beyond it are different ones.
     pub matching: usize,
     pub task: Task,
+    /// Output of the prompt's rows, until all have been read.
+    pub prompt_rows: Option<Box<PromptRows>>,
     pub limits: RequestLimits,
     /// Place among the waiting requests, until the request runs.
     pub waiting: Option<Waiting>,
@@ -76,11 +79,13 @@ pub(crate) enum Task {
     Sampling(Box<Finished>),
 }
 
-/// Answer to a [`Request`]. All but a token event or a progress event end it.
+/// Answer to a [`Request`]. All but the prompt's output, a token event or a progress event end it.
 #[derive(Debug)]
 pub(crate) enum Reply {
     /// The tokens of a [`Task::Prefill`] are in the cache.
     Prefilled { cached_tokens: usize, prefilled_tokens: usize },
+    /// Output of the prompt's rows, before the first token.
+    Prompt(PromptOutput),
     /// Event of a [`Task::Generate`].
     Event(SessionEvent),
     /// The request failed; the cache holds this many of its tokens.

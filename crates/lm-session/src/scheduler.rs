@@ -22,6 +22,7 @@ use crate::{EngineSettings, Error, FinishReason, PrefillProgress, PrefillStats, 
 
 mod drafts;
 mod followers;
+mod prompt_rows;
 mod replies;
 mod step;
 mod waiting;
@@ -234,11 +235,15 @@ impl Scheduler {
         self.retry_pool();
         self.caches.begin(session, request.adapter);
         let tokens = request.ids.len();
+        let mut max_cached = tokens - 1;
+        if let Some(rows) = &request.prompt_rows {
+            max_cached = rows.max_cached().min(max_cached);
+        }
         let all_cached = request.matching >= tokens && self.caches.len(session) == tokens;
-        let row = self.caches.take_logits(session).filter(|_| all_cached);
+        let row = self.caches.take_logits(session).filter(|_| all_cached && request.prompt_rows.is_none());
         if row.is_none() {
-            // The last token runs again, to get its logits.
-            self.caches.resume(session, &request.ids[..tokens - 1], request.matching);
+            // The last token runs again, to get its logits, and the rows that are read.
+            self.caches.resume(session, &request.ids[..max_cached], request.matching);
         }
         let prefill = PrefillStats { cached_tokens: self.caches.len(session), ..PrefillStats::default() };
         self.admitted += 1;
@@ -259,7 +264,7 @@ impl Scheduler {
         self.active.insert(index, active);
         if let Some(ended) = self.active[index].request.ended_by_caller() {
             self.end_early(index, ended);
-        } else if let Some(reason) = self.active[index].limit() {
+        } else if let Some(reason) = self.active[index].limit_before_prompt() {
             self.finish(index, reason);
         } else if !self.begin(index)
             && let Some(row) = row
@@ -325,7 +330,12 @@ impl Active {
         self.is_runnable_alone() && !self.following
     }
 
-    /// Returns the limit that a generation has reached before it begins, if any.
+    /// Returns the limit that a generation has reached before its prompt runs, if it need not run.
+    fn limit_before_prompt(&self) -> Option<FinishReason> {
+        self.limit().filter(|_| self.request.prompt_rows.is_none())
+    }
+
+    /// Returns the limit that a generation has reached before its first token, if any.
     fn limit(&self) -> Option<FinishReason> {
         match &self.request.task {
             Task::Prefill | Task::Sampling(_) => None,

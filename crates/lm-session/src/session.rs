@@ -8,6 +8,7 @@ use lm_tokenizer::TokenId;
 
 use crate::generating::{Clock, Generating};
 use crate::guide::Guide;
+use crate::prompt_rows::PromptRows;
 use crate::request::{Command, Reply, Request, RequestLimits, SessionId, Task};
 use crate::sampling::Sampler;
 use crate::speculation::Drafter;
@@ -179,11 +180,14 @@ impl Session {
             continues: params.continued > 0,
         };
         let canceller = limits.cancel.clone();
+        let prompt_logprobs = params.prompt_logprobs;
         let mut generating = Box::new(self.generating(&ids, params)?);
+        let prompt = &ids[..generating.prompt_tokens];
+        let prompt_rows = prompt_logprobs.map(|top| Box::new(PromptRows::logprobs(prompt, 0, top)));
         let output = &ids[generating.prompt_tokens..];
         let continued = self.continued(output, generating.stop.clone());
         generating.skip(output);
-        let replies = self.run(&ids, common, Task::Generate(generating), limits)?;
+        let replies = self.run(&ids, common, Task::Generate(generating), prompt_rows, limits)?;
         self.prefilled = PrefillStats::default();
         Ok(Generation::new(replies, self.tokens.clone(), canceller, continued))
     }
@@ -243,7 +247,7 @@ impl Session {
         ids
     }
 
-    fn check_len(&self, prompt_tokens: usize) -> Result<()> {
+    pub(crate) fn check_len(&self, prompt_tokens: usize) -> Result<()> {
         let context_tokens = self.engine.context_tokens();
         match prompt_tokens {
             0 => Err(Error::EmptyPrompt),
@@ -259,28 +263,30 @@ impl Session {
         ids.truncate(common);
         ids.extend_from_slice(new);
         let limits = RequestLimits { cancel: cancel.child(), ..RequestLimits::default() };
-        let (error, cached_tokens) = match self.run(&ids, common, Task::Prefill, limits)?.recv_blocking() {
-            Ok(Reply::Prefilled { cached_tokens, prefilled_tokens }) => {
-                let stats = PrefillStats { cached_tokens, prefilled_tokens, elapsed: started.elapsed() };
-                self.prefilled.prefilled_tokens += stats.prefilled_tokens;
-                self.prefilled.elapsed += stats.elapsed;
-                return Ok(stats);
-            }
-            Ok(Reply::Failed { error, cached_tokens }) => (error, cached_tokens),
-            // Events belong to generations; a missing reply means that the worker is gone.
-            Ok(Reply::Event(_)) | Err(_) => (Error::EngineStopped, 0),
-        };
+        let (error, cached_tokens) =
+            match self.run(&ids, common, Task::Prefill, None, limits)?.recv_blocking() {
+                Ok(Reply::Prefilled { cached_tokens, prefilled_tokens }) => {
+                    let stats = PrefillStats { cached_tokens, prefilled_tokens, elapsed: started.elapsed() };
+                    self.prefilled.prefilled_tokens += stats.prefilled_tokens;
+                    self.prefilled.elapsed += stats.elapsed;
+                    return Ok(stats);
+                }
+                Ok(Reply::Failed { error, cached_tokens }) => (error, cached_tokens),
+                // Events belong to generations; a missing reply means that the worker is gone.
+                Ok(Reply::Event(_) | Reply::Prompt(_)) | Err(_) => (Error::EngineStopped, 0),
+            };
         self.tokens.keep(cached_tokens.max(common));
         Err(error)
     }
 
     /// Submits a request for `ids`, the first `common` of which are those of earlier requests, and makes them the tokens of this
     /// session. A request that is refused changes nothing.
-    fn run(
+    pub(crate) fn run(
         &mut self,
         ids: &[TokenId],
         common: usize,
         task: Task,
+        prompt_rows: Option<Box<PromptRows>>,
         limits: RequestLimits,
     ) -> Result<async_channel::Receiver<Reply>> {
         let (replies, answers) = async_channel::unbounded();
@@ -291,6 +297,7 @@ impl Session {
             ids: ids.to_vec(),
             matching: common,
             task,
+            prompt_rows,
             limits,
             waiting: None,
             replies,

@@ -48,7 +48,7 @@ fn outcome(session: &mut Session, params: GenerateParams) -> (Vec<TokenId>, Stri
                 ids.push(id);
                 whole += &text;
             }
-            SessionEvent::Prefill(_) => {}
+            SessionEvent::Prefill(_) | SessionEvent::PromptLogprobs(_) => {}
             SessionEvent::Finished(finished) => return (ids, whole, finished),
         }
     }

@@ -107,7 +107,7 @@ fn sampled(session: &mut Session, sampler: SamplerParams) -> (Vec<TokenId>, Fini
         match event.unwrap() {
             SessionEvent::Token { id, .. } => ids.push(id),
             SessionEvent::Finished(finished) => last = Some(finished),
-            SessionEvent::Prefill(_) => {}
+            SessionEvent::Prefill(_) | SessionEvent::PromptLogprobs(_) => {}
         }
     }
     (ids, last.unwrap())

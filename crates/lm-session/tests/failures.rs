@@ -142,6 +142,14 @@ impl CausalLm for Rowless {
         Ok(if broken { Logits::new(Vec::new(), logits.width(), [0]) } else { logits })
     }
 
+    fn hidden(&self, batch: &Batch, cache: &mut KvPool) -> lm_model::Result<Embeddings> {
+        self.inner.hidden(batch, cache)
+    }
+
+    fn head(&self, rows: Embeddings) -> lm_model::Result<Logits> {
+        self.inner.head(rows)
+    }
+
     fn embed(&self, ids: &[TokenId]) -> lm_model::Result<Embeddings> {
         self.inner.embed(ids)
     }

@@ -40,7 +40,7 @@ fn text_is_never_half_a_character() {
         .generate(GenerateParams::default())
         .filter_map(|event| match event.unwrap() {
             SessionEvent::Token { text, .. } => Some(text),
-            SessionEvent::Prefill(_) | SessionEvent::Finished(_) => None,
+            SessionEvent::Prefill(_) | SessionEvent::PromptLogprobs(_) | SessionEvent::Finished(_) => None,
         })
         .collect();
     assert_eq!(texts.concat(), "zwei € 😀");
@@ -150,7 +150,9 @@ fn log_probabilities_are_those_of_the_distribution_that_is_sampled() {
             events
                 .filter_map(|event| match event {
                     SessionEvent::Token { id, logprobs, .. } => Some((id, logprobs)),
-                    SessionEvent::Prefill(_) | SessionEvent::Finished(_) => None,
+                    SessionEvent::Prefill(_)
+                    | SessionEvent::PromptLogprobs(_)
+                    | SessionEvent::Finished(_) => None,
                 })
                 .collect()
         };

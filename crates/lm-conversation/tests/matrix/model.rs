@@ -128,6 +128,14 @@ impl CausalLm for Opening {
         Ok(Logits::new(values, width, rows))
     }
 
+    fn hidden(&self, batch: &Batch, cache: &mut KvPool) -> Result<Embeddings> {
+        self.noise.hidden(batch, cache)
+    }
+
+    fn head(&self, rows: Embeddings) -> Result<Logits> {
+        self.noise.head(rows)
+    }
+
     fn embed(&self, ids: &[TokenId]) -> Result<Embeddings> {
         self.noise.embed(ids)
     }

@@ -5,7 +5,7 @@ pub(crate) mod layout;
 pub(crate) mod validate;
 
 use burn::tensor::{Int, Tensor};
-use lm_kernels::{CacheLayout, Device, KvDtype, KvPool, Pool};
+use lm_kernels::{CacheLayout, Device, KvDtype, KvPool, Pool, PoolTurn};
 use lm_tokenizer::TokenId;
 
 use self::blocks::{
@@ -13,7 +13,7 @@ use self::blocks::{
     MoeMlp, PerLayerEmbedding, PerLayerInput, ResidualBlock, RmsNorm, Rope, ShortConv,
 };
 use self::layout::{adapted_rows, ids_of_rows, layouts, logit_rows};
-use self::validate::{BatchLimits, check_batch};
+use self::validate::{BatchLimits, check_batch, check_embeddings};
 use crate::batch::{Batch, Embeddings, Input, Logits};
 use crate::causal_lm::{CausalLm, ModelInfo};
 use crate::checkpoint::{LayerParam, Param};
@@ -137,6 +137,35 @@ impl Decoder {
         Tensor::cat(parts, 0)
     }
 
+    /// Waits until no other model runs on the CPU, where the kernels' threads are shared.
+    fn turn(&self) -> Option<PoolTurn<'static>> {
+        (self.info.device == Device::Cpu).then(|| Pool::global().turn())
+    }
+
+    /// Runs all layers and returns the final hidden states of the requested rows, `[selected, hidden]`; `None` if there are none.
+    fn run(&self, batch: &Batch, cache: &mut KvPool) -> Result<Option<Tensor<2>>> {
+        if *cache.layout() != self.cache_layout {
+            let [expected, got] = [&self.cache_layout, cache.layout()].map(|layout| layout.layers().len());
+            return Err(Error::ForeignCache { expected, got });
+        }
+        check_batch(batch, &BatchLimits::new(&self.info, cache))?;
+        if batch.sequences.is_empty() {
+            return Ok(None);
+        }
+        let x = self.input_rows(batch); // [rows, hidden]
+        let context = self.context(batch, &x);
+        let mut x = self.streams.expand(x); // [rows, streams * hidden]
+        for layer in &self.layers {
+            x = layer.forward(x, &context, cache)?;
+        }
+        let (selected, _) = logit_rows(batch);
+        if selected.is_empty() {
+            return Ok(None);
+        }
+        let index = Tensor::<1, Int>::from_data(selected.as_slice(), &x.device());
+        Ok(Some(self.norm.forward(self.streams.merge(x.select(0, index)))))
+    }
+
     /// Computes the data that all layers share for the batch's rows `x`, `[rows, hidden]`.
     fn context(&self, batch: &Batch, x: &Tensor<2>) -> ForwardContext {
         let device = self.embedding.device();
@@ -168,30 +197,31 @@ impl CausalLm for Decoder {
     }
 
     fn forward(&self, batch: &Batch, cache: &mut KvPool) -> Result<Logits> {
-        if *cache.layout() != self.cache_layout {
-            let [expected, got] = [&self.cache_layout, cache.layout()].map(|layout| layout.layers().len());
-            return Err(Error::ForeignCache { expected, got });
-        }
-        check_batch(batch, &BatchLimits::new(&self.info, cache))?;
-        let (selected, counts) = logit_rows(batch);
-        let width = self.info.logits_width;
-        if batch.sequences.is_empty() {
-            return Ok(Logits::new(Vec::new(), width, counts));
-        }
-        let _turn = (self.info.device == Device::Cpu).then(|| Pool::global().turn());
-        let x = self.input_rows(batch); // [rows, hidden]
-        let context = self.context(batch, &x);
-        let mut x = self.streams.expand(x); // [rows, streams * hidden]
-        for layer in &self.layers {
-            x = layer.forward(x, &context, cache)?;
-        }
-        if selected.is_empty() {
-            return Ok(Logits::new(Vec::new(), width, counts));
-        }
-        let index = Tensor::<1, Int>::from_data(selected.as_slice(), &x.device());
-        let x = self.norm.forward(self.streams.merge(x.select(0, index))); // [selected, hidden]
-        let values = lm_kernels::to_host(self.embedding.logits(x))?; // [selected, vocab]
-        Ok(Logits::new(values, width, counts))
+        let _turn = self.turn();
+        let (_, counts) = logit_rows(batch);
+        let values = match self.run(batch, cache)? {
+            Some(x) => lm_kernels::to_host(self.embedding.logits(x))?, // [selected, vocab]
+            None => Vec::new(),
+        };
+        Ok(Logits::new(values, self.info.logits_width, counts))
+    }
+
+    fn hidden(&self, batch: &Batch, cache: &mut KvPool) -> Result<Embeddings> {
+        let _turn = self.turn();
+        let values = self.run(batch, cache)?.map_or(Ok(Vec::new()), lm_kernels::to_host)?;
+        Ok(Embeddings { values, hidden_size: self.info.hidden_size })
+    }
+
+    fn head(&self, rows: Embeddings) -> Result<Logits> {
+        check_embeddings(&rows, self.info.hidden_size)
+            .map_err(|problem| Error::Batch { sequence: 0, problem })?;
+        let _turn = self.turn();
+        let count = rows.rows();
+        let values = match count {
+            0 => Vec::new(),
+            _ => lm_kernels::to_host(self.embedding.logits(self.embedding.upload(rows.values)))?,
+        };
+        Ok(Logits::new(values, self.info.logits_width, [count]))
     }
 
     fn embed(&self, ids: &[TokenId]) -> Result<Embeddings> {

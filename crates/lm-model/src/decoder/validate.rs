@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use lm_kernels::{CacheGroup, KvPool, NO_PAGE, PAGE_LEN, PageId};
 
-use crate::batch::{AttentionSpan, Batch, Input, LogitRows, SequenceInput};
+use crate::batch::{AttentionSpan, Batch, Embeddings, Input, LogitRows, SequenceInput};
 use crate::causal_lm::ModelInfo;
 use crate::error::{BatchProblem, Error, Result};
 
@@ -64,15 +64,17 @@ fn check_input(input: &Input, limits: &BatchLimits) -> Result<(), BatchProblem> 
             Some((row, &id)) => Err(BatchProblem::UnknownToken { row, id, rows: limits.vocab_rows }),
             None => Ok(()),
         },
-        Input::Embeddings(embeddings) => {
-            let (values, hidden_size, expected) =
-                (embeddings.values.len(), embeddings.hidden_size, limits.hidden_size);
-            if hidden_size == expected && values % expected == 0 {
-                Ok(())
-            } else {
-                Err(BatchProblem::EmbeddingWidth { values, hidden_size, expected })
-            }
-        }
+        Input::Embeddings(embeddings) => check_embeddings(embeddings, limits.hidden_size),
+    }
+}
+
+/// Checks that rows have the width `expected`.
+pub(crate) fn check_embeddings(rows: &Embeddings, expected: usize) -> Result<(), BatchProblem> {
+    let (values, hidden_size) = (rows.values.len(), rows.hidden_size);
+    if hidden_size == expected && values % expected == 0 {
+        Ok(())
+    } else {
+        Err(BatchProblem::EmbeddingWidth { values, hidden_size, expected })
     }
 }
 
@@ -160,7 +162,7 @@ fn check_written_pages(batch: &Batch, limits: &BatchLimits) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AdapterId, AttentionKind, Embeddings, Retention};
+    use crate::{AdapterId, AttentionKind, Retention};
 
     fn limits(retention: &[Retention]) -> BatchLimits {
         let group =

@@ -10,11 +10,13 @@ use super::script::{Reply, Script};
 use crate::batch::{Batch, Embeddings, Logits, SequenceInput};
 use crate::causal_lm::{CausalLm, ModelInfo};
 use crate::decoder::layout::logit_rows;
-use crate::decoder::validate::{BatchLimits, check_batch};
-use crate::error::Result;
+use crate::decoder::validate::{BatchLimits, check_batch, check_embeddings};
+use crate::error::{Error, Result};
 
-const HIDDEN_SIZE: usize = 4;
+const HIDDEN_SIZE: usize = HEAD_DIM;
 const CONTEXT_LEN: usize = 4096;
+/// In place of a scripted id: not one of any vocabulary, and not a NaN, whose bits a copy may change.
+const NO_ID: u32 = u32::MAX >> 2;
 /// Logit of the scripted id; all others are 0.
 const CERTAIN_LOGIT: f32 = 30.0;
 
@@ -124,23 +126,40 @@ impl FakeLm {
         Self { info, behaviour, calls: Mutex::default() }
     }
 
-    /// Requested rows of a scripted model: the scripted ids from the first requested row on if the last row is requested, zeros
-    /// elsewhere.
-    fn scripted_rows(&self, script: &mut Script, input: &SequenceInput) -> Vec<f32> {
-        let width = self.info.logits_width;
+    /// Hidden states of the requested rows of a scripted model: in the first place the scripted ids from the first requested row on if
+    /// the last row is requested, [`NO_ID`] elsewhere.
+    fn scripted_rows(script: &mut Script, input: &SequenceInput) -> Vec<f32> {
         let wanted = input.logits.indices(input.rows());
-        let mut values = vec![0.0; wanted.len() * width];
         let first = wanted.iter().copied().min().unwrap_or(0);
-        if wanted.iter().any(|&row| row + 1 == input.rows()) {
-            let ids = script.next_ids(input, first);
-            for (place, &row) in wanted.iter().enumerate() {
-                if let Some(id) = ids[row - first] {
-                    values[place * width + id as usize] = CERTAIN_LOGIT;
+        let ids = match wanted.iter().any(|&row| row + 1 == input.rows()) {
+            true => script.next_ids(input, first),
+            false => vec![None; input.rows() - first],
+        };
+        wanted.iter().flat_map(|&row| number_row(ids[row - first].unwrap_or(NO_ID))).collect()
+    }
+
+    /// Logits of one row of hidden states.
+    fn logits_row(&self, hidden: &[f32]) -> Vec<f32> {
+        let width = self.info.logits_width;
+        match &self.behaviour {
+            Behaviour::Random(random) => random.project(hidden, width),
+            Behaviour::Noise(noise) => noise.row(hidden[0].to_bits() as usize).to_vec(),
+            Behaviour::Scripted(_) => {
+                let mut row = vec![0.0; width];
+                if let Some(logit) = row.get_mut(hidden[0].to_bits() as usize) {
+                    *logit = CERTAIN_LOGIT;
                 }
+                row
             }
         }
-        values
     }
+}
+
+/// Hidden states that hold a number.
+fn number_row(number: u32) -> [f32; HIDDEN_SIZE] {
+    let mut row = [0.0; HIDDEN_SIZE];
+    row[0] = f32::from_bits(number);
+    row
 }
 
 impl CausalLm for FakeLm {
@@ -160,33 +179,44 @@ impl CausalLm for FakeLm {
     }
 
     fn forward(&self, batch: &Batch, cache: &mut KvPool) -> Result<Logits> {
-        let logits_width = self.info.logits_width;
+        let hidden = self.hidden(batch, cache)?;
+        let values = hidden.values.chunks(HIDDEN_SIZE).flat_map(|row| self.logits_row(row)).collect();
+        Ok(Logits::new(values, self.info.logits_width, logit_rows(batch).1))
+    }
+
+    fn hidden(&self, batch: &Batch, cache: &mut KvPool) -> Result<Embeddings> {
         check_batch(batch, &BatchLimits::new(&self.info, cache))?;
         let values = match &self.behaviour {
-            Behaviour::Random(random) => random.logits(batch, cache, logits_width)?,
+            Behaviour::Random(random) => random.hidden(batch, cache)?,
             Behaviour::Noise(noise) => {
                 batch.sequences.iter().flat_map(|input| noise_rows(noise, input)).collect()
             }
             Behaviour::Scripted(script) => {
                 let mut script = lock(script);
-                batch.sequences.iter().flat_map(|input| self.scripted_rows(&mut script, input)).collect()
+                batch.sequences.iter().flat_map(|input| Self::scripted_rows(&mut script, input)).collect()
             }
         };
         let slots = |input: &SequenceInput| input.cached_len..input.cached_len + input.rows();
         lock(&self.calls).push(batch.sequences.iter().map(slots).collect());
-        Ok(Logits::new(values, logits_width, logit_rows(batch).1))
+        Ok(Embeddings { values, hidden_size: HIDDEN_SIZE })
+    }
+
+    fn head(&self, rows: Embeddings) -> Result<Logits> {
+        check_embeddings(&rows, HIDDEN_SIZE).map_err(|problem| Error::Batch { sequence: 0, problem })?;
+        let values = rows.values.chunks(HIDDEN_SIZE).flat_map(|row| self.logits_row(row)).collect();
+        Ok(Logits::new(values, self.info.logits_width, [rows.rows()]))
     }
 
     fn embed(&self, ids: &[TokenId]) -> Result<Embeddings> {
-        let values = ids.iter().flat_map(|&id| [f32::from_bits(id), 0.0, 0.0, 0.0]).collect();
+        let values = ids.iter().flat_map(|&id| number_row(id)).collect();
         Ok(Embeddings { values, hidden_size: HIDDEN_SIZE })
     }
 }
 
-/// Requested rows of a noise model.
+/// Hidden states of the requested rows of a noise model: offsets of their logits.
 fn noise_rows(noise: &Noise, input: &SequenceInput) -> Vec<f32> {
     let wanted = input.logits.indices(input.rows());
-    wanted.into_iter().flat_map(|row| noise.row(input, row)).copied().collect()
+    wanted.into_iter().flat_map(|row| number_row(noise.offset(input, row))).collect()
 }
 
 /// A failed test on another thread must not be masked by a poisoned lock here.

@@ -18,15 +18,19 @@ impl Noise {
         Self { seed, numbers }
     }
 
-    /// Logits of row `row` of a sequence.
-    pub(super) fn row(&self, input: &SequenceInput, row: usize) -> &[f32] {
+    /// Logits of the row with this offset.
+    pub(super) fn row(&self, offset: usize) -> &[f32] {
+        &self.numbers[offset..offset + self.numbers.len() - SPREAD]
+    }
+
+    /// Offset of the logits of row `row` of a sequence, below [`SPREAD`].
+    pub(super) fn offset(&self, input: &SequenceInput, row: usize) -> u32 {
         let id = match &input.input {
             Input::Ids(ids) => u64::from(ids[row]),
             Input::Embeddings(rows) => u64::from(rows.values[row * rows.hidden_size].to_bits()),
         };
         let position = (input.cached_len + row) as u64;
-        let first = mix(self.seed ^ mix(id << 32 | position)) as usize % SPREAD;
-        &self.numbers[first..first + self.numbers.len() - SPREAD]
+        (mix(self.seed ^ mix(id << 32 | position)) % SPREAD as u64) as u32
     }
 }
 

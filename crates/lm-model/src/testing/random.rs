@@ -40,8 +40,8 @@ impl Random {
         Ok(KvPool::new(Device::Cpu, &self.layout, num_pages, KvDtype::F32)?)
     }
 
-    /// Logits of the requested rows, concatenated.
-    pub(super) fn logits(&self, batch: &Batch, cache: &mut KvPool, width: usize) -> Result<Vec<f32>> {
+    /// Hidden states of the requested rows, concatenated.
+    pub(super) fn hidden(&self, batch: &Batch, cache: &mut KvPool) -> Result<Vec<f32>> {
         let rows: Vec<[f32; HEAD_DIM]> = batch.sequences.iter().flat_map(|s| self.vectors(s)).collect();
         if rows.is_empty() {
             return Ok(Vec::new());
@@ -61,10 +61,11 @@ impl Random {
             sums.for_each(|(sum, made)| *sum += made);
         }
         let (selected, _) = logit_rows(batch);
-        Ok(selected.into_iter().flat_map(|row| self.project(&hidden[row as usize], width)).collect())
+        Ok(selected.into_iter().flat_map(|row| hidden[row as usize]).collect())
     }
 
-    fn project(&self, hidden: &[f32; HEAD_DIM], width: usize) -> Vec<f32> {
+    /// Logits of one row of hidden states.
+    pub(super) fn project(&self, hidden: &[f32], width: usize) -> Vec<f32> {
         let logit = |id| {
             let direction = self.vector(u64::MAX - id);
             hidden.iter().zip(direction).map(|(hidden, direction)| hidden * direction).sum::<f32>()

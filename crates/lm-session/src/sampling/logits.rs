@@ -94,7 +94,7 @@ impl TokenLogits {
 }
 
 /// Returns an error for the first value that is neither finite nor -infinity.
-pub(super) fn check(row: &[f32]) -> Result<()> {
+pub(crate) fn check(row: &[f32]) -> Result<()> {
     let bad = |value: &f32| value.is_nan() || *value == f32::INFINITY;
     // No early exit from the inner loop, so that it vectorises.
     let group =

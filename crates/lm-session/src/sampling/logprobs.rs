@@ -1,5 +1,6 @@
 //! Log probabilities of output tokens.
 
+use super::weights;
 use crate::{TokenId, TokenMask};
 
 /// Log probability of an output token, and of the most probable tokens in its place.
@@ -33,27 +34,20 @@ pub(crate) struct LogSoftmax {
 impl LogSoftmax {
     /// Normalizes a row of logits without NaN; `top` is the number of most probable tokens to select.
     pub fn new(row: &[f32], mask: Option<&TokenMask>, top: usize) -> Self {
-        let mut candidates: Vec<(TokenId, f32)> = match mask {
-            Some(mask) => {
-                let allowed = mask.ids().take_while(|&id| (id as usize) < row.len());
-                allowed.map(|id| (id, row[id as usize])).collect()
-            }
-            None => (0..).zip(row.iter().copied()).collect(),
+        let allowed = |mask: &TokenMask| -> Vec<TokenId> {
+            mask.ids().take_while(|&id| (id as usize) < row.len()).collect()
         };
-        candidates.retain(|(_, logit)| *logit > f32::NEG_INFINITY);
-        let max = candidates.iter().map(|(_, logit)| *logit).fold(f32::NEG_INFINITY, f32::max);
-        let sum: f64 = candidates.iter().map(|(_, logit)| f64::from(logit - max).exp()).sum();
-        let log_sum = f64::from(max) + sum.ln();
-        let by_rank = |a: &(TokenId, f32), b: &(TokenId, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
-        if top < candidates.len() {
-            candidates.select_nth_unstable_by(top, by_rank);
-            candidates.truncate(top);
+        let ids = mask.map(allowed);
+        let masked: Option<Vec<f32>> =
+            ids.as_ref().map(|ids| ids.iter().map(|&id| row[id as usize]).collect());
+        let values = masked.as_deref().unwrap_or(row);
+        let max = weights::max(values);
+        let log_sum = f64::from(max) + weights::sum(values, |value| weights::exp(value - max)).ln();
+        let id = |index: usize| ids.as_ref().map_or(index as TokenId, |ids| ids[index]);
+        Self {
+            log_sum,
+            top: highest(values, top).map(|index| (id(index), normalized(values[index], log_sum))).collect(),
         }
-        candidates.sort_unstable_by(by_rank);
-        for (_, logit) in &mut candidates {
-            *logit = normalized(*logit, log_sum);
-        }
-        Self { log_sum, top: candidates }
     }
 
     /// Returns the log probabilities of the step whose output token is `id`.
@@ -61,6 +55,21 @@ impl LogSoftmax {
         let logit = row.get(id as usize).copied().unwrap_or(f32::NEG_INFINITY);
         TokenLogprobs { logprob: normalized(logit, self.log_sum), top: self.top }
     }
+}
+
+/// Indices of the `count` highest values above -infinity, in descending order, equal ones in ascending order of index.
+fn highest(values: &[f32], count: usize) -> impl Iterator<Item = usize> {
+    let mut indices: Vec<usize> = match count {
+        0 => Vec::new(),
+        _ => (0..values.len()).filter(|&index| values[index] > f32::NEG_INFINITY).collect(),
+    };
+    let by_rank = |&a: &usize, &b: &usize| values[b].total_cmp(&values[a]).then(a.cmp(&b));
+    if count < indices.len() {
+        indices.select_nth_unstable_by(count, by_rank);
+        indices.truncate(count);
+    }
+    indices.sort_unstable_by(by_rank);
+    indices.into_iter()
 }
 
 fn normalized(logit: f32, log_sum: f64) -> f32 {

@@ -28,6 +28,7 @@ pub use chain::Chain;
 use chain::FilterContext;
 pub use factory::FilterFactory;
 pub use logits::TokenLogits;
+pub(crate) use logits::check;
 pub(crate) use logprobs::LogSoftmax;
 pub use logprobs::TokenLogprobs;
 pub use params::SamplerParams;

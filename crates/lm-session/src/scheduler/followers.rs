@@ -31,6 +31,9 @@ impl Scheduler {
     fn follows(&self, index: usize) -> bool {
         let follower = &self.active[index];
         let cached = self.caches.len(follower.request.session);
+        if follower.request.prompt_rows.is_some() {
+            return false; // It needs rows of its own.
+        }
         let is_prompt = |active: &Active| active.prefilling && active.is_runnable_alone();
         let next_page = cached / PAGE_LEN * PAGE_LEN..(cached / PAGE_LEN + 1) * PAGE_LEN;
         let next = follower.request.ids.get(next_page.clone());

@@ -114,19 +114,16 @@ impl Scheduler {
         let span = step_span(plan.len(), rows);
         let _entered = span.enter();
         let started = Instant::now();
-        let (model, pool) = (&self.model, self.caches.pool());
-        let outcome = catch_unwind(AssertUnwindSafe(|| model.forward(&batch, pool)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.run_model(plan, &batch)));
         let elapsed = started.elapsed();
         span.record("elapsed_ms", elapsed.as_secs_f64() * 1e3);
         if matches!(outcome, Ok(Ok(_))) {
             self.pace.record(rows - plan.len(), drafts, elapsed);
         }
-        outcome
-            .map_err(|panic| {
-                self.reset_pool(); // Its contents after the panic are undefined.
-                Error::WorkerPanicked { message: panic_message(&*panic) }
-            })?
-            .map_err(Error::from)
+        outcome.map_err(|panic| {
+            self.reset_pool(); // Its contents after the panic are undefined.
+            Error::WorkerPanicked { message: panic_message(&*panic) }
+        })?
     }
 
     fn batch(&self, plan: &[ScheduledRows]) -> Batch {
@@ -141,10 +138,9 @@ impl Scheduler {
             // Also of evicted rows of the output that run again.
             input.final_len = *prompt_tokens;
             input.block_tables = self.caches.block_tables(request.session, rows + drafts);
-            input.logits = match request.ids.len() {
-                len if end < len => LogitRows::None,
-                _ => LogitRows::Rows((rows - 1..rows + drafts).collect()),
-            };
+            let read = self.rows_to_read(scheduled);
+            let sampled = if end < request.ids.len() { 0..0 } else { rows - 1..rows + drafts };
+            input.logits = LogitRows::Rows(read.chain(sampled).collect());
             input
         };
         Batch { sequences: plan.iter().map(sequence).collect() }
@@ -161,7 +157,10 @@ impl Scheduler {
             }
             self.isolated.retain(|suspect| *suspect != number);
             self.caches.commit_rows(session, &active.request.ids, scheduled.rows);
-            if self.caches.len(session) == active.request.ids.len() {
+            if self.send_prompt_output(scheduled.active) {
+                continue;
+            }
+            if self.caches.len(session) == self.active[scheduled.active].request.ids.len() {
                 self.handle_logits(scheduled.active, &logits, sequence);
             }
         }

@@ -49,6 +49,7 @@ impl Bench {
             matching: 0,
             task,
             limits,
+            prompt_rows: None,
             waiting: None,
             replies,
         }));
@@ -164,6 +165,7 @@ fn nothing_runs_when_the_logits_are_at_hand() {
         matching: 5,
         task: Task::Prefill,
         limits: RequestLimits::default(),
+        prompt_rows: None,
         waiting: None,
         replies,
     };

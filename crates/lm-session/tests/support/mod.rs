@@ -35,6 +35,15 @@ impl<F: Fn(&Batch) -> lm_model::Result<()> + Send + Sync> CausalLm for Hooked<F>
         self.inner.forward(batch, cache)
     }
 
+    fn hidden(&self, batch: &Batch, cache: &mut KvPool) -> lm_model::Result<Embeddings> {
+        (self.before)(batch)?;
+        self.inner.hidden(batch, cache)
+    }
+
+    fn head(&self, rows: Embeddings) -> lm_model::Result<Logits> {
+        self.inner.head(rows)
+    }
+
     fn embed(&self, ids: &[TokenId]) -> lm_model::Result<Embeddings> {
         self.inner.embed(ids)
     }
@@ -64,6 +73,14 @@ impl CausalLm for Recorder {
         let rows = (0..logits.num_sequences()).flat_map(|sequence| logits.sequence(sequence).rows());
         self.logits.lock().unwrap().extend(rows.map(|row| row.iter().map(|x| x.to_bits()).collect()));
         Ok(logits)
+    }
+
+    fn hidden(&self, batch: &Batch, cache: &mut KvPool) -> lm_model::Result<Embeddings> {
+        self.inner.hidden(batch, cache)
+    }
+
+    fn head(&self, rows: Embeddings) -> lm_model::Result<Logits> {
+        self.inner.head(rows)
     }
 
     fn embed(&self, ids: &[TokenId]) -> lm_model::Result<Embeddings> {
@@ -164,7 +181,7 @@ pub fn generate(session: &mut Session, max_output_tokens: usize) -> Result<Vec<T
 pub fn ids(events: impl Iterator<Item = Result<SessionEvent>>) -> Result<Vec<TokenId>> {
     let id = |event| match event {
         Ok(SessionEvent::Token { id, .. }) => Some(Ok(id)),
-        Ok(SessionEvent::Prefill(_) | SessionEvent::Finished(_)) => None,
+        Ok(SessionEvent::Prefill(_) | SessionEvent::PromptLogprobs(_) | SessionEvent::Finished(_)) => None,
         Err(error) => Some(Err(error)),
     };
     events.filter_map(id).collect()

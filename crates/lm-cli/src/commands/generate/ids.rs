@@ -52,7 +52,7 @@ fn new_ids(
             SessionEvent::Finished(finished) if finished.reason == FinishReason::Cancelled => {
                 return Err(Error::Cancelled);
             }
-            SessionEvent::Prefill(_) | SessionEvent::Finished(_) => {}
+            SessionEvent::Prefill(_) | SessionEvent::PromptLogprobs(_) | SessionEvent::Finished(_) => {}
         }
     }
     Ok(ids)

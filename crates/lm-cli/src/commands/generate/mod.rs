@@ -240,7 +240,7 @@ fn continue_text(
     let params = GenerateParams { cancel, ..GenerateParams::default() };
     for event in session.submit(&engine.tokenizer().encode(prompt)?, params)? {
         match event? {
-            SessionEvent::Prefill(_) => {}
+            SessionEvent::Prefill(_) | SessionEvent::PromptLogprobs(_) => {}
             SessionEvent::Token { id, text: piece, .. } => {
                 output.text.push_str(&piece);
                 if output.json {

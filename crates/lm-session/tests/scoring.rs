@@ -1,0 +1,288 @@
+//! Scores of prompts and texts, and embeddings, against the model's own forward pass.
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+mod support;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use lm_model::{Batch, Embeddings, KvPool, LogitRows, Logits, PageId, SequenceInput};
+use lm_session::testing::{FakeLm, loaded, tokenizer};
+use lm_session::{
+    CancelHandle, CausalLm, Engine, EngineSettings, Error, FinishReason, GenerateParams, KvDtype,
+    LoadOptions, LoadedModel, ModelFolder, ModelInfo, PAGE_LEN, Pooling, SessionConfig, SessionEvent,
+    TokenId, TokenLogprobs,
+};
+use support::{endless, engine_of, generate, kinds, prompt, random_model};
+
+fn tiny(model: &str) -> LoadedModel {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models").join(model);
+    let options = LoadOptions { kv_dtype: KvDtype::F16, ..LoadOptions::default() };
+    ModelFolder::open(folder).unwrap().load(&options, &mut |_| {}).unwrap()
+}
+
+/// One call for all of `ids` in an empty cache, which asks for every row.
+fn whole(model: &dyn CausalLm, ids: &[TokenId]) -> (Batch, KvPool) {
+    let pages = ids.len().div_ceil(PAGE_LEN);
+    let cache = model.new_cache(pages).unwrap();
+    let groups = cache.layout().groups();
+    let before =
+        |group: usize| groups[..group].iter().filter(|other| other.space == groups[group].space).count();
+    let table = |group: usize| (0..pages).map(|page| (before(group) * pages + page) as PageId).collect();
+    let block_tables = (0..groups.len()).map(table).collect();
+    let input = SequenceInput { logits: LogitRows::All, block_tables, ..SequenceInput::ids(ids, 0, []) };
+    (Batch { sequences: vec![input] }, cache)
+}
+
+/// Log probabilities of all tokens but the first, in double precision from the logits of one call; and the best token of each place.
+fn reference(model: &dyn CausalLm, ids: &[TokenId]) -> Vec<(f64, TokenId)> {
+    let (batch, mut cache) = whole(model, ids);
+    let logits = model.forward(&batch, &mut cache).unwrap();
+    let score = |(row, &id): (&[f32], &TokenId)| {
+        let sum: f64 = row.iter().map(|&logit| f64::from(logit).exp()).sum();
+        let best = (0..row.len()).rev().max_by(|&a, &b| row[a].total_cmp(&row[b])).unwrap();
+        (f64::from(row[id as usize]) - sum.ln(), best as TokenId)
+    };
+    logits.sequence(0).rows().zip(&ids[1..]).map(score).collect()
+}
+
+fn assert_scores(found: &[TokenLogprobs], expected: &[(f64, TokenId)], what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    for (place, (found, (logprob, best))) in found.iter().zip(expected).enumerate() {
+        assert!((f64::from(found.logprob) - logprob).abs() < 1e-4, "{what}, {place}: {found:?}, {logprob}");
+        assert_eq!((found.top.len(), found.top[0].0), (2, *best), "{what}, {place}");
+    }
+}
+
+/// Log probabilities of the prompt, the ids of the output, and the finish reason.
+fn prompt_logprobs(
+    engine: &Engine,
+    ids: &[TokenId],
+    top: Option<usize>,
+    max: usize,
+) -> (Vec<Vec<TokenLogprobs>>, Vec<TokenId>, FinishReason) {
+    let mut session = endless(engine);
+    let params =
+        GenerateParams { prompt_logprobs: top, max_output_tokens: Some(max), ..GenerateParams::default() };
+    let (mut scores, mut output, mut reason) = (Vec::new(), Vec::new(), None);
+    for event in session.submit(ids, params).unwrap() {
+        match event.unwrap() {
+            SessionEvent::Prefill(_) => {}
+            SessionEvent::PromptLogprobs(logprobs) => {
+                assert!(output.is_empty(), "before the first token");
+                scores.push(logprobs);
+            }
+            SessionEvent::Token { id, .. } => output.push(id),
+            SessionEvent::Finished(finished) => reason = Some(finished.reason),
+        }
+    }
+    (scores, output, reason.unwrap())
+}
+
+#[test]
+fn prompts_have_the_log_probabilities_of_one_call_for_all_their_rows() {
+    for name in ["qwen3-tiny", "gemma3-tiny", "gemma3n-tiny", "gpt-oss-tiny", "lfm2-tiny", "qwen3_5-tiny"] {
+        let LoadedModel { model, .. } = tiny(name);
+        for (seed, len) in [(1, 1), (2, 2), (3, 33), (4, 90)] {
+            let ids = prompt(seed, len);
+            let expected = reference(&*model, &ids);
+            for prefill_chunk in [7, 512] {
+                let settings = EngineSettings { prefill_chunk, ..EngineSettings::default() };
+                let engine = Engine::new(tiny(name), settings).unwrap();
+                let plain = prompt_logprobs(&engine, &ids, None, 5);
+                // The prompt is cached now; it runs again.
+                let scored = prompt_logprobs(&engine, &ids, Some(2), 5);
+                assert!(plain.0.is_empty() && scored.0.len() == 1, "{name}");
+                assert_scores(
+                    &scored.0[0],
+                    &expected,
+                    &format!("{name}, {len} in chunks of {prefill_chunk}"),
+                );
+                assert_eq!((scored.1, scored.2), (plain.1, plain.2), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_prompt_is_scored_without_an_output() {
+    let engine = engine_of(&kinds()[0], EngineSettings::default());
+    let ids = prompt(1, 40);
+    let (scores, output, reason) = prompt_logprobs(&engine, &ids, Some(2), 0);
+    assert_scores(&scores[0], &reference(&random_model(), &ids), "no output");
+    assert_eq!((output.len(), reason), (0, FinishReason::MaxOutputTokens));
+}
+
+#[test]
+fn a_text_that_was_generated_has_the_scores_of_its_generation() {
+    for layers in kinds() {
+        let engine = engine_of(&layers, EngineSettings::default());
+        let mut session = engine.session(SessionConfig::default()).unwrap();
+        session.prefill(&prompt(2, 45)).unwrap();
+        let before = session.fork().unwrap();
+        let params =
+            GenerateParams { logprobs: Some(3), max_output_tokens: Some(40), ..GenerateParams::default() };
+        let tokens = session.generate(params).filter_map(|event| match event.unwrap() {
+            SessionEvent::Token { id, logprobs, .. } => Some((id, logprobs.unwrap())),
+            _ => None,
+        });
+        let (ids, generated): (Vec<TokenId>, Vec<TokenLogprobs>) = tokens.unzip();
+        let score = before.score(&ids, 3, &CancelHandle::new()).unwrap();
+        assert_eq!(score.tokens, generated, "the same bits: {layers:?}");
+        let sum: f64 = generated.iter().map(|token| f64::from(token.logprob)).sum();
+        assert_eq!(score.sum(), sum);
+        // Nothing has changed for the session that was scored.
+        assert_eq!(before.tokens(), prompt(2, 45));
+        assert!(before.score(&[], 0, &CancelHandle::new()).unwrap().tokens.is_empty());
+        let mut goes_on = before;
+        assert_eq!(generate(&mut goes_on, ids.len()).unwrap(), ids);
+    }
+}
+
+#[test]
+fn texts_that_cannot_be_scored_are_typed_errors() {
+    let engine =
+        engine_of(&kinds()[0], EngineSettings { max_context: Some(64), ..EngineSettings::default() });
+    let mut session = engine.session(SessionConfig::default()).unwrap();
+    let (none, cancelled) = (CancelHandle::new(), CancelHandle::new());
+    cancelled.cancel();
+    assert!(matches!(session.score(&[], 0, &none), Err(Error::EmptyPrompt)));
+    assert!(session.score(&[5], 0, &none).unwrap().tokens.is_empty(), "the first token has no score");
+    session.prefill(&prompt(1, 40)).unwrap();
+    let long = session.score(&prompt(2, 25), 0, &none);
+    assert!(matches!(long, Err(Error::PromptTooLong { prompt_tokens: 65, context_tokens: 64 })));
+    assert!(matches!(session.score(&[1, 2], 0, &cancelled), Err(Error::Cancelled)));
+    assert!(matches!(engine.embed(&[], Pooling::Mean, &none), Err(Error::EmptyPrompt)));
+    assert!(matches!(engine.embed(&[1], Pooling::Mean, &cancelled), Err(Error::Cancelled)));
+}
+
+/// Records the number of rows of each call that returns logits; logits of rows that follow token 99 are NaN.
+struct Counting {
+    inner: FakeLm,
+    rows: Arc<Mutex<Vec<usize>>>,
+    /// Number of head calls whose logits are good.
+    good: usize,
+}
+
+impl CausalLm for Counting {
+    fn info(&self) -> &ModelInfo {
+        self.inner.info()
+    }
+
+    fn new_cache(&self, num_pages: usize) -> lm_model::Result<KvPool> {
+        self.inner.new_cache(num_pages)
+    }
+
+    fn cache_bytes_per_page(&self) -> usize {
+        self.inner.cache_bytes_per_page()
+    }
+
+    fn forward(&self, batch: &Batch, cache: &mut KvPool) -> lm_model::Result<Logits> {
+        let logits = self.inner.forward(batch, cache)?;
+        let rows = (0..logits.num_sequences()).map(|index| logits.sequence(index).num_rows()).sum();
+        self.rows.lock().unwrap().push(rows);
+        Ok(logits)
+    }
+
+    fn hidden(&self, batch: &Batch, cache: &mut KvPool) -> lm_model::Result<Embeddings> {
+        self.inner.hidden(batch, cache)
+    }
+
+    fn head(&self, rows: Embeddings) -> lm_model::Result<Logits> {
+        let count = rows.rows();
+        let mut calls = self.rows.lock().unwrap();
+        calls.push(count);
+        let logits = self.inner.head(rows)?;
+        match calls.len() > self.good {
+            true => Ok(Logits::new(vec![f32::NAN; count * logits.width()], logits.width(), [count])),
+            false => Ok(logits),
+        }
+    }
+
+    fn embed(&self, ids: &[TokenId]) -> lm_model::Result<Embeddings> {
+        self.inner.embed(ids)
+    }
+}
+
+#[test]
+fn few_rows_of_logits_are_in_memory_at_a_time() {
+    let rows = Arc::new(Mutex::new(Vec::new()));
+    let inner = FakeLm::noise(3, 151_936);
+    let engine = loaded(Counting { inner, rows: rows.clone(), good: usize::MAX });
+    let engine = Engine::new(engine, EngineSettings::default()).unwrap();
+    let session = engine.session(SessionConfig::default()).unwrap();
+    let score = session.score(&prompt(1, 513), 0, &CancelHandle::new()).unwrap();
+    assert_eq!(score.tokens.len(), 512);
+    let rows = rows.lock().unwrap().clone();
+    // 512 scored rows, and perhaps already the last row, which every prefill asks for.
+    assert!((512..=513).contains(&rows.iter().sum::<usize>()), "{rows:?}");
+    assert!(rows.iter().all(|&rows| rows <= 32), "{rows:?}");
+}
+
+#[test]
+fn logits_that_are_no_numbers_fail_the_request_that_is_scored() {
+    let rows = Arc::new(Mutex::new(Vec::new()));
+    let inner = FakeLm::random(3, tokenizer().logits_width());
+    let engine = loaded(Counting { inner, rows, good: 3 });
+    let engine = Engine::new(engine, EngineSettings::default()).unwrap();
+    let mut session = engine.session(SessionConfig::default()).unwrap();
+    let error = session.score(&prompt(1, 200), 0, &CancelHandle::new()).unwrap_err();
+    assert!(matches!(error, Error::InvalidLogit { token: 0, .. }), "{error}");
+    session.prefill(&prompt(1, 20)).unwrap();
+    assert_eq!(generate(&mut session, 5).unwrap().len(), 5);
+}
+
+#[test]
+fn scores_beside_other_requests_are_those_of_a_score_alone_also_where_pages_are_scarce() {
+    let engine = engine_of(&kinds()[0], EngineSettings::default());
+    let score = |engine: &Engine, seed: u32| {
+        let session = engine.session(SessionConfig::default()).unwrap();
+        session.score(&prompt(seed, 70), 2, &CancelHandle::new()).unwrap()
+    };
+    let alone: Vec<_> = (0..4).map(|seed| score(&engine, seed)).collect();
+    for kv_cache_tokens in [None, Some(160)] {
+        let settings = EngineSettings { kv_cache_tokens, prefill_chunk: 16, ..EngineSettings::default() };
+        let engine = engine_of(&kinds()[0], settings);
+        std::thread::scope(|scope| {
+            for seed in 0..4 {
+                let (engine, alone) = (&engine, &alone);
+                scope.spawn(move || assert_eq!(score(engine, seed), alone[seed as usize]));
+                scope.spawn(move || {
+                    let mut session = endless(engine);
+                    session.prefill(&prompt(seed, 30)).unwrap();
+                    assert_eq!(generate(&mut session, 40).unwrap().len(), 40);
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn embeddings_are_the_pooled_hidden_states_of_one_call() {
+    for name in ["qwen3-tiny", "gemma3-tiny", "gemma3n-tiny", "lfm2-tiny"] {
+        let LoadedModel { model, .. } = tiny(name);
+        let ids = prompt(5, 75);
+        let (batch, mut cache) = whole(&*model, &ids);
+        let hidden = model.hidden(&batch, &mut cache).unwrap();
+        assert_eq!((hidden.rows(), hidden.hidden_size), (75, model.info().hidden_size));
+        let rows: Vec<&[f32]> = hidden.values.chunks_exact(hidden.hidden_size).collect();
+        let mean = (0..hidden.hidden_size)
+            .map(|index| rows.iter().map(|row| f64::from(row[index])).sum::<f64>() / rows.len() as f64);
+        let last = rows[74].iter().map(|&value| f64::from(value));
+        let engine =
+            Engine::new(tiny(name), EngineSettings { prefill_chunk: 11, ..EngineSettings::default() });
+        let engine = engine.unwrap();
+        let embed = |pooling| engine.embed(&ids, pooling, &CancelHandle::new()).unwrap();
+        for (pooling, pooled) in [(Pooling::Mean, mean.collect::<Vec<_>>()), (Pooling::Last, last.collect())]
+        {
+            let length = pooled.iter().map(|value| value * value).sum::<f64>().sqrt();
+            // The second call finds the prompt in the cache.
+            for found in [embed(pooling), embed(pooling)] {
+                assert_eq!(found.len(), pooled.len());
+                for (found, expected) in found.iter().zip(&pooled) {
+                    assert!((f64::from(*found) - expected / length).abs() < 1e-5, "{name} {pooling:?}");
+                }
+            }
+        }
+    }
+}
