@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    batch, bench, chat, convert, detokenize, eval, generate, grammar, inspect, list, logits, parse, pull, rm,
-    score, template, tokenize,
+    batch, bench, chat, convert, detokenize, eval, generate, grammar, inspect, list, logits, parse, pull,
+    replay, rm, score, template, tokenize,
 };
 use crate::interrupt::Interrupt;
 
@@ -69,6 +69,8 @@ enum Command {
     Eval(eval::Args),
     /// Count the recorded replies that a model reproduces exactly
     Score(score::Args),
+    /// Run recorded requests again and compare the tokens
+    Replay(replay::Args),
     /// Print the completion script of a shell
     Completions {
         /// The shell
@@ -103,6 +105,7 @@ impl Cli {
             Command::Convert(args) => convert::run(&args)?,
             Command::Eval(args) => eval::run(&args)?,
             Command::Score(args) => score::run(&args)?,
+            Command::Replay(args) => return replay::run(&args, interrupt),
             Command::Pull(args) => pull::run(&args)?,
             Command::List(args) => list::run(&args)?,
             Command::Rm(args) => rm::run(&args)?,

@@ -1,6 +1,6 @@
 //! Loading of a model from a path or a name, with a progress bar.
 
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::io::{self, IsTerminal};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,15 @@ fn fitting_engine(path: Option<&Path>, run: &RunArgs, weights: WeightChoice) -> 
         let plan = memory.plan(&folder, run, weights)?;
         (options, settings) = (plan.load_options(options), plan.engine_settings(settings));
     }
-    Ok(Engine::new(load_folder(&folder, &options)?, settings)?)
+    // A file that exists is an error before the model is loaded.
+    let record = run.record.as_ref().map(|path| {
+        let file = File::options().append(true).create_new(true).open(path);
+        file.with_context(|| format!("--record {}", path.display()))
+    });
+    let record = record.transpose()?;
+    let engine = Engine::new(load_folder(&folder, &options)?, settings)?;
+    record.map(|file| engine.record(file)).transpose()?;
+    Ok(engine)
 }
 
 /// Checks `--context` against the context length of the model.

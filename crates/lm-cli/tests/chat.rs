@@ -139,6 +139,57 @@ fn an_interrupt_ends_a_piped_chat() {
 }
 
 #[test]
+fn a_recorded_chat_is_replayed_token_by_token() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("talk.jsonl");
+    let record = ["chat", "--tools", "demo", "--temperature", "0.8", "-n", "30", "--record", shown(&file)];
+    let run = lm(&record, "How is the weather in Paris?\nHello\n");
+    let text = std::fs::read_to_string(&file).unwrap_or_else(|_| panic!("{}", run.err));
+    let requests = text.lines().count() - 1;
+    assert!(requests >= 2, "{text}");
+    let replay = lm(&["replay", shown(&file)], "");
+    assert_eq!(replay.code, Some(0), "{}{}", replay.out, replay.err);
+    assert!(
+        replay.out.ends_with(&format!("{requests} equal, 0 different, 0 not replayed\n")),
+        "{}",
+        replay.out
+    );
+
+    // A file that exists is not overwritten.
+    let again = lm(&record, "Hello\n");
+    assert_eq!(again.code, Some(1));
+    assert!(again.err.contains("--record"), "{}", again.err);
+
+    let mut lines: Vec<_> = text.lines().map(parse).collect();
+    let tokens = lines[2]["tokens"].as_array_mut().expect("tokens");
+    let place = tokens.len() - 1;
+    let token = tokens[place].as_u64().expect("an id");
+    tokens[place] = (token ^ 1).into();
+    let write = |lines: &[serde_json::Value]| {
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        std::fs::write(&file, text).expect("the file can be written");
+    };
+    write(&lines);
+    let replay = lm(&["replay", shown(&file)], "");
+    assert_eq!(replay.code, Some(1), "{}{}", replay.out, replay.err);
+    assert!(replay.out.contains(&format!("request 2: differs at token {place} of")), "{}", replay.out);
+
+    lines[0]["fingerprint"] = "0".repeat(64).into();
+    write(&lines);
+    assert!(
+        lm(&["replay", shown(&file)], "").err.contains("recorded with the model"),
+        "another model is named"
+    );
+    let half = format!("{}\n{{", text.lines().next().expect("a header"));
+    for (text, place) in [("", "line 1"), ("{\"format\": 1}", "line 1"), (half.as_str(), "line 2")] {
+        std::fs::write(&file, text).expect("the file can be written");
+        let replay = lm(&["replay", shown(&file)], "");
+        assert_eq!(replay.code, Some(1));
+        assert!(replay.err.contains(place), "{}", replay.err);
+    }
+}
+
+#[test]
 fn a_reply_that_was_cut_goes_on() {
     let whole = lm(&["chat"], "Hello\n");
     let cut = lm(&["chat", "-n", "2"], "Hello\n/continue\n/history\n");

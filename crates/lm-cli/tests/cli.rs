@@ -302,6 +302,7 @@ fn help_is_as_documented() {
         "logits",
         "parse",
         "pull",
+        "replay",
         "rm",
         "score",
         "template",

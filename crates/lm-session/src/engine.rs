@@ -1,6 +1,9 @@
 //! Engine: a handle to the worker thread that owns the model and the KV cache.
 
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
 use std::fmt;
+use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -13,7 +16,9 @@ use lm_tokenizer::{TokenId, Tokenizer};
 
 use crate::admission::Admission;
 use crate::capacity::Capacity;
+use crate::fingerprint::Fingerprint;
 use crate::guide::GuideVocabulary;
+use crate::record::Recorder;
 use crate::request::{Command, Request, SessionId};
 use crate::residency::{ModelSource, Residency};
 use crate::sampling_pool::is_engine_thread;
@@ -63,6 +68,10 @@ struct Shared {
     compiler: Mutex<Option<GrammarCompiler>>,
     /// Created for the first constraint.
     closing: OnceLock<Arc<ClosingTokens>>,
+    recorder: Mutex<Option<Recorder>>,
+    fingerprint: Fingerprint,
+    /// Values that layers above derive from the model.
+    derived: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
 
 impl Engine {
@@ -83,6 +92,7 @@ impl Engine {
         let LoadedModel { model, tokenizer, chat_template, generation_config, name } = loaded.clone();
         let info = model.info().clone();
         let capacity = Capacity::new(&settings, info.context_len, model.cache_bytes_per_page())?;
+        let fingerprint = Fingerprint::new(&*model);
         drop(model);
         if capacity.context_tokens < settings.max_context.unwrap_or(info.context_len) {
             let Capacity { context_tokens, .. } = capacity;
@@ -113,6 +123,9 @@ impl Engine {
             speculation,
             compiler: Mutex::default(),
             closing: OnceLock::new(),
+            recorder: Mutex::default(),
+            fingerprint,
+            derived: Mutex::default(),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -248,6 +261,60 @@ impl Engine {
     /// Speculation of generations that do not set their own.
     pub(crate) fn speculation(&self) -> Speculation {
         self.shared.speculation
+    }
+
+    /// Fingerprint of the model as it is loaded: its architecture, sizes, weight and cache formats, tokenizer, and a sample of its
+    /// embeddings, in hexadecimal.
+    pub fn fingerprint(&self) -> &str {
+        self.shared.fingerprint.with_tokenizer(self.tokenizer())
+    }
+
+    /// Records all requests from now on, one JSON line for each when it has ended; the first line is [`Engine::record_header`]. See
+    /// [`RequestRecord`](crate::RequestRecord). A request whose record cannot be written ends with [`Error::Recording`].
+    ///
+    /// # Errors
+    /// [`Error::Recording`] when the first line cannot be written.
+    pub fn record(&self, out: impl Write + Send + 'static) -> Result<()> {
+        let recorder = Recorder::new(Box::new(out), &self.record_header())?;
+        *self.shared.recorder.lock().unwrap_or_else(PoisonError::into_inner) = Some(recorder);
+        Ok(())
+    }
+
+    /// Ends recording; requests that run are still written.
+    pub fn stop_recording(&self) {
+        *self.shared.recorder.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    pub(crate) fn recorder(&self) -> Option<Recorder> {
+        self.shared.recorder.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the value of type `T` that a layer above derives from the model, such as its compiled chat templates. The first call for
+    /// each type creates it; all clones of the engine share it.
+    ///
+    /// ```
+    /// # let engine = lm_session::testing::scripted_engine(["Hello!"]);
+    /// struct Shout(String);
+    /// let name = engine.derived(|| Ok::<_, lm_session::Error>(Shout(engine.name().to_uppercase())))?;
+    /// assert_eq!(name.0, "FAKE");
+    /// # Ok::<(), lm_session::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `create`; the next call tries again.
+    pub fn derived<T, E>(&self, create: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E>
+    where
+        T: Any + Send + Sync,
+    {
+        let values = || self.shared.derived.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = values().get(&TypeId::of::<T>()).cloned();
+        if let Some(Ok(known)) = known.map(Arc::downcast) {
+            return Ok(known);
+        }
+        // No lock is held meanwhile: two threads may create it, and the last one's stays.
+        let created = Arc::new(create()?);
+        values().insert(TypeId::of::<T>(), created.clone());
+        Ok(created)
     }
 
     /// Returns the state of the KV pool, after all earlier commands.

@@ -1,7 +1,7 @@
 //! Errors of this crate.
 
 /// Result with this crate's [`Error`].
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Errors of an engine, its sessions and grammars.
 #[derive(Debug, thiserror::Error)]
@@ -139,6 +139,17 @@ pub enum Error {
         waiting: usize,
         /// Time after which a place is expected to be free, from the rate of the last admissions.
         retry_after: std::time::Duration,
+    },
+    /// The record of requests cannot be written or read. A request whose record cannot be written has run.
+    #[error("the record of requests cannot be written or read")]
+    Recording(#[source] std::io::Error),
+    /// A line of a record is invalid.
+    #[error("line {line} of the record: {message}")]
+    InvalidRecord {
+        /// Number of the line, from 1.
+        line: usize,
+        /// Description of the defect.
+        message: String,
     },
     /// A prefill was cancelled. The tokens that it ran stay cached: see [`crate::Session::tokens`].
     #[error("cancelled")]

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 
 use crate::prompt_rows::PromptOutput;
+use crate::record::Recording;
 use crate::request::Reply;
 use crate::token_log::TokenLog;
 use crate::{CancelHandle, Error, Finished, Result, SessionEvent};
@@ -23,6 +24,7 @@ pub struct Generation {
     tokens: TokenLog,
     cancel: CancelHandle,
     continued: Vec<SessionEvent>,
+    recording: Option<Recording>,
     /// The error with which the start failed.
     failed: Option<Error>,
 }
@@ -33,14 +35,15 @@ impl Generation {
         tokens: TokenLog,
         cancel: CancelHandle,
         continued: Vec<SessionEvent>,
+        recording: Option<Recording>,
     ) -> Self {
-        Self { replies: Some(Box::pin(replies)), tokens, cancel, continued, failed: None }
+        Self { replies: Some(Box::pin(replies)), tokens, cancel, continued, recording, failed: None }
     }
 
     /// A generation that did not begin.
     pub(crate) fn failed(tokens: TokenLog, error: Error) -> Self {
         let (cancel, continued) = (CancelHandle::new(), Vec::new());
-        Self { replies: None, tokens, cancel, continued, failed: Some(error) }
+        Self { replies: None, tokens, cancel, continued, recording: None, failed: Some(error) }
     }
 
     /// Takes the token events of the beginning of the output, [`crate::GenerateParams::continued`], which are not among the others: as the
@@ -79,20 +82,25 @@ impl Generation {
         match reply {
             Some(Reply::Event(SessionEvent::Token { id, text, added, logprobs })) => {
                 let current = self.tokens.push(id);
+                if let (true, Some(recording)) = (current, &mut self.recording) {
+                    recording.token(id);
+                }
                 current.then_some(Ok(SessionEvent::Token { id, text, added, logprobs }))
             }
-            Some(Reply::Event(SessionEvent::Prefill(progress))) => Some(Ok(SessionEvent::Prefill(progress))),
             Some(Reply::Prompt(PromptOutput::Logprobs(logprobs))) => {
                 Some(Ok(SessionEvent::PromptLogprobs(logprobs)))
             }
             Some(Reply::Prompt(PromptOutput::Embedding(_))) => None, // Not of a generation.
-            Some(Reply::Event(finished)) => {
+            Some(Reply::Event(SessionEvent::Finished(finished))) => {
                 self.replies = None;
-                Some(Ok(finished))
+                let recorded = self.recording.as_mut().map(|recording| recording.finish(&finished));
+                Some(recorded.unwrap_or(Ok(())).map(|()| SessionEvent::Finished(finished)))
             }
+            Some(Reply::Event(event)) => Some(Ok(event)),
             Some(Reply::Failed { error, .. }) => {
                 self.replies = None;
-                Some(Err(error))
+                let recorded = self.recording.as_mut().map(|recording| recording.fail(&error));
+                Some(Err(recorded.and_then(Result::err).unwrap_or(error)))
             }
             Some(Reply::Prefilled { .. }) | None => {
                 self.replies = None;

@@ -15,8 +15,8 @@ use crate::speculation::Drafter;
 use crate::stop::{Matched, StopMatcher};
 use crate::token_log::TokenLog;
 use crate::{
-    CancelHandle, Engine, Error, GenerateParams, Generation, PrefillStats, Result, SamplerParams,
-    SessionConfig, SessionEvent,
+    CancelHandle, Engine, Error, GenerateParams, Generation, PrefillStats, RecordedEnd, RequestRecord,
+    Result, SamplerParams, SessionConfig, SessionEvent,
 };
 
 /// A sequence of tokens that grows by prompts and by generations.
@@ -171,8 +171,12 @@ impl Session {
     }
 
     /// Starts a generation after `ids`, the first `common` of which are those of the session.
-    fn start(&mut self, ids: Vec<TokenId>, common: usize, params: GenerateParams) -> Result<Generation> {
+    fn start(&mut self, ids: Vec<TokenId>, common: usize, mut params: GenerateParams) -> Result<Generation> {
         self.check_len(ids.len())?;
+        let recording = match self.engine.recorder() {
+            Some(recorder) => Some((recorder, self.request_record(&ids, &mut params)?)),
+            None => None,
+        };
         let limits = RequestLimits {
             cancel: params.cancel.child(),
             deadline: params.deadline,
@@ -189,7 +193,8 @@ impl Session {
         generating.skip(output);
         let replies = self.run(&ids, common, Task::Generate(generating), prompt_rows, limits)?;
         self.prefilled = PrefillStats::default();
-        Ok(Generation::new(replies, self.tokens.clone(), canceller, continued))
+        let recording = recording.map(|(recorder, request)| recorder.begin(request));
+        Ok(Generation::new(replies, self.tokens.clone(), canceller, continued, recording))
     }
 
     /// State of a generation after `ids`, the last [`GenerateParams::continued`] of which are already output.
@@ -218,6 +223,26 @@ impl Session {
             logprobs: params.logprobs,
             drafter: Drafter::new(params.speculation.unwrap_or(self.engine.speculation())),
             clock: Clock::start(self.prefilled),
+        })
+    }
+
+    /// Record of a request before it runs; draws its seed.
+    fn request_record(&self, ids: &[TokenId], params: &mut GenerateParams) -> Result<RequestRecord> {
+        let sampler = params.sampler.as_ref().unwrap_or(&self.config.sampler).seeded()?;
+        params.sampler = Some(sampler.clone());
+        let constraint = params.constraint.as_ref().map(|constraint| constraint.record());
+        Ok(RequestRecord {
+            prompt: ids.to_vec(),
+            continued: params.continued,
+            custom: constraint == Some(None) || !sampler.filters.is_empty(),
+            sampler,
+            max_output_tokens: params.max_output_tokens.or(self.config.max_output_tokens),
+            stop: self.config.stop.iter().chain(&params.stop).cloned().collect(),
+            stop_ids: self.config.stop_ids.clone(),
+            adapter: self.config.adapter.map(|AdapterId(adapter)| adapter),
+            constraint: constraint.flatten(),
+            tokens: Vec::new(),
+            end: RecordedEnd::Caller,
         })
     }
 

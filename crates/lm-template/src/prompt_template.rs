@@ -1,10 +1,12 @@
 //! A compiled chat template.
 
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use lm_jinja::{Clock, RenderOptions};
 use serde_json::{Map, Value};
 
+use crate::capabilities::Capabilities;
 use crate::chat::{self, ContinueField};
 use crate::chat_templates::{ChatTemplates, TemplateChoice};
 use crate::error::Result;
@@ -63,6 +65,8 @@ pub struct PromptTemplate {
     clock: Clock,
     source: String,
     context: Map<String, Value>,
+    /// Shared by clones.
+    capabilities: Arc<OnceLock<Capabilities>>,
 }
 
 impl PromptTemplate {
@@ -72,7 +76,8 @@ impl PromptTemplate {
     /// [`Error::TemplateSyntax`](crate::Error::TemplateSyntax) with the line if the template does not compile.
     pub fn new(source: &str) -> Result<Self> {
         let template = lm_jinja::Template::new(source)?;
-        Ok(Self { template, clock: Clock::System, source: source.to_owned(), context: Map::new() })
+        let (source, capabilities) = (source.to_owned(), Arc::default());
+        Ok(Self { template, clock: Clock::System, source, context: Map::new(), capabilities })
     }
 
     /// Reads the default template of a Hugging Face folder, with the model's special tokens as its variables. For a
@@ -86,19 +91,24 @@ impl PromptTemplate {
 
     /// Sets the template's own variables, such as `bos_token`, which count as template text.
     pub fn with_context(mut self, context: Map<String, Value>) -> Self {
-        self.context = context;
+        (self.context, self.capabilities) = (context, Arc::default());
         self
     }
 
     /// Fixes the time of `strftime_now`, which is otherwise the machine's local time.
     pub fn with_time(mut self, now: lm_jinja::DateTime) -> Self {
-        self.clock = Clock::Fixed(now);
+        (self.clock, self.capabilities) = (Clock::Fixed(now), Arc::default());
         self
     }
 
     /// Source of the template.
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// Capabilities of the template. The first call probes it with a few dozen small renderings; clones of the template share the result.
+    pub fn capabilities(&self) -> &Capabilities {
+        self.capabilities.get_or_init(|| Capabilities::of(self))
     }
 
     /// Renders a conversation.

@@ -10,7 +10,7 @@ use lm_session::EngineSettings;
 use super::numbers;
 
 /// Options of loading a model.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Model")]
 pub struct LoadArgs {
     /// Device to run on: cpu, ndarray or gpu; ndarray and gpu need a build with the feature
@@ -75,7 +75,7 @@ impl LoadArgs {
 }
 
 /// Options of running a model.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Model")]
 pub struct RunArgs {
     #[command(flatten)]
@@ -83,6 +83,9 @@ pub struct RunArgs {
     /// Context length in tokens [default: the model's limit, reduced to fit the memory]
     #[arg(long, value_name = "TOKENS", value_parser = numbers::count, allow_negative_numbers = true)]
     pub context: Option<NonZeroUsize>,
+    /// Record the requests to the model in a new file, for `lm replay`
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
 }
 
 impl RunArgs {

@@ -13,6 +13,7 @@ pub mod list;
 pub mod logits;
 pub mod parse;
 pub mod pull;
+pub mod replay;
 pub mod rm;
 pub mod score;
 pub mod template;

@@ -51,6 +51,7 @@ pub struct CompiledConstraint {
 }
 
 struct Compiled {
+    spec: Arc<ConstraintSpec>,
     /// Parser at the start of the text; generations work on copies.
     start: Mutex<TokenParser>,
     closing_literals: Arc<[String]>,
@@ -95,6 +96,7 @@ impl GrammarCompiler {
         let elapsed_ms = started.elapsed().as_secs_f64() * 1e3;
         tracing::debug!(bytes = key.len(), elapsed_ms, "grammar compiled");
         let compiled = Compiled {
+            spec: Arc::new(spec.clone()),
             start: Mutex::new(parser),
             closing_literals: literals::string_literals(spec),
             completion_tables,
@@ -188,7 +190,8 @@ impl CompiledConstraint {
     fn start_grammar(&self) -> GrammarConstraint {
         let start = self.grammar.start.lock().unwrap_or_else(PoisonError::into_inner);
         let shortest = self.grammar.completion_tables.clone().map(ShortestCompletion::new);
-        GrammarConstraint::new(start.deep_clone(), self.grammar.closing_literals.clone(), shortest)
+        let Compiled { spec, closing_literals, .. } = &*self.grammar;
+        GrammarConstraint::new(start.deep_clone(), spec.clone(), closing_literals.clone(), shortest)
     }
 }
 

@@ -9,13 +9,14 @@ use llguidance::api::StopReason;
 
 use super::shortest_completion::ShortestCompletion;
 use super::vocabulary::special_token;
-use super::{Acceptance, Constraint, Ending, TokenMask};
+use super::{Acceptance, Constraint, ConstraintSpec, Ending, TokenMask};
 use crate::panics::panic_message;
-use crate::{Error, Result, TokenId};
+use crate::{ConstraintRecord, Error, Result, TokenId};
 
 /// State of a text under a grammar; created by [`crate::CompiledConstraint::start`].
 pub struct GrammarConstraint {
     parser: TokenParser,
+    spec: Arc<ConstraintSpec>,
     closing_literals: Arc<[String]>,
     /// State of the shortest completions, if available.
     shortest: Option<ShortestCompletion>,
@@ -27,13 +28,14 @@ impl GrammarConstraint {
     /// Creates the constraint; `parser` is at the start of the text.
     pub(super) fn new(
         mut parser: TokenParser,
+        spec: Arc<ConstraintSpec>,
         closing_literals: Arc<[String]>,
         shortest: Option<ShortestCompletion>,
     ) -> Self {
         if parser.is_fresh() {
             parser.start_without_prompt();
         }
-        Self { parser, closing_literals, shortest, failed: None }
+        Self { parser, spec, closing_literals, shortest, failed: None }
     }
 
     /// Checks `text` byte by byte; an added token is matched by its spelling where the grammar allows it.
@@ -131,7 +133,12 @@ impl Constraint for GrammarConstraint {
     fn fork(&self) -> Box<dyn Constraint> {
         let (closing_literals, shortest, failed) =
             (self.closing_literals.clone(), self.shortest.clone(), self.failed.clone());
-        Box::new(Self { parser: self.parser.deep_clone(), closing_literals, shortest, failed })
+        let (parser, spec) = (self.parser.deep_clone(), self.spec.clone());
+        Box::new(Self { parser, spec, closing_literals, shortest, failed })
+    }
+
+    fn record(&self) -> Option<ConstraintRecord> {
+        Some(ConstraintRecord::Grammar((*self.spec).clone()))
     }
 
     fn forced(&mut self) -> Result<Vec<TokenId>> {

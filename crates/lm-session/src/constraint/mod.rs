@@ -23,7 +23,7 @@ pub use grammar::GrammarConstraint;
 pub use spec::{Acceptance, ConstraintSpec};
 pub use token_mask::TokenMask;
 
-use crate::{Result, TokenId};
+use crate::{ConstraintRecord, Result, TokenId};
 
 /// Decides token by token which tokens may come next.
 ///
@@ -158,6 +158,12 @@ pub trait Constraint: Send + fmt::Debug {
     /// [`crate::Error::ConstraintFailed`].
     fn completion(&mut self) -> Result<Option<Vec<TokenId>>> {
         Ok(None)
+    }
+
+    /// Returns the constraint at its start as data, from which [`crate::Engine::replay`] creates it. `None` by default: a request with it is
+    /// recorded, and cannot be replayed.
+    fn record(&self) -> Option<ConstraintRecord> {
+        None
     }
 
     /// Texts that close parts of the whole, such as `"}` or `</parameter>`: they are tried first where a generation must end.

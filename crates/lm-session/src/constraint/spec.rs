@@ -1,7 +1,10 @@
 //! Specifications of grammars.
 
+use serde::{Deserialize, Serialize};
+
 /// A grammar to compile: [`crate::Engine::compile`], or [`crate::GrammarCompiler::compile`] without a model.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ConstraintSpec {
     /// Text that matches this regular expression as a whole (syntax of the crate `regex`).
     Regex(String),

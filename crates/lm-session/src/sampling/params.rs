@@ -2,6 +2,7 @@
 
 use lm_model::GenerationConfig;
 use lm_tokenizer::TokenId;
+use serde::{Deserialize, Serialize};
 
 use super::FilterFactory;
 use crate::{Error, Result};
@@ -22,7 +23,10 @@ const MAX_BREAKERS: usize = 64;
 /// let creative = SamplerParams { temperature: 0.8, top_p: 0.95, seed: Some(7), ..SamplerParams::default() };
 /// assert!(!creative.is_greedy());
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+///
+/// Serialized, a bias of -infinity is null, and the user-defined filters are left out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct SamplerParams {
     /// Divisor of the logits. 0 (the default) is greedy: the highest logit, the lowest id of equal ones.
     pub temperature: f32,
@@ -67,12 +71,31 @@ pub struct SamplerParams {
     /// Tokens that are never sampled. Empty by default.
     pub suppress_tokens: Vec<TokenId>,
     /// Biases added to the logits of single tokens; -infinity forbids one. Empty by default.
+    #[serde(with = "biases")]
     pub logit_bias: Vec<(TokenId, f32)>,
     /// User-defined filters, which run after the logit bias and before the temperature. Empty by default.
+    #[serde(skip)]
     pub filters: Vec<FilterFactory>,
     /// Seed of the random number generator. `None` (the default): drawn from the operating system for each generation;
     /// [`Finished::seed`](crate::Finished::seed) reports it.
     pub seed: Option<u64>,
+}
+
+/// Biases whose infinity is null: JSON has none.
+mod biases {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::TokenId;
+
+    pub fn serialize<S: Serializer>(biases: &[(TokenId, f32)], to: S) -> Result<S::Ok, S::Error> {
+        let finite = |&(id, bias): &(TokenId, f32)| (id, bias.is_finite().then_some(bias));
+        biases.iter().map(finite).collect::<Vec<_>>().serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(TokenId, f32)>, D::Error> {
+        let biases = Vec::<(TokenId, Option<f32>)>::deserialize(from)?;
+        Ok(biases.into_iter().map(|(id, bias)| (id, bias.unwrap_or(f32::NEG_INFINITY))).collect())
+    }
 }
 
 impl Default for SamplerParams {

@@ -136,7 +136,7 @@ impl From<Prompt> for PolyfilledPrompt {
 
 /// A chat template whose conversations are first changed to a form it can render.
 ///
-/// [`Capabilities::of`] probes the template once; [`PolyfilledPrompt::polyfills`] names the changes made. For a conversation that
+/// [`PromptTemplate::capabilities`] probes the template once; [`PolyfilledPrompt::polyfills`] names the changes made. For a conversation that
 /// needs no change, the result is that of [`PromptTemplate::render`].
 ///
 /// ```
@@ -160,15 +160,13 @@ impl From<Prompt> for PolyfilledPrompt {
 #[derive(Debug, Clone)]
 pub struct PolyfilledTemplate {
     template: PromptTemplate,
-    capabilities: Capabilities,
     polyfills: Polyfills,
 }
 
 impl PolyfilledTemplate {
-    /// Probes the template with a few dozen small renderings.
+    /// Creates a template that applies `polyfills` where [`PromptTemplate::capabilities`] calls for them.
     pub fn new(template: PromptTemplate, polyfills: Polyfills) -> Self {
-        let capabilities = Capabilities::of(&template);
-        Self { template, capabilities, polyfills }
+        Self { template, polyfills }
     }
 
     /// The underlying template.
@@ -183,15 +181,15 @@ impl PolyfilledTemplate {
 
     /// Capabilities of the template.
     pub fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
+        self.template.capabilities()
     }
 
     /// Returns true if `tools` are declared as text, with calls in the form of Hermes models, because the template does
     /// not support tools.
     pub fn declares_in_text(&self, tools: &[ToolSpec]) -> bool {
         let named =
-            self.capabilities.tools_variable.is_some() && self.polyfills.contains(Polyfill::ToolsRenamed);
-        let has_place = self.capabilities.tools || named;
+            self.capabilities().tools_variable.is_some() && self.polyfills.contains(Polyfill::ToolsRenamed);
+        let has_place = self.capabilities().tools || named;
         !tools.is_empty() && !has_place && self.polyfills.contains(Polyfill::ToolsInSystemText)
     }
 
@@ -238,7 +236,7 @@ impl PolyfilledTemplate {
             extra_context: input.extra_context.clone(),
         };
         let enabled = ALL.iter().filter(|(polyfill, _)| self.polyfills.contains(*polyfill));
-        let applied = enabled.filter(|(_, apply)| apply(&mut input, &self.capabilities));
+        let applied = enabled.filter(|(_, apply)| apply(&mut input, self.capabilities()));
         let applied = applied.map(|(polyfill, _)| *polyfill).collect();
         (input, applied)
     }

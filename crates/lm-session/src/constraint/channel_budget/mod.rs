@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use self::channel::{Channel, State};
 use super::{Constraint, Ending, TokenMask};
-use crate::{Result, TokenId, Tokenizer};
+use crate::{ConstraintRecord, Result, TokenId, Tokenizer};
 
 /// Maximum number of times that one completion closes the channel.
 const MAX_CLOSED: usize = 8;
@@ -54,9 +54,20 @@ impl ChannelBudget {
         tokens: usize,
     ) -> Result<Self> {
         let closing = tokenizer.encode(&format!("{layout}{end}"))?;
+        Ok(Self::closing_with(tokenizer, start, end, closing, tokens))
+    }
+
+    /// Creates a budget whose channel is closed with the tokens `closing`.
+    pub(crate) fn closing_with(
+        tokenizer: &Arc<Tokenizer>,
+        start: &str,
+        end: &str,
+        closing: Vec<TokenId>,
+        tokens: usize,
+    ) -> Self {
         let (tokenizer, start, end) = (Arc::clone(tokenizer), start.to_owned(), end.to_owned());
         let channel = Arc::new(Channel { tokenizer, start, end, closing, budget: tokens });
-        Ok(Self { channel, inner: None, state: State::Outside { spent: 0, matched: 0 }, history: Vec::new() })
+        Self { channel, inner: None, state: State::Outside { spent: 0, matched: 0 }, history: Vec::new() }
     }
 
     /// Sets the state for a reply that begins inside the channel.
@@ -155,6 +166,17 @@ impl Constraint for ChannelBudget {
 
     fn fork(&self) -> Box<dyn Constraint> {
         Box::new(self.clone())
+    }
+
+    fn record(&self) -> Option<ConstraintRecord> {
+        let inner = match &self.inner {
+            Some(inner) => Some(Box::new(inner.record()?)),
+            None => None,
+        };
+        let Channel { start, end, closing, budget, .. } = &*self.channel;
+        let (start, end, closing) = (start.clone(), end.clone(), closing.clone());
+        let inside = matches!(self.state, State::Inside { .. });
+        Some(ConstraintRecord::Budget { start, end, closing, tokens: *budget, inside, inner })
     }
 
     fn forced(&mut self) -> Result<Vec<TokenId>> {

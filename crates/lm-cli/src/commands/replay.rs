@@ -1,0 +1,134 @@
+//! `lm replay`: recorded requests once more, and the first token that differs.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use lm_session::{CancelHandle, Engine, RecordHeader, RecordReader, RecordedEnd, Replayed, RequestRecord};
+use lm_tokenizer::TokenId;
+
+use crate::args::{ModelPath, RunArgs};
+use crate::interrupt::Interrupt;
+use crate::model;
+use crate::screen::json_line;
+
+const EXAMPLES: &str = "\
+Examples:
+  lm chat --tools demo --record talk.jsonl
+  lm replay talk.jsonl
+  lm replay requests.jsonl ./Qwen3-0.6B --quantize q4
+
+--record FILE of the other commands writes the requests to the model: prompts as token ids, all parameters, seeds, and the tokens that \
+came of them. The same build and model give the same tokens again, whatever ran beside. The model, its formats and the context have to be \
+those of the record. Exit codes: 0 if all tokens are equal, 1 if not.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Record of requests, which --record wrote
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    model: ModelPath,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
+    let name = || args.file.display().to_string();
+    let record = RecordReader::new(BufReader::new(File::open(&args.file).with_context(name)?));
+    let record = record.with_context(name)?;
+    let mut run = args.run.clone();
+    run.context = run.context.or(NonZeroUsize::new(record.header().context_tokens));
+    let engine = model::exact_engine(args.model.get(), &run)?;
+    check_model(record.header(), &engine, &args.file)?;
+    let cancel = CancelHandle::new();
+    let _guard = interrupt.during(cancel.clone());
+    let mut counts = Counts::default();
+    for (number, request) in (1..).zip(record) {
+        let request = request.with_context(name)?;
+        let outcome = engine.replay(&request, &cancel).with_context(|| format!("request {number}"))?;
+        counts.count(&outcome);
+        println!("request {number}: {}", describe(&outcome, &request, &engine));
+    }
+    println!("{} equal, {} different, {} not replayed", counts.equal, counts.different, counts.custom);
+    Ok(if counts.different == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Checks that the record is of this model, and notes another build.
+fn check_model(header: &RecordHeader, engine: &Engine, record: &Path) -> Result<()> {
+    let here = engine.record_header();
+    ensure!(
+        header.fingerprint == here.fingerprint,
+        "{}: recorded with the model {} of fingerprint {:.16}, this one is {} of fingerprint {:.16}; the model, its weight format, the \
+         KV cache and the device have to be the same",
+        record.display(),
+        header.model,
+        header.fingerprint,
+        here.model,
+        here.fingerprint,
+    );
+    ensure!(
+        header.context_tokens == here.context_tokens,
+        "{}: recorded with a context of {} tokens, this one has {}",
+        record.display(),
+        header.context_tokens,
+        here.context_tokens,
+    );
+    if header.build != here.build {
+        eprintln!("note: recorded by version {}, this is {}", header.build, here.build);
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Counts {
+    equal: usize,
+    different: usize,
+    custom: usize,
+}
+
+impl Counts {
+    fn count(&mut self, outcome: &Replayed) {
+        match outcome {
+            Replayed::Equal => self.equal += 1,
+            Replayed::Custom => self.custom += 1,
+            _ => self.different += 1,
+        }
+    }
+}
+
+fn describe(outcome: &Replayed, request: &RequestRecord, engine: &Engine) -> String {
+    let tokens = request.tokens.len();
+    let token = |id: &Option<TokenId>| match id {
+        None => "the end".to_owned(),
+        Some(id) if (*id as usize) < engine.tokenizer().vocab_size() => {
+            let text = String::from_utf8_lossy(engine.tokenizer().token_bytes(*id)).into_owned();
+            format!("{id} {}", json_line(&text))
+        }
+        Some(id) => id.to_string(),
+    };
+    match outcome {
+        Replayed::Equal => format!("{tokens} tokens, equal"),
+        Replayed::Token { at, recorded, replayed } => format!(
+            "differs at token {at} of {tokens}: {} in the record, {} here",
+            token(recorded),
+            token(replayed)
+        ),
+        Replayed::End { recorded, replayed } => {
+            format!(
+                "{tokens} tokens, equal; the end is {} in the record, {} here",
+                end(recorded),
+                end(replayed)
+            )
+        }
+        _ => "not replayed: a constraint or a filter of the caller took part".to_owned(),
+    }
+}
+
+fn end(end: &RecordedEnd) -> String {
+    json_line(end)
+}

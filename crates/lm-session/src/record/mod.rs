@@ -1,0 +1,131 @@
+//! Records of requests as JSON Lines, and their replay.
+//!
+//! The first line of a record is a [`RecordHeader`], each other one a [`RequestRecord`]: the prompt as token ids, all parameters, the seed,
+//! and the tokens that came of them. A sequence's tokens do not depend on the other sequences of a batch, so that requests can be replayed
+//! one after another.
+
+mod reader;
+mod recorder;
+mod replay;
+
+use lm_model::AdapterId;
+use lm_tokenizer::TokenId;
+use serde::{Deserialize, Serialize};
+
+pub use reader::RecordReader;
+pub(crate) use recorder::{Recorder, Recording};
+pub use replay::Replayed;
+
+use crate::{ConstraintSpec, FinishReason, SamplerParams};
+
+/// First line of a record: the model and the build.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordHeader {
+    /// Format of the file: [`RecordHeader::FORMAT`].
+    pub format: String,
+    /// Version of the format: [`RecordHeader::VERSION`].
+    pub version: u32,
+    /// Version of this crate.
+    pub build: String,
+    /// Name of the model.
+    pub model: String,
+    /// [`Engine::fingerprint`](crate::Engine::fingerprint).
+    pub fingerprint: String,
+    /// [`Engine::context_tokens`](crate::Engine::context_tokens), which limits replies.
+    pub context_tokens: usize,
+}
+
+impl RecordHeader {
+    /// Format of the files that are written.
+    pub const FORMAT: &'static str = "lm-requests";
+    /// Version of the files that are written.
+    pub const VERSION: u32 = 1;
+}
+
+/// A request with its result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequestRecord {
+    /// All token ids of the session when the request began.
+    pub prompt: Vec<TokenId>,
+    /// Number of last ones that are the beginning of the output: [`GenerateParams::continued`](crate::GenerateParams::continued).
+    pub continued: usize,
+    /// The sampler, with the seed that was used. User-defined filters are not recorded.
+    pub sampler: SamplerParams,
+    /// Token limit of the output.
+    pub max_output_tokens: Option<usize>,
+    /// Stop strings.
+    pub stop: Vec<String>,
+    /// Ids that end the output, in addition to the model's.
+    pub stop_ids: Vec<TokenId>,
+    /// Index of the adapter.
+    pub adapter: Option<u32>,
+    /// The constraint, if it can be recorded.
+    pub constraint: Option<ConstraintRecord>,
+    /// True if code of the caller took part, a constraint or a filter: the request cannot be replayed.
+    pub custom: bool,
+    /// Tokens of the output that were read, without those of `continued`.
+    pub tokens: Vec<TokenId>,
+    /// End of the output.
+    pub end: RecordedEnd,
+}
+
+/// A constraint at its start, as data: [`Constraint::record`](crate::Constraint::record).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ConstraintRecord {
+    /// A compiled grammar.
+    Grammar(ConstraintSpec),
+    /// A [`ChannelBudget`](crate::ChannelBudget).
+    Budget {
+        /// Start of the channel.
+        start: String,
+        /// End of the channel.
+        end: String,
+        /// Tokens that close it.
+        closing: Vec<TokenId>,
+        /// Maximum number of tokens in the channel.
+        tokens: usize,
+        /// True if the output begins inside the channel.
+        inside: bool,
+        /// Constraint on the whole output.
+        inner: Option<Box<ConstraintRecord>>,
+    },
+}
+
+/// End of a recorded output.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum RecordedEnd {
+    /// [`FinishReason::EndToken`].
+    EndToken,
+    /// [`FinishReason::StopString`].
+    StopString(String),
+    /// [`FinishReason::MaxOutputTokens`].
+    MaxOutputTokens,
+    /// [`FinishReason::ContextFull`].
+    ContextFull,
+    /// Ended by its reader: cancelled, dropped, or at its deadline. Only the tokens are compared.
+    Caller,
+    /// Failed with this message. Only the tokens are compared.
+    Error(String),
+}
+
+impl From<&FinishReason> for RecordedEnd {
+    fn from(reason: &FinishReason) -> Self {
+        match reason {
+            FinishReason::EndToken => Self::EndToken,
+            FinishReason::StopString(stop) => Self::StopString(stop.clone()),
+            FinishReason::MaxOutputTokens => Self::MaxOutputTokens,
+            FinishReason::ContextFull => Self::ContextFull,
+            FinishReason::Cancelled | FinishReason::DeadlineExceeded => Self::Caller,
+        }
+    }
+}
+
+impl RequestRecord {
+    fn adapter(&self) -> Option<AdapterId> {
+        self.adapter.map(AdapterId)
+    }
+}
