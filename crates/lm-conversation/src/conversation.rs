@@ -174,12 +174,48 @@ impl Conversation {
     }
 
     /// Replaces the messages of preface and history. The tools stay those of this conversation. A running turn is cancelled.
+    ///
+    /// ```
+    /// use lm_conversation::{Conversation, ConversationConfig, PromptTemplate, SavedConversation};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("chat.json");
+    /// # let engine = lm_session::testing::scripted_engine(["Hello!", "Fine."]);
+    /// # let template = PromptTemplate::new("{% for m in messages %}{{ m.content }}\n{% endfor %}")?;
+    /// # let config = ConversationConfig { template: Some(template), ..ConversationConfig::default() };
+    /// let mut conversation = Conversation::new(&engine, config.clone())?;
+    /// conversation.send("Hi.")?;
+    /// conversation.saved().write(&path)?;
+    /// drop(conversation); // Or the end of the program.
+    ///
+    /// let mut conversation = Conversation::new(&engine, config)?;
+    /// conversation.restore(SavedConversation::read(&path)?);
+    /// assert_eq!(conversation.send("How are you?")?.text(), "Fine.");
+    /// assert_eq!(conversation.history().len(), 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn restore(&mut self, saved: SavedConversation) {
         self.set_history(saved.history);
         self.preface.messages = saved.preface;
     }
 
     /// Creates a conversation with the same configuration and history, without the running turn. It shares the pages of the KV cache.
+    ///
+    /// ```
+    /// use lm_conversation::{Conversation, ConversationConfig, Message, Preface, PromptTemplate};
+    ///
+    /// # let engine = lm_session::testing::scripted_engine(["The prefill.", "Paris.", "Rome."]);
+    /// # let template = Some(PromptTemplate::new("{% for m in messages %}{{ m.content }}\n{% endfor %}")?);
+    /// let preface = Preface { messages: vec![Message::system("Name the capital.")], ..Preface::default() };
+    /// let config = ConversationConfig { prefill_on_init: true, ..ConversationConfig::default() };
+    /// # let config = ConversationConfig { template, ..config };
+    /// let mut france = Conversation::new(&engine, config.with_preface(preface))?;
+    /// let mut italy = france.fork()?; // The preface is in the KV cache once.
+    /// assert_eq!(france.send("France")?.text(), "Paris.");
+    /// assert_eq!(italy.send("Italy")?.text(), "Rome.");
+    /// assert_eq!((france.history().len(), italy.history().len()), (2, 2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When the engine has stopped.

@@ -97,6 +97,23 @@ impl Turn {
     }
 
     /// Returns the handle that cancels this turn alone, from any thread.
+    ///
+    /// ```
+    /// # use lm_conversation::{Conversation, ConversationConfig, PromptTemplate};
+    /// use lm_conversation::{Error, TurnOptions};
+    ///
+    /// # let engine = lm_session::testing::scripted_engine(["and ".repeat(1_000), "Hello!".to_owned()]);
+    /// # let template = PromptTemplate::new("{% for m in messages %}{{ m.content }}\n{% endfor %}")?;
+    /// # let config = ConversationConfig { template: Some(template), ..ConversationConfig::default() };
+    /// # let mut conversation = Conversation::new(&engine, config)?;
+    /// let turn = conversation.stream("Count to a million.", TurnOptions::default())?;
+    /// let canceller = turn.canceller();
+    /// let stop = std::thread::spawn(move || canceller.cancel()); // A button, a signal, a timer.
+    /// assert!(matches!(turn.into_reply(), Err(Error::Cancelled)));
+    /// # stop.join().expect("no panic");
+    /// assert!(conversation.history().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn canceller(&self) -> CancelHandle {
         self.progress.setup.cancel.clone()
     }

@@ -46,7 +46,7 @@ pub(super) struct Script {
 struct StartedReply {
     ids: Vec<TokenId>,
     first_slot: usize,
-    /// Indices of the ids that the last call returned: the next call begins with one of them.
+    /// Indices of the ids that the last call returned: the next step begins with one of them.
     last: Range<usize>,
     /// Pages of the slots before the returned ids.
     block_table: Vec<PageId>,
@@ -97,11 +97,11 @@ impl StartedReply {
         Self { ids, first_slot, last: 0..0, block_table: Vec::new() }
     }
 
-    /// Returns true if the rows up to `first` are ids of the reply, and the last call returned the first of them; the others may have
-    /// been forced.
+    /// Returns true if the rows up to `first` are ids of the reply from one that the last call returned on; the others were forced, and
+    /// may have begun in a step without logits.
     fn is_continued_by(&self, input: &SequenceInput, first: usize) -> bool {
         let row_ids = row_ids(input).get(..=first).unwrap_or_default();
-        let index = input.cached_len.checked_sub(self.first_slot).filter(|index| self.last.contains(index));
+        let index = input.cached_len.checked_sub(self.first_slot).filter(|&index| index >= self.last.start);
         let expected = index.and_then(|index| self.ids.get(index..));
         !row_ids.is_empty()
             && expected.is_some_and(|expected| expected.starts_with(row_ids))
