@@ -70,7 +70,20 @@ fn check(name: &str, got: &Value) {
     }
     let text = std::fs::read_to_string(&path).expect("the vector can be read");
     let expected: Value = serde_json::from_str(&text).expect("the vector is JSON");
-    assert_eq!(got, &expected, "{name}");
+    assert_eq!(&rounded(got.clone()), &rounded(expected), "{name}");
+}
+
+/// Rounds fractions: sums of probabilities differ in the last digits between processors.
+fn rounded(value: Value) -> Value {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let rounded = (number.as_f64().unwrap_or(f64::NAN) * 1e6).round() / 1e6;
+            (rounded + 0.0).into() // No negative zero.
+        }
+        Value::Array(items) => items.into_iter().map(rounded).collect(),
+        Value::Object(members) => members.into_iter().map(|(key, value)| (key, rounded(value))).collect(),
+        value => value,
+    }
 }
 
 fn complete(replies: &[&'static str], fields: Value) -> Value {

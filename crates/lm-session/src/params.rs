@@ -19,7 +19,7 @@ pub struct EngineSettings {
     pub prefill_chunk: usize,
     /// Target duration of a step while a session decodes: prompts of other sessions take as many rows per step as fit, by the
     /// time that earlier steps took, and at least 8. Half of it is the longest wait for a token that is being sampled before the
-    /// other sessions go on without it. Default 50 ms.
+    /// other sessions go on without it. [`Duration::MAX`] is no limit: a step takes a whole chunk. Default 50 ms.
     pub step_budget: Duration,
     /// Maximum number of requests in the batch; later ones wait. Default 64.
     pub max_running_requests: usize,

@@ -41,8 +41,9 @@ impl Session {
     /// let engine = testing::scripted_engine(["Hello!"]);
     /// let mut session = engine.session(SessionConfig::default())?;
     /// session.prefill(&engine.tokenizer().encode("Say hello.")?)?;
-    /// let score = session.score(&engine.tokenizer().encode("Hello!")?, 0, &CancelHandle::new())?;
-    /// assert_eq!(score.tokens.len(), 6);
+    /// let text = engine.tokenizer().encode("Hello!")?;
+    /// let score = session.score(&text, 0, &CancelHandle::new())?;
+    /// assert_eq!(score.tokens.len(), text.len());
     /// assert!(score.sum() < 0.0);
     /// # Ok::<(), lm_session::Error>(())
     /// ```

@@ -34,7 +34,7 @@ use crate::{
 /// for event in session.generate(GenerateParams::default()) {
 ///     match event? {
 ///         SessionEvent::Token { text, .. } => print!("{text}"),
-///         SessionEvent::Prefill(_) => {}
+///         SessionEvent::Prefill(_) | SessionEvent::PromptLogprobs(_) => {}
 ///         SessionEvent::Finished(finished) => println!(" {:?}", finished.reason),
 ///     }
 /// }

@@ -34,8 +34,12 @@ impl StepPace {
         Self { budget, decode: None, prompt_row: None, draft_row: DRAFT_ROW }
     }
 
-    /// Returns the number of prompt rows, at most `chunk`, that a step with decode rows takes within the budget.
+    /// Returns the number of prompt rows, at most `chunk`, that a step with decode rows takes within the budget; `chunk` for
+    /// [`Duration::MAX`].
     pub fn prompt_rows(&self, chunk: usize) -> usize {
+        if self.budget == Duration::MAX {
+            return chunk;
+        }
         let left = self.budget.as_secs_f64() - self.decode.unwrap_or(0.0);
         let rows = match self.prompt_row {
             None => FIRST_ROWS,
