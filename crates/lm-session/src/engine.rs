@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -164,9 +164,14 @@ impl Engine {
     /// # Errors
     /// [`Error::EngineStopped`].
     pub fn unload(&self) -> Result<bool> {
+        self.begin_unload()?.recv().map_err(|_| Error::EngineStopped)
+    }
+
+    /// [`Engine::unload`] without waiting for the answer.
+    pub(crate) fn begin_unload(&self) -> Result<Receiver<bool>> {
         let (answer, released) = mpsc::channel();
         self.send(Command::Unload(answer))?;
-        released.recv().map_err(|_| Error::EngineStopped)
+        Ok(released)
     }
 
     /// Refuses new requests, waits for the running and waiting ones, and ends the engine's threads. Later calls on this engine, its clones and

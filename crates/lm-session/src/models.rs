@@ -2,12 +2,17 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use lm_model::{LoadOptions, LoadProgress, ModelFolder};
 
 use crate::residency::ModelSource;
 use crate::{Engine, EngineSettings, Error, MemoryPlan, MemoryRequest, Result};
+
+/// Interval at which a load notices that a model was unloaded by itself.
+const UNLOAD_POLL: Duration = Duration::from_millis(10);
 
 /// Registry of models that share a memory budget: each is loaded when it is first used, and unloaded when another one needs
 /// its memory, the least recently used first.
@@ -190,11 +195,28 @@ impl Shared {
                 (oldest.name.clone(), oldest.engine.clone())
             };
             let (victim, engine) = victim;
-            // Its worker answers between two steps; one that has ended has released its memory.
-            if !engine.is_some_and(|engine| engine.unload().unwrap_or(true)) {
+            if !engine.is_some_and(|engine| self.unload(&victim, &engine)) {
                 in_use.insert(victim);
             }
         }
+    }
+
+    /// Asks a loaded model's worker, which answers between two steps, to release its memory. Returns true if it is released.
+    fn unload(&self, name: &str, engine: &Engine) -> bool {
+        let Ok(answer) = engine.begin_unload() else { return true };
+        loop {
+            match answer.recv_timeout(UNLOAD_POLL) {
+                Ok(released) => return released,
+                Err(RecvTimeoutError::Disconnected) => return true, // The worker has ended, and released its memory.
+                // A model that unloaded itself meanwhile may wait for the registry to load it again, and not answer before.
+                Err(RecvTimeoutError::Timeout) if !self.is_loaded(name) => return true,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn is_loaded(&self, name: &str) -> bool {
+        self.entries().find(name).is_ok_and(|entry| entry.loaded)
     }
 
     fn set_loaded(&self, name: &str, loaded: bool) {

@@ -6,6 +6,7 @@ use lm_model::{LoadOptions, LoadedModel, ModelFolder, ModelInfo};
 
 use crate::capacity::Capacity;
 use crate::models::MemoryShare;
+use crate::panics::caught;
 use crate::request::{Command, Reply, Request};
 use crate::scheduler::Scheduler;
 use crate::{CacheStats, EngineSettings, Error, Result};
@@ -109,7 +110,7 @@ impl Residency {
             return request.reply(Reply::Failed { error: Error::EngineStopped, cached_tokens: 0 });
         }
         if self.scheduler.is_none() {
-            match self.load() {
+            match caught(|| self.load()) {
                 Ok(scheduler) => self.scheduler = Some(scheduler),
                 Err(error) => return request.reply(Reply::Failed { error, cached_tokens: 0 }),
             }

@@ -29,20 +29,25 @@ fn load(path: &Path, settings: EngineSettings) -> Engine {
     Engine::load(&folder, &LoadOptions::default(), settings, &mut |_| {}).unwrap()
 }
 
-fn registry(budget_bytes: u64) -> Models {
+fn registry(budget_bytes: u64, settings: &EngineSettings) -> Models {
     let models = Models::new(budget_bytes);
     for name in NAMES {
         let folder = ModelFolder::open(path(name)).unwrap();
         let request = MemoryRequest { context_tokens: Some(100), ..MemoryRequest::default() };
-        models.add(name, folder, &request, LoadOptions::default(), settings()).unwrap();
+        models.add(name, folder, &request, LoadOptions::default(), settings.clone()).unwrap();
     }
     models
 }
 
 /// A registry whose budget holds `number` of the models, which are about equally large.
 fn room_for(number: u64) -> Models {
-    let needed = registry(u64::MAX).list().into_iter().map(|model| model.needed_bytes).max().unwrap();
-    registry(needed * number + needed / 2)
+    room_with(number, &settings())
+}
+
+fn room_with(number: u64, settings: &EngineSettings) -> Models {
+    let all = registry(u64::MAX, settings).list();
+    let needed = all.into_iter().map(|model| model.needed_bytes).max().unwrap();
+    registry(needed * number + needed / 2, settings)
 }
 
 fn engine(models: &Models, name: &str) -> Result<Engine> {
@@ -214,7 +219,20 @@ fn names_and_sizes_are_checked() {
 
 #[test]
 fn many_threads_share_a_budget_for_one() {
-    let models = room_for(1);
+    share_a_budget(&settings());
+}
+
+#[test]
+fn models_that_unload_themselves_share_a_budget() {
+    // About as long as a thread takes between two requests: some models unload themselves while another one asks them to.
+    for micros in [1, 50, 200, 1_000, 5_000] {
+        share_a_budget(&EngineSettings { keep_alive: Some(Duration::from_micros(micros)), ..settings() });
+    }
+}
+
+/// Four threads use two models under a budget for one of them.
+fn share_a_budget(settings: &EngineSettings) {
+    let models = room_with(1, settings);
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let (models, name) = (models.clone(), NAMES[thread % 2]);
@@ -250,5 +268,5 @@ fn many_threads_share_a_budget_for_one() {
             });
         }
     });
-    assert_eq!(loaded(&models).len(), 1);
+    assert!(loaded(&models).len() <= 1);
 }
