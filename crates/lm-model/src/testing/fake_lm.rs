@@ -180,8 +180,8 @@ impl CausalLm for FakeLm {
 
     fn forward(&self, batch: &Batch, cache: &mut KvPool) -> Result<Logits> {
         let hidden = self.hidden(batch, cache)?;
-        let values = hidden.values.chunks(HIDDEN_SIZE).flat_map(|row| self.logits_row(row)).collect();
-        Ok(Logits::new(values, self.info.logits_width, logit_rows(batch).1))
+        let rows: Vec<Vec<f32>> = hidden.values.chunks(HIDDEN_SIZE).map(|row| self.logits_row(row)).collect();
+        Ok(Logits::new(rows.concat(), self.info.logits_width, logit_rows(batch).1))
     }
 
     fn hidden(&self, batch: &Batch, cache: &mut KvPool) -> Result<Embeddings> {
@@ -203,7 +203,8 @@ impl CausalLm for FakeLm {
 
     fn head(&self, rows: Embeddings) -> Result<Logits> {
         check_embeddings(&rows, HIDDEN_SIZE).map_err(|problem| Error::Batch { sequence: 0, problem })?;
-        let values = rows.values.chunks(HIDDEN_SIZE).flat_map(|row| self.logits_row(row)).collect();
+        let values =
+            rows.values.chunks(HIDDEN_SIZE).map(|row| self.logits_row(row)).collect::<Vec<_>>().concat();
         Ok(Logits::new(values, self.info.logits_width, [rows.rows()]))
     }
 

@@ -25,6 +25,9 @@ pub struct TokenMask {
 }
 
 impl TokenMask {
+    /// Number of tokens per word of [`TokenMask::words`].
+    pub(crate) const WORD_LEN: usize = BITS;
+
     /// Creates a mask for logits of `width` tokens that allows none.
     pub fn new(width: usize) -> Self {
         Self { words: vec![0; width.div_ceil(BITS)], width }

@@ -4,7 +4,7 @@ use super::weights::max;
 use crate::TokenMask;
 
 /// Number of tokens per mask word.
-const WORD_BITS: usize = u32::BITS as usize;
+const WORD_BITS: usize = TokenMask::WORD_LEN;
 
 /// Block size of loops over the vocabulary, chosen so that they vectorise: the vocabulary is read once per token.
 pub(super) const BLOCK_SIZE: usize = 64;

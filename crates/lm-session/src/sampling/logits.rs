@@ -42,10 +42,25 @@ impl TokenLogits {
     pub(crate) fn load_allowed(&mut self, row: &[f32], mask: &TokenMask) -> Result<()> {
         check(row)?;
         self.ids.clear();
-        self.ids.extend(mask.ids().take_while(|&id| (id as usize) < row.len()));
         self.values.clear();
-        self.values.extend(self.ids.iter().map(|&id| row[id as usize]));
+        for (index, (values, &word)) in row.chunks(TokenMask::WORD_LEN).zip(mask.words()).enumerate() {
+            if word != 0 {
+                self.push_allowed((index * TokenMask::WORD_LEN) as TokenId, values, word);
+            }
+        }
         Ok(())
+    }
+
+    /// Appends the tokens whose bit in `word` is set; `values` are the logits of the tokens from `first` on.
+    fn push_allowed(&mut self, first: TokenId, values: &[f32], word: u32) {
+        let (mut ids, mut logits, mut kept) = ([0; TokenMask::WORD_LEN], [0.0; TokenMask::WORD_LEN], 0);
+        // Without a branch on the bit, which is hard to predict inside a string.
+        for (place, &value) in values.iter().enumerate() {
+            (ids[kept], logits[kept]) = (first + place as TokenId, value);
+            kept += (word >> place & 1) as usize;
+        }
+        self.ids.extend_from_slice(&ids[..kept]);
+        self.values.extend_from_slice(&logits[..kept]);
     }
 
     /// Ids in ascending order.
@@ -131,6 +146,26 @@ mod tests {
             assert!(matches!(error, Error::InvalidLogit { token: 133, .. }), "{error}");
         }
         assert_eq!(TokenLogits::new(&[MASKED, MASKED]).unwrap().max(), None);
+    }
+
+    #[test]
+    fn a_mask_selects_tokens_of_the_row() {
+        for (width, mask_width) in [(0, 0), (31, 70), (70, 31), (100, 100), (96, 96)] {
+            let row: Vec<f32> = (0..width).map(|id| id as f32 / 8.0).collect();
+            for (step, offset) in [(1, 0), (1, 33), (2, 1), (37, 5)] {
+                let mut mask = TokenMask::new(mask_width);
+                (offset..mask_width as TokenId).step_by(step).for_each(|id| mask.allow(id));
+                let mut logits = TokenLogits::new(&[5.0; 3]).unwrap();
+                logits.load_allowed(&row, &mask).unwrap();
+                let ids: Vec<TokenId> = mask.ids().filter(|&id| (id as usize) < row.len()).collect();
+                let values: Vec<f32> = ids.iter().map(|&id| row[id as usize]).collect();
+                assert_eq!(
+                    (logits.ids(), logits.values()),
+                    (&ids[..], &values[..]),
+                    "{width} {step} {offset}"
+                );
+            }
+        }
     }
 
     #[test]
