@@ -342,7 +342,7 @@ impl Engine {
     /// [`Error::Busy`], [`Error::EngineStopped`].
     pub(crate) fn submit(&self, mut request: Request) -> Result<()> {
         if !request.limits.continues {
-            request.waiting = Some(self.shared.admission.wait(request.ids.len())?);
+            request.waiting = Some(self.shared.admission.wait(request.size())?);
         }
         self.send(Command::Run(request))
     }

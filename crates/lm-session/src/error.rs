@@ -131,7 +131,8 @@ pub enum Error {
         /// Tokens of the text so far.
         output_tokens: usize,
     },
-    /// Too many requests wait: [`crate::EngineSettings::max_waiting_requests`], [`crate::EngineSettings::max_waiting_tokens`].
+    /// Too many requests wait: [`crate::EngineSettings::max_waiting_requests`], [`crate::EngineSettings::max_waiting_tokens`],
+    /// [`crate::EngineSettings::max_waiting_grammar_bytes`].
     /// Nothing was changed; the same call can be repeated.
     #[error("the engine is busy: {waiting} requests wait; try again in {:.1} s", retry_after.as_secs_f64())]
     Busy {

@@ -115,6 +115,11 @@ impl Guide {
         Ok(guide)
     }
 
+    /// Approximate bytes of the constraint's state and the masks.
+    pub fn state_bytes(&self) -> usize {
+        self.constraint.state_bytes() + self.mask.bytes() + self.search.mask_bytes()
+    }
+
     /// Takes the tokens forced at the start of the text; empty on later calls.
     pub fn begin(&mut self) -> Vec<TokenId> {
         std::mem::take(&mut self.first)

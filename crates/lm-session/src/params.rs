@@ -28,6 +28,9 @@ pub struct EngineSettings {
     /// Maximum number of tokens of the waiting requests together; more are refused with [`crate::Error::Busy`], but for a lone one.
     /// Default 4,194,304: 16 MiB.
     pub max_waiting_tokens: usize,
+    /// Maximum bytes of grammar state of the waiting requests together ([`Constraint::state_bytes`]); more are refused with
+    /// [`crate::Error::Busy`], but for a lone one. Default 256 MiB.
+    pub max_waiting_grammar_bytes: usize,
     /// Scope of prefix caching. Default [`PrefixCache::Engine`].
     pub prefix_cache: PrefixCache,
     /// Speculative decoding of generations that do not set [`GenerateParams::speculation`].
@@ -61,6 +64,7 @@ impl Default for EngineSettings {
             max_running_requests: 64,
             max_waiting_requests: 256,
             max_waiting_tokens: 1 << 22,
+            max_waiting_grammar_bytes: 256 << 20,
             prefix_cache: PrefixCache::Engine,
             speculation: Speculation::default(),
             keep_alive: None,

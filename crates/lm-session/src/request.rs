@@ -6,8 +6,9 @@ use std::time::Instant;
 use lm_model::AdapterId;
 use lm_tokenizer::TokenId;
 
-use crate::admission::Waiting;
+use crate::admission::{RequestSize, Waiting};
 use crate::generating::Generating;
+use crate::guide::Guide;
 use crate::prompt_rows::{PromptOutput, PromptRows};
 use crate::sampling_pool::Sampled;
 use crate::{CacheStats, CancelHandle, Error, Finished, SessionEvent};
@@ -96,6 +97,15 @@ impl Request {
     /// Sends a reply. The reader may be gone: it has then ended the request.
     pub fn reply(&self, reply: Reply) {
         let _ = self.replies.try_send(reply);
+    }
+
+    /// Memory that the request takes while it waits.
+    pub fn size(&self) -> RequestSize {
+        let guide = match &self.task {
+            Task::Generate(generating) => generating.guide.as_ref(),
+            Task::Prefill | Task::Sampling(_) => None,
+        };
+        RequestSize { tokens: self.ids.len(), grammar_bytes: guide.map_or(0, Guide::state_bytes) }
     }
 
     /// Returns the reason to end the request now, if there is one.

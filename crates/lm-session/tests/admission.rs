@@ -8,7 +8,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use lm_session::{CancelHandle, EngineSettings, Error, FinishReason, Finished, GenerateParams, SessionEvent};
+use lm_session::{
+    CancelHandle, Constraint, ConstraintSpec, Ending, EngineSettings, Error, FinishReason, Finished,
+    GenerateParams, Generation, Result, SessionEvent, TokenId, TokenMask,
+};
 use support::{endless, generate, hooked_engine, ids, prompt, random_engine};
 
 /// A hook that waits in front of every forward pass until its sender is dropped.
@@ -74,6 +77,183 @@ fn requests_beyond_the_bounds_are_refused_and_change_nothing() {
     }
     // A place is free again.
     sessions[39].submit(&[1, 2], tokens(1)).unwrap().into_text().unwrap();
+}
+
+/// Any text, with a state of `bytes`.
+#[derive(Clone, Debug)]
+struct Sized {
+    bytes: usize,
+}
+
+impl Constraint for Sized {
+    fn mask(&mut self, mask: &mut TokenMask) -> Result<()> {
+        mask.allow_all();
+        Ok(())
+    }
+    fn commit(&mut self, _: TokenId) -> Result<()> {
+        Ok(())
+    }
+    fn rollback(&mut self, _: usize) -> Result<()> {
+        Ok(())
+    }
+    fn ending(&mut self) -> Result<Ending> {
+        Ok(Ending::Allowed)
+    }
+    fn fork(&self) -> Box<dyn Constraint> {
+        Box::new(self.clone())
+    }
+    fn state_bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+fn constrained(constraint: &dyn Constraint) -> GenerateParams {
+    GenerateParams { constraint: Some(constraint.fork()), ..tokens(3) }
+}
+
+/// Submits requests with `params` while another one runs alone, finishes all that were taken, and returns their number.
+fn taken(max_waiting_grammar_bytes: usize, params: impl Fn() -> GenerateParams, count: usize) -> usize {
+    let (wait, arrived, open) = gate();
+    let settings = EngineSettings {
+        max_running_requests: 1,
+        max_waiting_grammar_bytes,
+        kv_cache_tokens: Some(4096),
+        ..EngineSettings::default()
+    };
+    let (engine, _) = hooked_engine(settings, wait);
+    let mut sessions: Vec<_> = (0..count + 2).map(|_| endless(&engine)).collect();
+    let mut first = sessions.pop().unwrap();
+    let runs = first.submit(&[1, 2], tokens(1)).unwrap();
+    arrived.recv().unwrap();
+    let mut plain = sessions.pop().unwrap();
+    let mut generations = Vec::new();
+    for session in &mut sessions {
+        match session.submit(&[3, 4], params()) {
+            Ok(generation) => generations.push(generation),
+            Err(Error::Busy { waiting, retry_after }) => {
+                assert_eq!(waiting, generations.len());
+                assert!(retry_after >= Duration::from_millis(100));
+                assert!(session.tokens().is_empty());
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let plain = plain.submit(&[5, 6], tokens(1));
+    let taken = generations.len();
+    drop(open);
+    let plain = plain.expect("it has no grammar");
+    let reasons = generations.into_iter().map(|generation| last(generation).reason);
+    assert!(reasons.into_iter().all(|reason| reason == FinishReason::MaxOutputTokens));
+    last(runs);
+    last(plain);
+    // The places are free again.
+    assert_eq!(last(sessions[count - 1].submit(&[3, 4], params()).unwrap()).usage.prompt_tokens, 2);
+    taken
+}
+
+#[test]
+fn waiting_requests_are_bounded_by_their_grammar_state() {
+    let bytes = 1 << 20;
+    // The masks of a request count as well.
+    for (bound, expected) in [(0, 1), (bytes / 2, 1), (3 * bytes + bytes / 2, 3), (100 * bytes, 20)] {
+        assert_eq!(taken(bound, || constrained(&Sized { bytes }), 20), expected, "{bound}");
+    }
+}
+
+#[test]
+fn the_state_of_a_grammar_grows_with_it_and_is_counted() {
+    let (engine, _) = hooked_engine(EngineSettings::default(), |_| Ok(()));
+    let object = |names: usize| {
+        let properties: serde_json::Map<_, _> = (0..names)
+            .map(|name| (format!("name_{name}"), serde_json::json!({"type": "string", "maxLength": 20})))
+            .collect();
+        let schema = serde_json::json!({"type": "object", "properties": properties});
+        engine.compile(&ConstraintSpec::Lark { text: format!("start: %json {schema}"), markers: vec![] })
+    };
+    let bytes = |names| object(names).unwrap().start().state_bytes();
+    let (small, large) = (bytes(1), bytes(50));
+    assert!(small > 1_000 && large > small + 10_000, "{small} {large}");
+    let long = engine.compile(&ConstraintSpec::Regex("[a-z]{200}".to_owned())).unwrap().start();
+    let params = || GenerateParams { max_output_tokens: Some(3), ..constrained(&*long) };
+    assert!(long.state_bytes() > 1_000);
+    // Too few tokens for the text: refused before the queue.
+    let refused = endless(&engine).submit(&[1], params());
+    assert!(matches!(refused, Err(Error::BudgetTooSmall { .. })), "{refused:?}");
+    let any = engine.compile(&ConstraintSpec::Regex("[a-z]{1,200}".to_owned())).unwrap().start();
+    let held = taken(16 * any.state_bytes(), || constrained(&*any), 40);
+    assert!((2..=16).contains(&held), "{held}: a request's search has a state, too");
+}
+
+/// Resident memory of this process in bytes, where the system tells.
+fn resident() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<usize>().ok().map(|kilobytes| kilobytes << 10)
+}
+
+/// With default settings: those beyond the bounds are refused, those taken and those that try again give the tokens they would
+/// give alone.
+#[test]
+fn of_512_requests_at_once_all_that_are_taken_finish() {
+    const REQUESTS: usize = 512;
+    const KINDS: usize = 8;
+    let deadline = || Some(Instant::now() + Duration::from_secs(300));
+    let params = || GenerateParams { deadline: deadline(), ..tokens(4) };
+    let alone: Vec<Vec<TokenId>> = (0..KINDS)
+        .map(|kind| {
+            let mut session = endless(&random_engine(EngineSettings::default()));
+            ids(session.submit(&prompt(kind as u32, 40), params()).unwrap()).unwrap()
+        })
+        .collect();
+    let (wait, arrived, open) = gate();
+    let (engine, _) = hooked_engine(EngineSettings::default(), wait);
+    let pages = engine.cache_stats().unwrap().total_pages;
+    let mut sessions: Vec<_> = (0..REQUESTS).map(|_| endless(&engine)).collect();
+    let before = resident();
+    let submit = |number: usize, session: &mut lm_session::Session| -> Result<Generation> {
+        session.submit(&prompt((number % KINDS) as u32, 40), params())
+    };
+    let (mut accepted, mut refused) = (Vec::new(), Vec::new());
+    for (number, session) in sessions.iter_mut().enumerate() {
+        match submit(number, session) {
+            Ok(generation) => accepted.push((number, generation)),
+            Err(Error::Busy { waiting: 256, retry_after }) => {
+                assert!(retry_after >= Duration::from_millis(100));
+                refused.push((number, session));
+            }
+            Err(error) => panic!("{error}"),
+        }
+        if number == 0 {
+            arrived.recv().unwrap();
+        }
+    }
+    assert_eq!((accepted.len(), refused.len()), (257, 255), "one runs, 256 wait");
+    if let (Some(before), Some(now)) = (before, resident()) {
+        assert!(now < before + (64 << 20), "{before} bytes before, {now} with all requests");
+    }
+    drop(open);
+    std::thread::scope(|scope| {
+        // Each on a thread of its own, as a server has them.
+        for (number, session) in refused {
+            let alone = &alone[number % KINDS];
+            scope.spawn(move || {
+                let generation = loop {
+                    match submit(number, session) {
+                        Ok(generation) => break generation,
+                        Err(Error::Busy { retry_after, .. }) => std::thread::sleep(retry_after),
+                        Err(error) => panic!("{error}"),
+                    }
+                };
+                assert_eq!(&ids(generation).unwrap(), alone, "{number}");
+            });
+        }
+        for (number, generation) in accepted {
+            assert_eq!(ids(generation).unwrap(), alone[number % KINDS], "{number}");
+        }
+    });
+    drop(sessions);
+    let stats = engine.cache_stats().unwrap();
+    assert_eq!((stats.total_pages, stats.free_pages), (pages, pages), "every page is free again");
 }
 
 #[test]

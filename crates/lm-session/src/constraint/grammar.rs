@@ -137,6 +137,15 @@ impl Constraint for GrammarConstraint {
         Box::new(Self { parser, spec, closing_literals, shortest, failed })
     }
 
+    fn state_bytes(&self) -> usize {
+        if self.failed.is_some() {
+            return 0; // A panic may have poisoned the lexer.
+        }
+        let lexer = self.parser.parser.lexer_stats().num_bytes;
+        let shortest = self.shortest.as_ref().map_or(0, ShortestCompletion::state_bytes);
+        lexer + self.parser.dbg_grammar.len() + shortest
+    }
+
     fn record(&self) -> Option<ConstraintRecord> {
         Some(ConstraintRecord::Grammar((*self.spec).clone()))
     }

@@ -160,6 +160,12 @@ pub trait Constraint: Send + fmt::Debug {
         Ok(None)
     }
 
+    /// Approximate bytes of memory that this constraint does not share with its forks. Requests that wait are bounded by it:
+    /// [`crate::EngineSettings::max_waiting_grammar_bytes`]. Zero by default.
+    fn state_bytes(&self) -> usize {
+        0
+    }
+
     /// Returns the constraint at its start as data, from which [`crate::Engine::replay`] creates it. `None` by default: a request with it is
     /// recorded, and cannot be replayed.
     fn record(&self) -> Option<ConstraintRecord> {

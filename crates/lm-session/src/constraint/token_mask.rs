@@ -87,6 +87,11 @@ impl TokenMask {
         })
     }
 
+    /// Size of the bits in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.words)
+    }
+
     /// The bits, 32 tokens a word.
     pub(crate) fn words(&self) -> &[u32] {
         &self.words

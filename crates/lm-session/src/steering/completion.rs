@@ -96,6 +96,11 @@ impl Search {
         }
     }
 
+    /// Bytes of the search's masks.
+    pub fn mask_bytes(&self) -> usize {
+        [&self.mask, &self.next_mask, &self.dead_end_mask].map(TokenMask::bytes).iter().sum()
+    }
+
     /// Searches for up to `limit` tokens after which the text may end; leaves the constraint as it was.
     pub fn completion(
         &mut self,

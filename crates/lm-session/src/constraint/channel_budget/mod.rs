@@ -168,6 +168,10 @@ impl Constraint for ChannelBudget {
         Box::new(self.clone())
     }
 
+    fn state_bytes(&self) -> usize {
+        self.inner.as_ref().map_or(0, |inner| inner.state_bytes()) + size_of_val(&*self.history)
+    }
+
     fn record(&self) -> Option<ConstraintRecord> {
         let inner = match &self.inner {
             Some(inner) => Some(Box::new(inner.record()?)),

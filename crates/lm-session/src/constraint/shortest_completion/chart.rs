@@ -86,6 +86,14 @@ impl Chart {
         Some(chart)
     }
 
+    /// Approximate bytes of the Earley sets and the checkpoints.
+    pub fn bytes(&self) -> usize {
+        let partials = |frontier: &Frontier| size_of_val(&*frontier.partials);
+        let checkpoints: usize =
+            self.checkpoints.iter().map(|checkpoint| partials(&checkpoint.frontier)).sum();
+        self.items * size_of::<(Symbol, Item)>() + checkpoints + partials(&self.frontier)
+    }
+
     /// Number of tokens of the text.
     pub fn len(&self) -> usize {
         self.checkpoints.len()

@@ -71,6 +71,11 @@ impl Lexemes {
         copy
     }
 
+    /// Approximate bytes of the automata.
+    pub fn bytes(&self) -> usize {
+        self.automata.num_bytes() + self.shortest_steps.len() * size_of::<(StateID, (usize, u8))>()
+    }
+
     pub fn kind(&self, lexeme: LexemeIdx) -> &Kind {
         &self.kinds[lexeme.as_usize()]
     }

@@ -118,6 +118,14 @@ impl ShortestCompletion {
         Self { tables, ids: Vec::new(), state: State::Fresh }
     }
 
+    /// Approximate bytes of the state of this text.
+    pub fn state_bytes(&self) -> usize {
+        match &self.state {
+            State::Fresh | State::Exhausted => 0,
+            State::Live(live) => live.0.bytes() + live.1.bytes(),
+        }
+    }
+
     /// Appends a token.
     pub fn commit(&mut self, id: TokenId) {
         self.ids.push(id);
