@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tokenizers::{NormalizedString, Normalizer};
+use tokenizers::{Encoding, NormalizedString, Normalizer, Token};
 
 use crate::added_tokens::AddedTokens;
 use crate::guarded::guarded;
@@ -156,6 +156,22 @@ impl Tokenizer {
         guarded(|| self.encode_where(text, in_template))
     }
 
+    /// Encodes a text that stands alone, with the tokens that the file's post-processor puts around one, such as BOS or EOS. Embedding
+    /// models expect them; prompts get theirs from the chat template. A tokenizer of a GGUF file has no post-processor, and adds none.
+    ///
+    /// # Errors
+    /// [`Error::Library`] when the tokenizer library fails on the text.
+    pub fn encode_with_special_tokens(&self, text: TextSegment<'_>) -> Result<Vec<TokenId>> {
+        let ids = self.encode_segments(&[text])?;
+        if self.inner.get_post_processor().is_none() {
+            return Ok(ids);
+        }
+        // Post-processors read the number of tokens only; texts and offsets are not asked for.
+        let tokens = ids.into_iter().map(|id| Token::new(id, String::new(), (0, 0))).collect();
+        let encoding = guarded(|| self.inner.post_process(Encoding::from_tokens(tokens, 0), None, true))?;
+        Ok(encoding.get_ids().to_vec())
+    }
+
     /// Decodes `ids`. Invalid UTF-8 becomes U+FFFD; ids without text produce nothing.
     ///
     /// A SentencePiece tokenizer's leading space is dropped, as its decoder specifies.
@@ -235,4 +251,43 @@ fn template_ranges(segments: &[TextSegment<'_>]) -> Vec<Range<usize>> {
         }
     }
     ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn the_post_processor_puts_its_tokens_around_a_text() {
+        let single = |items: Value| {
+            let ids = |name: &str, id: TokenId| json!({"id": name, "ids": [id], "tokens": [name]});
+            json!({"type": "TemplateProcessing", "single": items, "pair": items,
+                "special_tokens": {"<|endoftext|>": ids("<|endoftext|>", 274), "<|im_end|>": ids("<|im_end|>", 276)}})
+        };
+        let token = |name: &str| json!({"SpecialToken": {"id": name, "type_id": 0}});
+        let text = json!({"Sequence": {"id": "A", "type_id": 0}});
+        let byte_level =
+            json!({"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true});
+        let template = single(json!([token("<|endoftext|>"), text, token("<|im_end|>")]));
+        let sequence = json!({"type": "Sequence", "processors": [byte_level, single(json!([text, token("<|endoftext|>")]))]});
+        let roberta = json!({"type": "RobertaProcessing", "sep": ["<|im_end|>", 276], "cls": ["<|endoftext|>", 274],
+            "trim_offsets": true, "add_prefix_space": true});
+        for (processor, added) in
+            [(Value::Null, 0), (byte_level.clone(), 0), (template, 2), (sequence, 1), (roberta, 2)]
+        {
+            let mut file: Value = serde_json::from_str(&crate::testing::tokenizer_json()).expect("JSON");
+            file["post_processor"] = processor.clone();
+            let tokenizer = Tokenizer::from_json(file.to_string().as_bytes()).expect("a tokenizer");
+            for text in ["", " the world", "hello"] {
+                let expected = tokenizer.inner.encode(text, true).expect("it encodes").get_ids().to_vec();
+                let segment = TextSegment::Content(text);
+                let got = tokenizer.encode_with_special_tokens(segment).expect("it encodes");
+                assert_eq!(got, expected, "{processor}: {text:?}");
+                let plain = tokenizer.encode_segments(&[segment]).expect("it encodes");
+                assert_eq!(got.len(), plain.len() + added, "{processor}: {text:?}");
+            }
+        }
+    }
 }
