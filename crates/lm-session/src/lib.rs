@@ -6,6 +6,7 @@ mod caches;
 mod cancel;
 mod capacity;
 mod constraint;
+mod embedding;
 mod engine;
 mod error;
 mod event;
@@ -44,6 +45,7 @@ pub use constraint::{
     Acceptance, ChannelBudget, CompiledConstraint, Constraint, ConstraintSpec, Ending, GrammarCompiler,
     GrammarConstraint, TokenMask,
 };
+pub use embedding::{EmbedParams, Pooling, normalized};
 pub use engine::Engine;
 pub use error::{Error, GrammarErrorKind, Result};
 pub use event::{FinishReason, Finished, PrefillProgress, SessionEvent, Steered};
@@ -59,5 +61,5 @@ pub use models::{ModelState, Models};
 pub use params::{EngineSettings, GenerateParams, PrefixCache, SessionConfig, Speculation};
 pub use record::{ConstraintRecord, RecordHeader, RecordReader, RecordedEnd, Replayed, RequestRecord};
 pub use sampling::{Chain, FilterFactory, History, LogitsFilter, SamplerParams, TokenLogits, TokenLogprobs};
-pub use scoring::{Pooling, TextScore};
+pub use scoring::TextScore;
 pub use session::Session;

@@ -3,6 +3,7 @@
 use lm_model::{CausalLm, Embeddings};
 use lm_tokenizer::TokenId;
 
+use crate::embedding::normalized;
 use crate::sampling::{LogSoftmax, check};
 use crate::{Pooling, Result, TokenLogprobs};
 
@@ -98,14 +99,4 @@ impl PromptRows {
             scores => scores,
         }
     }
-}
-
-/// Scales `values` to length 1; zeros stay zeros.
-fn normalized(mut values: Vec<f32>) -> Vec<f32> {
-    let squares: f64 = values.iter().map(|&value| f64::from(value).powi(2)).sum();
-    if squares > 0.0 {
-        let factor = squares.sqrt().recip();
-        values.iter_mut().for_each(|value| *value = (f64::from(*value) * factor) as f32);
-    }
-    values
 }

@@ -1,10 +1,11 @@
-//! Scores of given texts, and embeddings.
+//! Scores of given texts.
 
+use async_channel::Receiver;
 use lm_tokenizer::TokenId;
 
 use crate::prompt_rows::{PromptOutput, PromptRows};
 use crate::request::{Reply, RequestLimits, Task};
-use crate::{CancelHandle, Engine, Error, Result, Session, SessionConfig, TokenLogprobs};
+use crate::{CancelHandle, Error, Result, Session, TokenLogprobs};
 
 /// Log probabilities of a given text.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,15 +19,6 @@ impl TextScore {
     pub fn sum(&self) -> f64 {
         self.tokens.iter().map(|token| f64::from(token.logprob)).sum()
     }
-}
-
-/// Reduction of the hidden states of a text to one vector.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pooling {
-    /// Mean over all tokens.
-    Mean,
-    /// The last token.
-    Last,
 }
 
 impl Session {
@@ -52,14 +44,29 @@ impl Session {
     /// [`Error::EmptyPrompt`] if session and text are empty, [`Error::PromptTooLong`] for both together, [`Error::Cancelled`],
     /// [`Error::Busy`], [`Error::EngineStopped`], [`Error::InvalidLogit`], and the errors of the model.
     pub fn score(&self, ids: &[TokenId], top: usize, cancel: &CancelHandle) -> Result<TextScore> {
-        let before = self.tokens();
-        let whole = [&before[..], ids].concat();
+        self.score_after(&self.tokens(), ids, top, cancel)
+    }
+
+    /// [`Self::score`] of `ids` as the continuation of `prompt`. Tokens that the session has as well are not run again.
+    ///
+    /// # Errors
+    /// As [`Self::score`].
+    pub fn score_after(
+        &self,
+        prompt: &[TokenId],
+        ids: &[TokenId],
+        top: usize,
+        cancel: &CancelHandle,
+    ) -> Result<TextScore> {
+        let whole = [prompt, ids].concat();
         self.check_len(whole.len())?;
         if ids.is_empty() {
             return Ok(TextScore::default());
         }
-        let rows = PromptRows::logprobs(&whole, before.len(), top);
-        match self.fork()?.run_prompt(&whole, before.len(), rows, cancel)? {
+        let rows = PromptRows::logprobs(&whole, prompt.len(), top);
+        let mut fork = self.fork()?;
+        let common = fork.common(&whole);
+        match fork.run_prompt(&whole, common, rows, cancel)? {
             PromptOutput::Logprobs(tokens) => Ok(TextScore { tokens }),
             PromptOutput::Embedding(_) => Err(Error::EngineStopped), // Not asked for.
         }
@@ -73,30 +80,28 @@ impl Session {
         rows: PromptRows,
         cancel: &CancelHandle,
     ) -> Result<PromptOutput> {
+        prompt_output(&self.begin_prompt(ids, common, rows, cancel)?)
+    }
+
+    /// [`Self::run_prompt`] without waiting for the output.
+    pub(crate) fn begin_prompt(
+        &mut self,
+        ids: &[TokenId],
+        common: usize,
+        rows: PromptRows,
+        cancel: &CancelHandle,
+    ) -> Result<Receiver<Reply>> {
         let limits = RequestLimits { cancel: cancel.child(), ..RequestLimits::default() };
-        let replies = self.run(ids, common, Task::Prefill, Some(Box::new(rows)), limits)?;
-        match replies.recv_blocking() {
-            Ok(Reply::Prompt(output)) => Ok(output),
-            Ok(Reply::Failed { error, .. }) => Err(error),
-            // The output comes first; a missing reply means that the worker is gone.
-            Ok(Reply::Prefilled { .. } | Reply::Event(_)) | Err(_) => Err(Error::EngineStopped),
-        }
+        self.run(ids, common, Task::Prefill, Some(Box::new(rows)), limits)
     }
 }
 
-impl Engine {
-    /// Computes the embedding of a text: its pooled final hidden states, as a vector of length 1 and of
-    /// [`hidden_size`](crate::ModelInfo::hidden_size) elements.
-    ///
-    /// # Errors
-    /// [`Error::EmptyPrompt`], [`Error::PromptTooLong`], [`Error::Cancelled`], [`Error::Busy`], [`Error::EngineStopped`], and the errors
-    /// of the model.
-    pub fn embed(&self, ids: &[TokenId], pooling: Pooling, cancel: &CancelHandle) -> Result<Vec<f32>> {
-        let mut session = self.session(SessionConfig::default())?;
-        session.check_len(ids.len())?;
-        match session.run_prompt(ids, 0, PromptRows::pooled(ids, pooling), cancel)? {
-            PromptOutput::Embedding(values) => Ok(values),
-            PromptOutput::Logprobs(_) => Err(Error::EngineStopped), // Not asked for.
-        }
+/// Waits for the output of a prompt's rows.
+pub(crate) fn prompt_output(replies: &Receiver<Reply>) -> Result<PromptOutput> {
+    match replies.recv_blocking() {
+        Ok(Reply::Prompt(output)) => Ok(output),
+        Ok(Reply::Failed { error, .. }) => Err(error),
+        // The output comes first; a missing reply means that the worker is gone.
+        Ok(Reply::Prefilled { .. } | Reply::Event(_)) | Err(_) => Err(Error::EngineStopped),
     }
 }

@@ -281,6 +281,11 @@ impl Session {
         }
     }
 
+    /// Number of leading tokens that `ids` has as well.
+    pub(crate) fn common(&self, ids: &[TokenId]) -> usize {
+        self.tokens.common(ids)
+    }
+
     /// Replaces the tokens after the first `common` ones and runs them.
     fn append(&mut self, common: usize, new: &[TokenId], cancel: &CancelHandle) -> Result<PrefillStats> {
         let started = Instant::now();

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex};
 use lm_model::{Batch, Embeddings, KvPool, LogitRows, Logits, PageId, SequenceInput};
 use lm_session::testing::{FakeLm, loaded, tokenizer};
 use lm_session::{
-    CancelHandle, CausalLm, Engine, EngineSettings, Error, FinishReason, GenerateParams, KvDtype,
-    LoadOptions, LoadedModel, ModelFolder, ModelInfo, PAGE_LEN, Pooling, SessionConfig, SessionEvent,
-    TokenId, TokenLogprobs,
+    CancelHandle, CausalLm, EmbedParams, Engine, EngineSettings, Error, FinishReason, GenerateParams,
+    KvDtype, LoadOptions, LoadedModel, ModelFolder, ModelInfo, PAGE_LEN, Pooling, SessionConfig,
+    SessionEvent, TokenId, TokenLogprobs,
 };
 use support::{endless, engine_of, generate, kinds, prompt, random_model};
 
@@ -152,8 +152,9 @@ fn texts_that_cannot_be_scored_are_typed_errors() {
     let long = session.score(&prompt(2, 25), 0, &none);
     assert!(matches!(long, Err(Error::PromptTooLong { prompt_tokens: 65, context_tokens: 64 })));
     assert!(matches!(session.score(&[1, 2], 0, &cancelled), Err(Error::Cancelled)));
-    assert!(matches!(engine.embed(&[], Pooling::Mean, &none), Err(Error::EmptyPrompt)));
-    assert!(matches!(engine.embed(&[1], Pooling::Mean, &cancelled), Err(Error::Cancelled)));
+    let params = |cancel| EmbedParams { cancel, ..EmbedParams::default() };
+    assert!(matches!(engine.embed(&[], &params(none)), Err(Error::EmptyPrompt)));
+    assert!(matches!(engine.embed(&[1], &params(cancelled)), Err(Error::Cancelled)));
 }
 
 /// Records the number of rows of each call that returns logits; logits of rows that follow token 99 are NaN.
@@ -272,7 +273,7 @@ fn embeddings_are_the_pooled_hidden_states_of_one_call() {
         let engine =
             Engine::new(tiny(name), EngineSettings { prefill_chunk: 11, ..EngineSettings::default() });
         let engine = engine.unwrap();
-        let embed = |pooling| engine.embed(&ids, pooling, &CancelHandle::new()).unwrap();
+        let embed = |pooling| engine.embed(&ids, &EmbedParams { pooling, ..EmbedParams::default() }).unwrap();
         for (pooling, pooled) in [(Pooling::Mean, mean.collect::<Vec<_>>()), (Pooling::Last, last.collect())]
         {
             let length = pooled.iter().map(|value| value * value).sum::<f64>().sqrt();
@@ -285,4 +286,18 @@ fn embeddings_are_the_pooled_hidden_states_of_one_call() {
             }
         }
     }
+}
+
+#[test]
+fn embeddings_of_many_texts_are_those_of_each_alone_also_beside_a_bad_one() {
+    let engine = engine_of(&kinds()[0], EngineSettings::default());
+    let params = EmbedParams::default();
+    let texts: Vec<Vec<TokenId>> = (0..20).map(|seed| prompt(seed, 1 + 5 * seed as usize % 40)).collect();
+    let alone: Vec<_> = texts.iter().map(|ids| engine.embed(ids, &params).unwrap()).collect();
+    let mut with_bad = texts.clone();
+    with_bad.insert(10, Vec::new());
+    let mut found: Vec<_> = engine.embed_all(with_bad, &params).collect();
+    assert!(matches!(found.remove(10), Err(Error::EmptyPrompt)));
+    let found: Vec<_> = found.into_iter().map(Result::unwrap).collect();
+    assert_eq!(found, alone);
 }

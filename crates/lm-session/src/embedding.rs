@@ -1,0 +1,128 @@
+//! Embeddings: pooled hidden states of a text.
+
+use std::collections::VecDeque;
+
+use async_channel::Receiver;
+use lm_model::AdapterId;
+use lm_tokenizer::TokenId;
+
+use crate::prompt_rows::{PromptOutput, PromptRows};
+use crate::request::Reply;
+use crate::scoring::prompt_output;
+use crate::{CancelHandle, Engine, Error, Result, Session, SessionConfig};
+
+/// Texts of [`Engine::embed_all`] that run or wait at a time.
+const AHEAD: usize = 8;
+
+/// Reduction of the hidden states of a text to one vector.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pooling {
+    /// Mean over all tokens.
+    #[default]
+    Mean,
+    /// The last token.
+    Last,
+}
+
+/// Settings of an embedding.
+#[derive(Clone, Debug, Default)]
+pub struct EmbedParams {
+    /// Reduction to one vector; the mean by default.
+    pub pooling: Pooling,
+    /// LoRA adapter, as in [`SessionConfig::adapter`].
+    pub adapter: Option<AdapterId>,
+    /// Group of the requests, each of which takes a [`CancelHandle::child`] of it.
+    pub cancel: CancelHandle,
+}
+
+impl Engine {
+    /// Computes the embedding of a text: its pooled hidden states after the last norm, as a vector of length 1 and of
+    /// [`hidden_size`](crate::ModelInfo::hidden_size) elements. The ids are used as they are;
+    /// [`Tokenizer::encode_with_special_tokens`](crate::Tokenizer::encode_with_special_tokens) adds what an embedding model expects
+    /// around a text.
+    ///
+    /// ```
+    /// use lm_session::{EmbedParams, Pooling, TextSegment, testing};
+    ///
+    /// let engine = testing::scripted_engine(["Hello!"]);
+    /// let ids = engine.tokenizer().encode_with_special_tokens(TextSegment::Content("The weather in Paris"))?;
+    /// let params = EmbedParams { pooling: Pooling::Last, ..EmbedParams::default() };
+    /// let vector = engine.embed(&ids, &params)?;
+    /// assert_eq!(vector.len(), engine.model_info().hidden_size);
+    /// # Ok::<(), lm_session::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::EmptyPrompt`], [`Error::PromptTooLong`], [`Error::UnknownAdapter`], [`Error::Cancelled`], [`Error::Busy`],
+    /// [`Error::EngineStopped`], and the errors of the model.
+    pub fn embed(&self, ids: &[TokenId], params: &EmbedParams) -> Result<Vec<f32>> {
+        self.begin_embedding(ids, params)?.wait()
+    }
+
+    /// Computes the embeddings of several texts, in order. Up to 8 texts run or wait at a time, as one batch where they fit.
+    ///
+    /// ```
+    /// # use lm_session::{EmbedParams, testing};
+    /// # let engine = testing::scripted_engine(["Hello!"]);
+    /// let texts = [vec![1, 2, 3], vec![4]];
+    /// let vectors: Vec<Vec<f32>> = engine.embed_all(texts, &EmbedParams::default()).collect::<Result<_, _>>()?;
+    /// assert_eq!(vectors.len(), 2);
+    /// # Ok::<(), lm_session::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Each item has the errors of [`Engine::embed`] for its text.
+    pub fn embed_all(
+        &self,
+        texts: impl IntoIterator<Item = Vec<TokenId>>,
+        params: &EmbedParams,
+    ) -> impl Iterator<Item = Result<Vec<f32>>> {
+        let mut begun = VecDeque::new();
+        let mut texts = texts.into_iter();
+        std::iter::from_fn(move || {
+            let more = texts.by_ref().take(AHEAD - begun.len());
+            begun.extend(more.map(|ids| self.begin_embedding(&ids, params)));
+            begun.pop_front().map(|embedding| embedding.and_then(RunningEmbedding::wait))
+        })
+    }
+
+    fn begin_embedding(&self, ids: &[TokenId], params: &EmbedParams) -> Result<RunningEmbedding> {
+        let &EmbedParams { pooling, adapter, ref cancel } = params;
+        let mut session = self.session(SessionConfig { adapter, ..SessionConfig::default() })?;
+        session.check_len(ids.len())?;
+        let replies = session.begin_prompt(ids, 0, PromptRows::pooled(ids, pooling), cancel)?;
+        Ok(RunningEmbedding { replies, _session: session })
+    }
+}
+
+/// An embedding that is being computed.
+struct RunningEmbedding {
+    replies: Receiver<Reply>,
+    /// Dropping the session would end its request.
+    _session: Session,
+}
+
+impl RunningEmbedding {
+    fn wait(self) -> Result<Vec<f32>> {
+        match prompt_output(&self.replies)? {
+            PromptOutput::Embedding(values) => Ok(values),
+            PromptOutput::Logprobs(_) => Err(Error::EngineStopped), // Not asked for.
+        }
+    }
+}
+
+/// Scales `values` to length 1; zeros stay zeros.
+///
+/// ```
+/// // The first elements of an embedding, as the embedding of a model that supports it.
+/// let shortened = lm_session::normalized(vec![0.36, 0.48, 0.8].into_iter().take(2).collect());
+/// assert!((shortened[0] - 0.6).abs() < 1e-6 && (shortened[1] - 0.8).abs() < 1e-6);
+/// ```
+pub fn normalized(mut values: Vec<f32>) -> Vec<f32> {
+    let squares: f64 = values.iter().map(|&value| f64::from(value).powi(2)).sum();
+    if squares > 0.0 {
+        let factor = squares.sqrt().recip();
+        values.iter_mut().for_each(|value| *value = (f64::from(*value) * factor) as f32);
+    }
+    values
+}
