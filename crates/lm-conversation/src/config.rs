@@ -147,6 +147,9 @@ pub struct TurnOptions {
     /// Reports [`ConversationEvent::Logprobs`](crate::ConversationEvent::Logprobs), with this many most probable tokens each; `None`
     /// (the default): not reported.
     pub logprobs: Option<usize>,
+    /// Reports [`ConversationEvent::PromptLogprobs`](crate::ConversationEvent::PromptLogprobs), with this many most probable tokens each.
+    /// The whole prompt runs then, also where it is cached. `None` (the default): not reported.
+    pub prompt_logprobs: Option<usize>,
     /// Group of the turn, which takes a [`CancelHandle::child`] of it. [`Turn::canceller`](crate::Turn::canceller) cancels the turn
     /// alone.
     pub cancel: CancelHandle,

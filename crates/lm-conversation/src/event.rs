@@ -54,6 +54,9 @@ pub enum ConversationEvent {
     Dropped(DroppedTurns),
     /// A step of the prompt's prefill has run.
     Prefill(PrefillProgress),
+    /// Log probabilities of the prompt's tokens but the first, requested by
+    /// [`TurnOptions::prompt_logprobs`](crate::TurnOptions::prompt_logprobs). Once, before the first token of the reply.
+    PromptLogprobs(Vec<ScoredToken>),
     /// Further text of the answer, never empty.
     Text(String),
     /// Further text of the reasoning, never empty.
@@ -105,6 +108,7 @@ impl ConversationEvent {
             Self::Finished(_) => Some(json!({})),
             Self::Dropped(_)
             | Self::Prefill(_)
+            | Self::PromptLogprobs(_)
             | Self::ToolCallStarted { .. }
             | Self::ToolCallArguments { .. }
             | Self::Logprobs(_) => None,
@@ -112,7 +116,7 @@ impl ConversationEvent {
     }
 }
 
-/// A token of a reply with its log probability, and the most probable tokens in its place.
+/// A token of a reply or a prompt with its log probability, and the most probable tokens in its place.
 ///
 /// The distribution is that of [`lm_session::TokenLogprobs`].
 #[derive(Debug, Clone, PartialEq)]

@@ -15,6 +15,7 @@ mod reply_reader;
 mod reply_rules;
 mod resampling;
 mod saved;
+mod score;
 mod settings;
 mod shared;
 mod start_turn;
@@ -42,6 +43,7 @@ pub use lm_template::{
 pub use overflow::{DroppedHistory, DroppedTurns, Overflow};
 pub use rendered::{ContentTokens, RenderedPrompt};
 pub use saved::{SavedConversation, SavedError};
+pub use score::ReplyScore;
 pub use start_turn::TurnBuilder;
 pub use thinking::{ThinkingConfig, ThinkingMode};
 pub use turn::{Turn, TurnStream};

@@ -59,7 +59,8 @@ impl Resampling {
     ) -> Result<Self> {
         let sampler = params.sampler.as_ref().unwrap_or(sampler).seeded()?;
         params.sampler = Some(sampler.clone());
-        let params = params.clone();
+        // The first attempt reports them.
+        let params = GenerateParams { prompt_logprobs: None, ..params.clone() };
         let prefill = PrefillProgress { cached_tokens: prompt_tokens, prefilled_tokens: 0, prompt_tokens };
         let (pieces, held) = (Vec::new(), Vec::new());
         let (sent, open, has_call, rejected) = (0, false, false, 0);

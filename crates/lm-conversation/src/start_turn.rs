@@ -158,7 +158,7 @@ impl Conversation {
     }
 
     /// Settings of a turn; adds the thinking mode to the template's variables.
-    fn turn_settings(&self, options: &mut TurnOptions) -> Result<Settings> {
+    pub(crate) fn turn_settings(&self, options: &mut TurnOptions) -> Result<Settings> {
         let settings = self.settings.of_turn(options);
         options.thinking = settings.thinking;
         options.extra_context.extend(self.thinking_variables(settings.thinking)?);
@@ -306,6 +306,7 @@ fn generate_params(
         deadline: options.deadline,
         priority: options.priority,
         logprobs: options.logprobs,
+        prompt_logprobs: options.prompt_logprobs,
         constraint,
         cancel,
         ..GenerateParams::default()

@@ -235,7 +235,13 @@ impl Progress {
                 let scored = scored.map(|logprobs| ScoredToken::new(id, &logprobs, tokenizer));
                 self.read(Piece { text, added }, scored)
             }
-            SessionEvent::PromptLogprobs(_) => Ok(None), // Never asked for.
+            SessionEvent::PromptLogprobs(logprobs) => {
+                let TurnSetup { opening, tokenizer, .. } = &self.setup;
+                let tokens = opening.ids.iter().skip(1).zip(&logprobs);
+                let scored = tokens.map(|(&id, logprobs)| ScoredToken::new(id, logprobs, tokenizer));
+                self.ready.push_back(ConversationEvent::PromptLogprobs(scored.collect()));
+                Ok(None)
+            }
             SessionEvent::Finished(finished) => self.finish(finished),
         });
         match next {

@@ -107,8 +107,11 @@ fn calls_fit_what_no_grammar_says() {
             for temperature in [0.0, 1.0] {
                 let mut conversation = conversation(dialect, vec![tool("read", parameters())]);
                 let options = required(&conversation, seed, temperature);
-                let options = TurnOptions { logprobs: Some(0), ..options };
+                let options = TurnOptions { logprobs: Some(0), prompt_logprobs: Some(0), ..options };
                 let (events, reply) = turn(&mut conversation, options.clone()).expect(dialect);
+                let scored_prompts =
+                    events.iter().filter(|event| matches!(event, ConversationEvent::PromptLogprobs(_)));
+                assert_eq!(scored_prompts.count(), 1, "{dialect}");
                 let scored =
                     events.iter().filter(|event| matches!(event, ConversationEvent::Logprobs(_))).count();
                 let output = reply.finish.usage.output_tokens;

@@ -10,5 +10,6 @@ mod overflow;
 mod owned;
 mod pocket;
 mod prompts;
+mod scores;
 mod settings;
 mod text;
