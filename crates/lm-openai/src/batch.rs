@@ -4,13 +4,21 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use crate::embeddings::EmbeddingRequest;
 use crate::error::{ApiError, Result};
 use crate::fields::{json_type, shown};
 use crate::head::random_id;
 use crate::request::ChatRequest;
 
-/// The only endpoint of a line.
-const URL: &str = "/v1/chat/completions";
+/// Endpoints of a line.
+const ENDPOINTS: [(&str, Endpoint); 2] =
+    [("/v1/chat/completions", Endpoint::Chat), ("/v1/embeddings", Endpoint::Embeddings)];
+
+#[derive(Debug, Clone, Copy)]
+enum Endpoint {
+    Chat,
+    Embeddings,
+}
 
 /// Reader of the lines of a batch file: OpenAI's batch format, or request bodies alone.
 ///
@@ -37,16 +45,25 @@ pub struct BatchReader {
 #[derive(Debug)]
 pub struct BatchLine {
     /// The request, or the reason why there is none.
-    pub request: Result<ChatRequest>,
+    pub request: Result<BatchRequest>,
     /// Form of its answer.
     pub answer: BatchAnswer,
+}
+
+/// Request of a line.
+#[derive(Debug, Clone)]
+pub enum BatchRequest {
+    /// Chat completion.
+    Chat(Box<ChatRequest>),
+    /// Embeddings.
+    Embeddings(EmbeddingRequest),
 }
 
 /// Form of the answer to a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BatchAnswer {
-    /// The completion object, or the error object.
+    /// The response body, or the error object.
     Plain,
     /// OpenAI's batch format: `{"id", "custom_id", "response": {"status_code", "request_id", "body"}, "error"}`.
     Batch {
@@ -88,7 +105,7 @@ impl BatchReader {
             _ => envelope(&mut line),
         };
         let (request, has_request) = match body {
-            Ok(body) => (request(body), true),
+            Ok((endpoint, body)) => (request(endpoint, body), true),
             Err(error) => (Err(error), false),
         };
         BatchLine { request, answer: BatchAnswer::Batch { custom_id, has_request } }
@@ -101,36 +118,53 @@ fn duplicate(id: &str) -> ApiError {
 }
 
 fn is_batch_format(line: &Value) -> bool {
-    ["custom_id", "body", "url"].iter().any(|key| line.get(key).is_some()) && line.get("messages").is_none()
+    let has = |key: &&str| line.get(key).is_some();
+    ["custom_id", "body", "url"].iter().any(has) && !["messages", "input"].iter().any(has)
 }
 
 fn plain(body: Value) -> BatchLine {
-    BatchLine { request: request(body), answer: BatchAnswer::Plain }
+    BatchLine { request: request(endpoint_of(&body), body), answer: BatchAnswer::Plain }
+}
+
+/// Endpoint of a body without a URL.
+fn endpoint_of(body: &Value) -> Endpoint {
+    let has = |key: &str| body.get(key).is_some();
+    if has("input") && !has("messages") { Endpoint::Embeddings } else { Endpoint::Chat }
 }
 
 /// Checks the fields around the body, and takes the body.
-fn envelope(line: &mut Value) -> Result<Value> {
+fn envelope(line: &mut Value) -> Result<(Endpoint, Value)> {
     let field = |name: &str| line.get(name).filter(|value| !value.is_null());
     if !field("custom_id").is_some_and(Value::is_string) {
         let got = field("custom_id").map_or("missing", json_type);
         return Err(ApiError::invalid_param("custom_id", format!("`custom_id` is {got}, expected a string")));
     }
-    for (name, expected) in [("method", "POST"), ("url", URL)] {
-        if let Some(value) = field(name).filter(|value| *value != expected) {
-            return Err(ApiError::invalid_param(
-                name,
-                format!("`{name}` is {}, expected \"{expected}\"", shown(value)),
-            ));
-        }
+    let unexpected = |name: &str, value: &Value, expected: &[&str]| {
+        let message = format!("`{name}` is {}, expected \"{}\"", shown(value), expected.join("\" or \""));
+        ApiError::invalid_param(name, message)
+    };
+    if let Some(method) = field("method").filter(|method| *method != "POST") {
+        return Err(unexpected("method", method, &["POST"]));
     }
+    let endpoint = field("url").map(|url| {
+        let known = ENDPOINTS.iter().find(|(known, _)| url == known);
+        known
+            .map(|(_, endpoint)| *endpoint)
+            .ok_or_else(|| unexpected("url", url, &ENDPOINTS.map(|(known, _)| known)))
+    });
+    let endpoint = endpoint.transpose()?;
     let body = line.get_mut("body").map(Value::take);
-    body.ok_or_else(|| ApiError::invalid_param("body", "`body` is missing"))
+    let body = body.ok_or_else(|| ApiError::invalid_param("body", "`body` is missing"))?;
+    Ok((endpoint.unwrap_or_else(|| endpoint_of(&body)), body))
 }
 
-fn request(body: Value) -> Result<ChatRequest> {
+fn request(endpoint: Endpoint, body: Value) -> Result<BatchRequest> {
+    if let Endpoint::Embeddings = endpoint {
+        return EmbeddingRequest::from_json(body).map(BatchRequest::Embeddings);
+    }
     let request = ChatRequest::from_json(body)?;
     match request.stream {
-        None => Ok(request),
+        None => Ok(BatchRequest::Chat(Box::new(request))),
         Some(_) => {
             Err(ApiError::invalid_param("stream", "`stream` is not supported in a batch; only false is"))
         }

@@ -4,6 +4,7 @@
 mod batch;
 mod chunks;
 mod completions;
+mod embeddings;
 mod error;
 mod error_map;
 mod fields;
@@ -17,9 +18,10 @@ mod response_format;
 mod sampling;
 mod tools;
 
-pub use batch::{BatchAnswer, BatchLine, BatchReader};
+pub use batch::{BatchAnswer, BatchLine, BatchReader, BatchRequest};
 pub use chunks::ChunkWriter;
 pub use completions::{ChatCompletions, ChunkStream};
+pub use embeddings::{EmbeddingEncoding, EmbeddingInput, EmbeddingRequest, Embeddings};
 pub use error::{ApiError, Result};
 pub use head::CompletionHead;
 pub use limits::Limits;
@@ -27,6 +29,7 @@ pub use lm_conversation::{
     CancelHandle, ConversationConfig, ConversationEvent, Engine, Message, Preface, Reply, ResponseFormat,
     SamplerParams, ScoredToken, ToolChoice, ToolSpec, TurnOptions, Value,
 };
+pub use lm_session::{AdapterId, Pooling};
 pub use request::{ChatRequest, StreamOptions};
 pub use response::{Choice, completion};
 pub use response_format::response_format;

@@ -24,6 +24,8 @@ pub struct Limits {
     pub stop_bytes: usize,
     /// Maximum number of tokens in `logit_bias`. Default 1,024.
     pub logit_bias: usize,
+    /// Maximum number of texts of an embedding request. Default 2,048.
+    pub embedding_inputs: usize,
 }
 
 impl Default for Limits {
@@ -37,6 +39,7 @@ impl Default for Limits {
             stop_sequences: 16,
             stop_bytes: 1_024,
             logit_bias: 1_024,
+            embedding_inputs: 2_048,
         }
     }
 }

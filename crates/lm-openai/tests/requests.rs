@@ -248,7 +248,7 @@ fn a_line_is_answered_in_its_own_format() {
         (Ok(bad.clone()), None, None, true),
         (Ok(line(json!("a"), chat, &request)), Some(json!("a")), Some(200), false),
         (Ok(line(json!("b"), chat, &bad)), Some(json!("b")), Some(400), false),
-        (Ok(line(json!("c"), "/v1/embeddings", &request)), Some(json!("c")), None, true),
+        (Ok(line(json!("c"), "/v1/completions", &request)), Some(json!("c")), None, true),
         (Ok(line(json!(7), chat, &request)), Some(json!(null)), None, true),
         (Ok(json!({"custom_id": "d"})), Some(json!("d")), None, true),
         (Err("line 9: expected value".to_owned()), Some(json!(null)), None, true),

@@ -5,8 +5,12 @@
 use std::path::Path;
 
 use lm_conversation::{ConversationEvent, PromptTemplate};
-use lm_openai::{ChatCompletions, ChatRequest, ChunkWriter, CompletionHead, ConversationConfig, Value};
-use lm_session::testing::scripted_engine;
+use lm_openai::{
+    ChatCompletions, ChatRequest, ChunkWriter, CompletionHead, ConversationConfig, EmbeddingRequest,
+    Embeddings, Value,
+};
+use lm_session::testing::{FakeLm, loaded, scripted_engine, tokenizer};
+use lm_session::{Engine, EngineSettings};
 use serde_json::json;
 
 /// ChatML with tools in the Hermes format.
@@ -103,6 +107,20 @@ fn completions_equal_the_vectors() {
     let choices =
         complete(&["One.", "Two."], json!({"n": 2, "logprobs": true, "top_logprobs": 2, "max_tokens": 2}));
     check("completion_choices.json", &choices);
+}
+
+#[test]
+fn embeddings_equal_the_vectors() {
+    let embeddings = |format: &str| {
+        let body = json!({"model": "random", "input": ["hello", " the"], "encoding_format": format, "dimensions": 8});
+        let request = EmbeddingRequest::from_json(body).expect("a request");
+        // Texts of one token: the hidden states are the same bits on every processor.
+        let model = FakeLm::random(1, tokenizer().logits_width());
+        let engine = Engine::new(loaded(model), EngineSettings::default()).expect("an engine");
+        Embeddings::new(engine, None).create(&request).expect("embeddings")
+    };
+    check("embedding_float.json", &embeddings("float"));
+    check("embedding_base64.json", &embeddings("base64"));
 }
 
 #[test]

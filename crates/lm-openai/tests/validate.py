@@ -1,9 +1,12 @@
 """Parses the vectors with the types of OpenAI's Python client: pip install openai, then python validate.py."""
 
+import base64
 import json
 import pathlib
+import struct
 
 from openai.lib.streaming.chat import ChatCompletionStreamState
+from openai.types import CreateEmbeddingResponse
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 
@@ -12,8 +15,29 @@ def parse(model, value):
     return model.model_validate_json(json.dumps(value), strict=True)
 
 
+def floats(embedding):
+    # The client asks for base64 and decodes it after parsing; its type has a list.
+    data = base64.b64decode(embedding)
+    return list(struct.unpack(f"<{len(data) // 4}f", data))
+
+
+def validate_embeddings(vector):
+    for item in vector["data"]:
+        if isinstance(item["embedding"], str):
+            item["embedding"] = floats(item["embedding"])
+        assert abs(sum(value * value for value in item["embedding"]) - 1) < 1e-6, item
+    response = parse(CreateEmbeddingResponse, vector)
+    assert [item.index for item in response.data] == list(range(len(response.data)))
+    return [item.embedding for item in response.data]
+
+
+embeddings = []
 for path in sorted(pathlib.Path(__file__).parent.joinpath("vectors").glob("*.json")):
     vector = json.loads(path.read_text(encoding="utf-8"))
+    if path.name.startswith("embedding_"):
+        embeddings.append(validate_embeddings(vector))
+        print(path.name, "ok")
+        continue
     if path.name.startswith("completion_"):
         completion = parse(ChatCompletion, vector)
     else:
@@ -26,3 +50,6 @@ for path in sorted(pathlib.Path(__file__).parent.joinpath("vectors").glob("*.jso
         for call in choice.message.tool_calls or []:
             assert isinstance(json.loads(call.function.arguments), dict), call
     print(path.name, "ok")
+
+for one, other in zip(*embeddings, strict=True):
+    assert all(abs(a - b) < 1e-7 for a, b in zip(one, other, strict=True)), "both encodings give the same vectors"
