@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    batch, bench, chat, convert, detokenize, eval, generate, grammar, inspect, list, logits, parse, pull,
-    replay, rm, score, template, tokenize,
+    batch, bench, chat, convert, detokenize, embed, eval, generate, grammar, inspect, list, logits, parse,
+    pull, replay, rm, score, template, tokenize,
 };
 use crate::interrupt::Interrupt;
 
@@ -59,12 +59,14 @@ enum Command {
     Parse(parse::Args),
     /// Test which texts a grammar accepts: a family's calls, a schema or a pattern; one JSON object a line
     Grammar(grammar::Args),
-    /// Answer chat completions over JSON Lines, many at a time
+    /// Answer chat completions and embeddings over JSON Lines, many at a time
     Batch(batch::Args),
     /// Measure prefill and decode speed, and the memory's read bandwidth beside it
     Bench(bench::Args),
     /// Write a quantised folder or a GGUF file of a model
     Convert(convert::Args),
+    /// Compute embeddings of texts, one JSON line each
+    Embed(embed::Args),
     /// Measure the perplexity of a text, and the divergence from another model
     Eval(eval::Args),
     /// Count the recorded replies that a model reproduces exactly
@@ -103,6 +105,7 @@ impl Cli {
             Command::Batch(args) => return batch::run(&args, interrupt),
             Command::Bench(args) => bench::run(&args)?,
             Command::Convert(args) => convert::run(&args)?,
+            Command::Embed(args) => embed::run(&args, interrupt)?,
             Command::Eval(args) => eval::run(&args)?,
             Command::Score(args) => score::run(&args)?,
             Command::Replay(args) => return replay::run(&args, interrupt),

@@ -294,6 +294,7 @@ fn help_is_as_documented() {
         "completions",
         "convert",
         "detokenize",
+        "embed",
         "eval",
         "generate",
         "grammar",

@@ -11,7 +11,7 @@ mod sampling;
 pub use conversation::{CallArgs, ChatArgs, OverflowArg};
 pub use load::{LoadArgs, RunArgs, quantized_format};
 pub use model_path::{ModelPath, names_model, takes_model};
-pub use prompt::{PromptArgs, PromptSource};
+pub use prompt::{PromptArgs, PromptSource, refuse_model};
 pub use sampling::{SamplerArgs, adapter};
 
 /// Invalid use of the command line that the parser of arguments cannot see. The exit code is 2, as for its own errors.

@@ -32,6 +32,21 @@ pub struct PromptArgs {
     file: Option<PathBuf>,
 }
 
+/// Refuses a model in the place of `expected`: its path, or a word that looks like one if no `model` is given by name.
+///
+/// # Errors
+/// A usage error that ends with `advice`.
+pub fn refuse_model(text: &str, model: Option<&Path>, expected: &str, advice: &str) -> Result<()> {
+    let what = match () {
+        () if takes_model(text) => "is a model",
+        () if model.is_none() && names_model(text) => "looks like the path or the name of a model",
+        () => return Ok(()),
+    };
+    Err(usage(format!(
+        "`{text}` {what}, and this command takes {expected} there; the model goes behind --model (-m), and {advice}"
+    )))
+}
+
 /// Origin of a prompt.
 #[derive(Debug, PartialEq)]
 pub enum PromptSource<'a> {
@@ -50,23 +65,16 @@ impl PromptArgs {
         positional: Option<&'a str>,
         model: Option<&Path>,
     ) -> Result<PromptSource<'a>> {
-        let advice = "the model goes behind --model (-m), and --prompt (-p) sends this text as a prompt";
+        let advice = "--prompt (-p) sends this text as a prompt";
         let given = (positional, self.text.as_deref(), self.file.as_deref());
         Ok(match given {
             (None, Some(text), _) => PromptSource::Text(text),
             (None, None, Some(file)) => PromptSource::of_file(file),
             (None | Some("-"), None, _) => PromptSource::Stdin,
-            (Some(text), None, None) if takes_model(text) => {
-                return Err(usage(format!(
-                    "`{text}` is a model, and this command takes a prompt there; {advice}"
-                )));
+            (Some(text), None, None) => {
+                refuse_model(text, model, "a prompt", advice)?;
+                PromptSource::Text(text)
             }
-            (Some(text), None, None) if model.is_none() && names_model(text) => {
-                return Err(usage(format!(
-                    "`{text}` looks like the path or the name of a model, and this command takes a prompt there; {advice}"
-                )));
-            }
-            (Some(text), None, None) => PromptSource::Text(text),
             (Some(_), ..) => {
                 return Err(usage("the prompt is given twice: by position, and by --prompt or --file"));
             }

@@ -1,4 +1,4 @@
-//! `lm batch`: chat completions over JSON Lines, run concurrently.
+//! `lm batch`: chat completions and embeddings over JSON Lines, run concurrently.
 
 use std::io::{self, BufReader, IsTerminal, Write};
 use std::num::NonZeroUsize;
@@ -7,7 +7,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use lm_openai::{ApiError, BatchLine, BatchReader, CancelHandle, ChatCompletions, ConversationConfig, Value};
+use lm_openai::{
+    ApiError, BatchLine, BatchReader, BatchRequest, CancelHandle, ChatCompletions, ConversationConfig,
+    Embeddings, Value,
+};
 
 use crate::args::{ModelPath, RunArgs, numbers};
 use crate::interrupt::{self, Interrupt};
@@ -21,8 +24,10 @@ const EXAMPLES: &str = r#"Examples:
 A line is the body of an OpenAI chat completion: messages, tools, max_tokens, temperature, seed,
 stop, n, logprobs, and so on; or a line of an OpenAI batch file:
   {"custom_id": …, "method": "POST", "url": "/v1/chat/completions", "body": {…}}
+A body with `input`, or the url /v1/embeddings, asks for embeddings: input (text, token ids, or an
+array of either), encoding_format (float or base64), dimensions, pooling (mean or last).
 
-Each line has one answer, in the order of the lines: the completion object or {"error": {…}}; for a
+Each line has one answer, in the order of the lines: the response body or {"error": {…}}; for a
 line of a batch file {"id", "custom_id", "response": {"status_code", "body"}, "error"}. A line that
 is not JSON gets an error in the form of the line before it; the first line gets the fields of both
 forms. A custom_id that an earlier line has is an error. Blank lines at the end are ignored.
@@ -50,14 +55,17 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let engine = model::engine(args.model.get(), &args.run)?;
     let mut config = ConversationConfig::from_engine(&engine);
     config.session.adapter = model::adapter(engine.model_info());
-    let completions = ChatCompletions::new(engine, config);
+    let endpoints = Endpoints {
+        embeddings: Embeddings::new(engine.clone(), config.session.adapter),
+        completions: ChatCompletions::new(engine, config),
+    };
     let mut reader = BatchReader::default();
     // A lock of standard input is not `Send`.
     let lines = json_lines::objects(BufReader::new(io::stdin()))
         .map(move |line| line.map(|line| reader.read(line.map(Value::Object))));
     let answer = move |line: io::Result<BatchLine>| {
         line.map(|BatchLine { request, answer }| {
-            let result = request.and_then(|request| complete(&completions, &request));
+            let result = request.and_then(|request| endpoints.answer(&request));
             (answer.json(&result).to_string(), result.is_ok())
         })
     };
@@ -117,13 +125,21 @@ fn unfinished(line: &io::Result<BatchLine>) -> io::Result<(String, bool)> {
     Ok((answer.json(&Err(cancelled)).to_string(), false))
 }
 
-/// Answers a request. A panic is the error of this request only.
-fn complete(
-    completions: &ChatCompletions,
-    request: &lm_openai::ChatRequest,
-) -> lm_openai::Result<serde_json::Value> {
-    let answered = catch_unwind(AssertUnwindSafe(|| completions.complete(request)));
-    answered.unwrap_or_else(|_| Err(ApiError::server("the request ended in an internal error")))
+struct Endpoints {
+    completions: ChatCompletions,
+    embeddings: Embeddings,
+}
+
+impl Endpoints {
+    /// Answers a request. A panic is the error of this request only.
+    fn answer(&self, request: &BatchRequest) -> lm_openai::Result<Value> {
+        let answer = || match request {
+            BatchRequest::Chat(request) => self.completions.complete(request),
+            BatchRequest::Embeddings(request) => self.embeddings.create(request),
+        };
+        let answered = catch_unwind(AssertUnwindSafe(answer));
+        answered.unwrap_or_else(|_| Err(ApiError::server("the request ended in an internal error")))
+    }
 }
 
 /// Progress counter of answered requests, on standard error if it is a terminal; the total is unknown.

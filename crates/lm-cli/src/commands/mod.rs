@@ -5,6 +5,7 @@ pub mod bench;
 pub mod chat;
 pub mod convert;
 pub mod detokenize;
+pub mod embed;
 pub mod eval;
 pub mod generate;
 pub mod grammar;
