@@ -76,6 +76,31 @@ fn the_commands_of_a_chat_work_without_a_terminal() {
 }
 
 #[test]
+fn the_kv_cache_is_saved_and_resumed_if_asked_for() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (file, small) = (folder.path().join("chat.json"), folder.path().join("small.json"));
+    let chat = |args: &[&str], input: &str| {
+        let run = lm(&[&["chat", "--stats", "-n", "8"], args].concat(), input);
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        run
+    };
+    let run = chat(&["--save-cache", "1GB"], &format!("Hello\n/save {}\n", shown(&file)));
+    assert!(run.err.contains(" with the KV cache of "), "{}", run.err);
+    let run = chat(&["--save-cache", "1kB"], &format!("Hello\n/save {}\n", shown(&small)));
+    assert!(run.err.contains("; its KV cache has "), "{}", run.err);
+    assert!(run.err.contains(", more than --save-cache"), "{}", run.err);
+    let (with, without) =
+        (chat(&["--resume", shown(&file)], "And now?\n"), chat(&["--resume", shown(&small)], "And now?\n"));
+    assert_eq!(with.out, without.out);
+    assert!(!with.err.contains(" 0 of them cached"), "{}", with.err);
+    assert!(without.err.contains(" 0 of them cached"), "{}", without.err);
+    // Other KV pages than this model's: the messages are resumed without them.
+    let run = chat(&["--resume", shown(&file), "--kv", "f32"], "And now?\n");
+    assert!(run.err.contains("(the KV cache in it is not used: "), "{}", run.err);
+    assert!(run.err.contains("(2 messages loaded from "), "{}", run.err);
+}
+
+#[test]
 fn a_conversation_that_cannot_be_saved_goes_on() {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     let run = lm(&["chat"], &format!("/save {}\n/save /nowhere/a/b\nHello\n", shown(file.path())));

@@ -14,7 +14,6 @@ use crate::error::{Error, Result};
 use crate::into_messages::IntoMessages;
 use crate::marker_tokens::marker_tokens;
 use crate::rendered::{RenderedPrompt, encode};
-use crate::saved::SavedConversation;
 use crate::settings::{Settings, check_channels};
 use crate::shared::Shared;
 
@@ -165,38 +164,6 @@ impl Conversation {
     /// Cancels the running turn, if there is one: the conversation is as before it.
     pub fn abort(&mut self) {
         self.shared.lock().end_turn();
-    }
-
-    /// Returns the messages and tools as data, without the running turn: for a file, or to edit them.
-    pub fn saved(&self) -> SavedConversation {
-        let Preface { messages, tools, .. } = self.preface.clone();
-        SavedConversation { tools, preface: messages, history: self.history() }
-    }
-
-    /// Replaces the messages of preface and history. The tools stay those of this conversation. A running turn is cancelled.
-    ///
-    /// ```
-    /// use lm_conversation::{Conversation, ConversationConfig, PromptTemplate, SavedConversation};
-    ///
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("chat.json");
-    /// # let engine = lm_session::testing::scripted_engine(["Hello!", "Fine."]);
-    /// # let template = PromptTemplate::new("{% for m in messages %}{{ m.content }}\n{% endfor %}")?;
-    /// # let config = ConversationConfig { template: Some(template), ..ConversationConfig::default() };
-    /// let mut conversation = Conversation::new(&engine, config.clone())?;
-    /// conversation.send("Hi.")?;
-    /// conversation.saved().write(&path)?;
-    /// drop(conversation); // Or the end of the program.
-    ///
-    /// let mut conversation = Conversation::new(&engine, config)?;
-    /// conversation.restore(SavedConversation::read(&path)?);
-    /// assert_eq!(conversation.send("How are you?")?.text(), "Fine.");
-    /// assert_eq!(conversation.history().len(), 4);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn restore(&mut self, saved: SavedConversation) {
-        self.set_history(saved.history);
-        self.preface.messages = saved.preface;
     }
 
     /// Creates a conversation with the same configuration and history, without the running turn. It shares the pages of the KV cache.

@@ -15,6 +15,7 @@ mod reply_reader;
 mod reply_rules;
 mod resampling;
 mod saved;
+mod saving;
 mod score;
 mod settings;
 mod shared;
@@ -33,8 +34,8 @@ pub use lm_processors::{
 };
 pub use lm_session::{
     CancelHandle, Constraint, Device, Engine, EngineSettings, FinishReason, Finished, LoadOptions,
-    LoadProgress, ModelFolder, PrefillProgress, SamplerParams, SessionConfig, Timing, TokenId, Usage,
-    WeightFormat,
+    LoadProgress, ModelFolder, PrefillProgress, SamplerParams, SavedCache, SessionConfig, Timing, TokenId,
+    Usage, WeightFormat,
 };
 pub use lm_template::{
     Content, GenerationPrompt, Map, Message, Part, Polyfill, Polyfills, Preface, PromptTemplate, Role,
@@ -42,7 +43,7 @@ pub use lm_template::{
 };
 pub use overflow::{DroppedHistory, DroppedTurns, Overflow};
 pub use rendered::{ContentTokens, RenderedPrompt};
-pub use saved::{SavedConversation, SavedError};
+pub use saved::{SaveOptions, SavedConversation, SavedError, SavedTokens};
 pub use score::ReplyScore;
 pub use start_turn::TurnBuilder;
 pub use thinking::{ThinkingConfig, ThinkingMode};

@@ -4,7 +4,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use lm_conversation::{Message, SavedConversation, SavedError, ToolSpec};
+use lm_conversation::{
+    Conversation, ConversationConfig, Engine, EngineSettings, LoadOptions, Message, ModelFolder, Reply,
+    SaveOptions, SavedCache, SavedConversation, SavedError, SavedTokens, SessionConfig, ToolSpec,
+};
 use serde_json::{Value, json};
 
 /// Path at which a child process writes without end.
@@ -19,6 +22,17 @@ fn conversation(turns: usize) -> SavedConversation {
         ],
         preface: vec![Message::system("Be brief.")],
         history: (0..turns).flat_map(turn).collect(),
+        cache: turns.is_multiple_of(2).then(|| pages(turns)),
+    }
+}
+
+/// KV pages of no model.
+fn pages(turns: usize) -> SavedCache {
+    SavedCache {
+        fingerprint: "f".repeat(64),
+        adapter: turns.is_multiple_of(4).then_some(1),
+        tokens: (0..turns as u32).collect(),
+        pages: (0..turns * 50_000).map(|byte| (byte % 251) as u8).collect(),
     }
 }
 
@@ -44,10 +58,149 @@ fn damaged_files_are_refused_as_a_whole() {
 }
 
 #[test]
+fn damaged_pages_are_refused_as_a_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("chat.json");
+    conversation(4).write(&path).expect("it is written");
+    assert_eq!(SavedConversation::read(&path).expect("it is whole"), conversation(4));
+    let bytes = std::fs::read(&path).expect("it is there");
+    let json = bytes.iter().position(|&byte| byte == 0).expect("pages");
+    let read = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).expect("can be written");
+        SavedConversation::read(&path).expect_err("it is refused")
+    };
+    for end in (json..bytes.len()).step_by(9_973) {
+        let found = end.saturating_sub(json + 1) as u64;
+        let error = read(&bytes[..end]);
+        assert!(
+            matches!(error, SavedError::CacheLength { expected: 200_000, found: got } if got == found),
+            "cut at {end}: {error}"
+        );
+    }
+    assert!(matches!(read(&[&bytes[..], b"x"].concat()), SavedError::CacheLength { found: 200_001, .. }));
+    for at in [json + 1, bytes.len() / 2, bytes.len() - 1] {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1;
+        assert!(matches!(read(&damaged), SavedError::Checksum), "byte {at}");
+    }
+    let text = String::from_utf8(bytes[..json].to_vec()).expect("text");
+    let changed = text.replacen("\"adapter\": 1", "\"adapter\": 2", 1);
+    assert_ne!(changed, text);
+    assert!(matches!(read(&[changed.as_bytes(), &bytes[json..]].concat()), SavedError::Checksum));
+    // Pages that no JSON describes, and JSON whose pages are elsewhere.
+    let plain = serde_json::to_vec(&conversation(4).to_json()).expect("JSON");
+    assert!(matches!(read(&[&plain, &bytes[json..]].concat()), SavedError::CacheLength { expected: 0, .. }));
+    let described: Value = serde_json::from_slice(&bytes[..json]).expect("JSON");
+    let error = SavedConversation::from_json(described).expect_err("the pages are not in it");
+    assert!(matches!(error, SavedError::CacheLength { found: 0, .. }));
+}
+
+#[test]
+fn descriptions_of_pages_are_validated() {
+    let cache = json!({"fingerprint": "a", "adapter": null, "tokens": [1, 2], "bytes": 3, "sha256": "b"});
+    let error = |key: &str, value: Value| {
+        let mut cache = cache.clone();
+        cache[key] = value;
+        SavedConversation::from_json(json!({"messages": [], "cache": cache})).expect_err("it is refused")
+    };
+    for (key, value) in [
+        ("fingerprint", json!(1)),
+        ("adapter", json!("a")),
+        ("adapter", json!(-1)),
+        ("tokens", json!([1, "a"])),
+        ("tokens", json!([1_u64 << 32])),
+        ("bytes", json!(-3)),
+        ("sha256", Value::Null),
+    ] {
+        let error = error(key, value);
+        assert!(matches!(error, SavedError::Invalid { key: "cache", .. }), "{key}: {error}");
+    }
+    assert!(matches!(error("bytes", json!(5_u64 << 30)), SavedError::TooLarge));
+}
+
+fn engine(settings: EngineSettings) -> Engine {
+    let folder = ModelFolder::embedded(lm_pocket::NAME, lm_pocket::FILES);
+    Engine::load(&folder, &LoadOptions::default(), settings, &mut |_| {}).expect("the embedded model loads")
+}
+
+fn new(engine: &Engine) -> Conversation {
+    let session = SessionConfig { max_output_tokens: Some(20), ..SessionConfig::default() };
+    let config = ConversationConfig { session, ..ConversationConfig::default() };
+    Conversation::new(engine, config).expect("a conversation")
+}
+
+/// Prompt tokens that were cached and prefilled, and the reply's text.
+fn counts(reply: &Reply) -> (usize, usize, String) {
+    (reply.finish.usage.cached_tokens, reply.finish.timing.prefilled_tokens, reply.text())
+}
+
+#[test]
+fn a_restored_conversation_prefills_the_new_tokens_only() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("chat.json");
+    let mut conversation = new(&engine(EngineSettings::default()));
+    conversation.send("word ".repeat(150)).expect("a turn");
+    conversation.send("Who are you?").expect("a turn");
+    let (saved, outcome) = conversation.save(SaveOptions { cache: Some(1 << 30) }).expect("it is saved");
+    let SavedTokens::Saved { tokens, bytes } = outcome else { panic!("{outcome:?}") };
+    assert!(tokens > 150 && bytes > 1_000);
+    saved.write(&path).expect("it is written");
+    let restored = |limit: Option<usize>| {
+        let mut saved = SavedConversation::read(&path).expect("it is read");
+        saved.cache = saved.cache.filter(|_| limit.is_some());
+        let mut conversation = new(&engine(EngineSettings::default()));
+        let cached = conversation.restore(saved).expect("it fits");
+        (cached, counts(&conversation.send("And now?").expect("a turn")))
+    };
+    let continued = counts(&conversation.send("And now?").expect("a turn"));
+    let (with, without) = (restored(Some(0)), restored(None));
+    assert_eq!((with.0, with.1.clone()), (tokens, continued));
+    assert_eq!((without.0, without.1.0), (0, 0));
+    assert_eq!(without.1.2, with.1.2, "the same text");
+    let (cached, prefilled, _) = with.1;
+    assert!(cached >= tokens - 1 && prefilled < 40, "{cached} cached of {tokens}, {prefilled} run");
+    assert_eq!(without.1.1, cached + prefilled);
+}
+
+#[test]
+fn pages_above_the_limit_are_left_out_and_the_outcome_says_so() {
+    let mut conversation = new(&engine(EngineSettings::default()));
+    let save = |conversation: &Conversation, cache| {
+        let (saved, outcome) = conversation.save(SaveOptions { cache }).expect("it is saved");
+        (saved.cache.map(|cache| cache.pages.len()), outcome)
+    };
+    assert_eq!(save(&conversation, Some(1 << 20)), (None, SavedTokens::NothingCached));
+    conversation.send("Hello").expect("a turn");
+    assert_eq!(save(&conversation, None), (None, SavedTokens::NotAsked));
+    let (None, SavedTokens::TooLarge { bytes }) = save(&conversation, Some(1)) else { panic!("too large") };
+    assert_eq!(save(&conversation, Some(bytes - 1)), (None, SavedTokens::TooLarge { bytes }));
+    assert!(
+        matches!(save(&conversation, Some(bytes)), (Some(found), SavedTokens::Saved { .. }) if found == bytes)
+    );
+}
+
+#[test]
+fn pages_of_another_model_are_refused_and_nothing_is_restored() {
+    let mut conversation = new(&engine(EngineSettings::default()));
+    conversation.send("Hello").expect("a turn");
+    let before = conversation.history();
+    let foreign = SavedConversation { cache: Some(pages(2)), ..conversation.saved() };
+    let foreign = SavedConversation { history: vec![Message::user("Other")], ..foreign };
+    let error = conversation.restore(foreign.clone()).expect_err("it is of no model");
+    assert!(
+        matches!(error, lm_conversation::Error::Session(lm_session::Error::ForeignCache { .. })),
+        "{error}"
+    );
+    assert_eq!(conversation.history(), before);
+    assert_eq!(conversation.restore(SavedConversation { cache: None, ..foreign }).expect("messages"), 0);
+    assert_eq!(conversation.history().len(), 1);
+}
+
+#[test]
 fn foreign_and_future_files_are_refused_with_the_place() {
     let error = |json: Value| SavedConversation::from_json(json).expect_err("it is refused").to_string();
-    let later = json!({"version": 2, "messages": []});
-    assert_eq!(error(later), "the file has version 2, this program reads up to 1");
+    let later = json!({"version": 3, "messages": []});
+    assert_eq!(error(later), "the file has version 3, this program reads up to 2");
     assert_eq!(error(json!({"a": 1})), "`messages` is missing or not an array");
     assert_eq!(error(json!(3)), "`messages` is missing or not an array");
     assert!(error(json!([{"role": "user", "content": "a"}, {}])).starts_with("`messages` 1 (from 0): "));

@@ -9,7 +9,8 @@ use crate::page_allocator::PageAllocator;
 use crate::page_table::PageTable;
 use crate::prefix_tree::NodeId;
 use crate::request::SessionId;
-use crate::{CacheStats, PrefixCache};
+use crate::saved_cache::SavedPages;
+use crate::{CacheStats, Error, PrefixCache, Result};
 
 /// KV cache of all sessions, over one page pool.
 pub(crate) struct KvCaches {
@@ -134,6 +135,61 @@ impl KvCaches {
             };
             self.sessions.insert(to, fork);
         }
+    }
+
+    /// Copies the pages of the first `len` tokens of `session`, as far as they are cached, if they take at most `max_bytes`.
+    pub fn save(&mut self, session: SessionId, len: usize, max_bytes: usize) -> SavedPages {
+        let Some(cache) = self.sessions.get(&session) else { return SavedPages::NothingCached };
+        // A copy: the session itself may hold more tokens, of a reply that is being read.
+        let mut table = cache.table.fork(&mut self.allocator);
+        table.rewind(len, &mut self.allocator);
+        let tokens = table.len();
+        let saved = match PageTable::saved_bytes(tokens, &mut self.allocator) {
+            _ if tokens == 0 => SavedPages::NothingCached,
+            None => SavedPages::NotInHostMemory,
+            Some(bytes) if bytes > max_bytes => SavedPages::TooLarge { bytes },
+            Some(_) => SavedPages::Saved { tokens, pages: table.save(&mut self.allocator) },
+        };
+        table.close(&mut self.allocator);
+        saved
+    }
+
+    /// Replaces the cache of the idle session `session` by `ids` with the saved `pages`. Returns false, and leaves the session empty,
+    /// if the pool lacks pages although all idle sessions were evicted.
+    ///
+    /// # Errors
+    /// [`Error::SavedPages`]; nothing is changed.
+    pub fn restore(
+        &mut self,
+        session: SessionId,
+        adapter: Option<AdapterId>,
+        ids: &[TokenId],
+        pages: &[u8],
+    ) -> Result<bool> {
+        let expected = PageTable::saved_bytes(ids.len(), &mut self.allocator);
+        if expected != Some(pages.len()) {
+            let (tokens, found_bytes) = (ids.len(), pages.len());
+            return Err(Error::SavedPages { tokens, expected_bytes: expected, found_bytes });
+        }
+        self.close(session);
+        self.begin(session, adapter);
+        self.mark_idle(session);
+        let mut table = self.new_table(adapter);
+        let missing = table.begin_restore(ids, &mut self.allocator);
+        let lacks = |caches: &Self| {
+            missing.iter().enumerate().any(|(space, &missing)| missing > caches.allocator.free(space))
+        };
+        while lacks(self) {
+            if !self.evict_idle() {
+                table.close(&mut self.allocator);
+                return Ok(false);
+            }
+        }
+        table.restore(ids, pages, &mut self.allocator);
+        if let Some(cache) = self.sessions.get_mut(&session) {
+            std::mem::replace(&mut cache.table, table).close(&mut self.allocator);
+        }
+        Ok(true)
     }
 
     /// Stores the logits of the last cached token of `session`.

@@ -141,6 +141,33 @@ pub enum Error {
         /// Time after which a place is expected to be free, from the rate of the last admissions.
         retry_after: std::time::Duration,
     },
+    /// The KV pages of a [`crate::SavedCache`] are of another model, tokenizer or cache format. Nothing was restored.
+    #[error("the saved KV pages are of the model with fingerprint {found:.16}, this one has {expected:.16}")]
+    ForeignCache {
+        /// [`crate::Engine::fingerprint`] of this engine.
+        expected: String,
+        /// That of the saved pages.
+        found: String,
+    },
+    /// The KV pages of a [`crate::SavedCache`] were computed with another adapter than the session's. Nothing was restored.
+    #[error("the saved KV pages are of adapter {found:?}, the session has {expected:?}")]
+    ForeignAdapter {
+        /// Adapter of the session.
+        expected: Option<u32>,
+        /// Adapter of the saved pages.
+        found: Option<u32>,
+    },
+    /// A [`crate::SavedCache`] has another number of bytes than its tokens take in this model's pool, or the pool is not in host memory.
+    /// Nothing was restored.
+    #[error("the saved KV pages of {tokens} tokens have {found_bytes} bytes, expected {}", expected_bytes.map_or("none".to_owned(), |bytes| bytes.to_string()))]
+    SavedPages {
+        /// Number of saved tokens.
+        tokens: usize,
+        /// Bytes that they take; `None` if the pool's pages cannot be written.
+        expected_bytes: Option<usize>,
+        /// Bytes that there are.
+        found_bytes: usize,
+    },
     /// The record of requests cannot be written or read. A request whose record cannot be written has run.
     #[error("the record of requests cannot be written or read")]
     Recording(#[source] std::io::Error),

@@ -1,6 +1,6 @@
 //! Page table of one session.
 
-use lm_model::{NO_PAGE, PAGE_LEN, PageId, Retention};
+use lm_model::{CacheGroup, NO_PAGE, PAGE_LEN, PageId, Retention};
 use lm_tokenizer::TokenId;
 
 use crate::page_allocator::PageAllocator;
@@ -152,6 +152,76 @@ impl PageTable {
         allocator.tree.release(self.root);
     }
 
+    /// Bytes of the pages that a table of `len` tokens needs; `None` if pages cannot be read.
+    pub fn saved_bytes(len: usize, allocator: &mut PageAllocator) -> Option<usize> {
+        let groups = allocator.groups().to_vec();
+        let bytes = |group: &CacheGroup| {
+            Some(needed(group, len).len() * allocator.pool().readable_page_bytes(group.space)?)
+        };
+        groups.iter().map(bytes).sum()
+    }
+
+    /// Copies the pages that the cached tokens need, group by group.
+    pub fn save(&self, allocator: &mut PageAllocator) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(Self::saved_bytes(self.len, allocator).unwrap_or(0));
+        let groups = allocator.groups().to_vec();
+        for (group, pages) in groups.iter().zip(&self.pages) {
+            for index in needed(group, self.len) {
+                let slots = (self.len - index * PAGE_LEN).min(PAGE_LEN);
+                allocator.pool().read_page(group.space, pages[index], slots, &mut bytes);
+            }
+        }
+        bytes
+    }
+
+    /// Adds the prefixes of `ids` to the prefix tree, and takes the pages that it has of them. Returns the number of pages of each
+    /// space that [`PageTable::restore`] will allocate. The table must be empty.
+    pub fn begin_restore(&mut self, ids: &[TokenId], allocator: &mut PageAllocator) -> Vec<usize> {
+        let (full, _) = ids.as_chunks::<PAGE_LEN>();
+        for ids in full {
+            let node = allocator.tree.child(self.last_node, ids);
+            self.set_last_node(node, allocator);
+        }
+        let path = allocator.tree.path(self.last_node);
+        let mut missing = vec![0; allocator.num_spaces()];
+        for (group, kind) in allocator.groups().to_vec().iter().enumerate() {
+            for index in needed(kind, ids.len()) {
+                let known = path.get(index).map_or(NO_PAGE, |&node| allocator.tree.page(node, group));
+                self.pages[group].resize(index, NO_PAGE);
+                self.pages[group].push(known);
+                match known {
+                    NO_PAGE => missing[kind.space] += 1,
+                    page => allocator.retain(group, page),
+                }
+            }
+        }
+        missing
+    }
+
+    /// Fills the pages that are missing since [`PageTable::begin_restore`] with the bytes of [`PageTable::save`], and caches `ids`.
+    ///
+    /// # Panics
+    /// When fewer pages are free than are missing, or there are too few bytes.
+    pub fn restore(&mut self, ids: &[TokenId], mut bytes: &[u8], allocator: &mut PageAllocator) {
+        let path = allocator.tree.path(self.last_node);
+        for (group, kind) in allocator.groups().to_vec().iter().enumerate() {
+            let page_bytes = allocator.pool().readable_page_bytes(kind.space).unwrap_or(0);
+            for index in needed(kind, ids.len()) {
+                let (page, rest) = bytes.split_at(page_bytes);
+                bytes = rest;
+                if self.pages[group][index] == NO_PAGE {
+                    let id = allocator.allocate(group);
+                    allocator.pool().write_page(kind.space, id, page);
+                    self.pages[group][index] = id;
+                    if let Some(&node) = path.get(index) {
+                        allocator.cache_page(group, id, node);
+                    }
+                }
+            }
+        }
+        self.len = ids.len();
+    }
+
     fn go_to(&mut self, limit: usize, sources: &Sources<'_>, allocator: &mut PageAllocator) {
         let own = sources.own.min(limit);
         let known = sources.path.len().max(own / PAGE_LEN).min(limit / PAGE_LEN);
@@ -218,6 +288,12 @@ impl PageTable {
         allocator.tree.retain(last_node);
         allocator.tree.release(std::mem::replace(&mut self.last_node, last_node));
     }
+}
+
+/// Indices of the pages that a group needs to continue after `len` tokens.
+fn needed(group: &CacheGroup, len: usize) -> std::ops::Range<usize> {
+    let end = len.div_ceil(PAGE_LEN);
+    group.retention.first_retained_page(len).min(end)..end
 }
 
 fn retain_all(tables: &[Vec<PageId>], allocator: &mut PageAllocator) {

@@ -1,5 +1,6 @@
 //! Commands from sessions to the engine's worker, and the replies.
 
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
@@ -11,7 +12,8 @@ use crate::generating::Generating;
 use crate::guide::Guide;
 use crate::prompt_rows::{PromptOutput, PromptRows};
 use crate::sampling_pool::Sampled;
-use crate::{CacheStats, CancelHandle, Error, Finished, SessionEvent};
+use crate::saved_cache::SavedPages;
+use crate::{CacheStats, CancelHandle, Error, Finished, Result, SessionEvent};
 
 /// Id of a session in the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,6 +30,16 @@ pub(crate) enum Command {
     Fork { from: SessionId, to: SessionId },
     /// Ends the session's request and drops its cache.
     Close { session: SessionId },
+    /// Copies the pages of the first `len` tokens of the session, as far as they are cached.
+    SaveCache { session: SessionId, len: usize, max_bytes: usize, saved: Sender<SavedPages> },
+    /// Ends the session's request and replaces its cache; the answer is false if the pool has no room for it.
+    RestoreCache {
+        session: SessionId,
+        adapter: Option<AdapterId>,
+        ids: Vec<TokenId>,
+        pages: Arc<[u8]>,
+        restored: Sender<Result<bool>>,
+    },
     /// Requests the state of the pool.
     CacheStats(Sender<CacheStats>),
     /// Answer of the sampling threads.

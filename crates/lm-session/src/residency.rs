@@ -8,6 +8,7 @@ use crate::capacity::Capacity;
 use crate::models::MemoryShare;
 use crate::panics::caught;
 use crate::request::{Command, Reply, Request};
+use crate::saved_cache::SavedPages;
 use crate::scheduler::Scheduler;
 use crate::{CacheStats, EngineSettings, Error, Result};
 
@@ -97,6 +98,8 @@ impl Residency {
             (Command::Shutdown, None) => self.stopped = true,
             // Nothing is cached. The receivers may be gone.
             (Command::Rewind { reached, .. }, None) => drop(reached.send(0)),
+            (Command::SaveCache { saved, .. }, None) => drop(saved.send(SavedPages::NothingCached)),
+            (Command::RestoreCache { restored, .. }, None) => drop(restored.send(Ok(false))),
             (Command::CacheStats(answer), None) => drop(answer.send(CacheStats::default())),
             (Command::Fork { .. } | Command::Close { .. } | Command::Sampled(_), None) => {}
         }

@@ -171,6 +171,14 @@ impl Scheduler {
                 self.stop(session);
                 self.caches.close(session);
             }
+            // The receivers may be gone.
+            Command::SaveCache { session, len, max_bytes, saved } => {
+                drop(saved.send(self.caches.save(session, len, max_bytes)));
+            }
+            Command::RestoreCache { session, adapter, ids, pages, restored } => {
+                self.stop(session);
+                drop(restored.send(self.caches.restore(session, adapter, &ids, &pages)));
+            }
             Command::CacheStats(answer) => {
                 let _ = answer.send(self.caches.stats()); // The receiver may be gone.
             }

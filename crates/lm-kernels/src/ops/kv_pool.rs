@@ -145,6 +145,62 @@ impl KvPool {
         }
     }
 
+    /// Bytes of a page of a space as [`read_page`](Self::read_page) writes it; `None` if pages cannot be read: they are not in host
+    /// memory, or this machine is not little-endian.
+    ///
+    /// # Panics
+    /// When there is no such space.
+    pub fn readable_page_bytes(&self, space: usize) -> Option<usize> {
+        let of_store = |store: &Store| match store {
+            Store::Kv(layer) => match present(layer.as_ref()) {
+                KvLayer::Host(pages) => Some(pages.bytes_per_page()),
+                KvLayer::Device { .. } => None,
+            },
+            Store::State(states) => Some(present(states.as_ref()).state_len() * size_of::<f32>()),
+        };
+        let bytes = self.spaces[space].stores.iter().map(of_store).sum::<Option<usize>>();
+        bytes.filter(|_| cfg!(target_endian = "little"))
+    }
+
+    /// Appends the contents of a page to `out`, layer by layer. Slots of keys and values from `slots` on are zeros, whatever they hold.
+    ///
+    /// # Panics
+    /// When there is no such page, or it cannot be read ([`readable_page_bytes`](Self::readable_page_bytes)).
+    pub fn read_page(&self, space: usize, page: PageId, slots: usize, out: &mut Vec<u8>) {
+        for store in &self.spaces[space].stores {
+            match store {
+                Store::Kv(layer) => present(layer.as_ref()).host().read_page(page, slots, out),
+                Store::State(states) => {
+                    out.extend_from_slice(bytemuck::cast_slice(present(states.as_ref()).get(page)));
+                }
+            }
+        }
+    }
+
+    /// Fills a page with the bytes of [`read_page`](Self::read_page).
+    ///
+    /// # Panics
+    /// As [`read_page`](Self::read_page); when the bytes are not those of a page.
+    pub fn write_page(&mut self, space: usize, page: PageId, mut bytes: &[u8]) {
+        for store in &mut self.spaces[space].stores {
+            match store {
+                Store::Kv(layer) => {
+                    let pages = present(layer.as_mut()).host_mut();
+                    let (own, rest) = bytes.split_at(pages.bytes_per_page());
+                    pages.write_page(page, own);
+                    bytes = rest;
+                }
+                Store::State(states) => {
+                    let state = bytemuck::cast_slice_mut::<f32, u8>(present(states.as_mut()).get_mut(page));
+                    let (own, rest) = bytes.split_at(state.len());
+                    state.copy_from_slice(own);
+                    bytes = rest;
+                }
+            }
+        }
+        assert!(bytes.is_empty(), "{} bytes more than those of a page", bytes.len());
+    }
+
     /// State pages of a layer.
     ///
     /// # Panics
@@ -226,6 +282,20 @@ impl KvLayer<Dispatch> {
         let shape = [num_pages * PAGE_LEN, num_kv_heads, head_dim];
         let zeros = || Tensor::<3>::zeros(shape, (device, element(dtype))).into_dispatch();
         KvLayer::Device { keys: zeros(), values: zeros() }
+    }
+
+    fn host(&self) -> &PagedLayer {
+        match self {
+            KvLayer::Host(pages) => pages,
+            KvLayer::Device { .. } => panic!("the pages are on a device"),
+        }
+    }
+
+    fn host_mut(&mut self) -> &mut PagedLayer {
+        match self {
+            KvLayer::Host(pages) => pages,
+            KvLayer::Device { .. } => panic!("the pages are on a device"),
+        }
     }
 
     fn addresses(&self) -> [usize; 2] {

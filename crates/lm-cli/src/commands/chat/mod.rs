@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
-use lm_conversation::ConversationConfig;
+use lm_conversation::{ConversationConfig, SaveOptions};
 use lm_session::Engine;
 use lm_template::Message;
 use lm_tools::{Agent, Toolset};
@@ -53,6 +53,9 @@ pub struct Args {
     /// Continue the conversation in FILE, which /save wrote
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
+    /// Write the KV cache with /save if it takes at most BYTES, such as 512MB: the chat that resumes need not prefill it
+    #[arg(long, value_name = "BYTES", value_parser = crate::size::parse, allow_negative_numbers = true)]
+    save_cache: Option<u64>,
     /// Do not read or write the history of typed lines
     #[arg(long)]
     no_history: bool,
@@ -94,7 +97,9 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let agent = Agent::builder(&engine, tools).config(config).max_rounds(args.max_rounds).build()?;
     let turns = Turns { agent, interrupt: interrupt.clone(), regenerated: 0 };
     let screen = Screen::new(CallsTo::Notes, args.chat.hide_thinking);
-    let mut state = State { turns, settings, screen, file: None };
+    let save =
+        SaveOptions { cache: args.save_cache.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)) };
+    let mut state = State { turns, settings, screen, file: None, save };
     if lock(&lines).is_terminal() {
         state.screen.note(&banner(&engine))?;
     }
@@ -130,6 +135,7 @@ struct State {
     screen: Screen,
     /// File of the last `/save` or `/load`.
     file: Option<PathBuf>,
+    save: SaveOptions,
 }
 
 /// Loop over the user's lines.

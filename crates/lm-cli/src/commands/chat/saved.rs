@@ -4,7 +4,9 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use lm_conversation::{Conversation, SavedConversation, SavedError};
+use lm_conversation::{Conversation, SaveOptions, SavedConversation, SavedError, SavedTokens};
+
+use crate::size::format_bytes;
 
 /// Treatment of an existing file.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,12 +15,17 @@ pub enum Existing {
     Replace,
 }
 
-/// Writes a conversation to a file.
+/// Writes a conversation to a file. Returns the outcome for its KV pages.
 ///
 /// # Errors
 /// When the file cannot be written, or exists and is kept. The causes are text.
-pub fn write(path: &Path, conversation: &Conversation, existing: Existing) -> Result<()> {
-    let saved = conversation.saved();
+pub fn write(
+    path: &Path,
+    conversation: &Conversation,
+    options: SaveOptions,
+    existing: Existing,
+) -> Result<SavedTokens> {
+    let (saved, outcome) = conversation.save(options)?;
     let written = match existing {
         Existing::Keep => saved.write_new(path),
         Existing::Replace => saved.write(path),
@@ -28,7 +35,24 @@ pub fn write(path: &Path, conversation: &Conversation, existing: Existing) -> Re
             anyhow!("`{}` exists already; give another name: /save FILE", path.display())
         }
         error => anyhow!("`{}` cannot be written: {error}", path.display()),
-    })
+    })?;
+    Ok(outcome)
+}
+
+/// Describes the outcome for the KV pages; empty if they were not asked for.
+pub fn describe(outcome: SavedTokens) -> String {
+    let size = |bytes: usize| format_bytes(bytes as u64);
+    match outcome {
+        SavedTokens::NotAsked => String::new(),
+        SavedTokens::Saved { tokens, bytes } => {
+            format!(" with the KV cache of {tokens} tokens, {}", size(bytes))
+        }
+        SavedTokens::TooLarge { bytes } => {
+            format!("; its KV cache has {}, more than --save-cache", size(bytes))
+        }
+        SavedTokens::NothingCached => "; nothing of it is in the KV cache".to_owned(),
+        SavedTokens::NotInHostMemory => "; its KV cache is not in host memory".to_owned(),
+    }
 }
 
 /// Reads a conversation from a file; a bare array of messages is one, too.

@@ -173,8 +173,8 @@ fn save(path: &str, state: &mut State) -> Result<After> {
     };
     let own = state.file.as_ref() == Some(&path);
     let existing = if own { Existing::Replace } else { Existing::Keep };
-    saved::write(&path, state.turns.agent.conversation(), existing)?;
-    state.screen.note(&format!("(saved to {})", path.display()))?;
+    let outcome = saved::write(&path, state.turns.agent.conversation(), state.save, existing)?;
+    state.screen.note(&format!("(saved to {}{})", path.display(), saved::describe(outcome)))?;
     state.file = Some(path);
     Ok(After::GoOn)
 }
@@ -198,7 +198,6 @@ pub fn resume(saved: SavedConversation, path: &Path, state: &mut State) -> Resul
         .filter(|name| conversation.tools().iter().all(|tool| tool.name() != name))
         .collect();
     let count = saved.history.len();
-    conversation.set_history(saved.history);
     let system = match conversation.preface().messages.is_empty() {
         false if saved.preface.is_empty() => "; they have no system prompt, the current one stays",
         false if saved.preface != conversation.preface().messages => {
@@ -206,11 +205,24 @@ pub fn resume(saved: SavedConversation, path: &Path, state: &mut State) -> Resul
         }
         _ => "",
     };
-    if !saved.preface.is_empty() {
-        conversation.set_preface_messages(saved.preface);
-    }
+    let preface = match saved.preface.is_empty() {
+        true => conversation.preface().messages.clone(),
+        false => saved.preface.clone(),
+    };
+    let saved = SavedConversation { preface, ..saved };
+    let unused = match conversation.restore(saved.clone()) {
+        Ok(_) => None,
+        Err(error) if saved.cache.is_some() => {
+            conversation.restore(SavedConversation { cache: None, ..saved })?;
+            Some(error)
+        }
+        Err(error) => return Err(error.into()),
+    };
     state.file = Some(path.to_owned());
     state.screen.note(&format!("({count} messages loaded from {}{system})", path.display()))?;
+    if let Some(error) = unused {
+        state.screen.note(&format!("(the KV cache in it is not used: {error})"))?;
+    }
     if !missing.is_empty() {
         let names = missing.join(", ");
         state.screen.note(&format!(

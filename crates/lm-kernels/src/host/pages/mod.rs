@@ -134,6 +134,36 @@ impl PagedLayer {
         with_pages!(&mut self.storage, pages => pages.copy_page(from as usize, to as usize));
     }
 
+    /// Appends the [`bytes_per_page`](Self::bytes_per_page) bytes of a page to `out`, in the byte order of this machine. Slots from
+    /// `slots` on are zeros, whatever they hold.
+    ///
+    /// ```
+    /// use lm_kernels::{KvDtype, PagedLayer};
+    /// let mut layer = PagedLayer::new(KvDtype::F16, 2, 1, 16)?;
+    /// let mut bytes = Vec::new();
+    /// layer.read_page(0, 5, &mut bytes);
+    /// assert_eq!(bytes.len(), layer.bytes_per_page());
+    /// layer.write_page(1, &bytes);
+    /// # Ok::<(), lm_kernels::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// When `page` or `slots` is out of range.
+    pub fn read_page(&self, page: PageId, slots: usize, out: &mut Vec<u8>) {
+        self.check(page, 0, 0);
+        with_pages!(&self.storage, pages => pages.read_page(page as usize, slots, out));
+    }
+
+    /// Fills a page with the bytes of [`read_page`](Self::read_page).
+    ///
+    /// # Panics
+    /// When the page is out of range, or the bytes are not [`bytes_per_page`](Self::bytes_per_page).
+    pub fn write_page(&mut self, page: PageId, bytes: &[u8]) {
+        self.check(page, 0, 0);
+        assert_eq!(bytes.len(), self.bytes_per_page(), "bytes of a page");
+        with_pages!(&mut self.storage, pages => pages.write_page(page as usize, bytes));
+    }
+
     /// One key vector, as attention reads it.
     ///
     /// # Panics
@@ -234,6 +264,32 @@ mod tests {
             let value = layer.value(2, head, slot);
             assert_eq!(value, layer.value(0, head, slot), "value of head {head}, slot {slot}");
             assert!(value.iter().any(|&x| x != 0.0), "head {head}, slot {slot} was written");
+        }
+    }
+
+    #[test]
+    fn a_page_written_from_its_bytes_is_the_same_and_unused_slots_are_zeros() {
+        for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::Q8] {
+            let mut layer = PagedLayer::new(dtype, 3, 2, 4).unwrap();
+            let (layout, _) = Random(63).layout(&[(0, 32)]);
+            let numbers = |factor: f32| (1..=32 * 8).map(|i| factor * i as f32).collect::<Vec<_>>();
+            layer.write(&layout, &numbers(0.25), &numbers(-3.0));
+            let source = layout.sequences[0].block_table[0];
+            let target = (source + 1) % 3;
+            for slots in [32, 7, 0] {
+                let mut bytes = Vec::new();
+                layer.read_page(source, slots, &mut bytes);
+                assert_eq!(bytes.len(), layer.bytes_per_page());
+                layer.write_page(target, &bytes);
+                for (head, slot) in (0..2).flat_map(|head| (0..PAGE_LEN).map(move |slot| (head, slot))) {
+                    let got = (layer.key(target, head, slot), layer.value(target, head, slot));
+                    let expected = match slot < slots {
+                        true => (layer.key(source, head, slot), layer.value(source, head, slot)),
+                        false => (vec![0.0; 4], vec![0.0; 4]),
+                    };
+                    assert_eq!(got, expected, "{dtype} head {head} slot {slot} of {slots}");
+                }
+            }
         }
     }
 

@@ -132,6 +132,44 @@ impl<E: Element> Pages<E> {
         }
     }
 
+    /// Appends a page to `out` in the memory's byte order: keys, values, scales. Slots from `slots` on are zeros, whatever they
+    /// hold.
+    pub(super) fn read_page(&self, page: usize, slots: usize, out: &mut Vec<u8>) {
+        let blocks = |len: usize| page * self.num_kv_heads * len..(page + 1) * self.num_kv_heads * len;
+        let mut keys = self.keys[blocks(self.head_dim * PAGE_LEN)].to_vec();
+        keys.as_chunks_mut::<PAGE_LEN>().0.iter_mut().for_each(|row| row[slots..].fill(E::zeroed()));
+        let mut values = self.values[blocks(self.width() * PAGE_LEN)].to_vec();
+        values
+            .chunks_mut(self.width() * PAGE_LEN)
+            .for_each(|head| head[slots * self.width()..].fill(E::zeroed()));
+        out.extend_from_slice(bytemuck::cast_slice(&keys));
+        out.extend_from_slice(bytemuck::cast_slice(&values));
+        for scales in [&self.key_scales, &self.value_scales].into_iter().filter(|_| E::SCALED) {
+            let mut scales = scales[blocks(PAGE_LEN)].to_vec();
+            scales.as_chunks_mut::<PAGE_LEN>().0.iter_mut().for_each(|row| row[slots..].fill(0));
+            out.extend_from_slice(bytemuck::cast_slice(&scales));
+        }
+    }
+
+    /// Fills a page with the bytes of [`Pages::read_page`].
+    ///
+    /// # Panics
+    /// When they are fewer than those of a page.
+    pub(super) fn write_page(&mut self, page: usize, mut bytes: &[u8]) {
+        let blocks = |len: usize| page * self.num_kv_heads * len..(page + 1) * self.num_kv_heads * len;
+        let (keys, values) = (blocks(self.head_dim * PAGE_LEN), blocks(self.width() * PAGE_LEN));
+        let scales = blocks(if E::SCALED { PAGE_LEN } else { 0 });
+        let mut fill = |target: &mut [u8]| {
+            let (next, rest) = bytes.split_at(target.len());
+            target.copy_from_slice(next);
+            bytes = rest;
+        };
+        fill(bytemuck::cast_slice_mut(&mut self.keys[keys]));
+        fill(bytemuck::cast_slice_mut(&mut self.values[values]));
+        fill(bytemuck::cast_slice_mut(&mut self.key_scales[scales.clone()]));
+        fill(bytemuck::cast_slice_mut(&mut self.value_scales[scales]));
+    }
+
     /// The pages, to be written by several tasks.
     pub fn share(&mut self) -> SharedPages<'_, E> {
         let width = self.width();

@@ -1,0 +1,94 @@
+//! Saving and restoring of a conversation.
+
+use lm_session::CacheSave;
+use lm_template::Preface;
+
+use crate::conversation::Conversation;
+use crate::error::Result;
+use crate::saved::{MAX_PAGES, SaveOptions, SavedConversation, SavedTokens};
+
+impl Conversation {
+    /// Returns the messages and tools as data, without the running turn: for a file, or to edit them.
+    pub fn saved(&self) -> SavedConversation {
+        let Preface { messages, tools, .. } = self.preface.clone();
+        SavedConversation { tools, preface: messages, history: self.history(), cache: None }
+    }
+
+    /// [`saved`](Self::saved) with options: KV pages, if asked for and not larger than the limit. Returns the outcome as well.
+    ///
+    /// ```
+    /// use lm_conversation::{Conversation, ConversationConfig, PromptTemplate, SaveOptions, SavedTokens};
+    ///
+    /// # let engine = lm_session::testing::scripted_engine(["Hello!", "Fine."]);
+    /// # let template = PromptTemplate::new("{% for m in messages %}{{ m.content }}\n{% endfor %}")?;
+    /// # let config = ConversationConfig { template: Some(template), ..ConversationConfig::default() };
+    /// let mut conversation = Conversation::new(&engine, config.clone())?;
+    /// conversation.send("Hi.")?;
+    /// let (saved, outcome) = conversation.save(SaveOptions { cache: Some(64 << 20) })?;
+    /// assert!(matches!(outcome, SavedTokens::Saved { .. }));
+    ///
+    /// let mut conversation = Conversation::new(&engine, config)?;
+    /// let cached = conversation.restore(saved)?;
+    /// assert!(conversation.send("How are you?")?.finish.usage.cached_tokens >= cached);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the engine has stopped.
+    pub fn save(&self, options: SaveOptions) -> Result<(SavedConversation, SavedTokens)> {
+        let saved = self.saved();
+        let Some(limit) = options.cache else { return Ok((saved, SavedTokens::NotAsked)) };
+        let limit = limit.min(usize::try_from(MAX_PAGES).unwrap_or(usize::MAX));
+        let (cache, outcome) = match self.shared.lock().session.save_cache(limit)? {
+            CacheSave::Saved(cache) => {
+                let outcome = SavedTokens::Saved { tokens: cache.tokens.len(), bytes: cache.pages.len() };
+                (Some(cache), outcome)
+            }
+            CacheSave::TooLarge { bytes } => (None, SavedTokens::TooLarge { bytes }),
+            CacheSave::NothingCached => (None, SavedTokens::NothingCached),
+            CacheSave::NotInHostMemory => (None, SavedTokens::NotInHostMemory),
+        };
+        Ok((SavedConversation { cache, ..saved }, outcome))
+    }
+
+    /// Replaces the messages of preface and history, and takes the KV pages if there are any: the next turn then prefills the new tokens
+    /// only. The tools stay those of this conversation. A running turn is cancelled. Returns the number of tokens whose pages are
+    /// cached; 0 if the pool has no room for them.
+    ///
+    /// The pages are shared with other conversations of the engine that begin alike, so they must come from a trusted source.
+    ///
+    /// ```
+    /// use lm_conversation::{Conversation, ConversationConfig, PromptTemplate, SavedConversation};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("chat.json");
+    /// # let engine = lm_session::testing::scripted_engine(["Hello!", "Fine."]);
+    /// # let template = PromptTemplate::new("{% for m in messages %}{{ m.content }}\n{% endfor %}")?;
+    /// # let config = ConversationConfig { template: Some(template), ..ConversationConfig::default() };
+    /// let mut conversation = Conversation::new(&engine, config.clone())?;
+    /// conversation.send("Hi.")?;
+    /// conversation.saved().write(&path)?;
+    /// drop(conversation); // Or the end of the program.
+    ///
+    /// let mut conversation = Conversation::new(&engine, config)?;
+    /// conversation.restore(SavedConversation::read(&path)?)?;
+    /// assert_eq!(conversation.send("How are you?")?.text(), "Fine.");
+    /// assert_eq!(conversation.history().len(), 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`lm_session::Error::ForeignCache`] and the other errors of [`lm_session::Session::restore_cache`] for KV pages that are not of
+    /// this model. Nothing is restored then; without [`SavedConversation::cache`] the messages can be.
+    pub fn restore(&mut self, saved: SavedConversation) -> Result<usize> {
+        let SavedConversation { preface, history, cache, .. } = saved;
+        self.abort();
+        let cached = match &cache {
+            Some(cache) if self.shared.lock().session.restore_cache(cache)? => cache.tokens.len(),
+            _ => 0,
+        };
+        self.set_history(history);
+        self.preface.messages = preface;
+        Ok(cached)
+    }
+}

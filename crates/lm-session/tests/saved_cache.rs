@@ -1,0 +1,222 @@
+//! KV pages that are saved and restored: counts, bits, limits, and pages that do not fit.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use std::path::Path;
+
+use lm_session::{
+    CacheSave, Engine, EngineSettings, Error, GenerateParams, KvDtype, LoadOptions, ModelFolder, PAGE_LEN,
+    SavedCache, Session, SessionEvent, TokenId,
+};
+use support::{endless, engine_of, generate, kinds, pages_held, prompt, random_engine};
+
+fn saved(session: &Session) -> SavedCache {
+    match session.save_cache(usize::MAX).unwrap() {
+        CacheSave::Saved(cache) => cache,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Ids of tokens, and the bits of log probabilities in their places.
+type Bits = Vec<(TokenId, Vec<u32>)>;
+
+/// Ids and the bits of the log probabilities of a generation after `ids`, and its cached and prefilled prompt tokens.
+fn bits(session: &mut Session, ids: &[TokenId]) -> (Bits, (usize, usize)) {
+    let params =
+        GenerateParams { max_output_tokens: Some(6), logprobs: Some(9), ..GenerateParams::default() };
+    let (mut tokens, mut counts) = (Vec::new(), (0, 0));
+    for event in session.submit(ids, params).unwrap() {
+        match event.unwrap() {
+            SessionEvent::Token { id, logprobs, .. } => {
+                let logprobs = logprobs.unwrap();
+                let top = logprobs.top.iter().map(|(_, logprob)| logprob.to_bits());
+                tokens.push((id, top.chain([logprobs.logprob.to_bits()]).collect()));
+            }
+            SessionEvent::Finished(done) => {
+                counts = (done.usage.cached_tokens, done.timing.prefilled_tokens);
+            }
+            SessionEvent::Prefill(_) | SessionEvent::PromptLogprobs(_) => {}
+        }
+    }
+    (tokens, counts)
+}
+
+/// Saves after a prompt of `len` tokens and a generation, restores in another engine, and compares the next generation.
+fn check(load: impl Fn() -> Engine, len: usize, what: &str) {
+    let (first, second) = (load(), load());
+    let mut session = endless(&first);
+    session.prefill(&prompt(1, len)).unwrap();
+    generate(&mut session, 5).unwrap();
+    let cache = saved(&session);
+    assert_eq!(cache.tokens, session.tokens()[..len + 4], "{what}: all that were run");
+    let next = [session.tokens(), prompt(2, 7)].concat();
+    let mut restored = endless(&second);
+    assert!(restored.restore_cache(&cache).unwrap());
+    assert_eq!(restored.tokens(), cache.tokens);
+    let expected = bits(&mut session, &next);
+    assert_eq!(bits(&mut restored, &next), expected, "{what}: the session goes on as the saved one does");
+    assert_eq!(expected.1, (len + 4, 8), "{what}: only new tokens are run");
+    drop((session, restored));
+    assert_eq!(pages_held(&second), 0, "{what}");
+}
+
+#[test]
+fn caches_of_every_kind_are_restored() {
+    for layers in kinds() {
+        for len in [1, 27, 28, 29, 59, 60, 100, 150] {
+            check(|| engine_of(&layers, EngineSettings::default()), len, &format!("{layers:?} {len}"));
+        }
+    }
+}
+
+fn tiny(name: &str, kv_dtype: KvDtype) -> Engine {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models").join(name);
+    let options = LoadOptions { kv_dtype, ..LoadOptions::default() };
+    Engine::load(&ModelFolder::open(folder).unwrap(), &options, EngineSettings::default(), &mut |_| {})
+        .unwrap()
+}
+
+/// Full attention, windows, shared layers, delta nets and short convolutions.
+#[test]
+fn restored_caches_have_the_bits_of_the_saved_ones() {
+    for name in ["llama-tiny", "gemma3-tiny", "gemma3n-tiny", "qwen3_5-tiny", "lfm2-tiny"] {
+        for kv_dtype in [KvDtype::F32, KvDtype::F16, KvDtype::Q8] {
+            let load = || tiny(name, kv_dtype);
+            let ids = |session: &mut Session| {
+                session.prefill(&(0..75).map(|i| i * 7 % 90).collect::<Vec<TokenId>>()).unwrap();
+            };
+            let (first, second) = (load(), load());
+            let mut session = endless(&first);
+            ids(&mut session);
+            let cache = saved(&session);
+            let next = [session.tokens(), vec![5, 6, 7]].concat();
+            let mut restored = endless(&second);
+            assert!(restored.restore_cache(&cache).unwrap());
+            let (expected, _) = bits(&mut session, &next);
+            assert_eq!(bits(&mut restored, &next), (expected.clone(), (75, 3)), "{name} {kv_dtype}");
+            let mut fresh = endless(&load());
+            assert_eq!(bits(&mut fresh, &next).0, expected, "{name} {kv_dtype}: as in a fresh session");
+        }
+    }
+}
+
+#[test]
+fn caches_of_another_model_or_format_are_refused() {
+    let mut session = endless(&tiny("llama-tiny", KvDtype::F16));
+    session.prefill(&prompt(1, 40).iter().map(|id| id % 90).collect::<Vec<_>>()).unwrap();
+    let cache = saved(&session);
+    for (name, kv_dtype) in
+        [("llama-tiny", KvDtype::F32), ("llama-tiny", KvDtype::Q8), ("llama-tiny-bias", KvDtype::F16)]
+    {
+        let mut other = endless(&tiny(name, kv_dtype));
+        other.prefill(&[1, 2, 3]).unwrap();
+        let error = other.restore_cache(&cache).unwrap_err();
+        assert!(matches!(error, Error::ForeignCache { .. }), "{name} {kv_dtype}: {error}");
+        assert_eq!(other.tokens(), [1, 2, 3]);
+        assert_eq!(other.prefill(&[4]).unwrap().cached_tokens, 3);
+    }
+    let mut again = endless(&tiny("llama-tiny", KvDtype::F16));
+    assert!(again.restore_cache(&cache).unwrap());
+}
+
+#[test]
+fn caches_that_do_not_fit_their_tokens_are_refused() {
+    let engine = random_engine(EngineSettings { max_context: Some(64), ..EngineSettings::default() });
+    let mut session = endless(&engine);
+    session.prefill(&prompt(1, 40)).unwrap();
+    let cache = saved(&session);
+    let mut other = endless(&engine);
+    let mut refused = |cache: SavedCache| other.restore_cache(&cache).unwrap_err();
+    for pages in [&cache.pages[1..], &[&cache.pages[..], &[0]].concat(), &[]] {
+        let error = refused(SavedCache { pages: pages.into(), ..cache.clone() });
+        assert!(
+            matches!(error, Error::SavedPages { tokens: 40, found_bytes, .. } if found_bytes == pages.len())
+        );
+    }
+    let longer = SavedCache { tokens: prompt(1, 65), ..cache.clone() };
+    assert!(matches!(refused(longer), Error::PromptTooLong { .. }));
+    let two_pages = SavedCache { tokens: prompt(1, 30), ..cache.clone() };
+    assert!(matches!(refused(two_pages), Error::SavedPages { tokens: 30, .. }));
+    assert!(matches!(refused(SavedCache { tokens: vec![], ..cache.clone() }), Error::EmptyPrompt));
+    let adapted = SavedCache { adapter: Some(0), ..cache.clone() };
+    assert!(matches!(refused(adapted), Error::ForeignAdapter { expected: None, found: Some(0) }));
+    let foreign = SavedCache { fingerprint: String::new(), ..cache.clone() };
+    assert!(matches!(refused(foreign), Error::ForeignCache { .. }));
+    assert!(other.restore_cache(&cache).unwrap(), "none of them has changed anything");
+}
+
+#[test]
+fn the_limit_is_the_exact_number_of_bytes() {
+    let engine = random_engine(EngineSettings::default());
+    let mut session = endless(&engine);
+    assert_eq!(session.save_cache(usize::MAX).unwrap(), CacheSave::NothingCached);
+    session.prefill(&prompt(1, 33)).unwrap();
+    let bytes = saved(&session).pages.len();
+    assert_eq!(session.save_cache(bytes - 1).unwrap(), CacheSave::TooLarge { bytes });
+    assert!(matches!(session.save_cache(bytes).unwrap(), CacheSave::Saved(_)));
+    session.prefill(&prompt(2, 31)).unwrap();
+    assert_eq!(saved(&session).pages.len(), bytes, "two full pages");
+}
+
+#[test]
+fn restored_pages_are_shared_and_found_by_other_sessions() {
+    let (first, second) =
+        (random_engine(EngineSettings::default()), random_engine(EngineSettings::default()));
+    let mut session = endless(&first);
+    session.prefill(&prompt(1, 100)).unwrap();
+    let cache = saved(&session);
+    let mut sessions: Vec<_> = (0..5).map(|_| endless(&second)).collect();
+    for session in &mut sessions {
+        assert!(session.restore_cache(&cache).unwrap());
+    }
+    assert_eq!(pages_held(&second), 100 / PAGE_LEN + 5, "full pages once, the last one by each");
+    let stats = endless(&second).prefill(&[prompt(1, 100), vec![7]].concat()).unwrap();
+    assert_eq!(stats.cached_tokens, 96);
+    let outcomes: Vec<_> = sessions.iter_mut().map(|session| generate(session, 4).unwrap()).collect();
+    assert!(outcomes.iter().all(|outcome| *outcome == outcomes[0]));
+    assert_eq!(generate(&mut session, 4).unwrap(), outcomes[0]);
+}
+
+#[test]
+fn a_pool_makes_room_or_leaves_the_session_empty() {
+    let settings = |tokens| EngineSettings { kv_cache_tokens: Some(tokens), ..EngineSettings::default() };
+    for layers in kinds() {
+        let mut session = endless(&engine_of(&layers, EngineSettings::default()));
+        session.prefill(&prompt(1, 200)).unwrap();
+        let cache = saved(&session);
+        let engine = engine_of(&layers, settings(256));
+        let mut idle = endless(&engine);
+        idle.prefill(&prompt(3, 250)).unwrap();
+        let mut restored = endless(&engine);
+        assert!(restored.restore_cache(&cache).unwrap(), "{layers:?}");
+        // Either one runs on and is right.
+        let (a, b) = (generate(&mut restored, 3).unwrap(), generate(&mut idle, 3).unwrap());
+        assert_eq!(a, generate(&mut session, 3).unwrap(), "{layers:?}");
+        let mut alone = endless(&engine_of(&layers, EngineSettings::default()));
+        alone.prefill(&prompt(3, 250)).unwrap();
+        assert_eq!(b, generate(&mut alone, 3).unwrap(), "{layers:?}");
+    }
+}
+
+#[test]
+fn a_running_generation_can_be_saved() {
+    let engine = random_engine(EngineSettings::default());
+    let mut session = endless(&engine);
+    let params = GenerateParams { max_output_tokens: Some(400), ..GenerateParams::default() };
+    let mut generation = session.submit(&prompt(1, 50), params).unwrap();
+    for event in generation.by_ref() {
+        if matches!(event, Ok(SessionEvent::Token { .. })) {
+            break;
+        }
+    }
+    let cache = saved(&session);
+    let all = support::ids(generation).unwrap();
+    assert!((50..=51).contains(&cache.tokens.len()), "{}", cache.tokens.len());
+    let mut other = endless(&random_engine(EngineSettings::default()));
+    assert!(other.restore_cache(&cache).unwrap());
+    let rest = generate(&mut other, 3).unwrap();
+    let written = cache.tokens.len() - 50;
+    let whole = [session.tokens()[50..51].to_vec(), all].concat();
+    assert_eq!(rest, whole[written..written + 3]);
+}
