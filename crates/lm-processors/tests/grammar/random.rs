@@ -60,6 +60,14 @@ const NAMES: [&str; 14] = [
 
 const TOOLS: [&str; 8] = ["do_it", "server/tool", "a.b", "get-x", "print", "größe", "f x", "ns:f"];
 
+/// Listed texts: some read as another type, and some are the beginning of others.
+const LISTED: [&[&str]; 4] = [
+    &["one", "two words", "3rd, \"quoted\"", "null", "1", "</parameter>", "[1]"],
+    &["a", "a<b", "a</", "a\"", "a'", "a,", "a b"],
+    &["1", "1 x", "12", "12<", "true", "true story", "nullable", "-"],
+    &["[1", "[1] x", "[\"a\"]", "[\"a\", \"b", "{\"k\": 1}", "{}", "['a']"],
+];
+
 /// A tool whose name differs from those of the neighbours of `at`.
 pub fn tool(random: &mut Random<'_>, at: u64) -> ToolSpec {
     let count = random.below(4);
@@ -89,9 +97,7 @@ fn schema(random: &mut Random<'_>, depth: u64) -> Value {
     match random.below(if depth == 0 { 20 } else { 30 }) {
         0 | 1 => json!({"type": "string"}),
         2 => json!({"type": "string", "maxLength": 4}),
-        3 => {
-            json!({"type": "string", "enum": ["one", "two words", "3rd, \"quoted\"", "null", "1", "</parameter>", "[1]"]})
-        }
+        3 => json!({"type": "string", "enum": random.one_of(&LISTED)}),
         4 => json!({"type": "integer"}),
         5 => json!({"type": "integer", "minimum": -3, "maximum": 17}),
         6 => json!({"type": "number"}),
@@ -107,7 +113,9 @@ fn schema(random: &mut Random<'_>, depth: u64) -> Value {
         16 => json!({"$ref": random.one_of(&["#/$defs/word", "#/$defs/list", "#/$defs/count"])}),
         17 => json!({"anyOf": [{"$ref": "#/$defs/word"}, {"$ref": "#/$defs/list"}]}),
         18 => json!({"type": "string", "nullable": true}),
-        19 => random.one_of(&[&json!({}), &json!({"const": "[\"a\"]"})]).clone(),
+        19 => {
+            random.one_of(&[&json!({}), &json!({"const": "[\"a\"]"}), &json!({"const": "[\"a\"]]"})]).clone()
+        }
         20 | 21 => json!({"type": "array", "items": schema(random, depth - 1), "minItems": 1, "maxItems": 3}),
         22 => {
             json!({"type": "array", "prefixItems": [schema(random, depth - 1), {"type": "string"}], "items": false})

@@ -127,8 +127,13 @@ fn value(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Value, path: &s
     let schemas = values.plain(schema);
     // A string ends at the first marker; so does any value if a string is allowed.
     let texts = tags.call.type_attribute.is_none() && schemas.iter().any(may_be_text);
-    let beside_text =
-        schemas.iter().any(|schema| enum_values(schema).is_none() && types_of(schema).contains(&"string"));
+    let beside = Beside {
+        texts,
+        free_text: schemas
+            .iter()
+            .any(|schema| enum_values(schema).is_none() && types_of(schema).contains(&"string")),
+        structures: schemas.iter().any(may_be_structure),
+    };
     let mut contents = Vec::new();
     for schema in schemas {
         // If a string is allowed, elements are read as a string.
@@ -137,11 +142,10 @@ fn value(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Value, path: &s
         let bodies = match texts || elements {
             true => {
                 let excluded = tags.excluded()[0].to_owned();
-                values.excluding(&excluded, |values| {
-                    of_types(values, tags, &schema, path, structures, beside_text)
-                })
+                values
+                    .excluding(&excluded, |values| of_types(values, tags, &schema, path, structures, &beside))
             }
-            false => of_types(values, tags, &schema, path, structures, beside_text),
+            false => of_types(values, tags, &schema, path, structures, &beside),
         };
         for (name, body) in bodies {
             match body {
@@ -151,7 +155,7 @@ fn value(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Value, path: &s
         }
     }
     if !contents.is_empty() {
-        let body = closed_text(values, tags, &one_of(&contents));
+        let body = closed_text(values, tags, &one_of(&contents), beside.free_text);
         options.push(opened(values, tags, "string", &body));
     }
     (!options.is_empty()).then(|| one_of(&options))
@@ -175,12 +179,21 @@ enum Structures {
     Elements,
 }
 
+/// The other values that a parameter allows. They share its lexemes: the lexer takes the longest one and does not backtrack.
+struct Beside {
+    /// Strings, without a type attribute that tells them apart.
+    texts: bool,
+    /// Strings that are not listed.
+    free_text: bool,
+    /// Arrays or objects.
+    structures: bool,
+}
+
 /// The body of a value.
 enum Body {
     /// With its closing marker.
     Closed(String),
-    /// A terminal expression to be joined with its neighbours to one lexeme: the lexer takes the longest text and does not
-    /// backtrack to a shorter value.
+    /// A terminal expression to be joined with its neighbours to one lexeme.
     Content(String),
 }
 
@@ -191,12 +204,10 @@ fn of_types(
     schema: &Map<String, Value>,
     path: &str,
     structures: Structures,
-    beside_text: bool,
+    beside: &Beside,
 ) -> Vec<(&'static str, Body)> {
-    // An attribute tells texts from others.
-    let joined = beside_text && tags.call.type_attribute.is_none();
     if let Some(listed) = enum_values(schema) {
-        let body = |value| Some((type_of(value), constant(values, tags, value, beside_text)?));
+        let body = |value| Some((type_of(value), constant(values, tags, value, beside)?));
         return listed.iter().filter_map(body).collect();
     }
     let mut bodies = Vec::new();
@@ -214,7 +225,7 @@ fn of_types(
                 let is_scalar = !matches!(name, "array" | "object");
                 // What the grammar library's own translator writes is no terminal.
                 values.value(&Value::Object(one), path).map(|body| {
-                    match joined && is_scalar && !body.contains('%') {
+                    match beside.texts && is_scalar && !body.contains('%') {
                         true => Body::Content(body),
                         false => Body::Closed(enclosed(values, tags, &body)),
                     }
@@ -234,6 +245,15 @@ fn may_be_text(schema: &Map<String, Value>) -> bool {
     listed.map_or_else(|| types_of(schema).contains(&"string"), |values| values.iter().any(Value::is_string))
 }
 
+/// Returns true if the schema allows arrays or objects.
+fn may_be_structure(schema: &Map<String, Value>) -> bool {
+    let listed = enum_values(schema);
+    listed.map_or_else(
+        || types_of(schema).iter().any(|name| matches!(*name, "array" | "object")),
+        |values| values.iter().any(|value| value.is_array() || value.is_object()),
+    )
+}
+
 /// Returns true if a list or object is written as elements: if the schema names its elements. Others are JSON.
 fn has_elements(name: &str, schema: &Map<String, Value>) -> bool {
     let further = schema.get("additionalProperties").is_some_and(|further| *further != Value::Bool(false));
@@ -244,7 +264,7 @@ fn has_elements(name: &str, schema: &Map<String, Value>) -> bool {
 }
 
 /// A listed value: a text as it is, another one as JSON; none when the value's end would be found inside it.
-fn constant(values: &mut Values<'_>, tags: &ValueTags<'_>, value: &Value, beside_text: bool) -> Option<Body> {
+fn constant(values: &mut Values<'_>, tags: &ValueTags<'_>, value: &Value, beside: &Beside) -> Option<Body> {
     let text = match value {
         Value::String(text) => text.clone(),
         other => values.spelling.write(other),
@@ -262,12 +282,22 @@ fn constant(values: &mut Values<'_>, tags: &ValueTags<'_>, value: &Value, beside
     if values.holds_excluded(&text) || value.is_string() && ended(&text) {
         return None;
     }
-    // Beside texts the longest lexeme is the text's, and a list in pieces would be none.
-    let is_apart = tags.call.type_attribute.is_some() && !value.is_string();
-    if beside_text && !is_apart && !text.is_empty() {
+    let structure = matches!(value, Value::Array(_) | Value::Object(_));
+    // A text of a structure's beginning, beside structures, is in their lexemes.
+    let like_structure = value.is_string() && beside.structures && text.starts_with(['[', '{']);
+    let joined = match value.is_string() {
+        true => beside.free_text || !like_structure,
+        false => beside.texts && (beside.free_text || !structure),
+    };
+    if joined && !text.is_empty() {
         return Some(Body::Content(literal(&text)));
     }
-    let body = if value.is_string() || beside_text { literal(&text) } else { values.constant(value) };
+    let body = match value.is_string() {
+        true => sequence(
+            values.spelling.lexemes(&text).map(literal).collect::<Vec<_>>().iter().map(String::as_str),
+        ),
+        false => values.constant(value),
+    };
     Some(Body::Closed(enclosed(values, tags, &body)))
 }
 
@@ -286,12 +316,21 @@ fn text(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Map<String, Valu
     values.text_rules(schema, path, None).raw(&excluded, cdata)
 }
 
-/// A text with what closes it. Any layout around it reads as a part of it, or is taken off.
-fn closed_text(values: &mut Values<'_>, tags: &ValueTags<'_>, content: &str) -> String {
-    let exact = values.layout == Layout::Exact;
-    let (after, before) = if exact { (tags.after_open, tags.before_close) } else { ("", "") };
-    let rest = values.lark.up_to(content, before, &tags.close);
-    sequence([&*literal(after), &rest])
+/// A text with what closes it. Any layout around a free text reads as a part of it, or is taken off.
+fn closed_text(values: &mut Values<'_>, tags: &ValueTags<'_>, content: &str, free: bool) -> String {
+    match values.layout {
+        Layout::Exact => {
+            let rest = values.lark.up_to(content, tags.before_close, &tags.close);
+            sequence([&*literal(tags.after_open), &rest])
+        }
+        Layout::Any if free => values.lark.up_to(content, "", &tags.close),
+        Layout::Any => {
+            let after = space(values.lark, tags.after_open, Layout::Any);
+            let before = space(values.lark, tags.before_close, Layout::Any);
+            let rest = values.lark.up_to(&sequence([content, &before]), "", &tags.close);
+            sequence([&*after, &rest])
+        }
+    }
 }
 
 /// Builds an object or list whose members are elements.

@@ -36,8 +36,10 @@ impl Values<'_> {
     pub(in crate::grammar) fn constant(&mut self, value: &Value) -> String {
         match (value, self.spelling.strings) {
             (Value::String(text), Strings::Fenced(fence)) => {
-                let fence = self.lark.marker(fence);
-                format!("{fence} {} {fence}", literal(text))
+                let open = self.lark.marker(fence);
+                // With the fence in the lexeme, no text is the beginning of another.
+                let rest = self.lark.up_to(&sequence([&*literal(text)]), "", fence);
+                format!("{open} {rest}")
             }
             (Value::Array(items), _) => {
                 let items: Vec<String> = items.iter().map(|item| self.constant(item)).collect();

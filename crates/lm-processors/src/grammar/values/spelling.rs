@@ -53,6 +53,20 @@ pub(in crate::grammar) enum Keys {
     Bare,
 }
 
+/// Characters at which another lexeme begins.
+const STRUCTURAL: [char; 8] = ['[', ']', '{', '}', ',', ':', '"', '\''];
+
+/// Length of the string at the beginning of `text`, with its quotes; of the whole text if it does not end.
+fn end_of_string(text: &str, quote: char) -> usize {
+    let mut escaped = false;
+    let closing = text.char_indices().skip(1).find(|&(_, c)| {
+        let closes = c == quote && !escaped;
+        escaped = c == '\\' && !escaped;
+        closes
+    });
+    closing.map_or(text.len(), |(at, _)| at + quote.len_utf8())
+}
+
 impl Spelling {
     /// JSON in Python's spelling.
     pub(in crate::grammar) const JSON: Self = Self {
@@ -75,6 +89,27 @@ impl Spelling {
     /// Values in braces: bare keys, strings between two of `quote`, no blanks.
     pub(in crate::grammar) const fn braces(quote: &'static str) -> Self {
         Self { strings: Strings::Fenced(quote), keys: Keys::Bare, colon: ":", comma: ",", ..Self::JSON }
+    }
+
+    /// Splits `text` into the lexemes of arrays and objects that begin as it does: brackets, separators, strings, and what is
+    /// between them.
+    pub(in crate::grammar) fn lexemes<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> {
+        let (colon, comma, strings) = (self.colon, self.comma, self.strings);
+        let mut rest = text;
+        std::iter::from_fn(move || {
+            let first = rest.chars().next()?;
+            let separator = [colon, comma].into_iter().find(|separator| rest.starts_with(separator));
+            let quoted = first == '"' || first == '\'' && matches!(strings, Strings::Python(_));
+            let end = match separator {
+                Some(separator) => separator.len(),
+                None if quoted => end_of_string(rest, first),
+                None if STRUCTURAL.contains(&first) => first.len_utf8(),
+                None => rest.find(STRUCTURAL).unwrap_or(rest.len()),
+            };
+            let (lexeme, after) = rest.split_at(end);
+            rest = after;
+            Some(lexeme)
+        })
     }
 
     /// Writes `value` in the syntax.
