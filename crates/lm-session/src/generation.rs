@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 
+use crate::panics::caught_waker;
 use crate::prompt_rows::PromptOutput;
 use crate::record::Recording;
 use crate::request::Reply;
@@ -181,9 +182,12 @@ impl Stream for GenerationStream {
         if let Some(error) = generation.failed.take() {
             return Poll::Ready(Some(Err(error)));
         }
+        // The engine's thread calls it.
+        let waker = caught_waker(context.waker());
+        let mut context = Context::from_waker(&waker);
         loop {
             let Some(replies) = &mut generation.replies else { return Poll::Ready(None) };
-            let Poll::Ready(reply) = replies.as_mut().poll_next(context) else { return Poll::Pending };
+            let Poll::Ready(reply) = replies.as_mut().poll_next(&mut context) else { return Poll::Pending };
             if let Some(item) = generation.accept(reply) {
                 return Poll::Ready(Some(item));
             }

@@ -2,6 +2,8 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::{Wake, Waker};
 
 use crate::{Error, Result};
 
@@ -15,6 +17,25 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 pub(crate) fn discard<T>(value: T) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
         tracing::error!(message = panic_message(&*panic), "a panic while a request was dropped");
+    }
+}
+
+/// Wraps a task's waker, which runs on the thread that wakes it; a panic in it ends there.
+pub(crate) fn caught_waker(waker: &Waker) -> Waker {
+    Arc::new(CaughtWaker(waker.clone())).into()
+}
+
+struct CaughtWaker(Waker);
+
+impl Wake for CaughtWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.0.wake_by_ref())) {
+            tracing::error!(message = panic_message(&*panic), "a panic while a task was woken");
+        }
     }
 }
 

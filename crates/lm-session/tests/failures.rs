@@ -3,23 +3,27 @@
 
 mod support;
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake};
 
-use lm_model::{Batch, Embeddings, KvPool, Logits};
-use lm_session::testing::{FakeLm, loaded, tokenizer};
+use futures_core::Stream;
+use lm_model::testing::HookedLm;
+use lm_model::{Batch, Logits};
+use lm_session::testing::{loaded, tokenizer};
 use lm_session::{
-    CausalLm, Engine, EngineSettings, Error, GenerateParams, ModelInfo, SessionConfig, TokenId,
+    Engine, EngineSettings, Error, GenerateParams, Generation, Result, Session, SessionConfig, SessionEvent,
+    TokenId,
 };
 use support::{generate, hooked_engine, last_error, prompt, random_engine, random_model, runs};
 
 /// Token on which the hooked model panics.
 const PANICS: u32 = 250;
 
-/// Creates an engine that panics on [`PANICS`] and whose first forward pass waits for the sender.
-fn waiting_engine() -> (Engine, Sender<()>) {
-    let (open, opened) = channel();
+/// Creates a hook that panics on [`PANICS`], and whose first pass waits until the sender is dropped.
+fn waiting_hook() -> (impl Fn(&Batch) -> lm_model::Result<()> + Send + Sync, Sender<()>) {
+    let (open, opened) = channel::<()>();
     let opened = Mutex::new(Some(opened));
     let before = move |batch: &Batch| {
         if let Some(opened) = opened.lock().unwrap().take() {
@@ -28,40 +32,62 @@ fn waiting_engine() -> (Engine, Sender<()>) {
         assert!(!runs(batch, PANICS), "token {PANICS} is poison");
         Ok(())
     };
-    (hooked_engine(EngineSettings::default(), before).0, open)
+    (before, open)
 }
 
-/// Runs a request with the token `poison` together with four others; returns its error, and checks that the others end as if
-/// alone.
-fn fails_alone(poison: u32) -> Error {
-    let (engine, open) = waiting_engine();
-    let prompts: Vec<Vec<u32>> = (0..5).map(|seed| prompt(seed, 40)).collect();
-    let mut sessions: Vec<_> = (0..5).map(|_| engine.session(SessionConfig::default()).unwrap()).collect();
-    std::thread::scope(|scope| {
-        let mut waiting = Vec::new();
-        for (index, (session, prompt)) in sessions.iter_mut().zip(&prompts).enumerate() {
-            waiting.push(scope.spawn(move || {
-                let mut prompt = prompt.clone();
-                if index == 2 {
-                    prompt[35] = poison;
-                }
-                session.prefill(&prompt)?;
-                generate(session, 8)
-            }));
-        }
-        drop(open);
-        let mut error = None;
-        for (index, thread) in waiting.into_iter().enumerate() {
-            match thread.join().unwrap() {
-                Ok(ids) => assert_eq!(ids, alone(&prompts[index], 8), "request {index}"),
-                Err(found) => {
-                    assert_eq!(index, 2, "{found}");
-                    error = Some(found);
-                }
-            }
-        }
-        error.expect("the poisoned request fails")
-    })
+/// Creates an engine that panics on [`PANICS`].
+fn poisoned_engine() -> Engine {
+    hooked_engine(EngineSettings::default(), waiting_hook().0).0
+}
+
+/// Output ids, each with the bits of its log probability.
+type Bits = Vec<(TokenId, u32)>;
+
+fn submit(session: &mut Session, prompt: &[TokenId]) -> Generation {
+    let params =
+        GenerateParams { logprobs: Some(0), max_output_tokens: Some(8), ..GenerateParams::default() };
+    session.submit(prompt, params).unwrap()
+}
+
+fn bits(generation: Generation) -> Result<Bits> {
+    let bits = |event| match event {
+        Ok(SessionEvent::Token { id, logprobs, .. }) => Some(Ok((id, logprobs.unwrap().logprob.to_bits()))),
+        Ok(_) => None,
+        Err(error) => Some(Err(error)),
+    };
+    generation.filter_map(bits).collect()
+}
+
+/// Runs a request with the token `poison` together with seven others, of which `during` gets all generations once the first pass waits;
+/// returns its outcome. Checks that the others end with the bits that they have alone, and that they run as a batch at the end.
+fn among_eight(
+    poison: TokenId,
+    before: impl Fn(&Batch) -> lm_model::Result<()> + Send + Sync + 'static,
+    during: impl FnOnce(&[Generation]),
+) -> Result<Bits> {
+    let (engine, model) = hooked_engine(EngineSettings::default(), before);
+    let mut prompts: Vec<Vec<TokenId>> = (0..8).map(|seed| prompt(seed, 40)).collect();
+    prompts[2][35] = poison;
+    let mut sessions: Vec<_> = (0..8).map(|_| engine.session(SessionConfig::default()).unwrap()).collect();
+    let generations: Vec<Generation> =
+        sessions.iter_mut().zip(&prompts).map(|(session, prompt)| submit(session, prompt)).collect();
+    during(&generations);
+    let mut outcomes: Vec<Result<Bits>> = generations.into_iter().map(bits).collect();
+    let poisoned = outcomes.remove(2);
+    prompts.remove(2);
+    for (prompt, outcome) in prompts.iter().zip(outcomes) {
+        let alone = random_engine(EngineSettings::default());
+        let mut session = alone.session(SessionConfig::default()).unwrap();
+        assert_eq!(outcome.unwrap(), bits(submit(&mut session, prompt)).unwrap());
+    }
+    let sequences: Vec<usize> = model.calls().iter().map(Vec::len).collect();
+    assert!(sequences.contains(&7), "batching is on again: {sequences:?}");
+    poisoned
+}
+
+fn fails_alone(poison: TokenId) -> Error {
+    let (before, open) = waiting_hook();
+    among_eight(poison, before, |_| drop(open)).unwrap_err()
 }
 
 fn alone(prompt: &[u32], max_output_tokens: usize) -> Vec<u32> {
@@ -86,9 +112,92 @@ fn a_panic_fails_the_one_at_fault() {
 }
 
 #[test]
-fn a_session_goes_on_after_its_failure() {
-    let (engine, open) = waiting_engine();
+fn others_are_batched_again_after_the_one_at_fault_was_cancelled() {
+    let (reach, reached) = channel();
+    let (open, opened) = channel::<()>();
+    let (first, open_first) = waiting_hook();
+    let opened = Mutex::new(opened);
+    // The batch with the poison fails while its request is being cancelled.
+    let before = move |batch: &Batch| {
+        if runs(batch, PANICS) {
+            let _ = reach.send(());
+            let _ = opened.lock().unwrap().recv();
+        }
+        first(batch)
+    };
+    let outcome = among_eight(PANICS, before, |generations| {
+        drop(open_first);
+        reached.recv().unwrap();
+        generations[2].canceller().cancel();
+        drop(open);
+    });
+    assert_eq!(outcome.unwrap(), [], "cancelled before its first token");
+}
+
+#[test]
+fn a_pool_that_cannot_be_allocated_fails_requests_until_it_can() {
+    let attempts = Arc::new(AtomicUsize::new(0));
+    let (count, inner) = (attempts.clone(), Arc::new(random_model()));
+    let no_memory = || lm_model::Error::SeveralModels { location: "no memory".to_owned(), names: Vec::new() };
+    // The first pool is there; a panic takes it, and the next two attempts fail.
+    let allocate = move |_| match count.fetch_add(1, Ordering::Relaxed) {
+        1 | 2 => Err(no_memory()),
+        _ => Ok(()),
+    };
+    let poison = |batch: &Batch| {
+        assert!(!runs(batch, PANICS), "poison");
+        Ok(())
+    };
+    let model = HookedLm::new(inner).before_allocation(allocate).before_pass(poison);
+    let engine = Engine::new(loaded(model), EngineSettings::default()).unwrap();
+    let mut session = engine.session(SessionConfig::default()).unwrap();
+    assert!(matches!(session.prefill(&[1, PANICS]), Err(Error::WorkerPanicked { .. })));
+    let error = session.prefill(&[1, 2, 3]).unwrap_err();
+    assert!(matches!(error, Error::CacheFull { free_pages: 0, .. }), "{error}");
+    session.prefill(&[1, 2, 3]).unwrap();
+    assert_eq!(generate(&mut session, 5).unwrap(), alone(&[1, 2, 3], 5));
+    assert_eq!(attempts.load(Ordering::Relaxed), 4);
+}
+
+/// A waker that panics: what a task's executor may do to the engine's thread.
+struct PanickingWaker;
+
+impl Wake for PanickingWaker {
+    fn wake(self: Arc<Self>) {
+        panic!("poison");
+    }
+}
+
+#[test]
+fn a_reader_whose_waker_panics_harms_nobody() {
+    let (before, open) = waiting_hook();
+    let (engine, _) = hooked_engine(EngineSettings::default(), before);
+    let mut sessions: Vec<_> = (0..2).map(|_| engine.session(SessionConfig::default()).unwrap()).collect();
+    let mut poisoned = Box::pin(submit(&mut sessions[0], &prompt(1, 20)).into_stream());
+    let waker = Arc::new(PanickingWaker).into();
+    assert!(poisoned.as_mut().poll_next(&mut Context::from_waker(&waker)).is_pending());
+    let other = submit(&mut sessions[1], &prompt(2, 20));
     drop(open);
+    let other = bits(other).unwrap();
+    let engine = random_engine(EngineSettings::default());
+    let expected = |seed| {
+        let mut session = engine.session(SessionConfig::default()).unwrap();
+        bits(submit(&mut session, &prompt(seed, 20))).unwrap()
+    };
+    assert_eq!(other, expected(2));
+    // Nothing of its own reply is lost either.
+    let own: Vec<_> = futures_executor::block_on_stream(poisoned).collect();
+    let own: Vec<_> = own.into_iter().map(Result::unwrap).collect();
+    let ids = own.iter().filter_map(|event| match event {
+        SessionEvent::Token { id, .. } => Some(*id),
+        _ => None,
+    });
+    assert!(ids.eq(expected(1).into_iter().map(|(id, _)| id)));
+}
+
+#[test]
+fn a_session_goes_on_after_its_failure() {
+    let engine = poisoned_engine();
     let mut other = engine.session(SessionConfig::default()).unwrap();
     other.prefill(&prompt(2, 40)).unwrap();
     let mut session = engine.session(SessionConfig::default()).unwrap();
@@ -104,8 +213,7 @@ fn a_session_goes_on_after_its_failure() {
 
 #[test]
 fn a_failure_in_decode_is_the_last_event() {
-    let (engine, open) = waiting_engine();
-    drop(open);
+    let engine = poisoned_engine();
     let mut session = engine.session(SessionConfig::default()).unwrap();
     session.prefill(&[1, 2, 3]).unwrap();
     let sampler = lm_session::SamplerParams { logit_bias: vec![(PANICS, 100.0)], ..Default::default() };
@@ -117,47 +225,15 @@ fn a_failure_in_decode_is_the_last_event() {
     assert_eq!(generate(&mut session, 5).unwrap(), alone(&[1, 2, 3], 5));
 }
 
-/// A model that violates its contract once: it returns no logits row although one was requested.
-struct Rowless {
-    inner: FakeLm,
-    broken: AtomicBool,
-}
-
-impl CausalLm for Rowless {
-    fn info(&self) -> &ModelInfo {
-        self.inner.info()
-    }
-
-    fn new_cache(&self, num_pages: usize) -> lm_model::Result<KvPool> {
-        self.inner.new_cache(num_pages)
-    }
-
-    fn cache_bytes_per_page(&self) -> usize {
-        self.inner.cache_bytes_per_page()
-    }
-
-    fn forward(&self, batch: &Batch, cache: &mut KvPool) -> lm_model::Result<Logits> {
-        let logits = self.inner.forward(batch, cache)?;
-        let broken = self.broken.swap(false, Ordering::Relaxed);
-        Ok(if broken { Logits::new(Vec::new(), logits.width(), [0]) } else { logits })
-    }
-
-    fn hidden(&self, batch: &Batch, cache: &mut KvPool) -> lm_model::Result<Embeddings> {
-        self.inner.hidden(batch, cache)
-    }
-
-    fn head(&self, rows: Embeddings) -> lm_model::Result<Logits> {
-        self.inner.head(rows)
-    }
-
-    fn embed(&self, ids: &[TokenId]) -> lm_model::Result<Embeddings> {
-        self.inner.embed(ids)
-    }
-}
-
 #[test]
 fn a_panic_outside_the_model_ends_the_requests_and_not_the_engine() {
-    let model = Rowless { inner: random_model(), broken: AtomicBool::new(true) };
+    // The model returns no row of logits once, although one was requested.
+    let broken = AtomicBool::new(true);
+    let rowless = move |_: Option<&Batch>, logits: Logits| match broken.swap(false, Ordering::Relaxed) {
+        true => Logits::new(Vec::new(), logits.width(), [0]),
+        false => logits,
+    };
+    let model = HookedLm::new(Arc::new(random_model())).map_logits(rowless);
     let engine = Engine::new(loaded(model), EngineSettings::default()).unwrap();
     let mut session = engine.session(SessionConfig::default()).unwrap();
     let error = session.prefill(&[1, 2, 3]).unwrap_err();

@@ -1,15 +1,18 @@
 //! Records of requests, and their replay.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
+mod support;
+
 use std::io::{self, BufReader, Write};
 use std::sync::{Arc, Mutex};
 
 use lm_session::testing::{FakeLm, loaded, tokenizer};
 use lm_session::{
-    CancelHandle, ChannelBudget, Constraint, ConstraintSpec, Ending, Engine, EngineSettings, Error,
-    GenerateParams, RecordHeader, RecordReader, RecordedEnd, Replayed, RequestRecord, Result, SamplerParams,
-    SessionConfig, SessionEvent, TokenId, TokenMask,
+    CancelHandle, ChannelBudget, Constraint, ConstraintSpec, Engine, EngineSettings, Error, GenerateParams,
+    RecordHeader, RecordReader, RecordedEnd, Replayed, RequestRecord, Result, SamplerParams, SessionConfig,
+    SessionEvent, TokenId,
 };
+use support::AllowAll;
 
 fn random_engine(seed: u64) -> Engine {
     Engine::new(loaded(FakeLm::random(seed, tokenizer().logits_width())), EngineSettings::default()).unwrap()
@@ -183,41 +186,14 @@ fn requests_that_their_reader_ended_are_compared_as_far_as_they_were_read() {
     assert!(matches!(engine.replay(&requests[0], &cancel), Err(Error::Cancelled)));
 }
 
-/// A constraint of a caller, which no record can hold.
-#[derive(Clone, Debug)]
-struct Anything;
-
-impl Constraint for Anything {
-    fn mask(&mut self, mask: &mut TokenMask) -> Result<()> {
-        mask.allow_all();
-        Ok(())
-    }
-
-    fn commit(&mut self, _: TokenId) -> Result<()> {
-        Ok(())
-    }
-
-    fn rollback(&mut self, _: usize) -> Result<()> {
-        Ok(())
-    }
-
-    fn ending(&mut self) -> Result<Ending> {
-        Ok(Ending::Allowed)
-    }
-
-    fn fork(&self) -> Box<dyn Constraint> {
-        Box::new(Self)
-    }
-}
-
 #[test]
 fn requests_with_code_of_the_caller_are_recorded_and_not_replayed() {
     let engine = random_engine(3);
     let file = recorded(&engine);
     let mut session = engine.session(SessionConfig::default()).unwrap();
     let budget = ChannelBudget::new(engine.tokenizer(), "<think>", "", "</think>", 5).unwrap();
-    let constraints: [Box<dyn Constraint>; 2] =
-        [Box::new(Anything), Box::new(budget.with(Some(Box::new(Anything))))];
+    let anything = || Box::new(AllowAll { before: || () });
+    let constraints: [Box<dyn Constraint>; 2] = [anything(), Box::new(budget.with(Some(anything())))];
     for constraint in constraints {
         let params =
             GenerateParams { constraint: Some(constraint), max_output_tokens: Some(4), ..Default::default() };

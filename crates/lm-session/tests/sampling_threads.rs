@@ -7,49 +7,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use lm_session::{
-    CancelHandle, Constraint, Ending, Engine, EngineSettings, Error, FinishReason, GenerateParams, Result,
-    SessionEvent, TokenId, TokenMask,
+    CancelHandle, Engine, EngineSettings, Error, FinishReason, GenerateParams, SessionEvent, TokenId,
 };
-use support::{endless, generate, last_error, random_engine};
-
-/// Allows every token, after `before`.
-#[derive(Clone)]
-struct Hooked<F> {
-    before: F,
-}
-
-impl<F> std::fmt::Debug for Hooked<F> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Hooked")
-    }
-}
-
-impl<F: Fn() + Clone + Send + 'static> Constraint for Hooked<F> {
-    fn mask(&mut self, mask: &mut TokenMask) -> Result<()> {
-        (self.before)();
-        (0..200).for_each(|id| mask.allow(id));
-        Ok(())
-    }
-
-    fn commit(&mut self, _: TokenId) -> Result<()> {
-        Ok(())
-    }
-
-    fn rollback(&mut self, _: usize) -> Result<()> {
-        Ok(())
-    }
-
-    fn ending(&mut self) -> Result<Ending> {
-        Ok(Ending::Allowed)
-    }
-
-    fn fork(&self) -> Box<dyn Constraint> {
-        Box::new(self.clone())
-    }
-}
+use support::{AllowAll, endless, generate, last_error, random_engine};
 
 fn constrained(before: impl Fn() + Clone + Send + 'static, cancel: CancelHandle) -> GenerateParams {
-    let constraint = Some(Box::new(Hooked { before }) as _);
+    let constraint = Some(Box::new(AllowAll { before }) as _);
     GenerateParams { constraint, cancel, max_output_tokens: Some(20), ..GenerateParams::default() }
 }
 

@@ -6,12 +6,13 @@ mod support;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use lm_model::{Batch, Embeddings, KvPool, LogitRows, Logits, PageId, SequenceInput};
+use lm_model::testing::HookedLm;
+use lm_model::{Batch, KvPool, LogitRows, Logits, PageId, SequenceInput};
 use lm_session::testing::{FakeLm, loaded, tokenizer};
 use lm_session::{
     CancelHandle, CausalLm, EmbedParams, Engine, EngineSettings, Error, FinishReason, GenerateParams,
-    KvDtype, LoadOptions, LoadedModel, ModelFolder, ModelInfo, PAGE_LEN, Pooling, SessionConfig,
-    SessionEvent, TokenId, TokenLogprobs,
+    KvDtype, LoadOptions, LoadedModel, ModelFolder, PAGE_LEN, Pooling, SessionConfig, SessionEvent, TokenId,
+    TokenLogprobs,
 };
 use support::{endless, engine_of, generate, kinds, prompt, random_model};
 
@@ -157,59 +158,24 @@ fn texts_that_cannot_be_scored_are_typed_errors() {
     assert!(matches!(engine.embed(&[1], &params(cancelled)), Err(Error::Cancelled)));
 }
 
-/// Records the number of rows of each call that returns logits; logits of rows that follow token 99 are NaN.
-struct Counting {
-    inner: FakeLm,
-    rows: Arc<Mutex<Vec<usize>>>,
-    /// Number of head calls whose logits are good.
-    good: usize,
-}
-
-impl CausalLm for Counting {
-    fn info(&self) -> &ModelInfo {
-        self.inner.info()
-    }
-
-    fn new_cache(&self, num_pages: usize) -> lm_model::Result<KvPool> {
-        self.inner.new_cache(num_pages)
-    }
-
-    fn cache_bytes_per_page(&self) -> usize {
-        self.inner.cache_bytes_per_page()
-    }
-
-    fn forward(&self, batch: &Batch, cache: &mut KvPool) -> lm_model::Result<Logits> {
-        let logits = self.inner.forward(batch, cache)?;
-        let rows = (0..logits.num_sequences()).map(|index| logits.sequence(index).num_rows()).sum();
-        self.rows.lock().unwrap().push(rows);
-        Ok(logits)
-    }
-
-    fn hidden(&self, batch: &Batch, cache: &mut KvPool) -> lm_model::Result<Embeddings> {
-        self.inner.hidden(batch, cache)
-    }
-
-    fn head(&self, rows: Embeddings) -> lm_model::Result<Logits> {
-        let count = rows.rows();
-        let mut calls = self.rows.lock().unwrap();
+/// A model that records the number of rows of each call that returns logits; after `good` calls, those of the head are NaN.
+fn counting(inner: FakeLm, rows: Arc<Mutex<Vec<usize>>>, good: usize) -> HookedLm {
+    HookedLm::new(Arc::new(inner)).map_logits(move |batch: Option<&Batch>, logits: Logits| {
+        let count = (0..logits.num_sequences()).map(|index| logits.sequence(index).num_rows()).sum();
+        let mut calls = rows.lock().unwrap();
         calls.push(count);
-        let logits = self.inner.head(rows)?;
-        match calls.len() > self.good {
-            true => Ok(Logits::new(vec![f32::NAN; count * logits.width()], logits.width(), [count])),
-            false => Ok(logits),
+        match batch.is_none() && calls.len() > good {
+            true => Logits::new(vec![f32::NAN; count * logits.width()], logits.width(), [count]),
+            false => logits,
         }
-    }
-
-    fn embed(&self, ids: &[TokenId]) -> lm_model::Result<Embeddings> {
-        self.inner.embed(ids)
-    }
+    })
 }
 
 #[test]
 fn few_rows_of_logits_are_in_memory_at_a_time() {
     let rows = Arc::new(Mutex::new(Vec::new()));
     let inner = FakeLm::noise(3, 151_936);
-    let engine = loaded(Counting { inner, rows: rows.clone(), good: usize::MAX });
+    let engine = loaded(counting(inner, rows.clone(), usize::MAX));
     let engine = Engine::new(engine, EngineSettings::default()).unwrap();
     let session = engine.session(SessionConfig::default()).unwrap();
     let score = session.score(&prompt(1, 513), 0, &CancelHandle::new()).unwrap();
@@ -224,7 +190,7 @@ fn few_rows_of_logits_are_in_memory_at_a_time() {
 fn logits_that_are_no_numbers_fail_the_request_that_is_scored() {
     let rows = Arc::new(Mutex::new(Vec::new()));
     let inner = FakeLm::random(3, tokenizer().logits_width());
-    let engine = loaded(Counting { inner, rows, good: 3 });
+    let engine = loaded(counting(inner, rows, 3));
     let engine = Engine::new(engine, EngineSettings::default()).unwrap();
     let mut session = engine.session(SessionConfig::default()).unwrap();
     let error = session.score(&prompt(1, 200), 0, &CancelHandle::new()).unwrap_err();

@@ -42,8 +42,13 @@ impl Vocabulary {
         let script = Arc::new(Mutex::new(Script::default()));
         let engine = |context_len| {
             let noise = FakeLm::noise(7, width).with_context_len(context_len);
+            let script = Arc::clone(&script);
+            let scripted = move |batch: Option<&Batch>, logits: Logits| match batch {
+                Some(batch) => follow(&script.lock().expect("no test panics with it"), batch, &logits),
+                None => logits,
+            };
             let loaded = LoadedModel {
-                model: Arc::new(Opening { noise, script: Arc::clone(&script) }),
+                model: Arc::new(HookedLm::new(Arc::new(noise)).map_logits(scripted)),
                 tokenizer: Arc::clone(&self.tokenizer),
                 chat_template: None,
                 generation_config: GenerationConfig::default(),
@@ -89,56 +94,22 @@ struct Script {
     first: usize,
 }
 
-/// A model with random logits that follows a script.
-struct Opening {
-    noise: FakeLm,
-    script: Arc<Mutex<Script>>,
-}
-
-impl CausalLm for Opening {
-    fn info(&self) -> &ModelInfo {
-        self.noise.info()
-    }
-
-    fn new_cache(&self, num_pages: usize) -> Result<KvPool> {
-        self.noise.new_cache(num_pages)
-    }
-
-    fn cache_bytes_per_page(&self) -> usize {
-        self.noise.cache_bytes_per_page()
-    }
-
-    fn forward(&self, batch: &Batch, cache: &mut KvPool) -> Result<Logits> {
-        let logits = self.noise.forward(batch, cache)?;
-        let script = self.script.lock().expect("the model does not panic");
-        let width = logits.width();
-        let (mut values, mut rows) = (Vec::new(), Vec::new());
-        for (index, input) in batch.sequences.iter().enumerate() {
-            let wanted = input.logits.indices(input.rows());
-            for (row, logits) in wanted.iter().zip(logits.sequence(index).rows()) {
-                let first_value = values.len();
-                values.extend_from_slice(logits);
-                let next = (input.cached_len + row + 1).checked_sub(script.first);
-                if let Some(&id) = next.and_then(|next| script.ids.get(next)) {
-                    values[first_value + id as usize] += CERTAIN;
-                }
+/// Raises the logits of scripted ids.
+fn follow(script: &Script, batch: &Batch, logits: &Logits) -> Logits {
+    let (mut values, mut rows) = (Vec::new(), Vec::new());
+    for (index, input) in batch.sequences.iter().enumerate() {
+        let wanted = input.logits.indices(input.rows());
+        for (row, logits) in wanted.iter().zip(logits.sequence(index).rows()) {
+            let first_value = values.len();
+            values.extend_from_slice(logits);
+            let next = (input.cached_len + row + 1).checked_sub(script.first);
+            if let Some(&id) = next.and_then(|next| script.ids.get(next)) {
+                values[first_value + id as usize] += CERTAIN;
             }
-            rows.push(wanted.len());
         }
-        Ok(Logits::new(values, width, rows))
+        rows.push(wanted.len());
     }
-
-    fn hidden(&self, batch: &Batch, cache: &mut KvPool) -> Result<Embeddings> {
-        self.noise.hidden(batch, cache)
-    }
-
-    fn head(&self, rows: Embeddings) -> Result<Logits> {
-        self.noise.head(rows)
-    }
-
-    fn embed(&self, ids: &[TokenId]) -> Result<Embeddings> {
-        self.noise.embed(ids)
-    }
+    Logits::new(values, logits.width(), rows)
 }
 
 /// Text that begins the family's calls; empty where a call begins with its tool's name.

@@ -4,87 +4,47 @@
 
 use std::sync::{Arc, Mutex};
 
-use lm_model::{Batch, Embeddings, Input, KvGeometry, KvPool, LayerCache, Logits};
+use lm_model::testing::HookedLm;
+use lm_model::{Batch, Input, KvGeometry, LayerCache, Logits};
 use lm_session::testing::{FakeLm, loaded, tokenizer};
 use lm_session::{
-    CausalLm, Engine, EngineSettings, Error, GenerateParams, LoadedModel, ModelInfo, Result, SamplerParams,
-    Session, SessionConfig, SessionEvent, TokenId,
+    Constraint, Ending, Engine, EngineSettings, Error, GenerateParams, LoadedModel, Result, SamplerParams,
+    Session, SessionConfig, SessionEvent, TokenId, TokenMask,
 };
 
-/// A model that calls `before` before every forward pass: to fail, to panic or to wait.
-pub struct Hooked<F> {
-    pub inner: Arc<FakeLm>,
+/// A constraint that calls `before` and allows every token.
+#[derive(Clone)]
+pub struct AllowAll<F> {
     pub before: F,
 }
 
-impl<F: Fn(&Batch) -> lm_model::Result<()> + Send + Sync> CausalLm for Hooked<F> {
-    fn info(&self) -> &ModelInfo {
-        self.inner.info()
-    }
-
-    fn new_cache(&self, num_pages: usize) -> lm_model::Result<KvPool> {
-        self.inner.new_cache(num_pages)
-    }
-
-    fn cache_bytes_per_page(&self) -> usize {
-        self.inner.cache_bytes_per_page()
-    }
-
-    fn forward(&self, batch: &Batch, cache: &mut KvPool) -> lm_model::Result<Logits> {
-        (self.before)(batch)?;
-        self.inner.forward(batch, cache)
-    }
-
-    fn hidden(&self, batch: &Batch, cache: &mut KvPool) -> lm_model::Result<Embeddings> {
-        (self.before)(batch)?;
-        self.inner.hidden(batch, cache)
-    }
-
-    fn head(&self, rows: Embeddings) -> lm_model::Result<Logits> {
-        self.inner.head(rows)
-    }
-
-    fn embed(&self, ids: &[TokenId]) -> lm_model::Result<Embeddings> {
-        self.inner.embed(ids)
+impl<F> std::fmt::Debug for AllowAll<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AllowAll")
     }
 }
 
-/// Records the bits of the logits of every call.
-struct Recorder {
-    inner: Arc<dyn CausalLm>,
-    logits: Arc<Mutex<Vec<Vec<u32>>>>,
-}
-
-impl CausalLm for Recorder {
-    fn info(&self) -> &ModelInfo {
-        self.inner.info()
+impl<F: Fn() + Clone + Send + 'static> Constraint for AllowAll<F> {
+    fn mask(&mut self, mask: &mut TokenMask) -> Result<()> {
+        (self.before)();
+        mask.allow_all();
+        Ok(())
     }
 
-    fn new_cache(&self, num_pages: usize) -> lm_model::Result<KvPool> {
-        self.inner.new_cache(num_pages)
+    fn commit(&mut self, _: TokenId) -> Result<()> {
+        Ok(())
     }
 
-    fn cache_bytes_per_page(&self) -> usize {
-        self.inner.cache_bytes_per_page()
+    fn rollback(&mut self, _: usize) -> Result<()> {
+        Ok(())
     }
 
-    fn forward(&self, batch: &Batch, cache: &mut KvPool) -> lm_model::Result<Logits> {
-        let logits = self.inner.forward(batch, cache)?;
-        let rows = (0..logits.num_sequences()).flat_map(|sequence| logits.sequence(sequence).rows());
-        self.logits.lock().unwrap().extend(rows.map(|row| row.iter().map(|x| x.to_bits()).collect()));
-        Ok(logits)
+    fn ending(&mut self) -> Result<Ending> {
+        Ok(Ending::Allowed)
     }
 
-    fn hidden(&self, batch: &Batch, cache: &mut KvPool) -> lm_model::Result<Embeddings> {
-        self.inner.hidden(batch, cache)
-    }
-
-    fn head(&self, rows: Embeddings) -> lm_model::Result<Logits> {
-        self.inner.head(rows)
-    }
-
-    fn embed(&self, ids: &[TokenId]) -> lm_model::Result<Embeddings> {
-        self.inner.embed(ids)
+    fn fork(&self) -> Box<dyn Constraint> {
+        Box::new(self.clone())
     }
 }
 
@@ -92,7 +52,18 @@ impl CausalLm for Recorder {
 /// of the logits of its last token.
 pub fn last_logits(loaded: LoadedModel, prompts: &[&[TokenId]]) -> (usize, Vec<u32>) {
     let logits = Arc::new(Mutex::new(Vec::new()));
-    let model = Arc::new(Recorder { inner: loaded.model, logits: logits.clone() });
+    let record = {
+        let logits = logits.clone();
+        move |_: Option<&Batch>, found: Logits| {
+            let rows = (0..found.num_sequences()).flat_map(|sequence| found.sequence(sequence).rows());
+            logits
+                .lock()
+                .unwrap()
+                .extend(rows.map(|row| row.iter().map(|x| x.to_bits()).collect::<Vec<_>>()));
+            found
+        }
+    };
+    let model = Arc::new(HookedLm::new(loaded.model).map_logits(record));
     let engine = Engine::new(LoadedModel { model, ..loaded }, EngineSettings::default()).unwrap();
     let mut cached = 0;
     for ids in prompts {
@@ -161,7 +132,8 @@ pub fn hooked_engine(
     before: impl Fn(&Batch) -> lm_model::Result<()> + Send + Sync + 'static,
 ) -> (Engine, Arc<FakeLm>) {
     let inner = Arc::new(random_model());
-    let engine = Engine::new(loaded(Hooked { inner: inner.clone(), before }), settings).unwrap();
+    let model = HookedLm::new(inner.clone()).before_pass(before);
+    let engine = Engine::new(loaded(model), settings).unwrap();
     (engine, inner)
 }
 
