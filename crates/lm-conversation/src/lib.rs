@@ -22,6 +22,7 @@ mod shared;
 mod start_turn;
 mod thinking;
 mod turn;
+mod turn_progress;
 mod typed_answer;
 
 pub use config::{ConstrainCalls, ConversationConfig, OnCancel, OnTokenLimit, TurnOptions};

@@ -21,7 +21,8 @@ use crate::reply_rules::{ReplyConstraints, ReplyRules};
 use crate::resampling::Resampling;
 use crate::settings::Settings;
 use crate::thinking::{ModelThinking, ThinkingConfig};
-use crate::turn::{Turn, TurnSetup};
+use crate::turn::Turn;
+use crate::turn_progress::TurnSetup;
 use crate::typed_answer;
 
 impl Conversation {

@@ -1,24 +1,14 @@
-//! Turn: from the tokens of a generation to the events of a reply.
+//! Turn: an iterator, or a stream, over the events of a reply.
 
-use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
-use lm_processors::UnenforcedKeyword;
-use lm_session::{
-    CancelHandle, FinishReason, Finished, Generation, GenerationStream, SessionEvent, TokenId, Tokenizer,
-};
-use lm_template::Message;
+use lm_session::{CancelHandle, Generation, GenerationStream};
 
-use crate::config::{OnCancel, OnTokenLimit};
 use crate::error::{Error, Result};
-use crate::event::{ConversationEvent, Reply, ScoredToken};
-use crate::opening::{OpenReply, Opening};
-use crate::reply_reader::{Piece, ReplyReader};
-use crate::resampling::Resampling;
-use crate::shared::Shared;
+use crate::event::{ConversationEvent, Reply};
+use crate::turn_progress::{Progress, TurnSetup};
 
 /// A running turn: an iterator over the events of the reply, as they come.
 ///
@@ -56,44 +46,9 @@ pub struct TurnStream {
     generation: Option<GenerationStream>,
 }
 
-/// Setup of a turn.
-pub(crate) struct TurnSetup {
-    pub(crate) shared: Shared,
-    pub(crate) cancel: CancelHandle,
-    pub(crate) on_cancel: OnCancel,
-    pub(crate) on_token_limit: OnTokenLimit,
-    pub(crate) opening: Opening,
-    pub(crate) reader: ReplyReader,
-    /// Rejection sampling, if the constraint leaves keywords to validate.
-    pub(crate) resampling: Option<Resampling>,
-    /// True if a reply without a call is an error.
-    pub(crate) call_required: bool,
-    pub(crate) unenforced: Vec<UnenforcedKeyword>,
-    pub(crate) tokenizer: Arc<Tokenizer>,
-}
-
-/// State of a turn, besides its generation.
-#[derive(Debug)]
-struct Progress {
-    setup: TurnSetup,
-    ready: VecDeque<ConversationEvent>,
-    /// Text and reasoning of the events that were returned.
-    partial: (String, String),
-    /// Error that ended the turn, returned after the ready events.
-    failed: Option<Error>,
-    /// True after the last item.
-    over: bool,
-}
-
 impl Turn {
-    pub(crate) fn new(mut setup: TurnSetup, generation: Generation) -> Self {
-        let continued = setup.opening.change.continues.as_ref();
-        let partial = continued
-            .map(|reply| (reply.content.text(), reply.reasoning_content.clone().unwrap_or_default()));
-        let partial = partial.unwrap_or_default();
-        let ready = setup.opening.dropped.take().map(ConversationEvent::Dropped).into_iter().collect();
-        let progress = Progress { setup, ready, partial, failed: None, over: false };
-        Self { progress, generation: Some(generation) }
+    pub(crate) fn new(setup: TurnSetup, generation: Generation) -> Self {
+        Self { progress: Progress::new(setup), generation: Some(generation) }
     }
 
     /// Returns the handle that cancels this turn alone, from any thread.
@@ -115,7 +70,7 @@ impl Turn {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn canceller(&self) -> CancelHandle {
-        self.progress.setup.cancel.clone()
+        self.progress.canceller()
     }
 
     /// Reads all events and returns the reply.
@@ -179,7 +134,7 @@ impl std::iter::FusedIterator for Turn {}
 impl TurnStream {
     /// Returns the handle that cancels this turn alone, from any thread.
     pub fn canceller(&self) -> CancelHandle {
-        self.progress.setup.cancel.clone()
+        self.progress.canceller()
     }
 }
 
@@ -200,221 +155,5 @@ impl Stream for TurnStream {
                 *generation = next.map(Generation::into_stream);
             }
         }
-    }
-}
-
-impl Progress {
-    /// Returns the next item that needs nothing of the engine: `Some(None)` is the end.
-    fn take_ready(&mut self) -> Option<Option<Result<ConversationEvent>>> {
-        if let Some(event) = self.ready.pop_front() {
-            match &event {
-                ConversationEvent::Text(text) => self.partial.0 += text,
-                ConversationEvent::Reasoning(text) => self.partial.1 += text,
-                _ => {}
-            }
-            return Some(Some(Ok(event)));
-        }
-        if let Some(error) = self.failed.take() {
-            return Some(Some(Err(error)));
-        }
-        self.over.then_some(None)
-    }
-
-    /// Handles an event of the generation. Returns the generation that takes its place: another attempt, or none at the end.
-    fn advance(&mut self, event: Option<lm_session::Result<SessionEvent>>) -> Option<Option<Generation>> {
-        let event = event.unwrap_or(Err(lm_session::Error::EngineStopped));
-        let next = event.map_err(Error::from).and_then(|event| match event {
-            SessionEvent::Prefill(progress) => {
-                let first = self.setup.resampling.as_mut().is_none_or(|reply| reply.note_prefill(progress));
-                self.ready.extend(first.then_some(ConversationEvent::Prefill(progress)));
-                Ok(None)
-            }
-            SessionEvent::Token { id, text, added, logprobs } => {
-                let tokenizer = &self.setup.tokenizer;
-                let scored = logprobs.filter(|_| !tokenizer.end_ids().contains(&id));
-                let scored = scored.map(|logprobs| ScoredToken::new(id, &logprobs, tokenizer));
-                self.read(Piece { text, added }, scored)
-            }
-            SessionEvent::PromptLogprobs(logprobs) => {
-                let TurnSetup { opening, tokenizer, .. } = &self.setup;
-                let tokens = opening.ids.iter().skip(1).zip(&logprobs);
-                let scored = tokens.map(|(&id, logprobs)| ScoredToken::new(id, logprobs, tokenizer));
-                self.ready.push_back(ConversationEvent::PromptLogprobs(scored.collect()));
-                Ok(None)
-            }
-            SessionEvent::Finished(finished) => self.finish(finished),
-        });
-        match next {
-            Ok(None) if self.over => Some(None),
-            Ok(next) => next.map(Some),
-            Err(error) => {
-                self.failed = Some(error);
-                self.end();
-                Some(None)
-            }
-        }
-    }
-
-    /// Reads a piece of the reply. Returns another attempt at it if the piece completes a call that is not valid.
-    fn read(&mut self, piece: Piece, scored: Option<ScoredToken>) -> Result<Option<Generation>> {
-        let mut events: Vec<_> = scored.map(ConversationEvent::Logprobs).into_iter().collect();
-        let read = self.setup.reader.push(&piece, &mut events);
-        let Some(resampling) = &mut self.setup.resampling else {
-            self.ready.extend(events);
-            return read.map(|()| None);
-        };
-        read?;
-        match resampling.push(piece, events) {
-            Ok(events) => {
-                self.ready.extend(events);
-                Ok(None)
-            }
-            Err(invalid) => self.resample(invalid).map(Some),
-        }
-    }
-
-    fn resample(&mut self, invalid: Error) -> Result<Generation> {
-        let TurnSetup { resampling, shared, reader, .. } = &mut self.setup;
-        let (Some(resampling), Some(mut state)) = (resampling, shared.lock_turn()) else {
-            return Err(Error::Cancelled);
-        };
-        let (generation, restarted) = resampling.resample(&mut state.session, reader, invalid)?;
-        *reader = restarted;
-        Ok(generation)
-    }
-
-    /// Ends the reply, or returns another attempt at it.
-    fn finish(&mut self, mut finish: Finished) -> Result<Option<Generation>> {
-        match finish.reason {
-            FinishReason::Cancelled => return self.end_early(finish, Error::Cancelled),
-            FinishReason::DeadlineExceeded => return self.end_early(finish, Error::DeadlineExceeded),
-            _ => {}
-        }
-        let mut events = Vec::new();
-        let mut message = self.setup.reader.finish(&mut events)?;
-        let mut resampled = 0;
-        if let Some(resampling) = &mut self.setup.resampling {
-            resampled = resampling.rejected();
-            resampling.correct(&mut finish);
-            events = match resampling.finish(events, &message) {
-                Ok(events) => events,
-                Err(invalid) => return self.resample(invalid).map(Some),
-            };
-        }
-        self.ready.extend(events);
-        if self.setup.call_required && message.tool_calls.is_empty() {
-            return Err(Error::NoCall { reason: finish.reason, text: message.content.text() });
-        }
-        let at_limit = matches!(finish.reason, FinishReason::MaxOutputTokens | FinishReason::ContextFull);
-        if at_limit && self.setup.on_token_limit == OnTokenLimit::Error {
-            return Err(Error::TokenLimit { reason: finish.reason, text: message.content.text() });
-        }
-        prepend(&mut message, &self.setup.opening.before);
-        self.complete(message, finish, resampled)
-    }
-
-    /// Ends a cancelled turn, with `error` or with the beginning of the reply.
-    fn end_early(&mut self, mut finish: Finished, error: Error) -> Result<Option<Generation>> {
-        match self.setup.on_cancel {
-            OnCancel::Rollback => Err(error),
-            OnCancel::KeepPartial => {
-                let mut resampled = 0;
-                if let Some(resampling) = &self.setup.resampling {
-                    resampling.correct(&mut finish);
-                    resampled = resampling.rejected();
-                }
-                let message = self.partial_message();
-                self.complete(message, finish, resampled)
-            }
-        }
-    }
-
-    fn partial_message(&mut self) -> Message {
-        let (text, reasoning) = std::mem::take(&mut self.partial);
-        let mut message = Message::assistant(text);
-        message.reasoning_content = Some(reasoning).filter(|text| !text.is_empty());
-        message
-    }
-
-    /// Adds the turn to the history and sends the last event.
-    fn complete(
-        &mut self,
-        message: Message,
-        finish: Finished,
-        resampled: usize,
-    ) -> Result<Option<Generation>> {
-        let TurnSetup { unenforced, opening, .. } = &mut self.setup;
-        let (unenforced, polyfills) = (std::mem::take(unenforced), opening.polyfills.clone());
-        self.add_to_history(message.clone(), Some(&finish)).ok_or(Error::Cancelled)?;
-        self.over = true;
-        let reply = Reply { message, finish, unenforced, resampled, polyfills };
-        self.ready.push_back(ConversationEvent::Finished(reply));
-        Ok(None)
-    }
-
-    /// Adds the turn to the history; `finish` is `None` for a turn that was dropped. `None` if another turn has begun.
-    fn add_to_history(&mut self, reply: Message, finish: Option<&Finished>) -> Option<()> {
-        let mut state = self.setup.shared.lock_turn()?;
-        let open = self.open_reply(state.session.tokens(), finish);
-        state.complete(std::mem::take(&mut self.setup.opening.change), reply, open);
-        Some(())
-    }
-
-    /// Returns the reply as tokens, if it was cut off: `ids` are those of the session.
-    fn open_reply(&self, mut ids: Vec<TokenId>, finish: Option<&Finished>) -> Option<OpenReply> {
-        let TurnSetup { opening, reader, tokenizer, .. } = &self.setup;
-        let steered = finish.and_then(|finish| finish.steered);
-        let ended = finish.is_some_and(|finish| {
-            matches!(finish.reason, FinishReason::EndToken | FinishReason::StopString(_))
-        });
-        let prompt_tokens = opening.ids.len() - opening.written;
-        // The end of a steered text is not the model's.
-        ids.truncate(steered.map_or(ids.len(), |steered| prompt_tokens + steered.from));
-        let at_end = ids.last().is_some_and(|last| tokenizer.end_ids().contains(last));
-        if reader.has_call() || at_end || (ended && steered.is_none()) {
-            return None;
-        }
-        let written = ids.len().checked_sub(prompt_tokens)?;
-        let Opening { tail, polyfills, before, .. } = opening.clone();
-        Some(OpenReply { ids, written, tail, polyfills, before })
-    }
-
-    /// Ends the turn early: the history is as before it, or has the beginning of the reply.
-    fn end(&mut self) {
-        self.over = true;
-        if let Some(mut state) = self.setup.shared.lock_turn() {
-            state.end_turn();
-        }
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if self.over {
-            return;
-        }
-        if self.setup.on_cancel == OnCancel::KeepPartial {
-            let reply = self.partial_message();
-            let _ = self.add_to_history(reply, None); // Another turn may have begun.
-            self.setup.cancel.cancel();
-        }
-        self.end();
-    }
-}
-
-/// Prepends text and reasoning to a reply.
-fn prepend(message: &mut Message, (text, reasoning): &(String, String)) {
-    if !text.is_empty() {
-        message.content = format!("{text}{}", message.content.text()).into();
-    }
-    if !reasoning.is_empty() {
-        let rest = message.reasoning_content.take().unwrap_or_default();
-        message.reasoning_content = Some(format!("{reasoning}{rest}"));
-    }
-}
-
-impl std::fmt::Debug for TurnSetup {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TurnSetup").field("change", &self.opening.change).finish_non_exhaustive()
     }
 }
