@@ -4,7 +4,7 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 use std::io::Write;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -56,6 +56,8 @@ struct Shared {
     commands: Sender<Command>,
     admission: Admission,
     worker: Mutex<Option<JoinHandle<()>>>,
+    /// True from the beginning of the shutdown on.
+    stopped: AtomicBool,
     sessions_opened: AtomicU64,
     tokenizer: Arc<Tokenizer>,
     info: ModelInfo,
@@ -113,6 +115,7 @@ impl Engine {
             commands,
             admission,
             worker: Mutex::new(Some(worker)),
+            stopped: AtomicBool::new(false),
             sessions_opened: AtomicU64::new(0),
             tokenizer,
             info,
@@ -187,6 +190,11 @@ impl Engine {
     /// ```
     pub fn shutdown(&self) {
         self.shared.shutdown();
+    }
+
+    /// Returns true if [`Engine::shutdown`] was called: every request fails with [`Error::EngineStopped`].
+    pub fn is_stopped(&self) -> bool {
+        self.shared.stopped.load(Ordering::Relaxed)
     }
 
     /// Opens an empty session. It takes no pages of the KV pool yet.
@@ -370,6 +378,7 @@ impl Engine {
 impl Shared {
     /// Ends the worker and waits for it, except on the engine's own threads.
     fn shutdown(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
         drop(self.commands.send(Command::Shutdown)); // It may have ended already.
         if is_engine_thread() {
             return;

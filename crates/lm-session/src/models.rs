@@ -119,7 +119,8 @@ impl Models {
         Ok(())
     }
 
-    /// Returns the engine of a model. The first call loads it, which may unload others; `progress` is called meanwhile.
+    /// Returns the engine of a model. The first call loads it, and so does the first one after [`Engine::shutdown`], which may unload
+    /// others; `progress` is called meanwhile.
     ///
     /// # Errors
     /// [`Error::UnknownModel`]; [`Error::ModelsInUse`] when models with running requests leave too little memory; the errors of
@@ -133,8 +134,8 @@ impl Models {
             let entry = entries.find(name)?;
             entry.used = uses;
             match &entry.engine {
-                Some(engine) => return Ok(engine.clone()),
-                None => (entry.source.clone(), entry.settings.clone()),
+                Some(engine) if !engine.is_stopped() => return Ok(engine.clone()),
+                _ => (entry.source.clone(), entry.settings.clone()),
             }
         };
         let reserved = self.shared.make_room(name)?;
@@ -293,5 +294,43 @@ impl MemoryShare {
                 entry.used = uses;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use lm_model::testing::HookedLm;
+
+    use super::*;
+    use crate::testing::{FakeLm, loaded, tokenizer};
+
+    /// The worker of a model that unloaded itself does not answer while it waits for the load of another model to end.
+    #[test]
+    fn a_model_that_unloaded_itself_is_not_waited_for() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/llama-tiny");
+        let models = Models::new(300 << 20);
+        let (options, settings) = (LoadOptions::default(), EngineSettings::default());
+        let folder = ModelFolder::open(folder).unwrap();
+        models.add("busy", folder, &MemoryRequest::default(), options, settings.clone()).unwrap();
+        let (reach, reached) = channel();
+        let (open, opened) = channel::<()>();
+        let opened = Mutex::new(opened);
+        let wait = move |_: &lm_model::Batch| {
+            let _ = (reach.send(()), opened.lock().unwrap().recv());
+            Ok(())
+        };
+        let inner = Arc::new(FakeLm::random(1, tokenizer().logits_width()));
+        let engine = Engine::new(loaded(HookedLm::new(inner).before_pass(wait)), settings).unwrap();
+        let mut session = engine.session(crate::SessionConfig::default()).unwrap();
+        let request = session.submit(&[1, 2, 3], crate::GenerateParams::default()).unwrap();
+        reached.recv().unwrap();
+        let (shared, found) = (models.shared.clone(), engine.clone());
+        let (answer, answered) = channel();
+        std::thread::spawn(move || answer.send(shared.unload("busy", &found)));
+        assert_eq!(answered.recv_timeout(Duration::from_secs(60)), Ok(true), "it is not loaded");
+        drop(open);
+        drop(request);
     }
 }

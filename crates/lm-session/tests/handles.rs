@@ -3,12 +3,14 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
+use lm_model::testing::HookedLm;
 use lm_session::testing::{loaded, scripted_engine};
 use lm_session::{CancelHandle, Engine, EngineSettings, GenerateParams, Generation, Session, SessionConfig};
-use support::{Hooked, random_model};
+use support::random_model;
 
 #[test]
 fn handles_cross_threads() {
@@ -39,7 +41,7 @@ fn the_model_is_freed_when_the_last_handle_goes() {
         let _held = &farewell;
         Ok(())
     };
-    let model = Hooked { inner: random_model().into(), before };
+    let model = HookedLm::new(Arc::new(random_model())).before_pass(before);
     let engine = Engine::new(loaded(model), EngineSettings::default()).unwrap();
     let other = engine.clone();
     let mut session = engine.session(SessionConfig::default()).unwrap();

@@ -188,6 +188,20 @@ fn the_least_recently_used_model_makes_room() {
 }
 
 #[test]
+fn a_model_whose_engine_was_shut_down_is_loaded_again() {
+    let models = room_for(1);
+    let first = engine(&models, NAMES[0]).unwrap();
+    assert!(!first.is_stopped());
+    first.shutdown();
+    assert!(first.is_stopped());
+    assert_eq!(loaded(&models), [""; 0], "its memory is released");
+    let mut session = endless(&engine(&models, NAMES[0]).unwrap());
+    session.prefill(&[3, 1, 4]).unwrap();
+    assert_eq!(generate(&mut session, 6).unwrap(), expected(NAMES[0])[0]);
+    assert_eq!(loaded(&models), [NAMES[0]]);
+}
+
+#[test]
 fn models_in_use_are_not_unloaded() {
     let models = room_for(1);
     let mut session = endless(&engine(&models, NAMES[0]).unwrap());
