@@ -107,6 +107,48 @@ impl Turn {
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// A handler of the web framework axum. When the client disconnects, axum drops the body, which cancels the turn:
+    ///
+    /// ```
+    /// use axum::body::Body;
+    /// use axum::{Router, extract::State, response::Response, routing::post};
+    /// use futures_util::StreamExt;
+    /// use lm_conversation::{Conversation, ConversationConfig, ConversationEvent, Engine, TurnOptions};
+    ///
+    /// async fn chat(State(engine): State<Engine>, message: String) -> Result<Response, String> {
+    ///     let conversation = Conversation::new(&engine, config());
+    ///     let turn = conversation.and_then(|mut chat| chat.stream(&*message, TurnOptions::default()));
+    ///     let events = turn.map_err(|error| error.to_string())?.into_stream();
+    ///     let text = events.filter_map(async |event| match event {
+    ///         Ok(ConversationEvent::Text(text)) => Some(Ok(text)),
+    ///         Ok(_) => None,
+    ///         Err(error) => Some(Err(error)),
+    ///     });
+    ///     Ok(Response::new(Body::from_stream(text)))
+    /// }
+    ///
+    /// # fn config() -> ConversationConfig {
+    /// #     let template = "{% for m in messages %}{{ m.content }}\n{% endfor %}";
+    /// #     let template = Some(lm_conversation::PromptTemplate::new(template).expect("a template"));
+    /// #     ConversationConfig { template, ..ConversationConfig::default() }
+    /// # }
+    /// # let engine = lm_session::testing::scripted_engine(["and ".repeat(1_000)]);
+    /// let app: Router = Router::new().route("/chat", post(chat)).with_state(engine.clone());
+    /// # let _ = app;
+    /// # futures_executor::block_on(async {
+    /// # let response = chat(State(engine.clone()), "Count to a million.".to_owned()).await?;
+    /// # let mut body = response.into_body().into_data_stream();
+    /// # assert!(body.next().await.is_some_and(|text| text.is_ok()));
+    /// # let held = || engine.cache_stats().map(|stats| stats.total_pages - stats.free_pages).unwrap();
+    /// # assert!(held() > 0);
+    /// # drop(body); // The client is gone.
+    /// # let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    /// # while held() > 0 { assert!(std::time::Instant::now() < until, "the turn goes on") }
+    /// # Ok::<(), String>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn into_stream(self) -> TurnStream {
         TurnStream { progress: self.progress, generation: self.generation.map(Generation::into_stream) }
     }
