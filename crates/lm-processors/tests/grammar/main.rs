@@ -16,6 +16,7 @@ mod round_trip;
 mod schemas;
 #[path = "../../../../testdata/shared.rs"]
 mod shared;
+mod takes;
 #[path = "../support/tokens.rs"]
 mod tokens;
 mod vectors;

@@ -97,7 +97,9 @@ mod tests {
             ))
         );
         assert_eq!(split_looks("a|b"), Some((vec![], "a|b".to_owned())));
-        for unsupported in ["^(?=a)b|c", "^(?=a)*b$", &"(?=a)".repeat(5).replacen('(', "^(", 1)] {
+        for unsupported in
+            ["^(?=a)b|c", "^(?=a)*b$", "^(?=a){2}b$", &"(?=a)".repeat(5).replacen('(', "^(", 1)]
+        {
             assert_eq!(split_looks(unsupported), None, "{unsupported}");
         }
         // What is not at an edge stays, and has no grammar.

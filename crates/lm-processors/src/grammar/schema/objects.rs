@@ -1,7 +1,5 @@
 //! Normalization across several keywords of an object.
 
-use std::collections::BTreeSet;
-
 use lm_template::Value;
 use serde_json::Map;
 
@@ -24,13 +22,6 @@ impl Normalizer<'_> {
             self.leave_unenforced(node.path, "patternProperties");
             out.shift_remove("patternProperties");
             out.shift_remove("additionalProperties");
-        }
-        if !counts_have_grammar(out) {
-            for keyword in ["minProperties", "maxProperties"] {
-                if out.shift_remove(keyword).is_some() {
-                    self.leave_unenforced(node.path, keyword);
-                }
-            }
         }
     }
 }
@@ -97,18 +88,4 @@ fn patterns_have_grammar(out: &Object) -> bool {
     let patterns: Vec<&str> = patterns.into_iter().flat_map(Map::keys).map(String::as_str).collect();
     patterns.iter().all(|pattern| full_match(pattern).is_some())
         && (patterns.len() < 2 || are_disjoint(patterns.into_iter()))
-}
-
-/// Property counts can be expressed if every named property is required, or if the limit is "at least one" or "at most
-/// one" on a closed object.
-fn counts_have_grammar(out: &Object) -> bool {
-    let count = |key: &str| out.get(key).and_then(Value::as_u64);
-    let required: BTreeSet<&str> = required(out).collect();
-    let properties = out.get("properties").and_then(Value::as_object);
-    let optional = properties.into_iter().flat_map(Map::keys).any(|name| !required.contains(name.as_str()));
-    let further = |count: u64| count.saturating_sub(required.len() as u64);
-    let (min, max) = (further(count("minProperties").unwrap_or(0)), count("maxProperties").map(further));
-    let closed = out.get("additionalProperties") == Some(&Value::Bool(false))
-        && !out.contains_key("patternProperties");
-    !optional || (min == 0 && max.is_none()) || (min <= 1 && max.unwrap_or(1) == 1 && closed)
 }
