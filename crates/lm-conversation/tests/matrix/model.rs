@@ -3,10 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use lm_conversation::{Engine, EngineSettings, TokenId};
-use lm_model::testing::FakeLm;
-use lm_model::{
-    Batch, CausalLm, Embeddings, GenerationConfig, KvPool, LoadedModel, Logits, ModelInfo, Result,
-};
+use lm_model::testing::{FakeLm, HookedLm};
+use lm_model::{Batch, GenerationConfig, LoadedModel, Logits};
 use lm_processors::{CallBody, Count, Family, PythonList};
 use lm_tokenizer::Tokenizer;
 
