@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use anyhow::{Result, ensure};
 use lm_model::{
-    Batch, CacheGroup, CacheLayout, CausalLm, KvPool, LogitRows, Logits, PAGE_LEN, PageId, SequenceInput,
+    Batch, CacheGroup, CacheLayout, KvPool, LoadedModel, LogitRows, Logits, PAGE_LEN, PageId, SequenceInput,
 };
 use lm_tokenizer::TokenId;
 
 /// A model with a KV cache for one sequence.
 pub struct Reader<'a> {
-    model: &'a dyn CausalLm,
+    model: &'a LoadedModel,
     cache: KvPool,
     /// Block table of each group of the cache.
     tables: Vec<Vec<PageId>>,
@@ -21,11 +21,11 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// When the model's context is shorter.
-    pub fn new(model: &'a dyn CausalLm, context: usize) -> Result<Self> {
-        let limit = model.info().context_len;
+    pub fn new(model: &'a LoadedModel, context: usize) -> Result<Self> {
+        let limit = model.model.info().context_len;
         ensure!(context <= limit, "{context} tokens at a time: the model holds {limit}");
         let num_pages = context.div_ceil(PAGE_LEN);
-        let cache = model.new_cache(num_pages)?;
+        let cache = model.model.new_cache(num_pages)?;
         let tables = block_tables(cache.layout(), num_pages as PageId);
         Ok(Self { model, cache, tables })
     }
@@ -39,11 +39,11 @@ impl<'a> Reader<'a> {
         let sequence = SequenceInput {
             block_tables: self.tables.iter().map(|table| table[..pages].to_vec()).collect(),
             logits,
-            adapter: crate::args::adapter(self.model.info()),
+            adapter: self.model.adapters.first().cloned(),
             final_len: ids.len(),
             ..SequenceInput::ids(&ids[piece.clone()], piece.start, [])
         };
-        Ok(self.model.forward(&Batch { sequences: vec![sequence] }, &mut self.cache)?)
+        Ok(self.model.model.forward(&Batch { sequences: vec![sequence] }, &mut self.cache)?)
     }
 }
 

@@ -28,7 +28,7 @@ const SEPARATOR: u8 = 0;
 /// | `preface` | number of messages that belong to the preface; if absent, the leading system messages do |
 /// | `tools` | tool declarations, as in requests of the OpenAI API |
 /// | `messages` | all messages |
-/// | `cache` | KV pages: `fingerprint`, `adapter`, `tokens`, and `bytes` and `sha256` of the pages ([`SavedCache`]) |
+/// | `cache` | KV pages: `fingerprint`, `adapter` (its checksum), `tokens`, and `bytes` and `sha256` of the pages ([`SavedCache`]) |
 /// | `checksum` | SHA-256 of the compact JSON without this key, in hexadecimal; if absent, nothing is checked |
 ///
 /// ```

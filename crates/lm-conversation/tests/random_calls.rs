@@ -125,6 +125,8 @@ fn random(tokenizer: Tokenizer) -> LoadedModel {
         chat_template: None,
         generation_config: GenerationConfig::default(),
         name: "random".to_owned(),
+        adapters: Vec::new(),
+        adapter_loader: None,
     }
 }
 

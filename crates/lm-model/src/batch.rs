@@ -5,6 +5,8 @@ use std::ops::Range;
 use lm_kernels::PageId;
 use lm_tokenizer::TokenId;
 
+use crate::loader::Adapter;
+
 /// The sequences of one forward pass, each with its own number of new rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
@@ -29,7 +31,7 @@ pub struct SequenceInput {
     /// order. An entry may be [`crate::NO_PAGE`] where the group neither needs nor writes the page ([`crate::Retention`]).
     pub block_tables: Vec<Vec<PageId>>,
     /// Adapter to apply; `None` runs the base model.
-    pub adapter: Option<AdapterId>,
+    pub adapter: Option<Adapter>,
     /// Row ranges with their own attention kind; rows in no span are causal.
     pub spans: Vec<AttentionSpan>,
     /// Rows whose logits are returned.
@@ -102,10 +104,6 @@ impl Embeddings {
         self.values.len().checked_div(self.hidden_size).unwrap_or(0)
     }
 }
-
-/// Id of a loaded adapter (LoRA): its index in [`crate::LoadOptions::adapters`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct AdapterId(pub u32);
 
 /// Range of a sequence's new rows that share one attention kind.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,6 @@ use lm_tokenizer::TokenId;
 
 use crate::batch::{Batch, Embeddings, Logits};
 use crate::error::Result;
-use crate::loader::AdapterInfo;
 
 /// Decoder that turns a ragged batch into logits over a paged KV pool.
 ///
@@ -87,6 +86,4 @@ pub struct ModelInfo {
     pub device: Device,
     /// Format of the linear weights.
     pub format: WeightFormat,
-    /// Adapters loaded with the model; [`AdapterId`](crate::AdapterId) is an index into this list.
-    pub adapters: Vec<AdapterInfo>,
 }

@@ -246,10 +246,10 @@ pub enum BatchProblem {
         /// Number of rows.
         rows: usize,
     },
-    /// An adapter that is not loaded.
-    #[error("adapter {adapter} is not loaded")]
-    UnknownAdapter {
-        /// The adapter.
-        adapter: u32,
+    /// An adapter that was loaded for another model.
+    #[error("adapter {adapter} was loaded for another model")]
+    ForeignAdapter {
+        /// Name of the adapter.
+        adapter: String,
     },
 }

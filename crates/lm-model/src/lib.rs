@@ -18,8 +18,7 @@ pub mod testing;
 
 pub use architectures::{ALL_ARCHITECTURES, Architecture};
 pub use batch::{
-    AdapterId, AttentionKind, AttentionSpan, Batch, Embeddings, Input, LogitRows, Logits, SequenceInput,
-    SequenceLogits,
+    AttentionKind, AttentionSpan, Batch, Embeddings, Input, LogitRows, Logits, SequenceInput, SequenceLogits,
 };
 pub use causal_lm::{CausalLm, ModelInfo};
 pub use checkpoint::TensorInfo;
@@ -31,5 +30,5 @@ pub use lm_kernels::{
     Retention, WeightFormat,
 };
 pub use lm_tokenizer::{SpecialTokens, StreamDecoder, TextSegment, TokenId, TokenKind, Tokenizer};
-pub use loader::{AdapterInfo, LoadPhase, LoadProgress};
+pub use loader::{Adapter, AdapterInfo, AdapterLoader, LoadPhase, LoadProgress};
 pub use model_folder::{ChatTemplateSource, Footprint, LoadOptions, LoadedModel, ModelFolder, Parameters};

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use common::{assert_close, assert_same, for_each_device, forward};
 use lm_model::{
-    AdapterId, CausalLm, Device, Error, KvDtype, LoadOptions, LogitRows, ModelFolder, PAGE_LEN, PageId,
-    SequenceInput, WeightFormat,
+    Adapter, CausalLm, Device, Error, KvDtype, LoadOptions, LoadedModel, LogitRows, ModelFolder, PAGE_LEN,
+    PageId, SequenceInput, WeightFormat,
 };
 use lm_tokenizer::TokenId;
 use safetensors::SafeTensors;
@@ -31,13 +31,13 @@ fn load(base: &str, options: &LoadOptions) -> lm_model::Result<lm_model::LoadedM
 }
 
 /// A sequence with its own pages that requests all of its logits.
-fn sequence(ids: &[TokenId], first_page: PageId, adapter: Option<u32>) -> SequenceInput {
+fn sequence(ids: &[TokenId], first_page: PageId, adapter: Option<&Adapter>) -> SequenceInput {
     let pages = ids.len().div_ceil(PAGE_LEN) as PageId;
     let input = SequenceInput::ids(ids, 0, (first_page..first_page + pages).collect::<Vec<_>>());
-    SequenceInput { adapter: adapter.map(AdapterId), logits: LogitRows::All, ..input }
+    SequenceInput { adapter: adapter.cloned(), logits: LogitRows::All, ..input }
 }
 
-fn alone(model: &dyn CausalLm, ids: &[TokenId], adapter: Option<u32>) -> Vec<Vec<f32>> {
+fn alone(model: &dyn CausalLm, ids: &[TokenId], adapter: Option<&Adapter>) -> Vec<Vec<f32>> {
     forward(model, &mut model.new_cache(4).unwrap(), vec![sequence(ids, 0, adapter)]).remove(0)
 }
 
@@ -67,9 +67,9 @@ fn logits_are_those_of_peft() {
         for name in ADAPTERS {
             let (base, prompts) = golden(name);
             let loaded = load(&base, &options(device, &[name])).unwrap();
-            assert_eq!(loaded.model.info().adapters[0].name, name);
+            assert_eq!(loaded.adapters[0].info().name, name);
             for (ids, expected) in prompts {
-                let got = alone(&*loaded.model, &ids, Some(0));
+                let got = alone(&*loaded.model, &ids, Some(&loaded.adapters[0]));
                 assert_close(&got, &expected, &format!("{name} on {device}, {} tokens", ids.len()));
             }
         }
@@ -81,10 +81,10 @@ fn sequences_with_unlike_adapters_share_a_batch() {
     for_each_device(|device| {
         for quantization in [None, Some(WeightFormat::Q4)] {
             let options = LoadOptions { quantization, ..options(device, &ADAPTERS[..2]) };
-            let model = load("llama-tiny", &options).unwrap().model;
+            let LoadedModel { model, adapters, .. } = load("llama-tiny", &options).unwrap();
             let (_, prompts) = golden(ADAPTERS[0]);
             let ids = |index: usize| &prompts[index % 3].0[..];
-            let adapters = [Some(1), None, Some(0), Some(0), None];
+            let adapters = [Some(&adapters[1]), None, Some(&adapters[0]), Some(&adapters[0]), None];
             let batch =
                 (0..).zip(adapters).map(|(index, adapter)| sequence(ids(index as usize), index * 2, adapter));
             let together = forward(&*model, &mut model.new_cache(10).unwrap(), batch.collect());
@@ -101,27 +101,54 @@ fn sequences_with_unlike_adapters_share_a_batch() {
 
 #[test]
 fn a_prefill_in_pieces_gives_the_same() {
-    let model = load("llama-tiny", &options(Device::Cpu, &ADAPTERS[..1])).unwrap().model;
+    let LoadedModel { model, adapters, .. } =
+        load("llama-tiny", &options(Device::Cpu, &ADAPTERS[..1])).unwrap();
     let (_, prompts) = golden(ADAPTERS[0]);
-    let (ids, whole) = (&prompts[2].0, alone(&*model, &prompts[2].0, Some(0)));
+    let (ids, whole) = (&prompts[2].0, alone(&*model, &prompts[2].0, Some(&adapters[0])));
     let mut cache = model.new_cache(2).unwrap();
     let mut pieces = Vec::new();
     for (at, piece) in (0..).step_by(7).zip(ids.chunks(7)) {
         let mut input = SequenceInput::ids(piece, at, [0, 1]);
-        (input.adapter, input.logits) = (Some(AdapterId(0)), LogitRows::All);
+        (input.adapter, input.logits) = (Some(adapters[0].clone()), LogitRows::All);
         pieces.extend(forward(&*model, &mut cache, vec![input]).remove(0));
     }
     assert_same(&*model, &pieces, &whole, "in pieces of 7");
 }
 
 #[test]
-fn an_adapter_that_is_not_loaded_is_no_adapter() {
-    let model = load("llama-tiny", &options(Device::Cpu, &ADAPTERS[..1])).unwrap().model;
-    let sequences = vec![sequence(&[1, 2], 0, Some(1))];
-    let error = model.forward(&lm_model::Batch { sequences }, &mut model.new_cache(1).unwrap()).unwrap_err();
+fn an_adapter_of_another_model_is_refused() {
+    let other = load("llama-tiny-bias", &options(Device::Cpu, &ADAPTERS[2..])).unwrap().adapters;
+    let LoadedModel { model, adapter_loader, .. } = load("llama-tiny", &LoadOptions::default()).unwrap();
+    let run = |adapter| {
+        let sequences = vec![sequence(&[1, 2], 0, Some(adapter))];
+        model.forward(&lm_model::Batch { sequences }, &mut model.new_cache(1).unwrap())
+    };
+    let error = run(&other[0]).unwrap_err();
     assert!(error.to_string().contains("sequence 0"), "{error}");
     let source = std::error::Error::source(&error).map(ToString::to_string);
-    assert_eq!(source.as_deref(), Some("adapter 1 is not loaded"));
+    let expected = format!("adapter {} was loaded for another model", ADAPTERS[2]);
+    assert_eq!(source.as_deref(), Some(expected.as_str()));
+    let error = adapter_loader.unwrap().load(&testdata("adapters").join(ADAPTERS[2])).unwrap_err();
+    assert!(matches!(error, Error::Format(lm_formats::Error::TensorShape { .. })), "{error}");
+}
+
+#[test]
+fn an_adapter_loaded_later_is_one_loaded_with_the_model() {
+    for_each_device(|device| {
+        let (_, prompts) = golden(ADAPTERS[0]);
+        let with = load("llama-tiny", &options(device, &ADAPTERS[..1])).unwrap();
+        let LoadedModel { model, adapter_loader, adapters, .. } =
+            load("llama-tiny", &options(device, &[])).unwrap();
+        assert!(adapters.is_empty());
+        let later = adapter_loader.unwrap().load(&testdata("adapters").join(ADAPTERS[0])).unwrap();
+        assert_eq!(later.info(), with.adapters[0].info());
+        for (ids, _) in prompts {
+            let expected = alone(&*with.model, &ids, Some(&with.adapters[0]));
+            assert_same(&*model, &alone(&*model, &ids, Some(&later)), &expected, "loaded later");
+            // It may also run on another copy of the model.
+            assert_same(&*model, &alone(&*with.model, &ids, Some(&later)), &expected, "another copy");
+        }
+    });
 }
 
 /// A copy of an adapter's folder with one tensor replaced, or another config.

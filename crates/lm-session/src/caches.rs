@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lm_model::{AdapterId, KvPool, PAGE_LEN, PageId, Retention};
+use lm_model::{KvPool, PAGE_LEN, PageId, Retention};
 use lm_tokenizer::TokenId;
 
 use crate::page_allocator::PageAllocator;
@@ -10,7 +10,7 @@ use crate::page_table::PageTable;
 use crate::prefix_tree::NodeId;
 use crate::request::SessionId;
 use crate::saved_cache::SavedPages;
-use crate::{CacheStats, Error, PrefixCache, Result};
+use crate::{AdapterId, CacheStats, Error, PrefixCache, Result};
 
 /// KV cache of all sessions, over one page pool.
 pub(crate) struct KvCaches {
@@ -121,6 +121,18 @@ impl KvCaches {
     pub fn close(&mut self, session: SessionId) {
         if let Some(cache) = self.sessions.remove(&session) {
             cache.table.close(&mut self.allocator);
+        }
+    }
+
+    /// Drops the caches of all sessions with `adapter`, and the prefixes found by them. No request with it is active.
+    pub fn drop_adapter(&mut self, adapter: AdapterId) {
+        let uses = |cache: &SessionCache| cache.adapter == Some(adapter);
+        let sessions = self.sessions.iter().filter(|(_, cache)| uses(cache));
+        let sessions: Vec<SessionId> = sessions.map(|(&session, _)| session).collect();
+        sessions.into_iter().for_each(|session| self.close(session));
+        if let Some(root) = self.common_roots.remove(&Some(adapter)) {
+            self.allocator.forget(root);
+            self.allocator.tree.release(root);
         }
     }
 

@@ -3,13 +3,12 @@
 use std::collections::VecDeque;
 
 use async_channel::Receiver;
-use lm_model::AdapterId;
 use lm_tokenizer::TokenId;
 
 use crate::prompt_rows::{PromptOutput, PromptRows};
 use crate::request::Reply;
 use crate::scoring::prompt_output;
-use crate::{CancelHandle, Engine, Error, Result, Session, SessionConfig};
+use crate::{AdapterId, CancelHandle, Engine, Error, Result, Session, SessionConfig};
 
 /// Texts of [`Engine::embed_all`] that run or wait at a time.
 const AHEAD: usize = 8;

@@ -3,10 +3,9 @@
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
-use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use lm_model::{
@@ -14,6 +13,7 @@ use lm_model::{
 };
 use lm_tokenizer::{TokenId, Tokenizer};
 
+use crate::adapters::AdapterRegistry;
 use crate::admission::Admission;
 use crate::capacity::Capacity;
 use crate::fingerprint::Fingerprint;
@@ -72,6 +72,7 @@ struct Shared {
     closing: OnceLock<Arc<ClosingTokens>>,
     recorder: Mutex<Option<Recorder>>,
     fingerprint: Fingerprint,
+    adapters: Mutex<AdapterRegistry>,
     /// Values that layers above derive from the model.
     derived: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
@@ -91,15 +92,23 @@ impl Engine {
         source: Option<ModelSource>,
         settings: EngineSettings,
     ) -> Result<Self> {
-        let LoadedModel { model, tokenizer, chat_template, generation_config, name } = loaded.clone();
+        let LoadedModel {
+            model,
+            tokenizer,
+            chat_template,
+            generation_config,
+            name,
+            adapters,
+            adapter_loader,
+        } = loaded.clone();
+        let source = source.map(ModelSource::without_adapters);
         let info = model.info().clone();
         let capacity = Capacity::new(&settings, info.context_len, model.cache_bytes_per_page())?;
-        let fingerprint = Fingerprint::new(&*model);
+        let fingerprint = Fingerprint::new(&*model, &adapters);
         drop(model);
         if capacity.context_tokens < settings.max_context.unwrap_or(info.context_len) {
-            let Capacity { context_tokens, .. } = capacity;
             tracing::info!(
-                context_tokens,
+                context_tokens = capacity.context_tokens,
                 model_tokens = info.context_len,
                 "the KV pool shortens the context"
             );
@@ -128,6 +137,7 @@ impl Engine {
             closing: OnceLock::new(),
             recorder: Mutex::default(),
             fingerprint,
+            adapters: Mutex::new(AdapterRegistry::new(adapter_loader, adapters)),
             derived: Mutex::default(),
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -282,24 +292,9 @@ impl Engine {
         self.shared.fingerprint.with_tokenizer(self.tokenizer())
     }
 
-    /// Records all requests from now on, one JSON line for each when it has ended; the first line is [`Engine::record_header`]. See
-    /// [`RequestRecord`](crate::RequestRecord). A request whose record cannot be written ends with [`Error::Recording`].
-    ///
-    /// # Errors
-    /// [`Error::Recording`] when the first line cannot be written.
-    pub fn record(&self, out: impl Write + Send + 'static) -> Result<()> {
-        let recorder = Recorder::new(Box::new(out), &self.record_header())?;
-        *self.shared.recorder.lock().unwrap_or_else(PoisonError::into_inner) = Some(recorder);
-        Ok(())
-    }
-
-    /// Ends recording; requests that run are still written.
-    pub fn stop_recording(&self) {
-        *self.shared.recorder.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-
-    pub(crate) fn recorder(&self) -> Option<Recorder> {
-        self.shared.recorder.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Recorder of the requests, if they are recorded.
+    pub(crate) fn recorder_slot(&self) -> MutexGuard<'_, Option<Recorder>> {
+        self.shared.recorder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the value of type `T` that a layer above derives from the model, such as its compiled chat templates. The first call for
@@ -352,7 +347,14 @@ impl Engine {
         if !request.limits.continues {
             request.waiting = Some(self.shared.admission.wait(request.size())?);
         }
+        // Held until the request is sent: if its adapter is unloaded after that, the unloading waits for it.
+        let registry = self.adapter_registry();
+        request.low_ranks = request.adapter.map(|adapter| registry.get(adapter)).transpose()?;
         self.send(Command::Run(request))
+    }
+
+    pub(crate) fn adapter_registry(&self) -> MutexGuard<'_, AdapterRegistry> {
+        self.shared.adapters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn next_session_id(&self) -> SessionId {
@@ -399,10 +401,9 @@ impl Drop for Shared {
 
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shared { name, context_tokens, .. } = &*self.shared;
         f.debug_struct("Engine")
-            .field("name", name)
-            .field("context_tokens", context_tokens)
+            .field("name", &self.name())
+            .field("context_tokens", &self.context_tokens())
             .finish_non_exhaustive()
     }
 }

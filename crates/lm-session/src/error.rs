@@ -69,13 +69,25 @@ pub enum Error {
         /// The accepted values.
         expected: String,
     },
-    /// A session asks for an adapter that was not loaded with the model.
+    /// A session names an adapter that the engine has never loaded.
     #[error("adapter {adapter} does not exist, {loaded} were loaded")]
     UnknownAdapter {
-        /// Index of the adapter.
+        /// Id of the adapter.
         adapter: u32,
-        /// Number of loaded adapters.
+        /// Number of adapters that were loaded so far.
         loaded: usize,
+    },
+    /// The adapter of a session was unloaded by [`crate::Engine::unload_adapter`].
+    #[error("adapter {adapter} was unloaded")]
+    AdapterUnloaded {
+        /// Id of the adapter.
+        adapter: u32,
+    },
+    /// The model takes no adapters: it was not loaded from a model folder.
+    #[error("model `{model}` takes no adapters")]
+    NoAdapters {
+        /// Name of the model.
+        model: String,
     },
     /// An empty stop string would stop before the first token.
     #[error("stop string {index} is empty")]
@@ -150,11 +162,11 @@ pub enum Error {
         found: String,
     },
     /// The KV pages of a [`crate::SavedCache`] were computed with another adapter than the session's. Nothing was restored.
-    #[error("the saved KV pages are of adapter {found:?}, the session has {expected:?}")]
+    #[error("the saved KV pages are of the adapter with checksum {found:?}, the session has {expected:?}")]
     ForeignAdapter {
-        /// Adapter of the session.
+        /// Checksum of the session's adapter.
         expected: Option<u32>,
-        /// Adapter of the saved pages.
+        /// That of the adapter of the saved pages.
         found: Option<u32>,
     },
     /// A [`crate::SavedCache`] has another number of bytes than its tokens take in this model's pool, or the pool is not in host memory.

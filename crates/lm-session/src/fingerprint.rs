@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use lm_tokenizer::{TokenId, Tokenizer};
 use sha2::{Digest, Sha256};
 
-use crate::CausalLm;
+use crate::{Adapter, CausalLm};
 
 /// Number of tokens whose embeddings are part of the fingerprint.
 const SAMPLED: usize = 16;
@@ -17,13 +17,14 @@ pub(crate) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Computes the model's part.
-    pub fn new(model: &dyn CausalLm) -> Self {
+    /// Computes the part of the model and of the adapters loaded with it.
+    pub fn new(model: &dyn CausalLm, adapters: &[Adapter]) -> Self {
         let info = model.info();
         let mut sum = Sha256::new();
         let sizes = (info.context_len, info.hidden_size, info.num_layers, info.logits_width, info.parameters);
         let bytes = (info.weight_bytes, model.cache_bytes_per_page(), info.format, info.device);
-        sum.update(format!("{} {sizes:?} {bytes:?} {:?}", info.architecture, info.adapters));
+        let adapters: Vec<_> = adapters.iter().map(Adapter::info).collect();
+        sum.update(format!("{} {sizes:?} {bytes:?} {adapters:?}", info.architecture));
         let step = (info.logits_width / SAMPLED).max(1);
         let ids: Vec<TokenId> =
             (0..info.logits_width).step_by(step).take(SAMPLED).map(|id| id as TokenId).collect();

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod adapters;
 mod admission;
 mod caches;
 mod cancel;
@@ -41,6 +42,7 @@ pub mod testing;
 mod token_log;
 mod worker;
 
+pub use adapters::AdapterId;
 pub use cancel::CancelHandle;
 pub use constraint::{
     Acceptance, ChannelBudget, CompiledConstraint, Constraint, ConstraintSpec, Ending, GrammarCompiler,
@@ -52,8 +54,9 @@ pub use error::{Error, GrammarErrorKind, Result};
 pub use event::{FinishReason, Finished, PrefillProgress, SessionEvent, Steered};
 pub use generation::{Generation, GenerationStream};
 pub use lm_model::{
-    AdapterId, AdapterInfo, CausalLm, ChatTemplateSource, Device, Footprint, GenerationConfig, KvDtype,
-    LoadOptions, LoadPhase, LoadProgress, LoadedModel, ModelFolder, ModelInfo, PAGE_LEN, WeightFormat,
+    Adapter, AdapterInfo, AdapterLoader, CausalLm, ChatTemplateSource, Device, Footprint, GenerationConfig,
+    KvDtype, LoadOptions, LoadPhase, LoadProgress, LoadedModel, ModelFolder, ModelInfo, PAGE_LEN,
+    WeightFormat,
 };
 pub use lm_tokenizer::{SpecialTokens, TextSegment, TokenId, TokenKind, Tokenizer};
 pub use memory::{MemoryPlan, MemoryRequest, WeightChoice, available_memory};

@@ -172,6 +172,25 @@ impl PageAllocator {
         }
     }
 
+    /// Removes the pages without references from the prefixes that start at `root`: they are free, and no longer found.
+    pub fn forget(&mut self, root: NodeId) {
+        for space in &mut self.spaces {
+            let starts_there = |key: CacheKey| self.tree.root(key.node) == root;
+            let stale = space.evictable.iter().filter(|&(_, &page)| {
+                let Page { key, .. } = space.pages[page as usize];
+                key.is_some_and(starts_there)
+            });
+            let stale: Vec<(u64, PageId)> = stale.map(|(&released_at, &page)| (released_at, page)).collect();
+            for (released_at, page) in stale {
+                space.evictable.remove(&released_at);
+                space.free_list.push(page);
+                if let Some(CacheKey { node, group }) = space.pages[page as usize].key.take() {
+                    self.tree.clear_page(node, group);
+                }
+            }
+        }
+    }
+
     fn space(&mut self, group: usize) -> &mut Space {
         &mut self.spaces[self.groups[group].space]
     }

@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use lm_model::AdapterId;
 use lm_tokenizer::TokenId;
 
-use crate::{CancelHandle, Constraint, SamplerParams};
+use crate::{AdapterId, CancelHandle, Constraint, SamplerParams};
 
 /// Sizes of an [`crate::Engine`].
 #[derive(Clone, Debug, PartialEq)]
@@ -112,7 +111,8 @@ pub struct SessionConfig {
     pub stop_ids: Vec<TokenId>,
     /// Maximum number of output tokens of one generation. `None`: until the context is full.
     pub max_output_tokens: Option<usize>,
-    /// LoRA adapter of all tokens of the session, one of [`lm_model::ModelInfo::adapters`]. `None`: the base model.
+    /// LoRA adapter of all tokens of the session, one of [`Engine::adapters`](crate::Engine::adapters). `None`: the base
+    /// model.
     pub adapter: Option<AdapterId>,
 }
 

@@ -67,6 +67,14 @@ impl PrefixTree {
         path
     }
 
+    /// Root of the prefix.
+    pub fn root(&self, mut node: NodeId) -> NodeId {
+        while let Some(edge) = &self.node(node).edge {
+            node = edge.parent;
+        }
+        node
+    }
+
     /// Returns or creates the prefix that extends `parent` by a page of `ids`. A new one must be retained or get a page.
     pub fn child(&mut self, parent: NodeId, ids: &[TokenId; PAGE_LEN]) -> NodeId {
         let edge = Edge { parent, ids: *ids };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
-use lm_model::AdapterId;
+use lm_model::Adapter;
 use lm_tokenizer::TokenId;
 
 use crate::admission::{RequestSize, Waiting};
@@ -13,7 +13,7 @@ use crate::guide::Guide;
 use crate::prompt_rows::{PromptOutput, PromptRows};
 use crate::sampling_pool::Sampled;
 use crate::saved_cache::SavedPages;
-use crate::{CacheStats, CancelHandle, Error, Finished, Result, SessionEvent};
+use crate::{AdapterId, CacheStats, CancelHandle, Error, Finished, Result, SessionEvent};
 
 /// Id of a session in the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,6 +46,8 @@ pub(crate) enum Command {
     Sampled(Box<Sampled>),
     /// Releases the model if nothing runs or waits; the answer is true if it is not in memory afterwards.
     Unload(Sender<bool>),
+    /// Drops the cached prefixes of an adapter when the last request that uses it has ended, and answers then.
+    DropAdapter { adapter: AdapterId, answer: Sender<()> },
     /// Ends the active requests and the worker.
     Shutdown,
 }
@@ -56,6 +58,8 @@ pub(crate) struct Request {
     pub session: SessionId,
     /// Adapter of the session; never changes.
     pub adapter: Option<AdapterId>,
+    /// Its matrices, from the submission on.
+    pub low_ranks: Option<Adapter>,
     /// All tokens of the session.
     pub ids: Vec<TokenId>,
     /// Number of leading `ids` that the session's cache may hold; cached tokens beyond it are different ones.

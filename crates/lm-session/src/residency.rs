@@ -21,6 +21,14 @@ pub(crate) struct ModelSource {
     pub share: Option<MemoryShare>,
 }
 
+impl ModelSource {
+    /// The source for another load, which loads no adapters: they stay in memory.
+    pub fn without_adapters(mut self) -> Self {
+        self.options.adapters.clear();
+        self
+    }
+}
+
 /// Scheduler of an engine while its model is in memory.
 pub(crate) struct Residency {
     scheduler: Option<Scheduler>,
@@ -101,6 +109,7 @@ impl Residency {
             (Command::SaveCache { saved, .. }, None) => drop(saved.send(SavedPages::NothingCached)),
             (Command::RestoreCache { restored, .. }, None) => drop(restored.send(Ok(false))),
             (Command::CacheStats(answer), None) => drop(answer.send(CacheStats::default())),
+            (Command::DropAdapter { answer, .. }, None) => drop(answer.send(())),
             (Command::Fork { .. } | Command::Close { .. } | Command::Sampled(_), None) => {}
         }
     }

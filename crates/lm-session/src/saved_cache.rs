@@ -13,7 +13,7 @@ use lm_tokenizer::TokenId;
 pub struct SavedCache {
     /// [`crate::Engine::fingerprint`] of the engine.
     pub fingerprint: String,
-    /// Index of the session's adapter.
+    /// [`crate::AdapterInfo::checksum`] of the session's adapter.
     pub adapter: Option<u32>,
     /// The cached tokens.
     pub tokens: Vec<TokenId>,

@@ -18,7 +18,9 @@ use crate::panics::caught;
 use crate::request::{Command, EndedByCaller, Reply, Request, SessionId, Task};
 use crate::sampling_pool::SamplingPool;
 use crate::step_pace::StepPace;
-use crate::{EngineSettings, Error, FinishReason, PrefillProgress, PrefillStats, Result, SessionEvent};
+use crate::{
+    AdapterId, EngineSettings, Error, FinishReason, PrefillProgress, PrefillStats, Result, SessionEvent,
+};
 
 mod drafts;
 mod followers;
@@ -50,6 +52,8 @@ pub(crate) struct Scheduler {
     sampling_wait: Duration,
     /// True if the last step had nothing to run, and nothing has changed since.
     stalled: bool,
+    /// Unloaded adapters that requests still use, and the answers to their unloading.
+    unloading: Vec<(AdapterId, Sender<()>)>,
     /// True after [`Command::Shutdown`]: requests are refused.
     draining: bool,
 }
@@ -114,6 +118,7 @@ impl Scheduler {
             sampling: SamplingPool::new(commands),
             sampling_wait: step_budget / 2,
             stalled: false,
+            unloading: Vec::new(),
             draining: false,
         })
     }
@@ -183,9 +188,11 @@ impl Scheduler {
                 let _ = answer.send(self.caches.stats()); // The receiver may be gone.
             }
             Command::Sampled(sampled) => self.handle_sampled(*sampled),
+            Command::DropAdapter { adapter, answer } => self.unloading.push((adapter, answer)),
             Command::Shutdown => self.draining = true,
             Command::Unload(_) => {} // Handled above the scheduler.
         }
+        self.drop_unused_adapters();
     }
 
     /// Runs one forward pass for the active requests and distributes its results.
@@ -203,6 +210,21 @@ impl Scheduler {
             }
             Err(full) => self.fail(0, full),
         }
+        self.drop_unused_adapters();
+    }
+
+    /// Drops the caches of unloaded adapters that no request uses any more.
+    fn drop_unused_adapters(&mut self) {
+        let (active, waiting, caches) = (&self.active, &self.waiting, &mut self.caches);
+        let requests = || active.iter().map(|active| &active.request).chain(waiting.iter());
+        self.unloading.retain(|&(adapter, ref answer)| {
+            let used = requests().any(|request| request.adapter == Some(adapter));
+            if !used {
+                caches.drop_adapter(adapter);
+                let _ = answer.send(()); // The receiver may be gone.
+            }
+            used
+        });
     }
 
     /// Ends the requests that are cancelled or past their deadline.
@@ -221,6 +243,7 @@ impl Scheduler {
     pub fn recover(&mut self, message: &str) {
         self.reset_pool(); // First: the replies report that nothing is cached.
         self.fail_all(|| Error::WorkerPanicked { message: message.to_owned() });
+        self.drop_unused_adapters();
     }
 
     fn fail_all(&mut self, error: impl Fn() -> Error) {

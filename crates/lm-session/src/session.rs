@@ -3,7 +3,6 @@
 use std::sync::mpsc;
 use std::time::Instant;
 
-use lm_model::AdapterId;
 use lm_tokenizer::TokenId;
 
 use crate::generating::{Clock, Generating};
@@ -16,7 +15,7 @@ use crate::speculation::Drafter;
 use crate::stop::{Matched, StopMatcher};
 use crate::token_log::TokenLog;
 use crate::{
-    CacheSave, CancelHandle, Engine, Error, GenerateParams, Generation, PrefillStats, RecordedEnd,
+    AdapterId, CacheSave, CancelHandle, Engine, Error, GenerateParams, Generation, PrefillStats, RecordedEnd,
     RequestRecord, Result, SamplerParams, SavedCache, SessionConfig, SessionEvent,
 };
 
@@ -58,10 +57,7 @@ impl Session {
     pub(crate) fn new(engine: Engine, config: SessionConfig) -> Result<Self> {
         config.sampler.validate(engine.model_info().logits_width)?;
         StopMatcher::new(config.stop.clone())?;
-        let loaded = engine.model_info().adapters.len();
-        if let Some(AdapterId(adapter)) = config.adapter.filter(|adapter| adapter.0 as usize >= loaded) {
-            return Err(Error::UnknownAdapter { adapter, loaded });
-        }
+        config.adapter.map(|adapter| engine.adapter_registry().get(adapter)).transpose()?;
         let id = engine.next_session_id();
         let tokens = TokenLog::new(engine.clone(), id, Vec::new());
         Ok(Self { engine, id, config, tokens, prefilled: PrefillStats::default() })
@@ -165,7 +161,7 @@ impl Session {
             SavedPages::Saved { tokens: cached, pages } => {
                 tokens.truncate(cached);
                 let fingerprint = self.engine.fingerprint().to_owned();
-                let adapter = self.config.adapter.map(|adapter| adapter.0);
+                let adapter = self.adapter_checksum()?;
                 CacheSave::Saved(SavedCache { fingerprint, adapter, tokens, pages: pages.into() })
             }
             SavedPages::TooLarge { bytes } => CacheSave::TooLarge { bytes },
@@ -179,7 +175,7 @@ impl Session {
     /// the pool has no room for the pages, or the model is unloaded.
     ///
     /// # Errors
-    /// [`Error::ForeignCache`], [`Error::ForeignAdapter`], [`Error::SavedPages`], [`Error::EmptyPrompt`] and [`Error::PromptTooLong`];
+    /// [`Error::ForeignCache`], [`Error::ForeignAdapter`], [`Error::AdapterUnloaded`], [`Error::SavedPages`], [`Error::EmptyPrompt`] and [`Error::PromptTooLong`];
     /// nothing is restored. [`Error::EngineStopped`].
     pub fn restore_cache(&mut self, cache: &SavedCache) -> Result<bool> {
         let SavedCache { fingerprint, adapter, tokens, pages } = cache;
@@ -187,7 +183,7 @@ impl Session {
             let expected = self.engine.fingerprint().to_owned();
             return Err(Error::ForeignCache { expected, found: fingerprint.clone() });
         }
-        let expected = self.config.adapter.map(|adapter| adapter.0);
+        let expected = self.adapter_checksum()?;
         if *adapter != expected {
             return Err(Error::ForeignAdapter { expected, found: *adapter });
         }
@@ -207,6 +203,11 @@ impl Session {
         }
         self.prefilled = PrefillStats::default();
         Ok(restored)
+    }
+
+    fn adapter_checksum(&self) -> Result<Option<u32>> {
+        let adapter = self.config.adapter.map(|adapter| self.engine.adapter_registry().get(adapter));
+        Ok(adapter.transpose()?.map(|adapter| adapter.info().checksum))
     }
 
     /// Starts sampling tokens after those of the session. Tokens that have not been run yet run first. A running generation of
@@ -397,6 +398,7 @@ impl Session {
         let request = Request {
             session,
             adapter,
+            low_ranks: None,
             ids: ids.to_vec(),
             matching: common,
             task,

@@ -14,6 +14,8 @@ pub fn loaded(model: impl CausalLm + 'static) -> LoadedModel {
         chat_template: None,
         generation_config: GenerationConfig::default(),
         name: "fake".to_owned(),
+        adapters: Vec::new(),
+        adapter_loader: None,
     }
 }
 

@@ -3,8 +3,8 @@
 use std::num::NonZeroUsize;
 
 use anyhow::Result;
-use lm_model::{AdapterId, GenerationConfig, ModelInfo};
-use lm_session::{Engine, SamplerParams, SessionConfig};
+use lm_model::GenerationConfig;
+use lm_session::{AdapterId, Engine, SamplerParams, SessionConfig};
 use lm_tokenizer::TokenId;
 
 use super::filters::FilterArgs;
@@ -65,7 +65,7 @@ impl SamplerArgs {
             return Err(usage(format!("{flag} {id}: the model has token ids below {known}")));
         }
         let config = self.with_advice(engine.generation_config());
-        Ok(SessionConfig { adapter: adapter(info), ..config })
+        Ok(SessionConfig { adapter: adapter(engine), ..config })
     }
 
     fn with_advice(&self, advice: &GenerationConfig) -> SessionConfig {
@@ -93,8 +93,8 @@ impl SamplerArgs {
 }
 
 /// Adapter of `--lora`, if one was loaded.
-pub fn adapter(model: &ModelInfo) -> Option<AdapterId> {
-    (!model.adapters.is_empty()).then_some(AdapterId(0))
+pub fn adapter(engine: &Engine) -> Option<AdapterId> {
+    engine.adapters().first().map(|(id, _)| *id)
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ pub struct Args {
 pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let engine = model::engine(args.model.get(), &args.run)?;
     let mut config = ConversationConfig::from_engine(&engine);
-    config.session.adapter = model::adapter(engine.model_info());
+    config.session.adapter = model::adapter(&engine);
     let endpoints = Endpoints {
         embeddings: Embeddings::new(engine.clone(), config.session.adapter),
         completions: ChatCompletions::new(engine, config),

@@ -78,7 +78,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
             PoolingArg::Mean => Pooling::Mean,
             PoolingArg::Last => Pooling::Last,
         },
-        adapter: model::adapter(engine.model_info()),
+        adapter: model::adapter(&engine),
         cancel: cancel.clone(),
     };
     let _guard = interrupt.during(cancel);

@@ -79,7 +79,7 @@ pub fn run(args: &Args) -> Result<()> {
         (None, Positions::All) => (MAX_LOGIT_BYTES / (width * size_of::<f32>())).max(1),
     };
     file.begin(rows, width)?;
-    let mut reader = Reader::new(&*loaded.model, longest)?;
+    let mut reader = Reader::new(&loaded, longest)?;
     let bar = model::progress_bar("running");
     bar.set_length(prompts.len() as u64);
     for prompt in &prompts {

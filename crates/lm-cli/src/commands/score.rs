@@ -107,7 +107,7 @@ impl Recording {
             session: SessionConfig {
                 sampler: SamplerParams::default(),
                 max_output_tokens: Some(MAX_OUTPUT_TOKENS),
-                adapter: adapter(engine.model_info()),
+                adapter: adapter(engine),
                 ..SessionConfig::default()
             },
             constrain_calls,

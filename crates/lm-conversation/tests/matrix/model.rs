@@ -51,6 +51,8 @@ impl Vocabulary {
                 chat_template: None,
                 generation_config: GenerationConfig::default(),
                 name: "random".to_owned(),
+                adapters: Vec::new(),
+                adapter_loader: None,
             };
             Engine::new(loaded, EngineSettings::default()).expect("an engine")
         };

@@ -33,13 +33,13 @@ fn layout(batch: &Batch, group: usize) -> RaggedLayout {
     RaggedLayout { sequences: batch.sequences.iter().map(&mut sequence_layout).collect() }
 }
 
-/// Returns the row ranges that use an adapter, each with the adapter's index.
+/// Returns the row ranges that use an adapter, each with the adapter.
 pub(crate) fn adapted_rows(batch: &Batch) -> Vec<AdaptedRows> {
     let mut end = 0;
     let rows = batch.sequences.iter().filter_map(|sequence| {
         let start = end;
         end += sequence.rows();
-        Some((start..end, sequence.adapter?.0 as usize))
+        Some((start..end, sequence.adapter.clone()?))
     });
     rows.collect()
 }

@@ -18,7 +18,7 @@ use crate::batch::{Batch, Embeddings, Input, Logits};
 use crate::causal_lm::{CausalLm, ModelInfo};
 use crate::checkpoint::{LayerParam, Param};
 use crate::error::{BatchProblem, Error, Result};
-use crate::loader::WeightLoader;
+use crate::loader::{AdapterLoader, WeightLoader};
 use crate::spec::{DecoderSpec, LayerScalar, LayerSpec, Mixer, Mlp};
 
 /// A decoder on one device.
@@ -33,6 +33,7 @@ pub(crate) struct Decoder {
     cache_layout: CacheLayout,
     kv_dtype: KvDtype,
     bytes_per_page: usize,
+    adapter_loader: AdapterLoader,
 }
 
 /// Decoder layer: each block with its residual wrapper.
@@ -83,8 +84,7 @@ impl Decoder {
         let cache_layout = spec.cache_layout();
         let table = per_layer_embedding.as_ref().map_or(0, PerLayerEmbedding::bytes_of_table);
         let info = ModelInfo {
-            adapters: loader.adapter_infos(&architecture)?,
-            architecture,
+            architecture: architecture.clone(),
             context_len: spec.context_len,
             hidden_size: spec.hidden_size,
             num_layers: spec.layers.len(),
@@ -102,6 +102,7 @@ impl Decoder {
         // A device may store keys and values in a wider type than requested: a pool of one page tells.
         let bytes_per_page = KvPool::new(device, &cache_layout, 1, kv_dtype)?.bytes_per_page();
         let ropes = spec.ropes.into_iter().map(Rope::new).collect();
+        let adapter_loader = loader.adapter_loader(&architecture);
         Ok(Self {
             info,
             embedding,
@@ -113,7 +114,13 @@ impl Decoder {
             cache_layout,
             kv_dtype,
             bytes_per_page,
+            adapter_loader,
         })
+    }
+
+    /// Loader of adapters for this decoder.
+    pub(crate) fn adapter_loader(&self) -> &AdapterLoader {
+        &self.adapter_loader
     }
 
     /// The new rows of all sequences, concatenated: `[rows, hidden]`.
@@ -148,7 +155,8 @@ impl Decoder {
             let [expected, got] = [&self.cache_layout, cache.layout()].map(|layout| layout.layers().len());
             return Err(Error::ForeignCache { expected, got });
         }
-        check_batch(batch, &BatchLimits::new(&self.info, cache))?;
+        let adapters = Some(self.adapter_loader.model_shape());
+        check_batch(batch, &BatchLimits { adapters, ..BatchLimits::new(&self.info, cache) })?;
         if batch.sequences.is_empty() {
             return Ok(None);
         }

@@ -7,6 +7,7 @@ use lm_kernels::{CacheGroup, KvPool, NO_PAGE, PAGE_LEN, PageId};
 use crate::batch::{AttentionSpan, Batch, Embeddings, Input, LogitRows, SequenceInput};
 use crate::causal_lm::ModelInfo;
 use crate::error::{BatchProblem, Error, Result};
+use crate::loader::{Adapter, ModelShape};
 
 /// Limits of a model and a pool.
 #[derive(Clone, Debug)]
@@ -15,18 +16,19 @@ pub(crate) struct BatchLimits {
     pub(crate) vocab_rows: usize,
     pub(crate) hidden_size: usize,
     pub(crate) context_len: usize,
-    /// Number of adapters.
-    pub(crate) adapters: usize,
+    /// Shape of the model for which adapters are made; `None` if it takes none.
+    pub(crate) adapters: Option<ModelShape>,
     /// Groups of the cache, each with the number of pages of its space.
     pub(crate) groups: Vec<(CacheGroup, usize)>,
 }
 
 impl BatchLimits {
+    /// Limits of a model that takes no adapters.
     pub(crate) fn new(info: &ModelInfo, cache: &KvPool) -> Self {
         let groups = cache.layout().groups().iter().map(|&group| (group, cache.num_pages(group.space)));
         let ModelInfo { logits_width, hidden_size, context_len, .. } = *info;
-        let adapters = info.adapters.len();
-        Self { vocab_rows: logits_width, hidden_size, context_len, adapters, groups: groups.collect() }
+        let groups = groups.collect();
+        Self { vocab_rows: logits_width, hidden_size, context_len, adapters: None, groups }
     }
 }
 
@@ -44,8 +46,9 @@ fn check_sequence(input: &SequenceInput, limits: &BatchLimits) -> Result<(), Bat
     if rows == 0 {
         return Err(BatchProblem::Empty);
     }
-    if let Some(adapter) = input.adapter.filter(|adapter| adapter.0 as usize >= limits.adapters) {
-        return Err(BatchProblem::UnknownAdapter { adapter: adapter.0 });
+    let fits = |adapter: &Adapter| limits.adapters.is_some_and(|model| adapter.fits(model));
+    if let Some(adapter) = input.adapter.as_ref().filter(|adapter| !fits(adapter)) {
+        return Err(BatchProblem::ForeignAdapter { adapter: adapter.info().name.clone() });
     }
     check_places(input, rows, limits)?;
     check_spans(&input.spans, rows)?;
@@ -162,13 +165,13 @@ fn check_written_pages(batch: &Batch, limits: &BatchLimits) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AdapterId, AttentionKind, Retention};
+    use crate::{AttentionKind, Retention};
 
     fn limits(retention: &[Retention]) -> BatchLimits {
         let group =
             |&retention| (CacheGroup { retention, space: usize::from(retention == Retention::State) }, 6);
         let groups = retention.iter().map(group).collect();
-        BatchLimits { vocab_rows: 10, hidden_size: 4, context_len: 100, adapters: 1, groups }
+        BatchLimits { vocab_rows: 10, hidden_size: 4, context_len: 100, adapters: None, groups }
     }
 
     fn check(sequences: Vec<SequenceInput>, expected: Option<(usize, BatchProblem)>) {
@@ -236,7 +239,6 @@ mod tests {
         bad(|s| s.block_tables[0][0] = NO_PAGE, BatchProblem::MissingPage { index: 0 });
         bad(|s| s.block_tables[0] = vec![1, 1], BatchProblem::SharedPage { page: 1, other: 1 });
         bad(|s| s.logits = LogitRows::Rows(vec![0, 3]), BatchProblem::LogitRow { row: 3, rows: 3 });
-        bad(|s| s.adapter = Some(AdapterId(7)), BatchProblem::UnknownAdapter { adapter: 7 });
     }
 
     #[test]

@@ -9,7 +9,7 @@ use lm_formats::{Directory, parse_json, read_required};
 use lm_kernels::{Arena, Device, Weight, WeightFormat};
 
 use super::lora_config::{ADAPTER_CONFIG, AdapterConfig};
-use super::{LowRank, pack_dense};
+use super::{LowRank, checksum, pack_dense};
 use crate::checkpoint::{Checkpoint, TensorLocation};
 use crate::error::{Error, Result};
 
@@ -19,13 +19,15 @@ const PREFIX: &str = "base_model.model.";
 const A: &str = ".lora_A.weight";
 const B: &str = ".lora_B.weight";
 
-/// Loaded adapter.
+/// Facts about an adapter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterInfo {
     /// Name of its folder.
     pub name: String,
     /// Number of its parameters.
     pub parameters: u64,
+    /// Checksum of its config and weights.
+    pub checksum: u32,
 }
 
 /// Files of an adapter.
@@ -34,6 +36,7 @@ pub(crate) struct AdapterFolder {
     name: String,
     config: AdapterConfig,
     checkpoint: Checkpoint,
+    checksum: u32,
 }
 
 impl AdapterFolder {
@@ -41,11 +44,15 @@ impl AdapterFolder {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let files = Directory::open(path)?;
         let file = path.join(ADAPTER_CONFIG).display().to_string();
-        let config: AdapterConfig = parse_json(&file, &read_required(&files, ADAPTER_CONFIG)?)?;
+        let config_bytes = read_required(&files, ADAPTER_CONFIG)?;
+        let config: AdapterConfig = parse_json(&file, &config_bytes)?;
         config.check(&file)?;
         let weights = path.join(ADAPTER_WEIGHTS).display().to_string();
-        let checkpoint = Checkpoint::of_file(&weights, read_required(&files, ADAPTER_WEIGHTS)?)?;
-        Ok(Self { name: files.name(), config, checkpoint })
+        let bytes = read_required(&files, ADAPTER_WEIGHTS)?;
+        let [first, second] = [&*config_bytes, &*bytes].map(|bytes| checksum(bytes, |_| {}));
+        let sum = first.rotate_left(1) ^ second;
+        let checkpoint = Checkpoint::of_file(&weights, bytes)?;
+        Ok(Self { name: files.name(), config, checkpoint, checksum: (sum ^ (sum >> 32)) as u32 })
     }
 
     /// Checks that each tensor is half of a pair for one of `matrices`, given as location, outputs and inputs.
@@ -64,12 +71,6 @@ impl AdapterFolder {
         self.checkpoint.check_no_others(architecture, |name| known.contains(name))
     }
 
-    /// Fails if a pair belongs to a tensor that is not in `taken`: the architecture multiplies by it in another way.
-    pub(crate) fn check_taken(&self, architecture: &str, taken: &HashSet<String>) -> Result<()> {
-        let pairs: HashSet<String> = taken.iter().flat_map(|tensor| names(tensor).1).collect();
-        self.checkpoint.check_no_others(architecture, |name| pairs.contains(name))
-    }
-
     /// Returns the pair for a matrix, if there is one.
     pub(crate) fn low_rank(
         &self,
@@ -86,7 +87,7 @@ impl AdapterFolder {
     pub(crate) fn info(&self) -> AdapterInfo {
         let elements = |shape: &[usize]| shape.iter().map(|&n| n as u64).product::<u64>();
         let parameters = self.checkpoint.infos().map(|tensor| elements(&tensor.shape)).sum();
-        AdapterInfo { name: self.name.clone(), parameters }
+        AdapterInfo { name: self.name.clone(), parameters, checksum: self.checksum }
     }
 
     /// Returns the adapter's pair for a matrix. If the matrix is a part of a tensor, `B` has the same rows; a matrix of several

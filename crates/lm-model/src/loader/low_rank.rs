@@ -5,6 +5,8 @@ use std::ops::Range;
 use burn::tensor::Tensor;
 use lm_kernels::Weight;
 
+use super::Adapter;
+
 /// Low-rank update of one projection by an adapter: `scale · B(A(x))`.
 ///
 /// # Source
@@ -17,8 +19,8 @@ pub(crate) struct LowRank {
     scale: f32,
 }
 
-/// Rows of a batch that use an adapter, and the adapter's index.
-pub(crate) type AdaptedRows = (Range<usize>, usize);
+/// Rows of a batch that use an adapter, and the adapter.
+pub(crate) type AdaptedRows = (Range<usize>, Adapter);
 
 impl LowRank {
     pub(crate) fn new(a: Weight, b: Weight, scale: f32) -> Self {

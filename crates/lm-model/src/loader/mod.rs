@@ -1,11 +1,17 @@
 //! Loading of a checkpoint's tensors to a device, one after another.
 
+mod adapter;
+mod checksum;
 mod lora;
 mod lora_config;
 mod low_rank;
 mod pack;
 mod progress;
 
+use self::adapter::AdaptedLinear;
+pub(crate) use self::adapter::ModelShape;
+pub use self::adapter::{Adapter, AdapterLoader};
+pub(crate) use self::checksum::checksum;
 pub(crate) use self::lora::AdapterFolder;
 pub use self::lora::AdapterInfo;
 pub(crate) use self::low_rank::{AdaptedRows, LowRank};
@@ -42,11 +48,10 @@ pub(crate) struct WeightLoader<'a> {
     device: Device,
     burn_device: BurnDevice,
     storage: Storage,
-    adapters: &'a [AdapterFolder],
     /// Locations of the layers' matrices in a float checkpoint, to which adapters refer.
     float_locations: HashMap<Param, TensorLocation>,
-    /// Tensors for which adapters have been looked up.
-    adapted: HashSet<String>,
+    /// Projections loaded so far that adapters may update.
+    linears: Vec<AdaptedLinear>,
     /// Memory of the matrices of CPU devices. Matrices of a GPU are in it only until they are uploaded.
     arena: Arena,
     progress: &'a mut dyn FnMut(LoadProgress),
@@ -59,14 +64,15 @@ pub(crate) struct WeightLoader<'a> {
 }
 
 impl<'a> WeightLoader<'a> {
-    /// Checks that the checkpoint contains exactly the parameters of `spec` (and tensors that the architecture ignores).
+    /// Checks that the checkpoint contains exactly the parameters of `spec` (and tensors that the architecture ignores), and that each
+    /// adapter has pairs for matrices of its layers only.
     pub(crate) fn new(
         checkpoint: &'a Checkpoint,
         architecture: &Architecture,
         spec: &DecoderSpec,
         device: Device,
         storage: Storage,
-        adapters: &'a [AdapterFolder],
+        adapters: &[AdapterFolder],
         progress: &'a mut dyn FnMut(LoadProgress),
     ) -> Result<Self> {
         let (mut locations, mut names) = (HashMap::new(), HashSet::new());
@@ -93,7 +99,7 @@ impl<'a> WeightLoader<'a> {
         checkpoint.check_no_others(architecture.model_types[0], |name| {
             names.contains(name) || unused.contains(name) || architecture.ignores(name)
         })?;
-        let matrices = if adapters.is_empty() { Vec::new() } else { matrices(spec, architecture) };
+        let matrices = matrices(spec, architecture);
         for adapter in adapters {
             let of_layers = matrices.iter().map(|(_, location, shape)| (location, *shape));
             adapter.check(architecture.model_types[0], of_layers)?;
@@ -107,9 +113,8 @@ impl<'a> WeightLoader<'a> {
             device,
             burn_device,
             storage,
-            adapters,
             float_locations,
-            adapted: HashSet::new(),
+            linears: Vec::new(),
             arena: Arena::default(),
             progress,
             done_bytes,
@@ -190,30 +195,15 @@ impl<'a> WeightLoader<'a> {
         self.locations.get(&param).expect("parameters are those of the spec that the loader was made for")
     }
 
-    /// Loads each adapter's low-rank update of a projection from `inputs` to `outputs`.
-    pub(crate) fn low_ranks(
-        &mut self,
-        param: Param,
-        [inputs, outputs]: [usize; 2],
-    ) -> Result<Vec<Option<LowRank>>> {
-        let Some(location) = self.float_locations.get(&param) else { return Ok(Vec::new()) };
-        let shape = [outputs, inputs];
-        let pairs =
-            self.adapters.iter().map(|adapter| adapter.low_rank(location, shape, self.device)).collect();
-        self.adapted.extend(location.slices().iter().map(|slice| slice.tensor.clone()));
-        pairs
+    /// Notes that the projection of a layer is one that adapters may update.
+    pub(crate) fn allow_adapters(&mut self, param: Param, shape: [usize; 2]) {
+        let location = self.float_locations.remove(&param);
+        self.linears.extend(location.map(|location| AdaptedLinear { param, location, shape }));
     }
 
-    /// Returns the adapters, once everything has been loaded.
-    ///
-    /// # Errors
-    /// When an adapter has a pair that [`WeightLoader::low_ranks`] was never called for.
-    pub(crate) fn adapter_infos(&self, architecture: &str) -> Result<Vec<AdapterInfo>> {
-        let info = |adapter: &AdapterFolder| {
-            adapter.check_taken(architecture, &self.adapted)?;
-            Ok(adapter.info())
-        };
-        self.adapters.iter().map(info).collect()
+    /// Returns the loader of adapters for this model, once everything has been loaded.
+    pub(crate) fn adapter_loader(&mut self, architecture: &str) -> AdapterLoader {
+        AdapterLoader::new(architecture, self.device, std::mem::take(&mut self.linears))
     }
 
     /// Loads a vector in f32: a norm's weight or a bias.

@@ -1,16 +1,16 @@
 //! A model as a folder of files, on disk, in memory or embedded in the program.
 
 mod chat_template;
-mod checksum;
 mod convert;
 mod convert_gguf;
 mod footprint;
+mod loaded_model;
 mod pack_cache;
 mod quantized_file;
 mod temp_output;
 
 use std::panic::resume_unwind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
@@ -18,7 +18,7 @@ use lm_formats::{
     Directory, FileBytes, GgufFile, InMemory, MAX_TABLE_BYTES, ModelFiles, check_size, file_names,
     parse_json, read_required,
 };
-use lm_kernels::{Device, KvDtype, WeightFormat};
+use lm_kernels::WeightFormat;
 use lm_tokenizer::{TokenId, Tokenizer};
 
 use self::pack_cache::PackCacheEntry;
@@ -30,11 +30,12 @@ use crate::config::{GenerationConfig, ModelConfig};
 use crate::decoder::Decoder;
 use crate::error::{Error, Result};
 use crate::gguf_model::GgufModel;
-use crate::loader::{AdapterFolder, LoadPhase, LoadProgress, Storage, WeightLoader};
+use crate::loader::{Adapter, AdapterFolder, LoadPhase, LoadProgress, Storage, WeightLoader};
 use crate::spec::DecoderSpec;
 
 pub use self::chat_template::ChatTemplateSource;
 pub use self::footprint::Footprint;
+pub use self::loaded_model::{LoadOptions, LoadedModel};
 
 /// A model: a Hugging Face folder, or a GGUF model. Each part is read on demand; the headers of GGUF files (metadata, tensor
 /// positions) are read on opening. Clones share the files.
@@ -211,8 +212,16 @@ impl ModelFolder {
                 Err(_) => read(), // No thread is available.
             };
             let Texts { tokenizer, chat_template, generation_config } = texts?;
-            let (model, tokenizer) = (Arc::new(model?), Arc::new(tokenizer));
-            Ok(LoadedModel { model, tokenizer, chat_template, generation_config, name: self.name.clone() })
+            let ((model, adapters), tokenizer) = (model?, Arc::new(tokenizer));
+            Ok(LoadedModel {
+                adapter_loader: Some(model.adapter_loader().clone()),
+                adapters,
+                model: Arc::new(model),
+                tokenizer,
+                chat_template,
+                generation_config,
+                name: self.name.clone(),
+            })
         })
     }
 
@@ -263,7 +272,7 @@ impl ModelFolder {
         config: ModelConfig,
         options: &LoadOptions,
         progress: &mut dyn FnMut(LoadProgress),
-    ) -> Result<Decoder> {
+    ) -> Result<(Decoder, Vec<Adapter>)> {
         let (architecture, spec, mut checkpoint) = self.decoder_and_weights(&config)?;
         let LoadOptions { device, quantization, kv_dtype, ref pack_cache, ref adapters } = *options;
         let adapters: Vec<_> =
@@ -286,6 +295,8 @@ impl ModelFolder {
         let loader =
             WeightLoader::new(&checkpoint, architecture, &spec, device, storage, &adapters, &mut *progress)?;
         let model = Decoder::load(config.model_type, spec, device, kv_dtype, loader)?;
+        let adapters = adapters.iter().map(|folder| model.adapter_loader().load_folder(folder));
+        let adapters = adapters.collect::<Result<_>>()?;
         let bytes = checkpoint.infos().map(|tensor| tensor.bytes as u64).sum();
         progress(LoadProgress { phase: LoadPhase::Done, done_bytes: bytes, total_bytes: bytes });
         tracing::info!(
@@ -294,7 +305,7 @@ impl ModelFolder {
             weight_bytes = model.info().weight_bytes,
             "model loaded"
         );
-        Ok(model)
+        Ok((model, adapters))
     }
 
     /// Returns the quantised weights from the pack cache, writing them there first if needed; `None` if the cache cannot be used.
@@ -359,39 +370,4 @@ struct Texts {
     tokenizer: Tokenizer,
     chat_template: Option<ChatTemplateSource>,
     generation_config: GenerationConfig,
-}
-
-/// Options of [`ModelFolder::load`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LoadOptions {
-    /// Device of weights and cache. Default: the CPU.
-    pub device: Device,
-    /// Format of the matrices; `None` keeps the stored format.
-    pub quantization: Option<WeightFormat>,
-    /// Storage type of keys and values. Default: f16.
-    pub kv_dtype: KvDtype,
-    /// Folder that caches quantised weights for the next load of the same files; created if absent. Default: none.
-    ///
-    /// It is used if `quantization` is Q8 or Q4 and the model is a folder of floats on disk. An entry is as large as the
-    /// quantised weights; a corrupt entry, or one whose source files have changed, is replaced. If the cache cannot be used, the
-    /// load proceeds without it and logs a warning.
-    pub pack_cache: Option<PathBuf>,
-    /// Folders of LoRA adapters in PEFT's format (`adapter_config.json`, `adapter_model.safetensors`) to load in addition to the
-    /// weights, which stay unchanged. A sequence selects one by its index in this list: [`crate::AdapterId`]. Default: none.
-    pub adapters: Vec<PathBuf>,
-}
-
-/// Loaded model, ready to run.
-#[derive(Clone)]
-pub struct LoadedModel {
-    /// The model.
-    pub model: Arc<dyn CausalLm>,
-    /// Its tokenizer, with end-of-sequence ids and logits width set.
-    pub tokenizer: Arc<Tokenizer>,
-    /// Files of its chat template, if the folder has any.
-    pub chat_template: Option<ChatTemplateSource>,
-    /// Its recommended generation parameters.
-    pub generation_config: GenerationConfig,
-    /// Name of the folder.
-    pub name: String,
 }

@@ -18,12 +18,11 @@ use lm_kernels::{PackedMatrix, Source, WeightFormat};
 use safetensors::SafeTensors;
 use serde_json::{Value, json};
 
-use super::checksum::checksum;
 use super::quantized_file::QuantizedFile;
 use crate::checkpoint::Checkpoint;
 use crate::config::describe;
 use crate::error::{Result, io_error};
-use crate::loader::LoadProgress;
+use crate::loader::{LoadProgress, checksum};
 
 const STAMP: &str = "lm.stamp";
 const CHECKSUM: &str = "lm.checksum";

@@ -110,7 +110,6 @@ impl FakeLm {
 
     fn new(logits_width: usize, behaviour: Behaviour) -> Self {
         let info = ModelInfo {
-            adapters: Vec::new(),
             architecture: "fake".into(),
             context_len: CONTEXT_LEN,
             hidden_size: HIDDEN_SIZE,

@@ -1,8 +1,9 @@
 //! LoRA adapters.
 
 use std::fs;
+use std::sync::OnceLock;
 
-use lm_model::{LoadOptions, ModelFolder, Result};
+use lm_model::{AdapterLoader, LoadOptions, ModelFolder, Result};
 use serde_json::{Value, json};
 
 use crate::corpus::{Bad, Files, check_with, testdata};
@@ -18,7 +19,20 @@ fn load(files: Files) -> Result<()> {
         fs::write(folder.path().join(name), bytes).unwrap();
     }
     let options = LoadOptions { adapters: vec![folder.path().to_owned()], ..LoadOptions::default() };
-    ModelFolder::open(testdata("models/llama-tiny"))?.load(&options, &mut |_| {}).map(drop)
+    let with = ModelFolder::open(testdata("models/llama-tiny"))?.load(&options, &mut |_| {}).map(drop);
+    let later = loader().load(folder.path()).map(drop);
+    let shown = |result: &Result<()>| format!("{result:?}");
+    assert_eq!(shown(&later), shown(&with), "loaded after the model and with it");
+    later
+}
+
+/// Loader of adapters for the model, which is loaded once.
+fn loader() -> &'static AdapterLoader {
+    static LOADER: OnceLock<AdapterLoader> = OnceLock::new();
+    LOADER.get_or_init(|| {
+        let folder = ModelFolder::open(testdata("models/llama-tiny")).unwrap();
+        folder.load(&LoadOptions::default(), &mut |_| {}).unwrap().adapter_loader.unwrap()
+    })
 }
 
 fn set(files: &mut Files, key: &str, value: Value) {

@@ -8,7 +8,6 @@ mod reader;
 mod recorder;
 mod replay;
 
-use lm_model::AdapterId;
 use lm_tokenizer::TokenId;
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +15,7 @@ pub use reader::RecordReader;
 pub(crate) use recorder::{Recorder, Recording};
 pub use replay::Replayed;
 
-use crate::{ConstraintSpec, FinishReason, SamplerParams};
+use crate::{AdapterId, ConstraintSpec, FinishReason, SamplerParams};
 
 /// First line of a record: the model and the build.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,7 +58,7 @@ pub struct RequestRecord {
     pub stop: Vec<String>,
     /// Ids that end the output, in addition to the model's.
     pub stop_ids: Vec<TokenId>,
-    /// Index of the adapter.
+    /// Id of the adapter: [`AdapterId`].
     pub adapter: Option<u32>,
     /// The constraint, if it can be recorded.
     pub constraint: Option<ConstraintRecord>,

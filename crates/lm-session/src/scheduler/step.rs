@@ -134,7 +134,7 @@ impl Scheduler {
             let end = cached_len + rows;
             let ids = [&request.ids[cached_len..end], draft].concat();
             let mut input = SequenceInput::ids(ids, cached_len, []);
-            input.adapter = request.adapter;
+            input.adapter = request.low_ranks.clone();
             // Also of evicted rows of the output that run again.
             input.final_len = *prompt_tokens;
             input.block_tables = self.caches.block_tables(request.session, rows + drafts);

@@ -45,6 +45,7 @@ impl Bench {
         self.scheduler.handle(Command::Run(Request {
             session: SessionId(session),
             adapter: None,
+            low_ranks: None,
             ids,
             matching: 0,
             task,
@@ -161,6 +162,7 @@ fn nothing_runs_when_the_logits_are_at_hand() {
     let again = Request {
         session: SessionId(1),
         adapter: None,
+        low_ranks: None,
         ids,
         matching: 5,
         task: Task::Prefill,

@@ -15,6 +15,10 @@ impl WaitingQueue {
         self.requests.is_empty()
     }
 
+    pub fn iter(&self) -> impl Iterator<Item = &Request> {
+        self.requests.iter()
+    }
+
     pub fn push(&mut self, request: Request) {
         let RequestLimits { priority, continues, .. } = request.limits;
         let is_before = |waiting: &Request| {

@@ -86,7 +86,7 @@ pub fn open(engine: &Engine, max_output_tokens: usize) -> Result<Session> {
     Ok(engine.session(SessionConfig {
         sampler: SamplerParams { logit_bias: forbidden, ..SamplerParams::default() },
         max_output_tokens: Some(max_output_tokens),
-        adapter: crate::model::adapter(engine.model_info()),
+        adapter: crate::model::adapter(engine),
         ..SessionConfig::default()
     })?)
 }

@@ -163,8 +163,8 @@ fn measure(
     windows: &Windows,
     context: usize,
 ) -> Result<Measures> {
-    let mut tested = Reader::new(&*tested.model, context)?;
-    let mut base = base.map(|base| Reader::new(&*base.model, context)).transpose().context("--against")?;
+    let mut tested = Reader::new(tested, context)?;
+    let mut base = base.map(|base| Reader::new(base, context)).transpose().context("--against")?;
     let mut measures = Measures::default();
     let bar = progress_bar(windows.scored());
     for window in windows.iter() {

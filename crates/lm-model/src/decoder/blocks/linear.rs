@@ -4,15 +4,15 @@ use lm_kernels::Weight;
 use super::ForwardContext;
 use crate::checkpoint::{LayerParam, Param, Piece};
 use crate::error::Result;
-use crate::loader::{LowRank, WeightLoader};
+use crate::loader::WeightLoader;
 use crate::spec::Bias;
 
 /// `x · Wᵀ`, plus a bias where the architecture has one.
 pub(crate) struct Linear {
     weight: Weight,
     bias: Option<Tensor<1>>,
-    /// Low-rank updates, by adapter index.
-    low_ranks: Vec<Option<LowRank>>,
+    /// Parameter of the weight, by which adapters know the projection.
+    param: Param,
 }
 
 impl Linear {
@@ -24,13 +24,14 @@ impl Linear {
         [inputs, outputs]: [usize; 2],
         bias: Bias,
     ) -> Result<Self> {
-        let weight = loader.matrix(Param::Layer(layer, param(Piece::Weight)), outputs, inputs)?;
+        let weight_param = Param::Layer(layer, param(Piece::Weight));
+        let weight = loader.matrix(weight_param, outputs, inputs)?;
         let bias = match bias {
             Bias::Absent => None,
             Bias::Present => Some(loader.vector(Param::Layer(layer, param(Piece::Bias)), outputs)?),
         };
-        let low_ranks = loader.low_ranks(Param::Layer(layer, param(Piece::Weight)), [inputs, outputs])?;
-        Ok(Self { weight, bias, low_ranks })
+        loader.allow_adapters(weight_param, [outputs, inputs]);
+        Ok(Self { weight, bias, param: weight_param })
     }
 
     /// Returns `residual`, `[rows, outputs]`, plus the projection of `x`, `[rows, inputs]`.
@@ -56,7 +57,7 @@ impl Linear {
 
     /// Returns true if an adapter of some rows of this pass has an update of this projection.
     pub(crate) fn is_adapted(&self, context: &ForwardContext) -> bool {
-        context.adapted.iter().any(|(_, adapter)| self.low_ranks[*adapter].is_some())
+        context.adapted.iter().any(|(_, adapter)| adapter.low_rank(self.param).is_some())
     }
 
     /// Adds the bias, if there is one, to a product with the weight.
@@ -70,7 +71,7 @@ impl Linear {
     /// Adds the adapters' low-rank products to their rows of `y`. Rows without an adapter stay bit-identical.
     fn add_low_rank(&self, mut y: Tensor<2>, x: &Tensor<2>, context: &ForwardContext) -> Tensor<2> {
         for (rows, adapter) in &context.adapted {
-            let Some(low_rank) = &self.low_ranks[*adapter] else { continue };
+            let Some(low_rank) = adapter.low_rank(self.param) else { continue };
             let rows = || rows.clone();
             let sum = y.clone().slice([rows()]) + low_rank.forward(x.clone().slice([rows()]));
             y = y.slice_assign([rows()], sum);

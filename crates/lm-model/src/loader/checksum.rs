@@ -13,7 +13,7 @@ const BATCH: usize = 16;
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Computes the checksum on the threads of the global pool. Calls `done` with ranges that are not read again.
-pub(super) fn checksum(bytes: &[u8], mut done: impl FnMut(Range<usize>)) -> u64 {
+pub(crate) fn checksum(bytes: &[u8], mut done: impl FnMut(Range<usize>)) -> u64 {
     let mut sum = bytes.len() as u64;
     for (index, batch) in bytes.chunks(BATCH * PIECE).enumerate() {
         let pieces: Vec<&[u8]> = batch.chunks(PIECE).collect();
