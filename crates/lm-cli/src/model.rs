@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lm_conversation::Conversation;
 use lm_model::{LoadOptions, LoadProgress, LoadedModel, ModelFolder};
-use lm_session::{Engine, WeightChoice};
+use lm_session::{DraftModel, Engine, WeightChoice};
 use lm_template::{GenerationPrompt, Polyfill};
 
 pub use crate::args::adapter;
@@ -76,12 +76,17 @@ fn fitting_engine(path: Option<&Path>, run: &RunArgs, weights: WeightChoice) -> 
         let plan = memory.plan(&folder, run, weights)?;
         (options, settings) = (plan.load_options(options), plan.engine_settings(settings));
     }
+    let draft_options = LoadOptions { adapters: Vec::new(), ..options.clone() };
     // A file that exists is an error before the model is loaded.
     let record = run.record.as_ref().map(|path| {
         let file = File::options().append(true).create_new(true).open(path);
         file.with_context(|| format!("--record {}", path.display()))
     });
     let record = record.transpose()?;
+    if let Some(draft) = &run.draft_model {
+        let draft = self::folder(Some(draft)).and_then(|draft| load_folder(&draft, &draft_options));
+        settings.draft_model = Some(DraftModel::new(draft.context("--draft-model")?));
+    }
     let engine = Engine::new(load_folder(&folder, &options)?, settings)?;
     record.map(|file| engine.record(file)).transpose()?;
     Ok(engine)

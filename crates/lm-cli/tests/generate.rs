@@ -31,6 +31,17 @@ fn events_are_one_json_object_a_line() {
 }
 
 #[test]
+fn a_draft_model_changes_no_token_and_has_the_same_tokenizer() {
+    let draft = pocket_folder();
+    let reply = lm(&["generate", "What is the capital of France?", "--draft-model", shown(draft.path())], "");
+    assert_eq!(reply.out, lm(&["generate", "What is the capital of France?"], "").out);
+    let other = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/qwen3-tiny");
+    let error = program::error(&["generate", "Hello", "--draft-model", other], "");
+    assert!(error.contains("has another tokenizer"), "{error}");
+    program::refused(&["embed", "Hello", "--draft-model", other], "`lm embed` drafts no tokens");
+}
+
+#[test]
 fn streamed_text_is_the_message() {
     let events = events(&[], "Hello");
     let texts = events.iter().filter(|event| event["type"] == "text");

@@ -103,6 +103,7 @@ impl Engine {
         } = loaded.clone();
         let source = source.map(ModelSource::without_adapters);
         let info = model.info().clone();
+        settings.draft_model.as_ref().map_or(Ok(()), |draft| draft.check(&tokenizer))?;
         let capacity = Capacity::new(&settings, info.context_len, model.cache_bytes_per_page())?;
         let fingerprint = Fingerprint::new(&*model, &adapters);
         drop(model);

@@ -69,6 +69,20 @@ pub enum Error {
         /// The accepted values.
         expected: String,
     },
+    /// The draft model has another tokenizer: its ids mean other tokens.
+    #[error("draft model {name} has another tokenizer: token {token} differs")]
+    DraftTokenizer {
+        /// The draft model.
+        name: String,
+        /// First token that differs.
+        token: crate::TokenId,
+    },
+    /// The draft model has recurrent states, which cannot be rolled back to an accepted token.
+    #[error("draft model {name} has recurrent states; a draft model needs attention layers alone")]
+    DraftStates {
+        /// The draft model.
+        name: String,
+    },
     /// A session names an adapter that the engine has never loaded.
     #[error("adapter {adapter} does not exist, {loaded} were loaded")]
     UnknownAdapter {

@@ -68,3 +68,4 @@ pub use sampling::{Chain, FilterFactory, History, LogitsFilter, SamplerParams, T
 pub use saved_cache::{CacheSave, SavedCache};
 pub use scoring::TextScore;
 pub use session::Session;
+pub use speculation::DraftModel;

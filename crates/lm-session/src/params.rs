@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use lm_tokenizer::TokenId;
 
-use crate::{AdapterId, CancelHandle, Constraint, SamplerParams};
+use crate::{AdapterId, CancelHandle, Constraint, DraftModel, SamplerParams};
 
 /// Sizes of an [`crate::Engine`].
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +34,9 @@ pub struct EngineSettings {
     pub prefix_cache: PrefixCache,
     /// Speculative decoding of generations that do not set [`GenerateParams::speculation`].
     pub speculation: Speculation,
+    /// Draft model of speculative decoding, where prompt lookup has no draft that pays. It has the tokenizer of the model, a KV pool of as
+    /// many tokens, and stays in memory when the model is unloaded. `None` (the default): prompt lookup alone.
+    pub draft_model: Option<DraftModel>,
     /// Idle time after which weights and KV pool are released as by [`crate::Engine::unload`]; the next request loads them again.
     /// `None`: never. Default `None`.
     pub keep_alive: Option<Duration>,
@@ -66,13 +69,14 @@ impl Default for EngineSettings {
             max_waiting_grammar_bytes: 256 << 20,
             prefix_cache: PrefixCache::Engine,
             speculation: Speculation::default(),
+            draft_model: None,
             keep_alive: None,
         }
     }
 }
 
 /// Speculative decoding by prompt lookup: the tokens after an earlier occurrence of the last tokens, in the prompt or in the output,
-/// run in one step with the last token.
+/// run in one step with the last token. Where none pays, a draft model drafts, if there is one ([`EngineSettings::draft_model`]).
 ///
 /// Each row is sampled as without speculation, in order, until a sampled token differs from the drafted one. So the output is that of
 /// plain decoding, token for token and for every seed (on a GPU: where logits are equal within rounding). A step drafts only as many

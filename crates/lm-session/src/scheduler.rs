@@ -17,6 +17,7 @@ use crate::caches::KvCaches;
 use crate::panics::caught;
 use crate::request::{Command, EndedByCaller, Reply, Request, SessionId, Task};
 use crate::sampling_pool::SamplingPool;
+use crate::speculation::ModelDrafts;
 use crate::step_pace::StepPace;
 use crate::{
     AdapterId, EngineSettings, Error, FinishReason, PrefillProgress, PrefillStats, Result, SessionEvent,
@@ -35,6 +36,8 @@ use waiting::WaitingQueue;
 pub(crate) struct Scheduler {
     model: Arc<dyn CausalLm>,
     caches: KvCaches,
+    /// Draft model of the settings.
+    model_drafts: Option<ModelDrafts>,
     /// Size of the pool, in pages of tokens.
     num_pages: usize,
     /// Active requests by priority, then in the order of arrival; one per session at most.
@@ -104,9 +107,12 @@ impl Scheduler {
     ) -> Result<Self> {
         let &EngineSettings { prefill_chunk, prefix_cache, step_budget, max_running_requests, .. } = settings;
         let caches = KvCaches::new(model.new_cache(num_pages)?, prefix_cache);
+        let width = model.info().logits_width;
+        let drafts = |draft| ModelDrafts::new(draft, num_pages, prefix_cache, width);
         Ok(Self {
             model,
             caches,
+            model_drafts: settings.draft_model.as_ref().map(drafts).transpose()?,
             num_pages,
             active: Vec::new(),
             waiting: WaitingQueue::default(),
@@ -175,6 +181,7 @@ impl Scheduler {
             Command::Close { session } => {
                 self.stop(session);
                 self.caches.close(session);
+                self.model_drafts.iter_mut().for_each(|drafts| drafts.close(session));
             }
             // The receivers may be gone.
             Command::SaveCache { session, len, max_bytes, saved } => {

@@ -54,6 +54,12 @@ impl StepPace {
         self.draft_row
     }
 
+    /// Returns `seconds` relative to a decode step; [`DRAFT_ROW`] where one of them was not measured.
+    pub fn relative(&self, seconds: Option<f64>) -> f64 {
+        let decode = self.decode.filter(|&decode| decode > 0.0);
+        seconds.zip(decode).map_or(DRAFT_ROW, |(seconds, decode)| seconds / decode)
+    }
+
     /// Records the duration of a step.
     pub fn record(&mut self, prompt_rows: usize, draft_rows: usize, elapsed: Duration) {
         let seconds = elapsed.as_secs_f64();

@@ -83,12 +83,27 @@ pub struct RunArgs {
     /// Context length in tokens [default: the model's limit, reduced to fit the memory]
     #[arg(long, value_name = "TOKENS", value_parser = numbers::count, allow_negative_numbers = true)]
     pub context: Option<NonZeroUsize>,
+    /// Small model with the same tokenizer that drafts tokens for this one, which verifies them: the same replies in fewer steps. It is loaded
+    /// beside the memory that `--memory` limits
+    #[arg(long, value_name = "MODEL")]
+    pub draft_model: Option<PathBuf>,
     /// Record the requests to the model in a new file, for `lm replay`
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 }
 
 impl RunArgs {
+    /// Refuses `--draft-model` in a command that does not use it.
+    ///
+    /// # Errors
+    /// A usage error.
+    pub fn refuse_draft_model(&self, command: &str) -> Result<()> {
+        match self.draft_model {
+            Some(_) => Err(super::usage(format!("--draft-model: `lm {command}` drafts no tokens"))),
+            None => Ok(()),
+        }
+    }
+
     pub fn engine_settings(&self) -> EngineSettings {
         EngineSettings { max_context: self.context.map(NonZeroUsize::get), ..EngineSettings::default() }
     }

@@ -12,7 +12,7 @@ pub(super) const BLOCK_SIZE: usize = 64;
 /// Index of the highest value, the first of equal ones; `None` when all are -infinity.
 ///
 /// Values are neither NaN nor +infinity.
-pub(super) fn argmax(values: &[f32]) -> Option<usize> {
+pub(crate) fn argmax(values: &[f32]) -> Option<usize> {
     let (mut highest, mut group) = (f32::NEG_INFINITY, 0);
     for (index, values) in values.chunks(BLOCK_SIZE).enumerate() {
         let value = max(values);

@@ -24,6 +24,7 @@ mod typical;
 mod weights;
 mod xtc;
 
+pub(crate) use argmax::argmax;
 pub use chain::Chain;
 use chain::FilterContext;
 pub use factory::FilterFactory;

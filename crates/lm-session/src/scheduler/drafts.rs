@@ -3,6 +3,7 @@
 use super::{Active, ScheduledRows, Scheduler};
 use crate::generating::accepted;
 use crate::request::Task;
+use crate::speculation::DraftRequest;
 
 /// Maximum number of draft rows of a step, over all requests: each has a row of logits.
 const MAX_ROWS: usize = 64;
@@ -12,6 +13,7 @@ impl Scheduler {
     pub(super) fn plan_drafts(&mut self, plan: &mut [ScheduledRows]) {
         let decoding = plan.iter().filter(|scheduled| !self.active[scheduled.active].prefilling).count();
         let row_cost = self.pace.draft_row() * decoding as f64;
+        self.draft_by_model(plan, row_cost);
         let mut left = MAX_ROWS;
         for scheduled in plan {
             let Active { request, draft, .. } = &mut self.active[scheduled.active];
@@ -30,6 +32,51 @@ impl Scheduler {
             }
             scheduled.drafts = draft.len();
             left -= draft.len();
+        }
+    }
+
+    /// Lets the draft model, if there is one, draft for the generations that have no draft that pays.
+    fn draft_by_model(&mut self, plan: &[ScheduledRows], row_cost: f64) {
+        let max_rows = self.prompt_rows();
+        let Some(drafts) = &mut self.model_drafts else { return };
+        let token_cost = row_cost + self.pace.relative(drafts.step_seconds());
+        let mut limits = vec![0; self.active.len()];
+        for &ScheduledRows { active, rows, .. } in plan {
+            let Active { request, .. } = &mut self.active[active];
+            let at_end = self.caches.len(request.session) + rows == request.ids.len();
+            if let Task::Generate(generating) = &mut request.task
+                && let Some(drafter) = generating.drafter.as_mut().filter(|_| at_end)
+            {
+                limits[active] = drafter.model_draft_len(row_cost, token_cost);
+            }
+        }
+        let wanted: Vec<usize> = (0..limits.len()).filter(|&index| limits[index] > 0).collect();
+        let request = |&index: &usize| {
+            let request = &self.active[index].request;
+            let stop_ids = match &request.task {
+                Task::Generate(generating) => &generating.stop_ids[..],
+                _ => &[],
+            };
+            DraftRequest { session: request.session, ids: &request.ids, limit: limits[index], stop_ids }
+        };
+        let requests: Vec<DraftRequest<'_>> = wanted.iter().map(request).collect();
+        match drafts.draft(&requests, max_rows) {
+            Ok(found) => {
+                for (index, draft) in wanted.into_iter().zip(found) {
+                    if let Task::Generate(generating) = &mut self.active[index].request.task
+                        && let Some(drafter) = &mut generating.drafter
+                    {
+                        drafter.set_model_draft(draft);
+                    }
+                }
+            }
+            Err(error) => {
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "the draft model failed; it drafts no more"
+                );
+                self.model_drafts = None;
+            }
         }
     }
 

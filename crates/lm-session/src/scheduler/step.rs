@@ -78,7 +78,7 @@ impl Scheduler {
 
     /// Number of prompt rows of the next step: the chunk, or what fits the time budget while another session decodes or another
     /// model waits for the device. A lone session's forced tokens delay nobody.
-    fn prompt_rows(&self) -> usize {
+    pub(super) fn prompt_rows(&self) -> usize {
         let decoding = self.active.iter().any(|active| !active.prefilling && !active.preempted);
         match (decoding && self.active.len() > 1) || self.model.shares_device() {
             true => self.pace.prompt_rows(self.prefill_chunk),

@@ -3,21 +3,22 @@
 use crate::sampling::SuffixMatches;
 use crate::{Speculation, TokenId};
 
-use super::acceptance::Acceptance;
+use super::acceptance::{Acceptance, Origin};
 
 /// Longest draft, whatever the settings ask for.
 const MAX_DRAFT: usize = 64;
 
-/// Prompt lookup of one generation, with its measured acceptance.
+/// Draft of one generation, with the measured acceptance of earlier ones.
 #[derive(Debug)]
 pub(crate) struct Drafter {
     settings: Speculation,
     text: SuffixMatches,
     acceptance: Acceptance,
-    /// Continuation of the tokens so far, if their end has occurred before.
+    /// Continuation of the tokens so far.
     draft: Vec<TokenId>,
-    /// Length of the match that the draft continues.
-    match_len: usize,
+    origin: Origin,
+    /// Maximum number of tokens that may follow, less one.
+    limit: usize,
     /// Draft tokens that were verified, and those of them that were accepted.
     drafted: usize,
     accepted: usize,
@@ -31,7 +32,8 @@ impl Drafter {
             text: SuffixMatches::default(),
             acceptance: Acceptance::default(),
             draft: Vec::new(),
-            match_len: 0,
+            origin: Origin::Match(0),
+            limit: 0,
             drafted: 0,
             accepted: 0,
         })
@@ -39,16 +41,43 @@ impl Drafter {
 
     /// Returns the draft tokens that pay in a step in which a row costs `row_cost` of what a plain step produces.
     pub fn draft(&self, row_cost: f64) -> &[TokenId] {
-        let break_even = self.settings.break_even.map_or(row_cost, f64::from);
-        &self.draft[..self.acceptance.worth(self.match_len, self.draft.len(), break_even)]
+        match self.origin {
+            Origin::Match(_) => &self.draft[..self.worth(self.draft.len(), row_cost)],
+            Origin::Model => &self.draft, // As many as were worth drafting.
+        }
+    }
+
+    fn worth(&self, len: usize, cost: f64) -> usize {
+        let break_even = self.settings.break_even.map_or(cost, f64::from);
+        self.acceptance.worth(self.origin, len, break_even)
+    }
+
+    /// Returns the number of tokens that a draft model should draft, where prompt lookup has no draft that pays: each costs
+    /// `token_cost` of what a plain step produces, to be drafted and to be verified.
+    pub fn model_draft_len(&mut self, row_cost: f64, token_cost: f64) -> usize {
+        if !self.draft(row_cost).is_empty() {
+            return 0;
+        }
+        self.draft.clear();
+        self.origin = Origin::Model;
+        let len = self.worth(self.limit, token_cost);
+        if len == 0 {
+            self.acceptance.record_unused(Origin::Model);
+        }
+        len
+    }
+
+    /// Replaces the draft by that of a draft model, until the next [`Drafter::propose`].
+    pub fn set_model_draft(&mut self, draft: Vec<TokenId>) {
+        (self.draft, self.origin) = (draft, Origin::Model);
     }
 
     /// Records that the first `drafted` tokens of the draft were verified, and the first `accepted` of them accepted.
     pub fn record(&mut self, drafted: usize, accepted: usize) {
         if drafted > 0 {
-            self.acceptance.record(self.match_len, drafted, accepted);
+            self.acceptance.record(self.origin, drafted, accepted);
         } else if !self.draft.is_empty() {
-            self.acceptance.record_unused(self.match_len);
+            self.acceptance.record_unused(self.origin);
         }
         self.drafted += drafted;
         self.accepted += accepted;
@@ -62,16 +91,17 @@ impl Drafter {
             known => ids[known..].iter().for_each(|&id| self.text.push(id)),
         }
         self.draft.clear();
+        self.origin = Origin::Match(0);
+        self.limit = limit.min(self.settings.max_draft).min(MAX_DRAFT);
         let Some((start, match_len)) = self.text.longest() else { return };
         if match_len < self.settings.min_match {
             return;
         }
-        let limit = limit.min(self.settings.max_draft).min(MAX_DRAFT);
         // Past the end of the text the draft continues itself: the text has a period.
         let period = ids.len() - start;
-        let continuation = (0..limit).map(|index| ids[start + index % period]);
+        let continuation = (0..self.limit).map(|index| ids[start + index % period]);
         self.draft.extend(continuation.take_while(|id| !stop_ids.contains(id)));
-        self.match_len = match_len;
+        self.origin = Origin::Match(match_len);
     }
 
     /// Draft tokens that were verified, and those of them that were accepted.
