@@ -109,6 +109,12 @@ impl Screen {
                     "(the context is full: the model no longer sees the {turns} oldest turn{s})"
                 ))
             }
+            ConversationEvent::ContextShift(shift) => {
+                let tokens = shift.reply_tokens;
+                self.note(&format!(
+                    "(the context is full: the model no longer sees earlier turns and {tokens} tokens of its reply)"
+                ))
+            }
             _ => Ok(()),
         }
     }

@@ -6,6 +6,7 @@ use lm_template::{Content, Message, Polyfill, ToolCall, Value};
 use serde_json::json;
 
 use crate::overflow::DroppedTurns;
+use crate::window::ContextShift;
 
 /// The model's complete reply to a turn.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +53,9 @@ impl Reply {
 pub enum ConversationEvent {
     /// The prompt exceeded the context, and the oldest turns are not part of it; the first event of such a turn.
     Dropped(DroppedTurns),
+    /// The reply reached the end of the context and goes on in a sliding window
+    /// ([`Overflow::SlidingWindow`](crate::Overflow::SlidingWindow)).
+    ContextShift(ContextShift),
     /// A step of the prompt's prefill has run.
     Prefill(PrefillProgress),
     /// Log probabilities of the prompt's tokens but the first, requested by
@@ -107,6 +111,7 @@ impl ConversationEvent {
             Self::ToolCall(call) => Some(json!({"role": "assistant", "tool_calls": [call]})),
             Self::Finished(_) => Some(json!({})),
             Self::Dropped(_)
+            | Self::ContextShift(_)
             | Self::Prefill(_)
             | Self::PromptLogprobs(_)
             | Self::ToolCallStarted { .. }

@@ -24,6 +24,7 @@ mod thinking;
 mod turn;
 mod turn_progress;
 mod typed_answer;
+mod window;
 
 pub use config::{ConstrainCalls, ConversationConfig, OnCancel, OnTokenLimit, TurnOptions};
 pub use conversation::Conversation;
@@ -49,3 +50,4 @@ pub use score::ReplyScore;
 pub use start_turn::TurnBuilder;
 pub use thinking::{ThinkingConfig, ThinkingMode};
 pub use turn::{Turn, TurnStream};
+pub use window::ContextShift;

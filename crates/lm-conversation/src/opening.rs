@@ -27,6 +27,18 @@ pub(crate) struct Opening {
     pub(crate) dropped: Option<DroppedTurns>,
     /// Text and reasoning of the reply before those of `written`.
     pub(crate) before: (String, String),
+    /// Prompt of the running turn alone, if the reply may go on in a sliding window.
+    pub(crate) sinks: Option<Sinks>,
+}
+
+/// Prompt without earlier turns, which stays when the reply exceeds the context.
+#[derive(Debug, Clone)]
+pub(crate) struct Sinks {
+    pub(crate) ids: Vec<TokenId>,
+    /// Number of the history's messages that it leaves out.
+    pub(crate) dropped: usize,
+    /// Number of turns that it leaves out and the first prompt does not.
+    pub(crate) turns: usize,
 }
 
 /// Change of the history by a complete turn, besides the reply.
@@ -134,12 +146,12 @@ impl Conversation {
         let share = Overflow::reply_share(context_tokens, max_output_tokens);
         let (mut rendered, mut dropped) = (render(before)?, before);
         let mut event = None;
-        if let Overflow::DropOldest(history) = overflow
+        let past = overflow.drops().map_or_else(Vec::new, |_| self.history());
+        let begins_turn = messages.first().is_some_and(|first| first.role != Role::Tool);
+        let starts = cuts(&past, begins_turn);
+        if let Some(history) = overflow.drops()
             && rendered.1.len() + share > context_tokens
         {
-            let past = self.history();
-            let begins_turn = messages.first().is_some_and(|first| first.role != Role::Tool);
-            let starts = cuts(&past, begins_turn);
             let cuts: Vec<usize> = starts.iter().copied().filter(|&cut| cut > before).collect();
             let most = context_tokens / 2;
             if let Some(cut) = first_that_fits(&cuts, |cut| Ok::<_, Error>(render(cut)?.1.len() <= most))? {
@@ -150,6 +162,14 @@ impl Conversation {
                 (rendered, dropped) = (render(cut)?, cut);
             }
         }
+        let sinks = match overflow {
+            Overflow::SlidingWindow => {
+                let last = starts.last().map_or(dropped, |&last| last.max(dropped));
+                let turns = starts.iter().filter(|&&start| dropped < start && start <= last).count();
+                Some(Sinks { ids: render(last)?.1, dropped: last, turns })
+            }
+            Overflow::Error | Overflow::DropOldest(_) => None,
+        };
         let place = event.as_ref().map(|event| event.history).unwrap_or_default();
         let (PolyfilledPrompt { prompt, polyfills }, ids) = rendered;
         Ok(Opening {
@@ -158,6 +178,7 @@ impl Conversation {
             polyfills,
             change: Change { messages, continues: None, dropped, place },
             dropped: event,
+            sinks,
             ..Opening::default()
         })
     }
@@ -176,7 +197,7 @@ impl Conversation {
         drop(state);
         let change = Change { continues: Some(last.clone()), dropped, ..Change::default() };
         if let Some(OpenReply { ids, written, tail, polyfills, before }) = known {
-            return Ok(Opening { ids, written, tail, polyfills, change, dropped: None, before });
+            return Ok(Opening { ids, written, tail, polyfills, change, before, ..Opening::default() });
         }
         let (text, reasoning) = (last.content.text(), last.reasoning_content.unwrap_or_default());
         let field = match (text.is_empty(), reasoning.is_empty()) {

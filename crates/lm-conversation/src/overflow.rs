@@ -4,8 +4,8 @@ use lm_template::{Message, Role};
 
 /// Handling of a prompt that exceeds the context, or leaves too little of it to the reply.
 ///
-/// A sliding window inside a running reply is not offered: a reply ends with
-/// [`FinishReason::ContextFull`](crate::FinishReason::ContextFull).
+/// A reply that reaches the end of the context ends with [`FinishReason::ContextFull`](crate::FinishReason::ContextFull), except with
+/// [`Overflow::SlidingWindow`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overflow {
     /// The turn fails with [`lm_session::Error::PromptTooLong`].
@@ -19,6 +19,23 @@ pub enum Overflow {
     /// Turns are dropped when the prompt leaves less than [the reply's share](Overflow::reply_share) of the context, and then until it
     /// takes at most half of the context: the next turns find their prompt in the KV cache again.
     DropOldest(DroppedHistory),
+    /// [`Overflow::DropOldest`] with [`DroppedHistory::Kept`] for prompts, and a reply that reaches the end of the context goes on in a
+    /// sliding window with attention sinks, reported by [`ConversationEvent::ContextShift`](crate::ConversationEvent::ContextShift).
+    ///
+    /// The sinks are the prompt of the preface and the running turn; the window is the most recent part of the reply. When the context
+    /// is full, earlier turns and the oldest tokens of the reply are left out, until at most three quarters of the context are taken,
+    /// and the rest runs again as a prompt. So positions are those of a prompt with these tokens, the next tokens are those that the
+    /// model gives after it, and the prefill is needed once per quarter of the context. Messages and calls with their results are left
+    /// out whole, and the window begins at a character. The event and the history have the whole reply.
+    ///
+    /// A constraint covers the whole reply, with the part that left the window. Where it does not allow an end (in reasoning, a call, or an
+    /// answer of a format), the text is brought to its end within the context, as with the other policies. Filters and penalties see the
+    /// tokens in the context. A sampler draws with another seed after each shift, which follows from the first one.
+    ///
+    /// The reply ends at the end of the context if the sinks take more than half of it, if the reply may be resampled
+    /// ([`Reply::unenforced`](crate::Reply::unenforced)), and in
+    /// [`Conversation::continue_reply`](crate::Conversation::continue_reply).
+    SlidingWindow,
 }
 
 /// Place of dropped turns in [`Conversation::history`](crate::Conversation::history).
@@ -44,6 +61,15 @@ pub struct DroppedTurns {
 }
 
 impl Overflow {
+    /// Place of the turns that are left out of prompts, if any are.
+    pub(crate) fn drops(self) -> Option<DroppedHistory> {
+        match self {
+            Self::Error => None,
+            Self::DropOldest(history) => Some(history),
+            Self::SlidingWindow => Some(DroppedHistory::Kept),
+        }
+    }
+
     /// Number of tokens that a reply of up to `max_output_tokens` is left of a context: at most a quarter of it.
     pub fn reply_share(context_tokens: usize, max_output_tokens: Option<usize>) -> usize {
         let share = context_tokens / 4;

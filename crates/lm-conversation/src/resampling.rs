@@ -18,7 +18,7 @@ const MAX_REJECTED: usize = 16;
 /// Number of attempts that change only the seed.
 const SAME_FILTERS: usize = 4;
 /// Seed increment between two attempts: the golden ratio in 64 bits, far from the seeds that people choose.
-const SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+pub(crate) const SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A reply under rejection sampling.
 #[derive(Debug)]

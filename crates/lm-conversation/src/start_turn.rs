@@ -24,6 +24,7 @@ use crate::thinking::{ModelThinking, ThinkingConfig};
 use crate::turn::Turn;
 use crate::turn_progress::TurnSetup;
 use crate::typed_answer;
+use crate::window::Window;
 
 impl Conversation {
     /// Sends a message and waits for the whole reply.
@@ -184,6 +185,12 @@ impl Conversation {
             Resampling::new(checks, &mut params, &state.session.config().sampler, prompt_tokens)
         });
         let mut resampling = resampling.transpose()?;
+        let window = match &opening.sinks {
+            Some(sinks) if resampling.is_none() => {
+                Some(Window::new(sinks.clone(), &opening, &mut params, &state.session)?)
+            }
+            _ => None,
+        };
         let mut generation = state.session.submit(ids, params)?;
         let past = self.preface.messages.iter().chain(&state.history).chain(&opening.change.messages);
         let mut reader = ReplyReader::new(self.processor, parser, FreshCallIds::new(past));
@@ -201,6 +208,7 @@ impl Conversation {
             opening,
             reader,
             resampling,
+            window,
             call_required,
             unenforced,
             tokenizer: self.engine.tokenizer().clone(),

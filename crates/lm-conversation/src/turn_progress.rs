@@ -14,6 +14,7 @@ use crate::opening::{OpenReply, Opening};
 use crate::reply_reader::{Piece, ReplyReader};
 use crate::resampling::Resampling;
 use crate::shared::Shared;
+use crate::window::Window;
 
 /// Setup of a turn.
 pub(crate) struct TurnSetup {
@@ -25,6 +26,8 @@ pub(crate) struct TurnSetup {
     pub(crate) reader: ReplyReader,
     /// Rejection sampling, if the constraint leaves keywords to validate.
     pub(crate) resampling: Option<Resampling>,
+    /// Sliding window, if the reply may exceed the context.
+    pub(crate) window: Option<Window>,
     /// True if a reply without a call is an error.
     pub(crate) call_required: bool,
     pub(crate) unenforced: Vec<UnenforcedKeyword>,
@@ -83,7 +86,8 @@ impl Progress {
         let event = event.unwrap_or(Err(lm_session::Error::EngineStopped));
         let next = event.map_err(Error::from).and_then(|event| match event {
             SessionEvent::Prefill(progress) => {
-                let first = self.setup.resampling.as_mut().is_none_or(|reply| reply.note_prefill(progress));
+                let first = self.setup.resampling.as_mut().is_none_or(|reply| reply.note_prefill(progress))
+                    && self.setup.window.as_ref().is_none_or(Window::is_first);
                 self.ready.extend(first.then_some(ConversationEvent::Prefill(progress)));
                 Ok(None)
             }
@@ -91,7 +95,15 @@ impl Progress {
                 let tokenizer = &self.setup.tokenizer;
                 let scored = logprobs.filter(|_| !tokenizer.end_ids().contains(&id));
                 let scored = scored.map(|logprobs| ScoredToken::new(id, &logprobs, tokenizer));
-                self.read(Piece { text, added }, scored)
+                let last = self.setup.window.as_mut().is_some_and(Window::count);
+                let piece = Piece { text, added };
+                match &mut self.setup.window {
+                    Some(window) if last => {
+                        window.held = Some((piece, scored));
+                        Ok(None)
+                    }
+                    _ => self.read(piece, scored),
+                }
             }
             SessionEvent::PromptLogprobs(logprobs) => {
                 let TurnSetup { opening, tokenizer, .. } = &self.setup;
@@ -141,8 +153,33 @@ impl Progress {
         Ok(generation)
     }
 
+    /// Moves the sliding window; `None` if the reply ends here.
+    fn shift(&mut self, finish: &Finished) -> Result<Option<Generation>> {
+        let TurnSetup { window, shared, tokenizer, opening, .. } = &mut self.setup;
+        let Some(window) = window.as_mut().filter(|_| finish.reason == FinishReason::ContextFull) else {
+            return Ok(None);
+        };
+        let mut state = shared.lock_turn().ok_or(Error::Cancelled)?;
+        let Some((generation, shift)) = window.shift(&mut state.session, tokenizer, finish)? else {
+            return Ok(None);
+        };
+        drop(state);
+        opening.change.dropped = window.dropped();
+        self.ready.push_back(ConversationEvent::ContextShift(shift));
+        Ok(Some(generation))
+    }
+
     /// Ends the reply, or returns another attempt at it.
     fn finish(&mut self, mut finish: Finished) -> Result<Option<Generation>> {
+        if let Some(generation) = self.shift(&finish)? {
+            return Ok(Some(generation));
+        }
+        if let Some(window) = &mut self.setup.window {
+            window.correct(&mut finish);
+            if let Some((piece, scored)) = window.held.take() {
+                self.read(piece, scored)?;
+            }
+        }
         match finish.reason {
             FinishReason::Cancelled => return self.end_early(finish, Error::Cancelled),
             FinishReason::DeadlineExceeded => return self.end_early(finish, Error::DeadlineExceeded),
@@ -220,7 +257,10 @@ impl Progress {
 
     /// Returns the reply as tokens, if it was cut off: `ids` are those of the session.
     fn open_reply(&self, mut ids: Vec<TokenId>, finish: Option<&Finished>) -> Option<OpenReply> {
-        let TurnSetup { opening, reader, tokenizer, .. } = &self.setup;
+        let TurnSetup { opening, reader, tokenizer, window, .. } = &self.setup;
+        if window.as_ref().is_some_and(|window| !window.is_first()) {
+            return None; // Its beginning is not in the session any more.
+        }
         let steered = finish.and_then(|finish| finish.steered);
         let ended = finish.is_some_and(|finish| {
             matches!(finish.reason, FinishReason::EndToken | FinishReason::StopString(_))

@@ -37,6 +37,7 @@ pub struct ChatArgs {
 pub enum OverflowArg {
     Error,
     DropOldest,
+    SlidingWindow,
 }
 
 impl From<OverflowArg> for Overflow {
@@ -44,6 +45,7 @@ impl From<OverflowArg> for Overflow {
         match overflow {
             OverflowArg::Error => Self::Error,
             OverflowArg::DropOldest => Self::DropOldest(DroppedHistory::Kept),
+            OverflowArg::SlidingWindow => Self::SlidingWindow,
         }
     }
 }

@@ -195,7 +195,7 @@ pub fn cut_note(reason: &FinishReason) -> Option<&'static str> {
             Some("(the reply was cut: it reached --max-tokens; /continue goes on)")
         }
         FinishReason::ContextFull => Some(
-            "(the reply was cut: the context is full; /clear begins again, --overflow drop-oldest or --context allows more)",
+            "(the reply was cut: the context is full; /clear begins again, --overflow sliding-window or --context allows more)",
         ),
         _ => None,
     }
