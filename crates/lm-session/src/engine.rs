@@ -17,16 +17,16 @@ use crate::adapters::AdapterRegistry;
 use crate::admission::Admission;
 use crate::capacity::Capacity;
 use crate::fingerprint::Fingerprint;
-use crate::guide::GuideVocabulary;
 use crate::record::Recorder;
 use crate::request::{Command, Request, SessionId};
 use crate::residency::{ModelSource, Residency};
 use crate::sampling_pool::is_engine_thread;
 use crate::steering::ClosingTokens;
 use crate::{
-    CacheStats, CompiledConstraint, ConstraintSpec, EngineSettings, Error, GrammarCompiler, Result, Session,
-    SessionConfig, Speculation, worker,
+    CacheStats, EngineSettings, Error, GrammarCompiler, Result, Session, SessionConfig, Speculation, worker,
 };
+
+mod grammars;
 
 /// A loaded model that serves any number of sessions.
 ///
@@ -216,42 +216,6 @@ impl Engine {
         Session::new(self.clone(), config)
     }
 
-    /// Compiles a grammar for this model's tokenizer, or returns it from the cache; see [`GrammarCompiler::compile`].
-    /// Generating sessions continue meanwhile. The first call builds the vocabulary's tables, which takes about half a second
-    /// for 150,000 entries.
-    ///
-    /// ```
-    /// use lm_session::{ConstraintSpec, GenerateParams, SessionConfig, testing};
-    ///
-    /// let engine = testing::scripted_engine(["I think it is 42, or so."]);
-    /// let number = engine.compile(&ConstraintSpec::Regex("[1-9][0-9]{1,3}".to_owned()))?;
-    /// let mut session = engine.session(SessionConfig::default())?;
-    /// session.prefill(&engine.tokenizer().encode("How many?")?)?;
-    /// let constraint = Some(number.start());
-    /// let params = GenerateParams { constraint, max_output_tokens: Some(4), ..GenerateParams::default() };
-    /// let (text, _) = session.generate(params).into_text()?;
-    /// assert!(text.parse::<u64>()? >= 10);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// The errors of [`GrammarCompiler::new`] and [`GrammarCompiler::compile`].
-    pub fn compile(&self, spec: &ConstraintSpec) -> Result<CompiledConstraint> {
-        self.grammar_compiler()?.compile(spec)
-    }
-
-    /// Returns the compiler of [`Engine::compile`]; the first call creates it.
-    ///
-    /// # Errors
-    /// The errors of [`GrammarCompiler::new`].
-    pub fn grammar_compiler(&self) -> Result<GrammarCompiler> {
-        let mut compiler = self.shared.compiler.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(compiler) = &*compiler {
-            return Ok(compiler.clone());
-        }
-        Ok(compiler.insert(GrammarCompiler::new(self.tokenizer())?).clone())
-    }
-
     /// The model's tokenizer.
     pub fn tokenizer(&self) -> &Arc<Tokenizer> {
         &self.shared.tokenizer
@@ -360,15 +324,6 @@ impl Engine {
 
     pub(crate) fn next_session_id(&self) -> SessionId {
         SessionId(self.shared.sessions_opened.fetch_add(1, Ordering::Relaxed))
-    }
-
-    /// Token tables for the guide of a generation with these end ids.
-    pub(crate) fn guide_vocabulary(&self, end_ids: Vec<TokenId>) -> GuideVocabulary {
-        let tokenizer = self.tokenizer().clone();
-        let logits_width = self.shared.info.logits_width;
-        let closing = || Arc::new(ClosingTokens::new(&tokenizer, logits_width));
-        let closing = self.shared.closing.get_or_init(closing).clone();
-        GuideVocabulary { tokenizer, closing, end_ids, logits_width }
     }
 
     /// End-of-sequence ids of this model.

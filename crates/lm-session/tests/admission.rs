@@ -1,44 +1,15 @@
-//! Waiting requests: bounds, priorities, deadlines, cancellation; and the faces of a generation.
+//! Waiting requests: bounds, priorities, deadlines, cancellation.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 mod support;
 
-use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use futures_util::StreamExt;
 use lm_session::{
-    CancelHandle, Constraint, ConstraintSpec, Ending, EngineSettings, Error, FinishReason, Finished,
-    GenerateParams, Generation, Result, SessionEvent, TokenId, TokenMask,
+    CancelHandle, Constraint, ConstraintSpec, Ending, EngineSettings, Error, FinishReason, GenerateParams,
+    Generation, Result, TokenId, TokenMask,
 };
-use support::{endless, generate, hooked_engine, ids, prompt, random_engine};
-
-/// A hook that waits in front of every forward pass until its sender is dropped.
-fn gate()
--> (impl Fn(&lm_model::Batch) -> lm_model::Result<()> + Send + Sync + 'static, Receiver<()>, Sender<()>) {
-    let (arrive, arrived) = channel();
-    let (open, opened) = channel::<()>();
-    let ends = Mutex::new((arrive, opened));
-    let wait = move |_: &lm_model::Batch| {
-        let ends = &*ends.lock().unwrap();
-        let _ = ends.0.send(());
-        let _ = ends.1.recv();
-        Ok(())
-    };
-    (wait, arrived, open)
-}
-
-fn tokens(max: usize) -> GenerateParams {
-    GenerateParams { max_output_tokens: Some(max), ..GenerateParams::default() }
-}
-
-fn last(events: impl Iterator<Item = lm_session::Result<SessionEvent>>) -> Finished {
-    match events.last() {
-        Some(Ok(SessionEvent::Finished(finished))) => finished,
-        other => panic!("no last event: {other:?}"),
-    }
-}
+use support::{endless, gate, generate, hooked_engine, ids, last, prompt, random_engine, tokens};
 
 #[test]
 fn requests_beyond_the_bounds_are_refused_and_change_nothing() {
@@ -304,80 +275,6 @@ fn waiting_requests_are_cancelled_alone_or_as_a_group_and_have_deadlines() {
     assert_eq!(last(runs).reason, FinishReason::MaxOutputTokens);
     assert_eq!(last(stays).reason, FinishReason::MaxOutputTokens);
     assert_eq!(model.calls().len(), 4, "only two of five ran: a prompt and a token each");
-}
-
-#[test]
-fn a_deadline_ends_a_running_generation() {
-    let engine = random_engine(EngineSettings::default());
-    let mut session = endless(&engine);
-    let deadline = Some(Instant::now() + Duration::from_millis(30));
-    let finished = last(session.submit(&[1, 2, 3], GenerateParams { deadline, ..tokens(100_000) }).unwrap());
-    assert!(
-        matches!(finished.reason, FinishReason::DeadlineExceeded | FinishReason::ContextFull),
-        "{finished:?}"
-    );
-    assert_eq!(session.tokens().len(), 3 + finished.usage.output_tokens);
-}
-
-#[test]
-fn a_generation_is_cancelled_by_its_own_handle_and_the_next_one_runs() {
-    let engine = random_engine(EngineSettings::default());
-    let mut session = endless(&engine);
-    let mut generation = session.submit(&[1, 2, 3], GenerateParams::default()).unwrap();
-    let cancel = generation.canceller();
-    assert!(generation.by_ref().any(|event| matches!(event, Ok(SessionEvent::Token { .. }))));
-    cancel.cancel();
-    let reason = last(generation).reason;
-    assert!(matches!(reason, FinishReason::Cancelled | FinishReason::ContextFull), "{reason:?}");
-    cancel.cancel(); // Too late: it belongs to the generation that has ended.
-    assert_eq!(last(session.submit(&[1, 2, 3], tokens(4)).unwrap()).usage.output_tokens, 4);
-}
-
-#[test]
-fn a_later_call_ends_a_generation_that_is_still_held() {
-    let engine = random_engine(EngineSettings::default());
-    let mut session = endless(&engine);
-    let old = session.submit(&[1, 2, 3], GenerateParams::default()).unwrap();
-    let new = session.submit(&[4, 5, 6], tokens(3)).unwrap();
-    assert_eq!(last(new).reason, FinishReason::MaxOutputTokens);
-    let tokens = session.tokens();
-    let events: Vec<_> = old.collect();
-    assert!(!events.iter().any(|event| matches!(event, Ok(SessionEvent::Token { .. }))), "{events:?}");
-    assert_eq!(last(events.into_iter()).reason, FinishReason::Cancelled);
-    assert_eq!((session.tokens(), tokens.len()), (tokens.clone(), 6));
-    drop(session);
-    assert_eq!(tokens[..3], [4, 5, 6]);
-}
-
-#[test]
-fn the_stream_has_the_events_of_the_iterator() {
-    let settings = EngineSettings { prefill_chunk: 4, ..EngineSettings::default() };
-    let strip = |event: lm_session::Result<SessionEvent>| match event.unwrap() {
-        SessionEvent::Finished(finished) => format!("{:?} {:?}", finished.reason, finished.usage),
-        event => format!("{event:?}"),
-    };
-    let iterated: Vec<_> = {
-        let engine = random_engine(settings.clone());
-        let mut session = endless(&engine);
-        session.submit(&prompt(1, 10), tokens(3)).unwrap().map(strip).collect()
-    };
-    let engine = random_engine(settings);
-    let mut session = endless(&engine);
-    let stream = session.submit(&prompt(1, 10), tokens(3)).unwrap().into_stream();
-    let streamed: Vec<_> = futures_executor::block_on(stream.map(strip).collect());
-    assert_eq!(streamed, iterated);
-    let prefills = iterated.iter().filter(|event| event.starts_with("Prefill")).count();
-    assert_eq!(prefills, 3, "{iterated:?}");
-}
-
-#[test]
-fn a_dropped_session_ends_its_generation() {
-    let engine = random_engine(EngineSettings::default());
-    let mut session = endless(&engine);
-    let generation = session.submit(&[1, 2, 3], GenerateParams::default()).unwrap();
-    drop(session);
-    let reason = last(generation).reason;
-    assert!(matches!(reason, FinishReason::Cancelled | FinishReason::ContextFull), "{reason:?}");
 }
 
 /// The session's tokens are those of the last request, its cache those of one that ran.

@@ -13,3 +13,4 @@ mod prompts;
 mod scores;
 mod settings;
 mod text;
+mod window;

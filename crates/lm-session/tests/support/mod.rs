@@ -2,14 +2,15 @@
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use lm_model::testing::HookedLm;
 use lm_model::{Batch, Input, KvGeometry, LayerCache, Logits};
 use lm_session::testing::{FakeLm, loaded, tokenizer};
 use lm_session::{
-    Constraint, Ending, Engine, EngineSettings, Error, GenerateParams, LoadedModel, Result, SamplerParams,
-    Session, SessionConfig, SessionEvent, TokenId, TokenMask,
+    Constraint, Ending, Engine, EngineSettings, Error, Finished, GenerateParams, LoadedModel, Result,
+    SamplerParams, Session, SessionConfig, SessionEvent, TokenId, TokenMask,
 };
 
 /// A constraint that calls `before` and allows every token.
@@ -167,4 +168,30 @@ pub fn prompt(seed: u32, len: usize) -> Vec<TokenId> {
 /// Error of a generation's last event.
 pub fn last_error(events: impl Iterator<Item = Result<SessionEvent>>) -> Error {
     events.last().expect("a generation has a last event").expect_err("the generation was to fail")
+}
+
+/// A hook that waits in front of every forward pass until its sender is dropped.
+pub fn gate()
+-> (impl Fn(&lm_model::Batch) -> lm_model::Result<()> + Send + Sync + 'static, Receiver<()>, Sender<()>) {
+    let (arrive, arrived) = channel();
+    let (open, opened) = channel::<()>();
+    let ends = Mutex::new((arrive, opened));
+    let wait = move |_: &lm_model::Batch| {
+        let ends = &*ends.lock().unwrap();
+        let _ = ends.0.send(());
+        let _ = ends.1.recv();
+        Ok(())
+    };
+    (wait, arrived, open)
+}
+
+pub fn tokens(max: usize) -> GenerateParams {
+    GenerateParams { max_output_tokens: Some(max), ..GenerateParams::default() }
+}
+
+pub fn last(events: impl Iterator<Item = lm_session::Result<SessionEvent>>) -> Finished {
+    match events.last() {
+        Some(Ok(SessionEvent::Finished(finished))) => finished,
+        other => panic!("no last event: {other:?}"),
+    }
 }

@@ -1,0 +1,87 @@
+//! Copies of a session's KV pages.
+
+use std::sync::mpsc;
+
+use super::Session;
+use crate::request::Command;
+use crate::saved_cache::SavedPages;
+use crate::{CacheSave, Error, PrefillStats, Result, SavedCache};
+
+impl Session {
+    /// Copies the KV pages of the cached tokens to host memory if they take at most `max_bytes`, for
+    /// [`Session::restore_cache`]. The worker makes the copy between two steps.
+    ///
+    /// ```
+    /// use lm_session::{CacheSave, SessionConfig, testing};
+    ///
+    /// let engine = testing::scripted_engine(["Hello!"]);
+    /// let mut session = engine.session(SessionConfig::default())?;
+    /// session.prefill(&[1, 2, 3])?;
+    /// let CacheSave::Saved(cache) = session.save_cache(1 << 20)? else { panic!("three tokens are small") };
+    /// drop(session); // Or the end of the program.
+    ///
+    /// let mut session = engine.session(SessionConfig::default())?;
+    /// assert!(session.restore_cache(&cache)?);
+    /// assert_eq!(session.prefill(&[4])?.prefilled_tokens, 1);
+    /// # Ok::<(), lm_session::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::EngineStopped`].
+    pub fn save_cache(&self, max_bytes: usize) -> Result<CacheSave> {
+        let (saved, answer) = mpsc::channel();
+        let mut tokens = self.tokens();
+        self.engine.send(Command::SaveCache { session: self.id, len: tokens.len(), max_bytes, saved })?;
+        Ok(match answer.recv().map_err(|_| Error::EngineStopped)? {
+            SavedPages::Saved { tokens: cached, pages } => {
+                tokens.truncate(cached);
+                let fingerprint = self.engine.fingerprint().to_owned();
+                let adapter = self.adapter_checksum()?;
+                CacheSave::Saved(SavedCache { fingerprint, adapter, tokens, pages: pages.into() })
+            }
+            SavedPages::TooLarge { bytes } => CacheSave::TooLarge { bytes },
+            SavedPages::NothingCached => CacheSave::NothingCached,
+            SavedPages::NotInHostMemory => CacheSave::NotInHostMemory,
+        })
+    }
+
+    /// Makes the tokens of this session those of `cache`, with its KV pages: only later tokens have to be run. Other sessions find the
+    /// pages as well ([`crate::PrefixCache`]), so they must come from a trusted source. Returns false, and leaves the session empty, if
+    /// the pool has no room for the pages, or the model is unloaded.
+    ///
+    /// # Errors
+    /// [`Error::ForeignCache`], [`Error::ForeignAdapter`], [`Error::AdapterUnloaded`], [`Error::SavedPages`], [`Error::EmptyPrompt`] and [`Error::PromptTooLong`];
+    /// nothing is restored. [`Error::EngineStopped`].
+    pub fn restore_cache(&mut self, cache: &SavedCache) -> Result<bool> {
+        let SavedCache { fingerprint, adapter, tokens, pages } = cache;
+        if fingerprint != self.engine.fingerprint() {
+            let expected = self.engine.fingerprint().to_owned();
+            return Err(Error::ForeignCache { expected, found: fingerprint.clone() });
+        }
+        let expected = self.adapter_checksum()?;
+        if *adapter != expected {
+            return Err(Error::ForeignAdapter { expected, found: *adapter });
+        }
+        self.check_len(tokens.len())?;
+        self.tokens = self.tokens.replace(0, &[]);
+        let (restored, answer) = mpsc::channel();
+        self.engine.send(Command::RestoreCache {
+            session: self.id,
+            adapter: self.config.adapter,
+            ids: tokens.clone(),
+            pages: pages.clone(),
+            restored,
+        })?;
+        let restored = answer.recv().map_err(|_| Error::EngineStopped)??;
+        if restored {
+            self.tokens = self.tokens.replace(0, tokens);
+        }
+        self.prefilled = PrefillStats::default();
+        Ok(restored)
+    }
+
+    fn adapter_checksum(&self) -> Result<Option<u32>> {
+        let adapter = self.config.adapter.map(|adapter| self.engine.adapter_registry().get(adapter));
+        Ok(adapter.transpose()?.map(|adapter| adapter.info().checksum))
+    }
+}
