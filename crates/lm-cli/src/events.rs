@@ -37,7 +37,7 @@ pub fn of_conversation(event: &ConversationEvent) -> Option<Value> {
 pub fn finished(finished: &Finished) -> Value {
     let ms = |duration: std::time::Duration| duration.as_secs_f64() * 1e3;
     let Finished { usage, timing, .. } = finished;
-    let (reason, detail) = reason(&finished.reason);
+    let (reason, detail) = reason(finished);
     json!({
         "type": "finished",
         "finish_reason": reason,
@@ -70,8 +70,9 @@ pub fn failed(error: &anyhow::Error) -> Value {
 }
 
 /// Finish reason in the words of OpenAI's chat completions, and the cause in ours.
-fn reason(reason: &FinishReason) -> (&'static str, &'static str) {
-    match reason {
+fn reason(finished: &Finished) -> (&'static str, &'static str) {
+    match finished.reason {
+        FinishReason::EndToken if finished.steered.is_some() => ("length", "steered"),
         FinishReason::EndToken => ("stop", "end_token"),
         FinishReason::StopString(_) => ("stop", "stop_string"),
         FinishReason::MaxOutputTokens => ("length", "max_tokens"),

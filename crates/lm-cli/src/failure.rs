@@ -102,8 +102,8 @@ fn kernel_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a 
 fn about_session(error: &lm_session::Error) -> Option<String> {
     let hint = match error {
         lm_session::Error::PromptTooLong { .. } => {
-            "the context is full: /clear begins a chat again, /undo shortens it, --overflow drop-oldest leaves out its oldest turns, \
-             and --context allows more tokens where the model supports them"
+            "a shorter prompt fits, and --context allows more tokens where the model supports them; in a chat, /clear begins again, /undo \
+             shortens it, and --overflow drop-oldest leaves out its oldest turns"
         }
         lm_session::Error::DoesNotFit { .. } => {
             "a smaller --context, --quantize q4 and --kv q8 take less, `lm inspect MODEL` shows how much; --memory BYTES says how \

@@ -105,14 +105,12 @@ impl Screen {
             ConversationEvent::ToolCall(call) => self.tool_call(call),
             ConversationEvent::Dropped(dropped) => {
                 let (turns, s) = (dropped.turns, if dropped.turns == 1 { "" } else { "s" });
-                self.note(&format!(
-                    "(the context is full: the model no longer sees the {turns} oldest turn{s})"
-                ))
+                self.note(&format!("(the context is full: {turns} more turn{s}, the oldest, left it)"))
             }
             ConversationEvent::ContextShift(shift) => {
                 let tokens = shift.reply_tokens;
                 self.note(&format!(
-                    "(the context is full: the model no longer sees earlier turns and {tokens} tokens of its reply)"
+                    "(the context is full: earlier turns and {tokens} more tokens of the reply left it)"
                 ))
             }
             _ => Ok(()),

@@ -43,6 +43,9 @@ fn check_file(path: &Path) -> Result<()> {
             is("it is a safetensors file; give the folder, which has config.json and tokenizer.json too")
         );
     }
+    if head[0] == b'{' {
+        bail!("{}", is(&format!("it is JSON; requests are read from standard input, `lm batch < {shown}`")));
+    }
     let first = &head[..head.len().min(8)];
     bail!("{}", is(&format!("its first bytes are \"{}\"", first.escape_ascii())));
 }

@@ -222,7 +222,7 @@ fn a_conversion_names_the_argument_that_is_missing() {
     }
     refused(
         &["convert", "Owner/Name"],
-        "the output is missing: `Owner/Name` is the model; write `lm convert Owner/Name Name-q8`",
+        "`Owner/Name`, exists and is read as the model; write `lm convert Owner/Name Name-q8`",
     );
     refused(&["convert", model, "copy", "-m", model], "the model is given twice");
     refused(&["convert", shown(&gguf), "--quantize", "q8"], "only in q8_0, q4_0, f16, bf16, f32");

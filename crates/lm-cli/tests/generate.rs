@@ -39,6 +39,7 @@ fn a_draft_model_changes_no_token_and_has_the_same_tokenizer() {
     let error = program::error(&["generate", "Hello", "--draft-model", other], "");
     assert!(error.contains("has another tokenizer"), "{error}");
     program::refused(&["embed", "Hello", "--draft-model", other], "`lm embed` drafts no tokens");
+    program::refused(&["embed", "Hello", "--record", "requests.jsonl"], "has no requests to record");
 }
 
 #[test]

@@ -287,7 +287,7 @@ fn a_full_context_has_a_way_out() {
     let mut terminal = Terminal::chat(&args, state.path());
     terminal
         .ask("Hello", "(the reply was cut: the context is full; /clear begins again, --overflow sliding-window or --context allows more)");
-    terminal.ask("Hello", "hint: the context is full: /clear begins a chat again");
+    terminal.ask("Hello", "hint: a shorter prompt fits");
     terminal.ask("/clear", "(begun again)");
     terminal.ask("Hello", "(the reply was cut");
     terminal.exit();

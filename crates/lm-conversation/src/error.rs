@@ -6,7 +6,7 @@ use lm_template::ToolCall;
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Error of a conversation's start or of a turn. After each of them the conversation is as before the turn.
+/// Error of a conversation's start or of a turn. After each of them but [`Error::InvalidAnswer`] the conversation is as before the turn.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -35,9 +35,9 @@ pub use lm_processors::{
     Calls, Channel, ModelDataProcessor, OnMalformed, ResponseFormat, ToolChoice, UnenforcedKeyword,
 };
 pub use lm_session::{
-    CancelHandle, Constraint, Device, Engine, EngineSettings, FinishReason, Finished, LoadOptions,
-    LoadProgress, ModelFolder, PrefillProgress, SamplerParams, SavedCache, SessionConfig, Timing, TokenId,
-    Usage, WeightFormat,
+    CancelHandle, Constraint, Device, DraftModel, EmbedParams, Engine, EngineSettings, FinishReason,
+    Finished, LoadOptions, LoadProgress, ModelFolder, Pooling, PrefillProgress, PrefillStats, SamplerParams,
+    SavedCache, SessionConfig, Timing, TokenId, Usage, WeightFormat,
 };
 pub use lm_template::{
     Content, GenerationPrompt, Map, Message, Part, Polyfill, Polyfills, Preface, PromptTemplate, Role,

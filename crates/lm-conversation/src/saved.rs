@@ -196,9 +196,13 @@ impl SavedConversation {
         }
         let invalid = |key, expected| SavedError::Invalid { key, expected };
         let object = json.as_object_mut().ok_or_else(|| invalid("messages", "an array"))?;
-        if let Some(found) =
-            object.get("version").and_then(Value::as_u64).filter(|&found| found > Self::VERSION)
-        {
+        let version = object.get("version").map(|version| {
+            version
+                .as_u64()
+                .filter(|&version| version > 0)
+                .ok_or_else(|| invalid("version", "a number from 1 on"))
+        });
+        if let Some(found) = version.transpose()?.filter(|&found| found > Self::VERSION) {
             return Err(SavedError::Version { found });
         }
         let written = object.shift_remove("checksum");
@@ -228,8 +232,12 @@ impl SavedConversation {
     /// # Errors
     /// [`SavedError::Io`]; the file is then the old one.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), SavedError> {
-        let path = path.as_ref();
-        self.unfinished(path)?.persist(path).map_err(|error| error.error)?;
+        // A link stays one: the file that it names is replaced.
+        let path = path.as_ref().canonicalize().unwrap_or_else(|_| path.as_ref().to_owned());
+        if path.exists() && !path.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "expected a regular file").into());
+        }
+        self.unfinished(&path)?.persist(&path).map_err(|error| error.error)?;
         Ok(())
     }
 
@@ -251,6 +259,8 @@ impl SavedConversation {
         let prefix = format!(".{}.unfinished-", name.to_string_lossy());
         let mut file = tempfile::Builder::new().prefix(&prefix).tempfile_in(folder)?;
         let mut text = serde_json::to_vec_pretty(&self.json_with(self.cache.as_ref()))?;
+        // What is nested too deep to be read again does not replace a file.
+        serde_json::from_slice::<Value>(&text)?;
         text.push(b'\n');
         file.write_all(&text)?;
         if let Some(cache) = &self.cache {

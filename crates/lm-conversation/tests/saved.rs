@@ -287,3 +287,39 @@ fn a_writer_without_room_leaves_the_old_file() {
     assert_eq!(std::fs::read_to_string(&path).expect("it is there"), text);
     assert_eq!(folder.path().read_dir().expect("a folder").count(), 1, "nothing temporary is left");
 }
+
+#[test]
+fn what_cannot_be_read_again_replaces_no_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, text) = written(folder.path());
+    let deep = (0..130).fold(json!(1), |inner, _| json!([inner]));
+    let mut call = Message::assistant("");
+    let arguments = json!({ "a": deep });
+    call.tool_calls =
+        vec![lm_conversation::ToolCall::new("f", arguments.as_object().expect("an object").clone())];
+    let saved = SavedConversation { history: vec![call], ..conversation(1) };
+    assert!(saved.write(&path).is_err());
+    assert_eq!(std::fs::read_to_string(&path).expect("it is there"), text);
+    for version in [json!(-1), json!("2"), json!(1.5), json!(0), Value::Null] {
+        let mut json: Value = serde_json::from_str(&text).expect("JSON");
+        json["version"] = version.clone();
+        std::fs::write(&path, json.to_string()).expect("it is written");
+        let read = SavedConversation::read(&path);
+        assert!(matches!(read, Err(SavedError::Invalid { key: "version", .. })), "{version}: {read:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_stays_one_and_only_files_are_replaced() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, text) = written(folder.path());
+    let link = folder.path().join("link.json");
+    std::os::unix::fs::symlink(&path, &link).expect("a link");
+    conversation(2).write(&link).expect("it is written");
+    assert!(link.is_symlink() && std::fs::read(&path).expect("it is there") != text.as_bytes());
+    let socket = folder.path().join("socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+    assert!(matches!(conversation(2).write(&socket), Err(SavedError::Io(_))));
+    assert!(!socket.is_file());
+}

@@ -73,6 +73,8 @@ pub struct ModelInfo {
     pub num_layers: usize,
     /// Width of a row of logits; can exceed the tokenizer's vocabulary.
     pub logits_width: usize,
+    /// Checksum of the model's settings and of samples of all its stored tensors; 0 for a model without files.
+    pub checksum: u64,
     /// Number of parameters; shared ones count once.
     pub parameters: u64,
     /// Bytes of the loaded weights in memory.

@@ -89,9 +89,12 @@ pub(crate) fn arguments(call: &ToolCall) -> String {
 }
 
 pub(crate) fn finish_reason(reply: &Reply) -> &'static str {
-    match reply.finish.reason {
-        FinishReason::MaxOutputTokens | FinishReason::ContextFull => "length",
-        _ if !reply.tool_calls().is_empty() => "tool_calls",
-        _ => "stop",
+    let out_of_tokens =
+        matches!(reply.finish.reason, FinishReason::MaxOutputTokens | FinishReason::ContextFull);
+    match reply.tool_calls().is_empty() {
+        _ if out_of_tokens => "length",
+        false => "tool_calls",
+        true if reply.finish.is_cut_off() => "length",
+        true => "stop",
     }
 }

@@ -76,11 +76,20 @@ impl Engine {
         texts: impl IntoIterator<Item = Vec<TokenId>>,
         params: &EmbedParams,
     ) -> impl Iterator<Item = Result<Vec<f32>>> {
-        let mut begun = VecDeque::new();
-        let mut texts = texts.into_iter();
+        let mut begun: VecDeque<Result<RunningEmbedding>> = VecDeque::new();
+        let mut texts = texts.into_iter().peekable();
         std::iter::from_fn(move || {
-            let more = texts.by_ref().take(AHEAD - begun.len());
-            begun.extend(more.map(|ids| self.begin_embedding(&ids, params)));
+            while begun.len() < AHEAD
+                && let Some(ids) = texts.peek()
+            {
+                let embedding = self.begin_embedding(ids, params);
+                // An engine that is busy with earlier ones of these texts takes it after them.
+                if matches!(embedding, Err(Error::Busy { .. })) && begun.iter().any(Result::is_ok) {
+                    break;
+                }
+                texts.next();
+                begun.push_back(embedding);
+            }
             begun.pop_front().map(|embedding| embedding.and_then(RunningEmbedding::wait))
         })
     }

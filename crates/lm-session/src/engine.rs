@@ -203,6 +203,11 @@ impl Engine {
         self.shared.shutdown();
     }
 
+    /// Returns true if both are handles to one engine.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// Returns true if [`Engine::shutdown`] was called: every request fails with [`Error::EngineStopped`].
     pub fn is_stopped(&self) -> bool {
         self.shared.stopped.load(Ordering::Relaxed)

@@ -194,6 +194,14 @@ pub enum Error {
         /// Bytes that there are.
         found_bytes: usize,
     },
+    /// A saved token is not one of the model's.
+    #[error("saved token {token} is not one of the model's {tokens}")]
+    SavedToken {
+        /// The token.
+        token: crate::TokenId,
+        /// Number of tokens of the model.
+        tokens: usize,
+    },
     /// The record of requests cannot be written or read. A request whose record cannot be written has run.
     #[error("the record of requests cannot be written or read")]
     Recording(#[source] std::io::Error),

@@ -55,6 +55,14 @@ pub struct Finished {
     pub steered: Option<Steered>,
 }
 
+impl Finished {
+    /// Returns true if a limit cut the output: the tokens ran out, or a constrained text was steered to its end before that.
+    pub fn is_cut_off(&self) -> bool {
+        matches!(self.reason, FinishReason::MaxOutputTokens | FinishReason::ContextFull)
+            || self.steered.is_some()
+    }
+}
+
 /// Steering of a constrained text to its end within the token limit.
 ///
 /// A sampled token is rejected if no completion that fits is known after it. It is replaced by the next token of the completion

@@ -10,7 +10,7 @@ use crate::{Adapter, CausalLm};
 /// Number of tokens whose embeddings are part of the fingerprint.
 const SAMPLED: usize = 16;
 
-/// SHA-256 of a model's properties and a sample of its weights; that of the tokenizer is added when it is asked for.
+/// SHA-256 of a model's properties, settings and a sample of its weights; that of the tokenizer is added when it is asked for.
 pub(crate) struct Fingerprint {
     model: Sha256,
     whole: OnceLock<String>,
@@ -24,7 +24,7 @@ impl Fingerprint {
         let sizes = (info.context_len, info.hidden_size, info.num_layers, info.logits_width, info.parameters);
         let bytes = (info.weight_bytes, model.cache_bytes_per_page(), info.format, info.device);
         let adapters: Vec<_> = adapters.iter().map(Adapter::info).collect();
-        sum.update(format!("{} {sizes:?} {bytes:?} {adapters:?}", info.architecture));
+        sum.update(format!("{} {:x} {sizes:?} {bytes:?} {adapters:?}", info.architecture, info.checksum));
         let step = (info.logits_width / SAMPLED).max(1);
         let ids: Vec<TokenId> =
             (0..info.logits_width).step_by(step).take(SAMPLED).map(|id| id as TokenId).collect();

@@ -120,23 +120,23 @@ impl Models {
     }
 
     /// Returns the engine of a model. The first call loads it, and so does the first one after [`Engine::shutdown`], which may unload
-    /// others; `progress` is called meanwhile.
+    /// others; `progress` is called meanwhile, and must not use the registry or an unloaded model of it: loads wait for each other.
     ///
     /// # Errors
     /// [`Error::UnknownModel`]; [`Error::ModelsInUse`] when models with running requests leave too little memory; the errors of
     /// [`Engine::load`].
     pub fn engine(&self, name: &str, progress: &mut dyn FnMut(LoadProgress)) -> Result<Engine> {
-        let _loading = self.shared.loading();
-        let (source, settings) = {
-            let mut entries = self.shared.entries();
-            entries.uses += 1;
-            let uses = entries.uses;
-            let entry = entries.find(name)?;
-            entry.used = uses;
-            match &entry.engine {
-                Some(engine) if !engine.is_stopped() => return Ok(engine.clone()),
-                _ => (entry.source.clone(), entry.settings.clone()),
-            }
+        let (_loading, source, settings) = loop {
+            let loading = self.shared.loading();
+            let stopped = match self.shared.use_engine(name)? {
+                Used::Engine(engine) if !engine.is_stopped() => return Ok(engine),
+                Used::Engine(engine) => engine,
+                Used::Source(source, settings) => break (loading, source, settings),
+            };
+            // Its requests may wait for a load. Until it has ended, its memory counts.
+            drop(loading);
+            stopped.shutdown();
+            self.shared.forget(name, &stopped);
         };
         let reserved = self.shared.make_room(name)?;
         let loaded = source.folder.load(&source.options, progress)?;
@@ -173,7 +173,33 @@ impl Entries {
     }
 }
 
+/// Engine of a model, or its files where it has none.
+enum Used {
+    Engine(Engine),
+    Source(ModelSource, EngineSettings),
+}
+
 impl Shared {
+    /// Notes that a model is used, and returns its engine, or what it is loaded from.
+    fn use_engine(&self, name: &str) -> Result<Used> {
+        let mut entries = self.entries();
+        entries.uses += 1;
+        let uses = entries.uses;
+        let entry = entries.find(name)?;
+        entry.used = uses;
+        Ok(match &entry.engine {
+            Some(engine) => Used::Engine(engine.clone()),
+            None => Used::Source(entry.source.clone(), entry.settings.clone()),
+        })
+    }
+
+    /// Drops the handle to an engine that has ended, unless it was replaced.
+    fn forget(&self, name: &str, ended: &Engine) {
+        if let Ok(entry) = self.entries().find(name) {
+            entry.engine.take_if(|engine| engine.is(ended));
+        }
+    }
+
     /// Unloads idle models until the budget has room for `name`, and counts it as loaded. The caller holds `loading`.
     fn make_room<'a>(&'a self, name: &'a str) -> Result<Reservation<'a>> {
         let mut in_use = HashSet::new();

@@ -202,6 +202,35 @@ fn a_model_whose_engine_was_shut_down_is_loaded_again() {
 }
 
 #[test]
+fn a_model_is_loaded_again_only_when_its_last_engine_has_ended() {
+    let models = room_for(1);
+    let first = engine(&models, NAMES[0]).unwrap();
+    let mut session = endless(&first);
+    session.prefill(&[3, 1, 4]).unwrap();
+    let (open, params) = gated();
+    let generation = session.generate(params);
+    let (stopping, again) = (first.clone(), models.clone());
+    let stopped = std::thread::spawn(move || stopping.shutdown());
+    while !first.is_stopped() {
+        std::thread::yield_now();
+    }
+    let second = std::thread::spawn(move || engine(&again, NAMES[0]).unwrap());
+    assert!(!second.is_finished());
+    drop(open);
+    assert_eq!(ids(generation).unwrap().len(), 3);
+    stopped.join().unwrap();
+    let second = second.join().unwrap();
+    assert_eq!(loaded(&models), [NAMES[0]], "the end of the first one does not count for the second");
+    let mut session = endless(&second);
+    session.prefill(&[3, 1, 4]).unwrap();
+    let (open, params) = gated();
+    let generation = session.generate(params);
+    assert!(matches!(engine(&models, NAMES[1]), Err(Error::ModelsInUse { .. })));
+    drop(open);
+    assert_eq!(ids(generation).unwrap().len(), 3);
+}
+
+#[test]
 fn models_in_use_are_not_unloaded() {
     let models = room_for(1);
     let mut session = endless(&engine(&models, NAMES[0]).unwrap());

@@ -220,3 +220,71 @@ fn a_running_generation_can_be_saved() {
     let whole = [session.tokens()[50..51].to_vec(), all].concat();
     assert_eq!(rest, whole[written..written + 3]);
 }
+
+/// A copy of llama-tiny with another config, or with the signs of its projections flipped.
+fn changed(folder: &Path, change: impl FnOnce(&mut serde_json::Value), flip: bool) -> Engine {
+    let original = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models/llama-tiny");
+    let read = |name: &str| std::fs::read(original.join(name)).unwrap();
+    let mut config: serde_json::Value = serde_json::from_slice(&read("config.json")).unwrap();
+    change(&mut config);
+    let mut weights = read("model.safetensors");
+    let start = 8 + u64::from_le_bytes(weights[..8].try_into().unwrap()) as usize;
+    let header: serde_json::Value = serde_json::from_slice(&weights[8..start]).unwrap();
+    let tensors = header.as_object().unwrap().iter().filter(|(name, _)| flip && name.contains("proj"));
+    for (_, tensor) in tensors {
+        let offset = |at: usize| start + tensor["data_offsets"][at].as_u64().unwrap() as usize;
+        let width = if tensor["dtype"] == "F32" { 4 } else { 2 };
+        weights[offset(0)..offset(1)].chunks_mut(width).for_each(|value| value[width - 1] ^= 0x80);
+    }
+    std::fs::write(folder.join("config.json"), config.to_string()).unwrap();
+    std::fs::write(folder.join("model.safetensors"), weights).unwrap();
+    std::fs::write(folder.join("tokenizer.json"), read("tokenizer.json")).unwrap();
+    let options = LoadOptions::default();
+    let settings = EngineSettings::default();
+    Engine::load(&ModelFolder::open(folder).unwrap(), &options, settings, &mut |_| {}).unwrap()
+}
+
+#[test]
+fn caches_of_a_model_with_other_weights_or_settings_of_the_same_sizes_are_refused() {
+    let same = |_: &mut serde_json::Value| {};
+    let folders: Vec<_> = (0..5).map(|_| tempfile::tempdir().unwrap()).collect();
+    let engine = changed(folders[0].path(), same, false);
+    let mut session = endless(&engine);
+    session.prefill(&prompt(1, 40)).unwrap();
+    let cache = saved(&session);
+    assert!(endless(&changed(folders[1].path(), same, false)).restore_cache(&cache).unwrap(), "a copy");
+    let others = [
+        changed(folders[2].path(), same, true),
+        changed(folders[3].path(), |config| config["rms_norm_eps"] = 0.5.into(), false),
+        changed(
+            folders[4].path(),
+            |config| {
+                config["rope_theta"] = 100.0.into();
+                if let Some(rope) = config.get_mut("rope_parameters").filter(|rope| rope.is_object()) {
+                    rope["rope_theta"] = 100.0.into();
+                }
+            },
+            false,
+        ),
+    ];
+    for (index, other) in others.iter().enumerate() {
+        let refused = endless(other).restore_cache(&cache);
+        assert!(matches!(refused, Err(Error::ForeignCache { .. })), "{index}: {refused:?}");
+    }
+}
+
+#[test]
+fn a_refused_cache_leaves_the_session_as_it_was() {
+    let engine = random_engine(EngineSettings::default());
+    let mut session = endless(&engine);
+    session.prefill(&prompt(1, 40)).unwrap();
+    let cache = saved(&session);
+    let short = SavedCache { pages: cache.pages[1..].into(), ..cache.clone() };
+    assert!(matches!(session.restore_cache(&short), Err(Error::SavedPages { .. })));
+    let mut unknown = cache;
+    unknown.tokens[3] = 4_000_000_000;
+    let error = session.restore_cache(&unknown).unwrap_err();
+    assert!(matches!(error, Error::SavedToken { token: 4_000_000_000, .. }), "{error}");
+    assert_eq!(session.tokens(), prompt(1, 40));
+    assert_eq!(session.prefill(&[7]).unwrap().cached_tokens, 40);
+}

@@ -266,4 +266,9 @@ fn embeddings_of_many_texts_are_those_of_each_alone_also_beside_a_bad_one() {
     assert!(matches!(found.remove(10), Err(Error::EmptyPrompt)));
     let found: Vec<_> = found.into_iter().map(Result::unwrap).collect();
     assert_eq!(found, alone);
+    // A busy engine takes the next texts after those that it has.
+    let small =
+        EngineSettings { max_running_requests: 1, max_waiting_requests: 2, ..EngineSettings::default() };
+    let found: Result<Vec<_>, _> = engine_of(&kinds()[0], small).embed_all(texts, &params).collect();
+    assert_eq!(found.unwrap(), alone);
 }

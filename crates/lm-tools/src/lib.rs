@@ -25,7 +25,8 @@ pub use error::{Error, Result, ToolError};
 pub use invocation::{Invocation, InvocationKind, invocations};
 pub use lm_conversation::{
     CancelHandle, Conversation, ConversationConfig, ConversationEvent, Device, Engine, EngineSettings,
-    Finished, IntoMessages, LoadOptions, LoadProgress, ModelFolder, Reply, TurnOptions, WeightFormat,
+    Finished, IntoMessages, LoadOptions, LoadProgress, ModelFolder, Reply, ResponseFormat, SavedConversation,
+    ToolChoice, TurnOptions, WeightFormat,
 };
 pub use lm_template::{Map, Message, ToolCall, ToolSpec, Value};
 pub use lm_tools_macros::tool;

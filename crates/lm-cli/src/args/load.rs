@@ -83,8 +83,8 @@ pub struct RunArgs {
     /// Context length in tokens [default: the model's limit, reduced to fit the memory]
     #[arg(long, value_name = "TOKENS", value_parser = numbers::count, allow_negative_numbers = true)]
     pub context: Option<NonZeroUsize>,
-    /// Small model with the same tokenizer that drafts tokens for this one, which verifies them: the same replies in fewer steps. It is loaded
-    /// beside the memory that `--memory` limits
+    /// Draft model of speculative decoding, with the same tokenizer: the same replies in fewer steps. Its memory does not count towards
+    /// `--memory`
     #[arg(long, value_name = "MODEL")]
     pub draft_model: Option<PathBuf>,
     /// Record the requests to the model in a new file, for `lm replay`
@@ -93,19 +93,27 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// Refuses `--draft-model` in a command that does not use it.
+    /// Refuses the options of generations in a command that generates nothing.
     ///
     /// # Errors
     /// A usage error.
-    pub fn refuse_draft_model(&self, command: &str) -> Result<()> {
-        match self.draft_model {
-            Some(_) => Err(super::usage(format!("--draft-model: `lm {command}` drafts no tokens"))),
-            None => Ok(()),
+    pub fn refuse_generation_options(&self, command: &str) -> Result<()> {
+        match (&self.draft_model, &self.record) {
+            (Some(_), _) => Err(super::usage(format!("--draft-model: `lm {command}` drafts no tokens"))),
+            (None, Some(_)) => {
+                Err(super::usage(format!("--record: `lm {command}` has no requests to record")))
+            }
+            (None, None) => Ok(()),
         }
     }
 
     pub fn engine_settings(&self) -> EngineSettings {
-        EngineSettings { max_context: self.context.map(NonZeroUsize::get), ..EngineSettings::default() }
+        EngineSettings {
+            max_context: self.context.map(NonZeroUsize::get),
+            // All requests are this program's, which bounds them itself (`lm batch --parallel`).
+            max_waiting_requests: usize::MAX,
+            ..EngineSettings::default()
+        }
     }
 }
 

@@ -29,8 +29,8 @@ array of either), encoding_format (float or base64), dimensions, pooling (mean o
 
 Each line has one answer, in the order of the lines: the response body or {"error": {…}}; for a
 line of a batch file {"id", "custom_id", "response": {"status_code", "body"}, "error"}. A line that
-is not JSON gets an error in the form of the line before it; the first line gets the fields of both
-forms. A custom_id that an earlier line has is an error. Blank lines at the end are ignored.
+is not JSON gets an error in the format (body or batch file) of the previous line; an invalid first
+line gets the fields of both formats. A custom_id that an earlier line has is an error. Blank lines at the end are ignored.
 
 The exit code is 1 if a request failed. After Ctrl-C every line that was read has an answer: that
 of a request that was running is an error of the code cancelled; the exit code is 130."#;

@@ -106,8 +106,8 @@ fn missing_output(model: &Path) -> anyhow::Error {
     let copy = format!("{}-q8", name.unwrap_or_else(|| "model".into()).display());
     let model = model.display();
     usage(format!(
-        "the output is missing: `{model}` is the model; write `lm convert {model} {copy}` for a folder, or \
-         `lm convert {model} {copy}_0.gguf` for a GGUF file"
+        "the output is missing: the only path, `{model}`, exists and is read as the model; write `lm convert {model} {copy}` for a folder or \
+         `lm convert {model} {copy}_0.gguf` for a GGUF file, or name an output that does not exist yet for the embedded model"
     ))
 }
 

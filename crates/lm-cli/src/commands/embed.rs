@@ -63,7 +63,7 @@ enum PoolingArg {
 /// # Errors
 /// When the model cannot be loaded, input or output fails, Ctrl-C ends a text, or a text was answered with an error.
 pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
-    args.run.refuse_draft_model("embed")?;
+    args.run.refuse_generation_options("embed")?;
     for text in &args.texts {
         refuse_model(
             text,

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use lm_session::{CancelHandle, Engine, RecordHeader, RecordReader, RecordedEnd, Replayed, RequestRecord};
 use lm_tokenizer::TokenId;
 
@@ -53,6 +53,9 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
         let outcome = engine.replay(&request, &cancel).with_context(|| format!("request {number}"))?;
         counts.count(&outcome);
         println!("request {number}: {}", describe(&outcome, &request, &engine));
+    }
+    if counts.equal + counts.different + counts.custom == 0 {
+        bail!("{} holds no requests", args.file.display());
     }
     println!("{} equal, {} different, {} not replayed", counts.equal, counts.different, counts.custom);
     Ok(if counts.different == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })

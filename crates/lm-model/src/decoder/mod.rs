@@ -67,6 +67,7 @@ impl Decoder {
         spec: DecoderSpec,
         device: Device,
         kv_dtype: KvDtype,
+        checksum: u64,
         mut loader: WeightLoader<'_>,
     ) -> Result<Self> {
         let embedding = Embedding::load(&mut loader, &spec)?;
@@ -89,6 +90,7 @@ impl Decoder {
             hidden_size: spec.hidden_size,
             num_layers: spec.layers.len(),
             logits_width: spec.vocab_size,
+            checksum,
             parameters: loader.parameters,
             weight_bytes: loader.weight_bytes,
             layer_parameters: layer_parameters - spec.inactive_parameters(),

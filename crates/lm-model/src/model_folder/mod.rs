@@ -30,7 +30,7 @@ use crate::config::{GenerationConfig, ModelConfig};
 use crate::decoder::Decoder;
 use crate::error::{Error, Result};
 use crate::gguf_model::GgufModel;
-use crate::loader::{Adapter, AdapterFolder, LoadPhase, LoadProgress, Storage, WeightLoader};
+use crate::loader::{Adapter, AdapterFolder, LoadPhase, LoadProgress, Storage, WeightLoader, checksum};
 use crate::spec::DecoderSpec;
 
 pub use self::chat_template::ChatTemplateSource;
@@ -275,6 +275,8 @@ impl ModelFolder {
     ) -> Result<(Decoder, Vec<Adapter>)> {
         let (architecture, spec, mut checkpoint) = self.decoder_and_weights(&config)?;
         let LoadOptions { device, quantization, kv_dtype, ref pack_cache, ref adapters } = *options;
+        let identity = [format!("{spec:?}").into_bytes(), checkpoint.samples()].concat();
+        let checksum = checksum(&identity, |_| {});
         let adapters: Vec<_> =
             adapters.iter().map(|path| AdapterFolder::open(path)).collect::<Result<_>>()?;
         let mut storage = match (config.stored_format()?, quantization) {
@@ -294,7 +296,7 @@ impl ModelFolder {
         }
         let loader =
             WeightLoader::new(&checkpoint, architecture, &spec, device, storage, &adapters, &mut *progress)?;
-        let model = Decoder::load(config.model_type, spec, device, kv_dtype, loader)?;
+        let model = Decoder::load(config.model_type, spec, device, kv_dtype, checksum, loader)?;
         let adapters = adapters.iter().map(|folder| model.adapter_loader().load_folder(folder));
         let adapters = adapters.collect::<Result<_>>()?;
         let bytes = checkpoint.infos().map(|tensor| tensor.bytes as u64).sum();

@@ -115,6 +115,7 @@ impl FakeLm {
             hidden_size: HIDDEN_SIZE,
             num_layers: 0,
             logits_width,
+            checksum: 0,
             parameters: 0,
             weight_bytes: 0,
             layer_parameters: 0,

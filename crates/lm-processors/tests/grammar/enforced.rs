@@ -282,3 +282,31 @@ fn name_patterns_are_enforced_where_names_are_quoted() {
     let quoted = ["hermes", "lfm2_pythonic", "qwen3_coder_xml"];
     assert_taken(families().filter(|family| quoted.contains(&family.processor.name())), &schema, &cases, &[]);
 }
+
+#[test]
+fn name_patterns_that_a_syntax_does_not_enforce_are_reported() {
+    let number = json!({"type": "integer"});
+    for schema in [
+        json!({"type": "object", "properties": {"k0": number}, "patternProperties": {"^k": {"minimum": 3}}, "additionalProperties": false}),
+        json!({"type": "object", "properties": {"k": number}, "required": ["xa"], "patternProperties": {"^x": number}}),
+    ] {
+        let inner = json!({"type": "object", "properties": {"v": schema.clone()}, "required": ["v"]});
+        for (schema, wrong) in
+            [(&schema, json!({"k0": 1, "xa": true})), (&inner, json!({"v": {"k0": 1, "xa": true}}))]
+        {
+            let tools = [ToolSpec::new("f", "", schema.clone())];
+            for family in families() {
+                let written = grammar(family, &tools);
+                if written.unenforced.iter().any(|unenforced| unenforced.keyword == "patternProperties") {
+                    continue;
+                }
+                let name = family.processor.name();
+                let dialect = family.processor.dialect().expect("a dialect");
+                let call = ToolCall::new("f", wrong.as_object().expect("an object").clone());
+                let Some(text) = reply(dialect, &[call], &tools) else { continue };
+                let matcher = Compiler::new().compile_grammar(&written.grammar).expect("a grammar");
+                assert_ne!(verdict(&matcher, &text), Verdict::Accepted, "{name}: {text}");
+            }
+        }
+    }
+}

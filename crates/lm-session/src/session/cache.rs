@@ -50,7 +50,7 @@ impl Session {
     /// the pool has no room for the pages, or the model is unloaded.
     ///
     /// # Errors
-    /// [`Error::ForeignCache`], [`Error::ForeignAdapter`], [`Error::AdapterUnloaded`], [`Error::SavedPages`], [`Error::EmptyPrompt`] and [`Error::PromptTooLong`];
+    /// [`Error::ForeignCache`], [`Error::ForeignAdapter`], [`Error::AdapterUnloaded`], [`Error::SavedPages`], [`Error::SavedToken`], [`Error::EmptyPrompt`] and [`Error::PromptTooLong`];
     /// nothing is restored. [`Error::EngineStopped`].
     pub fn restore_cache(&mut self, cache: &SavedCache) -> Result<bool> {
         let SavedCache { fingerprint, adapter, tokens, pages } = cache;
@@ -63,7 +63,10 @@ impl Session {
             return Err(Error::ForeignAdapter { expected, found: *adapter });
         }
         self.check_len(tokens.len())?;
-        self.tokens = self.tokens.replace(0, &[]);
+        let tokens_of_model = self.engine.model_info().logits_width;
+        if let Some(&token) = tokens.iter().find(|&&token| token as usize >= tokens_of_model) {
+            return Err(Error::SavedToken { token, tokens: tokens_of_model });
+        }
         let (restored, answer) = mpsc::channel();
         self.engine.send(Command::RestoreCache {
             session: self.id,
@@ -73,9 +76,7 @@ impl Session {
             restored,
         })?;
         let restored = answer.recv().map_err(|_| Error::EngineStopped)??;
-        if restored {
-            self.tokens = self.tokens.replace(0, tokens);
-        }
+        self.tokens = self.tokens.replace(0, if restored { tokens } else { &[] });
         self.prefilled = PrefillStats::default();
         Ok(restored)
     }

@@ -72,7 +72,7 @@ impl Args {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    args.run.refuse_draft_model("bench")?;
+    args.run.refuse_generation_options("bench")?;
     if cfg!(debug_assertions) {
         eprintln!("warning: this is a debug build; its figures say nothing (`cargo run --release -- bench`)");
     }

@@ -65,7 +65,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value = "8", value_parser = numbers::at_least_zero, allow_negative_numbers = true)]
     max_rounds: usize,
     /// Handling of a conversation that exceeds the context; drop-oldest leaves its oldest turns out of the prompt, sliding-window
-    /// also the beginning of a reply that is longer than the context
+    /// also evicts the oldest tokens of the running reply
     #[arg(long, value_name = "error|drop-oldest|sliding-window", default_value = "error")]
     overflow: OverflowArg,
     /// Show token counts, speed and the sampler's seed after each turn

@@ -281,6 +281,9 @@ impl Output {
             FinishReason::ContextFull => {
                 self.screen.note("note: the reply was cut: the context is full; --context allows more")
             }
+            _ if finished.steered.is_some() => self
+                .screen
+                .note("note: the reply was cut: its form was completed within the tokens that were left"),
             _ => Ok(()),
         }
     }

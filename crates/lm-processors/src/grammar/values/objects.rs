@@ -199,7 +199,8 @@ impl Values<'_> {
         comma: &str,
         path: &str,
     ) -> Option<String> {
-        if further.is_some() && schema.contains_key("patternProperties") {
+        // Patterns that the syntax enforces are no longer in the schema.
+        if schema.contains_key("patternProperties") {
             self.leave_unenforced(path, "patternProperties");
         }
         let counts = Counts::of(schema, members, further.is_some());
