@@ -184,4 +184,16 @@ mod tests {
         assert_eq!(retry_after, MIN_RETRY);
         drop(place);
     }
+
+    #[test]
+    fn the_time_in_which_nothing_waits_tells_nothing() {
+        let admission = admission(1, 100);
+        for _ in 0..2 {
+            admission.wait(tokens(1)).expect("a place").admit();
+            std::thread::sleep(3 * MIN_RETRY);
+        }
+        let _place = admission.wait(tokens(1)).expect("a place");
+        let Err(Error::Busy { retry_after, .. }) = admission.wait(tokens(1)) else { panic!("it is full") };
+        assert_eq!(retry_after, MIN_RETRY);
+    }
 }

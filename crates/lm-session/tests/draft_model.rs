@@ -181,3 +181,42 @@ fn a_quantised_copy_drafts_for_a_model_that_is_unloaded_and_loaded_again() {
         assert!(drafting.unload().unwrap());
     }
 }
+
+#[test]
+fn a_drafted_token_pays_for_its_row_and_for_the_step_of_the_draft_model() {
+    let rows = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = rows.clone();
+    let count = move |batch: &lm_model::Batch| {
+        let len = |input: &lm_model::Input| match input {
+            lm_model::Input::Ids(ids) => ids.len(),
+            _ => 0,
+        };
+        seen.lock().unwrap().push(batch.sequences.iter().map(|sequence| len(&sequence.input)).sum::<usize>());
+        Ok(())
+    };
+    let model = HookedLm::new(Arc::new(random_model())).before_pass(count);
+    let draft = settings(Some(loaded(draft_of(&[FULL], 11))));
+    let speculation = Speculation { break_even: None, ..ALWAYS };
+    let engine = Engine::new(loaded(model), EngineSettings { speculation, ..draft }).unwrap();
+    reply(&mut endless(&engine), &prompt(1, 10), None).unwrap();
+    // Before anything is measured, a row costs a quarter of a step, and so does a token of the draft model: one of probability 0.7 pays,
+    // two of 0.49 do not.
+    assert_eq!(rows.lock().unwrap()[..2], [10, 2]);
+}
+
+#[test]
+fn no_row_of_a_draft_is_beyond_the_context_of_its_model() {
+    let longest = Arc::new(AtomicUsize::new(0));
+    let seen = longest.clone();
+    let note = move |batch: &lm_model::Batch| {
+        for sequence in &batch.sequences {
+            let lm_model::Input::Ids(ids) = &sequence.input else { panic!("ids") };
+            seen.fetch_max(sequence.cached_len + ids.len(), Ordering::Relaxed);
+        }
+        Ok(())
+    };
+    let draft = HookedLm::new(Arc::new(draft_of(&[FULL], 11).with_context_len(64))).before_pass(note);
+    let engine = engine(&[FULL], settings(Some(loaded(draft))));
+    reply(&mut endless(&engine), &prompt(1, 40), None).unwrap();
+    assert!((50..=64).contains(&longest.load(Ordering::Relaxed)), "{longest:?}");
+}

@@ -241,3 +241,11 @@ fn a_panic_outside_the_model_ends_the_requests_and_not_the_engine() {
     session.prefill(&[1, 2, 3]).unwrap();
     assert_eq!(generate(&mut session, 5).unwrap(), alone(&[1, 2, 3], 5));
 }
+
+#[test]
+fn the_message_of_a_panic_with_arguments_is_kept() {
+    let before = |batch: &Batch| -> lm_model::Result<()> { panic!("poison {}", batch.sequences.len()) };
+    let (engine, _) = hooked_engine(EngineSettings::default(), before);
+    let error = engine.session(SessionConfig::default()).unwrap().prefill(&[1]).unwrap_err();
+    assert!(matches!(&error, Error::WorkerPanicked { message } if message == "poison 1"), "{error}");
+}

@@ -4,15 +4,13 @@
 mod support;
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use lm_session::{
-    Engine, EngineSettings, Error, FilterFactory, GenerateParams, History, LoadOptions, LogitsFilter,
-    MemoryRequest, ModelFolder, Models, Result, SamplerParams, TokenId, TokenLogits,
+    Engine, EngineSettings, Error, GenerateParams, LoadOptions, MemoryRequest, ModelFolder, Models, Result,
+    TokenId,
 };
-use support::{endless, generate, ids, random_engine};
+use support::{endless, gated, generate, ids, random_engine};
 
 const NAMES: [&str; 3] = ["llama-tiny", "qwen3-tiny", "gemma2-tiny"];
 
@@ -65,24 +63,6 @@ fn expected(name: &str) -> [Vec<TokenId>; 2] {
         session.prefill(&prompt).unwrap();
         generate(&mut session, 6).unwrap()
     })
-}
-
-/// A filter that waits for its channel in the first step: its request runs until the sender is dropped.
-#[derive(Debug)]
-struct Gate(Arc<Mutex<Receiver<()>>>);
-
-impl LogitsFilter for Gate {
-    fn apply(&mut self, _: &mut TokenLogits, _: &History<'_>) {
-        let _ = self.0.lock().unwrap().recv();
-    }
-}
-
-fn gated() -> (Sender<()>, GenerateParams) {
-    let (open, opened) = channel();
-    let opened = Arc::new(Mutex::new(opened));
-    let filters = vec![FilterFactory::new(move || Gate(opened.clone()))];
-    let sampler = Some(SamplerParams { filters, ..SamplerParams::default() });
-    (open, GenerateParams { sampler, max_output_tokens: Some(3), ..GenerateParams::default() })
 }
 
 #[test]
@@ -312,4 +292,23 @@ fn share_a_budget(settings: &EngineSettings) {
         }
     });
     assert!(loaded(&models).len() <= 1);
+}
+
+#[test]
+fn a_token_sampled_for_an_unloaded_model_is_for_no_later_request() {
+    let engine = load(&path(NAMES[0]), settings());
+    let (mut first, mut second) = (endless(&engine), endless(&engine));
+    let (open, params) = gated();
+    let generation = first.submit(&[2, 7, 1, 8], params).unwrap();
+    std::thread::sleep(Duration::from_millis(300)); // Its token is being sampled.
+    drop(generation);
+    std::thread::scope(|scope| {
+        let unloaded = scope.spawn(|| engine.unload().unwrap());
+        std::thread::sleep(Duration::from_millis(300)); // The worker waits for the sampling threads.
+        let params = GenerateParams { max_output_tokens: Some(6), ..GenerateParams::default() };
+        let next = second.submit(&[3, 1, 4], params).unwrap();
+        drop(open);
+        assert_eq!(ids(next).unwrap(), expected(NAMES[0])[0]);
+        assert!(unloaded.join().unwrap());
+    });
 }

@@ -323,3 +323,48 @@ fn a_record_that_cannot_be_written_is_an_error_of_its_request() {
     engine.stop_recording();
     assert!(session.submit(&ids(500), params()).unwrap().into_text().is_ok());
 }
+
+#[test]
+fn tokens_that_nobody_read_before_the_next_call_are_not_recorded() {
+    let engine = random_engine(3);
+    let file = recorded(&engine);
+    let params = || GenerateParams { max_output_tokens: Some(12), ..GenerateParams::default() };
+    let (mut session, mut other) = (
+        engine.session(SessionConfig::default()).unwrap(),
+        engine.session(SessionConfig::default()).unwrap(),
+    );
+    let mut held = session.submit(&ids(9), params()).unwrap();
+    let tokens = held.by_ref().filter(|event| matches!(event, Ok(SessionEvent::Token { .. })));
+    assert_eq!(tokens.take(2).count(), 2);
+    other.submit(&ids(30), params()).unwrap().into_text().unwrap(); // The others wait to be read meanwhile.
+    session.submit(&ids(9), params()).unwrap().into_text().unwrap();
+    held.by_ref().for_each(drop);
+    let requests = file.requests();
+    assert_eq!(requests.len(), 3);
+    assert_eq!(requests[2].tokens.len(), 2);
+}
+
+#[test]
+fn a_request_that_failed_is_compared_as_far_as_it_came() {
+    let engine = random_engine(3);
+    let file = recorded(&engine);
+    let mut session = engine.session(SessionConfig::default()).unwrap();
+    let params = GenerateParams { max_output_tokens: Some(12), ..GenerateParams::default() };
+    session.submit(&ids(9), params).unwrap().into_text().unwrap();
+    let mut failed = file.requests().remove(0);
+    failed.tokens.truncate(4);
+    failed.end = RecordedEnd::Error("poison".to_owned());
+    assert_eq!(replay(&engine, &failed), Replayed::Equal);
+}
+
+#[test]
+fn each_line_of_a_record_is_complete_while_it_is_recorded() {
+    let engine = random_engine(3);
+    let file = Memory::default();
+    engine.record(io::BufWriter::new(file.clone())).unwrap();
+    assert_eq!(file.lines().len(), 1);
+    let mut session = engine.session(SessionConfig::default()).unwrap();
+    let params = GenerateParams { max_output_tokens: Some(4), ..GenerateParams::default() };
+    session.submit(&ids(9), params).unwrap().into_text().unwrap();
+    assert_eq!(file.lines().len(), 2);
+}

@@ -9,7 +9,7 @@ use lm_session::{
     CacheSave, Engine, EngineSettings, Error, GenerateParams, KvDtype, LoadOptions, ModelFolder, PAGE_LEN,
     SavedCache, Session, SessionEvent, TokenId,
 };
-use support::{endless, engine_of, generate, kinds, pages_held, prompt, random_engine};
+use support::{endless, engine_of, gated, generate, kinds, pages_held, prompt, random_engine};
 
 fn saved(session: &Session) -> SavedCache {
     match session.save_cache(usize::MAX).unwrap() {
@@ -287,4 +287,24 @@ fn a_refused_cache_leaves_the_session_as_it_was() {
     assert!(matches!(error, Error::SavedToken { token: 4_000_000_000, .. }), "{error}");
     assert_eq!(session.tokens(), prompt(1, 40));
     assert_eq!(session.prefill(&[7]).unwrap().cached_tokens, 40);
+}
+
+#[test]
+fn a_pool_without_room_keeps_no_page_for_what_it_could_not_restore() {
+    let long = prompt(1, 200);
+    let mut session = endless(&random_engine(EngineSettings::default()));
+    session.prefill(&[&long[..96], &prompt(2, 100)].concat()).unwrap();
+    let cache = saved(&session);
+    let engine = random_engine(EngineSettings { kv_cache_tokens: Some(256), ..EngineSettings::default() });
+    let (open, params) = gated();
+    let mut running = endless(&engine);
+    let mut generation = running.submit(&long, params).unwrap();
+    while !matches!(generation.next(), Some(Ok(SessionEvent::Prefill(run))) if run.prefilled_tokens == 200) {}
+    let mut restored = endless(&engine);
+    assert!(!restored.restore_cache(&cache).unwrap(), "the pages are those of a request that runs");
+    assert_eq!(restored.tokens(), [0; 0]);
+    drop(open);
+    generation.for_each(drop);
+    drop((running, restored));
+    assert_eq!(pages_held(&engine), 0);
 }

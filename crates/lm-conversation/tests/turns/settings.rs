@@ -181,3 +181,37 @@ fn a_configuration_reads_back_as_it_was_given() {
     let mut again = Conversation::new(&engine, made.config()).expect("the same once more");
     assert_eq!(again.send("Hi.").expect("a reply").text(), "Yes.");
 }
+
+/// A filter that waits until the sender is dropped.
+#[derive(Debug)]
+struct Gate(std::sync::Arc<std::sync::Mutex<std::sync::mpsc::Receiver<()>>>);
+
+impl lm_session::LogitsFilter for Gate {
+    fn apply(&mut self, _: &mut lm_session::TokenLogits, _: &lm_session::History<'_>) {
+        let _ = self.0.lock().map(|opened| opened.recv());
+    }
+}
+
+#[test]
+fn a_turn_of_a_higher_priority_runs_before_one_that_waits_longer() {
+    use lm_session::testing::{FakeLm, loaded, tokenizer};
+    let replies = ["One.", "Two.", "Three."].map(str::to_owned);
+    let settings = lm_conversation::EngineSettings { max_running_requests: 1, ..Default::default() };
+    let engine = lm_conversation::Engine::new(loaded(FakeLm::scripted(&tokenizer(), replies)), settings)
+        .expect("an engine");
+    let [mut running, mut low, mut high] = [(); 3].map(|()| {
+        lm_conversation::Conversation::new(&engine, crate::fixture::config()).expect("a conversation")
+    });
+    let (open, opened) = std::sync::mpsc::channel::<()>();
+    let opened = std::sync::Arc::new(std::sync::Mutex::new(opened));
+    let filters = vec![lm_session::FilterFactory::new(move || Gate(opened.clone()))];
+    let sampler = Some(lm_conversation::SamplerParams { filters, ..Default::default() });
+    let turn = |conversation: &mut lm_conversation::Conversation, sampler, priority| {
+        let options = lm_conversation::TurnOptions { sampler, priority, ..Default::default() };
+        conversation.stream("Hi.", options).expect("a turn")
+    };
+    let turns = [turn(&mut running, sampler, 0), turn(&mut low, None, 0), turn(&mut high, None, 5)];
+    drop(open);
+    let texts = turns.map(|turn| turn.into_reply().expect("a reply").text());
+    assert_eq!(texts, ["One.", "Three.", "Two."]);
+}

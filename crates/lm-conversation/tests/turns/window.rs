@@ -228,3 +228,51 @@ fn a_reply_beside_tools_goes_on_in_a_window() {
     assert!(shifts.len() > 2 && ids.len() == 900, "{shifts:?}");
     assert_eq!(text, tokenizer().decode(&ids, SpecialTokens::Keep));
 }
+
+#[test]
+fn the_timing_of_a_reply_in_a_window_has_all_its_tokens() {
+    for tokens in [100, 1000] {
+        let (_, _, shifts, reply) =
+            run(&mut windowed(&random_engine(), SamplerParams::default()), "Hi.", tokens);
+        assert_eq!(reply.finish.timing.decoded_tokens, tokens - 1, "{shifts:?}");
+    }
+}
+
+#[test]
+fn a_prompt_is_scored_once_although_the_window_moves() {
+    let mut conversation = windowed(&random_engine(), SamplerParams::default());
+    let options =
+        TurnOptions { max_output_tokens: Some(600), prompt_logprobs: Some(0), ..TurnOptions::default() };
+    let turn = conversation.stream("Hi.", options).expect("a turn");
+    let events: Vec<_> = turn.collect::<Result<_, _>>().expect("it ends");
+    let scored = events.iter().filter(|event| matches!(event, ConversationEvent::PromptLogprobs(_))).count();
+    assert_eq!(scored, 1);
+}
+
+#[test]
+fn a_reply_whose_beginning_left_the_window_is_continued_as_a_whole_or_not_at_all() {
+    let more = || TurnOptions { max_output_tokens: Some(5), ..TurnOptions::default() };
+    let mut conversation = windowed(&random_engine(), SamplerParams::default());
+    run(&mut conversation, "Hi.", 300);
+    let before = conversation.history();
+    let error = conversation.continue_reply(more()).expect_err("it is longer than the context");
+    assert!(
+        matches!(error, lm_conversation::Error::Session(lm_session::Error::PromptTooLong { .. })),
+        "{error}"
+    );
+    assert_eq!(conversation.history(), before);
+    // Only earlier turns have left this one.
+    let mut conversation = windowed(&random_engine(), SamplerParams::default());
+    run(&mut conversation, "First.", 20);
+    run(&mut conversation, "Second.", 20);
+    let (_, text, shifts, _) = run(&mut conversation, "Third.", 150);
+    assert_eq!((shifts.len(), shifts[0].reply_tokens), (1, 0));
+    let reply = conversation.continue_reply(more()).expect("a turn").into_reply().expect("it goes on");
+    assert!(reply.text().starts_with(&text));
+}
+
+#[test]
+fn the_share_of_a_reply_is_at_most_its_limit_and_a_quarter_of_the_context() {
+    let share = |limit| Overflow::reply_share(400, limit);
+    assert_eq!([share(None), share(Some(40)), share(Some(300))], [100, 40, 100]);
+}

@@ -310,3 +310,47 @@ fn name_patterns_that_a_syntax_does_not_enforce_are_reported() {
         }
     }
 }
+
+#[test]
+fn names_are_not_enforced_beside_required_ones() {
+    let v = json!({"type": "object", "propertyNames": {"maxLength": 2}, "required": ["long"], "additionalProperties": {"type": "integer"}});
+    let schema = json!({"type": "object", "properties": {"v": v}, "required": ["v"]});
+    let hermes = families().filter(|family| family.processor.name() == "hermes");
+    assert_taken(
+        hermes,
+        &schema,
+        &[(json!({"v": {"long": 1}}), true), (json!({"v": {}}), false)],
+        &["propertyNames"],
+    );
+}
+
+#[test]
+fn listed_values_with_the_quote_of_texts_in_a_name_are_left_out() {
+    let schema =
+        |value: Value| json!({"type": "object", "properties": {"v": {"const": value}}, "required": ["v"]});
+    for family in families() {
+        let Some(CallBody::Braces(call)) = family.processor.dialect().map(|dialect| &dialect.calls[0].body)
+        else {
+            continue;
+        };
+        let name = format!("a{}b", call.quote);
+        let tools = [ToolSpec::new("f", "", schema(json!({name: 1})))];
+        let request = GrammarRequest {
+            tools: &tools,
+            choice: ToolChoice::Required,
+            thinking: Thinking::Forbidden,
+            ..GrammarRequest::default()
+        };
+        assert!(family.processor.grammar(&request).is_err(), "{}", family.processor.name());
+    }
+}
+
+/// A listed text that begins as a list does is read by the lexemes of lists, with their escapes.
+#[test]
+fn listed_texts_beside_lists_may_end_a_string_with_a_backslash() {
+    let text = r#"["a\\", "b"] x"#;
+    let v = json!({"anyOf": [{"enum": [text]}, {"type": "array", "items": {"type": "string"}}]});
+    let schema = json!({"type": "object", "properties": {"v": v}, "required": ["v"]});
+    let cases = [(json!({"v": text}), true), (json!({"v": ["a\\", "b"]}), true)];
+    assert_taken(families(), &schema, &cases, &[]);
+}

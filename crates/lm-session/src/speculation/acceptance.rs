@@ -101,4 +101,12 @@ mod tests {
         });
         assert!((10..200).contains(&declined.count()));
     }
+
+    #[test]
+    fn long_matches_do_not_count_for_the_draft_model() {
+        let mut acceptance = Acceptance::default();
+        (0..20).for_each(|_| acceptance.record(Origin::Match(100), 4, 0));
+        let worth = |acceptance: &Acceptance| acceptance.worth(Origin::Model, 8, 0.25);
+        assert_eq!(worth(&acceptance), worth(&Acceptance::default()));
+    }
 }

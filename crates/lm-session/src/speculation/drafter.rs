@@ -163,4 +163,19 @@ mod tests {
         drafter.record(2, 1);
         assert_eq!(drafter.totals(), (2, 1));
     }
+
+    #[test]
+    fn a_draft_model_that_did_not_pay_is_asked_again_after_some_time() {
+        let mut drafter = Drafter::new(Speculation { break_even: None, ..Speculation::default() }).unwrap();
+        for _ in 0..20 {
+            drafter.propose(&[1, 2, 3], 9, &[]);
+            drafter.set_model_draft(vec![4]);
+            drafter.record(1, 0);
+        }
+        let declined = (0..1000).take_while(|_| {
+            drafter.propose(&[1, 2, 3], 9, &[]);
+            drafter.model_draft_len(0.25, 0.25) == 0
+        });
+        assert!((10..200).contains(&declined.count()));
+    }
 }

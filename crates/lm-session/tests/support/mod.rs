@@ -9,8 +9,9 @@ use lm_model::testing::HookedLm;
 use lm_model::{Batch, Input, KvGeometry, LayerCache, Logits};
 use lm_session::testing::{FakeLm, loaded, tokenizer};
 use lm_session::{
-    Constraint, Ending, Engine, EngineSettings, Error, Finished, GenerateParams, LoadedModel, Result,
-    SamplerParams, Session, SessionConfig, SessionEvent, TokenId, TokenMask,
+    Constraint, Ending, Engine, EngineSettings, Error, FilterFactory, Finished, GenerateParams, History,
+    LoadedModel, LogitsFilter, Result, SamplerParams, Session, SessionConfig, SessionEvent, TokenId,
+    TokenLogits, TokenMask,
 };
 
 /// A constraint that calls `before` and allows every token.
@@ -194,4 +195,23 @@ pub fn last(events: impl Iterator<Item = lm_session::Result<SessionEvent>>) -> F
         Some(Ok(SessionEvent::Finished(finished))) => finished,
         other => panic!("no last event: {other:?}"),
     }
+}
+
+/// A filter that waits for its channel in the first step: its request runs until the sender is dropped.
+#[derive(Debug)]
+struct Gate(Arc<Mutex<Receiver<()>>>);
+
+impl LogitsFilter for Gate {
+    fn apply(&mut self, _: &mut TokenLogits, _: &History<'_>) {
+        let _ = self.0.lock().unwrap().recv();
+    }
+}
+
+/// Parameters of a generation whose first step waits until the sender is dropped.
+pub fn gated() -> (Sender<()>, GenerateParams) {
+    let (open, opened) = channel();
+    let opened = Arc::new(Mutex::new(opened));
+    let filters = vec![FilterFactory::new(move || Gate(opened.clone()))];
+    let sampler = Some(SamplerParams { filters, ..SamplerParams::default() });
+    (open, GenerateParams { sampler, max_output_tokens: Some(3), ..GenerateParams::default() })
 }
