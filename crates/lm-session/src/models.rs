@@ -131,7 +131,7 @@ impl Models {
             let stopped = match self.shared.use_engine(name)? {
                 Used::Engine(engine) if !engine.is_stopped() => return Ok(engine),
                 Used::Engine(engine) => engine,
-                Used::Source(source, settings) => break (loading, source, settings),
+                Used::Source(files) => break (loading, files.0, files.1),
             };
             // Its requests may wait for a load. Until it has ended, its memory counts.
             drop(loading);
@@ -176,7 +176,7 @@ impl Entries {
 /// Engine of a model, or its files where it has none.
 enum Used {
     Engine(Engine),
-    Source(ModelSource, EngineSettings),
+    Source(Box<(ModelSource, EngineSettings)>),
 }
 
 impl Shared {
@@ -189,7 +189,7 @@ impl Shared {
         entry.used = uses;
         Ok(match &entry.engine {
             Some(engine) => Used::Engine(engine.clone()),
-            None => Used::Source(entry.source.clone(), entry.settings.clone()),
+            None => Used::Source(Box::new((entry.source.clone(), entry.settings.clone()))),
         })
     }
 
