@@ -5,6 +5,7 @@ mod attach_groups;
 mod fp8_mxfp4_scales;
 mod gptq_awq_groups;
 mod names;
+mod samples;
 mod stored_quants;
 mod stored_rows;
 mod tensor_location;
@@ -32,11 +33,6 @@ use self::names::text_model_name;
 use self::stored_rows::{Coding, Run};
 use self::tensor_location::{ColumnRange, RowRange, TensorSlice};
 use crate::error::{Error, Result};
-
-/// Number of samples of a tensor.
-const SAMPLES: usize = 8;
-/// Length of a sample in bytes.
-const SAMPLE_BYTES: usize = 64;
 
 /// Tensors of one or several files; the bytes stay in the files.
 #[derive(Debug)]
@@ -182,18 +178,6 @@ impl Checkpoint {
             shape: stored.shape.clone(),
             bytes: stored.range.len(),
         })
-    }
-
-    /// Name, type, shape and samples of the bytes of each tensor: what tells two models of the same sizes apart.
-    pub(crate) fn samples(&self) -> Vec<u8> {
-        let mut samples = Vec::new();
-        for (name, stored) in &self.tensors {
-            samples.extend(format!("{name} {} {:?}", stored.ty, stored.shape).bytes());
-            let bytes = &self.files[stored.file].1[stored.range.clone()];
-            let step = (bytes.len() / SAMPLES).max(SAMPLE_BYTES);
-            bytes.chunks(step).for_each(|part| samples.extend(&part[..part.len().min(SAMPLE_BYTES)]));
-        }
-        samples
     }
 
     /// Returns true if there is a tensor of this name.
