@@ -98,6 +98,12 @@ fn the_kv_cache_is_saved_and_resumed_if_asked_for() {
     let run = chat(&["--resume", shown(&file), "--kv", "f32"], "And now?\n");
     assert!(run.err.contains("(the KV cache in it is not used: "), "{}", run.err);
     assert!(run.err.contains("(2 messages loaded from "), "{}", run.err);
+    // A file that was cut off in its KV pages.
+    let bytes = std::fs::read(&file).expect("it is there");
+    std::fs::write(&file, &bytes[..bytes.len() - 1]).expect("can be written");
+    let run = chat(&["--resume", shown(&file)], "And now?\n");
+    assert_eq!(run.out, without.out);
+    assert!(run.err.contains("(the KV cache in it is not used: the file has "), "{}", run.err);
 }
 
 #[test]

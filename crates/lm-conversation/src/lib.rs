@@ -37,7 +37,7 @@ pub use lm_processors::{
 pub use lm_session::{
     CancelHandle, Constraint, Device, DraftModel, EmbedParams, Engine, EngineSettings, FinishReason,
     Finished, LoadOptions, LoadProgress, ModelFolder, Pooling, PrefillProgress, PrefillStats, SamplerParams,
-    SavedCache, SessionConfig, Timing, TokenId, Usage, WeightFormat,
+    SaveOptions, SavedCache, SavedError, SavedTokens, SessionConfig, Timing, TokenId, Usage, WeightFormat,
 };
 pub use lm_template::{
     Content, GenerationPrompt, Map, Message, Part, Polyfill, Polyfills, Preface, PromptTemplate, Role,
@@ -45,7 +45,7 @@ pub use lm_template::{
 };
 pub use overflow::{DroppedHistory, DroppedTurns, Overflow};
 pub use rendered::{ContentTokens, RenderedPrompt};
-pub use saved::{SaveOptions, SavedConversation, SavedError, SavedTokens};
+pub use saved::SavedConversation;
 pub use score::ReplyScore;
 pub use start_turn::TurnBuilder;
 pub use thinking::{ThinkingConfig, ThinkingMode};

@@ -1,11 +1,11 @@
 //! Saving and restoring of a conversation.
 
-use lm_session::CacheSave;
+use lm_session::{SaveOptions, SavedSession, SavedTokens};
 use lm_template::Preface;
 
 use crate::conversation::Conversation;
 use crate::error::Result;
-use crate::saved::{MAX_PAGES, SaveOptions, SavedConversation, SavedTokens};
+use crate::saved::SavedConversation;
 
 impl Conversation {
     /// Returns the messages and tools as data, without the running turn: for a file, or to edit them.
@@ -37,17 +37,7 @@ impl Conversation {
     /// When the engine has stopped.
     pub fn save(&self, options: SaveOptions) -> Result<(SavedConversation, SavedTokens)> {
         let saved = self.saved();
-        let Some(limit) = options.cache else { return Ok((saved, SavedTokens::NotAsked)) };
-        let limit = limit.min(usize::try_from(MAX_PAGES).unwrap_or(usize::MAX));
-        let (cache, outcome) = match self.shared.lock().session.save_cache(limit)? {
-            CacheSave::Saved(cache) => {
-                let outcome = SavedTokens::Saved { tokens: cache.tokens.len(), bytes: cache.pages.len() };
-                (Some(cache), outcome)
-            }
-            CacheSave::TooLarge { bytes } => (None, SavedTokens::TooLarge { bytes }),
-            CacheSave::NothingCached => (None, SavedTokens::NothingCached),
-            CacheSave::NotInHostMemory => (None, SavedTokens::NotInHostMemory),
-        };
+        let (SavedSession { cache, .. }, outcome) = self.shared.lock().session.save(options)?;
         Ok((SavedConversation { cache, ..saved }, outcome))
     }
 

@@ -81,7 +81,10 @@ fn damaged_pages_are_refused_as_a_whole() {
     for at in [json + 1, bytes.len() / 2, bytes.len() - 1] {
         let mut damaged = bytes.clone();
         damaged[at] ^= 1;
-        assert!(matches!(read(&damaged), SavedError::Checksum), "byte {at}");
+        let error = read(&damaged);
+        assert!(matches!(error, SavedError::CacheChecksum) && error.is_of_cache(), "byte {at}");
+        let messages = SavedConversation::read_without_cache(&path).expect("the messages are whole");
+        assert_eq!(messages, SavedConversation { cache: None, ..conversation(4) });
     }
     let text = String::from_utf8(bytes[..json].to_vec()).expect("text");
     let changed = text.replacen("\"adapter\": 1", "\"adapter\": 2", 1);
@@ -203,8 +206,8 @@ fn foreign_and_future_files_are_refused_with_the_place() {
     assert_eq!(error(later), "the file has version 3, this program reads up to 2");
     assert_eq!(error(json!({"a": 1})), "`messages` is missing or not an array");
     assert_eq!(error(json!(3)), "`messages` is missing or not an array");
-    assert!(error(json!([{"role": "user", "content": "a"}, {}])).starts_with("`messages` 1 (from 0): "));
-    assert!(error(json!({"messages": [], "tools": [{}]})).starts_with("`tools` 0 (from 0): "));
+    assert!(error(json!([{"role": "user", "content": "a"}, {}])).starts_with("`messages[1]`: "));
+    assert!(error(json!({"messages": [], "tools": [{}]})).starts_with("`tools[0]`: "));
     assert!(error(json!({"messages": [], "preface": 1})).starts_with("`preface` is missing or not"));
     assert!(matches!(SavedConversation::read("/nowhere/a"), Err(SavedError::Io(_))));
     let folder = tempfile::tempdir().expect("a folder");

@@ -9,7 +9,7 @@ use crate::page_allocator::PageAllocator;
 use crate::page_table::PageTable;
 use crate::prefix_tree::NodeId;
 use crate::request::SessionId;
-use crate::saved_cache::SavedPages;
+use crate::saved::SavedPages;
 use crate::{AdapterId, CacheStats, Error, PrefixCache, Result};
 
 /// KV cache of all sessions, over one page pool.

@@ -262,6 +262,15 @@ impl Engine {
         self.shared.fingerprint.with_tokenizer(self.tokenizer())
     }
 
+    /// Checks that saved data belong to this model.
+    pub(crate) fn check_fingerprint(&self, found: &str) -> Result<()> {
+        let expected = self.fingerprint();
+        if found == expected {
+            return Ok(());
+        }
+        Err(Error::ForeignCache { expected: expected.to_owned(), found: found.to_owned() })
+    }
+
     /// Recorder of the requests, if they are recorded.
     pub(crate) fn recorder_slot(&self) -> MutexGuard<'_, Option<Recorder>> {
         self.shared.recorder.lock().unwrap_or_else(PoisonError::into_inner)

@@ -167,16 +167,17 @@ pub enum Error {
         /// Time after which a place is expected to be free, from the rate of the last admissions.
         retry_after: std::time::Duration,
     },
-    /// The KV pages of a [`crate::SavedCache`] are of another model, tokenizer or cache format. Nothing was restored.
-    #[error("the saved KV pages are of the model with fingerprint {found:.16}, this one has {expected:.16}")]
+    /// A [`crate::SavedSession`] or a [`crate::SavedCache`] is of another model, tokenizer or cache format. Nothing was restored.
+    #[error("what was saved is of the model with fingerprint {found:.16}, this one has {expected:.16}")]
     ForeignCache {
         /// [`crate::Engine::fingerprint`] of this engine.
         expected: String,
-        /// That of the saved pages.
+        /// The saved one.
         found: String,
     },
-    /// The KV pages of a [`crate::SavedCache`] were computed with another adapter than the session's. Nothing was restored.
-    #[error("the saved KV pages are of the adapter with checksum {found:?}, the session has {expected:?}")]
+    /// A [`crate::SavedCache`] was computed with another adapter than the session's, or the adapter of a [`crate::SavedSession`] is not
+    /// loaded. Nothing was restored.
+    #[error("what was saved is of {}, the session has {}", adapter_name(*found), adapter_name(*expected))]
     ForeignAdapter {
         /// Checksum of the session's adapter.
         expected: Option<u32>,
@@ -283,4 +284,11 @@ impl std::fmt::Display for GrammarErrorKind {
             Self::TooLarge => "grammar too large",
         })
     }
+}
+
+/// Describes the adapter with a checksum.
+fn adapter_name(checksum: Option<u32>) -> String {
+    checksum.map_or("the model without an adapter".to_owned(), |sum| {
+        format!("the adapter with checksum {sum:08x}")
+    })
 }

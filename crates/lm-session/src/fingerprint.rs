@@ -43,7 +43,12 @@ impl Fingerprint {
                 sum.update((bytes.len() as u64).to_le_bytes());
                 sum.update(bytes);
             }
-            sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+            hex(&sum.finalize())
         })
     }
+}
+
+/// Hexadecimal digits of bytes.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -12,7 +12,7 @@ use crate::generating::Generating;
 use crate::guide::Guide;
 use crate::prompt_rows::{PromptOutput, PromptRows};
 use crate::sampling_pool::Sampled;
-use crate::saved_cache::SavedPages;
+use crate::saved::SavedPages;
 use crate::{AdapterId, CacheStats, CancelHandle, Error, Finished, Result, SessionEvent};
 
 /// Id of a session in the worker.

@@ -8,7 +8,7 @@ use crate::capacity::Capacity;
 use crate::models::MemoryShare;
 use crate::panics::caught;
 use crate::request::{Command, Reply, Request};
-use crate::saved_cache::SavedPages;
+use crate::saved::SavedPages;
 use crate::scheduler::Scheduler;
 use crate::{CacheStats, EngineSettings, Error, Result};
 

@@ -2,9 +2,11 @@
 
 use std::sync::mpsc;
 
+use lm_tokenizer::TokenId;
+
 use super::Session;
 use crate::request::Command;
-use crate::saved_cache::SavedPages;
+use crate::saved::SavedPages;
 use crate::{CacheSave, Error, PrefillStats, Result, SavedCache};
 
 impl Session {
@@ -54,19 +56,12 @@ impl Session {
     /// nothing is restored. [`Error::EngineStopped`].
     pub fn restore_cache(&mut self, cache: &SavedCache) -> Result<bool> {
         let SavedCache { fingerprint, adapter, tokens, pages } = cache;
-        if fingerprint != self.engine.fingerprint() {
-            let expected = self.engine.fingerprint().to_owned();
-            return Err(Error::ForeignCache { expected, found: fingerprint.clone() });
-        }
+        self.engine.check_fingerprint(fingerprint)?;
         let expected = self.adapter_checksum()?;
         if *adapter != expected {
             return Err(Error::ForeignAdapter { expected, found: *adapter });
         }
-        self.check_len(tokens.len())?;
-        let tokens_of_model = self.engine.model_info().logits_width;
-        if let Some(&token) = tokens.iter().find(|&&token| token as usize >= tokens_of_model) {
-            return Err(Error::SavedToken { token, tokens: tokens_of_model });
-        }
+        self.check_saved(tokens)?;
         let (restored, answer) = mpsc::channel();
         self.engine.send(Command::RestoreCache {
             session: self.id,
@@ -81,7 +76,31 @@ impl Session {
         Ok(restored)
     }
 
-    fn adapter_checksum(&self) -> Result<Option<u32>> {
+    /// Makes the tokens of this new session those of a saved one, with the KV pages of the first of them.
+    pub(crate) fn restore_tokens(&mut self, tokens: &[TokenId], cache: Option<&SavedCache>) -> Result<()> {
+        if !tokens.is_empty() {
+            self.check_saved(tokens)?;
+        }
+        if let Some(cache) = cache {
+            self.restore_cache(cache)?;
+            // Pages of other tokens than these are of no use.
+            self.rewind(self.common(tokens));
+        }
+        self.tokens = self.tokens.replace(0, tokens);
+        Ok(())
+    }
+
+    /// Checks that saved tokens fit the context, and are tokens of the model.
+    fn check_saved(&self, ids: &[TokenId]) -> Result<()> {
+        self.check_len(ids.len())?;
+        let tokens = self.engine.model_info().logits_width;
+        match ids.iter().find(|&&token| token as usize >= tokens) {
+            Some(&token) => Err(Error::SavedToken { token, tokens }),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn adapter_checksum(&self) -> Result<Option<u32>> {
         let adapter = self.config.adapter.map(|adapter| self.engine.adapter_registry().get(adapter));
         Ok(adapter.transpose()?.map(|adapter| adapter.info().checksum))
     }

@@ -55,12 +55,25 @@ pub fn describe(outcome: SavedTokens) -> String {
     }
 }
 
-/// Reads a conversation from a file; a bare array of messages is one, too.
+/// A conversation that was read from a file.
+pub struct Loaded {
+    pub saved: SavedConversation,
+    /// Damage of its KV pages, without which it was read.
+    pub damaged: Option<SavedError>,
+}
+
+/// Reads a conversation from a file; a bare array of messages is one, too. Damaged KV pages are left out.
 ///
 /// # Errors
 /// When the file cannot be read, or is no conversation. The causes are text.
-pub fn read(path: &Path) -> Result<SavedConversation> {
-    SavedConversation::read(path).map_err(|error| anyhow!("`{}` cannot be loaded: {error}", path.display()))
+pub fn read(path: &Path) -> Result<Loaded> {
+    let loaded = match SavedConversation::read(path) {
+        Err(damage) if damage.is_of_cache() => {
+            SavedConversation::read_without_cache(path).map(|saved| Loaded { saved, damaged: Some(damage) })
+        }
+        read => read.map(|saved| Loaded { saved, damaged: None }),
+    };
+    loaded.map_err(|error| anyhow!("`{}` cannot be loaded: {error}", path.display()))
 }
 
 #[cfg(test)]
@@ -73,10 +86,10 @@ mod tests {
         for (text, expected) in [
             ("{", "is not JSON"),
             ("{\"messages\": 3}", "`messages` is missing or not an array"),
-            ("[{\"role\": \"user\", \"content\": \"a\"}, {}]", "`messages` 1 (from 0)"),
+            ("[{\"role\": \"user\", \"content\": \"a\"}, {}]", "`messages[1]`: "),
         ] {
             std::fs::write(file.path(), text).expect("can be written");
-            let error = read(file.path()).expect_err("is refused").to_string();
+            let error = read(file.path()).err().expect("is refused").to_string();
             assert!(error.contains(expected) && error.contains(&*file.path().to_string_lossy()), "{error}");
         }
         assert!(read(Path::new("/nowhere/a")).is_err_and(|error| !error.is::<std::io::Error>()));

@@ -7,7 +7,7 @@ use lm_conversation::SavedConversation;
 use lm_template::{Message, Value};
 
 use super::State;
-use super::saved::{self, Existing};
+use super::saved::{self, Existing, Loaded};
 use super::settings::NAMES;
 use super::turn::Ended;
 use crate::lines::{Argument, Word, parse_path};
@@ -189,7 +189,8 @@ fn load(path: &str, state: &mut State) -> Result<After> {
 }
 
 /// Replaces the conversation by the one that was read from a file. Without a system prompt in it, the current one stays.
-pub fn resume(saved: SavedConversation, path: &Path, state: &mut State) -> Result<()> {
+pub fn resume(loaded: Loaded, path: &Path, state: &mut State) -> Result<()> {
+    let Loaded { saved, damaged } = loaded;
     let conversation = state.turns.agent.conversation_mut();
     let missing: Vec<_> = saved
         .tools
@@ -211,10 +212,10 @@ pub fn resume(saved: SavedConversation, path: &Path, state: &mut State) -> Resul
     };
     let saved = SavedConversation { preface, ..saved };
     let unused = match conversation.restore(saved.clone()) {
-        Ok(_) => None,
+        Ok(_) => damaged.map(|error| error.to_string()),
         Err(error) if saved.cache.is_some() => {
             conversation.restore(SavedConversation { cache: None, ..saved })?;
-            Some(error)
+            Some(error.to_string())
         }
         Err(error) => return Err(error.into()),
     };

@@ -1,0 +1,12 @@
+//! Sessions as data: their tokens, settings and KV pages, and the files that hold them.
+
+mod cache;
+mod error;
+mod file;
+mod session;
+
+pub(crate) use cache::SavedPages;
+pub use cache::{CacheSave, SaveOptions, SavedCache, SavedTokens};
+pub use error::SavedError;
+pub use file::SavedFile;
+pub use session::SavedSession;
