@@ -53,7 +53,8 @@ pub fn message(error: &anyhow::Error) -> String {
     parts.join(": ")
 }
 
-fn hint(error: &anyhow::Error) -> Option<String> {
+/// Next step after an error, if there is one.
+pub fn hint(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
         if let Some(not_found) = cause.downcast_ref::<ModelNotFound>() {
             return Some(about_missing_model(not_found));

@@ -222,11 +222,54 @@ fn a_conversion_names_the_argument_that_is_missing() {
     }
     refused(
         &["convert", "Owner/Name"],
-        "`Owner/Name`, exists and is read as the model; write `lm convert Owner/Name Name-q8`",
+        "`Owner/Name` is read as the model, because there is no folder `Owner` to write to; there is no model `Owner/Name`",
     );
     refused(&["convert", model, "copy", "-m", model], "the model is given twice");
     refused(&["convert", shown(&gguf), "--quantize", "q8"], "only in q8_0, q4_0, f16, bf16, f32");
     refused(&["convert", model, "copy", "--quantize", "f16"], "only in q8, q4");
+}
+
+/// Every command that an error of `lm convert` suggests is run in a shell.
+#[cfg(unix)]
+#[test]
+fn suggested_conversions_work() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_lm"));
+    let run = |line: &str| {
+        let mut command = std::process::Command::new("/bin/sh");
+        command.args(["-c", line]).current_dir(folder.path());
+        let output =
+            command.env("PATH", program.parent().expect("a folder")).output().expect("the shell starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for line in
+        ["q8", "it\\'s.gguf", "'a copy' --quantize q4", "q4.gguf --quantize q4_0", "--model q4.gguf 'q4 0'"]
+    {
+        assert_eq!(run(&format!("lm convert {line}")), (Some(0), String::new()), "{line}");
+    }
+    std::fs::create_dir(folder.path().join("nothing")).expect("can be made");
+    for (line, suggestions) in [
+        ("q8", 1),
+        ("it\\'s.gguf", 3),
+        ("'a copy'", 1),
+        ("nothing", 1),
+        ("--model it\\'s.gguf", 2),
+        ("q4.gguf", 2),
+    ] {
+        let (code, message) = run(&format!("lm convert {line}"));
+        assert_eq!(code, Some(2), "{line}: {message}");
+        let commands: Vec<_> = message.split('`').filter(|part| part.starts_with("lm convert ")).collect();
+        assert_eq!(commands.len(), suggestions, "{line}: {message}");
+        for command in commands {
+            assert_eq!(run(command), (Some(0), String::new()), "{command}: {message}");
+        }
+    }
+    let (code, message) = run("lm convert it\\'s.gguf q8");
+    assert_eq!(code, Some(1), "{message}");
+    assert!(
+        message.contains("`q8` exists already; remove it, or name another output, such as q8-3"),
+        "{message}"
+    );
 }
 
 /// The weights are damaged: an error that does not name them comes before they are read.

@@ -80,8 +80,10 @@ pub enum Error {
         /// Description of the valid values.
         expected: String,
     },
-    /// Weights that are stored quantised cannot be loaded in another format.
-    #[error("the weights are stored in {stored}, they cannot be had in {requested}")]
+    /// Weights that are stored quantised cannot be loaded or written in another format.
+    #[error(
+        "the weights are quantised already, as {stored}: they cannot be loaded or written as {requested}"
+    )]
     AlreadyQuantized {
         /// The format in the files.
         stored: WeightFormat,

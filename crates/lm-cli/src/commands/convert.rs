@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use lm_kernels::GgmlType;
 use lm_model::{LoadProgress, WeightFormat};
 
 use crate::args::usage;
-use crate::locate::{Located, locate};
-use crate::{model, size};
+use crate::locate::locate;
+use crate::{failure, model, size};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -84,9 +84,9 @@ impl Args {
             (Some(model), [output]) => Ok((Some(model), output)),
             (None, [model, output]) => Ok((Some(model), output)),
             (Some(_), [_, ..]) => Err(usage("the model is given twice: by position and by --model")),
-            (Some(model), []) => Err(missing_output(model)),
+            (Some(model), []) => Err(usage(format!("the output is missing; {}", copies(model)))),
             (None, [path]) if is_output(path) => Ok((None, path)),
-            (None, [model, ..]) => Err(missing_output(model)),
+            (None, [path, ..]) => Err(missing_output(path)),
             (None, []) => Err(usage("the output is missing: expected `lm convert MODEL OUTPUT`")),
         }
     }
@@ -98,17 +98,74 @@ fn is_output(path: &Path) -> bool {
     locate(path).is_err() && parent.is_none_or(Path::is_dir)
 }
 
-fn missing_output(model: &Path) -> anyhow::Error {
-    let name = match locate(model) {
-        Ok(Located { path, .. }) => path.file_stem().map(ToOwned::to_owned),
-        Err(_) => model.file_name().map(ToOwned::to_owned),
+/// Error of a command with one path that cannot be the output for the embedded model.
+fn missing_output(path: &Path) -> anyhow::Error {
+    if path.exists() {
+        return usage(format!(
+            "the output is missing: `{}` exists, and an only path that exists is read as the model; {}; to convert the embedded model, name \
+             an output that does not exist, as in `lm convert {}`",
+            path.display(),
+            copies(path),
+            word(&unused(path))
+        ));
+    }
+    match path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.is_dir()) {
+        Some(parent) => usage(format!(
+            "the output is missing: `{}` is read as the model, because there is no folder `{}` to write to; {}",
+            path.display(),
+            parent.display(),
+            copies(path)
+        )),
+        None => usage(format!("the output is missing; {}", copies(path))),
+    }
+}
+
+/// Names the commands that write copies of a model, or the reason that none does.
+fn copies(model: &Path) -> String {
+    let (found, name) = match model::folder(Some(model)) {
+        Ok(folder) => (folder, stem(model)),
+        Err(error) => {
+            let next = failure::hint(&error).map_or_else(String::new, |hint| format!(" ({hint})"));
+            return failure::message(&error) + &next;
+        }
     };
-    let copy = format!("{}-q8", name.unwrap_or_else(|| "model".into()).display());
-    let model = model.display();
-    usage(format!(
-        "the output is missing: the only path, `{model}`, exists and is read as the model; write `lm convert {model} {copy}` for a folder or \
-         `lm convert {model} {copy}_0.gguf` for a GGUF file, or name an output that does not exist yet for the embedded model"
-    ))
+    let of = |format: WeightFormat, ending: &str| {
+        let output = unused(Path::new(&format!("{name}-{format}{ending}")));
+        let line = format!("`lm convert {} {}`", word(model), word(&output));
+        found.check_conversion(format).map(|()| line).map_err(anyhow::Error::from)
+    };
+    match (of(OF_FOLDERS[0], ""), of(OF_GGUF[0], ".gguf")) {
+        (Ok(folder), Ok(gguf)) => format!("write {folder} for a folder or {gguf} for a GGUF file"),
+        (Ok(folder), Err(_)) => format!("write {folder} for a folder"),
+        (Err(_), Ok(gguf)) => format!("write {gguf} for a GGUF file"),
+        (Err(error), Err(_)) => format!("it cannot be converted: {}", failure::message(&error)),
+    }
+}
+
+/// Name of a model's file or folder without `.gguf`, or that of a model of a name.
+fn stem(model: &Path) -> String {
+    let name = model.file_name().unwrap_or("model".as_ref()).to_string_lossy().into_owned();
+    match Output::of(model) {
+        Output::Folder => name,
+        Output::Gguf => model.file_stem().map_or(name, |stem| stem.to_string_lossy().into_owned()),
+    }
+}
+
+/// Returns the path, or the first of those with `-2`, `-3`, … that does not exist.
+fn unused(path: &Path) -> PathBuf {
+    let ending = match Output::of(path) {
+        Output::Folder => "",
+        Output::Gguf => ".gguf",
+    };
+    let numbered = (2..).map(|number| path.with_file_name(format!("{}-{number}{ending}", stem(path))));
+    let mut candidates = std::iter::once(path.to_owned()).chain(numbered);
+    candidates.find(|path| path.symlink_metadata().is_err()).unwrap_or_else(|| path.to_owned())
+}
+
+/// Quotes a path for a shell.
+fn word(path: &Path) -> String {
+    let text = path.display().to_string();
+    shlex::try_quote(&text).map(Into::into).unwrap_or(text)
 }
 
 pub fn run(args: &Args) -> Result<()> {
@@ -116,6 +173,12 @@ pub fn run(args: &Args) -> Result<()> {
     let output = Output::of(target);
     let format = output.format(args.quantize)?;
     let folder = model::folder(path)?;
+    ensure!(
+        target.symlink_metadata().is_err(),
+        "`{}` exists already; remove it, or name another output, such as {}",
+        target.display(),
+        word(&unused(target))
+    );
     let bar = model::progress_bar("converting");
     let mut show = |progress: LoadProgress| model::show_progress(&bar, progress);
     let converted = match output {

@@ -18,6 +18,20 @@ use crate::loader::LoadProgress;
 const COPIED: [&str; 2] = ["generation_config.json", "tokenizer.json"];
 
 impl ModelFolder {
+    /// Checks that the model can be converted to `format`: to a folder in q8 or q4 ([`convert`](Self::convert)), or to a GGUF file in
+    /// another format ([`convert_to_gguf`](Self::convert_to_gguf)). Reads everything but the weights, and writes nothing.
+    ///
+    /// # Errors
+    /// Those of the conversion that do not depend on the output or on values of weights.
+    pub fn check_conversion(&self, format: WeightFormat) -> Result<()> {
+        if format.stored_row_bytes(1).is_none() {
+            return self.check_conversion_to_gguf(format);
+        }
+        let config = self.config_to_quantize(format)?;
+        let (architecture, spec, checkpoint) = self.decoder_and_weights(&config)?;
+        QuantizedFile::plan(&checkpoint, architecture, &spec, format).map(drop)
+    }
+
     /// Writes a quantised copy of the model to a new folder, with matrices of 8 or 4 bit. Loading the copy gives weights that are
     /// bit-identical to quantising the original on load.
     ///

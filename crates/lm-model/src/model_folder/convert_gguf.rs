@@ -7,7 +7,7 @@ use lm_kernels::WeightFormat;
 use super::ModelFolder;
 use super::temp_output::TempOutput;
 use crate::error::{Result, io_error};
-use crate::gguf_model::{NewFile, Texts};
+use crate::gguf_model::{NewFile, NewHead, Texts};
 use crate::loader::LoadProgress;
 
 impl ModelFolder {
@@ -36,6 +36,25 @@ impl ModelFolder {
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<()> {
         let output = output.as_ref();
+        self.with_new_file(format, |model, head| {
+            let (temp, mut file) = TempOutput::file(output)?;
+            model.write(head, &mut file, output, progress)?;
+            file.sync_all().map_err(|source| io_error(output, source))?;
+            temp.finish(output)
+        })
+    }
+
+    /// [`convert_to_gguf`](Self::convert_to_gguf) up to the weights, without an output.
+    pub(super) fn check_conversion_to_gguf(&self, format: WeightFormat) -> Result<()> {
+        self.with_new_file(format, |model, head| model.check(head, &self.name))
+    }
+
+    /// Calls `then` with the model as a file in `format`, and its metadata.
+    fn with_new_file(
+        &self,
+        format: WeightFormat,
+        then: impl FnOnce(&NewFile<'_>, NewHead) -> Result<()>,
+    ) -> Result<()> {
         let config = self.config_to_quantize(format)?;
         let (architecture, spec, checkpoint) = self.decoder_and_weights(&config)?;
         let tokenizer = self.tokenizer()?;
@@ -51,10 +70,7 @@ impl ModelFolder {
             Some(gguf) => gguf.head()?,
             None => model.head(&self.texts_for_gguf()?)?,
         };
-        let (temp, mut file) = TempOutput::file(output)?;
-        model.write(head, &mut file, output, progress)?;
-        file.sync_all().map_err(|source| io_error(output, source))?;
-        temp.finish(output)
+        then(&model, head)
     }
 
     fn texts_for_gguf(&self) -> Result<Texts<'_>> {

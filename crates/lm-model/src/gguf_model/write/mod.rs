@@ -106,6 +106,17 @@ impl NewFile<'_> {
         path: &Path,
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<()> {
+        let (head, tensors, model) = self.prepare(head, &path.display().to_string())?;
+        self.write_bytes(&head, &tensors, &model, out, path, progress)
+    }
+
+    /// Checks that the file can be written; `name` is its name in errors.
+    pub(crate) fn check(&self, head: NewHead, name: &str) -> Result<()> {
+        self.prepare(head, name).map(drop)
+    }
+
+    /// Plans the tensors and builds the header; returns them with the model that the header describes.
+    fn prepare(&self, head: NewHead, name: &str) -> Result<(GgufHeader, Vec<NewTensor>, GgufModel)> {
         let architecture = architectures::gguf_of(&self.config.model_type)?;
         let NewHead { mut keys, vectors } = head;
         let f32 = tensors::of_format(WeightFormat::F32)?;
@@ -122,8 +133,8 @@ impl NewFile<'_> {
         keys.put(QUANTIZATION, GgufEntry::Size(QUANTIZATION_VERSION));
         keys.put(FILE_TYPE, GgufEntry::Size(self.file_type(&tensors)?));
         let head = header(&keys, &tensors)?;
-        let model = self.read_back(&head, &path.display().to_string())?;
-        self.write_bytes(&head, &tensors, &model, out, path, progress)
+        let model = self.read_back(&head, name)?;
+        Ok((head, tensors, model))
     }
 
     /// Id of the format under [`FILE_TYPE`].
