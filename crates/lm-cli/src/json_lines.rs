@@ -3,9 +3,11 @@
 use std::io::{self, BufRead, Read, Write};
 
 use anyhow::{Context, Result, ensure};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::json_file::BOM;
+use crate::suggestion;
 
 /// Maximum length of a line, in bytes.
 const MAX_LINE_BYTES: u64 = 16 << 20;
@@ -36,6 +38,15 @@ pub fn error(kind: &str, message: impl std::fmt::Display) -> Value {
 /// Creates the error answer to an invalid line.
 pub fn bad_line(message: impl std::fmt::Display) -> Value {
     error("bad_line", message)
+}
+
+/// Keys of notes in files of test vectors; no command reads them.
+const NOTES: [&str; 7] = ["about", "expected", "id", "name", "source", "streaming", "variants"];
+
+/// Reads the fields of a line of test vectors, whose notes are ignored. The error is the answer to the line.
+pub fn vector<T: DeserializeOwned>(mut line: Map<String, Value>) -> Result<T, Value> {
+    line.retain(|key, _| !NOTES.contains(&key.as_str()));
+    serde_json::from_value(line.into()).map_err(|error| bad_line(suggestion::of_json(&error)))
 }
 
 /// Answers `lines` on `out`, as [`answer_each`] does. An error of `answer` ends it.

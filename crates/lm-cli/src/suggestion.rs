@@ -12,6 +12,21 @@ pub fn did_you_mean<'a>(typed: &str, known: impl Iterator<Item = &'a str>, prefi
         .map_or_else(String::new, |name| format!(" (did you mean `{prefix}{name}`?)"))
 }
 
+/// Message of an error of JSON, with the known name that is most similar to an unknown key or value.
+pub fn of_json(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    // The library has no other access to the names: "unknown field `a`, expected one of `b`, `c`".
+    let parts = ["field", "variant"].into_iter().find_map(|kind| {
+        message.strip_prefix("unknown ")?.strip_prefix(kind)?.strip_prefix(" `")?.rsplit_once("`, expected ")
+    });
+    match parts {
+        Some((typed, known)) => {
+            message.clone() + &did_you_mean(typed, known.split('`').skip(1).step_by(2), "")
+        }
+        None => message,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,5 +45,29 @@ mod tests {
             assert_eq!(meant(typed), format!(" (did you mean `/{name}`?)"));
         }
         assert_eq!(meant("colour"), "");
+    }
+
+    #[test]
+    fn an_unknown_key_has_the_known_ones_beside_it() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Line {
+            #[serde(rename = "messages")]
+            _messages: Option<u8>,
+            #[serde(rename = "tools")]
+            _tools: Option<Kind>,
+        }
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(rename_all = "lowercase")]
+        enum Kind {
+            Exact,
+        }
+        let message = |json: &str| of_json(&serde_json::from_str::<Line>(json).expect_err("is refused"));
+        assert!(message("{\"mesages\": 1}").ends_with("(did you mean `messages`?)"));
+        assert!(message("{\"tools\": \"exat\"}").contains("unknown variant `exat`"));
+        for (key, is_near) in [("a`b", false), ("x`, expected `tool", false), ("tool", true)] {
+            let message = message(&serde_json::json!({key: 1}).to_string());
+            assert!(message.contains(key) && message.contains("did you mean") == is_near, "{message}");
+        }
     }
 }

@@ -44,6 +44,21 @@ fn lines_that_cannot_be_answered() {
     assert_eq!(answers[3]["malformed"][0]["fault"], "unfinished");
 }
 
+#[test]
+fn an_unknown_key_is_an_error_that_names_the_near_one() {
+    let lines = [
+        json!({"format": "hermes", "output": "", "prompt_sufix": "<think>"}),
+        json!({"format": "hermes", "output": "", "options": {"reasonning": "none"}}),
+        json!({"format": "hermes", "output": "", "name": "n", "options": {"parallel_tool_calls": false}}),
+    ];
+    let answers = failing("parse", &[], joined(&lines).as_bytes(), "2 of 3 lines failed");
+    for (answer, near) in answers.iter().zip(["prompt_suffix", "reasoning"]) {
+        assert_eq!(answer["error"]["kind"], "bad_line");
+        let message = answer["error"]["message"].as_str().expect("a message");
+        assert!(message.ends_with(&format!("(did you mean `{near}`?)")), "{message}");
+    }
+}
+
 /// Lines of all vectors: as in the files, with the format and the kind of their file.
 fn vectors() -> Option<Vec<Value>> {
     let folder = shared::path("goldens/parser")?;

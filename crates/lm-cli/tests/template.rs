@@ -127,6 +127,32 @@ fn wrong_lines_have_a_kind_and_do_not_end_the_program() {
 }
 
 #[test]
+fn an_unknown_key_is_an_error_that_names_the_near_one() {
+    let user = json!([{"role": "user", "content": "Hi"}]);
+    let lines = [
+        json!({"template": "x", "mesages": user}),
+        json!({"template": "x", "messages": user, "add_generation_promt": true}),
+        json!({"template": "x", "messages": user, "colour": 1}),
+        json!({"template": "x", "messages": user, "name": "n", "id": 1, "expected": "x", "source": "here"}),
+    ];
+    let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let answers = failing("template", &[], lines.as_bytes(), "3 of 4 lines failed");
+    let message = |index: usize| answers[index]["error"]["message"].as_str().expect("an error");
+    assert!(answers[..3].iter().all(|answer| answer["error"]["kind"] == "bad_line"), "{answers:?}");
+    for (index, (key, near)) in
+        [("mesages", "messages"), ("add_generation_promt", "add_generation_prompt")].into_iter().enumerate()
+    {
+        let expected = (format!("`{key}`"), format!("(did you mean `{near}`?)"));
+        assert!(message(index).contains(&expected.0) && message(index).ends_with(&expected.1), "{answers:?}");
+    }
+    assert!(
+        message(2).contains("unknown field `colour`") && !message(2).contains("did you mean"),
+        "{answers:?}"
+    );
+    assert_eq!(answers[3], json!({"text": "x"}), "notes of test vectors");
+}
+
+#[test]
 fn what_a_template_lacks_is_made_up_for_when_that_is_asked() {
     let messages = json!([{"role": "system", "content": "S"}, {"role": "user", "content": "U"}]);
     let source = "{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}";

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::args::{RunArgs, refuse_model};
 use crate::interrupt::Interrupt;
 use crate::json_lines::{answer_lines, bad_line, error, values};
-use crate::{model, prompt_ids};
+use crate::{model, prompt_ids, suggestion};
 
 const EXAMPLES: &str = "\
 The answer to a text is {\"embedding\": [..], \"tokens\": N} or {\"error\": {\"kind\", \"message\"}}. Kinds: tokenizer, unknown_id, \
@@ -110,7 +110,7 @@ struct Line {
 impl Input {
     fn read(line: &Value) -> Result<Self, String> {
         let line = match line {
-            Value::Object(_) => Line::deserialize(line).map_err(|error| error.to_string())?,
+            Value::Object(_) => Line::deserialize(line).map_err(|error| suggestion::of_json(&error))?,
             Value::String(text) => Line { text: Some(text.clone()), ids: None },
             ids => Line { text: None, ids: Some(ids.clone()) },
         };

@@ -15,7 +15,7 @@ use lm_tokenizer::Tokenizer;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::json_lines::{answer_each, bad_line, error};
+use crate::json_lines::{answer_each, bad_line, error, vector};
 use crate::model;
 
 const EXAMPLES: &str = "\
@@ -31,6 +31,7 @@ A line of standard input is an object:
   or one of
   schema               a JSON schema, for JSON text
   regex, choice, lark  a pattern, a list of texts, a Lark grammar of llguidance
+  markers              with lark: texts of the rules marker_0, marker_1, …
   and
   texts                the texts to judge
 
@@ -40,7 +41,7 @@ The answer is {\"results\": [{\"accepted\": true} or {\"accepted\": false, \"at\
 acceptable; its length, when it ends too early or when a finished value does not fit its schema. \"relaxed\" lists keywords that the \
 grammar does not enforce; there the finished values are validated. An error is {\"error\": {\"kind\", \"message\"}}, with \"tool\", \
 \"path\" and \"keyword\" where a schema is at fault. Kinds: bad_schema, unsupported_keyword, too_large, bad_grammar, bad_request, \
-bad_line. Each line has one answer; blank lines at the end are ignored. The exit code is 1 if a line failed.
+bad_line. Other keys are errors, except those of notes: about, expected, id, name, source, streaming, variants. Each line has one answer; blank lines at the end are ignored. The exit code is 1 if a line failed.
 
 Examples:
   echo '{\"schema\": {\"type\": \"integer\"}, \"texts\": [\"12\", \"1.5\"]}' | lm grammar
@@ -71,6 +72,7 @@ pub fn run(args: &Args) -> Result<()> {
 
 /// An input line, with the field names of chat completions.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Line {
     format: Option<String>,
     template: Option<String>,
@@ -125,7 +127,7 @@ enum Finished {
 }
 
 fn answer(args: &Args, compiler: &GrammarCompiler, line: Map<String, Value>) -> Result<Value, Value> {
-    let line: Line = serde_json::from_value(Value::Object(line)).map_err(bad_line)?;
+    let line: Line = vector(line)?;
     let mut answer = Map::new();
     let judge = match (&line.schema, spec_of(&line)) {
         (Some(schema), None) => of_schema(compiler, schema, line.layout())?,

@@ -8,7 +8,7 @@ use lm_processors::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::json_lines::{answer_each, bad_line, error};
+use crate::json_lines::{answer_each, bad_line, error, vector};
 
 const EXAMPLES: &str = "\
 A line of standard input is an object:
@@ -24,7 +24,8 @@ A line of standard input is an object:
 
 Options: {\"reasoning\": \"none\"} leaves reasoning in the content; {\"enable_thinking\": false}: the prompt did not open it; \
 {\"tool_choice\": \"none\"}: nothing is a call; {\"partial\": true}: the output is cut off, and an incomplete call is listed as far as \
-it goes. An empty prompt_suffix is an unknown one.
+it goes; parallel_tool_calls has no effect. An empty prompt_suffix is an unknown one. Other keys are errors, except those of notes: \
+about, expected, id, name, source, streaming, variants.
 
 The answer is {\"content\", \"reasoning\", \"tool_calls\"} or {\"error\": {\"kind\", \"message\"}}. A call is {\"name\", \"arguments\"}, \
 with \"id\" where the model gives one; where its arguments are not complete JSON, \"arguments_text\" is their text. Text that only \
@@ -49,6 +50,7 @@ pub fn run(args: &Args) -> Result<()> {
 
 /// An input line, with the field names of parser test vectors.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Line {
     format: Option<String>,
     template: Option<String>,
@@ -66,19 +68,23 @@ struct Line {
 }
 
 #[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
 struct Options {
     reasoning: Option<String>,
     #[serde(alias = "thinking")]
     enable_thinking: Option<bool>,
     tool_choice: Option<Value>,
+    /// Has no effect: all calls of a text are parsed.
+    #[serde(rename = "parallel_tool_calls")]
+    _parallel_tool_calls: Option<bool>,
     #[serde(default)]
     partial: bool,
 }
 
 fn answer(args: &Args, line: Map<String, Value>) -> Value {
-    let line: Line = match serde_json::from_value(Value::Object(line)) {
+    let line: Line = match vector(line) {
         Ok(line) => line,
-        Err(error) => return bad_line(error),
+        Err(answer) => return answer,
     };
     let processor = match (&line.format, &line.template, &line.model) {
         (Some(format), None, None) => match by_name(format) {

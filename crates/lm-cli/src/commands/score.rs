@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::args::{CallArgs, RunArgs, adapter};
-use crate::{json_lines, model};
+use crate::{json_lines, model, suggestion};
 
 /// Maximum number of tokens of a reply; the longest expected one is well below.
 const MAX_OUTPUT_TOKENS: usize = 192;
@@ -92,7 +92,9 @@ fn read(path: &Path) -> Result<Vec<Recording>> {
 }
 
 fn recording(number: usize, line: Value) -> Result<Recording> {
-    let recording: Recording = serde_json::from_value(line).with_context(|| format!("line {number}"))?;
+    let recording: Recording = serde_json::from_value(line)
+        .map_err(|error| Error::msg(suggestion::of_json(&error)))
+        .with_context(|| format!("line {number}"))?;
     let replies = recording.messages.iter().filter(|message| message.role == Role::Assistant).count();
     let skills = recording.skills.len();
     ensure!(replies == skills, "line {number}: {skills} skills for {replies} turns of the assistant");

@@ -10,7 +10,7 @@ use lm_template::{
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::json_lines::{answer_each, bad_line, error};
+use crate::json_lines::{answer_each, bad_line, error, vector};
 use crate::model;
 
 const EXAMPLES: &str = "\
@@ -26,7 +26,8 @@ A line of standard input is an object:
   spans                  true: as --spans
 
 The answer is {\"text\": …} or {\"error\": {\"kind\", \"message\"}}. Kinds: raised (the template refused), runtime, syntax, limit, \
-empty_conversation, continue_final_message, model, bad_line. Each line has one answer; blank lines at the end are ignored. The exit code is 1 if a line failed.
+empty_conversation, continue_final_message, model, bad_line. Other keys are errors, except those of notes: about, expected, id, \
+name, source, streaming, variants. Each line has one answer; blank lines at the end are ignored. The exit code is 1 if a line failed.
 
 Examples:
   echo '{\"model\": \"./Qwen3-0.6B\", \"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}' | lm template
@@ -56,6 +57,7 @@ pub fn run(args: &Args) -> Result<()> {
 
 /// An input line, with the field names of transformers.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Line {
     template: Option<String>,
     model: Option<String>,
@@ -114,9 +116,9 @@ impl LastTemplate {
 }
 
 fn answer(args: &Args, templates: &mut LastTemplate, line: Map<String, Value>) -> Value {
-    let line: Line = match serde_json::from_value(Value::Object(line)) {
+    let line: Line = match vector(line) {
         Ok(line) => line,
-        Err(error) => return bad_line(error),
+        Err(answer) => return answer,
     };
     let mut context = Map::new();
     let source = match (&line.template, &line.model) {

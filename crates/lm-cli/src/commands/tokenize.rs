@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::args::{ModelPath, PromptSource};
 use crate::json_lines::{answer_values, bad_line, error};
-use crate::model;
+use crate::{model, suggestion};
 
 const EXAMPLES: &str = "\
 A line of standard input is a JSON string, or an object:
@@ -71,7 +71,7 @@ fn answer(args: &Args, tokenizer: &Tokenizer, line: &Value) -> Value {
         Value::String(text) => Line { text: text.clone(), content: false },
         Value::Object(_) => match Line::deserialize(line) {
             Ok(line) => line,
-            Err(cause) => return bad_line(cause),
+            Err(cause) => return bad_line(suggestion::of_json(&cause)),
         },
         _ => return bad_line("expected a string, or an object with `text`"),
     };
