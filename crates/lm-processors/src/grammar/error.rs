@@ -1,5 +1,10 @@
 //! Errors of schemas that cannot be expressed as a grammar.
 
+use lm_template::Value;
+
+/// Maximum length of a value in an error.
+const MAX_SHOWN: usize = 80;
+
 /// Fault of a schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -16,6 +21,14 @@ pub enum SchemaFault {
     /// No value matches the schema.
     #[error("no value matches it{0}")]
     Unsatisfiable(&'static str),
+    /// Values match the schema, but the model's syntax can write none of them.
+    #[error("the syntax of the {processor} models cannot write {}", .value.as_deref().unwrap_or("its values"))]
+    Unwritable {
+        /// A listed value that cannot be written, as JSON of at most 80 characters; `None` if the schema lists none.
+        value: Option<String>,
+        /// Name of the processor.
+        processor: &'static str,
+    },
     /// The tool's name, or a parameter's, is not read back from a call in the model's syntax.
     #[error("`{name}` is not read back as a name from a call of the {processor} models")]
     Name {
@@ -51,12 +64,28 @@ impl SchemaError {
         Self::new(path, keyword, SchemaFault::Unsatisfiable(reason))
     }
 
+    /// Fault of a schema whose values the syntax of `processor` cannot write: the listed one at its place, if there is one.
+    pub(super) fn unwritable(listed: Option<&(String, Value)>, processor: &'static str) -> Self {
+        let (path, value) =
+            listed.map_or(("#", None), |(path, value)| (path.as_str(), Some(shortened(value))));
+        Self::new(path, "", SchemaFault::Unwritable { value, processor })
+    }
+
     pub(super) fn new(path: &str, keyword: &str, fault: SchemaFault) -> Self {
         Self { tool: None, path: path.to_owned(), keyword: keyword.to_owned(), fault }
     }
 
     pub(super) fn of_tool(self, name: &str) -> Self {
         Self { tool: Some(name.to_owned()), ..self }
+    }
+}
+
+/// A value as JSON, cut after 80 characters.
+fn shortened(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(MAX_SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
     }
 }
 

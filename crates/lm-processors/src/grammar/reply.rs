@@ -136,7 +136,7 @@ impl ReplyWriter<'_, '_> {
         }
         for syntax in self.syntaxes(tools) {
             let (number, layout, markers) = (self.request.calls, self.request.layout, self.message_markers());
-            let rules = calls(&mut self.lark, syntax, tools, number, layout, &markers)?;
+            let rules = calls(self.dialect.name, &mut self.lark, syntax, tools, number, layout, &markers)?;
             self.unenforced.extend(rules.unenforced.iter().cloned());
             options.push(self.calls_answer(&rules, required));
         }

@@ -7,12 +7,16 @@ use super::guard::unguarded;
 use super::marker_scan::{Scan, scan};
 use crate::declared_names::{Declared, declared};
 use crate::dialect::ParameterCall;
-use crate::values::{MAX_DEPTH, Schema, Types, typed_value};
+use crate::values::{Alternative, MAX_DEPTH, Schema, Types, typed_value};
 
 /// Element name of list elements.
 const ITEM: &str = "item";
 /// Key of text next to elements.
 const TEXT: &str = "$text";
+/// Maximum number of schemas of an element.
+const MAX_SCHEMAS: usize = 16;
+/// Maximum number of alternatives besides the first of each element that are tried for a value.
+const MAX_ALTERNATIVES: usize = 256;
 
 /// Searches for the end of the current element, which `rest` continues; `depth` is the number of open elements inside
 /// it. Returns the end of the decided text, and true if the closing marker is there.
@@ -41,52 +45,69 @@ pub(super) fn elements_end(
     }
 }
 
-/// An open element.
+/// An element, with the elements inside it.
 struct Element<'a> {
     name: &'a str,
-    schema: Option<Schema<'a>>,
-    start: usize,
+    /// Schemas that the element may have, by the alternatives of those around it.
+    schemas: Vec<Schema<'a>>,
+    /// The text between its markers.
+    inside: &'a str,
+    /// The text beside its children.
     text: String,
-    children: Vec<(&'a str, Value)>,
+    children: Vec<Element<'a>>,
 }
 
 impl<'a> Element<'a> {
-    fn new(name: &'a str, schema: Option<Schema<'a>>, start: usize) -> Self {
-        Self { name, schema, start, text: String::new(), children: Vec::new() }
+    /// Creates an element whose text begins at the start of `inside`.
+    fn new(name: &'a str, schemas: Vec<Schema<'a>>, inside: &'a str) -> Self {
+        Self { name, schemas, inside, text: String::new(), children: Vec::new() }
     }
 
-    fn types(&self) -> Types {
-        self.schema.map_or(Types::ANY, Schema::types)
-    }
-
-    fn is_list(&self, only_items: bool) -> bool {
-        let types = self.types();
-        types.contains(Types::ARRAY) && (only_items || !types.contains(Types::OBJECT))
-    }
-
-    fn child_schema(&self, name: &str) -> Option<Schema<'a>> {
-        let schema = self.schema?;
-        if self.is_list(name == ITEM) { schema.items() } else { schema.property(name) }
+    /// Schemas of a child, by the alternatives of the element's own.
+    fn child_schemas(&self, name: &str) -> Vec<Schema<'a>> {
+        let alternatives = self.schemas.iter().flat_map(|schema| schema.alternatives());
+        let mut found: Vec<Schema<'a>> =
+            alternatives.filter_map(|alternative| child_schema(&alternative, name)).collect();
+        found.truncate(MAX_SCHEMAS);
+        found
     }
 
     /// The name of a child at the start of `text`.
     fn child_name<'t>(&self, text: &'t str, close: &str) -> Option<&'t str> {
         let plain = name_before(text, [], close)?;
-        if self.child_schema(plain).is_some() {
+        if !self.child_schemas(plain).is_empty() {
             return Some(plain);
         }
-        let names = self.schema.map(Schema::declared_names).unwrap_or_default();
+        let names: Vec<String> = self.schemas.iter().flat_map(|schema| schema.declared_names()).collect();
         name_before(text, names.iter().map(String::as_str), close)
     }
+}
 
-    /// Value of the element; `inside` is the text between its markers.
-    fn value(self, inside: &str, syntax: &ParameterCall) -> Value {
-        let (schema, types) = (self.schema, self.types());
-        let empty = inside.trim().is_empty();
+/// Schema of the child `name` of an element that one alternative describes.
+fn child_schema<'a>(alternative: &Alternative<'a>, name: &str) -> Option<Schema<'a>> {
+    if is_list(alternative.types(), name == ITEM) { alternative.items() } else { alternative.property(name) }
+}
+
+fn is_list(types: Types, only_items: bool) -> bool {
+    types.contains(Types::ARRAY) && (only_items || !types.contains(Types::OBJECT))
+}
+
+/// Reader of the values of elements.
+struct Values<'s> {
+    syntax: &'s ParameterCall,
+    /// Number of further alternatives that are tried.
+    alternatives_left: usize,
+}
+
+impl Values<'_> {
+    /// Value of an element: by the first alternative of its schema with which the value fits the schema.
+    fn value(&mut self, element: &Element<'_>, schema: Option<Schema<'_>>) -> Value {
+        let types = schema.map_or(Types::ANY, Schema::types);
+        let empty = element.inside.trim().is_empty();
         let readings = match () {
             // If a string is allowed, elements are text.
             () if types != Types::ANY && types.contains(Types::STRING) => vec![],
-            () if !self.children.is_empty() => self.structures(),
+            () if !element.children.is_empty() => self.structures(element, schema),
             () if !empty || types == Types::ANY => vec![],
             () => {
                 let all = [(Types::ARRAY, Value::Array(vec![])), (Types::OBJECT, Value::Object(Map::new()))];
@@ -94,40 +115,67 @@ impl<'a> Element<'a> {
             }
         };
         match schema {
-            _ if readings.is_empty() => typed_value(&unguarded(inside), schema, syntax.untyped),
+            _ if readings.is_empty() => typed_value(&unguarded(element.inside), schema, self.syntax.untyped),
             Some(schema) => schema.first_fitting(readings),
             None => readings.into_iter().next().unwrap_or_default(),
         }
     }
 
-    /// The list or object of the element's children; the likelier one first if both are possible.
-    fn structures(self) -> Vec<Value> {
-        let only_items = self.children.iter().all(|(name, _)| *name == ITEM);
-        let list =
-            self.is_list(only_items).then(|| self.children.iter().map(|(_, value)| value.clone()).collect());
-        let both = list.is_some() && self.types().contains(Types::OBJECT) && self.schema.is_some();
-        let object = (list.is_none() || both).then(|| self.object());
-        list.into_iter().chain(object).collect()
+    /// The lists and objects that an element's children may be, the likelier one of each alternative first.
+    fn structures(&mut self, element: &Element<'_>, schema: Option<Schema<'_>>) -> Vec<Value> {
+        let Some(schema) = schema else { return self.of_alternative(element, None) };
+        let mut found: Vec<Value> = Vec::new();
+        for (at, alternative) in schema.alternatives().iter().enumerate() {
+            if at > 0 {
+                let Some(left) = self.alternatives_left.checked_sub(1) else { break };
+                self.alternatives_left = left;
+            }
+            for value in self.of_alternative(element, Some(alternative)) {
+                if !found.contains(&value) {
+                    found.push(value);
+                }
+            }
+        }
+        found
     }
 
-    fn object(self) -> Value {
-        let mut members: Map<String, Value> = Map::new();
-        for (name, value) in self.children {
-            match members.entry(unguarded(name)).or_insert_with(|| Value::Array(Vec::new())) {
-                Value::Array(values) => values.push(value),
-                _ => unreachable!("only lists are put in"),
-            }
-        }
-        members.values_mut().for_each(unwrap_single);
-        if !self.text.trim().is_empty() {
-            let mut key = TEXT.to_owned();
-            while members.contains_key(&key) {
-                key.insert(0, '$');
-            }
-            members.insert(key, unguarded(&self.text).into());
-        }
-        Value::Object(members)
+    fn of_alternative(&mut self, element: &Element<'_>, alternative: Option<&Alternative<'_>>) -> Vec<Value> {
+        let types = alternative.map_or(Types::ANY, Alternative::types);
+        let children: Vec<(&str, Value)> = element
+            .children
+            .iter()
+            .map(|child| {
+                let schema = alternative.and_then(|alternative| child_schema(alternative, child.name));
+                (child.name, self.value(child, schema))
+            })
+            .collect();
+        let only_items = children.iter().all(|(name, _)| *name == ITEM);
+        let list =
+            is_list(types, only_items).then(|| children.iter().map(|(_, value)| value.clone()).collect());
+        let both = list.is_some() && types.contains(Types::OBJECT) && alternative.is_some();
+        let object = (list.is_none() || both).then(|| object(children, &element.text));
+        list.into_iter().chain(object).collect()
     }
+}
+
+/// The object of an element's children; a name that occurs several times has a list of its values.
+fn object(children: Vec<(&str, Value)>, text: &str) -> Value {
+    let mut members: Map<String, Value> = Map::new();
+    for (name, value) in children {
+        match members.entry(unguarded(name)).or_insert_with(|| Value::Array(Vec::new())) {
+            Value::Array(values) => values.push(value),
+            _ => unreachable!("only lists are put in"),
+        }
+    }
+    members.values_mut().for_each(unwrap_single);
+    if !text.trim().is_empty() {
+        let mut key = TEXT.to_owned();
+        while members.contains_key(&key) {
+            key.insert(0, '$');
+        }
+        members.insert(key, unguarded(text).into());
+    }
+    Value::Object(members)
 }
 
 /// The name at the start of `text`: one of `names`, or the text before `close`.
@@ -163,7 +211,7 @@ pub(super) fn element_value(
     schema: Option<Schema<'_>>,
 ) -> Result<Value, Fault> {
     let markers = [syntax.key.open, syntax.value.close];
-    let mut open = vec![Element::new("", schema, 0)];
+    let mut open = vec![Element::new("", schema.into_iter().collect(), text)];
     let mut at = 0;
     loop {
         let Some(top) = open.last_mut() else { return Err(Fault::malformed("its elements do not fit")) };
@@ -181,30 +229,26 @@ pub(super) fn element_value(
         let end = at + start;
         at = name_start + name.len() + syntax.key.close.len();
         if marker == 0 {
-            let schema = top.child_schema(name);
-            open.push(Element::new(name, schema, at));
+            let schemas = top.child_schemas(name);
+            open.push(Element::new(name, schemas, &text[at..]));
         } else {
             let element = open.pop().filter(|element| element.name == name && !open.is_empty());
-            let element =
+            let mut element =
                 element.ok_or_else(|| Fault::malformed(format!("`{name}` is closed and not open")))?;
-            let value = element_inside(element, text, end, syntax);
+            element.inside = inside(element.inside, &text[end..]);
             if let Some(parent) = open.last_mut() {
-                parent.children.push(value);
+                parent.children.push(element);
             }
         }
     }
+    let mut values = Values { syntax, alternatives_left: MAX_ALTERNATIVES };
     match (open.pop(), open.is_empty()) {
-        (Some(root), true) => Ok(root.value(text, syntax)),
+        (Some(root), true) => Ok(values.value(&root, schema)),
         _ => Err(Fault::malformed("an element is not closed")),
     }
 }
 
-fn element_inside<'a>(
-    element: Element<'a>,
-    text: &str,
-    end: usize,
-    syntax: &ParameterCall,
-) -> (&'a str, Value) {
-    let (name, inside) = (element.name, &text[element.start..end]);
-    (name, element.value(inside, syntax))
+/// The part of `text` before its suffix `rest`.
+fn inside<'t>(text: &'t str, rest: &str) -> &'t str {
+    &text[..text.len() - rest.len()]
 }

@@ -1,5 +1,6 @@
 //! Values that are not written as JSON: their meaning, and their conversion to JSON text.
 
+mod alternatives;
 mod braces;
 #[cfg(test)]
 mod fed;
@@ -10,6 +11,7 @@ mod schema;
 mod typed;
 mod written;
 
+pub(crate) use alternatives::Alternative;
 pub(crate) use braces::BraceArguments;
 pub(crate) use python::{PythonArguments, python_literal};
 pub(crate) use schema::{Schema, Types};

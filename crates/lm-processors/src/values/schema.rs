@@ -35,7 +35,7 @@ impl Types {
         Self(self.0 | other.0)
     }
 
-    fn and(self, other: Self) -> Self {
+    pub(super) fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
@@ -71,6 +71,9 @@ impl Types {
 /// Maximum number of references and combinations followed before a schema is treated as unconstrained.
 const MAX_STEPS: usize = 24;
 
+/// Maximum number of name patterns of an object that a name is compared with.
+const MAX_PATTERNS: usize = 64;
+
 /// URI of a schema's document, and the key of the current subschema in it, for validation.
 const DOCUMENT: &str = "urn:lm:parameters";
 const HERE: &str = "x-lm-here";
@@ -88,22 +91,46 @@ impl<'a> Schema<'a> {
         Self { root, here: root }
     }
 
-    fn at(self, here: &'a Value) -> Self {
+    pub(super) fn at(self, here: &'a Value) -> Self {
         Self { here, ..self }
     }
 
-    /// Schema of a property, if the schema defines it.
+    pub(super) fn keyword(self, keyword: &str) -> Option<&'a Value> {
+        self.here.get(keyword)
+    }
+
+    /// Schema of a property, if the schema defines it: by its name, by a pattern of names, or for undeclared ones.
     pub(crate) fn property(self, key: &str) -> Option<Self> {
+        self.find(MAX_STEPS, &|schema| schema.own_property(key))
+    }
+
+    /// The same, without references and combinations: by its name, else by its name's pattern.
+    pub(super) fn own_property(self, key: &str) -> Option<Self> {
         let key = unguarded(key);
-        self.find(MAX_STEPS, &|schema| {
-            let declared = schema.get("properties").and_then(|properties| properties.get(&*key));
-            declared.or_else(|| schema.get("additionalProperties").filter(|schema| schema.is_object()))
-        })
+        let declared = self.keyword("properties").and_then(|properties| properties.get(&*key));
+        let further = || self.keyword("additionalProperties").filter(|schema| schema.is_object());
+        declared.or_else(|| self.of_pattern(&key)).or_else(further).map(|schema| self.at(schema))
+    }
+
+    /// Schema of the first of `patternProperties` in which `key` is found.
+    fn of_pattern(self, key: &str) -> Option<&'a Value> {
+        let patterns = self.keyword("patternProperties")?.as_object()?;
+        let matches = |pattern: &str| {
+            let validator = validator(&json!({"pattern": pattern}), false);
+            validator.is_ok_and(|validator| validator.is_valid(&key.into()))
+        };
+        let found = patterns.iter().take(MAX_PATTERNS).find(|(pattern, _)| matches(pattern));
+        found.map(|(_, schema)| schema)
     }
 
     /// Schema of an array's elements.
-    pub(crate) fn items(self) -> Option<Self> {
-        self.find(MAX_STEPS, &|schema| schema.get("items").filter(|schema| schema.is_object()))
+    fn items(self) -> Option<Self> {
+        self.find(MAX_STEPS, &|schema| schema.own_items())
+    }
+
+    /// The same, without references and combinations.
+    pub(super) fn own_items(self) -> Option<Self> {
+        self.keyword("items").filter(|schema| schema.is_object()).map(|schema| self.at(schema))
     }
 
     /// Schema of all elements of an array; `None` if alternatives or positions have their own.
@@ -116,7 +143,8 @@ impl<'a> Schema<'a> {
 
     /// Names of the declared properties, in order.
     pub(crate) fn property_names(self) -> Vec<String> {
-        let properties = self.find(MAX_STEPS, &|schema| schema.get("properties"));
+        let properties =
+            self.find(MAX_STEPS, &|schema| schema.keyword("properties").map(|found| schema.at(found)));
         let properties = properties.and_then(|properties| properties.here.as_object());
         properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default()
     }
@@ -171,10 +199,10 @@ impl<'a> Schema<'a> {
     }
 
     /// Returns the first result of `ask` for the schema, its reference, or one of its alternatives.
-    fn find(self, steps: usize, ask: &dyn Fn(&'a Value) -> Option<&'a Value>) -> Option<Self> {
+    fn find(self, steps: usize, ask: &dyn Fn(Self) -> Option<Self>) -> Option<Self> {
         let steps = steps.checked_sub(1)?;
-        if let Some(found) = ask(self.here) {
-            return Some(self.at(found));
+        if let Some(found) = ask(self) {
+            return Some(found);
         }
         if let Some(target) = self.reference() {
             return target.find(steps, ask);
@@ -184,7 +212,7 @@ impl<'a> Schema<'a> {
         alternatives.flatten().find_map(|schema| self.at(schema).find(steps / 2, ask))
     }
 
-    fn reference(self) -> Option<Self> {
+    pub(super) fn reference(self) -> Option<Self> {
         let pointer = self.here.get("$ref")?.as_str()?.strip_prefix('#')?;
         self.root.pointer(pointer).map(|target| self.at(target))
     }
@@ -215,7 +243,7 @@ impl<'a> Schema<'a> {
     }
 
     /// Types by `type`, `enum` and `const`, else by keywords of a single type.
-    fn own_types(self) -> Types {
+    pub(super) fn own_types(self) -> Types {
         let get = |key| self.here.get(key);
         let values = get("enum").and_then(Value::as_array).map(|values| values.iter().map(Types::of));
         let by_value = match (get("const"), values) {
@@ -292,6 +320,7 @@ mod tests {
         let schema = json!({
             "properties": {"a": {"$ref": "#/$defs/point"}, "b": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/point"}]}},
             "additionalProperties": {"type": "boolean"},
+            "patternProperties": {"^x-": {"type": "integer"}, "y$": true},
             "$defs": {"point": {"properties": {"x": {"type": "number"}}}},
         });
         let schema = Schema::new(&schema);
@@ -302,6 +331,8 @@ mod tests {
         assert_eq!(type_of(&["b", "x"]), Some(Types::NUMBER));
         assert_eq!(type_of(&["a", "y"]), None);
         assert_eq!(type_of(&["c"]), Some(Types::BOOLEAN));
+        assert_eq!(type_of(&["x-y"]), Some(Types::INTEGER));
+        assert_eq!(type_of(&["xy"]), Some(Types::ANY));
         assert_eq!(schema.property_names(), ["a", "b"]);
     }
 }

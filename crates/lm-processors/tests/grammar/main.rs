@@ -5,6 +5,7 @@ mod differential;
 mod enforced;
 mod enum_values;
 mod keywords;
+mod name_patterns;
 mod names;
 mod numbers;
 mod patterns;
@@ -19,6 +20,8 @@ mod shared;
 mod takes;
 #[path = "../support/tokens.rs"]
 mod tokens;
+mod unions;
+mod unwritable;
 mod vectors;
 mod walk;
 mod writer;

@@ -1,11 +1,14 @@
 //! Texts that the grammar of a schema takes and stops, where keywords of several schemas meet.
 
 use lm_processors::{
-    GrammarRequest, Layout, ResponseFormat, SchemaFault, ToolChoice, ToolSpec, Value, json_grammar,
+    GrammarRequest, Layout, ParserOptions, ResponseFormat, SchemaFault, ToolCall, ToolChoice, ToolSpec,
+    Value, json_grammar,
 };
 use serde_json::json;
 
 use crate::common::{Compiler, Verdict, grammar_of, verdict};
+use crate::enforced::{families, grammar};
+use crate::writer::reply;
 
 /// Every text of `taken` is accepted and every one of `stopped` is not, with nothing left unenforced.
 fn check(schema: &Value, taken: &[&str], stopped: &[&str]) {
@@ -165,4 +168,37 @@ fn free_text_does_not_begin_as_a_bare_call() {
     };
     assert_eq!(text(ToolChoice::Auto), [false, true]);
     assert_eq!(text(ToolChoice::None), [true, true]);
+}
+
+/// A name may occur twice among those that the schema does not declare, as in JSON: the last value counts.
+#[test]
+fn of_a_name_that_occurs_twice_the_last_value_counts() {
+    let compiler = Compiler::new();
+    let schema = json!({"type": "object", "additionalProperties": {"type": "integer"}});
+    let tools = [ToolSpec::new("f", "", schema)];
+    let mut read_back = 0;
+    for family in families() {
+        let name = family.processor.name();
+        let arguments = json!({"once": 1, "other": 2, "twice": 3});
+        let call = ToolCall::new("f", arguments.as_object().expect("an object").clone());
+        let dialect = family.processor.dialect().expect("a dialect");
+        let text = reply(dialect, &[call], &tools).expect("plain values").replace("twice", "once");
+        let matcher = compiler.compile_grammar(&grammar(family, &tools).grammar).expect("a grammar");
+        let taken = verdict(&matcher, &text) == Verdict::Accepted;
+        let options = ParserOptions {
+            tools: tools.to_vec().into(),
+            recovery: lm_processors::Recovery::Off,
+            ..ParserOptions::default()
+        };
+        match family.processor.to_message(&text, &options) {
+            Ok(read) => {
+                let arguments = Value::Object(read.tool_calls[0].arguments.clone());
+                assert_eq!(arguments, json!({"once": 3, "other": 2}), "{name}: {text}");
+                read_back += 1;
+            }
+            // Of a family whose calls have each argument once.
+            Err(error) => assert!(!taken && error.to_string().contains("given twice"), "{name}: {error}"),
+        }
+    }
+    assert!(read_back > 50, "{read_back}");
 }

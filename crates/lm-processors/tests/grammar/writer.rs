@@ -163,6 +163,9 @@ fn branch<'a>(schema: &'a Value, root: &'a Value, value: &Value) -> Option<&'a V
     if let Some(parts) = schema["allOf"].as_array() {
         return parts.iter().all(|part| branch(part, root, value).is_some()).then_some(schema);
     }
+    if let Some(constant) = schema.get("const") {
+        return (type_of(constant) == type_of(value)).then_some(schema);
+    }
     if let Some(values) = schema["enum"].as_array() {
         return values.iter().any(|own| type_of(own) == type_of(value)).then_some(schema);
     }

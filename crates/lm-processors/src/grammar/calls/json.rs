@@ -20,7 +20,7 @@ pub(super) fn json_object(
         let (open, colon) = (spelling.mark("{", layout), spelling.mark(spelling.colon, layout));
         return sequence([
             &*open,
-            &literal(&spelling.write_key(name)),
+            &literal(&spelling.write_key(name, &[])),
             &colon,
             arguments,
             &spelling.mark("}", layout),
@@ -54,7 +54,7 @@ pub(super) fn json_object(
                     parts.push(spelling.mark(spelling.comma, layout));
                 }
                 let names: Vec<String> =
-                    names.iter().map(|text| literal(&spelling.write_key(text))).collect();
+                    names.iter().map(|text| literal(&spelling.write_key(text, &[]))).collect();
                 parts.push(one_of(&names));
                 parts.push(spelling.mark(spelling.colon, layout));
                 parts.push(match key {

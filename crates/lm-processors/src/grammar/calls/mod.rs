@@ -4,6 +4,7 @@ mod arguments;
 mod json;
 mod names;
 mod parameters;
+mod verbatim;
 
 use std::collections::BTreeSet;
 
@@ -31,6 +32,8 @@ struct Tool<'a> {
 
 /// Writer of the calls of some tools in one syntax.
 pub(super) struct CallWriter<'a> {
+    /// Name of the processor.
+    processor: &'static str,
     lark: &'a mut Lark,
     syntax: &'a CallSyntax,
     layout: Layout,
@@ -52,6 +55,7 @@ pub(super) struct CallRules {
 
 /// Builds the rules of calls of `tools` in `syntax`; strings in them exclude `excluded`.
 pub(super) fn calls(
+    processor: &'static str,
     lark: &mut Lark,
     syntax: &CallSyntax,
     tools: &[&ToolSpec],
@@ -65,7 +69,8 @@ pub(super) fn calls(
         Ok(Tool { name: tool.name(), parameters: parameters.map_err(|error| error.of_tool(tool.name()))? })
     });
     let tools = read.collect::<Result<_, SchemaError>>()?;
-    let mut writer = CallWriter { lark, syntax, layout, excluded, tools, unenforced: BTreeSet::new() };
+    let mut writer =
+        CallWriter { processor, lark, syntax, layout, excluded, tools, unenforced: BTreeSet::new() };
     let rest = writer.rest(number)?;
     Ok(CallRules { opener: opener(syntax), rest, unenforced: writer.unenforced })
 }
@@ -143,9 +148,9 @@ impl CallWriter<'_> {
                     let values = Values::new(self.lark, Spelling::JSON, self.layout, tool);
                     let mut values = values.never_with(self.excluded);
                     let option = parameters(&mut values, call, self.tools[at].name, tool);
-                    let found = std::mem::take(&mut values.unenforced);
+                    let (found, listed) = (std::mem::take(&mut values.unenforced), values.unwritable.take());
                     self.keep(found, at);
-                    options.push(option.ok_or_else(|| self.impossible(at))?);
+                    options.push(option.ok_or_else(|| self.impossible(at, listed))?);
                 }
                 self.lark.rule(options.join(" | "))
             }
@@ -165,9 +170,9 @@ impl CallWriter<'_> {
             let values = Values::new(self.lark, spelling, self.layout, parameters);
             let mut values = values.never_with(self.excluded);
             let expression = arguments(&mut values, parameters);
-            let found = std::mem::take(&mut values.unenforced);
+            let (found, listed) = (std::mem::take(&mut values.unenforced), values.unwritable.take());
             self.keep(found, at);
-            let expression = expression.ok_or_else(|| self.impossible(at))?;
+            let expression = expression.ok_or_else(|| self.impossible(at, listed))?;
             options.push(write(self.lark, self.tools[at].name, &expression));
         }
         Ok(self.lark.rule(options.join(" | ")))
@@ -180,8 +185,19 @@ impl CallWriter<'_> {
             .extend(all.map(|found| UnenforcedKeyword { tool: Some((*name).to_owned()), ..found }));
     }
 
-    fn impossible(&self, at: usize) -> SchemaError {
-        SchemaError::unsatisfiable("#", "", "").of_tool(self.tools[at].name)
+    /// Fault of a tool without calls; `listed` is a value that the syntax cannot write, with its location.
+    fn impossible(&self, at: usize, listed: Option<(String, Value)>) -> SchemaError {
+        let Tool { name, parameters } = &self.tools[at];
+        let mut lark = Lark::default();
+        let mut values = Values::new(&mut lark, Spelling::JSON, self.layout, &parameters.schema);
+        let fault = match values.value(&parameters.schema, "#") {
+            Some(_) => {
+                let listed = listed.map(|(path, value)| (parameters.place(&path), value));
+                SchemaError::unwritable(listed.as_ref(), self.processor)
+            }
+            None => SchemaError::unsatisfiable("#", "", ""),
+        };
+        fault.of_tool(name)
     }
 
     fn json(&mut self, call: &JsonCall, several: bool) -> Result<String, SchemaError> {

@@ -3,13 +3,15 @@
 use lm_template::Value;
 use serde_json::Map;
 
-use super::super::Layout;
 use super::super::lark::{literal, one_of, sequence};
 use super::super::schema::{escaped_pointer, type_of};
-use super::super::values::{Member, Values, enum_values, named_properties, types_of};
+use super::super::values::{
+    FurtherNames, Member, NameForm, NamePattern, Values, enum_values, named_properties, types_of,
+    with_patterns,
+};
 use super::space;
+use super::verbatim::{closed_text, constant, enclosed, text};
 use crate::dialect::{Accepted, ParameterCall, Tags, TypeAttribute, ValueText};
-use crate::parsers::{CDATA_CLOSE, CDATA_OPEN};
 
 /// Builds a call of `name` with its parameters in markup; `None` if no arguments match the schema.
 pub(in crate::grammar) fn parameters(
@@ -43,9 +45,10 @@ fn arguments(
     schema: &Map<String, Value>,
     path: &str,
 ) -> Option<String> {
-    let named = named_properties(schema);
+    let patterns = values.name_patterns(schema);
+    let typed = with_patterns(schema, &patterns);
     let mut members = Vec::new();
-    for (name, schema, required) in &values.limited(&named, path) {
+    for (name, schema, required) in &values.limited(&named_properties(&typed), path) {
         let tags = ValueTags::of(call, name);
         match value(values, &tags, schema, &format!("{path}/properties/{}", escaped_pointer(name))) {
             Some(value) => members
@@ -54,34 +57,35 @@ fn arguments(
             None => {}
         }
     }
-    let further = further(values, call, schema, &named, path);
-    values.counted_members(schema, &members, further.as_deref(), "", path)
+    let further = further(values, call, schema, &typed, &patterns, path);
+    values.counted_members(&typed, &members, further.as_deref(), "", path)
 }
 
-/// Builds a parameter with an undeclared name, if the tool allows one and the parser keeps it.
+/// Builds a parameter with an undeclared name, if the tool allows one and the parser keeps it. `typed` is the schema with its
+/// patterns applied.
 fn further(
     values: &mut Values<'_>,
     call: &ParameterCall,
     schema: &Map<String, Value>,
-    named: &[(String, Value, bool)],
+    typed: &Map<String, Value>,
+    patterns: &[NamePattern],
     path: &str,
 ) -> Option<String> {
     // An element's name is in its start and its end, which rules cannot express for a free name.
     if call.accepted == Accepted::Declared || call.written == ValueText::Elements {
         return None;
     }
-    let further = match schema.get("additionalProperties") {
-        None if schema.contains_key("properties") => return None,
-        None => Value::Bool(true),
-        Some(further) => further.clone(),
-    };
-    let value = value(values, &ValueTags::of(call, ""), &further, &format!("{path}/additionalProperties"))?;
     if schema.contains_key("propertyNames") {
         values.leave_unenforced(path, "propertyNames");
     }
-    let taken: Vec<&str> = named.iter().map(|(name, _, _)| name.as_str()).collect();
-    let key = values.bare_key(&taken);
-    Some(member(values, call, &key, &value))
+    let mut options = Vec::new();
+    for FurtherNames { key, schema, path } in
+        values.further_arguments(NameForm::Bare, schema, typed, patterns, path)
+    {
+        let value = value(values, &ValueTags::of(call, ""), &schema, &path);
+        options.extend(value.map(|value| member(values, call, &key, &value)));
+    }
+    (!options.is_empty()).then(|| one_of(&options))
 }
 
 fn member(values: &mut Values<'_>, call: &ParameterCall, key: &str, value: &str) -> String {
@@ -93,12 +97,12 @@ fn member(values: &mut Values<'_>, call: &ParameterCall, key: &str, value: &str)
 }
 
 /// Syntax around one value.
-struct ValueTags<'a> {
-    call: &'a ParameterCall,
-    open: &'static str,
-    after_open: &'static str,
-    before_close: &'static str,
-    close: String,
+pub(super) struct ValueTags<'a> {
+    pub(super) call: &'a ParameterCall,
+    pub(super) open: &'static str,
+    pub(super) after_open: &'static str,
+    pub(super) before_close: &'static str,
+    pub(super) close: String,
 }
 
 impl<'a> ValueTags<'a> {
@@ -113,7 +117,7 @@ impl<'a> ValueTags<'a> {
     }
 
     /// Texts that end a string: for element values, the start and end of any element.
-    fn excluded(&self) -> Vec<&str> {
+    pub(super) fn excluded(&self) -> Vec<&str> {
         match self.call.written {
             ValueText::Elements => vec![self.call.key.open, self.call.value.close],
             _ => vec![&self.close],
@@ -180,17 +184,17 @@ enum Structures {
 }
 
 /// The other values that a parameter allows. They share its lexemes: the lexer takes the longest one and does not backtrack.
-struct Beside {
+pub(super) struct Beside {
     /// Strings, without a type attribute that tells them apart.
-    texts: bool,
+    pub(super) texts: bool,
     /// Strings that are not listed.
-    free_text: bool,
+    pub(super) free_text: bool,
     /// Arrays or objects.
-    structures: bool,
+    pub(super) structures: bool,
 }
 
 /// The body of a value.
-enum Body {
+pub(super) enum Body {
     /// With its closing marker.
     Closed(String),
     /// A terminal expression to be joined with its neighbours to one lexeme.
@@ -207,8 +211,14 @@ fn of_types(
     beside: &Beside,
 ) -> Vec<(&'static str, Body)> {
     if let Some(listed) = enum_values(schema) {
-        let body = |value| Some((type_of(value), constant(values, tags, value, beside)?));
-        return listed.iter().filter_map(body).collect();
+        let mut bodies = Vec::new();
+        for value in &listed {
+            match constant(values, tags, value, beside) {
+                Some(body) => bodies.push((type_of(value), body)),
+                None => values.leave_out(value, path),
+            }
+        }
+        return bodies;
     }
     let mut bodies = Vec::new();
     for name in types_of(schema) {
@@ -260,76 +270,6 @@ fn has_elements(name: &str, schema: &Map<String, Value>) -> bool {
     match name {
         "object" => schema.get("properties").is_some_and(|all| all != &Value::Object(Map::new())) && !further,
         _ => schema.get("items").is_some_and(Value::is_object) && !schema.contains_key("prefixItems"),
-    }
-}
-
-/// A listed value: a text as it is, another one as JSON; none when the value's end would be found inside it.
-fn constant(values: &mut Values<'_>, tags: &ValueTags<'_>, value: &Value, beside: &Beside) -> Option<Body> {
-    let text = match value {
-        Value::String(text) => text.clone(),
-        other => values.spelling.write(other),
-    };
-    let spelled = |marker: &&str| !values.lark.protects(marker);
-    let ended =
-        |text: &str| tags.excluded().into_iter().filter(spelled).any(|excluded| text.contains(excluded));
-    let cdata = tags.call.written == ValueText::VerbatimOrCdata && value.is_string();
-    if cdata && (ended(&text) || text.trim_start().starts_with(CDATA_OPEN)) {
-        let protected = format!("{CDATA_OPEN}{text}{CDATA_CLOSE}");
-        let close = values.lark.marker(&tags.close);
-        let body = || Body::Closed(sequence([&*literal(&protected), &close]));
-        return (!text.contains(CDATA_CLOSE)).then(body);
-    }
-    if values.holds_excluded(&text) || value.is_string() && ended(&text) {
-        return None;
-    }
-    let structure = matches!(value, Value::Array(_) | Value::Object(_));
-    // A text of a structure's beginning, beside structures, is in their lexemes.
-    let like_structure = value.is_string() && beside.structures && text.starts_with(['[', '{']);
-    let joined = match value.is_string() {
-        true => beside.free_text || !like_structure,
-        false => beside.texts && (beside.free_text || !structure),
-    };
-    if joined && !text.is_empty() {
-        return Some(Body::Content(literal(&text)));
-    }
-    let body = match value.is_string() {
-        true => sequence(
-            values.spelling.lexemes(&text).map(literal).collect::<Vec<_>>().iter().map(String::as_str),
-        ),
-        false => values.constant(value),
-    };
-    Some(Body::Closed(enclosed(values, tags, &body)))
-}
-
-fn enclosed(values: &mut Values<'_>, tags: &ValueTags<'_>, body: &str) -> String {
-    let layout = values.layout;
-    let after = space(values.lark, tags.after_open, layout);
-    let before = space(values.lark, tags.before_close, layout);
-    sequence([&*after, body, &before, &values.lark.marker(&tags.close)])
-}
-
-/// A terminal expression for texts as they are.
-fn text(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Map<String, Value>, path: &str) -> String {
-    let cdata = (tags.call.written == ValueText::VerbatimOrCdata).then_some(CDATA_OPEN);
-    let excluded: Vec<String> =
-        values.lark.spelled(tags.excluded()).chain(values.excluded().to_vec()).collect();
-    values.text_rules(schema, path, None).raw(&excluded, cdata)
-}
-
-/// A text with what closes it. Any layout around a free text reads as a part of it, or is taken off.
-fn closed_text(values: &mut Values<'_>, tags: &ValueTags<'_>, content: &str, free: bool) -> String {
-    match values.layout {
-        Layout::Exact => {
-            let rest = values.lark.up_to(content, tags.before_close, &tags.close);
-            sequence([&*literal(tags.after_open), &rest])
-        }
-        Layout::Any if free => values.lark.up_to(content, "", &tags.close),
-        Layout::Any => {
-            let after = space(values.lark, tags.after_open, Layout::Any);
-            let before = space(values.lark, tags.before_close, Layout::Any);
-            let rest = values.lark.up_to(&sequence([content, &before]), "", &tags.close);
-            sequence([&*after, &rest])
-        }
     }
 }
 

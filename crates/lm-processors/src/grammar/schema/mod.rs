@@ -26,7 +26,8 @@ use normalize::Normalizer;
 pub(crate) use pattern::{escaped as escaped_regex, full_match, needs_escape};
 pub use validator::validator;
 
-/// A keyword that the grammar does not enforce; finished values must be validated instead.
+/// A keyword that the grammar does not express: it is not enforced, and finished values must be validated instead; or it is
+/// `enum` or `const`, and the grammar lacks the listed values that the model's syntax cannot write.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnenforcedKeyword {
     /// Tool whose parameters the schema describes; `None` for a response format.
@@ -67,22 +68,28 @@ impl Normalized<'_> {
         found: BTreeSet<UnenforcedKeyword>,
     ) -> impl Iterator<Item = UnenforcedKeyword> {
         found.into_iter().map(|UnenforcedKeyword { tool, path, keyword }| {
-            let name = path.strip_prefix("#/$defs/").map(|rest| rest.split('/').next().unwrap_or(rest));
-            let place = name.and_then(|name| Some((name, self.places.get(name)?)));
-            let path = match place {
-                Some((name, place)) => format!("{place}{}", &path["#/$defs/".len() + name.len()..]),
-                None => path,
-            };
+            let path = self.place(&path);
             let original = self.document.pointer(path.trim_start_matches('#'));
             let has = |keyword: &str| original.is_none_or(|schema| schema.get(keyword).is_some());
-            let keyword = match keyword.as_str() {
-                "allOf" | "anyOf" if !has(&keyword) => {
-                    ["oneOf", "$ref"].into_iter().find(|other| has(other)).map_or(keyword, str::to_owned)
-                }
-                _ => keyword,
+            let others: &[&str] = match keyword.as_str() {
+                keyword if has(keyword) => &[],
+                "allOf" | "anyOf" => &["oneOf", "$ref"],
+                "enum" => &["const", "anyOf", "oneOf", "allOf", "$ref"],
+                _ => &[],
             };
+            let other = others.iter().find(|other| has(other));
+            let keyword = other.map_or(keyword, |other| (*other).to_owned());
             UnenforcedKeyword { tool, path, keyword }
         })
+    }
+
+    /// Location in the document of a location in the schema.
+    pub(crate) fn place(&self, path: &str) -> String {
+        let name = path.strip_prefix("#/$defs/").map(|rest| rest.split('/').next().unwrap_or(rest));
+        match name.and_then(|name| Some((name, self.places.get(name)?))) {
+            Some((name, place)) => format!("{place}{}", &path["#/$defs/".len() + name.len()..]),
+            None => path.to_owned(),
+        }
     }
 }
 

@@ -30,7 +30,7 @@ impl Values<'_> {
         for schema in self.plain(schema) {
             if let Some(values) = enum_values(&schema) {
                 let kept: Vec<Value> = values.into_iter().filter(|value| !call.begins(value)).collect();
-                options.extend(self.constants(&kept));
+                options.extend(self.constants(&kept, path));
                 continue;
             }
             for name in types_of(&schema) {
@@ -72,7 +72,7 @@ impl Values<'_> {
         for schema in self.plain(schema) {
             if let Some(values) = enum_values(&schema) {
                 let kept: Vec<Value> = values.into_iter().filter(|value| !is_name(value)).collect();
-                options.extend(self.constants(&kept));
+                options.extend(self.constants(&kept, path));
                 continue;
             }
             for name in types_of(&schema) {
@@ -94,7 +94,7 @@ impl Values<'_> {
             }
         }
         let text = TextRules::default().quoted('"', self.spelling.strings.escapes(self.layout), &[]);
-        let names = names.iter().map(|name| literal(&self.spelling.write(&name.as_str().into())));
+        let names = names.iter().map(|name| literal(&self.written(&name.as_str().into())));
         let names: Vec<String> = names.collect();
         self.lark.terminal(format!("({text}) & ~({})", names.join(" | ")))
     }

@@ -3,6 +3,7 @@
 mod arrays;
 mod call_exclusion;
 mod constants;
+mod further_names;
 mod merge;
 mod name_patterns;
 mod numbers;
@@ -20,7 +21,9 @@ use super::Layout;
 use super::lark::{Lark, literal, one_of};
 use super::schema::UnenforcedKeyword;
 pub(super) use call_exclusion::CallStart;
+pub(super) use further_names::{FurtherNames, NameForm};
 use merge::merged;
+pub(super) use name_patterns::{NamePattern, with_patterns};
 pub(super) use objects::{Member, named_properties};
 pub(super) use spelling::{Keys, Spelling, Strings, loose};
 use strings::TextRules;
@@ -47,6 +50,8 @@ pub(super) struct Values<'a> {
     /// Rules that may be recursive, by reference or another key.
     references: HashMap<String, Option<String>>,
     free: Vec<String>,
+    /// The first listed value that the syntax cannot write, and its location.
+    pub(super) unwritable: Option<(String, Value)>,
     /// Texts excluded from all strings: markers that end the context of the string.
     excluded: Vec<String>,
     /// The call that the next object, or the first element of the next list, must not start like.
@@ -69,6 +74,7 @@ impl<'a> Values<'a> {
             unenforced: BTreeSet::new(),
             references: HashMap::new(),
             free: Vec::new(),
+            unwritable: None,
             excluded: Vec::new(),
             first: None,
             may_begin_call: false,
@@ -104,7 +110,7 @@ impl<'a> Values<'a> {
             return self.reference(reference);
         }
         if let Some(values) = enum_values(schema) {
-            return self.constants(&values);
+            return self.constants(&values, path);
         }
         if schema.contains_key("allOf") || schema.contains_key("anyOf") {
             return self.combination(schema, path);
@@ -244,7 +250,7 @@ impl<'a> Values<'a> {
                 format!("{} ({inner} ({comma} {inner})*)? {}", marks.0, marks.1)
             };
             options.push(member((self.mark("["), self.mark("]")), &inner));
-            let key = self.free_key(&[]);
+            let key = self.free_key();
             let pair = self.lark.rule(format!("{key} {colon} {inner}"));
             options.push(member((self.mark("{"), self.mark("}")), &pair));
         }
@@ -261,17 +267,6 @@ impl<'a> Values<'a> {
     /// Texts excluded from all strings.
     pub(in crate::grammar) fn excluded(&self) -> &[String] {
         &self.excluded
-    }
-
-    /// Returns true if this text contains an excluded one.
-    pub(super) fn holds_excluded(&self, text: &str) -> bool {
-        self.excluded.iter().any(|excluded| text.contains(excluded.as_str()))
-    }
-
-    /// Restricts the terminal expression `text` to text without the excluded texts.
-    pub(super) fn without_excluded(&self, text: String) -> String {
-        let excluded: Vec<&str> = self.excluded.iter().map(String::as_str).collect();
-        if excluded.is_empty() { text } else { format!("({text}) & {}", self.lark.text_without(&excluded)) }
     }
 
     pub(super) fn mark(&self, text: &str) -> String {

@@ -7,11 +7,8 @@ use serde_json::{Map, json};
 use super::super::schema::{full_match, needs_escape, validator};
 use super::objects::named_properties;
 
-/// Characters of names that are not written: they need escapes in some syntax.
-const ESCAPED: &str = "\"'\\";
-
 /// A pattern of names, and the schema of the members that have such a name.
-pub(super) struct NamePattern {
+pub(in crate::grammar) struct NamePattern {
     pub(super) pattern: String,
     /// Terminal expression for the names.
     pub(super) names: String,
@@ -20,9 +17,9 @@ pub(super) struct NamePattern {
 }
 
 impl NamePattern {
-    /// Returns the pattern; `None` if none of its names can be written without escapes.
-    pub(super) fn new(pattern: &str, schema: &Value) -> Option<Self> {
-        let names = full_match(pattern).filter(|_| !needs_escape(pattern, ESCAPED))?;
+    /// Returns the pattern; `None` if each of its names has one of the characters `avoided`.
+    pub(super) fn new(pattern: &str, schema: &Value, avoided: &str) -> Option<Self> {
+        let names = full_match(pattern).filter(|_| !needs_escape(pattern, avoided))?;
         let names = format!("({})", names.join(" & "));
         let validator = validator(&json!({"pattern": pattern}), false).ok()?;
         Some(Self { pattern: pattern.to_owned(), names, schema: schema.clone(), validator })
@@ -34,7 +31,10 @@ impl NamePattern {
 }
 
 /// The schema with the patterns applied to its named properties, and without the patterns.
-pub(super) fn with_patterns(schema: &Map<String, Value>, patterns: &[NamePattern]) -> Map<String, Value> {
+pub(in crate::grammar) fn with_patterns(
+    schema: &Map<String, Value>,
+    patterns: &[NamePattern],
+) -> Map<String, Value> {
     let mut out = schema.clone();
     if patterns.is_empty() {
         return out;

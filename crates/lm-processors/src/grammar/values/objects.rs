@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use lm_template::Value;
 
 use super::super::lark::{literal, one_of, sequence};
+use super::further_names::FurtherNames;
 use super::name_patterns::{NamePattern, with_patterns};
+use super::spelling::holds;
 use super::{CallStart, Keys, Object, Strings, Values};
 use crate::grammar::schema::escaped_pointer;
 use crate::values::{BraceKey, brace_key};
@@ -13,8 +15,6 @@ use crate::values::{BraceKey, brace_key};
 /// Maximum number of optional properties that are written: the grammar library follows each of them at once, three items
 /// for each, and has at most 2,000. Required ones are not limited here.
 const MAX_OPTIONAL: usize = 500;
-/// Terminal expression for the text of a key without escapes.
-const FREE_KEY: &str = r"/[^\x00-\x1f\x7f\x22\x27\\]{0,64}/";
 /// The largest number of members that is counted, times the members that the schema names.
 const MAX_COUNTED: usize = 4_000;
 
@@ -108,33 +108,14 @@ impl Values<'_> {
             options.extend(value.map(|value| format!("{key} {colon} {value}")));
             taken.push(&call.key);
         }
-        for pattern in patterns {
-            let at = format!("{path}/patternProperties/{}", escaped_pointer(&pattern.pattern));
-            if let Some(value) = self.value(&pattern.schema, &at) {
-                let key = self.quoted_key(&format!("{FREE_KEY} & {}", pattern.names), &taken, &[]);
-                options.push(format!("{key} {colon} {value}"));
-            }
-        }
-        if let Some(value) = self.value(&additional, &format!("{path}/additionalProperties")) {
-            let key = match names {
-                Some(names) => names,
-                None if self.spelling.keys == Keys::Bare => self.bare_key(&taken),
-                None => self.quoted_key(FREE_KEY, &taken, patterns),
-            };
-            options.push(format!("{key} {colon} {value}"));
+        let form = self.name_form();
+        for FurtherNames { key, schema, path } in
+            self.further_names(form, &taken, patterns, Some(&additional), path)
+        {
+            let value = self.value(&schema, &path);
+            options.extend(value.map(|value| format!("{} {colon} {value}", names.as_ref().unwrap_or(&key))));
         }
         (!options.is_empty()).then(|| self.lark.rule(options.join(" | ")))
-    }
-
-    /// Name patterns of a schema that the syntax enforces: those of quoted keys.
-    fn name_patterns(&self, schema: &Object) -> Vec<NamePattern> {
-        let patterns = schema.get("patternProperties").and_then(Value::as_object);
-        let quoted = patterns.filter(|_| self.spelling.keys == Keys::Quoted);
-        quoted
-            .into_iter()
-            .flatten()
-            .filter_map(|(pattern, schema)| NamePattern::new(pattern, schema))
-            .collect()
     }
 
     /// An expression for the names of members where the schema restricts them; none where it does not, or no rule says it.
@@ -147,46 +128,21 @@ impl Values<'_> {
 
     /// A key, as the syntax writes it.
     pub(in crate::grammar) fn key(&mut self, name: &str) -> String {
+        let avoided = self.avoided();
         match (self.spelling.keys, self.spelling.strings) {
-            (Keys::Bare, Strings::Fenced(mark)) if brace_key(name, mark) == BraceKey::Marked => {
+            (Keys::Bare, Strings::Fenced(mark))
+                if !holds(name, &avoided) && brace_key(name, mark) == BraceKey::Marked =>
+            {
                 let mark = self.lark.marker(mark);
                 sequence([&*mark, &literal(name), &mark])
             }
             (Keys::Quoted, Strings::Python(_)) => {
-                let options: Vec<String> =
-                    ['\'', '"'].map(|quote| literal(&super::Spelling::python(quote).write_key(name))).into();
+                let python = |quote| super::Spelling::python(quote).write_key(name, &avoided);
+                let options: Vec<String> = ['\'', '"'].map(|quote| literal(&python(quote))).into();
                 one_of(&options)
             }
-            _ => literal(&self.spelling.write_key(name)),
+            _ => literal(&self.spelling.write_key(name, &avoided)),
         }
-    }
-
-    /// A key other than `taken`, without escapes.
-    pub(super) fn free_key(&mut self, taken: &[&str]) -> String {
-        if self.spelling.keys == Keys::Bare {
-            return self.bare_key(taken);
-        }
-        self.quoted_key(FREE_KEY, taken, &[])
-    }
-
-    /// A quoted key that matches the terminal expression `names`, other than `taken` and names of `patterns`.
-    fn quoted_key(&mut self, names: &str, taken: &[&str], patterns: &[NamePattern]) -> String {
-        let excluded: Vec<&str> = patterns.iter().map(|pattern| pattern.names.as_str()).collect();
-        let free = without(names, taken, &excluded);
-        let body = match self.spelling.strings {
-            Strings::Python(_) => {
-                let free = self.lark.terminal(free);
-                format!("/'/ {free} /'/ | /\\x22/ {free} /\\x22/")
-            }
-            _ => format!("/\\x22/ ({free}) /\\x22/"),
-        };
-        let body = self.without_excluded(body);
-        self.lark.terminal(body)
-    }
-
-    /// An identifier as a key other than `taken`.
-    pub(in crate::grammar) fn bare_key(&mut self, taken: &[&str]) -> String {
-        self.lark.terminal(without("/[A-Za-z_][A-Za-z0-9_]{0,63}/", taken, &[]))
     }
 
     /// The members of an object or a call in their order with `comma` between them, then any number of `further`, as many as
@@ -327,11 +283,4 @@ pub(in crate::grammar) fn named_properties(schema: &Object) -> Vec<Property> {
         (name, schema, required)
     });
     declared.chain(undeclared.into_iter().map(|name| (name, further.clone(), true))).collect()
-}
-
-/// Terminal expression for matches of `plain` other than `taken` and matches of `excluded`.
-fn without(plain: &str, taken: &[&str], excluded: &[&str]) -> String {
-    let taken = taken.iter().map(|name| literal(name)).filter(|name| !name.is_empty());
-    let all: Vec<String> = taken.chain(excluded.iter().map(|names| (*names).to_owned())).collect();
-    if all.is_empty() { plain.to_owned() } else { format!("{plain} & ~({})", all.join(" | ")) }
 }

@@ -56,15 +56,19 @@ pub(in crate::grammar) enum Keys {
 /// Characters at which another lexeme begins.
 const STRUCTURAL: [char; 8] = ['[', ']', '{', '}', ',', ':', '"', '\''];
 
-/// Length of the string at the beginning of `text`, with its quotes; of the whole text if it does not end.
-fn end_of_string(text: &str, quote: char) -> usize {
+fn is_quote(first: char, strings: Strings) -> bool {
+    first == '"' || first == '\'' && matches!(strings, Strings::Python(_))
+}
+
+/// Length of the string at the beginning of `text`, with its quotes; `None` if it does not end.
+fn end_of_string(text: &str, quote: char) -> Option<usize> {
     let mut escaped = false;
     let closing = text.char_indices().skip(1).find(|&(_, c)| {
         let closes = c == quote && !escaped;
         escaped = c == '\\' && !escaped;
         closes
     });
-    closing.map_or(text.len(), |(at, _)| at + quote.len_utf8())
+    closing.map(|(at, _)| at + quote.len_utf8())
 }
 
 impl Spelling {
@@ -99,10 +103,10 @@ impl Spelling {
         std::iter::from_fn(move || {
             let first = rest.chars().next()?;
             let separator = [colon, comma].into_iter().find(|separator| rest.starts_with(separator));
-            let quoted = first == '"' || first == '\'' && matches!(strings, Strings::Python(_));
+            let quoted = is_quote(first, strings);
             let end = match separator {
                 Some(separator) => separator.len(),
-                None if quoted => end_of_string(rest, first),
+                None if quoted => end_of_string(rest, first).unwrap_or(rest.len()),
                 None if STRUCTURAL.contains(&first) => first.len_utf8(),
                 None => rest.find(STRUCTURAL).unwrap_or(rest.len()),
             };
@@ -112,8 +116,14 @@ impl Spelling {
         })
     }
 
-    /// Writes `value` in the syntax.
-    pub(in crate::grammar) fn write(&self, value: &Value) -> String {
+    /// Returns true if a lexeme is a string without an end.
+    pub(in crate::grammar) fn is_open(&self, lexeme: &str) -> bool {
+        let quote = lexeme.chars().next().filter(|first| is_quote(*first, self.strings));
+        quote.is_some_and(|quote| end_of_string(lexeme, quote).is_none())
+    }
+
+    /// Writes `value` in the syntax; `avoided` texts in its strings are written with an escape where the syntax has some.
+    pub(in crate::grammar) fn write(&self, value: &Value, avoided: &[String]) -> String {
         let list =
             |items: Vec<String>, open: &str, close: &str| format!("{open}{}{close}", items.join(self.comma));
         match value {
@@ -121,33 +131,37 @@ impl Spelling {
             Value::Bool(true) => self.constants[1].to_owned(),
             Value::Bool(false) => self.constants[2].to_owned(),
             Value::Number(number) => number.to_string(),
-            Value::String(text) => self.write_text(text),
-            Value::Array(items) => list(items.iter().map(|item| self.write(item)).collect(), "[", "]"),
+            Value::String(text) => self.write_text(text, avoided),
+            Value::Array(items) => {
+                list(items.iter().map(|item| self.write(item, avoided)).collect(), "[", "]")
+            }
             Value::Object(map) => {
                 let member = |(key, value): (&String, &Value)| {
-                    format!("{}{}{}", self.write_key(key), self.colon, self.write(value))
+                    format!("{}{}{}", self.write_key(key, avoided), self.colon, self.write(value, avoided))
                 };
                 list(map.iter().map(member).collect(), "{", "}")
             }
         }
     }
 
-    fn write_text(&self, text: &str) -> String {
+    fn write_text(&self, text: &str, avoided: &[String]) -> String {
         match self.strings {
-            Strings::Json => Value::from(text).to_string(),
-            Strings::Python(quote) => python_text(text, quote),
-            Strings::Fenced(marker) => format!("{marker}{text}{marker}"),
+            Strings::Python(quote) => quoted(text, quote, avoided, |c| python_char(c, quote)),
+            // Verbatim strings have no escapes, but the parser also reads JSON strings.
+            Strings::Fenced(marker) if !holds(text, avoided) => format!("{marker}{text}{marker}"),
+            Strings::Json | Strings::Fenced(_) => quoted(text, '"', avoided, json_char),
         }
     }
 
-    pub(in crate::grammar) fn write_key(&self, key: &str) -> String {
+    pub(in crate::grammar) fn write_key(&self, key: &str, avoided: &[String]) -> String {
         match (self.keys, self.strings) {
             (Keys::Bare, Strings::Fenced(mark)) => match brace_key(key, mark) {
+                _ if holds(key, avoided) => quoted(key, '"', avoided, json_char),
                 BraceKey::Bare => key.to_owned(),
-                BraceKey::Marked => self.write_text(key),
-                BraceKey::Quoted => Value::from(key).to_string(),
+                BraceKey::Marked => self.write_text(key, avoided),
+                BraceKey::Quoted => quoted(key, '"', avoided, json_char),
             },
-            _ => self.write_text(key),
+            _ => self.write_text(key, avoided),
         }
     }
 
@@ -173,20 +187,40 @@ pub(in crate::grammar) fn loose(text: &str) -> String {
     format!("/[ \\t\\r\\n]*{}[ \\t\\r\\n]*/", &regex[1..regex.len() - 1])
 }
 
-/// A text as a Python literal.
-fn python_text(text: &str, quote: char) -> String {
+/// Returns true if `text` contains one of `others`.
+pub(super) fn holds(text: &str, others: &[String]) -> bool {
+    others.iter().any(|other| text.contains(other.as_str()))
+}
+
+/// A text in quotes: an escape for each character with which one of `avoided` begins, and `write` for the others.
+fn quoted(text: &str, quote: char, avoided: &[String], write: impl Fn(char) -> String) -> String {
     let mut out = String::from(quote);
-    for c in text.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if c == quote => out.extend(['\\', c]),
-            c if c < ' ' || c == '\x7f' => out.push_str(&format!("\\x{:02x}", c as u32)),
-            c => out.push(c),
+    for (at, c) in text.char_indices() {
+        let begins = avoided.iter().any(|avoided| text[at..].starts_with(avoided.as_str()));
+        match begins && u32::from(c) <= 0xffff {
+            true => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => out.push_str(&write(c)),
         }
     }
     out.push(quote);
     out
+}
+
+/// A character of a JSON string.
+fn json_char(c: char) -> String {
+    let quoted = Value::from(c.to_string()).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+/// A character of a Python literal in `quote`.
+fn python_char(c: char, quote: char) -> String {
+    match c {
+        '\\' => "\\\\".to_owned(),
+        '\n' => "\\n".to_owned(),
+        '\r' => "\\r".to_owned(),
+        '\t' => "\\t".to_owned(),
+        c if c == quote => format!("\\{c}"),
+        c if c < ' ' || c == '\x7f' => format!("\\x{:02x}", u32::from(c)),
+        c => c.to_string(),
+    }
 }

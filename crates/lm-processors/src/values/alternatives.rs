@@ -1,0 +1,94 @@
+//! Alternatives of a schema.
+
+use serde_json::Value;
+
+use super::schema::{Schema, Types};
+
+/// Maximum number of alternatives of a schema.
+const MAX_ALTERNATIVES: usize = 16;
+/// Maximum depth of references and combinations that are expanded.
+const MAX_DEPTH: usize = 8;
+
+/// One alternative of a schema: schemas that all apply, whose own alternatives have been chosen.
+#[derive(Debug, Clone)]
+pub(crate) struct Alternative<'a>(Vec<Schema<'a>>);
+
+impl<'a> Alternative<'a> {
+    /// Types that all its schemas allow; all if they have none in common.
+    pub(crate) fn types(&self) -> Types {
+        let common = self.0.iter().fold(Types::ANY, |types, schema| types.and(schema.own_types()));
+        if common == Types::NONE { Types::ANY } else { common }
+    }
+
+    /// Schema of a property, if one of its schemas defines it.
+    pub(crate) fn property(&self, key: &str) -> Option<Schema<'a>> {
+        self.0.iter().find_map(|schema| schema.own_property(key))
+    }
+
+    /// Schema of an array's elements.
+    pub(crate) fn items(&self) -> Option<Schema<'a>> {
+        self.0.iter().find_map(|schema| schema.own_items())
+    }
+}
+
+impl<'a> Schema<'a> {
+    /// The alternatives of the schema, in order; the first ones if there are more than 16.
+    pub(crate) fn alternatives(self) -> Vec<Alternative<'a>> {
+        self.expanded(MAX_DEPTH).into_iter().map(Alternative).collect()
+    }
+
+    fn expanded(self, depth: usize) -> Vec<Vec<Self>> {
+        let mut found = vec![vec![self]];
+        let Some(depth) = depth.checked_sub(1) else { return found };
+        let list = |key: &str| self.keyword(key).and_then(Value::as_array);
+        let each = |schemas: &'a [Value]| schemas.iter().map(|schema| self.at(schema).expanded(depth));
+        let together = self.reference().map(|target| target.expanded(depth));
+        let together = together.into_iter().chain(list("allOf").into_iter().flat_map(|all| each(all)));
+        let options = ["anyOf", "oneOf"].into_iter().filter_map(list);
+        let options = options.map(|options| each(options).flatten().collect());
+        for those in together.chain(options) {
+            found = product(&found, &those);
+        }
+        found
+    }
+}
+
+/// Every pair of `these` and `those`, joined.
+fn product<T: Clone>(these: &[Vec<T>], those: &[Vec<T>]) -> Vec<Vec<T>> {
+    let joined = those.iter().flat_map(|other| these.iter().map(|one| [&one[..], other].concat()));
+    joined.take(MAX_ALTERNATIVES).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn alternatives_are_those_of_unions_and_references() {
+        let schema = json!({
+            "properties": {"own": {"type": "null"}},
+            "anyOf": [
+                {"$ref": "#/$defs/list"},
+                {"properties": {"a": {"type": "integer"}}},
+                {"allOf": [{"oneOf": [{"properties": {"a": {"type": "string"}}}, {"items": {"type": "null"}}]}]},
+            ],
+            "$defs": {"list": {"items": {"type": "boolean"}}},
+        });
+        let alternatives = Schema::new(&schema).alternatives();
+        let types = |schema: Option<Schema<'_>>| schema.map(Schema::types);
+        let items: Vec<_> = alternatives.iter().map(|one| types(one.items())).collect();
+        assert_eq!(items, [Some(Types::BOOLEAN), None, None, Some(Types::NULL)]);
+        let a: Vec<_> = alternatives.iter().map(|one| types(one.property("a"))).collect();
+        assert_eq!(a, [None, Some(Types::INTEGER), Some(Types::STRING), None]);
+        assert!(alternatives.iter().all(|one| types(one.property("own")) == Some(Types::NULL)));
+    }
+
+    #[test]
+    fn alternatives_are_bounded() {
+        let two = json!([{"type": "string"}, {"$ref": "#"}]);
+        let schema = json!({"anyOf": two, "allOf": [{"anyOf": two}, {"oneOf": two}]});
+        assert!(Schema::new(&schema).alternatives().len() <= MAX_ALTERNATIVES);
+    }
+}

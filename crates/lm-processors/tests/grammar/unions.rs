@@ -1,0 +1,70 @@
+//! Values whose schema is a union: the parser reads each by an alternative with which the whole fits.
+
+use lm_processors::{ParserOptions, ToolSpec, Value};
+use serde_json::json;
+
+use crate::common::Compiler;
+use crate::enforced::{assert_taken, families, grammar};
+use crate::random::Random;
+use crate::walk::{Pieces, walk};
+
+#[test]
+fn elements_are_typed_by_the_alternative_that_fits() {
+    let array = |items| json!({"type": "array", "items": items, "minItems": 1});
+    let member =
+        |name: &str, value| json!({"type": "object", "properties": {name: value}, "required": [name]});
+    let cases = [
+        (
+            json!({"anyOf": [array(json!({"type": "string", "enum": ["1", "true"]})), array(json!({"type": ["integer", "null"]}))]}),
+            vec![json!([null]), json!([7, null]), json!(["1"]), json!(["true", "1"])],
+        ),
+        (
+            json!({"anyOf": [member("a", json!({"const": "x"})), member("a", json!({"type": "boolean"}))]}),
+            vec![json!({"a": "x"}), json!({"a": true})],
+        ),
+    ];
+    for (schema, values) in cases {
+        let schema = json!({"type": "object", "properties": {"v": schema}, "required": ["v"]});
+        let cases: Vec<_> = values.into_iter().map(|value| (json!({"v": value}), true)).collect();
+        assert_taken(families(), &schema, &cases, &[]);
+    }
+}
+
+/// Random texts of a grammar are read as values that fit, whatever the alternatives have in common.
+#[test]
+fn elements_within_unions_are_read_as_values_that_fit() {
+    let array = |items| json!({"type": "array", "items": items, "minItems": 1, "maxItems": 2});
+    let member = |value| json!({"type": "object", "properties": {"k": value}, "required": ["k"]});
+    let numbers = json!({"type": "integer"});
+    let words = json!({"enum": ["1", "true", "null"]});
+    let unions = [
+        json!({"anyOf": [array(array(words.clone())), array(array(numbers.clone()))]}),
+        json!({"anyOf": [array(member(words.clone())), array(member(array(json!({"type": "null"})))), member(numbers.clone())]}),
+        json!({"oneOf": [member(member(words.clone())), member(member(numbers.clone()))]}),
+        json!({"anyOf": [array(json!({"anyOf": [words, {"type": "boolean"}]})), {"allOf": [{"type": "array"}, {"items": numbers, "maxItems": 2}]}]}),
+    ];
+    let compiler = Compiler::new();
+    for schema in unions {
+        let schema = json!({"type": "object", "properties": {"v": schema}, "required": ["v"]});
+        let validator = lm_processors::validator(&schema, false).expect("a schema");
+        let tools = [ToolSpec::new("f", "", schema.clone())];
+        for family in
+            families().filter(|family| ["minimax_m3", "dots", "glm4_xml"].contains(&family.processor.name()))
+        {
+            let matcher = compiler.compile_grammar(&grammar(family, &tools).grammar).expect("a grammar");
+            let pieces = Pieces::of(family.processor.dialect().expect("a dialect"));
+            for seed in 0..40 {
+                let Some(text) = walk(&matcher, &pieces, &mut Random::seeded(seed), 2_000) else { continue };
+                let options = ParserOptions { tools: tools.to_vec().into(), ..ParserOptions::default() };
+                for call in family.processor.to_message(&text, &options).expect("a call").tool_calls {
+                    let read = Value::Object(call.arguments);
+                    assert!(
+                        validator.is_valid(&read),
+                        "{}: {text}\n{read}\n{schema}",
+                        family.processor.name()
+                    );
+                }
+            }
+        }
+    }
+}
