@@ -107,6 +107,23 @@ fn the_kv_cache_is_saved_and_resumed_if_asked_for() {
 }
 
 #[test]
+fn stats_of_a_continued_reply_count_what_was_added() {
+    let run = lm(&["chat", "--stats"], "Hello\n/continue\n/set max-tokens 4\nHello\n/continue\n");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let stats: Vec<_> = run.err.lines().filter(|line| line.starts_with('[')).collect();
+    let [complete, again, cut, rest] = stats[..] else { panic!("{}", run.err) };
+    assert!(complete.starts_with("[9 prompt tokens, 0 of them cached; 14 output tokens, "), "{}", run.err);
+    let expected = "[9 prompt tokens, 9 of them cached; 1 output token after 13 earlier ones; first after ";
+    assert!(again.starts_with(expected), "{}", run.err);
+    assert!(run.err.contains("(nothing was added: the model ends its reply here)\n[9 prompt"), "{}", run.err);
+    assert!(
+        cut.contains("; 4 output tokens, ") && rest.contains("; 4 output tokens after 4 earlier ones, "),
+        "{}",
+        run.err
+    );
+}
+
+#[test]
 fn a_conversation_that_cannot_be_saved_goes_on() {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     let run = lm(&["chat"], &format!("/save {}\n/save /nowhere/a/b\nHello\n", shown(file.path())));

@@ -97,7 +97,7 @@ impl Resampling {
     pub(crate) fn correct(&self, finish: &mut Finished) {
         if self.rejected > 0 {
             finish.seed = self.sampler.seed;
-            finish.usage.cached_tokens = self.prefill.cached_tokens;
+            finish.usage.cached_tokens = self.prefill.cached_tokens.min(finish.usage.prompt_tokens);
             finish.timing.prefilled_tokens = self.prefill.prefilled_tokens;
         }
     }

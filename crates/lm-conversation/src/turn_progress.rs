@@ -235,10 +235,12 @@ impl Progress {
     fn complete(
         &mut self,
         message: Message,
-        finish: Finished,
+        mut finish: Finished,
         resampled: usize,
     ) -> Result<Option<Generation>> {
         let TurnSetup { unenforced, opening, .. } = &mut self.setup;
+        // That of the last generation counts the tokens of those before it, too.
+        finish.usage.continued_tokens = opening.written;
         let (unenforced, polyfills) = (std::mem::take(unenforced), opening.polyfills.clone());
         self.add_to_history(message.clone(), Some(&finish)).ok_or(Error::Cancelled)?;
         self.over = true;

@@ -23,6 +23,8 @@ pub(crate) struct Generating {
     pub max_output_tokens: Option<usize>,
     pub context_tokens: usize,
     pub prompt_tokens: usize,
+    /// Number of first output tokens that were known at the start.
+    pub continued_tokens: usize,
     /// Number of tokens that were forced by the constraint, not sampled.
     pub forced_tokens: usize,
     /// Number of most probable tokens to report with each output token; `None`: no log probabilities.
@@ -178,10 +180,12 @@ impl Generating {
     /// Summarises the generation. `prefill` holds the tokens that the request itself ran before its first token.
     pub fn finished(&self, reason: FinishReason, len: usize, prefill: &PrefillStats) -> Finished {
         let (drafted_tokens, accepted_tokens) = self.drafter.as_ref().map_or((0, 0), Drafter::totals);
+        let cached = prefill.cached_tokens.saturating_sub(self.clock.earlier.prefilled_tokens);
         let usage = Usage {
             prompt_tokens: self.prompt_tokens,
-            cached_tokens: prefill.cached_tokens.saturating_sub(self.clock.earlier.prefilled_tokens),
+            cached_tokens: cached.min(self.prompt_tokens),
             output_tokens: len - self.prompt_tokens,
+            continued_tokens: self.continued_tokens,
             forced_tokens: self.forced_tokens,
             drafted_tokens,
             accepted_tokens,

@@ -16,13 +16,15 @@ pub struct PrefillStats {
 /// Token counts of one generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Tokens that the session held when the generation began.
+    /// Tokens that the session held when the generation began, without those of `continued_tokens`.
     pub prompt_tokens: usize,
     /// Prompt tokens that were not run for this generation, neither by it nor by the prefills since the previous one: they were
     /// reused from the session itself or from other sessions' pages ([`crate::PrefixCache`]).
     pub cached_tokens: usize,
-    /// Tokens generated, including the end token.
+    /// Tokens of the output, including the end token and those of `continued_tokens`.
     pub output_tokens: usize,
+    /// First output tokens, which were known when the generation began ([`crate::GenerateParams::continued`]).
+    pub continued_tokens: usize,
     /// Output tokens that were not sampled, because the constraint left no choice.
     pub forced_tokens: usize,
     /// Draft tokens that were run ahead ([`crate::Speculation`]).

@@ -217,6 +217,7 @@ impl Session {
             max_output_tokens,
             context_tokens: self.engine.context_tokens(),
             prompt_tokens,
+            continued_tokens: output.len(),
             forced_tokens: 0,
             logprobs: params.logprobs,
             drafter: Drafter::new(params.speculation.unwrap_or(self.engine.speculation())),

@@ -120,6 +120,18 @@ fn a_reply_that_is_cut_in_its_reasoning_goes_on_in_it() {
 }
 
 #[test]
+fn the_usage_of_a_continued_reply_tells_its_known_beginning_from_the_prompt() {
+    let mut conversation = random(3);
+    let first = conversation.send_with("Talk.", limited(9)).expect("a reply").finish.usage;
+    assert_eq!((first.output_tokens, first.continued_tokens), (9, 0));
+    let turn = conversation.continue_reply(limited(70)).expect("it goes on");
+    let whole = turn.into_reply().expect("a reply").finish.usage;
+    assert_eq!((whole.prompt_tokens, whole.continued_tokens), (first.prompt_tokens, 9));
+    assert_eq!(whole.cached_tokens, first.prompt_tokens, "tokens of the reply are none of the prompt");
+    assert!(whole.output_tokens > 9);
+}
+
+#[test]
 fn a_formatted_answer_that_was_closed_at_its_limit_goes_on_from_the_models_own_tokens() {
     let options =
         |tokens| TurnOptions { response_format: Some(ResponseFormat::JsonObject), ..limited(tokens) };

@@ -117,6 +117,7 @@ fn generating(prompt_tokens: usize, max_output_tokens: usize, sampler: &SamplerP
         max_output_tokens: Some(max_output_tokens),
         context_tokens: 4096,
         prompt_tokens,
+        continued_tokens: 0,
         clock: Clock::start(PrefillStats::default()),
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
 use lm_conversation::SavedConversation;
+use lm_session::FinishReason;
 use lm_template::{Message, Value};
 
 use super::State;
@@ -280,7 +281,14 @@ fn undo(_: &str, state: &mut State) -> Result<After> {
 }
 
 fn go_on(_: &str, state: &mut State) -> Result<After> {
-    Ok(After::Turn(state.turns.go_on(&state.settings, &mut state.screen)?))
+    let ended = state.turns.go_on(&state.settings, &mut state.screen)?;
+    if let Ended::Answered { finished } = &ended
+        && finished.iter().all(|reply| reply.usage.output_tokens <= reply.usage.continued_tokens + 1)
+        && finished.iter().all(|reply| reply.reason == FinishReason::EndToken)
+    {
+        state.screen.note("(nothing was added: the model ends its reply here)")?;
+    }
+    Ok(After::Turn(ended))
 }
 
 fn regen(_: &str, state: &mut State) -> Result<After> {

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use lm_conversation::{ConversationEvent, TurnOptions};
-use lm_session::{CancelHandle, FinishReason, Finished};
+use lm_session::{CancelHandle, FinishReason, Finished, Timing};
 use lm_template::{Message, Role};
 use lm_tools::{Agent, AgentEvent};
 
@@ -204,31 +204,75 @@ pub fn cut_note(reason: &FinishReason) -> Option<&'static str> {
 /// Formats tokens, speed and seed of a turn on one line.
 pub fn stats(finished: &[Finished]) -> String {
     let sum = |count: fn(&Finished) -> usize| finished.iter().map(count).sum::<usize>();
-    let output = sum(|reply| reply.usage.output_tokens);
-    let decoded = sum(|reply| reply.timing.decoded_tokens);
-    let decode = finished.iter().map(|reply| reply.timing.decode.as_secs_f64()).sum::<f64>();
+    let continued = sum(|reply| reply.usage.continued_tokens);
+    let mut parts = vec![format!(
+        "{}, {} of them cached",
+        tokens(sum(|reply| reply.usage.prompt_tokens), "prompt"),
+        sum(|reply| reply.usage.cached_tokens)
+    )];
+    let mut output = tokens(sum(|reply| reply.usage.output_tokens).saturating_sub(continued), "output");
+    if continued > 0 {
+        output += &format!(" after {continued} earlier ones");
+    }
+    let decode = Timing {
+        decode: finished.iter().map(|reply| reply.timing.decode).sum(),
+        decoded_tokens: sum(|reply| reply.timing.decoded_tokens),
+        ..Timing::default()
+    };
+    if let Some(rate) = decode.decode_tokens_per_second() {
+        output += &format!(", {rate:.1} a second");
+    }
+    parts.push(output);
+    if let Some(ttft) = finished.first().and_then(|reply| reply.timing.ttft) {
+        parts.push(format!("first after {:.0} ms", ttft.as_secs_f64() * 1e3));
+    }
     let seed = finished.first().and_then(|reply| reply.seed);
-    let ttft = finished.first().and_then(|reply| reply.timing.ttft).unwrap_or_default();
-    format!(
-        "[{} prompt tokens, {} of them cached; {output} output tokens, {:.1} a second; first after {:.0} ms; {}]",
-        sum(|reply| reply.usage.prompt_tokens),
-        sum(|reply| reply.usage.cached_tokens),
-        if decode > 0.0 { decoded as f64 / decode } else { 0.0 },
-        ttft.as_secs_f64() * 1e3,
-        seed.map_or("greedy".to_owned(), |seed| format!("seed {seed}")),
-    )
+    parts.push(seed.map_or("greedy".to_owned(), |seed| format!("seed {seed}")));
+    format!("[{}]", parts.join("; "))
+}
+
+fn tokens(count: usize, kind: &str) -> String {
+    format!("{count} {kind} token{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lm_session::Usage;
     use lm_template::{Map, ToolCall, Value};
+    use std::time::Duration;
 
     fn record(messages: Vec<Message>, text: &str) -> Vec<(Role, String)> {
         let (text, reasoning) = (text.to_owned(), "Hm.".to_owned());
         let record = Record { messages, text, reasoning, ..Record::default() };
         let messages = record.interrupted().unwrap_or_default();
         messages.into_iter().map(|message| (message.role.clone(), message.content.text())).collect()
+    }
+
+    #[test]
+    fn stats_count_the_new_tokens() {
+        let finished = |usage, decoded_tokens| Finished {
+            reason: FinishReason::EndToken,
+            usage,
+            timing: Timing {
+                decode: Duration::from_secs(decoded_tokens as u64),
+                decoded_tokens,
+                ttft: Some(Duration::from_millis(4)),
+                ..Timing::default()
+            },
+            seed: None,
+            steered: None,
+        };
+        let usage = Usage { prompt_tokens: 9, cached_tokens: 9, output_tokens: 14, ..Usage::default() };
+        assert_eq!(
+            stats(&[finished(usage, 13)]),
+            "[9 prompt tokens, 9 of them cached; 14 output tokens, 1.0 a second; first after 4 ms; greedy]"
+        );
+        let continued = Usage { continued_tokens: 13, ..usage };
+        assert_eq!(
+            stats(&[finished(continued, 0)]),
+            "[9 prompt tokens, 9 of them cached; 1 output token after 13 earlier ones; first after 4 ms; greedy]"
+        );
     }
 
     #[test]
