@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use lm_session::testing::scripted_engine;
 use lm_session::{
     AdapterId, CacheSave, CancelHandle, EmbedParams, Engine, EngineSettings, Error, FilterFactory,
-    GenerateParams, History, LoadOptions, LogitsFilter, ModelFolder, SamplerParams, Session, SessionConfig,
-    TokenId, TokenLogits,
+    GenerateParams, Generation, History, LoadOptions, LogitsFilter, ModelFolder, SamplerParams, Session,
+    SessionConfig, TokenId, TokenLogits,
 };
 
 const ALL: &str = "llama-tiny-all";
@@ -143,21 +143,30 @@ fn gate() -> (FilterFactory, Receiver<()>, Sender<()>) {
     (gate, at_gate, open)
 }
 
+/// Submits a request that has begun to run and waits for the returned sender.
+fn submit_held(session: &mut Session) -> (Generation, Sender<()>) {
+    let (gate, at_gate, open) = gate();
+    let sampler = SamplerParams { filters: vec![gate], ..session.config().sampler.clone() };
+    let params = GenerateParams { sampler: Some(sampler), ..GenerateParams::default() };
+    let generation = session.submit(&prompt(), params).unwrap();
+    at_gate.recv().unwrap();
+    (generation, open)
+}
+
+/// Unloads an adapter on another thread.
+fn unload(engine: &Engine, id: AdapterId) -> JoinHandle<Result<(), Error>> {
+    let engine = engine.clone();
+    thread::spawn(move || engine.unload_adapter(id))
+}
+
 #[test]
 fn a_request_that_runs_ends_before_its_adapter_is_unloaded_and_later_ones_are_refused() {
     let [base, all, _] = expected();
     let engine = engine(&[]);
     let id = engine.load_adapter(adapter(ALL)).unwrap();
-    let (gate, at_gate, open) = gate();
     let mut running = session(&engine, Some(id));
-    let sampler = SamplerParams { filters: vec![gate], ..running.config().sampler.clone() };
-    let params = GenerateParams { sampler: Some(sampler), ..GenerateParams::default() };
-    let generation = running.submit(&prompt(), params).unwrap();
-    at_gate.recv().unwrap();
-    let unloading = {
-        let engine = engine.clone();
-        thread::spawn(move || engine.unload_adapter(id))
-    };
+    let (generation, open) = submit_held(&mut running);
+    let unloading = unload(&engine, id);
     while !engine.adapters().is_empty() {
         thread::yield_now();
     }
@@ -180,16 +189,9 @@ fn a_request_that_waits_keeps_its_adapter_too() {
     let engine = Engine::load(&folder, &LoadOptions::default(), settings, &mut |_| {}).unwrap();
     let id = engine.load_adapter(adapter(ALL)).unwrap();
     let (mut first, mut waiting) = (session(&engine, None), session(&engine, Some(id)));
-    let (gate, at_gate, open) = gate();
-    let sampler = SamplerParams { filters: vec![gate], ..first.config().sampler.clone() };
-    let params = GenerateParams { sampler: Some(sampler), ..GenerateParams::default() };
-    let _running = first.submit(&prompt(), params).unwrap();
-    at_gate.recv().unwrap();
+    let (_running, open) = submit_held(&mut first);
     let generation = waiting.submit(&prompt(), GenerateParams::default()).unwrap();
-    let unloading = {
-        let engine = engine.clone();
-        thread::spawn(move || engine.unload_adapter(id))
-    };
+    let unloading = unload(&engine, id);
     thread::sleep(Duration::from_millis(50));
     assert!(!unloading.is_finished(), "a request still waits with it");
     open.send(()).unwrap();
@@ -205,10 +207,7 @@ fn a_cancelled_request_does_not_hold_its_adapter() {
     let (mut first, mut second) = (session(&engine, Some(id)), session(&engine, Some(id)));
     let params = || GenerateParams { max_output_tokens: Some(100_000), ..GenerateParams::default() };
     let running = [&mut first, &mut second].map(|session| session.submit(&prompt(), params()).unwrap());
-    let unloading = thread::spawn({
-        let engine = engine.clone();
-        move || engine.unload_adapter(id)
-    });
+    let unloading = unload(&engine, id);
     let [one, other] = running;
     one.canceller().cancel();
     drop(other);

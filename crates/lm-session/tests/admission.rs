@@ -6,10 +6,10 @@ mod support;
 use std::time::{Duration, Instant};
 
 use lm_session::{
-    CancelHandle, Constraint, ConstraintSpec, Ending, EngineSettings, Error, FinishReason, GenerateParams,
-    Generation, Result, TokenId, TokenMask,
+    CancelHandle, Constraint, ConstraintSpec, EngineSettings, Error, FinishReason, GenerateParams,
+    Generation, Result, TokenId,
 };
-use support::{endless, gate, generate, hooked_engine, ids, last, prompt, random_engine, tokens};
+use support::{AllowAll, endless, gate, generate, hooked_engine, ids, last, prompt, random_engine, tokens};
 
 #[test]
 fn requests_beyond_the_bounds_are_refused_and_change_nothing() {
@@ -48,34 +48,6 @@ fn requests_beyond_the_bounds_are_refused_and_change_nothing() {
     }
     // A place is free again.
     sessions[39].submit(&[1, 2], tokens(1)).unwrap().into_text().unwrap();
-}
-
-/// Any text, with a state of `bytes`.
-#[derive(Clone, Debug)]
-struct Sized {
-    bytes: usize,
-}
-
-impl Constraint for Sized {
-    fn mask(&mut self, mask: &mut TokenMask) -> Result<()> {
-        mask.allow_all();
-        Ok(())
-    }
-    fn commit(&mut self, _: TokenId) -> Result<()> {
-        Ok(())
-    }
-    fn rollback(&mut self, _: usize) -> Result<()> {
-        Ok(())
-    }
-    fn ending(&mut self) -> Result<Ending> {
-        Ok(Ending::Allowed)
-    }
-    fn fork(&self) -> Box<dyn Constraint> {
-        Box::new(self.clone())
-    }
-    fn state_bytes(&self) -> usize {
-        self.bytes
-    }
 }
 
 fn constrained(constraint: &dyn Constraint) -> GenerateParams {
@@ -127,7 +99,11 @@ fn waiting_requests_are_bounded_by_their_grammar_state() {
     let bytes = 1 << 20;
     // The masks of a request count as well.
     for (bound, expected) in [(0, 1), (bytes / 2, 1), (3 * bytes + bytes / 2, 3), (100 * bytes, 20)] {
-        assert_eq!(taken(bound, || constrained(&Sized { bytes }), 20), expected, "{bound}");
+        assert_eq!(
+            taken(bound, || constrained(&AllowAll { before: || (), state_bytes: bytes }), 20),
+            expected,
+            "{bound}"
+        );
     }
 }
 

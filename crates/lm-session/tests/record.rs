@@ -192,7 +192,7 @@ fn requests_with_code_of_the_caller_are_recorded_and_not_replayed() {
     let file = recorded(&engine);
     let mut session = engine.session(SessionConfig::default()).unwrap();
     let budget = ChannelBudget::new(engine.tokenizer(), "<think>", "", "</think>", 5).unwrap();
-    let anything = || Box::new(AllowAll { before: || () });
+    let anything = || Box::new(AllowAll { before: || (), state_bytes: 0 });
     let constraints: [Box<dyn Constraint>; 2] = [anything(), Box::new(budget.with(Some(anything())))];
     for constraint in constraints {
         let params =

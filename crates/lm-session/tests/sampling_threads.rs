@@ -12,7 +12,7 @@ use lm_session::{
 use support::{AllowAll, endless, generate, last_error, random_engine};
 
 fn constrained(before: impl Fn() + Clone + Send + 'static, cancel: CancelHandle) -> GenerateParams {
-    let constraint = Some(Box::new(AllowAll { before }) as _);
+    let constraint = Some(Box::new(AllowAll { before, state_bytes: 0 }) as _);
     GenerateParams { constraint, cancel, max_output_tokens: Some(20), ..GenerateParams::default() }
 }
 

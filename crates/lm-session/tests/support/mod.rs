@@ -18,6 +18,7 @@ use lm_session::{
 #[derive(Clone)]
 pub struct AllowAll<F> {
     pub before: F,
+    pub state_bytes: usize,
 }
 
 impl<F> std::fmt::Debug for AllowAll<F> {
@@ -47,6 +48,10 @@ impl<F: Fn() + Clone + Send + 'static> Constraint for AllowAll<F> {
 
     fn fork(&self) -> Box<dyn Constraint> {
         Box::new(self.clone())
+    }
+
+    fn state_bytes(&self) -> usize {
+        self.state_bytes
     }
 }
 
