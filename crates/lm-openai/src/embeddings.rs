@@ -1,5 +1,7 @@
 //! Embeddings: request body, execution and response body.
 
+use std::num::NonZeroUsize;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use lm_conversation::{CancelHandle, Engine};
@@ -87,7 +89,7 @@ impl EmbeddingRequest {
                 "encoding_format",
                 &[("float", EmbeddingEncoding::Float), ("base64", EmbeddingEncoding::Base64)],
             )?,
-            dimensions: dimensions(fields)?,
+            dimensions: fields.get::<NonZeroUsize>("dimensions")?.map(NonZeroUsize::get),
             pooling: word(fields, "pooling", &[("mean", Pooling::Mean), ("last", Pooling::Last)])?,
             cancel: CancelHandle::new(),
         })
@@ -160,13 +162,6 @@ fn word<T: Copy + Default>(fields: &mut Fields, name: &str, words: &[(&str, T)])
         let message = format!("`{name}` is {}, expected {}", shown(&value), expected.join(" or "));
         ApiError::invalid_param(name, message)
     })
-}
-
-fn dimensions(fields: &mut Fields) -> Result<Option<usize>> {
-    match fields.get("dimensions")? {
-        Some(0) => Err(ApiError::invalid_param("dimensions", "`dimensions` is 0, expected at least 1")),
-        dimensions => Ok(dimensions),
-    }
 }
 
 /// Embeddings on an engine. Requests may run on any number of threads; the engine batches them.

@@ -29,8 +29,28 @@ impl Fields {
     pub(crate) fn get<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>> {
         let convert = |value| serde_json::from_value(value);
         let converted = self.take(name).map(convert).transpose();
-        converted.map_err(|error| ApiError::invalid_param(name, format!("`{name}`: {error}")))
+        converted.map_err(|error| {
+            ApiError::invalid_param(name, format!("`{name}`: {}", in_words(&error.to_string())))
+        })
     }
+}
+
+/// Replaces the Rust type that serde names as the expected one.
+fn in_words(message: &str) -> String {
+    const TYPES: [(&str, &str); 9] = [
+        ("a nonzero usize", "an integer of at least 1"),
+        ("usize", "an integer of at least 0"),
+        ("u64", "an integer of at least 0"),
+        ("u32", "an integer of at least 0"),
+        ("i64", "an integer"),
+        ("f32", "a number"),
+        ("f64", "a number"),
+        ("a sequence", "an array"),
+        ("a map", "an object"),
+    ];
+    let parts = message.rsplit_once(", expected ");
+    let words = parts.and_then(|(got, ty)| Some((got, TYPES.iter().find(|(known, _)| *known == ty)?.1)));
+    words.map_or_else(|| message.to_owned(), |(got, words)| format!("{got}, expected {words}"))
 }
 
 /// Type of a JSON value, for messages.
@@ -52,5 +72,42 @@ pub(crate) fn shown(value: &Value) -> String {
     match text.char_indices().nth(MAX_CHARS) {
         None => text,
         Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn errors_of_types_name_no_type_of_rust() {
+        fn message<T: DeserializeOwned + std::fmt::Debug>(value: Value) -> String {
+            let mut fields = Fields::new(json!({"n": value})).expect("an object");
+            fields.get::<T>("n").expect_err("is refused").message
+        }
+        for (message, expected) in [
+            (
+                message::<NonZeroUsize>(json!(-1)),
+                "`n`: invalid value: integer `-1`, expected an integer of at least 1",
+            ),
+            (
+                message::<NonZeroUsize>(json!(0)),
+                "`n`: invalid value: integer `0`, expected an integer of at least 1",
+            ),
+            (
+                message::<usize>(json!(1.5)),
+                "`n`: invalid type: floating point `1.5`, expected an integer of at least 0",
+            ),
+            (message::<i64>(json!("1")), "`n`: invalid type: string \"1\", expected an integer"),
+            (message::<f32>(json!("1")), "`n`: invalid type: string \"1\", expected a number"),
+            (message::<Vec<String>>(json!(1)), "`n`: invalid type: integer `1`, expected an array"),
+            (message::<bool>(json!(1)), "`n`: invalid type: integer `1`, expected a boolean"),
+        ] {
+            assert_eq!(message, expected);
+        }
     }
 }
