@@ -132,6 +132,10 @@ fn a_conversation_that_cannot_be_saved_goes_on() {
     assert!(errors[0].contains("exists already; give another name"), "{}", run.err);
     assert!(errors[1].contains("`/nowhere/a/b` cannot be written"), "{}", run.err);
     assert_eq!(run.out.lines().count(), 1, "the turn after them is answered: {}", run.out);
+    let below = format!("{}/chat.json", shown(file.path()));
+    let run = lm(&["chat"], &format!("/save {below}\n"));
+    assert!(run.err.starts_with(&format!("error: `{below}` cannot be written: ")), "{}", run.err);
+    assert!(!run.err.contains("unfinished"), "the temporary file is not the user's: {}", run.err);
 }
 
 #[test]

@@ -115,20 +115,20 @@ impl SavedFile {
         let name =
             path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no file name"))?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        // The error of a missing folder, without the name of the temporary file.
-        folder.metadata()?;
         let prefix = format!(".{}.unfinished-", name.to_string_lossy());
-        let mut file = tempfile::Builder::new().prefix(&prefix).tempfile_in(folder)?;
+        let mut file = tempfile::Builder::new().prefix(&prefix).make_in(folder, create_private)?;
         let mut text = serde_json::to_vec_pretty(&self.to_json())?;
         // What is nested too deep to be read again does not replace a file.
         serde_json::from_slice::<Value>(&text)?;
         text.push(b'\n');
-        file.write_all(&text)?;
+        // Errors of `NamedTempFile` name the temporary file, those of the file in it do not.
+        let out = file.as_file_mut();
+        out.write_all(&text)?;
         if let Some(cache) = &self.cache {
-            file.write_all(&[SEPARATOR])?;
-            file.write_all(&cache.pages)?;
+            out.write_all(&[SEPARATOR])?;
+            out.write_all(&cache.pages)?;
         }
-        file.as_file().sync_all()?;
+        out.sync_all()?;
         Ok(file)
     }
 
@@ -155,6 +155,15 @@ impl SavedFile {
         let ((json, _), _) = read_json(&mut BufReader::new(File::open(path)?), supported)?;
         Ok(Self { json, cache: None })
     }
+}
+
+/// Creates a file that only its user can read.
+fn create_private(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 /// Reads the JSON of a file up to the KV pages. Returns true as well if the separator follows.
