@@ -13,7 +13,10 @@ pub fn format_bytes(bytes: u64) -> String {
     if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") }
 }
 
-/// Parses a byte count: `512MB`, `1.5 GiB`, `4096`.
+/// Least number of bytes that is taken without a unit.
+const LEAST_WITHOUT_UNIT: u64 = 1_000_000;
+
+/// Parses a byte count: `512MB`, `1.5 GiB`, `8000000000`, `100 B`. A small number without a unit is an error: `8` means 8 GB to most users.
 pub fn parse(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -32,6 +35,9 @@ pub fn parse(text: &str) -> Result<u64, String> {
     };
     let bytes = number.parse::<f64>().map(|number| number * factor as f64);
     match bytes {
+        Ok(bytes) if unit.trim().is_empty() && (1.0..LEAST_WITHOUT_UNIT as f64).contains(&bytes) => Err(
+            format!("{text} without a unit are {text} bytes: expected a unit, as in {text}MB or {text}GB"),
+        ),
         Ok(bytes) if (1.0..1e18).contains(&bytes) => Ok(bytes as u64),
         _ => Err("expected a number of bytes, as in 8GB or 512MiB".to_owned()),
     }
@@ -57,13 +63,21 @@ mod tests {
 
     #[test]
     fn sizes_are_read_as_people_write_them() {
-        for (text, bytes) in
-            [("4096", 4096), ("8GB", 8_000_000_000), ("1.5 gib", 3 << 29), ("512MiB", 512 << 20)]
-        {
+        for (text, bytes) in [
+            ("4096 B", 4096),
+            ("1000000", 1_000_000),
+            ("8GB", 8_000_000_000),
+            ("1.5 gib", 3 << 29),
+            ("512MiB", 512 << 20),
+        ] {
             assert_eq!(parse(text), Ok(bytes));
         }
         for text in ["", "x", "-1", "0", "1XB", "1e30", "nan", "1..2GB", "9999999TB"] {
             assert!(parse(text).is_err(), "{text}");
+        }
+        for text in ["8", "1.5", "4096"] {
+            let error = parse(text).expect_err("has no unit");
+            assert!(error.contains(&format!("as in {text}MB or {text}GB")), "{error}");
         }
     }
 }

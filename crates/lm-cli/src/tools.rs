@@ -60,11 +60,11 @@ fn read_specs(path: &Path) -> Result<Vec<ToolSpec>> {
         bail!("the tools file `{shown}` must hold a JSON array of tool declarations");
     };
     let mut specs: Vec<ToolSpec> = Vec::with_capacity(declarations.len());
-    for (index, value) in declarations.into_iter().enumerate() {
-        let at = || format!("`{shown}`: declaration {index} (from 0)");
+    for (number, value) in (1..).zip(declarations) {
+        let at = || format!("`{shown}`: declaration {number}");
         let spec = ToolSpec::from_json(value).with_context(at)?;
         if let Some(first) = specs.iter().position(|other| other.name() == spec.name()) {
-            bail!("{}: declaration {first} has the name `{}`, too", at(), spec.name());
+            bail!("{}: declaration {} has the name `{}`, too", at(), first + 1, spec.name());
         }
         specs.push(spec);
     }
@@ -123,10 +123,10 @@ mod tests {
         for (text, expected) in [
             ("{", "is not JSON"),
             ("{}", "must hold a JSON array"),
-            (r#"[{"description": "d"}]"#, "declaration 0"),
+            (r#"[{"description": "d"}]"#, "declaration 1"),
             (
                 r#"[{"name": "a"}, {"name": "b"}, {"name": "a"}]"#,
-                "declaration 2 (from 0): declaration 0 has the name `a`, too",
+                "declaration 3: declaration 1 has the name `a`, too",
             ),
         ] {
             std::fs::write(&path, text).expect("the file can be written");

@@ -82,7 +82,7 @@ pub enum Error {
     },
     /// Weights that are stored quantised cannot be loaded or written in another format.
     #[error(
-        "the weights are quantised already, as {stored}: they cannot be loaded or written as {requested}"
+        "the weights are quantised already: they are stored in {stored} and cannot be loaded or written in {requested}"
     )]
     AlreadyQuantized {
         /// The format in the files.

@@ -162,10 +162,13 @@ fn a_converted_folder_is_read_with_distrust() {
     let folder = ModelFolder::open(&converted).expect("was written");
     let load = |options: &LoadOptions| folder.load(options, &mut |_| {}).err().map(|error| error.to_string());
     let other = load(&options(Device::Cpu, WeightFormat::Q8)).expect("is refused");
-    assert_eq!(other, "the weights are quantised already, as q4: they cannot be loaded or written as q8");
+    assert_eq!(
+        other,
+        "the weights are quantised already: they are stored in q4 and cannot be loaded or written in q8"
+    );
     let again =
         folder.convert(parent.path().join("again"), WeightFormat::Q4, &mut |_| {}).expect_err("is refused");
-    assert!(again.to_string().contains("quantised already, as q4"), "{again}");
+    assert!(again.to_string().contains("stored in q4"), "{again}");
     // Declared as the other format, the quants have the wrong shape.
     let config = std::fs::read_to_string(converted.join("config.json")).expect("was written");
     std::fs::write(converted.join("config.json"), config.replace("\"q4\"", "\"q8\""))

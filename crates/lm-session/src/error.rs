@@ -160,7 +160,7 @@ pub enum Error {
     /// Too many requests wait: [`crate::EngineSettings::max_waiting_requests`], [`crate::EngineSettings::max_waiting_tokens`],
     /// [`crate::EngineSettings::max_waiting_grammar_bytes`].
     /// Nothing was changed; the same call can be repeated.
-    #[error("the engine is busy: {waiting} requests wait; try again in {:.1} s", retry_after.as_secs_f64())]
+    #[error("the engine is busy: {waiting} request{} waiting; try again in {:.1} s", if *waiting == 1 { " is" } else { "s are" }, retry_after.as_secs_f64())]
     Busy {
         /// Number of waiting requests.
         waiting: usize,

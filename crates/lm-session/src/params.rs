@@ -45,8 +45,8 @@ pub struct EngineSettings {
 /// Scope of prefix caching: the sessions whose cached prefixes a session may reuse.
 ///
 /// Full pages of a prompt stay reusable while the pool has room for them. Reused pages are bit-identical to the
-/// session's own prefill (on a GPU: identical within rounding), so that the logits reveal nothing about other sessions. But the
-/// time to first token reveals whether the same prefix was run recently.
+/// session's own prefill (on a GPU: identical within rounding), so that logits disclose nothing about other sessions. The
+/// time to first token does: it is shorter for a prefix that another session has cached (a timing side channel).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PrefixCache {
     /// All sessions of the engine: a new session with a known system prompt skips its prefill.

@@ -175,7 +175,7 @@ pub fn run(args: &Args) -> Result<()> {
     let folder = model::folder(path)?;
     ensure!(
         target.symlink_metadata().is_err(),
-        "`{}` exists already; remove it, or name another output, such as {}",
+        "`{}` cannot be written: it exists already; remove it, or name another output, such as {}",
         target.display(),
         word(&unused(target))
     );

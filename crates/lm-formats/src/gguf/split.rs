@@ -63,7 +63,7 @@ fn all_shards(files: &dyn ModelFiles, given: GgufShard) -> Result<Vec<GgufShard>
         if (number, of) != (index, count) {
             return Err(wrong(
                 &shard.name,
-                format!("it says it is number {number} (from 0) of {of}, expected {index} of {count}"),
+                format!("`split.no` is {number} of {of}, expected {index} of {count}"),
             ));
         }
     }
