@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
+use lm_conversation::Overflow;
 use lm_hub::ModelName;
 
 use crate::args::UsageError;
@@ -34,10 +35,27 @@ fn is_usage(error: &anyhow::Error) -> bool {
 
 /// Prints the error without ending the program.
 pub fn print(error: &anyhow::Error) {
+    print_with(error, hint(error));
+}
+
+/// [`print`] in a chat whose conversations handle an exceeded context in this way.
+pub fn print_in_chat(error: &anyhow::Error, overflow: Overflow) {
+    let is_full = error.chain().filter_map(session_error).any(is_full_context);
+    let more = match overflow {
+        _ if !is_full => "",
+        Overflow::Error => {
+            "; /clear begins again, /undo shortens the conversation, and --overflow drop-oldest leaves out its oldest turns"
+        }
+        Overflow::DropOldest(_) | Overflow::SlidingWindow => "; /clear begins again",
+    };
+    print_with(error, hint(error).map(|hint| hint + more));
+}
+
+fn print_with(error: &anyhow::Error, hint: Option<String>) {
     let colour = io::stderr().is_terminal() && crate::screen::colour_wanted();
     let (on, off) = if colour { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
     eprintln!("{on}error:{off} {}", message(error));
-    if let Some(hint) = hint(error) {
+    if let Some(hint) = hint {
         eprintln!("hint: {hint}");
     }
 }
@@ -103,8 +121,7 @@ fn kernel_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a 
 fn about_session(error: &lm_session::Error) -> Option<String> {
     let hint = match error {
         lm_session::Error::PromptTooLong { .. } => {
-            "a shorter prompt fits, and --context allows more tokens where the model supports them; in a chat, /clear begins again, /undo \
-             shortens it, and --overflow drop-oldest leaves out its oldest turns"
+            "a shorter prompt fits, and --context allows more tokens where the model supports them"
         }
         lm_session::Error::DoesNotFit { .. } => {
             "a smaller --context, --quantize q4 and --kv q8 take less, `lm inspect MODEL` shows how much; --memory BYTES says how \
@@ -113,6 +130,10 @@ fn about_session(error: &lm_session::Error) -> Option<String> {
         _ => return None,
     };
     Some(hint.to_owned())
+}
+
+fn is_full_context(error: &lm_session::Error) -> bool {
+    matches!(error, lm_session::Error::PromptTooLong { .. })
 }
 
 fn about_conversation(error: &lm_conversation::Error) -> Option<String> {
@@ -137,6 +158,9 @@ fn about_missing_model(ModelNotFound { name, .. }: &ModelNotFound) -> String {
     }
 }
 
+const WITHOUT_NETWORK: &str = "without a network, `lm list` shows the models on this machine, the path of a model folder or GGUF file works \
+                               instead of a name, and `lm chat` alone runs the embedded model";
+
 /// Hint for an error of a model's name or of the hub.
 fn about_hub(error: &lm_hub::Error) -> Option<String> {
     use lm_hub::Error;
@@ -159,14 +183,18 @@ fn about_hub(error: &lm_hub::Error) -> Option<String> {
         Error::TokenRefused { .. } => {
             "HF_TOKEN, or the file that `hf auth login` wrote, holds a token that is no longer valid"
         }
-        Error::Offline { .. } => "unset HF_HUB_OFFLINE to use the network",
+        Error::Offline { .. } => {
+            return Some(format!("unset HF_HUB_OFFLINE to use the network; {WITHOUT_NETWORK}"));
+        }
         Error::DiskFull { .. } => {
             "`lm list` shows what models take, `lm rm NAME` frees it, HF_HUB_CACHE names another disk"
         }
         Error::Busy { .. } => "run the command again when that has ended",
         Error::Checksum { .. } => "run the command again; if it fails again, the hub has a damaged file",
         Error::Connection { .. } => {
-            "run the command again to go on from where it ended; HTTPS_PROXY names a proxy, HF_ENDPOINT a mirror"
+            return Some(format!(
+                "run the command again to go on from where it ended; HTTPS_PROXY names a proxy, HF_ENDPOINT a mirror; {WITHOUT_NETWORK}"
+            ));
         }
         Error::ManagedElsewhere { program: "Ollama", name } => {
             return Some(format!("`ollama rm {name}` removes it"));
@@ -211,7 +239,7 @@ mod tests {
             in_conversation().into(),
             lm_tools::Error::Conversation(in_conversation()).into(),
         ] {
-            assert!(hint(&error).is_some_and(|hint| hint.contains("/clear")), "{error}");
+            assert!(hint(&error).is_some_and(|hint| hint.contains("--context")), "{error}");
         }
     }
 

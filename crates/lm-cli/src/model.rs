@@ -153,13 +153,20 @@ pub fn show_progress(bar: &ProgressBar, progress: LoadProgress) {
 
 /// Creates a progress bar of unknown length on standard error, hidden if that is no terminal.
 pub fn progress_bar(what: &'static str) -> ProgressBar {
+    let style = "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec}";
+    on_stderr(style).with_message(what)
+}
+
+/// Creates a line on standard error that shows the current step, hidden if that is no terminal.
+pub fn status_line() -> ProgressBar {
+    on_stderr("{msg}")
+}
+
+fn on_stderr(style: &str) -> ProgressBar {
     let target =
         if io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let bar = ProgressBar::with_draw_target(None, target);
-    let style = ProgressStyle::with_template(
-        "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec}",
-    );
-    bar.with_message(what).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    let style = ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::with_draw_target(None, target).with_style(style)
 }
 
 #[cfg(test)]

@@ -63,6 +63,11 @@ fn figures_are_printed_as_json() {
     assert_eq!((&two["metric"], &two["unit"]), (&json!("decode"), &json!("tokens/s")));
     assert!(of("decode")["limit"].as_f64() > Some(0.0), "{}", run.out);
     assert!(run.err.contains("skipped: prefill of 100000 tokens"), "{}", run.err);
+    assert!(!run.err.contains("measuring"), "only a terminal shows the progress: {}", run.err);
+    for (runs, expected) in [("1", ", one run\n"), ("2", ", medians of 2 runs\n")] {
+        let run = lm(&["bench", "--only", "prefill", "--prefill", "8", "--runs", runs], "");
+        assert!(run.out.contains(expected), "{}", run.out);
+    }
 }
 
 const TEXT: &str = "<|im_start|>user\nHow is the weather in Paris?<|im_end|>\n<|im_start|>assistant\n\
@@ -267,7 +272,9 @@ fn suggested_conversions_work() {
     let (code, message) = run("lm convert it\\'s.gguf q8");
     assert_eq!(code, Some(1), "{message}");
     assert!(
-        message.contains("`q8` exists already; remove it, or name another output, such as q8-3"),
+        message.contains(
+            "`q8` cannot be written: it exists already; remove it, or name another output, such as q8-3"
+        ),
         "{message}"
     );
 }

@@ -152,6 +152,14 @@ fn a_pull_that_fails_tells_what_to_do() {
         (&["pull", "owner/pocket@v9"], &[], "no revision `v9`"),
         (&["pull", NAME, "--file", "x.gguf"], &[], "no single file `x.gguf`"),
         (&["pull", NAME], &[("HF_HUB_OFFLINE", "1")], "unset HF_HUB_OFFLINE"),
+        (&["pull", NAME], &[("HF_HUB_OFFLINE", "1")], "`lm list` shows the models on this machine"),
+        // Nothing listens on this port.
+        (
+            &["pull", NAME],
+            &[("HF_ENDPOINT", "http://127.0.0.1:9")],
+            "`lm list` shows the models on this machine",
+        ),
+        (&["pull", NAME], &[("HF_ENDPOINT", "http://127.0.0.1:9")], "HTTPS_PROXY names a proxy"),
         (&["pull", NAME], &[("HF_ENDPOINT", "hub")], "HF_ENDPOINT is \"hub\""),
     ] {
         let error = home.error(args, variables);

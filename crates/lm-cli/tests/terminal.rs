@@ -294,6 +294,55 @@ fn a_full_context_has_a_way_out() {
 }
 
 #[test]
+fn a_full_context_is_not_told_to_use_the_overflow_policy_that_it_has() {
+    let state = state();
+    let long = "so ".repeat(60);
+    for (policy, cut_by_reply) in
+        [("drop-oldest", "--overflow sliding-window"), ("sliding-window", "--context")]
+    {
+        let args = [&ENDLESS[..], &["--context", "64", "--overflow", policy]].concat();
+        let mut terminal = Terminal::chat(&args, state.path());
+        let hint = terminal.ask(&long, "; /clear begins again") + &terminal.expect("> ");
+        assert!(
+            hint.contains("hint: a shorter prompt fits") && !hint.contains("--overflow"),
+            "{policy}: {hint}"
+        );
+        // More than half of the context: a window would leave the reply no room.
+        terminal.line(&"so ".repeat(16));
+        let note = terminal.expect("(the reply was cut: the context is full; /clear begins again, ");
+        let rest = terminal.expect("allows more)");
+        assert!(rest.starts_with(cut_by_reply), "{policy}: {note} {rest}");
+        assert_eq!(rest.contains("--overflow"), policy != "sliding-window", "{rest}");
+        terminal.exit();
+    }
+}
+
+#[test]
+fn a_benchmark_shows_the_measurement_that_runs() {
+    let state = state();
+    let args = [
+        "bench",
+        "--only",
+        "prefill,decode",
+        "--prefill",
+        "8",
+        "--decode",
+        "16",
+        "--sequences",
+        "2",
+        "--runs",
+        "2",
+    ];
+    let out = state.path().join("out");
+    let mut terminal = Terminal::start_redirected(&args, state.path(), &format!("> {}", out.display()));
+    for expected in ["prefill 8: run 2 of 2", "decode 16: warm-up", "decode 64, 2 sequences: run 1 of 2"] {
+        terminal.expect(&format!("measuring {expected}"));
+    }
+    assert_eq!(terminal.end(), 0);
+    assert!(!fs::read_to_string(out).expect("figures").contains("measuring"));
+}
+
+#[test]
 fn redirected_answers_leave_the_prompt_on_the_terminal() {
     let state = state();
     let (out, err) = (state.path().join("out"), state.path().join("err"));

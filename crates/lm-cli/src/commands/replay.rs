@@ -22,8 +22,12 @@ Examples:
   lm replay requests.jsonl ./Qwen3-0.6B --quantize q4
 
 --record FILE of the other commands writes the requests to the model: prompts as token ids, all parameters, seeds, and the tokens that \
-came of them. The same build and model give the same tokens again, whatever ran beside. The model, its formats and the context have to be \
-those of the record. Exit codes: 0 if all tokens are equal, 1 if not.";
+came of them. The same build and model give the same tokens again, whatever ran beside.
+
+The context length, sampling parameters, seeds, stop sequences and constraints are those of the record. The record does not hold the options \
+that load the model: give the model, --quantize or --dtype, --kv, --lora and --device as for the command that wrote it. Without \
+--quantize and --dtype the weights are loaded as stored. A record of another model, weight format, KV cache dtype, device or context \
+length is refused. Exit codes: 0 if all tokens are equal, 1 if not.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -12,6 +12,7 @@ use std::iter;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use indicatif::ProgressBar;
 use lm_kernels::Isa;
 use lm_model::LoadedModel;
 use lm_session::{Engine, EngineSettings, Speculation};
@@ -90,12 +91,14 @@ pub fn run(args: &Args) -> Result<()> {
     let machine = Machine::new(engine.model_info().format)?;
     let cache = CacheCosts::new(layout, args.run.load.kv.unwrap_or_default());
     let costs = Costs::of(engine.model_info(), cache);
-    let bench = Bench { args, engine, machine, costs, num_shown: Cell::new(0) };
+    let progress = model::status_line();
+    let bench = Bench { args, engine, machine, costs, num_shown: Cell::new(0), progress };
     if !args.json {
         bench.print_model()?;
     }
     bench.start(seconds, file_read, resident)?;
     bench.run()?;
+    bench.progress.finish_and_clear();
     if bench.num_shown.get() == 0 {
         let room = bench.engine.context_tokens();
         return Err(usage(format!(
@@ -120,6 +123,8 @@ struct Bench<'a> {
     costs: Costs,
     /// Number of printed figures.
     num_shown: Cell<usize>,
+    /// Measurement that runs, on standard error.
+    progress: ProgressBar,
 }
 
 /// Case of a figure, besides the model: context and sequences.
@@ -132,7 +137,10 @@ impl Bench<'_> {
         self.show(Metric::DramRate, (0, 1), &[Sample::unlimited(rates.read / 1e9)])?;
         self.show(Metric::MatrixRate, (0, 1), &[Sample::unlimited(rates.product / 1e12)])?;
         if self.args.wants(Metric::Load) {
-            let again = (1..self.args.runs).map(|_| load(self.args).map(|(_, seconds)| seconds));
+            let again = (1..self.args.runs).map(|number| {
+                self.note_run(Metric::Load, (0, 1), number + 1);
+                load(self.args).map(|(_, seconds)| seconds)
+            });
             let seconds: Vec<f64> = iter::once(Ok(seconds)).chain(again).collect::<Result<_>>()?;
             let samples: Vec<_> = seconds.iter().map(|&value| Sample { value, limit: file_read }).collect();
             self.show(Metric::Load, (0, 1), &samples)?;
@@ -185,11 +193,15 @@ impl Bench<'_> {
     /// Measures the gaps between the tokens of streams while `arrive` runs.
     fn gaps(&self, context: usize, arrive: impl Fn() -> Result<()>) -> Result<()> {
         if gaps::PROMPT + 1 > self.engine.context_tokens() {
-            eprintln!("skipped: gaps: the context holds {} tokens", self.engine.context_tokens());
+            let room = self.engine.context_tokens();
+            self.progress.suspend(|| eprintln!("skipped: gaps: the context holds {room} tokens"));
             return Ok(());
         }
         let budget = self.args.run.engine_settings().step_budget.as_secs_f64() * 1e3;
-        let runs = (0..self.args.runs).map(|_| gaps::during(&self.engine, &arrive));
+        let runs = (1..=self.args.runs).map(|number| {
+            self.note_run(Metric::Gap, (context, gaps::STREAMS), number);
+            gaps::during(&self.engine, &arrive)
+        });
         let runs = runs.collect::<Result<Vec<_>>>()?;
         for (metric, part) in [(Metric::Gap, 0.5), (Metric::GapP99, 0.99), (Metric::GapMax, 1.0)] {
             let value = |gaps: &Vec<f64>| gaps[((gaps.len() - 1) as f64 * part).round() as usize];
@@ -207,10 +219,12 @@ impl Bench<'_> {
         limit: impl Fn(Rates) -> f64,
         mut run: impl FnMut() -> Result<f64>,
     ) -> Result<()> {
+        self.note_run(metric, case, 0);
         run().context("the warm-up run failed")?;
         let mut before = self.machine.rates();
         let mut samples = Vec::with_capacity(self.args.runs);
-        for _ in 0..self.args.runs {
+        for number in 1..=self.args.runs {
+            self.note_run(metric, case, number);
             let value = run()?;
             let after = self.machine.rates();
             samples.push(Sample { value, limit: Some(limit(before.best(after))) });
@@ -219,11 +233,26 @@ impl Bench<'_> {
         self.show(metric, case, &samples)
     }
 
+    /// Shows the run of a measurement that begins; 0 is the one before those that count.
+    fn note_run(&self, metric: Metric, (context, sequences): Case, number: usize) {
+        let case = match (context, sequences) {
+            (0, 1) => String::new(),
+            (tokens, 1) => format!(" {tokens}"),
+            (tokens, sequences) => format!(" {tokens}, {sequences} sequences"),
+        };
+        let run = match number {
+            0 => "warm-up".to_owned(),
+            number => format!("run {number} of {}", self.args.runs),
+        };
+        self.progress.set_message(format!("measuring {metric}{case}: {run}"));
+    }
+
     /// Returns true if a metric was asked for and its tokens fit the context; prints a line if they do not fit.
     fn fits(&self, metric: Metric, tokens: usize) -> bool {
         let room = self.engine.context_tokens();
         if self.args.wants(metric) && tokens > room {
-            eprintln!("skipped: {metric} of {tokens} tokens: the context holds {room}");
+            let skipped = format!("skipped: {metric} of {tokens} tokens: the context holds {room}");
+            self.progress.suspend(|| eprintln!("{skipped}"));
         }
         self.args.wants(metric) && tokens <= room
     }
@@ -250,14 +279,12 @@ impl Bench<'_> {
             share: of_all(Metric::share),
             swing: swing(samples),
         };
-        let mut out = std::io::stdout().lock();
-        if self.args.json {
-            serde_json::to_writer(&mut out, &figure)?;
-            writeln!(out)?;
-        } else {
-            writeln!(out, "{figure}")?;
-        }
-        Ok(out.flush()?)
+        let line = if self.args.json { serde_json::to_string(&figure)? } else { figure.to_string() };
+        self.progress.suspend(|| {
+            let mut out = std::io::stdout().lock();
+            writeln!(out, "{line}").and_then(|()| out.flush())
+        })?;
+        Ok(())
     }
 
     fn print_model(&self) -> Result<()> {
@@ -273,10 +300,13 @@ impl Bench<'_> {
         )?;
         writeln!(
             out,
-            "{threads} threads, {} kernels, keys and values in {}, medians of {} runs",
+            "{threads} threads, {} kernels, keys and values in {}, {}",
             Isa::current(),
             self.args.run.load.kv.unwrap_or_default(),
-            self.args.runs
+            match self.args.runs {
+                1 => "one run".to_owned(),
+                runs => format!("medians of {runs} runs"),
+            }
         )?;
         if self.costs.decode_bytes < 64e6 {
             writeln!(

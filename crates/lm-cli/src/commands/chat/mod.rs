@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
-use lm_conversation::{ConversationConfig, SaveOptions};
+use lm_conversation::{ConversationConfig, Overflow, SaveOptions};
 use lm_session::Engine;
 use lm_template::Message;
 use lm_tools::{Agent, Toolset};
@@ -100,7 +100,8 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let screen = Screen::new(CallsTo::Notes, args.chat.hide_thinking);
     let save =
         SaveOptions { cache: args.save_cache.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)) };
-    let mut state = State { turns, settings, screen, file: None, save };
+    let overflow = args.overflow.into();
+    let mut state = State { turns, settings, screen, file: None, save, overflow };
     if lock(&lines).is_terminal() {
         state.screen.note(&banner(&engine))?;
     }
@@ -137,6 +138,8 @@ struct State {
     /// File of the last `/save` or `/load`.
     file: Option<PathBuf>,
     save: SaveOptions,
+    /// Handling of a conversation that exceeds the context.
+    overflow: Overflow,
 }
 
 /// Loop over the user's lines.
@@ -183,7 +186,7 @@ impl Chat {
             return Err(error);
         }
         self.state.screen.end_line()?;
-        failure::print(&error);
+        failure::print_in_chat(&error, self.state.overflow);
         if !lock(&self.lines).is_terminal() {
             self.code = ExitCode::FAILURE;
         }
@@ -233,7 +236,9 @@ impl Chat {
                 .screen
                 .note("(interrupted before the answer began; the message is taken back, Up recalls it)")?,
             Ended::Answered { finished } => {
-                if let Some(note) = finished.last().and_then(|last| turn::cut_note(&last.reason)) {
+                if let Some(note) =
+                    finished.last().and_then(|last| turn::cut_note(&last.reason, self.state.overflow))
+                {
                     self.state.screen.note(note)?;
                 }
                 if self.state.settings.stats {

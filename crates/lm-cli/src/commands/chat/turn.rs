@@ -1,7 +1,7 @@
 //! One turn of the agent, shown on the terminal as it proceeds.
 
 use anyhow::{Result, bail};
-use lm_conversation::{ConversationEvent, TurnOptions};
+use lm_conversation::{ConversationEvent, Overflow, TurnOptions};
 use lm_session::{CancelHandle, FinishReason, Finished, Timing};
 use lm_template::{Message, Role};
 use lm_tools::{Agent, AgentEvent};
@@ -189,12 +189,15 @@ impl Record {
 }
 
 /// Note on a reply that was cut.
-pub fn cut_note(reason: &FinishReason) -> Option<&'static str> {
-    match reason {
-        FinishReason::MaxOutputTokens => {
+pub fn cut_note(reason: &FinishReason, overflow: Overflow) -> Option<&'static str> {
+    match (reason, overflow) {
+        (FinishReason::MaxOutputTokens, _) => {
             Some("(the reply was cut: it reached --max-tokens; /continue goes on)")
         }
-        FinishReason::ContextFull => Some(
+        (FinishReason::ContextFull, Overflow::SlidingWindow) => {
+            Some("(the reply was cut: the context is full; /clear begins again, --context allows more)")
+        }
+        (FinishReason::ContextFull, Overflow::Error | Overflow::DropOldest(_)) => Some(
             "(the reply was cut: the context is full; /clear begins again, --overflow sliding-window or --context allows more)",
         ),
         _ => None,
