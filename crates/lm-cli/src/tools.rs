@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
 use lm_template::{Map, ToolSpec, Value};
-use lm_tools::{ToolError, Toolset};
+use lm_tools::{CallLimits, ToolError, Toolset};
 
 use crate::interrupt::Interrupt;
 use crate::json_file;
@@ -43,7 +43,9 @@ impl ToolSource {
     /// Creates the callable tools: a tool declared in a file asks the user for its result.
     pub fn toolset(&self, lines: &Arc<Mutex<Lines>>, interrupt: &Interrupt) -> Result<Toolset> {
         let Self::File(path) = self else { return Ok(lm_tools::demo()) };
-        let mut tools = Toolset::new();
+        // One question at a time, and a line that is being typed is waited for.
+        let limits = CallLimits { max_parallel: 1, cancel_grace: None, ..CallLimits::default() };
+        let mut tools = Toolset::new().with_limits(limits);
         for spec in read_specs(path)? {
             let (name, lines, interrupt) = (spec.name().to_owned(), Arc::clone(lines), interrupt.clone());
             let ask = move |arguments: Map<String, Value>| ask(&name, &arguments, &lines, &interrupt);

@@ -2,7 +2,7 @@
 
 use crate::docs::{self, FunctionDocs};
 use crate::options::Options;
-use crate::signature::{self, Argument, Outcome, Presence};
+use crate::signature::{self, Argument, Outcome, Source};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::ext::IdentExt;
@@ -32,13 +32,10 @@ fn implementation(options: &Options, function: &mut ItemFn) -> Result<TokenStrea
     let visibility = &function.vis;
     let name = options.name.clone().unwrap_or_else(|| ident.unraw().to_string());
     let description = description(options, function)?;
-    let declarations = arguments.iter().map(declaration);
-    let names = arguments.iter().map(|argument| &argument.name);
-    let values = arguments.iter().map(value);
-    let outcome = match signature::outcome(&function.sig) {
-        Outcome::Value => format_ident!("value"),
-        Outcome::Result => format_ident!("result"),
-    };
+    let declared = || arguments.iter().filter(|argument| argument.is_declared());
+    let declarations = declared().map(declaration);
+    let body = body(function, &arguments);
+    let provided = provided(options, function, &arguments);
     let about = format!("The tool that calls the function [`{ident}`](fn@{ident}).");
     let about_tool = format!("The tool `{name}`.");
     Ok(quote! {
@@ -61,16 +58,79 @@ fn implementation(options: &Options, function: &mut ItemFn) -> Result<TokenStrea
                     .spec()
             }
 
+            #[allow(unused_variables)]
             fn call(
                 &self,
                 arguments: ::lm_tools::__private::Arguments,
-            ) -> ::core::result::Result<::lm_tools::__private::Value, ::lm_tools::ToolError> {
-                #[allow(unused_mut)]
-                let mut arguments = ::lm_tools::__private::CallArguments::new(arguments, &[#(#names),*])?;
-                ::lm_tools::__private::#outcome(#ident(#(#values),*))
+                context: &::lm_tools::CallContext,
+            ) -> ::lm_tools::ToolOutput {
+                #body
             }
+
+            #provided
         }
     })
+}
+
+/// Body of `call`.
+fn body(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
+    let ident = &function.sig.ident;
+    let names = arguments.iter().filter(|argument| argument.is_declared()).map(|argument| &argument.name);
+    let values = arguments.iter().map(value);
+    let outcome = match signature::outcome(&function.sig) {
+        Outcome::Value => format_ident!("value"),
+        Outcome::Result => format_ident!("result"),
+    };
+    let read = quote! {
+        #[allow(unused_mut)]
+        let mut arguments = ::lm_tools::__private::CallArguments::new(arguments, &[#(#names),*])?;
+    };
+    if function.sig.asyncness.is_some() {
+        return quote! {
+            let context = ::core::clone::Clone::clone(context);
+            ::lm_tools::ToolOutput::pending(async move {
+                let context = &context;
+                #read
+                ::lm_tools::__private::#outcome(#ident(#(#values),*).await)
+            })
+        };
+    }
+    quote! {
+        let run = move || -> ::core::result::Result<::lm_tools::__private::Value, ::lm_tools::ToolError> {
+            #read
+            ::lm_tools::__private::#outcome(#ident(#(#values),*))
+        };
+        ::core::convert::Into::into(run())
+    }
+}
+
+/// Provided methods of the trait that this tool replaces.
+fn provided(options: &Options, function: &ItemFn, arguments: &[Argument]) -> TokenStream {
+    let is_async = function.sig.asyncness.map(|_| {
+        quote!(
+            fn is_async(&self) -> bool {
+                true
+            }
+        )
+    });
+    let states: Vec<_> = arguments.iter().filter(|argument| argument.source == Source::State).collect();
+    let types = states.iter().map(|argument| &argument.ty);
+    let states = (!states.is_empty()).then(|| {
+        quote! {
+            fn states(&self) -> ::std::vec::Vec<::lm_tools::StateType> {
+                ::std::vec![#(::lm_tools::StateType::of::<#types>()),*]
+            }
+        }
+    });
+    let timeout = options.timeout.map(|timeout| {
+        let milliseconds = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        quote! {
+            fn timeout(&self) -> ::core::option::Option<::core::time::Duration> {
+                ::core::option::Option::Some(::core::time::Duration::from_millis(#milliseconds))
+            }
+        }
+    });
+    quote!(#is_async #states #timeout)
 }
 
 /// Returns the arguments, with the descriptions from the list under `# Arguments`.
@@ -87,7 +147,8 @@ fn documented_arguments(function: &mut ItemFn) -> Result<Vec<Argument>> {
 }
 
 fn describe(arguments: &mut [Argument], name: &str, text: &str, function: &ItemFn) -> Result<()> {
-    let Some(argument) = arguments.iter_mut().find(|argument| argument.name == name) else {
+    let declared = |argument: &&mut Argument| argument.name == name && argument.is_declared();
+    let Some(argument) = arguments.iter_mut().find(declared) else {
         let message = format!("`# Arguments` names `{name}`, which is no argument of this function");
         return Err(Error::new_spanned(&function.sig.ident, message));
     };
@@ -115,19 +176,21 @@ fn description(options: &Options, function: &ItemFn) -> Result<String> {
 }
 
 fn declaration(argument: &Argument) -> TokenStream {
-    let Argument { name, ty, presence, description, choices, .. } = argument;
-    let method = match presence {
-        Presence::Required => format_ident!("required"),
-        Presence::Optional => format_ident!("optional"),
+    let Argument { name, ty, source, description, choices, .. } = argument;
+    let method = match source {
+        Source::Optional => format_ident!("optional"),
+        _ => format_ident!("required"),
     };
     quote!(.#method::<#ty>(#name, #description, &[#(#choices),*]))
 }
 
 fn value(argument: &Argument) -> TokenStream {
-    let name = &argument.name;
-    match argument.presence {
-        Presence::Required => quote!(arguments.required(#name)?),
-        Presence::Optional => quote!(arguments.optional(#name)?),
+    let Argument { name, ty, .. } = argument;
+    match argument.source {
+        Source::Required => quote!(arguments.required(#name)?),
+        Source::Optional => quote!(arguments.optional(#name)?),
+        Source::Context => quote!(context),
+        Source::State => quote!(::lm_tools::__private::state::<#ty>(context)?),
     }
 }
 

@@ -26,13 +26,16 @@ use proc_macro::TokenStream;
 /// - Arguments are owned and implement `serde::Deserialize` and `schemars::JsonSchema`. An argument with the type
 ///   `Option<T>` is optional, and declared as `T`.
 /// - The result implements `serde::Serialize`; a result type `Result<T, E>`, with `E: Display`, makes a tool that
-///   can fail. Functions are synchronous: `async` is not supported.
+///   can fail.
+/// - An `async fn` makes an asynchronous tool. It runs on the runtime of `Toolset::with_spawner`, or else on a thread.
+/// - An argument of the type `&CallContext` or `State<T>` is given by the toolset and is not declared.
 ///
 /// # Options
-/// `#[tool(name = "…", description = "…")]` overrides the name or the description in the declaration.
+/// `#[tool(name = "…", description = "…")]` overrides the name or the description in the declaration, and `timeout = "5s"` (or `ms`,
+/// `m`) limits the time of a call.
 ///
 /// # Errors
-/// A function that cannot be a tool (`self`, generics, patterns or references as arguments, `async`) is a compile
+/// A function that cannot be a tool (`self`, generics, patterns or references as arguments) is a compile
 /// error that suggests a replacement.
 #[proc_macro_attribute]
 pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {

@@ -8,21 +8,35 @@ use syn::{
     Error, FnArg, GenericArgument, ItemFn, Pat, PatType, PathArguments, Result, ReturnType, Signature, Type,
 };
 
-/// An argument in the declaration.
+/// An argument of the function.
 pub(crate) struct Argument {
     pub(crate) name: String,
     pub(crate) span: Span,
-    /// The declared type: `T` for an `Option<T>`.
+    /// The declared type: `T` for an `Option<T>`, and for a `State<T>`.
     pub(crate) ty: Type,
-    pub(crate) presence: Presence,
+    pub(crate) source: Source,
     pub(crate) description: String,
     pub(crate) choices: Vec<String>,
 }
 
+/// Origin of an argument's value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Presence {
+pub(crate) enum Source {
+    /// A required argument of the call.
     Required,
+    /// An optional argument of the call.
     Optional,
+    /// The context of the call, which is not in the declaration.
+    Context,
+    /// A state of the toolset, which is not in the declaration.
+    State,
+}
+
+impl Argument {
+    /// Returns true if the model gives the value.
+    pub(crate) fn is_declared(&self) -> bool {
+        matches!(self.source, Source::Required | Source::Optional)
+    }
 }
 
 /// Kind of the function's return type.
@@ -61,11 +75,7 @@ pub(crate) fn combine(errors: &mut Option<Error>, error: Error) {
 }
 
 fn check(signature: &Signature) -> Result<()> {
-    let wrong: [(Option<Span>, &str); 4] = [
-        (
-            signature.asyncness.map(|token| token.span()),
-            "a tool is called from a blocking loop: write a plain `fn` and wait for the future inside it",
-        ),
+    let wrong: [(Option<Span>, &str); 3] = [
         (signature.unsafety.map(|token| token.span()), "a model calls this function: it cannot be `unsafe`"),
         (
             (!signature.generics.params.is_empty()).then(|| signature.generics.span()),
@@ -86,22 +96,20 @@ fn argument(input: &mut FnArg) -> Result<Argument> {
     let typed = match input {
         FnArg::Typed(typed) => typed,
         FnArg::Receiver(receiver) => {
-            let message =
-                "a tool is a free function: implement `lm_tools::Tool` for the type that keeps the state";
+            let message = "a tool is a free function: take `State<T>` for what it shares with other calls, or implement `lm_tools::Tool` for the type that keeps the state";
             return Err(Error::new_spanned(receiver, message));
         }
     };
     let ident = name(typed)?;
     let name = ident.unraw().to_string();
-    let (ty, presence) = match option_inner(&typed.ty) {
-        Some(inner) => (inner, Presence::Optional),
-        None => ((*typed.ty).clone(), Presence::Required),
-    };
-    check_type(&ty)?;
+    let (ty, source) = source(&typed.ty);
+    if source != Source::Context {
+        check_type(&ty)?;
+    }
     let (description, choices) = docs::split_choices(&docs::description(&typed.attrs))
         .map_err(|message| Error::new_spanned(&typed.pat, message))?;
     typed.attrs.retain(|attribute| !docs::is_doc(attribute));
-    Ok(Argument { name, span: ident.span(), ty, presence, description, choices })
+    Ok(Argument { name, span: ident.span(), ty, source, description, choices })
 }
 
 fn name(typed: &PatType) -> Result<Ident> {
@@ -117,11 +125,26 @@ fn name(typed: &PatType) -> Result<Ident> {
     }
 }
 
+/// Finds the origin of an argument's value by its type.
+fn source(ty: &Type) -> (Type, Source) {
+    if let Type::Reference(reference) = ty
+        && last_segment(&reference.elem).is_some_and(|segment| segment.ident == "CallContext")
+    {
+        return (ty.clone(), Source::Context);
+    }
+    let inner = |name| parameter_of(ty, name);
+    match (inner("Option"), inner("State")) {
+        (Some(inner), _) => (inner, Source::Optional),
+        (None, Some(inner)) => (inner, Source::State),
+        (None, None) => (ty.clone(), Source::Required),
+    }
+}
+
 fn check_type(ty: &Type) -> Result<()> {
     match ty {
         Type::Reference(_) => Err(Error::new_spanned(
             ty,
-            "a tool owns its arguments: take `String` in place of `&str`, `Vec<T>` in place of `&[T]`",
+            "a tool owns its arguments: take `String` in place of `&str`, `Vec<T>` in place of `&[T]`; only the `CallContext` is borrowed",
         )),
         Type::ImplTrait(_) => Err(Error::new_spanned(
             ty,
@@ -140,8 +163,9 @@ fn last_segment(ty: &Type) -> Option<&syn::PathSegment> {
     }
 }
 
-fn option_inner(ty: &Type) -> Option<Type> {
-    let segment = last_segment(ty).filter(|segment| segment.ident == "Option")?;
+/// Returns `T` of a `name<T>`.
+fn parameter_of(ty: &Type, name: &str) -> Option<Type> {
+    let segment = last_segment(ty).filter(|segment| segment.ident == name)?;
     match &segment.arguments {
         PathArguments::AngleBracketed(list) => match list.args.first() {
             Some(GenericArgument::Type(inner)) if list.args.len() == 1 => Some(inner.clone()),

@@ -1,6 +1,6 @@
 //! Conversion of a call's JSON arguments to a function's values, and of its result to JSON.
 
-use crate::ToolError;
+use crate::{CallContext, State, ToolError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -44,6 +44,16 @@ impl CallArguments {
             Some(value) => read(name, value).map(Some),
         }
     }
+}
+
+/// Returns a state, which the toolset has: it was checked when the tool was added.
+///
+/// # Errors
+/// When the tool was called with a context of another toolset.
+pub fn state<T: Send + Sync + 'static>(context: &CallContext) -> Result<State<T>, ToolError> {
+    let missing =
+        || ToolError::failed(format_args!("there is no state of the type `{}`", std::any::type_name::<T>()));
+    context.state().ok_or_else(missing)
 }
 
 /// Converts the result of an infallible function.

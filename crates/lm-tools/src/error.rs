@@ -16,6 +16,14 @@ pub enum Error {
         /// The common name.
         name: String,
     },
+    /// A tool needs a state that the toolset does not have.
+    #[error("tool `{tool}` needs a state of the type `{}`: add it first, with `Toolset::with_state`", state.name())]
+    MissingState {
+        /// The tool's name.
+        tool: String,
+        /// Type of the state.
+        state: crate::StateType,
+    },
     /// The `parameters` of a declaration are not a valid JSON schema.
     #[error("the parameters of tool `{tool}` are not a valid JSON schema: at `{path}`, {message}")]
     InvalidSchema {

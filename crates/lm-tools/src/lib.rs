@@ -8,8 +8,10 @@ extern crate self as lm_tools;
 pub mod __private;
 mod agent;
 mod arguments;
+mod context;
 mod demo;
 mod error;
+mod execution;
 mod invocation;
 mod model_with_tools;
 #[cfg(doctest)]
@@ -20,8 +22,10 @@ mod toolset;
 mod validation;
 
 pub use agent::{Agent, AgentBuilder, AgentEvent, AgentReply, AgentStep, AgentStream};
+pub use context::{CallContext, State, StateType};
 pub use demo::demo;
 pub use error::{Error, Result, ToolError};
+pub use execution::{CallLimits, RunningCalls};
 pub use invocation::{Invocation, InvocationKind, invocations};
 pub use lm_conversation::{
     CancelHandle, Conversation, ConversationConfig, ConversationEvent, Device, Engine, EngineSettings,
@@ -31,5 +35,5 @@ pub use lm_conversation::{
 pub use lm_template::{Map, Message, ToolCall, ToolSpec, Value};
 pub use lm_tools_macros::tool;
 pub use model_with_tools::ModelWithTools;
-pub use tool::Tool;
+pub use tool::{Tool, ToolFuture, ToolOutput};
 pub use toolset::Toolset;

@@ -1,13 +1,15 @@
 //! Sets of tools: their declarations, and the execution of calls.
 
+use crate::context::States;
+use crate::execution::{Spawner, Watcher};
 use crate::validation::ArgumentSchema;
-use crate::{Error, Invocation, Result, Tool, ToolError};
+use crate::{CallContext, CallLimits, Error, Invocation, Result, RunningCalls, Tool, ToolError, ToolOutput};
+use lm_conversation::CancelHandle;
 use lm_template::{Message, ToolCall, ToolSpec};
-use serde_json::{Map, Value, json};
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use serde_json::{Map, Value};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The tools that a model may call, in the order of their declarations. Cloning is cheap.
 ///
@@ -30,12 +32,17 @@ use std::time::Instant;
 #[derive(Clone, Default)]
 pub struct Toolset {
     entries: Vec<Arc<Entry>>,
+    states: States,
+    limits: CallLimits,
+    spawner: Option<Spawner>,
+    watcher: Arc<Watcher>,
 }
 
-struct Entry {
+pub(crate) struct Entry {
     spec: ToolSpec,
     schema: ArgumentSchema,
-    tool: Box<dyn Tool>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) tool: Box<dyn Tool>,
 }
 
 impl Toolset {
@@ -47,16 +54,45 @@ impl Toolset {
     /// Adds a tool.
     ///
     /// # Errors
-    /// When there is a tool with this name, or the declared parameters are not a valid JSON schema. Schemas with
-    /// references to other files or hosts are rejected: nothing is fetched.
+    /// When there is a tool with this name, the toolset lacks a state that it needs, or the declared parameters are not a valid JSON
+    /// schema. Schemas with references to other files or hosts are rejected: nothing is fetched.
     pub fn with(mut self, tool: impl Tool + 'static) -> Result<Self> {
         let spec = tool.spec();
         if self.entry(spec.name()).is_some() {
             return Err(Error::DuplicateTool { name: spec.name().to_owned() });
         }
+        if let Some(missing) = tool.states().into_iter().find(|&state| !self.states.has(state)) {
+            return Err(Error::MissingState { tool: spec.name().to_owned(), state: missing });
+        }
         let schema = ArgumentSchema::compile(&spec)?;
-        self.entries.push(Arc::new(Entry { spec, schema, tool: Box::new(tool) }));
+        let timeout = tool.timeout();
+        self.entries.push(Arc::new(Entry { spec, schema, timeout, tool: Box::new(tool) }));
         Ok(self)
+    }
+
+    /// Adds a state for the tools that are added later, in place of one of the same type: see [`State`](crate::State).
+    #[must_use]
+    pub fn with_state(mut self, state: impl Send + Sync + 'static) -> Self {
+        self.states.insert(state);
+        self
+    }
+
+    /// Sets the limits of calls.
+    #[must_use]
+    pub fn with_limits(mut self, limits: CallLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Runs the futures of asynchronous tools with this function, for example on a runtime: `move |future| { handle.spawn(future); }` with
+    /// the handle of a tokio runtime. Without one, each future runs on a thread of its own.
+    #[must_use]
+    pub fn with_spawner(
+        mut self,
+        spawn: impl Fn(Pin<Box<dyn Future<Output = ()> + Send>>) + Send + Sync + 'static,
+    ) -> Self {
+        self.spawner = Some(Arc::new(spawn));
+        self
     }
 
     /// Adds a tool with a JSON declaration that runs a closure.
@@ -83,7 +119,35 @@ impl Toolset {
     where
         F: Fn(Map<String, Value>) -> Result<Value, ToolError> + Send + Sync + 'static,
     {
-        self.with(DeclaredTool { spec, run })
+        self.with(DeclaredTool {
+            spec,
+            run: move |arguments, _: &CallContext| run(arguments).into(),
+            is_async: false,
+        })
+    }
+
+    /// Adds a tool with a JSON declaration that runs an asynchronous closure.
+    ///
+    /// ```
+    /// use lm_tools::{ToolCall, ToolSpec, Toolset};
+    /// use serde_json::json;
+    ///
+    /// let spec = ToolSpec::from_json(json!({"name": "answer", "description": "Returns the answer."}))?;
+    /// let tools = Toolset::new().with_async_fn(spec, async |_, _| Ok(42.into()))?;
+    /// assert_eq!(tools.call(&ToolCall::new("answer", Default::default())).content.text(), "42");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`with`](Self::with).
+    pub fn with_async_fn<F, O>(self, spec: ToolSpec, run: F) -> Result<Self>
+    where
+        F: Fn(Map<String, Value>, CallContext) -> O + Send + Sync + 'static,
+        O: Future<Output = Result<Value, ToolError>> + Send + 'static,
+    {
+        let run =
+            move |arguments, context: &CallContext| ToolOutput::pending(run(arguments, context.clone()));
+        self.with(DeclaredTool { spec, run, is_async: true })
     }
 
     /// Declarations of the tools, for a [`Preface`](lm_template::Preface).
@@ -94,16 +158,24 @@ impl Toolset {
     /// Executes a call and returns its tool message, with the call's id and name.
     ///
     /// A text result is the message's text, an object its JSON; other values become text in JSON syntax. This never
-    /// fails: for an unknown name, invalid arguments, a tool's error or a tool's panic, the result is
+    /// fails: for an unknown name, invalid arguments, a tool's error or panic, or a passed time limit, the result is
     /// `{"tool_name": …, "error": …}`, which the model can read. (A panic in a program built with `panic = "abort"`
     /// aborts the program.)
     pub fn call(&self, call: &ToolCall) -> Message {
-        let _span = tracing::info_span!("tool_call", tool = call.name).entered();
-        let started = Instant::now();
-        let result = self.run(call);
-        tracing::debug!(elapsed_ms = started.elapsed().as_millis(), failed = result.is_err());
-        let result = result.unwrap_or_else(|error| json!({"tool_name": call.name, "error": error}));
-        Message::tool(call.id.as_deref(), call.name.as_str(), message_content(result))
+        let result = self.start(vec![call.clone()], &CancelHandle::new(), None).next();
+        result.unwrap_or_else(|| crate::execution::not_run(call))
+    }
+
+    /// Starts the calls of a reply. There is one result for each, in their order: see [`RunningCalls`]. After `cancel`, calls that did not
+    /// begin are not run; calls that run see it in their [`CallContext`], and are abandoned after [`CallLimits::cancel_grace`]. At
+    /// `deadline` they are abandoned at once.
+    pub fn start(
+        &self,
+        calls: Vec<ToolCall>,
+        cancel: &CancelHandle,
+        deadline: Option<Instant>,
+    ) -> RunningCalls {
+        RunningCalls::new(self, calls, cancel, deadline)
     }
 
     /// Executes a call in LangChain's format; see [`call`](Self::call).
@@ -111,19 +183,38 @@ impl Toolset {
         self.call(&ToolCall::from(invocation))
     }
 
-    fn run(&self, call: &ToolCall) -> Result<Value, String> {
+    /// The limits of calls.
+    pub fn limits(&self) -> &CallLimits {
+        &self.limits
+    }
+
+    pub(crate) fn states(&self) -> &States {
+        &self.states
+    }
+
+    pub(crate) fn spawner(&self) -> Option<&Spawner> {
+        self.spawner.as_ref()
+    }
+
+    pub(crate) fn watcher(&self) -> &Watcher {
+        &self.watcher
+    }
+
+    /// Returns true if the tool needs no thread.
+    pub(crate) fn is_async(&self, name: &str) -> bool {
+        self.entry(name).is_some_and(|entry| entry.tool.is_async())
+    }
+
+    /// Returns the tool of a call whose arguments are valid.
+    pub(crate) fn checked(&self, call: &ToolCall) -> Result<Arc<Entry>, String> {
         let entry = self.entry(&call.name).ok_or("Tool not found")?;
         let arguments = Value::Object(call.arguments.clone());
         entry.schema.check(&arguments).map_err(|error| error.to_string())?;
-        // Unwind safety is the tool's responsibility.
-        match catch_unwind(AssertUnwindSafe(|| entry.tool.call(call.arguments.clone()))) {
-            Ok(result) => result.map_err(|error| error.to_string()),
-            Err(payload) => Err(format!("the tool panicked: {}", panic_message(payload.as_ref()))),
-        }
+        Ok(entry.clone())
     }
 
-    fn entry(&self, name: &str) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.spec.name() == name).map(AsRef::as_ref)
+    fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
+        self.entries.iter().find(|entry| entry.spec.name() == name)
     }
 }
 
@@ -136,32 +227,24 @@ impl std::fmt::Debug for Toolset {
 struct DeclaredTool<F> {
     spec: ToolSpec,
     run: F,
+    is_async: bool,
 }
 
 impl<F> Tool for DeclaredTool<F>
 where
-    F: Fn(Map<String, Value>) -> Result<Value, ToolError> + Send + Sync,
+    F: Fn(Map<String, Value>, &CallContext) -> ToolOutput + Send + Sync,
 {
     fn spec(&self) -> ToolSpec {
         self.spec.clone()
     }
 
-    fn call(&self, arguments: Map<String, Value>) -> Result<Value, ToolError> {
-        (self.run)(arguments)
+    fn call(&self, arguments: Map<String, Value>, context: &CallContext) -> ToolOutput {
+        (self.run)(arguments, context)
     }
-}
 
-/// Numbers and booleans become text, as in chat APIs; so do lists, which templates would read as parts of a message.
-fn message_content(result: Value) -> Value {
-    match result {
-        Value::String(_) | Value::Object(_) => result,
-        other => Value::String(other.to_string()),
+    fn is_async(&self) -> bool {
+        self.is_async
     }
-}
-
-fn panic_message(payload: &(dyn Any + Send)) -> &str {
-    let text = payload.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
 #[cfg(test)]

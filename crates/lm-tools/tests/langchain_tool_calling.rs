@@ -4,7 +4,9 @@ mod common;
 
 use lm_conversation::ConversationConfig;
 use lm_template::{Message, Preface};
-use lm_tools::{Agent, AgentEvent, Invocation, ModelWithTools, Tool, Toolset, invocations, tool};
+use lm_tools::{
+    Agent, AgentEvent, CallContext, Invocation, ModelWithTools, Tool, Toolset, invocations, tool,
+};
 use serde_json::{Value, json};
 
 /// Multiply a and b.
@@ -74,7 +76,7 @@ fn model_call_and_tool_make_a_chain() {
     let mut model = llm_with_tools();
     let reply = model.invoke("What is two times by 43").expect("a call");
     let args = invocations(&reply.message).remove(0).args;
-    assert_eq!(multiply::tool().call(args), Ok(json!(86)));
+    assert_eq!(multiply::tool().call(args, &CallContext::default()).wait(), Ok(json!(86)));
 }
 
 #[test]

@@ -98,13 +98,6 @@ fn misuse_errors_suggest_a_replacement() {
         (
             quote!(
                 #[doc = "D"]
-                async fn f() {}
-            ),
-            "write a plain `fn`",
-        ),
-        (
-            quote!(
-                #[doc = "D"]
                 unsafe fn f() {}
             ),
             "cannot be `unsafe`",

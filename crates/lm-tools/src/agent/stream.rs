@@ -1,18 +1,19 @@
 //! Event stream of one turn of an agent.
 
 use super::{Agent, AgentEvent, AgentReply, AgentStep};
-use crate::{Error, Result};
+use crate::execution::not_run;
+use crate::{Error, Result, RunningCalls};
 use lm_conversation::{
     CancelHandle, ConversationEvent, DroppedHistory, Finished, OnCancel, ToolChoice, Turn, TurnOptions,
 };
 use lm_template::{Message, Role, ToolCall};
-use serde_json::json;
 use std::collections::VecDeque;
 use std::iter::FusedIterator;
 
 /// Events of one turn; the last one is [`AgentEvent::Finished`] or an error.
 ///
-/// Tools run inside `next`, on the caller's thread. Dropping the stream before its end cancels the turn.
+/// The calls of a reply run on threads of their own ([`CallLimits`](crate::CallLimits)), and their results come in the order of the
+/// calls. Dropping the stream before its end cancels the turn.
 #[derive(Debug)]
 #[must_use = "a stream that is dropped is cancelled"]
 pub struct AgentStream<'a> {
@@ -33,9 +34,11 @@ struct Run {
     options: TurnOptions,
     /// The model's reply that is being generated.
     turn: Option<Turn>,
-    /// Calls of the model's last reply that have not run yet.
+    /// Calls of the model's last reply without a result yet.
     calls: VecDeque<ToolCall>,
-    /// Results of those that have.
+    /// Their execution, once it has begun.
+    running: Option<RunningCalls>,
+    /// Results of that reply's other calls.
     results: Vec<Message>,
     answer: Option<Message>,
     steps: Vec<AgentStep>,
@@ -66,6 +69,7 @@ impl<'a> AgentStream<'a> {
             turn: Some(turn),
             options,
             calls: VecDeque::new(),
+            running: None,
             results: Vec::new(),
             answer: None,
             steps: Vec::new(),
@@ -74,7 +78,7 @@ impl<'a> AgentStream<'a> {
         Ok(Self { agent, run: Some(run) })
     }
 
-    /// Returns the handle that cancels this turn alone, from any thread: within one step of the engine, or after the running tool.
+    /// Returns the handle that cancels this turn alone, from any thread: within one step of the engine, and the running tools as [`Toolset::start`](crate::Toolset::start) says.
     pub fn canceller(&self) -> CancelHandle {
         self.run.as_ref().map_or_else(CancelHandle::new, |run| run.options.cancel.clone())
     }
@@ -90,8 +94,8 @@ impl Run {
             let (steps, finished) = (std::mem::take(&mut self.steps), std::mem::take(&mut self.finished));
             return Ok(AgentEvent::Finished(AgentReply { message, steps, finished }));
         }
-        if let Some(call) = self.calls.pop_front() {
-            return self.call(agent, call);
+        if !self.calls.is_empty() {
+            return self.call(agent);
         }
         let turn = match &mut self.turn {
             Some(turn) => turn,
@@ -119,18 +123,41 @@ impl Run {
         Ok(AgentEvent::Conversation(event))
     }
 
-    fn call(&mut self, agent: &Agent, call: ToolCall) -> Result<AgentEvent> {
+    /// Waits for the result of the next call; the first of a reply begins them all.
+    fn call(&mut self, agent: &Agent) -> Result<AgentEvent> {
         if self.finished.len() > agent.max_rounds {
             let steps = self.steps.clone();
             return Err(Error::RoundLimit { max_rounds: agent.max_rounds, steps });
         }
-        let result = agent.tools.call(&call);
-        self.results.push(result.clone());
-        self.steps.push(AgentStep { call, result: result.clone() });
+        let TurnOptions { cancel, deadline, .. } = &self.options;
+        let calls = || Vec::from(self.calls.clone());
+        let running = self.running.get_or_insert_with(|| agent.tools.start(calls(), cancel, *deadline));
+        let result = running.next();
+        let result = self.take_result(result);
         if self.options.cancel.is_cancelled() {
             return Err(Error::Cancelled);
         }
-        Ok(AgentEvent::ToolResult(result))
+        result.map(AgentEvent::ToolResult).ok_or(Error::Cancelled)
+    }
+
+    /// Adds the result of the next call.
+    fn take_result(&mut self, result: Option<Message>) -> Option<Message> {
+        let (call, result) = (self.calls.pop_front()?, result?);
+        if self.calls.is_empty() {
+            self.running = None;
+        }
+        self.results.push(result.clone());
+        self.steps.push(AgentStep { call, result: result.clone() });
+        Some(result)
+    }
+
+    /// Ends the calls that run, and takes their results.
+    fn stop_calls(&mut self) {
+        let Some(mut running) = self.running.take() else { return };
+        self.options.cancel.cancel();
+        while let Some(result) = running.next() {
+            self.take_result(Some(result));
+        }
     }
 
     /// Completes the messages of an ended turn: a last round of which some calls ran gets results for the others, and one of which
@@ -159,6 +186,7 @@ impl Run {
     /// without any, the history is as before the turn.
     fn end(mut self, agent: &mut Agent) {
         drop(self.turn.take());
+        self.stop_calls();
         let mut history = agent.conversation.history();
         let turn = history.split_off(self.before.min(history.len()));
         let continues = self.continues.take();
@@ -171,12 +199,6 @@ impl Run {
             agent.conversation.set_history(history);
         }
     }
-}
-
-/// Result of a call whose turn ended before it ran.
-fn not_run(call: &ToolCall) -> Message {
-    let result = json!({"tool_name": call.name, "error": "the call was not run: the turn was ended"});
-    Message::tool(call.id.as_deref(), call.name.as_str(), result)
 }
 
 /// Tool choice after the first reply: a required call applies to the first reply only, since otherwise the turn

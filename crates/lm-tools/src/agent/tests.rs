@@ -1,5 +1,5 @@
 use super::*;
-use crate::{ToolCall, tool};
+use crate::{CallLimits, ToolCall, tool};
 use lm_conversation::{CancelHandle, ConstrainCalls, ConversationEvent, ToolChoice};
 use lm_session::testing::scripted_engine;
 use lm_template::{Message, PromptTemplate, Role};
@@ -86,7 +86,7 @@ impl crate::Tool for Panicking {
         crate::ToolSpec::new("explode", "Explode.", json!({"type": "object", "properties": {}}))
     }
 
-    fn call(&self, _: crate::Map<String, crate::Value>) -> Result<crate::Value, crate::ToolError> {
+    fn call(&self, _: crate::Map<String, crate::Value>, _: &crate::CallContext) -> crate::ToolOutput {
         panic!("no figures today")
     }
 }
@@ -164,10 +164,10 @@ impl crate::Tool for Canceller {
         crate::ToolSpec::new("cancel", "Cancel.", json!({"type": "object"}))
     }
 
-    fn call(&self, _: crate::Map<String, crate::Value>) -> Result<crate::Value, crate::ToolError> {
+    fn call(&self, _: crate::Map<String, crate::Value>, _: &crate::CallContext) -> crate::ToolOutput {
         self.runs.fetch_add(1, Ordering::Relaxed);
         self.cancel.cancel();
-        Ok(json!("cancelled"))
+        Ok(json!("cancelled")).into()
     }
 }
 
@@ -176,7 +176,9 @@ fn a_turn_that_is_cancelled_while_a_tool_runs_keeps_the_calls_that_ran() {
     let (cancel, runs) = (CancelHandle::new(), Arc::default());
     let canceller = Canceller { cancel: cancel.clone(), runs: Arc::clone(&runs) };
     let twice = said("cancel", 1, 2) + "\n" + &said("cancel", 3, 4);
-    let mut agent = agent_with(Toolset::new().with(canceller).expect("one tool"), [twice.as_str(), "Hello!"]);
+    let one_by_one = CallLimits { max_parallel: 1, ..CallLimits::default() };
+    let tools = Toolset::new().with_limits(one_by_one).with(canceller).expect("one tool");
+    let mut agent = agent_with(tools, [twice.as_str(), "Hello!"]);
 
     let options = TurnOptions { cancel, ..TurnOptions::default() };
     assert!(matches!(agent.run_with("Cancel twice.", options), Err(Error::Cancelled)));

@@ -1,5 +1,6 @@
 use super::*;
 use crate::tool;
+use serde_json::json;
 
 /// Multiply a and b.
 #[tool]
@@ -122,6 +123,9 @@ fn a_declared_closure_is_a_tool_like_others() {
 fn the_function_is_still_a_function_and_its_tool_can_be_called_alone() {
     assert_eq!(multiply(3, 5), Ok(15));
     let arguments = Map::from_iter([("a".to_owned(), json!(2)), ("b".to_owned(), json!(43))]);
-    assert_eq!(multiply::tool().call(arguments), Ok(json!(86)));
-    assert_eq!(multiply::tool().call(Map::new()), Err(ToolError::missing("a")));
+    assert_eq!(multiply::tool().call(arguments, &CallContext::default()).wait(), Ok(json!(86)));
+    assert_eq!(
+        multiply::tool().call(Map::new(), &CallContext::default()).wait(),
+        Err(ToolError::missing("a"))
+    );
 }

@@ -1,0 +1,77 @@
+//! Place of a call's only result.
+
+use async_channel::Sender;
+use lm_template::{Message, ToolCall};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// Place of the result of one call: the first one that is given counts.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// Number of the call in its reply.
+    pub index: usize,
+    pub id: Option<String>,
+    pub name: String,
+    pub started: Instant,
+    pub max_bytes: usize,
+    pub results: Sender<(usize, Message)>,
+    pub given: AtomicBool,
+}
+
+impl Answer {
+    /// Gives the result; a later one is dropped.
+    pub fn give(&self, result: Result<Value, String>) {
+        let elapsed_ms = self.started.elapsed().as_millis();
+        if self.given.swap(true, Ordering::AcqRel) {
+            tracing::warn!(tool = self.name, elapsed_ms, "an abandoned call has ended");
+            return;
+        }
+        tracing::debug!(tool = self.name, elapsed_ms, failed = result.is_err());
+        let result = result.unwrap_or_else(|error| failure(&self.name, &error));
+        let content = shortened(message_content(result), self.max_bytes);
+        let message = Message::tool(self.id.as_deref(), self.name.as_str(), content);
+        let _ = self.results.try_send((self.index, message)); // Nobody waits for it any more.
+    }
+
+    /// Returns true if there is a result.
+    pub fn is_given(&self) -> bool {
+        self.given.load(Ordering::Acquire)
+    }
+}
+
+/// Result of a call that failed.
+fn failure(name: &str, error: &str) -> Value {
+    json!({"tool_name": name, "error": error})
+}
+
+/// Result of a call that was not run.
+pub(crate) fn not_run(call: &ToolCall) -> Message {
+    let result = failure(&call.name, "the call was not run: the turn was ended");
+    Message::tool(call.id.as_deref(), call.name.as_str(), result)
+}
+
+/// Numbers and booleans become text, as in chat APIs; so do lists, which templates would read as parts of a message.
+fn message_content(result: Value) -> Value {
+    match result {
+        Value::String(_) | Value::Object(_) => result,
+        other => Value::String(other.to_string()),
+    }
+}
+
+/// Cuts a result of more than `max` bytes to a text, with a mark.
+fn shortened(content: Value, max: usize) -> Value {
+    let text = match content {
+        Value::String(text) if text.len() > max => text,
+        Value::Object(object) => {
+            let text = Value::Object(object.clone()).to_string();
+            if text.len() <= max {
+                return Value::Object(object);
+            }
+            text
+        }
+        other => return other,
+    };
+    let shown = &text[..text.floor_char_boundary(max)];
+    Value::String(format!("{shown}\n[cut: {} of {} bytes]", shown.len(), text.len()))
+}
