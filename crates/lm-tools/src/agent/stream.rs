@@ -153,9 +153,9 @@ impl Run {
 
     /// Ends the calls that run, and takes their results.
     fn stop_calls(&mut self) {
-        let Some(mut running) = self.running.take() else { return };
+        let Some(running) = self.running.take() else { return };
         self.options.cancel.cancel();
-        while let Some(result) = running.next() {
+        for result in running {
             self.take_result(Some(result));
         }
     }

@@ -20,6 +20,9 @@ use std::task::Poll;
 use std::thread;
 use std::time::Instant;
 
+/// Result with the number of its call.
+type Numbered = (usize, Message);
+
 /// Results of calls in the order of the calls, one for each; made by [`Toolset::start`]. As an iterator it blocks,
 /// [`recv`](Self::recv) waits without blocking.
 ///
@@ -38,7 +41,7 @@ pub struct RunningCalls {
     /// Number of the next result.
     next: usize,
     len: usize,
-    results: (Sender<(usize, Message)>, Receiver<(usize, Message)>),
+    results: (Sender<Numbered>, Receiver<Numbered>),
 }
 
 impl RunningCalls {
