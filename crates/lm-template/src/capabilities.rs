@@ -52,6 +52,8 @@ pub struct Capabilities {
     pub tool_results: bool,
     /// Tool results that are objects reach the prompt.
     pub object_results: bool,
+    /// A user message right after tool results reaches the prompt.
+    pub user_after_results: bool,
     /// The variable that switches thinking on and off.
     pub thinking: Option<ThinkingSwitch>,
     /// The template renders a conversation part by part (LiteRT-LM's "multi-prefill"); see
@@ -112,6 +114,7 @@ mod tests {
         call_ids: CallIds::Omitted,
         tool_results: false,
         object_results: false,
+        user_after_results: false,
         thinking: None,
         single_turn: false,
     };
@@ -125,7 +128,13 @@ mod tests {
     fn a_template_is_asked_and_not_read() {
         let none = NONE;
         check("{# system tools enable_thinking #}{{ messages[-1].role }}", none);
-        let echo = Capabilities { system: true, text_content: true, tool_results: true, ..none };
+        let echo = Capabilities {
+            system: true,
+            text_content: true,
+            tool_results: true,
+            user_after_results: true,
+            ..none
+        };
         check(ECHO, echo);
         check(
             "{% for t in tools or [] %}{{ t.function.name }}{% endfor %}",

@@ -99,6 +99,10 @@ impl<'a> Probe<'a> {
             tool_results: self.any_style(|style| self.shows_calls(style, &["f"], &json!(WORD), &[WORD])),
             object_results: self
                 .any_style(|style| self.shows_calls(style, &["f"], &result, &[RESULT_KEY, OTHER])),
+            user_after_results: self.any_style(|style| {
+                let question = self.message("user", WORD);
+                self.shows(&[self.called(style, &["f"], &answered), vec![question]].concat(), &[WORD])
+            }),
             thinking: THINKING_VARIABLES.into_iter().find_map(|variable| self.thinking(variable)),
             single_turn: self.single_turn(),
         }
@@ -162,6 +166,11 @@ impl<'a> Probe<'a> {
     /// Returns true if calls of these tools in one message, each answered with `result`, put all of `words` into the
     /// prompt.
     fn shows_calls(&self, style: CallStyle, tools: &[&str], result: &Value, words: &[&str]) -> bool {
+        self.shows(&self.called(style, tools, result), words)
+    }
+
+    /// A conversation of calls of these tools in one message, each answered with `result`.
+    fn called(&self, style: CallStyle, tools: &[&str], result: &Value) -> Vec<Value> {
         let ids: Vec<String> = (0..tools.len()).map(|number| style.nth_id(number)).collect();
         let calls: Vec<Value> = tools.iter().zip(&ids).map(|(name, id)| style.call(name, id)).collect();
         let mut messages = vec![
@@ -173,7 +182,7 @@ impl<'a> Probe<'a> {
                 |(name, id)| json!({"role": "tool", "name": name, "tool_call_id": id, "content": result}),
             ),
         );
-        self.shows(&messages, words)
+        messages
     }
 
     /// Returns true if the conversation puts all of `words` into the prompt, with objects in the template's own form.

@@ -14,7 +14,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("Llama-3", "system text results"),
     (
         "Mistral-Small-3.2-24B-Instruct-2506",
-        "system text typed tools calls parallel object nine-character-ids results",
+        "system text typed tools calls parallel object nine-character-ids results answered-results",
     ),
     ("Phi-3-medium", "text"),
     ("Qwen-Qwen2.5-7B-Instruct", "system text tools calls parallel object results"),
@@ -39,7 +39,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("mistralai-Mistral-7B-Instruct-v0.2", "text"),
     (
         "mistralai-Mistral-Nemo-Instruct-2407",
-        "system text tools calls parallel object nine-character-ids results",
+        "system text tools calls parallel object nine-character-ids results answered-results",
     ),
     ("mistralrs-mistral_nemo_tool_call", "system text tools calls parallel object ids results"),
     ("openai-gpt-oss-120b", "system text tools calls object results objects"),
@@ -69,6 +69,7 @@ fn shown(can: &Capabilities) -> String {
         (can.call_ids == CallIds::NineCharacters, "nine-character-ids"),
         (can.tool_results, "results"),
         (can.object_results, "objects"),
+        (can.tool_results && !can.user_after_results, "answered-results"),
         (thinking.is_some(), thinking.as_deref().unwrap_or_default()),
         (can.single_turn, "single-turn"),
     ];

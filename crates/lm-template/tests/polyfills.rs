@@ -64,6 +64,25 @@ fn roles_that_a_template_refuses_become_text_of_the_user() {
 }
 
 #[test]
+fn an_empty_answer_separates_results_from_a_question_that_is_refused_after_them() {
+    let source = "{% for m in messages %}{% if m.role == 'user' and not loop.first and loop.previtem.role == 'tool' %}\
+                  {{ raise_exception('order') }}{% endif %}[{{ m.role }}|{{ m.content }}{% for c in m.tool_calls or [] %}\
+                  {{ c.function.name }}{% endfor %}]{% endfor %}";
+    let call = json!({"type": "function", "function": {"name": "f", "arguments": {}}});
+    let messages = json!([
+        {"role": "user", "content": "U"}, {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "name": "f", "content": "1"}, {"role": "user", "content": "V"},
+    ]);
+    let expected = "[user|U][assistant|f][tool|1][assistant|][user|V]";
+    check(source, &messages, &Value::Null, Polyfill::AnswerAdded, expected);
+    let messages = messages.as_array().expect("a list");
+    let free = render(&calls(""), Polyfills::default(), messages, &Value::Null);
+    assert!(!free.polyfills.contains(&Polyfill::AnswerAdded), "a template that takes it gets it unchanged");
+    let ends_with_results = render(source, Polyfills::default(), &messages[..3], &Value::Null);
+    assert_eq!(ends_with_results.polyfills, []);
+}
+
+#[test]
 fn tools_and_calls_become_text_in_one_form() {
     let call =
         |arguments: Value| json!({"type": "function", "function": {"name": "f", "arguments": arguments}});

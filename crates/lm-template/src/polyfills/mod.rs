@@ -35,6 +35,8 @@ pub enum Polyfill {
     ToolsRenamed,
     /// An empty system message is added, because the template declares tools only with one.
     SystemAdded,
+    /// An empty message of the assistant is added between tool results and a user message, which the template refuses after them.
+    AnswerAdded,
     /// Arguments that are JSON text become an object.
     ArgumentsAsObject,
     /// Arguments that are an object become JSON text.
@@ -65,11 +67,12 @@ pub enum Polyfill {
 type Apply = fn(&mut TemplateInput, &Capabilities) -> bool;
 
 /// All polyfills, in the order of application.
-const ALL: [(Polyfill, Apply); 17] = [
+const ALL: [(Polyfill, Apply); 18] = [
     (Polyfill::AssistantAsModel, role::assistant_as_model),
     (Polyfill::ToolsWrapped, tools::wrap_tools),
     (Polyfill::ToolsRenamed, tools::rename_tools),
     (Polyfill::SystemAdded, role::add_system),
+    (Polyfill::AnswerAdded, role::add_answer),
     (Polyfill::ArgumentsAsObject, tool_calls::arguments_as_object),
     (Polyfill::ArgumentsAsText, tool_calls::arguments_as_text),
     (Polyfill::ArgumentValuesAsText, tool_calls::argument_values_as_text),

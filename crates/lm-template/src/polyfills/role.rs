@@ -26,6 +26,23 @@ pub(super) fn add_system(input: &mut TemplateInput, capabilities: &Capabilities)
     add
 }
 
+pub(super) fn add_answer(input: &mut TemplateInput, capabilities: &Capabilities) -> bool {
+    if capabilities.user_after_results || !capabilities.tool_results {
+        return false;
+    }
+    let before = input.messages.len();
+    let mut messages: Vec<Value> = Vec::with_capacity(before);
+    for message in input.messages.drain(..) {
+        let is_after_result = messages.last().is_some_and(|last| last["role"] == "tool");
+        if is_after_result && message["role"] == "user" {
+            messages.push(json!({"role": capabilities.model_role, "content": ""}));
+        }
+        messages.push(message);
+    }
+    input.messages = messages;
+    input.messages.len() > before
+}
+
 pub(super) fn system_in_user_text(input: &mut TemplateInput, capabilities: &Capabilities) -> bool {
     !capabilities.system && input.fold_into_user(|message| (role(message) == "system").then(|| text(message)))
 }

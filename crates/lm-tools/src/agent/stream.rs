@@ -171,13 +171,14 @@ impl Run {
             turn.append(&mut self.results);
             turn.extend(not_run);
         }
+        // A reply that was cancelled before its first token.
+        turn.pop_if(|last| {
+            last.role == Role::Assistant && last.content.is_empty() && last.reasoning_content.is_none()
+        });
         let is_kept = self.options.on_cancel == OnCancel::KeepPartial
             && turn.last().is_some_and(|last| last.role == Role::Assistant);
         if self.steps.is_empty() && !is_kept {
             return Vec::new();
-        }
-        if turn.last().is_some_and(|last| last.role == Role::Tool) {
-            turn.push(Message::assistant("")); // Templates that want roles to alternate refuse a question after results.
         }
         turn
     }

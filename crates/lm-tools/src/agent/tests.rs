@@ -1,6 +1,6 @@
 use super::*;
 use crate::{CallLimits, ToolCall, tool};
-use lm_conversation::{CancelHandle, ConstrainCalls, ConversationEvent, ToolChoice};
+use lm_conversation::{CancelHandle, ConstrainCalls, ConversationEvent, OnCancel, ToolChoice};
 use lm_session::testing::scripted_engine;
 use lm_template::{Message, PromptTemplate, Role};
 use serde_json::json;
@@ -139,7 +139,7 @@ fn the_rounds_of_a_turn_are_limited_and_the_conversation_stays_as_it_was() {
     use Role::{Assistant, Tool, User};
     assert_eq!(
         roles(&agent),
-        [User, Assistant, Tool, Assistant, Tool, Assistant],
+        [User, Assistant, Tool, Assistant, Tool],
         "the calls that ran are not forgotten"
     );
     assert_eq!(agent.run("Hi!").expect("an answer").message.content.text(), "Hello!");
@@ -185,13 +185,51 @@ fn a_turn_that_is_cancelled_while_a_tool_runs_keeps_the_calls_that_ran() {
     assert_eq!(runs.load(Ordering::Relaxed), 1, "the second call is not run");
     let history = agent.conversation().history();
     use Role::{Assistant, Tool, User};
-    assert_eq!(roles(&agent), [User, Assistant, Tool, Tool, Assistant]);
+    assert_eq!(roles(&agent), [User, Assistant, Tool, Tool]);
     assert_eq!(history[2].content.text(), "cancelled");
     assert!(history[3].content.text().contains("not run"), "{:?}", history[3]);
     let ids: Vec<_> = history[1].tool_calls.iter().map(|call| &call.id).collect();
     assert_eq!(ids, [&history[2].tool_call_id, &history[3].tool_call_id]);
     assert_eq!(agent.run("Hi!").expect("an answer").message.content.text(), "Hello!");
-    assert_eq!(roles(&agent), [User, Assistant, Tool, Tool, Assistant, User, Assistant]);
+    assert_eq!(roles(&agent), [User, Assistant, Tool, Tool, User, Assistant]);
+}
+
+/// A template that refuses a user message after results, as those of Mistral do.
+#[test]
+fn a_cancelled_turn_leaves_no_empty_message_and_a_strict_template_takes_the_next_one() {
+    let source = "{% set ns = namespace(user=true) %}{% for m in messages %}{% if m.role != 'tool' and not m.tool_calls %}\
+                  {% if (m.role == 'user') != ns.user %}{{ raise_exception('roles must alternate') }}{% endif %}\
+                  {% set ns.user = not ns.user %}{% endif %}[{{ m.role }}|{{ m.content }}\
+                  {% for c in m.tool_calls or [] %}{{ c | tojson }}{% endfor %}]{% endfor %}{{ tools | tojson }}";
+    for on_cancel in [OnCancel::Rollback, OnCancel::KeepPartial] {
+        let cancel = CancelHandle::new();
+        let canceller = Canceller { cancel: cancel.clone(), runs: Arc::default() };
+        let tools = Toolset::new().with(canceller).expect("one tool");
+        let engine = scripted_engine([said("cancel", 1, 2), "Hello!".to_owned()]);
+        let template = Some(PromptTemplate::new(source).expect("it compiles"));
+        let processor = Some(lm_processors::by_name("hermes").expect("a family"));
+        let config = ConversationConfig { template, processor, ..ConversationConfig::default() };
+        let mut agent = Agent::builder(&engine, tools).config(config).build().expect("an agent");
+        let options = TurnOptions { cancel, on_cancel, ..TurnOptions::default() };
+        assert!(matches!(agent.run_with("Cancel.", options), Err(Error::Cancelled)));
+        use Role::{Assistant, Tool, User};
+        assert_eq!(roles(&agent), [User, Assistant, Tool], "{on_cancel:?}");
+        assert_eq!(agent.run("Hi!").expect("an answer").message.content.text(), "Hello!");
+        assert_eq!(roles(&agent), [User, Assistant, Tool, User, Assistant]);
+    }
+}
+
+#[test]
+fn a_turn_that_is_cancelled_before_its_first_token_leaves_nothing() {
+    for on_cancel in [OnCancel::Rollback, OnCancel::KeepPartial] {
+        let mut agent = agent(["Never.", "Hello!"]);
+        let options = TurnOptions { on_cancel, ..TurnOptions::default() };
+        let cancel = options.cancel.clone();
+        let stream = agent.stream_with("Talk.", options).expect("a stream");
+        cancel.cancel();
+        assert!(matches!(stream.last(), Some(Err(Error::Cancelled))));
+        assert_eq!(roles(&agent), [], "{on_cancel:?}");
+    }
 }
 
 #[test]
@@ -296,7 +334,7 @@ fn the_calls_that_ran_stay_when_a_continued_turn_fails() {
     let last = agent.continue_reply(TurnOptions::default()).expect("a stream").last();
     assert!(matches!(last, Some(Err(Error::RoundLimit { .. }))), "{last:?}");
     use Role::{Assistant, Tool, User};
-    assert_eq!(roles(&agent), [User, Assistant, Tool, Assistant, Tool, Assistant]);
+    assert_eq!(roles(&agent), [User, Assistant, Tool, Assistant, Tool]);
 }
 
 #[test]
@@ -323,7 +361,7 @@ fn removed_turns_do_not_confuse_the_end_of_a_failed_turn() {
     assert!(question < before.len(), "turns were removed");
     assert_eq!(history[..question], before[before.len() - question..]);
     use Role::{Assistant, Tool, User};
-    assert_eq!(roles(&agent)[question..], [User, Assistant, Tool, Assistant, Tool, Assistant]);
+    assert_eq!(roles(&agent)[question..], [User, Assistant, Tool, Assistant, Tool]);
 }
 
 #[test]
