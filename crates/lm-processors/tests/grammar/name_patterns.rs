@@ -1,6 +1,6 @@
 //! `patternProperties` in every syntax.
 
-use lm_processors::{CallBody, Family, ToolCall, ToolSpec, ValueText};
+use lm_processors::{CallBody, Family, ToolCall, ToolSpec, Value, ValueText};
 use serde_json::json;
 
 use crate::common::{Compiler, Verdict, verdict};
@@ -80,6 +80,37 @@ fn values_are_read_by_the_pattern_of_their_name() {
             ..lm_processors::ParserOptions::default()
         };
         let read = family.processor.to_message(&text, &options).expect("a call").tool_calls;
-        assert_eq!(serde_json::Value::from(read[0].arguments.clone()), arguments, "{name}: {text}");
+        assert_eq!(Value::Object(read[0].arguments.clone()), arguments, "{name}: {text}");
+    }
+}
+
+/// Texts of a pattern, bounded or not, run beside the texts that end a string of the syntax.
+#[test]
+fn patterns_of_texts_run_in_every_kind_of_syntax() {
+    let compiler = Compiler::new();
+    let kinds = ["gpt_oss", "hermes", "glm4_xml", "lfm2_pythonic", "gemma4", "minimax_m3"];
+    let text = "a long text with b, cd, 123 and more that goes on and on, up to its end";
+    let run = |schema: &Value, value: &Value| {
+        let schema = json!({"type": "object", "properties": {"v": schema}, "required": ["v"]});
+        let tools = [ToolSpec::new("f", "", schema)];
+        for family in families().filter(|family| kinds.contains(&family.processor.name())) {
+            let arguments = json!({"v": value});
+            let call = ToolCall::new("f", arguments.as_object().expect("an object").clone());
+            let dialect = family.processor.dialect().expect("a dialect");
+            let Some(text) = reply(dialect, &[call], &tools) else { continue };
+            let matcher = compiler.compile_grammar(&grammar(family, &tools).grammar).expect("a grammar");
+            let _ = verdict(&matcher, &text);
+        }
+    };
+    for pattern in ["^a|d$", r"^\w+ \w+", r"^.{2}\s?", r"\d{3}", ".*c.{20}"] {
+        for rest in [json!({}), json!({"maxLength": 4_000}), json!({"type": ["string", "integer", "array"]})]
+        {
+            let mut v = json!({"type": "string", "pattern": pattern});
+            v.as_object_mut().expect("an object").extend(rest.as_object().expect("an object").clone());
+            let names = json!({"type": "object", "propertyNames": v, "additionalProperties": true});
+            run(&json!({"type": "array", "items": v}), &json!([text]));
+            run(&v, &json!(text));
+            run(&names, &json!({text: 1}));
+        }
     }
 }

@@ -22,6 +22,11 @@ fn elements_are_typed_by_the_alternative_that_fits() {
             json!({"anyOf": [member("a", json!({"const": "x"})), member("a", json!({"type": "boolean"}))]}),
             vec![json!({"a": "x"}), json!({"a": true})],
         ),
+        // An object may have a member with the name of the elements of lists.
+        (
+            json!({"anyOf": [member("item", json!({"type": "string"})), {"type": "null"}]}),
+            vec![json!({"item": "12"}), json!(null)],
+        ),
     ];
     for (schema, values) in cases {
         let schema = json!({"type": "object", "properties": {"v": schema}, "required": ["v"]});
