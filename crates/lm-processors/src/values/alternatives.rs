@@ -5,9 +5,10 @@ use serde_json::Value;
 use super::schema::{Schema, Types};
 
 /// Maximum number of alternatives of a schema.
-const MAX_ALTERNATIVES: usize = 16;
-/// Maximum depth of references and combinations that are expanded.
+const MAX_ALTERNATIVES: usize = 64;
+/// Maximum depth of references and combinations that are expanded, and maximum number of schemas.
 const MAX_DEPTH: usize = 8;
+const MAX_STEPS: usize = 1_000;
 
 /// One alternative of a schema: schemas that all apply, whose own alternatives have been chosen.
 #[derive(Debug, Clone)]
@@ -32,22 +33,28 @@ impl<'a> Alternative<'a> {
 }
 
 impl<'a> Schema<'a> {
-    /// The alternatives of the schema, in order; the first ones if there are more than 16.
+    /// The alternatives of the schema, in order; the first ones if there are more than 64.
     pub(crate) fn alternatives(self) -> Vec<Alternative<'a>> {
-        self.expanded(MAX_DEPTH).into_iter().map(Alternative).collect()
+        self.expanded(MAX_DEPTH, &mut { MAX_STEPS }).into_iter().map(Alternative).collect()
     }
 
-    fn expanded(self, depth: usize) -> Vec<Vec<Self>> {
+    fn expanded(self, depth: usize, steps: &mut usize) -> Vec<Vec<Self>> {
         let mut found = vec![vec![self]];
-        let Some(depth) = depth.checked_sub(1) else { return found };
-        let list = |key: &str| self.keyword(key).and_then(Value::as_array);
-        let each = |schemas: &'a [Value]| schemas.iter().map(|schema| self.at(schema).expanded(depth));
-        let together = self.reference().map(|target| target.expanded(depth));
-        let together = together.into_iter().chain(list("allOf").into_iter().flat_map(|all| each(all)));
-        let options = ["anyOf", "oneOf"].into_iter().filter_map(list);
-        let options = options.map(|options| each(options).flatten().collect());
-        for those in together.chain(options) {
-            found = product(&found, &those);
+        let (Some(depth), Some(left)) = (depth.checked_sub(1), steps.checked_sub(1)) else { return found };
+        *steps = left;
+        let list = |key: &str| self.keyword(key).and_then(Value::as_array).into_iter().flatten();
+        let parts = self.reference().into_iter().chain(list("allOf").map(|part| self.at(part)));
+        for part in parts {
+            found = product(&found, &part.expanded(depth, steps));
+        }
+        for key in ["anyOf", "oneOf"] {
+            let mut options = Vec::new();
+            for option in list(key).take(MAX_ALTERNATIVES) {
+                options.extend(self.at(option).expanded(depth, steps));
+            }
+            if !options.is_empty() {
+                found = product(&found, &options);
+            }
         }
         found
     }
@@ -87,8 +94,8 @@ mod tests {
 
     #[test]
     fn alternatives_are_bounded() {
-        let two = json!([{"type": "string"}, {"$ref": "#"}]);
-        let schema = json!({"anyOf": two, "allOf": [{"anyOf": two}, {"oneOf": two}]});
-        assert!(Schema::new(&schema).alternatives().len() <= MAX_ALTERNATIVES);
+        let many = vec![json!({"$ref": "#"}); 100];
+        let schema = json!({"anyOf": many, "allOf": [{"anyOf": many}, {"oneOf": many}]});
+        assert_eq!(Schema::new(&schema).alternatives().len(), MAX_ALTERNATIVES);
     }
 }

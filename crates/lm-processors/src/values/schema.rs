@@ -31,7 +31,7 @@ impl Types {
         self.0 & other.0 != 0
     }
 
-    fn or(self, other: Self) -> Self {
+    pub(crate) fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
@@ -156,6 +156,16 @@ impl<'a> Schema<'a> {
         let fitting =
             validator.and_then(|validator| values.iter().position(|value| validator.is_valid(value)));
         values.swap_remove(fitting.unwrap_or_default())
+    }
+
+    /// Returns true if a value matches the schema, or the schema cannot be compiled.
+    pub(crate) fn fits(self, value: &Value) -> bool {
+        self.validator().is_none_or(|validator| validator.is_valid(value))
+    }
+
+    /// Returns true if `other` is the same part of the same document.
+    pub(crate) fn is(self, other: Self) -> bool {
+        std::ptr::eq(self.here, other.here)
     }
 
     /// Builds a validator of the schema, whose references point into its document.

@@ -63,13 +63,13 @@ fn arguments_have_the_schema_of_the_pattern_of_their_name() {
 #[test]
 fn values_are_read_by_the_pattern_of_their_name() {
     let schema = json!({
-        "type": "object", "additionalProperties": {"type": "integer"},
-        "patternProperties": {"^s": {"type": "string"}, "^a": {"type": "array", "items": {"type": "integer"}}},
+        "type": "object", "properties": {"t0": {"type": "string"}}, "additionalProperties": {"type": "integer"},
+        "patternProperties": {"^s": {"type": "string"}, "^t": {"minLength": 1}, "^a": {"type": "array", "items": {"type": "integer"}}},
     });
     let tools = [ToolSpec::new("f", "", schema)];
     for family in open_families() {
         let name = family.processor.name();
-        let arguments = json!({"s1": "12", "a1": [1], "n": 5});
+        let arguments = json!({"t0": "12", "s1": "12", "a1": [1], "n": 5});
         let call = ToolCall::new("f", arguments.as_object().expect("an object").clone());
         let dialect = family.processor.dialect().expect("a dialect");
         let text = reply(dialect, &[call], &tools).expect("plain values");

@@ -1,12 +1,13 @@
 //! Values whose schema is a union: the parser reads each by an alternative with which the whole fits.
 
-use lm_processors::{ParserOptions, ToolSpec, Value};
+use lm_processors::{CallBody, Family, ParserOptions, ToolCall, ToolSpec, Value, ValueText};
 use serde_json::json;
 
 use crate::common::Compiler;
 use crate::enforced::{assert_taken, families, grammar};
 use crate::random::Random;
 use crate::walk::{Pieces, walk};
+use crate::writer::reply;
 
 #[test]
 fn elements_are_typed_by_the_alternative_that_fits() {
@@ -70,6 +71,44 @@ fn elements_within_unions_are_read_as_values_that_fit() {
                     );
                 }
             }
+        }
+    }
+}
+
+/// Arguments whose schemas depend on others have those of the alternative that the arguments before them fit.
+#[test]
+fn arguments_are_typed_by_the_alternative_of_the_call() {
+    let option = |kind: &str, value: Value| json!({"properties": {"kind": {"const": kind}, "x": value}, "required": ["kind", "x"]});
+    let schema = json!({"type": "object", "anyOf": [
+        option("text", json!({"type": "string"})), option("count", json!({"type": "integer"})),
+        option("flags", json!({"type": "array", "items": {"type": "boolean"}})),
+    ]});
+    let cases = [
+        (json!({"kind": "count", "x": 12}), true),
+        (json!({"kind": "text", "x": "12"}), true),
+        (json!({"kind": "text", "x": "true"}), true),
+        (json!({"kind": "flags", "x": [true, false]}), true),
+        (json!({"kind": "count", "x": "a"}), false),
+    ];
+    let marked = |family: &&Family| {
+        let body = family.processor.dialect().expect("a dialect").calls[0].body;
+        matches!(body, CallBody::Parameters(call) if call.written != ValueText::Elements)
+    };
+    assert_taken(families().filter(marked), &schema, &cases, &[]);
+    let tools = [ToolSpec::new("f", "", schema)];
+    for family in families().filter(marked) {
+        for arguments in [json!({"kind": "text", "x": "12"}), json!({"kind": "count", "x": 12})] {
+            let call = ToolCall::new("f", arguments.as_object().expect("an object").clone());
+            let dialect = family.processor.dialect().expect("a dialect");
+            let text = reply(dialect, &[call], &tools).expect("plain values");
+            let options = ParserOptions { tools: tools.to_vec().into(), ..ParserOptions::default() };
+            let read = family.processor.to_message(&text, &options).expect("a call").tool_calls;
+            assert_eq!(
+                Value::Object(read[0].arguments.clone()),
+                arguments,
+                "{}: {text}",
+                family.processor.name()
+            );
         }
     }
 }

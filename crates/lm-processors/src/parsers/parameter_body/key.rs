@@ -83,8 +83,7 @@ impl ParameterBody {
     /// Interpretation of the argument's text by the schema.
     fn kind(&self, key: &str) -> ValueKind {
         let schema = self.schema();
-        let property = schema.and_then(|schema| schema.property(key));
-        let types = property.map_or(Types::ANY, Schema::types);
+        let types = self.types(key);
         let elements = self.syntax.written == ValueText::Elements;
         let names = schema.map(Schema::property_names).unwrap_or_default();
         let undeclared = !names.is_empty() && names.iter().all(|name| name != key);

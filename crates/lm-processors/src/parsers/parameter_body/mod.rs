@@ -1,5 +1,6 @@
 //! Calls whose arguments are keys and values in markup.
 
+mod alternatives;
 mod key;
 mod name;
 mod value;
@@ -53,6 +54,8 @@ pub(crate) struct ParameterBody {
     name: String,
     /// Names of the tool's declared parameters.
     declared_keys: Vec<String>,
+    /// Alternatives of the tool's schema that the arguments so far fit, by number.
+    fitting: Vec<usize>,
     /// Key of the current parameter.
     key: String,
     /// Keys of the parameters so far.
@@ -141,6 +144,7 @@ impl ParameterBody {
             at: 0,
             name: String::new(),
             declared_keys: Vec::new(),
+            fitting: Vec::new(),
             key: String::new(),
             keys: Vec::new(),
             given: Vec::new(),

@@ -93,6 +93,7 @@ impl ParameterBody {
         self.name = unguarded(name).into_owned();
         calls.begin(Some(&self.name), None)?;
         self.declared_keys = self.schema().map(Schema::declared_names).unwrap_or_default();
+        self.fitting = (0..self.schema().map_or(0, |schema| schema.alternatives().len())).collect();
         self.state = if self.syntax.number.is_some() { State::Number } else { State::Parameter };
         Ok(Step::Continue)
     }

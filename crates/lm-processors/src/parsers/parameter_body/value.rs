@@ -68,10 +68,9 @@ impl ParameterBody {
 
     /// Returns true if a value cannot be verbatim text.
     fn is_json(&self, kind: ValueKind) -> bool {
-        let schema = self.schema().and_then(|schema| schema.property(&self.key));
         match kind {
             ValueKind::Json => true,
-            ValueKind::BySchema => schema.is_some_and(|schema| !schema.types().contains(Types::STRING)),
+            ValueKind::BySchema => !self.types(&self.key).contains(Types::STRING),
             ValueKind::Text | ValueKind::Elements | ValueKind::Wrapped | ValueKind::Ignored => false,
         }
     }
@@ -239,22 +238,24 @@ impl ParameterBody {
     }
 
     fn finish_value(&mut self, content: &str, reader: &ValueReader) -> Result<(), Fault> {
-        let schema = self.schema().and_then(|schema| schema.property(&self.key));
-        let by_schema = || typed_value(&unguarded(content), schema, self.syntax.untyped);
+        let by_schema =
+            || self.value_of(|schema| Ok(typed_value(&unguarded(content), schema, self.syntax.untyped)));
         let value = match reader.kind {
             ValueKind::Ignored => return Ok(()),
             ValueKind::Text => {
                 self.json.push('"');
+                self.narrow(&Value::from(unguarded(content)));
                 return Ok(());
             }
             ValueKind::Wrapped => {
                 self.unwrapped(content);
                 return Ok(());
             }
-            ValueKind::BySchema => by_schema(),
-            ValueKind::Json => serde_json::from_str(&unguarded(content)).unwrap_or_else(|_| by_schema()),
-            ValueKind::Elements => element_value(content, self.syntax, schema)?,
+            ValueKind::BySchema => by_schema()?,
+            ValueKind::Json => serde_json::from_str(&unguarded(content)).or_else(|_| by_schema())?,
+            ValueKind::Elements => self.value_of(|schema| element_value(content, self.syntax, schema))?,
         };
+        self.narrow(&value);
         self.json.push_str(&guarded(&json_text(&value)));
         Ok(())
     }
