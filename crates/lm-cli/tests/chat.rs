@@ -104,6 +104,27 @@ fn the_kv_cache_is_saved_and_resumed_if_asked_for() {
     let run = chat(&["--resume", shown(&file)], "And now?\n");
     assert_eq!(run.out, without.out);
     assert!(run.err.contains("(the KV cache in it is not used: the file has "), "{}", run.err);
+    // Every byte after the JSON belongs to the pages: damage there leaves the messages.
+    let pages = bytes.iter().position(|&byte| byte == 0).expect("pages");
+    for at in [pages, pages + 1, bytes.len() - 1] {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x55;
+        std::fs::write(&file, damaged).expect("can be written");
+        let run = chat(&["--resume", shown(&file)], "And now?\n");
+        assert_eq!(run.out, without.out, "byte {at}");
+        assert!(run.err.contains("(the KV cache in it is not used: "), "byte {at}: {}", run.err);
+    }
+    // Damage in the JSON: without its checksum it is read unchecked.
+    let text = String::from_utf8(bytes[..pages].to_vec()).expect("text");
+    std::fs::write(&file, text.replace("Hello", "Hullo")).expect("can be written");
+    let run = lm(&["chat", "--resume", shown(&file)], "");
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    assert!(run.err.contains("without the key `checksum` it is read unchecked"), "{}", run.err);
+    let mut json = parse(&text.replace("Hello", "Hullo"));
+    json.as_object_mut().expect("an object").remove("checksum");
+    std::fs::write(&file, json.to_string()).expect("can be written");
+    let run = chat(&["--resume", shown(&file)], "/history\n");
+    assert!(run.err.contains("user: Hullo"), "{}", run.err);
 }
 
 #[test]

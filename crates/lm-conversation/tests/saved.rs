@@ -86,6 +86,14 @@ fn damaged_pages_are_refused_as_a_whole() {
         let messages = SavedConversation::read_without_cache(&path).expect("the messages are whole");
         assert_eq!(messages, SavedConversation { cache: None, ..conversation(4) });
     }
+    for byte in [b' ', b'x', 0xff] {
+        let mut damaged = bytes.clone();
+        damaged[json] = byte;
+        let error = read(&damaged);
+        assert!(error.is_of_cache(), "separator {byte}: {error}");
+        let messages = SavedConversation::read_without_cache(&path).expect("the messages are whole");
+        assert_eq!(messages, SavedConversation { cache: None, ..conversation(4) });
+    }
     let text = String::from_utf8(bytes[..json].to_vec()).expect("text");
     let changed = text.replacen("\"adapter\": 1", "\"adapter\": 2", 1);
     assert_ne!(changed, text);
@@ -93,6 +101,10 @@ fn damaged_pages_are_refused_as_a_whole() {
     // Pages that no JSON describes, and JSON whose pages are elsewhere.
     let plain = serde_json::to_vec(&conversation(4).to_json()).expect("JSON");
     assert!(matches!(read(&[&plain, &bytes[json..]].concat()), SavedError::CacheLength { expected: 0, .. }));
+    assert!(
+        matches!(read(&[&plain[..], b"x"].concat()), SavedError::NotJson(_)),
+        "text after JSON without pages"
+    );
     let described: Value = serde_json::from_slice(&bytes[..json]).expect("JSON");
     let error = SavedConversation::from_json(described).expect_err("the pages are not in it");
     assert!(matches!(error, SavedError::CacheLength { found: 0, .. }));

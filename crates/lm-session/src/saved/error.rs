@@ -32,7 +32,7 @@ pub enum SavedError {
     },
     /// The contents were changed after they were written.
     #[error(
-        "the checksum does not fit the contents: the file is damaged, or was edited without removing `checksum`"
+        "the checksum does not fit the contents: the file is damaged, or was edited; without the key `checksum` it is read unchecked"
     )]
     Checksum,
     /// The KV pages do not have the length that the file names: it was cut off, or something was appended. What is before them can be

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
 use lm_tokenizer::TokenId;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
@@ -178,8 +179,15 @@ fn read_json(
     }
     let has_pages = text.pop_if(|last| *last == SEPARATOR).is_some();
     let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&text);
-    let json = serde_json::from_slice(text).map_err(SavedError::NotJson)?;
-    Ok((checked(json, supported)?, has_pages))
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let json = Value::deserialize(&mut reader).map_err(SavedError::NotJson)?;
+    let end = reader.end().map_err(SavedError::NotJson);
+    let (json, header) = checked(json, supported)?;
+    // With pages, a damaged separator is left to their length, which is then another.
+    if header.is_none() {
+        end?;
+    }
+    Ok(((json, header), has_pages))
 }
 
 /// Checks version and checksum, and takes the added keys out of the object.
