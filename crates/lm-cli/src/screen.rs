@@ -57,7 +57,7 @@ pub struct Screen {
     line: Open,
 }
 
-/// Stream of tool calls: they are the answer if nobody runs them, else a note on what happens.
+/// Output stream of tool calls: standard output where the calls are the answer, standard error where this program runs them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CallsTo {
     Answer,

@@ -1,7 +1,7 @@
 //! Threads that turn logits into tokens beside the engine's thread.
 //!
-//! Masks, completion searches, logits filters and constraints of one sequence take as long as they take: the other sequences
-//! go on meanwhile. A panic in one of them is the error of its request.
+//! Slow masks, completion searches, logits filters and constraints of one sequence do not delay the decode steps of the other
+//! sequences. A panic in one of them is the error of its request.
 
 use std::cell::Cell;
 use std::num::NonZero;
@@ -16,7 +16,7 @@ use crate::generating::{Generated, Generating};
 use crate::panics::{caught, discard};
 use crate::request::Command;
 
-/// Maximum number of threads: masks of more sequences wait for each other.
+/// Maximum number of threads; jobs of further sequences are queued.
 const MAX_THREADS: usize = 8;
 
 /// A generation whose next token is being sampled.

@@ -89,7 +89,7 @@ impl Editor {
         self.editor.helper().map(|helper| helper.line.take()).unwrap_or_default()
     }
 
-    /// Adds a line to the history. A file that cannot be written is told once.
+    /// Adds a line to the history. Warns once about a history file that cannot be written.
     pub fn remember(&mut self, line: &str) {
         if let Ok(true) = self.editor.add_history_entry(line) {
             warn(self.history.append(self.editor.history_mut(), line), "the history is not kept");
