@@ -3,6 +3,7 @@
 use async_channel::Sender;
 use lm_template::{Message, ToolCall};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -37,6 +38,18 @@ impl Answer {
     /// Returns true if there is a result.
     pub fn is_given(&self) -> bool {
         self.given.load(Ordering::Acquire)
+    }
+}
+
+/// Answer that its holder owes: it is an error if the holder is dropped without a result, as by a runtime that ends.
+#[derive(Debug)]
+pub(super) struct Owed(pub Arc<Answer>);
+
+impl Drop for Owed {
+    fn drop(&mut self) {
+        if !self.0.is_given() {
+            self.0.give(Err("the call ended without a result; it may have taken effect".to_owned()));
+        }
     }
 }
 

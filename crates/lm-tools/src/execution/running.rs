@@ -1,7 +1,7 @@
 //! Running calls of one reply.
 
-use super::answer::Answer;
 pub(crate) use super::answer::not_run;
+use super::answer::{Answer, Owed};
 use super::watch::Watched;
 use crate::toolset::Entry;
 use crate::{CallContext, ToolFuture, ToolOutput, Toolset};
@@ -145,9 +145,9 @@ impl RunningCalls {
             cancelled: None,
         });
         let spawner = self.tools.spawner().cloned();
-        let given = answer.clone();
+        let given = Owed(answer.clone());
         let run = move || match (call_tool(&entry, call, &context), spawner) {
-            (ToolOutput::Ready(result), _) => given.give(result.map_err(|error| error.to_string())),
+            (ToolOutput::Ready(result), _) => given.0.give(result.map_err(|error| error.to_string())),
             (ToolOutput::Pending(future), Some(spawn)) => {
                 spawn(Box::pin(finish(future, given, (end, ended))))
             }
@@ -155,19 +155,22 @@ impl RunningCalls {
                 futures_executor::block_on(finish(future, given, (end, ended)));
             }
         };
-        self.launch(run, &answer);
+        self.launch(run, &answer.name);
     }
 
-    /// Runs a call: at once if it returns a future for the runtime, on a thread otherwise.
-    fn launch(&self, run: impl FnOnce() + Send + 'static, answer: &Answer) {
-        let is_async = self.tools.spawner().is_some() && self.tools.is_async(&answer.name);
-        if is_async {
-            return run();
+    /// Runs a call: at once if it returns a future for the runtime, on a thread otherwise. A call that is dropped unrun has a result
+    /// ([`Owed`]).
+    fn launch(&self, run: impl FnOnce() + Send + 'static, name: &str) {
+        if self.tools.spawner().is_some() && self.tools.is_async(name) {
+            if catch_unwind(AssertUnwindSafe(run)).is_err() {
+                tracing::error!(tool = name, "the spawner panicked");
+            }
+            return;
         }
-        let span = tracing::info_span!("tool_call", tool = answer.name);
-        let thread = thread::Builder::new().name(format!("lm-tool-{}", answer.name));
+        let span = tracing::info_span!("tool_call", tool = name);
+        let thread = thread::Builder::new().name("lm-tool".to_owned());
         if let Err(error) = thread.spawn(move || span.in_scope(run)) {
-            answer.give(Err(format!("the call was not run: no thread: {error}")));
+            tracing::error!(%error, tool = name, "no thread for a call");
         }
     }
 }
@@ -180,7 +183,7 @@ fn call_tool(entry: &Entry, call: ToolCall, context: &CallContext) -> ToolOutput
 }
 
 /// Polls a call to its end, or until it is abandoned: closing the channel `end` tells. The call's panic is an error.
-async fn finish(mut future: ToolFuture, answer: Arc<Answer>, end: (Sender<()>, Receiver<()>)) {
+async fn finish(mut future: ToolFuture, owed: Owed, end: (Sender<()>, Receiver<()>)) {
     let mut ended = pin!(end.1.recv());
     let result = poll_fn(|context| {
         if ended.as_mut().poll(context).is_ready() {
@@ -192,7 +195,7 @@ async fn finish(mut future: ToolFuture, answer: Arc<Answer>, end: (Sender<()>, R
         }
     });
     if let Some(result) = result.await {
-        answer.give(result);
+        owed.0.give(result);
     }
 }
 

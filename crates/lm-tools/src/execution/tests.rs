@@ -208,6 +208,15 @@ fn asynchronous_tools_run_on_the_runtime_and_without_one() {
 }
 
 #[test]
+fn a_runtime_that_drops_a_call_gives_it_a_result() {
+    let tools = Toolset::new().with(quick::tool()).expect("one tool");
+    for tools in [tools.clone().with_spawner(drop), tools.with_spawner(|_| panic!("no runtime"))] {
+        let texts = texts(&tools, vec![call("quick", json!({"n": 1})); 2]);
+        assert!(texts.iter().all(|text| text.contains("the call ended without a result")), "{texts:?}");
+    }
+}
+
+#[test]
 fn a_tool_whose_state_is_missing_is_refused() {
     let error = Toolset::new().with(never::tool()).expect_err("no state");
     assert!(matches!(&error, Error::MissingState { tool, .. } if tool == "never"), "{error}");
