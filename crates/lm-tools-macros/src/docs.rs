@@ -1,28 +1,32 @@
-//! Doc comments: the description before the first heading, and the list under `# Arguments`.
+//! Doc comments: the description before the first section, and the list under `# Arguments` or `Args:`.
 
 use syn::{Attribute, Error, Expr, ExprLit, Lit, Meta, Result};
+
+/// Sections of a docstring in Google's style, as in Python.
+const GOOGLE_SECTIONS: [&str; 4] = ["Args:", "Arguments:", "Returns:", "Raises:"];
 
 /// Parsed doc comment of a function.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct FunctionDocs {
-    /// The text before the first heading: one line per paragraph, separated by blank lines.
+    /// The text before the first section: one line per paragraph, separated by blank lines.
     pub(crate) description: String,
-    /// Names and descriptions of the items under `# Arguments`, in order.
+    /// Names and descriptions of the items under `# Arguments` or `Args:`, in order.
     pub(crate) arguments: Vec<(String, String)>,
 }
 
 impl FunctionDocs {
     pub(crate) fn parse(attributes: &[Attribute]) -> Result<Self> {
         let text = text(attributes);
-        let is_heading = |line: &&str| line.starts_with('#');
-        let before: Vec<&str> = text.lines().take_while(|line| !is_heading(line)).collect();
-        let listed: Vec<&str> = text
-            .lines()
-            .skip_while(|line| !is_arguments_heading(line))
-            .skip(1)
-            .take_while(|line| !is_heading(line))
-            .collect();
-        let arguments = items(&listed).map_err(|message| match attributes.first() {
+        let before: Vec<&str> = text.lines().take_while(|line| !is_section(line)).collect();
+        let section = |is_start: fn(&str) -> bool| -> Vec<&str> {
+            let lines = text.lines().skip_while(|line| !is_start(line)).skip(1);
+            lines.take_while(|line| !is_section(line)).collect()
+        };
+        let arguments = items(&section(is_arguments_heading)).and_then(|mut arguments| {
+            arguments.extend(google_items(&section(is_google_arguments))?);
+            Ok(arguments)
+        });
+        let arguments = arguments.map_err(|message| match attributes.first() {
             Some(attribute) => Error::new_spanned(attribute, message),
             None => Error::new(proc_macro2::Span::call_site(), message),
         })?;
@@ -79,6 +83,15 @@ fn text(attributes: &[Attribute]) -> String {
     lines.join("\n")
 }
 
+/// Returns true for a heading, or the header of a section in Google's style.
+fn is_section(line: &str) -> bool {
+    line.starts_with('#') || GOOGLE_SECTIONS.contains(&line)
+}
+
+fn is_google_arguments(line: &str) -> bool {
+    matches!(line, "Args:" | "Arguments:")
+}
+
 fn is_arguments_heading(line: &str) -> bool {
     line.starts_with('#') && line.trim_start_matches('#').trim().eq_ignore_ascii_case("arguments")
 }
@@ -106,6 +119,34 @@ fn items(lines: &[&str]) -> std::result::Result<Vec<(String, String)>, String> {
         }
     }
     Ok(items)
+}
+
+/// Parses `name: text` and `name (type): text`; lines with more indentation than the first continue the item before them.
+fn google_items(lines: &[&str]) -> std::result::Result<Vec<(String, String)>, String> {
+    let indentation = |line: &str| line.len() - line.trim_start().len();
+    let mut lines = lines.iter().filter(|line| !line.trim().is_empty()).peekable();
+    let first = lines.peek().map_or(0, |line| indentation(line));
+    let mut items: Vec<(String, String)> = Vec::new();
+    for line in lines {
+        match items.last_mut() {
+            Some((_, text)) if indentation(line) > first => {
+                text.push(' ');
+                text.push_str(line.trim());
+            }
+            _ => items.push(google_item(line.trim()).ok_or_else(|| wrong_google_item(line.trim()))?),
+        }
+    }
+    Ok(items)
+}
+
+fn google_item(item: &str) -> Option<(String, String)> {
+    let (head, text) = item.split_once(':')?;
+    let name = head.split_once('(').map_or(head, |(name, _type)| name).trim();
+    name_and_text(&format!("{name}: {text}"))
+}
+
+fn wrong_google_item(line: &str) -> String {
+    format!("under `Args:`, `{line}` is not an item: write `name: what it is`")
 }
 
 fn name_and_text(item: &str) -> Option<(String, String)> {
@@ -161,6 +202,33 @@ mod tests {
         });
         let expected = [("a", "first int, a factor"), ("b", "second: int")];
         assert_eq!(docs.arguments, expected.map(|(name, text)| (name.to_owned(), text.to_owned())));
+    }
+
+    #[test]
+    fn a_docstring_in_googles_style_is_read() {
+        let docs = docs(parse_quote! {
+            /// Returns the weather
+            /// of a place.
+            ///
+            /// Args:
+            ///     location: The city and country,
+            ///         e.g. "Paris, France".
+            ///     unit (str): The unit: one of two. (choices: ["C", "F"])
+            ///
+            /// Returns:
+            ///     temperature: a number
+            fn weather() {}
+        });
+        assert_eq!(docs.description, "Returns the weather of a place.");
+        let expected = [
+            ("location", "The city and country, e.g. \"Paris, France\"."),
+            ("unit", "The unit: one of two. (choices: [\"C\", \"F\"])"),
+        ];
+        assert_eq!(docs.arguments, expected.map(|(name, text)| (name.to_owned(), text.to_owned())));
+        let text = "Adds.\n\nArgs:\n    the first";
+        let function: ItemFn = parse_quote! { #[doc = #text] fn add() {} };
+        let error = FunctionDocs::parse(&function.attrs).expect_err("no item").to_string();
+        assert!(error.contains("write `name: what it is`"), "{error}");
     }
 
     #[test]

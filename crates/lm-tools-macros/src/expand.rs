@@ -149,11 +149,11 @@ fn documented_arguments(function: &mut ItemFn) -> Result<Vec<Argument>> {
 fn describe(arguments: &mut [Argument], name: &str, text: &str, function: &ItemFn) -> Result<()> {
     let declared = |argument: &&mut Argument| argument.name == name && argument.is_declared();
     let Some(argument) = arguments.iter_mut().find(declared) else {
-        let message = format!("`# Arguments` names `{name}`, which is no argument of this function");
+        let message = format!("the list of arguments names `{name}`, which is no argument of this function");
         return Err(Error::new_spanned(&function.sig.ident, message));
     };
     if !argument.description.is_empty() || !argument.choices.is_empty() {
-        let message = format!("`{name}` is described twice: on the argument and under `# Arguments`");
+        let message = format!("`{name}` is described twice: on the argument and in the list of arguments");
         return Err(Error::new(argument.span, message));
     }
     let (description, choices) =

@@ -15,10 +15,10 @@ use proc_macro::TokenStream;
 /// `multiply::tool()` is the tool.
 ///
 /// # Docs
-/// - The text of the doc comment up to its first heading is the description. It is required: the model selects tools
+/// - The text of the doc comment up to its first heading or section (`Args:`, `Returns:`, `Raises:`) is the description. It is required: the model selects tools
 ///   by it.
 /// - An argument is described by a doc comment on it, or by a line ``- `name`: text`` under a heading
-///   `# Arguments`; not by both. An argument without docs is declared without a description.
+///   `# Arguments`, or by `name: text` in an `Args:` section as in Python; once. An argument without docs is declared without a description.
 /// - A description that ends with `(choices: ["celsius", "fahrenheit"])` declares these values as an `enum`; the list
 ///   is removed from the text.
 ///
