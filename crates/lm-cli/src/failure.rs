@@ -38,7 +38,7 @@ pub fn print(error: &anyhow::Error) {
     print_with(error, hint(error));
 }
 
-/// [`print`] in a chat whose conversations handle an exceeded context in this way.
+/// [`print()`] in a chat whose conversations handle an exceeded context in this way.
 pub fn print_in_chat(error: &anyhow::Error, overflow: Overflow) {
     let is_full = error.chain().filter_map(session_error).any(is_full_context);
     let more = match overflow {
