@@ -158,7 +158,11 @@ fn branch<'a>(schema: &'a Value, root: &'a Value, value: &Value) -> Option<&'a V
         return branch(root.pointer(&target[1..])?, root, value);
     }
     if let Some(options) = schema["anyOf"].as_array() {
-        return options.iter().find_map(|option| branch(option, root, value));
+        let found: Vec<&Value> = options.iter().filter_map(|option| branch(option, root, value)).collect();
+        return match found[..] {
+            [] | [_] => found.first().copied(),
+            _ => found.iter().find(|option| fits(option, root, value)).or(found.first()).copied(),
+        };
     }
     if let Some(parts) = schema["allOf"].as_array() {
         return parts.iter().all(|part| branch(part, root, value).is_some()).then_some(schema);
@@ -176,6 +180,12 @@ fn branch<'a>(schema: &'a Value, root: &'a Value, value: &Value) -> Option<&'a V
         |key| schema["properties"].get(key).is_some() || schema.get("additionalProperties").is_some();
     let known = value.as_object().is_none_or(|map| map.keys().all(declared));
     (named && known).then_some(schema)
+}
+
+fn fits(schema: &Value, root: &Value, value: &Value) -> bool {
+    let definitions = root.get("$defs").cloned().unwrap_or_else(|| serde_json::json!({}));
+    let document = serde_json::json!({"allOf": [schema], "$defs": definitions});
+    jsonschema::is_valid(&document, value)
 }
 
 /// Returns true if a list or object is written as elements: if the schema names its elements.
