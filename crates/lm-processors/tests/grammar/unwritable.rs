@@ -125,3 +125,19 @@ fn a_schema_without_listed_values_that_no_call_can_have_says_so() {
         assert!(matches!(error.fault, SchemaFault::Unsatisfiable(_)), "{}: {error}", family.processor.name());
     }
 }
+
+#[test]
+fn the_place_of_an_unwritable_value_is_that_in_the_tools_schema() {
+    let glm = families().find(|family| family.processor.name() == "glm4_xml").expect("a family");
+    let texts = |values: Value| {
+        let properties = json!({"v": {"$ref": "#/$defs/marker text"}});
+        let definitions = json!({"marker text": {"enum": values}});
+        let schema =
+            json!({"type": "object", "properties": properties, "required": ["v"], "$defs": definitions});
+        grammar(glm, &[ToolSpec::new("f", "", schema)])
+    };
+    let Err(Error::Schema(error)) = texts(json!(["</arg_value>"])) else { panic!("no value can be written") };
+    assert_eq!(error.path, "#/properties/v", "{error}");
+    let written = texts(json!(["</arg_value>", "x"])).expect("another text is left");
+    assert_eq!(written.unenforced.len(), 1);
+}
