@@ -1,7 +1,7 @@
 //! Saving and restoring of a conversation.
 
-use lm_session::{SaveOptions, SavedSession, SavedTokens};
-use lm_template::Preface;
+use lm_session::{SaveOptions, SavedTokens};
+use lm_template::{GenerationPrompt, Message, Preface};
 
 use crate::conversation::Conversation;
 use crate::error::Result;
@@ -37,7 +37,14 @@ impl Conversation {
     /// When the engine has stopped.
     pub fn save(&self, options: SaveOptions) -> Result<(SavedConversation, SavedTokens)> {
         let saved = self.saved();
-        let (SavedSession { cache, .. }, outcome) = self.shared.lock().session.save(options)?;
+        if options.cache.is_none() {
+            return Ok((saved, SavedTokens::NotAsked));
+        }
+        // Tokens of other messages, as of a turn that was taken back, are not part of it.
+        let Ok(rendered) = self.render(Vec::<Message>::new(), GenerationPrompt::Omit) else {
+            return Ok((saved, SavedTokens::NothingCached)); // No template renders what has no message.
+        };
+        let (cache, outcome) = self.shared.lock().session.save_prefix(&rendered.ids, options)?;
         Ok((SavedConversation { cache, ..saved }, outcome))
     }
 

@@ -195,6 +195,24 @@ fn pages_above_the_limit_are_left_out_and_the_outcome_says_so() {
 }
 
 #[test]
+fn pages_hold_no_tokens_of_messages_that_were_taken_back() {
+    let mut conversation = new(&engine(EngineSettings::default()));
+    conversation.send("A public question.").expect("a turn");
+    let public = conversation.history();
+    let saved_tokens = |conversation: &Conversation| {
+        let (saved, _) = conversation.save(SaveOptions { cache: Some(1 << 30) }).expect("it is saved");
+        saved.cache.map_or(0, |cache| cache.tokens.len())
+    };
+    let before = saved_tokens(&conversation);
+    conversation.send("secret ".repeat(100)).expect("a turn");
+    assert!(saved_tokens(&conversation) > before + 100);
+    conversation.set_history(public);
+    assert!(saved_tokens(&conversation) <= before);
+    conversation.reset();
+    assert!(saved_tokens(&conversation) < before.min(20));
+}
+
+#[test]
 fn pages_of_another_model_are_refused_and_nothing_is_restored() {
     let mut conversation = new(&engine(EngineSettings::default()));
     conversation.send("Hello").expect("a turn");

@@ -170,3 +170,60 @@ fn pages_of_other_tokens_than_the_saved_ones_are_not_used() {
     fresh.prefill(&other).unwrap();
     assert_eq!(generate(&mut restored, 9).unwrap(), generate(&mut fresh, 9).unwrap());
 }
+
+#[test]
+fn descriptions_of_pages_hide_nothing_and_a_version_is_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, saved, _) = written(folder.path(), &session(&engine()), SaveOptions::default());
+    let mut json: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    json.as_object_mut().unwrap().shift_remove("checksum");
+    for cache in [
+        Value::Null,
+        json!({}),
+        json!({"fingerprint": "a", "tokens": [], "bytes": 6_u64 << 30, "sha256": ""}),
+    ] {
+        json["cache"] = cache;
+        fs::write(&path, json.to_string()).unwrap();
+        assert!(SavedSession::read(&path).is_err());
+        assert_eq!(SavedSession::read_without_cache(&path).unwrap(), saved);
+    }
+    json["cache"] = json!({});
+    fs::write(&path, json.to_string()).unwrap();
+    assert!(SavedSession::read(&path).unwrap_err().is_of_cache());
+    json.as_object_mut().unwrap().retain(|key, _| key != "cache" && key != "version");
+    fs::write(&path, json.to_string()).unwrap();
+    assert!(matches!(SavedSession::read(&path), Err(SavedError::Invalid { key: "version", .. })));
+}
+
+#[test]
+fn what_cannot_be_read_again_replaces_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, mut saved, _) = written(folder.path(), &session(&engine()), SaveOptions::default());
+    let before = fs::read(&path).unwrap();
+    saved.config.sampler.temperature = f32::NAN;
+    assert!(matches!(saved.write(&path), Err(SavedError::Invalid { key: "settings", .. })));
+    saved.config.sampler.temperature = 0.0;
+    saved.config.stop = vec!["long ".repeat(14 << 20)];
+    assert!(matches!(saved.write(&path), Err(SavedError::TooLarge)));
+    assert_eq!(fs::read(&path).unwrap(), before);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn long_names_links_permissions_and_devices() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = tempfile::tempdir().unwrap();
+    let (_, saved, _) = written(folder.path(), &session(&engine()), SaveOptions::default());
+    let long = folder.path().join("n".repeat(250));
+    saved.write(&long).unwrap();
+    fs::set_permissions(&long, fs::Permissions::from_mode(0o640)).unwrap();
+    saved.write(&long).unwrap();
+    assert_eq!(fs::metadata(&long).unwrap().permissions().mode() & 0o777, 0o640);
+    let (link, target) = (folder.path().join("link"), folder.path().join("target"));
+    symlink("target", &link).unwrap();
+    saved.write(&link).unwrap();
+    assert!(link.is_symlink() && target.is_file());
+    assert_eq!(SavedSession::read(&link).unwrap(), saved);
+    assert!(matches!(SavedSession::read("/dev/zero"), Err(SavedError::Io(_))));
+}

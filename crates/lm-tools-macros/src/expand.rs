@@ -3,7 +3,7 @@
 use crate::docs::{self, FunctionDocs};
 use crate::options::Options;
 use crate::signature::{self, Argument, Outcome, Source};
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::ext::IdentExt;
 use syn::{Error, ItemFn, Result};
@@ -35,6 +35,7 @@ fn implementation(options: &Options, function: &mut ItemFn) -> Result<TokenStrea
     let declared = || arguments.iter().filter(|argument| argument.is_declared());
     let declarations = declared().map(declaration);
     let body = body(function, &arguments);
+    let (arguments_ident, context) = (local("arguments"), local("context"));
     let provided = provided(options, function, &arguments);
     let about = format!("The tool that calls the function [`{ident}`](fn@{ident}).");
     let about_tool = format!("The tool `{name}`.");
@@ -61,8 +62,8 @@ fn implementation(options: &Options, function: &mut ItemFn) -> Result<TokenStrea
             #[allow(unused_variables)]
             fn call(
                 &self,
-                arguments: ::lm_tools::__private::Arguments,
-                context: &::lm_tools::CallContext,
+                #arguments_ident: ::lm_tools::__private::Arguments,
+                #context: &::lm_tools::CallContext,
             ) -> ::lm_tools::ToolOutput {
                 #body
             }
@@ -81,27 +82,34 @@ fn body(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
         Outcome::Value => format_ident!("value"),
         Outcome::Result => format_ident!("result"),
     };
+    let (given, context) = (local("arguments"), local("context"));
     let read = quote! {
         #[allow(unused_mut)]
-        let mut arguments = ::lm_tools::__private::CallArguments::new(arguments, &[#(#names),*])?;
+        let mut #given = ::lm_tools::__private::CallArguments::new(#given, &[#(#names),*])?;
     };
     if function.sig.asyncness.is_some() {
         return quote! {
-            let context = ::core::clone::Clone::clone(context);
+            let #context = ::core::clone::Clone::clone(#context);
             ::lm_tools::ToolOutput::pending(async move {
-                let context = &context;
+                let #context = &#context;
                 #read
                 ::lm_tools::__private::#outcome(#ident(#(#values),*).await)
             })
         };
     }
+    let run = local("run");
     quote! {
-        let run = move || -> ::core::result::Result<::lm_tools::__private::Value, ::lm_tools::ToolError> {
+        let #run = move || -> ::core::result::Result<::lm_tools::__private::Value, ::lm_tools::ToolError> {
             #read
             ::lm_tools::__private::#outcome(#ident(#(#values),*))
         };
-        ::core::convert::Into::into(run())
+        ::core::convert::Into::into(#run())
     }
+}
+
+/// Name of a local variable, which hides no function of the caller.
+fn local(name: &str) -> Ident {
+    Ident::new(name, Span::mixed_site())
 }
 
 /// Provided methods of the trait that this tool replaces.
@@ -147,8 +155,10 @@ fn documented_arguments(function: &mut ItemFn) -> Result<Vec<Argument>> {
 }
 
 fn describe(arguments: &mut [Argument], name: &str, text: &str, function: &ItemFn) -> Result<()> {
-    let declared = |argument: &&mut Argument| argument.name == name && argument.is_declared();
-    let Some(argument) = arguments.iter_mut().find(declared) else {
+    if arguments.iter().any(|argument| argument.name == name && !argument.is_declared()) {
+        return Ok(()); // The model does not see it.
+    }
+    let Some(argument) = arguments.iter_mut().find(|argument| argument.name == name) else {
         let message = format!("the list of arguments names `{name}`, which is no argument of this function");
         return Err(Error::new_spanned(&function.sig.ident, message));
     };
@@ -186,11 +196,12 @@ fn declaration(argument: &Argument) -> TokenStream {
 
 fn value(argument: &Argument) -> TokenStream {
     let Argument { name, ty, .. } = argument;
+    let (given, context) = (local("arguments"), local("context"));
     match argument.source {
-        Source::Required => quote!(arguments.required(#name)?),
-        Source::Optional => quote!(arguments.optional(#name)?),
-        Source::Context => quote!(context),
-        Source::State => quote!(::lm_tools::__private::state::<#ty>(context)?),
+        Source::Required => quote!(#given.required(#name)?),
+        Source::Optional => quote!(#given.optional(#name)?),
+        Source::Context => quote!(#context),
+        Source::State => quote!(::lm_tools::__private::state::<#ty>(#context)?),
     }
 }
 

@@ -146,6 +146,12 @@ fn check_type(ty: &Type) -> Result<()> {
             ty,
             "a tool owns its arguments: take `String` in place of `&str`, `Vec<T>` in place of `&[T]`; only the `CallContext` is borrowed",
         )),
+        _ if last_segment(ty).is_some_and(|segment| segment.ident == "CallContext") => {
+            Err(Error::new_spanned(ty, "the context is borrowed: take `&CallContext`"))
+        }
+        _ if parameter_of(ty, "State").is_some() => {
+            Err(Error::new_spanned(ty, "a state is never missing: take `State<T>` without `Option`"))
+        }
         Type::ImplTrait(_) => Err(Error::new_spanned(
             ty,
             "a declaration names one type for each argument: write the concrete type in place of `impl`",

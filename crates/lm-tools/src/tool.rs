@@ -60,7 +60,7 @@ impl ToolOutput {
     pub fn wait(self) -> Result<Value, ToolError> {
         match self {
             Self::Ready(result) => result,
-            Self::Pending(future) => futures_executor::block_on(future),
+            Self::Pending(future) => pollster::block_on(future),
         }
     }
 }

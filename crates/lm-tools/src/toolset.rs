@@ -70,7 +70,7 @@ impl Toolset {
         Ok(self)
     }
 
-    /// Adds a state for the tools that are added later, in place of one of the same type: see [`State`](crate::State).
+    /// Adds a state for the tools, in place of one of the same type. It comes before the tools that need it: see [`State`](crate::State).
     #[must_use]
     pub fn with_state(mut self, state: impl Send + Sync + 'static) -> Self {
         self.states.insert(state);
@@ -86,6 +86,7 @@ impl Toolset {
 
     /// Runs the futures of asynchronous tools with this function, for example on a runtime: `move |future| { handle.spawn(future); }` with
     /// the handle of a tokio runtime. Without one, each future runs on a thread of its own.
+    /// The thread that reads results as an iterator must not be the only one that polls the futures.
     #[must_use]
     pub fn with_spawner(
         mut self,

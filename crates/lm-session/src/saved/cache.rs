@@ -72,11 +72,11 @@ pub enum SavedTokens {
 }
 
 impl SaveOptions {
-    /// Copies the KV pages of `session` if they are asked for.
-    pub(super) fn copy(self, session: &Session) -> Result<(Option<SavedCache>, SavedTokens)> {
+    /// Copies the KV pages of the first `len` tokens of `session` if they are asked for.
+    pub(super) fn copy(self, session: &Session, len: usize) -> Result<(Option<SavedCache>, SavedTokens)> {
         let Some(limit) = self.cache else { return Ok((None, SavedTokens::NotAsked)) };
         let limit = limit.min(usize::try_from(SavedFile::MAX_CACHE_BYTES).unwrap_or(usize::MAX));
-        Ok(match session.save_cache(limit)? {
+        Ok(match session.save_cache_to(len, limit)? {
             CacheSave::Saved(cache) => {
                 let outcome = SavedTokens::Saved { tokens: cache.tokens.len(), bytes: cache.pages.len() };
                 (Some(cache), outcome)

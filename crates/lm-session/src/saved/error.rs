@@ -70,6 +70,6 @@ pub enum SavedError {
 impl SavedError {
     /// Returns true if the KV pages alone are damaged: [`SavedFile::read_without_cache`] reads the rest.
     pub fn is_of_cache(&self) -> bool {
-        matches!(self, Self::CacheLength { .. } | Self::CacheChecksum)
+        matches!(self, Self::CacheLength { .. } | Self::CacheChecksum | Self::Invalid { key: "cache", .. })
     }
 }

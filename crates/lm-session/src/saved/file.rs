@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lm_tokenizer::TokenId;
 use serde::Deserialize;
@@ -14,7 +14,9 @@ use super::{SavedCache, SavedError};
 use crate::fingerprint::hex;
 
 /// Maximum bytes of the JSON in a file.
-pub(super) const MAX_JSON_BYTES: u64 = 256 << 20;
+pub(super) const MAX_JSON_BYTES: u64 = 64 << 20;
+/// Maximum bytes of the file's name in the name of its temporary file.
+const MAX_NAME_BYTES: usize = 100;
 /// Byte between the JSON and the KV pages. It cannot be part of JSON.
 const SEPARATOR: u8 = 0;
 
@@ -81,7 +83,8 @@ impl SavedFile {
     pub fn from_json(json: Value, supported: u64) -> Result<Self, SavedError> {
         match checked(json, supported)? {
             (json, None) => Ok(Self { json, cache: None }),
-            (_, Some(CacheHeader { bytes, .. })) => {
+            (_, Some(cache)) => {
+                let CacheHeader { bytes, .. } = CacheHeader::from_json(&cache)?;
                 Err(SavedError::CacheLength { expected: bytes, found: 0 })
             }
         }
@@ -90,14 +93,19 @@ impl SavedFile {
     /// Writes the file, and replaces one that exists.
     ///
     /// # Errors
-    /// [`SavedError::Io`]; the file is then the old one.
+    /// [`SavedError::Io`], and [`SavedError::TooLarge`] for what could not be read again; the file is then the old one.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), SavedError> {
         // A link stays one: the file that it names is replaced.
-        let path = path.as_ref().canonicalize().unwrap_or_else(|_| path.as_ref().to_owned());
-        if path.exists() && !path.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "expected a regular file").into());
+        let path = path.as_ref();
+        let target = path.canonicalize().unwrap_or_else(|_| linked(path));
+        if target.exists() {
+            check_regular(&target)?;
         }
-        self.unfinished(&path)?.persist(&path).map_err(|error| error.error)?;
+        let file = self.unfinished(&target)?;
+        if let Ok(old) = target.metadata() {
+            file.as_file().set_permissions(old.permissions())?;
+        }
+        file.persist(&target).map_err(|error| error.error)?;
         Ok(())
     }
 
@@ -112,16 +120,21 @@ impl SavedFile {
     }
 
     /// Writes to a temporary file beside `path`.
-    fn unfinished(&self, path: &Path) -> io::Result<NamedTempFile> {
+    fn unfinished(&self, path: &Path) -> Result<NamedTempFile, SavedError> {
         let name =
             path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no file name"))?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let prefix = format!(".{}.unfinished-", name.to_string_lossy());
+        let name = name.to_string_lossy();
+        let prefix = format!(".{}.unfinished-", &name[..name.floor_char_boundary(MAX_NAME_BYTES)]);
         let mut file = tempfile::Builder::new().prefix(&prefix).make_in(folder, create_private)?;
-        let mut text = serde_json::to_vec_pretty(&self.to_json())?;
-        // What is nested too deep to be read again does not replace a file.
-        serde_json::from_slice::<Value>(&text)?;
+        let mut text = serde_json::to_vec_pretty(&self.to_json()).map_err(SavedError::NotJson)?;
         text.push(b'\n');
+        // What is nested too deep or too large to be read again does not replace a file.
+        serde_json::from_slice::<Value>(&text).map_err(io::Error::from)?;
+        let pages = self.cache.as_ref().map_or(0, |cache| cache.pages.len() as u64);
+        if text.len() as u64 >= MAX_JSON_BYTES || pages > Self::MAX_CACHE_BYTES {
+            return Err(SavedError::TooLarge);
+        }
         // Errors of `NamedTempFile` name the temporary file, those of the file in it do not.
         let out = file.as_file_mut();
         out.write_all(&text)?;
@@ -138,10 +151,10 @@ impl SavedFile {
     /// # Errors
     /// See [`SavedError`].
     pub fn read(path: impl AsRef<Path>, supported: u64) -> Result<Self, SavedError> {
-        let mut file = BufReader::new(File::open(path)?);
-        let ((json, header), has_pages) = read_json(&mut file, supported)?;
-        let cache = match header {
-            Some(header) => Some(header.read_pages(file)?),
+        let mut file = open(path.as_ref())?;
+        let ((json, cache), has_pages) = read_json(&mut file, supported)?;
+        let cache = match cache {
+            Some(cache) => Some(CacheHeader::from_json(&cache)?.read_pages(file)?),
             None if has_pages => return Err(SavedError::CacheLength { expected: 0, found: 1 }),
             None => None,
         };
@@ -153,9 +166,28 @@ impl SavedFile {
     /// # Errors
     /// See [`SavedError`].
     pub fn read_without_cache(path: impl AsRef<Path>, supported: u64) -> Result<Self, SavedError> {
-        let ((json, _), _) = read_json(&mut BufReader::new(File::open(path)?), supported)?;
+        let ((json, _), _) = read_json(&mut open(path.as_ref())?, supported)?;
         Ok(Self { json, cache: None })
     }
+}
+
+/// Target of a link to a file that does not exist; other paths as they are.
+fn linked(path: &Path) -> PathBuf {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    path.read_link().map_or_else(|_| path.to_owned(), |target| folder.join(target))
+}
+
+/// Checks that a path is a regular file: opening a pipe or a device would block.
+fn check_regular(path: &Path) -> io::Result<()> {
+    match path.metadata()?.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "expected a regular file")),
+    }
+}
+
+fn open(path: &Path) -> io::Result<BufReader<File>> {
+    check_regular(path)?;
+    File::open(path).map(BufReader::new)
 }
 
 /// Creates a file that only its user can read.
@@ -168,10 +200,7 @@ fn create_private(path: &Path) -> io::Result<File> {
 }
 
 /// Reads the JSON of a file up to the KV pages. Returns true as well if the separator follows.
-fn read_json(
-    file: &mut impl BufRead,
-    supported: u64,
-) -> Result<((Value, Option<CacheHeader>), bool), SavedError> {
+fn read_json(file: &mut impl BufRead, supported: u64) -> Result<((Value, Option<Value>), bool), SavedError> {
     let mut text = Vec::new();
     file.take(MAX_JSON_BYTES + 1).read_until(SEPARATOR, &mut text)?;
     if text.len() as u64 > MAX_JSON_BYTES {
@@ -182,16 +211,16 @@ fn read_json(
     let mut reader = serde_json::Deserializer::from_slice(text);
     let json = Value::deserialize(&mut reader).map_err(SavedError::NotJson)?;
     let end = reader.end().map_err(SavedError::NotJson);
-    let (json, header) = checked(json, supported)?;
+    let (json, cache) = checked(json, supported)?;
     // With pages, a damaged separator is left to their length, which is then another.
-    if header.is_none() {
+    if cache.is_none() {
         end?;
     }
-    Ok(((json, header), has_pages))
+    Ok(((json, cache), has_pages))
 }
 
-/// Checks version and checksum, and takes the added keys out of the object.
-fn checked(mut json: Value, supported: u64) -> Result<(Value, Option<CacheHeader>), SavedError> {
+/// Checks version and checksum, and takes the added keys out of the object. Returns the description of KV pages as well.
+fn checked(mut json: Value, supported: u64) -> Result<(Value, Option<Value>), SavedError> {
     let Some(object) = json.as_object_mut() else { return Ok((json, None)) };
     if let Some(version) = object.get("version") {
         let number = version.as_u64().filter(|&version| version > 0);
@@ -205,8 +234,7 @@ fn checked(mut json: Value, supported: u64) -> Result<(Value, Option<CacheHeader
         return Err(SavedError::Checksum);
     }
     let cache = json.as_object_mut().and_then(|object| object.shift_remove("cache"));
-    let header = cache.as_ref().map(CacheHeader::from_json).transpose()?;
-    Ok((json, header))
+    Ok((json, cache))
 }
 
 impl CacheHeader {

@@ -64,6 +64,8 @@ struct Settings {
     max_output_tokens: Option<usize>,
 }
 
+const SETTINGS: &str = "an object of the settings of a session";
+
 impl SavedSession {
     /// Format of the files.
     pub const FORMAT: &'static str = "lm-session";
@@ -105,13 +107,18 @@ impl SavedSession {
     fn file(&self) -> Result<SavedFile, SavedError> {
         let SessionConfig { sampler, stop, stop_ids, max_output_tokens, adapter: _ } = self.config.clone();
         let settings = Settings { sampler, stop, stop_ids, max_output_tokens };
+        let settings = serde_json::to_value(settings).map_err(SavedError::NotJson)?;
+        // JSON has no NaN.
+        if Settings::deserialize(&settings).is_err() {
+            return Err(SavedError::Invalid { key: "settings", expected: SETTINGS });
+        }
         let json = [
             ("format", json!(Self::FORMAT)),
             ("version", json!(Self::VERSION)),
             ("fingerprint", json!(self.fingerprint)),
             ("adapter", json!(self.adapter)),
             ("tokens", json!(self.tokens)),
-            ("settings", serde_json::to_value(settings).map_err(SavedError::NotJson)?),
+            ("settings", settings),
         ];
         let json = json.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
         Ok(SavedFile::new(json, self.cache.clone()))
@@ -122,8 +129,8 @@ impl SavedSession {
         if json.get("format").and_then(Value::as_str) != Some(Self::FORMAT) {
             return Err(SavedError::Invalid { key: "format", expected: "`lm-session`" });
         }
-        let Settings { sampler, stop, stop_ids, max_output_tokens } =
-            value(&mut json, "settings", "an object of the settings of a session")?;
+        let _: u64 = value(&mut json, "version", "a number from 1 on")?;
+        let Settings { sampler, stop, stop_ids, max_output_tokens } = value(&mut json, "settings", SETTINGS)?;
         let tokens: Vec<TokenId> = value(&mut json, "tokens", "an array of token ids")?;
         if cache.as_ref().is_some_and(|cache| !tokens.starts_with(&cache.tokens)) {
             return Err(SavedError::Invalid { key: "cache", expected: "of the first `tokens`" });
@@ -156,7 +163,7 @@ impl Session {
     /// # Errors
     /// [`Error::EngineStopped`] when pages are asked for; [`Error::AdapterUnloaded`].
     pub fn save(&self, options: SaveOptions) -> Result<(SavedSession, SavedTokens)> {
-        let (cache, outcome) = options.copy(self)?;
+        let (cache, outcome) = options.copy(self, usize::MAX)?;
         let saved = SavedSession {
             fingerprint: self.engine().fingerprint().to_owned(),
             adapter: self.adapter_checksum()?,
@@ -165,6 +172,20 @@ impl Session {
             cache,
         };
         Ok((saved, outcome))
+    }
+}
+
+impl Session {
+    /// Copies the KV pages of the tokens that this session and `ids` begin with, if they are asked for.
+    ///
+    /// # Errors
+    /// [`Error::EngineStopped`] and [`Error::AdapterUnloaded`] when pages are asked for.
+    pub fn save_prefix(
+        &self,
+        ids: &[TokenId],
+        options: SaveOptions,
+    ) -> Result<(Option<SavedCache>, SavedTokens)> {
+        options.copy(self, self.common(ids))
     }
 }
 

@@ -31,8 +31,14 @@ impl Session {
     /// # Errors
     /// [`Error::EngineStopped`].
     pub fn save_cache(&self, max_bytes: usize) -> Result<CacheSave> {
+        self.save_cache_to(usize::MAX, max_bytes)
+    }
+
+    /// [`Session::save_cache`] of the first `len` tokens.
+    pub(crate) fn save_cache_to(&self, len: usize, max_bytes: usize) -> Result<CacheSave> {
         let (saved, answer) = mpsc::channel();
         let mut tokens = self.tokens();
+        tokens.truncate(len);
         self.engine.send(Command::SaveCache { session: self.id, len: tokens.len(), max_bytes, saved })?;
         Ok(match answer.recv().map_err(|_| Error::EngineStopped)? {
             SavedPages::Saved { tokens: cached, pages } => {

@@ -133,6 +133,20 @@ fn misuse_errors_suggest_a_replacement() {
         (
             quote!(
                 #[doc = "D"]
+                fn f(context: CallContext) {}
+            ),
+            "take `&CallContext`",
+        ),
+        (
+            quote!(
+                #[doc = "D"]
+                fn f(state: Option<State<Db>>) {}
+            ),
+            "without `Option`",
+        ),
+        (
+            quote!(
+                #[doc = "D"]
                 fn f(_: i64) {}
             ),
             "take it by name",

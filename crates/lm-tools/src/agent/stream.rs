@@ -29,8 +29,10 @@ struct Run {
     before: usize,
     /// The reply that it continues, as it was.
     continues: Option<Message>,
-    /// Number of messages that are removed from the start of the history with the running reply's end.
-    removed: usize,
+    /// Messages that are removed from the start of the history with the running reply's end.
+    removing: Vec<Message>,
+    /// Those that were.
+    removed: Vec<Message>,
     options: TurnOptions,
     /// The model's reply that is being generated.
     turn: Option<Turn>,
@@ -65,7 +67,8 @@ impl<'a> AgentStream<'a> {
         let run = Run {
             before: history.len(),
             continues,
-            removed: 0,
+            removing: Vec::new(),
+            removed: Vec::new(),
             turn: Some(turn),
             options,
             calls: VecDeque::new(),
@@ -108,10 +111,11 @@ impl Run {
         if let ConversationEvent::Dropped(dropped) = &event
             && dropped.history == DroppedHistory::Removed
         {
-            self.removed = dropped.messages.len();
+            self.removing = dropped.messages.clone();
         }
         if let ConversationEvent::Finished(reply) = &event {
-            self.before = self.before.saturating_sub(std::mem::take(&mut self.removed));
+            self.before = self.before.saturating_sub(self.removing.len());
+            self.removed.append(&mut self.removing);
             self.turn = None;
             self.results.clear();
             self.finished.push(reply.finish.clone());
@@ -194,6 +198,7 @@ impl Run {
         let mut settled = self.settled(turn.clone());
         if settled.is_empty() {
             settled.extend(continues);
+            history.splice(..0, self.removed.drain(..));
         }
         if settled != turn {
             history.extend(settled);

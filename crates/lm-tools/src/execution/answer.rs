@@ -7,6 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+/// Error of a call that was not run.
+pub(super) const NOT_RUN: &str = "the call was not run: the turn was ended";
+/// Maximum depth of a result, as of JSON that is read.
+const MAX_DEPTH: usize = 128;
+
 /// Place of the result of one call: the first one that is given counts.
 #[derive(Debug)]
 pub(super) struct Answer {
@@ -29,6 +34,10 @@ impl Answer {
             return;
         }
         tracing::debug!(tool = self.name, elapsed_ms, failed = result.is_err());
+        let result = result.and_then(|value| match is_within(&value, MAX_DEPTH) {
+            true => Ok(value),
+            false => Err(format!("the result is nested deeper than {MAX_DEPTH} levels")),
+        });
         let result = result.unwrap_or_else(|error| failure(&self.name, &error));
         let content = shortened(message_content(result), self.max_bytes);
         let message = Message::tool(self.id.as_deref(), self.name.as_str(), content);
@@ -60,8 +69,18 @@ fn failure(name: &str, error: &str) -> Value {
 
 /// Result of a call that was not run.
 pub(crate) fn not_run(call: &ToolCall) -> Message {
-    let result = failure(&call.name, "the call was not run: the turn was ended");
+    let result = failure(&call.name, NOT_RUN);
     Message::tool(call.id.as_deref(), call.name.as_str(), result)
+}
+
+/// Returns true if a value has at most so many levels.
+fn is_within(value: &Value, levels: usize) -> bool {
+    let Some(inside) = levels.checked_sub(1) else { return false };
+    match value {
+        Value::Array(items) => items.iter().all(|item| is_within(item, inside)),
+        Value::Object(members) => members.values().all(|member| is_within(member, inside)),
+        _ => true,
+    }
 }
 
 /// Numbers and booleans become text, as in chat APIs; so do lists, which templates would read as parts of a message.

@@ -17,7 +17,8 @@ pub struct CallLimits {
     /// Time that a running call has to end after its turn was cancelled, before it is abandoned as above. `None`: as long as it takes.
     /// Default 1 s.
     pub cancel_grace: Option<Duration>,
-    /// Maximum number of calls of one reply that run at the same time, at least 1. 1: one after the other, in order. Default 8.
+    /// Maximum number of calls of one reply that run at the same time, at least 1. 1: one after the other, in order.
+    /// A call that was abandoned does not count any more, even if its thread runs on. Default 8.
     pub max_parallel: usize,
     /// Maximum bytes of a result; a longer one is cut, and says so. Default 65,536.
     pub max_result_bytes: usize,

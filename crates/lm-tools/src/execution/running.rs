@@ -1,7 +1,7 @@
 //! Running calls of one reply.
 
 pub(crate) use super::answer::not_run;
-use super::answer::{Answer, Owed};
+use super::answer::{Answer, NOT_RUN, Owed};
 use super::watch::Watched;
 use crate::toolset::Entry;
 use crate::{CallContext, ToolFuture, ToolOutput, Toolset};
@@ -82,7 +82,8 @@ impl RunningCalls {
         while self.running < self.tools.limits().max_parallel.max(1)
             && let Some((index, call)) = self.waiting.pop_front()
         {
-            if self.cancel.is_cancelled() {
+            let is_over = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if is_over || self.cancel.is_cancelled() {
                 self.ready.insert(index, not_run(&call));
             } else {
                 self.running += 1;
@@ -138,7 +139,7 @@ impl RunningCalls {
         self.tools.watcher().watch(Watched {
             answer: answer.clone(),
             turn: self.cancel.clone(),
-            call: handle,
+            call: handle.clone(),
             end: end.clone(),
             deadline,
             cancel_grace: limits.cancel_grace,
@@ -149,10 +150,10 @@ impl RunningCalls {
         let run = move || match (call_tool(&entry, call, &context), spawner) {
             (ToolOutput::Ready(result), _) => given.0.give(result.map_err(|error| error.to_string())),
             (ToolOutput::Pending(future), Some(spawn)) => {
-                spawn(Box::pin(finish(future, given, (end, ended))))
+                spawn(Box::pin(finish(future, handle, given, (end, ended))));
             }
             (ToolOutput::Pending(future), None) => {
-                futures_executor::block_on(finish(future, given, (end, ended)));
+                pollster::block_on(finish(future, handle, given, (end, ended)));
             }
         };
         self.launch(run, &answer.name);
@@ -183,7 +184,10 @@ fn call_tool(entry: &Entry, call: ToolCall, context: &CallContext) -> ToolOutput
 }
 
 /// Polls a call to its end, or until it is abandoned: closing the channel `end` tells. The call's panic is an error.
-async fn finish(mut future: ToolFuture, owed: Owed, end: (Sender<()>, Receiver<()>)) {
+async fn finish(mut future: ToolFuture, call: CancelHandle, owed: Owed, end: (Sender<()>, Receiver<()>)) {
+    if call.is_cancelled() {
+        return owed.0.give(Err(NOT_RUN.to_owned())); // The runtime was late.
+    }
     let mut ended = pin!(end.1.recv());
     let result = poll_fn(|context| {
         if ended.as_mut().poll(context).is_ready() {

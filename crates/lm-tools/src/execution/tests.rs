@@ -139,10 +139,10 @@ fn wait_until(done: impl Fn() -> bool) {
 #[test]
 fn a_deadline_ends_a_blocking_call_whose_context_is_cancelled() {
     let tools = Toolset::new().with(wait::tool()).expect("one tool");
-    for limited in [limits(1, Some(NONE), None), CallLimits::default()] {
+    let soon = Instant::now() + Duration::from_secs(1);
+    for (limited, deadline) in [(limits(1, Some(NONE), None), None), (CallLimits::default(), Some(soon))] {
         let tools = tools.clone().with_limits(limited);
-        let mut results =
-            tools.start(vec![call("wait", json!({}))], &CancelHandle::new(), Some(Instant::now()));
+        let mut results = tools.start(vec![call("wait", json!({}))], &CancelHandle::new(), deadline);
         let text = results.next().expect("a result").content.text();
         assert!(text.contains("no result after"), "{text}");
     }
@@ -214,6 +214,98 @@ fn a_runtime_that_drops_a_call_gives_it_a_result() {
         let texts = texts(&tools, vec![call("quick", json!({"n": 1})); 2]);
         assert!(texts.iter().all(|text| text.contains("the call ended without a result")), "{texts:?}");
     }
+}
+
+#[test]
+fn calls_do_not_begin_after_the_deadline() {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&runs);
+    let spec = ToolSpec::new("count", "Count.", json!({"type": "object"}));
+    let tools = Toolset::new().with_fn(spec, move |_| Ok(count.fetch_add(1, Ordering::SeqCst).into()));
+    let calls = vec![call("count", json!({})); 3];
+    let results = tools.expect("one tool").start(calls, &CancelHandle::new(), Some(Instant::now()));
+    assert!(results.map(|result| result.content.text()).all(|text| text.contains("not run")));
+    assert_eq!(runs.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn a_future_that_its_runtime_begins_after_the_cancel_is_not_run() {
+    let queue = Arc::new(Mutex::new(Vec::new()));
+    let queued = Arc::clone(&queue);
+    let tools = Toolset::new().with(quick::tool()).expect("one tool");
+    let tools = tools.with_spawner(move |future| queued.lock().expect("no panic").push(future));
+    let cancel = CancelHandle::new();
+    let results = tools.start(vec![call("quick", json!({"n": 1})); 2], &cancel, None);
+    cancel.cancel();
+    queue.lock().expect("no panic").drain(..).for_each(|future| futures_executor::block_on(future));
+    assert!(results.map(|result| result.content.text()).all(|text| text.contains("not run")));
+}
+
+/// A waker that panics.
+struct Panicking;
+
+impl std::task::Wake for Panicking {
+    fn wake(self: Arc<Self>) {
+        panic!("no runtime")
+    }
+}
+
+#[test]
+fn a_waker_that_panics_ends_no_limits() {
+    let tools = Toolset::new().with_state(Arc::<AtomicUsize>::default()).with(never::tool());
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let futures = Arc::clone(&kept);
+    let tools = tools.expect("one tool").with_spawner(move |mut future| {
+        let waker = Arc::new(Panicking).into();
+        assert!(future.as_mut().poll(&mut std::task::Context::from_waker(&waker)).is_pending());
+        futures.lock().expect("no panic").push(future);
+    });
+    for _ in 0..2 {
+        let texts = texts(&tools, vec![call("never", json!({}))]);
+        assert!(texts[0].contains("no result after"), "{texts:?}");
+    }
+}
+
+#[test]
+fn tools_can_wait_for_tools_and_deep_results_are_errors() {
+    let spec = |name: &str| ToolSpec::new(name, "Nested.", json!({"type": "object"}));
+    let inner = Toolset::new().with(quick::tool()).expect("one tool");
+    let tools = Toolset::new().with_async_fn(spec("outer"), move |_, context| {
+        let inner = inner.clone();
+        async move {
+            let direct =
+                crate::Tool::call(&quick::tool(), Map::from_iter([("n".to_owned(), 1.into())]), &context);
+            Ok(json!([direct.wait()?, inner.call(&call("quick", json!({"n": 2}))).content.text()]))
+        }
+    });
+    let tools = tools.and_then(|tools| {
+        tools.with_fn(spec("deep"), |_| Ok((0..200).fold(Value::Null, |value, _| json!([value]))))
+    });
+    let texts = texts(&tools.expect("two tools"), vec![call("outer", json!({})), call("deep", json!({}))]);
+    assert_eq!(texts[0], "[1,\"2\"]");
+    assert!(texts[1].contains("nested deeper than 128 levels"), "{}", texts[1]);
+}
+
+/// Takes an argument that hides what the expansion names.
+#[tool]
+async fn arguments(context: i64, run: Option<i64>) -> i64 {
+    context + run.unwrap_or_default()
+}
+
+/// Describes an argument that the model does not see.
+///
+/// # Arguments
+/// - `call`: the context of the call
+#[tool]
+fn context(call: &CallContext) -> String {
+    call.name().to_owned()
+}
+
+#[test]
+fn functions_and_arguments_may_have_any_name() {
+    let tools = Toolset::new().with(arguments::tool()).and_then(|tools| tools.with(context::tool()));
+    let calls = vec![call("arguments", json!({"context": 40, "run": 2})), call("context", json!({}))];
+    assert_eq!(texts(&tools.expect("two tools"), calls), ["42", "context"]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::answer::Answer;
 use lm_conversation::CancelHandle;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -90,7 +91,10 @@ impl Watched {
 
     fn abandon(&self, message: String) {
         self.call.cancel();
-        self.end.close();
         self.answer.give(Err(message));
+        // This wakes the future's task: code of the runtime.
+        if catch_unwind(AssertUnwindSafe(|| self.end.close())).is_err() {
+            tracing::error!(tool = self.answer.name, "the waker of an abandoned call panicked");
+        }
     }
 }
