@@ -2,7 +2,7 @@
 
 pub(crate) use super::answer::not_run;
 use super::answer::{Answer, NOT_RUN, Owed};
-use super::watch::Watched;
+use super::watch::{End, Watched};
 use crate::toolset::Entry;
 use crate::{CallContext, ToolFuture, ToolOutput, Toolset};
 use async_channel::{Receiver, Sender};
@@ -13,7 +13,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::iter::FusedIterator;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::task::Poll;
@@ -135,7 +134,7 @@ impl RunningCalls {
             deadline,
             self.tools.states().clone(),
         );
-        let (end, ended) = async_channel::bounded(1);
+        let end = Arc::new(End::default());
         self.tools.watcher().watch(Watched {
             answer: answer.clone(),
             turn: self.cancel.clone(),
@@ -150,10 +149,10 @@ impl RunningCalls {
         let run = move || match (call_tool(&entry, call, &context), spawner) {
             (ToolOutput::Ready(result), _) => given.0.give(result.map_err(|error| error.to_string())),
             (ToolOutput::Pending(future), Some(spawn)) => {
-                spawn(Box::pin(finish(future, handle, given, (end, ended))));
+                spawn(Box::pin(finish(future, handle, given, end)));
             }
             (ToolOutput::Pending(future), None) => {
-                pollster::block_on(finish(future, handle, given, (end, ended)));
+                pollster::block_on(finish(future, handle, given, end));
             }
         };
         self.launch(run, &answer.name);
@@ -183,14 +182,13 @@ fn call_tool(entry: &Entry, call: ToolCall, context: &CallContext) -> ToolOutput
         .unwrap_or_else(|payload| ToolOutput::Ready(Err(crate::ToolError::failed(panicked(&*payload)))))
 }
 
-/// Polls a call to its end, or until it is abandoned: closing the channel `end` tells. The call's panic is an error.
-async fn finish(mut future: ToolFuture, call: CancelHandle, owed: Owed, end: (Sender<()>, Receiver<()>)) {
+/// Polls a call to its end, or until it is abandoned. The call's panic is an error.
+async fn finish(mut future: ToolFuture, call: CancelHandle, owed: Owed, end: Arc<End>) {
     if call.is_cancelled() {
         return owed.0.give(Err(NOT_RUN.to_owned())); // The runtime was late.
     }
-    let mut ended = pin!(end.1.recv());
     let result = poll_fn(|context| {
-        if ended.as_mut().poll(context).is_ready() {
+        if end.poll(context) {
             return Poll::Ready(None); // Dropping the future ends it.
         }
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {

@@ -237,7 +237,7 @@ fn a_future_that_its_runtime_begins_after_the_cancel_is_not_run() {
     let cancel = CancelHandle::new();
     let results = tools.start(vec![call("quick", json!({"n": 1})); 2], &cancel, None);
     cancel.cancel();
-    queue.lock().expect("no panic").drain(..).for_each(|future| futures_executor::block_on(future));
+    queue.lock().expect("no panic").drain(..).for_each(futures_executor::block_on);
     assert!(results.map(|result| result.content.text()).all(|text| text.contains("not run")));
 }
 

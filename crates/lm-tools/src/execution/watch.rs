@@ -3,8 +3,10 @@
 use super::answer::Answer;
 use lm_conversation::CancelHandle;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::{Context, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,12 +21,34 @@ pub(crate) struct Watched {
     pub turn: CancelHandle,
     /// Handle of the call.
     pub call: CancelHandle,
-    /// Channel that is closed when the call is abandoned.
-    pub end: async_channel::Sender<()>,
+    pub end: Arc<End>,
     pub deadline: Option<Instant>,
     pub cancel_grace: Option<Duration>,
     /// Time at which the turn was seen to be cancelled.
     pub cancelled: Option<Instant>,
+}
+
+/// Flag of an abandoned call, which wakes the task of its future.
+#[derive(Debug, Default)]
+pub(super) struct End {
+    is_set: AtomicBool,
+    task: Mutex<Option<Waker>>,
+}
+
+impl End {
+    /// Returns true if the call is abandoned; wakes the task when it will be.
+    pub fn poll(&self, context: &Context<'_>) -> bool {
+        *self.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(context.waker().clone());
+        self.is_set.load(Ordering::SeqCst)
+    }
+
+    fn set(&self) {
+        self.is_set.store(true, Ordering::SeqCst);
+        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if catch_unwind(AssertUnwindSafe(|| task.into_iter().for_each(Waker::wake))).is_err() {
+            tracing::error!("the waker of an abandoned call panicked");
+        }
+    }
 }
 
 /// Watcher of a toolset's running calls: a thread that starts with the first call, and ends when the toolset is dropped and no call
@@ -63,7 +87,8 @@ fn run(received: &Receiver<Watched>) {
             Err(RecvTimeoutError::Disconnected) => thread::sleep(TICK),
         }
         let now = Instant::now();
-        calls.retain_mut(|call| !call.ended(now));
+        // Wakers are code of runtimes.
+        calls.retain_mut(|call| !catch_unwind(AssertUnwindSafe(|| call.ended(now))).unwrap_or(true));
     }
 }
 
@@ -91,10 +116,7 @@ impl Watched {
 
     fn abandon(&self, message: String) {
         self.call.cancel();
+        self.end.set();
         self.answer.give(Err(message));
-        // This wakes the future's task: code of the runtime.
-        if catch_unwind(AssertUnwindSafe(|| self.end.close())).is_err() {
-            tracing::error!(tool = self.answer.name, "the waker of an abandoned call panicked");
-        }
     }
 }
