@@ -81,6 +81,37 @@ fn one_of_with_values_of_several_is_left_unenforced() {
     assert!(keywords.contains(&"oneOf"), "{keywords:?}");
 }
 
+/// `text` is stopped, or the keyword that excludes it is reported as left to validation.
+fn check_excluded(schema: &Value, text: &str, keyword: &str) {
+    let written = json_grammar(schema, Layout::Exact).unwrap_or_else(|error| panic!("{error}: {schema}"));
+    let matcher = Compiler::new().compile_grammar(&written.grammar).expect("a grammar");
+    let reported = written.unenforced.iter().any(|unenforced| unenforced.keyword == keyword);
+    assert!(reported || verdict(&matcher, text) != Verdict::Accepted, "{text} for {schema}");
+}
+
+#[test]
+fn what_a_grammar_cannot_exclude_is_reported() {
+    check_excluded(&json!({"oneOf": [{"enum": [1, "a"]}, {"type": "integer"}]}), "1", "oneOf");
+    check_excluded(&json!({"oneOf": [{"type": ["string", "integer"]}, {"enum": ["a", 2]}]}), "2", "oneOf");
+    let integer = json!({"type": "integer"});
+    let open = json!({"type": "object", "properties": {"a": integer}, "additionalProperties": integer, "minProperties": 2});
+    check_excluded(&open, r#"{"a": 1}"#, "minProperties");
+}
+
+#[test]
+fn both_schemas_of_a_combination_hold() {
+    let integer = json!({"type": "integer"});
+    let required = json!({"allOf": [
+        {"type": "object", "properties": {"a": integer, "b": integer}, "required": ["a"], "additionalProperties": false},
+        {"required": ["b"]},
+    ]});
+    check(&required, &[r#"{"a": 1, "b": 2}"#], &[r#"{"a": 1}"#, r#"{"b": 2}"#]);
+    let types = json!({"allOf": [{"type": ["integer", "string"]}, {"type": ["number", "string"]}]});
+    check(&types, &["3", r#""a""#], &["1.5"]);
+    let heads = json!({"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}, {"type": "null"}], "items": false, "minItems": 1});
+    check(&heads, &["[1]", r#"[1, "a"]"#, r#"[1, "a", null]"#], &["[]", r#"["a"]"#]);
+}
+
 #[test]
 fn values_without_an_end_and_values_too_long_are_refused() {
     let endless = json!({"$ref": "#/$defs/a", "$defs": {"a": {"type": "object", "required": ["x"], "additionalProperties": {"$ref": "#/$defs/a"}}}});
