@@ -229,7 +229,7 @@ fn parts_that_do_not_belong_together_are_refused() {
     check_parts(|dir| fs::remove_file(dir.join(PARTS[2])).expect("it is there"), &[PARTS[2]]);
     check_parts(
         |dir| drop(fs::copy(dir.join(PARTS[1]), dir.join(PARTS[2]))),
-        &[PARTS[2], "number 1", "expected 2 of 3"],
+        &[PARTS[2], "`split.no` is 1 of 3", "expected 2 of 3"],
     );
     check_parts(|dir| drop(fs::copy(testdata(WHOLE), dir.join(PARTS[1]))), &[PARTS[1], "split.no"]);
     let one = tempfile::tempdir().expect("a temporary folder");
