@@ -87,8 +87,7 @@ fn run(received: &Receiver<Watched>) {
             Err(RecvTimeoutError::Disconnected) => thread::sleep(TICK),
         }
         let now = Instant::now();
-        // Wakers are code of runtimes.
-        calls.retain_mut(|call| !catch_unwind(AssertUnwindSafe(|| call.ended(now))).unwrap_or(true));
+        calls.retain_mut(|call| !call.ended(now));
     }
 }
 
@@ -116,7 +115,10 @@ impl Watched {
 
     fn abandon(&self, message: String) {
         self.call.cancel();
+        // First the result: a future that ends without one gives another.
+        if catch_unwind(AssertUnwindSafe(|| self.answer.give(Err(message)))).is_err() {
+            tracing::error!(tool = self.answer.name, "the waker of a reader of results panicked");
+        }
         self.end.set();
-        self.answer.give(Err(message));
     }
 }
