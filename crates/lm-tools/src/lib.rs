@@ -7,6 +7,7 @@ extern crate self as lm_tools;
 #[doc(hidden)]
 pub mod __private;
 mod agent;
+mod annotations;
 mod arguments;
 mod context;
 mod demo;
@@ -22,6 +23,7 @@ mod toolset;
 mod validation;
 
 pub use agent::{Agent, AgentBuilder, AgentEvent, AgentReply, AgentStep, AgentStream};
+pub use annotations::ToolAnnotations;
 pub use context::{CallContext, State, StateType};
 pub use demo::demo;
 pub use error::{Error, Result, ToolError};

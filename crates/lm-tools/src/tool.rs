@@ -1,6 +1,6 @@
 //! The trait of callable tools.
 
-use crate::{CallContext, StateType, ToolError};
+use crate::{CallContext, StateType, ToolAnnotations, ToolError};
 use lm_template::ToolSpec;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -35,6 +35,16 @@ pub trait Tool: Send + Sync {
 
     /// Time limit of a call, in place of [`CallLimits::timeout`](crate::CallLimits::timeout). Default `None`: that of the toolset.
     fn timeout(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Hints about the tool's effects, read once, when it is added. Default: none.
+    fn annotations(&self) -> ToolAnnotations {
+        ToolAnnotations::default()
+    }
+
+    /// JSON schema of the result, read once, when the tool is added. Default `None`: not described.
+    fn output_schema(&self) -> Option<Value> {
         None
     }
 }

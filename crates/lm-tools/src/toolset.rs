@@ -3,7 +3,10 @@
 use crate::context::States;
 use crate::execution::{Spawner, Watcher};
 use crate::validation::ArgumentSchema;
-use crate::{CallContext, CallLimits, Error, Invocation, Result, RunningCalls, Tool, ToolError, ToolOutput};
+use crate::{
+    CallContext, CallLimits, Error, Invocation, Result, RunningCalls, Tool, ToolAnnotations, ToolError,
+    ToolOutput,
+};
 use lm_conversation::CancelHandle;
 use lm_template::{Message, ToolCall, ToolSpec};
 use serde_json::{Map, Value};
@@ -42,6 +45,8 @@ pub(crate) struct Entry {
     spec: ToolSpec,
     schema: ArgumentSchema,
     pub(crate) timeout: Option<Duration>,
+    annotations: ToolAnnotations,
+    output_schema: Option<Value>,
     pub(crate) tool: Box<dyn Tool>,
 }
 
@@ -65,8 +70,10 @@ impl Toolset {
             return Err(Error::MissingState { tool: spec.name().to_owned(), state: missing });
         }
         let schema = ArgumentSchema::compile(&spec)?;
-        let timeout = tool.timeout();
-        self.entries.push(Arc::new(Entry { spec, schema, timeout, tool: Box::new(tool) }));
+        let (timeout, annotations, output_schema) =
+            (tool.timeout(), tool.annotations(), tool.output_schema());
+        let tool = Box::new(tool);
+        self.entries.push(Arc::new(Entry { spec, schema, timeout, annotations, output_schema, tool }));
         Ok(self)
     }
 
@@ -154,6 +161,16 @@ impl Toolset {
     /// Declarations of the tools, for a [`Preface`](lm_template::Preface).
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.entries.iter().map(|entry| entry.spec.clone()).collect()
+    }
+
+    /// Hints about the effects of a tool; `None` if there is no tool with this name.
+    pub fn annotations(&self, name: &str) -> Option<&ToolAnnotations> {
+        self.entry(name).map(|entry| &entry.annotations)
+    }
+
+    /// JSON schema of a tool's result; `None` if the tool does not describe it, or there is no tool with this name.
+    pub fn output_schema(&self, name: &str) -> Option<&Value> {
+        self.entry(name)?.output_schema.as_ref()
     }
 
     /// Executes a call and returns its tool message, with the call's id and name.
