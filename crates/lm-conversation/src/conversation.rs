@@ -187,16 +187,48 @@ impl Conversation {
     /// # Errors
     /// When the engine has stopped.
     pub fn fork(&self) -> Result<Self> {
-        Ok(Self {
+        Ok(self.with_shared(self.shared.fork()?))
+    }
+
+    /// Returns another handle of this conversation: both have one history, one session and one running turn. Preface, tools and
+    /// settings are copies.
+    ///
+    /// ```
+    /// # use lm_conversation::{Conversation, ConversationConfig, PromptTemplate};
+    /// # let engine = lm_session::testing::scripted_engine(["Hello!"]);
+    /// # let template = PromptTemplate::new("{% for m in messages %}{{ m.content }}\n{% endfor %}")?;
+    /// # let config = ConversationConfig { template: Some(template), ..ConversationConfig::default() };
+    /// # let conversation = Conversation::new(&engine, config)?;
+    /// let mut handle = conversation.share();
+    /// let worker = std::thread::spawn(move || handle.send("Hi."));
+    /// worker.join().expect("no panic")?;
+    /// assert_eq!(conversation.history().len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn share(&self) -> Self {
+        self.with_shared(self.shared.clone())
+    }
+
+    /// Replaces the tools that the model may call in turns that are started with this handle.
+    #[must_use]
+    pub fn with_tools(mut self, tools: Vec<ToolSpec>) -> Self {
+        self.tools = tools.clone().into();
+        self.preface.tools = tools;
+        self
+    }
+
+    fn with_shared(&self, shared: Shared) -> Self {
+        Self {
             engine: self.engine.clone(),
-            shared: self.shared.fork()?,
+            shared,
             template: self.template.clone(),
             processor: self.processor,
             tokens: self.tokens.clone(),
             settings: self.settings.clone(),
             preface: self.preface.clone(),
             tools: self.tools.clone(),
-        })
+        }
     }
 
     /// Runs the prompt of the history and `messages` ahead of a turn that begins with them; waits for it. The history is unchanged. A

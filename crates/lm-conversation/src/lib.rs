@@ -50,4 +50,5 @@ pub use score::ReplyScore;
 pub use start_turn::TurnBuilder;
 pub use thinking::{ThinkingConfig, ThinkingMode};
 pub use turn::{Turn, TurnStream};
+pub use typed_answer::answer_format;
 pub use window::ContextShift;

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use lm_processors::{
-    Channel, FreshCallIds, ParserOptions, ReadCalls, Recovery, ReplyForm, ResponseFormat, ToolChoice,
-};
+use lm_processors::{Channel, FreshCallIds, ParserOptions, ReadCalls, Recovery, ReplyForm, ToolChoice};
 use lm_session::{CancelHandle, Constraint, GenerateParams};
 use lm_template::{Map, Value};
 use schemars::JsonSchema;
@@ -23,7 +21,7 @@ use crate::settings::Settings;
 use crate::thinking::{ModelThinking, ThinkingConfig};
 use crate::turn::Turn;
 use crate::turn_progress::TurnSetup;
-use crate::typed_answer;
+use crate::typed_answer::answer_format;
 use crate::window::Window;
 
 impl Conversation {
@@ -65,7 +63,7 @@ impl Conversation {
     /// # Errors
     /// [`Error::InvalidAnswer`] for an answer that a limit has cut; see [`Error`]. The turn is in the history then.
     pub fn ask<T: JsonSchema + DeserializeOwned>(&mut self, message: impl IntoMessages) -> Result<T> {
-        let format = Some(ResponseFormat::JsonSchema(typed_answer::schema::<T>()));
+        let format = Some(answer_format::<T>());
         let options =
             TurnOptions { response_format: format, tool_choice: ToolChoice::None, ..TurnOptions::default() };
         let text = self.send_with(message, options)?.text();

@@ -2,13 +2,27 @@
 
 use std::collections::BTreeSet;
 
+use lm_processors::ResponseFormat;
 use lm_template::Value;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
 
+/// Format of an answer that is a `T` as JSON, for [`TurnOptions::response_format`](crate::TurnOptions::response_format): the type's JSON
+/// schema, with the bounds of its numbers and without other fields than those of its structs.
+///
+/// ```
+/// use lm_conversation::{ResponseFormat, answer_format};
+///
+/// let ResponseFormat::JsonSchema(schema) = answer_format::<u8>() else { panic!("a type has a schema") };
+/// assert_eq!((&schema["type"], &schema["maximum"]), (&"integer".into(), &255.into()));
+/// ```
+pub fn answer_format<T: JsonSchema>() -> ResponseFormat {
+    ResponseFormat::JsonSchema(schema::<T>())
+}
+
 /// JSON schema of `T`. Numbers have the bounds of their Rust types, which schemars only names in `format`. Structs have their fields and no
 /// others: those that serde ignores would only cost tokens.
-pub(crate) fn schema<T: JsonSchema>() -> Value {
+fn schema<T: JsonSchema>() -> Value {
     let mut schema = schemars::schema_for!(T);
     RecursiveTransform(bound_numbers).transform(&mut schema);
     let mut schema = Value::from(schema);

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Timing, TokenId, TokenLogprobs, Usage};
 
 /// One item of a [`crate::Generation`].
@@ -41,7 +43,7 @@ pub struct PrefillProgress {
 }
 
 /// Outcome and statistics of a generation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finished {
     /// Reason for the end.
     pub reason: FinishReason,
@@ -67,7 +69,7 @@ impl Finished {
 ///
 /// A sampled token is rejected if no completion that fits is known after it. It is replaced by the next token of the completion
 /// known before it, or by another sampled token where the text may end anyway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Steered {
     /// Number of output tokens before the first replaced one.
     pub from: usize,
@@ -79,7 +81,8 @@ pub struct Steered {
 }
 
 /// Reason for the end of a generation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FinishReason {
     /// The model sampled one of its end tokens or a token of [`crate::SessionConfig::stop_ids`], or its constraint allows no
     /// further token.

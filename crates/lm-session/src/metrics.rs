@@ -1,6 +1,9 @@
 //! Counts and durations of prefills, generations and the KV pool.
 
+use std::ops::AddAssign;
 use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 /// Statistics of a [`crate::Session::prefill`] or [`crate::Session::sync`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,7 +17,7 @@ pub struct PrefillStats {
 }
 
 /// Token counts of one generation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens that the session held when the generation began, without those of `continued_tokens`.
     pub prompt_tokens: usize,
@@ -33,8 +36,20 @@ pub struct Usage {
     pub accepted_tokens: usize,
 }
 
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.prompt_tokens += other.prompt_tokens;
+        self.cached_tokens += other.cached_tokens;
+        self.output_tokens += other.output_tokens;
+        self.continued_tokens += other.continued_tokens;
+        self.forced_tokens += other.forced_tokens;
+        self.drafted_tokens += other.drafted_tokens;
+        self.accepted_tokens += other.accepted_tokens;
+    }
+}
+
 /// Durations of one generation. They include the wait for other sessions, as a caller sees it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timing {
     /// Time to first token: prefills since the previous generation, then the call until the first token was sampled.
     /// `None` when no token was sampled.
