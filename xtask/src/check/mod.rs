@@ -106,8 +106,11 @@ fn passed(command: &mut Command) -> Result<Outcome> {
 
 fn fmt() -> Result<Outcome> {
     process::run(&mut cargo(&["fmt", "--all", "--check"]))?;
-    // `fuzz` is a workspace of its own.
-    passed(&mut cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))
+    // Workspaces of their own.
+    for manifest in ["fuzz/Cargo.toml", "crates/lm-rig/Cargo.toml"] {
+        process::run(&mut cargo(&["fmt", "--manifest-path", manifest, "--check"]))?;
+    }
+    Ok(Outcome::Passed)
 }
 
 fn clippy() -> Result<Outcome> {

@@ -1,0 +1,204 @@
+//! Requests of rig's OpenAI wires, answered by an engine in this process.
+
+use std::thread;
+
+use bytes::Bytes;
+use futures::channel::oneshot;
+use futures::{Stream, StreamExt, future, stream};
+use lm_conversation::{
+    CancelHandle, Conversation, ConversationConfig, ConversationEvent, Engine, TurnStream,
+};
+use lm_openai::{
+    ApiError, ChatRequest, Choice, ChunkWriter, CompletionHead, EmbeddingRequest, Embeddings, completion,
+};
+use rig_core::http_client::{
+    self, HeaderMap, HeaderValue, HttpClientExt, LazyBody, MultipartForm, Request, Response, StatusCode,
+    StreamingResponse,
+};
+use serde_json::{Value, json};
+
+/// A client of rig for the OpenAI API that sends nothing: an engine answers, in this process. [`provider`](crate::provider) is the
+/// usual way to it; it also serves rig's other OpenAI-shaped configurations, as their transport.
+///
+/// It answers `/chat/completions`, streamed or not, `/embeddings` and `/models`. No thread of the async runtime is blocked: prompts are rendered and
+/// grammars compiled on a thread of their own, and a reply is awaited. Dropping a request or its stream cancels it.
+#[derive(Clone, Debug)]
+pub struct EngineClient {
+    engine: Engine,
+    config: ConversationConfig,
+}
+
+/// A chat completion that runs.
+struct Running {
+    request: ChatRequest,
+    head: CompletionHead,
+    turn: TurnStream,
+}
+
+impl EngineClient {
+    /// Creates a client. `config` has the values of absent fields of requests; its preface is not used.
+    pub fn new(engine: &Engine, config: ConversationConfig) -> Self {
+        Self { engine: engine.clone(), config }
+    }
+
+    /// Answers a request with an object.
+    async fn answer(self, path: String, body: Bytes) -> Result<Value, ApiError> {
+        match path.rsplit('/').next() {
+            Some("completions") => self.start(body).await?.finish().await,
+            Some("embeddings") => self.embed(body).await,
+            Some("models") => {
+                Ok(json!({"object": "list", "data": [{"id": self.engine.name(), "object": "model"}]}))
+            }
+            _ => {
+                let message =
+                    format!("no endpoint `{path}`, expected chat/completions, embeddings or models");
+                Err(ApiError::invalid_request(message))
+            }
+        }
+    }
+
+    async fn start(self, body: Bytes) -> Result<Running, ApiError> {
+        on_thread(move || self.begin(&body)).await
+    }
+
+    /// Renders the prompt and submits the turn.
+    fn begin(&self, body: &[u8]) -> Result<Running, ApiError> {
+        let request = ChatRequest::from_json(read(body)?)?;
+        if request.choices != 1 {
+            let message = format!("`n` is {}, expected 1: rig reads one choice", request.choices);
+            return Err(ApiError::invalid_param("n", message));
+        }
+        let conversation = Conversation::new(&self.engine, request.config(&self.config, 0));
+        let turn = conversation.and_then(|mut chat| chat.stream(request.last.clone(), request.turn.clone()));
+        let turn = turn.map_err(|error| request.api_error(&error))?.into_stream();
+        let model = request.model.clone().unwrap_or_else(|| self.engine.name().to_owned());
+        Ok(Running { request, head: CompletionHead::new(model), turn })
+    }
+
+    async fn embed(self, body: Bytes) -> Result<Value, ApiError> {
+        let request = EmbeddingRequest::from_json(read(&body)?)?;
+        let _cancel = CancelOnDrop(request.cancel.clone());
+        on_thread(move || Embeddings::new(self.engine, None).create(&request)).await
+    }
+}
+
+impl Running {
+    /// Waits for the reply.
+    async fn finish(mut self) -> Result<Value, ApiError> {
+        let mut scored = Vec::new();
+        while let Some(event) = self.turn.next().await {
+            match event.map_err(|error| self.request.api_error(&error))? {
+                ConversationEvent::Logprobs(token) => scored.push(token),
+                ConversationEvent::Finished(reply) => {
+                    let logprobs = self.request.turn.logprobs.is_some().then_some(scored);
+                    return Ok(completion(&self.head, &[Choice { reply, logprobs }]));
+                }
+                _ => {}
+            }
+        }
+        Err(ApiError::server("the turn ended without a reply"))
+    }
+
+    /// Server-sent events of the reply; a failure is the last item.
+    fn frames(self) -> impl Stream<Item = http_client::Result<Bytes>> + Send + 'static {
+        let Self { request, head, turn } = self;
+        let mut writer = ChunkWriter::new(head, &request);
+        let frames = turn.filter_map(move |event| {
+            let frame = match event {
+                Ok(event) => {
+                    let chunks = writer.chunks(0, &event);
+                    let text: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+                    if text.is_empty() { None } else { Some(Ok(Bytes::from(text))) }
+                }
+                Err(error) => Some(Err(http_error(&request.api_error(&error)))),
+            };
+            future::ready(frame)
+        });
+        frames.chain(stream::once(future::ready(Ok(Bytes::from_static(b"data: [DONE]\n\n")))))
+    }
+}
+
+impl HttpClientExt for EngineClient {
+    fn send<T, U>(
+        &self,
+        req: Request<T>,
+    ) -> impl Future<Output = http_client::Result<Response<LazyBody<U>>>> + Send + 'static
+    where
+        T: Into<Bytes> + Send,
+        U: From<Bytes> + Send + 'static,
+    {
+        let answer = self.clone().answer(req.uri().path().to_owned(), req.into_body().into());
+        async move {
+            let object = answer.await.map_err(|error| http_error(&error))?;
+            let body = Bytes::from(object.to_string());
+            let body: LazyBody<U> = Box::pin(future::ready(Ok(U::from(body))));
+            Ok(response("application/json", body))
+        }
+    }
+
+    fn send_multipart<U>(
+        &self,
+        req: Request<MultipartForm>,
+    ) -> impl Future<Output = http_client::Result<Response<LazyBody<U>>>> + Send + 'static
+    where
+        U: From<Bytes> + Send + 'static,
+    {
+        let message = format!("no endpoint `{}`: the engine reads no files", req.uri().path());
+        future::ready(Err(http_error(&ApiError::invalid_request(message))))
+    }
+
+    fn send_streaming<T>(
+        &self,
+        req: Request<T>,
+    ) -> impl Future<Output = http_client::Result<StreamingResponse>> + Send
+    where
+        T: Into<Bytes> + Send,
+    {
+        let start = self.clone().start(req.into_body().into());
+        async move {
+            let running = start.await.map_err(|error| http_error(&error))?;
+            Ok(response("text/event-stream", Box::pin(running.frames()) as http_client::BoxedStream))
+        }
+    }
+}
+
+/// Runs a function on a thread, and waits for it without blocking. A result that nobody waits for is dropped.
+async fn on_thread<T: Send + 'static>(
+    run: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let (sender, receiver) = oneshot::channel();
+    let thread = thread::Builder::new().name("lm-rig".to_owned());
+    let spawned = thread.spawn(move || drop(sender.send(run())));
+    spawned.map_err(|error| ApiError::server(format!("no thread for a request: {error}")))?;
+    receiver.await.unwrap_or_else(|_| Err(ApiError::server("the thread of the request panicked")))
+}
+
+/// Cancels requests whose future is dropped.
+struct CancelOnDrop(CancelHandle);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+fn read(body: &[u8]) -> Result<Value, ApiError> {
+    serde_json::from_slice(body)
+        .map_err(|error| ApiError::invalid_request(format!("the body is not JSON: {error}")))
+}
+
+fn response<B>(content_type: &'static str, body: B) -> Response<B> {
+    let mut response = Response::new(body);
+    response.headers_mut().insert("content-type", HeaderValue::from_static(content_type));
+    response
+}
+
+/// The error as rig receives it from a server: status, headers and the API's error object.
+fn http_error(error: &ApiError) -> http_client::Error {
+    let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut headers = HeaderMap::new();
+    if let Some(seconds) = error.retry_after_seconds() {
+        headers.insert("retry-after", HeaderValue::from(seconds));
+    }
+    http_client::Error::non_success_with_details(status, headers, error.to_json().to_string())
+}

@@ -1,0 +1,13 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod client;
+mod provider;
+
+pub use client::EngineClient;
+pub use lm_conversation::{
+    CancelHandle, ConversationConfig, Device, Engine, EngineSettings, LoadOptions, ModelFolder,
+};
+pub use lm_openai::ApiError;
+pub use provider::{DIALECT, provider};
+pub use rig_core;
