@@ -23,7 +23,7 @@ fn declarations() -> Value {
 
 // Lines 224-277:
 /// Calls a tool: its name and arguments in, a JSON result out.
-pub fn call_tool(name: &str, arguments: &Value) -> Value {
+pub(crate) fn call_tool(name: &str, arguments: &Value) -> Value {
     match name {
         "get_weather" => {
             json!({"tool_name": name, "location": arguments["location"], "temperature": 72, "unit": "F",
@@ -38,7 +38,7 @@ pub fn call_tool(name: &str, arguments: &Value) -> Value {
 
 // Lines 96-115:
 /// A conversation on the embedded model that knows the tools.
-pub fn conversation() -> Result<Conversation, Box<dyn std::error::Error>> {
+pub(crate) fn conversation() -> Result<Conversation, Box<dyn std::error::Error>> {
     let folder = ModelFolder::embedded(lm_pocket::NAME, lm_pocket::FILES);
     let engine = Engine::load(&folder, &LoadOptions::default(), EngineSettings::default(), &mut |_| {})?;
     let preface = serde_json::from_value(json!({ "tools": declarations() }))?;
@@ -46,7 +46,7 @@ pub fn conversation() -> Result<Conversation, Box<dyn std::error::Error>> {
 }
 
 /// Answers the questions of `input` on `output`.
-pub fn chat(input: impl BufRead, output: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn chat(input: impl BufRead, output: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
     let mut conversation = conversation()?;
     // Lines 292-357: the chat loop between user and model.
     for line in input.lines() {
@@ -73,6 +73,6 @@ pub fn chat(input: impl BufRead, output: &mut impl Write) -> Result<(), Box<dyn 
     Ok(())
 }
 
-pub fn main() -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     chat(std::io::stdin().lock(), &mut std::io::stdout())
 }

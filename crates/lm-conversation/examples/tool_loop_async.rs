@@ -1,6 +1,7 @@
 //! The same loops with streamed replies on an async runtime (here the smallest one): text is printed as it comes, calls are collected, and no
 //! thread waits for the model.
 
+use std::error::Error;
 use std::io::Write;
 
 use futures_util::StreamExt;
@@ -9,10 +10,10 @@ use serde_json::{Value, json};
 
 #[path = "tool_loop.rs"]
 #[allow(dead_code)] // Its `chat` and `main`.
-mod tool_loop;
+pub(crate) mod tool_loop;
 
-/// Answers `questions` on `output`, which has the text as soon as the model wrote it.
-pub async fn chat(questions: &[&str], output: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
+/// Answers `questions` on `out`, which has the text as soon as the model wrote it.
+pub(crate) async fn chat(questions: &[&str], out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     let mut conversation = tool_loop::conversation()?;
     for question in questions {
         let mut input_message = json!({"role": "user", "content": question});
@@ -22,13 +23,13 @@ pub async fn chat(questions: &[&str], output: &mut impl Write) -> Result<(), Box
             let mut turn = conversation.stream(input_message, TurnOptions::default())?.into_stream();
             while let Some(event) = turn.next().await {
                 match event? {
-                    ConversationEvent::Text(text) => write!(output, "{text}")?,
+                    ConversationEvent::Text(text) => write!(out, "{text}")?,
                     ConversationEvent::ToolCall(call) => tool_calls.push(call),
                     _ => {}
                 }
             }
             if tool_calls.is_empty() {
-                writeln!(output)?;
+                writeln!(out)?;
                 break;
             }
             let result = |call: &lm_conversation::ToolCall| {
@@ -41,7 +42,7 @@ pub async fn chat(questions: &[&str], output: &mut impl Write) -> Result<(), Box
     Ok(())
 }
 
-pub fn main() -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let questions = ["How is the weather in Paris?", "What is the stock price of GOOGL?"];
     futures_executor::block_on(chat(&questions, &mut std::io::stdout()))
 }

@@ -2,12 +2,11 @@
 
 use std::io::Cursor;
 
-#[allow(dead_code)] // Its `main` reads standard input.
-#[path = "../examples/tool_loop.rs"]
-mod tool_loop;
-#[allow(dead_code)]
+#[allow(dead_code)] // Its `main` prints.
 #[path = "../examples/tool_loop_async.rs"]
 mod tool_loop_async;
+
+use tool_loop_async::tool_loop;
 
 const ANSWERS: &str = "The weather in Paris is sunny with a temperature of 72°F and humidity of 50%.\n\
     The stock price of GOOGL is 173.25 USD.\n";

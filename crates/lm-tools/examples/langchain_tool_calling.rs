@@ -17,7 +17,7 @@ fn multiply(a: i64, b: i64) -> i64 {
     a * b
 }
 
-pub fn main() -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = ModelFolder::embedded(lm_pocket::NAME, lm_pocket::FILES);
     let engine = Engine::load(&folder, &LoadOptions::default(), EngineSettings::default(), &mut |_| {})?;
 

@@ -37,7 +37,7 @@ fn multiply(a: f64, b: f64) -> f64 {
     a * b
 }
 
-pub fn main() -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Lines 33-37: the model.
     let folder = ModelFolder::embedded(lm_pocket::NAME, lm_pocket::FILES);
     let engine = Engine::load(&folder, &LoadOptions::default(), EngineSettings::default(), &mut |_| {})?;
