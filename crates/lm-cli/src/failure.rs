@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use lm_conversation::Overflow;
 use lm_hub::ModelName;
+use lm_tools::StopReason;
 
 use crate::args::UsageError;
 use crate::interrupt;
@@ -80,7 +81,9 @@ pub fn hint(error: &anyhow::Error) -> Option<String> {
         if let Some(error) = cause.downcast_ref::<lm_hub::Error>() {
             return about_hub(error);
         }
-        if let Some(lm_tools::Error::RoundLimit { .. }) = cause.downcast_ref() {
+        if let Some(lm_tools::Error::Stopped { reason: StopReason::RoundLimit { .. }, .. }) =
+            cause.downcast_ref()
+        {
             return Some("--max-rounds allows more".to_owned());
         }
         if let Some(error) = session_error(cause) {

@@ -1,6 +1,6 @@
 //! Error types of this crate.
 
-use crate::agent::AgentStep;
+use crate::agent::{AgentStep, StopReason};
 
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -34,12 +34,13 @@ pub enum Error {
         /// Description of the problem.
         message: String,
     },
-    /// The model still called tools after the last round. The calls that ran stay in the conversation.
-    #[error("no answer after {max_rounds} rounds of tool calls")]
-    RoundLimit {
-        /// The number of rounds run.
-        max_rounds: usize,
-        /// The calls executed, with their results.
+    /// A limit or a hook ended the turn before the model answered ([`AgentReply::answered`](crate::AgentReply::answered)). The calls and
+    /// their results stay in the conversation.
+    #[error("{reason}")]
+    Stopped {
+        /// Reason for the end.
+        reason: StopReason,
+        /// The calls, with their results.
         steps: Vec<AgentStep>,
     },
     /// The turn was cancelled. The calls that ran stay in the conversation.

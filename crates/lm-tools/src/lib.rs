@@ -22,7 +22,11 @@ mod tool;
 mod toolset;
 mod validation;
 
-pub use agent::{Agent, AgentBuilder, AgentEvent, AgentReply, AgentStep, AgentStream};
+pub use agent::{
+    AfterCall, Agent, AgentBuilder, AgentEvent, AgentLimits, AgentReply, AgentSettings, AgentStep,
+    AgentStream, AgentTurn, AgentTurnBuilder, Approval, ApprovalRequest, AtLimit, CallOutcome, CallRequest,
+    Decision, Hook, StopReason, ToolChoices,
+};
 pub use annotations::ToolAnnotations;
 pub use context::{CallContext, State, StateType};
 pub use demo::demo;
@@ -31,8 +35,8 @@ pub use execution::{CallLimits, RunningCalls};
 pub use invocation::{Invocation, InvocationKind, invocations};
 pub use lm_conversation::{
     CancelHandle, Conversation, ConversationConfig, ConversationEvent, Device, Engine, EngineSettings,
-    Finished, IntoMessages, LoadOptions, LoadProgress, ModelFolder, Reply, ResponseFormat, SavedConversation,
-    ToolChoice, TurnOptions, WeightFormat,
+    FinishReason, Finished, IntoMessages, LoadOptions, LoadProgress, ModelFolder, OnCancel, Reply,
+    ResponseFormat, SavedConversation, ToolChoice, TurnOptions, Usage, WeightFormat,
 };
 pub use lm_template::{Map, Message, ToolCall, ToolSpec, Value};
 pub use lm_tools_macros::tool;

@@ -131,9 +131,9 @@ fn an_agent_streams_what_the_model_says_and_what_the_tools_answer() {
     let mut reply = None;
     for event in agent.stream("What is 3 times by 2?").expect("a stream") {
         match event.expect("an event") {
-            AgentEvent::ToolResult(message) => results.push(message.content.text()),
+            AgentEvent::ToolResult(step) => results.push(step.result.content.text()),
             AgentEvent::Finished(end) => reply = Some(end),
-            AgentEvent::Conversation(_) => {}
+            _ => {}
         }
     }
     assert_eq!(results, ["6"]);

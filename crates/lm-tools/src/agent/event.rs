@@ -1,35 +1,62 @@
 //! Events of an agent's turn.
 
-use lm_conversation::{ConversationEvent, Finished};
-use lm_template::{Message, ToolCall};
+use super::{AgentReply, AgentStep, ApprovalRequest};
+use lm_conversation::{ConversationEvent, Reply};
+use lm_template::ToolCall;
 
 /// An event of a turn.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum AgentEvent {
-    /// Model output: text, reasoning, calls, and the end of each of its replies.
+    /// Further text of the model's reply, never empty.
+    Text(String),
+    /// Further text of its reasoning, never empty.
+    Reasoning(String),
+    /// The model has begun a call.
+    ToolCallStarted {
+        /// Index of the call in the reply, from 0.
+        index: usize,
+        /// The tool, if the model names it before the arguments.
+        name: Option<String>,
+        /// Id of the call, if the model writes one before the arguments.
+        id: Option<String>,
+    },
+    /// Further text of a call's arguments as JSON.
+    ToolCallArguments {
+        /// Index of the call in the reply.
+        index: usize,
+        /// The text: the fragments of a call concatenate to the text of its arguments.
+        fragment: String,
+    },
+    /// A call is complete. It runs when the reply has ended and the hooks have allowed it.
+    ToolCall(ToolCall),
+    /// A hook asks for the approval of a call: the turn waits for the answer.
+    Approval(ApprovalRequest),
+    /// The result of a call: one for each, in the order of the calls.
+    ToolResult(AgentStep),
+    /// A reply of the model is complete: its message, finish reason and usage.
+    ReplyFinished(Reply),
+    /// An event of the conversation that is none of the others: progress of the prefill, turns that were left out of the prompt, log
+    /// probabilities, text of other channels.
     Conversation(ConversationEvent),
-    /// The result of a call, identified by the call's id.
-    ToolResult(Message),
-    /// The answer; the last event.
+    /// The turn is over; the last event.
     Finished(AgentReply),
 }
 
-/// Result of a turn.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AgentReply {
-    /// The model's answer.
-    pub message: Message,
-    /// The calls of the turn and their results, in order.
-    pub steps: Vec<AgentStep>,
-    /// Finish reason and usage of each reply of the model, the answer's last.
-    pub finished: Vec<Finished>,
-}
-
-/// A tool call and its result.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AgentStep {
-    /// The model's call.
-    pub call: ToolCall,
-    /// The tool message with the result.
-    pub result: Message,
+impl From<ConversationEvent> for AgentEvent {
+    fn from(event: ConversationEvent) -> Self {
+        match event {
+            ConversationEvent::Text(text) => Self::Text(text),
+            ConversationEvent::Reasoning(text) => Self::Reasoning(text),
+            ConversationEvent::ToolCallStarted { index, name, id } => {
+                Self::ToolCallStarted { index, name, id }
+            }
+            ConversationEvent::ToolCallArguments { index, fragment } => {
+                Self::ToolCallArguments { index, fragment }
+            }
+            ConversationEvent::ToolCall(call) => Self::ToolCall(call),
+            ConversationEvent::Finished(reply) => Self::ReplyFinished(reply),
+            other => Self::Conversation(other),
+        }
+    }
 }

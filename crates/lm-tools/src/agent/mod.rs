@@ -1,91 +1,80 @@
 //! Agent loop: model → calls → results by id → model, until there is an answer.
 
+mod builder;
+mod calls;
+mod driver;
 mod event;
-mod stream;
+mod hooks;
+mod limits;
+mod reply;
+mod settings;
+mod spans;
+mod state;
 #[cfg(test)]
 mod tests;
+mod turn;
 
-pub use event::{AgentEvent, AgentReply, AgentStep};
-pub use stream::AgentStream;
+pub use builder::{AgentBuilder, AgentTurnBuilder};
+pub use event::AgentEvent;
+pub use hooks::{AfterCall, Approval, ApprovalRequest, CallRequest, Decision, Hook};
+pub use limits::{AgentLimits, AtLimit};
+pub use reply::{AgentReply, AgentStep, CallOutcome, StopReason};
+pub use settings::{AgentSettings, ToolChoices};
+pub use turn::{AgentStream, AgentTurn};
 
-use crate::{Error, Result, Toolset};
-use lm_conversation::{Conversation, ConversationConfig, Engine, IntoMessages, TurnOptions};
+use crate::{Result, Toolset};
+use driver::{Driver, Events};
+use lm_conversation::{Conversation, Engine, IntoMessages, TurnOptions, answer_format};
+use lm_template::Message;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use state::{Shared, TurnState};
+use std::fmt;
+use std::time::Instant;
 
 /// An agent: a conversation that executes the model's tool calls.
 ///
-/// A turn ends with the model's answer. If it fails, is cancelled or exceeds the round limit, the calls that ran stay in the
-/// conversation with their results, so that a next turn does not repeat their side effects; if none ran, the conversation is as
-/// before the turn.
+/// A turn ends with the model's answer, or at a limit, which [`AgentReply::stop`] names. A turn that fails, is cancelled or is dropped
+/// leaves the calls that ran in the conversation with their results, so that a next turn does not repeat their side effects; if none ran,
+/// the conversation is as before the turn.
 ///
 /// ```
 /// # use lm_model::{LoadOptions, ModelFolder};
 /// # use lm_session::{Engine, EngineSettings};
 /// # let folder = ModelFolder::embedded(lm_pocket::NAME, lm_pocket::FILES);
 /// # let engine = Engine::load(&folder, &LoadOptions::default(), EngineSettings::default(), &mut |_| {})?;
-/// use lm_tools::{Agent, AgentEvent, ConversationEvent, demo};
+/// use lm_tools::{Agent, AgentEvent, demo};
 ///
 /// let mut agent = Agent::builder(&engine, demo()).max_rounds(4).build()?;
 /// for event in agent.stream("How is the weather in Paris?")? {
 ///     match event? {
-///         AgentEvent::Conversation(ConversationEvent::Text(text)) => print!("{text}"),
-///         AgentEvent::Conversation(_) => {}
-///         AgentEvent::ToolResult(message) => println!("{}", message.content.text()),
+///         AgentEvent::Text(text) => print!("{text}"),
+///         AgentEvent::ToolResult(step) => println!("{}", step.result.content.text()),
 ///         AgentEvent::Finished(reply) => assert_eq!(reply.steps[0].call.name, "get_weather"),
+///         _ => {}
 ///     }
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
 pub struct Agent {
     conversation: Conversation,
     tools: Toolset,
-    max_rounds: usize,
-}
-
-/// Builder of an [`Agent`]; see [`Agent::builder`].
-#[derive(Debug)]
-pub struct AgentBuilder<'a> {
-    engine: &'a Engine,
-    tools: Toolset,
-    config: ConversationConfig,
-    max_rounds: usize,
-}
-
-impl AgentBuilder<'_> {
-    /// Sets the conversation's configuration. The tools of its preface are replaced by the agent's.
-    pub fn config(mut self, config: ConversationConfig) -> Self {
-        self.config = config;
-        self
-    }
-
-    /// Sets the maximum number of rounds of tool calls per turn. Default 8; with 0 the model may only answer.
-    pub fn max_rounds(mut self, max_rounds: usize) -> Self {
-        self.max_rounds = max_rounds;
-        self
-    }
-
-    /// Builds the agent.
-    ///
-    /// # Errors
-    /// When a conversation cannot be created from this engine and configuration.
-    pub fn build(self) -> Result<Agent> {
-        let Self { engine, tools, mut config, max_rounds } = self;
-        config.preface.tools = tools.specs();
-        Ok(Agent { conversation: Conversation::new(engine, config)?, tools, max_rounds })
-    }
+    settings: AgentSettings,
+    /// The last turn, which may still run.
+    turn: Option<Shared>,
 }
 
 impl Agent {
     /// Starts building an agent on `engine` with these tools.
-    pub fn builder(engine: &Engine, tools: Toolset) -> AgentBuilder<'_> {
-        AgentBuilder { engine, tools, config: ConversationConfig::default(), max_rounds: 8 }
+    pub fn builder(engine: &Engine, tools: Toolset) -> AgentBuilder {
+        AgentBuilder::new(engine, tools)
     }
 
-    /// Runs one turn to its answer.
+    /// Runs one turn to its end. Failures of tools are not errors: the model reads them. Nor are limits: see [`AgentReply::stop`] and
+    /// [`AgentReply::answered`].
     ///
     /// # Errors
-    /// [`Error::RoundLimit`] when the model still calls tools after the last round, [`Error::Cancelled`], or an error of
-    /// the conversation. Failures of tools are not errors: the model reads them.
+    /// [`Error::Cancelled`](crate::Error::Cancelled), or an error of the conversation.
     pub fn run(&mut self, input: impl IntoMessages) -> Result<AgentReply> {
         self.run_with(input, TurnOptions::default())
     }
@@ -96,21 +85,40 @@ impl Agent {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn run_with(&mut self, input: impl IntoMessages, options: TurnOptions) -> Result<AgentReply> {
-        for event in self.stream_with(input, options)? {
-            if let AgentEvent::Finished(reply) = event? {
-                return Ok(reply);
-            }
-        }
-        Err(Error::Cancelled)
+        self.stream_with(input, options)?.into_reply()
     }
 
-    /// Runs one turn and streams its events. Dropping the stream before its end cancels the turn, and so does
-    /// [`AgentStream::canceller`] from any thread.
+    /// [`run`](Self::run) for async code.
     ///
     /// # Errors
-    /// When the input cannot be read; later errors are the last item of the stream.
-    pub fn stream(&mut self, input: impl IntoMessages) -> Result<AgentStream<'_>> {
-        self.stream_with(input, TurnOptions::default())
+    /// As [`run`](Self::run).
+    pub async fn run_async(&mut self, input: impl IntoMessages) -> Result<AgentReply> {
+        self.stream(input)?.await
+    }
+
+    /// Runs one turn to an answer of a Rust type, which is generated to the type's JSON schema. The model may call tools before.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run); [`Error::Stopped`](crate::Error::Stopped) when the turn ended without an answer;
+    /// [`lm_conversation::Error::InvalidAnswer`] for an answer that a token limit has cut.
+    pub fn run_as<T: JsonSchema + DeserializeOwned>(&mut self, input: impl IntoMessages) -> Result<T> {
+        let response_format = Some(answer_format::<T>());
+        let options = TurnOptions { response_format, ..TurnOptions::default() };
+        let text = self.run_with(input, options)?.answered()?.text();
+        let invalid = |error: serde_json::Error| lm_conversation::Error::InvalidAnswer {
+            path: String::new(),
+            message: error.to_string(),
+            text: text.clone(),
+        };
+        Ok(serde_json::from_str(&text).map_err(invalid)?)
+    }
+
+    /// Starts one turn, which streams its events: see [`AgentTurn`]. A turn that still runs is cancelled first.
+    ///
+    /// # Errors
+    /// When the input cannot be read or rendered; later errors are the last item of the turn.
+    pub fn stream(&mut self, input: impl IntoMessages) -> Result<AgentTurn> {
+        self.turn(input).start()
     }
 
     /// [`stream`](Self::stream) with options, which apply to every reply of the turn; a tool choice that requires a
@@ -118,16 +126,72 @@ impl Agent {
     ///
     /// # Errors
     /// As [`stream`](Self::stream).
-    pub fn stream_with(&mut self, input: impl IntoMessages, options: TurnOptions) -> Result<AgentStream<'_>> {
-        AgentStream::start(self, Some(input.into_messages()?), options)
+    pub fn stream_with(&mut self, input: impl IntoMessages, options: TurnOptions) -> Result<AgentTurn> {
+        self.turn(input).options(options).start()
+    }
+
+    /// Starts a turn with its own options, settings and tools: see [`AgentTurnBuilder`].
+    pub fn turn<M: IntoMessages>(&mut self, input: M) -> AgentTurnBuilder<'_, M> {
+        AgentTurnBuilder::new(self, input)
     }
 
     /// Continues the last reply, as [`Conversation::continue_reply`] does, and runs the calls that it makes.
     ///
     /// # Errors
-    /// Those of [`Conversation::continue_reply`]; later errors are the last item of the stream.
-    pub fn continue_reply(&mut self, options: TurnOptions) -> Result<AgentStream<'_>> {
-        AgentStream::start(self, None, options)
+    /// Those of [`Conversation::continue_reply`]; later errors are the last item of the turn.
+    pub fn continue_reply(&mut self, options: TurnOptions) -> Result<AgentTurn> {
+        let (settings, tools) = (self.settings.clone(), self.tools.clone());
+        self.start(None, options, settings, tools)
+    }
+
+    /// Starts a turn; without input it continues the last reply.
+    fn start(
+        &mut self,
+        input: Option<Vec<Message>>,
+        mut options: TurnOptions,
+        settings: AgentSettings,
+        tools: Toolset,
+    ) -> Result<AgentTurn> {
+        self.end_turn();
+        self.conversation.abort();
+        options.cancel = options.cancel.child();
+        let ends = settings.limits.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        options.deadline = [options.deadline, ends].into_iter().flatten().min();
+        let mut conversation = self.conversation.share().with_tools(tools.specs());
+        let mut history = conversation.history();
+        let continues = input.is_none().then(|| history.pop()).flatten();
+        let span = spans::invoke_agent(settings.name.as_deref(), conversation.engine().name());
+        let state = TurnState::new(
+            self.conversation.share().with_tools(tools.specs()),
+            settings.hooks.clone(),
+            &options,
+            (history.len(), continues),
+        );
+        let (state, events, cancel) = (Shared::new(state), Events::default(), options.cancel.clone());
+        let must_answer = settings.limits.max_rounds == 0;
+        let driver = Driver {
+            state: state.clone(),
+            tools,
+            settings,
+            options,
+            events: events.clone(),
+            counts: limits::Counts::default(),
+            must_answer,
+        };
+        let options = driver.reply_options();
+        let first = match input {
+            Some(input) => conversation.stream(input, options)?,
+            None => conversation.continue_reply(options)?,
+        };
+        self.turn = Some(state.clone());
+        Ok(AgentTurn::new(Box::pin(driver.run(first)), events, state, cancel, span))
+    }
+
+    /// Ends a turn that still runs.
+    fn end_turn(&mut self) {
+        if let Some(turn) = self.turn.take() {
+            turn.lock().end();
+        }
     }
 
     /// The tools.
@@ -135,13 +199,29 @@ impl Agent {
         &self.tools
     }
 
+    /// The settings of turns.
+    pub fn settings(&self) -> &AgentSettings {
+        &self.settings
+    }
+
     /// The conversation, with the calls and results of all turns in its history.
     pub fn conversation(&self) -> &Conversation {
         &self.conversation
     }
 
-    /// The conversation, mutably, to change its history or to reset it.
+    /// The conversation, mutably, to change its history or to reset it. A turn that still runs is cancelled.
     pub fn conversation_mut(&mut self) -> &mut Conversation {
+        self.end_turn();
         &mut self.conversation
+    }
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent")
+            .field("conversation", &self.conversation)
+            .field("tools", &self.tools)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
     }
 }

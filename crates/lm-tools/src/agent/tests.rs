@@ -1,13 +1,18 @@
 use super::*;
-use crate::{CallLimits, ToolCall, tool};
-use lm_conversation::{CancelHandle, ConstrainCalls, ConversationEvent, OnCancel, ToolChoice};
+use crate::{CallLimits, Error, ToolCall, tool};
+use lm_conversation::{
+    CancelHandle, ConstrainCalls, ConversationConfig, ConversationEvent, OnCancel, ToolChoice,
+};
 use lm_session::testing::scripted_engine;
 use lm_template::{Message, PromptTemplate, Role};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+mod hooks;
+mod limits;
 mod removed;
+mod turns;
 
 /// Multiply a and b.
 #[tool]
@@ -18,6 +23,12 @@ fn multiply(
     b: i64,
 ) -> i64 {
     a * b
+}
+
+/// Divide a by b.
+#[tool]
+fn divide(a: i64, b: i64) -> i64 {
+    a / b
 }
 
 /// The embedded model's chat template, for which the calls of the Qwen dialect are parsed.
@@ -131,26 +142,25 @@ fn an_error_is_fed_back_and_the_model_may_try_again() {
 }
 
 #[test]
-fn the_rounds_of_a_turn_are_limited_and_the_conversation_stays_as_it_was() {
+fn the_rounds_of_a_turn_are_limited_and_every_call_has_a_result() {
     let again = said("multiply", 1, 1);
     let mut agent = agent([again.clone(), again.clone(), again, "Hello!".to_owned()]);
-    match agent.run("Go on forever.") {
-        Err(Error::RoundLimit { max_rounds: 2, steps }) => assert_eq!(steps.len(), 2),
-        other => panic!("no round limit: {other:?}"),
-    }
+    let reply = agent.run("Go on forever.").expect("a reply");
+    assert_eq!(reply.stop, StopReason::RoundLimit { max_rounds: 2 });
+    let outcomes: Vec<_> = reply.steps.iter().map(|step| (step.round, step.outcome.clone())).collect();
+    assert_eq!(outcomes, [(0, CallOutcome::Ran), (1, CallOutcome::Ran), (2, CallOutcome::NotRun)]);
+    let refused = reply.steps[2].result.content.text();
+    assert!(refused.contains("the call was not run: no answer after 2 rounds"), "{refused}");
+    assert!(matches!(reply.answered(), Err(Error::Stopped { steps, .. }) if steps.len() == 3));
     use Role::{Assistant, Tool, User};
-    assert_eq!(
-        roles(&agent),
-        [User, Assistant, Tool, Assistant, Tool],
-        "the calls that ran are not forgotten"
-    );
+    assert_eq!(roles(&agent), [User, Assistant, Tool, Assistant, Tool, Assistant, Tool]);
     assert_eq!(agent.run("Hi!").expect("an answer").message.content.text(), "Hello!");
 }
 
 #[test]
 fn without_rounds_the_model_may_only_answer() {
     let mut agent = agent([said("multiply", 1, 1)]);
-    agent.max_rounds = 0;
+    agent.settings.limits.max_rounds = 0;
     let reply = agent.run("3 times 5?").expect("an answer");
     assert_eq!((reply.steps.len(), reply.message.tool_calls.len()), (0, 0));
 }
@@ -253,18 +263,18 @@ fn a_stream_hands_out_text_calls_results_and_the_answer_in_order() {
     let mut text = String::new();
     for event in agent.stream("3 times 5?").expect("a stream") {
         match event.expect("an event") {
-            AgentEvent::Conversation(ConversationEvent::Text(chunk)) => text += &chunk,
-            AgentEvent::Conversation(ConversationEvent::ToolCall(call)) => {
+            AgentEvent::Text(chunk) => text += &chunk,
+            AgentEvent::ToolCall(call) => {
                 log.push(std::mem::take(&mut text));
                 log.push(format!("call {}", serde_json::Value::Object(call.arguments)));
             }
-            AgentEvent::Conversation(_) => {}
-            AgentEvent::ToolResult(message) => log.push(format!("result {}", message.content.text())),
+            AgentEvent::ToolResult(step) => log.push(format!("result {}", step.result.content.text())),
             AgentEvent::Finished(reply) => {
                 log.push(std::mem::take(&mut text));
                 assert_eq!(reply.message.content.text(), "It is 15.");
                 assert_eq!(reply.steps.len(), 1);
             }
+            _ => {}
         }
     }
     assert_eq!(log, ["One moment.", r#"call {"a":3,"b":5}"#, "result 15", "It is 15."]);
@@ -276,10 +286,7 @@ fn a_stream_that_is_dropped_leaves_the_conversation_as_it_was() {
     let long = "word ".repeat(500);
     let mut agent = agent([long, "Hello!".to_owned()]);
     let mut stream = agent.stream("Talk.").expect("a stream");
-    let text = |event: &Result<AgentEvent>| {
-        matches!(event, Ok(AgentEvent::Conversation(ConversationEvent::Text(_))))
-    };
-    assert!(stream.by_ref().any(|event| text(&event)));
+    assert!(stream.by_ref().any(|event| matches!(event, Ok(AgentEvent::Text(_)))));
     drop(stream);
     assert_eq!(roles(&agent), []);
     assert_eq!(agent.run("Hi!").expect("an answer").message.content.text(), "Hello!");
@@ -287,21 +294,21 @@ fn a_stream_that_is_dropped_leaves_the_conversation_as_it_was() {
 
 #[test]
 fn an_error_is_the_last_item_of_a_stream() {
-    let again = said("multiply", 1, 1);
-    let mut agent = agent([again.clone(), again.clone(), again]);
-    let events: Vec<_> = agent.stream("Go on forever.").expect("a stream").collect();
+    let mut agent =
+        configured(ConstrainCalls::No, multiplication(), ["<tool_call>{\"name\": 5}</tool_call>"]);
+    let events: Vec<_> = agent.stream("Go on.").expect("a stream").collect();
     let (last, before) = events.split_last().expect("events");
-    assert!(matches!(last, Err(Error::RoundLimit { .. })), "{last:?}");
+    assert!(matches!(last, Err(Error::Conversation(_))), "{last:?}");
     assert!(before.iter().all(Result::is_ok));
 }
 
 #[test]
-fn the_history_before_a_failed_turn_is_kept() {
+fn the_history_before_a_stopped_turn_is_kept() {
     let again = said("multiply", 1, 1);
     let mut agent = agent(["Hello!".to_owned(), again.clone(), again.clone(), again]);
     agent.run("Hi!").expect("an answer");
     let before = agent.conversation().history();
-    assert!(agent.run("Go on forever.").is_err());
+    assert_ne!(agent.run("Go on forever.").expect("a reply").stop, StopReason::Answered);
     assert_eq!(agent.conversation().history()[..2], before);
     assert_eq!(before[0], Message::user("Hi!"));
 }
@@ -327,20 +334,21 @@ fn a_reply_that_was_cut_off_goes_on_and_its_calls_run() {
 }
 
 #[test]
-fn the_calls_that_ran_stay_when_a_continued_turn_fails() {
+fn the_calls_that_ran_stay_when_a_continued_turn_is_stopped() {
     let again = said("multiply", 1, 1);
     let first = format!("I will multiply as often as it takes.{again}");
     let mut agent = agent([first, again.clone(), again.clone(), again]);
     let short = TurnOptions { max_output_tokens: Some(5), ..TurnOptions::default() };
     agent.run_with("Go on forever.", short).expect("a reply");
     let last = agent.continue_reply(TurnOptions::default()).expect("a stream").last();
-    assert!(matches!(last, Some(Err(Error::RoundLimit { .. }))), "{last:?}");
+    let Some(Ok(AgentEvent::Finished(reply))) = last else { panic!("{last:?}") };
+    assert_eq!(reply.stop, StopReason::RoundLimit { max_rounds: 2 });
     use Role::{Assistant, Tool, User};
-    assert_eq!(roles(&agent), [User, Assistant, Tool, Assistant, Tool]);
+    assert_eq!(roles(&agent), [User, Assistant, Tool, Assistant, Tool, Assistant, Tool]);
 }
 
 #[test]
-fn removed_turns_do_not_confuse_the_end_of_a_failed_turn() {
+fn removed_turns_do_not_confuse_the_end_of_a_stopped_turn() {
     let again = said("multiply", 1, 1);
     let replies: Vec<String> = (0..6).map(|n| format!("Answer {n}.")).chain(vec![again; 3]).collect();
     let settings = lm_conversation::EngineSettings { max_context: Some(768), ..Default::default() };
@@ -357,19 +365,22 @@ fn removed_turns_do_not_confuse_the_end_of_a_failed_turn() {
         agent.run(format!("Question {number}? {}", "so ".repeat(15))).expect("an answer");
     }
     let before = agent.conversation().history();
-    assert!(matches!(agent.run("so ".repeat(90)), Err(Error::RoundLimit { .. })));
+    let reply = agent.run("so ".repeat(90)).expect("a reply");
+    assert_eq!(reply.stop, StopReason::RoundLimit { max_rounds: 2 });
     let history = agent.conversation().history();
     let question = history.iter().rposition(|message| message.role == Role::User).expect("the last question");
     assert!(question < before.len(), "turns were removed");
     assert_eq!(history[..question], before[before.len() - question..]);
     use Role::{Assistant, Tool, User};
-    assert_eq!(roles(&agent)[question..], [User, Assistant, Tool, Assistant, Tool]);
+    assert_eq!(roles(&agent)[question..], [User, Assistant, Tool, Assistant, Tool, Assistant, Tool]);
 }
 
 #[test]
 fn agents_can_move_between_threads() {
     fn is_send<T: Send>() {}
     is_send::<Agent>();
+    is_send::<AgentTurn>();
+    is_send::<AgentStream>();
     is_send::<Toolset>();
     is_send::<ToolCall>();
 }

@@ -1,10 +1,10 @@
 //! One turn of the agent, shown on the terminal as it proceeds.
 
 use anyhow::{Result, bail};
-use lm_conversation::{ConversationEvent, Overflow, TurnOptions};
+use lm_conversation::{Overflow, TurnOptions};
 use lm_session::{CancelHandle, FinishReason, Finished, Timing};
 use lm_template::{Message, Role};
-use lm_tools::{Agent, AgentEvent};
+use lm_tools::{Agent, AgentEvent, AgentTurn};
 
 use super::settings::Settings;
 use crate::interrupt::{Interrupt, is_interrupt};
@@ -70,8 +70,8 @@ impl Turns {
         options.cancel = CancelHandle::new();
         let interrupt = self.interrupt.clone();
         let _guard = interrupt.during(options.cancel.clone());
-        let stream = start(&mut self.agent, options).map_err(anyhow::Error::from);
-        let ended = stream.and_then(|stream| show(stream, &mut record, screen));
+        let turn = start(&mut self.agent, options).map_err(anyhow::Error::from);
+        let ended = turn.and_then(|turn| show(turn, &mut record, screen));
         screen.end_line()?;
         match ended {
             Ok(finished) => Ok(Ended::Answered { finished }),
@@ -115,26 +115,25 @@ impl Turns {
     }
 }
 
-fn show(
-    stream: lm_tools::AgentStream<'_>,
-    record: &mut Record,
-    screen: &mut Screen,
-) -> Result<Vec<Finished>> {
-    for event in stream {
+fn show(turn: AgentTurn, record: &mut Record, screen: &mut Screen) -> Result<Vec<Finished>> {
+    for event in turn {
         let event = event?;
         record.push(&event);
         match event {
+            AgentEvent::Text(text) => screen.text(&text)?,
+            AgentEvent::Reasoning(text) => screen.reasoning(&text)?,
+            AgentEvent::ToolCall(call) => screen.tool_call(&call)?,
             AgentEvent::Conversation(event) => screen.event(&event)?,
-            AgentEvent::ToolResult(message) => screen.tool_result(&message)?,
-            AgentEvent::Finished(reply) => return Ok(reply.finished),
+            AgentEvent::ToolResult(step) => screen.tool_result(&step.result)?,
+            AgentEvent::Finished(reply) => return Ok(reply.answered()?.finished),
+            _ => {}
         }
     }
     bail!("the turn ended without its last event")
 }
 
 /// Starts a turn of an agent.
-type Start<'s> =
-    &'s mut dyn for<'a> FnMut(&'a mut Agent, TurnOptions) -> lm_tools::Result<lm_tools::AgentStream<'a>>;
+type Start<'s> = &'s mut dyn FnMut(&mut Agent, TurnOptions) -> lm_tools::Result<AgentTurn>;
 
 /// Messages of a running turn, after the question.
 #[derive(Default)]
@@ -152,14 +151,14 @@ struct Record {
 impl Record {
     fn push(&mut self, event: &AgentEvent) {
         match event {
-            AgentEvent::Conversation(ConversationEvent::Text(text)) => self.text += text,
-            AgentEvent::Conversation(ConversationEvent::Reasoning(text)) => self.reasoning += text,
-            AgentEvent::Conversation(ConversationEvent::Finished(reply)) => {
+            AgentEvent::Text(text) => self.text += text,
+            AgentEvent::Reasoning(text) => self.reasoning += text,
+            AgentEvent::ReplyFinished(reply) => {
                 self.messages.push(reply.message.clone());
                 self.text.clear();
                 self.reasoning.clear();
             }
-            AgentEvent::ToolResult(result) => self.messages.push(result.clone()),
+            AgentEvent::ToolResult(step) => self.messages.push(step.result.clone()),
             _ => {}
         }
     }

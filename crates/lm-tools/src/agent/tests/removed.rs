@@ -27,7 +27,7 @@ fn a_turn_that_ends_before_its_calls_begin_restores_the_turns_that_it_removed() 
     for event in stream.by_ref() {
         match event.expect("an event") {
             AgentEvent::Conversation(ConversationEvent::Dropped(turns)) => dropped = turns.messages.len(),
-            AgentEvent::Conversation(ConversationEvent::Finished(_)) => break,
+            AgentEvent::ReplyFinished(_) => break,
             _ => {}
         }
     }

@@ -1,0 +1,149 @@
+//! Builders of an agent and of its turns.
+
+use super::hooks::{AfterCallFn, BeforeCall};
+use super::{
+    AfterCall, Agent, AgentLimits, AgentReply, AgentSettings, AgentStep, AgentTurn, Approval, CallRequest,
+    Decision, Hook, ToolChoices,
+};
+use crate::{Result, Toolset};
+use lm_conversation::{Conversation, ConversationConfig, Engine, IntoMessages, TurnOptions};
+use std::sync::Arc;
+
+/// Builder of an [`Agent`]; see [`Agent::builder`].
+#[derive(Debug)]
+#[must_use = "an agent is built by `build`"]
+pub struct AgentBuilder {
+    engine: Engine,
+    tools: Toolset,
+    config: ConversationConfig,
+    settings: AgentSettings,
+}
+
+impl AgentBuilder {
+    pub(super) fn new(engine: &Engine, tools: Toolset) -> Self {
+        let (config, settings) = (ConversationConfig::default(), AgentSettings::default());
+        Self { engine: engine.clone(), tools, config, settings }
+    }
+
+    /// Sets the conversation's configuration. The tools of its preface are replaced by the agent's.
+    pub fn config(mut self, config: ConversationConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Sets all settings of turns, in place of those set before.
+    pub fn settings(mut self, settings: AgentSettings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Sets the name of the agent in traces.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.settings.name = Some(name.into());
+        self
+    }
+
+    /// Sets the limits of a turn.
+    pub fn limits(mut self, limits: AgentLimits) -> Self {
+        self.settings.limits = limits;
+        self
+    }
+
+    /// Sets the maximum number of rounds of tool calls per turn. Default 8; with 0 the model may only answer.
+    pub fn max_rounds(mut self, max_rounds: usize) -> Self {
+        self.settings.limits.max_rounds = max_rounds;
+        self
+    }
+
+    /// Sets the tool choice of each reply of a turn.
+    pub fn tool_choices(mut self, choices: ToolChoices) -> Self {
+        self.settings.tool_choices = choices;
+        self
+    }
+
+    /// Adds an approval policy.
+    pub fn approval(self, policy: Approval) -> Self {
+        self.hook(policy)
+    }
+
+    /// Adds a function that decides on each call before it runs: see [`Hook::before_call`].
+    pub fn before_call(self, decide: impl Fn(&CallRequest<'_>) -> Decision + Send + Sync + 'static) -> Self {
+        self.hook(BeforeCall(decide))
+    }
+
+    /// Adds a function that reads each result before the model does: see [`Hook::after_call`].
+    pub fn after_call(self, read: impl Fn(&AgentStep) -> AfterCall + Send + Sync + 'static) -> Self {
+        self.hook(AfterCallFn(read))
+    }
+
+    /// Adds a hook after those there are.
+    pub fn hook(mut self, hook: impl Hook + 'static) -> Self {
+        self.settings.hooks.push(Arc::new(hook));
+        self
+    }
+
+    /// Builds the agent.
+    ///
+    /// # Errors
+    /// When a conversation cannot be created from this engine and configuration.
+    pub fn build(self) -> Result<Agent> {
+        let Self { engine, tools, mut config, settings } = self;
+        config.preface.tools = tools.specs();
+        Ok(Agent { conversation: Conversation::new(&engine, config)?, tools, settings, turn: None })
+    }
+}
+
+/// A turn that is about to start; see [`Agent::turn`].
+#[must_use = "a turn runs after `start`"]
+pub struct AgentTurnBuilder<'a, M> {
+    agent: &'a mut Agent,
+    input: M,
+    options: TurnOptions,
+    settings: AgentSettings,
+    tools: Toolset,
+}
+
+impl<'a, M: IntoMessages> AgentTurnBuilder<'a, M> {
+    pub(super) fn new(agent: &'a mut Agent, input: M) -> Self {
+        let (settings, tools) = (agent.settings.clone(), agent.tools.clone());
+        Self { agent, input, options: TurnOptions::default(), settings, tools }
+    }
+
+    /// Sets the options of the model's replies.
+    pub fn options(self, options: TurnOptions) -> Self {
+        Self { options, ..self }
+    }
+
+    /// Sets the settings of this turn, in place of the agent's.
+    pub fn settings(self, settings: AgentSettings) -> Self {
+        Self { settings, ..self }
+    }
+
+    /// Sets the limits of this turn, in place of the agent's.
+    pub fn limits(mut self, limits: AgentLimits) -> Self {
+        self.settings.limits = limits;
+        self
+    }
+
+    /// Sets the tools of this turn, in place of the agent's: the model knows no others.
+    pub fn tools(self, tools: Toolset) -> Self {
+        Self { tools, ..self }
+    }
+
+    /// Starts the turn: [`Agent::stream`].
+    ///
+    /// # Errors
+    /// Those of [`Agent::stream`].
+    pub fn start(self) -> Result<AgentTurn> {
+        let Self { agent, input, options, settings, tools } = self;
+        agent.start(Some(input.into_messages()?), options, settings, tools)
+    }
+
+    /// Runs the turn to its end: [`Agent::run`].
+    ///
+    /// # Errors
+    /// Those of [`Agent::run`].
+    pub fn run(self) -> Result<AgentReply> {
+        self.start()?.into_reply()
+    }
+}

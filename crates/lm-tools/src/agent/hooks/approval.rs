@@ -1,0 +1,97 @@
+//! Approval of calls: ready policies, and requests that a person answers.
+
+use super::{CallRequest, Decision, Hook};
+use crate::ToolAnnotations;
+use async_channel::{Receiver, Sender};
+use lm_conversation::CancelHandle;
+use lm_template::{Map, ToolCall, Value};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Interval at which a waiting request looks whether its turn has ended.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Ready approval policies, by the [annotations](ToolAnnotations) of the tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Approval {
+    /// Every call runs.
+    #[default]
+    All,
+    /// Calls of tools that say that they change nothing run; others are denied.
+    ReadOnly,
+    /// Calls of tools that may delete or overwrite, as tools without annotations may, need an approval; others run.
+    AskDestructive,
+    /// Every call needs an approval.
+    AskAll,
+}
+
+impl Hook for Approval {
+    fn before_call(&self, request: &CallRequest<'_>) -> Decision {
+        match self {
+            Self::All => Decision::Run,
+            Self::ReadOnly if request.annotations.is_read_only() => Decision::Run,
+            Self::ReadOnly => Decision::Deny("only tools that change nothing may be called".to_owned()),
+            Self::AskDestructive if !request.annotations.is_destructive() => Decision::Run,
+            Self::AskDestructive | Self::AskAll => Decision::Ask,
+        }
+    }
+}
+
+/// A call that waits for approval. It may be answered from any thread, while the turn is read on or later; the first answer counts. The
+/// call is denied when the request and all its clones are dropped without an answer.
+#[derive(Clone, Debug)]
+pub struct ApprovalRequest {
+    /// The call.
+    pub call: ToolCall,
+    /// Hints about the tool's effects; the default for an unknown tool.
+    pub annotations: ToolAnnotations,
+    answer: Sender<Decision>,
+}
+
+impl ApprovalRequest {
+    pub(in crate::agent) fn new(
+        call: &ToolCall,
+        annotations: &ToolAnnotations,
+    ) -> (Self, Receiver<Decision>) {
+        let (answer, answers) = async_channel::bounded(1);
+        (Self { call: call.clone(), annotations: annotations.clone(), answer }, answers)
+    }
+
+    /// Lets the call run.
+    pub fn allow(&self) {
+        self.answer(Decision::Run);
+    }
+
+    /// Lets the call run with other arguments, which the toolset validates.
+    pub fn allow_with(&self, arguments: Map<String, Value>) {
+        self.answer(Decision::Edit(arguments));
+    }
+
+    /// Denies the call; the model reads the text.
+    pub fn deny(&self, reason: impl Into<String>) {
+        self.answer(Decision::Deny(reason.into()));
+    }
+
+    /// Answers with any decision. [`Decision::Ask`] denies.
+    pub fn answer(&self, decision: Decision) {
+        let _ = self.answer.try_send(decision); // It was answered, or the turn has ended.
+    }
+
+    /// Denies the request when the turn is cancelled or its deadline passes, on a thread that ends with the request.
+    pub(in crate::agent) fn end_with(&self, cancel: CancelHandle, deadline: Option<Instant>) {
+        let answer = self.answer.downgrade();
+        let watch = move || {
+            while let Some(answer) = answer.upgrade().filter(|answer| !answer.is_closed()) {
+                if cancel.is_cancelled() || deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                    let _ = answer.try_send(Decision::Deny("the turn has ended".to_owned()));
+                    return;
+                }
+                drop(answer);
+                thread::sleep(TICK);
+            }
+        };
+        if let Err(error) = thread::Builder::new().name("lm-approval".to_owned()).spawn(watch) {
+            tracing::error!(%error, "a request for approval does not end with its turn");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Limits of a turn.
+
+use super::StopReason;
+use lm_template::{Map, ToolCall, Value};
+use std::time::Duration;
+
+/// Limits of a turn. A turn that reaches one ends with a [`StopReason`], and keeps all that was done.
+///
+/// The limits of single calls are those of the toolset: [`CallLimits`](crate::CallLimits).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AgentLimits {
+    /// Maximum number of rounds: replies whose calls run, not counting the answer. Default 8; with 0 the model may only answer.
+    pub max_rounds: usize,
+    /// Maximum number of calls. Default `None`.
+    pub max_calls: Option<usize>,
+    /// Maximum number of calls of one tool with the same arguments. Default `None`.
+    pub max_identical_calls: Option<usize>,
+    /// Maximum number of tokens of all replies together. Default `None`.
+    pub max_output_tokens: Option<usize>,
+    /// Time limit of the turn, waiting for approvals included. Default `None`.
+    pub timeout: Option<Duration>,
+    /// End of a turn at a limit of rounds or calls. Default: [`AtLimit::Stop`].
+    pub at_limit: AtLimit,
+}
+
+/// End of a turn at a limit of rounds or calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AtLimit {
+    /// The turn ends: calls beyond the limit have a result that says so, and [`AgentReply::stop`](super::AgentReply::stop) names the
+    /// limit.
+    #[default]
+    Stop,
+    /// The model has one more reply, which cannot call tools: it answers with what it has.
+    Answer,
+}
+
+impl Default for AgentLimits {
+    fn default() -> Self {
+        Self {
+            max_rounds: 8,
+            max_calls: None,
+            max_identical_calls: None,
+            max_output_tokens: None,
+            timeout: None,
+            at_limit: AtLimit::Stop,
+        }
+    }
+}
+
+/// Counts of a running turn.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    /// Rounds that have begun.
+    pub rounds: usize,
+    pub output_tokens: usize,
+    /// Calls that were admitted.
+    calls: Vec<(String, Map<String, Value>)>,
+}
+
+impl Counts {
+    /// Counts a call of the current round, or returns the limit that it exceeds.
+    pub fn admit(&mut self, limits: &AgentLimits, call: &ToolCall) -> Option<StopReason> {
+        let same = |(name, arguments): &&(_, _)| *name == call.name && *arguments == call.arguments;
+        let identical = self.calls.iter().filter(same).count();
+        if self.rounds > limits.max_rounds {
+            return Some(StopReason::RoundLimit { max_rounds: limits.max_rounds });
+        }
+        if let Some(max_calls) = limits.max_calls.filter(|&max| self.calls.len() >= max) {
+            return Some(StopReason::CallLimit { max_calls });
+        }
+        if let Some(max_identical_calls) = limits.max_identical_calls.filter(|&max| identical >= max) {
+            return Some(StopReason::RepeatedCall { name: call.name.clone(), max_identical_calls });
+        }
+        self.calls.push((call.name.clone(), call.arguments.clone()));
+        None
+    }
+
+    /// Tokens that are left to further replies.
+    pub fn tokens_left(&self, limits: &AgentLimits) -> Option<usize> {
+        limits.max_output_tokens.map(|max| max.saturating_sub(self.output_tokens))
+    }
+}

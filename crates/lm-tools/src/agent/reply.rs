@@ -1,0 +1,149 @@
+//! Result of a turn, as data.
+
+use crate::{Error, Result};
+use lm_conversation::{Finished, Usage};
+use lm_template::{Map, Message, ToolCall, Value};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Result of a turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentReply {
+    /// The model's last message: the answer, if the turn was [answered](StopReason::Answered). At a time limit, as much of a reply as
+    /// was generated.
+    pub message: Message,
+    /// Reason for the end of the turn.
+    pub stop: StopReason,
+    /// The calls of the turn and their results, in order.
+    pub steps: Vec<AgentStep>,
+    /// Finish reason and usage of each reply of the model, the last one's last.
+    pub finished: Vec<Finished>,
+}
+
+impl AgentReply {
+    /// Text of the last message.
+    pub fn text(&self) -> String {
+        self.message.content.text()
+    }
+
+    /// Token counts of all replies together.
+    pub fn usage(&self) -> Usage {
+        let mut sum = Usage::default();
+        self.finished.iter().for_each(|finished| sum += finished.usage);
+        sum
+    }
+
+    /// Returns the reply if the model answered.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] with the steps if a limit or a hook ended the turn.
+    pub fn answered(self) -> Result<Self> {
+        match self.stop {
+            StopReason::Answered => Ok(self),
+            reason => Err(Error::Stopped { reason, steps: self.steps }),
+        }
+    }
+}
+
+/// A tool call and its result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentStep {
+    /// Number of the round, from 0: the calls of one reply are one round.
+    pub round: usize,
+    /// The model's call.
+    pub call: ToolCall,
+    /// Handling of the call.
+    pub outcome: CallOutcome,
+    /// The tool message with the result.
+    pub result: Message,
+    /// Milliseconds from the start of the round's calls until the result; 0 for a call that did not run.
+    pub elapsed_ms: u64,
+}
+
+impl AgentStep {
+    /// The arguments that the tool was given, or would have been.
+    pub fn arguments(&self) -> &Map<String, Value> {
+        match &self.outcome {
+            CallOutcome::Edited { arguments } => arguments,
+            _ => &self.call.arguments,
+        }
+    }
+}
+
+/// Handling of a call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CallOutcome {
+    /// The toolset was given the call. Its result may be an error: of an unknown tool, of invalid arguments, of the tool.
+    Ran,
+    /// As [`Ran`](Self::Ran), with arguments that a hook or a person changed.
+    Edited {
+        /// The arguments.
+        arguments: Map<String, Value>,
+    },
+    /// A hook or a person refused it.
+    Denied,
+    /// A hook gave the result in place of the tool.
+    Answered,
+    /// The turn ended before it began.
+    NotRun,
+    /// The turn ended before its result: it may have taken effect.
+    Abandoned,
+}
+
+/// Reason for the end of a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum StopReason {
+    /// The model answered.
+    Answered,
+    /// The model still called tools after the last round.
+    RoundLimit {
+        /// [`AgentLimits::max_rounds`](super::AgentLimits::max_rounds).
+        max_rounds: usize,
+    },
+    /// The model called more tools than allowed.
+    CallLimit {
+        /// [`AgentLimits::max_calls`](super::AgentLimits::max_calls).
+        max_calls: usize,
+    },
+    /// The model repeated a call too often.
+    RepeatedCall {
+        /// The tool.
+        name: String,
+        /// [`AgentLimits::max_identical_calls`](super::AgentLimits::max_identical_calls).
+        max_identical_calls: usize,
+    },
+    /// The replies have as many tokens as allowed.
+    TokenLimit {
+        /// [`AgentLimits::max_output_tokens`](super::AgentLimits::max_output_tokens).
+        max_output_tokens: usize,
+    },
+    /// [`AgentLimits::timeout`](super::AgentLimits::timeout), or the deadline of the turn's options, has passed.
+    TimeLimit,
+    /// A hook ended the turn.
+    Hook {
+        /// The hook's text.
+        message: String,
+    },
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Answered => write!(f, "the model answered"),
+            Self::RoundLimit { max_rounds } => write!(f, "no answer after {max_rounds} rounds of tool calls"),
+            Self::CallLimit { max_calls } => write!(f, "no answer after {max_calls} tool calls"),
+            Self::RepeatedCall { name, max_identical_calls } => {
+                write!(f, "no answer after {max_identical_calls} identical calls of `{name}`")
+            }
+            Self::TokenLimit { max_output_tokens } => {
+                write!(f, "no answer within {max_output_tokens} output tokens")
+            }
+            Self::TimeLimit => write!(f, "no answer within the time limit"),
+            Self::Hook { message } => write!(f, "the turn was stopped: {message}"),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Spans of a turn, with the attributes of OpenTelemetry's semantic conventions for generative AI (1.41): `invoke_agent` around the turn,
+//! `chat` for each reply, `execute_tool` for each call.
+
+use super::{AgentReply, AgentStep, CallOutcome};
+use lm_conversation::Reply;
+use lm_template::{Content, ToolCall, Value};
+use tracing::field::{Empty, display};
+use tracing::{Span, info_span};
+
+/// Span of a turn.
+pub(super) fn invoke_agent(agent: Option<&str>, model: &str) -> Span {
+    info_span!(
+        "invoke_agent",
+        "otel.name" = agent.map_or("invoke_agent".to_owned(), |name| format!("invoke_agent {name}")),
+        "otel.kind" = "internal",
+        "gen_ai.operation.name" = "invoke_agent",
+        "gen_ai.provider.name" = "lm",
+        "gen_ai.agent.name" = agent,
+        "gen_ai.request.model" = model,
+        "gen_ai.usage.input_tokens" = Empty,
+        "gen_ai.usage.output_tokens" = Empty,
+        "gen_ai.usage.cache_read.input_tokens" = Empty,
+        stop = Empty,
+    )
+}
+
+/// Records the end of a turn in the current span.
+pub(super) fn record_reply(reply: &AgentReply) {
+    let (span, usage) = (Span::current(), reply.usage());
+    span.record("gen_ai.usage.input_tokens", usage.prompt_tokens);
+    span.record("gen_ai.usage.output_tokens", usage.output_tokens);
+    span.record("gen_ai.usage.cache_read.input_tokens", usage.cached_tokens);
+    span.record("stop", display(&reply.stop));
+}
+
+/// Span of a reply of the model.
+pub(super) fn chat() -> Span {
+    info_span!(
+        "chat",
+        "otel.kind" = "internal",
+        "gen_ai.operation.name" = "chat",
+        "gen_ai.provider.name" = "lm",
+        "gen_ai.usage.input_tokens" = Empty,
+        "gen_ai.usage.output_tokens" = Empty,
+        "gen_ai.usage.cache_read.input_tokens" = Empty,
+        "gen_ai.response.finish_reasons" = Empty,
+    )
+}
+
+/// Records the end of a reply.
+pub(super) fn record_usage(span: &Span, reply: &Reply) {
+    let finished = &reply.finish;
+    span.record("gen_ai.usage.input_tokens", finished.usage.prompt_tokens);
+    span.record("gen_ai.usage.output_tokens", finished.usage.output_tokens);
+    span.record("gen_ai.usage.cache_read.input_tokens", finished.usage.cached_tokens);
+    let reason = match (!reply.message.tool_calls.is_empty(), finished.is_cut_off()) {
+        (true, _) => "tool_call",
+        (false, true) => "length",
+        (false, false) => "stop",
+    };
+    span.record("gen_ai.response.finish_reasons", reason);
+}
+
+/// Span of a call, from the start of the round's calls until its result.
+pub(super) fn execute_tool(call: &ToolCall) -> Span {
+    info_span!(
+        "execute_tool",
+        "otel.name" = format!("execute_tool {}", call.name),
+        "otel.kind" = "internal",
+        "gen_ai.operation.name" = "execute_tool",
+        "gen_ai.tool.name" = call.name,
+        "gen_ai.tool.type" = "function",
+        "gen_ai.tool.call.id" = call.id,
+        outcome = Empty,
+        "error.type" = Empty,
+    )
+}
+
+/// Records the result of a call.
+pub(super) fn record_step(span: &Span, step: &AgentStep) {
+    let outcome = match &step.outcome {
+        CallOutcome::Ran => "ran",
+        CallOutcome::Edited { .. } => "edited",
+        CallOutcome::Denied => "denied",
+        CallOutcome::Answered => "answered",
+        CallOutcome::NotRun => "not_run",
+        CallOutcome::Abandoned => "abandoned",
+    };
+    span.record("outcome", outcome);
+    // The form of all errors that a toolset gives to the model.
+    let is_error = |value: &Value| value.get("tool_name").is_some() && value.get("error").is_some();
+    if matches!(&step.result.content, Content::Json(value) if is_error(value)) {
+        span.record("error.type", "tool_error");
+    }
+}

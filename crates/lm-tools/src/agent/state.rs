@@ -1,0 +1,238 @@
+//! State of a running turn, which its reader shares with its agent: the steps, and the history when the turn ends.
+
+use super::{AgentReply, AgentStep, CallOutcome, Hook, StopReason};
+use crate::execution::not_run;
+use crate::{Error, Result};
+use lm_conversation::{
+    CancelHandle, Conversation, DroppedHistory, DroppedTurns, Finished, OnCancel, Reply, Turn, TurnOptions,
+};
+use lm_template::{Message, Role, ToolCall};
+use serde_json::json;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// State of a turn. The reader of the turn and the next turn of its agent, which ends it, share it.
+#[derive(Clone)]
+pub(super) struct Shared(Arc<Mutex<TurnState>>);
+
+impl Shared {
+    pub fn new(state: TurnState) -> Self {
+        Self(Arc::new(Mutex::new(state)))
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, TurnState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) struct TurnState {
+    conversation: Conversation,
+    hooks: Vec<Arc<dyn Hook>>,
+    cancel: CancelHandle,
+    on_cancel: OnCancel,
+    /// False after the turn: the conversation is not this turn's any more.
+    is_open: bool,
+    /// Length of the history before the turn, without a reply that it continues.
+    before: usize,
+    /// The reply that it continues, as it was.
+    continues: Option<Message>,
+    /// Messages that are removed from the start of the history with the running reply's end.
+    removing: Vec<Message>,
+    /// Those that were.
+    removed: Vec<Message>,
+    /// The last reply with calls, until a reply follows.
+    round: Option<Round>,
+    pub rounds: usize,
+    pub steps: Vec<AgentStep>,
+    pub finished: Vec<Finished>,
+}
+
+/// A reply with calls.
+struct Round {
+    calls: Vec<ToolCall>,
+    /// Start of the calls.
+    started: Option<Instant>,
+    /// Number of calls that have a result: the last steps.
+    done: usize,
+}
+
+impl TurnState {
+    pub fn new(
+        conversation: Conversation,
+        hooks: Vec<Arc<dyn Hook>>,
+        options: &TurnOptions,
+        (before, continues): (usize, Option<Message>),
+    ) -> Self {
+        Self {
+            conversation,
+            hooks,
+            cancel: options.cancel.clone(),
+            on_cancel: options.on_cancel,
+            is_open: true,
+            before,
+            continues,
+            removing: Vec::new(),
+            removed: Vec::new(),
+            round: None,
+            rounds: 0,
+            steps: Vec::new(),
+            finished: Vec::new(),
+        }
+    }
+
+    /// Fails if the turn was ended by its agent.
+    fn open(&self) -> Result<()> {
+        if self.is_open { Ok(()) } else { Err(Error::Cancelled) }
+    }
+
+    /// Starts the model's next reply, to the results of the last round.
+    pub fn next_reply(&mut self, options: TurnOptions) -> Result<Turn> {
+        self.open()?;
+        let results: Vec<_> = self.results().collect();
+        Ok(self.conversation.stream(results, options)?)
+    }
+
+    /// Notes the messages that the running reply's prompt leaves out.
+    pub fn dropped(&mut self, dropped: &DroppedTurns) {
+        if dropped.history == DroppedHistory::Removed {
+            self.removing = dropped.messages.clone();
+        }
+    }
+
+    /// Notes a complete reply.
+    pub fn reply_ended(&mut self, reply: &Reply) {
+        self.before = self.before.saturating_sub(self.removing.len());
+        self.removed.append(&mut self.removing);
+        self.finished.push(reply.finish.clone());
+        let calls = reply.message.tool_calls.clone();
+        self.rounds += usize::from(!calls.is_empty());
+        self.round = (!calls.is_empty()).then_some(Round { calls, started: None, done: 0 });
+    }
+
+    /// Notes that the calls of the round begin.
+    pub fn begin_calls(&mut self) -> Result<()> {
+        self.open()?;
+        self.round.iter_mut().for_each(|round| round.started = Some(Instant::now()));
+        Ok(())
+    }
+
+    /// Adds the step of the round's next call: its result and the handling of the call.
+    pub fn step(&mut self, outcome: CallOutcome, result: Message) -> Option<AgentStep> {
+        let round = self.round.as_ref()?;
+        let elapsed = match outcome {
+            CallOutcome::Ran | CallOutcome::Edited { .. } | CallOutcome::Abandoned => round.started,
+            _ => None,
+        };
+        let elapsed_ms = elapsed.map_or(0, |started| started.elapsed().as_millis());
+        Some(AgentStep {
+            round: self.rounds.saturating_sub(1),
+            call: round.calls.get(round.done)?.clone(),
+            outcome,
+            result,
+            elapsed_ms: u64::try_from(elapsed_ms).unwrap_or(u64::MAX),
+        })
+    }
+
+    pub fn add(&mut self, step: AgentStep) -> Result<()> {
+        self.open()?;
+        self.push(step);
+        Ok(())
+    }
+
+    fn push(&mut self, step: AgentStep) {
+        for hook in &self.hooks {
+            if catch_unwind(AssertUnwindSafe(|| hook.record(&step))).is_err() {
+                tracing::error!(tool = step.call.name, "a hook panicked while it recorded a step");
+            }
+        }
+        self.round.iter_mut().for_each(|round| round.done += 1);
+        self.steps.push(step);
+    }
+
+    /// Results of the round.
+    fn results(&self) -> impl Iterator<Item = Message> {
+        let done = self.round.as_ref().map_or(0, |round| round.done);
+        self.steps[self.steps.len() - done..].iter().map(|step| step.result.clone())
+    }
+
+    /// Ends the turn with its last message. The results of the round are in the history.
+    pub fn finish(&mut self, message: Message, stop: StopReason) -> Result<AgentReply> {
+        self.open()?;
+        self.is_open = false;
+        let mut history = self.conversation.history();
+        if history.last().is_some_and(|last| !last.tool_calls.is_empty()) {
+            history.extend(self.results());
+            self.conversation.set_history(history);
+        }
+        let (steps, finished) = (std::mem::take(&mut self.steps), std::mem::take(&mut self.finished));
+        Ok(AgentReply { message, stop, steps, finished })
+    }
+
+    /// Ends the turn without a reply. The calls that began stay in the history with their results, since their side effects remain;
+    /// without any, the history is as before the turn.
+    pub fn end(&mut self) {
+        if !std::mem::take(&mut self.is_open) {
+            return;
+        }
+        self.cancel.cancel();
+        self.conversation.abort();
+        self.complete_round();
+        let mut history = self.conversation.history();
+        let turn = history.split_off(self.before.min(history.len()));
+        let continues = self.continues.take();
+        let mut settled = self.settled(turn.clone());
+        if settled.is_empty() {
+            settled.extend(continues);
+            history.splice(..0, self.removed.drain(..));
+        }
+        if settled != turn {
+            history.extend(settled);
+            self.conversation.set_history(history);
+        }
+    }
+
+    /// Gives a result to each call of the round that has none, unless none of them began.
+    fn complete_round(&mut self) {
+        let Some(round) = &self.round else { return };
+        let has_begun = round.started.is_some();
+        if !has_begun && round.done == 0 {
+            return;
+        }
+        let calls: Vec<_> = round.calls.iter().skip(round.done).cloned().collect();
+        for call in calls {
+            let (outcome, result) = match has_begun {
+                true => (CallOutcome::Abandoned, refused(&call, ABANDONED)),
+                false => (CallOutcome::NotRun, not_run(&call)),
+            };
+            let step = self.step(outcome, result);
+            step.into_iter().for_each(|step| self.push(step));
+        }
+    }
+
+    /// Completes the messages of a turn without a reply: a round without results is left out.
+    fn settled(&self, mut turn: Vec<Message>) -> Vec<Message> {
+        let mut results = self.results().peekable();
+        if let Some(reply) = turn.pop_if(|last| !last.tool_calls.is_empty())
+            && results.peek().is_some()
+        {
+            turn.push(reply);
+            turn.extend(results);
+        }
+        // A reply that was cancelled before its first token.
+        turn.pop_if(|last| {
+            last.role == Role::Assistant && last.content.is_empty() && last.reasoning_content.is_none()
+        });
+        let is_kept = self.on_cancel == OnCancel::KeepPartial
+            && turn.last().is_some_and(|last| last.role == Role::Assistant);
+        if self.steps.is_empty() && !is_kept { Vec::new() } else { turn }
+    }
+}
+
+const ABANDONED: &str = "the turn was ended before the result of the call; it may have taken effect";
+
+/// Result of a call that has none of a tool, with the reason.
+pub(super) fn refused(call: &ToolCall, reason: &str) -> Message {
+    let error = json!({"tool_name": call.name, "error": reason});
+    Message::tool(call.id.as_deref(), call.name.as_str(), error)
+}

@@ -1,0 +1,114 @@
+//! Limits of a turn, and the tool choice of its replies.
+
+use super::*;
+use std::time::Duration;
+
+fn limited(limits: AgentLimits, replies: impl IntoIterator<Item = String>) -> AgentReply {
+    let mut agent = agent(replies);
+    let reply = agent.turn("Go on.").limits(limits).run().expect("a reply");
+    let calls = agent.conversation().history().iter().map(|message| message.tool_calls.len()).sum::<usize>();
+    let results = roles(&agent).iter().filter(|role| **role == Role::Tool).count();
+    assert_eq!(calls, results, "each call has one result");
+    assert_eq!(results, reply.steps.len());
+    reply
+}
+
+fn outcomes(reply: &AgentReply) -> Vec<CallOutcome> {
+    reply.steps.iter().map(|step| step.outcome.clone()).collect()
+}
+
+use CallOutcome::{NotRun, Ran};
+
+#[test]
+fn the_calls_of_a_turn_are_limited() {
+    let limits = AgentLimits { max_calls: Some(3), ..AgentLimits::default() };
+    let two = || said("multiply", 1, 2) + "\n" + &said("multiply", 3, 4);
+    let reply = limited(limits, [two(), two(), "Never.".to_owned()]);
+    assert_eq!(reply.stop, StopReason::CallLimit { max_calls: 3 });
+    assert_eq!(outcomes(&reply), [Ran, Ran, Ran, NotRun]);
+}
+
+#[test]
+fn identical_calls_are_limited_and_others_of_the_round_run() {
+    let limits = AgentLimits { max_identical_calls: Some(1), ..AgentLimits::default() };
+    let again = said("multiply", 1, 2) + "\n" + &said("multiply", 2, 1);
+    let reply = limited(limits, [said("multiply", 1, 2), again]);
+    assert_eq!(reply.stop, StopReason::RepeatedCall { name: "multiply".to_owned(), max_identical_calls: 1 });
+    assert_eq!(outcomes(&reply), [Ran, NotRun, Ran]);
+}
+
+#[test]
+fn the_model_may_answer_at_a_limit() {
+    let limits = AgentLimits { max_rounds: 1, at_limit: AtLimit::Answer, ..AgentLimits::default() };
+    let reply = limited(limits, [said("multiply", 1, 2), "It is 2.".to_owned()]);
+    assert_eq!((reply.stop.clone(), reply.text().as_str()), (StopReason::Answered, "It is 2."));
+    let limits = AgentLimits { max_calls: Some(0), at_limit: AtLimit::Answer, ..AgentLimits::default() };
+    let reply = limited(limits, [said("multiply", 1, 2), "I cannot tell.".to_owned()]);
+    assert_eq!((outcomes(&reply), reply.text().as_str()), (vec![NotRun], "I cannot tell."));
+}
+
+#[test]
+fn the_tokens_of_a_turn_are_limited() {
+    let limits = AgentLimits { max_output_tokens: Some(5), ..AgentLimits::default() };
+    let reply = limited(limits, ["Once upon a time there was a very long story.".to_owned()]);
+    assert_eq!(reply.stop, StopReason::TokenLimit { max_output_tokens: 5 });
+    assert_eq!(reply.usage().output_tokens, 5);
+    assert!(!reply.text().is_empty());
+}
+
+#[test]
+fn an_answer_of_exactly_the_allowed_tokens_is_an_answer() {
+    let tokens = limited(AgentLimits::default(), ["Hello!".to_owned()]).usage().output_tokens;
+    let limits = AgentLimits { max_output_tokens: Some(tokens), ..AgentLimits::default() };
+    assert_eq!(limited(limits, ["Hello!".to_owned()]).stop, StopReason::Answered);
+}
+
+#[test]
+fn a_turn_that_is_late_keeps_the_calls_that_ran() {
+    let limits = AgentLimits { timeout: Some(Duration::from_millis(400)), ..AgentLimits::default() };
+    let wait = crate::ToolSpec::new("multiply", "Wait.", json!({"type": "object"}));
+    let tools = Toolset::new().with_async_fn(wait, async |_, _| std::future::pending().await);
+    let mut agent = agent_with(tools.expect("one tool"), [said("multiply", 1, 2), "Never.".to_owned()]);
+    let reply = agent.turn("Go on.").limits(limits).run().expect("a reply");
+    assert_eq!((reply.stop, reply.steps.len()), (StopReason::TimeLimit, 1));
+    assert!(reply.steps[0].result.content.text().contains("may still take effect"), "{:?}", reply.steps[0]);
+    assert_eq!(roles(&agent), [Role::User, Role::Assistant, Role::Tool]);
+}
+
+#[test]
+fn a_turn_without_time_ends_before_its_first_token() {
+    let limits = AgentLimits { timeout: Some(Duration::ZERO), ..AgentLimits::default() };
+    let mut agent = agent(["Hello!", "Hello!"]);
+    let reply = agent.turn("Hi!").limits(limits).run().expect("a reply");
+    assert_eq!((reply.stop, reply.steps.len()), (StopReason::TimeLimit, 0));
+    assert_eq!(roles(&agent), []);
+    assert_eq!(agent.run("Hi!").expect("an answer").text(), "Hello!");
+}
+
+#[test]
+fn each_reply_of_a_turn_may_have_its_own_tool_choice() {
+    let mut asked = Vec::new();
+    for choices in [
+        ToolChoices::Sequence(vec![
+            ToolChoice::Auto,
+            ToolChoice::Named("multiply".to_owned()),
+            ToolChoice::None,
+        ]),
+        ToolChoices::with(|reply, steps| {
+            if reply < 2 {
+                assert_eq!(steps.len(), reply);
+                ToolChoice::Auto
+            } else {
+                ToolChoice::None
+            }
+        }),
+    ] {
+        // Where no call is allowed, the markup of one is text.
+        let replies = [said("multiply", 1, 2), said("multiply", 3, 4), said("multiply", 5, 6)];
+        let mut agent = agent(replies);
+        agent.settings.tool_choices = choices;
+        let reply = agent.run("Go on.").expect("a reply");
+        asked.push((reply.steps.len(), reply.stop));
+    }
+    assert_eq!(asked, [(2, StopReason::Answered), (2, StopReason::Answered)]);
+}

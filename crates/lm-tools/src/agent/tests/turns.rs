@@ -1,0 +1,160 @@
+//! Turns that are owned by their readers.
+
+use super::*;
+use std::sync::mpsc::{Receiver, channel};
+
+/// A tool that says when it has begun, and waits for the sender to be dropped.
+struct Gate {
+    begun: std::sync::mpsc::Sender<()>,
+    open: Arc<std::sync::Mutex<Receiver<()>>>,
+}
+
+impl crate::Tool for Gate {
+    fn spec(&self) -> crate::ToolSpec {
+        crate::ToolSpec::new("gate", "Wait.", json!({"type": "object"}))
+    }
+
+    fn call(&self, _: crate::Map<String, crate::Value>, _: &crate::CallContext) -> crate::ToolOutput {
+        self.begun.send(()).expect("the test waits");
+        let _ = self.open.lock().expect("no panic").recv();
+        Ok(json!("open")).into()
+    }
+}
+
+/// An agent whose model calls the gate; its ends.
+fn gated(replies: impl IntoIterator<Item = String>) -> (Agent, Receiver<()>, std::sync::mpsc::Sender<()>) {
+    let (begun, has_begun) = channel();
+    let (key, open) = channel();
+    let tools = Toolset::new().with(Gate { begun, open: Arc::new(open.into()) }).expect("one tool");
+    let tools = tools.with_limits(CallLimits { cancel_grace: None, ..CallLimits::default() });
+    (agent_with(tools, [said("gate", 1, 2)].into_iter().chain(replies)), has_begun, key)
+}
+
+#[test]
+fn a_turn_is_read_on_another_thread() {
+    let mut agent = agent([said("multiply", 3, 5), "15.".to_owned()]);
+    let turn = agent.stream("3 times 5?").expect("a turn");
+    let reply = std::thread::spawn(move || turn.into_reply()).join().expect("no panic").expect("an answer");
+    assert_eq!((reply.text().as_str(), &reply.stop), ("15.", &StopReason::Answered));
+    assert_eq!(agent.conversation().history().len(), 4);
+}
+
+#[test]
+fn a_turn_is_read_in_async_code_as_events_as_a_stream_and_to_its_end() {
+    let round = || [said("multiply", 3, 5), "15.".to_owned()];
+    let mut agent = agent([round(), round(), round(), round()].concat());
+    let blocking: Vec<_> = agent.stream("a").expect("a turn").map(kind).collect();
+    let received = futures_executor::block_on(async {
+        let mut turn = agent.stream("a").expect("a turn");
+        let mut events = Vec::new();
+        while let Some(event) = turn.recv().await {
+            events.push(kind(event));
+        }
+        assert!(turn.recv().await.is_none());
+        events
+    });
+    let stream = agent.stream("a").expect("a turn").into_stream();
+    let streamed: Vec<_> = futures_executor::block_on_stream(stream).map(kind).collect();
+    // The prefill of later turns has other steps.
+    let said =
+        |events: Vec<&'static str>| events.into_iter().filter(|&kind| kind != "conversation").collect();
+    let [blocking, received, streamed]: [Vec<_>; 3] = [blocking, received, streamed].map(said);
+    assert_eq!(blocking.last(), Some(&"finished"));
+    assert!(blocking.contains(&"call") && blocking.contains(&"result"), "{blocking:?}");
+    assert_eq!((&received, &streamed), (&blocking, &blocking));
+    let reply = futures_executor::block_on(agent.run_async("a")).expect("an answer");
+    assert_eq!((reply.text().as_str(), reply.steps.len()), ("15.", 1));
+}
+
+/// Kind of an event; the number of text events depends on the batching of tokens.
+fn kind(event: Result<AgentEvent>) -> &'static str {
+    match event.expect("an event") {
+        AgentEvent::Text(_) => "text",
+        AgentEvent::ToolCallStarted { .. } => "started",
+        AgentEvent::ToolCallArguments { .. } => "arguments",
+        AgentEvent::ToolCall(_) => "call",
+        AgentEvent::ToolResult(_) => "result",
+        AgentEvent::ReplyFinished(_) => "reply",
+        AgentEvent::Finished(_) => "finished",
+        _ => "conversation",
+    }
+}
+
+#[test]
+fn a_turn_that_is_dropped_while_a_tool_runs_does_not_wait_for_it() {
+    let (mut agent, has_begun, key) = gated(["Hello!".to_owned()]);
+    let mut turn = agent.stream("Wait.").expect("a turn");
+    let reader = std::thread::spawn(move || {
+        let before = turn.by_ref().take_while(|event| !matches!(event, Ok(AgentEvent::ReplyFinished(_))));
+        before.for_each(drop);
+        // The calls begin with the next poll.
+        let mut next = Box::pin(turn.recv());
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(next.as_mut().poll(&mut context).is_pending());
+        drop(next);
+        has_begun.recv().expect("the tool begins");
+        drop(turn);
+    });
+    reader.join().expect("no panic");
+    let history = agent.conversation().history();
+    assert_eq!(history.len(), 3);
+    assert!(history[2].content.text().contains("may have taken effect"), "{:?}", history[2]);
+    assert_eq!(history[2].tool_call_id, history[1].tool_calls[0].id);
+    drop(key);
+    assert_eq!(agent.run("Hi!").expect("an answer").text(), "Hello!");
+}
+
+#[test]
+fn the_next_turn_of_an_agent_ends_the_one_that_runs() {
+    let (mut agent, has_begun, key) = gated(["Hello!".to_owned()]);
+    let turn = agent.stream("Wait.").expect("a turn");
+    let reader = std::thread::spawn(move || turn.into_reply());
+    has_begun.recv().expect("the tool begins");
+    assert_eq!(agent.run("Hi!").expect("an answer").text(), "Hello!");
+    drop(key);
+    assert!(matches!(reader.join().expect("no panic"), Err(Error::Cancelled)));
+    use Role::{Assistant, Tool, User};
+    assert_eq!(roles(&agent), [User, Assistant, Tool, User, Assistant]);
+    assert!(agent.conversation().history()[2].content.text().contains("may have taken effect"));
+}
+
+#[test]
+fn a_reset_ends_the_turn_that_runs() {
+    let mut agent = agent(["word ".repeat(500), "Hello!".to_owned()]);
+    let mut turn = agent.stream("Talk.").expect("a turn");
+    assert!(turn.by_ref().any(|event| matches!(event, Ok(AgentEvent::Text(_)))));
+    agent.conversation_mut().reset();
+    assert!(matches!(turn.last(), Some(Err(Error::Cancelled))));
+    assert_eq!(roles(&agent), []);
+    assert_eq!(agent.run("Hi!").expect("an answer").text(), "Hello!");
+}
+
+#[test]
+fn an_agent_that_is_dropped_leaves_its_turn_running() {
+    let mut agent = agent([said("multiply", 3, 5), "15.".to_owned()]);
+    let turn = agent.stream("3 times 5?").expect("a turn");
+    drop(agent);
+    assert_eq!(turn.into_reply().expect("an answer").text(), "15.");
+}
+
+#[test]
+fn a_turn_has_its_own_tools() {
+    let other = Toolset::new().with(super::divide::tool()).expect("one tool");
+    let replies = [said("divide", 6, 3), "2.".to_owned(), said("multiply", 6, 3), "18.".to_owned()];
+    let mut agent = agent(replies);
+    let reply = agent.turn("6 divided by 3?").tools(other).run().expect("an answer");
+    assert_eq!((reply.steps[0].result.content.text().as_str(), reply.text().as_str()), ("2", "2."));
+    let reply = agent.run("6 times 3?").expect("an answer");
+    assert_eq!((reply.steps[0].result.content.text().as_str(), reply.text().as_str()), ("18", "18."));
+}
+
+#[test]
+fn the_answer_is_a_rust_type() {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Product {
+        product: i64,
+    }
+    let mut agent = agent([said("multiply", 3, 5), r#"{"product":15}"#.to_owned()]);
+    let answer: Product = agent.run_as("3 times 5?").expect("an answer");
+    assert_eq!(answer.product, 15);
+}
