@@ -13,10 +13,12 @@ use crate::values::{Alternative, MAX_DEPTH, Schema, Types, typed_value};
 const ITEM: &str = "item";
 /// Key of text next to elements.
 const TEXT: &str = "$text";
-/// Maximum number of schemas of an element.
+/// Maximum number of schemas of an element, and maximum number of their alternatives.
 const MAX_SCHEMAS: usize = 16;
-/// Maximum number of alternatives besides the first of each element that are tried for a value.
-const MAX_ALTERNATIVES: usize = 256;
+const MAX_ALTERNATIVES: usize = 64;
+/// Maximum number of alternatives besides the first of each element that are tried for a value, and maximum number of
+/// elements whose readings are validated.
+const MAX_TRIED: usize = 256;
 
 /// Searches for the end of the current element, which `rest` continues; `depth` is the number of open elements inside
 /// it. Returns the end of the decided text, and true if the closing marker is there.
@@ -50,6 +52,8 @@ struct Element<'a> {
     name: &'a str,
     /// Schemas that the element may have, by the alternatives of those around it.
     schemas: Vec<Schema<'a>>,
+    /// The alternatives of these schemas.
+    alternatives: Vec<Alternative<'a>>,
     /// The text between its markers.
     inside: &'a str,
     /// The text beside its children.
@@ -60,15 +64,19 @@ struct Element<'a> {
 impl<'a> Element<'a> {
     /// Creates an element whose text begins at the start of `inside`.
     fn new(name: &'a str, schemas: Vec<Schema<'a>>, inside: &'a str) -> Self {
-        Self { name, schemas, inside, text: String::new(), children: Vec::new() }
+        let alternatives = schemas.iter().flat_map(|schema| schema.alternatives());
+        let alternatives = alternatives.take(MAX_ALTERNATIVES).collect();
+        Self { name, schemas, alternatives, inside, text: String::new(), children: Vec::new() }
     }
 
     /// Schemas of a child, by the alternatives of the element's own.
     fn child_schemas(&self, name: &str) -> Vec<Schema<'a>> {
-        let alternatives = self.schemas.iter().flat_map(|schema| schema.alternatives());
-        let mut found: Vec<Schema<'a>> =
-            alternatives.filter_map(|alternative| child_schema(&alternative, name)).collect();
-        found.truncate(MAX_SCHEMAS);
+        let mut found: Vec<Schema<'a>> = Vec::new();
+        for schema in self.alternatives.iter().filter_map(|alternative| child_schema(alternative, name)) {
+            if found.len() < MAX_SCHEMAS && !found.iter().any(|known| known.is(schema)) {
+                found.push(schema);
+            }
+        }
         found
     }
 
@@ -97,6 +105,8 @@ struct Values<'s> {
     syntax: &'s ParameterCall,
     /// Number of further alternatives that are tried.
     alternatives_left: usize,
+    /// Number of elements whose readings are validated; the first reading of a further one is its value.
+    validations_left: usize,
 }
 
 impl Values<'_> {
@@ -104,7 +114,7 @@ impl Values<'_> {
     fn value(&mut self, element: &Element<'_>, schema: Option<Schema<'_>>) -> Value {
         let types = schema.map_or(Types::ANY, Schema::types);
         let empty = element.inside.trim().is_empty();
-        let readings = match () {
+        let mut readings = match () {
             // If a string is allowed, elements are text.
             () if types != Types::ANY && types.contains(Types::STRING) => vec![],
             () if !element.children.is_empty() => self.structures(element, schema),
@@ -116,7 +126,13 @@ impl Values<'_> {
         };
         match schema {
             _ if readings.is_empty() => typed_value(&unguarded(element.inside), schema, self.syntax.untyped),
-            Some(schema) => schema.first_fitting(readings),
+            Some(schema) => {
+                match self.validations_left.checked_sub(usize::from(readings.len() > 1)) {
+                    Some(left) => self.validations_left = left,
+                    None => readings.truncate(1),
+                }
+                schema.first_fitting(readings)
+            }
             None => readings.into_iter().next().unwrap_or_default(),
         }
     }
@@ -241,7 +257,7 @@ pub(super) fn element_value(
             }
         }
     }
-    let mut values = Values { syntax, alternatives_left: MAX_ALTERNATIVES };
+    let mut values = Values { syntax, alternatives_left: MAX_TRIED, validations_left: MAX_TRIED };
     match (open.pop(), open.is_empty()) {
         (Some(root), true) => Ok(values.value(&root, schema)),
         _ => Err(Fault::malformed("an element is not closed")),

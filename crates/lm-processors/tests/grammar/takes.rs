@@ -96,6 +96,10 @@ fn what_a_grammar_cannot_exclude_is_reported() {
     let integer = json!({"type": "integer"});
     let open = json!({"type": "object", "properties": {"a": integer}, "additionalProperties": integer, "minProperties": 2});
     check_excluded(&open, r#"{"a": 1}"#, "minProperties");
+    // One member, whose name is written twice.
+    check_excluded(&open, r#"{"x": 1, "x": 2}"#, "minProperties");
+    let one = json!({"type": "object", "additionalProperties": integer, "minProperties": 1});
+    check(&one, &[r#"{"x": 1}"#], &["{}"]);
 }
 
 #[test]

@@ -106,6 +106,33 @@ fn listed_texts_with_a_marker_are_escaped_or_reported() {
 }
 
 #[test]
+fn texts_that_neither_markers_nor_cdata_can_hold_are_reported() {
+    let minicpm = families().find(|family| family.processor.name() == "minicpm5_xml").expect("a family");
+    for text in ["a]]></param>b", "<![CDATA[a]]>"] {
+        let Err(Error::Schema(error)) = grammar(minicpm, &tool(&json!({"const": text}))) else {
+            panic!("{text} can be written")
+        };
+        assert!(matches!(error.fault, SchemaFault::Unwritable { .. }), "{error}");
+    }
+    for text in ["a]]>b", "</param>", "<![CDATA[a"] {
+        let tools = tool(&json!({"const": text}));
+        let grammar = grammar(minicpm, &tools).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(written(minicpm, &tools, &grammar), json!(text));
+    }
+}
+
+#[test]
+fn an_empty_text_is_a_listed_value() {
+    for family in families() {
+        for schema in [json!({"const": ""}), json!({"type": ["string", "integer"], "enum": [""]})] {
+            let tools = tool(&schema);
+            let grammar = grammar(family, &tools).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(written(family, &tools, &grammar), json!(""), "{}", family.processor.name());
+        }
+    }
+}
+
+#[test]
 fn a_schema_without_listed_values_that_no_call_can_have_says_so() {
     let schema = json!({"type": "object", "minProperties": 1});
     let tools = [ToolSpec::new("f", "", schema)];
