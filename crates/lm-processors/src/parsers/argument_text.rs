@@ -4,7 +4,7 @@ use lm_template::{Map, ToolCall, ToolSpec, Value};
 
 use super::body::{CallSink, Fault, declared_name};
 use super::guard::unguarded;
-use crate::values::Schema;
+use crate::values::{Schema, SchemaCache};
 
 /// Number of bytes of the arguments' text emitted so far. The final arguments are parsed from the same text.
 #[derive(Debug, Default)]
@@ -30,10 +30,10 @@ impl ArgumentText {
     }
 }
 
-/// Schema of the arguments of the tool with this name.
-pub(crate) fn schema<'a>(tools: &'a [ToolSpec], name: &str) -> Option<Schema<'a>> {
+/// Schema of the arguments of the tool with this name; `schemas` belongs to these tools.
+pub(crate) fn schema<'a>(tools: &'a [ToolSpec], schemas: &'a SchemaCache, name: &str) -> Option<Schema<'a>> {
     let name = declared_name(tools, name);
-    tools.iter().find(|tool| tool.name() == name).map(|tool| Schema::new(tool.parameters()))
+    tools.iter().find(|tool| tool.name() == name).map(|tool| Schema::new(tool.parameters(), schemas))
 }
 
 /// Names of these tools.

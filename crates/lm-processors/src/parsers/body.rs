@@ -13,6 +13,7 @@ use super::python_body::{self, PythonBody};
 use crate::dialect::{CallBody, CallSyntax, Undeclared};
 use crate::event::{CallFault, ProcessorEvent};
 use crate::parser::ParserOptions;
+use crate::values::SchemaCache;
 
 /// Maximum length of a block, so that endless text ends a reader.
 pub(crate) const MAX_BLOCK_BYTES: usize = 1 << 20;
@@ -84,15 +85,20 @@ impl Fault {
     }
 }
 
-/// Creates a reader for a block of this syntax. Readers that type values by a schema take it from the tools.
-pub(crate) fn reader(syntax: &'static CallSyntax, options: &ParserOptions) -> Box<dyn BodyReader> {
-    let tools = &options.tools;
+/// Creates a reader for a block of this syntax. Readers that type values by a schema take it from the tools, to which `schemas`
+/// belongs.
+pub(crate) fn reader(
+    syntax: &'static CallSyntax,
+    options: &ParserOptions,
+    schemas: &Arc<SchemaCache>,
+) -> Box<dyn BodyReader> {
+    let (tools, schemas) = (options.tools.clone(), schemas.clone());
     match syntax.body {
         CallBody::Json(json) => Box::new(JsonBody::new(json, syntax, options.recovery)),
         CallBody::Named(named) => Box::new(NamedBody::new(named, syntax, options)),
-        CallBody::Parameters(call) => Box::new(ParameterBody::new(call, syntax, options)),
-        CallBody::Python(call) => Box::new(PythonBody::new(call, syntax.call.close, tools.clone())),
-        CallBody::Braces(call) => Box::new(BraceBody::new(call, syntax.call.close, tools.clone())),
+        CallBody::Parameters(call) => Box::new(ParameterBody::new(call, syntax, options, schemas)),
+        CallBody::Python(call) => Box::new(PythonBody::new(call, syntax.call.close, tools, schemas)),
+        CallBody::Braces(call) => Box::new(BraceBody::new(call, syntax.call.close, tools, schemas)),
     }
 }
 

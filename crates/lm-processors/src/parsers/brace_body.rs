@@ -9,7 +9,7 @@ use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
 use crate::declared_names::{Declared, declared};
 use crate::dialect::BraceCall;
 use crate::parsers::unguarded;
-use crate::values::BraceArguments;
+use crate::values::{BraceArguments, SchemaCache};
 
 /// Maximum length of a name; longer text is not a call.
 const MAX_NAME_BYTES: usize = 1 << 10;
@@ -23,6 +23,7 @@ pub(crate) struct BraceBody {
     syntax: BraceCall,
     close: &'static str,
     tools: Arc<[ToolSpec]>,
+    schemas: Arc<SchemaCache>,
     name: Option<String>,
     /// Start of the arguments, once the name is known.
     start: usize,
@@ -31,9 +32,14 @@ pub(crate) struct BraceBody {
 }
 
 impl BraceBody {
-    pub(crate) fn new(syntax: BraceCall, close: &'static str, tools: Arc<[ToolSpec]>) -> Self {
+    pub(crate) fn new(
+        syntax: BraceCall,
+        close: &'static str,
+        tools: Arc<[ToolSpec]>,
+        schemas: Arc<SchemaCache>,
+    ) -> Self {
         let (braces, arguments) = (BraceArguments::new(syntax.quote), ArgumentText::default());
-        Self { syntax, close, tools, name: None, start: 0, braces, arguments }
+        Self { syntax, close, tools, schemas, name: None, start: 0, braces, arguments }
     }
 
     /// Reads the name, once it is certain. The prefix before it may be missing or reduced to its colon.
@@ -100,7 +106,7 @@ impl BodyReader for BraceBody {
             std::mem::take(&mut self.arguments).complete(name, "{}", calls)?;
             return Ok(Progress::Complete(self.start));
         }
-        let ended = self.braces.follow(rest, schema(&self.tools, name));
+        let ended = self.braces.follow(rest, schema(&self.tools, &self.schemas, name));
         self.arguments.emit(self.braces.certain(), calls);
         let Some(end) = ended.map_err(Fault::malformed)? else { return Ok(Progress::Open) };
         std::mem::take(&mut self.arguments).complete(name, self.braces.certain(), calls)?;

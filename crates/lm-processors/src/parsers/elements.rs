@@ -1,5 +1,8 @@
 //! Values written as elements: members of objects by name, elements of lists as `item`.
 
+use std::collections::HashMap;
+use std::rc::Rc;
+
 use lm_template::{Map, Value};
 
 use super::body::Fault;
@@ -13,11 +16,10 @@ use crate::values::{Alternative, MAX_DEPTH, Schema, Types, typed_value};
 const ITEM: &str = "item";
 /// Key of text next to elements.
 const TEXT: &str = "$text";
-/// Maximum number of schemas of an element, and maximum number of their alternatives.
+/// Maximum number of schemas of an element, and of their alternatives.
 const MAX_SCHEMAS: usize = 16;
 const MAX_ALTERNATIVES: usize = 64;
-/// Maximum number of alternatives besides the first of each element that are tried for a value, and maximum number of
-/// elements whose readings are validated.
+/// Maximum number of alternatives besides the first of each element that are tried for a value.
 const MAX_TRIED: usize = 256;
 
 /// Searches for the end of the current element, which `rest` continues; `depth` is the number of open elements inside
@@ -52,8 +54,6 @@ struct Element<'a> {
     name: &'a str,
     /// Schemas that the element may have, by the alternatives of those around it.
     schemas: Vec<Schema<'a>>,
-    /// The alternatives of these schemas.
-    alternatives: Vec<Alternative<'a>>,
     /// The text between its markers.
     inside: &'a str,
     /// The text beside its children.
@@ -64,30 +64,7 @@ struct Element<'a> {
 impl<'a> Element<'a> {
     /// Creates an element whose text begins at the start of `inside`.
     fn new(name: &'a str, schemas: Vec<Schema<'a>>, inside: &'a str) -> Self {
-        let alternatives = schemas.iter().flat_map(|schema| schema.alternatives());
-        let alternatives = alternatives.take(MAX_ALTERNATIVES).collect();
-        Self { name, schemas, alternatives, inside, text: String::new(), children: Vec::new() }
-    }
-
-    /// Schemas of a child, by the alternatives of the element's own.
-    fn child_schemas(&self, name: &str) -> Vec<Schema<'a>> {
-        let mut found: Vec<Schema<'a>> = Vec::new();
-        for schema in self.alternatives.iter().filter_map(|alternative| child_schema(alternative, name)) {
-            if found.len() < MAX_SCHEMAS && !found.iter().any(|known| known.is(schema)) {
-                found.push(schema);
-            }
-        }
-        found
-    }
-
-    /// The name of a child at the start of `text`.
-    fn child_name<'t>(&self, text: &'t str, close: &str) -> Option<&'t str> {
-        let plain = name_before(text, [], close)?;
-        if !self.child_schemas(plain).is_empty() {
-            return Some(plain);
-        }
-        let names: Vec<String> = self.schemas.iter().flat_map(|schema| schema.declared_names()).collect();
-        name_before(text, names.iter().map(String::as_str), close)
+        Self { name, schemas, inside, text: String::new(), children: Vec::new() }
     }
 }
 
@@ -101,20 +78,51 @@ fn is_list(types: Types, only_items: bool) -> bool {
 }
 
 /// Reader of the values of elements.
-struct Values<'s> {
+struct Values<'s, 'a> {
     syntax: &'s ParameterCall,
+    /// Alternatives of the schemas that were met, by the schema's address.
+    alternatives: HashMap<usize, Rc<[Alternative<'a>]>>,
     /// Number of further alternatives that are tried.
     alternatives_left: usize,
-    /// Number of elements whose readings are validated; the first reading of a further one is its value.
-    validations_left: usize,
 }
 
-impl Values<'_> {
+impl<'a> Values<'_, 'a> {
+    /// Alternatives of a schema, which are expanded once.
+    fn alternatives(&mut self, schema: Schema<'a>) -> Rc<[Alternative<'a>]> {
+        let expanded =
+            self.alternatives.entry(schema.address()).or_insert_with(|| schema.alternatives().into());
+        expanded.clone()
+    }
+
+    /// Schemas of a child, by the alternatives of the element's own.
+    fn child_schemas(&mut self, element: &Element<'a>, name: &str) -> Vec<Schema<'a>> {
+        let alternatives: Vec<_> = element.schemas.iter().map(|schema| self.alternatives(*schema)).collect();
+        let mut found: Vec<Schema<'a>> = Vec::new();
+        let alternatives = alternatives.iter().flat_map(|alternatives| alternatives.iter());
+        for schema in alternatives.take(MAX_ALTERNATIVES).filter_map(|one| child_schema(one, name)) {
+            if found.len() < MAX_SCHEMAS && !found.iter().any(|known| known.is(schema)) {
+                found.push(schema);
+            }
+        }
+        found
+    }
+
+    /// The name of a child of `element` at the start of `text`.
+    fn child_name<'t>(&mut self, element: &Element<'a>, text: &'t str) -> Option<&'t str> {
+        let close = self.syntax.key.close;
+        let plain = name_before(text, [], close)?;
+        if !self.child_schemas(element, plain).is_empty() {
+            return Some(plain);
+        }
+        let names: Vec<String> = element.schemas.iter().flat_map(|schema| schema.declared_names()).collect();
+        name_before(text, names.iter().map(String::as_str), close)
+    }
+
     /// Value of an element: by the first alternative of its schema with which the value fits the schema.
-    fn value(&mut self, element: &Element<'_>, schema: Option<Schema<'_>>) -> Value {
+    fn value(&mut self, element: &Element<'a>, schema: Option<Schema<'a>>) -> Value {
         let types = schema.map_or(Types::ANY, Schema::types);
         let empty = element.inside.trim().is_empty();
-        let mut readings = match () {
+        let readings = match () {
             // If a string is allowed, elements are text.
             () if types != Types::ANY && types.contains(Types::STRING) => vec![],
             () if !element.children.is_empty() => self.structures(element, schema),
@@ -126,22 +134,16 @@ impl Values<'_> {
         };
         match schema {
             _ if readings.is_empty() => typed_value(&unguarded(element.inside), schema, self.syntax.untyped),
-            Some(schema) => {
-                match self.validations_left.checked_sub(usize::from(readings.len() > 1)) {
-                    Some(left) => self.validations_left = left,
-                    None => readings.truncate(1),
-                }
-                schema.first_fitting(readings)
-            }
+            Some(schema) => schema.first_fitting(readings),
             None => readings.into_iter().next().unwrap_or_default(),
         }
     }
 
     /// The lists and objects that an element's children may be, the likelier one of each alternative first.
-    fn structures(&mut self, element: &Element<'_>, schema: Option<Schema<'_>>) -> Vec<Value> {
+    fn structures(&mut self, element: &Element<'a>, schema: Option<Schema<'a>>) -> Vec<Value> {
         let Some(schema) = schema else { return self.of_alternative(element, None) };
         let mut found: Vec<Value> = Vec::new();
-        for (at, alternative) in schema.alternatives().iter().enumerate() {
+        for (at, alternative) in self.alternatives(schema).iter().enumerate() {
             if at > 0 {
                 let Some(left) = self.alternatives_left.checked_sub(1) else { break };
                 self.alternatives_left = left;
@@ -155,7 +157,7 @@ impl Values<'_> {
         found
     }
 
-    fn of_alternative(&mut self, element: &Element<'_>, alternative: Option<&Alternative<'_>>) -> Vec<Value> {
+    fn of_alternative(&mut self, element: &Element<'a>, alternative: Option<&Alternative<'a>>) -> Vec<Value> {
         let types = alternative.map_or(Types::ANY, Alternative::types);
         let children: Vec<(&str, Value)> = element
             .children
@@ -221,12 +223,13 @@ fn unwrap_single(value: &mut Value) {
 ///
 /// # Errors
 /// If its elements are not properly nested.
-pub(super) fn element_value(
-    text: &str,
+pub(super) fn element_value<'a>(
+    text: &'a str,
     syntax: &ParameterCall,
-    schema: Option<Schema<'_>>,
+    schema: Option<Schema<'a>>,
 ) -> Result<Value, Fault> {
     let markers = [syntax.key.open, syntax.value.close];
+    let mut values = Values { syntax, alternatives: HashMap::new(), alternatives_left: MAX_TRIED };
     let mut open = vec![Element::new("", schema.into_iter().collect(), text)];
     let mut at = 0;
     loop {
@@ -238,14 +241,14 @@ pub(super) fn element_value(
         top.text.push_str(&text[at..at + start]);
         let name_start = at + start + markers[marker].len();
         let name = match marker {
-            0 => top.child_name(&text[name_start..], syntax.key.close),
+            0 => values.child_name(top, &text[name_start..]),
             _ => name_before(&text[name_start..], [top.name], syntax.key.close),
         };
         let name = name.ok_or_else(|| Fault::malformed("an element's name has no end"))?;
         let end = at + start;
         at = name_start + name.len() + syntax.key.close.len();
         if marker == 0 {
-            let schemas = top.child_schemas(name);
+            let schemas = values.child_schemas(top, name);
             open.push(Element::new(name, schemas, &text[at..]));
         } else {
             let element = open.pop().filter(|element| element.name == name && !open.is_empty());
@@ -257,7 +260,6 @@ pub(super) fn element_value(
             }
         }
     }
-    let mut values = Values { syntax, alternatives_left: MAX_TRIED, validations_left: MAX_TRIED };
     match (open.pop(), open.is_empty()) {
         (Some(root), true) => Ok(values.value(&root, schema)),
         _ => Err(Fault::malformed("an element is not closed")),

@@ -8,7 +8,7 @@ use super::argument_text::{ArgumentText, names, schema};
 use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
 use crate::declared_names::{Declared, declared};
 use crate::dialect::{PythonCall, PythonList};
-use crate::values::{PythonArguments, Schema};
+use crate::values::{PythonArguments, Schema, SchemaCache};
 
 /// Maximum length of a name; longer text is not a call.
 const MAX_NAME_BYTES: usize = 1 << 10;
@@ -23,6 +23,7 @@ pub(crate) struct PythonBody {
     list: PythonList,
     close: &'static str,
     tools: Arc<[ToolSpec]>,
+    schemas: Arc<SchemaCache>,
     state: State,
     /// True if the calls are in brackets.
     bracketed: bool,
@@ -54,11 +55,17 @@ enum Step {
 }
 
 impl PythonBody {
-    pub(crate) fn new(syntax: PythonCall, close: &'static str, tools: Arc<[ToolSpec]>) -> Self {
+    pub(crate) fn new(
+        syntax: PythonCall,
+        close: &'static str,
+        tools: Arc<[ToolSpec]>,
+        schemas: Arc<SchemaCache>,
+    ) -> Self {
         Self {
             list: syntax.list,
             close,
             tools,
+            schemas,
             state: State::Start,
             bracketed: false,
             printed: false,
@@ -154,7 +161,7 @@ impl PythonBody {
         self.at += len;
         self.name = name.to_owned();
         calls.begin(Some(name), None)?;
-        let schema = schema(&self.tools, name);
+        let schema = schema(&self.tools, &self.schemas, name);
         let positional = schema.map(Schema::property_names).unwrap_or_default();
         let keywords = schema.map(Schema::declared_names).unwrap_or_default();
         self.state = State::Arguments(PythonArguments::new(positional, keywords));

@@ -71,6 +71,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::values::SchemaCache;
 
     #[test]
     fn alternatives_are_those_of_unions_and_references() {
@@ -83,7 +84,8 @@ mod tests {
             ],
             "$defs": {"list": {"items": {"type": "boolean"}}},
         });
-        let alternatives = Schema::new(&schema).alternatives();
+        let cache = SchemaCache::default();
+        let alternatives = Schema::new(&schema, &cache).alternatives();
         let types = |schema: Option<Schema<'_>>| schema.map(Schema::types);
         let items: Vec<_> = alternatives.iter().map(|one| types(one.items())).collect();
         assert_eq!(items, [Some(Types::BOOLEAN), None, None, Some(Types::NULL)]);
@@ -96,6 +98,6 @@ mod tests {
     fn alternatives_are_bounded() {
         let many = vec![json!({"$ref": "#"}); 100];
         let schema = json!({"anyOf": many, "allOf": [{"anyOf": many}, {"oneOf": many}]});
-        assert_eq!(Schema::new(&schema).alternatives().len(), MAX_ALTERNATIVES);
+        assert_eq!(Schema::new(&schema, &SchemaCache::default()).alternatives().len(), MAX_ALTERNATIVES);
     }
 }

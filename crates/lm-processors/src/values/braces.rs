@@ -311,6 +311,7 @@ mod tests {
 
     use super::super::fed::whole_and_by_character;
     use super::*;
+    use crate::values::SchemaCache;
 
     /// Parses the arguments in a text.
     fn read(text: &str) -> Result<Value, String> {
@@ -319,8 +320,9 @@ mod tests {
             "either": {"anyOf": [{"items": {"type": "string"}}, {"items": {"type": "integer"}}]},
             "pair": {"prefixItems": [{"type": "integer"}], "items": {"type": "string"}}
         }});
-        let follow =
-            |arguments: &mut BraceArguments, text: &str| arguments.follow(text, Some(Schema::new(&schema)));
+        let follow = |arguments: &mut BraceArguments, text: &str| {
+            arguments.follow(text, Some(Schema::new(&schema, &SchemaCache::default())))
+        };
         let read =
             whole_and_by_character(text, || BraceArguments::new("<|\"|>"), follow, BraceArguments::certain);
         read.map(|json| serde_json::from_str(&json).unwrap())

@@ -8,6 +8,7 @@ mod number;
 mod python;
 mod python_string;
 mod schema;
+mod schema_cache;
 mod typed;
 mod written;
 
@@ -15,6 +16,7 @@ pub(crate) use alternatives::Alternative;
 pub(crate) use braces::BraceArguments;
 pub(crate) use python::{PythonArguments, python_literal};
 pub(crate) use schema::{Schema, Types};
+pub(crate) use schema_cache::SchemaCache;
 pub(crate) use typed::typed_value;
 pub(crate) use written::{BraceKey, brace_key, in_braces, in_python};
 

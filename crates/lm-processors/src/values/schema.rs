@@ -2,7 +2,9 @@
 
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
+use super::SchemaCache;
 use crate::grammar::validator;
 use crate::parsers::unguarded;
 
@@ -71,9 +73,6 @@ impl Types {
 /// Maximum number of references and combinations followed before a schema is treated as unconstrained.
 const MAX_STEPS: usize = 24;
 
-/// Maximum number of name patterns of an object that a name is compared with.
-const MAX_PATTERNS: usize = 64;
-
 /// URI of a schema's document, and the key of the current subschema in it, for validation.
 const DOCUMENT: &str = "urn:lm:parameters";
 const HERE: &str = "x-lm-here";
@@ -83,12 +82,13 @@ const HERE: &str = "x-lm-here";
 pub(crate) struct Schema<'a> {
     root: &'a Value,
     here: &'a Value,
+    cache: &'a SchemaCache,
 }
 
 impl<'a> Schema<'a> {
     /// Schema of a tool's arguments.
-    pub(crate) fn new(root: &'a Value) -> Self {
-        Self { root, here: root }
+    pub(crate) fn new(root: &'a Value, cache: &'a SchemaCache) -> Self {
+        Self { root, here: root, cache }
     }
 
     pub(super) fn at(self, here: &'a Value) -> Self {
@@ -115,12 +115,10 @@ impl<'a> Schema<'a> {
     /// Schema of the first of `patternProperties` in which `key` is found.
     fn of_pattern(self, key: &str) -> Option<&'a Value> {
         let patterns = self.keyword("patternProperties")?.as_object()?;
-        let matches = |pattern: &str| {
-            let validator = validator(&json!({"pattern": pattern}), false);
-            validator.is_ok_and(|validator| validator.is_valid(&key.into()))
-        };
-        let found = patterns.iter().take(MAX_PATTERNS).find(|(pattern, _)| matches(pattern));
-        found.map(|(_, schema)| schema)
+        patterns
+            .iter()
+            .find(|(pattern, schema)| self.cache.finds(pattern, schema, key))
+            .map(|(_, schema)| schema)
     }
 
     /// Schema of an array's elements.
@@ -149,8 +147,7 @@ impl<'a> Schema<'a> {
         properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default()
     }
 
-    /// The first of these values that matches the schema; the first of all if none does, or if the schema cannot be
-    /// compiled.
+    /// The first of these values that matches the schema; the first of all if none does, or if the schema has no validator.
     pub(crate) fn first_fitting(self, mut values: Vec<Value>) -> Value {
         let validator = if values.len() > 1 { self.validator() } else { None };
         let fitting =
@@ -158,7 +155,7 @@ impl<'a> Schema<'a> {
         values.swap_remove(fitting.unwrap_or_default())
     }
 
-    /// Returns true if a value matches the schema, or the schema cannot be compiled.
+    /// Returns true if a value matches the schema, or the schema has no validator.
     pub(crate) fn fits(self, value: &Value) -> bool {
         self.validator().is_none_or(|validator| validator.is_valid(value))
     }
@@ -168,8 +165,18 @@ impl<'a> Schema<'a> {
         std::ptr::eq(self.here, other.here)
     }
 
+    /// Validator of the schema.
+    fn validator(self) -> Option<Arc<Validator>> {
+        self.cache.validator(self.here, || self.compiled())
+    }
+
+    /// Address that tells the schema from others of its tools.
+    pub(crate) fn address(self) -> usize {
+        std::ptr::from_ref(self.here).addr()
+    }
+
     /// Builds a validator of the schema, whose references point into its document.
-    fn validator(self) -> Option<Validator> {
+    fn compiled(self) -> Option<Validator> {
         let mut root = self.root.as_object()?.clone();
         root.remove("$schema");
         root.insert("$id".to_owned(), DOCUMENT.into());
@@ -291,7 +298,7 @@ mod tests {
     use super::*;
 
     fn types(schema: &Value) -> Types {
-        Schema::new(schema).types()
+        Schema::new(schema, &SchemaCache::default()).types()
     }
 
     #[test]
@@ -333,7 +340,8 @@ mod tests {
             "patternProperties": {"^x-": {"type": "integer"}, "y$": true},
             "$defs": {"point": {"properties": {"x": {"type": "number"}}}},
         });
-        let schema = Schema::new(&schema);
+        let cache = SchemaCache::default();
+        let schema = Schema::new(&schema, &cache);
         let type_of = |path: &[&str]| {
             path.iter().try_fold(schema, |schema, key| schema.property(key)).map(Schema::types)
         };

@@ -85,6 +85,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::values::SchemaCache;
 
     #[test]
     fn texts_are_typed_by_their_schema() {
@@ -134,7 +135,8 @@ mod tests {
             ("null", json!({"type": "integer", "nullable": true}), json!(null)),
         ];
         for (text, schema, expected) in cases {
-            let schema = Schema::new(&schema);
+            let cache = SchemaCache::default();
+            let schema = Schema::new(&schema, &cache);
             assert_eq!(typed_value(text, Some(schema), Untyped::Json), expected, "{text}: {schema:?}");
         }
     }

@@ -15,7 +15,7 @@ use super::json_scan::JsonScan;
 use super::tag::{Tag, match_tag, trim_blanks};
 use crate::dialect::{Accepted, CallSyntax, ParameterCall, Tags, ValueText};
 use crate::parser::{ParserOptions, Recovery};
-use crate::values::Schema;
+use crate::values::{Schema, SchemaCache};
 
 /// Maximum length of names and keys, which bounds the search for their end.
 const MAX_NAME_BYTES: usize = 1 << 10;
@@ -48,6 +48,7 @@ pub(crate) struct ParameterBody {
     /// Markers around the body.
     call_syntax: &'static CallSyntax,
     tools: Arc<[ToolSpec]>,
+    schemas: Arc<SchemaCache>,
     recovers: bool,
     state: State,
     at: usize,
@@ -134,11 +135,13 @@ impl ParameterBody {
         syntax: &'static ParameterCall,
         call_syntax: &'static CallSyntax,
         options: &ParserOptions,
+        schemas: Arc<SchemaCache>,
     ) -> Self {
         Self {
             syntax,
             call_syntax,
             tools: options.tools.clone(),
+            schemas,
             recovers: options.recovery == Recovery::On,
             state: State::NameOpen,
             at: 0,
@@ -154,7 +157,7 @@ impl ParameterBody {
     }
 
     fn schema(&self) -> Option<Schema<'_>> {
-        schema(&self.tools, &self.name)
+        schema(&self.tools, &self.schemas, &self.name)
     }
 
     fn step(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Step, Fault> {

@@ -178,7 +178,7 @@ impl ReplyParser {
     }
 
     fn read_call(&self, syntax: &'static CallSyntax, text: &str) -> Result<(), usize> {
-        let mut reader = reader(syntax, &self.options);
+        let mut reader = reader(syntax, &self.options, &self.schemas);
         let mut state = CallState::new(self.options.tools.clone(), Undeclared::Malformed);
         let mut sink = CallSink { state: &mut state, events: &mut Vec::new() };
         let fault = match reader.read(text, &mut sink) {

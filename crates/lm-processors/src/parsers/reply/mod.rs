@@ -7,6 +7,8 @@ mod form;
 mod markers;
 mod messages;
 
+use std::sync::Arc;
+
 use self::calls::{Block, MalformedCall};
 use self::channel::InChannel;
 use self::markers::Markers;
@@ -19,6 +21,7 @@ use crate::dialect::{CallSyntax, Dialect, Trim, Undeclared, Unmarked, UnmatchedE
 use crate::event::ProcessorEvent;
 use crate::grammar::Thinking;
 use crate::parser::{OutputParser, ParserOptions, ReadCalls, Recovery};
+use crate::values::SchemaCache;
 
 #[derive(Debug)]
 enum State {
@@ -61,6 +64,8 @@ pub(crate) struct ReplyParser {
     channels: Vec<ReplyChannel>,
     markers: Markers,
     options: ParserOptions,
+    /// Compiled schemas of the declared tools.
+    schemas: Arc<SchemaCache>,
     state: State,
     buffer: TextBuffer,
     ended: bool,
@@ -100,6 +105,7 @@ impl ReplyParser {
             markers: Markers::new(dialect, &channels, syntaxes, recovery),
             channels,
             options: ParserOptions { recovery, ..options.clone() },
+            schemas: Arc::default(),
             state: State::Answer,
             buffer: TextBuffer::default(),
             ended: false,

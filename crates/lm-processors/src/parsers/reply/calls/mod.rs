@@ -104,7 +104,7 @@ impl ReplyParser {
     }
 
     fn enter_body(&mut self, syntax: usize) {
-        let reader = reader(&self.syntaxes[syntax], &self.options);
+        let reader = reader(&self.syntaxes[syntax], &self.options, &self.schemas);
         self.calls.block_begins();
         self.unclosed = None;
         let at_start = !self.syntaxes[syntax].section.open.is_empty();
