@@ -55,6 +55,17 @@ fn recorded(engine: &Engine) -> Memory {
     memory
 }
 
+/// An engine, and the record of its request of 12 tokens.
+fn recorded_request() -> (Engine, RequestRecord) {
+    let engine = random_engine(3);
+    let file = recorded(&engine);
+    let mut session = engine.session(SessionConfig::default()).unwrap();
+    let params = GenerateParams { max_output_tokens: Some(12), ..GenerateParams::default() };
+    session.submit(&ids(9), params).unwrap().into_text().unwrap();
+    let request = file.requests().remove(0);
+    (engine, request)
+}
+
 fn replay(engine: &Engine, request: &RequestRecord) -> Replayed {
     engine.replay(request, &CancelHandle::new()).unwrap()
 }
@@ -126,12 +137,7 @@ fn every_kind_of_request_gives_its_tokens_again_in_another_engine() {
 
 #[test]
 fn a_replay_names_the_first_token_that_differs() {
-    let engine = random_engine(3);
-    let file = recorded(&engine);
-    let mut session = engine.session(SessionConfig::default()).unwrap();
-    let params = GenerateParams { max_output_tokens: Some(12), ..GenerateParams::default() };
-    session.submit(&ids(9), params).unwrap().into_text().unwrap();
-    let request = file.requests().remove(0);
+    let (engine, request) = recorded_request();
     for at in [0, 5, 11] {
         let mut other = request.clone();
         other.tokens[at] ^= 1;
@@ -346,12 +352,7 @@ fn tokens_that_nobody_read_before_the_next_call_are_not_recorded() {
 
 #[test]
 fn a_request_that_failed_is_compared_as_far_as_it_came() {
-    let engine = random_engine(3);
-    let file = recorded(&engine);
-    let mut session = engine.session(SessionConfig::default()).unwrap();
-    let params = GenerateParams { max_output_tokens: Some(12), ..GenerateParams::default() };
-    session.submit(&ids(9), params).unwrap().into_text().unwrap();
-    let mut failed = file.requests().remove(0);
+    let (engine, mut failed) = recorded_request();
     failed.tokens.truncate(4);
     failed.end = RecordedEnd::Error("poison".to_owned());
     assert_eq!(replay(&engine, &failed), Replayed::Equal);
