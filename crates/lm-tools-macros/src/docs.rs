@@ -107,33 +107,35 @@ fn join(lines: &[&str]) -> String {
 
 /// Parses a Markdown list; lines without a bullet continue the item before them.
 fn items(lines: &[&str]) -> std::result::Result<Vec<(String, String)>, String> {
-    let mut items: Vec<(String, String)> = Vec::new();
-    for line in lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()) {
-        match (line.strip_prefix("- ").or_else(|| line.strip_prefix("* ")), items.last_mut()) {
-            (Some(item), _) => items.push(name_and_text(item).ok_or_else(|| wrong_item(line))?),
-            (None, Some((_, text))) => {
-                text.push(' ');
-                text.push_str(line);
-            }
-            (None, None) => return Err(wrong_item(line)),
-        }
+    fn bullet(line: &str) -> Option<&str> {
+        line.strip_prefix("- ").or_else(|| line.strip_prefix("* "))
     }
-    Ok(items)
+    let begins = |line: &str| bullet(line.trim()).is_some();
+    list(lines, begins, |line| name_and_text(bullet(line)?), wrong_item)
 }
 
 /// Parses `name: text` and `name (type): text`; lines with more indentation than the first continue the item before them.
 fn google_items(lines: &[&str]) -> std::result::Result<Vec<(String, String)>, String> {
     let indentation = |line: &str| line.len() - line.trim_start().len();
-    let mut lines = lines.iter().filter(|line| !line.trim().is_empty()).peekable();
-    let first = lines.peek().map_or(0, |line| indentation(line));
+    let first = lines.iter().find(|line| !line.trim().is_empty()).map_or(0, |line| indentation(line));
+    list(lines, |line| indentation(line) <= first, google_item, wrong_google_item)
+}
+
+/// Parses a list of items; a line that does not begin an item continues the one before it.
+fn list(
+    lines: &[&str],
+    begins: impl Fn(&str) -> bool,
+    read: impl Fn(&str) -> Option<(String, String)>,
+    wrong: impl Fn(&str) -> String,
+) -> std::result::Result<Vec<(String, String)>, String> {
     let mut items: Vec<(String, String)> = Vec::new();
-    for line in lines {
+    for line in lines.iter().filter(|line| !line.trim().is_empty()) {
         match items.last_mut() {
-            Some((_, text)) if indentation(line) > first => {
+            Some((_, text)) if !begins(line) => {
                 text.push(' ');
                 text.push_str(line.trim());
             }
-            _ => items.push(google_item(line.trim()).ok_or_else(|| wrong_google_item(line.trim()))?),
+            _ => items.push(read(line.trim()).ok_or_else(|| wrong(line.trim()))?),
         }
     }
     Ok(items)
