@@ -1,8 +1,12 @@
 //! Context of a call: values that a tool receives without being in its schema.
 
+use crate::execution::Reporter;
+use async_channel::Receiver;
 use lm_conversation::CancelHandle;
+use lm_template::{ToolCall, Value};
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -42,16 +46,27 @@ struct Call {
     cancel: CancelHandle,
     deadline: Option<Instant>,
     states: States,
+    reader: Option<Reader>,
+}
+
+/// Connection of a running call with the reader of its result.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    pub reporter: Reporter,
+    /// Closed when the call is cancelled or ends.
+    pub cancelled: Receiver<Infallible>,
 }
 
 impl CallContext {
     pub(crate) fn new(
-        (id, name): (Option<String>, String),
+        call: &ToolCall,
         cancel: CancelHandle,
         deadline: Option<Instant>,
         states: States,
+        reader: Reader,
     ) -> Self {
-        Self { call: Arc::new(Call { id, name, cancel, deadline, states }) }
+        let (id, name, reader) = (call.id.clone(), call.name.clone(), Some(reader));
+        Self { call: Arc::new(Call { id, name, cancel, deadline, states, reader }) }
     }
 
     /// Id of the call, which its result carries.
@@ -64,9 +79,76 @@ impl CallContext {
         &self.call.name
     }
 
-    /// Returns true if nobody waits for the result any more: the turn was cancelled, or the time limit has passed.
+    /// Returns true if nobody waits for the result any more: the turn was cancelled, the time limit has passed, or there is a result,
+    /// for what the tool left running with a clone of its context.
     pub fn is_cancelled(&self) -> bool {
         self.call.cancel.is_cancelled()
+    }
+
+    /// Waits until [`is_cancelled`](Self::is_cancelled), within some 10 ms of it, on any runtime. In a context that no toolset made it
+    /// does not see a later cancellation.
+    ///
+    /// ```
+    /// use lm_tools::{CallContext, Toolset, ToolCall, tool};
+    ///
+    /// /// Waits for a message.
+    /// #[tool]
+    /// async fn receive(context: &CallContext) -> String {
+    ///     context.cancelled().await;
+    ///     "no message until the end of the turn".to_owned()
+    /// }
+    ///
+    /// let tools = Toolset::new().with(receive::tool())?;
+    /// let cancel = lm_tools::CancelHandle::new();
+    /// let mut results = tools.start(vec![ToolCall::new("receive", Default::default())], &cancel, None);
+    /// cancel.cancel();
+    /// let text = results.next().expect("one result a call").content.text();
+    /// assert_eq!(text, "no message until the end of the turn");
+    /// # Ok::<(), lm_tools::Error>(())
+    /// ```
+    pub async fn cancelled(&self) {
+        if self.is_cancelled() {
+            return;
+        }
+        if let Some(reader) = &self.call.reader {
+            let _closed = reader.cancelled.recv().await;
+        }
+        if !self.is_cancelled() {
+            std::future::pending().await
+        }
+    }
+
+    /// Reports progress to the reader of the results: a text, or JSON in a form of the tool's own. It never blocks: of a call's reports
+    /// that were not read, the 32 last ones are kept. One of more than 4096 bytes is cut to a text with a mark; one that is nested deeper
+    /// than 128 levels, or that comes after the result, is left out. The model does not see them.
+    ///
+    /// ```
+    /// use lm_tools::{CallContext, CallEvent, CancelHandle, Toolset, ToolCall, tool};
+    ///
+    /// /// Counts to three.
+    /// #[tool]
+    /// fn count(context: &CallContext) -> u32 {
+    ///     (1..=3).for_each(|number| context.progress(number));
+    ///     3
+    /// }
+    ///
+    /// let tools = Toolset::new().with(count::tool())?;
+    /// let mut calls = tools.start(vec![ToolCall::new("count", Default::default())], &CancelHandle::new(), None);
+    /// let mut seen = Vec::new();
+    /// while let Some(event) = calls.next_event() {
+    ///     match event {
+    ///         CallEvent::Progress { progress, .. } => seen.push(progress),
+    ///         CallEvent::Finished(result) => assert_eq!(result.message.content.text(), "3"),
+    ///         _ => {}
+    ///     }
+    /// }
+    /// assert_eq!(seen, [1, 2, 3]);
+    /// # Ok::<(), lm_tools::Error>(())
+    /// ```
+    pub fn progress(&self, progress: impl Into<Value>) {
+        if let Some(reader) = &self.call.reader {
+            reader.reporter.progress(progress.into());
+        }
     }
 
     /// Handle of this call alone, for requests that the tool makes itself.

@@ -51,50 +51,6 @@ pub enum Error {
     Conversation(lm_conversation::Error),
 }
 
-/// An error of a tool; the model reads its text.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ToolError {
-    /// The call has an unknown argument.
-    #[error("there is no argument `{argument}`, the arguments are: {}", known.join(", "))]
-    UnknownArgument {
-        /// Its name.
-        argument: String,
-        /// The names of the known arguments.
-        known: Vec<String>,
-    },
-    /// A required argument is missing, or an argument's value does not fit its type.
-    #[error("argument `{argument}`: {message}")]
-    InvalidArgument {
-        /// Its name; for a nested value its path, `point.x`.
-        argument: String,
-        /// The expected and the actual value.
-        message: String,
-    },
-    /// The tool ran and failed.
-    #[error("{message}")]
-    Failed {
-        /// The tool's error message.
-        message: String,
-    },
-}
-
-impl ToolError {
-    /// Creates an error of the tool itself. The alternate format (`{:#}`) is used, which for `anyhow` includes the
-    /// causes.
-    pub fn failed(error: impl std::fmt::Display) -> Self {
-        Self::Failed { message: format!("{error:#}") }
-    }
-
-    pub(crate) fn invalid(argument: impl Into<String>, message: impl std::fmt::Display) -> Self {
-        Self::InvalidArgument { argument: argument.into(), message: message.to_string() }
-    }
-
-    pub(crate) fn missing(argument: &str) -> Self {
-        Self::invalid(argument, "missing")
-    }
-}
-
 impl From<lm_conversation::Error> for Error {
     fn from(error: lm_conversation::Error) -> Self {
         match error {

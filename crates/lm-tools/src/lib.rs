@@ -19,6 +19,7 @@ mod model_with_tools;
 mod repository_readme;
 mod schema;
 mod tool;
+mod tool_error;
 mod toolset;
 mod validation;
 
@@ -30,8 +31,8 @@ pub use agent::{
 pub use annotations::ToolAnnotations;
 pub use context::{CallContext, State, StateType};
 pub use demo::demo;
-pub use error::{Error, Result, ToolError};
-pub use execution::{CallLimits, RunningCalls};
+pub use error::{Error, Result};
+pub use execution::{CallEvent, CallLimits, CallResult, RetryPolicy, RunningCalls};
 pub use invocation::{Invocation, InvocationKind, invocations};
 pub use lm_conversation::{
     CancelHandle, Conversation, ConversationConfig, ConversationEvent, Device, Engine, EngineSettings,
@@ -42,4 +43,5 @@ pub use lm_template::{Map, Message, ToolCall, ToolSpec, Value};
 pub use lm_tools_macros::tool;
 pub use model_with_tools::ModelWithTools;
 pub use tool::{Tool, ToolFuture, ToolOutput};
+pub use tool_error::{Retry, ToolError, ToolErrorKind};
 pub use toolset::Toolset;

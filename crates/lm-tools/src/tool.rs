@@ -1,6 +1,6 @@
 //! The trait of callable tools.
 
-use crate::{CallContext, StateType, ToolAnnotations, ToolError};
+use crate::{CallContext, RetryPolicy, StateType, ToolAnnotations, ToolError};
 use lm_template::ToolSpec;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -36,6 +36,18 @@ pub trait Tool: Send + Sync {
     /// Time limit of a call, in place of [`CallLimits::timeout`](crate::CallLimits::timeout). Default `None`: that of the toolset.
     fn timeout(&self) -> Option<Duration> {
         None
+    }
+
+    /// Retries of a call, in place of [`CallLimits::retries`](crate::CallLimits::retries), read once, when the tool is added. Default
+    /// `None`: those of the toolset.
+    fn retries(&self) -> Option<RetryPolicy> {
+        None
+    }
+
+    /// Returns true if the tool never runs at the same time as another call of the reply: it begins after the calls before it have their
+    /// results, and those after it begin when it has its own. Read once, when the tool is added. Default false.
+    fn is_sequential(&self) -> bool {
+        false
     }
 
     /// Hints about the tool's effects, read once, when it is added. Default: none.

@@ -4,8 +4,8 @@ use crate::context::States;
 use crate::execution::{Spawner, Watcher};
 use crate::validation::ArgumentSchema;
 use crate::{
-    CallContext, CallLimits, Error, Invocation, Result, RunningCalls, Tool, ToolAnnotations, ToolError,
-    ToolOutput,
+    CallContext, CallLimits, Error, Invocation, Result, RetryPolicy, RunningCalls, Tool, ToolAnnotations,
+    ToolError, ToolErrorKind, ToolOutput,
 };
 use lm_conversation::CancelHandle;
 use lm_template::{Message, ToolCall, ToolSpec};
@@ -45,7 +45,9 @@ pub(crate) struct Entry {
     spec: ToolSpec,
     schema: ArgumentSchema,
     pub(crate) timeout: Option<Duration>,
-    annotations: ToolAnnotations,
+    pub(crate) retries: Option<RetryPolicy>,
+    pub(crate) is_sequential: bool,
+    pub(crate) annotations: ToolAnnotations,
     output_schema: Option<Value>,
     pub(crate) tool: Box<dyn Tool>,
 }
@@ -70,10 +72,16 @@ impl Toolset {
             return Err(Error::MissingState { tool: spec.name().to_owned(), state: missing });
         }
         let schema = ArgumentSchema::compile(&spec)?;
-        let (timeout, annotations, output_schema) =
-            (tool.timeout(), tool.annotations(), tool.output_schema());
-        let tool = Box::new(tool);
-        self.entries.push(Arc::new(Entry { spec, schema, timeout, annotations, output_schema, tool }));
+        self.entries.push(Arc::new(Entry {
+            spec,
+            schema,
+            timeout: tool.timeout(),
+            retries: tool.retries(),
+            is_sequential: tool.is_sequential(),
+            annotations: tool.annotations(),
+            output_schema: tool.output_schema(),
+            tool: Box::new(tool),
+        }));
         Ok(self)
     }
 
@@ -218,20 +226,15 @@ impl Toolset {
         &self.watcher
     }
 
-    /// Returns true if the tool needs no thread.
-    pub(crate) fn is_async(&self, name: &str) -> bool {
-        self.entry(name).is_some_and(|entry| entry.tool.is_async())
-    }
-
     /// Returns the tool of a call whose arguments are valid.
-    pub(crate) fn checked(&self, call: &ToolCall) -> Result<Arc<Entry>, String> {
-        let entry = self.entry(&call.name).ok_or("Tool not found")?;
-        let arguments = Value::Object(call.arguments.clone());
-        entry.schema.check(&arguments).map_err(|error| error.to_string())?;
+    pub(crate) fn checked(&self, call: &ToolCall) -> Result<Arc<Entry>, ToolError> {
+        let unknown = || ToolError::new(ToolErrorKind::UnknownTool, "Tool not found");
+        let entry = self.entry(&call.name).ok_or_else(unknown)?;
+        entry.schema.check(&Value::Object(call.arguments.clone()))?;
         Ok(entry.clone())
     }
 
-    fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
+    pub(crate) fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
         self.entries.iter().find(|entry| entry.spec.name() == name)
     }
 }

@@ -1,6 +1,6 @@
 //! Validation of arguments against the declared schema, with error messages that a model can act on.
 
-use crate::{Error, Result, ToolError};
+use crate::{Error, Result, ToolError, ToolErrorKind};
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{ValidationError, Validator};
 use lm_template::ToolSpec;
@@ -52,7 +52,7 @@ impl ArgumentSchema {
             1 => Err(errors.remove(0)),
             _ => {
                 let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
-                Err(ToolError::Failed { message: lines.join("; ") })
+                Err(ToolError::new(ToolErrorKind::InvalidArguments, lines.join("; ")))
             }
         }
     }
@@ -75,7 +75,9 @@ impl ArgumentSchema {
                 let got = shorten(&error.instance().to_string());
                 ToolError::invalid(argument, format!("expected {}, got {got}", types(kind)))
             }
-            _ if argument.is_empty() => ToolError::Failed { message: shorten(&error.to_string()) },
+            _ if argument.is_empty() => {
+                ToolError::new(ToolErrorKind::InvalidArguments, shorten(&error.to_string()))
+            }
             _ => ToolError::invalid(argument, shorten(&error.to_string())),
         }
     }

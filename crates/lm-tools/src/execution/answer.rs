@@ -1,52 +1,136 @@
 //! Place of a call's only result.
 
-use async_channel::Sender;
+use super::content::{content, discard};
+use super::event::CallResult;
+use super::updates::{Reporter, Updates};
+use crate::{ToolError, ToolErrorKind};
 use lm_template::{Message, ToolCall};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
+/// Bit of a call that has its result.
+const GIVEN: u32 = 1 << 31;
 /// Error of a call that was not run.
-pub(super) const NOT_RUN: &str = "the call was not run: the turn was ended";
-/// Maximum depth of a result, as of JSON that is read.
-const MAX_DEPTH: usize = 128;
+const NOT_RUN: &str = "the call was not run: the turn was ended";
 
 /// Place of the result of one call: the first one that is given counts.
 #[derive(Debug)]
 pub(super) struct Answer {
     /// Number of the call in its reply.
-    pub index: usize,
-    pub id: Option<String>,
-    pub name: String,
-    pub started: Instant,
-    pub max_bytes: usize,
-    pub results: Sender<(usize, Message)>,
-    pub given: AtomicBool,
+    index: usize,
+    id: Option<String>,
+    name: String,
+    started: Instant,
+    max_bytes: usize,
+    updates: Arc<Updates>,
+    /// Number of attempts that began, with [`GIVEN`] once there is a result.
+    state: AtomicU32,
 }
 
 impl Answer {
-    /// Gives the result; a later one is dropped.
-    pub fn give(&self, result: Result<Value, String>) {
-        let elapsed_ms = self.started.elapsed().as_millis();
-        if self.given.swap(true, Ordering::AcqRel) {
-            tracing::warn!(tool = self.name, elapsed_ms, "an abandoned call has ended");
-            return;
+    /// Creates the place for the result of a call with its number, which begins now.
+    pub fn new((index, call): (usize, &ToolCall), max_bytes: usize, updates: Arc<Updates>) -> Self {
+        Self {
+            index,
+            id: call.id.clone(),
+            name: call.name.clone(),
+            started: Instant::now(),
+            max_bytes,
+            updates,
+            state: AtomicU32::new(0),
         }
-        tracing::debug!(tool = self.name, elapsed_ms, failed = result.is_err());
-        let result = result.and_then(|value| match is_within(&value, MAX_DEPTH) {
-            true => Ok(value),
-            false => Err(format!("the result is nested deeper than {MAX_DEPTH} levels")),
-        });
-        let result = result.unwrap_or_else(|error| failure(&self.name, &error));
-        let content = shortened(message_content(result), self.max_bytes);
-        let message = Message::tool(self.id.as_deref(), self.name.as_str(), content);
-        let _ = self.results.try_send((self.index, message)); // Nobody waits for it any more.
+    }
+
+    /// Gives the result; a later one is dropped.
+    pub fn give(&self, result: Result<Value, ToolError>) {
+        match self.close() {
+            Some(attempts) => self.send(attempts, result),
+            None => {
+                let elapsed_ms = self.started.elapsed().as_millis();
+                tracing::warn!(tool = self.name, elapsed_ms, "an abandoned call has ended");
+                if let Ok(late) = result {
+                    discard(late);
+                }
+            }
+        }
+    }
+
+    /// Gives an error, made from the number of attempts that began, unless there is a result.
+    pub fn give_up(&self, error: impl FnOnce(u32) -> ToolError) {
+        if let Some(attempts) = self.close() {
+            self.send(attempts, Err(error(attempts)));
+        }
     }
 
     /// Returns true if there is a result.
     pub fn is_given(&self) -> bool {
-        self.given.load(Ordering::Acquire)
+        self.state.load(Ordering::Acquire) & GIVEN != 0
+    }
+
+    /// Counts an attempt, and returns its number, from 1; `None` if there is a result: then nothing may begin any more.
+    pub fn begin_attempt(&self) -> Option<u32> {
+        let next = |state: u32| (state & GIVEN == 0).then_some(state + 1);
+        self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).ok().map(|before| before + 1)
+    }
+
+    /// Ends the call, and returns the number of its attempts; `None` if there is a result.
+    fn close(&self) -> Option<u32> {
+        let before = self.state.fetch_or(GIVEN, Ordering::AcqRel);
+        (before & GIVEN == 0).then_some(before)
+    }
+
+    fn send(&self, attempts: u32, result: Result<Value, ToolError>) {
+        let elapsed = self.started.elapsed();
+        let (content, error) = match result.and_then(|value| content(value, self.max_bytes)) {
+            Ok(content) => (content, None),
+            Err(error) => (self.failure(attempts, &error), Some(error)),
+        };
+        log(&self.name, attempts, elapsed, error.as_ref());
+        let message = Message::tool(self.id.as_deref(), self.name.as_str(), content);
+        self.updates.finish(CallResult { index: self.index, message, error, attempts, elapsed });
+    }
+
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn started(&self) -> Instant {
+        self.started
+    }
+
+    pub fn updates(&self) -> &Updates {
+        &self.updates
+    }
+
+    /// Reporter of the call's progress.
+    pub fn reporter(&self) -> Reporter {
+        Reporter::new(self.index, self.updates.clone())
+    }
+
+    /// Content of the result of a call that failed, with the number of attempts if there were several.
+    fn failure(&self, attempts: u32, error: &ToolError) -> Value {
+        let text = match attempts {
+            0 | 1 => error.to_string(),
+            _ => format!("{error} ({attempts} attempts)"),
+        };
+        content(failure(&self.name, &text), self.max_bytes).unwrap_or(Value::String(text))
+    }
+}
+
+fn log(tool: &str, attempts: u32, elapsed: Duration, error: Option<&ToolError>) {
+    let elapsed_ms = elapsed.as_millis();
+    match error {
+        None => tracing::debug!(tool, attempts, elapsed_ms, "the call succeeded"),
+        Some(error) => {
+            let (kind, error) = (error.kind(), error.log_text());
+            tracing::debug!(tool, attempts, elapsed_ms, ?kind, %error, "the call failed");
+        }
     }
 }
 
@@ -56,15 +140,22 @@ pub(super) struct Owed(pub Arc<Answer>);
 
 impl Drop for Owed {
     fn drop(&mut self) {
-        if !self.0.is_given() {
-            self.0.give(Err("the call ended without a result; it may have taken effect".to_owned()));
-        }
+        self.0.give_up(|attempts| match attempts {
+            0 => ToolError::new(
+                ToolErrorKind::Unavailable,
+                "the call was not run: no thread or runtime took it",
+            ),
+            _ => ToolError::new(
+                ToolErrorKind::Cancelled,
+                "the call ended without a result; it may have taken effect",
+            ),
+        });
     }
 }
 
-/// Result of a call that failed.
-fn failure(name: &str, error: &str) -> Value {
-    json!({"tool_name": name, "error": error})
+/// Error of a call that was not run, since its turn was ended before.
+pub(super) fn ended_before() -> ToolError {
+    ToolError::new(ToolErrorKind::Cancelled, NOT_RUN)
 }
 
 /// Result of a call that was not run.
@@ -73,37 +164,7 @@ pub(crate) fn not_run(call: &ToolCall) -> Message {
     Message::tool(call.id.as_deref(), call.name.as_str(), result)
 }
 
-/// Returns true if a value has at most so many levels.
-fn is_within(value: &Value, levels: usize) -> bool {
-    let Some(inside) = levels.checked_sub(1) else { return false };
-    match value {
-        Value::Array(items) => items.iter().all(|item| is_within(item, inside)),
-        Value::Object(members) => members.values().all(|member| is_within(member, inside)),
-        _ => true,
-    }
-}
-
-/// Numbers and booleans become text, as in chat APIs; so do lists, which templates would read as parts of a message.
-fn message_content(result: Value) -> Value {
-    match result {
-        Value::String(_) | Value::Object(_) => result,
-        other => Value::String(other.to_string()),
-    }
-}
-
-/// Cuts a result of more than `max` bytes to a text, with a mark.
-fn shortened(content: Value, max: usize) -> Value {
-    let text = match content {
-        Value::String(text) if text.len() > max => text,
-        Value::Object(object) => {
-            let text = Value::Object(object.clone()).to_string();
-            if text.len() <= max {
-                return Value::Object(object);
-            }
-            text
-        }
-        other => return other,
-    };
-    let shown = &text[..text.floor_char_boundary(max)];
-    Value::String(format!("{shown}\n[cut: {} of {} bytes]", shown.len(), text.len()))
+/// Result of a call that failed.
+fn failure(name: &str, error: &str) -> Value {
+    json!({"tool_name": name, "error": error})
 }

@@ -1,29 +1,27 @@
 //! Running calls of one reply.
 
-pub(crate) use super::answer::not_run;
-use super::answer::{Answer, NOT_RUN, Owed};
-use super::watch::{End, Watched};
+use super::answer::{Answer, Owed};
+use super::attempts::Attempts;
+use super::event::{CallEvent, CallResult};
+use super::place::Place;
+use super::updates::{Update, Updates};
+use super::watch::{RunState, Watched};
+use crate::context::Reader;
 use crate::toolset::Entry;
-use crate::{CallContext, ToolFuture, ToolOutput, Toolset};
-use async_channel::{Receiver, Sender};
+use crate::{CallContext, ToolError, ToolErrorKind, Toolset};
+use async_channel::Receiver;
+use futures_util::future::abortable;
 use lm_conversation::CancelHandle;
 use lm_template::{Message, ToolCall};
-use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
-use std::future::poll_fn;
 use std::iter::FusedIterator;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::task::Poll;
-use std::thread;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Result with the number of its call.
-type Numbered = (usize, Message);
-
 /// Results of calls in the order of the calls, one for each; made by [`Toolset::start`]. As an iterator it blocks,
-/// [`recv`](Self::recv) waits without blocking.
+/// [`recv`](Self::recv) waits without blocking. [`next_event`](Self::next_event) and [`recv_event`](Self::recv_event) return progress
+/// and retries as well, and the results with their errors and numbers of attempts.
 ///
 /// Calls begin in order, at most [`CallLimits::max_parallel`](crate::CallLimits::max_parallel) at a time, and later ones as results are
 /// read. Dropping it cancels those that run.
@@ -35,12 +33,15 @@ pub struct RunningCalls {
     /// Calls that were not begun, with their numbers.
     waiting: VecDeque<(usize, ToolCall)>,
     running: usize,
+    /// A sequential call runs.
+    is_alone: bool,
     /// Results that were not returned.
-    ready: BTreeMap<usize, Message>,
+    ready: BTreeMap<usize, Box<CallResult>>,
     /// Number of the next result.
     next: usize,
     len: usize,
-    results: (Sender<Numbered>, Receiver<Numbered>),
+    updates: Arc<Updates>,
+    received: Receiver<Update>,
 }
 
 impl RunningCalls {
@@ -50,6 +51,7 @@ impl RunningCalls {
         cancel: &CancelHandle,
         deadline: Option<Instant>,
     ) -> Self {
+        let (updates, received) = Updates::new(calls.len());
         let mut running = Self {
             tools: tools.clone(),
             cancel: cancel.child(),
@@ -57,154 +59,157 @@ impl RunningCalls {
             len: calls.len(),
             waiting: calls.into_iter().enumerate().collect(),
             running: 0,
+            is_alone: false,
             ready: BTreeMap::new(),
             next: 0,
-            results: async_channel::unbounded(),
+            updates,
+            received,
         };
         running.begin();
         running
     }
 
+    /// Waits for the next event without blocking; `None` after the last result. It can be dropped while it waits.
+    pub async fn recv_event(&mut self) -> Option<CallEvent> {
+        loop {
+            if let Some(event) = self.take() {
+                return event;
+            }
+            let update = self.received.recv().await.ok()?;
+            self.put(update);
+        }
+    }
+
+    /// Waits for the next event; `None` after the last result. The events of a call come before its result, those of different calls in
+    /// the order of time.
+    pub fn next_event(&mut self) -> Option<CallEvent> {
+        loop {
+            if let Some(event) = self.take() {
+                return event;
+            }
+            let update = self.received.recv_blocking().ok()?;
+            self.put(update);
+        }
+    }
+
     /// Waits for the next result without blocking; `None` after the last one. It can be dropped while it waits.
     pub async fn recv(&mut self) -> Option<Message> {
         loop {
-            if let Some(result) = self.take() {
-                return result;
+            if let CallEvent::Finished(result) = self.recv_event().await? {
+                return Some(result.message);
             }
-            let (index, result) = self.results.1.recv().await.ok()?;
-            self.put(index, result);
         }
     }
 
     /// Begins as many calls as may run.
     fn begin(&mut self) {
-        while self.running < self.tools.limits().max_parallel.max(1)
-            && let Some((index, call)) = self.waiting.pop_front()
-        {
+        while let Some((_, call)) = self.waiting.front() {
+            let alone = self.tools.entry(&call.name).is_some_and(|entry| entry.is_sequential);
+            let most = if alone || self.is_alone { 1 } else { self.tools.limits().max_parallel.max(1) };
+            if self.running >= most {
+                return;
+            }
+            let Some((index, call)) = self.waiting.pop_front() else { return };
             let is_over = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
             if is_over || self.cancel.is_cancelled() {
-                self.ready.insert(index, not_run(&call));
-            } else {
-                self.running += 1;
-                self.start(index, call);
+                self.ready.insert(index, Box::new(CallResult::not_run(index, &call)));
+                continue;
             }
+            self.running += 1;
+            self.is_alone = alone;
+            self.start(index, call);
         }
     }
 
-    /// Returns the next result if it is there; `None` inside at the end.
-    fn take(&mut self) -> Option<Option<Message>> {
+    /// Returns the next event if it is there; `None` inside at the end.
+    fn take(&mut self) -> Option<Option<CallEvent>> {
+        // Reports that keep coming hold up no result.
+        for _ in 0..self.received.len() {
+            let Ok(update) = self.received.try_recv() else { break };
+            self.put(update);
+        }
         if self.next == self.len {
             return Some(None);
         }
+        let is_ready = self.ready.contains_key(&self.next);
+        if let Some(report) = self.updates.next_report(is_ready.then_some(self.next)) {
+            return Some(Some(report));
+        }
         let result = self.ready.remove(&self.next)?;
         self.next += 1;
-        Some(Some(result))
+        Some(Some(CallEvent::Finished(result)))
     }
 
-    fn put(&mut self, index: usize, result: Message) {
+    fn put(&mut self, update: Update) {
+        let Update::Finished(result) = update else { return self.updates.read() };
         self.running -= 1;
-        self.ready.insert(index, result);
+        self.updates.close(result.index);
+        self.ready.insert(result.index, result);
         self.begin();
     }
 
-    /// Starts a call on a thread, or on the runtime of asynchronous tools.
+    /// Starts a call, or gives the error of one that cannot be started.
     fn start(&self, index: usize, call: ToolCall) {
-        let limits = *self.tools.limits();
-        let started = Instant::now();
-        let answer = Arc::new(Answer {
-            index,
-            id: call.id.clone(),
-            name: call.name.clone(),
-            started,
-            max_bytes: limits.max_result_bytes,
-            results: self.results.0.clone(),
-            given: AtomicBool::new(false),
-        });
-        let entry = match self.tools.checked(&call) {
-            Ok(entry) => entry,
-            Err(error) => return answer.give(Err(error)),
-        };
+        let max_bytes = self.tools.limits().max_result_bytes;
+        let answer = Arc::new(Answer::new((index, &call), max_bytes, self.updates.clone()));
+        match self.admitted(&call) {
+            Ok(entry) => self.run(entry, call, answer),
+            Err(error) => answer.give(Err(error)),
+        }
+    }
+
+    /// Returns the tool of a call that may run.
+    fn admitted(&self, call: &ToolCall) -> Result<Arc<Entry>, ToolError> {
+        let entry = self.tools.checked(call)?;
+        let abandoned = self.tools.watcher().abandoned().load(Ordering::Acquire);
+        if abandoned < self.tools.limits().max_abandoned.max(1) {
+            return Ok(entry);
+        }
+        let text = format_args!(
+            "the call was not run: {abandoned} calls that exceeded their time limits or were cancelled have not ended; \
+             wait until some of them have, or do without the tool"
+        );
+        Err(ToolError::new(ToolErrorKind::Unavailable, text))
+    }
+
+    /// Runs a call within its limits.
+    fn run(&self, entry: Arc<Entry>, call: ToolCall, answer: Arc<Answer>) {
+        let (limits, states) = (*self.tools.limits(), self.tools.states().clone());
         let timeout = entry.timeout.or(limits.timeout);
-        let ends = timeout.and_then(|timeout| started.checked_add(timeout));
+        let ends = timeout.and_then(|timeout| answer.started().checked_add(timeout));
         let deadline = [ends, self.deadline].into_iter().flatten().min();
         let handle = self.cancel.child();
-        let context = CallContext::new(
-            (call.id.clone(), call.name.clone()),
-            handle.clone(),
-            deadline,
-            self.tools.states().clone(),
-        );
-        let end = Arc::new(End::default());
-        self.tools.watcher().watch(Watched {
-            answer: answer.clone(),
+        let (notice, cancelled) = async_channel::bounded(1);
+        let reader = Reader { reporter: answer.reporter(), cancelled };
+        let place = Place::of(&entry, self.tools.spawner());
+        let state = Arc::new(RunState::default());
+        let attempts = Attempts {
+            retries: entry.retries.unwrap_or(limits.retries),
+            context: CallContext::new(&call, handle.clone(), deadline, states, reader),
+            arguments: call.arguments,
+            owed: Owed(answer.clone()),
+            state: state.clone(),
+            place: place.clone(),
+            entry,
+        };
+        let (run, abort) = abortable(attempts.run());
+        let watched = Watched {
+            answer,
             turn: self.cancel.clone(),
-            call: handle.clone(),
-            end: end.clone(),
+            call: handle,
+            notice,
+            abort,
+            run: state,
             deadline,
             cancel_grace: limits.cancel_grace,
             cancelled: None,
-        });
-        let spawner = self.tools.spawner().cloned();
-        let given = Owed(answer.clone());
-        let run = move || match (call_tool(&entry, call, &context), spawner) {
-            (ToolOutput::Ready(result), _) => given.0.give(result.map_err(|error| error.to_string())),
-            (ToolOutput::Pending(future), Some(spawn)) => {
-                spawn(Box::pin(finish(future, handle, given, end)));
-            }
-            (ToolOutput::Pending(future), None) => {
-                pollster::block_on(finish(future, handle, given, end));
-            }
         };
-        self.launch(run, &answer.name);
-    }
-
-    /// Runs a call: at once if it returns a future for the runtime, on a thread otherwise. A call that is dropped unrun has a result
-    /// ([`Owed`]).
-    fn launch(&self, run: impl FnOnce() + Send + 'static, name: &str) {
-        if self.tools.spawner().is_some() && self.tools.is_async(name) {
-            if catch_unwind(AssertUnwindSafe(run)).is_err() {
-                tracing::error!(tool = name, "the spawner panicked");
-            }
-            return;
-        }
-        let span = tracing::info_span!("tool_call", tool = name);
-        let thread = thread::Builder::new().name("lm-tool".to_owned());
-        if let Err(error) = thread.spawn(move || span.in_scope(run)) {
-            tracing::error!(%error, tool = name, "no thread for a call");
+        // A run that is dropped gives its result.
+        let launched = self.tools.watcher().watch(watched).and_then(|()| place.launch(run, &call.name));
+        if let Err(error) = launched {
+            tracing::error!(%error, tool = call.name, "the system has no thread for a call");
         }
     }
-}
-
-/// Calls the tool; its panic is an error.
-fn call_tool(entry: &Entry, call: ToolCall, context: &CallContext) -> ToolOutput {
-    // Unwind safety is the tool's responsibility.
-    catch_unwind(AssertUnwindSafe(|| entry.tool.call(call.arguments, context)))
-        .unwrap_or_else(|payload| ToolOutput::Ready(Err(crate::ToolError::failed(panicked(&*payload)))))
-}
-
-/// Polls a call to its end, or until it is abandoned. The call's panic is an error.
-async fn finish(mut future: ToolFuture, call: CancelHandle, owed: Owed, end: Arc<End>) {
-    if call.is_cancelled() {
-        return owed.0.give(Err(NOT_RUN.to_owned())); // The runtime was late.
-    }
-    let result = poll_fn(|context| {
-        if end.poll(context) {
-            return Poll::Ready(None); // Dropping the future ends it.
-        }
-        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
-            Ok(poll) => poll.map(|result| Some(result.map_err(|error| error.to_string()))),
-            Err(payload) => Poll::Ready(Some(Err(panicked(&*payload)))),
-        }
-    });
-    if let Some(result) = result.await {
-        owed.0.give(result);
-    }
-}
-
-fn panicked(payload: &(dyn Any + Send)) -> String {
-    let text = payload.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message");
-    format!("the tool panicked: {text}")
 }
 
 impl Iterator for RunningCalls {
@@ -213,11 +218,9 @@ impl Iterator for RunningCalls {
     /// Waits for the next result.
     fn next(&mut self) -> Option<Message> {
         loop {
-            if let Some(result) = self.take() {
-                return result;
+            if let CallEvent::Finished(result) = self.next_event()? {
+                return Some(result.message);
             }
-            let (index, result) = self.results.1.recv_blocking().ok()?;
-            self.put(index, result);
         }
     }
 
@@ -232,5 +235,6 @@ impl ExactSizeIterator for RunningCalls {}
 impl Drop for RunningCalls {
     fn drop(&mut self) {
         self.cancel.cancel();
+        self.updates.close_all();
     }
 }

@@ -1,5 +1,13 @@
+mod abandoned;
+mod hostile;
+mod progress;
+mod property;
+mod retries;
+mod runtime;
+
 use crate::{
-    CallContext, CallLimits, CancelHandle, Error, Map, State, ToolCall, ToolError, Toolset, Value, tool,
+    CallContext, CallEvent, CallLimits, CallResult, CancelHandle, Error, Map, RetryPolicy, State, Tool,
+    ToolAnnotations, ToolCall, ToolError, ToolOutput, Toolset, Value, tool,
 };
 use lm_template::ToolSpec;
 use serde_json::json;
@@ -50,6 +58,69 @@ async fn explode() -> i64 {
 #[tool]
 fn letters(count: usize) -> String {
     "é".repeat(count)
+}
+
+/// A tool with all its options.
+struct Custom<F> {
+    name: &'static str,
+    is_async: bool,
+    is_sequential: bool,
+    is_idempotent: bool,
+    retries: Option<RetryPolicy>,
+    timeout: Option<Duration>,
+    run: F,
+}
+
+impl<F: Fn(Map<String, Value>, &CallContext) -> ToolOutput> Custom<F> {
+    fn new(name: &'static str, run: F) -> Self {
+        let (is_async, is_sequential, is_idempotent) = (false, false, false);
+        Self { name, is_async, is_sequential, is_idempotent, retries: None, timeout: None, run }
+    }
+}
+
+impl<F: Fn(Map<String, Value>, &CallContext) -> ToolOutput + Send + Sync> Tool for Custom<F> {
+    fn spec(&self) -> ToolSpec {
+        let parameters = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+        ToolSpec::new(self.name, "A tool.", parameters)
+    }
+
+    fn call(&self, arguments: Map<String, Value>, context: &CallContext) -> ToolOutput {
+        (self.run)(arguments, context)
+    }
+
+    fn is_async(&self) -> bool {
+        self.is_async
+    }
+
+    fn is_sequential(&self) -> bool {
+        self.is_sequential
+    }
+
+    fn annotations(&self) -> ToolAnnotations {
+        ToolAnnotations { idempotent: Some(self.is_idempotent), ..ToolAnnotations::default() }
+    }
+
+    fn retries(&self) -> Option<RetryPolicy> {
+        self.retries
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+}
+
+/// Events of the calls, up to the end.
+fn events(tools: &Toolset, calls: Vec<ToolCall>) -> Vec<CallEvent> {
+    let mut running = tools.start(calls, &CancelHandle::new(), None);
+    std::iter::from_fn(|| running.next_event()).collect()
+}
+
+/// The last event, which is a result.
+fn last(events: &[CallEvent]) -> &CallResult {
+    match events.last() {
+        Some(CallEvent::Finished(result)) => result,
+        other => panic!("{other:?} is no result"),
+    }
 }
 
 fn call(name: &str, arguments: Value) -> ToolCall {
@@ -128,7 +199,7 @@ fn each_call_has_one_result_in_order_whatever_happens() {
 }
 
 /// Waits for something that another thread does.
-fn wait_until(done: impl Fn() -> bool) {
+fn wait_until(mut done: impl FnMut() -> bool) {
     let started = Instant::now();
     while !done() {
         assert!(started.elapsed() < Duration::from_secs(20), "it does not happen");
@@ -212,7 +283,7 @@ fn a_runtime_that_drops_a_call_gives_it_a_result() {
     let tools = Toolset::new().with(quick::tool()).expect("one tool");
     for tools in [tools.clone().with_spawner(drop), tools.with_spawner(|_| panic!("no runtime"))] {
         let texts = texts(&tools, vec![call("quick", json!({"n": 1})); 2]);
-        assert!(texts.iter().all(|text| text.contains("the call ended without a result")), "{texts:?}");
+        assert!(texts.iter().all(|text| text.contains("not run: no thread or runtime took it")), "{texts:?}");
     }
 }
 
@@ -273,8 +344,7 @@ fn tools_can_wait_for_tools_and_deep_results_are_errors() {
     let tools = Toolset::new().with_async_fn(spec("outer"), move |_, context| {
         let inner = inner.clone();
         async move {
-            let direct =
-                crate::Tool::call(&quick::tool(), Map::from_iter([("n".to_owned(), 1.into())]), &context);
+            let direct = Tool::call(&quick::tool(), Map::from_iter([("n".to_owned(), 1.into())]), &context);
             Ok(json!([direct.wait()?, inner.call(&call("quick", json!({"n": 2}))).content.text()]))
         }
     });
@@ -314,15 +384,15 @@ fn a_tool_whose_state_is_missing_is_refused() {
     assert!(matches!(&error, Error::MissingState { tool, .. } if tool == "never"), "{error}");
     assert!(error.to_string().contains("AtomicUsize"), "{error}");
     let direct = never::tool();
-    let result = crate::Tool::call(&direct, Map::new(), &CallContext::default()).wait();
+    let result = Tool::call(&direct, Map::new(), &CallContext::default()).wait();
     assert!(matches!(result, Err(ToolError::Failed { .. })), "{result:?}");
 }
 
 #[test]
 fn what_the_toolset_gives_is_not_declared() {
     let parameters = |spec: ToolSpec| spec.parameters().clone();
-    assert_eq!(parameters(crate::Tool::spec(&wait::tool()))["properties"], json!({}));
-    assert_eq!(parameters(crate::Tool::spec(&never::tool()))["properties"], json!({}));
-    let quick = parameters(crate::Tool::spec(&quick::tool()));
+    assert_eq!(parameters(Tool::spec(&wait::tool()))["properties"], json!({}));
+    assert_eq!(parameters(Tool::spec(&never::tool()))["properties"], json!({}));
+    let quick = parameters(Tool::spec(&quick::tool()));
     assert_eq!((&quick["properties"]["n"]["type"], &quick["required"]), (&json!("integer"), &json!(["n"])));
 }

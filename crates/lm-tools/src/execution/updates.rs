@@ -1,0 +1,127 @@
+//! Updates of running calls for their reader: each result, and a bounded number of reports.
+
+use super::content;
+use super::event::{CallEvent, CallResult};
+use async_channel::{Receiver, Sender};
+use lm_template::Value;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Maximum number of reports of a call that were not read.
+const MAX_REPORTS: usize = 32;
+/// Maximum bytes of a report.
+const MAX_REPORT_BYTES: usize = 4096;
+
+/// Update for the reader of calls.
+#[derive(Debug)]
+pub(super) enum Update {
+    Finished(Box<CallResult>),
+    /// There are reports.
+    Reports,
+}
+
+/// Updates that running calls send to their reader.
+#[derive(Debug)]
+pub(super) struct Updates {
+    sender: Sender<Update>,
+    reports: Mutex<Reports>,
+}
+
+#[derive(Debug, Default)]
+struct Reports {
+    /// Reports in the order of time, with the numbers of their calls.
+    queue: VecDeque<(usize, CallEvent)>,
+    /// Calls, by number, that may report.
+    open: Vec<bool>,
+    /// The reader is told of the reports.
+    is_announced: bool,
+}
+
+impl Updates {
+    /// Creates the updates of as many calls.
+    pub fn new(calls: usize) -> (Arc<Self>, Receiver<Update>) {
+        let (sender, receiver) = async_channel::unbounded();
+        let reports = Mutex::new(Reports { open: vec![true; calls], ..Reports::default() });
+        (Arc::new(Self { sender, reports }), receiver)
+    }
+
+    /// Sends a call's result.
+    pub fn finish(&self, result: CallResult) {
+        let _ = self.sender.try_send(Update::Finished(Box::new(result))); // Nobody waits for it any more.
+    }
+
+    /// Adds a report, in place of the call's oldest one if there are too many.
+    pub fn report(&self, index: usize, event: CallEvent) {
+        let mut reports = self.reports();
+        if !reports.open.get(index).is_some_and(|&is_open| is_open) {
+            return;
+        }
+        if reports.queue.iter().filter(|(of, _)| *of == index).count() >= MAX_REPORTS {
+            reports.remove_of(index);
+        }
+        reports.queue.push_back((index, event));
+        let is_announced = std::mem::replace(&mut reports.is_announced, true);
+        drop(reports);
+        if !is_announced {
+            let _ = self.sender.try_send(Update::Reports);
+        }
+    }
+
+    /// Takes the oldest report, of one call or of all.
+    pub fn next_report(&self, index: Option<usize>) -> Option<CallEvent> {
+        let mut reports = self.reports();
+        match index {
+            Some(index) => reports.remove_of(index),
+            None => reports.queue.pop_front().map(|(_, event)| event),
+        }
+    }
+
+    /// Announces later reports again.
+    pub fn read(&self) {
+        self.reports().is_announced = false;
+    }
+
+    /// Accepts no more reports of a call that has its result.
+    pub fn close(&self, index: usize) {
+        if let Some(is_open) = self.reports().open.get_mut(index) {
+            *is_open = false;
+        }
+    }
+
+    /// Accepts no more reports, and drops those that there are.
+    pub fn close_all(&self) {
+        *self.reports() = Reports::default();
+    }
+
+    fn reports(&self) -> MutexGuard<'_, Reports> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reports {
+    fn remove_of(&mut self, index: usize) -> Option<CallEvent> {
+        let at = self.queue.iter().position(|(of, _)| *of == index)?;
+        self.queue.remove(at).map(|(_, event)| event)
+    }
+}
+
+/// Reports of one call.
+#[derive(Clone, Debug)]
+pub(crate) struct Reporter {
+    index: usize,
+    updates: Arc<Updates>,
+}
+
+impl Reporter {
+    pub(super) fn new(index: usize, updates: Arc<Updates>) -> Self {
+        Self { index, updates }
+    }
+
+    /// Reports progress; a value that is nested too deep is left out.
+    pub fn progress(&self, progress: Value) {
+        let index = self.index;
+        if let Some(progress) = content::report(progress, MAX_REPORT_BYTES) {
+            self.updates.report(index, CallEvent::Progress { index, progress });
+        }
+    }
+}
