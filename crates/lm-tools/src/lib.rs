@@ -18,6 +18,8 @@ mod model_with_tools;
 #[cfg(doctest)]
 mod repository_readme;
 mod schema;
+#[cfg(feature = "test-util")]
+pub mod testing;
 mod tool;
 mod tool_error;
 mod toolset;
@@ -25,8 +27,8 @@ mod validation;
 
 pub use agent::{
     AfterCall, Agent, AgentBuilder, AgentEvent, AgentLimits, AgentReply, AgentSettings, AgentStep,
-    AgentStream, AgentTurn, AgentTurnBuilder, Approval, ApprovalRequest, AtLimit, CallOutcome, CallRequest,
-    Decision, Hook, StopReason, ToolChoices,
+    AgentStream, AgentTurn, AgentTurnBuilder, Approval, ApprovalRequest, AtLimit, Audit, AuditEntry,
+    CallOutcome, CallRequest, Decision, Hook, Plan, Replay, StopReason, ToolChoices,
 };
 pub use annotations::ToolAnnotations;
 pub use context::{CallContext, State, StateType};

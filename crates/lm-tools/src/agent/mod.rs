@@ -6,6 +6,7 @@ mod driver;
 mod event;
 mod hooks;
 mod limits;
+mod plan;
 mod reply;
 mod settings;
 mod spans;
@@ -16,8 +17,11 @@ mod turn;
 
 pub use builder::{AgentBuilder, AgentTurnBuilder};
 pub use event::AgentEvent;
-pub use hooks::{AfterCall, Approval, ApprovalRequest, CallRequest, Decision, Hook};
+pub use hooks::{
+    AfterCall, Approval, ApprovalRequest, Audit, AuditEntry, CallRequest, Decision, Hook, Replay,
+};
 pub use limits::{AgentLimits, AtLimit};
+pub use plan::Plan;
 pub use reply::{AgentReply, AgentStep, CallOutcome, StopReason};
 pub use settings::{AgentSettings, ToolChoices};
 pub use turn::{AgentStream, AgentTurn};

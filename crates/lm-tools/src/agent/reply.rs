@@ -61,6 +61,11 @@ pub struct AgentStep {
 }
 
 impl AgentStep {
+    /// Creates the step of a call that ran in a loop of one's own; `round` is the number of the model's reply.
+    pub fn new(round: usize, call: ToolCall, result: Message) -> Self {
+        Self { round, call, outcome: CallOutcome::Ran, result, elapsed_ms: 0 }
+    }
+
     /// The arguments that the tool was given, or would have been.
     pub fn arguments(&self) -> &Map<String, Value> {
         match &self.outcome {

@@ -9,8 +9,10 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+mod faults;
 mod hooks;
 mod limits;
+mod records;
 mod removed;
 mod turns;
 

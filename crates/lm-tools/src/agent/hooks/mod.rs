@@ -1,8 +1,12 @@
 //! Hooks: code that decides on calls, reads their results and keeps a record of them.
 
 mod approval;
+mod audit;
+mod replay;
 
 pub use approval::{Approval, ApprovalRequest};
+pub use audit::{Audit, AuditEntry};
+pub use replay::Replay;
 
 use super::AgentStep;
 use crate::ToolAnnotations;
@@ -51,7 +55,8 @@ pub enum AfterCall {
 /// Code that takes part in a turn: an approval policy, a log, a cache, a guard.
 ///
 /// Hooks run in the order in which they were added, on the thread or task that reads the turn, so they return soon; a decision that
-/// takes long is [`Decision::Ask`]. A hook that panics ends the turn as [`Decision::Stop`] does. [`Approval`] has ready policies.
+/// takes long is [`Decision::Ask`]. A hook that panics ends the turn as [`Decision::Stop`] does. [`Approval`] has ready policies;
+/// [`Audit`] and [`Replay`] are hooks, too.
 ///
 /// ```
 /// use lm_tools::{AfterCall, AgentStep, CallRequest, Decision, Hook};

@@ -1,0 +1,128 @@
+//! Audit log of calls.
+
+use super::{CallRequest, Decision, Hook};
+use crate::agent::{AgentStep, CallOutcome};
+use jiff::Timestamp;
+use lm_template::{Map, Value};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// Audit log: a line of JSON for each call, whatever became of it. See [`AuditEntry`].
+///
+/// A line is written when the call has its result, in one write, and flushed. After a line that could not be written, no further call
+/// runs: the turn ends with [`Decision::Stop`].
+///
+/// ```
+/// # use lm_tools::testing::{ScriptedReply, scripted_engine};
+/// # use lm_tools::{Agent, ToolSpec, Toolset};
+/// # use serde_json::json;
+/// # let engine = scripted_engine([ScriptedReply::call("roll", json!({})), ScriptedReply::text("It is a 4.")]);
+/// # let spec = ToolSpec::new("roll", "Rolls a die.", json!({"type": "object", "properties": {}}));
+/// # let tools = Toolset::new().with_fn(spec, |_| Ok(4.into()))?;
+/// # let folder = std::env::temp_dir().join(format!("lm-audit-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// # let path = folder.join("calls.jsonl");
+/// use lm_tools::{Audit, AuditEntry, CallOutcome};
+///
+/// let mut agent = Agent::builder(&engine, tools).hook(Audit::append(&path)?).build()?;
+/// agent.run("Roll.")?;
+/// let entry: AuditEntry = serde_json::from_str(&std::fs::read_to_string(&path)?)?;
+/// assert_eq!((entry.name.as_str(), entry.outcome, entry.result_bytes), ("roll", CallOutcome::Ran, 1));
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Audit {
+    log: Mutex<Log>,
+}
+
+struct Log {
+    out: Box<dyn Write + Send>,
+    /// Error of the last line.
+    failed: Option<io::Error>,
+}
+
+/// Line of an [`Audit`] log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AuditEntry {
+    /// Time of the line, in RFC 3339.
+    pub time: String,
+    /// Id of the call.
+    pub id: Option<String>,
+    /// The tool.
+    pub name: String,
+    /// The model's arguments. Those that a hook changed are in the outcome.
+    pub arguments: Map<String, Value>,
+    /// Decision on the call, and handling.
+    pub outcome: CallOutcome,
+    /// Bytes of the result, as the model reads it.
+    pub result_bytes: usize,
+    /// SHA-256 of the result's bytes, in hexadecimal.
+    pub result_sha256: String,
+    /// Milliseconds until the result; 0 for a call that did not run.
+    pub elapsed_ms: u64,
+}
+
+impl Audit {
+    /// Writes the log to `out`.
+    pub fn new(out: impl Write + Send + 'static) -> Self {
+        Self { log: Mutex::new(Log { out: Box::new(out), failed: None }) }
+    }
+
+    /// Appends the log to a file, which is created if there is none. Several agents and programs may append to one file.
+    ///
+    /// # Errors
+    /// When the file cannot be opened.
+    pub fn append(path: impl AsRef<Path>) -> io::Result<Self> {
+        Ok(Self::new(OpenOptions::new().create(true).append(true).open(path)?))
+    }
+}
+
+impl From<&AgentStep> for AuditEntry {
+    fn from(step: &AgentStep) -> Self {
+        let result = step.result.content.text();
+        Self {
+            time: Timestamp::now().to_string(),
+            id: step.call.id.clone(),
+            name: step.call.name.clone(),
+            arguments: step.call.arguments.clone(),
+            outcome: step.outcome.clone(),
+            result_bytes: result.len(),
+            result_sha256: Sha256::digest(&result).iter().map(|byte| format!("{byte:02x}")).collect(),
+            elapsed_ms: step.elapsed_ms,
+        }
+    }
+}
+
+impl Hook for Audit {
+    fn before_call(&self, _: &CallRequest<'_>) -> Decision {
+        match &self.log.lock().unwrap_or_else(PoisonError::into_inner).failed {
+            Some(error) => Decision::Stop(format!("the audit log cannot be written: {error}")),
+            None => Decision::Run,
+        }
+    }
+
+    fn record(&self, step: &AgentStep) {
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let written =
+            serde_json::to_vec(&AuditEntry::from(step)).map_err(io::Error::from).and_then(|mut line| {
+                line.push(b'\n');
+                log.out.write_all(&line)?;
+                log.out.flush()
+            });
+        if let Err(error) = written {
+            tracing::error!(%error, tool = step.call.name, "the audit log cannot be written");
+            log.failed = Some(error);
+        }
+    }
+}
+
+impl fmt::Debug for Audit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Audit").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,129 @@
+//! Steps as data: serialised, replayed, logged.
+
+use super::*;
+use std::io::Write;
+use std::sync::Mutex;
+
+fn script() -> [String; 2] {
+    [said("multiply", 3, 5) + "\n" + &said("multiply", 2, 43), "15 and 86.".to_owned()]
+}
+
+fn hooked(hook: impl Hook + 'static, tools: Toolset) -> Agent {
+    let mut agent = agent_with(tools, script());
+    agent.settings.hooks.push(Arc::new(hook));
+    agent
+}
+
+/// The tool, which must not run.
+fn unreachable() -> Toolset {
+    let spec = crate::Tool::spec(&multiply::tool());
+    Toolset::new().with_fn(spec, |_| panic!("nothing runs")).expect("one tool")
+}
+
+/// Bytes that a log and a test share; a writer of these many lines, then of none.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>, Option<usize>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let mut lines = self.0.lock().expect("no panic");
+        let written = lines.iter().filter(|byte| **byte == b'\n').count();
+        if self.1.is_some_and(|max| written >= max) {
+            return Err(std::io::Error::other("the disk is full"));
+        }
+        lines.extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Lines {
+    fn entries(&self) -> Vec<AuditEntry> {
+        let lines = self.0.lock().expect("no panic").clone();
+        let text = String::from_utf8(lines).expect("text");
+        text.lines().map(|line| serde_json::from_str(line).expect("an entry")).collect()
+    }
+}
+
+#[test]
+fn a_reply_is_written_and_read_as_json() {
+    let reply = agent(script()).run("Go on.").expect("an answer");
+    let text = serde_json::to_string(&reply).expect("JSON");
+    assert_eq!(serde_json::from_str::<AgentReply>(&text).expect("a reply"), reply);
+    assert!(
+        text.contains(r#""stop":{"reason":"answered"}"#) && text.contains(r#""outcome":"ran""#),
+        "{text}"
+    );
+    assert_eq!(
+        reply.usage().output_tokens,
+        reply.finished.iter().map(|one| one.usage.output_tokens).sum::<usize>()
+    );
+}
+
+#[test]
+fn recorded_steps_are_replayed_and_nothing_runs() {
+    let recorded = agent(script()).run("Go on.").expect("an answer");
+    let replay = Arc::new(Replay::new(recorded.steps.clone()));
+    let again = hooked(replay.clone(), unreachable()).run("Go on.").expect("an answer");
+    assert_eq!(again.message, recorded.message);
+    let results = |reply: &AgentReply| reply.steps.iter().map(|step| step.result.clone()).collect::<Vec<_>>();
+    assert_eq!(results(&again), results(&recorded));
+    assert_eq!(replay.remaining(), 0);
+}
+
+#[test]
+fn a_turn_that_departs_from_its_record_is_stopped() {
+    let mut steps = agent(script()).run("Go on.").expect("an answer").steps;
+    let fewer = Replay::new(steps.clone().into_iter().take(1));
+    let reply = hooked(fewer, unreachable()).run("Go on.").expect("a reply");
+    assert!(reply.stop.to_string().contains("no further call"), "{}", reply.stop);
+    steps[1].call.arguments.insert("a".to_owned(), json!(7));
+    let reply = hooked(Replay::new(steps), unreachable()).run("Go on.").expect("a reply");
+    let stop = reply.stop.to_string();
+    assert!(stop.contains(r#"multiply({"a":7,"b":43}), the model calls multiply({"a":2,"b":43})"#), "{stop}");
+}
+
+#[test]
+fn every_call_is_in_the_audit_log_once() {
+    let lines = Lines::default();
+    let mut agent = hooked(Audit::new(lines.clone()), multiplication());
+    agent.settings.hooks.push(Arc::new(Approval::ReadOnly));
+    agent.run("Go on.").expect("an answer");
+    let denied = lines.entries();
+    assert_eq!(denied.len(), 2);
+    assert!(denied.iter().all(|entry| entry.outcome == CallOutcome::Denied && entry.elapsed_ms == 0));
+    let lines = Lines::default();
+    hooked(Audit::new(lines.clone()), multiplication()).run("Go on.").expect("an answer");
+    let entries = lines.entries();
+    let ran: Vec<_> = entries.iter().map(|entry| (&entry.arguments["b"], entry.result_bytes)).collect();
+    assert_eq!(ran, [(&json!(5), 2), (&json!(43), 2)]);
+    // SHA-256 of `15`.
+    let hash = "e629fa6598d732768f7c726b4b621285f9c3b85303900aa912017db7617d8bdb";
+    assert_eq!(entries[0].result_sha256, hash);
+    assert!(entries[0].id.is_some() && entries[0].id != entries[1].id);
+}
+
+#[test]
+fn calls_of_a_turn_that_is_dropped_are_in_the_audit_log() {
+    let lines = Lines::default();
+    let mut turn = hooked(Audit::new(lines.clone()), multiplication()).stream("Go on.").expect("a turn");
+    assert!(turn.any(|event| matches!(event, Ok(AgentEvent::ToolResult(_)))));
+    drop(turn);
+    let outcomes: Vec<_> = lines.entries().into_iter().map(|entry| entry.outcome).collect();
+    assert_eq!(outcomes, [CallOutcome::Ran, CallOutcome::Abandoned]);
+}
+
+#[test]
+fn no_call_runs_after_a_line_of_the_audit_log_was_lost() {
+    let audit = Audit::new(Lines(Arc::default(), Some(1)));
+    let replies = [said("multiply", 3, 5), said("multiply", 2, 43), said("multiply", 1, 1)];
+    let mut agent = agent(replies);
+    agent.settings.hooks.push(Arc::new(audit));
+    let reply = agent.turn("Go on.").limits(AgentLimits::default()).run().expect("a reply");
+    let outcomes: Vec<_> = reply.steps.iter().map(|step| step.outcome.clone()).collect();
+    assert_eq!(outcomes, [CallOutcome::Ran, CallOutcome::Ran, CallOutcome::NotRun]);
+    assert!(reply.stop.to_string().contains("the disk is full"), "{}", reply.stop);
+}
