@@ -6,12 +6,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use futures_util::StreamExt;
 use futures_util::future::try_join_all;
-use lm_tools::{
-    CancelHandle, Conversation, ConversationConfig, ConversationEvent, Engine, EngineSettings, LoadOptions,
-    Message, ModelFolder, Toolset, TurnOptions, Value, tool,
-};
+use lm_tools::{Agent, AgentEvent, Engine, EngineSettings, LoadOptions, ModelFolder, Toolset, Value, tool};
 
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -89,37 +85,31 @@ impl Timeline {
 }
 
 /// Runs an agent to its answer: replies are streamed, calls run on the runtime, and no thread waits.
-pub(crate) async fn agent(
+pub(crate) async fn run(
     index: usize,
-    mut conversation: Conversation,
-    tools: Toolset,
+    mut agent: Agent,
     question: String,
     timeline: Arc<Timeline>,
 ) -> Result<String> {
-    let mut input = vec![Message::user(question)];
-    loop {
-        timeline.enter(index, Phase::Prompt);
-        let mut turn = conversation.stream(input, TurnOptions::default())?.into_stream();
-        let mut reply = None;
-        while let Some(event) = turn.next().await {
-            match event? {
-                ConversationEvent::Prefill(_) => {}
-                ConversationEvent::Finished(finished) => reply = Some(finished),
-                _ => timeline.enter(index, Phase::Decoding),
+    timeline.enter(index, Phase::Prompt);
+    let mut turn = agent.stream(question)?;
+    while let Some(event) = turn.recv().await {
+        match event? {
+            AgentEvent::Text(_) | AgentEvent::ToolCallStarted { .. } => {
+                timeline.enter(index, Phase::Decoding);
             }
-        }
-        let reply = reply.ok_or("the turn was cancelled")?;
-        if reply.tool_calls().is_empty() {
-            timeline.enter(index, Phase::Done);
-            return Ok(reply.text());
-        }
-        timeline.enter(index, Phase::Tools);
-        let mut results = tools.start(reply.tool_calls().to_vec(), &CancelHandle::new(), None);
-        input = Vec::new();
-        while let Some(result) = results.recv().await {
-            input.push(result);
+            AgentEvent::ReplyFinished(reply) if !reply.tool_calls().is_empty() => {
+                timeline.enter(index, Phase::Tools);
+            }
+            AgentEvent::ToolResult(_) => timeline.enter(index, Phase::Prompt),
+            AgentEvent::Finished(reply) => {
+                timeline.enter(index, Phase::Done);
+                return Ok(reply.text());
+            }
+            _ => {}
         }
     }
+    Err("the turn was cancelled".into())
 }
 
 /// Asks one agent for the weather in each place, all at the same time.
@@ -128,12 +118,8 @@ pub(crate) async fn ask_all(engine: &Engine, timeline: &Arc<Timeline>) -> Result
     let spawner = move |future| drop(runtime.spawn(future));
     let tools = Toolset::new().with_spawner(spawner).with(get_weather::tool())?;
     let agents = PLACES.iter().enumerate().map(|(index, place)| {
-        let config = ConversationConfig::default();
-        let conversation = Conversation::new(engine, config).map(|chat| chat.with_tools(tools.specs()));
-        let (tools, timeline) = (tools.clone(), timeline.clone());
-        async move {
-            agent(index, conversation?, tools, format!("How is the weather in {place}?"), timeline).await
-        }
+        let (agent, timeline) = (Agent::builder(engine, tools.clone()).build(), timeline.clone());
+        async move { run(index, agent?, format!("How is the weather in {place}?"), timeline).await }
     });
     try_join_all(agents).await
 }

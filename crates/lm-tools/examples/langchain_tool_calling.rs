@@ -46,6 +46,6 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Lines 152-166: an agent runs the whole loop.
     let mut agent = Agent::builder(&engine, tools).build()?;
-    assert_eq!(agent.run("What is 3 times by five?")?.message.content.text(), "3 times 5 is 15.");
+    assert_eq!(agent.run("What is 3 times by five?")?.text(), "3 times 5 is 15.");
     Ok(())
 }

@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use lm_session::testing::scripted_engine;
 use lm_template::PromptTemplate;
 use lm_tools::{
-    Conversation, ConversationConfig, ConversationEvent, Engine, State, ToolSpec, Toolset, TurnOptions, tool,
+    Agent, Conversation, ConversationConfig, ConversationEvent, Engine, State, Toolset, TurnOptions, tool,
 };
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{Barrier, Notify};
@@ -17,7 +17,7 @@ mod common;
 #[path = "../examples/eight_agents.rs"]
 mod eight_agents;
 
-use eight_agents::{Phase, Timeline, agent, ask_all};
+use eight_agents::{Phase, Timeline, ask_all};
 
 const CALL: &str = "<tool_call>\n{\"name\": \"wait\", \"arguments\": {}}\n</tool_call>";
 
@@ -34,13 +34,17 @@ fn run<T: Send + 'static>(runtime: &Runtime, future: impl Future<Output = T> + S
     runtime.block_on(async { tokio::spawn(limited).await }).expect("no panic")
 }
 
-/// A conversation whose replies are given, with the embedded model's chat template.
-fn conversation(engine: &Engine, tools: Vec<ToolSpec>) -> Conversation {
+/// The embedded model's chat template, for an engine whose replies are given.
+fn config() -> ConversationConfig {
     let (_, source) =
         lm_pocket::FILES.iter().find(|(name, _)| *name == "chat_template.jinja").expect("a template");
     let template = PromptTemplate::new(std::str::from_utf8(source).expect("text")).expect("it compiles");
-    let config = ConversationConfig { template: Some(template), ..ConversationConfig::default() };
-    Conversation::new(engine, config).expect("a conversation").with_tools(tools)
+    ConversationConfig { template: Some(template), ..ConversationConfig::default() }
+}
+
+async fn answer(engine: Engine, tools: Toolset) -> String {
+    let mut agent = Agent::builder(&engine, tools).config(config()).build().expect("an agent");
+    agent.run_async("Wait.").await.expect("an answer").text()
 }
 
 fn on_this_runtime() -> Toolset {
@@ -79,16 +83,14 @@ fn the_tools_of_eight_agents_run_at_the_same_time() {
     for runtime in runtimes() {
         let answers = run(&runtime, async {
             let tools = on_this_runtime().with_state(Barrier::new(8)).with(wait::tool()).expect("a tool");
-            let agents = (0..8).map(|index| {
+            let agents = (0..8).map(|_| {
                 let engine = scripted_engine([CALL, "Done."]);
-                let chat = conversation(&engine, tools.specs());
-                let timeline = Timeline::start();
-                tokio::spawn(agent(index, chat, tools.clone(), "Wait.".to_owned(), timeline))
+                tokio::spawn(answer(engine, tools.clone()))
             });
             futures_util::future::join_all(agents.collect::<Vec<_>>()).await
         });
         for answer in answers {
-            assert_eq!(answer.expect("no panic").expect("an answer"), "Done.");
+            assert_eq!(answer.expect("no panic"), "Done.");
         }
     }
 }
@@ -119,9 +121,8 @@ fn a_tool_waits_while_another_conversation_on_the_same_engine_decodes() {
             let signals = Arc::new(Signals::default());
             let tools = on_this_runtime().with_state(signals.clone()).with(wait_for_a_token::tool());
             let tools = tools.expect("a tool");
-            let mut other = conversation(&engine, Vec::new());
-            let chat = conversation(&engine, tools.specs());
-            let waiting = tokio::spawn(agent(0, chat, tools, "Wait.".to_owned(), Timeline::start()));
+            let mut other = Conversation::new(&engine, config()).expect("a conversation");
+            let waiting = tokio::spawn(answer(engine, tools));
             signals.tool_runs.notified().await;
             let mut turn = other.stream("Talk.", TurnOptions::default()).expect("a turn").into_stream();
             let mut words = String::new();
@@ -132,7 +133,7 @@ fn a_tool_waits_while_another_conversation_on_the_same_engine_decodes() {
                 }
             }
             assert_eq!(words.trim_end().split(' ').count(), 50);
-            waiting.await.expect("no panic").expect("an answer")
+            waiting.await.expect("no panic")
         });
         assert_eq!(answer, "Done.");
     }
