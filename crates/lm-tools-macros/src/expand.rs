@@ -79,8 +79,8 @@ fn body(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
     let names = arguments.iter().filter(|argument| argument.is_declared()).map(|argument| &argument.name);
     let values = arguments.iter().map(value);
     let outcome = match signature::outcome(&function.sig) {
-        Outcome::Value => format_ident!("value"),
-        Outcome::Result => format_ident!("result"),
+        Outcome::Value => quote!(value),
+        Outcome::Result => quote!(result!),
     };
     let (given, context) = (local("arguments"), local("context"));
     let read = quote! {

@@ -64,12 +64,41 @@ pub fn value(result: impl Serialize) -> Result<Value, ToolError> {
     serde_json::to_value(result).map_err(ToolError::failed)
 }
 
+/// Result of a fallible function. Its method `value` is the inherent one for a [`ToolError`], whose details are kept, and that of
+/// [`Displayed`] for every other error.
+#[derive(Debug)]
+pub struct Outcome<R>(pub R);
+
+impl<T: Serialize> Outcome<Result<T, ToolError>> {
+    /// # Errors
+    /// The function's own, or when the result cannot be serialised to JSON.
+    pub fn value(self) -> Result<Value, ToolError> {
+        value(self.0?)
+    }
+}
+
+/// Conversion of the result of a function whose error is a text.
+pub trait Displayed {
+    /// # Errors
+    /// As [`Outcome::value`].
+    fn value(self) -> Result<Value, ToolError>;
+}
+
+impl<T: Serialize, E: Display> Displayed for Outcome<Result<T, E>> {
+    fn value(self) -> Result<Value, ToolError> {
+        value(self.0.map_err(ToolError::failed)?)
+    }
+}
+
 /// Converts the result of a fallible function.
-///
-/// # Errors
-/// The function's own, or when the result cannot be serialised to JSON.
-pub fn result<T: Serialize, E: Display>(result: Result<T, E>) -> Result<Value, ToolError> {
-    value(result.map_err(ToolError::failed)?)
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tool_result {
+    ($result:expr) => {{
+        #[allow(unused_imports)]
+        use $crate::__private::Displayed as _;
+        $crate::__private::Outcome($result).value()
+    }};
 }
 
 /// JSON Schema accepts `3.0` as an integer, serde does not: the schema takes precedence.
@@ -90,6 +119,7 @@ fn whole_number(value: &Value) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Retry;
     use serde_json::json;
 
     fn call_arguments(values: Value) -> CallArguments {
@@ -140,8 +170,10 @@ mod tests {
     #[test]
     fn results_become_values_or_what_the_error_says() {
         assert_eq!(value(15), Ok(json!(15)));
-        assert_eq!(result::<_, String>(Ok("x")), Ok(json!("x")));
+        assert_eq!(__tool_result!(Ok::<_, String>("x")), Ok(json!("x")));
         let error = anyhow::anyhow!("no route").context("request failed");
-        assert_eq!(result::<i64, _>(Err(error)), Err(ToolError::failed("request failed: no route")));
+        assert_eq!(__tool_result!(Err::<i64, _>(error)), Err(ToolError::failed("request failed: no route")));
+        let error = ToolError::failed("busy").with_retry(Retry::Always).with_model_text("wait");
+        assert_eq!(__tool_result!(Err::<i64, _>(error.clone())), Err(error));
     }
 }

@@ -69,8 +69,8 @@ fn options_replace_name_and_description() {
 #[test]
 fn a_result_is_told_from_a_value_by_the_name_of_its_type() {
     for (output, outcome) in [
-        (quote!(-> Result<i64, String>), "result"),
-        (quote!(-> anyhow::Result<i64>), "result"),
+        (quote!(-> Result<i64, String>), "result !"),
+        (quote!(-> anyhow::Result<i64>), "result !"),
         (quote!(-> i64), "value"),
         (quote!(), "value"),
     ] {

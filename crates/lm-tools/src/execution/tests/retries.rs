@@ -1,9 +1,35 @@
 use super::{CallEvent, Custom, call, events, last, limits, texts, wait_until};
-use crate::{CancelHandle, Retry, RetryPolicy, ToolError, ToolErrorKind, ToolOutput, Toolset, Value};
+use crate::{
+    CallLimits, CancelHandle, Retry, RetryPolicy, ToolError, ToolErrorKind, ToolOutput, Toolset, Value, tool,
+};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+
+/// Fails.
+#[tool]
+fn blocking() -> Result<i64, ToolError> {
+    Err(busy(Retry::Always))
+}
+
+/// Fails.
+#[tool]
+async fn asynchronous() -> Result<i64, ToolError> {
+    Err(busy(Retry::Always))
+}
+
+#[test]
+fn functions_that_return_a_tool_error_keep_its_details() {
+    let limits = CallLimits { retries: quickly(1), ..CallLimits::default() };
+    let tools = Toolset::new().with(blocking::tool()).and_then(|tools| tools.with(asynchronous::tool()));
+    let tools = tools.expect("two tools").with_limits(limits);
+    for name in ["blocking", "asynchronous"] {
+        let events = events(&tools, vec![call(name, json!({}))]);
+        assert_eq!((events.len(), last(&events).attempts), (2, 2), "{name}");
+        assert_eq!(last(&events).error, Some(busy(Retry::Always)), "{name}");
+    }
+}
 
 /// A policy without delays to speak of.
 fn quickly(max_retries: u32) -> RetryPolicy {
@@ -76,7 +102,7 @@ fn a_call_runs_again_only_as_its_error_its_tool_and_the_policy_allow() {
 fn an_attempt_that_succeeds_is_the_result_and_the_last_one() {
     let (runs, run) = failing(busy(Retry::Always), 2);
     let tools = Toolset::new().with(Custom::new("try", move |_, _| run().into())).expect("one tool");
-    let tools = tools.with_limits(crate::CallLimits { retries: quickly(9), ..limits(8, None, None) });
+    let tools = tools.with_limits(CallLimits { retries: quickly(9), ..limits(8, None, None) });
     let events = events(&tools, vec![call("try", json!({}))]);
     let result = last(&events);
     assert_eq!((events.len(), result.attempts, &result.error), (3, 3, &None));
