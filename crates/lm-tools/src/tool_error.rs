@@ -1,9 +1,13 @@
 //! Errors of tools, for the model, the log and the execution.
 
+use crate::execution::shortened;
 use std::borrow::Cow;
 use std::fmt::Display;
 
-/// An error of a tool; the model reads its text.
+/// Maximum bytes of each text of an error of a call.
+const MAX_BYTES: usize = 4096;
+
+/// An error of a tool; the model reads its text. Of a text of more than 4096 bytes, a toolset keeps the beginning, with a mark.
 ///
 /// ```
 /// use lm_tools::{Retry, ToolError, ToolErrorKind, tool};
@@ -151,6 +155,20 @@ impl ToolError {
         }
     }
 
+    /// Cuts the texts to their limit.
+    pub(crate) fn cut(mut self) -> Self {
+        let cut = |text: &mut String| *text = shortened(std::mem::take(text), MAX_BYTES);
+        match &mut self {
+            Self::UnknownArgument { argument, .. } => cut(argument),
+            Self::InvalidArgument { message, .. } => cut(message),
+            Self::Failed { message, log, .. } => {
+                cut(message);
+                log.iter_mut().for_each(cut);
+            }
+        }
+        self
+    }
+
     pub(crate) fn invalid(argument: impl Into<String>, message: impl Display) -> Self {
         Self::InvalidArgument { argument: argument.into(), message: message.to_string() }
     }
@@ -185,6 +203,17 @@ mod tests {
         assert_eq!(told.to_string(), "the service is down");
         assert_eq!(told.log_text(), "request failed: no route to 10.0.0.7");
         assert_eq!((told.kind(), told.retry()), (ToolErrorKind::Failed, Retry::Never));
+    }
+
+    #[test]
+    fn long_texts_are_cut_for_the_model_and_for_the_log() {
+        let error = ToolError::failed("é".repeat(5000)).cut();
+        assert_eq!(error.to_string(), format!("{}\n[cut: 4096 of 10000 bytes]", "é".repeat(2048)));
+        let error = ToolError::failed("é".repeat(5000)).with_model_text("long").cut();
+        assert_eq!((error.to_string().len(), error.log_text().len()), (4, 4096 + 27));
+        let error = ToolError::invalid("x", "y".repeat(5000)).cut();
+        assert!(error.to_string().ends_with("y\n[cut: 4096 of 5000 bytes]"), "{error}");
+        assert_eq!(ToolError::missing("unit").cut(), ToolError::missing("unit"));
     }
 
     #[test]

@@ -47,7 +47,10 @@ impl Attempts {
                 ToolOutput::Ready(result) => result,
                 ToolOutput::Pending(future) => self.finish(future).await,
             };
-            let Err(error) = result else { return result };
+            let error = match result {
+                Err(error) => error.cut(),
+                value => return value,
+            };
             let Some((delay, next)) = self.delay(attempt, &error) else { return Err(error) };
             self.report(attempt, &error, delay);
             if !self.pause(next).await {

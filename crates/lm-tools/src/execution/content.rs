@@ -66,7 +66,7 @@ fn cut(value: Value, max: usize) -> Value {
 }
 
 /// Cuts a text at a character, with a mark.
-fn shortened(text: String, max: usize) -> String {
+pub(crate) fn shortened(text: String, max: usize) -> String {
     if text.len() <= max {
         return text;
     }

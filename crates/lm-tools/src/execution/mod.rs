@@ -14,6 +14,7 @@ mod updates;
 mod watch;
 
 pub(crate) use answer::not_run;
+pub(crate) use content::shortened;
 pub use event::{CallEvent, CallResult};
 pub use limits::CallLimits;
 pub(crate) use limits::Spawner;

@@ -195,7 +195,7 @@ fn each_call_has_one_result_in_order_whatever_happens() {
     assert!(text(3).contains("Tool not found"), "{}", text(3));
     assert!(text(4).contains("argument `n`: expected integer, got"), "{}", text(4));
     assert_eq!(text(5), format!("{}\n[cut: 100 of 160 bytes]", "é".repeat(50)));
-    wait_until(|| dropped.load(Ordering::SeqCst) == 1);
+    wait_until(|| dropped.load(Ordering::SeqCst) == 1 || text(0).contains("it was not run"));
 }
 
 /// Waits for something that another thread does.

@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Maximum number of reports of a call that were not read.
 const MAX_REPORTS: usize = 32;
+/// Maximum number of reports of all calls of a reply that were not read.
+const MAX_ALL_REPORTS: usize = 1024;
 /// Maximum bytes of a report.
 const MAX_REPORT_BYTES: usize = 4096;
 
@@ -50,7 +52,7 @@ impl Updates {
         let _ = self.sender.try_send(Update::Finished(Box::new(result))); // Nobody waits for it any more.
     }
 
-    /// Adds a report, in place of the call's oldest one if there are too many.
+    /// Adds a report, in place of an older one if there are too many.
     pub fn report(&self, index: usize, event: CallEvent) {
         let mut reports = self.reports();
         if !reports.open.get(index).is_some_and(|&is_open| is_open) {
@@ -58,6 +60,8 @@ impl Updates {
         }
         if reports.queue.iter().filter(|(of, _)| *of == index).count() >= MAX_REPORTS {
             reports.remove_of(index);
+        } else if reports.queue.len() >= MAX_ALL_REPORTS {
+            reports.queue.pop_front();
         }
         reports.queue.push_back((index, event));
         let is_announced = std::mem::replace(&mut reports.is_announced, true);
@@ -123,5 +127,31 @@ impl Reporter {
         if let Some(progress) = content::report(progress, MAX_REPORT_BYTES) {
             self.updates.report(index, CallEvent::Progress { index, progress });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_that_were_not_read_are_bounded_for_each_call_and_for_all() {
+        let (updates, received) = Updates::new(100);
+        for index in 0..100 {
+            let reporter = Reporter::new(index, updates.clone());
+            (0..100).for_each(|number| reporter.progress(number.into()));
+        }
+        assert_eq!(received.len(), 1, "the reader is told once");
+        updates.close(99);
+        Reporter::new(99, updates.clone()).progress("late".into());
+        Reporter::new(100, updates.clone()).progress("of no call".into());
+        let reports: Vec<_> = std::iter::from_fn(|| updates.next_report(None)).collect();
+        assert_eq!(reports.len(), MAX_ALL_REPORTS);
+        let of_last =
+            (100 - MAX_REPORTS..100).map(|number| CallEvent::Progress { index: 99, progress: number.into() });
+        assert_eq!(reports[MAX_ALL_REPORTS - MAX_REPORTS..], of_last.collect::<Vec<_>>());
+        updates.close_all();
+        Reporter::new(0, updates.clone()).progress("too late".into());
+        assert_eq!(updates.next_report(None), None);
     }
 }

@@ -129,15 +129,28 @@ fn tool(kind: Kind, is_async: bool, test: &Arc<Test>) -> impl Tool + 'static {
     }
 }
 
-fn toolset(test: &Arc<Test>, limits: CallLimits, has_runtime: bool) -> Toolset {
+/// Runtime of the asynchronous tools of a case.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Runtime {
+    None,
+    Threads,
+    /// Drops every third future.
+    Unreliable,
+}
+
+fn toolset(test: &Arc<Test>, limits: CallLimits, runtime: Runtime) -> Toolset {
     let kinds = RUNNABLE.into_iter().flat_map(|kind| [(kind, false), (kind, true)]);
     let tools = kinds.fold(Toolset::new().with_limits(limits), |tools, (kind, is_async)| {
         tools.with(tool(kind, is_async, test)).expect("different names")
     });
-    match has_runtime {
-        false => tools,
-        true => tools.with_spawner(|future| {
-            std::thread::spawn(|| futures_executor::block_on(future));
+    let spawned = AtomicU32::new(0);
+    match runtime {
+        Runtime::None => tools,
+        _ => tools.with_spawner(move |future| {
+            let number = spawned.fetch_add(1, Ordering::SeqCst);
+            if runtime == Runtime::Threads || !number.is_multiple_of(3) {
+                std::thread::spawn(|| futures_executor::block_on(future));
+            }
         }),
     }
 }
@@ -153,7 +166,7 @@ fn calls(kinds: &[(Kind, bool)]) -> Vec<ToolCall> {
 }
 
 /// A case: kinds of calls, maximum in parallel, cancel before an event or not, end of reading, runtime, deadline of the turn.
-type Case = (Vec<(Kind, bool)>, usize, Option<usize>, Option<usize>, bool, Option<u64>);
+type Case = (Vec<(Kind, bool)>, usize, Option<usize>, Option<usize>, Runtime, Option<u64>);
 
 fn case() -> impl Strategy<Value = Case> {
     let runnable = RUNNABLE.to_vec();
@@ -163,7 +176,7 @@ fn case() -> impl Strategy<Value = Case> {
         1_usize..6,
         proptest::option::weighted(0.4, 0_usize..20),
         proptest::option::weighted(0.3, 0_usize..20),
-        any::<bool>(),
+        proptest::sample::select(vec![Runtime::None, Runtime::Threads, Runtime::Unreliable]),
         proptest::option::weighted(0.2, 0_u64..30),
     )
 }
@@ -195,12 +208,12 @@ fn run(case: &Case, test: &Arc<Test>, tools: &Toolset) -> Vec<CallResult> {
 }
 
 fn check(case: &Case) {
-    let (kinds, max_parallel, cancel_at, _, has_runtime, deadline) = case;
+    let (kinds, max_parallel, cancel_at, _, runtime, deadline) = case;
     let runs = kinds.iter().map(|_| AtomicU32::new(0)).collect();
     let test = Arc::new(Test { runs, is_over: AtomicBool::new(false) });
     let limits =
         CallLimits { max_result_bytes: 1000, ..limits(*max_parallel, None, Some(Duration::from_millis(5))) };
-    let tools = toolset(&test, limits, *has_runtime);
+    let tools = toolset(&test, limits, *runtime);
     let results = run(case, &test, &tools);
     let is_interrupted = cancel_at.is_some() || deadline.is_some();
     for (number, (result, (kind, is_async))) in results.iter().zip(kinds).enumerate() {
@@ -211,13 +224,14 @@ fn check(case: &Case) {
         let error = result.error.as_ref().map(ToolError::kind);
         let is_ended = matches!(error, Some(ToolErrorKind::Cancelled | ToolErrorKind::TimedOut));
         let is_graceful = *kind == UntilCancelled && error.is_none();
-        let is_expected = error == kind.error() || is_graceful || is_interrupted && is_ended;
+        let is_dropped = *runtime == Runtime::Unreliable && *is_async && result.attempts == 0;
+        let is_expected = error == kind.error() || is_graceful || is_interrupted && is_ended || is_dropped;
         assert!(is_expected, "{kind:?}: {result:?}");
         assert!(
             result.attempts <= test.runs[number].load(Ordering::SeqCst).max(kind.max_runs()),
             "{result:?}"
         );
-        if !is_interrupted && error != Some(ToolErrorKind::TimedOut) {
+        if !is_interrupted && !is_dropped && error != Some(ToolErrorKind::TimedOut) {
             assert_eq!(result.attempts, kind.max_runs(), "{kind:?}: {result:?}");
         }
     }
