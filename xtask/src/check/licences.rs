@@ -15,7 +15,12 @@ pub fn run() -> Result<Outcome> {
     // Every feature and every target; dev-dependencies are not shipped.
     let tree =
         ["tree", "--workspace", "--all-features", "--target", "all", "--edges", "normal,build", "--locked"];
-    let listing = process::output(cargo(&tree).args(["--prefix", "none", "--format", "{p}\t{l}"]))?;
+    let mut listing = String::new();
+    for manifest in ["Cargo.toml", "crates/lm-rig/Cargo.toml"] {
+        let mut command = cargo(&tree);
+        command.args(["--manifest-path", manifest, "--prefix", "none", "--format", "{p}\t{l}"]);
+        listing += &process::output(&mut command)?;
+    }
     // Repeated packages are marked `(*)`.
     let lines = listing.lines().map(|line| line.trim_end_matches(" (*)"));
     let packages: BTreeSet<(&str, &str)> = lines.filter_map(|line| line.split_once('\t')).collect();
