@@ -1,6 +1,7 @@
 //! Errors of tools, for the model, the log and the execution.
 
 use crate::execution::shortened;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt::Display;
 
@@ -61,7 +62,8 @@ pub enum ToolError {
 }
 
 /// Kind of a [`ToolError`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolErrorKind {
     /// There is no tool with the call's name.

@@ -1,25 +1,25 @@
 //! Calls of a round: limits and hooks decide on each, those that may run are run, and each has one result.
 
-use super::driver::Driver;
-use super::state::refused;
+use super::driver::{Driver, Events};
+use super::state::{milliseconds, refused};
 use super::{
     AfterCall, AgentEvent, AgentStep, ApprovalRequest, AtLimit, CallOutcome, CallRequest, Decision, Hook,
     StopReason, spans,
 };
-use crate::execution::not_run;
-use crate::{Error, Result, ToolAnnotations};
+use crate::{CallEvent, CallResult, Error, Result, RunningCalls, ToolAnnotations, ToolErrorKind};
 use lm_template::{Message, ToolCall, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// A call after the decision.
 enum Planned {
+    /// It runs.
     Run { call: ToolCall, outcome: CallOutcome },
-    Given { result: Message, outcome: CallOutcome },
+    /// It has a result.
+    Given(Box<AgentStep>),
 }
 
 /// Decision on a call.
-#[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
 enum Verdict {
     Planned(Planned),
     /// A limit: this call does not run, others of the round may.
@@ -29,21 +29,51 @@ enum Verdict {
 }
 
 impl Planned {
-    fn not_run(call: &ToolCall, reason: &StopReason) -> Self {
-        let result = refused(call, &format!("the call was not run: {reason}"));
-        Self::Given { result, outcome: CallOutcome::NotRun }
-    }
-
-    fn given(call: &ToolCall, result: Value, outcome: CallOutcome) -> Verdict {
-        let result = Message::tool(call.id.as_deref(), call.name.as_str(), result);
-        Verdict::Planned(Self::Given { result, outcome })
-    }
-
-    fn call(&self) -> Option<&ToolCall> {
-        match self {
-            Self::Run { call, .. } => Some(call),
-            Self::Given { .. } => None,
+    fn to_run((number, planned): (usize, &Self)) -> Option<(usize, ToolCall)> {
+        match planned {
+            Self::Run { call, .. } => Some((number, call.clone())),
+            Self::Given(_) => None,
         }
+    }
+}
+
+/// Running calls of a round, with their numbers in the reply.
+struct Round {
+    running: RunningCalls,
+    numbers: Vec<usize>,
+}
+
+impl Round {
+    /// Waits for the result of the next call; `step` is that of a call that does not run.
+    async fn next(&mut self, events: &Events, step: AgentStep, outcome: CallOutcome) -> AgentStep {
+        while let Some(event) = self.running.recv_event().await {
+            let number = |index: usize| self.numbers.get(index).copied().unwrap_or(index);
+            match event {
+                CallEvent::Progress { index, progress } => {
+                    events.emit(AgentEvent::ToolProgress { index: number(index), progress }).await;
+                }
+                CallEvent::Retry { index, attempt, error, delay } => {
+                    let index = number(index);
+                    events.emit(AgentEvent::ToolRetry { index, attempt, error, delay }).await;
+                }
+                CallEvent::Finished(result) => return executed(step, *result, outcome),
+            }
+        }
+        step
+    }
+}
+
+/// Adds the result of the toolset to the step of a call.
+fn executed(step: AgentStep, result: CallResult, outcome: CallOutcome) -> AgentStep {
+    let error = result.error.map(|error| error.kind());
+    let is_not_run = result.attempts == 0 && error == Some(ToolErrorKind::Cancelled);
+    AgentStep {
+        outcome: if is_not_run { CallOutcome::NotRun } else { outcome },
+        result: result.message,
+        error,
+        attempts: result.attempts,
+        elapsed_ms: milliseconds(result.elapsed),
+        ..step
     }
 }
 
@@ -53,18 +83,17 @@ impl Driver {
         self.counts.rounds += 1;
         let (planned, mut stop) = self.plan(calls).await?;
         self.state.lock().begin_calls()?;
-        let to_run = planned.iter().filter_map(Planned::call).cloned().collect();
-        let mut running = self.tools.start(to_run, &self.options.cancel, self.options.deadline);
+        let (numbers, to_run) = planned.iter().enumerate().filter_map(Planned::to_run).unzip();
+        let running = self.tools.start(to_run, &self.options.cancel, self.options.deadline);
+        let mut round = Round { running, numbers };
         for (call, planned) in calls.iter().zip(planned) {
             let span = spans::execute_tool(call);
-            let (outcome, result) = match planned {
-                Planned::Given { result, outcome } => (outcome, result),
-                Planned::Run { call, outcome } => {
-                    let result = running.recv().await.unwrap_or_else(|| not_run(&call));
-                    (if result == not_run(&call) { CallOutcome::NotRun } else { outcome }, result)
+            let step = match planned {
+                Planned::Given(step) => *step,
+                Planned::Run { outcome, .. } => {
+                    round.next(&self.events, self.not_run(call, NOT_RUN), outcome).await
                 }
             };
-            let step = self.state.lock().step(outcome, result).ok_or(Error::Cancelled)?;
             let (step, stopped) = self.after(step);
             spans::record_step(&span, &step);
             drop(span);
@@ -107,11 +136,11 @@ impl Driver {
             match self.decide(call).await? {
                 Verdict::Planned(call) => planned.push(call),
                 Verdict::OverLimit(reason) => {
-                    planned.push(Planned::not_run(call, &reason));
+                    planned.push(self.refused(call, &reason));
                     limit = limit.or(Some(reason));
                 }
                 Verdict::Stop(reason) => {
-                    planned = calls.iter().map(|call| Planned::not_run(call, &reason)).collect();
+                    planned = calls.iter().map(|call| self.refused(call, &reason)).collect();
                     return Ok((planned, Some(reason)));
                 }
             }
@@ -139,9 +168,9 @@ impl Driver {
                     current.arguments = arguments.clone();
                     outcome = CallOutcome::Edited { arguments };
                 }
-                Decision::Ask => return Ok(Planned::denied(call, UNANSWERED)),
-                Decision::Deny(reason) => return Ok(Planned::denied(call, &reason)),
-                Decision::Answer(result) => return Ok(Planned::given(call, result, CallOutcome::Answered)),
+                Decision::Ask => return Ok(self.denied(call, UNANSWERED)),
+                Decision::Deny(reason) => return Ok(self.denied(call, &reason)),
+                Decision::Answer(result) => return Ok(self.answered(call, result)),
                 Decision::Stop(message) => return Ok(Verdict::Stop(StopReason::Hook { message })),
             }
         }
@@ -166,6 +195,31 @@ impl Driver {
         decision.unwrap_or_else(|_| Decision::Stop(PANICKED.to_owned()))
     }
 
+    /// Step of a call that the toolset is not given.
+    fn given(&self, call: &ToolCall, outcome: CallOutcome, result: Message) -> AgentStep {
+        let step = AgentStep::new(self.counts.rounds - 1, call.clone(), result);
+        AgentStep { outcome, attempts: 0, ..step }
+    }
+
+    fn not_run(&self, call: &ToolCall, reason: &str) -> AgentStep {
+        let step = self.given(call, CallOutcome::NotRun, refused(call, reason));
+        AgentStep { error: Some(ToolErrorKind::Cancelled), ..step }
+    }
+
+    fn refused(&self, call: &ToolCall, reason: &StopReason) -> Planned {
+        Planned::Given(Box::new(self.not_run(call, &format!("{NOT_RUN}: {reason}"))))
+    }
+
+    fn denied(&self, call: &ToolCall, reason: &str) -> Verdict {
+        let step = self.given(call, CallOutcome::Denied, refused(call, reason));
+        Verdict::Planned(Planned::Given(Box::new(AgentStep { error: Some(ToolErrorKind::Denied), ..step })))
+    }
+
+    fn answered(&self, call: &ToolCall, result: Value) -> Verdict {
+        let result = Message::tool(call.id.as_deref(), call.name.as_str(), result);
+        Verdict::Planned(Planned::Given(Box::new(self.given(call, CallOutcome::Answered, result))))
+    }
+
     /// Shows a result to the hooks.
     fn after(&self, mut step: AgentStep) -> (AgentStep, Option<StopReason>) {
         let mut stop = None;
@@ -183,11 +237,6 @@ impl Driver {
     }
 }
 
+const NOT_RUN: &str = "the call was not run";
 const UNANSWERED: &str = "the call was not approved: nobody answered the request";
 const PANICKED: &str = "a hook panicked";
-
-impl Planned {
-    fn denied(call: &ToolCall, reason: &str) -> Verdict {
-        Verdict::Planned(Self::Given { result: refused(call, reason), outcome: CallOutcome::Denied })
-    }
-}

@@ -1,8 +1,10 @@
 //! Events of an agent's turn.
 
 use super::{AgentReply, AgentStep, ApprovalRequest};
+use crate::ToolError;
 use lm_conversation::{ConversationEvent, Reply};
-use lm_template::ToolCall;
+use lm_template::{ToolCall, Value};
+use std::time::Duration;
 
 /// An event of a turn.
 #[derive(Clone, Debug)]
@@ -32,6 +34,24 @@ pub enum AgentEvent {
     ToolCall(ToolCall),
     /// A hook asks for the approval of a call: the turn waits for the answer.
     Approval(ApprovalRequest),
+    /// A tool reports its progress: [`CallContext::progress`](crate::CallContext::progress).
+    ToolProgress {
+        /// Index of the call in the reply.
+        index: usize,
+        /// A text, or JSON in a form of the tool's own.
+        progress: Value,
+    },
+    /// An attempt of a call failed, and another one follows: [`RetryPolicy`](crate::RetryPolicy).
+    ToolRetry {
+        /// Index of the call in the reply.
+        index: usize,
+        /// Number of the attempt that failed, from 1.
+        attempt: u32,
+        /// Its error.
+        error: ToolError,
+        /// Time until the next attempt.
+        delay: Duration,
+    },
     /// The result of a call: one for each, in the order of the calls.
     ToolResult(AgentStep),
     /// A reply of the model is complete: its message, finish reason and usage.

@@ -1,6 +1,6 @@
 //! Result of a turn, as data.
 
-use crate::{Error, Result};
+use crate::{Error, Result, ToolErrorKind};
 use lm_conversation::{Finished, Usage};
 use lm_template::{Map, Message, ToolCall, Value};
 use serde::{Deserialize, Serialize};
@@ -56,14 +56,18 @@ pub struct AgentStep {
     pub outcome: CallOutcome,
     /// The tool message with the result.
     pub result: Message,
-    /// Milliseconds from the start of the round's calls until the result; 0 for a call that did not run.
+    /// Kind of the call's error; `None` if it succeeded.
+    pub error: Option<ToolErrorKind>,
+    /// Number of attempts; 0 if the tool was not run.
+    pub attempts: u32,
+    /// Milliseconds from the start of the call to its result; 0 for a call that did not run.
     pub elapsed_ms: u64,
 }
 
 impl AgentStep {
     /// Creates the step of a call that ran in a loop of one's own; `round` is the number of the model's reply.
     pub fn new(round: usize, call: ToolCall, result: Message) -> Self {
-        Self { round, call, outcome: CallOutcome::Ran, result, elapsed_ms: 0 }
+        Self { round, call, outcome: CallOutcome::Ran, result, error: None, attempts: 1, elapsed_ms: 0 }
     }
 
     /// The arguments that the tool was given, or would have been.

@@ -3,7 +3,7 @@
 
 use super::{AgentReply, AgentStep, CallOutcome};
 use lm_conversation::Reply;
-use lm_template::{Content, ToolCall, Value};
+use lm_template::ToolCall;
 use tracing::field::{Empty, display};
 use tracing::{Span, info_span};
 
@@ -87,9 +87,8 @@ pub(super) fn record_step(span: &Span, step: &AgentStep) {
         CallOutcome::Abandoned => "abandoned",
     };
     span.record("outcome", outcome);
-    // The form of all errors that a toolset gives to the model.
-    let is_error = |value: &Value| value.get("tool_name").is_some() && value.get("error").is_some();
-    if matches!(&step.result.content, Content::Json(value) if is_error(value)) {
-        span.record("error.type", "tool_error");
+    if let Some(kind) = step.error {
+        let name = serde_json::to_value(kind).unwrap_or_default();
+        span.record("error.type", name.as_str().unwrap_or("_OTHER"));
     }
 }

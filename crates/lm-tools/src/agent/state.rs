@@ -2,7 +2,7 @@
 
 use super::{AgentReply, AgentStep, CallOutcome, Hook, StopReason};
 use crate::execution::not_run;
-use crate::{Error, Result};
+use crate::{Error, Result, ToolErrorKind};
 use lm_conversation::{
     CancelHandle, Conversation, DroppedHistory, DroppedTurns, Finished, OnCancel, Reply, Turn, TurnOptions,
 };
@@ -10,7 +10,7 @@ use lm_template::{Message, Role, ToolCall};
 use serde_json::json;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// State of a turn. The reader of the turn and the next turn of its agent, which ends it, share it.
 #[derive(Clone)]
@@ -117,23 +117,7 @@ impl TurnState {
         Ok(())
     }
 
-    /// Adds the step of the round's next call: its result and the handling of the call.
-    pub fn step(&mut self, outcome: CallOutcome, result: Message) -> Option<AgentStep> {
-        let round = self.round.as_ref()?;
-        let elapsed = match outcome {
-            CallOutcome::Ran | CallOutcome::Edited { .. } | CallOutcome::Abandoned => round.started,
-            _ => None,
-        };
-        let elapsed_ms = elapsed.map_or(0, |started| started.elapsed().as_millis());
-        Some(AgentStep {
-            round: self.rounds.saturating_sub(1),
-            call: round.calls.get(round.done)?.clone(),
-            outcome,
-            result,
-            elapsed_ms: u64::try_from(elapsed_ms).unwrap_or(u64::MAX),
-        })
-    }
-
+    /// Adds the step of the round's next call.
     pub fn add(&mut self, step: AgentStep) -> Result<()> {
         self.open()?;
         self.push(step);
@@ -195,18 +179,23 @@ impl TurnState {
     /// Gives a result to each call of the round that has none, unless none of them began.
     fn complete_round(&mut self) {
         let Some(round) = &self.round else { return };
-        let has_begun = round.started.is_some();
-        if !has_begun && round.done == 0 {
+        let started = round.started;
+        if started.is_none() && round.done == 0 {
             return;
         }
         let calls: Vec<_> = round.calls.iter().skip(round.done).cloned().collect();
         for call in calls {
-            let (outcome, result) = match has_begun {
-                true => (CallOutcome::Abandoned, refused(&call, ABANDONED)),
-                false => (CallOutcome::NotRun, not_run(&call)),
+            let (outcome, result) = match started {
+                Some(_) => (CallOutcome::Abandoned, refused(&call, ABANDONED)),
+                None => (CallOutcome::NotRun, not_run(&call)),
             };
-            let step = self.step(outcome, result);
-            step.into_iter().for_each(|step| self.push(step));
+            self.push(AgentStep {
+                outcome,
+                error: Some(ToolErrorKind::Cancelled),
+                attempts: 0,
+                elapsed_ms: started.map_or(0, |started| milliseconds(started.elapsed())),
+                ..AgentStep::new(self.rounds - 1, call, result)
+            });
         }
     }
 
@@ -230,6 +219,11 @@ impl TurnState {
 }
 
 const ABANDONED: &str = "the turn was ended before the result of the call; it may have taken effect";
+
+/// Milliseconds, as in an [`AgentStep`].
+pub(super) fn milliseconds(elapsed: Duration) -> u64 {
+    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
+}
 
 /// Result of a call that has none of a tool, with the reason.
 pub(super) fn refused(call: &ToolCall, reason: &str) -> Message {

@@ -1,6 +1,7 @@
 //! Audit log of calls.
 
 use super::{CallRequest, Decision, Hook};
+use crate::ToolErrorKind;
 use crate::agent::{AgentStep, CallOutcome};
 use jiff::Timestamp;
 use lm_template::{Map, Value};
@@ -59,11 +60,13 @@ pub struct AuditEntry {
     pub arguments: Map<String, Value>,
     /// Decision on the call, and handling.
     pub outcome: CallOutcome,
+    /// Kind of the error; `None` if the call succeeded.
+    pub error: Option<ToolErrorKind>,
     /// Bytes of the result, as the model reads it.
     pub result_bytes: usize,
     /// SHA-256 of the result's bytes, in hexadecimal.
     pub result_sha256: String,
-    /// Milliseconds until the result; 0 for a call that did not run.
+    /// Milliseconds from the start of the call to its result; 0 for a call that did not run.
     pub elapsed_ms: u64,
 }
 
@@ -91,6 +94,7 @@ impl From<&AgentStep> for AuditEntry {
             name: step.call.name.clone(),
             arguments: step.call.arguments.clone(),
             outcome: step.outcome.clone(),
+            error: step.error,
             result_bytes: result.len(),
             result_sha256: Sha256::digest(&result).iter().map(|byte| format!("{byte:02x}")).collect(),
             elapsed_ms: step.elapsed_ms,

@@ -49,6 +49,7 @@ fn tools(runs: &Runs, cancel: &CancelHandle, max_parallel: usize) -> Toolset {
         cancel_grace: Some(Duration::from_millis(5)),
         max_parallel,
         max_result_bytes: 100,
+        ..CallLimits::default()
     };
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     COURSES.iter().filter(|name| **name != "unknown").fold(
@@ -137,7 +138,7 @@ fn read(mut turn: AgentTurn, case: &Case) -> Option<Result<AgentReply>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
     fn each_call_has_one_result_whatever_happens(case in case()) {

@@ -195,3 +195,33 @@ fn policies_read_the_annotations_of_a_tool() {
     let asks = [&reads, &adds, &unknown].map(|annotations| decide(Approval::AskDestructive, annotations));
     assert_eq!(asks, [Decision::Run, Decision::Run, Decision::Ask]);
 }
+
+#[test]
+fn a_step_says_how_its_call_ended() {
+    let replies = [said("divide", 1, 1) + "\n" + &said("multiply", 3, 5), "15.".to_owned()];
+    let reply = configured(ConstrainCalls::No, multiplication(), replies).run("Go on.").expect("an answer");
+    let ends: Vec<_> = reply.steps.iter().map(|step| (step.error, step.attempts)).collect();
+    assert_eq!(ends, [(Some(crate::ToolErrorKind::UnknownTool), 0), (None, 1)]);
+}
+
+#[test]
+fn the_progress_of_a_tool_is_an_event_with_the_index_of_its_call() {
+    let spec = crate::ToolSpec::new("multiply", "Report.", json!({"type": "object"}));
+    let tools = Toolset::new().with_async_fn(spec, async |_, context: crate::CallContext| {
+        context.progress("half");
+        Ok(15.into())
+    });
+    let replies = [said("multiply", 3, 5) + "\n" + &said("multiply", 2, 43), "15.".to_owned()];
+    let mut agent = configured(ConstrainCalls::No, tools.expect("one tool"), replies);
+    // The first call does not run: the toolset has the second one only.
+    let deny = |request: &CallRequest<'_>| match request.call.arguments["a"].as_i64() {
+        Some(3) => Decision::Deny("no".to_owned()),
+        _ => Decision::Run,
+    };
+    agent.settings.hooks.push(Arc::new(super::super::hooks::BeforeCall(deny)));
+    let progress = agent.stream("Go on.").expect("a turn").find_map(|event| match event {
+        Ok(AgentEvent::ToolProgress { index, progress }) => Some((index, progress)),
+        _ => None,
+    });
+    assert_eq!(progress, Some((1, json!("half"))));
+}
