@@ -5,7 +5,8 @@ mod common;
 use lm_conversation::ConversationConfig;
 use lm_template::{Message, Preface};
 use lm_tools::{
-    Agent, AgentEvent, CallContext, Invocation, ModelWithTools, Tool, Toolset, invocations, tool,
+    Agent, AgentEvent, AgentStep, CallContext, Invocation, ModelWithTools, Plan, Tool, Toolset, invocations,
+    tool,
 };
 use serde_json::{Value, json};
 
@@ -107,6 +108,20 @@ fn the_articles_messages_are_answered() {
         {"role": "tool", "content": "15", "name": "multiply", "tool_call_id": "call_YqdoEgVMQ2u3LZKeH8EzEf36"}
     ]);
     let answer = llm_with_tools().invoke(messages).expect("an answer").message;
+    assert_eq!(answer.content.text(), "3 times 5 is 15.");
+}
+
+#[test]
+fn an_agent_plans_its_steps_and_executes_nothing() {
+    let mut agent = llm_with_tools();
+    let Plan::Calls(calls) = agent.plan("What is 3 times by five?", &[], &[]).expect("a plan") else {
+        panic!("it calls a tool first")
+    };
+    assert_eq!((calls[0].name.as_str(), calls[0].arguments["b"].as_i64()), ("multiply", Some(5)));
+    let chat_history = [Message::user("hi!"), Message::assistant("Hello! How can I help you?")];
+    let agent_scratchpad = [AgentStep::new(0, calls[0].clone(), tools().call(&calls[0]))];
+    let plan = agent.plan("What is 3 times by five?", &chat_history, &agent_scratchpad).expect("a plan");
+    let Plan::Answer(answer) = plan else { panic!("it answers: {plan:?}") };
     assert_eq!(answer.content.text(), "3 times 5 is 15.");
 }
 
