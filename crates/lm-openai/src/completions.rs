@@ -1,17 +1,12 @@
 //! Execution of requests on an engine.
 
-use std::collections::VecDeque;
-
-use lm_conversation::{
-    CancelHandle, Conversation, ConversationConfig, ConversationEvent, Engine, Turn, TurnOptions,
-};
+use lm_conversation::{Conversation, ConversationConfig, Engine, TurnOptions};
 use serde_json::Value;
 
-use crate::chunks::ChunkWriter;
-use crate::error::{ApiError, Result};
+use crate::error::Result;
 use crate::head::CompletionHead;
 use crate::request::ChatRequest;
-use crate::response::{Choice, completion};
+use crate::running::{Chunks, RunningCompletion};
 
 /// Chat completions on an engine. Requests may run on any number of threads; the engine batches them.
 ///
@@ -25,7 +20,7 @@ use crate::response::{Choice, completion};
 /// // In a program: `Engine::load(..)`, and `ConversationConfig::from_engine(&engine)`.
 /// let completions = ChatCompletions::new(engine, config);
 /// let request = ChatRequest::from_json(json!({"messages": [{"role": "user", "content": "Hi."}]}))?;
-/// let object = completions.complete(&request)?;
+/// let object = completions.complete(request)?;
 /// assert_eq!(object["choices"][0]["message"]["content"], "Hello!");
 /// # Ok::<(), lm_openai::ApiError>(())
 /// ```
@@ -41,136 +36,37 @@ impl ChatCompletions {
         Self { engine, config }
     }
 
-    /// Answers a request with a completion object. Its choices run concurrently.
+    /// Answers a request with a completion object; it blocks. Its choices run concurrently.
     ///
     /// # Errors
     /// When the request is invalid for the model, or its execution fails.
-    pub fn complete(&self, request: &ChatRequest) -> Result<Value> {
-        let mut turns = self.turns(request)?;
-        let mut replies: Vec<_> = (0..request.choices).map(|_| None).collect();
-        let mut scored = vec![Vec::new(); request.choices];
-        while let Some(event) = turns.next(request) {
-            match event? {
-                (choice, ConversationEvent::Finished(reply)) => replies[choice] = Some(reply),
-                (choice, ConversationEvent::Logprobs(token)) => scored[choice].push(token),
-                _ => {}
-            }
-        }
-        let wants = request.turn.logprobs.is_some();
-        let choice = |(reply, scored): (Option<_>, _)| {
-            let reply = reply.ok_or_else(|| ApiError::server("a turn ended without a reply"))?;
-            Ok(Choice { reply, logprobs: wants.then_some(scored) })
-        };
-        let choices: Vec<Choice> = replies.into_iter().zip(scored).map(choice).collect::<Result<_>>()?;
-        Ok(completion(&self.head(request), &choices))
+    pub fn complete(&self, request: ChatRequest) -> Result<Value> {
+        self.start(request)?.wait()
     }
 
-    /// Answers a request with a stream of chunks. Nothing runs before the first chunk is taken.
+    /// Answers a request with an iterator over the chunks of the response.
     ///
     /// # Errors
-    /// When the conversation cannot be created, for example if the model has no chat template.
-    pub fn stream(&self, request: ChatRequest) -> Result<ChunkStream> {
-        let turns = self.turns(&request)?;
-        let writer = ChunkWriter::new(self.head(&request), &request);
-        Ok(ChunkStream { request, turns, writer, ready: VecDeque::new(), failed: false })
+    /// When the request is invalid for the model.
+    pub fn stream(&self, request: ChatRequest) -> Result<Chunks> {
+        Ok(self.start(request)?.chunks())
     }
 
-    fn head(&self, request: &ChatRequest) -> CompletionHead {
-        CompletionHead::new(request.model.clone().unwrap_or_else(|| self.engine.name().to_owned()))
-    }
-
-    fn turns(&self, request: &ChatRequest) -> Result<Turns> {
-        let conversation = |choice| Conversation::new(&self.engine, request.config(&self.config, choice));
-        let conversations = (0..request.choices).map(conversation).collect::<Result<Vec<_>, _>>();
-        let conversations = conversations.map_err(|error| request.api_error(&error))?;
+    /// Starts a request: renders its prompt, compiles its grammar and submits its choices. Async code calls it on a thread that may block, and
+    /// then awaits what it returns.
+    ///
+    /// # Errors
+    /// When the request is invalid for the model, or the engine has no place for it.
+    pub fn start(&self, request: ChatRequest) -> Result<RunningCompletion> {
         let cancel = request.turn.cancel.child();
-        Ok(Turns { conversations, running: VecDeque::new(), cancel })
-    }
-}
-
-/// Concurrent turns of a request's choices.
-#[derive(Debug)]
-struct Turns {
-    /// Choices that have not begun.
-    conversations: Vec<Conversation>,
-    /// Unfinished choices, the next one to be read first.
-    running: VecDeque<(usize, Conversation, Turn)>,
-    /// Cancels all choices.
-    cancel: CancelHandle,
-}
-
-impl Turns {
-    /// Waits for the next event of the next choice; the choices take turns. Ends the others at the first error.
-    fn next(&mut self, request: &ChatRequest) -> Option<Result<(usize, ConversationEvent)>> {
-        if let Err(error) = self.begin(request) {
-            return Some(Err(error));
-        }
-        let (choice, conversation, mut turn) = self.running.pop_front()?;
-        let event = turn.next()?;
-        match &event {
-            Ok(ConversationEvent::Finished(_)) => {}
-            Ok(_) => self.running.push_back((choice, conversation, turn)),
-            Err(_) => self.running.clear(),
-        }
-        Some(event.map(|event| (choice, event)).map_err(|error| request.api_error(&error)))
-    }
-
-    /// Begins the choices on the first call.
-    fn begin(&mut self, request: &ChatRequest) -> Result<()> {
-        for (choice, mut conversation) in std::mem::take(&mut self.conversations).into_iter().enumerate() {
-            let options = TurnOptions { cancel: self.cancel.clone(), ..request.turn.clone() };
-            match conversation.stream(request.last.clone(), options) {
-                Ok(turn) => self.running.push_back((choice, conversation, turn)),
-                Err(error) => {
-                    self.running.clear();
-                    return Err(request.api_error(&error));
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Iterator over the `chat.completion.chunk` objects of one response.
-///
-/// An error is the last item; a server that has sent a chunk before sends [`ApiError::to_json`] as an event. Dropping the stream
-/// cancels the request.
-#[derive(Debug)]
-#[must_use = "a stream that is dropped is cancelled"]
-pub struct ChunkStream {
-    request: ChatRequest,
-    turns: Turns,
-    writer: ChunkWriter,
-    ready: VecDeque<Value>,
-    failed: bool,
-}
-
-impl ChunkStream {
-    /// Returns the handle that cancels the request from another thread, also while its prompt is run.
-    pub fn canceller(&self) -> CancelHandle {
-        self.turns.cancel.clone()
-    }
-}
-
-impl Iterator for ChunkStream {
-    type Item = Result<Value>;
-
-    /// Waits for the next chunk.
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(chunk) = self.ready.pop_front() {
-                return Some(Ok(chunk));
-            }
-            if self.failed {
-                return None;
-            }
-            match self.turns.next(&self.request)? {
-                Ok((choice, event)) => self.ready.extend(self.writer.chunks(choice, &event)),
-                Err(error) => {
-                    self.failed = true;
-                    return Some(Err(error));
-                }
-            }
-        }
+        let turn = |choice| {
+            let options = TurnOptions { cancel: cancel.clone(), ..request.turn.clone() };
+            Conversation::new(&self.engine, request.config(&self.config, choice))?
+                .stream(request.last.clone(), options)
+        };
+        let turns = (0..request.choices).map(turn).collect::<Result<Vec<_>, _>>();
+        let turns = turns.map_err(|error| request.api_error(&error))?;
+        let model = request.model.clone().unwrap_or_else(|| self.engine.name().to_owned());
+        Ok(RunningCompletion::new(request, CompletionHead::new(model), turns, cancel))
     }
 }

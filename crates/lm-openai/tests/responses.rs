@@ -91,7 +91,7 @@ fn rounded(value: Value) -> Value {
 }
 
 fn complete(replies: &[&'static str], fields: Value) -> Value {
-    fixed(completions(replies).complete(&request(fields)).expect("a completion"))
+    fixed(completions(replies).complete(request(fields)).expect("a completion"))
 }
 
 fn stream(replies: &[&'static str], fields: Value) -> Vec<Value> {
@@ -227,20 +227,40 @@ fn a_call_without_a_name_at_its_start_comes_whole_and_one_without_arguments_has_
 }
 
 #[test]
-fn an_error_ends_a_stream_and_names_the_field() {
+fn a_request_that_cannot_run_has_an_error_before_its_stream() {
     let long = "a ".repeat(100_000);
     let request = request(json!({"messages": [{"role": "user", "content": long}], "stream": true, "n": 2}));
-    let mut chunks = completions(&["x", "y"]).stream(request).expect("a stream");
-    let error = chunks.next().expect("an item").expect_err("too long");
+    let error = completions(&["x", "y"]).stream(request).expect_err("too long");
     assert_eq!((error.code, error.param.as_deref()), (Some("context_length_exceeded"), Some("messages")));
-    assert!(chunks.next().is_none());
 }
 
 #[test]
 fn a_cancelled_stream_ends_with_an_error() {
-    let mut chunks = completions(&["Hello"]).stream(request(json!({"stream": true}))).expect("a stream");
+    let long: &'static str = "and ".repeat(1_000).leak();
+    let chunks = completions(&[long]).stream(request(json!({"stream": true}))).expect("a stream");
     chunks.canceller().cancel();
-    assert_eq!(chunks.next().expect("an item").expect_err("cancelled").status, 499);
+    let mut chunks: Vec<_> = chunks.collect();
+    assert_eq!(chunks.pop().expect("an item").expect_err("cancelled").status, 499);
+    assert!(chunks.iter().all(Result::is_ok), "the error is the last item");
+}
+
+#[test]
+fn a_completion_is_awaited_as_it_is_waited_for() {
+    use futures_util::StreamExt;
+    let fields = || request(json!({"n": 2, "seed": 1}));
+    let started = || completions(&["Hello", "Hello"]).start(fields()).expect("it starts");
+    let blocking = fixed(started().wait().expect("a completion"));
+    assert_eq!(futures_executor::block_on(started().completion()).map(fixed), Ok(blocking));
+    let text = |chunks: Vec<Value>, choice| -> String {
+        let deltas = chunks.iter().flat_map(|chunk| chunk["choices"].as_array()).flatten();
+        deltas
+            .filter(|delta| delta["index"] == choice)
+            .filter_map(|it| it["delta"]["content"].as_str())
+            .collect()
+    };
+    let chunks = futures_executor::block_on(started().into_stream().collect::<Vec<_>>());
+    let chunks: Vec<Value> = chunks.into_iter().collect::<Result<_, _>>().expect("no error");
+    assert_eq!([text(chunks.clone(), 0), text(chunks, 1)], ["Hello", "Hello"]);
 }
 
 #[test]
@@ -264,6 +284,6 @@ fn a_conversation_that_the_template_refuses_is_an_invalid_request() {
     let config = ConversationConfig { template, ..ConversationConfig::from_engine(&engine) };
     let body = json!({"messages": [{"role": "user", "content": "Hello"}]});
     let request = ChatRequest::from_json(body).expect("a request");
-    let error = ChatCompletions::new(engine, config).complete(&request).expect_err("refused");
+    let error = ChatCompletions::new(engine, config).complete(request).expect_err("refused");
     assert_eq!((error.status, error.param.as_deref()), (400, Some("messages")), "{error}");
 }

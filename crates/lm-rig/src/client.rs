@@ -5,11 +5,9 @@ use std::thread;
 use bytes::Bytes;
 use futures::channel::oneshot;
 use futures::{Stream, StreamExt, future, stream};
-use lm_conversation::{
-    CancelHandle, Conversation, ConversationConfig, ConversationEvent, Engine, TurnStream,
-};
+use lm_conversation::{CancelHandle, ConversationConfig, Engine};
 use lm_openai::{
-    ApiError, ChatRequest, Choice, ChunkWriter, CompletionHead, EmbeddingRequest, Embeddings, completion,
+    ApiError, ChatCompletions, ChatRequest, EmbeddingRequest, Embeddings, RunningCompletion,
 };
 use rig_core::http_client::{
     self, HeaderMap, HeaderValue, HttpClientExt, LazyBody, MultipartForm, Request, Response, StatusCode,
@@ -25,26 +23,19 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug)]
 pub struct EngineClient {
     engine: Engine,
-    config: ConversationConfig,
-}
-
-/// A chat completion that runs.
-struct Running {
-    request: ChatRequest,
-    head: CompletionHead,
-    turn: TurnStream,
+    completions: ChatCompletions,
 }
 
 impl EngineClient {
     /// Creates a client. `config` has the values of absent fields of requests; its preface is not used.
     pub fn new(engine: &Engine, config: ConversationConfig) -> Self {
-        Self { engine: engine.clone(), config }
+        Self { engine: engine.clone(), completions: ChatCompletions::new(engine.clone(), config) }
     }
 
     /// Answers a request with an object.
     async fn answer(self, path: String, body: Bytes) -> Result<Value, ApiError> {
         match path.rsplit('/').next() {
-            Some("completions") => self.start(body).await?.finish().await,
+            Some("completions") => self.start(body).await?.completion().await,
             Some("embeddings") => self.embed(body).await,
             Some("models") => {
                 Ok(json!({"object": "list", "data": [{"id": self.engine.name(), "object": "model"}]}))
@@ -57,22 +48,18 @@ impl EngineClient {
         }
     }
 
-    async fn start(self, body: Bytes) -> Result<Running, ApiError> {
+    async fn start(self, body: Bytes) -> Result<RunningCompletion, ApiError> {
         on_thread(move || self.begin(&body)).await
     }
 
     /// Renders the prompt and submits the turn.
-    fn begin(&self, body: &[u8]) -> Result<Running, ApiError> {
+    fn begin(&self, body: &[u8]) -> Result<RunningCompletion, ApiError> {
         let request = ChatRequest::from_json(read(body)?)?;
         if request.choices != 1 {
             let message = format!("`n` is {}, expected 1: rig reads one choice", request.choices);
             return Err(ApiError::invalid_param("n", message));
         }
-        let conversation = Conversation::new(&self.engine, request.config(&self.config, 0));
-        let turn = conversation.and_then(|mut chat| chat.stream(request.last.clone(), request.turn.clone()));
-        let turn = turn.map_err(|error| request.api_error(&error))?.into_stream();
-        let model = request.model.clone().unwrap_or_else(|| self.engine.name().to_owned());
-        Ok(Running { request, head: CompletionHead::new(model), turn })
+        self.completions.start(request)
     }
 
     async fn embed(self, body: Bytes) -> Result<Value, ApiError> {
@@ -82,40 +69,13 @@ impl EngineClient {
     }
 }
 
-impl Running {
-    /// Waits for the reply.
-    async fn finish(mut self) -> Result<Value, ApiError> {
-        let mut scored = Vec::new();
-        while let Some(event) = self.turn.next().await {
-            match event.map_err(|error| self.request.api_error(&error))? {
-                ConversationEvent::Logprobs(token) => scored.push(token),
-                ConversationEvent::Finished(reply) => {
-                    let logprobs = self.request.turn.logprobs.is_some().then_some(scored);
-                    return Ok(completion(&self.head, &[Choice { reply, logprobs }]));
-                }
-                _ => {}
-            }
-        }
-        Err(ApiError::server("the turn ended without a reply"))
-    }
-
-    /// Server-sent events of the reply; a failure is the last item.
-    fn frames(self) -> impl Stream<Item = http_client::Result<Bytes>> + Send + 'static {
-        let Self { request, head, turn } = self;
-        let mut writer = ChunkWriter::new(head, &request);
-        let frames = turn.filter_map(move |event| {
-            let frame = match event {
-                Ok(event) => {
-                    let chunks = writer.chunks(0, &event);
-                    let text: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
-                    if text.is_empty() { None } else { Some(Ok(Bytes::from(text))) }
-                }
-                Err(error) => Some(Err(http_error(&request.api_error(&error)))),
-            };
-            future::ready(frame)
-        });
-        frames.chain(stream::once(future::ready(Ok(Bytes::from_static(b"data: [DONE]\n\n")))))
-    }
+/// Server-sent events of a reply; a failure is the last item but one.
+fn frames(running: RunningCompletion) -> impl Stream<Item = http_client::Result<Bytes>> + Send + 'static {
+    let frames = running.into_stream().map(|chunk| match chunk {
+        Ok(chunk) => Ok(Bytes::from(format!("data: {chunk}\n\n"))),
+        Err(error) => Err(http_error(&error)),
+    });
+    frames.chain(stream::once(future::ready(Ok(Bytes::from_static(b"data: [DONE]\n\n")))))
 }
 
 impl HttpClientExt for EngineClient {
@@ -157,7 +117,7 @@ impl HttpClientExt for EngineClient {
         let start = self.clone().start(req.into_body().into());
         async move {
             let running = start.await.map_err(|error| http_error(&error))?;
-            Ok(response("text/event-stream", Box::pin(running.frames()) as http_client::BoxedStream))
+            Ok(response("text/event-stream", Box::pin(frames(running)) as http_client::BoxedStream))
         }
     }
 }

@@ -65,7 +65,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
         .map(move |line| line.map(|line| reader.read(line.map(Value::Object))));
     let answer = move |line: io::Result<BatchLine>| {
         line.map(|BatchLine { request, answer }| {
-            let result = request.and_then(|request| endpoints.answer(&request));
+            let result = request.and_then(|request| endpoints.answer(request));
             (answer.json(&result).to_string(), result.is_ok())
         })
     };
@@ -132,10 +132,10 @@ struct Endpoints {
 
 impl Endpoints {
     /// Answers a request. A panic is the error of this request only.
-    fn answer(&self, request: &BatchRequest) -> lm_openai::Result<Value> {
+    fn answer(&self, request: BatchRequest) -> lm_openai::Result<Value> {
         let answer = || match request {
             BatchRequest::Chat(request) => self.completions.complete(request),
-            BatchRequest::Embeddings(request) => self.embeddings.create(request),
+            BatchRequest::Embeddings(request) => self.embeddings.create(&request),
         };
         let answered = catch_unwind(AssertUnwindSafe(answer));
         answered.unwrap_or_else(|_| Err(ApiError::server("the request ended in an internal error")))
