@@ -104,7 +104,7 @@ mod tests {
     fn values_deeper_than_a_stack_are_refused() {
         let deep = |levels| (0..levels).fold(Value::Null, |value, _| Value::Array(vec![value]));
         assert!(content(deep(127), 1000).is_ok());
-        for levels in [128, 1_000_000] {
+        for levels in [128, 200_000] {
             let error = content(deep(levels), 1000).expect_err("too deep").to_string();
             assert!(error.contains("deeper than 128 levels"), "{error}");
             assert_eq!(report(deep(levels), 1000), None);

@@ -202,7 +202,7 @@ fn each_call_has_one_result_in_order_whatever_happens() {
 fn wait_until(mut done: impl FnMut() -> bool) {
     let started = Instant::now();
     while !done() {
-        assert!(started.elapsed() < Duration::from_secs(20), "it does not happen");
+        assert!(started.elapsed() < Duration::from_secs(60), "it does not happen");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

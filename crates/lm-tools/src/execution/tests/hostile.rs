@@ -162,7 +162,7 @@ fn a_result_that_is_deeper_than_a_stack_harms_nothing_even_when_it_is_late() {
     let run = move |_, _: &_| {
         let _ = started.lock().expect("no panic").send(());
         let _ = released.lock().expect("one call at a time").recv();
-        ToolOutput::from(Ok((0..500_000).fold(Value::Null, |value, _| Value::Array(vec![value]))))
+        ToolOutput::from(Ok((0..100_000).fold(Value::Null, |value, _| Value::Array(vec![value]))))
     };
     let tools = Toolset::new().with(Custom::new("deep", run)).expect("one tool");
     let tools = tools.with_limits(limits(1, None, Some(Duration::ZERO)));
