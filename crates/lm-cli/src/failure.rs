@@ -41,7 +41,10 @@ pub fn print(error: &anyhow::Error) {
 
 /// [`print()`] in a chat whose conversations handle an exceeded context in this way.
 pub fn print_in_chat(error: &anyhow::Error, overflow: Overflow) {
-    let is_full = error.chain().filter_map(session_error).any(is_full_context);
+    let is_full = error.chain().any(|cause| {
+        session_error(cause).is_some_and(is_full_context)
+            || matches!(stop_reason(cause), Some(StopReason::ContextFull { .. }))
+    });
     let more = match overflow {
         _ if !is_full => "",
         Overflow::Error => {
@@ -81,10 +84,8 @@ pub fn hint(error: &anyhow::Error) -> Option<String> {
         if let Some(error) = cause.downcast_ref::<lm_hub::Error>() {
             return about_hub(error);
         }
-        if let Some(lm_tools::Error::Stopped { reason: StopReason::RoundLimit { .. }, .. }) =
-            cause.downcast_ref()
-        {
-            return Some("--max-rounds allows more".to_owned());
+        if let Some(reason) = stop_reason(cause) {
+            return about_stop(reason);
         }
         if let Some(error) = session_error(cause) {
             return about_session(error);
@@ -100,6 +101,26 @@ pub fn hint(error: &anyhow::Error) -> Option<String> {
         }
     })
 }
+
+/// The reason of an agent's turn that ended without an answer.
+fn stop_reason<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a StopReason> {
+    match cause.downcast_ref() {
+        Some(lm_tools::Error::Stopped { reason, .. }) => Some(reason),
+        _ => None,
+    }
+}
+
+fn about_stop(reason: &StopReason) -> Option<String> {
+    let hint = match reason {
+        StopReason::RoundLimit { .. } => "--max-rounds allows more",
+        StopReason::ContextFull { .. } => SHORTER_PROMPT,
+        _ => return None,
+    };
+    Some(hint.to_owned())
+}
+
+const SHORTER_PROMPT: &str =
+    "a shorter prompt fits, and --context allows more tokens where the model supports them";
 
 /// The engine's error in the error of a layer above it, which forwards its message.
 fn session_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a lm_session::Error> {
@@ -123,9 +144,7 @@ fn kernel_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a 
 
 fn about_session(error: &lm_session::Error) -> Option<String> {
     let hint = match error {
-        lm_session::Error::PromptTooLong { .. } => {
-            "a shorter prompt fits, and --context allows more tokens where the model supports them"
-        }
+        lm_session::Error::PromptTooLong { .. } => SHORTER_PROMPT,
         lm_session::Error::DoesNotFit { .. } => {
             "a smaller --context, --quantize q4 and --kv q8 take less, `lm inspect MODEL` shows how much; --memory BYTES says how \
              much may be taken"
@@ -244,6 +263,15 @@ mod tests {
         ] {
             assert!(hint(&error).is_some_and(|hint| hint.contains("--context")), "{error}");
         }
+    }
+
+    #[test]
+    fn a_turn_that_was_stopped_tells_how_it_may_go_on() {
+        let hint = |reason| hint(&lm_tools::Error::Stopped { reason, steps: Vec::new() }.into());
+        let rounds = StopReason::RoundLimit { max_rounds: 8 };
+        assert_eq!(hint(rounds).as_deref(), Some("--max-rounds allows more"));
+        let full = StopReason::ContextFull { prompt_tokens: 9, context_tokens: 8 };
+        assert!(hint(full).is_some_and(|hint| hint.contains("--context")));
     }
 
     #[test]

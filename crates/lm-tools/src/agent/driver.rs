@@ -67,11 +67,32 @@ impl Driver {
                 return self.state.lock().finish(message, stop);
             }
             turn = match self.next_reply() {
-                Err(Error::Conversation(lm_conversation::Error::DeadlineExceeded)) => {
-                    return self.state.lock().finish(message, StopReason::TimeLimit);
+                Ok(turn) => turn,
+                Err(error) => {
+                    let stop = self.stop_of(&error).ok_or(error)?;
+                    return self.state.lock().finish(message, stop);
                 }
-                turn => turn?,
             };
+        }
+    }
+
+    /// Returns the limit that made a reply fail, after which the work of the turn is a result: not before a call has run, unless it is the
+    /// time limit.
+    fn stop_of(&self, error: &Error) -> Option<StopReason> {
+        use lm_conversation::Error::{DeadlineExceeded, Session};
+        use lm_session::Error::{BudgetTooSmall, PromptTooLong};
+        let Error::Conversation(error) = error else { return None };
+        match *error {
+            DeadlineExceeded => Some(StopReason::TimeLimit),
+            _ if self.counts.rounds == 0 => None,
+            Session(PromptTooLong { prompt_tokens, context_tokens }) => {
+                Some(StopReason::ContextFull { prompt_tokens, context_tokens })
+            }
+            Session(BudgetTooSmall { .. }) => {
+                let max = self.settings.limits.max_output_tokens;
+                max.map(|max_output_tokens| StopReason::TokenLimit { max_output_tokens })
+            }
+            _ => None,
         }
     }
 
@@ -107,11 +128,12 @@ impl Driver {
             }
             let event = poll_fn(|context| Pin::new(&mut events).poll_next(context)).await;
             let event = event.ok_or(Error::Cancelled)?;
-            let event = match event {
-                Err(lm_conversation::Error::DeadlineExceeded) => {
-                    return Ok((Message::assistant(text), Some(StopReason::TimeLimit)));
+            let event = match event.map_err(Error::from) {
+                Ok(event) => event,
+                Err(error) => {
+                    let stop = self.stop_of(&error).ok_or(error)?;
+                    return Ok((Message::assistant(text), Some(stop)));
                 }
-                event => event?,
             };
             match &event {
                 ConversationEvent::Text(more) => text += more,

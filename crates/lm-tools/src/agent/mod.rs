@@ -2,6 +2,7 @@
 
 mod builder;
 mod calls;
+mod decisions;
 mod driver;
 mod event;
 mod hooks;

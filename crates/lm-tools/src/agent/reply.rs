@@ -132,6 +132,13 @@ pub enum StopReason {
     },
     /// [`AgentLimits::timeout`](super::AgentLimits::timeout), or the deadline of the turn's options, has passed.
     TimeLimit,
+    /// The calls and their results leave no room in the context for another reply.
+    ContextFull {
+        /// Tokens of the prompt.
+        prompt_tokens: usize,
+        /// Tokens of the context.
+        context_tokens: usize,
+    },
     /// A hook ended the turn.
     Hook {
         /// The hook's text.
@@ -152,6 +159,12 @@ impl fmt::Display for StopReason {
                 write!(f, "no answer within {max_output_tokens} output tokens")
             }
             Self::TimeLimit => write!(f, "no answer within the time limit"),
+            Self::ContextFull { prompt_tokens, context_tokens } => {
+                write!(
+                    f,
+                    "no answer: the prompt has {prompt_tokens} tokens, the context holds {context_tokens}"
+                )
+            }
             Self::Hook { message } => write!(f, "the turn was stopped: {message}"),
         }
     }

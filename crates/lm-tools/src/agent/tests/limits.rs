@@ -112,3 +112,15 @@ fn each_reply_of_a_turn_may_have_its_own_tool_choice() {
     }
     assert_eq!(asked, [(2, StopReason::Answered), (2, StopReason::Answered)]);
 }
+
+#[test]
+fn results_that_fill_the_context_end_the_turn_with_the_calls_that_ran() {
+    let spec = crate::ToolSpec::new("multiply", "Write.", json!({"type": "object"}));
+    let tools = Toolset::new().with_fn(spec, |_| Ok("word ".repeat(8_000).into())).expect("one tool");
+    let mut agent = agent_with(tools, [said("multiply", 1, 2), "Never.".to_owned()]);
+    let reply = agent.run("Go on.").expect("a reply");
+    assert!(matches!(reply.stop, StopReason::ContextFull { context_tokens: 4096, .. }), "{:?}", reply.stop);
+    assert_eq!((reply.steps.len(), roles(&agent)), (1, vec![Role::User, Role::Assistant, Role::Tool]));
+    let long = agent.run("word ".repeat(8_000));
+    assert!(matches!(long, Err(Error::Conversation(_))), "a question that is too long is an error: {long:?}");
+}

@@ -1,0 +1,133 @@
+//! Decisions on the calls of a round: limits and hooks decide on each, before the first one begins.
+
+use super::driver::Driver;
+use super::state::refused;
+use super::{AgentEvent, AgentStep, ApprovalRequest, CallOutcome, CallRequest, Decision, Hook, StopReason};
+use crate::{Error, Result, ToolAnnotations, ToolErrorKind};
+use lm_template::{Message, ToolCall, Value};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+pub(super) const NOT_RUN: &str = "the call was not run";
+const UNANSWERED: &str = "the call was not approved: nobody answered the request";
+pub(super) const PANICKED: &str = "a hook panicked";
+
+/// A call after the decision.
+pub(super) enum Planned {
+    /// It runs.
+    Run { call: ToolCall, outcome: CallOutcome },
+    /// It has a result.
+    Given(Box<AgentStep>),
+}
+
+/// Decision on a call.
+enum Verdict {
+    Planned(Planned),
+    /// A limit: this call does not run, others of the round may.
+    OverLimit(StopReason),
+    /// No call of the round runs.
+    Stop(StopReason),
+}
+
+impl Planned {
+    pub fn to_run((number, planned): (usize, &Self)) -> Option<(usize, ToolCall)> {
+        match planned {
+            Self::Run { call, .. } => Some((number, call.clone())),
+            Self::Given(_) => None,
+        }
+    }
+}
+
+impl Driver {
+    /// Decides on the calls of a round, in order.
+    pub async fn plan(&mut self, calls: &[ToolCall]) -> Result<(Vec<Planned>, Option<StopReason>)> {
+        let mut planned = Vec::new();
+        let mut limit = None;
+        for call in calls {
+            match self.decide(call).await? {
+                Verdict::Planned(call) => planned.push(call),
+                Verdict::OverLimit(reason) => {
+                    planned.push(self.refused(call, &reason));
+                    limit = limit.or(Some(reason));
+                }
+                Verdict::Stop(reason) => {
+                    planned = calls.iter().map(|call| self.refused(call, &reason)).collect();
+                    return Ok((planned, Some(reason)));
+                }
+            }
+        }
+        Ok((planned, limit))
+    }
+
+    async fn decide(&mut self, call: &ToolCall) -> Result<Verdict> {
+        if let Some(reason) = self.counts.admit(&self.settings.limits, call) {
+            return Ok(Verdict::OverLimit(reason));
+        }
+        let annotations = self.tools.annotations(&call.name).cloned().unwrap_or_default();
+        let (mut current, mut outcome) = (call.clone(), CallOutcome::Ran);
+        for hook in self.settings.hooks.clone() {
+            let mut decision = self.before(&hook, &current, &annotations);
+            if decision == Decision::Ask {
+                decision = self.ask(&current, &annotations).await?;
+                if let Some(stop) = self.exhausted().filter(|stop| *stop == StopReason::TimeLimit) {
+                    return Ok(Verdict::Stop(stop));
+                }
+            }
+            match decision {
+                Decision::Run => {}
+                Decision::Edit(arguments) => {
+                    current.arguments = arguments.clone();
+                    outcome = CallOutcome::Edited { arguments };
+                }
+                Decision::Ask => return Ok(self.denied(call, UNANSWERED)),
+                Decision::Deny(reason) => return Ok(self.denied(call, &reason)),
+                Decision::Answer(result) => return Ok(self.answered(call, result)),
+                Decision::Stop(message) => return Ok(Verdict::Stop(StopReason::Hook { message })),
+            }
+        }
+        Ok(Verdict::Planned(Planned::Run { call: current, outcome }))
+    }
+
+    /// Asks the reader of the turn.
+    async fn ask(&mut self, call: &ToolCall, annotations: &ToolAnnotations) -> Result<Decision> {
+        let (request, answers) = ApprovalRequest::new(call, annotations);
+        request.end_with(self.options.cancel.clone(), self.options.deadline);
+        self.events.emit(AgentEvent::Approval(request)).await;
+        let decision = answers.recv().await;
+        if self.options.cancel.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        Ok(decision.unwrap_or_else(|_| Decision::Deny(UNANSWERED.to_owned())))
+    }
+
+    fn before(&self, hook: &Arc<dyn Hook>, call: &ToolCall, annotations: &ToolAnnotations) -> Decision {
+        let request = CallRequest { call, annotations, round: self.counts.rounds - 1 };
+        let decision = catch_unwind(AssertUnwindSafe(|| hook.before_call(&request)));
+        decision.unwrap_or_else(|_| Decision::Stop(PANICKED.to_owned()))
+    }
+
+    /// Step of a call that the toolset is not given.
+    fn given(&self, call: &ToolCall, outcome: CallOutcome, result: Message) -> AgentStep {
+        let step = AgentStep::new(self.counts.rounds - 1, call.clone(), result);
+        AgentStep { outcome, attempts: 0, ..step }
+    }
+
+    pub fn not_run(&self, call: &ToolCall, reason: &str) -> AgentStep {
+        let step = self.given(call, CallOutcome::NotRun, refused(call, reason));
+        AgentStep { error: Some(ToolErrorKind::Cancelled), ..step }
+    }
+
+    fn refused(&self, call: &ToolCall, reason: &StopReason) -> Planned {
+        Planned::Given(Box::new(self.not_run(call, &format!("{NOT_RUN}: {reason}"))))
+    }
+
+    fn denied(&self, call: &ToolCall, reason: &str) -> Verdict {
+        let step = self.given(call, CallOutcome::Denied, refused(call, reason));
+        Verdict::Planned(Planned::Given(Box::new(AgentStep { error: Some(ToolErrorKind::Denied), ..step })))
+    }
+
+    fn answered(&self, call: &ToolCall, result: Value) -> Verdict {
+        let result = Message::tool(call.id.as_deref(), call.name.as_str(), result);
+        Verdict::Planned(Planned::Given(Box::new(self.given(call, CallOutcome::Answered, result))))
+    }
+}
