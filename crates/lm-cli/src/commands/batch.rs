@@ -134,7 +134,7 @@ impl Endpoints {
     /// Answers a request. A panic is the error of this request only.
     fn answer(&self, request: BatchRequest) -> lm_openai::Result<Value> {
         let answer = || match request {
-            BatchRequest::Chat(request) => self.completions.complete(request),
+            BatchRequest::Chat(request) => self.completions.complete(*request),
             BatchRequest::Embeddings(request) => self.embeddings.create(&request),
         };
         let answered = catch_unwind(AssertUnwindSafe(answer));
