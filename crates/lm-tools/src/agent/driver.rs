@@ -44,6 +44,17 @@ pub(super) struct Driver {
 }
 
 impl Driver {
+    pub fn new(
+        state: Shared,
+        tools: Toolset,
+        settings: AgentSettings,
+        options: TurnOptions,
+        events: Events,
+    ) -> Self {
+        let must_answer = settings.limits.max_rounds == 0;
+        Self { state, tools, settings, options, events, counts: Counts::default(), must_answer }
+    }
+
     /// Runs the turn from its first reply on.
     pub async fn run(mut self, first: Turn) -> Result<AgentReply> {
         let reply = self.replies(first).await;

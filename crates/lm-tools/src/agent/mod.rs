@@ -162,32 +162,13 @@ impl Agent {
         options.cancel = options.cancel.child();
         let ends = settings.limits.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         options.deadline = [options.deadline, ends].into_iter().flatten().min();
-        let mut conversation = self.conversation.share().with_tools(tools.specs());
-        let mut history = conversation.history();
-        let continues = input.is_none().then(|| history.pop()).flatten();
+        let conversation = self.conversation.share().with_tools(tools.specs());
         let span = spans::invoke_agent(settings.name.as_deref(), conversation.engine().name());
-        let state = TurnState::new(
-            self.conversation.share().with_tools(tools.specs()),
-            settings.hooks.clone(),
-            &options,
-            (history.len(), continues),
-        );
-        let (state, events, cancel) = (Shared::new(state), Events::default(), options.cancel.clone());
-        let must_answer = settings.limits.max_rounds == 0;
-        let driver = Driver {
-            state: state.clone(),
-            tools,
-            settings,
-            options,
-            events: events.clone(),
-            counts: limits::Counts::default(),
-            must_answer,
-        };
+        let state = Shared::new(TurnState::new(conversation, settings.hooks.clone(), &options));
+        let (events, cancel) = (Events::default(), options.cancel.clone());
+        let driver = Driver::new(state.clone(), tools, settings, options, events.clone());
         let options = driver.reply_options();
-        let first = match input {
-            Some(input) => conversation.stream(input, options)?,
-            None => conversation.continue_reply(options)?,
-        };
+        let first = state.lock().first_reply(input, options)?;
         self.turn = Some(state.clone());
         Ok(AgentTurn::new(Box::pin(driver.run(first)), events, state, cancel, span))
     }

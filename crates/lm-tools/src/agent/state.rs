@@ -58,20 +58,15 @@ struct Round {
 }
 
 impl TurnState {
-    pub fn new(
-        conversation: Conversation,
-        hooks: Vec<Arc<dyn Hook>>,
-        options: &TurnOptions,
-        (before, continues): (usize, Option<Message>),
-    ) -> Self {
+    pub fn new(conversation: Conversation, hooks: Vec<Arc<dyn Hook>>, options: &TurnOptions) -> Self {
         Self {
             conversation,
             hooks,
             cancel: options.cancel.clone(),
             on_cancel: options.on_cancel,
             is_open: true,
-            before,
-            continues,
+            before: 0,
+            continues: None,
             removing: Vec::new(),
             removed: Vec::new(),
             round: None,
@@ -84,6 +79,20 @@ impl TurnState {
     /// Fails if the turn was ended by its agent.
     fn open(&self) -> Result<()> {
         if self.is_open { Ok(()) } else { Err(Error::Cancelled) }
+    }
+
+    /// Starts the model's first reply; without input it continues the last one.
+    pub fn first_reply(&mut self, input: Option<Vec<Message>>, options: TurnOptions) -> Result<Turn> {
+        let mut history = self.conversation.history();
+        let turn = match input {
+            Some(input) => self.conversation.stream(input, options)?,
+            None => {
+                self.continues = history.pop();
+                self.conversation.continue_reply(options)?
+            }
+        };
+        self.before = history.len();
+        Ok(turn)
     }
 
     /// Starts the model's next reply, to the results of the last round.
@@ -149,8 +158,7 @@ impl TurnState {
             history.extend(self.results());
             self.conversation.set_history(history);
         }
-        let (steps, finished) = (std::mem::take(&mut self.steps), std::mem::take(&mut self.finished));
-        Ok(AgentReply { message, stop, steps, finished })
+        Ok(AgentReply { message, stop, steps: self.steps.clone(), finished: self.finished.clone() })
     }
 
     /// Ends the turn without a reply. The calls that began stay in the history with their results, since their side effects remain;

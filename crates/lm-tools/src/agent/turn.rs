@@ -2,7 +2,7 @@
 
 use super::driver::Events;
 use super::state::Shared;
-use super::{AgentEvent, AgentReply};
+use super::{AgentEvent, AgentReply, AgentStep};
 use crate::{Error, Result};
 use futures_core::Stream;
 use lm_conversation::CancelHandle;
@@ -19,8 +19,8 @@ pub(super) type Task = Pin<Box<dyn Future<Output = Result<AgentReply>> + Send>>;
 /// A running turn of an [`Agent`](super::Agent). It borrows nothing: it can be moved to another thread or task.
 ///
 /// It is read as an iterator, which blocks, with [`recv`](Self::recv) or as a [`Stream`] in async code, or to its end with
-/// [`into_reply`](Self::into_reply) and `.await`. The last event is [`AgentEvent::Finished`] or an error. The turn goes on only while it is
-/// read; calls and the model run behind it. Dropping it before its end cancels the turn at once, without waiting, and so does the next turn
+/// [`into_reply`](Self::into_reply) and `.await`, which need no runtime. The last event is [`AgentEvent::Finished`] or an error. The turn goes on only while it is
+/// read; calls and the model run behind it, and only the prompt of a reply is rendered by the reader. Dropping it before its end cancels the turn at once, without waiting, and so does the next turn
 /// of the agent.
 ///
 /// ```
@@ -63,6 +63,11 @@ impl AgentTurn {
     /// [`Toolset::start`](crate::Toolset::start) says.
     pub fn canceller(&self) -> CancelHandle {
         self.cancel.clone()
+    }
+
+    /// The calls so far with their results, also after an error.
+    pub fn steps(&self) -> Vec<AgentStep> {
+        self.state.lock().steps.clone()
     }
 
     /// Waits for the next event without blocking; `None` after the last one. It can be dropped while it waits, and called again.

@@ -20,8 +20,10 @@ struct Case {
     rounds: Vec<Vec<usize>>,
     limits: AgentLimits,
     max_parallel: usize,
-    /// Number of events that are read before the turn is dropped.
+    /// Number of events that are read before the turn is ended, without pieces of text.
     read: Option<usize>,
+    /// The turn is ended by its agent, and dropped later.
+    is_replaced: bool,
     is_async: bool,
     on_cancel: OnCancel,
 }
@@ -31,11 +33,20 @@ fn case() -> impl Strategy<Value = Case> {
     let max_calls = prop::option::weighted(0.3, 0..5_usize);
     let at_limit = prop_oneof![Just(AtLimit::Stop), Just(AtLimit::Answer)];
     let on_cancel = prop_oneof![Just(OnCancel::Rollback), Just(OnCancel::KeepPartial)];
-    let read = prop::option::weighted(0.4, 0..40_usize);
-    (rounds, 0..4_usize, max_calls, at_limit, 1..4_usize, read, any::<bool>(), on_cancel).prop_map(
-        |(rounds, max_rounds, max_calls, at_limit, max_parallel, read, is_async, on_cancel)| {
+    let read = prop::option::weighted(0.5, 0..20_usize);
+    let reader = (read, any::<bool>(), any::<bool>());
+    (rounds, 0..4_usize, max_calls, at_limit, 1..4_usize, reader, on_cancel).prop_map(
+        |(
+            rounds,
+            max_rounds,
+            max_calls,
+            at_limit,
+            max_parallel,
+            (read, is_replaced, is_async),
+            on_cancel,
+        )| {
             let limits = AgentLimits { max_rounds, max_calls, at_limit, ..AgentLimits::default() };
-            Case { rounds, limits, max_parallel, read, is_async, on_cancel }
+            Case { rounds, limits, max_parallel, read, is_replaced, is_async, on_cancel }
         },
     )
 }
@@ -113,7 +124,7 @@ fn check(history: &[Message]) -> usize {
 }
 
 /// Reads a turn, or a part of it; requests for approval are answered in turn.
-fn read(mut turn: AgentTurn, case: &Case) -> Option<Result<AgentReply>> {
+fn read(turn: &mut AgentTurn, case: &Case) -> Option<Result<AgentReply>> {
     let mut left = case.read.unwrap_or(usize::MAX);
     let mut asked = 0;
     while left > 0 {
@@ -128,6 +139,10 @@ fn read(mut turn: AgentTurn, case: &Case) -> Option<Result<AgentReply>> {
                     2 => request.allow_with(request.call.arguments.clone()),
                     _ => {}
                 }
+            }
+            // One of many.
+            Ok(AgentEvent::ToolCallArguments { .. } | AgentEvent::Text(_) | AgentEvent::Conversation(_)) => {
+                continue;
             }
             Ok(_) => {}
             Err(error) => return Some(Err(error)),
@@ -159,8 +174,15 @@ proptest! {
             .build()
             .expect("an agent");
         let options = TurnOptions { cancel, on_cancel: case.on_cancel, ..TurnOptions::default() };
-        let turn = agent.turn("Go on.").options(options).limits(case.limits).start().expect("a turn");
-        let ended = read(turn, &case);
+        let mut turn = agent.turn("Go on.").options(options).limits(case.limits).start().expect("a turn");
+        let ended = read(&mut turn, &case);
+        if case.is_replaced {
+            let history = agent.conversation_mut().history();
+            drop(turn);
+            prop_assert_eq!(agent.conversation().history(), history, "a turn that has ended changes nothing");
+        } else {
+            drop(turn);
+        }
 
         let history = agent.conversation().history();
         let calls = check(&history);

@@ -158,3 +158,13 @@ fn the_answer_is_a_rust_type() {
     let answer: Product = agent.run_as("3 times 5?").expect("an answer");
     assert_eq!(answer.product, 15);
 }
+
+#[test]
+fn the_steps_of_a_turn_are_known_after_its_error() {
+    let broken = "<tool_call>{\"name\": 5}</tool_call>".to_owned();
+    let mut agent = configured(ConstrainCalls::No, multiplication(), [said("multiply", 3, 5), broken]);
+    let mut turn = agent.stream("Go on.").expect("a turn");
+    assert!(matches!(turn.by_ref().last(), Some(Err(Error::Conversation(_)))));
+    assert_eq!(turn.steps()[0].result.content.text(), "15");
+    assert_eq!(roles(&agent), [Role::User, Role::Assistant, Role::Tool]);
+}
