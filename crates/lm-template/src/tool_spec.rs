@@ -5,11 +5,12 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
 use crate::tool_call::{expect_object, expect_string};
+use crate::tool_form;
 
 /// A tool declaration: name, description, and the JSON schema of the arguments.
 ///
 /// Read from `{"name", "description", "parameters"}` and from `{"type": "function", "function": {…}}`; each is written
-/// back unchanged.
+/// back unchanged. The forms of other APIs ([`ToolForm`](crate::ToolForm)) are read, too, and written back in the second form.
 ///
 /// ```
 /// use lm_template::ToolSpec;
@@ -38,7 +39,16 @@ impl ToolSpec {
         Self { name, description, parameters, json }
     }
 
-    /// Reads a declaration in either form.
+    /// Creates a declaration for OpenAI's strict mode: with `"strict": true` beside the parameters, which are as that mode requires them.
+    pub fn strict(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Self {
+        let mut spec = Self::new(name, description, parameters);
+        if let Some(Value::Object(function)) = spec.json.get_mut("function") {
+            function.insert("strict".to_owned(), true.into());
+        }
+        spec
+    }
+
+    /// Reads a declaration in the form of any API; see [`list_from_json`](Self::list_from_json) for lists.
     ///
     /// # Errors
     /// If it is not an object, or name or description are not strings.
@@ -55,8 +65,24 @@ impl ToolSpec {
             None | Some(Value::Null) => String::new(),
             Some(text) => expect_string(text.clone(), "tool", "description")?,
         };
-        let parameters = function.get("parameters").cloned().unwrap_or_default();
+        let (parameters, is_foreign) = tool_form::schema(&function);
+        if is_foreign {
+            return Ok(Self::new(name, description, parameters));
+        }
         Ok(Self { name, description, parameters, json })
+    }
+
+    /// The same declaration under another name.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        let value = Value::from(self.name.as_str());
+        if let Some(Value::Object(function)) = self.json.get_mut("function") {
+            function.insert("name".to_owned(), value);
+        } else {
+            self.json.insert("name".to_owned(), value);
+        }
+        self
     }
 
     /// Name of the tool.

@@ -1,5 +1,7 @@
 //! Doc comments: the description before the first section, and the list under `# Arguments` or `Args:`.
 
+use proc_macro2::Span;
+use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, ExprLit, Lit, Meta, Result};
 
 /// Sections of a docstring in Google's style, as in Python.
@@ -28,7 +30,7 @@ impl FunctionDocs {
         });
         let arguments = arguments.map_err(|message| match attributes.first() {
             Some(attribute) => Error::new_spanned(attribute, message),
-            None => Error::new(proc_macro2::Span::call_site(), message),
+            None => Error::new(Span::call_site(), message),
         })?;
         Ok(Self { description: paragraphs(&before), arguments })
     }
@@ -38,6 +40,16 @@ impl FunctionDocs {
 pub(crate) fn description(attributes: &[Attribute]) -> String {
     let text = text(attributes);
     paragraphs(&text.lines().collect::<Vec<_>>())
+}
+
+/// Place of the line that describes an argument.
+pub(crate) fn line_of(attributes: &[Attribute], name: &str) -> Span {
+    let describes = |line: &str| {
+        let item = line.trim().trim_start_matches(['-', '*', ' ', '`']);
+        item.strip_prefix(name).is_some_and(|rest| rest.starts_with([':', '`', ' ']))
+    };
+    let is_line = |attribute: &&Attribute| text(std::slice::from_ref(attribute)).lines().any(describes);
+    attributes.iter().find(is_line).map_or_else(Span::call_site, Spanned::span)
 }
 
 pub(crate) fn is_doc(attribute: &Attribute) -> bool {

@@ -2,7 +2,7 @@
 
 pub use crate::__tool_result as result;
 pub use crate::arguments::{CallArguments, Displayed, Outcome, state, value};
-pub use crate::schema::Declaration;
+pub use crate::schema::{Argument, Declaration, output_schema};
 pub use lm_template::Value;
 
 /// The arguments of a call.

@@ -11,10 +11,26 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// Two tools have the same name.
-    #[error("there are two tools named `{name}`")]
+    #[error(
+        "there are two tools named `{name}`: rename one, or give a toolset a prefix with `Toolset::with_prefix`"
+    )]
     DuplicateTool {
         /// The common name.
         name: String,
+    },
+    /// A name that a tool cannot have.
+    #[error("a tool cannot be named `{name}`: a name is 1 to 64 ASCII letters, digits, `_` or `-`")]
+    InvalidName {
+        /// The name.
+        name: String,
+    },
+    /// A selection names a tool that the toolset does not have.
+    #[error("there is no tool named `{name}`, the tools are: {}", known.join(", "))]
+    UnknownTool {
+        /// The name.
+        name: String,
+        /// Names of the tools.
+        known: Vec<String>,
     },
     /// A tool needs a state that the toolset does not have.
     #[error("tool `{tool}` needs a state of the type `{}`: add it first, with `Toolset::with_state`", state.name())]

@@ -9,6 +9,7 @@ pub mod __private;
 mod agent;
 mod annotations;
 mod arguments;
+mod coercion;
 mod context;
 mod demo;
 mod error;
@@ -31,6 +32,7 @@ pub use agent::{
     CallOutcome, CallRequest, Decision, Hook, Plan, Replay, StopReason, ToolChoices,
 };
 pub use annotations::ToolAnnotations;
+pub use coercion::{Coerced, Coercion};
 pub use context::{CallContext, State, StateType};
 pub use demo::demo;
 pub use error::{Error, Result};
@@ -41,9 +43,9 @@ pub use lm_conversation::{
     FinishReason, Finished, IntoMessages, LoadOptions, LoadProgress, ModelFolder, OnCancel, Reply,
     ResponseFormat, SavedConversation, ToolChoice, TurnOptions, Usage, WeightFormat,
 };
-pub use lm_template::{Map, Message, ToolCall, ToolSpec, Value};
-pub use lm_tools_macros::tool;
+pub use lm_template::{Declarations, Map, Message, ToolCall, ToolForm, ToolSpec, Value};
+pub use lm_tools_macros::{tool, tools};
 pub use model_with_tools::ModelWithTools;
 pub use tool::{Tool, ToolFuture, ToolOutput};
 pub use tool_error::{Retry, ToolError, ToolErrorKind};
-pub use toolset::Toolset;
+pub use toolset::{CheckedCall, IntoTools, Toolset};

@@ -1,10 +1,16 @@
 //! Tool declarations from Rust types, in the JSON shape that models are trained on.
 
+mod argument;
+mod limits;
+mod strict;
+
+pub use argument::Argument;
+
 use lm_template::ToolSpec;
 use schemars::generate::SchemaSettings;
 use schemars::transform::transform_subschemas;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// JSON schema `format`s that only give the width of a Rust number.
 const NUMBER_FORMATS: [&str; 14] = [
@@ -24,56 +30,75 @@ pub struct Declaration {
     generator: SchemaGenerator,
     properties: Map<String, Value>,
     required: Vec<Value>,
+    is_strict: bool,
 }
 
 impl Declaration {
     /// Starts a function without arguments.
     pub fn new(name: &'static str, description: &'static str) -> Self {
-        let settings = SchemaSettings::draft2020_12().with(|settings| {
-            settings.meta_schema = None;
-            settings.inline_subschemas = true;
-        });
-        let generator = settings.into_generator();
-        Self { name, description, generator, properties: Map::new(), required: Vec::new() }
+        let generator = generator();
+        let (properties, required) = (Map::new(), Vec::new());
+        Self { name, description, generator, properties, required, is_strict: false }
     }
 
-    /// Adds a required argument.
-    pub fn required<T: JsonSchema>(mut self, name: &str, description: &str, choices: &[&str]) -> Self {
-        self.required.push(name.into());
-        self.optional::<T>(name, description, choices)
+    /// Adds an argument.
+    #[must_use]
+    pub fn argument<T: JsonSchema>(mut self, argument: Argument<T>) -> Self {
+        let (name, is_required) = (argument.name, argument.is_required);
+        self.properties.insert(name.to_owned(), argument.schema(&mut self.generator));
+        self.required.extend(is_required.then(|| name.into()));
+        self
     }
 
-    /// Adds an optional argument.
-    pub fn optional<T: JsonSchema>(mut self, name: &str, description: &str, choices: &[&str]) -> Self {
-        let mut schema = self.generator.subschema_for::<T>();
-        let object = schema.ensure_object();
-        if !choices.is_empty() {
-            object.insert("enum".to_owned(), json!(choices));
-        }
-        if !description.is_empty() {
-            object.insert("description".to_owned(), description.into());
-        }
-        plain(&mut schema);
-        self.properties.insert(name.to_owned(), schema.to_value());
+    /// Allows no other arguments, and requires all: optional ones may be null.
+    #[must_use]
+    pub fn strict(mut self) -> Self {
+        self.is_strict = true;
         self
     }
 
     /// Finishes the declaration.
-    pub fn spec(mut self) -> ToolSpec {
+    pub fn spec(self) -> ToolSpec {
         let mut parameters = Map::new();
         parameters.insert("type".to_owned(), "object".into());
         parameters.insert("properties".to_owned(), self.properties.into());
         if !self.required.is_empty() {
             parameters.insert("required".to_owned(), self.required.into());
         }
-        // Recursive types remain after inlining.
-        let definitions = self.generator.take_definitions(true);
-        if !definitions.is_empty() {
-            let mut schema = Schema::from(Map::from_iter([("$defs".to_owned(), definitions.into())]));
-            plain(&mut schema);
-            parameters.extend(schema.ensure_object().clone());
+        let mut parameters = Schema::from(parameters);
+        add_definitions(&mut parameters, self.generator);
+        if !self.is_strict {
+            return ToolSpec::new(self.name, self.description, parameters.into());
         }
-        ToolSpec::new(self.name, self.description, parameters.into())
+        strict::close(&mut parameters);
+        ToolSpec::strict(self.name, self.description, parameters.into())
+    }
+}
+
+/// Schema of a tool's result.
+pub fn output_schema<T: JsonSchema>() -> Value {
+    let mut generator = generator();
+    let mut schema = generator.subschema_for::<T>();
+    plain(&mut schema);
+    add_definitions(&mut schema, generator);
+    schema.to_value()
+}
+
+fn generator() -> SchemaGenerator {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.meta_schema = None;
+        settings.inline_subschemas = true;
+    });
+    settings.into_generator()
+}
+
+/// Adds the recursive types, which remain after inlining.
+fn add_definitions(schema: &mut Schema, mut generator: SchemaGenerator) {
+    let definitions = generator.take_definitions(true);
+    if !definitions.is_empty() {
+        let mut definitions = Schema::from(Map::from_iter([("$defs".to_owned(), definitions.into())]));
+        plain(&mut definitions);
+        schema.ensure_object().extend(definitions.ensure_object().clone());
     }
 }
 
@@ -82,6 +107,13 @@ fn plain(schema: &mut Schema) {
     transform_subschemas(&mut plain, schema);
     let Some(object) = schema.as_object_mut() else { return };
     join_string_choices(object);
+    join_types(object);
+    if object.get("additionalProperties") == Some(&Value::Bool(true)) {
+        object.shift_remove("additionalProperties");
+    }
+    if let Some(items @ Value::Bool(true)) = object.get_mut("items") {
+        *items = Map::new().into();
+    }
     let format = object.get("format").and_then(Value::as_str);
     let is_number_format = format.is_some_and(|format| NUMBER_FORMATS.contains(&format));
     let mut rest = std::mem::take(object);
@@ -110,6 +142,20 @@ fn join_string_choices(schema: &mut Map<String, Value>) {
     schema.shift_remove("oneOf");
     schema.insert("type".to_owned(), "string".into());
     schema.insert("enum".to_owned(), choices.into());
+}
+
+/// Converts an `anyOf` of mere types, which schemars generates for an untagged enum, to a list of types in alphabetical order.
+fn join_types(schema: &mut Map<String, Value>) {
+    let Some(Value::Array(variants)) = schema.get("anyOf") else { return };
+    let mere_type = |variant: &Value| match variant.as_object() {
+        Some(variant) if variant.len() == 1 => variant.get("type")?.as_str().map(str::to_owned),
+        _ => None,
+    };
+    let Some(mut types) = variants.iter().map(mere_type).collect::<Option<Vec<_>>>() else { return };
+    types.sort();
+    types.dedup();
+    schema.shift_remove("anyOf");
+    schema.insert("type".to_owned(), types.into());
 }
 
 #[cfg(test)]

@@ -1,18 +1,28 @@
 //! Sets of tools: their declarations, and the execution of calls.
 
+mod checks;
+mod declared;
+mod entry;
+mod into_tools;
+mod selection;
+
+pub use checks::CheckedCall;
+pub(crate) use entry::Entry;
+pub use into_tools::IntoTools;
+
 use crate::context::States;
 use crate::execution::{Spawner, Watcher};
-use crate::validation::ArgumentSchema;
 use crate::{
-    CallContext, CallLimits, Error, Invocation, Result, RetryPolicy, RunningCalls, Tool, ToolAnnotations,
-    ToolError, ToolErrorKind, ToolOutput,
+    CallContext, CallLimits, Coercion, Invocation, Result, RunningCalls, ToolAnnotations, ToolError,
+    ToolOutput,
 };
+use declared::DeclaredTool;
 use lm_conversation::CancelHandle;
-use lm_template::{Message, ToolCall, ToolSpec};
+use lm_template::{Declarations, Message, ToolCall, ToolForm, ToolSpec};
 use serde_json::{Map, Value};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The tools that a model may call, in the order of their declarations. Cloning is cheap.
 ///
@@ -37,19 +47,9 @@ pub struct Toolset {
     entries: Vec<Arc<Entry>>,
     states: States,
     limits: CallLimits,
+    coercion: Coercion,
     spawner: Option<Spawner>,
     watcher: Arc<Watcher>,
-}
-
-pub(crate) struct Entry {
-    spec: ToolSpec,
-    schema: ArgumentSchema,
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) retries: Option<RetryPolicy>,
-    pub(crate) is_sequential: bool,
-    pub(crate) annotations: ToolAnnotations,
-    output_schema: Option<Value>,
-    pub(crate) tool: Box<dyn Tool>,
 }
 
 impl Toolset {
@@ -58,37 +58,28 @@ impl Toolset {
         Self::default()
     }
 
-    /// Adds a tool.
+    /// Adds a tool, those of a value (`db.tools()`, see [`#[tools]`](macro@crate::tools)), or those of another toolset.
+    ///
+    /// Tools of another toolset keep its states; they run within the limits and on the runtime of this one.
     ///
     /// # Errors
     /// When there is a tool with this name, the toolset lacks a state that it needs, or the declared parameters are not a valid JSON
     /// schema. Schemas with references to other files or hosts are rejected: nothing is fetched.
-    pub fn with(mut self, tool: impl Tool + 'static) -> Result<Self> {
-        let spec = tool.spec();
-        if self.entry(spec.name()).is_some() {
-            return Err(Error::DuplicateTool { name: spec.name().to_owned() });
-        }
-        if let Some(missing) = tool.states().into_iter().find(|&state| !self.states.has(state)) {
-            return Err(Error::MissingState { tool: spec.name().to_owned(), state: missing });
-        }
-        let schema = ArgumentSchema::compile(&spec)?;
-        self.entries.push(Arc::new(Entry {
-            spec,
-            schema,
-            timeout: tool.timeout(),
-            retries: tool.retries(),
-            is_sequential: tool.is_sequential(),
-            annotations: tool.annotations(),
-            output_schema: tool.output_schema(),
-            tool: Box::new(tool),
-        }));
-        Ok(self)
+    pub fn with(self, tools: impl IntoTools) -> Result<Self> {
+        tools.add_to(self)
     }
 
-    /// Adds a state for the tools, in place of one of the same type. It comes before the tools that need it: see [`State`](crate::State).
+    /// Adds a state for the tools that are added after it, in place of one of the same type. See [`State`](crate::State).
     #[must_use]
     pub fn with_state(mut self, state: impl Send + Sync + 'static) -> Self {
         self.states.insert(state);
+        self
+    }
+
+    /// Sets whether arguments are converted before their validation. Default [`Coercion::Off`].
+    #[must_use]
+    pub fn with_coercion(mut self, coercion: Coercion) -> Self {
+        self.coercion = coercion;
         self
     }
 
@@ -135,11 +126,8 @@ impl Toolset {
     where
         F: Fn(Map<String, Value>) -> Result<Value, ToolError> + Send + Sync + 'static,
     {
-        self.with(DeclaredTool {
-            spec,
-            run: move |arguments, _: &CallContext| run(arguments).into(),
-            is_async: false,
-        })
+        let run = move |arguments, _: &CallContext| run(arguments).into();
+        self.with(DeclaredTool { spec, run, is_async: false })
     }
 
     /// Adds a tool with a JSON declaration that runs an asynchronous closure.
@@ -169,6 +157,19 @@ impl Toolset {
     /// Declarations of the tools, for a [`Preface`](lm_template::Preface).
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.entries.iter().map(|entry| entry.spec.clone()).collect()
+    }
+
+    /// Declarations of the tools in the form of an API.
+    ///
+    /// ```
+    /// use lm_tools::{ToolForm, demo};
+    ///
+    /// let gemini = demo().declarations(ToolForm::Gemini);
+    /// assert_eq!(gemini.json["functionDeclarations"][0]["name"], "get_weather");
+    /// assert_eq!(gemini.dropped, [""; 0], "Gemini's schemas can express these");
+    /// ```
+    pub fn declarations(&self, form: ToolForm) -> Declarations {
+        form.declarations(&self.specs())
     }
 
     /// Hints about the effects of a tool; `None` if there is no tool with this name.
@@ -214,24 +215,12 @@ impl Toolset {
         &self.limits
     }
 
-    pub(crate) fn states(&self) -> &States {
-        &self.states
-    }
-
     pub(crate) fn spawner(&self) -> Option<&Spawner> {
         self.spawner.as_ref()
     }
 
     pub(crate) fn watcher(&self) -> &Watcher {
         &self.watcher
-    }
-
-    /// Returns the tool of a call whose arguments are valid.
-    pub(crate) fn checked(&self, call: &ToolCall) -> Result<Arc<Entry>, ToolError> {
-        let unknown = || ToolError::new(ToolErrorKind::UnknownTool, "Tool not found");
-        let entry = self.entry(&call.name).ok_or_else(unknown)?;
-        entry.schema.check(&Value::Object(call.arguments.clone()))?;
-        Ok(entry.clone())
     }
 
     pub(crate) fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
@@ -242,29 +231,6 @@ impl Toolset {
 impl std::fmt::Debug for Toolset {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.entries.iter().map(|entry| entry.spec.name())).finish()
-    }
-}
-
-struct DeclaredTool<F> {
-    spec: ToolSpec,
-    run: F,
-    is_async: bool,
-}
-
-impl<F> Tool for DeclaredTool<F>
-where
-    F: Fn(Map<String, Value>, &CallContext) -> ToolOutput + Send + Sync,
-{
-    fn spec(&self) -> ToolSpec {
-        self.spec.clone()
-    }
-
-    fn call(&self, arguments: Map<String, Value>, context: &CallContext) -> ToolOutput {
-        (self.run)(arguments, context)
-    }
-
-    fn is_async(&self) -> bool {
-        self.is_async
     }
 }
 

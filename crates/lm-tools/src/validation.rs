@@ -36,6 +36,11 @@ impl ArgumentSchema {
         }
     }
 
+    /// The schema.
+    pub(crate) fn parameters(&self) -> &Value {
+        &self.parameters
+    }
+
     /// Validates one call's arguments.
     ///
     /// # Errors

@@ -33,6 +33,7 @@ const SCRIPTS: &[(&str, &[&str])] = &[
     ("testdata/models", &["generate.py"]),
     ("testdata/templates", &["generate.py"]),
     ("testdata/templates", &["generate_jinja.py"]),
+    ("testdata/tools", &["generate.py"]),
     ("models/pocket/recipe", &["evaluate.py", "--write", "../eval"]),
 ];
 

@@ -13,6 +13,8 @@ pub(super) const CHECK: Check =
 const TARGETS: &[&str] = &["bin", "bench", "test", "example"];
 /// Folders whose files, and whose subfolders' `main.rs`, are targets of their own.
 const TARGET_FOLDERS: &[&str] = &["src/bin", "tests", "benches", "examples"];
+/// Folder of files that a test of the same name passes to rustc.
+const CASES: &str = "/tests/compile_errors/";
 
 fn run(tree: &Tree) -> Vec<Finding> {
     let roots = roots(tree);
@@ -23,6 +25,7 @@ fn run(tree: &Tree) -> Vec<Finding> {
         waiting.extend(found.into_iter().filter(|file| compiled.insert(file.clone())));
     }
     let lost = tree.texts(".rs").map(|(path, _)| path).filter(|path| !compiled.contains(*path));
+    let lost = lost.filter(|path| !path.contains(CASES));
     lost.map(|path| Finding::error(path, "is compiled by nobody: name it in a `mod` line or delete it"))
         .collect()
 }

@@ -42,8 +42,8 @@ fn docs_types_and_names_reach_the_declaration() {
     });
     for part in [
         quote!(Declaration::new("temperature", "Get the temperature.")),
-        quote!(.required::<String>("in", "The place.", &[])),
-        quote!(.optional::<String>("unit", "The unit.", &["celsius", "fahrenheit"])),
+        quote!(Argument::<String>::new("in", "The place.")),
+        quote!(Argument::<String>::new("unit", "The unit.").texts(&["celsius", "fahrenheit"]).optional()),
         quote!(CallArguments::new(arguments, &["in", "unit"])),
         quote!(value(temperature(arguments.required("in")?, arguments.optional("unit")?))),
     ] {
@@ -121,7 +121,7 @@ fn misuse_errors_suggest_a_replacement() {
                 #[doc = "D"]
                 fn f(&self) {}
             ),
-            "implement `lm_tools::Tool`",
+            "write `#[tools]` on the `impl` block",
         ),
         (
             quote!(
@@ -163,7 +163,7 @@ fn misuse_errors_suggest_a_replacement() {
                 #[doc = "D\n# Arguments\n- `b`: gone"]
                 fn f(a: i64) {}
             ),
-            "no argument of this function",
+            "which this function does not have",
         ),
         (
             quote!(
@@ -189,7 +189,7 @@ fn misuse_errors_suggest_a_replacement() {
 #[test]
 fn wrong_options_are_errors() {
     for (options, advice) in [
-        (quote!(title = "x"), "unknown option"),
+        (quote!(titel = "x"), "unknown option"),
         (quote!(name = "two words"), "1 to 64 ASCII"),
         (quote!(name = ""), "1 to 64 ASCII"),
         (quote!(name = "a", name = "b"), "given twice"),

@@ -149,17 +149,17 @@ impl RunningCalls {
     }
 
     /// Starts a call, or gives the error of one that cannot be started.
-    fn start(&self, index: usize, call: ToolCall) {
+    fn start(&self, index: usize, mut call: ToolCall) {
         let max_bytes = self.tools.limits().max_result_bytes;
         let answer = Arc::new(Answer::new((index, &call), max_bytes, self.updates.clone()));
-        match self.admitted(&call) {
+        match self.admitted(&mut call) {
             Ok(entry) => self.run(entry, call, answer),
             Err(error) => answer.give(Err(error)),
         }
     }
 
     /// Returns the tool of a call that may run.
-    fn admitted(&self, call: &ToolCall) -> Result<Arc<Entry>, ToolError> {
+    fn admitted(&self, call: &mut ToolCall) -> Result<Arc<Entry>, ToolError> {
         let entry = self.tools.checked(call)?;
         let abandoned = self.tools.watcher().abandoned().load(Ordering::Acquire);
         if abandoned < self.tools.limits().max_abandoned.max(1) {
@@ -174,7 +174,7 @@ impl RunningCalls {
 
     /// Runs a call within its limits.
     fn run(&self, entry: Arc<Entry>, call: ToolCall, answer: Arc<Answer>) {
-        let (limits, states) = (*self.tools.limits(), self.tools.states().clone());
+        let (limits, states) = (*self.tools.limits(), entry.states.clone());
         let timeout = entry.timeout.or(limits.timeout);
         let ends = timeout.and_then(|timeout| answer.started().checked_add(timeout));
         let deadline = [ends, self.deadline].into_iter().flatten().min();

@@ -1,8 +1,11 @@
 use super::*;
 use serde::Deserialize;
+use serde_json::json;
 
 fn property<T: JsonSchema>(description: &'static str, choices: &[&str]) -> String {
-    let spec = Declaration::new("f", "F.").required::<T>("x", description, choices).spec();
+    let argument = Argument::<T>::new("x", description);
+    let argument = if choices.is_empty() { argument } else { argument.texts(choices) };
+    let spec = Declaration::new("f", "F.").argument(argument).spec();
     spec.parameters()["properties"]["x"].to_string()
 }
 
@@ -99,7 +102,7 @@ fn an_enum_with_data_stays_a_choice_of_objects() {
 
 #[test]
 fn a_type_that_contains_itself_refers_to_the_root_of_the_parameters() {
-    let spec = Declaration::new("f", "F.").required::<Tree>("x", "", &[]).spec();
+    let spec = Declaration::new("f", "F.").argument(Argument::<Tree>::new("x", "")).spec();
     let tree = json!({"type": "object", "properties": {
         "children": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}}, "required": ["children"]});
     assert_eq!(spec.parameters()["$defs"]["Tree"], tree);
@@ -110,7 +113,8 @@ fn a_type_that_contains_itself_refers_to_the_root_of_the_parameters() {
 
 #[test]
 fn a_function_without_arguments_requires_nothing() {
-    let spec = Declaration::new("now", "Now.").optional::<String>("zone", "", &[]).spec();
+    let spec =
+        Declaration::new("now", "Now.").argument(Argument::<String>::new("zone", "").optional()).spec();
     assert_eq!(spec.parameters().to_string(), r#"{"type":"object","properties":{"zone":{"type":"string"}}}"#);
     assert_eq!(
         Declaration::new("now", "Now.").spec().parameters().to_string(),

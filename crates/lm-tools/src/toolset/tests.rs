@@ -1,5 +1,5 @@
 use super::*;
-use crate::tool;
+use crate::{Tool, tool};
 use serde_json::json;
 
 /// Multiply a and b.

@@ -1,0 +1,244 @@
+//! Conversion of arguments that miss their type by a known slip.
+
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// Maximum depth of a value that is converted.
+const MAX_DEPTH: usize = 64;
+
+/// Conversion of arguments before their validation, for models whose calls are not restricted by a grammar. Models of this
+/// crate's engine need none: their calls fit the schema when they are generated.
+///
+/// Arguments that are valid are never changed, and invalid ones only if the result is valid. The schema leaves no doubt in these cases:
+///
+/// | schema | argument | becomes |
+/// |---|---|---|
+/// | `integer`, `number` | a text in the syntax of a JSON number, `"5"` | the number |
+/// | `boolean` | `"true"`, `"false"`, in any case | the boolean |
+/// | `array` | a single value that is no array or null | an array of it |
+/// | an optional property that cannot be null | `null` | missing |
+///
+/// A union of types is left as it is, except for one type beside `null`.
+///
+/// ```
+/// use lm_tools::{Coercion, ToolCall, Toolset, tool};
+/// use serde_json::json;
+///
+/// /// Multiply a and b.
+/// #[tool]
+/// fn multiply(a: i64, b: i64) -> i64 {
+///     a * b
+/// }
+///
+/// let tools = Toolset::new().with(multiply::tool())?.with_coercion(Coercion::On);
+/// let call = ToolCall::from_json(json!({"name": "multiply", "arguments": {"a": "3", "b": 5}}))?;
+/// assert_eq!(tools.call(&call).content.text(), "15");
+/// assert_eq!(tools.check(&call)?.coerced[0].to_string(), "/a: \"3\" to 3");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Coercion {
+    /// The model reads an error that names the argument, the expected type, and the value.
+    #[default]
+    Off,
+    /// Such arguments are converted. [`Toolset::check`](crate::Toolset::check) returns the conversions of a call, and each call that runs
+    /// with some is logged (`tracing`, level `warn`).
+    On,
+}
+
+/// A converted argument.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Coerced {
+    /// JSON pointer into the arguments.
+    pub path: String,
+    /// The value of the call.
+    pub from: Value,
+    /// The value that the tool gets; `None`: the argument is missing.
+    pub to: Option<Value>,
+}
+
+impl fmt::Display for Coerced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.to {
+            Some(to) => write!(f, "{}: {} to {to}", self.path, self.from),
+            None => write!(f, "{}: {} removed", self.path, self.from),
+        }
+    }
+}
+
+/// Converts arguments; the result is to be validated.
+pub(crate) fn coerce(schema: &Value, arguments: Value) -> (Value, Vec<Coerced>) {
+    let mut walk = Walk { root: schema, done: Vec::new() };
+    let arguments = walk.value(schema, arguments, "", MAX_DEPTH);
+    (arguments, walk.done)
+}
+
+struct Walk<'a> {
+    root: &'a Value,
+    done: Vec<Coerced>,
+}
+
+impl<'a> Walk<'a> {
+    fn value(&mut self, schema: &'a Value, value: Value, path: &str, depth: usize) -> Value {
+        let Some(depth) = depth.checked_sub(1) else { return value };
+        let schema = self.resolved(schema);
+        let converted = match (only_type(schema), value) {
+            (Some("object"), Value::Object(members)) => return self.object(schema, members, path, depth),
+            (Some("array"), Value::Array(items)) => return self.array(schema, items, path, depth),
+            (Some("array"), Value::Null) => return Value::Null,
+            (Some("array"), value) => {
+                let item = self.value(item_schema(schema, 0), value.clone(), &format!("{path}/0"), depth);
+                (value, Value::Array(vec![item]))
+            }
+            (Some(kind), Value::String(text)) => match scalar(kind, &text) {
+                Some(scalar) => (Value::String(text), scalar),
+                None => return Value::String(text),
+            },
+            (_, value) => return value,
+        };
+        let (from, to) = converted;
+        self.done.push(Coerced { path: path.to_owned(), from, to: Some(to.clone()) });
+        to
+    }
+
+    fn object(&mut self, schema: &'a Value, members: Map<String, Value>, path: &str, depth: usize) -> Value {
+        let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
+        let mut out = Map::new();
+        for (name, value) in members {
+            let path = format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"));
+            let declared = schema["properties"].get(&name);
+            let is_optional = declared.is_some() && !required.iter().any(|required| *required == name);
+            if value.is_null() && is_optional && declared.is_some_and(|schema| self.excludes_null(schema)) {
+                self.done.push(Coerced { path, from: value, to: None });
+                continue;
+            }
+            let schema = declared.unwrap_or(&schema["additionalProperties"]);
+            let value = self.value(schema, value, &path, depth);
+            out.insert(name, value);
+        }
+        out.into()
+    }
+
+    fn array(&mut self, schema: &'a Value, items: Vec<Value>, path: &str, depth: usize) -> Value {
+        let items = items.into_iter().enumerate();
+        let convert =
+            |(index, item)| self.value(item_schema(schema, index), item, &format!("{path}/{index}"), depth);
+        items.map(convert).collect()
+    }
+
+    /// Follows references into the schema.
+    fn resolved(&self, mut schema: &'a Value) -> &'a Value {
+        for _ in 0..MAX_DEPTH {
+            let Some(pointer) = schema["$ref"].as_str().and_then(|text| text.strip_prefix('#')) else {
+                break;
+            };
+            let Some(target) = self.root.pointer(pointer) else { break };
+            schema = target;
+        }
+        schema
+    }
+
+    /// Returns true if null is certainly invalid.
+    fn excludes_null(&self, schema: &'a Value) -> bool {
+        let schema = self.resolved(schema);
+        match (&schema["type"], &schema["enum"]) {
+            (Value::String(name), _) => name != "null",
+            (Value::Array(names), _) => !names.iter().any(|name| name == "null"),
+            (_, Value::Array(choices)) => !choices.contains(&Value::Null),
+            _ => false,
+        }
+    }
+}
+
+/// The type of a schema, if it has one beside null.
+fn only_type(schema: &Value) -> Option<&str> {
+    match &schema["type"] {
+        Value::String(name) => Some(name),
+        Value::Array(names) => {
+            let mut names = names.iter().filter_map(Value::as_str).filter(|name| *name != "null");
+            names.next().filter(|_| names.next().is_none())
+        }
+        _ => None,
+    }
+}
+
+fn item_schema(schema: &Value, index: usize) -> &Value {
+    schema["prefixItems"].get(index).unwrap_or(&schema["items"])
+}
+
+/// The value of a text as a number or a boolean.
+fn scalar(kind: &str, text: &str) -> Option<Value> {
+    match kind {
+        "integer" | "number" => serde_json::from_str(text).ok().filter(Value::is_number),
+        "boolean" if text.eq_ignore_ascii_case("true") => Some(true.into()),
+        "boolean" if text.eq_ignore_ascii_case("false") => Some(false.into()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn coerced(property: Value, value: Value) -> (Value, usize) {
+        let schema = json!({"type": "object", "properties": {"x": property}});
+        let (mut arguments, done) = coerce(&schema, json!({"x": value}));
+        (arguments["x"].take(), done.len())
+    }
+
+    #[test]
+    fn a_number_in_a_text_becomes_the_number_only_where_one_is_expected() {
+        assert_eq!(coerced(json!({"type": "integer"}), json!("5")), (json!(5), 1));
+        assert_eq!(coerced(json!({"type": ["number", "null"]}), json!("1.5e3")), (json!(1500.0), 1));
+        for (schema, value) in [
+            (json!({"type": "string"}), json!("5")),
+            (json!({"type": ["integer", "string"]}), json!("5")),
+            (json!({}), json!("5")),
+            (json!({"type": "integer"}), json!("five")),
+            (json!({"type": "integer"}), json!("0x5")),
+            (json!({"type": "integer"}), json!("")),
+            (json!({"type": "boolean"}), json!("yes")),
+            (json!({"type": "boolean"}), json!(1)),
+        ] {
+            assert_eq!(coerced(schema.clone(), value.clone()), (value, 0), "{schema}");
+        }
+    }
+
+    #[test]
+    fn a_boolean_in_a_text_becomes_the_boolean() {
+        assert_eq!(coerced(json!({"type": "boolean"}), json!("True")), (json!(true), 1));
+        assert_eq!(coerced(json!({"type": "boolean"}), json!("false")), (json!(false), 1));
+    }
+
+    #[test]
+    fn a_single_value_becomes_an_array_of_its_conversion() {
+        let integers = json!({"type": "array", "items": {"type": "integer"}});
+        assert_eq!(coerced(integers.clone(), json!("5")), (json!([5]), 2));
+        assert_eq!(coerced(integers.clone(), json!(["5", 6])), (json!([5, 6]), 1));
+        assert_eq!(coerced(integers, json!(null)), (json!(null), 1), "an absent optional");
+        let pair = json!({"type": "array", "prefixItems": [{"type": "integer"}, {"type": "boolean"}]});
+        assert_eq!(coerced(pair, json!(["5", "true"])), (json!([5, true]), 2));
+    }
+
+    #[test]
+    fn null_is_removed_only_from_optional_properties_that_exclude_it() {
+        let schema = json!({"type": "object", "required": ["a"], "properties": {
+            "a": {"type": "string"}, "b": {"$ref": "#/$defs/b"}, "c": {"type": ["string", "null"]}, "d": {}},
+            "$defs": {"b": {"enum": ["x"]}}});
+        let (arguments, done) =
+            coerce(&schema, json!({"a": null, "b": null, "c": null, "d": null, "e": null}));
+        assert_eq!(arguments, json!({"a": null, "c": null, "d": null, "e": null}));
+        assert_eq!(done, [Coerced { path: "/b".to_owned(), from: Value::Null, to: None }]);
+    }
+
+    #[test]
+    fn nested_values_are_converted_at_their_pointers() {
+        let schema = json!({"type": "object", "properties": {"a/b": {"type": "array", "items": {
+            "type": "object", "properties": {"n": {"type": "number"}}}}}});
+        let (arguments, done) = coerce(&schema, json!({"a/b": [{"n": "2"}]}));
+        assert_eq!(arguments, json!({"a/b": [{"n": 2}]}));
+        assert_eq!(done[0].to_string(), "/a~1b/0/n: \"2\" to 2");
+    }
+}

@@ -1,0 +1,63 @@
+//! Schemas of OpenAI's strict mode.
+
+use schemars::Schema;
+use schemars::transform::transform_subschemas;
+use serde_json::{Map, Value, json};
+
+/// Closes every object of a schema: no other members, all of them required, and nullable if they were optional.
+/// An object without declared members, a map, stays as it is.
+pub(super) fn close(schema: &mut Schema) {
+    transform_subschemas(&mut close, schema);
+    let Some(object) = schema.as_object_mut() else { return };
+    if object.get("type").and_then(Value::as_str) != Some("object") && !object.contains_key("properties") {
+        return;
+    }
+    let required: Vec<Value> = object.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    let Some(Value::Object(properties)) = object.get_mut("properties") else { return };
+    for (name, property) in &mut *properties {
+        if !required.iter().any(|required| required == name.as_str()) {
+            allow_null(property);
+        }
+    }
+    let names: Vec<Value> = properties.keys().map(|name| name.as_str().into()).collect();
+    object.insert("required".to_owned(), names.into());
+    object.insert("additionalProperties".to_owned(), false.into());
+}
+
+/// Allows `null` beside the values of a schema.
+fn allow_null(schema: &mut Value) {
+    let Value::Object(object) = schema else { return };
+    if let Some(Value::Array(choices)) = object.get_mut("enum")
+        && !choices.contains(&Value::Null)
+    {
+        choices.push(Value::Null);
+    }
+    match object.get_mut("type") {
+        Some(Value::String(name)) if name != "null" => {
+            let either = json!([name, "null"]);
+            object.insert("type".to_owned(), either);
+        }
+        Some(Value::Array(names)) if !names.contains(&json!("null")) => names.push("null".into()),
+        Some(_) => {}
+        None => allow_null_without_type(object),
+    }
+}
+
+fn allow_null_without_type(object: &mut Map<String, Value>) {
+    for keyword in ["anyOf", "oneOf"] {
+        if let Some(Value::Array(schemas)) = object.get_mut(keyword) {
+            let null = json!({"type": "null"});
+            if !schemas.contains(&null) {
+                schemas.push(null);
+            }
+            return;
+        }
+    }
+    if !object.contains_key("$ref") && !object.contains_key("const") {
+        return; // Any value is allowed, or the choices are.
+    }
+    let description = object.shift_remove("description");
+    let schema = Value::Object(std::mem::take(object));
+    object.insert("anyOf".to_owned(), json!([schema, {"type": "null"}]));
+    object.extend(description.map(|text| ("description".to_owned(), text)));
+}

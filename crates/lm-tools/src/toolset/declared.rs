@@ -1,0 +1,68 @@
+//! Tools with a declaration given as data.
+
+use crate::{CallContext, Result, Tool, ToolError, ToolOutput, Toolset};
+use lm_template::ToolSpec;
+use serde_json::{Map, Value};
+
+/// A declaration and the closure that it declares.
+pub(super) struct DeclaredTool<F> {
+    pub spec: ToolSpec,
+    pub run: F,
+    pub is_async: bool,
+}
+
+impl<F> Tool for DeclaredTool<F>
+where
+    F: Fn(Map<String, Value>, &CallContext) -> ToolOutput + Send + Sync,
+{
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
+    }
+
+    fn call(&self, arguments: Map<String, Value>, context: &CallContext) -> ToolOutput {
+        (self.run)(arguments, context)
+    }
+
+    fn is_async(&self) -> bool {
+        self.is_async
+    }
+}
+
+/// A declaration of a tool that the caller runs.
+struct CallersTool(ToolSpec);
+
+impl Tool for CallersTool {
+    fn spec(&self) -> ToolSpec {
+        self.0.clone()
+    }
+
+    fn call(&self, _: Map<String, Value>, _: &CallContext) -> ToolOutput {
+        Err(ToolError::failed(NO_CODE)).into()
+    }
+}
+
+const NO_CODE: &str = "this tool is run by the caller of the toolset, which gave no result";
+
+impl Toolset {
+    /// Adds a declaration without code: a tool that the caller runs. [`is_external`](Self::is_external) is true for it, and the toolset's
+    /// own result of a call is an error, after the arguments were validated.
+    ///
+    /// ```
+    /// use lm_tools::{ToolCall, ToolSpec, Toolset};
+    /// use serde_json::json;
+    ///
+    /// let spec = ToolSpec::from_json(json!({"name": "open_file", "description": "Opens a file in the editor."}))?;
+    /// let tools = Toolset::new().with_external(spec)?;
+    /// let call = ToolCall::new("open_file", Default::default());
+    /// assert!(tools.check(&call)?.is_external);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`with`](Self::with).
+    pub fn with_external(self, spec: ToolSpec) -> Result<Self> {
+        let mut tools = self.with(CallersTool(spec))?;
+        tools.mark_last_external();
+        Ok(tools)
+    }
+}

@@ -1,0 +1,22 @@
+// This compiles: the errors of the other files are their own.
+use lm_tools::{CallContext, Toolset, tool, tools, toolset};
+use std::sync::Arc;
+
+/// Waits.
+#[tool(timeout = "5s", strict, idempotent)]
+pub fn wait(context: &CallContext, #[arg(range(1..=10), default = 1)] seconds: u8) {}
+
+pub struct Notes(Vec<String>);
+
+#[tools]
+impl Notes {
+    /// Lists the notes.
+    #[tool(read_only)]
+    pub async fn list(&self, #[arg(length(1..=80), pattern = "^a")] text: Option<String>) -> Vec<String> {
+        self.0.clone()
+    }
+}
+
+pub fn all(notes: &Arc<Notes>) -> lm_tools::Result<Toolset> {
+    toolset![wait, notes.tools()]
+}
