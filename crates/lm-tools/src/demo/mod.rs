@@ -4,7 +4,7 @@ mod arithmetic;
 
 use arithmetic::{ArithmeticError, evaluate};
 
-use crate::{Toolset, tool};
+use crate::{Toolset, tool, toolset};
 use jiff::Zoned;
 use serde::Serialize;
 use serde_json::Number;
@@ -18,11 +18,7 @@ use serde_json::Number;
 /// assert_eq!(names, ["get_weather", "get_stock_price", "current_time", "calculate"]);
 /// ```
 pub fn demo() -> Toolset {
-    Toolset::new()
-        .with(get_weather::tool())
-        .and_then(|tools| tools.with(get_stock_price::tool()))
-        .and_then(|tools| tools.with(current_time::tool()))
-        .and_then(|tools| tools.with(calculate::tool()))
+    toolset![get_weather, get_stock_price, current_time, calculate]
         .expect("four names, and schemas made from types")
 }
 
