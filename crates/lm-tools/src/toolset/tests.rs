@@ -93,7 +93,10 @@ fn a_call_without_an_id_has_a_result_without_one() {
 #[test]
 fn two_tools_of_one_name_are_refused() {
     let error = tools().with(multiply::tool()).expect_err("a second `multiply`");
-    assert_eq!(error.to_string(), "there are two tools named `multiply`");
+    assert_eq!(
+        error.to_string(),
+        "there are two tools named `multiply`: rename one, or give a toolset a prefix with `Toolset::with_prefix`"
+    );
 }
 
 #[test]
