@@ -61,8 +61,9 @@ impl Driver {
             let span = spans::execute_tool(call);
             let step = match planned {
                 Planned::Given(step) => *step,
-                Planned::Run { outcome, .. } => {
-                    round.next(&self.events, self.not_run(call, NOT_RUN), outcome).await
+                Planned::Run { outcome, asked, .. } => {
+                    let step = AgentStep { asked, ..self.not_run(call, NOT_RUN) };
+                    round.next(&self.events, step, outcome).await
                 }
             };
             let (step, stopped) = self.after(step);

@@ -15,7 +15,7 @@ pub(super) const PANICKED: &str = "a hook panicked";
 /// A call after the decision.
 pub(super) enum Planned {
     /// It runs.
-    Run { call: ToolCall, outcome: CallOutcome },
+    Run { call: ToolCall, outcome: CallOutcome, asked: bool },
     /// It has a result.
     Given(Box<AgentStep>),
 }
@@ -60,6 +60,15 @@ impl Driver {
     }
 
     async fn decide(&mut self, call: &ToolCall) -> Result<Verdict> {
+        let mut was_asked = false;
+        let mut verdict = self.ask_hooks(call, &mut was_asked).await?;
+        if let Verdict::Planned(Planned::Given(step)) = &mut verdict {
+            step.asked = was_asked;
+        }
+        Ok(verdict)
+    }
+
+    async fn ask_hooks(&mut self, call: &ToolCall, asked: &mut bool) -> Result<Verdict> {
         if let Some(reason) = self.counts.admit(&self.settings.limits, call) {
             return Ok(Verdict::OverLimit(reason));
         }
@@ -68,6 +77,7 @@ impl Driver {
         for hook in self.settings.hooks.clone() {
             let mut decision = self.before(&hook, &current, &annotations);
             if decision == Decision::Ask {
+                *asked = true;
                 decision = self.ask(&current, &annotations).await?;
                 if let Some(stop) = self.exhausted().filter(|stop| *stop == StopReason::TimeLimit) {
                     return Ok(Verdict::Stop(stop));
@@ -85,7 +95,7 @@ impl Driver {
                 Decision::Stop(message) => return Ok(Verdict::Stop(StopReason::Hook { message })),
             }
         }
-        Ok(Verdict::Planned(Planned::Run { call: current, outcome }))
+        Ok(Verdict::Planned(Planned::Run { call: current, outcome, asked: *asked }))
     }
 
     /// Asks the reader of the turn.

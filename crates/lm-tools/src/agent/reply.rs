@@ -54,6 +54,10 @@ pub struct AgentStep {
     pub call: ToolCall,
     /// Handling of the call.
     pub outcome: CallOutcome,
+    /// True if the reader of the turn was asked ([`Decision::Ask`](super::Decision::Ask)): the outcome is its answer, or a denial if there
+    /// was none.
+    #[serde(default)]
+    pub asked: bool,
     /// The tool message with the result.
     pub result: Message,
     /// Kind of the call's error; `None` if it succeeded.
@@ -67,7 +71,16 @@ pub struct AgentStep {
 impl AgentStep {
     /// Creates the step of a call that ran in a loop of one's own; `round` is the number of the model's reply.
     pub fn new(round: usize, call: ToolCall, result: Message) -> Self {
-        Self { round, call, outcome: CallOutcome::Ran, result, error: None, attempts: 1, elapsed_ms: 0 }
+        Self {
+            round,
+            call,
+            outcome: CallOutcome::Ran,
+            asked: false,
+            result,
+            error: None,
+            attempts: 1,
+            elapsed_ms: 0,
+        }
     }
 
     /// The arguments that the tool was given, or would have been.

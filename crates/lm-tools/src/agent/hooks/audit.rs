@@ -60,6 +60,9 @@ pub struct AuditEntry {
     pub arguments: Map<String, Value>,
     /// Decision on the call, and handling.
     pub outcome: CallOutcome,
+    /// True if a person was asked: the outcome is their answer.
+    #[serde(default)]
+    pub asked: bool,
     /// Kind of the error; `None` if the call succeeded.
     pub error: Option<ToolErrorKind>,
     /// Bytes of the result, as the model reads it.
@@ -94,6 +97,7 @@ impl From<&AgentStep> for AuditEntry {
             name: step.call.name.clone(),
             arguments: step.call.arguments.clone(),
             outcome: step.outcome.clone(),
+            asked: step.asked,
             error: step.error,
             result_bytes: result.len(),
             result_sha256: Sha256::digest(&result).iter().map(|byte| format!("{byte:02x}")).collect(),

@@ -54,6 +54,7 @@ fn a_call_is_denied_answered_or_run_with_other_arguments() {
     assert_eq!(history[1].tool_calls[0].arguments, arguments(3, 5), "the history has the model's call");
     let (_, reply) = turn(|agent| agent.before_call(|_| Decision::Deny("not today".to_owned())), |_| {});
     assert_eq!(outcomes(&reply), [Denied, Denied]);
+    assert!(reply.steps.iter().all(|step| !step.asked));
     assert!(results(&reply)[0].contains("not today"), "{reply:?}");
     assert_eq!(reply.text(), "Done.");
 }
@@ -122,6 +123,7 @@ fn a_person_allows_edits_and_denies_calls() {
     let (_, reply) = turn(|agent| agent.approval(Approval::AskAll), answer);
     assert_eq!(outcomes(&reply), [Edited { arguments: arguments(7, 7) }, Denied]);
     assert_eq!(results(&reply)[0], "49");
+    assert!(reply.steps.iter().all(|step| step.asked));
 }
 
 #[test]

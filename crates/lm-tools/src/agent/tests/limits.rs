@@ -64,6 +64,25 @@ fn an_answer_of_exactly_the_allowed_tokens_is_an_answer() {
 }
 
 #[test]
+fn calls_of_a_reply_that_takes_the_last_tokens_run() {
+    let tokens = limited(AgentLimits::default(), [said("multiply", 1, 2)]).finished[0].usage.output_tokens;
+    let limits = AgentLimits { max_output_tokens: Some(tokens), ..AgentLimits::default() };
+    let reply = limited(limits, [said("multiply", 1, 2), "Never.".to_owned()]);
+    assert_eq!(reply.stop, StopReason::TokenLimit { max_output_tokens: tokens });
+    assert_eq!(outcomes(&reply), [Ran]);
+}
+
+#[test]
+fn a_turn_without_tokens_says_nothing() {
+    let limits = AgentLimits { max_output_tokens: Some(0), ..AgentLimits::default() };
+    let reply = limited(limits, ["Never.".to_owned()]);
+    assert_eq!(
+        (reply.stop.clone(), reply.text()),
+        (StopReason::TokenLimit { max_output_tokens: 0 }, String::new())
+    );
+}
+
+#[test]
 fn a_turn_that_is_late_keeps_the_calls_that_ran() {
     let limits = AgentLimits { timeout: Some(Duration::from_millis(400)), ..AgentLimits::default() };
     let wait = crate::ToolSpec::new("multiply", "Wait.", json!({"type": "object"}));
