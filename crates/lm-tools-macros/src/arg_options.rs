@@ -66,15 +66,32 @@ impl ArgOptions {
         }
     }
 
-    /// A number literal is compared with the literals of the range here; rustc checks the types.
+    /// A literal is compared with the literals of the limits here; rustc checks the types.
     fn check_default(&self) -> Result<()> {
-        let (Some(Some(default)), Some(Expr::Range(range))) = (&self.default, &self.limits.range) else {
-            return Ok(());
+        let Some(Some(default)) = &self.default else { return Ok(()) };
+        let Limits { range, length, choices, .. } = &self.limits;
+        let outside = |limit: &dyn ToTokens| {
+            let message = format!("this default is outside of `{}`", limit.to_token_stream());
+            Err(Error::new_spanned(default, message))
         };
-        match number(default) {
-            Some(value) if !contains(range, value) => {
-                let message = format!("this default is outside of the range `{}`", range.to_token_stream());
-                Err(Error::new_spanned(default, message))
+        let characters = text_of(default).map(|text| text.chars().count() as f64);
+        for (range, value) in [(range, number(default)), (length, characters)] {
+            if let (Some(Expr::Range(range)), Some(value)) = (range, value)
+                && !contains(range, value)
+            {
+                return outside(range);
+            }
+        }
+        match choices {
+            Some(choices)
+                if number(default).is_some() && !choices.iter().any(|c| number(c) == number(default)) =>
+            {
+                outside(choices)
+            }
+            Some(choices)
+                if text_of(default).is_some() && !choices.iter().any(|c| text_of(c) == text_of(default)) =>
+            {
+                outside(choices)
             }
             _ => Ok(()),
         }
@@ -180,6 +197,14 @@ fn number(value: &Expr) -> Option<f64> {
         Expr::Lit(ExprLit { lit: Lit::Int(value), .. }) => value.base10_parse().ok(),
         Expr::Lit(ExprLit { lit: Lit::Float(value), .. }) => value.base10_parse().ok(),
         Expr::Unary(syn::ExprUnary { op: syn::UnOp::Neg(_), expr, .. }) => number(expr).map(|value| -value),
+        _ => None,
+    }
+}
+
+/// Value of a text literal.
+fn text_of(value: &Expr) -> Option<String> {
+    match value {
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value()),
         _ => None,
     }
 }

@@ -1,6 +1,9 @@
 //! Methods as tools, options of tools and of their arguments.
 
-use lm_tools::{State, Tool, ToolCall, Toolset, Value, tool, tools, toolset};
+mod common;
+
+use lm_template::Preface;
+use lm_tools::{State, Tool, ToolCall, ToolChoice, Toolset, TurnOptions, Value, tool, tools, toolset};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -121,18 +124,18 @@ fn options_of_arguments_are_in_the_schema() {
     });
     let spec = plan::tool().spec();
     assert_eq!(spec.parameters(), &expected);
-    let format = lm_processors_accepts(spec.parameters());
-    assert_eq!(format, Ok(()), "the grammar takes every keyword");
 }
 
-/// Default values are valid for the schema that declares them.
-fn lm_processors_accepts(schema: &Value) -> Result<(), String> {
-    let validator = lm_processors::validator(schema, false).map_err(|error| error.fault.to_string())?;
-    let defaults = schema["properties"].as_object().into_iter().flatten();
-    let mut arguments: serde_json::Map<String, Value> =
-        defaults.filter_map(|(name, schema)| Some((name.clone(), schema.get("default")?.clone()))).collect();
-    arguments.insert("place".to_owned(), json!("paris"));
-    validator.validate(&arguments.into()).map_err(|error| error.to_string())
+#[test]
+fn the_models_calls_keep_the_options_and_no_keyword_is_left_to_the_validation() {
+    let tools = toolset![plan].expect("one tool");
+    let preface = Preface { tools: tools.specs(), ..Preface::default() };
+    let mut conversation = common::conversation(preface);
+    let options = TurnOptions { tool_choice: ToolChoice::Named("plan".to_owned()), ..TurnOptions::default() };
+    let reply = conversation.send_with("Plan 99 days in Oslo, NORWAY", options).expect("a call");
+    assert_eq!(reply.unenforced, []);
+    let checked = tools.check(reply.message.tool_calls.first().expect("the named tool"));
+    assert!(checked.is_ok(), "{checked:?}");
 }
 
 #[test]

@@ -31,9 +31,13 @@ fn twice(#[arg(default = 1, default = 2)] a: i64) {}
 #[tool]
 fn optional(#[arg(default = 1)] a: Option<i64>) {}
 
-/// Has a default outside of its range.
+/// Has defaults outside of their limits.
 #[tool]
-fn outside(#[arg(range(1..=10), default = 0)] a: i64) {}
+fn outside(
+    #[arg(range(1..=10), default = 0)] a: i64,
+    #[arg(length(1..), default = "")] b: String,
+    #[arg(choices("x", "y"), default = "z")] c: String,
+) {}
 
 /// Has empty ranges.
 #[tool]
