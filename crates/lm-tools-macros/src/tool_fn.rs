@@ -279,8 +279,8 @@ fn value(argument: &Argument) -> TokenStream {
         (Source::Required | Source::Optional, Some(default)) => {
             quote!(#given.optional::<#ty>(#name)?.unwrap_or_else(|| #default))
         }
-        (Source::Required, None) => quote!(#given.required(#name)?),
-        (Source::Optional, None) => quote!(#given.optional(#name)?),
+        (Source::Required, None) => quote_spanned!(ty.span()=> #given.required::<#ty>(#name)?),
+        (Source::Optional, None) => quote_spanned!(ty.span()=> #given.optional::<#ty>(#name)?),
         (Source::Context, _) => quote!(#context),
         (Source::State, _) => quote!(::lm_tools::__private::state::<#ty>(#context)?),
     }

@@ -1,6 +1,7 @@
 //! Conversion of a call's JSON arguments to a function's values, and of its result to JSON.
 
 use crate::{CallContext, State, ToolError};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -11,6 +12,17 @@ use std::fmt::Display;
 pub struct CallArguments {
     values: Map<String, Value>,
 }
+
+/// Type of an argument.
+#[diagnostic::on_unimplemented(
+    message = "a tool cannot take an argument of the type `{Self}`: it has no JSON form",
+    label = "cannot be described to a model, or read from its call",
+    note = "derive `schemars::JsonSchema` and `serde::Deserialize` for it"
+)]
+pub trait ArgumentType: JsonSchema + DeserializeOwned {}
+
+#[diagnostic::do_not_recommend]
+impl<T: JsonSchema + DeserializeOwned> ArgumentType for T {}
 
 impl CallArguments {
     /// # Errors
@@ -29,7 +41,7 @@ impl CallArguments {
     ///
     /// # Errors
     /// When it is missing, or cannot be deserialised as `T`.
-    pub fn required<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, ToolError> {
+    pub fn required<T: ArgumentType>(&mut self, name: &str) -> Result<T, ToolError> {
         let missing = || ToolError::missing(name);
         read(name, self.values.remove(name).ok_or_else(missing)?)
     }
@@ -38,7 +50,7 @@ impl CallArguments {
     ///
     /// # Errors
     /// When it is present and cannot be deserialised as `T`.
-    pub fn optional<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, ToolError> {
+    pub fn optional<T: ArgumentType>(&mut self, name: &str) -> Result<Option<T>, ToolError> {
         match self.values.remove(name) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => read(name, value).map(Some),

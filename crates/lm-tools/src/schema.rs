@@ -6,6 +6,7 @@ mod strict;
 
 pub use argument::Argument;
 
+use crate::arguments::ArgumentType;
 use lm_template::ToolSpec;
 use schemars::generate::SchemaSettings;
 use schemars::transform::transform_subschemas;
@@ -43,7 +44,7 @@ impl Declaration {
 
     /// Adds an argument.
     #[must_use]
-    pub fn argument<T: JsonSchema>(mut self, argument: Argument<T>) -> Self {
+    pub fn argument<T: ArgumentType>(mut self, argument: Argument<T>) -> Self {
         let (name, is_required) = (argument.name, argument.is_required);
         self.properties.insert(name.to_owned(), argument.schema(&mut self.generator));
         self.required.extend(is_required.then(|| name.into()));

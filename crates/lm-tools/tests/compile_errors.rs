@@ -44,7 +44,9 @@ fn messages(file: &str) -> String {
         Some((file, _)) if file.contains("--> crates/") => format!("{file}.rs\n"),
         _ => format!("{line}\n"),
     };
-    text.lines().map(shorten).collect()
+    let is_kept =
+        |line: &&str| !line.contains("full name for the type") && !line.contains("print the full type name");
+    text.lines().filter(is_kept).map(shorten).collect()
 }
 
 fn check(file: &str) {

@@ -45,7 +45,10 @@ fn docs_types_and_names_reach_the_declaration() {
         quote!(Argument::<String>::new("in", "The place.")),
         quote!(Argument::<String>::new("unit", "The unit.").texts(&["celsius", "fahrenheit"]).optional()),
         quote!(CallArguments::new(arguments, &["in", "unit"])),
-        quote!(value(temperature(arguments.required("in")?, arguments.optional("unit")?))),
+        quote!(value(temperature(
+            arguments.required::<String>("in")?,
+            arguments.optional::<String>("unit")?
+        ))),
     ] {
         assert!(expanded.contains(&code(part.clone())), "{part} is not in {expanded}");
     }

@@ -2,7 +2,7 @@ use super::*;
 use serde::Deserialize;
 use serde_json::json;
 
-fn property<T: JsonSchema>(description: &'static str, choices: &[&str]) -> String {
+fn property<T: ArgumentType>(description: &'static str, choices: &[&str]) -> String {
     let argument = Argument::<T>::new("x", description);
     let argument = if choices.is_empty() { argument } else { argument.texts(choices) };
     let spec = Declaration::new("f", "F.").argument(argument).spec();

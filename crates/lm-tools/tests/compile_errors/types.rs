@@ -1,5 +1,5 @@
 // Options that do not fit the type of their argument: errors of the type check.
-use lm_tools::{Toolset, tool};
+use lm_tools::{Toolset, tool, tools};
 
 /// Has a range of a text.
 #[tool]
@@ -32,3 +32,20 @@ fn default_of_text(#[arg(default = 5)] a: String) {}
 fn add() -> lm_tools::Result<Toolset> {
     Toolset::new().with(range_of_text)
 }
+
+struct Local(std::rc::Rc<u8>);
+
+#[tools]
+impl Local {
+    /// Shares a value that threads cannot share.
+    #[tool]
+    fn read(&self) -> u8 {
+        *self.0
+    }
+}
+
+struct Opaque;
+
+/// Has a type without a schema.
+#[tool]
+fn opaque(a: Opaque) {}
