@@ -94,6 +94,21 @@ impl AgentBuilder {
 }
 
 /// A turn that is about to start; see [`Agent::turn`].
+///
+/// ```
+/// # use lm_tools::testing::{ScriptedReply, scripted_engine};
+/// # use serde_json::json;
+/// use lm_tools::{Agent, AgentLimits, demo};
+///
+/// # let call = ScriptedReply::call("get_weather", json!({"location": "Paris"}));
+/// # let engine = scripted_engine([call, ScriptedReply::text("It is sunny.")]);
+/// let mut agent = Agent::builder(&engine, demo()).build()?;
+/// let weather = agent.tools().select(["get_weather"])?; // A small model chooses better among few tools.
+/// let limits = AgentLimits { max_rounds: 2, ..AgentLimits::default() };
+/// let reply = agent.turn("How is the weather in Paris?").tools(weather).limits(limits).run()?;
+/// assert_eq!(reply.text(), "It is sunny.");
+/// # Ok::<(), lm_tools::Error>(())
+/// ```
 #[must_use = "a turn runs after `start`"]
 pub struct AgentTurnBuilder<'a, M> {
     agent: &'a mut Agent,
@@ -125,7 +140,7 @@ impl<'a, M: IntoMessages> AgentTurnBuilder<'a, M> {
         self
     }
 
-    /// Sets the tools of this turn, in place of the agent's: the model knows no others.
+    /// Sets the tools of this turn, in place of the agent's, such as a [selection](Toolset::select): the model knows no others.
     pub fn tools(self, tools: Toolset) -> Self {
         Self { tools, ..self }
     }

@@ -7,6 +7,23 @@ use std::time::Duration;
 /// Limits of a turn. A turn that reaches one ends with a [`StopReason`], and keeps all that was done.
 ///
 /// The limits of single calls are those of the toolset: [`CallLimits`](crate::CallLimits).
+///
+/// ```
+/// # use lm_tools::testing::{ScriptedReply, scripted_engine};
+/// # use serde_json::json;
+/// use lm_tools::{Agent, AgentLimits, CallOutcome, StopReason, demo};
+///
+/// # let again = || ScriptedReply::call("get_weather", json!({"location": "Paris"}));
+/// # let engine = scripted_engine([again(), again(), again()]);
+/// // A model that makes the same call again and again.
+/// let limits = AgentLimits { max_identical_calls: Some(2), ..AgentLimits::default() };
+/// let mut agent = Agent::builder(&engine, demo()).limits(limits).build()?;
+/// let reply = agent.run("How is the weather in Paris?")?;
+/// assert!(matches!(reply.stop, StopReason::RepeatedCall { max_identical_calls: 2, .. }));
+/// let outcomes: Vec<_> = reply.steps.iter().map(|step| &step.outcome).collect();
+/// assert_eq!(outcomes, [&CallOutcome::Ran, &CallOutcome::Ran, &CallOutcome::NotRun]);
+/// # Ok::<(), lm_tools::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgentLimits {
     /// Maximum number of rounds: replies whose calls run, not counting the answer. Default 8; with 0 the model may only answer.

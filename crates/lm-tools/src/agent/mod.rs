@@ -103,6 +103,24 @@ impl Agent {
 
     /// Runs one turn to an answer of a Rust type, which is generated to the type's JSON schema. The model may call tools before.
     ///
+    /// ```
+    /// # use lm_tools::testing::{ScriptedReply, scripted_engine};
+    /// # use lm_tools::{Agent, demo};
+    /// # use serde_json::json;
+    /// #[derive(schemars::JsonSchema, serde::Deserialize)]
+    /// struct Weather {
+    ///     place: String,
+    ///     fahrenheit: i32,
+    /// }
+    ///
+    /// # let call = ScriptedReply::call("get_weather", json!({"location": "Paris"}));
+    /// # let engine = scripted_engine([call, ScriptedReply::text(r#"{"place":"Paris","fahrenheit":72}"#)]);
+    /// # let mut agent = Agent::builder(&engine, demo()).build()?;
+    /// let weather: Weather = agent.run_as("How is the weather in Paris?")?;
+    /// assert_eq!((weather.place.as_str(), weather.fahrenheit), ("Paris", 72));
+    /// # Ok::<(), lm_tools::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`run`](Self::run); [`Error::Stopped`](crate::Error::Stopped) when the turn ended without an answer;
     /// [`lm_conversation::Error::InvalidAnswer`] for an answer that a token limit has cut.

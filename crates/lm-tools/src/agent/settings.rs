@@ -34,6 +34,20 @@ impl fmt::Debug for AgentSettings {
 type Choose = dyn Fn(usize, &[AgentStep]) -> ToolChoice + Send + Sync;
 
 /// Tool choice of each reply of a turn.
+///
+/// ```
+/// # use lm_tools::testing::{ScriptedReply, scripted_engine};
+/// # use serde_json::json;
+/// use lm_tools::{Agent, ToolChoice, ToolChoices, demo};
+///
+/// # let call = ScriptedReply::call("get_weather", json!({"location": "Paris"}));
+/// # let engine = scripted_engine([call, ScriptedReply::text("It is sunny.")]);
+/// // The weather first, then an answer.
+/// let choices = ToolChoices::Sequence(vec![ToolChoice::Named("get_weather".to_owned()), ToolChoice::None]);
+/// let mut agent = Agent::builder(&engine, demo()).tool_choices(choices).build()?;
+/// assert_eq!(agent.run("Is it raining in Paris?")?.steps.len(), 1);
+/// # Ok::<(), lm_tools::Error>(())
+/// ```
 #[derive(Clone, Default)]
 pub enum ToolChoices {
     /// That of the turn's options. A choice that requires a call applies to the first reply only, and the next ones are free: otherwise

@@ -39,6 +39,38 @@ impl Hook for Approval {
 
 /// A call that waits for approval. It may be answered from any thread, while the turn is read on or later; the first answer counts. The
 /// call is denied when the request and all its clones are dropped without an answer.
+///
+/// ```
+/// # use lm_tools::testing::{ScriptedReply, scripted_engine};
+/// # use serde_json::json;
+/// use lm_tools::{Agent, AgentEvent, Approval, ApprovalRequest, CallOutcome, demo};
+/// use std::sync::mpsc::channel;
+///
+/// // A window of its own, on another thread.
+/// let (window, requests) = channel::<ApprovalRequest>();
+/// let user = std::thread::spawn(move || {
+///     for request in requests {
+///         match request.call.arguments["location"].as_str() {
+///             Some("Paris") => request.allow(),
+///             _ => request.deny("only Paris is of interest"),
+///         }
+///     }
+/// });
+///
+/// # let call = ScriptedReply::call("get_weather", json!({"location": "Paris"}));
+/// # let engine = scripted_engine([call, ScriptedReply::text("It is sunny.")]);
+/// let mut agent = Agent::builder(&engine, demo()).approval(Approval::AskAll).build()?;
+/// for event in agent.stream("How is the weather in Paris?")? {
+///     match event? {
+///         AgentEvent::Approval(request) => window.send(request)?,
+///         AgentEvent::Finished(reply) => assert_eq!(reply.steps[0].outcome, CallOutcome::Ran),
+///         _ => {}
+///     }
+/// }
+/// # drop(window);
+/// # user.join().expect("no panic");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct ApprovalRequest {
     /// The call.
