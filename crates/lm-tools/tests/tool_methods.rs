@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// Notes by name.
 struct Notes {
@@ -221,4 +222,20 @@ fn hints_and_the_schema_of_the_result_reach_the_toolset() {
         (hints.title.as_deref(), hints.read_only, hints.open_world),
         (Some("Notes"), Some(true), Some(false))
     );
+}
+
+/// Writes a row, alone.
+#[tool(sequential, retries = 4, timeout = "2m")]
+fn write_row(row: String) -> usize {
+    row.len()
+}
+
+#[test]
+fn limits_of_a_tool_are_those_of_its_options() {
+    let tool = write_row::tool();
+    assert!(tool.is_sequential());
+    assert_eq!(tool.retries().map(|policy| policy.max_retries), Some(4));
+    assert_eq!(tool.timeout(), Some(Duration::from_secs(120)));
+    let plain = plan::tool();
+    assert_eq!((plain.is_sequential(), plain.retries(), plain.timeout()), (false, None, None));
 }
