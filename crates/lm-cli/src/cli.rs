@@ -7,6 +7,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
 
+#[cfg(feature = "mcp")]
+use crate::commands::mcp;
 use crate::commands::{
     batch, bench, chat, convert, detokenize, embed, eval, generate, grammar, inspect, list, logits, parse,
     pull, replay, rm, score, template, tokenize,
@@ -59,6 +61,9 @@ enum Command {
     Parse(parse::Args),
     /// Test which texts a grammar accepts: a family's calls, a schema or a pattern; one JSON object a line
     Grammar(grammar::Args),
+    /// Serve tools over the Model Context Protocol (MCP), or list those of servers
+    #[cfg(feature = "mcp")]
+    Mcp(mcp::Args),
     /// Answer chat completions and embeddings over JSON Lines, many at a time
     Batch(batch::Args),
     /// Measure prefill and decode speed, and the memory's read bandwidth beside it
@@ -102,6 +107,8 @@ impl Cli {
             Command::Template(args) => template::run(&args)?,
             Command::Parse(args) => parse::run(&args)?,
             Command::Grammar(args) => grammar::run(&args)?,
+            #[cfg(feature = "mcp")]
+            Command::Mcp(args) => mcp::run(&args)?,
             Command::Batch(args) => return batch::run(&args, interrupt),
             Command::Bench(args) => bench::run(&args)?,
             Command::Convert(args) => convert::run(&args)?,

@@ -11,6 +11,7 @@ mod json_file;
 mod json_lines;
 mod lines;
 mod locate;
+mod mcp;
 mod memory;
 mod model;
 mod npy;
@@ -39,13 +40,16 @@ fn main() -> ExitCode {
     }
 }
 
+/// Log by default: warnings, without those of the MCP library, whose failures are errors of ours.
+const DEFAULT_LOG: &str = "warn,rmcp=off";
+
 /// Starts logging to standard error: warnings, or what `LM_LOG` asks for (`LM_LOG=debug`, `LM_LOG=lm_session=trace`). Colours are for
 /// terminals.
 fn start_log() {
     let wanted = std::env::var("LM_LOG").ok();
-    let filter = EnvFilter::try_new(wanted.as_deref().unwrap_or("warn")).unwrap_or_else(|error| {
+    let filter = EnvFilter::try_new(wanted.as_deref().unwrap_or(DEFAULT_LOG)).unwrap_or_else(|error| {
         eprintln!("warning: LM_LOG: {error}");
-        EnvFilter::new("warn")
+        EnvFilter::new(DEFAULT_LOG)
     });
     let colours = io::stderr().is_terminal() && screen::colour_wanted();
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(io::stderr);

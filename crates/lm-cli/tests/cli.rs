@@ -351,6 +351,7 @@ fn help_is_as_documented() {
         "inspect",
         "list",
         "logits",
+        "mcp",
         "parse",
         "pull",
         "replay",

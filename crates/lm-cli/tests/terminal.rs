@@ -169,11 +169,34 @@ fn typed_lines_survive_the_program_unless_they_must_not() {
 }
 
 #[test]
+fn calls_of_servers_run_when_the_user_allows_them() {
+    let state = state();
+    let server = format!("{} mcp serve", env!("CARGO_BIN_EXE_lm"));
+    let mut terminal = Terminal::chat(&["--mcp", &server], state.path());
+    terminal.ask("/tools", "get_weather(location) [lm]: ");
+    let question = "run get_weather({\"location\": \"Paris\"})? yes, no, always> ";
+    terminal.ask("How is the weather in Paris?", question);
+    terminal.ask("perhaps", question);
+    terminal.ask("yes", "The weather in Paris is sunny with a temperature of 72");
+    terminal.ask("How is the weather in Paris?", question);
+    terminal.interrupt();
+    terminal.expect("the message is taken back");
+    terminal.ask("How is the weather in Paris?", question);
+    terminal.ask("no", "the user did not allow the call");
+    terminal.expect("> ");
+    terminal.ask("How is the weather in Paris?", question);
+    terminal.ask("always", "temperature of 72");
+    let shown = terminal.ask("How is the weather in Paris?", "temperature of 72");
+    assert!(!shown.contains("always>"), "{shown}");
+    terminal.exit();
+}
+
+#[test]
 fn keys_complete_commands_and_begin_lines() {
     let state = state();
     let mut terminal = Terminal::chat(&["-n", "1"], state.path());
     terminal.send("/too\t\r");
-    terminal.expect("(none; start with --tools demo or --tools FILE)");
+    terminal.expect("(none; start with --tools demo, --tools FILE or --mcp SERVER)");
     terminal.send("/set temp\t0.5\r");
     terminal.expect("(temperature 0.5)");
     terminal.send(&format!("one{ALT_ENTER}two{ENTER}"));

@@ -5,7 +5,7 @@ use lm_conversation::{
     TurnOptions,
 };
 use lm_session::SessionConfig;
-use lm_template::{Message, Preface};
+use lm_template::{Message, Preface, ToolSpec};
 
 use super::numbers::at_least_zero;
 use crate::tools::ToolSource;
@@ -93,11 +93,12 @@ impl ChatArgs {
         ConversationConfig { preface, session, constrain_calls, ..ConversationConfig::default() }
     }
 
-    /// Options of each turn. Without tools a reply cannot contain a call, as in OpenAI's chat completions, unless it is unconstrained.
-    pub fn turn_options(&self) -> TurnOptions {
+    /// Options of each turn. Without tools a reply cannot contain a call, as in OpenAI's chat completions, unless it is unconstrained. With
+    /// `--tools` there are tools, and there may be others.
+    pub fn turn_options(&self, others: &[ToolSpec]) -> TurnOptions {
         let mode = self.thinking.map_or(ThinkingMode::Default, ThinkingMode::from);
         let thinking = ThinkingConfig { mode, max_tokens: self.thinking_tokens };
-        let is_free = self.tools.is_some() || self.calls.unconstrained;
+        let is_free = self.tools.is_some() || !others.is_empty() || self.calls.unconstrained;
         let tool_choice = if is_free { ToolChoice::Auto } else { ToolChoice::None };
         TurnOptions { thinking, tool_choice, ..TurnOptions::default() }
     }

@@ -12,6 +12,8 @@ pub mod grammar;
 pub mod inspect;
 pub mod list;
 pub mod logits;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod parse;
 pub mod pull;
 pub mod replay;

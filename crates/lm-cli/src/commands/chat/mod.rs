@@ -18,6 +18,7 @@ use lm_tools::{Agent, Toolset};
 use crate::args::{ChatArgs, ModelPath, OverflowArg, RunArgs, SamplerArgs, numbers};
 use crate::interrupt::{self, Interrupt};
 use crate::lines::{History, Line, Lines, unquoted};
+use crate::mcp::{ChatTools, McpArgs, Person};
 use crate::screen::{CallsTo, Screen};
 use crate::{failure, model};
 use settings::Settings;
@@ -29,6 +30,8 @@ Examples:
   lm chat --tools demo
   lm chat ./Qwen3-0.6B --quantize q4 --system 'Answer in one sentence.'
   lm chat --resume talk.json
+  lm chat --mcp 'npx -y @modelcontextprotocol/server-everything'
+  lm chat --mcp demo=http://127.0.0.1:8000/mcp --mcp-config servers.json
   echo 'How is the weather in Paris?' | lm chat --tools demo
 
 Keys: Enter sends, Alt-Enter begins another line, \"\"\" around several lines makes them one message, Tab completes commands and file \
@@ -38,6 +41,10 @@ twice or Ctrl-D leaves. /help shows the commands, such as /save, /undo and /set.
 A conversation that is loaded brings its system prompt; one that has none is continued with that of --system.
 
 Without a terminal each line of standard input is a turn, and Ctrl-C ends the program. Only answers go to standard output.
+
+The tools of MCP servers (--mcp, --mcp-config) are called as any others; /tools shows them. You are asked before one is called that may \
+delete or overwrite (--mcp-approve). A server is started with the chat, ends with it, and writes no further than the log: \
+LM_LOG=lm_mcp=info shows what it says.
 
 Tools declared in a file have no code: their calls are printed, and the next line (typed, or of standard input) is the result, as JSON \
 or as text.";
@@ -72,6 +79,8 @@ pub struct Args {
     #[arg(long)]
     stats: bool,
     #[command(flatten)]
+    mcp: McpArgs,
+    #[command(flatten)]
     sampler: SamplerArgs,
     #[command(flatten)]
     run: RunArgs,
@@ -84,6 +93,8 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
         Some(source) => source.toolset(&lines, interrupt)?,
         None => Toolset::new(),
     };
+    let servers = args.mcp.connect()?;
+    let tools = ChatTools::new(tools, servers.clone())?;
     let resumed = args.resume.as_deref().map(saved::read).transpose()?;
     let engine = model::engine(args.model.get(), &args.run)?;
     let mut session = args.sampler.session_config(&engine)?;
@@ -91,12 +102,18 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let settings = Settings {
         sampler: session.sampler.clone(),
         max_tokens: session.max_output_tokens.take(),
-        turn: args.chat.turn_options(),
+        turn: args.chat.turn_options(&tools.all().specs()),
         stats: args.stats,
     };
     let config = ConversationConfig { overflow: args.overflow.into(), ..args.chat.conversation(session) };
-    let agent = Agent::builder(&engine, tools).config(config).max_rounds(args.max_rounds).build()?;
-    let turns = Turns { agent, interrupt: interrupt.clone(), regenerated: 0 };
+    let approve = args.mcp.approve();
+    let agent = Agent::builder(&engine, tools.all().clone())
+        .config(config)
+        .max_rounds(args.max_rounds)
+        .before_call(move |request| approve.decide(&servers, request))
+        .build()?;
+    let person = Person::new(lines.clone(), interrupt.clone());
+    let turns = Turns { agent, interrupt: interrupt.clone(), regenerated: 0, tools, person };
     let screen = Screen::new(CallsTo::Notes, args.chat.hide_thinking);
     let save =
         SaveOptions { cache: args.save_cache.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)) };

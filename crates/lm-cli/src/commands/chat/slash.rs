@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, anyhow, bail};
 use lm_conversation::SavedConversation;
 use lm_session::FinishReason;
-use lm_template::{Message, Value};
+use lm_template::Message;
 
 use super::State;
 use super::saved::{self, Existing, Loaded};
@@ -154,14 +154,13 @@ fn summary(message: &Message) -> String {
 }
 
 fn tools(_: &str, state: &mut State) -> Result<After> {
-    let specs = state.turns.agent.tools().specs();
+    let specs = state.turns.tools.all().specs();
     if specs.is_empty() {
-        state.screen.note("(none; start with --tools demo or --tools FILE)")?;
+        state.screen.note("(none; start with --tools demo, --tools FILE or --mcp SERVER)")?;
     }
     for spec in specs {
-        let properties = spec.parameters().get("properties").and_then(Value::as_object);
-        let names: Vec<&str> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-        state.screen.note(&format!("{}({}): {}", spec.name(), names.join(", "), spec.description()))?;
+        let described = state.turns.tools.described(&spec);
+        state.screen.note(&described)?;
     }
     Ok(After::GoOn)
 }

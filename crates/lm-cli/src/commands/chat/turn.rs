@@ -8,6 +8,7 @@ use lm_tools::{Agent, AgentEvent, AgentTurn};
 
 use super::settings::Settings;
 use crate::interrupt::{Interrupt, is_interrupt};
+use crate::mcp::{ChatTools, Person};
 use crate::screen::Screen;
 
 /// The conversation of a chat.
@@ -16,6 +17,9 @@ pub struct Turns {
     pub interrupt: Interrupt,
     /// Number of replies that were regenerated: each gets another seed.
     pub regenerated: u64,
+    pub tools: ChatTools,
+    /// The user, who is asked about calls.
+    pub person: Person,
 }
 
 /// Outcome of a turn without an error.
@@ -39,7 +43,16 @@ impl Turns {
     pub fn run(&mut self, question: Message, settings: &Settings, screen: &mut Screen) -> Result<Ended> {
         let before = self.agent.conversation().history();
         let kept = vec![question.clone()];
-        let start: Start<'_> = &mut move |agent, options| agent.stream_with(question.clone(), options);
+        match self.tools.refresh() {
+            Ok(true) => screen.note("(the tools of an MCP server have changed; /tools shows them)")?,
+            Ok(false) => {}
+            Err(error) => screen
+                .note(&format!("(the tools of an MCP server have changed and are not used: {error:#})"))?,
+        }
+        let tools = self.tools.all().clone();
+        let start: Start<'_> = &mut move |agent, options| {
+            agent.turn(question.clone()).options(options).tools(tools.clone()).start()
+        };
         self.stream(start, Record { before, kept, ..Record::default() }, settings, screen)
     }
 
@@ -71,7 +84,7 @@ impl Turns {
         let interrupt = self.interrupt.clone();
         let _guard = interrupt.during(options.cancel.clone());
         let turn = start(&mut self.agent, options).map_err(anyhow::Error::from);
-        let ended = turn.and_then(|turn| show(turn, &mut record, screen));
+        let ended = turn.and_then(|turn| show(turn, &mut record, screen, &mut self.person));
         screen.end_line()?;
         match ended {
             Ok(finished) => Ok(Ended::Answered { finished }),
@@ -115,7 +128,12 @@ impl Turns {
     }
 }
 
-fn show(turn: AgentTurn, record: &mut Record, screen: &mut Screen) -> Result<Vec<Finished>> {
+fn show(
+    turn: AgentTurn,
+    record: &mut Record,
+    screen: &mut Screen,
+    person: &mut Person,
+) -> Result<Vec<Finished>> {
     for event in turn {
         let event = event?;
         record.push(&event);
@@ -124,6 +142,7 @@ fn show(turn: AgentTurn, record: &mut Record, screen: &mut Screen) -> Result<Vec
             AgentEvent::Reasoning(text) => screen.reasoning(&text)?,
             AgentEvent::ToolCall(call) => screen.tool_call(&call)?,
             AgentEvent::Conversation(event) => screen.event(&event)?,
+            AgentEvent::Approval(request) => person.answer(&request)?,
             AgentEvent::ToolResult(step) => screen.tool_result(&step.result)?,
             AgentEvent::Finished(reply) => return Ok(reply.answered()?.finished),
             _ => {}

@@ -148,7 +148,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     let prompt = args.prompt.source(args.positional.as_deref(), model)?;
     let tools = args.chat.tools.as_ref().map(|tools| tools.specs()).transpose()?.unwrap_or_default();
     args.reply.check(&tools)?;
-    let mut turn = args.chat.turn_options();
+    let mut turn = args.chat.turn_options(&[]);
     args.reply.add_to(&mut turn)?;
     model.map(locate).transpose()?;
     let prompt = read_prompt(&prompt)?;

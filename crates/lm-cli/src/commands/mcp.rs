@@ -1,0 +1,111 @@
+//! `lm mcp`: tools for other programs, and tools of other programs, over the Model Context Protocol.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use anyhow::Result;
+use lm_mcp::{HttpListen, Listen};
+
+use crate::args::usage;
+use crate::mcp::{McpArgs, described};
+use crate::tools::ToolSource;
+
+const EXAMPLES: &str = "\
+Examples:
+  lm mcp tools --mcp 'npx -y @modelcontextprotocol/server-everything'
+  lm mcp tools --mcp-config servers.json
+  lm mcp serve                       the demo tools, for a program that starts this one
+  lm mcp serve --http 8000           the same on http://127.0.0.1:8000/mcp
+  lm chat --mcp http://127.0.0.1:8000/mcp";
+
+/// Use or serve tools over the Model Context Protocol (MCP)
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Serve tools to MCP clients
+    Serve(ServeArgs),
+    /// List the tools of MCP servers
+    Tools(McpArgs),
+}
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  lm mcp serve
+  lm mcp serve --http 8000
+  lm mcp serve --http 0.0.0.0:8000 --allow-host tools.example.com
+
+In the file of an MCP client: {\"mcpServers\": {\"lm\": {\"command\": \"lm\", \"args\": [\"mcp\", \"serve\"]}}}
+
+Over HTTP, requests for other hosts than this machine are refused, and so are those of web pages: there is no other protection, and no \
+password. Ctrl-C ends the server.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = SERVE_EXAMPLES)]
+struct ServeArgs {
+    /// The tools; those declared in a file have no code to serve
+    #[arg(long, value_name = "demo", default_value = "demo")]
+    tools: ToolSource,
+    /// Listen on an address or port of this machine [default: standard input and output]
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = address)]
+    http: Option<SocketAddr>,
+    /// Host that clients use to reach this server, in addition to this machine's own; may be repeated
+    #[arg(long, value_name = "HOST", requires = "http")]
+    allow_host: Vec<String>,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    match &args.command {
+        Command::Serve(args) => serve(args),
+        Command::Tools(args) => tools(args),
+    }
+}
+
+fn serve(args: &ServeArgs) -> Result<()> {
+    if args.tools != ToolSource::Demo {
+        return Err(usage("--tools: tools declared in a file have no code to serve; `demo` has"));
+    }
+    let listen = args.http.map_or(Listen::Stdio, |addr| {
+        Listen::Http(HttpListen { addr, allowed_hosts: args.allow_host.clone() })
+    });
+    let server = lm_mcp::serve(lm_tools::demo(), listen)?;
+    if let Some(url) = server.url() {
+        eprintln!("serving the demo tools on {url}; Ctrl-C ends");
+    }
+    Ok(server.wait()?)
+}
+
+fn tools(args: &McpArgs) -> Result<()> {
+    if args.is_empty() {
+        return Err(usage("name a server: --mcp COMMAND, --mcp URL or --mcp-config FILE"));
+    }
+    let servers = args.connect()?;
+    for spec in servers.tools().specs() {
+        println!("{}", described(&spec, servers.server_of(spec.name()).as_deref()));
+    }
+    Ok(())
+}
+
+/// Parser of `--http` for clap: an address, or a port of this machine.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.parse().map(|port: u16| (Ipv4Addr::LOCALHOST, port).into());
+    let addr = text.replace("localhost", "127.0.0.1").parse();
+    port.or(addr).map_err(|_| "expected a port, or an address such as 127.0.0.1:8000".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_may_be_a_port() {
+        assert_eq!(address("8000"), Ok("127.0.0.1:8000".parse().expect("an address")));
+        assert_eq!(address("localhost:8000"), address("8000"));
+        assert_eq!(address("[::1]:80"), Ok("[::1]:80".parse().expect("an address")));
+        assert!(address("host:8000").is_err() && address("70000").is_err());
+    }
+}

@@ -1,0 +1,109 @@
+//! Questions about calls of strangers' tools.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Result;
+use lm_tools::{ApprovalRequest, CallRequest, Decision, ToolAnnotations};
+
+use super::Servers;
+use crate::interrupt::Interrupt;
+use crate::lines::{Line, Lines};
+use crate::screen::{json_line, replace_control_chars};
+
+/// Value of `--mcp-approve`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Approve {
+    Destructive,
+    All,
+    None,
+}
+
+impl Approve {
+    fn asks(self, hints: &ToolAnnotations) -> bool {
+        match self {
+            Self::Destructive => hints.is_destructive(),
+            Self::All => true,
+            Self::None => false,
+        }
+    }
+
+    /// Decides on a call: the user is asked about tools of servers, as the policy says.
+    pub fn decide(self, servers: &Servers, request: &CallRequest<'_>) -> Decision {
+        let is_strange = || servers.server_of(&request.call.name).is_some();
+        if self.asks(request.annotations) && is_strange() { Decision::Ask } else { Decision::Run }
+    }
+}
+
+/// The user, who answers the questions of a chat.
+pub struct Person {
+    lines: Arc<Mutex<Lines>>,
+    interrupt: Interrupt,
+    /// Tools that need no further question.
+    always: HashSet<String>,
+}
+
+impl Person {
+    pub fn new(lines: Arc<Mutex<Lines>>, interrupt: Interrupt) -> Self {
+        Self { lines, interrupt, always: HashSet::new() }
+    }
+
+    /// Asks whether a call may run, and answers the request. The model reads the reason if it may not.
+    ///
+    /// # Errors
+    /// When the terminal cannot be read; the call is denied.
+    pub fn answer(&mut self, request: &ApprovalRequest) -> Result<()> {
+        let name = &request.call.name;
+        if self.always.contains(name) {
+            request.allow();
+            return Ok(());
+        }
+        let name = &replace_control_chars(name);
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if !lines.is_terminal() {
+            eprintln!(
+                "note: `{name}` was not called: without a terminal nobody can be asked (--mcp-approve none asks nobody)"
+            );
+            request.deny("the user did not allow the call");
+            return Ok(());
+        }
+        let arguments = replace_control_chars(&json_line(&request.call.arguments));
+        loop {
+            match lines.line(&format!("run {name}({arguments})? yes, no, always> "))? {
+                Line::Text(text) => match text.trim().to_lowercase().as_str() {
+                    "y" | "yes" => request.allow(),
+                    "n" | "no" => request.deny("the user did not allow the call"),
+                    "a" | "always" => {
+                        self.always.insert(request.call.name.clone());
+                        request.allow();
+                    }
+                    _ => continue,
+                },
+                Line::Interrupted | Line::Cleared => {
+                    self.interrupt.cancel();
+                    request.deny("cancelled");
+                }
+                Line::End => request.deny("the user did not allow the call"),
+            }
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_are_asked_about_as_the_policy_says() {
+        let read = ToolAnnotations { read_only: Some(true), ..ToolAnnotations::default() };
+        let write = ToolAnnotations::default();
+        for (approve, asked) in [
+            (Approve::Destructive, [false, true]),
+            (Approve::All, [true, true]),
+            (Approve::None, [false, false]),
+        ] {
+            assert_eq!([&read, &write].map(|hints| approve.asks(hints)), asked);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! End-to-end tests of `lm mcp` and `lm chat --mcp`: the program with itself, and with the client of the Python SDK.
+#![cfg(feature = "mcp")]
+
+mod program;
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use program::{error, lm, ok, parse, refused, shown, text_file};
+use serde_json::json;
+
+const LM: &str = env!("CARGO_BIN_EXE_lm");
+
+fn serve() -> String {
+    format!("{LM} mcp serve")
+}
+
+/// A server on a free port; it ends with the value.
+struct Listening(Child);
+
+impl Listening {
+    fn start() -> (Self, String) {
+        let mut child = Command::new(LM)
+            .args(["mcp", "serve", "--http", "0"])
+            .env_remove("LM_LOG")
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("starts");
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().expect("is piped")).read_line(&mut line).expect("it says where");
+        let url = line.split_whitespace().find(|word| word.starts_with("http://")).expect("an address");
+        (Self(child), url.trim_end_matches(';').to_owned())
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.0.kill().and_then(|()| self.0.wait());
+    }
+}
+
+#[test]
+fn a_chat_calls_the_tools_of_a_server() {
+    let (_server, url) = Listening::start();
+    for source in [&serve(), &url] {
+        let run = lm(&["chat", "--mcp", source, "--mcp-approve", "none"], "How is the weather in Paris?\n");
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        assert!(run.err.contains("→ get_weather({\"location\": \"Paris\"})"), "{}", run.err);
+        assert!(run.err.contains("\"temperature\": 72"), "{}", run.err);
+        assert_eq!(
+            run.out,
+            "The weather in Paris is sunny with a temperature of 72°F and humidity of 50%.\n"
+        );
+    }
+}
+
+#[test]
+fn without_a_terminal_calls_that_need_approval_are_not_run() {
+    let run = lm(&["chat", "-n", "40", "--mcp", &serve()], "How is the weather in Paris?\n");
+    assert!(run.err.contains("note: `get_weather` was not called: without a terminal"), "{}", run.err);
+    assert!(run.err.contains("\"error\": \"the user did not allow the call\""), "{}", run.err);
+    assert!(!run.err.contains("temperature"), "{}", run.err);
+}
+
+#[test]
+fn the_tools_of_servers_are_listed() {
+    let config = json!({"theme": "dark", "mcpServers": {
+        "lm": {"command": LM, "args": ["mcp", "serve"]},
+        "off": {"command": "no-such-program", "disabled": true},
+    }});
+    let file = text_file(config.to_string().as_bytes());
+    let run = lm(&["mcp", "tools", "--mcp-config", shown(file.path())], "");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let names: Vec<_> = run.out.lines().map(|line| line.split('(').next().expect("a name")).collect();
+    assert_eq!(names, ["lm_get_weather", "lm_get_stock_price", "lm_current_time", "lm_calculate"]);
+    assert!(run.err.ends_with(": `theme` is not known and has no effect\n"), "{}", run.err);
+    let named = ok(&["mcp", "tools", "--mcp", &format!("a={}", serve())], "");
+    assert!(
+        named.contains("a_calculate(expression) [a]: Calculate the result of an expression\n"),
+        "{named}"
+    );
+}
+
+#[test]
+fn servers_that_cannot_be_used_are_named() {
+    let message = error(&["chat", "--mcp", "no-such-program x"], "");
+    assert!(
+        message.starts_with("MCP server `no-such-program`: `no-such-program` cannot be started: "),
+        "{message}"
+    );
+    let message = error(&["mcp", "tools", "--mcp", "sh -c 'echo boom >&2; exit 3'"], "");
+    let expected =
+        "MCP server `sh`: it has ended at the start (exit status: 3); its error output ends with: boom";
+    assert_eq!(message, expected);
+    let message = error(&["mcp", "tools", "--mcp", "http://127.0.0.1:9/mcp"], "");
+    assert!(
+        message.starts_with("MCP server `127.0.0.1:9`: ") && message.contains("onnection refused"),
+        "{message}"
+    );
+    let message = error(&["chat", "--tools", "demo", "--mcp", &serve()], "");
+    assert!(
+        message.contains("--mcp NAME=…") && message.contains("two tools named `get_weather`"),
+        "{message}"
+    );
+    let file = text_file(b"{\"mcpServers\": {\"a\": {\"command\": \"x\", \"args\": [1]}}}");
+    let message = error(&["chat", "--mcp-config", shown(file.path())], "");
+    assert!(message.ends_with(": `mcpServers.a.args[0]`: expected a string, got 1"), "{message}");
+    refused(&["mcp", "tools"], "name a server: --mcp COMMAND, --mcp URL or --mcp-config FILE");
+    refused(&["mcp", "serve", "--tools", "tools.json"], "tools declared in a file have no code to serve");
+    refused(&["mcp", "serve", "--http", "nowhere"], "expected a port, or an address such as 127.0.0.1:8000");
+    refused(&["chat", "--mcp", "a 'b"], "a quote is not closed");
+    let message = error(&["mcp", "serve", "--http", "0.0.0.0:0"], "");
+    assert!(message.ends_with("name the hosts that clients use to reach it"), "{message}");
+}
+
+#[test]
+fn the_python_client_calls_the_demo_tools_over_standard_input_and_output() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let python = root.join("target/mcp-reference/venv/bin/python");
+    if !python.exists() {
+        println!(
+            "skipped: no venv in target/mcp-reference; crates/lm-mcp/tests/reference/install installs it"
+        );
+        return;
+    }
+    let mut client = Command::new(python)
+        .arg(root.join("crates/lm-mcp/tests/reference/client.py"))
+        .args(["stdio", LM, "mcp", "serve"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let mut input = client.stdin.take().expect("is piped");
+    for command in [
+        json!({"list": true}),
+        json!({"call": "get_weather", "arguments": {"location": "Paris"}}),
+        json!({"call": "calculate", "arguments": {"expression": "twelve"}}),
+        json!({"call": "calculate", "arguments": {"expression": "6 * 7"}}),
+    ] {
+        writeln!(input, "{command}").expect("it reads");
+    }
+    drop(input);
+    let output = client.wait_with_output().expect("it ends");
+    let lines = String::from_utf8(output.stdout).expect("text");
+    let seen: Vec<_> = lines.lines().map(parse).collect();
+    assert_eq!(seen[0]["tools"].as_array().map(Vec::len), Some(4));
+    assert_eq!(seen[1]["result"]["structuredContent"]["temperature"], 72);
+    assert_eq!(seen[2]["result"]["isError"], true);
+    assert_eq!(seen[3]["result"]["content"][0]["text"], "42");
+    assert!(output.status.success());
+}

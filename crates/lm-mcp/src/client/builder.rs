@@ -1,0 +1,159 @@
+//! Description of connections, and making them.
+
+use super::connection::{self, Running, Service, Stream, Target};
+use super::host::{Host, Signals};
+use super::listing::{self, Source};
+use super::shared::{self, Server, Shared};
+use super::{Mcp, McpLimits};
+use crate::config::ServerConfig;
+use crate::{Error, Result};
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::Handle;
+
+/// Builder of an [`Mcp`]; see [`Mcp::builder`].
+#[derive(Default)]
+pub struct McpBuilder {
+    servers: Vec<Planned>,
+    limits: McpLimits,
+    runtime: Option<Handle>,
+}
+
+/// A server to connect to.
+struct Planned {
+    name: String,
+    prefix: String,
+    target: Target,
+}
+
+impl McpBuilder {
+    /// Adds a server. One that is disabled is left out.
+    #[must_use]
+    pub fn server(mut self, server: ServerConfig) -> Self {
+        let ServerConfig { name, prefix, transport, disabled } = server;
+        if !disabled {
+            self.servers.push(Planned { name, prefix, target: Target::Config(transport) });
+        }
+        self
+    }
+
+    /// Adds servers, as [`server`](Self::server) does.
+    #[must_use]
+    pub fn servers(self, servers: impl IntoIterator<Item = ServerConfig>) -> Self {
+        servers.into_iter().fold(self, Self::server)
+    }
+
+    /// Adds a server at the other end of a stream of bytes, such as a socket: a message of JSON is a line.
+    #[must_use]
+    pub fn stream(
+        mut self,
+        name: impl Into<String>,
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    ) -> Self {
+        let name = name.into();
+        let stream: Box<dyn Stream> = Box::new(stream);
+        self.servers.push(Planned { prefix: name.clone(), name, target: Target::Stream(stream) });
+        self
+    }
+
+    /// Sets the limits.
+    #[must_use]
+    pub fn limits(mut self, limits: McpLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Runs the connections on the caller's tokio runtime, with timers and I/O. Without one there is a runtime with one thread.
+    #[must_use]
+    pub fn runtime(mut self, runtime: Handle) -> Self {
+        self.runtime = Some(runtime);
+        self
+    }
+
+    /// Starts and connects to all servers at the same time, and waits until their tools are listed.
+    ///
+    /// On a tokio runtime use [`connect_async`](Self::connect_async): this blocks the thread.
+    ///
+    /// # Errors
+    /// When a server cannot be started or reached, is not ready in time or does not list its tools; no server is connected then. Tools
+    /// with the same name are an error, too. Tools that cannot be used otherwise are [`Mcp::problems`].
+    pub fn connect(self) -> Result<Mcp> {
+        let (host, connecting) = self.start()?;
+        let connected = host.runtime().wait(connecting).unwrap_or_else(|| Err(runtime_ended()))?;
+        Ok(connected.on(host))
+    }
+
+    /// [`connect`](Self::connect) that does not block.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn connect_async(self) -> Result<Mcp> {
+        let (host, connecting) = self.start()?;
+        let connecting = host.runtime().handle().spawn(connecting);
+        let connected = connecting.await.unwrap_or_else(|_| Err(runtime_ended()))?;
+        Ok(connected.on(host))
+    }
+
+    fn start(self) -> Result<(Host, impl Future<Output = Result<Connected>> + Send + 'static)> {
+        let mut names = HashSet::new();
+        if let Some(twice) = self.servers.iter().find(|server| !names.insert(server.name.clone())) {
+            return Err(Error::DuplicateServer { name: twice.name.clone() });
+        }
+        let (host, signals) = Host::start(self.runtime)?;
+        Ok((host, connect_all(self.servers, self.limits, signals)))
+    }
+}
+
+impl fmt::Debug for McpBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.servers.iter().map(|server| &server.name).collect();
+        f.debug_struct("McpBuilder")
+            .field("servers", &names)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Connections without their runtime.
+struct Connected {
+    shared: Arc<Shared>,
+    services: Vec<Service>,
+}
+
+impl Connected {
+    fn on(self, host: Host) -> Mcp {
+        Mcp { shared: self.shared, _services: self.services, _host: host }
+    }
+}
+
+/// Connects to all servers, on the current runtime.
+async fn connect_all(planned: Vec<Planned>, limits: McpLimits, signals: Signals) -> Result<Connected> {
+    let connect = |planned: Planned| tokio::spawn(connect_one(planned, limits, signals.clone()));
+    let tasks: Vec<_> = planned.into_iter().map(connect).collect();
+    let (mut servers, mut services) = (Vec::new(), Vec::new());
+    for task in tasks {
+        let (service, server) = task.await.unwrap_or_else(|_| Err(runtime_ended()))?;
+        services.push(service);
+        servers.push(server);
+    }
+    let sources: Vec<_> = servers.iter().map(|server: &Server| server.source.clone()).collect();
+    let shared = Arc::new(Shared::new(servers, &Handle::current())?);
+    for server in sources.into_iter().enumerate() {
+        tokio::spawn(shared::refresh(Arc::downgrade(&shared), server, signals.stop.clone()));
+    }
+    Ok(Connected { shared, services })
+}
+
+async fn connect_one(planned: Planned, limits: McpLimits, signals: Signals) -> Result<(Service, Server)> {
+    let Planned { name, prefix, target } = planned;
+    let Running { connection, service } = connection::connect(name.into(), target, limits, signals).await?;
+    let source = Source { connection, prefix, limits, runtime: Handle::current() };
+    let listing = listing::list(source.clone()).await?;
+    Ok((service, Server { source, listing }))
+}
+
+fn runtime_ended() -> Error {
+    Error::Runtime(std::io::Error::other("it ended while the connections were made"))
+}

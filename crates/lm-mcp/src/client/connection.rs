@@ -1,0 +1,216 @@
+//! A connection to a server: the handshake, the messages from the server, and the reason why it ended.
+
+use super::host::Signals;
+use super::process::{self, Tail};
+use super::{McpLimits, http};
+use crate::config::ServerTransport;
+use crate::{Error, Result};
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProtocolVersion,
+    ServerPeerInfo,
+};
+use rmcp::service::{ClientInitializeError, NotificationContext, RunningService, ServiceExt};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
+use rmcp::transport::{DynamicTransportError, IntoTransport, Transport};
+use rmcp::{ClientHandler, Peer, RoleClient, ServiceError};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Notify, watch};
+
+/// Time in which the reason for the end of a connection is known.
+const END_DELAY: Duration = Duration::from_millis(500);
+
+/// A stream of bytes to a server.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for T {}
+
+/// Place of a server.
+pub(super) enum Target {
+    Config(ServerTransport),
+    Stream(Box<dyn Stream>),
+}
+
+/// End of a server's program: its exit status.
+#[derive(Clone, Debug)]
+pub(super) struct Ended(pub String);
+
+/// The task of a connection.
+pub(super) type Service = RunningService<RoleClient, Handler>;
+
+/// A running connection; it ends when it is dropped.
+pub(super) struct Running {
+    pub connection: Arc<Connection>,
+    pub service: Service,
+}
+
+/// Handle to a connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub server: Arc<str>,
+    pub peer: Peer<RoleClient>,
+    /// Told when the server has changed its tools.
+    pub changed: Arc<Notify>,
+    /// `None` for a server that is no program of ours.
+    ended: Option<watch::Receiver<Option<Ended>>>,
+}
+
+/// Connects to a server, within the time limit.
+pub(super) async fn connect(
+    server: Arc<str>,
+    target: Target,
+    limits: McpLimits,
+    signals: Signals,
+) -> Result<Running> {
+    match target {
+        Target::Config(ServerTransport::Command(config)) => {
+            let process = process::start(&server, &config, signals)?;
+            let transport = lines(process.stdout, process.stdin, limits);
+            handshake(server, transport, limits, process.stderr, Some(process.ended)).await
+        }
+        Target::Config(ServerTransport::Http(config)) => {
+            drop(signals); // No program holds up the end.
+            let transport = http::transport(&server, &config, limits.max_message_bytes)?;
+            handshake(server, transport, limits, Tail::default(), None).await
+        }
+        Target::Stream(stream) => {
+            let (read, write) = tokio::io::split(stream);
+            handshake(server, lines(read, write, limits), limits, Tail::default(), None).await
+        }
+    }
+}
+
+fn lines<R, W>(read: R, write: W, limits: McpLimits) -> AsyncRwTransport<RoleClient, R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    AsyncRwTransport::new(read, write).with_max_line_length(limits.max_message_bytes)
+}
+
+async fn handshake<T>(
+    server: Arc<str>,
+    transport: T,
+    limits: McpLimits,
+    stderr: Tail,
+    ended: Option<watch::Receiver<Option<Ended>>>,
+) -> Result<Running>
+where
+    T: Transport<RoleClient>
+        + IntoTransport<RoleClient, T::Error, rmcp::transport::TransportAdapterIdentity>
+        + 'static,
+{
+    let changed = Arc::new(Notify::new());
+    let handler = Handler { server: server.clone(), changed: changed.clone() };
+    // Boxed, since the compiler cannot see that rmcp's own type is `Send` in a spawned task.
+    let serving: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(handler.serve(transport));
+    match tokio::time::timeout(limits.start_timeout, serving).await {
+        Ok(Ok(service)) => {
+            let connection = Connection { server, peer: service.peer().clone(), changed, ended };
+            Ok(Running { connection: Arc::new(connection), service })
+        }
+        Ok(Err(error)) => {
+            let mut message = match &error {
+                ClientInitializeError::TransportError { error, .. } => cause_of(error),
+                other => chain(other),
+            };
+            if let Some(Ended(status)) = has_ended(ended).await {
+                message = format!("it has ended at the start ({status})");
+            }
+            Err(Error::Connect { server: server.to_string(), message, output: stderr.message() })
+        }
+        Err(_) => {
+            let (server, timeout) = (server.to_string(), limits.start_timeout);
+            Err(Error::StartTimeout { server, timeout, output: stderr.message() })
+        }
+    }
+}
+
+/// Waits a moment for the end of a program, of which the end of its output is the first sign.
+async fn has_ended(ended: Option<watch::Receiver<Option<Ended>>>) -> Option<Ended> {
+    let mut ended = ended?;
+    let end = tokio::time::timeout(END_DELAY, ended.wait_for(Option::is_some)).await.ok()?;
+    end.ok()?.clone()
+}
+
+impl Connection {
+    /// Information about the server, from the handshake.
+    pub fn info(&self) -> Option<Arc<ServerPeerInfo>> {
+        self.peer.peer_info()
+    }
+
+    /// Description of the failure of a request, for the model and for people.
+    pub async fn failure(&self, error: ServiceError) -> String {
+        let server = &self.server;
+        match error {
+            ServiceError::McpError(error) => {
+                format!("MCP server `{server}`: {} (error {})", error.message, error.code.0)
+            }
+            ServiceError::UnexpectedResponse => {
+                format!("MCP server `{server}` sent something else than a result")
+            }
+            error @ (ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
+                if let Some(Ended(status)) = has_ended(self.ended.clone()).await {
+                    return format!(
+                        "MCP server `{server}` has ended ({status}): its tools cannot be called any more"
+                    );
+                }
+                let cause = match &error {
+                    ServiceError::TransportSend(error) => cause_of(error),
+                    other => chain(other),
+                };
+                format!("the connection to MCP server `{server}` is lost: {cause}")
+            }
+            other => format!("MCP server `{server}`: {}", chain(&other)),
+        }
+    }
+}
+
+/// The cause of a failed transport. That of an HTTP request is not among the sources of rmcp's error.
+fn cause_of(error: &DynamicTransportError) -> String {
+    match error.error.downcast_ref() {
+        Some(StreamableHttpError::Client::<reqwest::Error>(error)) => chain(error),
+        _ => chain(&*error.error),
+    }
+}
+
+/// The message of an error and of its causes, without repetitions.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let message = error.to_string();
+        if !text.contains(&message) {
+            text = format!("{text}: {message}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// Receiver of a server's messages. It offers nothing to servers: no sampling, no elicitation, no roots.
+#[derive(Debug)]
+pub(super) struct Handler {
+    server: Arc<str>,
+    changed: Arc<Notify>,
+}
+
+impl ClientHandler for Handler {
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        tracing::info!(server = &*self.server, "the tools have changed");
+        self.changed.notify_one();
+    }
+
+    async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        let ProgressNotificationParam { progress, total, message, .. } = progress;
+        tracing::info!(server = &*self.server, progress, total, message, "progress");
+    }
+
+    fn get_info(&self) -> ClientConfig {
+        let program = Implementation::new("lm", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), program)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+}

@@ -1,0 +1,101 @@
+//! HTTP client of connections: rustls with ring and the system's certificates.
+
+use crate::config::HttpConfig;
+use crate::{Error, Result};
+use reqwest::Url;
+use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::redirect::{Attempt, Policy};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rustls::crypto::ring;
+use rustls_platform_verifier::BuilderVerifierExt;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Time limit of making a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum number of redirects.
+const MAX_REDIRECTS: usize = 4;
+
+/// Makes the transport of a server's address.
+pub(super) fn transport(
+    server: &str,
+    config: &HttpConfig,
+    max_message_bytes: usize,
+) -> Result<StreamableHttpClientTransport<reqwest::Client>> {
+    let failed =
+        |message: String| Error::Connect { server: server.to_owned(), message, output: String::new() };
+    let url = Url::parse(&config.url).map_err(|error| failed(format!("`{}`: {error}", config.url)))?;
+    let mut headers = HashMap::new();
+    for (name, value) in &config.headers {
+        let wrong = |_| failed(format!("the header `{name}` has a name or value that HTTP does not allow"));
+        let value = HeaderValue::from_str(value).map_err(|error| wrong(error.to_string()))?;
+        let name = HeaderName::try_from(name.as_str()).map_err(|error| wrong(error.to_string()))?;
+        headers.insert(name, value);
+    }
+    let client = client(&url)?.build().map_err(|error| failed(error.to_string()))?;
+    let mut transport =
+        StreamableHttpClientTransportConfig::with_uri(config.url.as_str()).custom_headers(headers);
+    transport.max_sse_event_size = max_message_bytes;
+    transport.max_json_response_size = max_message_bytes;
+    Ok(StreamableHttpClientTransport::with_client(client, transport))
+}
+
+fn client(url: &Url) -> Result<reqwest::ClientBuilder> {
+    let client = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls(url)?)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .redirect(Policy::custom(within_host))
+        .user_agent(concat!("lm/", env!("CARGO_PKG_VERSION")));
+    // A proxy cannot reach this machine's own servers.
+    Ok(if is_loopback(url) { client.no_proxy() } else { client })
+}
+
+fn tls(url: &Url) -> Result<rustls::ClientConfig> {
+    let builder = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(Error::Tls)?;
+    // Without TLS no certificates are read: a machine may have none.
+    Ok(match url.scheme() {
+        "https" => builder.with_platform_verifier().map_err(Error::Tls)?.with_no_client_auth(),
+        _ => builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth(),
+    })
+}
+
+/// Follows redirects within a host, as from `/mcp` to `/mcp/`: others would get the headers.
+fn within_host(attempt: Attempt<'_>) -> reqwest::redirect::Action {
+    let origin = |url: &Url| url.origin();
+    match attempt.previous().first() {
+        Some(first)
+            if origin(first) == origin(attempt.url()) && attempt.previous().len() <= MAX_REDIRECTS =>
+        {
+            attempt.follow()
+        }
+        _ => attempt.stop(),
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_reached_without_a_proxy() {
+        for (url, expected) in [
+            ("http://localhost:80/mcp", true),
+            ("http://127.0.0.1/", true),
+            ("http://[::1]:8000/", true),
+            ("http://localhost.example.com/", false),
+            ("https://10.0.0.1/", false),
+        ] {
+            assert_eq!(is_loopback(&Url::parse(url).expect("an address")), expected, "{url}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! A server as a program: its streams, its error output, its end.
+
+use super::connection::Ended;
+use super::host::Signals;
+use crate::config::CommandConfig;
+use crate::{Error, Result};
+use std::collections::VecDeque;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// Time that a program has to end after its standard input was closed.
+pub(super) const GRACE: Duration = Duration::from_secs(1);
+/// Time in which the error output of a program that has ended is read.
+const OUTPUT_DELAY: Duration = Duration::from_millis(100);
+/// Maximum length of a line of error output in the log; the rest is the next line.
+const MAX_LINE_BYTES: usize = 4096;
+/// Length of the end of the error output that is kept for messages.
+const TAIL_BYTES: usize = 1024;
+
+/// A started program.
+pub(super) struct Process {
+    pub stdin: ChildStdin,
+    pub stdout: ChildStdout,
+    pub stderr: Tail,
+    pub ended: watch::Receiver<Option<Ended>>,
+}
+
+/// Starts a program in a process group of its own, which Ctrl-C in the terminal does not reach. It is ended by
+/// the signal, or with the runtime.
+pub(super) fn start(server: &str, config: &CommandConfig, signals: Signals) -> Result<Process> {
+    let mut command = Command::new(&config.command);
+    command.args(&config.args).envs(&config.env).kill_on_drop(true);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if let Some(cwd) = &config.cwd {
+        command.current_dir(cwd);
+    }
+    #[cfg(unix)]
+    command.process_group(0);
+    let failed = |source| Error::Start { server: server.to_owned(), command: config.command.clone(), source };
+    let mut child = command.spawn().map_err(failed)?;
+    let piped = "the stream was asked for";
+    let (stdin, stdout) = (child.stdin.take().expect(piped), child.stdout.take().expect(piped));
+    let stderr = Tail::default();
+    let output = tokio::spawn(stderr.clone().read(child.stderr.take().expect(piped), server.into()));
+    let (ended, has_ended) = watch::channel(None);
+    tokio::spawn(supervise(child, output, signals, ended));
+    Ok(Process { stdin, stdout, stderr, ended: has_ended })
+}
+
+/// Waits for the end of a program, or ends it.
+async fn supervise(
+    mut child: Child,
+    output: JoinHandle<()>,
+    mut signals: Signals,
+    ended: watch::Sender<Option<Ended>>,
+) {
+    let group = Group(child.id());
+    let status = tokio::select! {
+        status = child.wait() => Some(status),
+        () = stopped(&mut signals.stop) => tokio::time::timeout(GRACE, child.wait()).await.ok(),
+    };
+    drop(group);
+    let status = match status {
+        Some(status) => status,
+        None => {
+            let _ = child.start_kill(); // It ended by itself.
+            child.wait().await
+        }
+    };
+    // The last words come before the news of the end.
+    let _ = tokio::time::timeout(OUTPUT_DELAY, output).await;
+    ended.send_replace(Some(Ended(
+        status.map_or_else(|error| error.to_string(), |status| status.to_string()),
+    )));
+}
+
+/// Waits for the sign to stop, or for the end of those who could give it.
+pub(super) async fn stopped(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await; // Either way.
+}
+
+/// The process group of a program, with what it has started. It is killed when it is dropped, also with its runtime.
+struct Group(Option<u32>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        if let Some(group) = self.0.and_then(|id| rustix::process::Pid::from_raw(id.cast_signed())) {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL); // It may be empty.
+        }
+    }
+}
+
+/// End of the error output of a program.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tail(Arc<Mutex<VecDeque<u8>>>);
+
+impl Tail {
+    /// Reads the error output to its end: each line into the log, the end of it for messages.
+    async fn read(self, mut stream: impl AsyncRead + Unpin, server: Arc<str>) {
+        let (mut chunk, mut line) = ([0; 1024], Vec::new());
+        while let Ok(read @ 1..) = stream.read(&mut chunk).await {
+            self.push(&chunk[..read]);
+            for &byte in &chunk[..read] {
+                match byte {
+                    b'\n' => log(&server, &mut line),
+                    byte => line.push(byte),
+                }
+                if line.len() >= MAX_LINE_BYTES {
+                    log(&server, &mut line);
+                }
+            }
+        }
+        log(&server, &mut line);
+    }
+
+    fn push(&self, bytes: &[u8]) {
+        let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.extend(bytes);
+        let extra = tail.len().saturating_sub(TAIL_BYTES);
+        tail.drain(..extra);
+    }
+
+    /// The end of the output as a part of a message; empty without output.
+    pub fn message(&self) -> String {
+        let bytes: Vec<u8> = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        match String::from_utf8_lossy(&bytes).trim() {
+            "" => String::new(),
+            text => format!("; its error output ends with: {text}"),
+        }
+    }
+}
+
+fn log(server: &str, line: &mut Vec<u8>) {
+    let text = String::from_utf8_lossy(line);
+    if !text.trim().is_empty() {
+        tracing::info!(server, "{}", text.trim_end());
+    }
+    line.clear();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_end_of_the_error_output_is_kept() {
+        let tail = Tail::default();
+        let output = [b"x".repeat(10_000), b"\nlast words\n".to_vec()].concat();
+        tail.clone().read(&output[..], "a".into()).await;
+        let message = tail.message();
+        assert!(message.ends_with("xxx\nlast words") && message.len() < 2 * TAIL_BYTES, "{message}");
+        assert_eq!(Tail::default().message(), "");
+    }
+}

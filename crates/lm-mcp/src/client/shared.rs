@@ -1,0 +1,212 @@
+//! The current tools of all servers, which change when a server says so.
+
+use super::listing::{self, Listing, Source};
+use super::process::stopped;
+use super::tool::McpTool;
+use crate::{Error, Result};
+use lm_tools::Toolset;
+use rmcp::model::Implementation;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+/// Least time between two lists of a server's tools.
+const REFRESH_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A connected server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpServer {
+    /// Its name here.
+    pub name: String,
+    /// Its own name and version.
+    pub program: Option<String>,
+    /// Its instructions for the use of its tools, for a system prompt. They are a stranger's text.
+    pub instructions: Option<String>,
+    /// Names of its usable tools, as the model reads them.
+    pub tools: Vec<String>,
+    /// False when the connection has ended: all calls fail.
+    pub is_connected: bool,
+}
+
+/// A tool that cannot be used, or another problem of a server that does not end the connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The server.
+    pub server: String,
+    /// Name of the tool at the server; `None` if it is about all tools.
+    pub tool: Option<String>,
+    /// Description of the problem.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { server, tool, message } = self;
+        match tool {
+            Some(tool) => write!(f, "tool `{tool}` of MCP server `{server}` cannot be used: {message}"),
+            None => write!(f, "MCP server `{server}`: {message}"),
+        }
+    }
+}
+
+/// A server with its tools.
+pub(super) struct Server {
+    pub source: Source,
+    pub listing: Listing,
+}
+
+/// The tools of all servers.
+pub(super) struct Shared {
+    state: Mutex<State>,
+    generation: AtomicU64,
+}
+
+struct State {
+    /// No tools, with the spawner of calls.
+    none: Toolset,
+    servers: Vec<Server>,
+    current: Assembled,
+    /// Problems of the last change, which was not taken over.
+    failed: Vec<Problem>,
+}
+
+/// Tools that can be used together.
+struct Assembled {
+    toolset: Toolset,
+    tools: Vec<McpTool>,
+    problems: Vec<Problem>,
+}
+
+impl Shared {
+    pub fn new(servers: Vec<Server>, runtime: &Handle) -> Result<Self> {
+        let handle = runtime.clone();
+        let none = Toolset::new().with_spawner(move |future| drop(handle.spawn(future)));
+        let current = assemble(&servers, none.clone())?;
+        let state = State { none, servers, current, failed: Vec::new() };
+        Ok(Self { state: Mutex::new(state), generation: AtomicU64::new(0) })
+    }
+
+    pub fn tools(&self) -> Toolset {
+        self.state().current.toolset.clone()
+    }
+
+    pub fn tool_list(&self) -> Vec<McpTool> {
+        self.state().current.tools.clone()
+    }
+
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    pub fn servers(&self) -> Vec<McpServer> {
+        let state = self.state();
+        let tools = |server: &Server| {
+            let is_its = |tool: &&McpTool| Arc::ptr_eq(&tool.connection, &server.source.connection);
+            state.current.tools.iter().filter(is_its).map(|tool| tool.spec.name().to_owned()).collect()
+        };
+        let described = state.servers.iter().map(|server| {
+            let info = server.source.connection.info();
+            McpServer {
+                name: server.source.connection.server.to_string(),
+                program: info.as_ref().and_then(|info| info.server_info.as_ref()).map(program),
+                instructions: info.as_ref().and_then(|info| info.instructions.clone()),
+                tools: tools(server),
+                is_connected: !server.source.connection.peer.is_transport_closed(),
+            }
+        });
+        described.collect()
+    }
+
+    pub fn problems(&self) -> Vec<Problem> {
+        let state = self.state();
+        let listed = state.servers.iter().flat_map(|server| &server.listing.problems);
+        listed.chain(&state.current.problems).chain(&state.failed).cloned().collect()
+    }
+
+    /// Takes over the changed tools of a server. If they cannot be, the earlier ones stay.
+    fn update(&self, index: usize, listing: Result<Listing>) {
+        let mut state = self.state();
+        let changed = listing.and_then(|listing| {
+            let before = std::mem::replace(&mut state.servers[index].listing, listing);
+            let assembled = assemble(&state.servers, state.none.clone());
+            assembled.inspect_err(|_| state.servers[index].listing = before)
+        });
+        state.failed.clear();
+        match changed {
+            Ok(current) => {
+                state.current = current;
+                self.generation.fetch_add(1, Ordering::AcqRel);
+            }
+            Err(error) => {
+                let server = state.servers[index].source.connection.server.to_string();
+                tracing::warn!(server, %error, "the changed tools of an MCP server cannot be used");
+                let message = format!("its changed tools cannot be used: {error}");
+                state.failed.push(Problem { server, tool: None, message });
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("tools", &self.state().current.toolset).finish_non_exhaustive()
+    }
+}
+
+fn program(info: &Implementation) -> String {
+    format!("{} {}", info.name, info.version)
+}
+
+/// Reads the tools of a server again each time that it says that they have changed, until `stop` changes.
+pub(super) async fn refresh(
+    shared: Weak<Shared>,
+    (index, source): (usize, Source),
+    mut stop: watch::Receiver<bool>,
+) {
+    loop {
+        tokio::select! {
+            () = source.connection.changed.notified() => {}
+            () = stopped(&mut stop) => return,
+        }
+        let listing = listing::list(source.clone()).await;
+        let Some(shared) = shared.upgrade() else { return };
+        shared.update(index, listing);
+        drop(shared);
+        tokio::time::sleep(REFRESH_INTERVAL).await;
+    }
+}
+
+/// Puts the tools of all servers together. Those with schemas that cannot be used are left out.
+fn assemble(servers: &[Server], toolset: Toolset) -> Result<Assembled> {
+    let mut assembled = Assembled { toolset, tools: Vec::new(), problems: Vec::new() };
+    let mut places: HashMap<&str, String> = HashMap::new();
+    for tool in servers.iter().flat_map(|server| &server.listing.tools) {
+        let server = &tool.connection.server;
+        let place = format!("tool `{}` of MCP server `{server}`", tool.remote_name);
+        let name = tool.spec.name();
+        if let Some(other) = places.insert(name, place) {
+            let (name, tool, server) = (name.to_owned(), tool.remote_name.clone(), server.to_string());
+            return Err(Error::DuplicateTool { name, tool, server, other });
+        }
+        match assembled.toolset.clone().with(tool.clone()) {
+            Ok(toolset) => {
+                assembled.toolset = toolset;
+                assembled.tools.push(tool.clone());
+            }
+            Err(error) => assembled.problems.push(Problem {
+                server: server.to_string(),
+                tool: Some(tool.remote_name.clone()),
+                message: error.to_string(),
+            }),
+        }
+    }
+    Ok(assembled)
+}

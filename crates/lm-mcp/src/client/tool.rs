@@ -1,0 +1,143 @@
+//! A tool of a server as a tool of ours.
+
+use super::connection::Connection;
+use super::content;
+use lm_tools::{
+    CallContext, Map, Tool, ToolAnnotations, ToolError, ToolErrorKind, ToolOutput, ToolSpec, Value,
+};
+use rmcp::ServiceError;
+use rmcp::model::{CallToolRequestParams, CallToolResponse, ErrorCode};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+
+/// A tool of a server. Calls run on the runtime of the connections; a thread may wait for them, or any runtime.
+///
+/// A call fails with a message for the model if the server has ended, refuses it, or needs longer than
+/// [`McpLimits::call_timeout`](crate::McpLimits::call_timeout). If it is cancelled or late, the server is told.
+#[derive(Clone)]
+pub struct McpTool {
+    pub(super) connection: Arc<Connection>,
+    pub(super) runtime: Handle,
+    /// Name at the server.
+    pub(super) remote_name: String,
+    pub(super) spec: ToolSpec,
+    pub(super) annotations: ToolAnnotations,
+    pub(super) output_schema: Option<Value>,
+    pub(super) timeout: Option<Duration>,
+}
+
+impl McpTool {
+    /// Name of the tool as the model reads it.
+    pub fn name(&self) -> &str {
+        self.spec.name()
+    }
+
+    /// Name of the tool at the server.
+    pub fn remote_name(&self) -> &str {
+        &self.remote_name
+    }
+
+    /// Name of the server.
+    pub fn server(&self) -> &str {
+        &self.connection.server
+    }
+}
+
+impl fmt::Debug for McpTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpTool")
+            .field("name", &self.name())
+            .field("server", &self.server())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Tool for McpTool {
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
+    }
+
+    fn call(&self, arguments: Map<String, Value>, context: &CallContext) -> ToolOutput {
+        let params = CallToolRequestParams::new(self.remote_name.clone()).with_arguments(arguments);
+        let call = call(self.connection.clone(), params, self.timeout, context.clone());
+        let mut task = Task(self.runtime.spawn(call));
+        ToolOutput::pending(async move {
+            let ended = |_| Err(ToolError::failed("the connection to the MCP server was closed"));
+            (&mut task.0).await.unwrap_or_else(ended)
+        })
+    }
+
+    fn is_async(&self) -> bool {
+        true
+    }
+
+    fn annotations(&self) -> ToolAnnotations {
+        self.annotations.clone()
+    }
+
+    fn output_schema(&self) -> Option<Value> {
+        self.output_schema.clone()
+    }
+}
+
+/// A task that ends when it is dropped.
+struct Task(JoinHandle<Result<Value, ToolError>>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Calls the tool. A call that is dropped before its result, cancelled or late, is cancelled at the server, too.
+async fn call(
+    connection: Arc<Connection>,
+    params: CallToolRequestParams,
+    timeout: Option<Duration>,
+    context: CallContext,
+) -> Result<Value, ToolError> {
+    let server = &connection.server;
+    let response = tokio::select! {
+        response = connection.peer.call_tool_once(params) => response,
+        () = context.cancelled() => {
+            let message = format!("the call of MCP server `{server}` was cancelled; it may have taken effect");
+            return Err(ToolError::new(ToolErrorKind::Cancelled, message));
+        }
+        limit = late(timeout) => {
+            let limit = limit.as_secs_f32();
+            let message = format!("MCP server `{server}`: no result after {limit} s; it may still take effect");
+            return Err(ToolError::new(ToolErrorKind::TimedOut, message));
+        }
+    };
+    match response {
+        Ok(CallToolResponse::Complete(result)) => content::result(result),
+        Ok(_) => Err(ToolError::failed(format_args!(
+            "MCP server `{server}` asks for more than the arguments, which this program does not support"
+        ))),
+        Err(error) => {
+            let kind = kind(&error);
+            Err(ToolError::new(kind, connection.failure(error).await))
+        }
+    }
+}
+
+/// Kind of the failure of a request.
+fn kind(error: &ServiceError) -> ToolErrorKind {
+    match error {
+        ServiceError::TransportClosed | ServiceError::TransportSend(_) => ToolErrorKind::Unavailable,
+        ServiceError::McpError(error) if error.code == ErrorCode::INVALID_PARAMS => {
+            ToolErrorKind::InvalidArguments
+        }
+        _ => ToolErrorKind::Failed,
+    }
+}
+
+/// Waits for a time limit, and returns it.
+async fn late(timeout: Option<Duration>) -> Duration {
+    let Some(timeout) = timeout else { return std::future::pending().await };
+    tokio::time::sleep(timeout).await;
+    timeout
+}

@@ -1,0 +1,121 @@
+//! Error types of this crate.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Result with this crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error of a connection, of a file of servers or of serving. A failed call is not such an error: it is a
+/// [`ToolError`](lm_tools::ToolError), which the model reads.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file of servers cannot be read.
+    #[error("`{}` cannot be read", path.display())]
+    ReadFile {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// A file of servers is not JSON, or larger than 1 MiB.
+    #[error("the servers are no JSON: {message}")]
+    NotJson {
+        /// Description with line and column.
+        message: String,
+    },
+    /// A value of a file of servers has the wrong type or form.
+    #[error("`{key}`: expected {expected}, got {got}")]
+    InvalidConfig {
+        /// Path of the key, such as `mcpServers.files.args[1]`.
+        key: String,
+        /// Description of what is possible.
+        expected: &'static str,
+        /// The value, or its type.
+        got: String,
+    },
+    /// A required key is missing.
+    #[error("`{key}` is missing: {hint}")]
+    MissingConfig {
+        /// Path of the key.
+        key: String,
+        /// Description of what is needed.
+        hint: &'static str,
+    },
+    /// Two servers have the same name, or names that are alike after cleaning.
+    #[error("there are two MCP servers named `{name}`; names keep only letters, digits, `_` and `-`")]
+    DuplicateServer {
+        /// The common name.
+        name: String,
+    },
+    /// The program of a server cannot be started.
+    #[error("MCP server `{server}`: `{command}` cannot be started")]
+    Start {
+        /// The server's name.
+        server: String,
+        /// The program.
+        command: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// A server did not complete the handshake and the list of its tools in time.
+    #[error("MCP server `{server}`: not ready after {} s{output}", timeout.as_secs_f32())]
+    StartTimeout {
+        /// The server's name.
+        server: String,
+        /// The time limit, [`McpLimits::start_timeout`](crate::McpLimits::start_timeout).
+        timeout: Duration,
+        /// End of the server's error output, if there is any.
+        output: String,
+    },
+    /// The handshake failed, or the tools could not be listed.
+    #[error("MCP server `{server}`: {message}{output}")]
+    Connect {
+        /// The server's name.
+        server: String,
+        /// Description of the problem.
+        message: String,
+        /// End of the server's error output, if there is any.
+        output: String,
+    },
+    /// Two tools have the same name, after it was cleaned and cut to 64 characters, and after the server's name was put before it.
+    #[error("tool `{tool}` of MCP server `{server}` and {other} are both called `{name}`; rename the server")]
+    DuplicateTool {
+        /// The common name.
+        name: String,
+        /// Name of the tool at its server.
+        tool: String,
+        /// The server.
+        server: String,
+        /// The other tool.
+        other: String,
+    },
+    /// No runtime for connections can be made.
+    #[error("the runtime of MCP connections cannot be started")]
+    Runtime(#[source] std::io::Error),
+    /// No TLS connections can be made.
+    #[error("the TLS connection cannot be set up")]
+    Tls(#[source] rustls::Error),
+    /// An address cannot be listened on.
+    #[error("{addr} cannot be listened on")]
+    Listen {
+        /// The address.
+        addr: SocketAddr,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// An address other hosts can reach, without the hosts that are served.
+    #[error("{addr} can be reached by other machines: name the hosts that clients use to reach it")]
+    OpenAddress {
+        /// The address.
+        addr: SocketAddr,
+    },
+    /// The server of tools failed.
+    #[error("the MCP server failed: {message}")]
+    Serve {
+        /// Description of the problem.
+        message: String,
+    },
+}
