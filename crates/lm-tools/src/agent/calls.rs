@@ -4,7 +4,7 @@ use super::decisions::{NOT_RUN, PANICKED, Planned};
 use super::driver::{Driver, Events};
 use super::state::milliseconds;
 use super::{AfterCall, AgentEvent, AgentStep, AtLimit, CallOutcome, StopReason, spans};
-use crate::{CallEvent, CallResult, Error, Result, RunningCalls, ToolErrorKind};
+use crate::{CallEvent, CallResult, Result, RunningCalls, ToolErrorKind};
 use lm_template::{Message, ToolCall};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -53,6 +53,7 @@ impl Driver {
     pub async fn calls(&mut self, calls: &[ToolCall]) -> Result<Option<StopReason>> {
         self.counts.rounds += 1;
         let (planned, mut stop) = self.plan(calls).await?;
+        self.check_cancelled()?;
         self.state.lock().begin_calls()?;
         let (numbers, to_run) = planned.iter().enumerate().filter_map(Planned::to_run).unzip();
         let running = self.tools.start(to_run, &self.options.cancel, self.options.deadline);
@@ -75,9 +76,7 @@ impl Driver {
                 self.events.emit(AgentEvent::ToolResult(step)).await;
             }
         }
-        if self.options.cancel.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
+        self.check_cancelled()?;
         Ok(self.at_limit(stop))
     }
 

@@ -3,7 +3,7 @@
 use super::driver::Driver;
 use super::state::refused;
 use super::{AgentEvent, AgentStep, ApprovalRequest, CallOutcome, CallRequest, Decision, Hook, StopReason};
-use crate::{Error, Result, ToolAnnotations, ToolErrorKind};
+use crate::{Result, ToolAnnotations, ToolErrorKind};
 use lm_template::{Message, ToolCall, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -104,9 +104,7 @@ impl Driver {
         request.end_with(self.options.cancel.clone(), self.options.deadline);
         self.events.emit(AgentEvent::Approval(request)).await;
         let decision = answers.recv().await;
-        if self.options.cancel.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
+        self.check_cancelled()?;
         Ok(decision.unwrap_or_else(|_| Decision::Deny(UNANSWERED.to_owned())))
     }
 

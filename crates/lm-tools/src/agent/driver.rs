@@ -134,9 +134,7 @@ impl Driver {
         let mut events = turn.into_stream();
         let mut text = String::new();
         loop {
-            if self.options.cancel.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
+            self.check_cancelled()?;
             let event = poll_fn(|context| Pin::new(&mut events).poll_next(context)).await;
             let event = event.ok_or(Error::Cancelled)?;
             let event = match event.map_err(Error::from) {
@@ -164,8 +162,13 @@ impl Driver {
         }
     }
 
+    pub fn check_cancelled(&self) -> Result<()> {
+        if self.options.cancel.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+
     /// Returns the outcome of a complete reply.
     fn ended(&self, message: Message, reason: &FinishReason) -> Result<(Message, Option<StopReason>)> {
+        self.check_cancelled()?;
         let left = self.counts.tokens_left(&self.settings.limits);
         let stop = match reason {
             FinishReason::Cancelled => return Err(Error::Cancelled),

@@ -10,8 +10,11 @@ use std::fmt;
 use std::future::poll_fn;
 use std::iter::FusedIterator;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use tracing::Span;
+
+/// Maximum number of events that a turn has left when it is dropped: reports of running calls.
+const MAX_READY: usize = 1000;
 
 /// Future of a turn's reply.
 pub(super) type Task = Pin<Box<dyn Future<Output = Result<AgentReply>> + Send>>;
@@ -97,6 +100,17 @@ impl AgentTurn {
         Err(Error::Cancelled)
     }
 
+    /// Takes the results of calls that are there, in the order of the calls, without waiting for others.
+    fn take_ready(&mut self) {
+        let mut context = Context::from_waker(Waker::noop());
+        for _ in 0..MAX_READY {
+            match self.poll_event(&mut context) {
+                Poll::Ready(Some(Ok(_))) => {}
+                Poll::Ready(_) | Poll::Pending => return,
+            }
+        }
+    }
+
     /// Polls the turn up to its next event.
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<AgentEvent>>> {
         let Some(task) = &mut self.task else { return Poll::Ready(None) };
@@ -133,6 +147,10 @@ impl IntoFuture for AgentTurn {
 
 impl Drop for AgentTurn {
     fn drop(&mut self) {
+        self.cancel.cancel();
+        if !std::thread::panicking() {
+            self.take_ready();
+        }
         self.task = None; // First: it may add the beginning of a reply to the history.
         self.state.lock().end();
     }

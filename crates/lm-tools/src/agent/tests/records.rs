@@ -106,14 +106,48 @@ fn every_call_is_in_the_audit_log_once() {
     assert!(entries[0].id.is_some() && entries[0].id != entries[1].id);
 }
 
+/// Tools that run when they are started: a product, or nothing ever if the first factor is 2.
+fn immediate() -> Toolset {
+    let run = async |arguments: crate::Map<String, crate::Value>, _| match arguments["a"].as_i64() {
+        Some(2) => std::future::pending().await,
+        _ => Ok(15.into()),
+    };
+    let poll = |mut future: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>| {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        if future.as_mut().poll(&mut context).is_pending() {
+            std::mem::forget(future); // A runtime that is slow.
+        }
+    };
+    let spec = crate::ToolSpec::new("multiply", "Multiply.", json!({"type": "object"}));
+    Toolset::new().with_spawner(poll).with_async_fn(spec, run).expect("one tool")
+}
+
 #[test]
-fn calls_of_a_turn_that_is_dropped_are_in_the_audit_log() {
+fn results_that_are_there_are_kept_when_a_turn_is_dropped() {
     let lines = Lines::default();
-    let mut turn = hooked(Audit::new(lines.clone()), multiplication()).stream("Go on.").expect("a turn");
+    let round = [said("multiply", 3, 5), said("multiply", 5, 3), said("multiply", 2, 43)].join("\n");
+    let mut agent = agent_with(immediate(), [round]);
+    agent.settings.hooks.push(Arc::new(Audit::new(lines.clone())));
+    let mut turn = agent.stream("Go on.").expect("a turn");
     assert!(turn.any(|event| matches!(event, Ok(AgentEvent::ToolResult(_)))));
     drop(turn);
     let outcomes: Vec<_> = lines.entries().into_iter().map(|entry| entry.outcome).collect();
-    assert_eq!(outcomes, [CallOutcome::Ran, CallOutcome::Abandoned]);
+    assert_eq!(outcomes, [CallOutcome::Ran, CallOutcome::Ran, CallOutcome::Abandoned]);
+    let history = agent.conversation().history();
+    assert_eq!((history.len(), history[3].content.text().as_str()), (5, "15"));
+}
+
+#[test]
+fn hooks_decide_nothing_in_a_turn_that_is_dropped_before_its_calls() {
+    let mut agent = agent(script());
+    agent
+        .settings
+        .hooks
+        .push(Arc::new(super::super::hooks::BeforeCall(|_: &CallRequest<'_>| panic!("not asked"))));
+    let mut turn = agent.stream("Go on.").expect("a turn");
+    assert!(turn.any(|event| matches!(event, Ok(AgentEvent::ReplyFinished(_)))));
+    drop(turn);
+    assert_eq!(roles(&agent), []);
 }
 
 #[test]
