@@ -2,97 +2,16 @@
 //! redirected.
 #![cfg(unix)]
 
+mod pty;
+
 use std::fs;
 use std::io::Write;
-use std::path::Path;
-use std::process::Command;
 
-use rexpect::process::WaitStatus;
-use rexpect::session::{Options, PtySession, spawn_with_options};
+use pty::{ALT_ENTER, ENTER, Terminal, UP, state};
 use serde_json::Value;
-use tempfile::TempDir;
 
-/// Time in which an expected text must appear; machines that run tests can be slow.
-const TIMEOUT_MS: u64 = 30_000;
 /// Without its end tokens the model generates until the context is full.
 const ENDLESS: [&str; 4] = ["--logit-bias", "2037=-inf", "--logit-bias", "2039=-inf"];
-
-const ENTER: &str = "\r";
-const ALT_ENTER: &str = "\x1b\r";
-const UP: &str = "\x1b[A";
-
-/// A running program, with its state in a folder of its own.
-struct Terminal {
-    session: PtySession,
-}
-
-impl Terminal {
-    /// Starts `lm` through a shell that appends `redirect` to the command.
-    fn start_redirected(args: &[&str], state: &Path, redirect: &str) -> Self {
-        let mut command = Command::new("sh");
-        command.args(["-c", &format!("exec \"$0\" \"$@\" {redirect}"), env!("CARGO_BIN_EXE_lm")]).args(args);
-        command.env("XDG_STATE_HOME", state).env("HOME", state).env("TERM", "xterm").env("NO_COLOR", "1");
-        command.env_remove("LM_LOG");
-        let options = Options::new().timeout_ms(Some(TIMEOUT_MS)).strip_ansi_escape_codes(true);
-        Self { session: spawn_with_options(command, options).expect("the program starts") }
-    }
-
-    fn start(args: &[&str], state: &Path) -> Self {
-        Self::start_redirected(args, state, "")
-    }
-
-    /// Starts a chat and waits for its prompt.
-    fn chat(args: &[&str], state: &Path) -> Self {
-        let mut terminal = Self::start(&[&["chat"], args].concat(), state);
-        terminal.expect("/help shows the commands");
-        terminal.expect("> ");
-        terminal
-    }
-
-    fn send(&mut self, keys: &str) {
-        self.session.send(keys).and_then(|_| self.session.flush()).expect("the program reads");
-    }
-
-    /// Types a line and presses Enter.
-    fn line(&mut self, line: &str) {
-        self.send(&format!("{line}{ENTER}"));
-    }
-
-    /// Waits for a text; returns what was shown before it.
-    fn expect(&mut self, text: &str) -> String {
-        self.session.exp_string(text).unwrap_or_else(|error| panic!("no {text:?}: {error}"))
-    }
-
-    /// Types a line and waits for a text.
-    fn ask(&mut self, line: &str, expected: &str) -> String {
-        self.line(line);
-        self.expect(expected)
-    }
-
-    /// Presses Ctrl-C.
-    fn interrupt(&mut self) {
-        self.session.send_control('c').expect("the program runs");
-    }
-
-    /// Types the command that ends a chat, which must succeed.
-    fn exit(mut self) {
-        self.line("/exit");
-        assert_eq!(self.end(), 0);
-    }
-
-    /// Waits for the end; returns the exit code.
-    fn end(mut self) -> i32 {
-        self.session.exp_eof().expect("the program ends");
-        match self.session.process().wait().expect("it has a status") {
-            WaitStatus::Exited(_, code) => code,
-            other => panic!("{other:?}"),
-        }
-    }
-}
-
-fn state() -> TempDir {
-    tempfile::tempdir().expect("a temporary folder")
-}
 
 #[test]
 fn lines_that_arrive_in_one_read_are_all_answered() {
@@ -166,29 +85,6 @@ fn typed_lines_survive_the_program_unless_they_must_not() {
     assert_eq!(fs::read_to_string(&file).expect("a history"), kept);
     use std::os::unix::fs::PermissionsExt;
     assert_eq!(fs::metadata(&file).expect("a history").permissions().mode() & 0o077, 0, "for its user only");
-}
-
-#[test]
-fn calls_of_servers_run_when_the_user_allows_them() {
-    let state = state();
-    let server = format!("{} mcp serve", env!("CARGO_BIN_EXE_lm"));
-    let mut terminal = Terminal::chat(&["--mcp", &server], state.path());
-    terminal.ask("/tools", "get_weather(location) [lm]: ");
-    let question = "run get_weather({\"location\": \"Paris\"})? yes, no, always> ";
-    terminal.ask("How is the weather in Paris?", question);
-    terminal.ask("perhaps", question);
-    terminal.ask("yes", "The weather in Paris is sunny with a temperature of 72");
-    terminal.ask("How is the weather in Paris?", question);
-    terminal.interrupt();
-    terminal.expect("the message is taken back");
-    terminal.ask("How is the weather in Paris?", question);
-    terminal.ask("no", "the user did not allow the call");
-    terminal.expect("> ");
-    terminal.ask("How is the weather in Paris?", question);
-    terminal.ask("always", "temperature of 72");
-    let shown = terminal.ask("How is the weather in Paris?", "temperature of 72");
-    assert!(!shown.contains("always>"), "{shown}");
-    terminal.exit();
 }
 
 #[test]

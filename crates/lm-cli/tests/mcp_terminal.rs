@@ -1,0 +1,63 @@
+//! Calls of MCP servers' tools in a chat on a terminal: questions, and Ctrl-C.
+#![cfg(all(unix, feature = "mcp"))]
+
+mod pty;
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use pty::{TIMEOUT_MS, Terminal, state};
+
+#[test]
+fn calls_of_servers_run_when_the_user_allows_them() {
+    let state = state();
+    let server = format!("{} mcp serve", env!("CARGO_BIN_EXE_lm"));
+    let mut terminal = Terminal::chat(&["--mcp", &server], state.path());
+    terminal.ask("/tools", "get_weather(location) [lm]: ");
+    let question = "run get_weather({\"location\": \"Paris\"})? yes, no, always> ";
+    terminal.ask("How is the weather in Paris?", question);
+    terminal.ask("perhaps", question);
+    terminal.ask("yes", "The weather in Paris is sunny with a temperature of 72");
+    terminal.ask("How is the weather in Paris?", question);
+    terminal.interrupt();
+    terminal.expect("the message is taken back");
+    terminal.ask("How is the weather in Paris?", question);
+    terminal.ask("no", "the user did not allow the call");
+    terminal.expect("> ");
+    terminal.ask("How is the weather in Paris?", question);
+    terminal.ask("always", "temperature of 72");
+    let shown = terminal.ask("How is the weather in Paris?", "temperature of 72");
+    assert!(!shown.contains("always>"), "{shown}");
+    terminal.exit();
+}
+
+#[test]
+fn an_interrupt_cancels_the_running_call_of_a_server() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let python = root.join("target/mcp-reference/venv/bin/python");
+    if !python.exists() {
+        println!(
+            "skipped: no venv in target/mcp-reference; crates/lm-mcp/tests/reference/install installs it"
+        );
+        return;
+    }
+    let state = state();
+    let notes = state.path().join("notes");
+    let script = root.join("crates/lm-mcp/tests/reference/slow.py");
+    let server = format!("{} {} {}", python.display(), script.display(), notes.display());
+    let mut terminal = Terminal::chat(&["--mcp", &server, "--mcp-approve", "none"], state.path());
+    terminal.ask("How is the weather in Paris?", "get_weather(");
+    let wait_for = |expected: &str| {
+        let start = Instant::now();
+        while fs::read_to_string(&notes).unwrap_or_default() != expected {
+            assert!(start.elapsed() < Duration::from_millis(TIMEOUT_MS), "no {expected:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    wait_for("begun\n");
+    terminal.interrupt();
+    terminal.expect("the message is taken back");
+    wait_for("begun\ncancelled\n");
+    terminal.exit();
+}
