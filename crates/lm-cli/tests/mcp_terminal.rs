@@ -13,7 +13,7 @@ use pty::{TIMEOUT_MS, Terminal, state};
 fn calls_of_servers_run_when_the_user_allows_them() {
     let state = state();
     let server = format!("{} mcp serve", env!("CARGO_BIN_EXE_lm"));
-    let mut terminal = Terminal::chat(&["--mcp", &server], state.path());
+    let mut terminal = Terminal::chat(&["--mcp", &server, "--mcp-approve", "all"], state.path());
     terminal.ask("/tools", "get_weather(location) [lm]: ");
     let question = "run get_weather({\"location\": \"Paris\"})? yes, no, always> ";
     terminal.ask("How is the weather in Paris?", question);

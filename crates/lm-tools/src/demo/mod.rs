@@ -46,7 +46,7 @@ struct StockPrice {
 ///
 /// # Arguments
 /// - `location`: The location to get the weather for.
-#[tool]
+#[tool(read_only, open_world = false)]
 fn get_weather(location: String) -> Weather {
     const CONDITIONS: [&str; 4] = ["Sunny", "Cloudy", "Rainy", "Windy"];
     let key = location.trim().to_lowercase();
@@ -64,7 +64,7 @@ fn get_weather(location: String) -> Weather {
 ///
 /// # Arguments
 /// - `stock_symbol`: The stock symbol to get the price for.
-#[tool]
+#[tool(read_only, open_world = false)]
 fn get_stock_price(stock_symbol: String) -> StockPrice {
     let key = stock_symbol.trim().to_uppercase();
     let cents = match key.as_str() {
@@ -75,7 +75,7 @@ fn get_stock_price(stock_symbol: String) -> StockPrice {
 }
 
 /// Get the current local time as a string.
-#[tool]
+#[tool(read_only, open_world = false)]
 fn current_time() -> String {
     clock(&Zoned::now())
 }
@@ -84,7 +84,7 @@ fn current_time() -> String {
 ///
 /// # Arguments
 /// - `expression`: Math expression
-#[tool]
+#[tool(read_only, open_world = false)]
 fn calculate(expression: String) -> Result<Number, ArithmeticError> {
     evaluate(&expression)
 }
