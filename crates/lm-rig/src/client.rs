@@ -4,11 +4,9 @@ use std::thread;
 
 use bytes::Bytes;
 use futures::channel::oneshot;
-use futures::{Stream, StreamExt, future, stream};
+use futures::{Stream, StreamExt, TryStreamExt, future, stream};
 use lm_conversation::{CancelHandle, ConversationConfig, Engine};
-use lm_openai::{
-    ApiError, ChatCompletions, ChatRequest, EmbeddingRequest, Embeddings, RunningCompletion,
-};
+use lm_openai::{ApiError, ChatCompletions, ChatRequest, EmbeddingRequest, Embeddings, RunningCompletion};
 use rig_core::http_client::{
     self, HeaderMap, HeaderValue, HttpClientExt, LazyBody, MultipartForm, Request, Response, StatusCode,
     StreamingResponse,
@@ -71,10 +69,8 @@ impl EngineClient {
 
 /// Server-sent events of a reply; a failure is the last item but one.
 fn frames(running: RunningCompletion) -> impl Stream<Item = http_client::Result<Bytes>> + Send + 'static {
-    let frames = running.into_stream().map(|chunk| match chunk {
-        Ok(chunk) => Ok(Bytes::from(format!("data: {chunk}\n\n"))),
-        Err(error) => Err(http_error(&error)),
-    });
+    let frames = running.into_stream().map_err(|error| http_error(&error));
+    let frames = frames.map_ok(|chunk| Bytes::from(format!("data: {chunk}\n\n")));
     frames.chain(stream::once(future::ready(Ok(Bytes::from_static(b"data: [DONE]\n\n")))))
 }
 
