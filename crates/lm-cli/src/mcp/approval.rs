@@ -4,9 +4,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
-use lm_tools::{ApprovalRequest, CallRequest, Decision, ToolAnnotations};
+use lm_tools::{ApprovalRequest, CallRequest, Decision, ToolAnnotations, Toolset};
 
-use super::Servers;
 use crate::interrupt::Interrupt;
 use crate::lines::{Line, Lines};
 use crate::screen::{json_line, replace_control_chars};
@@ -28,10 +27,11 @@ impl Approve {
         }
     }
 
-    /// Decides on a call: the user is asked about tools of servers, as the policy says.
-    pub fn decide(self, servers: &Servers, request: &CallRequest<'_>) -> Decision {
-        let is_strange = || servers.server_of(&request.call.name).is_some();
-        if self.asks(request.annotations) && is_strange() { Decision::Ask } else { Decision::Run }
+    /// Decides on a call: the user is asked about tools of servers, as the policy says. These are all that are not among the chat's `own`: a
+    /// server that withdraws a tool during a turn does not change the decision.
+    pub fn decide(self, own: &Toolset, request: &CallRequest<'_>) -> Decision {
+        let is_own = own.annotations(&request.call.name).is_some();
+        if !is_own && self.asks(request.annotations) { Decision::Ask } else { Decision::Run }
     }
 }
 
@@ -46,6 +46,11 @@ pub struct Person {
 impl Person {
     pub fn new(lines: Arc<Mutex<Lines>>, interrupt: Interrupt) -> Self {
         Self { lines, interrupt, always: HashSet::new() }
+    }
+
+    /// Asks again about all tools, which may be others of the same names now.
+    pub fn forget(&mut self) {
+        self.always.clear();
     }
 
     /// Asks whether a call may run, and answers the request. The model reads the reason if it may not.
@@ -67,7 +72,7 @@ impl Person {
             request.deny("the user did not allow the call");
             return Ok(());
         }
-        let arguments = replace_control_chars(&json_line(&request.call.arguments));
+        let arguments = visible(&replace_control_chars(&json_line(&request.call.arguments)));
         loop {
             match lines.line(&format!("run {name}({arguments})? yes, no, always> "))? {
                 Line::Text(text) => match text.trim().to_lowercase().as_str() {
@@ -90,9 +95,35 @@ impl Person {
     }
 }
 
+/// Writes invisible characters, and those that change the direction of text, as `\u{…}`: arguments are shown as they are.
+fn visible(text: &str) -> String {
+    let is_hidden = |c: char| {
+        matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+            || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+    };
+    text.chars().map(|c| if is_hidden(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lm_tools::{ToolCall, demo};
+
+    #[test]
+    fn all_tools_but_the_chats_own_are_tools_of_servers() {
+        let annotations = &ToolAnnotations::default();
+        let decide = |name: &str| {
+            let call = &ToolCall::new(name, Default::default());
+            Approve::All.decide(&demo(), &CallRequest { call, annotations, round: 0 })
+        };
+        assert_eq!(decide("get_weather"), Decision::Run);
+        assert_eq!(decide("withdrawn"), Decision::Ask);
+    }
+
+    #[test]
+    fn hidden_characters_of_arguments_are_shown() {
+        assert_eq!(visible("a\u{202e}b\u{200b}ü"), "a\\u{202e}b\\u{200b}ü");
+    }
 
     #[test]
     fn tools_are_asked_about_as_the_policy_says() {

@@ -94,7 +94,8 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
         None => Toolset::new(),
     };
     let servers = args.mcp.connect()?;
-    let tools = ChatTools::new(tools, servers.clone())?;
+    let own = tools.clone();
+    let tools = ChatTools::new(tools, servers)?;
     let resumed = args.resume.as_deref().map(saved::read).transpose()?;
     let engine = model::engine(args.model.get(), &args.run)?;
     let mut session = args.sampler.session_config(&engine)?;
@@ -110,7 +111,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let agent = Agent::builder(&engine, tools.all().clone())
         .config(config)
         .max_rounds(args.max_rounds)
-        .before_call(move |request| approve.decide(&servers, request))
+        .before_call(move |request| approve.decide(&own, request))
         .build()?;
     let person = Person::new(lines.clone(), interrupt.clone());
     let turns = Turns { agent, interrupt: interrupt.clone(), regenerated: 0, tools, person };

@@ -44,7 +44,10 @@ impl Turns {
         let before = self.agent.conversation().history();
         let kept = vec![question.clone()];
         match self.tools.refresh() {
-            Ok(true) => screen.note("(the tools of an MCP server have changed; /tools shows them)")?,
+            Ok(true) => {
+                self.person.forget();
+                screen.note("(the tools of an MCP server have changed; /tools shows them)")?;
+            }
             Ok(false) => {}
             Err(error) => screen
                 .note(&format!("(the tools of an MCP server have changed and are not used: {error:#})"))?,
