@@ -190,6 +190,48 @@ fn misuse_errors_suggest_a_replacement() {
 }
 
 #[test]
+fn times_are_in_milliseconds_seconds_and_minutes() {
+    let expanded = |time: &str| {
+        let item = quote!(
+            #[doc = "D"]
+            fn f() {}
+        );
+        tool(quote!(timeout = #time), item).to_string()
+    };
+    for (time, milliseconds) in [("500ms", 500_u64), ("5s", 5_000), ("1m", 60_000), ("90m", 5_400_000)] {
+        let expected = code(quote!(from_millis(#milliseconds)));
+        assert!(expanded(time).contains(&expected), "{time}: {}", expanded(time));
+    }
+    for time in ["5", "s", "0s", "-1s", "1.5s", "1h", "1 m", "400000000000000m"] {
+        assert!(expanded(time).contains("expected a time such as"), "{time}: {}", expanded(time));
+    }
+}
+
+#[test]
+fn a_sequential_tool_says_so() {
+    for (options, expected) in
+        [(quote!(sequential), true), (quote!(sequential = true), true), (quote!(sequential = false), false)]
+    {
+        let item = quote!(
+            #[doc = "D"]
+            fn f() {}
+        );
+        let expanded = tool(options, item).to_string();
+        let method = code(quote!(
+            fn is_sequential(&self) -> bool {
+                #expected
+            }
+        ));
+        assert!(expanded.contains(&method), "{method} is not in {expanded}");
+    }
+    let plain = expand(quote!(
+        #[doc = "D"]
+        fn f() {}
+    ));
+    assert!(!plain.contains("is_sequential"), "{plain}");
+}
+
+#[test]
 fn wrong_options_are_errors() {
     for (options, advice) in [
         (quote!(titel = "x"), "unknown option"),
