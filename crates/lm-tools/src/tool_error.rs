@@ -157,12 +157,15 @@ impl ToolError {
         }
     }
 
-    /// Cuts the texts to their limit.
+    /// Cuts the texts to their limit; once for each error, since a second cut would take the mark off.
     pub(crate) fn cut(mut self) -> Self {
         let cut = |text: &mut String| *text = shortened(std::mem::take(text), MAX_BYTES);
         match &mut self {
-            Self::UnknownArgument { argument, .. } => cut(argument),
-            Self::InvalidArgument { message, .. } => cut(message),
+            Self::UnknownArgument { argument, known } => {
+                cut(argument);
+                known.iter_mut().for_each(cut);
+            }
+            Self::InvalidArgument { argument, message } => [argument, message].into_iter().for_each(cut),
             Self::Failed { message, log, .. } => {
                 cut(message);
                 log.iter_mut().for_each(cut);
@@ -215,6 +218,12 @@ mod tests {
         assert_eq!((error.to_string().len(), error.log_text().len()), (4, 4096 + 27));
         let error = ToolError::invalid("x", "y".repeat(5000)).cut();
         assert!(error.to_string().ends_with("y\n[cut: 4096 of 5000 bytes]"), "{error}");
+        let mark = "x\n[cut: 4096 of 5000 bytes]";
+        let error = ToolError::invalid("x".repeat(5000), "no number").cut();
+        assert!(error.to_string().ends_with(&format!("{mark}`: no number")), "{error}");
+        let known = vec!["a".to_owned(), "x".repeat(5000)];
+        let error = ToolError::UnknownArgument { argument: "x".repeat(5000), known }.cut();
+        assert_eq!(error.to_string().matches(mark).count(), 2, "{error}");
         assert_eq!(ToolError::missing("unit").cut(), ToolError::missing("unit"));
     }
 

@@ -1,5 +1,6 @@
 mod abandoned;
 mod hostile;
+mod limits;
 mod progress;
 mod property;
 mod retries;

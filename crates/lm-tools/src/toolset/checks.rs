@@ -46,10 +46,10 @@ impl Toolset {
         let (arguments, coerced) = match entry.schema.check(&given) {
             Ok(()) => (given, Vec::new()),
             Err(error) => match self.coercion {
-                Coercion::Off => return Err(error),
+                Coercion::Off => return Err(error.cut()),
                 Coercion::On => {
                     let (converted, coerced) = coerce(entry.schema.parameters(), given);
-                    entry.schema.check(&converted).map_err(|_| error)?;
+                    entry.schema.check(&converted).map_err(|_| error.cut())?;
                     (converted, coerced)
                 }
             },

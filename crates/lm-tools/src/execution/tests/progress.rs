@@ -3,6 +3,7 @@ use crate::{CallContext, CancelHandle, ToolOutput, Toolset, Value};
 use serde_json::json;
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
 fn tools(run: impl Fn(&CallContext) -> Value + Send + Sync + 'static) -> Toolset {
     Toolset::new().with(Custom::new("report", move |_, context| Ok(run(context)).into())).expect("one tool")
@@ -34,6 +35,35 @@ fn reports_come_before_the_result_of_their_call() {
         assert_eq!(of_call.iter().filter_map(|event| progress(event)).count(), 2);
         assert_eq!(progress(of_call[0]), Some(&json!("half")));
         assert!(matches!(of_call[2], CallEvent::Finished(_)), "{of_call:?}");
+    }
+}
+
+/// A tool that waits for the reader of each report would wait in vain if the reader were told of the first one only.
+#[test]
+fn each_report_wakes_a_reader_that_waits() {
+    let (seen, is_seen) = channel();
+    let is_seen = Mutex::new(is_seen);
+    let tools = tools(move |context| {
+        let is_seen = is_seen.lock().expect("one call at a time");
+        let is_read = |number: &u64| {
+            context.progress(*number);
+            is_seen.recv_timeout(Duration::from_secs(20)).is_ok()
+        };
+        (0..3).take_while(is_read).count().into()
+    });
+    for is_async in [false, true] {
+        let mut running = tools.start(vec![call("report", json!({}))], &CancelHandle::new(), None);
+        let mut next = || match is_async {
+            true => futures_executor::block_on(running.recv_event()),
+            false => running.next_event(),
+        };
+        let result = loop {
+            match next().expect("an event") {
+                CallEvent::Finished(result) => break result,
+                _ => seen.send(()).expect("the tool waits"),
+            }
+        };
+        assert_eq!(result.message.content.text(), "3", "asynchronous: {is_async}");
     }
 }
 
