@@ -234,6 +234,16 @@ mod tests {
     }
 
     #[test]
+    fn the_values_of_a_map_are_converted_unless_they_are_declared_otherwise() {
+        let map = json!({"type": "object", "properties": {"name": {"type": "string"}},
+            "additionalProperties": {"type": "integer"}});
+        let given = json!({"name": "1", "a": "2", "b": 3});
+        assert_eq!(coerced(map, given), (json!({"name": "1", "a": 2, "b": 3}), 1));
+        let open = json!({"type": "object", "additionalProperties": true});
+        assert_eq!(coerced(open, json!({"a": "2"})), (json!({"a": "2"}), 0));
+    }
+
+    #[test]
     fn nested_values_are_converted_at_their_pointers() {
         let schema = json!({"type": "object", "properties": {"a/b": {"type": "array", "items": {
             "type": "object", "properties": {"n": {"type": "number"}}}}}});

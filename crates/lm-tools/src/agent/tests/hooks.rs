@@ -127,6 +127,21 @@ fn a_person_allows_edits_and_denies_calls() {
 }
 
 #[test]
+fn a_person_is_asked_about_the_arguments_that_earlier_hooks_have_left() {
+    let mut shown = Vec::new();
+    let answer = |event: &AgentEvent| {
+        if let AgentEvent::Approval(request) = event {
+            shown.push(request.call.arguments.clone());
+            request.allow();
+        }
+    };
+    let edit = |_: &CallRequest<'_>| Decision::Edit(arguments(10, 10));
+    let (_, reply) = turn(|agent| agent.before_call(edit).approval(Approval::AskAll), answer);
+    assert_eq!(shown, [arguments(10, 10), arguments(10, 10)]);
+    assert_eq!(results(&reply), ["100", "100"]);
+}
+
+#[test]
 fn an_approval_may_come_later_from_another_thread() {
     let (sender, requests) = std::sync::mpsc::channel::<ApprovalRequest>();
     let person = std::thread::spawn(move || requests.into_iter().map(|request| request.allow()).count());
@@ -163,18 +178,21 @@ fn a_request_for_approval_ends_with_its_turn() {
 
 #[test]
 fn a_request_for_approval_ends_at_the_time_limit() {
-    let mut agent = agent([said("multiply", 3, 5)]);
-    agent.settings.hooks = vec![Arc::new(Approval::AskAll)];
-    agent.settings.limits.timeout = Some(std::time::Duration::from_millis(300));
-    let mut held = Vec::new();
-    let mut stop = None;
-    for event in agent.stream("3 times 5?").expect("a turn") {
-        match event.expect("an event") {
-            AgentEvent::Approval(request) => held.push(request),
-            AgentEvent::Finished(reply) => stop = Some((reply.stop.clone(), outcomes(&reply))),
-            _ => {}
+    let (held, stop) = super::limits::with_enough_time(|timeout| {
+        let mut agent = agent([said("multiply", 3, 5)]);
+        agent.settings.hooks = vec![Arc::new(Approval::AskAll)];
+        agent.settings.limits.timeout = Some(timeout);
+        let mut held = Vec::new();
+        let mut stop = None;
+        for event in agent.stream("3 times 5?").expect("a turn") {
+            match event.expect("an event") {
+                AgentEvent::Approval(request) => held.push(request),
+                AgentEvent::Finished(reply) => stop = Some((reply.stop.clone(), outcomes(&reply))),
+                _ => {}
+            }
         }
-    }
+        (!held.is_empty()).then_some((held, stop))
+    });
     assert_eq!((held.len(), stop), (1, Some((StopReason::TimeLimit, vec![NotRun]))));
 }
 

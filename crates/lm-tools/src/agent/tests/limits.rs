@@ -1,7 +1,8 @@
 //! Limits of a turn, and the tool choice of its replies.
 
 use super::*;
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 fn limited(limits: AgentLimits, replies: impl IntoIterator<Item = String>) -> AgentReply {
     let mut agent = agent(replies);
@@ -48,12 +49,51 @@ fn the_model_may_answer_at_a_limit() {
 }
 
 #[test]
+fn the_reply_after_the_last_round_cannot_call_tools() {
+    let limits = AgentLimits { max_rounds: 1, at_limit: AtLimit::Answer, ..AgentLimits::default() };
+    let reply = limited(limits, [said("multiply", 1, 2), said("multiply", 3, 4)]);
+    // Where no call is allowed, the markup of one is text.
+    assert_eq!((&reply.stop, outcomes(&reply)), (&StopReason::Answered, vec![Ran]));
+}
+
+#[test]
 fn the_tokens_of_a_turn_are_limited() {
     let limits = AgentLimits { max_output_tokens: Some(5), ..AgentLimits::default() };
     let reply = limited(limits, ["Once upon a time there was a very long story.".to_owned()]);
     assert_eq!(reply.stop, StopReason::TokenLimit { max_output_tokens: 5 });
     assert_eq!(reply.usage().output_tokens, 5);
     assert!(!reply.text().is_empty());
+}
+
+#[test]
+fn of_the_token_limits_of_a_reply_and_of_its_turn_the_smaller_one_counts() {
+    let story = "Once upon a time there was a very long story.";
+    let of_turn = StopReason::TokenLimit { max_output_tokens: 5 };
+    for (of_reply, max_output_tokens, stop) in [(5, 1_000, StopReason::Answered), (1_000, 5, of_turn)] {
+        let options = TurnOptions { max_output_tokens: Some(of_reply), ..TurnOptions::default() };
+        let limits = AgentLimits { max_output_tokens: Some(max_output_tokens), ..AgentLimits::default() };
+        let reply = agent([story]).turn("Go on.").options(options).limits(limits).run().expect("a reply");
+        assert_eq!((reply.usage().output_tokens, reply.stop), (5, stop));
+    }
+}
+
+#[test]
+fn the_beginning_of_a_continued_reply_does_not_count_again() {
+    let continued = |max_output_tokens| {
+        let text = format!("Let me work that out for you now.{}", said("multiply", 3, 5));
+        let mut agent = agent([text, "It is 15, as far as I can tell.".to_owned()]);
+        let short = TurnOptions { max_output_tokens: Some(5), ..TurnOptions::default() };
+        agent.run_with("3 times 5?", short).expect("a reply");
+        agent.settings.limits.max_output_tokens = max_output_tokens;
+        let turn = agent.continue_reply(TurnOptions::default()).expect("a turn");
+        turn.into_reply().expect("a reply")
+    };
+    let usage = continued(None).usage();
+    assert_eq!(usage.continued_tokens, 5);
+    let new = usage.output_tokens - usage.continued_tokens;
+    assert_eq!(continued(Some(new)).stop, StopReason::Answered);
+    let cut = continued(Some(new - 2));
+    assert_eq!(cut.stop, StopReason::TokenLimit { max_output_tokens: new - 2 });
 }
 
 #[test]
@@ -82,16 +122,44 @@ fn a_turn_without_tokens_says_nothing() {
     );
 }
 
+/// Runs a turn with longer and longer time limits, until it gets far enough within one: on a busy machine the model needs longer for its
+/// reply. `turn` returns `None` for a turn that did not.
+pub(super) fn with_enough_time<T>(turn: impl Fn(Duration) -> Option<T>) -> T {
+    (0..12).map(|doublings| Duration::from_millis(50 << doublings)).find_map(turn).expect("enough time")
+}
+
 #[test]
 fn a_turn_that_is_late_keeps_the_calls_that_ran() {
-    let limits = AgentLimits { timeout: Some(Duration::from_millis(400)), ..AgentLimits::default() };
-    let wait = crate::ToolSpec::new("multiply", "Wait.", json!({"type": "object"}));
-    let tools = Toolset::new().with_async_fn(wait, async |_, _| std::future::pending().await);
-    let mut agent = agent_with(tools.expect("one tool"), [said("multiply", 1, 2), "Never.".to_owned()]);
-    let reply = agent.turn("Go on.").limits(limits).run().expect("a reply");
-    assert_eq!((reply.stop, reply.steps.len()), (StopReason::TimeLimit, 1));
+    let (agent, reply) = with_enough_time(|timeout| {
+        let limits = AgentLimits { timeout: Some(timeout), ..AgentLimits::default() };
+        let wait = crate::ToolSpec::new("multiply", "Wait.", json!({"type": "object"}));
+        let begun = Arc::new(AtomicBool::new(false));
+        let begins = begun.clone();
+        let run = move |_, _| {
+            begins.store(true, Ordering::SeqCst);
+            std::future::pending()
+        };
+        let tools = Toolset::new().with_async_fn(wait, run).expect("one tool");
+        let mut agent = agent_with(tools, [said("multiply", 1, 2), "Never.".to_owned()]);
+        let reply = agent.turn("Go on.").limits(limits).run().expect("a reply");
+        assert_eq!(reply.stop, StopReason::TimeLimit);
+        begun.load(Ordering::SeqCst).then_some((agent, reply))
+    });
+    assert_eq!(reply.steps.len(), 1);
     assert!(reply.steps[0].result.content.text().contains("may still take effect"), "{:?}", reply.steps[0]);
     assert_eq!(roles(&agent), [Role::User, Role::Assistant, Role::Tool]);
+}
+
+#[test]
+fn of_the_deadline_of_the_options_and_the_time_limit_of_the_turn_the_earlier_one_counts() {
+    let hour = Duration::from_secs(3600);
+    for (deadline, timeout) in [(Duration::ZERO, hour), (hour, Duration::ZERO)] {
+        let options = TurnOptions { deadline: Some(Instant::now() + deadline), ..TurnOptions::default() };
+        let limits = AgentLimits { timeout: Some(timeout), ..AgentLimits::default() };
+        let mut agent = agent(["Never."]);
+        let reply = agent.turn("Hi!").options(options).limits(limits).run().expect("a reply");
+        assert_eq!((reply.stop, roles(&agent)), (StopReason::TimeLimit, vec![]), "{deadline:?} {timeout:?}");
+    }
 }
 
 #[test]

@@ -106,6 +106,37 @@ fn every_call_is_in_the_audit_log_once() {
     assert!(entries[0].id.is_some() && entries[0].id != entries[1].id);
 }
 
+#[test]
+fn a_line_of_the_audit_log_is_flushed_with_its_call() {
+    let lines = Lines::default();
+    let mut agent = hooked(Audit::new(std::io::BufWriter::new(lines.clone())), multiplication());
+    let mut written = Vec::new();
+    for event in agent.stream("Go on.").expect("a turn") {
+        if let AgentEvent::ToolResult(_) = event.expect("an event") {
+            written.push(lines.entries().len());
+        }
+    }
+    assert_eq!(written, [1, 2]);
+}
+
+#[test]
+fn the_audit_log_tells_the_calls_that_a_person_was_asked_about() {
+    let lines = Lines::default();
+    let mut agent = hooked(Audit::new(lines.clone()), multiplication());
+    let ask = |request: &CallRequest<'_>| match request.call.arguments["a"].as_i64() {
+        Some(3) => Decision::Ask,
+        _ => Decision::Run,
+    };
+    agent.settings.hooks.push(Arc::new(super::super::hooks::BeforeCall(ask)));
+    for event in agent.stream("Go on.").expect("a turn") {
+        if let AgentEvent::Approval(request) = event.expect("an event") {
+            request.allow();
+        }
+    }
+    let asked: Vec<_> = lines.entries().into_iter().map(|entry| (entry.asked, entry.outcome)).collect();
+    assert_eq!(asked, [(true, CallOutcome::Ran), (false, CallOutcome::Ran)]);
+}
+
 /// Tools that run when they are started: a product, or nothing ever if the first factor is 2.
 fn immediate() -> Toolset {
     let run = async |arguments: crate::Map<String, crate::Value>, _| match arguments["a"].as_i64() {

@@ -105,6 +105,25 @@ fn a_turn_that_is_dropped_while_a_tool_runs_does_not_wait_for_it() {
 }
 
 #[test]
+fn a_turn_that_is_dropped_may_keep_the_beginning_of_its_reply() {
+    for panics in [false, true] {
+        let long = "word ".repeat(500);
+        let mut agent = agent([long.clone(), "Hello!".to_owned()]);
+        let options = TurnOptions { on_cancel: OnCancel::KeepPartial, ..TurnOptions::default() };
+        let mut turn = agent.stream_with("Talk.", options).expect("a turn");
+        let reader = std::thread::spawn(move || {
+            assert!(turn.any(|event| matches!(event, Ok(AgentEvent::Text(_)))));
+            assert!(!panics, "the reader of this test fails, which drops the turn");
+        });
+        assert_eq!(reader.join().is_err(), panics);
+        assert_eq!(roles(&agent), [Role::User, Role::Assistant], "the reader panics: {panics}");
+        let kept = agent.conversation().history()[1].content.text();
+        assert!(!kept.is_empty() && long.starts_with(&kept), "{kept}");
+        assert_eq!(agent.run("Hi!").expect("an answer").text(), "Hello!");
+    }
+}
+
+#[test]
 fn the_next_turn_of_an_agent_ends_the_one_that_runs() {
     let (mut agent, has_begun, key) = gated(["Hello!".to_owned()]);
     let turn = agent.stream("Wait.").expect("a turn");
