@@ -177,8 +177,13 @@ struct Point {
 
 /// Moves.
 #[tool(strict, destructive = false, idempotent, output_schema)]
-fn move_to(point: Point, speed: Option<u8>, #[arg(default = 1)] times: u8) -> Result<Point, String> {
-    let _ = (speed, times);
+fn move_to(
+    point: Point,
+    speed: Option<u8>,
+    #[arg(default = 1)] times: u8,
+    #[arg(choices("walk", "ride"))] way: Option<String>,
+) -> Result<Point, String> {
+    let _ = (speed, times, way);
     Ok(point)
 }
 
@@ -194,19 +199,18 @@ fn a_strict_tool_requires_every_argument_and_allows_null_for_optional_ones() {
                 "required": ["x", "label"], "additionalProperties": false},
             "speed": {"type": ["integer", "null"], "minimum": 0, "maximum": 255},
             "times": {"type": ["integer", "null"], "minimum": 0, "maximum": 255, "default": 1},
+            "way": {"type": ["string", "null"], "enum": ["walk", "ride", null]},
         },
-        "required": ["point", "speed", "times"],
+        "required": ["point", "speed", "times", "way"],
         "additionalProperties": false,
     });
     assert_eq!(function["parameters"], expected);
     let tools = toolset![move_to].expect("one tool");
-    let result =
-        call(&tools, "move_to", json!({"point": {"x": 1.0, "label": null}, "speed": null, "times": null}));
-    assert_eq!(result, r#"{"x":1.0,"label":null}"#);
-    assert!(
-        call(&tools, "move_to", json!({"point": {"x": 1.0, "label": null}, "speed": null}))
-            .contains("`times`: missing")
-    );
+    let mut arguments =
+        json!({"point": {"x": 1.0, "label": null}, "speed": null, "times": null, "way": null});
+    assert_eq!(call(&tools, "move_to", arguments.clone()), r#"{"x":1.0,"label":null}"#);
+    arguments.as_object_mut().expect("an object").remove("times");
+    assert!(call(&tools, "move_to", arguments).contains("`times`: missing"));
 }
 
 #[test]
@@ -230,12 +234,18 @@ fn write_row(row: String) -> usize {
     row.len()
 }
 
+/// Tells that it is alive.
+#[tool(sequential = false, timeout = "1m")]
+fn heartbeat() {}
+
 #[test]
 fn limits_of_a_tool_are_those_of_its_options() {
     let tool = write_row::tool();
     assert!(tool.is_sequential());
     assert_eq!(tool.retries().map(|policy| policy.max_retries), Some(4));
     assert_eq!(tool.timeout(), Some(Duration::from_secs(120)));
+    let minute = heartbeat::tool();
+    assert_eq!((minute.is_sequential(), minute.timeout()), (false, Some(Duration::from_secs(60))));
     let plain = plan::tool();
     assert_eq!((plain.is_sequential(), plain.retries(), plain.timeout()), (false, None, None));
 }

@@ -57,3 +57,11 @@ fn hidden(#[arg(rename = "c")] context: &CallContext) {}
 ///     a: A number.
 #[tool]
 fn described(#[arg(description = "A number.")] a: i64) {}
+
+/// Has defaults just outside of their limits.
+#[tool]
+fn edges(
+    #[arg(range(0..10), default = 10)] excluded: i64,
+    #[arg(range(0.5..1.0), default = 1.0)] share: f64,
+    #[arg(length(4..), default = "été")] characters: String,
+) {}

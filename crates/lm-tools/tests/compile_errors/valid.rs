@@ -6,6 +6,14 @@ use std::sync::Arc;
 #[tool(timeout = "5s", strict, idempotent)]
 pub fn wait(context: &CallContext, #[arg(range(1..=10), default = 1)] seconds: u8) {}
 
+/// Has defaults at the edges of their limits.
+#[tool]
+pub fn edges(
+    #[arg(range(0..10), default = 9)] last: i64,
+    #[arg(range(-1..=10), default = -1)] first: i64,
+    #[arg(length(..=3), default = "été")] characters: String,
+) {}
+
 pub struct Notes(Vec<String>);
 
 #[tools]
