@@ -11,8 +11,8 @@ use std::time::Duration;
 use lm_session::testing::scripted_engine;
 use lm_session::{
     AdapterId, CacheSave, CancelHandle, EmbedParams, Engine, EngineSettings, Error, FilterFactory,
-    GenerateParams, Generation, History, LoadOptions, LogitsFilter, ModelFolder, SamplerParams, Session,
-    SessionConfig, TokenId, TokenLogits,
+    GenerateParams, Generation, History, LoadOptions, LogitsFilter, ModelFolder, SamplerParams, SaveOptions,
+    SavedSession, Session, SessionConfig, TokenId, TokenLogits,
 };
 
 const ALL: &str = "llama-tiny-all";
@@ -294,6 +294,28 @@ fn saved_pages_belong_to_an_adapter_whatever_its_id() {
     second.unload_adapter(same).unwrap();
     assert!(is_unloaded(&restored.restore_cache(&saved).unwrap_err(), same));
     assert!(matches!(restored.save_cache(usize::MAX).unwrap(), CacheSave::NothingCached));
+}
+
+#[test]
+fn a_restored_session_goes_on_with_its_adapter_whatever_its_id() {
+    let first = engine(&[]);
+    let mut original = session(&first, Some(first.load_adapter(adapter(ALL)).unwrap()));
+    run(&mut original);
+    let (saved, _) = original.save(SaveOptions { cache: Some(usize::MAX) }).unwrap();
+    let goes_on = |session: &mut Session| {
+        session.generate(GenerateParams::default()).into_text().unwrap();
+        session.tokens()
+    };
+    let expected = goes_on(&mut original);
+    let second = engine(&[]);
+    second.load_adapter(adapter(ATTENTION)).unwrap();
+    assert!(matches!(second.restore(&saved), Err(Error::ForeignAdapter { .. })));
+    let same = second.load_adapter(adapter(ALL)).unwrap();
+    for saved in [SavedSession { cache: None, ..saved.clone() }, saved] {
+        let mut restored = second.restore(&saved).unwrap();
+        assert_eq!(restored.config().adapter, Some(same));
+        assert_eq!(goes_on(&mut restored), expected, "{:?}", saved.cache);
+    }
 }
 
 #[test]

@@ -172,6 +172,35 @@ fn pages_of_other_tokens_than_the_saved_ones_are_not_used() {
 }
 
 #[test]
+fn a_file_whose_pages_are_those_of_other_tokens_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, mut saved, _) = written(folder.path(), &session(&engine()), ALL);
+    let mut refused = |change: &dyn Fn(&mut Vec<TokenId>)| {
+        change(&mut saved.tokens);
+        saved.write(&path).unwrap();
+        let error = SavedSession::read(&path).unwrap_err();
+        assert!(matches!(error, SavedError::Invalid { key: "cache", .. }) && error.is_of_cache(), "{error}");
+        let without = SavedSession::read_without_cache(&path).unwrap();
+        assert_eq!((without.tokens, without.cache), (saved.tokens.clone(), None));
+    };
+    refused(&|tokens| tokens[PAGE_LEN] ^= 1);
+    refused(&|tokens| tokens.truncate(PAGE_LEN));
+}
+
+#[test]
+fn a_byte_order_mark_before_the_json_is_skipped() {
+    let folder = tempfile::tempdir().unwrap();
+    for options in [ALL, SaveOptions::default()] {
+        let (path, saved, _) = written(folder.path(), &session(&engine()), options);
+        let marked = [b"\xef\xbb\xbf", &*fs::read(&path).unwrap()].concat();
+        fs::write(&path, &marked).unwrap();
+        assert_eq!(SavedSession::read(&path).unwrap(), saved);
+        fs::write(&path, [b"\xef\xbb\xbf", &*marked].concat()).unwrap();
+        assert!(matches!(SavedSession::read(&path), Err(SavedError::NotJson(_))), "one mark only");
+    }
+}
+
+#[test]
 fn descriptions_of_pages_hide_nothing_and_a_version_is_needed() {
     let folder = tempfile::tempdir().unwrap();
     let (path, saved, _) = written(folder.path(), &session(&engine()), SaveOptions::default());
@@ -207,6 +236,19 @@ fn what_cannot_be_read_again_replaces_no_file() {
     assert!(matches!(saved.write(&path), Err(SavedError::TooLarge)));
     assert_eq!(fs::read(&path).unwrap(), before);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn only_the_user_can_read_a_new_file() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let (path, saved, _) = written(folder.path(), &session(&engine()), SaveOptions::default());
+    let new = folder.path().join("new.json");
+    saved.write_new(&new).unwrap();
+    for path in [path, new] {
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "{}", path.display());
+    }
 }
 
 #[cfg(unix)]

@@ -103,3 +103,16 @@ fn id_of(name: &str) -> Option<ConversationId> {
     let id = id.parse().ok()?;
     (file_name(&id) == name).then_some(id)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_stays_in_its_folder_when_the_working_directory_changes_later() {
+        let store = FolderStore::open(".").expect("it is there");
+        assert_eq!(store.folder, std::env::current_dir().expect("a folder"));
+        let path = store.path(&"a".parse().expect("an id")).expect("a path");
+        assert!(path.is_absolute(), "{}", path.display());
+    }
+}
