@@ -143,7 +143,7 @@ impl Screen {
     pub fn tool_call(&mut self, call: &ToolCall) -> io::Result<()> {
         self.end_line()?;
         let stream = if self.calls == CallsTo::Answer { &mut self.answer } else { &mut self.notes };
-        let name = stream.painted(BOLD, &call.name);
+        let name = stream.painted(BOLD, &one_line(&call.name));
         stream.write(&format!("→ {name}({})\n", replace_control_chars(&json_line(&call.arguments))))
     }
 
@@ -178,6 +178,20 @@ impl Screen {
 pub fn replace_control_chars(text: &str) -> String {
     let replaced = |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
     text.chars().map(replaced).collect()
+}
+
+/// Formats a text from others on one line: control characters, other invisible ones, and those that change the direction of text are
+/// escaped as in Rust, `\n` and `\u{202e}`.
+pub fn one_line(text: &str) -> String {
+    let is_hidden = |c: char| {
+        matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+            || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+    };
+    let shown = |c: char| match c.is_control() || is_hidden(c) {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    text.chars().map(shown).collect()
 }
 
 /// Formats JSON on one line with a space after `:` and `,`.
@@ -285,5 +299,23 @@ mod tests {
         let (text, _) =
             shown(Style::Coloured, CallsTo::Notes, |screen| screen.text("a\x1b[2Jb\tc\n\u{9b}d\x07"));
         assert_eq!(text, "a\u{fffd}[2Jb\tc\n\u{fffd}d\u{fffd}\n");
+    }
+
+    #[test]
+    fn names_of_others_are_shown_on_one_line() {
+        let shown_as = [
+            ("a\nerror: b\r\tc", r"a\nerror: b\r\tc"),
+            ("\x1b[2J\u{9b}m\x7f", r"\u{1b}[2J\u{9b}m\u{7f}"),
+            ("a\u{202e}b\u{200b}c\u{2028}d", r"a\u{202e}b\u{200b}c\u{2028}d"),
+            ("größe 🌍 \\ \"'", "größe 🌍 \\ \"'"),
+        ];
+        for (text, expected) in shown_as {
+            assert_eq!(one_line(text), expected);
+        }
+        let call = ToolCall::new("a\n← 5", Default::default());
+        assert_eq!(
+            shown(Style::Plain, CallsTo::Notes, |screen| screen.tool_call(&call)).1,
+            "→ a\\n← 5({})\n"
+        );
     }
 }

@@ -86,6 +86,35 @@ fn the_tools_of_servers_are_listed() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn names_from_a_server_cannot_begin_a_line() {
+    let schema = json!({"type": "object", "properties": {"x\nerror: y": {"type": "string"}}});
+    let tools = json!([
+        {"name": "a", "description": "Adds.\rerror: z", "inputSchema": schema},
+        {"name": "b\nerror: c\u{202e}", "inputSchema": {"type": "array"}},
+    ]);
+    let info = json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}});
+    let answer =
+        |result| format!("printf '%s\\n' '{}'", json!({"jsonrpc": "2.0", "id": "ID", "result": result}));
+    let script = format!(
+        "while read -r line; do
+            id=$(printf '%s' \"$line\" | sed 's/.*\"id\":\\([0-9]*\\).*/\\1/')
+            case $line in
+                *initialize\\\"*) {} ;;
+                *tools/list*) {} ;;
+            esac | sed \"s/\\\"ID\\\"/$id/\"
+        done",
+        answer(info),
+        answer(json!({"tools": tools})),
+    );
+    let file = text_file(script.as_bytes());
+    let run = lm(&["mcp", "tools", "--mcp", &format!("sh {}", shown(file.path()))], "");
+    assert_eq!(run.out, "a(x\\nerror: y) [sh]: Adds.\\rerror: z\n", "{}", run.err);
+    let expected = r"note: tool `b\nerror: c\u{202e}` of MCP server `sh` cannot be used: its arguments are";
+    assert!(run.err.starts_with(expected) && run.err.lines().count() == 1, "{}", run.err);
+}
+
 #[test]
 fn servers_that_cannot_be_used_are_named() {
     let message = error(&["chat", "--mcp", "no-such-program x"], "");

@@ -8,7 +8,7 @@ use lm_tools::{ApprovalRequest, CallRequest, Decision, ToolAnnotations, Toolset}
 
 use crate::interrupt::Interrupt;
 use crate::lines::{Line, Lines};
-use crate::screen::{json_line, replace_control_chars};
+use crate::screen::{json_line, one_line};
 
 /// Value of `--mcp-approve`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -63,7 +63,7 @@ impl Person {
             request.allow();
             return Ok(());
         }
-        let name = &replace_control_chars(name);
+        let name = &one_line(name);
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if !lines.is_terminal() {
             eprintln!(
@@ -72,7 +72,7 @@ impl Person {
             request.deny("the user did not allow the call");
             return Ok(());
         }
-        let arguments = visible(&replace_control_chars(&json_line(&request.call.arguments)));
+        let arguments = one_line(&json_line(&request.call.arguments));
         loop {
             match lines.line(&format!("run {name}({arguments})? yes, no, always> "))? {
                 Line::Text(text) => match text.trim().to_lowercase().as_str() {
@@ -95,15 +95,6 @@ impl Person {
     }
 }
 
-/// Writes invisible characters, and those that change the direction of text, as `\u{…}`: arguments are shown as they are.
-fn visible(text: &str) -> String {
-    let is_hidden = |c: char| {
-        matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
-            || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
-    };
-    text.chars().map(|c| if is_hidden(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,11 +109,6 @@ mod tests {
         };
         assert_eq!(decide("get_weather"), Decision::Run);
         assert_eq!(decide("withdrawn"), Decision::Ask);
-    }
-
-    #[test]
-    fn hidden_characters_of_arguments_are_shown() {
-        assert_eq!(visible("a\u{202e}b\u{200b}ü"), "a\\u{202e}b\\u{200b}ü");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use anyhow::Result;
 use lm_tools::{ToolSpec, Toolset, Value};
 
 use super::Servers;
-use crate::screen::replace_control_chars;
+use crate::screen::one_line;
 
 /// The tools of a chat: those of `--tools`, and those of the servers, which may change.
 pub struct ChatTools {
@@ -55,6 +55,5 @@ pub fn described(spec: &ToolSpec, server: Option<&str>) -> String {
     let names: Vec<&str> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
     let server = server.map(|server| format!(" [{server}]")).unwrap_or_default();
     let description = spec.description().lines().next().unwrap_or_default();
-    let line = format!("{}({}){server}: {description}", spec.name(), names.join(", "));
-    replace_control_chars(&line)
+    one_line(&format!("{}({}){server}: {description}", spec.name(), names.join(", ")))
 }

@@ -12,7 +12,7 @@ use lm_tools::Toolset;
 use super::approval::Approve;
 use super::source::{McpSource, named_apart};
 use crate::args::numbers;
-use crate::screen::replace_control_chars;
+use crate::screen::one_line;
 
 /// Options of MCP servers.
 #[derive(Debug, clap::Args)]
@@ -55,7 +55,7 @@ impl McpArgs {
             let shown = path.display();
             let file = McpServers::read(path).with_context(|| format!("--mcp-config {shown}"))?;
             for key in &file.unknown_keys {
-                eprintln!("note: {shown}: `{}` is not known and has no effect", replace_control_chars(key));
+                eprintln!("note: {shown}: `{}` is not known and has no effect", one_line(key));
             }
             servers.extend(file.servers);
         }
@@ -66,7 +66,7 @@ impl McpArgs {
         let limits = McpLimits { call_timeout, ..McpLimits::default() };
         let mcp = Mcp::builder().servers(servers).limits(limits).connect()?;
         for problem in mcp.problems() {
-            eprintln!("note: {}", replace_control_chars(&problem.to_string()));
+            eprintln!("note: {}", one_line(&problem.to_string()));
         }
         Ok(Servers(Some(Arc::new(mcp))))
     }

@@ -5,14 +5,14 @@ use std::path::Path;
 use anyhow::{Result, anyhow, bail};
 use lm_conversation::SavedConversation;
 use lm_session::FinishReason;
-use lm_template::Message;
+use lm_template::{Message, ToolCall};
 
 use super::State;
 use super::saved::{self, Existing, Loaded};
 use super::settings::NAMES;
 use super::turn::Ended;
 use crate::lines::{Argument, Word, parse_path};
-use crate::screen::json_line;
+use crate::screen::{json_line, one_line};
 use crate::suggestion::did_you_mean;
 
 /// Next action of the loop after a line.
@@ -147,8 +147,8 @@ fn history(_: &str, state: &mut State) -> Result<After> {
 }
 
 fn summary(message: &Message) -> String {
-    let calls =
-        message.tool_calls.iter().map(|call| format!("{}({})", call.name, json_line(&call.arguments)));
+    let call = |call: &ToolCall| format!("{}({})", one_line(&call.name), json_line(&call.arguments));
+    let calls = message.tool_calls.iter().map(call);
     let text = message.content.text().to_string();
     Some(text).filter(|text| !text.is_empty()).into_iter().chain(calls).collect::<Vec<_>>().join(" ")
 }
@@ -225,7 +225,7 @@ pub fn resume(loaded: Loaded, path: &Path, state: &mut State) -> Result<()> {
         state.screen.note(&format!("(the KV cache in it is not used: {error})"))?;
     }
     if !missing.is_empty() {
-        let names = missing.join(", ");
+        let names = one_line(&missing.join(", "));
         state.screen.note(&format!(
             "(tools of that conversation that are not here: {names}; --tools declares them)"
         ))?;

@@ -7,6 +7,7 @@ use lm_template::{Message, Role};
 use lm_tools::{Agent, AgentEvent, AgentTurn};
 
 use super::settings::Settings;
+use crate::failure;
 use crate::interrupt::{Interrupt, is_interrupt};
 use crate::mcp::{ChatTools, Person};
 use crate::screen::Screen;
@@ -49,8 +50,11 @@ impl Turns {
                 screen.note("(the tools of an MCP server have changed; /tools shows them)")?;
             }
             Ok(false) => {}
-            Err(error) => screen
-                .note(&format!("(the tools of an MCP server have changed and are not used: {error:#})"))?,
+            Err(error) => {
+                let error = failure::message(&error);
+                screen
+                    .note(&format!("(the tools of an MCP server have changed and are not used: {error})"))?;
+            }
         }
         let tools = self.tools.all().clone();
         let start: Start<'_> = &mut move |agent, options| {
