@@ -6,6 +6,9 @@ use std::fmt;
 /// Maximum depth of a value that is converted.
 const MAX_DEPTH: usize = 64;
 
+/// 2^53: integers below it have a float each; beyond it, several share one.
+const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+
 /// Conversion of arguments before their validation, for models whose calls are not restricted by a grammar. Models of this
 /// crate's engine need none: their calls fit the schema when they are generated.
 ///
@@ -13,7 +16,8 @@ const MAX_DEPTH: usize = 64;
 ///
 /// | schema | argument | becomes |
 /// |---|---|---|
-/// | `integer`, `number` | a text in the syntax of a JSON number, `"5"` | the number |
+/// | `number` | a text in the syntax of a JSON number, `"5"` | the number |
+/// | `integer` | the same, of at most 64 bits, or below 2^53 with a fraction or an exponent | the number |
 /// | `boolean` | `"true"`, `"false"`, in any case | the boolean |
 /// | `array` | a single value that is no array or null | an array of it |
 /// | an optional property that cannot be null | `null` | missing |
@@ -113,7 +117,7 @@ impl<'a> Walk<'a> {
                 self.done.push(Coerced { path, from: value, to: None });
                 continue;
             }
-            let schema = declared.unwrap_or(&schema["additionalProperties"]);
+            let schema = declared.unwrap_or_else(|| undeclared(schema));
             let value = self.value(schema, value, &path, depth);
             out.insert(name, value);
         }
@@ -167,14 +171,26 @@ fn item_schema(schema: &Value, index: usize) -> &Value {
     schema["prefixItems"].get(index).unwrap_or(&schema["items"])
 }
 
+/// The schema of members that `properties` does not name. With patterns there are several.
+fn undeclared(schema: &Value) -> &Value {
+    if schema["patternProperties"].is_null() { &schema["additionalProperties"] } else { &Value::Null }
+}
+
 /// The value of a text as a number or a boolean.
 fn scalar(kind: &str, text: &str) -> Option<Value> {
     match kind {
-        "integer" | "number" => serde_json::from_str(text).ok().filter(Value::is_number),
+        "integer" => serde_json::from_str(text).ok().filter(is_exact),
+        "number" => serde_json::from_str(text).ok().filter(Value::is_number),
         "boolean" if text.eq_ignore_ascii_case("true") => Some(true.into()),
         "boolean" if text.eq_ignore_ascii_case("false") => Some(false.into()),
         _ => None,
     }
+}
+
+/// Returns true for an integer of 64 bits, and for a float below 2^53.
+fn is_exact(number: &Value) -> bool {
+    let is_integer = number.is_i64() || number.is_u64();
+    is_integer || number.as_f64().is_some_and(|float| float.abs() < MAX_EXACT)
 }
 
 #[cfg(test)]
@@ -204,6 +220,24 @@ mod tests {
         ] {
             assert_eq!(coerced(schema.clone(), value.clone()), (value, 0), "{schema}");
         }
+    }
+
+    #[test]
+    fn an_integer_in_a_text_keeps_its_digits_or_stays_a_text() {
+        let cases = [
+            ("9007199254740993", json!(9_007_199_254_740_993_u64), 1),
+            ("-9223372036854775808", json!(i64::MIN), 1),
+            ("18446744073709551615", json!(u64::MAX), 1),
+            ("9007199254740991.0", json!(9_007_199_254_740_991.0), 1),
+            ("9007199254740993.0", json!("9007199254740993.0"), 0),
+            ("-9007199254740992.0", json!("-9007199254740992.0"), 0),
+            ("18446744073709551616", json!("18446744073709551616"), 0),
+            ("1e300", json!("1e300"), 0),
+        ];
+        for (text, value, conversions) in cases {
+            assert_eq!(coerced(json!({"type": "integer"}), json!(text)), (value, conversions), "{text}");
+        }
+        assert_eq!(coerced(json!({"type": "number"}), json!("1e300")), (json!(1e300), 1));
     }
 
     #[test]
@@ -239,6 +273,12 @@ mod tests {
             "additionalProperties": {"type": "integer"}});
         let given = json!({"name": "1", "a": "2", "b": 3});
         assert_eq!(coerced(map, given), (json!({"name": "1", "a": 2, "b": 3}), 1));
+        let patterns = json!({"type": "object", "patternProperties": {"^s_": {"type": "string"}},
+            "properties": {"n": {"type": "integer"}}, "additionalProperties": {"type": "integer"}});
+        assert_eq!(
+            coerced(patterns, json!({"s_a": "1", "b": "2", "n": "3"})),
+            (json!({"s_a": "1", "b": "2", "n": 3}), 1)
+        );
         let open = json!({"type": "object", "additionalProperties": true});
         assert_eq!(coerced(open, json!({"a": "2"})), (json!({"a": "2"}), 0));
     }
