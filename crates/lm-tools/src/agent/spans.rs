@@ -2,7 +2,7 @@
 //! `chat` for each reply, `execute_tool` for each call.
 
 use super::{AgentReply, AgentStep, CallOutcome};
-use lm_conversation::Reply;
+use lm_conversation::{Reply, Usage};
 use lm_template::ToolCall;
 use tracing::field::{Empty, display};
 use tracing::{Span, info_span};
@@ -26,10 +26,8 @@ pub(super) fn invoke_agent(agent: Option<&str>, model: &str) -> Span {
 
 /// Records the end of a turn in the current span.
 pub(super) fn record_reply(reply: &AgentReply) {
-    let (span, usage) = (Span::current(), reply.usage());
-    span.record("gen_ai.usage.input_tokens", usage.prompt_tokens);
-    span.record("gen_ai.usage.output_tokens", usage.output_tokens);
-    span.record("gen_ai.usage.cache_read.input_tokens", usage.cached_tokens);
+    let span = Span::current();
+    record_tokens(&span, reply.usage());
     span.record("stop", display(&reply.stop));
 }
 
@@ -50,15 +48,19 @@ pub(super) fn chat() -> Span {
 /// Records the end of a reply.
 pub(super) fn record_usage(span: &Span, reply: &Reply) {
     let finished = &reply.finish;
-    span.record("gen_ai.usage.input_tokens", finished.usage.prompt_tokens);
-    span.record("gen_ai.usage.output_tokens", finished.usage.output_tokens);
-    span.record("gen_ai.usage.cache_read.input_tokens", finished.usage.cached_tokens);
+    record_tokens(span, finished.usage);
     let reason = match (!reply.message.tool_calls.is_empty(), finished.is_cut_off()) {
         (true, _) => "tool_call",
         (false, true) => "length",
         (false, false) => "stop",
     };
     span.record("gen_ai.response.finish_reasons", reason);
+}
+
+fn record_tokens(span: &Span, usage: Usage) {
+    span.record("gen_ai.usage.input_tokens", usage.prompt_tokens);
+    span.record("gen_ai.usage.output_tokens", usage.output_tokens);
+    span.record("gen_ai.usage.cache_read.input_tokens", usage.cached_tokens);
 }
 
 /// Span of a call, from the start of the round's calls until its result.

@@ -8,8 +8,8 @@ use lm_template::{Map, Value};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
-use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -25,16 +25,14 @@ use std::sync::{Mutex, PoisonError};
 /// # let engine = scripted_engine([ScriptedReply::call("roll", json!({})), ScriptedReply::text("It is a 4.")]);
 /// # let spec = ToolSpec::new("roll", "Rolls a die.", json!({"type": "object", "properties": {}}));
 /// # let tools = Toolset::new().with_fn(spec, |_| Ok(4.into()))?;
-/// # let folder = std::env::temp_dir().join(format!("lm-audit-{}", std::process::id()));
-/// # std::fs::create_dir_all(&folder)?;
-/// # let path = folder.join("calls.jsonl");
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("calls.jsonl");
 /// use lm_tools::{Audit, AuditEntry, CallOutcome};
 ///
 /// let mut agent = Agent::builder(&engine, tools).hook(Audit::append(&path)?).build()?;
 /// agent.run("Roll.")?;
 /// let entry: AuditEntry = serde_json::from_str(&std::fs::read_to_string(&path)?)?;
 /// assert_eq!((entry.name.as_str(), entry.outcome, entry.result_bytes), ("roll", CallOutcome::Ran, 1));
-/// # std::fs::remove_dir_all(&folder)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Audit {
@@ -79,13 +77,29 @@ impl Audit {
         Self { log: Mutex::new(Log { out: Box::new(out), failed: None }) }
     }
 
-    /// Appends the log to a file, which is created if there is none. Several agents and programs may append to one file.
+    /// Appends the log to a file, which is created if there is none. Several agents and programs may append to one file. A last line without
+    /// an end, as a crash leaves it, is ended first: it is not joined with the next one.
     ///
     /// # Errors
-    /// When the file cannot be opened.
+    /// When the file cannot be opened for reading and writing, or its last line cannot be ended.
     pub fn append(path: impl AsRef<Path>) -> io::Result<Self> {
-        Ok(Self::new(OpenOptions::new().create(true).append(true).open(path)?))
+        let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
+        if is_cut(&mut file)? {
+            file.write_all(b"\n")?;
+        }
+        Ok(Self::new(file))
     }
+}
+
+/// Returns true if the last line of a file has no end.
+fn is_cut(file: &mut File) -> io::Result<bool> {
+    if file.metadata()?.len() == 0 {
+        return Ok(false);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last != *b"\n")
 }
 
 impl From<&AgentStep> for AuditEntry {

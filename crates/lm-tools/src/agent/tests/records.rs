@@ -120,6 +120,25 @@ fn a_line_of_the_audit_log_is_flushed_with_its_call() {
 }
 
 #[test]
+fn a_line_that_a_crash_cut_is_not_joined_with_the_next_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("calls.jsonl");
+    let run = || {
+        let audit = Audit::append(&path).expect("a log");
+        hooked(audit, multiplication()).run("Go on.").expect("an answer");
+        std::fs::read_to_string(&path).expect("text")
+    };
+    let whole = run();
+    assert_eq!(whole.lines().count(), 2);
+    std::fs::write(&path, &whole[..whole.len() - 5]).expect("is cut");
+    let text = run();
+    let entries = text.lines().map(serde_json::from_str::<AuditEntry>);
+    let are_whole: Vec<_> = entries.map(|entry| entry.is_ok()).collect();
+    assert_eq!(are_whole, [true, false, true, true], "{text}");
+    assert_eq!(run().lines().count(), 6, "no line is empty");
+}
+
+#[test]
 fn the_audit_log_tells_the_calls_that_a_person_was_asked_about() {
     let lines = Lines::default();
     let mut agent = hooked(Audit::new(lines.clone()), multiplication());
