@@ -80,7 +80,7 @@ pub enum Error {
         /// End of the server's error output, if there is any.
         output: String,
     },
-    /// Two tools have the same name, after it was cleaned and cut to 64 characters, and after the server's name was put before it.
+    /// Tools of two servers have the same name, after it was cleaned and cut to 64 characters, and after the server's name was put before it.
     #[error("tool `{tool}` of MCP server `{server}` and {other} are both called `{name}`; rename the server")]
     DuplicateTool {
         /// The common name.

@@ -91,13 +91,13 @@ impl ServerHandler for Fake {
     }
 }
 
-fn tool(name: &'static str) -> Tool {
+fn tool(name: &str) -> Tool {
     with_schema(name, json!({"type": "object"}))
 }
 
-fn with_schema(name: &'static str, schema: Value) -> Tool {
+fn with_schema(name: &str, schema: Value) -> Tool {
     let schema: JsonObject = serde_json::from_value(schema).expect("an object");
-    Tool::new(name, "A tool.", schema)
+    Tool::new(name.to_owned(), "A tool.", schema)
 }
 
 /// A runtime for the servers of a test.
@@ -201,17 +201,48 @@ fn tools_with_unusable_schemas_are_reported_and_the_others_work() {
 }
 
 #[test]
-fn tools_with_the_same_name_are_an_error() {
+fn the_second_tool_of_a_server_with_a_name_is_left_out() {
     let runtime = runtime();
-    let server = Fake::with(vec![tool("a.b"), tool("a_b")]);
-    let error = connecting(&server, &runtime).connect().expect_err("a conflict");
-    let expected = "tool `a_b` of MCP server `s` and tool `a.b` of MCP server `s` are both called `s_a_b`; rename the server";
-    assert_eq!(error.to_string(), expected);
+    let long = |end: &str| tool(&("x".repeat(200) + end));
+    let server = Fake::with(vec![tool("a.b"), tool("a_b"), tool("c"), long("1"), long("2"), tool("c")]);
+    let mcp = connecting(&server, &runtime).connect().expect("connects");
+    assert_eq!(names(&mcp), ["s_a_b", "s_c", &format!("s_{}", "x".repeat(62))]);
+    assert_eq!(call(&mcp, "s_a_b"), "a.b {}");
+    let problems: Vec<String> = mcp.problems().iter().map(ToString::to_string).collect();
+    let cut = "x".repeat(128);
+    let problem = |tool: &str, other: &str, name: &str| {
+        format!(
+            "tool `{tool}` of MCP server `s` cannot be used: another tool of the server, `{other}`, is called `{name}`, too"
+        )
+    };
+    let expected = [
+        problem("a_b", "a.b", "s_a_b"),
+        problem(&cut, &cut, &format!("s_{}", "x".repeat(62))),
+        problem("c", "c", "s_c"),
+    ];
+    assert_eq!(problems, expected);
+}
+
+#[test]
+fn an_unusable_tool_takes_no_name() {
+    let runtime = runtime();
+    let typo = with_schema("a.b", json!({"type": "object", "properties": {"a": {"type": "text"}}}));
+    let mcp = connecting(&Fake::with(vec![typo, tool("a_b")]), &runtime).connect().expect("connects");
+    assert_eq!(names(&mcp), ["s_a_b"]);
+    assert_eq!(call(&mcp, "s_a_b"), "a_b {}");
+}
+
+#[test]
+fn tools_of_two_servers_with_the_same_name_are_an_error() {
+    let runtime = runtime();
     let (one, other) = (Fake::with(vec![tool("b")]), Fake::with(vec![tool("a_b")]));
     let both = Mcp::builder()
         .stream("s_a", stream_to(one.clone(), &runtime))
         .stream("s", stream_to(other, &runtime));
-    assert!(matches!(both.connect(), Err(Error::DuplicateTool { name, .. }) if name == "s_a_b"));
+    let error = both.connect().expect_err("a conflict");
+    let expected = "tool `a_b` of MCP server `s` and tool `b` of MCP server `s_a` are both called `s_a_b`; rename the server";
+    assert_eq!(error.to_string(), expected);
+    assert!(matches!(error, Error::DuplicateTool { name, .. } if name == "s_a_b"));
     let twice =
         Mcp::builder().stream("s", stream_to(one.clone(), &runtime)).stream("s", stream_to(one, &runtime));
     assert!(matches!(twice.connect(), Err(Error::DuplicateServer { name }) if name == "s"));
@@ -283,7 +314,8 @@ fn a_connection_that_is_lost_fails_the_running_call_and_later_ones() {
 fn changed_tools_are_in_later_sets() {
     let runtime = runtime();
     let server = Fake::with(vec![tool("a")]);
-    let mcp = connecting(&server, &runtime).connect().expect("connects");
+    let other = stream_to(Fake::with(vec![tool("d")]), &runtime);
+    let mcp = connecting(&server, &runtime).stream("s_a", other).connect().expect("connects");
     let (before, old) = (mcp.generation(), mcp.tools());
     let change = |tools: Vec<Tool>| {
         *server.pages.lock().expect("no panic") = vec![tools];
@@ -292,14 +324,14 @@ fn changed_tools_are_in_later_sets() {
     };
     change(vec![tool("b"), tool("c")]);
     wait_for("the tools change", || mcp.generation() > before);
-    assert_eq!(names(&mcp), ["s_b", "s_c"]);
-    assert_eq!(old.specs().len(), 1);
-    // Tools in conflict are not taken over.
-    change(vec![tool("d"), tool("d")]);
+    assert_eq!(names(&mcp), ["s_b", "s_c", "s_a_d"]);
+    assert_eq!(old.specs().len(), 2);
+    // Tools in conflict with those of another server are not taken over.
+    change(vec![tool("a_d")]);
     wait_for("the problem is reported", || !mcp.problems().is_empty());
-    assert_eq!(names(&mcp), ["s_b", "s_c"]);
+    assert_eq!(names(&mcp), ["s_b", "s_c", "s_a_d"]);
     change(vec![tool("e")]);
-    wait_for("the tools change", || names(&mcp) == ["s_e"]);
+    wait_for("the tools change", || names(&mcp) == ["s_e", "s_a_d"]);
     assert_eq!(mcp.problems(), []);
 }
 

@@ -78,7 +78,8 @@ impl McpBuilder {
     ///
     /// # Errors
     /// When a server cannot be started or reached, is not ready in time or does not list its tools; no server is connected then. Tools
-    /// with the same name are an error, too. Tools that cannot be used otherwise are [`Mcp::problems`].
+    /// of two servers with the same name are an error, too. Tools that cannot be used otherwise are [`Mcp::problems`], such as the second one
+    /// of a server with a name.
     pub fn connect(self) -> Result<Mcp> {
         let (host, connecting) = self.start()?;
         let connected = host.runtime().wait(connecting).unwrap_or_else(|| Err(runtime_ended()))?;

@@ -1,7 +1,7 @@
 //! The tools of a server, within limits.
 
 use super::connection::Connection;
-use super::tool::McpTool;
+use super::tool::{McpTool, shown};
 use super::{McpLimits, Problem};
 use crate::names;
 use crate::{Error, Result};
@@ -9,9 +9,6 @@ use lm_tools::{ToolAnnotations, ToolSpec, Value};
 use rmcp::model::{PaginatedRequestParams, Tool};
 use std::sync::Arc;
 use tokio::runtime::Handle;
-
-/// Maximum length of a tool's name in messages.
-const MAX_SHOWN_CHARS: usize = 128;
 
 /// The usable tools of a server, and what is wrong with the others.
 #[derive(Default)]
@@ -82,7 +79,7 @@ impl Source {
         let (name, limits) = (tool.name.to_string(), self.limits);
         let problem = |message: String| Problem {
             server: self.connection.server.to_string(),
-            tool: Some(name.chars().take(MAX_SHOWN_CHARS).collect()),
+            tool: Some(shown(&name)),
             message,
         };
         if name.is_empty() {

@@ -184,29 +184,43 @@ pub(super) async fn refresh(
     }
 }
 
-/// Puts the tools of all servers together. Those with schemas that cannot be used are left out.
+/// Puts the tools of all servers together. Those that cannot be used are left out: their schemas are invalid, or another tool of their
+/// server has their name.
 fn assemble(servers: &[Server], toolset: Toolset) -> Result<Assembled> {
     let mut assembled = Assembled { toolset, tools: Vec::new(), problems: Vec::new() };
-    let mut places: HashMap<&str, String> = HashMap::new();
+    let mut named: HashMap<&str, &McpTool> = HashMap::new();
     for tool in servers.iter().flat_map(|server| &server.listing.tools) {
-        let server = &tool.connection.server;
-        let place = format!("tool `{}` of MCP server `{server}`", tool.remote_name);
-        let name = tool.spec.name();
-        if let Some(other) = places.insert(name, place) {
-            let (name, tool, server) = (name.to_owned(), tool.remote_name.clone(), server.to_string());
-            return Err(Error::DuplicateTool { name, tool, server, other });
-        }
-        match assembled.toolset.clone().with(tool.clone()) {
+        let added = match named.get(tool.name()) {
+            Some(other) if other.server() != tool.server() => return Err(duplicate(tool, other)),
+            Some(other) => Err(format!(
+                "another tool of the server, `{}`, is called `{}`, too",
+                other.shown_name(),
+                tool.name()
+            )),
+            None => assembled.toolset.clone().with(tool.clone()).map_err(|error| error.to_string()),
+        };
+        match added {
             Ok(toolset) => {
                 assembled.toolset = toolset;
                 assembled.tools.push(tool.clone());
+                named.insert(tool.name(), tool);
             }
-            Err(error) => assembled.problems.push(Problem {
-                server: server.to_string(),
-                tool: Some(tool.remote_name.clone()),
-                message: error.to_string(),
+            Err(message) => assembled.problems.push(Problem {
+                server: tool.server().to_owned(),
+                tool: Some(tool.shown_name()),
+                message,
             }),
         }
     }
     Ok(assembled)
+}
+
+/// Error for tools of two servers with one name.
+fn duplicate(tool: &McpTool, other: &McpTool) -> Error {
+    Error::DuplicateTool {
+        name: tool.name().to_owned(),
+        tool: tool.shown_name(),
+        server: tool.server().to_owned(),
+        other: format!("tool `{}` of MCP server `{}`", other.shown_name(), other.server()),
+    }
 }

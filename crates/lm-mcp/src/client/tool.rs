@@ -13,6 +13,9 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
+/// Maximum length of a tool's name in messages.
+const MAX_SHOWN_CHARS: usize = 128;
+
 /// A tool of a server. Calls run on the runtime of the connections; a thread may wait for them, or any runtime.
 ///
 /// A call fails with a message for the model if the server has ended, refuses it, or needs longer than
@@ -44,6 +47,16 @@ impl McpTool {
     pub fn server(&self) -> &str {
         &self.connection.server
     }
+
+    /// Name at the server, in messages.
+    pub(super) fn shown_name(&self) -> String {
+        shown(&self.remote_name)
+    }
+}
+
+/// Cuts the name of a tool for messages.
+pub(super) fn shown(name: &str) -> String {
+    name.chars().take(MAX_SHOWN_CHARS).collect()
 }
 
 impl fmt::Debug for McpTool {
