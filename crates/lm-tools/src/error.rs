@@ -1,6 +1,7 @@
 //! Error types of this crate.
 
-use crate::agent::{AgentStep, StopReason};
+use crate::agent::{AgentStep, StopReason, names};
+use lm_template::ToolCall;
 
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -58,6 +59,26 @@ pub enum Error {
         reason: StopReason,
         /// The calls, with their results.
         steps: Vec<AgentStep>,
+    },
+    /// Calls wait for the caller's results ([`StopReason::ExternalCalls`]), and the input of a turn does not begin with a tool message for
+    /// each. The conversation is unchanged.
+    #[error("the input has to begin with the results of these calls: {}", names(calls))]
+    MissingResults {
+        /// The calls without a result.
+        calls: Vec<ToolCall>,
+    },
+    /// The input of a turn begins with the result of a call that waits for none, or with a second one of the same call. The conversation
+    /// is unchanged.
+    #[error(
+        "expected the result of a call that waits for one, got one {}; such calls: {}",
+        id.as_ref().map_or("without an id".to_owned(), |id| format!("of `{id}`")),
+        if waiting.is_empty() { "none".to_owned() } else { names(waiting) }
+    )]
+    UnknownResult {
+        /// Id of the call that the message names.
+        id: Option<String>,
+        /// The calls that wait for results.
+        waiting: Vec<ToolCall>,
     },
     /// The turn was cancelled. The calls that ran stay in the conversation.
     #[error("the turn was cancelled")]

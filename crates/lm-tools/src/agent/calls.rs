@@ -2,11 +2,13 @@
 
 use super::decisions::{NOT_RUN, PANICKED, Planned};
 use super::driver::{Driver, Events};
+use super::external::ExternalCall;
 use super::state::milliseconds;
 use super::{AfterCall, AgentEvent, AgentStep, AtLimit, CallOutcome, StopReason, spans};
 use crate::{CallEvent, CallResult, Result, RunningCalls, ToolErrorKind};
 use lm_template::{Message, ToolCall};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use tracing::Span;
 
 /// Running calls of a round, with their numbers in the reply.
 struct Round {
@@ -54,30 +56,60 @@ impl Driver {
         self.counts.rounds += 1;
         let (planned, mut stop) = self.plan(calls).await?;
         self.check_cancelled()?;
-        self.state.lock().begin_calls()?;
+        let external = planned.iter().enumerate().filter(|(_, planned)| planned.is_external());
+        self.state.lock().begin_calls(external.map(|(number, _)| number).collect())?;
         let (numbers, to_run) = planned.iter().enumerate().filter_map(Planned::to_run).unzip();
-        let running = self.tools.start(to_run, &self.options.cancel, self.options.deadline);
+        let running = self.tools.start(to_run, &self.options.cancel, self.deadline());
         let mut round = Round { running, numbers };
-        for (call, planned) in calls.iter().zip(planned) {
+        let mut external = Vec::new();
+        for (number, (call, planned)) in calls.iter().zip(planned).enumerate() {
             let span = spans::execute_tool(call);
             let step = match planned {
                 Planned::Given(step) => *step,
+                Planned::External(call) => {
+                    external.push((number, *call));
+                    continue;
+                }
                 Planned::Run { outcome, asked, .. } => {
                     let step = AgentStep { asked, ..self.not_run(call, NOT_RUN) };
                     round.next(&self.events, step, outcome).await
                 }
             };
-            let (step, stopped) = self.after(step);
-            spans::record_step(&span, &step);
-            drop(span);
+            let stopped = self.add(number, step, span).await?;
             stop = stop.or(stopped);
-            self.state.lock().add(step.clone())?;
-            if !self.options.cancel.is_cancelled() {
-                self.events.emit(AgentEvent::ToolResult(step)).await;
-            }
         }
         self.check_cancelled()?;
-        Ok(self.at_limit(stop))
+        let stop = self.at_limit(stop).or_else(|| self.exhausted());
+        self.hand_over(external, stop).await
+    }
+
+    /// Adds the result of a call, as the hooks have left it. Returns their reason to stop, if there is one.
+    async fn add(&mut self, number: usize, step: AgentStep, span: Span) -> Result<Option<StopReason>> {
+        let (step, stop) = self.after(step);
+        spans::record_step(&span, &step);
+        drop(span);
+        self.state.lock().add(number, step.clone())?;
+        if !self.options.cancel.is_cancelled() {
+            self.events.emit(AgentEvent::ToolResult(step)).await;
+        }
+        Ok(stop)
+    }
+
+    /// Leaves calls to the caller. If the turn ends for another reason, they are not run.
+    async fn hand_over(
+        &mut self,
+        external: Vec<(usize, ExternalCall)>,
+        stop: Option<StopReason>,
+    ) -> Result<Option<StopReason>> {
+        let Some(stop) = stop else {
+            let external: Vec<_> = external.into_iter().map(|(_, call)| call).collect();
+            return Ok((!external.is_empty()).then(|| self.state.lock().hand_over(external)));
+        };
+        for (number, ExternalCall { call, asked, .. }) in external {
+            let step = AgentStep { asked, ..self.stopped(&call, &stop) };
+            self.add(number, step, spans::execute_tool(&call)).await?;
+        }
+        Ok(Some(stop))
     }
 
     /// Lets the model answer after a limit, if that is wanted.
@@ -100,7 +132,7 @@ impl Driver {
     }
 
     /// Shows a result to the hooks.
-    fn after(&self, mut step: AgentStep) -> (AgentStep, Option<StopReason>) {
+    pub fn after(&self, mut step: AgentStep) -> (AgentStep, Option<StopReason>) {
         let mut stop = None;
         for hook in &self.settings.hooks {
             let after = catch_unwind(AssertUnwindSafe(|| hook.after_call(&step)));

@@ -1,6 +1,7 @@
 //! Decisions on the calls of a round: limits and hooks decide on each, before the first one begins.
 
 use super::driver::Driver;
+use super::external::ExternalCall;
 use super::state::refused;
 use super::{AgentEvent, AgentStep, ApprovalRequest, CallOutcome, CallRequest, Decision, Hook, StopReason};
 use crate::{Result, ToolAnnotations, ToolErrorKind};
@@ -16,6 +17,8 @@ pub(super) const PANICKED: &str = "a hook panicked";
 pub(super) enum Planned {
     /// It runs.
     Run { call: ToolCall, outcome: CallOutcome, asked: bool },
+    /// The caller runs it.
+    External(Box<ExternalCall>),
     /// It has a result.
     Given(Box<AgentStep>),
 }
@@ -33,8 +36,12 @@ impl Planned {
     pub fn to_run((number, planned): (usize, &Self)) -> Option<(usize, ToolCall)> {
         match planned {
             Self::Run { call, .. } => Some((number, call.clone())),
-            Self::Given(_) => None,
+            Self::External(_) | Self::Given(_) => None,
         }
+    }
+
+    pub fn is_external(&self) -> bool {
+        matches!(self, Self::External(_))
     }
 }
 
@@ -79,7 +86,7 @@ impl Driver {
             if decision == Decision::Ask {
                 *asked = true;
                 decision = self.ask(&current, &annotations).await?;
-                if let Some(stop) = self.exhausted().filter(|stop| *stop == StopReason::TimeLimit) {
+                if let Some(stop) = self.late() {
                     return Ok(Verdict::Stop(stop));
                 }
             }
@@ -95,13 +102,23 @@ impl Driver {
                 Decision::Stop(message) => return Ok(Verdict::Stop(StopReason::Hook { message })),
             }
         }
-        Ok(Verdict::Planned(Planned::Run { call: current, outcome, asked: *asked }))
+        Ok(Verdict::Planned(self.admitted(call, current, outcome, *asked)))
+    }
+
+    /// Leaves a call of an external tool to the caller; if it is not valid, the toolset gives its result.
+    fn admitted(&self, call: &ToolCall, mut current: ToolCall, outcome: CallOutcome, asked: bool) -> Planned {
+        if !self.tools.is_external(&call.name) || self.tools.checked(&mut current).is_err() {
+            return Planned::Run { call: current, outcome, asked };
+        }
+        let outcome = if outcome == CallOutcome::Ran { CallOutcome::External } else { outcome };
+        let (call, arguments) = (call.clone(), current.arguments);
+        Planned::External(Box::new(ExternalCall { call, arguments, outcome, asked }))
     }
 
     /// Asks the reader of the turn.
     async fn ask(&mut self, call: &ToolCall, annotations: &ToolAnnotations) -> Result<Decision> {
         let (request, answers) = ApprovalRequest::new(call, annotations);
-        request.end_with(self.options.cancel.clone(), self.options.deadline);
+        request.end_with(self.options.cancel.clone(), self.deadline());
         self.events.emit(AgentEvent::Approval(request)).await;
         let decision = answers.recv().await;
         self.check_cancelled()?;
@@ -109,14 +126,19 @@ impl Driver {
     }
 
     fn before(&self, hook: &Arc<dyn Hook>, call: &ToolCall, annotations: &ToolAnnotations) -> Decision {
-        let request = CallRequest { call, annotations, round: self.counts.rounds - 1 };
+        let request = CallRequest { call, annotations, round: self.round() };
         let decision = catch_unwind(AssertUnwindSafe(|| hook.before_call(&request)));
         decision.unwrap_or_else(|_| Decision::Stop(PANICKED.to_owned()))
     }
 
+    /// Number of the running round.
+    fn round(&self) -> usize {
+        self.state.lock().rounds - 1
+    }
+
     /// Step of a call that the toolset is not given.
     fn given(&self, call: &ToolCall, outcome: CallOutcome, result: Message) -> AgentStep {
-        let step = AgentStep::new(self.counts.rounds - 1, call.clone(), result);
+        let step = AgentStep::new(self.round(), call.clone(), result);
         AgentStep { outcome, attempts: 0, ..step }
     }
 
@@ -125,8 +147,13 @@ impl Driver {
         AgentStep { error: Some(ToolErrorKind::Cancelled), ..step }
     }
 
+    /// Step of a call that does not run, since the turn ends.
+    pub fn stopped(&self, call: &ToolCall, reason: &StopReason) -> AgentStep {
+        self.not_run(call, &format!("{NOT_RUN}: {reason}"))
+    }
+
     fn refused(&self, call: &ToolCall, reason: &StopReason) -> Planned {
-        Planned::Given(Box::new(self.not_run(call, &format!("{NOT_RUN}: {reason}"))))
+        Planned::Given(Box::new(self.stopped(call, reason)))
     }
 
     fn denied(&self, call: &ToolCall, reason: &str) -> Verdict {

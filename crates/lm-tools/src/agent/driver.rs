@@ -11,7 +11,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Place of the event that is handed to the reader.
 #[derive(Clone, Default)]
@@ -31,6 +31,15 @@ impl Events {
     }
 }
 
+/// Beginning of a turn.
+#[expect(clippy::large_enum_variant, reason = "one at a time")]
+pub(super) enum First {
+    /// The model replies.
+    Reply(Turn),
+    /// A hook ends the turn at the results that the caller gave.
+    Stopped(StopReason),
+}
+
 /// Execution of a turn.
 pub(super) struct Driver {
     pub state: Shared,
@@ -41,6 +50,8 @@ pub(super) struct Driver {
     pub counts: Counts,
     /// True if the model may only answer.
     pub must_answer: bool,
+    /// End of the running round.
+    round_ends: Option<Instant>,
 }
 
 impl Driver {
@@ -52,11 +63,22 @@ impl Driver {
         events: Events,
     ) -> Self {
         let must_answer = settings.limits.max_rounds == 0;
-        Self { state, tools, settings, options, events, counts: Counts::default(), must_answer }
+        let counts = Counts::default();
+        Self { state, tools, settings, options, events, counts, must_answer, round_ends: None }
     }
 
-    /// Runs the turn from its first reply on.
-    pub async fn run(mut self, first: Turn) -> Result<AgentReply> {
+    /// Starts the time of a round.
+    pub fn begin_round(&mut self) {
+        self.round_ends = after(self.settings.limits.round_timeout);
+    }
+
+    /// Earlier one of the ends of the turn and of its running round.
+    pub fn deadline(&self) -> Option<Instant> {
+        [self.options.deadline, self.round_ends].into_iter().flatten().min()
+    }
+
+    /// Runs the turn from its beginning on.
+    pub async fn run(mut self, first: First) -> Result<AgentReply> {
         let reply = self.replies(first).await;
         match &reply {
             Ok(reply) => spans::record_reply(reply),
@@ -65,7 +87,15 @@ impl Driver {
         reply
     }
 
-    async fn replies(&mut self, mut turn: Turn) -> Result<AgentReply> {
+    async fn replies(&mut self, first: First) -> Result<AgentReply> {
+        let given = self.state.lock().steps.clone();
+        for step in given {
+            self.events.emit(AgentEvent::ToolResult(step)).await;
+        }
+        let mut turn = match first {
+            First::Reply(turn) => turn,
+            First::Stopped(stop) => return self.state.lock().stop(stop),
+        };
         loop {
             let (message, cut) = self.reply(turn).await?;
             if let Some(stop) = cut {
@@ -74,7 +104,7 @@ impl Driver {
             if message.tool_calls.is_empty() {
                 return self.state.lock().finish(message, StopReason::Answered);
             }
-            if let Some(stop) = self.calls(&message.tool_calls).await?.or_else(|| self.exhausted()) {
+            if let Some(stop) = self.calls(&message.tool_calls).await? {
                 return self.state.lock().finish(message, stop);
             }
             turn = match self.next_reply() {
@@ -94,7 +124,7 @@ impl Driver {
         use lm_session::Error::{BudgetTooSmall, PromptTooLong};
         let Error::Conversation(error) = error else { return None };
         match *error {
-            DeadlineExceeded => Some(StopReason::TimeLimit),
+            DeadlineExceeded => Some(self.late().unwrap_or(StopReason::TimeLimit)),
             _ if self.counts.rounds == 0 => None,
             Session(PromptTooLong { prompt_tokens, context_tokens }) => {
                 Some(StopReason::ContextFull { prompt_tokens, context_tokens })
@@ -109,7 +139,7 @@ impl Driver {
 
     /// Options of the next reply.
     pub fn reply_options(&self) -> TurnOptions {
-        let mut options = self.options.clone();
+        let mut options = TurnOptions { deadline: self.deadline(), ..self.options.clone() };
         let state = self.state.lock();
         options.tool_choice = match self.must_answer {
             true => ToolChoice::None,
@@ -123,7 +153,8 @@ impl Driver {
         options
     }
 
-    fn next_reply(&self) -> Result<Turn> {
+    fn next_reply(&mut self) -> Result<Turn> {
+        self.begin_round();
         let options = self.reply_options();
         self.state.lock().next_reply(options)
     }
@@ -172,7 +203,7 @@ impl Driver {
         let left = self.counts.tokens_left(&self.settings.limits);
         let stop = match reason {
             FinishReason::Cancelled => return Err(Error::Cancelled),
-            FinishReason::DeadlineExceeded => Some(StopReason::TimeLimit),
+            FinishReason::DeadlineExceeded => Some(self.late().unwrap_or(StopReason::TimeLimit)),
             FinishReason::MaxOutputTokens if left == Some(0) => self.exhausted(),
             _ => None,
         };
@@ -189,7 +220,20 @@ impl Driver {
         {
             return Some(StopReason::TokenLimit { max_output_tokens });
         }
-        let is_late = self.options.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        is_late.then_some(StopReason::TimeLimit)
+        self.late()
     }
+
+    /// Returns the time limit that has passed.
+    pub fn late(&self) -> Option<StopReason> {
+        let has_passed = |ends: Option<Instant>| ends.is_some_and(|ends| Instant::now() >= ends);
+        if has_passed(self.options.deadline) {
+            return Some(StopReason::TimeLimit);
+        }
+        has_passed(self.round_ends).then_some(StopReason::RoundTimeLimit)
+    }
+}
+
+/// End of a time limit that begins now.
+pub(super) fn after(timeout: Option<Duration>) -> Option<Instant> {
+    timeout.and_then(|timeout| Instant::now().checked_add(timeout))
 }

@@ -36,6 +36,9 @@ pub struct AgentLimits {
     pub max_output_tokens: Option<usize>,
     /// Time limit of the turn, waiting for approvals included. Default `None`.
     pub timeout: Option<Duration>,
+    /// Time limit of each reply of the model with its calls, waiting for approvals included. At its end the turn ends, too. Default
+    /// `None`.
+    pub round_timeout: Option<Duration>,
     /// End of a turn at a limit of rounds or calls. Default: [`AtLimit::Stop`].
     pub at_limit: AtLimit,
 }
@@ -59,6 +62,7 @@ impl Default for AgentLimits {
             max_identical_calls: None,
             max_output_tokens: None,
             timeout: None,
+            round_timeout: None,
             at_limit: AtLimit::Stop,
         }
     }

@@ -5,6 +5,7 @@ mod calls;
 mod decisions;
 mod driver;
 mod event;
+mod external;
 mod hooks;
 mod limits;
 mod plan;
@@ -23,23 +24,24 @@ pub use hooks::{
 };
 pub use limits::{AgentLimits, AtLimit};
 pub use plan::Plan;
+pub(crate) use reply::names;
 pub use reply::{AgentReply, AgentStep, CallOutcome, StopReason};
 pub use settings::{AgentSettings, ToolChoices};
 pub use turn::{AgentStream, AgentTurn};
 
 use crate::{Result, Toolset};
 use driver::{Driver, Events};
+use external::ExternalCall;
 use lm_conversation::{Conversation, Engine, IntoMessages, TurnOptions, answer_format};
 use lm_template::Message;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use state::{Shared, TurnState};
 use std::fmt;
-use std::time::Instant;
 
 /// An agent: a conversation that executes the model's tool calls.
 ///
-/// A turn ends with the model's answer, or at a limit, which [`AgentReply::stop`] names. A turn that fails, is cancelled or is dropped
+/// A turn ends with the model's answer, at a limit, or at calls that the caller runs; [`AgentReply::stop`] names the reason. A turn that fails, is cancelled or is dropped
 /// leaves the calls that ran in the conversation with their results, so that a next turn does not repeat their side effects; if none ran,
 /// the conversation is as before the turn.
 ///
@@ -76,10 +78,11 @@ impl Agent {
     }
 
     /// Runs one turn to its end. Failures of tools are not errors: the model reads them. Nor are limits: see [`AgentReply::stop`] and
-    /// [`AgentReply::answered`].
+    /// [`AgentReply::answered`]. After a turn that ended at [external calls](StopReason::ExternalCalls), the input begins with their results.
     ///
     /// # Errors
-    /// [`Error::Cancelled`](crate::Error::Cancelled), or an error of the conversation.
+    /// [`Error::Cancelled`](crate::Error::Cancelled), [`Error::MissingResults`](crate::Error::MissingResults),
+    /// [`Error::UnknownResult`](crate::Error::UnknownResult), or an error of the conversation.
     pub fn run(&mut self, input: impl IntoMessages) -> Result<AgentReply> {
         self.run_with(input, TurnOptions::default())
     }
@@ -139,7 +142,7 @@ impl Agent {
     /// Starts one turn, which streams its events: see [`AgentTurn`]. A turn that still runs is cancelled first.
     ///
     /// # Errors
-    /// When the input cannot be read or rendered; later errors are the last item of the turn.
+    /// When the input cannot be read or rendered, or does not have the results of the calls that wait for them; later errors are the last item of the turn.
     pub fn stream(&mut self, input: impl IntoMessages) -> Result<AgentTurn> {
         self.turn(input).start()
     }
@@ -175,27 +178,27 @@ impl Agent {
         settings: AgentSettings,
         tools: Toolset,
     ) -> Result<AgentTurn> {
-        self.end_turn();
+        let decided = self.end_turn();
         self.conversation.abort();
         options.cancel = options.cancel.child();
-        let ends = settings.limits.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        options.deadline = [options.deadline, ends].into_iter().flatten().min();
+        options.deadline =
+            [options.deadline, driver::after(settings.limits.timeout)].into_iter().flatten().min();
         let conversation = self.conversation.share().with_tools(tools.specs());
         let span = spans::invoke_agent(settings.name.as_deref(), conversation.engine().name());
         let state = Shared::new(TurnState::new(conversation, settings.hooks.clone(), &options));
         let (events, cancel) = (Events::default(), options.cancel.clone());
-        let driver = Driver::new(state.clone(), tools, settings, options, events.clone());
-        let options = driver.reply_options();
-        let first = state.lock().first_reply(input, options)?;
+        let mut driver = Driver::new(state.clone(), tools, settings, options, events.clone());
+        let first = driver.first(input, &decided)?;
         self.turn = Some(state.clone());
         Ok(AgentTurn::new(Box::pin(driver.run(first)), events, state, cancel, span))
     }
 
-    /// Ends a turn that still runs.
-    fn end_turn(&mut self) {
-        if let Some(turn) = self.turn.take() {
-            turn.lock().end();
-        }
+    /// Ends a turn that still runs. Returns the calls that the last turn left to the caller.
+    fn end_turn(&mut self) -> Vec<ExternalCall> {
+        let Some(turn) = &self.turn else { return Vec::new() };
+        let mut turn = turn.lock();
+        turn.end();
+        turn.external.clone()
     }
 
     /// The tools.

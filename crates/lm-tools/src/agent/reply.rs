@@ -10,11 +10,11 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentReply {
     /// The model's last message: the answer, if the turn was [answered](StopReason::Answered). At a time limit, as much of a reply as
-    /// was generated.
+    /// was generated; at [external calls](StopReason::ExternalCalls), the reply that makes them.
     pub message: Message,
     /// Reason for the end of the turn.
     pub stop: StopReason,
-    /// The calls of the turn and their results, in order.
+    /// The calls of the turn and their results, in order. Those that the caller runs are in the turn that their results begin.
     pub steps: Vec<AgentStep>,
     /// Finish reason and usage of each reply of the model, the last one's last.
     pub finished: Vec<Finished>,
@@ -48,7 +48,7 @@ impl AgentReply {
 /// A tool call and its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentStep {
-    /// Number of the round, from 0: the calls of one reply are one round.
+    /// Number of the round, from 0: the calls of one reply are one round. It goes on in a turn that the results of external calls begin.
     pub round: usize,
     /// The model's call.
     pub call: ToolCall,
@@ -64,7 +64,7 @@ pub struct AgentStep {
     pub error: Option<ToolErrorKind>,
     /// Number of attempts; 0 if the tool was not run.
     pub attempts: u32,
-    /// Milliseconds from the start of the call to its result; 0 for a call that did not run.
+    /// Milliseconds from the start of the call to its result; 0 for a call that did not run, or that the caller ran.
     pub elapsed_ms: u64,
 }
 
@@ -108,6 +108,8 @@ pub enum CallOutcome {
     Denied,
     /// A hook gave the result in place of the tool.
     Answered,
+    /// The caller ran it and gave the result ([`StopReason::ExternalCalls`]). With changed arguments it is [`Edited`](Self::Edited).
+    External,
     /// The turn ended before it began.
     NotRun,
     /// The turn ended before its result: it may have taken effect.
@@ -115,7 +117,7 @@ pub enum CallOutcome {
 }
 
 /// Reason for the end of a turn.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StopReason {
@@ -145,12 +147,21 @@ pub enum StopReason {
     },
     /// [`AgentLimits::timeout`](super::AgentLimits::timeout), or the deadline of the turn's options, has passed.
     TimeLimit,
+    /// [`AgentLimits::round_timeout`](super::AgentLimits::round_timeout) has passed.
+    RoundTimeLimit,
     /// The calls and their results leave no room in the context for another reply.
     ContextFull {
         /// Tokens of the prompt.
         prompt_tokens: usize,
         /// Tokens of the context.
         context_tokens: usize,
+    },
+    /// The model calls tools that the caller runs ([`Toolset::with_external`](crate::Toolset::with_external)). The other calls of the reply
+    /// have their results. The input of the next turn begins with a tool message for each of these calls, in any order; the history may
+    /// be saved and restored before. Limits count from the beginning in that turn.
+    ExternalCalls {
+        /// The calls, in order, with the arguments as hooks have left them.
+        calls: Vec<ToolCall>,
     },
     /// A hook ended the turn.
     Hook {
@@ -172,13 +183,26 @@ impl fmt::Display for StopReason {
                 write!(f, "no answer within {max_output_tokens} output tokens")
             }
             Self::TimeLimit => write!(f, "no answer within the time limit"),
+            Self::RoundTimeLimit => write!(f, "no answer: a round exceeded its time limit"),
             Self::ContextFull { prompt_tokens, context_tokens } => {
                 write!(
                     f,
                     "no answer: the prompt has {prompt_tokens} tokens, the context holds {context_tokens}"
                 )
             }
+            Self::ExternalCalls { calls } => {
+                write!(f, "no answer before the results of the caller's tools: {}", names(calls))
+            }
             Self::Hook { message } => write!(f, "the turn was stopped: {message}"),
         }
     }
+}
+
+/// Names and ids of calls, for messages.
+pub(crate) fn names(calls: &[ToolCall]) -> String {
+    let name = |call: &ToolCall| match &call.id {
+        Some(id) => format!("{} ({id})", call.name),
+        None => call.name.clone(),
+    };
+    calls.iter().map(name).collect::<Vec<_>>().join(", ")
 }

@@ -85,6 +85,7 @@ pub(super) fn record_step(span: &Span, step: &AgentStep) {
         CallOutcome::Edited { .. } => "edited",
         CallOutcome::Denied => "denied",
         CallOutcome::Answered => "answered",
+        CallOutcome::External => "external",
         CallOutcome::NotRun => "not_run",
         CallOutcome::Abandoned => "abandoned",
     };

@@ -1,5 +1,6 @@
 //! State of a running turn, which its reader shares with its agent: the steps, and the history when the turn ends.
 
+use super::external::{Answered, ExternalCall};
 use super::{AgentReply, AgentStep, CallOutcome, Hook, StopReason};
 use crate::execution::not_run;
 use crate::{Error, Result, ToolErrorKind};
@@ -43,9 +44,12 @@ pub(super) struct TurnState {
     removed: Vec<Message>,
     /// The last reply with calls, until a reply follows.
     round: Option<Round>,
+    /// Number of the round, from 1.
     pub rounds: usize,
     pub steps: Vec<AgentStep>,
     pub finished: Vec<Finished>,
+    /// Calls that the turn has left to the caller.
+    pub external: Vec<ExternalCall>,
 }
 
 /// A reply with calls.
@@ -53,8 +57,16 @@ struct Round {
     calls: Vec<ToolCall>,
     /// Start of the calls.
     started: Option<Instant>,
-    /// Number of calls that have a result: the last steps.
-    done: usize,
+    /// Numbers of the calls that the caller runs.
+    external: Vec<usize>,
+    /// Results by the numbers of the calls.
+    results: Vec<Option<Message>>,
+}
+
+impl Round {
+    fn new(calls: Vec<ToolCall>, results: Vec<Option<Message>>) -> Self {
+        Self { calls, started: None, external: Vec::new(), results }
+    }
 }
 
 impl TurnState {
@@ -73,7 +85,12 @@ impl TurnState {
             rounds: 0,
             steps: Vec::new(),
             finished: Vec::new(),
+            external: Vec::new(),
         }
+    }
+
+    pub fn history(&self) -> Vec<Message> {
+        self.conversation.history()
     }
 
     /// Fails if the turn was ended by its agent.
@@ -93,6 +110,29 @@ impl TurnState {
         };
         self.before = history.len();
         Ok(turn)
+    }
+
+    /// Goes on from the last reply's calls, whose results the caller has completed. Returns the history so far.
+    pub fn resume(&mut self, answered: Answered, steps: Vec<AgentStep>) -> Vec<Message> {
+        let history = self.conversation.history();
+        self.conversation.set_history(history[..=answered.reply].to_vec());
+        self.before = answered.reply;
+        self.rounds = answered.round + 1;
+        self.round = Some(Round::new(answered.calls, answered.results.into_iter().map(Some).collect()));
+        self.steps = steps;
+        history
+    }
+
+    /// Starts the model's reply to the results of the round and further messages; if it cannot start, the history is `before`.
+    pub fn reply_to(
+        &mut self,
+        rest: Vec<Message>,
+        options: TurnOptions,
+        before: Vec<Message>,
+    ) -> Result<Turn> {
+        let input: Vec<_> = self.results().chain(rest).collect();
+        let started = self.conversation.stream(input, options);
+        Ok(started.inspect_err(|_| self.conversation.set_history(before))?)
     }
 
     /// Starts the model's next reply, to the results of the last round.
@@ -116,37 +156,58 @@ impl TurnState {
         self.finished.push(reply.finish.clone());
         let calls = reply.message.tool_calls.clone();
         self.rounds += usize::from(!calls.is_empty());
-        self.round = (!calls.is_empty()).then_some(Round { calls, started: None, done: 0 });
+        let results = vec![None; calls.len()];
+        self.round = (!calls.is_empty()).then_some(Round::new(calls, results));
     }
 
-    /// Notes that the calls of the round begin.
-    pub fn begin_calls(&mut self) -> Result<()> {
+    /// Notes that the calls of the round begin, without those that the caller runs.
+    pub fn begin_calls(&mut self, external: Vec<usize>) -> Result<()> {
         self.open()?;
-        self.round.iter_mut().for_each(|round| round.started = Some(Instant::now()));
-        Ok(())
-    }
-
-    /// Adds the step of the round's next call.
-    pub fn add(&mut self, step: AgentStep) -> Result<()> {
-        self.open()?;
-        self.push(step);
-        Ok(())
-    }
-
-    fn push(&mut self, step: AgentStep) {
-        for hook in &self.hooks {
-            if catch_unwind(AssertUnwindSafe(|| hook.record(&step))).is_err() {
-                tracing::error!(tool = step.call.name, "a hook panicked while it recorded a step");
-            }
+        if let Some(round) = &mut self.round {
+            (round.started, round.external) = (Some(Instant::now()), external);
         }
-        self.round.iter_mut().for_each(|round| round.done += 1);
+        Ok(())
+    }
+
+    /// Adds the step of a call of the round.
+    pub fn add(&mut self, number: usize, step: AgentStep) -> Result<()> {
+        self.open()?;
+        self.push(number, step);
+        Ok(())
+    }
+
+    fn push(&mut self, number: usize, step: AgentStep) {
+        self.record(&step);
+        if let Some(result) = self.round.as_mut().and_then(|round| round.results.get_mut(number)) {
+            *result = Some(step.result.clone());
+        }
         self.steps.push(step);
     }
 
-    /// Results of the round.
+    /// Shows a step to the hooks, as it is in the history.
+    fn record(&self, step: &AgentStep) {
+        for hook in &self.hooks {
+            if catch_unwind(AssertUnwindSafe(|| hook.record(step))).is_err() {
+                tracing::error!(tool = step.call.name, "a hook panicked while it recorded a step");
+            }
+        }
+    }
+
+    /// Records the steps whose results the caller gave.
+    pub fn record_all(&self) {
+        self.steps.iter().for_each(|step| self.record(step));
+    }
+
+    /// Results of the round, in the order of its calls.
     fn results(&self) -> impl Iterator<Item = Message> {
-        let done = self.round.as_ref().map_or(0, |round| round.done);
-        self.steps[self.steps.len() - done..].iter().map(|step| step.result.clone())
+        self.round.iter().flat_map(|round| round.results.iter().flatten().cloned())
+    }
+
+    /// Leaves calls to the caller: the reason for the end of the turn.
+    pub fn hand_over(&mut self, external: Vec<ExternalCall>) -> StopReason {
+        let calls = external.iter().map(ExternalCall::handed_over).collect();
+        self.external = external;
+        StopReason::ExternalCalls { calls }
     }
 
     /// Ends the turn with its last message. The results of the round are in the history.
@@ -159,6 +220,12 @@ impl TurnState {
             self.conversation.set_history(history);
         }
         Ok(AgentReply { message, stop, steps: self.steps.clone(), finished: self.finished.clone() })
+    }
+
+    /// Ends the turn after the results that the caller gave, before a reply to them.
+    pub fn stop(&mut self, stop: StopReason) -> Result<AgentReply> {
+        let reply = self.conversation.history().pop().unwrap_or_default();
+        self.finish(reply, stop)
     }
 
     /// Ends the turn without a reply. The calls that began stay in the history with their results, since their side effects remain;
@@ -186,24 +253,27 @@ impl TurnState {
 
     /// Gives a result to each call of the round that has none, unless none of them began.
     fn complete_round(&mut self) {
-        let Some(round) = &self.round else { return };
-        let started = round.started;
-        if started.is_none() && round.done == 0 {
+        let Some(Round { calls, started, external, results }) = &self.round else { return };
+        let started = *started;
+        if started.is_none() && results.iter().all(Option::is_none) {
             return;
         }
-        let calls: Vec<_> = round.calls.iter().skip(round.done).cloned().collect();
-        for call in calls {
-            let (outcome, result) = match started {
+        let missing = (0..calls.len()).filter(|&number| results[number].is_none());
+        let missing = missing.map(|number| (number, calls[number].clone(), external.contains(&number)));
+        for (number, call, is_external) in missing.collect::<Vec<_>>() {
+            let begun = started.filter(|_| !is_external);
+            let (outcome, result) = match begun {
                 Some(_) => (CallOutcome::Abandoned, refused(&call, ABANDONED)),
                 None => (CallOutcome::NotRun, not_run(&call)),
             };
-            self.push(AgentStep {
+            let step = AgentStep {
                 outcome,
                 error: Some(ToolErrorKind::Cancelled),
                 attempts: 0,
-                elapsed_ms: started.map_or(0, |started| milliseconds(started.elapsed())),
+                elapsed_ms: begun.map_or(0, |begun| milliseconds(begun.elapsed())),
                 ..AgentStep::new(self.rounds - 1, call, result)
-            });
+            };
+            self.push(number, step);
         }
     }
 

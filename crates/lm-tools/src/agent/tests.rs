@@ -9,6 +9,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+mod external;
 mod faults;
 mod hooks;
 mod limits;

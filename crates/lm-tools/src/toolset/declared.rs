@@ -47,6 +47,29 @@ impl Toolset {
     /// Adds a declaration without code: a tool that the caller runs. [`is_external`](Self::is_external) is true for it, and the toolset's
     /// own result of a call is an error, after the arguments were validated.
     ///
+    /// The turn of an [`Agent`](crate::Agent) ends at its calls, when the other calls of the reply have their results
+    /// ([`StopReason::ExternalCalls`](crate::StopReason::ExternalCalls)). The next turn begins with its results, in any order:
+    ///
+    /// ```
+    /// # use lm_tools::testing::{ScriptedReply, scripted_engine};
+    /// # use serde_json::json;
+    /// use lm_tools::{Agent, Message, StopReason, ToolSpec, Toolset};
+    ///
+    /// # let script = [ScriptedReply::call("open_file", json!({})), ScriptedReply::text("It is open.")];
+    /// # let engine = scripted_engine(script);
+    /// let spec = ToolSpec::from_json(json!({"name": "open_file", "description": "Opens a file in the editor."}))?;
+    /// let mut agent = Agent::builder(&engine, Toolset::new().with_external(spec)?).build()?;
+    /// let mut reply = agent.run("Open my notes.")?;
+    /// while let StopReason::ExternalCalls { calls } = &reply.stop {
+    ///     let opened = |call: &lm_tools::ToolCall| Message::tool(call.id.as_deref(), &*call.name, "opened".into());
+    ///     reply = agent.run(calls.iter().map(opened).collect::<Vec<_>>())?;
+    /// }
+    /// assert_eq!(reply.text(), "It is open.");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// A loop of one's own asks the toolset:
+    ///
     /// ```
     /// use lm_tools::{ToolCall, ToolSpec, Toolset};
     /// use serde_json::json;

@@ -85,7 +85,7 @@ pub trait Hook: Send + Sync {
         Decision::Run
     }
 
-    /// Reads the result of a call before the model does. Default: it stays.
+    /// Reads the result of a call before the model does, also one that the caller gives. Default: it stays.
     fn after_call(&self, step: &AgentStep) -> AfterCall {
         let _ = step;
         AfterCall::Keep

@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// Recorded steps in place of tools: each call has the result of its step, and nothing runs.
 ///
-/// The calls must be those of the record, in its order: otherwise the turn ends with [`Decision::Stop`]. Further calls end it, too. It
-/// decides on every call, so it is the first hook.
+/// The calls must be those of the record, round by round: otherwise the turn ends with [`Decision::Stop`]. Further calls end it, too. Calls
+/// that the caller ran have their recorded results as well, and end no turn. It decides on every call, so it is the first hook.
 ///
 /// ```
 /// # use lm_tools::testing::{ScriptedReply, scripted_engine};
@@ -54,16 +54,21 @@ impl Hook for Replay {
                 call.name
             ));
         };
-        if (&step.call.name, &step.call.arguments) != (&call.name, &call.arguments) {
+        // Results that the caller gave are recorded after the others of their round.
+        let mut of_round = steps.iter().take_while(|other| other.round == step.round);
+        let is_it =
+            |step: &AgentStep| (&step.call.name, &step.call.arguments) == (&call.name, &call.arguments);
+        let Some(recorded) = of_round.position(is_it) else {
             let text = |name: &str, arguments| format!("{name}({})", serde_json::Value::Object(arguments));
             return Decision::Stop(format!(
                 "the record has the call {}, the model calls {}",
                 text(&step.call.name, step.call.arguments.clone()),
                 text(&call.name, call.arguments.clone()),
             ));
-        }
-        let content = step.result.to_json().get_mut("content").map(serde_json::Value::take);
-        steps.pop_front();
+        };
+        let step = steps.remove(recorded);
+        let result = step.map(|step| step.result.to_json());
+        let content = result.and_then(|mut result| result.get_mut("content").map(serde_json::Value::take));
         Decision::Answer(content.unwrap_or_default())
     }
 }

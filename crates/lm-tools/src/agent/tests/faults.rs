@@ -9,9 +9,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 /// Course of a call: the tool that it names, which behaves so.
-const COURSES: [&str; 12] = [
+const COURSES: [&str; 13] = [
     "plain", "panics", "hangs", "big", "refuses", "unknown", "wrong", "cancels", "denied", "asked",
-    "stopped", "replaced",
+    "stopped", "replaced", "external",
 ];
 
 #[derive(Clone, Debug)]
@@ -68,6 +68,9 @@ fn tools(runs: &Runs, cancel: &CancelHandle, max_parallel: usize) -> Toolset {
         |tools, &name| {
             let (runs, cancel) = (runs.clone(), cancel.clone());
             let spec = crate::ToolSpec::new(name, "Behaves so.", schema.clone());
+            if name == "external" {
+                return tools.with_external(spec).expect("names differ");
+            }
             let run = move |arguments: crate::Map<String, crate::Value>, _| {
                 let number = arguments["n"].as_i64().expect("arguments are valid");
                 *runs.lock().expect("no panic").entry(number).or_default() += 1;
@@ -173,16 +176,24 @@ proptest! {
             .hook(Faults)
             .build()
             .expect("an agent");
-        let options = TurnOptions { cancel, on_cancel: case.on_cancel, ..TurnOptions::default() };
-        let mut turn = agent.turn("Go on.").options(options).limits(case.limits).start().expect("a turn");
-        let ended = read(&mut turn, &case);
-        if case.is_replaced {
-            let history = agent.conversation_mut().history();
-            drop(turn);
-            prop_assert_eq!(agent.conversation().history(), history, "a turn that has ended changes nothing");
-        } else {
-            drop(turn);
-        }
+        let mut input = vec![Message::user("Go on.")];
+        let mut steps = Vec::new();
+        let ended = loop {
+            let options = TurnOptions { cancel: cancel.clone(), on_cancel: case.on_cancel, ..TurnOptions::default() };
+            let mut turn = agent.turn(input).options(options).limits(case.limits).start().expect("a turn");
+            let ended = read(&mut turn, &case);
+            if case.is_replaced {
+                let history = agent.conversation_mut().history();
+                drop(turn);
+                prop_assert_eq!(agent.conversation().history(), history, "a turn that has ended changes nothing");
+            } else {
+                drop(turn);
+            }
+            let Some(Ok(reply)) = &ended else { break ended };
+            steps.extend(reply.steps.clone());
+            let StopReason::ExternalCalls { calls } = &reply.stop else { break ended };
+            input = calls.iter().rev().map(|call| Message::tool(call.id.as_deref(), &*call.name, json!("done"))).collect();
+        };
 
         let history = agent.conversation().history();
         let calls = check(&history);
@@ -190,9 +201,14 @@ proptest! {
         match ended {
             Some(Ok(reply)) => {
                 let pairs = |call: &ToolCall, result: &Message| (call.id.clone(), result.clone());
-                let steps: Vec<_> = reply.steps.iter().map(|step| pairs(&step.call, &step.result)).collect();
+                let mut steps: Vec<_> = steps.iter().map(|step| pairs(&step.call, &step.result)).collect();
                 let of_history = history.iter().filter(|message| message.role == Role::Tool);
-                let of_history: Vec<_> = of_history.map(|message| (message.tool_call_id.clone(), message.clone())).collect();
+                let mut of_history: Vec<_> = of_history.map(|message| (message.tool_call_id.clone(), message.clone())).collect();
+                if history.iter().flat_map(|message| &message.tool_calls).any(|call| call.name == "external") {
+                    // Their results come after the others of their round.
+                    steps.sort_by_key(|(id, _)| id.clone());
+                    of_history.sort_by_key(|(id, _)| id.clone());
+                }
                 prop_assert_eq!(steps, of_history);
                 prop_assert!(reply.stop == StopReason::Answered || calls > 0);
             }

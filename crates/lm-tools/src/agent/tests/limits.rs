@@ -163,6 +163,54 @@ fn of_the_deadline_of_the_options_and_the_time_limit_of_the_turn_the_earlier_one
 }
 
 #[test]
+fn each_reply_of_a_turn_has_its_own_time() {
+    let wait = || {
+        let wait = crate::ToolSpec::new("multiply", "Wait.", json!({"type": "object"}));
+        let run = |arguments: crate::Map<String, crate::Value>, _| async move {
+            if arguments["a"] == 3 { std::future::pending().await } else { Ok("waited".into()) }
+        };
+        Toolset::new().with_async_fn(wait, run).expect("one tool")
+    };
+    let limits = |round_timeout| AgentLimits { round_timeout: Some(round_timeout), ..AgentLimits::default() };
+    let replies = || [said("multiply", 1, 2), said("multiply", 3, 4), "Never.".to_owned()];
+    let reply = with_enough_time(|timeout| {
+        let mut agent = agent_with(wait(), replies());
+        let reply = agent.turn("Go on.").limits(limits(timeout)).run().expect("a reply");
+        assert_eq!(reply.stop, StopReason::RoundTimeLimit);
+        (reply.steps.len() == 2).then_some(reply)
+    });
+    assert_eq!(outcomes(&reply), [Ran, Ran]);
+    assert_eq!(reply.steps[0].result.content.text(), "waited");
+    assert_eq!(reply.steps[1].error, Some(crate::ToolErrorKind::TimedOut));
+
+    let mut agent = agent(["Never.", "Hello!"]);
+    let reply = agent.turn("Hi!").limits(limits(Duration::ZERO)).run().expect("a reply");
+    assert_eq!((reply.stop, roles(&agent)), (StopReason::RoundTimeLimit, vec![]));
+    let both = AgentLimits { timeout: Some(Duration::ZERO), ..limits(Duration::ZERO) };
+    let reply = agent.turn("Hi!").limits(both).run().expect("a reply");
+    assert_eq!(reply.stop, StopReason::TimeLimit, "the limit of the turn comes first");
+    assert_eq!(agent.run("Hi!").expect("an answer").text(), "Never.");
+}
+
+#[test]
+fn the_time_of_a_round_begins_again_with_each_reply() {
+    let reply = with_enough_time(|timeout| {
+        let slow = crate::ToolSpec::new("multiply", "Sleep.", json!({"type": "object"}));
+        let sleep = move |_| {
+            std::thread::sleep(timeout / 2); // Three of them are longer than the limit.
+            Ok("slept".into())
+        };
+        let tools = Toolset::new().with_fn(slow, sleep).expect("one tool");
+        let calls = [said("multiply", 1, 2), said("multiply", 3, 4), said("multiply", 5, 6)];
+        let mut agent = agent_with(tools, calls.into_iter().chain(["Done.".to_owned()]));
+        let limits = AgentLimits { round_timeout: Some(timeout), ..AgentLimits::default() };
+        let reply = agent.turn("Go on.").limits(limits).run().expect("a reply");
+        (reply.stop == StopReason::Answered).then_some(reply)
+    });
+    assert_eq!(outcomes(&reply), [Ran, Ran, Ran]);
+}
+
+#[test]
 fn a_turn_without_time_ends_before_its_first_token() {
     let limits = AgentLimits { timeout: Some(Duration::ZERO), ..AgentLimits::default() };
     let mut agent = agent(["Hello!", "Hello!"]);
