@@ -70,8 +70,8 @@ impl ArgOptions {
     fn check_default(&self) -> Result<()> {
         let Some(Some(default)) = &self.default else { return Ok(()) };
         let Limits { range, length, choices, .. } = &self.limits;
-        let outside = |limit: &dyn ToTokens| {
-            let message = format!("this default is outside of `{}`", limit.to_token_stream());
+        let wrong = |relation: &str, limit: &dyn ToTokens| {
+            let message = format!("this default is {relation} `{}`", limit.to_token_stream());
             Err(Error::new_spanned(default, message))
         };
         let characters = text_of(default).map(|text| text.chars().count() as f64);
@@ -79,19 +79,19 @@ impl ArgOptions {
             if let (Some(Expr::Range(range)), Some(value)) = (range, value)
                 && !contains(range, value)
             {
-                return outside(range);
+                return wrong("outside", range);
             }
         }
         match choices {
             Some(choices)
                 if number(default).is_some() && !choices.iter().any(|c| number(c) == number(default)) =>
             {
-                outside(choices)
+                wrong("not one of", choices)
             }
             Some(choices)
                 if text_of(default).is_some() && !choices.iter().any(|c| text_of(c) == text_of(default)) =>
             {
-                outside(choices)
+                wrong("not one of", choices)
             }
             _ => Ok(()),
         }
@@ -171,7 +171,7 @@ fn range(meta: &ParseNestedMeta<'_>, example: &str) -> Result<Expr> {
         return wrong("expected a range");
     };
     if start.is_none() && end.is_none() {
-        return wrong("this range has no limits");
+        return wrong("this range has neither a start nor an end");
     }
     let ends = |end: &Option<Box<Expr>>| end.as_deref().and_then(number);
     match (ends(start), ends(end), limits) {

@@ -12,7 +12,7 @@ type Keyword = (String, Value);
 /// A number with a range of the type `R`.
 #[diagnostic::on_unimplemented(
     message = "this `range` does not fit the type `{Self}`",
-    label = "no number, or one of another type than the limits",
+    label = "the argument is not a number of the limits' type",
     note = "limits of a float are floats: `range(0.0..=1.0)`",
     note = "for the length of a text or a list write `length(1..=80)`, for the items of a list `items(range(1..=10))`",
     note = "a type of your own has its limits on its definition: `#[schemars(range(min = 1, max = 10))]`"
@@ -24,16 +24,16 @@ pub trait Number<R> {
 
 /// A text.
 #[diagnostic::on_unimplemented(
-    message = "`pattern` needs a text, and `{Self}` is none",
-    label = "not the pattern of a text",
+    message = "`pattern` applies to texts, not to `{Self}`",
+    label = "the argument is not a text",
     note = "for the items of a list write `items(pattern = \"..\")`"
 )]
 pub trait Text {}
 
 /// A value with a length.
 #[diagnostic::on_unimplemented(
-    message = "`length` needs a text, a list or a map, and `{Self}` is none",
-    label = "not the length of a text, a list or a map",
+    message = "`length` applies to texts, lists and maps, not to `{Self}`",
+    label = "the argument is not a text, a list or a map",
     note = "for the value of a number write `range(1..=10)`"
 )]
 pub trait Length {
@@ -43,8 +43,8 @@ pub trait Length {
 
 /// A list.
 #[diagnostic::on_unimplemented(
-    message = "`items` needs a list, and `{Self}` is none",
-    label = "no list",
+    message = "`items` applies to lists, not to `{Self}`",
+    label = "the argument is not a list",
     note = "write the options of the argument itself without `items(..)`"
 )]
 pub trait List {
@@ -54,8 +54,8 @@ pub trait List {
 
 /// A type with values that can be listed.
 #[diagnostic::on_unimplemented(
-    message = "`choices` needs a text or a number, and `{Self}` is none",
-    label = "no text or number",
+    message = "`choices` applies to texts and numbers, not to `{Self}`",
+    label = "the argument is not a text or a number",
     note = "an enum has its variants as choices: derive `schemars::JsonSchema` and `serde::Deserialize` for it"
 )]
 pub trait Choose {

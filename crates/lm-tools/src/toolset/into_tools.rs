@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 /// Tools that [`Toolset::with`] adds: a [`Tool`], the tools of a value (`db.tools()`), or those of another toolset.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no tool",
-    label = "no tool",
+    message = "`{Self}` is not a tool",
+    label = "not a tool",
     note = "for a function with `#[tool]` write `name::tool()`, for an `Arc` of a type with `#[tools]` write `value.tools()`"
 )]
 pub trait IntoTools {
