@@ -10,6 +10,7 @@ use lm_tools::StopReason;
 use crate::args::UsageError;
 use crate::interrupt;
 use crate::locate::ModelNotFound;
+use crate::mcp;
 use crate::screen::replace_control_chars;
 
 /// Prints the error and returns the exit code: 130 for an interrupt, 2 for invalid usage, otherwise 1. A broken pipe of our output is
@@ -90,7 +91,7 @@ pub fn hint(error: &anyhow::Error) -> Option<String> {
         if let Some(error) = session_error(cause) {
             return about_session(error);
         }
-        if let Some(hint) = cause.downcast_ref().and_then(about_conversation) {
+        if let Some(hint) = cause.downcast_ref().and_then(about_conversation).or_else(|| mcp::hint(cause)) {
             return Some(hint);
         }
         match kernel_error(cause)? {

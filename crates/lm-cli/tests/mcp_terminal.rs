@@ -2,9 +2,9 @@
 #![cfg(all(unix, feature = "mcp"))]
 
 mod pty;
+mod reference;
 
 use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use pty::{TIMEOUT_MS, Terminal, state};
@@ -34,17 +34,10 @@ fn calls_of_servers_run_when_the_user_allows_them() {
 
 #[test]
 fn an_interrupt_cancels_the_running_call_of_a_server() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let python = root.join("target/mcp-reference/venv/bin/python");
-    if !python.exists() {
-        println!(
-            "skipped: no venv in target/mcp-reference; crates/lm-mcp/tests/reference/install installs it"
-        );
-        return;
-    }
+    let Some(python) = reference::python() else { return };
     let state = state();
     let notes = state.path().join("notes");
-    let script = root.join("crates/lm-mcp/tests/reference/slow.py");
+    let script = reference::script("slow.py");
     let server = format!("{} {} {}", python.display(), script.display(), notes.display());
     let mut terminal = Terminal::chat(&["--mcp", &server, "--mcp-approve", "none"], state.path());
     terminal.ask("How is the weather in Paris?", "get_weather(");

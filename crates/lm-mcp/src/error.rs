@@ -13,18 +13,38 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// A file of servers cannot be read.
-    #[error("`{}` cannot be read", path.display())]
+    #[error("the file of MCP servers `{}` cannot be read", path.display())]
     ReadFile {
         /// The file.
         path: PathBuf,
         /// The cause.
         source: std::io::Error,
     },
-    /// A file of servers is not JSON, or larger than 1 MiB.
-    #[error("the servers are no JSON: {message}")]
-    NotJson {
-        /// Description with line and column.
+    /// A file of servers is not of the documented form.
+    #[error("the file of MCP servers `{}` cannot be used", path.display())]
+    InvalidFile {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: Box<Error>,
+    },
+    /// The description of servers is not JSON.
+    #[error(
+        "invalid JSON at line {line}, column {column}: {message}; expected {{\"mcpServers\": {{\"NAME\": {{…}}}}}}"
+    )]
+    InvalidJson {
+        /// Line of the error, from 1.
+        line: usize,
+        /// Column of the error, from 1, in bytes; 0 is the end of the line before.
+        column: usize,
+        /// Description of the error.
         message: String,
+    },
+    /// The description of servers is too large.
+    #[error("there are more than {max_bytes} bytes")]
+    TooLarge {
+        /// Maximum size.
+        max_bytes: u64,
     },
     /// A value of a file of servers has the wrong type or form.
     #[error("`{key}`: expected {expected}, got {got}")]
@@ -37,12 +57,14 @@ pub enum Error {
         got: String,
     },
     /// A required key is missing.
-    #[error("`{key}` is missing: {hint}")]
+    #[error("`{key}` is missing: expected {expected}{}", found_keys(found))]
     MissingConfig {
         /// Path of the key.
         key: String,
         /// Description of what is needed.
-        hint: &'static str,
+        expected: &'static str,
+        /// Keys at its place that are not known, the first ones.
+        found: Vec<String>,
     },
     /// Two servers have the same name, or names that are alike after cleaning.
     #[error("there are two MCP servers named `{name}`; names keep only letters, digits, `_` and `-`")]
@@ -60,6 +82,16 @@ pub enum Error {
         /// The cause.
         source: std::io::Error,
     },
+    /// The program of a server ended before it had answered the handshake.
+    #[error("MCP server `{server}`: the program ended at the start ({status}){output}")]
+    Ended {
+        /// The server's name.
+        server: String,
+        /// Its exit status, such as `exit status: 1`.
+        status: String,
+        /// Last line of its error output, if there is any.
+        output: String,
+    },
     /// A server did not complete the handshake and the list of its tools in time.
     #[error("MCP server `{server}`: not ready after {} s{output}", timeout.as_secs_f32())]
     StartTimeout {
@@ -67,7 +99,7 @@ pub enum Error {
         server: String,
         /// The time limit, [`McpLimits::start_timeout`](crate::McpLimits::start_timeout).
         timeout: Duration,
-        /// End of the server's error output, if there is any.
+        /// Last line of the server's error output, if there is any.
         output: String,
     },
     /// The handshake failed, or the tools could not be listed.
@@ -77,7 +109,7 @@ pub enum Error {
         server: String,
         /// Description of the problem.
         message: String,
-        /// End of the server's error output, if there is any.
+        /// Last line of the server's error output, if there is any.
         output: String,
     },
     /// Tools of two servers have the same name, after it was cleaned and cut to 64 characters, and after the server's name was put before it.
@@ -118,4 +150,9 @@ pub enum Error {
         /// Description of the problem.
         message: String,
     },
+}
+
+/// The end of a message: the keys that are there.
+fn found_keys(found: &[String]) -> String {
+    if found.is_empty() { String::new() } else { format!(", found `{}`", found.join("`, `")) }
 }

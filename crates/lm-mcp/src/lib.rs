@@ -9,7 +9,7 @@ mod runtime;
 mod server;
 
 pub use client::{Mcp, McpBuilder, McpLimits, McpServer, McpTool, Problem};
-pub use config::{CommandConfig, HttpConfig, McpServers, ServerConfig, ServerTransport};
+pub use config::{CommandConfig, HttpConfig, McpServers, ServerConfig, ServerTransport, UnknownKey};
 pub use error::{Error, Result};
 pub use lm_tools::Toolset;
 pub use server::{HttpListen, Listen, Server, serve};

@@ -38,9 +38,9 @@ fn a_program_that_is_not_there_is_named() {
 #[test]
 fn a_program_that_ends_at_once_is_an_error_with_its_last_words() {
     let error = script("echo 'no licence' >&2; exit 7", LONG).expect_err("it ends");
-    let expected =
-        "MCP server `s`: it has ended at the start (exit status: 7); its error output ends with: no licence";
+    let expected = "MCP server `s`: the program ended at the start (exit status: 7); the last line of its stderr: no licence";
     assert_eq!(error.to_string(), expected);
+    assert!(matches!(error, Error::Ended { .. }));
 }
 
 #[test]
@@ -56,6 +56,15 @@ fn a_program_gets_its_environment_and_its_folder() {
     let error = Mcp::builder().server(server).connect().expect_err("it ends").to_string();
     let folder = folder.path().canonicalize().expect("it is there");
     assert!(error.ends_with(&format!("hello {}", folder.display())), "{error}");
+}
+
+#[test]
+fn other_variables_do_not_reach_a_program() {
+    // `cargo test` sets it for this process.
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+    let error = script("echo \"[$CARGO_MANIFEST_DIR] ${PATH:+path} ${HOME:+home}\" >&2; exit 1", LONG);
+    let error = error.expect_err("it ends").to_string();
+    assert!(error.ends_with(": [] path home"), "{error}");
 }
 
 #[test]

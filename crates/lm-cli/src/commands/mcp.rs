@@ -3,17 +3,18 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::Result;
-use lm_mcp::{HttpListen, Listen};
+use lm_mcp::{HttpListen, Listen, McpLimits};
 
 use crate::args::usage;
-use crate::mcp::{McpArgs, described};
+use crate::mcp::{ServerArgs, described};
+use crate::screen::one_line;
 use crate::tools::ToolSource;
 
 const EXAMPLES: &str = "\
 Examples:
   lm mcp tools --mcp 'npx -y @modelcontextprotocol/server-everything'
   lm mcp tools --mcp-config servers.json
-  lm mcp serve                       the demo tools, for a program that starts this one
+  lm mcp serve                       serve the demo tools to a program that starts this one
   lm mcp serve --http 8000           the same on http://127.0.0.1:8000/mcp
   lm chat --mcp http://127.0.0.1:8000/mcp";
 
@@ -30,7 +31,23 @@ enum Command {
     /// Serve tools to MCP clients
     Serve(ServeArgs),
     /// List the tools of MCP servers
-    Tools(McpArgs),
+    Tools(ToolsArgs),
+}
+
+const TOOLS_EXAMPLES: &str = "\
+Examples:
+  lm mcp tools --mcp 'npx -y @modelcontextprotocol/server-everything'
+  lm mcp tools --mcp files='npx -y @modelcontextprotocol/server-filesystem .'
+  lm mcp tools --mcp http://127.0.0.1:8000/mcp
+  lm mcp tools --mcp-config servers.json
+
+Each line has the name of a tool as a model reads it, its arguments, its server and its description. No tool is called.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = TOOLS_EXAMPLES)]
+struct ToolsArgs {
+    #[command(flatten)]
+    servers: ServerArgs,
 }
 
 const SERVE_EXAMPLES: &str = "\
@@ -41,8 +58,8 @@ Examples:
 
 In the file of an MCP client: {\"mcpServers\": {\"lm\": {\"command\": \"lm\", \"args\": [\"mcp\", \"serve\"]}}}
 
-Over HTTP, requests for other hosts than this machine are refused, and so are those of web pages: there is no other protection, and no \
-password. Ctrl-C ends the server.";
+Over HTTP, requests for other hosts than this machine and requests of web pages are refused. There is no password: every program that can \
+reach the address can call the tools. Ctrl-C ends the server.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = SERVE_EXAMPLES)]
@@ -61,7 +78,7 @@ struct ServeArgs {
 pub fn run(args: &Args) -> Result<()> {
     match &args.command {
         Command::Serve(args) => serve(args),
-        Command::Tools(args) => tools(args),
+        Command::Tools(args) => tools(&args.servers),
     }
 }
 
@@ -79,13 +96,16 @@ fn serve(args: &ServeArgs) -> Result<()> {
     Ok(server.wait()?)
 }
 
-fn tools(args: &McpArgs) -> Result<()> {
+fn tools(args: &ServerArgs) -> Result<()> {
     if args.is_empty() {
         return Err(usage("name a server: --mcp COMMAND, --mcp URL or --mcp-config FILE"));
     }
-    let servers = args.connect()?;
+    let servers = args.connect(McpLimits::default())?;
     for spec in servers.tools().specs() {
         println!("{}", described(&spec, servers.server_of(spec.name()).as_deref()));
+    }
+    for server in servers.without_tools() {
+        eprintln!("note: MCP server `{}` has no tools", one_line(&server));
     }
     Ok(())
 }

@@ -1,7 +1,11 @@
 //! Tools of MCP servers in a chat.
 
+#[cfg(feature = "mcp")]
+mod address;
 mod approval;
 mod chat_tools;
+#[cfg(feature = "mcp")]
+mod hint;
 #[cfg(not(feature = "mcp"))]
 #[path = "none.rs"]
 mod servers;
@@ -14,4 +18,10 @@ pub use approval::Person;
 pub use chat_tools::ChatTools;
 #[cfg(feature = "mcp")]
 pub use chat_tools::described;
+#[cfg(feature = "mcp")]
+pub use hint::hint;
+#[cfg(feature = "mcp")]
+pub use servers::ServerArgs;
+#[cfg(not(feature = "mcp"))]
+pub use servers::hint;
 pub use servers::{McpArgs, Servers};

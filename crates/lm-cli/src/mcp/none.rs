@@ -36,3 +36,8 @@ impl Servers {
         Ok(tools)
     }
 }
+
+/// No errors of servers, no hints.
+pub fn hint(_: &(dyn std::error::Error + 'static)) -> Option<String> {
+    None
+}

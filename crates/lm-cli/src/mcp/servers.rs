@@ -1,45 +1,93 @@
 //! `--mcp` and `--mcp-config`: connections to MCP servers.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use lm_mcp::{Mcp, McpLimits, McpServers};
+use lm_mcp::{Mcp, McpLimits, McpServers, ServerConfig, UnknownKey};
 use lm_tools::Toolset;
 
 use super::approval::Approve;
 use super::source::{McpSource, named_apart};
 use crate::args::numbers;
 use crate::screen::one_line;
+use crate::suggestion::did_you_mean;
 
-/// Options of MCP servers.
+/// Options that name MCP servers.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "MCP servers")]
-pub struct McpArgs {
-    /// MCP server whose tools the model may call: a command to start, or an address (http://…); may be repeated. With NAME= the names of
-    /// its tools begin with `NAME_`
+pub struct ServerArgs {
+    /// MCP server: a command to start, or an address (http://…); may be repeated. With NAME= the names of its tools begin with `NAME_`
     #[arg(long, value_name = "[NAME=]COMMAND|URL")]
     mcp: Vec<McpSource>,
     /// File of MCP servers, {"mcpServers": {"NAME": {"command", "args", "env", "cwd"} or {"url", "headers"}}}
     #[arg(long, value_name = "FILE")]
     mcp_config: Option<PathBuf>,
-    /// Time limit of a call, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = numbers::count, allow_negative_numbers = true)]
-    mcp_timeout: NonZeroUsize,
-    /// Calls of their tools that a chat asks you about: of those that may delete or overwrite, as far as the server says, all, or none.
-    /// Without a terminal they are not run
-    #[arg(long, value_name = "destructive|all|none", default_value = "destructive")]
-    mcp_approve: Approve,
 }
 
-impl McpArgs {
+impl ServerArgs {
     /// Returns true if no server is named.
     pub fn is_empty(&self) -> bool {
         self.mcp.is_empty() && self.mcp_config.is_none()
     }
 
+    /// Connects to the servers.
+    ///
+    /// # Errors
+    /// When the file cannot be used, or a server cannot be started or reached.
+    pub fn connect(&self, limits: McpLimits) -> Result<Servers> {
+        let mut servers = named_apart(&self.mcp);
+        if let Some(path) = &self.mcp_config {
+            servers.extend(enabled(path)?);
+        }
+        if servers.is_empty() {
+            return Ok(Servers(None));
+        }
+        let mcp = Mcp::builder().servers(servers).limits(limits).connect()?;
+        for problem in mcp.problems() {
+            note(&problem.to_string());
+        }
+        Ok(Servers(Some(Arc::new(mcp))))
+    }
+}
+
+/// Reads the enabled servers of a file.
+fn enabled(path: &Path) -> Result<Vec<ServerConfig>> {
+    let McpServers { mut servers, unknown_keys } = McpServers::read(path)?;
+    let shown = path.display();
+    for UnknownKey { path, name, known } in unknown_keys {
+        let meant = did_you_mean(&name, known.iter().copied(), "");
+        note(&format!("{shown}: `{path}` is not known and has no effect{meant}"));
+    }
+    servers.retain(|server| !server.disabled);
+    if servers.is_empty() {
+        note(&format!("{shown}: no server is enabled"));
+    }
+    Ok(servers)
+}
+
+fn note(text: &str) {
+    eprintln!("note: {}", one_line(text));
+}
+
+/// Options of MCP servers whose tools a model calls.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "MCP servers")]
+pub struct McpArgs {
+    #[command(flatten)]
+    servers: ServerArgs,
+    /// Time limit of a call of their tools, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = numbers::count, allow_negative_numbers = true)]
+    mcp_timeout: NonZeroUsize,
+    /// Calls that you are asked about: `destructive` means those of tools that may delete or overwrite data, and of tools without hints
+    /// about it. Without a terminal such calls are denied
+    #[arg(long, value_name = "destructive|all|none", default_value = "destructive")]
+    mcp_approve: Approve,
+}
+
+impl McpArgs {
     /// Calls that the user is asked about.
     pub fn approve(&self) -> Approve {
         self.mcp_approve
@@ -48,27 +96,10 @@ impl McpArgs {
     /// Connects to the servers.
     ///
     /// # Errors
-    /// When the file cannot be used, or a server cannot be started or reached.
+    /// See [`ServerArgs::connect`].
     pub fn connect(&self) -> Result<Servers> {
-        let mut servers = named_apart(&self.mcp);
-        if let Some(path) = &self.mcp_config {
-            let shown = path.display();
-            let file = McpServers::read(path).with_context(|| format!("--mcp-config {shown}"))?;
-            for key in &file.unknown_keys {
-                eprintln!("note: {shown}: `{}` is not known and has no effect", one_line(key));
-            }
-            servers.extend(file.servers);
-        }
-        if servers.is_empty() {
-            return Ok(Servers(None));
-        }
         let call_timeout = Some(Duration::from_secs(self.mcp_timeout.get() as u64));
-        let limits = McpLimits { call_timeout, ..McpLimits::default() };
-        let mcp = Mcp::builder().servers(servers).limits(limits).connect()?;
-        for problem in mcp.problems() {
-            eprintln!("note: {}", one_line(&problem.to_string()));
-        }
-        Ok(Servers(Some(Arc::new(mcp))))
+        self.servers.connect(McpLimits { call_timeout, ..McpLimits::default() })
     }
 }
 
@@ -81,6 +112,12 @@ impl Servers {
     pub fn server_of(&self, tool: &str) -> Option<String> {
         let tools = self.0.iter().flat_map(|mcp| mcp.tool_list());
         tools.into_iter().find(|own| own.name() == tool).map(|own| own.server().to_owned())
+    }
+
+    /// Names of the servers that have no tools.
+    pub fn without_tools(&self) -> Vec<String> {
+        let servers = self.0.iter().flat_map(|mcp| mcp.servers());
+        servers.filter(|server| server.tools.is_empty()).map(|server| server.name).collect()
     }
 
     /// The tools of the servers.

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use lm_mcp::ServerConfig;
 
+use super::address::{check_program, is_address};
+
 /// Argument of `--mcp`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct McpSource(ServerConfig);
@@ -13,10 +15,7 @@ impl FromStr for McpSource {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (name, target) = match text.split_once('=') {
-            Some((name, target)) if is_name(name) => (Some(name), target),
-            _ => (None, text),
-        };
+        let (name, target) = split_name(text)?;
         let mut server = server(target.trim())?;
         match name {
             Some(name) => (server.name, server.prefix) = (name.to_owned(), name.to_owned()),
@@ -26,18 +25,45 @@ impl FromStr for McpSource {
     }
 }
 
+/// Splits `NAME=TARGET`. There may be no name, and a `=` in the target.
+fn split_name(text: &str) -> Result<(Option<&str>, &str), String> {
+    match text.split_once('=') {
+        Some((name, target)) if is_name(name.trim()) => Ok((Some(name.trim()), target)),
+        Some((name, _)) if is_meant_as_name(name) => Err(format!(
+            "`{name}` cannot be the name of a server: a name has one or more of the letters a-z and A-Z, digits, `_` and `-`"
+        )),
+        _ => Ok((None, text)),
+    }
+}
+
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }
 
+/// Returns false if a text before `=` is the beginning of an address or of a command, such as `docker run -e KEY` or `env KEY`: it has a
+/// path, an option, a quote, or a program and an argument.
+fn is_meant_as_name(text: &str) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is_command =
+        words.len() > 1 && (words.iter().any(|word| word.starts_with('-')) || is_program(words[0]));
+    !is_command && !text.contains(['/', '\\', '\'', '"'])
+}
+
+/// Returns true if `PATH` has the program, or if that is not known.
+fn is_program(name: &str) -> bool {
+    let Some(path) = std::env::var_os("PATH").filter(|_| cfg!(unix)) else { return true };
+    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+}
+
 /// Describes a server by its command or address, with a name for messages.
 fn server(target: &str) -> Result<ServerConfig, String> {
-    if target.starts_with("http://") || target.starts_with("https://") {
+    if is_address(target) {
         let host = target.split("//").nth(1).and_then(|rest| rest.split(['/', '?']).next());
         return Ok(ServerConfig::http(host.unwrap_or(target), target));
     }
     let words = shlex::split(target).ok_or("a quote is not closed")?;
     let (program, args) = words.split_first().ok_or("expected a command or an address")?;
+    check_program(program)?;
     let name = Path::new(program).file_stem().unwrap_or(program.as_ref());
     Ok(ServerConfig::command(name.to_string_lossy(), program.as_str(), args.iter().cloned()))
 }
@@ -83,6 +109,25 @@ mod tests {
         assert_eq!(source("/opt/x/server.py --a=b").name, "server");
         assert_eq!("".parse::<McpSource>(), Err("expected a command or an address".to_owned()));
         assert_eq!("a 'b".parse::<McpSource>(), Err("a quote is not closed".to_owned()));
+    }
+
+    #[test]
+    fn a_name_has_only_letters_digits_underscores_and_hyphens() {
+        for name in ["", " ", "bad name", "bad.name", "naïve"] {
+            let expected = format!(
+                "`{name}` cannot be the name of a server: a name has one or more of the letters a-z and A-Z, digits, `_` and `-`"
+            );
+            assert_eq!(format!("{name}=true").parse::<McpSource>(), Err(expected));
+        }
+        assert_eq!(source(" files = npx").name, "files");
+    }
+
+    #[test]
+    fn arguments_of_a_command_may_have_values() {
+        for command in ["docker run -e KEY=a image", "./serve key=a", "no-program --key=a", "'a b' key=a"] {
+            assert_eq!(source(command).prefix, "", "{command}");
+        }
+        assert_eq!(source("env KEY=a npx").name, "env");
     }
 
     #[test]

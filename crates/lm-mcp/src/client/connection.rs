@@ -112,14 +112,15 @@ where
             Ok(Running { connection: Arc::new(connection), service })
         }
         Ok(Err(error)) => {
-            let mut message = match &error {
+            let (ended, server, output) = (has_ended(ended).await, server.to_string(), stderr.message());
+            if let Some(Ended(status)) = ended {
+                return Err(Error::Ended { server, status, output });
+            }
+            let message = match &error {
                 ClientInitializeError::TransportError { error, .. } => cause_of(error),
                 other => chain(other),
             };
-            if let Some(Ended(status)) = has_ended(ended).await {
-                message = format!("it has ended at the start ({status})");
-            }
-            Err(Error::Connect { server: server.to_string(), message, output: stderr.message() })
+            Err(Error::Connect { server, message, output })
         }
         Err(_) => {
             let (server, timeout) = (server.to_string(), limits.start_timeout);
@@ -171,7 +172,7 @@ impl Connection {
 /// The cause of a failed transport. That of an HTTP request is not among the sources of rmcp's error.
 fn cause_of(error: &DynamicTransportError) -> String {
     match error.error.downcast_ref() {
-        Some(StreamableHttpError::Client::<reqwest::Error>(error)) => chain(error),
+        Some(StreamableHttpError::Client::<reqwest::Error>(error)) => http::failure(error),
         _ => chain(&*error.error),
     }
 }

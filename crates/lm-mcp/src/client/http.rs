@@ -10,6 +10,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use rustls::crypto::ring;
 use rustls_platform_verifier::BuilderVerifierExt;
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,6 +74,25 @@ fn within_host(attempt: Attempt<'_>) -> reqwest::redirect::Action {
             attempt.follow()
         }
         _ => attempt.stop(),
+    }
+}
+
+/// Description of a failed request. The query of its address, which may have a key, is left out.
+pub(super) fn failure(error: &reqwest::Error) -> String {
+    let shown = |url: &Url| format!("{}{}", url.origin().ascii_serialization(), url.path());
+    let address = error.url().map_or_else(|| "the server".to_owned(), shown);
+    if let Some(status) = error.status() {
+        return format!("{address} answered {status}");
+    }
+    let mut cause: &(dyn std::error::Error + 'static) = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    match cause.downcast_ref().map(io::Error::kind) {
+        Some(io::ErrorKind::ConnectionRefused) => {
+            format!("connection to {address} refused: is the server running?")
+        }
+        _ => format!("the request to {address} failed: {cause}"),
     }
 }
 

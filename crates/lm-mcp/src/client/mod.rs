@@ -3,6 +3,7 @@
 mod builder;
 mod connection;
 mod content;
+mod environment;
 mod host;
 mod http;
 mod limits;

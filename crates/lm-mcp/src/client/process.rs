@@ -1,6 +1,7 @@
 //! A server as a program: its streams, its error output, its end.
 
 use super::connection::Ended;
+use super::environment;
 use super::host::Signals;
 use crate::config::CommandConfig;
 use crate::{Error, Result};
@@ -34,7 +35,8 @@ pub(super) struct Process {
 /// the signal, or with the runtime.
 pub(super) fn start(server: &str, config: &CommandConfig, signals: Signals) -> Result<Process> {
     let mut command = Command::new(&config.command);
-    command.args(&config.args).envs(&config.env).kill_on_drop(true);
+    command.args(&config.args).kill_on_drop(true);
+    command.env_clear().envs(environment::inherited(std::env::vars_os())).envs(&config.env);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if let Some(cwd) = &config.cwd {
         command.current_dir(cwd);
@@ -126,13 +128,12 @@ impl Tail {
         tail.drain(..extra);
     }
 
-    /// The end of the output as a part of a message; empty without output.
+    /// The last line of the output as a part of a message; empty without output.
     pub fn message(&self) -> String {
         let bytes: Vec<u8> = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
-        match String::from_utf8_lossy(&bytes).trim() {
-            "" => String::new(),
-            text => format!("; its error output ends with: {text}"),
-        }
+        let text = String::from_utf8_lossy(&bytes);
+        let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
+        last.map_or_else(String::new, |line| format!("; the last line of its stderr: {line}"))
     }
 }
 
@@ -149,12 +150,13 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_end_of_the_error_output_is_kept() {
+    async fn the_last_line_of_the_error_output_is_kept() {
         let tail = Tail::default();
-        let output = [b"x".repeat(10_000), b"\nlast words\n".to_vec()].concat();
-        tail.clone().read(&output[..], "a".into()).await;
+        tail.clone().read(&b"first\n last words\r\n \n"[..], "a".into()).await;
+        assert_eq!(tail.message(), "; the last line of its stderr: last words");
+        tail.clone().read(&b"x".repeat(10_000)[..], "a".into()).await;
         let message = tail.message();
-        assert!(message.ends_with("xxx\nlast words") && message.len() < 2 * TAIL_BYTES, "{message}");
+        assert_eq!(message.matches('x').count(), TAIL_BYTES);
         assert_eq!(Tail::default().message(), "");
     }
 }

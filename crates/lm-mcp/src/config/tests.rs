@@ -1,4 +1,6 @@
 use super::*;
+use crate::Error;
+use serde_json::json;
 
 #[test]
 fn a_file_is_read_and_written_back() {
@@ -9,7 +11,7 @@ fn a_file_is_read_and_written_back() {
     let servers = McpServers::from_json(&value).expect("a good file");
     assert_eq!(servers.servers[0].prefix, "files");
     assert!(!servers.servers[0].disabled && servers.servers[1].disabled);
-    assert_eq!(servers.unknown_keys, [""; 0]);
+    assert_eq!(servers.unknown_keys, []);
     assert_eq!(serde_json::to_value(&servers).expect("serialises"), value);
     assert_eq!(serde_json::from_value::<McpServers>(value).expect("deserialises"), servers);
 }
@@ -18,11 +20,15 @@ fn a_file_is_read_and_written_back() {
 fn errors_name_the_path_of_the_key() {
     for (server, expected) in [
         (json!(5), "`mcpServers.a`: expected an object, got 5"),
-        (json!({}), "`mcpServers.a.command` is missing: a server has `command` or `url`"),
+        (json!({}), "`mcpServers.a.command` is missing: expected `command` or `url`"),
+        (
+            json!({"cmd": "x", "args": []}),
+            "`mcpServers.a.command` is missing: expected `command` or `url`, found `cmd`, `args`",
+        ),
         (json!({"command": ""}), "`mcpServers.a.command`: expected the name of a program, got \"\""),
         (
             json!({"command": "x", "url": "http://y"}),
-            "`mcpServers.a.url`: expected no `url` beside `command`, got \"http://y\"",
+            "`mcpServers.a`: expected either `command` or `url`, got both",
         ),
         (
             json!({"command": "x", "args": "-y"}),
@@ -47,10 +53,35 @@ fn errors_name_the_path_of_the_key() {
     }
     let error = McpServers::from_json(&json!({"mcpServers": {"a": {"url": "http://x", "type": "sse"}}}));
     assert!(error.expect_err("is refused").to_string().starts_with("`mcpServers.a.type`: expected `http`"));
-    assert!(matches!(McpServers::from_json(&json!({})), Err(Error::MissingConfig { .. })));
-    assert!(matches!("{".parse::<McpServers>(), Err(Error::NotJson { .. })));
-    assert!(matches!(" ".repeat(2 << 20).parse::<McpServers>(), Err(Error::NotJson { .. })));
-    assert!(matches!(McpServers::read("absent.json"), Err(Error::ReadFile { .. })));
+    let error = McpServers::from_json(&json!({"servers": {}})).expect_err("is refused");
+    let expected = "`mcpServers` is missing: expected an object of servers by name, found `servers`";
+    assert_eq!(error.to_string(), expected);
+    assert!(matches!(
+        " ".repeat(2 << 20).parse::<McpServers>(),
+        Err(Error::TooLarge { max_bytes: 1_048_576 })
+    ));
+}
+
+#[test]
+fn text_that_is_not_json_is_an_error_with_its_place() {
+    let error = "{\n  \"mcpServers\": {},\n}".parse::<McpServers>().expect_err("is not JSON");
+    let expected =
+        "invalid JSON at line 3, column 1: trailing comma; expected {\"mcpServers\": {\"NAME\": {…}}}";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn errors_of_a_file_name_it_once() {
+    let error = McpServers::read("absent.json").expect_err("is not there");
+    assert_eq!(error.to_string(), "the file of MCP servers `absent.json` cannot be read");
+    assert!(matches!(error, Error::ReadFile { .. }));
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), "[]").expect("can be written");
+    let error = McpServers::read(file.path()).expect_err("is no object");
+    let expected = format!("the file of MCP servers `{}` cannot be used", file.path().display());
+    assert_eq!(error.to_string(), expected);
+    let source = std::error::Error::source(&error).expect("a cause");
+    assert_eq!(source.to_string(), "`the file`: expected an object, got an array");
 }
 
 #[test]
@@ -71,5 +102,11 @@ fn unknown_keys_are_listed_with_their_paths() {
     let value =
         json!({"theme": "dark", "mcpServers": {"a": {"command": "x", "type": "stdio", "timeout": 5}}});
     let servers = McpServers::from_json(&value).expect("a good file");
-    assert_eq!(servers.unknown_keys, ["theme", "mcpServers.a.timeout"]);
+    let known = vec!["type", "disabled", "command", "url", "args", "env", "cwd"];
+    let (theme, timeout) = ("theme".to_owned(), "timeout".to_owned());
+    let expected = [
+        UnknownKey { path: theme.clone(), name: theme, known: vec!["mcpServers"] },
+        UnknownKey { path: "mcpServers.a.timeout".to_owned(), name: timeout, known },
+    ];
+    assert_eq!(servers.unknown_keys, expected);
 }

@@ -42,9 +42,10 @@ A conversation that is loaded brings its system prompt; one that has none is con
 
 Without a terminal each line of standard input is a turn, and Ctrl-C ends the program. Only answers go to standard output.
 
-The tools of MCP servers (--mcp, --mcp-config) are called as any others; /tools shows them. You are asked before one is called that may \
-delete or overwrite (--mcp-approve). A server is started with the chat, ends with it, and writes no further than the log: \
-LM_LOG=lm_mcp=info shows what it says.
+The model can call the tools of MCP servers (--mcp, --mcp-config); /tools lists them. You are asked before it calls one that may delete or \
+overwrite data; a tool whose server gives no hints about this counts as one (--mcp-approve). A server is started with the chat and ends with \
+it. It gets only a few variables of the environment, such as PATH and HOME: `env` in the file of servers adds others. Its stderr goes to the \
+log, which LM_LOG=lm_mcp=info shows.
 
 Tools declared in a file have no code: their calls are printed, and the next line (typed, or of standard input) is the result, as JSON \
 or as text.";

@@ -1,0 +1,57 @@
+//! Next steps after errors of MCP servers.
+
+use std::error::Error;
+use std::io::ErrorKind;
+
+use serde_json::json;
+
+/// Next step after an error of a connection, if there is one.
+pub fn hint(error: &(dyn Error + 'static)) -> Option<String> {
+    match error.downcast_ref()? {
+        lm_mcp::Error::Start { command, source, .. } if source.kind() == ErrorKind::NotFound => {
+            about_command(command)
+        }
+        lm_mcp::Error::Ended { .. } => Some(
+            "is it an MCP server? LM_LOG=lm_mcp=info shows all of its stderr; it gets few variables of the environment, and `env` in a \
+             file of servers adds others"
+                .to_owned(),
+        ),
+        lm_mcp::Error::StartTimeout { .. } => Some("is it an MCP server?".to_owned()),
+        _ => None,
+    }
+}
+
+/// Hint for a file of servers whose `command` has the arguments, too.
+fn about_command(command: &str) -> Option<String> {
+    let words = shlex::split(command)?;
+    let (program, args) = words.split_first().filter(|(_, args)| !args.is_empty())?;
+    let (program, args) = (json!(program), json!(args));
+    Some(format!(
+        "`command` is a program without arguments, which go into `args`: \"command\": {program}, \"args\": {args}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn only_a_command_that_is_not_found_has_a_hint_about_its_arguments() {
+        let hint = |command: &str, kind: ErrorKind| {
+            let (server, command) = ("a".to_owned(), command.to_owned());
+            hint(&lm_mcp::Error::Start { server, command, source: kind.into() })
+        };
+        let expected = "`command` is a program without arguments, which go into `args`: \"command\": \"npx\", \"args\": [\"foo\"]";
+        assert_eq!(hint("npx foo", ErrorKind::NotFound).as_deref(), Some(expected));
+        assert_eq!(hint("npx foo", ErrorKind::PermissionDenied), None);
+        assert_eq!(hint("npx", ErrorKind::NotFound), None);
+    }
+
+    #[test]
+    fn a_server_that_is_never_ready_may_be_none() {
+        let (server, timeout, output) = ("a".to_owned(), Duration::from_secs(60), String::new());
+        let error = lm_mcp::Error::StartTimeout { server, timeout, output };
+        assert_eq!(hint(&error).as_deref(), Some("is it an MCP server?"));
+    }
+}
