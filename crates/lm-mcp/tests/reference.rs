@@ -6,7 +6,10 @@ use common::{LONG, installed, script, shown, wait_for};
 use lm_mcp::{Error, Mcp, McpLimits, ServerConfig};
 use lm_tools::{CancelHandle, ToolAnnotations, ToolCall, Value};
 use serde_json::json;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -26,6 +29,7 @@ fn node() -> Option<Vec<String>> {
 /// A server that listens; it ends with the value.
 struct Listening {
     child: Child,
+    port: u16,
     url: String,
 }
 
@@ -45,7 +49,7 @@ impl Listening {
             .stderr(Stdio::null())
             .spawn()
             .expect("starts");
-        let server = Self { child, url: format!("http://127.0.0.1:{port}/mcp") };
+        let server = Self { child, port, url: format!("http://127.0.0.1:{port}/mcp") };
         wait_for("the server listens", || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
         server
     }
@@ -224,6 +228,97 @@ fn check_node(server: ServerConfig) {
     let steps = json!({"duration": 0.1, "steps": 2});
     let done = call(&mcp, "r_trigger-long-running-operation", steps);
     assert!(done.as_str().is_some_and(|text| text.starts_with("Long running operation completed")), "{done}");
+}
+
+/// Cancels one call of the TypeScript server and exceeds the time of another. The server's tool runs to its end, but its result is not
+/// sent. `passed` has the messages of both sides.
+fn check_node_cancellation(server: ServerConfig, passed: &Path) {
+    let read = |name: &str| std::fs::read_to_string(passed.join(name)).unwrap_or_default();
+    let mcp = connect(server, Duration::from_secs(3));
+    let slow =
+        |seconds: f32| call_of("r_trigger-long-running-operation", json!({"duration": seconds, "steps": 1}));
+    let is_told = |seconds: &str| {
+        let id = id_before(&read("client"), seconds);
+        let cancelled = format!("\"requestId\":{id},");
+        wait_for("the server is told", || read("client").contains(&cancelled));
+        id
+    };
+    let cancel = CancelHandle::new();
+    let mut calls = mcp.tools().start(vec![slow(2.75)], &cancel, None);
+    wait_for("the call is sent", || read("client").contains("2.75"));
+    cancel.cancel();
+    let result = calls.next().expect("one result").to_json();
+    let cancelled = "the call of MCP server `r` was cancelled; it may have taken effect";
+    assert_eq!(result["content"]["error"], cancelled);
+    let id = is_told("2.75");
+
+    let late = mcp.tools().call(&slow(3600.5)).to_json()["content"]["error"].to_string();
+    assert!(late.contains("no result after 3 s"), "{late}");
+    is_told("3600.5");
+    assert_eq!(call(&mcp, "r_echo", json!({"message": "hello"})), "Echo: hello");
+    let is_answered = |id: &str| read("server").contains(&format!("\"jsonrpc\":\"2.0\",\"id\":{id}}}"));
+    assert!(is_answered(&id_before(&read("client"), "hello")));
+    assert!(!is_answered(&id), "the first call has ended");
+}
+
+/// Id of the first request with a text.
+fn id_before(requests: &str, text: &str) -> String {
+    let request = &requests[..requests.find(text).expect("it is sent")];
+    let id = &request[request.rfind("\"id\":").expect("it has an id") + 5..];
+    id.chars().take_while(char::is_ascii_digit).collect()
+}
+
+/// Passes bytes between clients and a server on, and writes them to the files `client` and `server` in a folder. Returns its address.
+fn tapped(server: &Listening, folder: &Path) -> String {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+    let port = server.port;
+    let file = |name: &str| {
+        let options = File::options().create(true).append(true).open(folder.join(name));
+        options.expect("a folder of ours")
+    };
+    let files = [file("client"), file("server")];
+    std::thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else { continue };
+            for (from, to, file) in [(&client, &server, &files[0]), (&server, &client, &files[1])] {
+                let ends = (from.try_clone(), to.try_clone(), file.try_clone());
+                let (Ok(from), Ok(to), Ok(file)) = ends else { continue };
+                std::thread::spawn(move || pass(from, to, file));
+            }
+        }
+    });
+    url
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream, mut file: File) {
+    let mut bytes = [0; 4096];
+    while let Ok(read @ 1..) = from.read(&mut bytes) {
+        if file.write_all(&bytes[..read]).and_then(|()| to.write_all(&bytes[..read])).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Write); // The other side may have hung up.
+}
+
+#[test]
+fn the_typescript_sdk_is_told_of_cancelled_and_late_calls_over_standard_input_and_output() {
+    let Some(command) = node() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let passing = r#"tee "$0/client" | "$@" | tee "$0/server""#;
+    let path = shown(folder.path());
+    let tapped: Vec<String> =
+        ["sh", "-c", passing, &path].map(str::to_owned).into_iter().chain(command).collect();
+    check_node_cancellation(stdio(&tapped, &["stdio"]), folder.path());
+}
+
+#[test]
+fn the_typescript_sdk_is_told_of_cancelled_and_late_calls_over_http() {
+    let Some(command) = node() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Listening::start(&command, &["streamableHttp"]);
+    let url = tapped(&server, folder.path());
+    check_node_cancellation(ServerConfig::http("r", url.as_str()), folder.path());
 }
 
 #[test]

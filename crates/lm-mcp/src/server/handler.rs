@@ -12,18 +12,21 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
 use std::sync::Arc;
+use tokio::sync::watch;
 
 /// Handler of the requests of one client, or of all.
 #[derive(Clone, Debug)]
 pub(super) struct Handler {
     tools: Toolset,
     list: Arc<[Tool]>,
+    /// Dropped with the last clone, which a running call holds.
+    _running: watch::Receiver<()>,
 }
 
 impl Handler {
-    pub fn new(tools: Toolset) -> Self {
+    pub fn new(tools: Toolset, running: watch::Receiver<()>) -> Self {
         let list = tools.specs().iter().map(|spec| declaration(&tools, spec)).collect();
-        Self { tools, list }
+        Self { tools, list, _running: running }
     }
 }
 

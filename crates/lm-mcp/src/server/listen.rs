@@ -9,6 +9,7 @@ use rmcp::service::{QuitReason, ServiceExt};
 use rmcp::transport::stdio_pipes;
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// Transport to serve on.
@@ -49,9 +50,10 @@ pub struct Server {
 /// When the address cannot be listened on, or other machines can reach it and no hosts are allowed.
 pub fn serve(tools: Toolset, listen: Listen) -> Result<Server> {
     let runtime = AnyRuntime::start()?;
-    let handler = Handler::new(tools);
+    let (ended, running) = watch::channel(());
+    let handler = Handler::new(tools, running);
     let (addr, task) = match listen {
-        Listen::Stdio => (None, runtime.handle().spawn(stdio(handler))),
+        Listen::Stdio => (None, runtime.handle().spawn(stdio(handler, ended))),
         Listen::Http(listen) => {
             listen.check()?;
             let bound = TcpListener::bind(listen.addr);
@@ -69,9 +71,12 @@ pub fn serve(tools: Toolset, listen: Listen) -> Result<Server> {
     Ok(Server { addr, task: Some(task), runtime })
 }
 
-async fn stdio(handler: Handler) -> Result<()> {
+/// Serves until the client closes the connection, and until the calls that this cancels have ended.
+async fn stdio(handler: Handler, ended: watch::Sender<()>) -> Result<()> {
     let running = handler.serve(stdio_pipes()).await.map_err(failed)?;
-    match running.waiting().await {
+    let reason = running.waiting().await;
+    ended.closed().await;
+    match reason {
         Ok(QuitReason::JoinError(error)) | Err(error) => Err(failed(error)),
         Ok(_) => Ok(()),
     }
@@ -92,7 +97,8 @@ impl Server {
         self.addr.map(|addr| format!("http://{addr}{}", http::PATH))
     }
 
-    /// Waits for the end: on standard input and output for that of the client.
+    /// Waits for the end: on standard input and output for that of the client. Calls that run then have 5 s to end before they are
+    /// cancelled, and after that [`CallLimits::cancel_grace`](lm_tools::CallLimits::cancel_grace).
     ///
     /// # Errors
     /// When the handshake or the transport fails.
