@@ -9,6 +9,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 #[cfg(feature = "mcp")]
 use crate::commands::mcp;
+#[cfg(feature = "serve")]
+use crate::commands::serve;
 use crate::commands::{
     batch, bench, chat, convert, detokenize, embed, eval, generate, grammar, inspect, list, logits, parse,
     pull, replay, rm, score, template, tokenize,
@@ -41,6 +43,9 @@ enum Command {
     Chat(chat::Args),
     /// Answer one prompt
     Generate(generate::Args),
+    /// Serve a model to the clients of OpenAI's API
+    #[cfg(feature = "serve")]
+    Serve(serve::Args),
     /// Download a model by name
     Pull(pull::Args),
     /// List the models on this machine
@@ -100,6 +105,8 @@ impl Cli {
         match self.command {
             Command::Chat(args) => return chat::run(&args, interrupt),
             Command::Generate(args) => generate::run(&args, interrupt)?,
+            #[cfg(feature = "serve")]
+            Command::Serve(args) => serve::run(&args, interrupt)?,
             Command::Inspect(args) => inspect::run(&args)?,
             Command::Tokenize(args) => tokenize::run(&args)?,
             Command::Detokenize(args) => detokenize::run(&args)?,

@@ -106,6 +106,18 @@ fn keys_complete_commands_and_begin_lines() {
 }
 
 #[test]
+fn keys_that_are_typed_ahead_begin_lines_too() {
+    let state = state();
+    let mut terminal = Terminal::start(&["chat", "-n", "1"], state.path());
+    // Before the program reads keys, the terminal's line discipline passes Enter on as Ctrl-J.
+    terminal.send("one\x1b\ntwo\n");
+    terminal.expect("(the reply was cut");
+    let shown = terminal.ask("/history", "assistant");
+    assert!(shown.contains("user: one\r\ntwo"), "{shown}");
+    terminal.exit();
+}
+
+#[test]
 fn a_conversation_is_saved_loaded_and_resumed() {
     let state = state();
     let file = state.path().join("chat.json");

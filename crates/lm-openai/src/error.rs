@@ -45,13 +45,28 @@ impl ApiError {
 
     /// Creates the error of an invalid or unsupported field.
     pub fn invalid_param(param: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { param: Some(param.into()), ..Self::invalid_request(message) }
+        Self::invalid_request(message).with_param(param)
     }
 
     /// Creates the error of a failure that is not the request's fault.
     pub fn server(message: impl Into<String>) -> Self {
         let (kind, message) = ("server_error", message.into());
         Self { status: 500, kind, message, param: None, code: None, retry_after: None }
+    }
+
+    /// Creates the error of a request that is refused for another reason than its fields: `status` is below 500 then.
+    pub fn refused(status: u16, kind: &'static str, message: impl Into<String>) -> Self {
+        Self { status, kind, ..Self::invalid_request(message) }
+    }
+
+    /// Creates the error of a server that has no place for the request.
+    pub fn overloaded(message: impl Into<String>, retry_after: Duration) -> Self {
+        Self { retry_after: Some(retry_after), ..Self::refused(429, "rate_limit_error", message) }
+    }
+
+    /// Sets the path of the field at fault.
+    pub fn with_param(self, param: impl Into<String>) -> Self {
+        Self { param: Some(param.into()), ..self }
     }
 
     /// Sets the machine-readable code.

@@ -76,14 +76,14 @@ impl Mapping<'_> {
                 _ => param("messages").with_code(CONTEXT),
             },
             Session::TextCutOff { .. } => param(self.limit_name()).with_code("text_cut_off"),
-            Session::Busy { retry_after, .. } => ApiError {
-                status: 429,
-                kind: "rate_limit_error",
-                retry_after: Some(*retry_after),
-                ..ApiError::server(error.to_string())
-            },
+            Session::Busy { retry_after, .. } => ApiError::overloaded(error.to_string(), *retry_after),
             Session::EngineStopped => {
                 ApiError { status: 503, kind: "unavailable_error", ..ApiError::server(error.to_string()) }
+            }
+            // The text of a panic is for the log.
+            Session::WorkerPanicked { message } => {
+                tracing::error!(%message, "the engine's worker panicked");
+                ApiError::server("the engine failed; its log has the cause")
             }
             _ => ApiError::server(error.to_string()),
         }

@@ -24,7 +24,7 @@ pub use chunks::ChunkWriter;
 pub use completions::ChatCompletions;
 pub use embeddings::{EmbeddingEncoding, EmbeddingInput, EmbeddingRequest, Embeddings};
 pub use error::{ApiError, Result};
-pub use head::CompletionHead;
+pub use head::{CompletionHead, random_id};
 pub use limits::Limits;
 pub use lm_conversation::{
     CancelHandle, ConversationConfig, ConversationEvent, Engine, Message, Preface, Reply, ResponseFormat,

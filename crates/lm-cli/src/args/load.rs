@@ -90,6 +90,12 @@ pub struct RunArgs {
     /// Record the requests to the model in a new file, for `lm replay`
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
+    /// Maximum number of waiting requests. `None`: all requests are this program's, which bounds them itself (`lm batch --parallel`).
+    #[arg(skip)]
+    pub queue: Option<usize>,
+    /// Maximum number of requests in the batch. `None`: the engine's default.
+    #[arg(skip)]
+    pub parallel: Option<usize>,
 }
 
 impl RunArgs {
@@ -108,11 +114,12 @@ impl RunArgs {
     }
 
     pub fn engine_settings(&self) -> EngineSettings {
+        let defaults = EngineSettings::default();
         EngineSettings {
             max_context: self.context.map(NonZeroUsize::get),
-            // All requests are this program's, which bounds them itself (`lm batch --parallel`).
-            max_waiting_requests: usize::MAX,
-            ..EngineSettings::default()
+            max_waiting_requests: self.queue.unwrap_or(usize::MAX),
+            max_running_requests: self.parallel.unwrap_or(defaults.max_running_requests),
+            ..defaults
         }
     }
 }

@@ -2,6 +2,8 @@
 
 mod conversation;
 mod filters;
+#[cfg(any(feature = "mcp", feature = "serve"))]
+pub mod listen;
 mod load;
 mod model_path;
 pub mod numbers;

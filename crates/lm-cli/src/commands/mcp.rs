@@ -1,11 +1,11 @@
 //! `lm mcp`: tools for other programs, and tools of other programs, over the Model Context Protocol.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use anyhow::Result;
 use lm_mcp::{HttpListen, Listen, McpLimits};
 
-use crate::args::usage;
+use crate::args::{listen, usage};
 use crate::mcp::{ServerArgs, described};
 use crate::screen::one_line;
 use crate::tools::ToolSource;
@@ -68,7 +68,7 @@ struct ServeArgs {
     #[arg(long, value_name = "demo", default_value = "demo")]
     tools: ToolSource,
     /// Listen on an address or port of this machine [default: standard input and output]
-    #[arg(long, value_name = "[HOST:]PORT", value_parser = address)]
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = listen::address)]
     http: Option<SocketAddr>,
     /// Host that clients use to reach this server, in addition to this machine's own; may be repeated
     #[arg(long, value_name = "HOST", requires = "http")]
@@ -108,24 +108,4 @@ fn tools(args: &ServerArgs) -> Result<()> {
         eprintln!("note: MCP server `{}` has no tools", one_line(&server));
     }
     Ok(())
-}
-
-/// Parser of `--http` for clap: an address, or a port of this machine.
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let port = text.parse().map(|port: u16| (Ipv4Addr::LOCALHOST, port).into());
-    let addr = text.replace("localhost", "127.0.0.1").parse();
-    port.or(addr).map_err(|_| "expected a port, or an address such as 127.0.0.1:8000".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_may_be_a_port() {
-        assert_eq!(address("8000"), Ok("127.0.0.1:8000".parse().expect("an address")));
-        assert_eq!(address("localhost:8000"), address("8000"));
-        assert_eq!(address("[::1]:80"), Ok("[::1]:80".parse().expect("an address")));
-        assert!(address("host:8000").is_err() && address("70000").is_err());
-    }
 }

@@ -19,5 +19,7 @@ pub mod pull;
 pub mod replay;
 pub mod rm;
 pub mod score;
+#[cfg(feature = "serve")]
+pub mod serve;
 pub mod template;
 pub mod tokenize;

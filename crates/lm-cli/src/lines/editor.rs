@@ -57,8 +57,11 @@ impl Editor {
             files: FilenameCompleter::new(),
             line: RefCell::default(),
         }));
-        let alt_enter = KeyEvent(KeyCode::Enter, Modifiers::ALT);
-        editor.bind_sequence(alt_enter, EventHandler::Simple(Cmd::Newline));
+        // The terminal itself turns Enter into Ctrl-J where a key is pressed before the prompt is there.
+        let typed_ahead = KeyEvent(KeyCode::Char('J'), Modifiers::CTRL | Modifiers::ALT);
+        for alt_enter in [KeyEvent(KeyCode::Enter, Modifiers::ALT), typed_ahead] {
+            editor.bind_sequence(alt_enter, EventHandler::Simple(Cmd::Newline));
+        }
         editor.set_auto_add_history(false);
         warn(history.load(editor.history_mut()), "the history cannot be read");
         Ok(Self { editor, history })

@@ -1,0 +1,128 @@
+//! `lm serve`: a model for the clients of OpenAI's API, over HTTP.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use lm_openai::{CancelHandle, ConversationConfig};
+use lm_server::{ApiKeys, Error, ServedModel, Server, ServerConfig};
+
+use crate::args::{ModelPath, RunArgs, listen, numbers, usage};
+use crate::interrupt::Interrupt;
+use crate::model;
+
+const EXAMPLES: &str = "\
+Examples:
+  lm serve                                      the embedded model on http://127.0.0.1:8080
+  lm serve Qwen/Qwen3-0.6B --quantize q4 --alias gpt-4o-mini
+  LM_API_KEY=secret lm serve ./Qwen3-0.6B --listen 0.0.0.0:8080 --allow-host llm.example.com
+
+  curl http://127.0.0.1:8080/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'
+
+Clients of OpenAI's API take the address http://127.0.0.1:8080/v1 and any key. Paths: /v1/chat/completions, /v1/embeddings, /v1/models, \
+/tokenize, /detokenize, /apply-template, /health, /ready, /version.
+
+Only this machine can connect, unless --listen says otherwise, which needs a key. Ctrl-C or SIGTERM lets running requests end; a second \
+Ctrl-C does not.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    model: ModelPath,
+    /// Address or port of this machine to listen on
+    #[arg(long, short, value_name = "[HOST:]PORT", default_value = "127.0.0.1:8080", value_parser = listen::address)]
+    listen: SocketAddr,
+    /// Further name of the model, for clients that cannot be told its own; may be repeated
+    #[arg(long, value_name = "NAME")]
+    alias: Vec<String>,
+    /// Number of requests that run at the same time; further ones wait
+    #[arg(long, value_name = "N", default_value = "64", value_parser = numbers::count, allow_negative_numbers = true)]
+    parallel: NonZeroUsize,
+    /// Number of waiting requests; further ones are answered with 429
+    #[arg(long, value_name = "N", default_value = "256", value_parser = numbers::count, allow_negative_numbers = true)]
+    queue: NonZeroUsize,
+    #[command(flatten)]
+    access: AccessArgs,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Access")]
+struct AccessArgs {
+    /// API key, one of which each request needs; may be repeated
+    #[arg(long, value_name = "KEY", env = "LM_API_KEY", hide_env_values = true)]
+    api_key: Vec<String>,
+    /// File of API keys, one a line
+    #[arg(long, value_name = "FILE")]
+    api_key_file: Option<PathBuf>,
+    /// Let other machines use the server without a key
+    #[arg(long)]
+    insecure: bool,
+    /// Host name of this server, in addition to localhost and IP addresses; may be repeated
+    #[arg(long, value_name = "HOST")]
+    allow_host: Vec<String>,
+    /// Origin of web pages that may use the server, such as https://chat.example.com, in addition to those of this machine; * is all
+    #[arg(long, value_name = "ORIGIN")]
+    allow_origin: Vec<String>,
+}
+
+/// Serves the model until Ctrl-C or SIGTERM.
+///
+/// # Errors
+/// When the model cannot be loaded, the address cannot be listened on, or a key is invalid or missing.
+pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
+    let config = args.config()?;
+    let run =
+        RunArgs { queue: Some(args.queue.get()), parallel: Some(args.parallel.get()), ..args.run.clone() };
+    let engine = model::engine(args.model.get(), &run)?;
+    let mut defaults = ConversationConfig::from_engine(&engine);
+    defaults.session.adapter = model::adapter(&engine);
+    let model = args.alias.iter().fold(ServedModel::new(engine, defaults), |model, name| model.alias(name));
+    // The first Ctrl-C is the server's, the second one ends the program.
+    let _guard = interrupt.during(CancelHandle::new());
+    let name = model.name().to_owned();
+    let listening = |server: &Server| eprintln!("serving {name} on {}; Ctrl-C ends", server.url());
+    lm_server::run(vec![model], config, listening).map_err(explained)
+}
+
+impl Args {
+    fn config(&self) -> Result<ServerConfig> {
+        let AccessArgs { insecure, allow_host, allow_origin, .. } = &self.access;
+        let config = ServerConfig {
+            addr: self.listen,
+            keys: ApiKeys::new(self.access.keys()?)?,
+            insecure: *insecure,
+            allowed_hosts: allow_host.clone(),
+            allowed_origins: allow_origin.clone(),
+            ..ServerConfig::default()
+        };
+        config.check().map_err(explained)?;
+        Ok(config)
+    }
+}
+
+impl AccessArgs {
+    fn keys(&self) -> Result<Vec<String>> {
+        let file = self.api_key_file.as_ref().map(|path| {
+            fs::read_to_string(path).with_context(|| format!("--api-key-file {}", path.display()))
+        });
+        let text = file.transpose()?.unwrap_or_default();
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned);
+        Ok(self.api_key.iter().cloned().chain(lines).collect())
+    }
+}
+
+/// Adds the options that help.
+fn explained(error: Error) -> anyhow::Error {
+    match error {
+        Error::OpenAddress { addr } => usage(format!(
+            "--listen {addr}: other machines can reach this address: set a key with --api-key or LM_API_KEY, or permit it without one \
+             with --insecure"
+        )),
+        error => error.into(),
+    }
+}

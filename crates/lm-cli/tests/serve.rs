@@ -1,0 +1,89 @@
+//! `lm serve` as a program: its address, its answers and its end.
+#![cfg(unix)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+
+/// Starts a server on a free port; returns its address and the rest of its standard error.
+fn serve(args: &[&str]) -> (Child, String, BufReader<ChildStderr>) {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_lm"))
+        .args(["serve", "--listen", "0"])
+        .args(args)
+        .env_remove("LM_API_KEY")
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut errors = BufReader::new(program.stderr.take().expect("standard error"));
+    let mut line = String::new();
+    errors.read_line(&mut line).expect("a line");
+    let addr = line.split("http://").nth(1).and_then(|rest| rest.split(';').next());
+    let addr = addr.unwrap_or_else(|| panic!("{line:?} has an address")).to_owned();
+    (program, addr, errors)
+}
+
+fn post(addr: &str, path: &str, headers: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(addr).expect("it listens");
+    let length = body.len();
+    write!(stream, "POST {path} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}")
+        .expect("it reads");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("it answers");
+    response
+}
+
+fn signal(program: &Child, name: &str) {
+    let pid = program.id().to_string();
+    assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().expect("kill runs").success());
+}
+
+fn lm(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lm")).args(args).env_remove("LM_API_KEY").output().expect("it runs")
+}
+
+#[test]
+fn the_embedded_model_calls_a_tool_over_http() {
+    let (mut program, addr, _errors) = serve(&["--alias", "gpt-4o-mini"]);
+    let body = r#"{"model": "gpt-4o-mini", "temperature": 0, "messages": [{"role": "user", "content": "How is the weather in Paris?"}],
+        "tools": [{"type": "function", "function": {"name": "get_weather", "description": "Gets the weather of a place.",
+            "parameters": {"type": "object", "properties": {"location": {"type": "string"}}, "required": ["location"]}}}],
+        "tool_choice": "required"}"#;
+    let response = post(&addr, "/v1/chat/completions", "", body);
+    assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
+    assert!(
+        response.contains(r#""name":"get_weather","arguments":"{\"location\":\"Paris\"}""#),
+        "{response}"
+    );
+    assert!(response.contains(r#""finish_reason":"tool_calls""#), "{response}");
+    signal(&program, "TERM");
+    assert_eq!(program.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn ctrl_c_ends_the_server_and_keys_come_from_a_file() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), "first\n\nsecond\n").expect("is written");
+    let (mut program, addr, mut errors) = serve(&["--api-key-file", file.path().to_str().expect("UTF-8")]);
+    let body = r#"{"content": "Hello"}"#;
+    assert!(post(&addr, "/tokenize", "", body).starts_with("HTTP/1.1 401 "));
+    assert!(post(&addr, "/tokenize", "Authorization: Bearer second\r\n", body).starts_with("HTTP/1.1 200 "));
+    signal(&program, "INT");
+    assert_eq!(program.wait().expect("it ends").code(), Some(0));
+    let mut rest = String::new();
+    errors.read_to_string(&mut rest).expect("UTF-8");
+    assert!(!rest.contains("second"), "{rest}");
+}
+
+#[test]
+fn an_open_address_needs_a_key_before_the_model_is_loaded() {
+    let refused = lm(&["serve", "no/such-model", "--listen", "0.0.0.0:0"]);
+    let errors = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(errors.contains("--api-key") && errors.contains("--insecure"), "{errors}");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let addr = taken.local_addr().expect("an address").to_string();
+    let refused = lm(&["serve", "--listen", &addr]);
+    let errors = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(errors.contains(&format!("cannot listen on {addr}")), "{errors}");
+}

@@ -1,0 +1,59 @@
+//! Routes and what is around them.
+
+use std::any::Any;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{Method, Uri};
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use lm_openai::ApiError;
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::guards;
+use crate::response::ErrorResponse;
+use crate::routes::{chat_completions, embeddings, health, models, tokens};
+use crate::state::SharedApp;
+
+/// Router of a server. Layers that are added later are further out.
+pub(crate) fn router(app: &SharedApp) -> Router {
+    let guarded = Router::new()
+        .route("/v1/chat/completions", post(chat_completions::create))
+        .route("/v1/embeddings", post(embeddings::create))
+        .route("/v1/models", get(models::list))
+        .route("/v1/models/{*name}", get(models::show))
+        .route("/tokenize", post(tokens::tokenize))
+        .route("/detokenize", post(tokens::detokenize))
+        .route("/apply-template", post(tokens::apply_template))
+        .route("/version", get(health::version))
+        .method_not_allowed_fallback(wrong_method)
+        .fallback(unknown_path)
+        .layer(from_fn_with_state(app.clone(), guards::key));
+    Router::new()
+        .route("/health", get(health::health))
+        .route("/ready", get(health::ready))
+        .merge(guarded)
+        .layer(DefaultBodyLimit::max(app.config.limits.body_bytes))
+        .layer(guards::cors(app))
+        .layer(from_fn_with_state(app.clone(), guards::origin))
+        .layer(from_fn_with_state(app.clone(), guards::host))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(axum::middleware::from_fn(guards::request_id))
+        .with_state(app.clone())
+}
+
+async fn unknown_path(uri: Uri) -> ErrorResponse {
+    let message = format!("there is no path {:?}; the API is under /v1", uri.path());
+    ApiError::refused(404, "not_found_error", message).into()
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> ErrorResponse {
+    let message = format!("{:?} does not take the method {method}", uri.path());
+    ApiError::refused(405, "invalid_request_error", message).into()
+}
+
+/// Response to a request whose handler panicked. The text of a panic is for the log alone, where the panic itself has put it.
+fn panicked(_: Box<dyn Any + Send>) -> Response {
+    ErrorResponse(ApiError::server("the request ended in an internal error")).into_response()
+}

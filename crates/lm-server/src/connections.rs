@@ -1,0 +1,63 @@
+//! Connections: accepted up to a number, and ended in order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::config::ServerLimits;
+
+/// Pause after a connection that could not be accepted, as without free file descriptors.
+const RETRY: Duration = Duration::from_millis(50);
+
+/// Open connections.
+pub(crate) struct Connections {
+    http: http1::Builder,
+    places: Arc<Semaphore>,
+    graceful: GracefulShutdown,
+}
+
+impl Connections {
+    pub fn new(limits: &ServerLimits) -> Self {
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(limits.header_time);
+        let places = Arc::new(Semaphore::new(limits.connections));
+        Self { http, places, graceful: GracefulShutdown::new() }
+    }
+
+    /// Accepts the next connection, and serves it in the background.
+    pub async fn serve_next(&self, listener: &TcpListener, router: &Router) {
+        let Ok(place) = self.places.clone().acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => self.serve(stream, router.clone(), place),
+            Err(error) => {
+                tracing::warn!(%error, "a connection was not accepted");
+                tokio::time::sleep(RETRY).await;
+            }
+        }
+    }
+
+    fn serve(&self, stream: TcpStream, router: Router, place: OwnedSemaphorePermit) {
+        // Small events are sent at once.
+        let _ = stream.set_nodelay(true);
+        let service = TowerToHyperService::new(router);
+        let connection = self.graceful.watch(self.http.serve_connection(TokioIo::new(stream), service));
+        tokio::spawn(async move {
+            let _place = place;
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection has ended");
+            }
+        });
+    }
+
+    /// Waits until all requests are answered. Idle connections are closed.
+    pub async fn end(self) {
+        self.graceful.shutdown().await;
+    }
+}

@@ -1,0 +1,11 @@
+//! Checks of requests before their routes.
+
+mod host;
+mod key;
+mod origin;
+mod request_id;
+
+pub(crate) use host::host;
+pub(crate) use key::key;
+pub(crate) use origin::{cors, origin};
+pub(crate) use request_id::request_id;

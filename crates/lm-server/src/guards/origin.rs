@@ -1,0 +1,62 @@
+//! Origins of web pages.
+
+use axum::extract::{Request, State};
+use axum::http::header::ORIGIN;
+use axum::http::uri::Authority;
+use axum::http::{HeaderValue, Method, Uri};
+use axum::middleware::Next;
+use axum::response::Response;
+use lm_openai::ApiError;
+use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
+
+use super::host::{authority, is_loopback};
+use crate::response::ErrorResponse;
+use crate::state::SharedApp;
+
+/// Refuses requests of web pages of foreign origins. A browser sends some requests without asking first, so that CORS alone would not keep a page
+/// from using the server.
+pub(crate) async fn origin(
+    State(app): State<SharedApp>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ErrorResponse> {
+    match refusal(&app, &request) {
+        None => Ok(next.run(request).await),
+        Some(error) => Err(error.into()),
+    }
+}
+
+/// Error of a request of a foreign page.
+fn refusal(app: &SharedApp, request: &Request) -> Option<ApiError> {
+    let origin = request.headers().get(ORIGIN).filter(|origin| !is_allowed(app, origin))?;
+    if parsed(origin).is_some_and(|page| authority(request).is_some_and(|own| page == own)) {
+        return None;
+    }
+    let message = format!(
+        "web pages of {origin:?} may not use this server; it can be started with --allow-origin ORIGIN"
+    );
+    Some(ApiError::refused(403, "permission_error", message))
+}
+
+/// Answers to browsers that ask before a page's request (CORS).
+pub(crate) fn cors(app: &SharedApp) -> CorsLayer {
+    let app = app.clone();
+    CorsLayer::new()
+        .allow_origin(AllowOrigin::predicate(move |origin, _| is_allowed(&app, origin)))
+        .allow_methods([Method::GET, Method::POST])
+        .allow_headers(AllowHeaders::mirror_request())
+}
+
+/// Returns true for origins of this machine, and those of the configuration.
+fn is_allowed(app: &SharedApp, origin: &HeaderValue) -> bool {
+    let is_listed =
+        |allowed: &String| allowed == "*" || origin.as_bytes().eq_ignore_ascii_case(allowed.as_bytes());
+    parsed(origin).is_some_and(|page| is_loopback(page.host()))
+        || app.config.allowed_origins.iter().any(is_listed)
+}
+
+/// Authority of an origin of http or https.
+fn parsed(origin: &HeaderValue) -> Option<Authority> {
+    let uri: Uri = origin.to_str().ok()?.parse().ok()?;
+    matches!(uri.scheme_str(), Some("http" | "https")).then(|| uri.authority().cloned())?
+}

@@ -1,0 +1,26 @@
+//! Ids of requests, and their line in the log.
+
+use std::time::Instant;
+
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue};
+use axum::middleware::Next;
+use axum::response::Response;
+use lm_openai::random_id;
+
+/// Header of the id.
+const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Gives each response an id, and logs the request: nothing of its body, nor its query.
+pub(crate) async fn request_id(request: Request, next: Next) -> Response {
+    let (began, id) = (Instant::now(), random_id("req_"));
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let mut response = next.run(request).await;
+    let status = response.status().as_u16();
+    let ms = began.elapsed().as_millis();
+    tracing::info!(%id, %method, path = ?path, status, ms, "request");
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(HEADER, id);
+    }
+    response
+}

@@ -1,0 +1,20 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod app;
+mod config;
+mod connections;
+mod error;
+mod guards;
+mod models;
+mod response;
+mod routes;
+mod run;
+mod server;
+mod state;
+
+pub use config::{ApiKeys, ServerConfig, ServerLimits};
+pub use error::{Error, Result};
+pub use models::ServedModel;
+pub use run::run;
+pub use server::{Server, ShutdownHandle};

@@ -1,0 +1,115 @@
+//! Models of a server, by name.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use lm_openai::{ApiError, ChatCompletions, ConversationConfig, Embeddings};
+use lm_session::Engine;
+
+use crate::error::{Error, Result};
+
+/// A model to serve: its name and aliases, its engine, and the values of absent fields of requests.
+#[derive(Clone, Debug)]
+pub struct ServedModel {
+    name: String,
+    aliases: Vec<String>,
+    engine: Engine,
+    completions: ChatCompletions,
+    embeddings: Embeddings,
+    config: ConversationConfig,
+    created: u64,
+}
+
+impl ServedModel {
+    /// Creates a model of the engine's name.
+    pub fn new(engine: Engine, config: ConversationConfig) -> Self {
+        Self {
+            name: engine.name().to_owned(),
+            aliases: Vec::new(),
+            completions: ChatCompletions::new(engine.clone(), config.clone()),
+            embeddings: Embeddings::new(engine.clone(), config.session.adapter),
+            engine,
+            config,
+            created: seconds_since_1970(),
+        }
+    }
+
+    /// Adds a name, by which requests find the model too.
+    pub fn alias(mut self, name: impl Into<String>) -> Self {
+        self.aliases.push(name.into());
+        self
+    }
+
+    /// Name of the model.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        [&self.name].into_iter().chain(&self.aliases).map(String::as_str)
+    }
+
+    /// Time of its start, in seconds since 1970.
+    pub(crate) fn created(&self) -> u64 {
+        self.created
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(crate) fn config(&self) -> &ConversationConfig {
+        &self.config
+    }
+
+    pub(crate) fn completions(&self) -> &ChatCompletions {
+        &self.completions
+    }
+
+    pub(crate) fn embeddings(&self) -> &Embeddings {
+        &self.embeddings
+    }
+}
+
+/// The models of a server: at least one, with distinct names.
+#[derive(Debug)]
+pub(crate) struct Models(Vec<ServedModel>);
+
+impl Models {
+    pub fn new(models: Vec<ServedModel>) -> Result<Self> {
+        let mut names: Vec<&str> = models.iter().flat_map(ServedModel::names).collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::DuplicateModel { name: pair[0].to_owned() });
+        }
+        if models.is_empty() { Err(Error::NoModel) } else { Ok(Self(models)) }
+    }
+
+    /// Finds the model that a request names; one that names none takes the first.
+    ///
+    /// # Errors
+    /// 404 with the names there are.
+    pub fn find(&self, name: Option<&str>) -> lm_openai::Result<&ServedModel> {
+        let Some(name) = name else { return Ok(&self.0[0]) };
+        self.0.iter().find(|model| model.names().any(|known| known == name)).ok_or_else(|| {
+            let known: Vec<_> = self.0.iter().map(|model| format!("`{}`", model.name)).collect();
+            let message =
+                format!("there is no model `{}`; this server has {}", shortened(name), known.join(", "));
+            ApiError::refused(404, "not_found_error", message)
+                .with_param("model")
+                .with_code("model_not_found")
+        })
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &ServedModel> {
+        self.0.iter()
+    }
+}
+
+fn seconds_since_1970() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// First characters of a name of unknown length.
+fn shortened(name: &str) -> String {
+    name.chars().take(100).collect()
+}

@@ -1,0 +1,34 @@
+//! JSON bodies of requests.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
+use axum::http::StatusCode;
+use lm_openai::ApiError;
+use serde_json::Value;
+
+use crate::response::ErrorResponse;
+use crate::state::SharedApp;
+
+/// Body of a request as JSON, whatever its `Content-Type` says.
+pub(crate) struct JsonBody(pub Value);
+
+impl FromRequest<SharedApp> for JsonBody {
+    type Rejection = ErrorResponse;
+
+    async fn from_request(request: Request, app: &SharedApp) -> Result<Self, ErrorResponse> {
+        let limits = &app.config.limits;
+        let Ok(read) = tokio::time::timeout(limits.body_time, Bytes::from_request(request, app)).await else {
+            let message = format!("the body did not arrive within {} s", limits.body_time.as_secs());
+            return Err(ApiError::refused(408, "invalid_request_error", message).into());
+        };
+        let bytes = read.map_err(|rejection| match rejection.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                let message = format!("the body has more than {} bytes", limits.body_bytes);
+                ApiError::refused(413, "invalid_request_error", message)
+            }
+            _ => ApiError::invalid_request("the body could not be read to its end"),
+        })?;
+        let json = serde_json::from_slice(&bytes);
+        Ok(Self(json.map_err(|error| ApiError::invalid_request(format!("the body is not JSON: {error}")))?))
+    }
+}

@@ -1,0 +1,20 @@
+//! `/v1/embeddings`.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use lm_openai::EmbeddingRequest;
+
+use super::body::JsonBody;
+use crate::response::{ErrorResponse, json};
+use crate::state::SharedApp;
+
+/// Computes embeddings.
+pub(crate) async fn create(
+    State(app): State<SharedApp>,
+    JsonBody(body): JsonBody,
+) -> Result<Response, ErrorResponse> {
+    let request = EmbeddingRequest::from_json_within(body, &app.config.limits.request)?;
+    let embeddings = app.models.find(request.model.as_deref())?.embeddings().clone();
+    Ok(json(StatusCode::OK, &app.prepare(move || embeddings.create(&request)).await?))
+}

@@ -1,0 +1,9 @@
+//! One file per group of routes.
+
+mod body;
+pub mod chat_completions;
+pub mod embeddings;
+pub mod health;
+pub mod models;
+mod sse;
+pub mod tokens;

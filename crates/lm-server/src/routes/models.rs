@@ -1,0 +1,35 @@
+//! `/v1/models`.
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde_json::{Value, json};
+
+use crate::models::ServedModel;
+use crate::response::{self, ErrorResponse};
+use crate::state::SharedApp;
+
+/// Lists the models and their aliases.
+pub(crate) async fn list(State(app): State<SharedApp>) -> Response {
+    let models = app.models.iter().flat_map(|model| model.names().map(|name| object(model, name)));
+    let data: Vec<Value> = models.collect();
+    response::json(StatusCode::OK, &json!({"object": "list", "data": data}))
+}
+
+/// Shows one model; names may contain slashes.
+pub(crate) async fn show(
+    State(app): State<SharedApp>,
+    Path(name): Path<String>,
+) -> Result<Response, ErrorResponse> {
+    Ok(response::json(StatusCode::OK, &object(app.models.find(Some(&name))?, &name)))
+}
+
+fn object(model: &ServedModel, name: &str) -> Value {
+    json!({
+        "id": name,
+        "object": "model",
+        "created": model.created(),
+        "owned_by": "lm",
+        "max_model_len": model.engine().context_tokens(),
+    })
+}

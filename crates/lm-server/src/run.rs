@@ -1,0 +1,53 @@
+//! Servers as programs.
+
+use std::io;
+
+use tokio::runtime::Builder;
+
+use crate::config::ServerConfig;
+use crate::error::{Error, Result};
+use crate::models::ServedModel;
+use crate::server::Server;
+
+/// Threads of the runtime: it moves bytes, and the engines have threads of their own.
+const THREADS: usize = 2;
+
+/// Serves until the program is asked to end by Ctrl-C or SIGTERM, on a runtime of its own; it blocks. `listening` is called once, before the first
+/// request.
+///
+/// # Errors
+/// As [`Server::bind`]; when there is no runtime, or signals cannot be received.
+pub fn run(models: Vec<ServedModel>, config: ServerConfig, listening: impl FnOnce(&Server)) -> Result<()> {
+    let runtime = Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
+    runtime.map_err(Error::Runtime)?.block_on(async {
+        let ended = end_of_program().map_err(Error::Runtime)?;
+        let server = Server::bind(models, config).await?;
+        listening(&server);
+        server.run_until(ended).await;
+        Ok(())
+    })
+}
+
+/// Future of the first SIGTERM or SIGINT from now on.
+#[cfg(unix)]
+fn end_of_program() -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+/// Future of the first Ctrl-C from now on.
+#[cfg(not(unix))]
+fn end_of_program() -> io::Result<impl Future<Output = ()>> {
+    Ok(async {
+        // Without a handler the program cannot be asked to end.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    })
+}

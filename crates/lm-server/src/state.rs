@@ -1,0 +1,82 @@
+//! State that requests share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use lm_openai::{ApiError, CancelHandle};
+use tokio::sync::Semaphore;
+
+use crate::config::ServerConfig;
+use crate::models::Models;
+
+/// State of a server.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub models: Models,
+    pub config: ServerConfig,
+    /// Cancels all requests.
+    pub cancel: CancelHandle,
+    /// Places for requests in preparation.
+    preparing: Arc<Semaphore>,
+    is_ending: AtomicBool,
+}
+
+/// Shared [`App`].
+pub(crate) type SharedApp = Arc<App>;
+
+impl App {
+    pub fn new(models: Models, config: ServerConfig) -> Self {
+        let preparing = Arc::new(Semaphore::new(config.limits.preparing));
+        Self { models, config, cancel: CancelHandle::new(), preparing, is_ending: AtomicBool::new(false) }
+    }
+
+    /// Returns true if the server accepts requests.
+    pub fn is_ready(&self) -> bool {
+        !self.is_ending.load(Ordering::Acquire) && self.is_healthy()
+    }
+
+    /// Returns true if all engines run.
+    pub fn is_healthy(&self) -> bool {
+        self.models.iter().all(|model| !model.engine().is_stopped())
+    }
+
+    /// Ends the readiness.
+    pub fn begin_shutdown(&self) {
+        self.is_ending.store(true, Ordering::Release);
+    }
+
+    /// Time at which a request that arrives now has to be answered.
+    pub fn deadline(&self) -> Option<Instant> {
+        Instant::now().checked_add(self.config.limits.request_time)
+    }
+
+    /// Runs work that blocks on a thread of its own.
+    ///
+    /// # Errors
+    /// 429 when too many requests are in preparation; 500 when the work panics; those of the work.
+    pub async fn prepare<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> lm_openai::Result<T> + Send + 'static,
+    ) -> lm_openai::Result<T> {
+        let Ok(place) = self.preparing.clone().try_acquire_owned() else {
+            let message = format!("{} requests are in preparation", self.config.limits.preparing);
+            return Err(ApiError::overloaded(message, Duration::from_secs(1)));
+        };
+        let task = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            work()
+        });
+        task.await.unwrap_or_else(|_| Err(ApiError::server("the request ended in an internal error")))
+    }
+}
+
+/// Cancels a request when it is dropped: when its client has gone.
+#[derive(Debug)]
+pub(crate) struct CancelOnDrop(pub CancelHandle);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}

@@ -1,0 +1,181 @@
+//! Requests in time: disconnected clients, queues, panics, shutdown.
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lm_model::testing::HookedLm;
+use lm_server::{ServerConfig, ServerLimits};
+use lm_session::testing::{FakeLm, loaded, tokenizer};
+use lm_session::{Engine, EngineSettings};
+use serde_json::json;
+use support::{Request, Response, Running, slow_engine};
+
+const PASS: Duration = Duration::from_millis(20);
+
+fn slow(settings: EngineSettings, limits: ServerLimits) -> (Running, support::Passes) {
+    let (engine, passes) = slow_engine(PASS, settings);
+    (Running::start(engine, ServerConfig { limits, ..ServerConfig::default() }), passes)
+}
+
+#[test]
+fn a_client_that_leaves_ends_its_request() {
+    let (server, passes) = slow(EngineSettings::default(), ServerLimits::default());
+    for stream in [true, false] {
+        let mut client = server.open(&Request::chat(json!({"stream": stream})));
+        if stream {
+            client.event("data: ");
+        } else {
+            passes.wait_for(passes.count() + 3);
+        }
+        drop(client);
+        let left = passes.count();
+        passes.wait_for_silence();
+        assert!(
+            passes.count() < left + 100,
+            "of 400 tokens, {} were made after it had left",
+            passes.count() - left
+        );
+    }
+}
+
+#[test]
+fn a_client_that_leaves_during_its_prompt_ends_its_request() {
+    let settings = EngineSettings { prefill_chunk: 8, ..EngineSettings::default() };
+    let (server, passes) = slow(settings, ServerLimits::default());
+    let prompt = json!({"messages": [{"role": "user", "content": "word ".repeat(1_000)}]});
+    let client = server.open(&Request::chat(prompt));
+    passes.wait_for(3);
+    drop(client);
+    let left = passes.count();
+    passes.wait_for_silence();
+    assert!(passes.count() < left + 50, "{} passes after it had left", passes.count() - left);
+}
+
+#[test]
+fn one_client_that_leaves_does_not_end_the_requests_of_others() {
+    let (server, _) = slow(EngineSettings::default(), ServerLimits::default());
+    let mut leaves = server.open(&Request::chat(json!({"stream": true})));
+    let mut stays = server.open(&Request::chat(json!({"stream": true, "max_tokens": 60})));
+    leaves.event("data: ");
+    stays.event("data: ");
+    drop(leaves);
+    let rest = stays.rest();
+    assert!(rest.contains("\"finish_reason\":\"length\"") && rest.contains("data: [DONE]"), "{rest}");
+}
+
+#[test]
+fn more_requests_than_the_queue_holds_are_told_when_to_come_back() {
+    let settings =
+        EngineSettings { max_running_requests: 1, max_waiting_requests: 1, ..EngineSettings::default() };
+    let (server, _) = slow(settings, ServerLimits::default());
+    let mut first = server.open(&Request::chat(json!({"stream": true})));
+    first.event("data: ");
+    let others = [(); 3].map(|()| server.open(&Request::chat(json!({"stream": true}))));
+    let mut heads = others.map(|mut client| (client.head(), client));
+    heads.sort_by_key(|((status, _), _)| *status);
+    let statuses = heads.each_ref().map(|((status, _), _)| *status);
+    assert_eq!(statuses, [200, 429, 429], "one waits");
+    let ((status, headers), mut client) = heads.into_iter().next_back().expect("three");
+    let refused = Response { status, headers, body: client.rest() };
+    assert_eq!(refused.error(), (429, "rate_limit_error".to_owned(), None));
+    let seconds: Option<u64> = refused.header("retry-after").and_then(|seconds| seconds.parse().ok());
+    assert!(seconds.is_some_and(|seconds| seconds >= 1), "{refused:?}");
+    drop(first);
+}
+
+#[test]
+fn a_request_that_takes_too_long_ends() {
+    let limits = ServerLimits { request_time: Duration::from_millis(300), ..ServerLimits::default() };
+    let (server, passes) = slow(EngineSettings::default(), limits);
+    assert_eq!(server.send(&Request::chat(json!({}))).status, 504);
+    let streamed = server.send(&Request::chat(json!({"stream": true})));
+    let events = streamed.events();
+    let [.., error, done] = &events[..] else { panic!("{events:?}") };
+    assert!(error.starts_with("{\"error\":") && done == "[DONE]", "{events:?}");
+    passes.wait_for_silence();
+}
+
+#[test]
+fn slow_senders_are_not_waited_for() {
+    let limits = ServerLimits {
+        body_time: Duration::from_millis(200),
+        header_time: Duration::from_millis(300),
+        ..ServerLimits::default()
+    };
+    let server = Running::scripted(["Hello!"], ServerConfig { limits, ..ServerConfig::default() });
+    let mut headers = server.connect();
+    headers.write(b"POST /v1/chat/completions HTTP/1.1\r\nHost: loc");
+    assert_eq!(headers.rest(), "", "the connection is closed");
+    let mut body = server.connect();
+    body.write(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{");
+    assert_eq!(body.head().0, 408);
+    let mut idle = server.connect();
+    assert_eq!(idle.rest(), "", "an idle connection is closed");
+}
+
+#[test]
+fn more_connections_than_allowed_wait() {
+    let limits = ServerLimits { connections: 1, ..ServerLimits::default() };
+    let server = Running::scripted(["Hello!"], ServerConfig { limits, ..ServerConfig::default() });
+    let holds = server.connect();
+    std::thread::sleep(Duration::from_millis(200));
+    let mut waits = server.open(&Request::new("GET", "/health"));
+    std::thread::sleep(Duration::from_millis(200));
+    drop(holds);
+    assert_eq!(waits.head().0, 200);
+}
+
+#[test]
+fn a_panic_of_the_engine_is_an_error_of_the_request_and_of_the_health() {
+    let model = FakeLm::scripted(&tokenizer(), ["Hello!"]);
+    let model = HookedLm::new(Arc::new(model)).before_pass(|_| panic!("a secret"));
+    let engine = Engine::new(loaded(model), EngineSettings::default()).expect("it fits");
+    let server = Running::start(engine, ServerConfig::default());
+    let response = server.send(&Request::chat(json!({})));
+    assert!(response.status == 500 || response.status == 503, "{response:?}");
+    assert!(!response.body.contains("a secret"), "{}", response.body);
+    assert!(server.get("/v1/models").status == 200, "the server lives");
+}
+
+#[test]
+fn a_shutdown_lets_streams_end() {
+    let (server, _) = slow(EngineSettings::default(), ServerLimits::default());
+    let mut stream = server.open(&Request::chat(json!({"stream": true, "max_tokens": 40})));
+    stream.event("data: ");
+    let mut asks = server.connect();
+    std::thread::sleep(Duration::from_millis(100));
+    asks.write(b"GET /ready HTTP/1.1\r\nHost: localhost\r\n");
+    server.shutdown.begin();
+    std::thread::sleep(Duration::from_millis(100));
+    let rest = stream.rest();
+    assert!(rest.contains("\"finish_reason\":\"length\"") && rest.contains("data: [DONE]"), "{rest}");
+    drop(asks);
+    let addr = server.addr;
+    server.wait();
+    assert!(std::net::TcpStream::connect(addr).is_err(), "it no longer listens");
+}
+
+#[test]
+fn a_shutdown_ends_streams_that_take_too_long() {
+    let limits = ServerLimits { shutdown_time: Duration::from_millis(200), ..ServerLimits::default() };
+    let (server, passes) = slow(EngineSettings::default(), limits);
+    let mut stream = server.open(&Request::chat(json!({"stream": true})));
+    stream.event("data: ");
+    server.shutdown.begin();
+    let rest = stream.rest();
+    assert!(rest.contains("data: {\"error\":") && rest.contains("data: [DONE]"), "{rest}");
+    server.wait();
+    passes.wait_for_silence();
+}
+
+#[test]
+fn a_silent_stream_is_kept_open() {
+    let limits = ServerLimits { keep_alive: Duration::from_millis(100), ..ServerLimits::default() };
+    let (engine, _) = slow_engine(Duration::from_secs(1), EngineSettings::default());
+    let server = Running::start(engine, ServerConfig { limits, ..ServerConfig::default() });
+    let mut client = server.open(&Request::chat(json!({"stream": true, "max_tokens": 2})));
+    assert_eq!(client.event(":"), ": ping");
+    assert!(client.rest().contains("data: [DONE]"));
+}

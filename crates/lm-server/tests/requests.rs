@@ -1,0 +1,138 @@
+//! Requests and their responses: routes, streams, errors.
+
+mod support;
+
+use lm_server::{ServerConfig, ServerLimits};
+use serde_json::{Value, json};
+use support::{Request, Running};
+
+fn server() -> Running {
+    Running::scripted(["Hello!"], ServerConfig::default())
+}
+
+#[test]
+fn a_completion_is_one_object_or_a_stream_of_the_same_text() {
+    let response = server().send(&Request::chat(json!({"model": "fake"})));
+    let object = response.json();
+    assert_eq!((response.status, &object["object"]), (200, &json!("chat.completion")));
+    assert_eq!(object["choices"][0]["message"]["content"], "Hello!");
+    assert_eq!(response.header("content-type"), Some("application/json"));
+    assert!(response.header("x-request-id").is_some_and(|id| id.starts_with("req_")));
+
+    let response =
+        server().send(&Request::chat(json!({"stream": true, "stream_options": {"include_usage": true}})));
+    let events = response.events();
+    assert_eq!(response.header("content-type"), Some("text/event-stream"));
+    assert_eq!(response.header("cache-control"), Some("no-cache"));
+    assert_eq!(response.header("x-accel-buffering"), Some("no"));
+    assert_eq!(events.last().map(String::as_str), Some("[DONE]"));
+    let chunks: Vec<Value> =
+        events[..events.len() - 1].iter().map(|data| serde_json::from_str(data).expect("JSON")).collect();
+    let content = |chunk: &Value| chunk["choices"][0]["delta"]["content"].as_str().map(str::to_owned);
+    assert_eq!(chunks.iter().filter_map(content).collect::<String>(), "Hello!");
+    assert!(chunks.iter().all(|chunk| chunk["id"] == chunks[0]["id"]));
+    let last = chunks.last().expect("chunks");
+    assert_eq!(
+        (&last["choices"], &last["usage"]["prompt_tokens"]),
+        (&json!([]), &object["usage"]["prompt_tokens"])
+    );
+}
+
+#[test]
+fn models_are_listed_and_found_by_name_and_alias() {
+    let server = server();
+    let list = server.get("/v1/models").json();
+    let names: Vec<_> = list["data"].as_array().expect("a list").iter().map(|model| &model["id"]).collect();
+    assert_eq!(names, ["fake", "other/name"]);
+    for name in ["fake", "other/name"] {
+        let model = server.get(&format!("/v1/models/{name}")).json();
+        assert_eq!((&model["id"], &model["object"]), (&json!(name), &json!("model")));
+    }
+    let answered = server.send(&Request::chat(json!({"model": "other/name"})));
+    assert_eq!((answered.status, &answered.json()["model"]), (200, &json!("other/name")));
+    for response in [server.get("/v1/models/gpt"), server.send(&Request::chat(json!({"model": "gpt"})))] {
+        let expected = (404, "not_found_error".to_owned(), Some("model_not_found".to_owned()));
+        assert_eq!(response.error(), expected);
+        assert!(response.body.contains("this server has `fake`"), "{}", response.body);
+    }
+}
+
+#[test]
+fn errors_have_the_form_of_the_api() {
+    let server = server();
+    let invalid = |code: Option<&str>| (400, "invalid_request_error".to_owned(), code.map(str::to_owned));
+    let chat = |text: &str| server.send(&Request::new("POST", "/v1/chat/completions").text_body(text));
+    for text in ["", "{", "[1", "\u{feff}{}", "{\"messages\": 01}", &"[".repeat(100_000), "null", "[]", "{}"]
+    {
+        assert_eq!(chat(text).error(), invalid(None), "{text:.20}");
+    }
+    for (fields, param) in [
+        (json!({"temperature": -1}), "temperature"),
+        (json!({"temperature": "hot"}), "temperature"),
+        (json!({"n": 1_000_000}), "n"),
+        (json!({"max_tokens": -5}), "max_tokens"),
+        (json!({"messages": []}), "messages"),
+        (
+            json!({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}),
+            "messages[0].content[0].type",
+        ),
+        (json!({"stream": "yes"}), "stream"),
+        (json!({"stop": vec!["a"; 17]}), "stop"),
+    ] {
+        let response = server.send(&Request::chat(fields.clone()));
+        assert_eq!((response.status, &response.json()["error"]["param"]), (400, &json!(param)), "{fields}");
+    }
+    assert_eq!(server.get("/v1/nothing").error(), (404, "not_found_error".to_owned(), None));
+    let wrong = server.get("/v1/chat/completions");
+    assert_eq!(wrong.error(), (405, "invalid_request_error".to_owned(), None));
+    assert_eq!(wrong.header("allow"), Some("POST"));
+    // A prompt that does not fit is an error before the stream.
+    let long = json!({"stream": true, "messages": [{"role": "user", "content": "long ".repeat(100_000)}]});
+    assert_eq!(server.send(&Request::chat(long)).error(), invalid(Some("context_length_exceeded")));
+    assert_eq!(server.send(&Request::chat(json!({}))).status, 200, "the server lives");
+}
+
+#[test]
+fn the_body_is_json_whatever_its_type_says() {
+    let server = server();
+    for kind in ["application/json", "text/plain", "application/x-www-form-urlencoded"] {
+        let request = Request::chat(json!({"max_tokens": 3})).header("Content-Type", kind);
+        assert_eq!(server.send(&request).status, 200, "{kind}");
+    }
+}
+
+#[test]
+fn a_body_of_more_bytes_than_allowed_is_refused() {
+    let limits = ServerLimits { body_bytes: 1_000, ..ServerLimits::default() };
+    let server = Running::scripted(["Hello!"], ServerConfig { limits, ..ServerConfig::default() });
+    let response = server.send(&Request::chat(json!({"user": "x".repeat(1_000)})));
+    assert_eq!(response.error(), (413, "invalid_request_error".to_owned(), None));
+    // The same without a length.
+    let mut client = server.connect();
+    client.write(
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
+    );
+    client.write(format!("7d0\r\n{}\r\n", " ".repeat(2_000)).as_bytes());
+    assert_eq!(client.head().0, 413);
+    assert_eq!(server.send(&Request::chat(json!({}))).status, 200);
+}
+
+#[test]
+fn texts_become_tokens_and_texts_again() {
+    let server = server();
+    let encoded = server.post("/tokenize", &json!({"content": "Hello there"})).json();
+    let ids = encoded["tokens"].as_array().expect("ids");
+    assert_eq!(encoded["count"], ids.len());
+    assert_eq!(server.post("/detokenize", &json!({"tokens": ids})).json()["content"], "Hello there");
+    assert_eq!(server.post("/detokenize", &json!({"tokens": [u32::MAX]})).status, 400);
+    assert_eq!(server.post("/detokenize", &json!({"tokens": "1"})).status, 400);
+    let prompt = server.post("/apply-template", &support::chat(json!({}))).json();
+    assert_eq!(prompt["prompt"], "user: Hello\n");
+}
+
+#[test]
+fn embeddings_are_vectors() {
+    let response = server().post("/v1/embeddings", &json!({"input": ["Hello", "there"]}));
+    let data = response.json()["data"].as_array().expect("vectors").len();
+    assert_eq!((response.status, data), (200, 2));
+}

@@ -1,0 +1,269 @@
+//! A server in the background, and an HTTP client that sends exactly what a test says.
+#![allow(dead_code, reason = "no test program uses all of it")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use lm_conversation::{ConversationConfig, PromptTemplate};
+use lm_model::testing::HookedLm;
+use lm_server::{ServedModel, Server, ServerConfig, ShutdownHandle};
+use lm_session::testing::{FakeLm, loaded, scripted_engine, tokenizer};
+use lm_session::{Engine, EngineSettings};
+use serde_json::{Value, json};
+
+/// Longest wait for bytes of a server.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const TEMPLATE: &str = "{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}";
+
+/// A running server; it ends when it is dropped.
+pub struct Running {
+    pub addr: SocketAddr,
+    pub shutdown: ShutdownHandle,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    /// Serves an engine with this configuration on a free port.
+    pub fn start(engine: Engine, config: ServerConfig) -> Self {
+        let template = Some(PromptTemplate::new(TEMPLATE).expect("it compiles"));
+        let defaults = ConversationConfig { template, ..ConversationConfig::from_engine(&engine) };
+        let config = ServerConfig { addr: ([127, 0, 0, 1], 0).into(), ..config };
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let models = vec![ServedModel::new(engine, defaults).alias("other/name")];
+        let server = runtime.block_on(Server::bind(models, config)).expect("it listens");
+        let (addr, shutdown) = (server.local_addr(), server.shutdown_handle());
+        let thread = Some(std::thread::spawn(move || runtime.block_on(server.run())));
+        Self { addr, shutdown, thread }
+    }
+
+    /// Serves replies, one after another.
+    pub fn scripted<const N: usize>(replies: [&'static str; N], config: ServerConfig) -> Self {
+        Self::start(scripted_engine(replies), config)
+    }
+
+    /// Sends a request, and waits for the whole response.
+    pub fn send(&self, request: &Request) -> Response {
+        let mut client = self.open(request);
+        let (status, headers) = client.head();
+        Response { status, headers, body: client.rest() }
+    }
+
+    /// Sends a request, and leaves its response to the caller.
+    pub fn open(&self, request: &Request) -> Client {
+        let mut client = self.connect();
+        client.write(request.text().as_bytes());
+        client
+    }
+
+    /// Opens a connection.
+    pub fn connect(&self) -> Client {
+        let stream = TcpStream::connect(self.addr).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time");
+        Client(BufReader::new(stream))
+    }
+
+    pub fn get(&self, path: &str) -> Response {
+        self.send(&Request::new("GET", path))
+    }
+
+    pub fn post(&self, path: &str, body: &Value) -> Response {
+        self.send(&Request::new("POST", path).body(body))
+    }
+
+    /// Waits for the end of the server.
+    pub fn wait(mut self) {
+        self.thread.take().expect("it runs").join().expect("it ends");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shutdown.begin();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A request; each has a connection of its own.
+#[derive(Clone)]
+pub struct Request {
+    method: &'static str,
+    path: String,
+    headers: Vec<(&'static str, String)>,
+    body: String,
+}
+
+impl Request {
+    pub fn new(method: &'static str, path: &str) -> Self {
+        Self { method, path: path.to_owned(), headers: Vec::new(), body: String::new() }
+    }
+
+    pub fn chat(fields: Value) -> Self {
+        Self::new("POST", "/v1/chat/completions").body(&chat(fields))
+    }
+
+    pub fn header(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.push((name, value.to_owned()));
+        self
+    }
+
+    pub fn body(self, body: &Value) -> Self {
+        self.text_body(&body.to_string())
+    }
+
+    pub fn text_body(self, body: &str) -> Self {
+        Self { body: body.to_owned(), ..self }
+    }
+
+    pub fn text(&self) -> String {
+        let Self { method, path, headers, body } = self;
+        let mut text =
+            format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+        if !headers.iter().any(|(name, _)| *name == "Host") {
+            text += "Host: localhost\r\n";
+        }
+        for (name, value) in headers {
+            text += &format!("{name}: {value}\r\n");
+        }
+        text + "\r\n" + body
+    }
+}
+
+/// Body of a chat completion: one message, and these fields.
+pub fn chat(fields: Value) -> Value {
+    let mut body = json!({"messages": [{"role": "user", "content": "Hello"}]});
+    if let (Value::Object(body), Value::Object(fields)) = (&mut body, fields) {
+        body.extend(fields);
+    }
+    body
+}
+
+/// A connection.
+pub struct Client(BufReader<TcpStream>);
+
+impl Client {
+    pub fn write(&mut self, bytes: &[u8]) {
+        self.0.get_mut().write_all(bytes).expect("the server reads");
+    }
+
+    /// Reads the status and the headers, with names in lower case.
+    pub fn head(&mut self) -> (u16, Vec<(String, String)>) {
+        let first = self.line();
+        let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let mut headers = Vec::new();
+        loop {
+            let line = self.line();
+            let Some((name, value)) = line.split_once(": ") else { break };
+            headers.push((name.to_lowercase(), value.to_owned()));
+        }
+        (status.unwrap_or_else(|| panic!("{first:?} has a status")), headers)
+    }
+
+    /// Reads a line; empty at the end of the connection.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).expect("the server answers");
+        line.trim_end().to_owned()
+    }
+
+    /// Reads until the line of an event begins like this.
+    pub fn event(&mut self, start: &str) -> String {
+        loop {
+            let line = self.line();
+            if line.starts_with(start) {
+                return line;
+            }
+        }
+    }
+
+    /// Reads to the end, in text that can have the sizes of chunks in it.
+    pub fn rest(&mut self) -> String {
+        let mut bytes = Vec::new();
+        let _ = self.0.read_to_end(&mut bytes);
+        String::from_utf8(bytes).expect("UTF-8")
+    }
+}
+
+/// A whole response.
+#[derive(Debug)]
+pub struct Response {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+}
+
+impl Response {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {:?}", self.body))
+    }
+
+    /// Status, type and code of an error.
+    pub fn error(&self) -> (u16, String, Option<String>) {
+        let error = &self.json()["error"];
+        let text = |key: &str| error[key].as_str().map(str::to_owned);
+        assert!(error["message"].is_string() && error.get("param").is_some(), "{error}");
+        (self.status, text("type").expect("a type"), text("code"))
+    }
+
+    /// Data of the events of a stream.
+    pub fn events(&self) -> Vec<String> {
+        let data = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
+        data.map(str::to_owned).collect()
+    }
+}
+
+/// Counter of forward passes.
+#[derive(Clone, Default)]
+pub struct Passes(Arc<AtomicUsize>);
+
+impl Passes {
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Waits for this many passes; panics if they do not come.
+    pub fn wait_for(&self, number: usize) {
+        let end = Instant::now() + PATIENCE;
+        while self.count() < number {
+            assert!(Instant::now() < end, "the engine does not work");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits until no pass has run for half a second; panics if that does not happen.
+    pub fn wait_for_silence(&self) {
+        for _ in 0..60 {
+            let before = self.count();
+            std::thread::sleep(Duration::from_millis(500));
+            if self.count() == before {
+                return;
+            }
+        }
+        panic!("the engine still works");
+    }
+}
+
+/// Engine that needs this long for each pass, and never ends a reply by itself.
+pub fn slow_engine(pass: Duration, settings: EngineSettings) -> (Engine, Passes) {
+    let passes = Passes::default();
+    let counted = passes.clone();
+    let endless = std::iter::repeat_n(["word "; 400].concat(), 64);
+    let model = FakeLm::scripted(&tokenizer(), endless);
+    let model = HookedLm::new(Arc::new(model)).before_pass(move |_| {
+        counted.0.fetch_add(1, Ordering::AcqRel);
+        std::thread::sleep(pass);
+        Ok(())
+    });
+    (Engine::new(loaded(model), settings).expect("it fits"), passes)
+}
