@@ -61,6 +61,8 @@ pub struct ServerLimits {
     pub body_time: Duration,
     /// Maximum time for the headers of the next request on a connection, also an idle one, which is then closed. Default 60 s.
     pub header_time: Duration,
+    /// Maximum time for a client to take a piece of a response that waits to be sent; then its connection is closed. Default 60 s.
+    pub write_time: Duration,
     /// Maximum number of connections; further ones wait to be accepted. Default 512.
     pub connections: usize,
     /// Maximum number of requests that are being prepared (prompt and grammar), which is work on a thread of its own each; further ones
@@ -82,6 +84,7 @@ impl Default for ServerLimits {
             body_bytes: 16 << 20,
             body_time: Duration::from_secs(30),
             header_time: Duration::from_secs(60),
+            write_time: Duration::from_secs(60),
             connections: 512,
             preparing: 64,
             request_time: Duration::from_secs(60 * 60),

@@ -10,6 +10,7 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_io_timeout::TimeoutStream;
 
 use crate::config::ServerLimits;
 
@@ -21,6 +22,7 @@ pub(crate) struct Connections {
     http: http1::Builder,
     places: Arc<Semaphore>,
     graceful: GracefulShutdown,
+    write_time: Duration,
 }
 
 impl Connections {
@@ -28,7 +30,7 @@ impl Connections {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(limits.header_time);
         let places = Arc::new(Semaphore::new(limits.connections));
-        Self { http, places, graceful: GracefulShutdown::new() }
+        Self { http, places, graceful: GracefulShutdown::new(), write_time: limits.write_time }
     }
 
     /// Accepts the next connection, and serves it in the background.
@@ -46,8 +48,10 @@ impl Connections {
     fn serve(&self, stream: TcpStream, router: Router, place: OwnedSemaphorePermit) {
         // Small events are sent at once.
         let _ = stream.set_nodelay(true);
-        let service = TowerToHyperService::new(router);
-        let connection = self.graceful.watch(self.http.serve_connection(TokioIo::new(stream), service));
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(self.write_time));
+        let (stream, service) = (TokioIo::new(Box::pin(stream)), TowerToHyperService::new(router));
+        let connection = self.graceful.watch(self.http.serve_connection(stream, service));
         tokio::spawn(async move {
             let _place = place;
             if let Err(error) = connection.await {

@@ -116,6 +116,18 @@ fn slow_senders_are_not_waited_for() {
 }
 
 #[test]
+fn a_client_that_does_not_read_is_not_waited_for() {
+    let limits =
+        ServerLimits { write_time: Duration::from_millis(300), connections: 1, ..ServerLimits::default() };
+    let server = Running::scripted(["Hello!"], ServerConfig { limits, ..ServerConfig::default() });
+    // A response larger than what the system keeps for a connection.
+    let tokens = format!("{{\"tokens\": [5{}]}}", ",5".repeat(7_000_000));
+    let _reads_nothing = server.open(&Request::new("POST", "/detokenize").text_body(&tokens));
+    // Its place is the only one.
+    assert_eq!(server.get("/health").status, 200);
+}
+
+#[test]
 fn more_connections_than_allowed_wait() {
     let limits = ServerLimits { connections: 1, ..ServerLimits::default() };
     let server = Running::scripted(["Hello!"], ServerConfig { limits, ..ServerConfig::default() });
