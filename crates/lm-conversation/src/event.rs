@@ -23,6 +23,8 @@ pub struct Reply {
     pub resampled: usize,
     /// Changes made to the conversation for features that the template lacks.
     pub polyfills: Vec<Polyfill>,
+    /// Number of output tokens of reasoning, with the marker before it and without the one after it.
+    pub reasoning_tokens: usize,
 }
 
 impl Reply {

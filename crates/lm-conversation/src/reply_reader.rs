@@ -40,6 +40,10 @@ pub(crate) struct ReplyReader {
     builder: MessageBuilder,
     /// True if a call has begun.
     has_call: bool,
+    /// Pieces since the last event.
+    unread: usize,
+    /// Pieces of reasoning.
+    reasoning_tokens: usize,
 }
 
 impl ReplyReader {
@@ -50,7 +54,22 @@ impl ReplyReader {
     ) -> Self {
         let (parser, builder) = (processor.parser(&options), MessageBuilder::new(&options));
         let call_ids = first_ids.clone();
-        Self { processor, options, first_ids, call_ids, parser, builder, has_call: false }
+        Self {
+            processor,
+            options,
+            first_ids,
+            call_ids,
+            parser,
+            builder,
+            has_call: false,
+            unread: 0,
+            reasoning_tokens: 0,
+        }
+    }
+
+    /// Number of tokens of reasoning, with the marker before it.
+    pub(crate) fn reasoning_tokens(&self) -> usize {
+        self.reasoning_tokens
     }
 
     /// Returns true if a call has begun.
@@ -65,6 +84,25 @@ impl ReplyReader {
 
     /// Reads the next piece, and appends its events to `events`.
     pub(crate) fn push(&mut self, piece: &Piece, events: &mut Vec<ConversationEvent>) -> Result<()> {
+        let known = events.len();
+        let read = self.parse(piece, events);
+        self.count(events.get(known));
+        read
+    }
+
+    /// Counts a piece with its first event. Pieces whose text is held back are counted with the next event.
+    fn count(&mut self, event: Option<&ConversationEvent>) {
+        self.unread += 1;
+        match event {
+            Some(ConversationEvent::Reasoning(_)) => {
+                self.reasoning_tokens += std::mem::take(&mut self.unread)
+            }
+            Some(_) => self.unread = 0,
+            None => {}
+        }
+    }
+
+    fn parse(&mut self, piece: &Piece, events: &mut Vec<ConversationEvent>) -> Result<()> {
         let mut at = 0;
         for token in &piece.added {
             let read = self.parser.push(&piece.text[at..token.start]);

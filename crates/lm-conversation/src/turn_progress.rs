@@ -244,7 +244,8 @@ impl Progress {
         let (unenforced, polyfills) = (std::mem::take(unenforced), opening.polyfills.clone());
         self.add_to_history(message.clone(), Some(&finish)).ok_or(Error::Cancelled)?;
         self.over = true;
-        let reply = Reply { message, finish, unenforced, resampled, polyfills };
+        let reasoning_tokens = self.setup.reader.reasoning_tokens();
+        let reply = Reply { message, finish, unenforced, resampled, polyfills, reasoning_tokens };
         self.ready.push_back(ConversationEvent::Finished(reply));
         Ok(None)
     }

@@ -24,7 +24,7 @@ pub struct Choice {
 /// let usage = Usage { prompt_tokens: 9, output_tokens: 3, ..Usage::default() };
 /// let finish = Finished { reason: FinishReason::EndToken, usage, timing: Timing::default(), seed: None, steered: None };
 /// let (unenforced, polyfills) = (Vec::new(), Vec::new());
-/// let reply = Reply { message: Message::assistant("Hello!"), finish, unenforced, resampled: 0, polyfills };
+/// let reply = Reply { message: Message::assistant("Hello!"), finish, unenforced, resampled: 0, polyfills, reasoning_tokens: 0 };
 /// let object = completion(&CompletionHead::new("my-model"), &[Choice { reply, logprobs: None }]);
 /// assert_eq!(object["choices"][0]["message"]["content"], "Hello!");
 /// assert_eq!(object["choices"][0]["finish_reason"], "stop");
@@ -46,18 +46,20 @@ pub fn completion(head: &CompletionHead, choices: &[Choice]) -> Value {
 
 /// Token counts of a completion: the prompt, which its choices share, and the output of all of them.
 pub(crate) fn usage<'a>(replies: impl Iterator<Item = &'a Reply>) -> Value {
-    let (mut prompt_tokens, mut cached_tokens, mut completion_tokens) = (0, None, 0);
+    let (mut prompt_tokens, mut cached_tokens, mut completion_tokens, mut reasoning_tokens) = (0, None, 0, 0);
     for reply in replies {
         let usage = &reply.finish.usage;
         prompt_tokens = usage.prompt_tokens;
         cached_tokens.get_or_insert(usage.cached_tokens);
         completion_tokens += usage.output_tokens;
+        reasoning_tokens += reply.reasoning_tokens;
     }
     json!({
         "prompt_tokens": prompt_tokens,
         "completion_tokens": completion_tokens,
         "total_tokens": prompt_tokens + completion_tokens,
         "prompt_tokens_details": {"cached_tokens": cached_tokens.unwrap_or(0)},
+        "completion_tokens_details": {"reasoning_tokens": reasoning_tokens},
     })
 }
 

@@ -116,7 +116,33 @@ fn a_reply_that_is_cut_in_its_reasoning_goes_on_in_it() {
             .expect("a reply");
         assert_eq!(reply.text(), "Three.", "{constrain_calls:?}");
         assert_eq!(reply.message.reasoning_content.as_deref(), Some("Let me count: one, two, three."));
+        // The tokens of its known beginning count as well.
+        assert_eq!(
+            reply.reasoning_tokens,
+            1 + tokens("\nLet me count: one, two, three."),
+            "{constrain_calls:?}"
+        );
     }
+}
+
+#[test]
+fn tokens_of_reasoning_are_counted_apart() {
+    for (reply, reasoning) in
+        [("<think>\nOne, two.\n</think>\n\nTwo.", 1 + tokens("\nOne, two.")), ("Two.", 0)]
+    {
+        for constrain_calls in [ConstrainCalls::Yes, ConstrainCalls::No] {
+            let config = ConversationConfig { constrain_calls, ..config() };
+            let (mut conversation, _) = conversation(config, [reply, "Never."]);
+            let reply = conversation.send("Count.").expect("a reply");
+            assert_eq!(reply.reasoning_tokens, reasoning, "{constrain_calls:?}");
+        }
+    }
+}
+
+/// Number of tokens of a text.
+fn tokens(text: &str) -> usize {
+    let text = lm_session::TextSegment::Content(text);
+    tokenizer().encode_segments(&[text]).expect("it is encoded").len()
 }
 
 #[test]
