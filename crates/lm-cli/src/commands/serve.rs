@@ -65,7 +65,7 @@ struct AccessArgs {
     /// Host name of this server, in addition to localhost and IP addresses; may be repeated
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
-    /// Origin of web pages that may use the server, such as https://chat.example.com, in addition to those of this machine; * is all
+    /// Origin of web pages that may use the server, such as `https://chat.example.com`, in addition to those of this machine; * is all
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
 }
