@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
-use lm_openai::{BatchReader, BatchRequest, ConversationConfig};
+use lm_api::{BatchReader, BatchRequest, ConversationConfig};
 
 fuzz_target!(|bytes: &[u8]| -> Corpus {
     let Ok(line) = serde_json::from_slice(bytes) else { return Corpus::Reject };

@@ -5,8 +5,8 @@ use std::thread;
 use bytes::Bytes;
 use futures::channel::oneshot;
 use futures::{Stream, StreamExt, TryStreamExt, future, stream};
+use lm_api::{ApiError, ChatCompletions, ChatRequest, EmbeddingRequest, Embeddings, RunningCompletion};
 use lm_conversation::{CancelHandle, ConversationConfig, Engine};
-use lm_openai::{ApiError, ChatCompletions, ChatRequest, EmbeddingRequest, Embeddings, RunningCompletion};
 use rig_core::http_client::{
     self, HeaderMap, HeaderValue, HttpClientExt, LazyBody, MultipartForm, Request, Response, StatusCode,
     StreamingResponse,
@@ -33,7 +33,7 @@ impl EngineClient {
     /// Answers a request with an object.
     async fn answer(self, path: String, body: Bytes) -> Result<Value, ApiError> {
         match path.rsplit('/').next() {
-            Some("completions") => self.start(body).await?.completion().await,
+            Some("completions") => self.start(body).await?.object().await,
             Some("embeddings") => self.embed(body).await,
             Some("models") => {
                 Ok(json!({"object": "list", "data": [{"id": self.engine.name(), "object": "model"}]}))
@@ -69,8 +69,8 @@ impl EngineClient {
 
 /// Server-sent events of a reply; a failure is the last item but one.
 fn frames(running: RunningCompletion) -> impl Stream<Item = http_client::Result<Bytes>> + Send + 'static {
-    let frames = running.into_stream().map_err(|error| http_error(&error));
-    let frames = frames.map_ok(|chunk| Bytes::from(format!("data: {chunk}\n\n")));
+    let frames = running.into_stream().map_err(|failed| http_error(&failed.error));
+    let frames = frames.map_ok(|frame| Bytes::from(format!("data: {}\n\n", frame.data)));
     frames.chain(stream::once(future::ready(Ok(Bytes::from_static(b"data: [DONE]\n\n")))))
 }
 

@@ -8,7 +8,7 @@ use axum::http::{Method, Uri};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use lm_openai::ApiError;
+use lm_api::ApiError;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::guards;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use lm_openai::Limits;
+use lm_api::Limits;
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use lm_openai::{ApiError, ChatCompletions, ConversationConfig, Embeddings};
+use lm_api::{ApiError, ChatEngine, ConversationConfig, Embeddings};
 use lm_session::Engine;
 
 use crate::error::{Error, Result};
@@ -13,9 +13,8 @@ pub struct ServedModel {
     name: String,
     aliases: Vec<String>,
     engine: Engine,
-    completions: ChatCompletions,
+    chat: ChatEngine,
     embeddings: Embeddings,
-    config: ConversationConfig,
     created: u64,
 }
 
@@ -25,10 +24,9 @@ impl ServedModel {
         Self {
             name: engine.name().to_owned(),
             aliases: Vec::new(),
-            completions: ChatCompletions::new(engine.clone(), config.clone()),
             embeddings: Embeddings::new(engine.clone(), config.session.adapter),
+            chat: ChatEngine::new(engine.clone(), config),
             engine,
-            config,
             created: seconds_since_1970(),
         }
     }
@@ -57,12 +55,8 @@ impl ServedModel {
         &self.engine
     }
 
-    pub(crate) fn config(&self) -> &ConversationConfig {
-        &self.config
-    }
-
-    pub(crate) fn completions(&self) -> &ChatCompletions {
-        &self.completions
+    pub(crate) fn chat(&self) -> &ChatEngine {
+        &self.chat
     }
 
     pub(crate) fn embeddings(&self) -> &Embeddings {
@@ -88,7 +82,7 @@ impl Models {
     ///
     /// # Errors
     /// 404 with the names there are.
-    pub fn find(&self, name: Option<&str>) -> lm_openai::Result<&ServedModel> {
+    pub fn find(&self, name: Option<&str>) -> lm_api::Result<&ServedModel> {
         let Some(name) = name else { return Ok(&self.0[0]) };
         self.0.iter().find(|model| model.names().any(|known| known == name)).ok_or_else(|| {
             let known: Vec<_> = self.0.iter().map(|model| format!("`{}`", model.name)).collect();

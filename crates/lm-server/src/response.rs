@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use lm_openai::ApiError;
+use lm_api::ApiError;
 use serde_json::Value;
 
 /// JSON body.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use lm_openai::{ApiError, CancelHandle};
+use lm_api::{ApiError, CancelHandle};
 use tokio::sync::Semaphore;
 
 use crate::config::ServerConfig;
@@ -57,8 +57,8 @@ impl App {
     /// 429 when too many requests are in preparation; 500 when the work panics; those of the work.
     pub async fn prepare<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> lm_openai::Result<T> + Send + 'static,
-    ) -> lm_openai::Result<T> {
+        work: impl FnOnce() -> lm_api::Result<T> + Send + 'static,
+    ) -> lm_api::Result<T> {
         let Ok(place) = self.preparing.clone().try_acquire_owned() else {
             let message = format!("{} requests are in preparation", self.config.limits.preparing);
             return Err(ApiError::overloaded(message, Duration::from_secs(1)));

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use lm_openai::{
+use lm_api::{
     ApiError, BatchLine, BatchReader, BatchRequest, CancelHandle, ChatCompletions, ConversationConfig,
     Embeddings, Value,
 };
@@ -132,7 +132,7 @@ struct Endpoints {
 
 impl Endpoints {
     /// Answers a request. A panic is the error of this request only.
-    fn answer(&self, request: BatchRequest) -> lm_openai::Result<Value> {
+    fn answer(&self, request: BatchRequest) -> lm_api::Result<Value> {
         let answer = || match request {
             BatchRequest::Chat(request) => self.completions.complete(*request),
             BatchRequest::Embeddings(request) => self.embeddings.create(&request),

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use lm_openai::EmbeddingEncoding;
+use lm_api::EmbeddingEncoding;
 use lm_session::{CancelHandle, EmbedParams, Engine, Error, Pooling, TextSegment};
 use lm_tokenizer::TokenId;
 use serde::Deserialize;

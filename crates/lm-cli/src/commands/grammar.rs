@@ -188,7 +188,7 @@ fn of_reply(line: &Line) -> Result<(Option<ReplyGrammar>, Finished), Value> {
     let processor = processor(line)?;
     let tools = line.tools.iter().flatten().cloned().map(ToolSpec::from_json);
     let tools: Arc<[ToolSpec]> = tools.collect::<Result<_, _>>().map_err(bad_line)?;
-    let response_format = line.response_format.as_ref().map(lm_openai::response_format).transpose();
+    let response_format = line.response_format.as_ref().map(lm_api::response_format).transpose();
     let response_format = response_format.map_err(bad_line)?.flatten();
     let request = GrammarRequest {
         tools: &tools,
@@ -241,8 +241,8 @@ fn processor(line: &Line) -> Result<&'static dyn ModelDataProcessor, Value> {
 /// Reads `tool_choice` as a chat completion has it, or as the name of a tool.
 fn tool_choice(choice: &Value) -> Result<ToolChoice, Value> {
     match choice {
-        Value::String(word) => Ok(lm_openai::tool_choice_word(word)),
-        choice => lm_openai::tool_choice(choice).map_err(bad_line),
+        Value::String(word) => Ok(lm_api::tool_choice_word(word)),
+        choice => lm_api::tool_choice(choice).map_err(bad_line),
     }
 }
 

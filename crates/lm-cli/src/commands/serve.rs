@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use lm_openai::{CancelHandle, ConversationConfig};
+use lm_api::{CancelHandle, ConversationConfig};
 use lm_server::{ApiKeys, Error, ServedModel, Server, ServerConfig};
 
 use crate::args::{ModelPath, RunArgs, listen, numbers, usage};

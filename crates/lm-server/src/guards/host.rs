@@ -8,7 +8,7 @@ use axum::http::header::HOST;
 use axum::http::uri::Authority;
 use axum::middleware::Next;
 use axum::response::Response;
-use lm_openai::ApiError;
+use lm_api::ApiError;
 
 use crate::response::ErrorResponse;
 use crate::state::SharedApp;

@@ -5,7 +5,7 @@ use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use lm_openai::ApiError;
+use lm_api::ApiError;
 
 use crate::response::ErrorResponse;
 use crate::state::SharedApp;

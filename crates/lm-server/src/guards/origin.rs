@@ -6,7 +6,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderValue, Method, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
-use lm_openai::ApiError;
+use lm_api::ApiError;
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 use super::host::{authority, is_loopback};

@@ -6,7 +6,7 @@ use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
-use lm_openai::random_id;
+use lm_api::random_id;
 
 /// Header of the id.
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");

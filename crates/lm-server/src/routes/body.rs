@@ -3,7 +3,7 @@
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
-use lm_openai::ApiError;
+use lm_api::ApiError;
 use serde_json::Value;
 
 use crate::response::ErrorResponse;

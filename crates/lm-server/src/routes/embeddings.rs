@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use lm_openai::EmbeddingRequest;
+use lm_api::EmbeddingRequest;
 
 use super::body::JsonBody;
 use crate::response::{ErrorResponse, json};

@@ -1,6 +1,7 @@
 //! One file per group of routes.
 
 mod body;
+mod chat;
 pub mod chat_completions;
 pub mod embeddings;
 pub mod health;

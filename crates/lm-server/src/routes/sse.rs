@@ -7,43 +7,50 @@ use axum::http::HeaderValue;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, Stream, StreamExt};
-use serde_json::Value;
+use lm_api::{Frame, FrameStream, Framing, ResponseWriter, StreamError};
 
 use crate::response::ErrorResponse;
 use crate::state::CancelOnDrop;
 
-/// Time in which an error is answered with its status; a stream that has begun can only send it as an event.
-const FIRST_EVENT: Duration = Duration::from_millis(500);
+/// Time in which an error is answered with its status; a stream that has begun can only send it as a frame.
+const FIRST_FRAME: Duration = Duration::from_millis(500);
 
-/// Sends chunks as events, then `[DONE]`; an error ends them. The request is cancelled when the response is dropped.
+/// Sends the frames of a response; an error ends them. The request is cancelled when the response is dropped.
 ///
 /// # Errors
 /// When the first item is an error.
-pub(crate) async fn respond<S>(
-    mut chunks: S,
+pub(crate) async fn respond<W: ResponseWriter>(
+    mut frames: FrameStream<W>,
     cancel: CancelOnDrop,
     keep_alive: Duration,
-) -> Result<Response, ErrorResponse>
-where
-    S: Stream<Item = lm_openai::Result<Value>> + Send + Unpin + 'static,
-{
-    let first = match tokio::time::timeout(FIRST_EVENT, chunks.next()).await {
-        Ok(Some(Err(error))) => return Err(error.into()),
+) -> Result<Response, ErrorResponse> {
+    let first = match tokio::time::timeout(FIRST_FRAME, frames.next()).await {
+        Ok(Some(Err(failed))) => return Err(failed.error.into()),
         Ok(first) => first,
         Err(_) => None,
     };
-    let events = stream::iter(first).chain(chunks).map(|chunk| {
-        let json = chunk.unwrap_or_else(|error| error.to_json());
-        Event::default().data(json.to_string())
-    });
-    let done = stream::once(async { Event::default().data("[DONE]") });
-    let events = events.chain(done).map(move |event| {
+    let frames = stream::iter(first).chain(frames).map(move |frame| {
         let _held = &cancel;
-        Ok::<_, Infallible>(event)
+        frame.unwrap_or_else(|failed: StreamError| failed.frame)
     });
-    let keep_alive = KeepAlive::new().interval(keep_alive).text("ping");
-    let mut response = Sse::new(events).keep_alive(keep_alive).into_response();
+    let mut response = events(frames, W::FRAMING, keep_alive);
     // nginx sends events at once then, and does not collect them.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
+}
+
+fn events(
+    frames: impl Stream<Item = Frame> + Send + 'static,
+    framing: Framing,
+    keep_alive: Duration,
+) -> Response {
+    let done = (framing == Framing::EventsUntilDone).then(|| Event::default().data("[DONE]"));
+    let events = frames.map(event).chain(stream::iter(done)).map(Ok::<_, Infallible>);
+    let keep_alive = KeepAlive::new().interval(keep_alive).text("ping");
+    Sse::new(events).keep_alive(keep_alive).into_response()
+}
+
+fn event(frame: Frame) -> Event {
+    let event = frame.event.map_or_else(Event::default, |name| Event::default().event(name));
+    event.data(frame.data.to_string())
 }

@@ -3,8 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use lm_conversation::{Conversation, GenerationPrompt};
-use lm_openai::{ApiError, ChatRequest};
+use lm_api::{ApiError, ChatRequest};
 use lm_tokenizer::{TextSegment, TokenId};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -84,13 +83,8 @@ pub(crate) async fn apply_template(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ErrorResponse> {
     let request = ChatRequest::from_json_within(body, &app.config.limits.request)?;
-    let model = app.models.find(request.model.as_deref())?.clone();
-    let rendered = app.prepare(move || {
-        let conversation = Conversation::new(model.engine(), request.config(model.config(), 0));
-        let rendered = conversation.and_then(|it| it.render(request.last.clone(), GenerationPrompt::Add));
-        rendered.map_err(|error| request.api_error(&error))
-    });
-    let rendered = rendered.await?;
+    let chat = app.models.find(request.model.as_deref())?.chat().clone();
+    let rendered = app.prepare(move || chat.render(&request)).await?;
     Ok(response::json(StatusCode::OK, &json!({"prompt": rendered.text, "count": rendered.ids.len()})))
 }
 

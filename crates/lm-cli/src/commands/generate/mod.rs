@@ -125,7 +125,7 @@ impl ReplyArgs {
 
 /// Parser of `--tool-choice` for clap.
 fn tool_choice(text: &str) -> Result<ToolChoice, Infallible> {
-    Ok(lm_openai::tool_choice_word(text))
+    Ok(lm_api::tool_choice_word(text))
 }
 
 /// Checks the syntax of a regular expression.

@@ -1,17 +1,32 @@
-//! Execution of requests on an engine.
+//! OpenAI's chat completions.
 
-use lm_conversation::{Conversation, ConversationConfig, Engine, TurnOptions};
+mod head;
+mod logprobs;
+mod request;
+mod response;
+mod response_format;
+mod tools;
+mod writer;
+
+use lm_conversation::{ConversationConfig, Engine};
 use serde_json::Value;
 
+use crate::chat::ChatEngine;
 use crate::error::Result;
-use crate::head::CompletionHead;
 use crate::request::ChatRequest;
-use crate::running::{Chunks, RunningCompletion};
+use crate::running::{Frames, Running};
+
+pub use head::CompletionHead;
+pub(crate) use request::NAMES;
+pub use response::completion;
+pub use response_format::response_format;
+pub use tools::{tool_choice, tool_choice_word};
+pub use writer::ChunkWriter;
 
 /// Chat completions on an engine. Requests may run on any number of threads; the engine batches them.
 ///
 /// ```
-/// use lm_openai::{ChatCompletions, ChatRequest, ConversationConfig};
+/// use lm_api::{ChatCompletions, ChatRequest, ConversationConfig};
 /// use serde_json::json;
 ///
 /// # let engine = lm_session::testing::scripted_engine(["Hello!"]);
@@ -22,18 +37,18 @@ use crate::running::{Chunks, RunningCompletion};
 /// let request = ChatRequest::from_json(json!({"messages": [{"role": "user", "content": "Hi."}]}))?;
 /// let object = completions.complete(request)?;
 /// assert_eq!(object["choices"][0]["message"]["content"], "Hello!");
-/// # Ok::<(), lm_openai::ApiError>(())
+/// # Ok::<(), lm_api::ApiError>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct ChatCompletions {
-    engine: Engine,
-    config: ConversationConfig,
-}
+pub struct ChatCompletions(ChatEngine);
+
+/// A chat completion that runs.
+pub type RunningCompletion = Running<ChunkWriter>;
 
 impl ChatCompletions {
     /// Creates completions on an engine. `config` has the values of absent fields; its preface is not used.
     pub fn new(engine: Engine, config: ConversationConfig) -> Self {
-        Self { engine, config }
+        Self(ChatEngine::new(engine, config))
     }
 
     /// Answers a request with a completion object; it blocks. Its choices run concurrently.
@@ -44,29 +59,19 @@ impl ChatCompletions {
         self.start(request)?.wait()
     }
 
-    /// Answers a request with an iterator over the chunks of the response.
+    /// Answers a request with an iterator over the frames of the response, whose data are chunks.
     ///
     /// # Errors
     /// When the request is invalid for the model.
-    pub fn stream(&self, request: ChatRequest) -> Result<Chunks> {
-        Ok(self.start(request)?.chunks())
+    pub fn stream(&self, request: ChatRequest) -> Result<Frames<ChunkWriter>> {
+        Ok(self.start(request)?.frames())
     }
 
-    /// Starts a request: renders its prompt, compiles its grammar and submits its choices. Async code calls it on a thread that may block, and
-    /// then awaits what it returns.
+    /// Starts a request, as [`ChatEngine::start`].
     ///
     /// # Errors
-    /// When the request is invalid for the model, or the engine has no place for it.
+    /// As [`ChatEngine::start`].
     pub fn start(&self, request: ChatRequest) -> Result<RunningCompletion> {
-        let cancel = request.turn.cancel.child();
-        let turn = |choice| {
-            let options = TurnOptions { cancel: cancel.clone(), ..request.turn.clone() };
-            Conversation::new(&self.engine, request.config(&self.config, choice))?
-                .stream(request.last.clone(), options)
-        };
-        let turns = (0..request.choices).map(turn).collect::<Result<Vec<_>, _>>();
-        let turns = turns.map_err(|error| request.api_error(&error))?;
-        let model = request.model.clone().unwrap_or_else(|| self.engine.name().to_owned());
-        Ok(RunningCompletion::new(request, CompletionHead::new(model), turns, cancel))
+        self.0.start(request, ChunkWriter::for_request)
     }
 }

@@ -4,10 +4,12 @@ use lm_conversation::{ConversationEvent, Reply, ScoredToken, ToolCall};
 use lm_processors::FreshCallIds;
 use serde_json::{Map, Value, json};
 
-use crate::head::CompletionHead;
-use crate::logprobs;
+use super::head::CompletionHead;
+use super::logprobs;
+use super::response::{arguments, completion, finish_reason, usage};
+use crate::error::ApiError;
 use crate::request::ChatRequest;
-use crate::response::{arguments, finish_reason, usage};
+use crate::response_writer::{Choice, Frame, Framing, ResponseWriter};
 
 /// Writer of `chat.completion.chunk` objects: the events of each choice's turn in, chunks out.
 ///
@@ -15,7 +17,7 @@ use crate::response::{arguments, finish_reason, usage};
 /// frames each chunk as `data: …`, and `data: [DONE]` after them.
 ///
 /// ```
-/// use lm_openai::{ChatRequest, ChunkWriter, CompletionHead, ConversationEvent};
+/// use lm_api::{ChatRequest, ChunkWriter, CompletionHead, ConversationEvent};
 /// use serde_json::json;
 ///
 /// let body = json!({"messages": [{"role": "user", "content": "Hi."}], "stream": true});
@@ -24,7 +26,7 @@ use crate::response::{arguments, finish_reason, usage};
 /// let chunks = writer.chunks(0, &ConversationEvent::Text("Hello!".to_owned()));
 /// let deltas: Vec<_> = chunks.iter().map(|chunk| chunk["choices"][0]["delta"].clone()).collect();
 /// assert_eq!(deltas, [json!({"role": "assistant", "content": null}), json!({"content": "Hello!"})]);
-/// # Ok::<(), lm_openai::ApiError>(())
+/// # Ok::<(), lm_api::ApiError>(())
 /// ```
 #[derive(Debug)]
 pub struct ChunkWriter {
@@ -79,6 +81,11 @@ impl ChunkWriter {
         }
     }
 
+    /// Creates a writer for the response of a model to a request.
+    pub fn for_request(request: &ChatRequest, model: &str) -> Self {
+        Self::new(CompletionHead::new(model), request)
+    }
+
     /// Writes the chunks of the next event of a choice.
     ///
     /// # Panics
@@ -107,14 +114,14 @@ impl ChunkWriter {
         let logprobs = (self.with_logprobs && !scored.is_empty()).then(|| logprobs::logprobs(&scored));
         let choice =
             json!({"index": choice, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason});
-        let mut chunk = self.object(vec![choice]);
+        let mut chunk = self.chunk_object(vec![choice]);
         if self.include_usage {
             chunk.insert("usage".to_owned(), Value::Null);
         }
         Value::Object(chunk)
     }
 
-    fn object(&self, choices: Vec<Value>) -> Map<String, Value> {
+    fn chunk_object(&self, choices: Vec<Value>) -> Map<String, Value> {
         self.head.object("chat.completion.chunk", choices)
     }
 
@@ -122,9 +129,25 @@ impl ChunkWriter {
     fn usage(&self) -> Option<Value> {
         let replies: Option<Vec<&Reply>> = self.choices.iter().map(|choice| choice.reply.as_ref()).collect();
         let replies = replies.filter(|_| self.include_usage)?;
-        let mut chunk = self.object(Vec::new());
+        let mut chunk = self.chunk_object(Vec::new());
         chunk.insert("usage".to_owned(), usage(replies.into_iter()));
         Some(Value::Object(chunk))
+    }
+}
+
+impl ResponseWriter for ChunkWriter {
+    const FRAMING: Framing = Framing::EventsUntilDone;
+
+    fn object(&mut self, choices: &[Choice]) -> Value {
+        completion(&self.head, choices)
+    }
+
+    fn frames(&mut self, choice: usize, event: &ConversationEvent) -> Vec<Frame> {
+        self.chunks(choice, event).into_iter().map(Frame::new).collect()
+    }
+
+    fn error(&mut self, error: &ApiError) -> Frame {
+        Frame::new(error.to_json())
     }
 }
 

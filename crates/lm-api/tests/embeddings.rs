@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use lm_openai::{ApiError, EmbeddingRequest, Embeddings, Limits, Value};
+use lm_api::{ApiError, EmbeddingRequest, Embeddings, Limits, Value};
 use lm_session::testing::{FakeLm, loaded, tokenizer};
 use lm_session::{EmbedParams, Engine, EngineSettings, Pooling, TextSegment};
 use proptest::prelude::*;

@@ -5,8 +5,9 @@ use lm_processors::Error as Processor;
 use lm_session::Error as Session;
 use lm_template::{Error as Template, ToolSpec};
 
+use crate::chat_completions;
 use crate::error::ApiError;
-use crate::request::ChatRequest;
+use crate::request::{ChatRequest, FieldNames};
 
 /// Code of a prompt, or of a reply's minimum, that exceeds the context.
 const CONTEXT: &str = "context_length_exceeded";
@@ -18,7 +19,7 @@ const CALL: &str = "tool_use_failed";
 impl From<Error> for ApiError {
     /// Converts an error without its request: parameters are named as a whole.
     fn from(error: Error) -> Self {
-        Mapping { tools: &[], limit: None, has_format: false }.error(&error)
+        Mapping { names: &chat_completions::NAMES, tools: &[], limit: None, has_format: false }.error(&error)
     }
 }
 
@@ -26,6 +27,7 @@ impl ChatRequest {
     /// Converts an error of the conversation that answers this request; its `param` is a path into the request.
     pub fn api_error(&self, error: &Error) -> ApiError {
         let mapping = Mapping {
+            names: self.names,
             tools: &self.preface.tools,
             limit: self.max_output_tokens,
             has_format: self.turn.response_format.is_some(),
@@ -36,6 +38,7 @@ impl ChatRequest {
 
 /// Parts of a request that errors refer to.
 struct Mapping<'a> {
+    names: &'static FieldNames,
     tools: &'a [ToolSpec],
     limit: Option<(&'static str, usize)>,
     has_format: bool,
@@ -48,16 +51,16 @@ impl Mapping<'_> {
             Error::Session(error) => self.session(error),
             Error::Template(error) => template(error),
             Error::Processor(error) => self.processor(error),
-            Error::NoMessage => param("messages"),
+            Error::NoMessage => param(self.names.messages),
             Error::UnusableSchema { tool, .. } => param(&self.schema(tool.as_deref())).with_code(SCHEMA),
-            Error::NoThinking { .. } => param("max_reasoning_tokens"),
-            Error::InvalidAnswer { .. } => param("response_format").with_code("json_validate_failed"),
+            Error::NoThinking { .. } => param(self.names.max_reasoning_tokens),
+            Error::InvalidAnswer { .. } => param(self.names.format).with_code("json_validate_failed"),
             Error::InvalidCall { call, .. } => param(&self.schema(Some(&call.name))).with_code(CALL),
             Error::Cancelled => ApiError { status: 499, ..ApiError::server(error.to_string()) },
             Error::DeadlineExceeded => ApiError { status: 504, ..ApiError::server(error.to_string()) },
-            Error::NoReply { .. } => param("messages"),
+            Error::NoReply { .. } => param(self.names.messages),
             Error::TokenLimit { .. } => param(self.limit_name()).with_code("token_limit_reached"),
-            Error::NoCall { .. } => param("tool_choice").with_code(CALL),
+            Error::NoCall { .. } => param(self.names.tool_choice).with_code(CALL),
             _ => ApiError::server(error.to_string()),
         }
     }
@@ -65,15 +68,17 @@ impl Mapping<'_> {
     fn session(&self, error: &Session) -> ApiError {
         let param = |param: &str| ApiError::invalid_param(param, error.to_string());
         match error {
-            Session::PromptTooLong { .. } | Session::CacheFull { .. } => param("messages").with_code(CONTEXT),
+            Session::PromptTooLong { .. } | Session::CacheFull { .. } => {
+                param(self.names.messages).with_code(CONTEXT)
+            }
             Session::InvalidSampler { field, .. } => param(field),
-            Session::EmptyStopString { .. } => param("stop"),
+            Session::EmptyStopString { .. } => param(self.names.stop),
             Session::NoCandidate { .. } => param("logit_bias"),
             Session::Grammar { .. } => param(self.grammar()).with_code(SCHEMA),
             Session::ConstraintFailed { .. } => param(self.grammar()).with_code("constraint_failed"),
             Session::BudgetTooSmall { available_tokens, .. } => match self.limit {
                 Some((name, limit)) if limit <= *available_tokens => param(name),
-                _ => param("messages").with_code(CONTEXT),
+                _ => param(self.names.messages).with_code(CONTEXT),
             },
             Session::TextCutOff { .. } => param(self.limit_name()).with_code("text_cut_off"),
             Session::Busy { retry_after, .. } => ApiError::overloaded(error.to_string(), *retry_after),
@@ -92,33 +97,33 @@ impl Mapping<'_> {
     fn processor(&self, error: &Processor) -> ApiError {
         let param = |param: &str| ApiError::invalid_param(param, error.to_string());
         match error {
-            Processor::UnsupportedPart { .. } => param("messages"),
+            Processor::UnsupportedPart { .. } => param(self.names.messages),
             Processor::Schema(error) => param(&self.schema(error.tool.as_deref())).with_code(SCHEMA),
             Processor::UnknownTool { .. } | Processor::NoTools | Processor::NoCallSyntax { .. } => {
-                param("tool_choice")
+                param(self.names.tool_choice)
             }
-            Processor::AnswerLikeCall { .. } => param("response_format").with_code("answer_like_call"),
-            Processor::MalformedToolCall { .. } => param("tools").with_code(CALL),
+            Processor::AnswerLikeCall { .. } => param(self.names.format).with_code("answer_like_call"),
+            Processor::MalformedToolCall { .. } => param(self.names.tools).with_code(CALL),
             _ => ApiError::server(error.to_string()),
         }
     }
 
     /// Path of the schema of a tool, or of the response format.
     fn schema(&self, tool: Option<&str>) -> String {
-        let Some(name) = tool else { return "response_format".to_owned() };
+        let Some(name) = tool else { return self.names.format.to_owned() };
         match self.tools.iter().position(|tool| tool.name() == name) {
-            Some(index) => format!("tools[{index}].function.parameters"),
-            None => "tools".to_owned(),
+            Some(index) => format!("{}[{index}].{}", self.names.tools, self.names.tool_schema),
+            None => self.names.tools.to_owned(),
         }
     }
 
     /// Field that a grammar error without a location most likely comes from.
     fn grammar(&self) -> &'static str {
-        if self.has_format || self.tools.is_empty() { "response_format" } else { "tools" }
+        if self.has_format || self.tools.is_empty() { self.names.format } else { self.names.tools }
     }
 
     fn limit_name(&self) -> &'static str {
-        self.limit.map_or("max_completion_tokens", |(name, _)| name)
+        self.limit.map_or(self.names.max_output_tokens, |(name, _)| name)
     }
 }
 

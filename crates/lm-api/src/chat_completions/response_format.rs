@@ -10,13 +10,13 @@ use crate::fields::shown;
 /// in the Responses API.
 ///
 /// ```
-/// use lm_openai::{ResponseFormat, response_format};
+/// use lm_api::{ResponseFormat, response_format};
 /// use serde_json::json;
 ///
 /// assert_eq!(response_format(&json!({"type": "text"}))?, None);
 /// let format = json!({"type": "json_schema", "json_schema": {"name": "age", "schema": {"type": "integer"}}});
 /// assert_eq!(response_format(&format)?, Some(ResponseFormat::JsonSchema(json!({"type": "integer"}))));
-/// # Ok::<(), lm_openai::ApiError>(())
+/// # Ok::<(), lm_api::ApiError>(())
 /// ```
 ///
 /// # Errors

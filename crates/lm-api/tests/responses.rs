@@ -4,11 +4,11 @@
 
 use std::path::Path;
 
-use lm_conversation::{ConversationEvent, PromptTemplate};
-use lm_openai::{
+use lm_api::{
     ChatCompletions, ChatRequest, ChunkWriter, CompletionHead, ConversationConfig, EmbeddingRequest,
     Embeddings, Value,
 };
+use lm_conversation::{ConversationEvent, PromptTemplate};
 use lm_session::testing::{FakeLm, loaded, scripted_engine, tokenizer};
 use lm_session::{Engine, EngineSettings};
 use serde_json::json;
@@ -96,7 +96,7 @@ fn complete(replies: &[&'static str], fields: Value) -> Value {
 
 fn stream(replies: &[&'static str], fields: Value) -> Vec<Value> {
     let chunks = completions(replies).stream(request(fields)).expect("a stream");
-    chunks.map(|chunk| fixed(chunk.expect("a chunk"))).collect()
+    chunks.map(|frame| fixed(frame.expect("a chunk").data)).collect()
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn a_cancelled_stream_ends_with_an_error() {
     let chunks = completions(&[long]).stream(request(json!({"stream": true}))).expect("a stream");
     chunks.canceller().cancel();
     let mut chunks: Vec<_> = chunks.collect();
-    assert_eq!(chunks.pop().expect("an item").expect_err("cancelled").status, 499);
+    assert_eq!(chunks.pop().expect("an item").expect_err("cancelled").error.status, 499);
     assert!(chunks.iter().all(Result::is_ok), "the error is the last item");
 }
 
@@ -253,7 +253,7 @@ fn a_completion_is_awaited_as_it_is_waited_for() {
     let fields = || request(json!({"n": 2, "seed": 1}));
     let started = || completions(&["Hello", "Hello"]).start(fields()).expect("it starts");
     let blocking = fixed(started().wait().expect("a completion"));
-    assert_eq!(futures_executor::block_on(started().completion()).map(fixed), Ok(blocking));
+    assert_eq!(futures_executor::block_on(started().object()).map(fixed), Ok(blocking));
     let text = |chunks: Vec<Value>, choice| -> String {
         let deltas = chunks.iter().flat_map(|chunk| chunk["choices"].as_array()).flatten();
         deltas
@@ -262,7 +262,7 @@ fn a_completion_is_awaited_as_it_is_waited_for() {
             .collect()
     };
     let chunks = futures_executor::block_on(started().into_stream().collect::<Vec<_>>());
-    let chunks: Vec<Value> = chunks.into_iter().collect::<Result<_, _>>().expect("no error");
+    let chunks: Vec<Value> = chunks.into_iter().map(|frame| frame.expect("no error").data).collect();
     assert_eq!([text(chunks.clone(), 0), text(chunks, 1)], ["Hello", "Hello"]);
 }
 
@@ -274,8 +274,8 @@ fn a_full_context_cuts_a_reply_off_as_a_limit_does() {
         Finished { reason, usage: Usage::default(), timing: Timing::default(), seed: None, steered: None };
     let (message, unenforced, polyfills) = (Message::assistant("Hel"), Vec::new(), Vec::new());
     let reply = Reply { message, finish, unenforced, resampled: 0, polyfills, reasoning_tokens: 0 };
-    let choice = lm_openai::Choice { reply, logprobs: None };
-    let object = lm_openai::completion(&CompletionHead::new("m"), &[choice]);
+    let choice = lm_api::Choice { reply, logprobs: None };
+    let object = lm_api::completion(&CompletionHead::new("m"), &[choice]);
     assert_eq!(object["choices"][0]["finish_reason"], "length");
 }
 

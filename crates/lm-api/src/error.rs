@@ -10,7 +10,7 @@ pub type Result<T, E = ApiError> = std::result::Result<T, E>;
 /// Error of a request: an HTTP status, and the fields of the API's error object.
 ///
 /// ```
-/// use lm_openai::ChatRequest;
+/// use lm_api::ChatRequest;
 /// use serde_json::json;
 ///
 /// let body = json!({"messages": [{"role": "user", "content": "Hi."}], "n": 0});

@@ -15,14 +15,14 @@ use crate::limits::{Limits, at_most};
 /// Request for the embeddings of texts.
 ///
 /// ```
-/// use lm_openai::{EmbeddingEncoding, EmbeddingInput, EmbeddingRequest};
+/// use lm_api::{EmbeddingEncoding, EmbeddingInput, EmbeddingRequest};
 /// use serde_json::json;
 ///
 /// let body = json!({"model": "any", "input": ["Paris", "Rome"], "encoding_format": "base64"});
 /// let request = EmbeddingRequest::from_json(body)?;
 /// assert_eq!(request.inputs[1], EmbeddingInput::Text("Rome".to_owned()));
 /// assert_eq!(request.encoding, EmbeddingEncoding::Base64);
-/// # Ok::<(), lm_openai::ApiError>(())
+/// # Ok::<(), lm_api::ApiError>(())
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -167,7 +167,7 @@ fn word<T: Copy + Default>(fields: &mut Fields, name: &str, words: &[(&str, T)])
 /// Embeddings on an engine. Requests may run on any number of threads; the engine batches them.
 ///
 /// ```
-/// use lm_openai::{EmbeddingRequest, Embeddings};
+/// use lm_api::{EmbeddingRequest, Embeddings};
 /// use serde_json::json;
 ///
 /// # let engine = lm_session::testing::scripted_engine(["Hello!"]);
@@ -175,7 +175,7 @@ fn word<T: Copy + Default>(fields: &mut Fields, name: &str, words: &[(&str, T)])
 /// let embeddings = Embeddings::new(engine, None);
 /// let object = embeddings.create(&EmbeddingRequest::from_json(json!({"input": "Hello"}))?)?;
 /// assert_eq!(object["data"][0]["object"], "embedding");
-/// # Ok::<(), lm_openai::ApiError>(())
+/// # Ok::<(), lm_api::ApiError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Embeddings {
@@ -265,7 +265,7 @@ impl EmbeddingEncoding {
     /// Writes a vector.
     ///
     /// ```
-    /// use lm_openai::EmbeddingEncoding;
+    /// use lm_api::EmbeddingEncoding;
     ///
     /// assert_eq!(EmbeddingEncoding::Float.json(&[0.1]).to_string(), "[0.1]");
     /// assert_eq!(EmbeddingEncoding::Base64.json(&[1.0]), "AACAPw==");

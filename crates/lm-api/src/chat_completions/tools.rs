@@ -1,72 +1,24 @@
-//! `tools` and `tool_choice` of a request.
+//! `tool_choice` of a request.
 
 use lm_conversation::{ToolChoice, ToolSpec};
 use serde_json::Value;
 
 use crate::error::{ApiError, Result};
-use crate::error_map;
 use crate::fields::{json_type, shown};
-use crate::limits::{Limits, at_most};
-
-/// Reads `tools`: function tools with distinct names.
-pub(crate) fn tools(tools: Value, limits: &Limits) -> Result<Vec<ToolSpec>> {
-    let Value::Array(tools) = tools else {
-        let message = format!("`tools` is {}, expected an array", json_type(&tools));
-        return Err(ApiError::invalid_param("tools", message));
-    };
-    at_most("tools", tools.len(), limits.tools, "tools")?;
-    let mut specs: Vec<ToolSpec> = Vec::with_capacity(tools.len());
-    for (index, tool) in tools.into_iter().enumerate() {
-        let spec = tool_spec(tool, index, limits)?;
-        if specs.iter().any(|other| other.name() == spec.name()) {
-            let message = format!("a tool of the name `{}` is already declared", spec.name());
-            return Err(ApiError::invalid_param(format!("tools[{index}].function.name"), message));
-        }
-        specs.push(spec);
-    }
-    Ok(specs)
-}
-
-fn tool_spec(tool: Value, index: usize, limits: &Limits) -> Result<ToolSpec> {
-    let wrong = |path: &str, message: String| {
-        Err(ApiError::invalid_param(format!("tools[{index}]{path}"), format!("tool {index}: {message}")))
-    };
-    if let Some(kind) = tool.get("type").filter(|kind| *kind != "function" && tool.get("function").is_some())
-    {
-        return wrong(".type", format!("type {} is not supported, only \"function\" is", shown(kind)));
-    }
-    let spec = ToolSpec::from_json(tool).map_err(|error| {
-        let message = error.to_string();
-        let place = error_map::template(&error).param.unwrap_or_default();
-        let path = place.strip_prefix("tool").unwrap_or_default().to_owned();
-        ApiError::invalid_param(format!("tools[{index}]{path}"), message)
-    })?;
-    let name = spec.name();
-    if name.is_empty() || name.len() > limits.tool_name_bytes || name.contains(char::is_control) {
-        let expected = format!("expected 1 to {} bytes without control characters", limits.tool_name_bytes);
-        return wrong(".function.name", format!("`name` is {}, {expected}", shown(&name.into())));
-    }
-    if !matches!(spec.parameters(), Value::Null | Value::Object(_)) {
-        let got = json_type(spec.parameters());
-        return wrong(
-            ".function.parameters",
-            format!("`parameters` is {got}, expected a JSON schema object"),
-        );
-    }
-    Ok(spec)
-}
+use crate::limits::at_most;
+use crate::tools::check_choice;
 
 /// Reads `tool_choice`: `auto`, `required`, `none`, or an object that names a function. Null is `auto`.
 ///
 /// ```
-/// use lm_openai::{ToolChoice, tool_choice};
+/// use lm_api::{ToolChoice, tool_choice};
 /// use serde_json::json;
 ///
 /// let named = json!({"type": "function", "function": {"name": "get_weather"}});
 /// assert_eq!(tool_choice(&named)?, ToolChoice::Named("get_weather".to_owned()));
 /// assert_eq!(tool_choice(&json!("required"))?, ToolChoice::Required);
 /// assert!(tool_choice(&json!("get_weather")).is_err());
-/// # Ok::<(), lm_openai::ApiError>(())
+/// # Ok::<(), lm_api::ApiError>(())
 /// ```
 ///
 /// # Errors
@@ -113,16 +65,7 @@ pub(crate) fn choice_among(choice: &Value, tools: &mut Vec<ToolSpec>) -> Result<
         }
         _ => tool_choice(choice)?,
     };
-    match &choice {
-        ToolChoice::Required | ToolChoice::Named(_) if tools.is_empty() => {
-            Err(ApiError::invalid_param("tool_choice", "a tool call is required, but `tools` is empty"))
-        }
-        ToolChoice::Named(name) if !tools.iter().any(|tool| tool.name() == name) => {
-            let message = format!("the tool `{name}` must be called, but is not in `tools`");
-            Err(ApiError::invalid_param("tool_choice", message))
-        }
-        _ => Ok(choice),
-    }
+    check_choice(choice, tools)
 }
 
 /// Keeps the tools that `allowed` names.

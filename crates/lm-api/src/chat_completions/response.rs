@@ -1,25 +1,17 @@
 //! Response body of a chat completion.
 
-use lm_conversation::{FinishReason, Reply, ScoredToken, ToolCall};
+use lm_conversation::{FinishReason, Reply, ToolCall};
 use serde_json::{Map, Value, json};
 
-use crate::head::CompletionHead;
-use crate::logprobs;
-
-/// A finished choice of a completion.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Choice {
-    /// The reply.
-    pub reply: Reply,
-    /// Log probabilities of its tokens, if the request asks for them.
-    pub logprobs: Option<Vec<ScoredToken>>,
-}
+use super::head::CompletionHead;
+use super::logprobs;
+use crate::response_writer::Choice;
 
 /// Creates the completion object of a request's choices.
 ///
 /// ```
 /// use lm_conversation::{FinishReason, Finished, Message, Reply, Timing, Usage};
-/// use lm_openai::{Choice, CompletionHead, completion};
+/// use lm_api::{Choice, CompletionHead, completion};
 ///
 /// let usage = Usage { prompt_tokens: 9, output_tokens: 3, ..Usage::default() };
 /// let finish = Finished { reason: FinishReason::EndToken, usage, timing: Timing::default(), seed: None, steered: None };

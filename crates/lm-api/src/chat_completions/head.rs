@@ -1,10 +1,8 @@
 //! Fields that all objects of one completion share.
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use serde_json::{Map, Value};
+
+use crate::ids::{random_id, seconds_since_1970};
 
 /// Id, time and model of a completion, the same in all chunks of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,8 +18,7 @@ pub struct CompletionHead {
 impl CompletionHead {
     /// Creates the head of a new completion.
     pub fn new(model: impl Into<String>) -> Self {
-        let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        Self { id: random_id("chatcmpl-"), created, model: model.into() }
+        Self { id: random_id("chatcmpl-"), created: seconds_since_1970(), model: model.into() }
     }
 
     /// Creates an object of this completion.
@@ -37,11 +34,4 @@ impl CompletionHead {
         ];
         fields.map(|(key, value)| (key.to_owned(), value)).into_iter().collect()
     }
-}
-
-/// Creates a random id: the prefix and 32 hexadecimal digits.
-pub fn random_id(prefix: &str) -> String {
-    // Each `RandomState` has keys of its own, the first ones from the system's random source.
-    let random = || RandomState::new().hash_one(prefix);
-    format!("{prefix}{:016x}{:016x}", random(), random())
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::embeddings::EmbeddingRequest;
 use crate::error::{ApiError, Result};
 use crate::fields::{json_type, shown};
-use crate::head::random_id;
+use crate::ids::random_id;
 use crate::request::ChatRequest;
 
 /// Endpoints of a line.
@@ -23,7 +23,7 @@ enum Endpoint {
 /// Reader of the lines of a batch file: OpenAI's batch format, or request bodies alone.
 ///
 /// ```
-/// use lm_openai::BatchReader;
+/// use lm_api::BatchReader;
 /// use serde_json::json;
 ///
 /// let body = json!({"messages": [{"role": "user", "content": "Hi."}]});

@@ -4,6 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::error::{ApiError, Result};
+use crate::limits::{Limits, at_most};
 
 /// Fields of a request body.
 pub(crate) struct Fields(Map<String, Value>);
@@ -51,6 +52,46 @@ fn in_words(message: &str) -> String {
     let parts = message.rsplit_once(", expected ");
     let words = parts.and_then(|(got, ty)| Some((got, TYPES.iter().find(|(known, _)| *known == ty)?.1)));
     words.map_or_else(|| message.to_owned(), |(got, words)| format!("{got}, expected {words}"))
+}
+
+/// Takes a field of stop sequences: text, or an array of texts.
+pub(crate) fn stop_sequences(fields: &mut Fields, name: &str, limits: &Limits) -> Result<Vec<String>> {
+    let stop = match fields.take(name) {
+        Some(Value::String(text)) => vec![text],
+        Some(Value::Array(texts)) => {
+            at_most(name, texts.len(), limits.stop_sequences, "sequences")?;
+            let texts = texts.into_iter().map(|text| match text {
+                Value::String(text) => Ok(text),
+                other => Err(ApiError::invalid_param(
+                    name,
+                    format!("`{name}` has {}, expected text", shown(&other)),
+                )),
+            });
+            texts.collect::<Result<_>>()?
+        }
+        None => Vec::new(),
+        Some(other) => {
+            let message = format!("`{name}` is {}, expected text or an array of texts", shown(&other));
+            return Err(ApiError::invalid_param(name, message));
+        }
+    };
+    for text in &stop {
+        if text.is_empty() {
+            return Err(ApiError::invalid_param(name, "a stop sequence is empty"));
+        }
+        at_most(name, text.len(), limits.stop_bytes, "bytes in a sequence")?;
+    }
+    Ok(stop)
+}
+
+/// Checks a number.
+pub(crate) fn in_range(name: &str, got: usize, least: usize, most: usize) -> Result<()> {
+    if (least..=most).contains(&got) {
+        return Ok(());
+    }
+    let expected =
+        if most == usize::MAX { format!("at least {least}") } else { format!("{least} to {most}") };
+    Err(ApiError::invalid_param(name, format!("`{name}` is {got}, expected {expected}")))
 }
 
 /// Type of a JSON value, for messages.

@@ -1,20 +1,32 @@
 //! Request body of a chat completion.
 
-use lm_conversation::{
-    Calls, ConversationConfig, Message, Preface, ThinkingConfig, ThinkingMode, ToolSpec, TurnOptions,
-};
+use lm_conversation::{Calls, Preface, ThinkingConfig, ThinkingMode, ToolSpec, TurnOptions};
 use lm_processors::{ALL as FAMILIES, by_name};
 use lm_template::Map;
-use serde::Deserialize;
 use serde_json::Value;
 
+use super::response_format::response_format;
+use super::tools::choice_among;
 use crate::error::{ApiError, Result};
-use crate::fields::{Fields, shown};
-use crate::limits::{Limits, at_most};
+use crate::fields::{Fields, in_range, shown, stop_sequences};
+use crate::limits::Limits;
 use crate::messages::messages;
-use crate::response_format::response_format;
+use crate::request::{ChatRequest, FieldNames, StreamOptions};
 use crate::sampling::SamplingFields;
-use crate::tools::{choice_among, tools};
+use crate::tools::tools;
+
+/// Names of the fields.
+pub(crate) const NAMES: FieldNames = FieldNames {
+    messages: "messages",
+    tools: "tools",
+    tool_name: "function.name",
+    tool_schema: "function.parameters",
+    tool_choice: "tool_choice",
+    format: "response_format",
+    max_output_tokens: "max_completion_tokens",
+    max_reasoning_tokens: "max_reasoning_tokens",
+    stop: "stop",
+};
 
 /// Values of `reasoning_effort`.
 const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
@@ -44,62 +56,6 @@ const UNSUPPORTED: &[(&str, Test)] = &[
     ("web_search_options", Value::is_null),
 ];
 
-/// A chat completion request in the words of the layers below: messages, tools, and the options of one turn.
-///
-/// ```
-/// use lm_openai::{ChatRequest, ToolChoice};
-/// use serde_json::json;
-///
-/// let request = ChatRequest::from_json(json!({
-///     "model": "any",
-///     "messages": [
-///         {"role": "system", "content": "Be brief."},
-///         {"role": "user", "content": [{"type": "text", "text": "How is the weather in Paris?"}]},
-///     ],
-///     "tools": [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}],
-///     "tool_choice": "required",
-///     "temperature": 0.5,
-///     "max_completion_tokens": 100,
-/// }))?;
-/// assert_eq!((request.preface.messages.len(), request.last.content.text().as_str()), (1, "How is the weather in Paris?"));
-/// assert_eq!(request.turn.tool_choice, ToolChoice::Required);
-/// assert_eq!(request.sampling.temperature, Some(0.5));
-/// # Ok::<(), lm_openai::ApiError>(())
-/// ```
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct ChatRequest {
-    /// Name of the model, if the request has one.
-    pub model: Option<String>,
-    /// All messages but the last, the tools, and variables of the chat template.
-    pub preface: Preface,
-    /// The last message.
-    pub last: Message,
-    /// Tool choice, number of calls, response format, thinking and log probabilities.
-    pub turn: TurnOptions,
-    /// Sampling parameters.
-    pub sampling: SamplingFields,
-    /// Stop sequences.
-    pub stop: Vec<String>,
-    /// Maximum number of output tokens, with the name of the field that sets it.
-    pub max_output_tokens: Option<(&'static str, usize)>,
-    /// Number of choices, `n`; at least 1.
-    pub choices: usize,
-    /// Streaming of the response, if it is requested.
-    pub stream: Option<StreamOptions>,
-    /// Name of the dialect that replaces the model's, of the extension `format`; a known one.
-    pub dialect: Option<String>,
-}
-
-/// Options of a streamed response.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[non_exhaustive]
-pub struct StreamOptions {
-    /// Reports the usage in an additional last chunk.
-    #[serde(default)]
-    pub include_usage: bool,
-}
-
 impl ChatRequest {
     /// Reads a request body within the default [`Limits`].
     ///
@@ -123,7 +79,7 @@ impl ChatRequest {
         let mut messages = messages(fields.take("messages").ok_or_else(missing)?, limits)?;
         let last = messages.pop().ok_or_else(missing)?;
         let mut specs = match fields.take("tools") {
-            Some(value) => tools(value, limits)?,
+            Some(value) => tools(value, &NAMES, limits)?,
             None => Vec::new(),
         };
         let (thinking, effort) = thinking(fields)?;
@@ -131,30 +87,18 @@ impl ChatRequest {
         extra_context.extend(fields.get::<Map<String, Value>>("chat_template_kwargs")?.unwrap_or_default());
         let turn = turn(fields, &mut specs, thinking, limits)?;
         Ok(Self {
+            names: &NAMES,
             model: fields.get("model")?,
             preface: Preface { messages, tools: specs, extra_context },
             last,
             turn,
             sampling: SamplingFields::read(fields, limits)?,
-            stop: stop(fields, limits)?,
+            stop: stop_sequences(fields, "stop", limits)?,
             max_output_tokens: max_output_tokens(fields)?,
             choices: choices(fields, limits)?,
             stream: stream(fields)?,
             dialect: dialect(fields)?,
         })
-    }
-
-    /// Config of the conversation that answers with a choice: `base`, overridden by the request.
-    pub fn config(&self, base: &ConversationConfig, choice: usize) -> ConversationConfig {
-        let mut config = base.clone();
-        config.preface = self.preface.clone();
-        config.session.sampler = self.sampling.sampler(&base.session.sampler, choice);
-        config.session.stop.extend(self.stop.iter().cloned());
-        if let Some((_, limit)) = self.max_output_tokens {
-            config.session.max_output_tokens = Some(limit);
-        }
-        config.processor = self.dialect.as_deref().and_then(by_name).or(base.processor);
-        config
     }
 }
 
@@ -215,35 +159,6 @@ fn logprobs(fields: &mut Fields, limits: &Limits) -> Result<Option<usize>> {
     Ok(wanted.then_some(top.unwrap_or(0)))
 }
 
-fn stop(fields: &mut Fields, limits: &Limits) -> Result<Vec<String>> {
-    let stop = match fields.take("stop") {
-        Some(Value::String(text)) => vec![text],
-        Some(Value::Array(texts)) => {
-            at_most("stop", texts.len(), limits.stop_sequences, "sequences")?;
-            let texts = texts.into_iter().map(|text| match text {
-                Value::String(text) => Ok(text),
-                other => Err(ApiError::invalid_param(
-                    "stop",
-                    format!("`stop` has {}, expected text", shown(&other)),
-                )),
-            });
-            texts.collect::<Result<_>>()?
-        }
-        None => Vec::new(),
-        Some(other) => {
-            let message = format!("`stop` is {}, expected text or an array of texts", shown(&other));
-            return Err(ApiError::invalid_param("stop", message));
-        }
-    };
-    for text in &stop {
-        if text.is_empty() {
-            return Err(ApiError::invalid_param("stop", "a stop sequence is empty"));
-        }
-        at_most("stop", text.len(), limits.stop_bytes, "bytes in a sequence")?;
-    }
-    Ok(stop)
-}
-
 /// Token limit: `max_completion_tokens`, otherwise the older `max_tokens`.
 fn max_output_tokens(fields: &mut Fields) -> Result<Option<(&'static str, usize)>> {
     let mut limit = None;
@@ -278,13 +193,4 @@ fn dialect(fields: &mut Fields) -> Result<Option<String>> {
     let known: Vec<_> = FAMILIES.iter().map(|family| family.processor.name()).collect();
     let message = format!("`format` is {}, known are {}", shown(&unknown.into()), known.join(", "));
     Err(ApiError::invalid_param("format", message))
-}
-
-fn in_range(name: &str, got: usize, least: usize, most: usize) -> Result<()> {
-    if (least..=most).contains(&got) {
-        return Ok(());
-    }
-    let expected =
-        if most == usize::MAX { format!("at least {least}") } else { format!("{least} to {most}") };
-    Err(ApiError::invalid_param(name, format!("`{name}` is {got}, expected {expected}")))
 }

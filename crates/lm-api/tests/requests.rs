@@ -1,9 +1,9 @@
 //! Request bodies: fields, their errors, and bodies of any form.
 
-use lm_conversation::SamplerParams;
-use lm_openai::{
+use lm_api::{
     ApiError, BatchReader, ChatRequest, ConversationConfig, Limits, ResponseFormat, ToolChoice, Value,
 };
+use lm_conversation::SamplerParams;
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -1,0 +1,61 @@
+//! Execution of requests on an engine.
+
+use lm_conversation::{
+    Conversation, ConversationConfig, Engine, GenerationPrompt, RenderedPrompt, TurnOptions,
+};
+
+use crate::error::Result;
+use crate::request::ChatRequest;
+use crate::response_writer::ResponseWriter;
+use crate::running::Running;
+
+/// Engine that answers the requests of any API. Requests may run on any number of threads; the engine batches them.
+#[derive(Debug, Clone)]
+pub struct ChatEngine {
+    engine: Engine,
+    config: ConversationConfig,
+}
+
+impl ChatEngine {
+    /// Creates it. `config` has the values of absent fields; its preface is not used.
+    pub fn new(engine: Engine, config: ConversationConfig) -> Self {
+        Self { engine, config }
+    }
+
+    /// Starts a request: renders its prompt, compiles its grammar and submits its choices. Async code calls it on a thread that may block, and
+    /// then awaits what it returns.
+    ///
+    /// `writer` creates the writer of the response from the request and the name of the model: that of the request, or else the engine's.
+    ///
+    /// # Errors
+    /// When the request is invalid for the model, or the engine has no place for it.
+    pub fn start<W: ResponseWriter>(
+        &self,
+        request: ChatRequest,
+        writer: impl FnOnce(&ChatRequest, &str) -> W,
+    ) -> Result<Running<W>> {
+        let cancel = request.turn.cancel.child();
+        let turn = |choice| {
+            let options = TurnOptions { cancel: cancel.clone(), ..request.turn.clone() };
+            self.conversation(&request, choice)?.stream(request.last.clone(), options)
+        };
+        let turns = (0..request.choices).map(turn).collect::<Result<Vec<_>, _>>();
+        let turns = turns.map_err(|error| request.api_error(&error))?;
+        let writer = writer(&request, request.model.as_deref().unwrap_or(self.engine.name()));
+        Ok(Running::new(request, writer, turns, cancel))
+    }
+
+    /// Renders the prompt of a request, and counts its tokens.
+    ///
+    /// # Errors
+    /// When the request is invalid for the model.
+    pub fn render(&self, request: &ChatRequest) -> Result<RenderedPrompt> {
+        let rendered = self.conversation(request, 0);
+        let rendered = rendered.and_then(|it| it.render(request.last.clone(), GenerationPrompt::Add));
+        rendered.map_err(|error| request.api_error(&error))
+    }
+
+    fn conversation(&self, request: &ChatRequest, choice: usize) -> lm_conversation::Result<Conversation> {
+        Conversation::new(&self.engine, request.config(&self.config, choice))
+    }
+}

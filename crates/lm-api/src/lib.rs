@@ -1,0 +1,38 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod batch;
+mod chat;
+mod chat_completions;
+mod embeddings;
+mod error;
+mod error_map;
+mod fields;
+mod ids;
+mod limits;
+mod messages;
+mod request;
+mod response_writer;
+mod running;
+mod sampling;
+mod tools;
+
+pub use batch::{BatchAnswer, BatchLine, BatchReader, BatchRequest};
+pub use chat::ChatEngine;
+pub use chat_completions::{
+    ChatCompletions, ChunkWriter, CompletionHead, RunningCompletion, completion, response_format,
+    tool_choice, tool_choice_word,
+};
+pub use embeddings::{EmbeddingEncoding, EmbeddingInput, EmbeddingRequest, Embeddings};
+pub use error::{ApiError, Result};
+pub use ids::random_id;
+pub use limits::Limits;
+pub use lm_conversation::{
+    CancelHandle, ConversationConfig, ConversationEvent, Engine, Message, Preface, RenderedPrompt, Reply,
+    ResponseFormat, SamplerParams, ScoredToken, ToolChoice, ToolSpec, TurnOptions, Value,
+};
+pub use lm_session::{AdapterId, Pooling};
+pub use request::{ChatRequest, StreamOptions};
+pub use response_writer::{Choice, Frame, Framing, ResponseWriter};
+pub use running::{FrameStream, Frames, Running, StreamError};
+pub use sampling::SamplingFields;

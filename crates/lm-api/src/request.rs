@@ -1,0 +1,103 @@
+//! Requests in the words of the layers below.
+
+use lm_conversation::{ConversationConfig, Message, Preface, TurnOptions};
+use lm_processors::by_name;
+use serde::Deserialize;
+
+use crate::sampling::SamplingFields;
+
+/// A request of any API in the words of the layers below: messages, tools, and the options of one turn.
+///
+/// ```
+/// use lm_api::{ChatRequest, ToolChoice};
+/// use serde_json::json;
+///
+/// let request = ChatRequest::from_json(json!({
+///     "model": "any",
+///     "messages": [
+///         {"role": "system", "content": "Be brief."},
+///         {"role": "user", "content": [{"type": "text", "text": "How is the weather in Paris?"}]},
+///     ],
+///     "tools": [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}],
+///     "tool_choice": "required",
+///     "temperature": 0.5,
+///     "max_completion_tokens": 100,
+/// }))?;
+/// assert_eq!((request.preface.messages.len(), request.last.content.text().as_str()), (1, "How is the weather in Paris?"));
+/// assert_eq!(request.turn.tool_choice, ToolChoice::Required);
+/// assert_eq!(request.sampling.temperature, Some(0.5));
+/// # Ok::<(), lm_api::ApiError>(())
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ChatRequest {
+    /// Names of the wire's fields, for errors.
+    pub(crate) names: &'static FieldNames,
+    /// Name of the model, if the request has one.
+    pub model: Option<String>,
+    /// All messages but the last, the tools, and variables of the chat template.
+    pub preface: Preface,
+    /// The last message.
+    pub last: Message,
+    /// Tool choice, number of calls, response format, thinking and log probabilities.
+    pub turn: TurnOptions,
+    /// Sampling parameters.
+    pub sampling: SamplingFields,
+    /// Stop sequences.
+    pub stop: Vec<String>,
+    /// Maximum number of output tokens, with the name of the field that sets it.
+    pub max_output_tokens: Option<(&'static str, usize)>,
+    /// Number of choices, `n`; at least 1.
+    pub choices: usize,
+    /// Streaming of the response, if it is requested.
+    pub stream: Option<StreamOptions>,
+    /// Name of the dialect that replaces the model's, of the extension `format`; a known one.
+    pub dialect: Option<String>,
+}
+
+/// Names of a wire's fields, for errors of layers that do not know the wire.
+#[derive(Debug)]
+pub(crate) struct FieldNames {
+    /// Conversation.
+    pub messages: &'static str,
+    /// Tools.
+    pub tools: &'static str,
+    /// Path of the name in a tool.
+    pub tool_name: &'static str,
+    /// Path of the schema in a tool.
+    pub tool_schema: &'static str,
+    /// Tool choice.
+    pub tool_choice: &'static str,
+    /// Format of the answer.
+    pub format: &'static str,
+    /// Maximum number of output tokens.
+    pub max_output_tokens: &'static str,
+    /// Maximum number of reasoning tokens.
+    pub max_reasoning_tokens: &'static str,
+    /// Stop sequences.
+    pub stop: &'static str,
+}
+
+/// Options of a streamed response.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct StreamOptions {
+    /// Reports the usage in an additional last chunk.
+    #[serde(default)]
+    pub include_usage: bool,
+}
+
+impl ChatRequest {
+    /// Config of the conversation that answers with a choice: `base`, overridden by the request.
+    pub fn config(&self, base: &ConversationConfig, choice: usize) -> ConversationConfig {
+        let mut config = base.clone();
+        config.preface = self.preface.clone();
+        config.session.sampler = self.sampling.sampler(&base.session.sampler, choice);
+        config.session.stop.extend(self.stop.iter().cloned());
+        if let Some((_, limit)) = self.max_output_tokens {
+            config.session.max_output_tokens = Some(limit);
+        }
+        config.processor = self.dialect.as_deref().and_then(by_name).or(base.processor);
+        config
+    }
+}

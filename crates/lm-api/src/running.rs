@@ -1,0 +1,202 @@
+//! Running requests.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::iter::FusedIterator;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures_util::stream::{SelectAll, Stream, StreamExt};
+use lm_conversation::{CancelHandle, ConversationEvent, Turn, TurnStream};
+use serde_json::Value;
+
+use crate::error::{ApiError, Result};
+use crate::request::ChatRequest;
+use crate::response_writer::{Choice, Frame, ResponseWriter};
+
+/// A request that runs, made by [`ChatEngine::start`](crate::ChatEngine::start). Its choices run concurrently. Dropping it cancels the
+/// request.
+///
+/// It is awaited as one object ([`object`](Self::object)) or as a stream of frames ([`into_stream`](Self::into_stream)), both without a
+/// runtime of their own; [`wait`](Self::wait) and [`frames`](Self::frames) block. `W` writes them.
+#[derive(Debug)]
+#[must_use = "a request that is dropped is cancelled"]
+pub struct Running<W> {
+    choices: RunningChoices,
+    writer: W,
+}
+
+/// The choices of a request.
+#[derive(Debug)]
+struct RunningChoices {
+    request: ChatRequest,
+    /// Unfinished choices.
+    turns: SelectAll<ChoiceTurn>,
+    /// Cancels all choices.
+    cancel: CancelHandle,
+}
+
+/// Turn of one choice.
+#[derive(Debug)]
+struct ChoiceTurn {
+    choice: usize,
+    turn: TurnStream,
+}
+
+impl Stream for ChoiceTurn {
+    type Item = (usize, lm_conversation::Result<ConversationEvent>);
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let event = ready!(Pin::new(&mut self.turn).poll_next(context));
+        Poll::Ready(event.map(|event| (self.choice, event)))
+    }
+}
+
+impl RunningChoices {
+    /// Polls for the next event of a choice. An error ends all of them.
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<(usize, ConversationEvent)>>> {
+        let Some((choice, event)) = ready!(self.turns.poll_next_unpin(context)) else {
+            return Poll::Ready(None);
+        };
+        if event.is_err() {
+            self.turns.clear();
+        }
+        Poll::Ready(Some(event.map(|event| (choice, event)).map_err(|error| self.request.api_error(&error))))
+    }
+
+    /// Waits for the replies.
+    async fn finished(mut self) -> Result<Vec<Choice>> {
+        let mut replies: Vec<_> = (0..self.request.choices).map(|_| None).collect();
+        let mut scored = vec![Vec::new(); self.request.choices];
+        while let Some(event) = poll_fn(|context| self.poll_event(context)).await {
+            match event? {
+                (choice, ConversationEvent::Finished(reply)) => replies[choice] = Some(reply),
+                (choice, ConversationEvent::Logprobs(token)) => scored[choice].push(token),
+                _ => {}
+            }
+        }
+        let wants = self.request.turn.logprobs.is_some();
+        let choice = |(reply, scored): (Option<_>, _)| {
+            let reply = reply.ok_or_else(|| ApiError::server("a turn ended without a reply"))?;
+            Ok(Choice { reply, logprobs: wants.then_some(scored) })
+        };
+        replies.into_iter().zip(scored).map(choice).collect()
+    }
+}
+
+impl<W: ResponseWriter> Running<W> {
+    pub(crate) fn new(request: ChatRequest, writer: W, turns: Vec<Turn>, cancel: CancelHandle) -> Self {
+        let turns = turns.into_iter().enumerate();
+        let turns = turns.map(|(choice, turn)| ChoiceTurn { choice, turn: turn.into_stream() }).collect();
+        Self { choices: RunningChoices { request, turns, cancel }, writer }
+    }
+
+    /// Returns the handle that cancels the request from another thread, also while its prompt is run.
+    pub fn canceller(&self) -> CancelHandle {
+        self.choices.cancel.clone()
+    }
+
+    /// Waits for the object of the response.
+    ///
+    /// # Errors
+    /// When the execution fails.
+    pub async fn object(mut self) -> Result<Value> {
+        let choices = self.choices.finished().await?;
+        Ok(self.writer.object(&choices))
+    }
+
+    /// [`object`](Self::object) for code that may block.
+    ///
+    /// # Errors
+    /// As [`object`](Self::object).
+    pub fn wait(self) -> Result<Value> {
+        pollster::block_on(self.object())
+    }
+
+    /// Converts to a stream of frames.
+    pub fn into_stream(self) -> FrameStream<W> {
+        FrameStream { running: self, ready: VecDeque::new(), failed: false }
+    }
+
+    /// Converts to an iterator over the frames, which blocks.
+    pub fn frames(self) -> Frames<W> {
+        Frames { stream: self.into_stream() }
+    }
+}
+
+/// Error that ends a stream.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{error}")]
+pub struct StreamError {
+    /// The error; for the status of a response that has not begun.
+    pub error: ApiError,
+    /// The error as a frame; for a response that has begun.
+    pub frame: Frame,
+}
+
+/// Stream of the frames of one response. An error is the last item. Dropping the stream cancels the request.
+#[derive(Debug)]
+#[must_use = "a stream that is dropped is cancelled"]
+pub struct FrameStream<W> {
+    running: Running<W>,
+    ready: VecDeque<Frame>,
+    failed: bool,
+}
+
+impl<W: ResponseWriter> FrameStream<W> {
+    /// Returns the handle that cancels the request from another thread.
+    pub fn canceller(&self) -> CancelHandle {
+        self.running.canceller()
+    }
+}
+
+impl<W: ResponseWriter> Stream for FrameStream<W> {
+    type Item = Result<Frame, StreamError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        loop {
+            if let Some(frame) = this.ready.pop_front() {
+                return Poll::Ready(Some(Ok(frame)));
+            }
+            if this.failed {
+                return Poll::Ready(None);
+            }
+            let Running { choices, writer } = &mut this.running;
+            match ready!(choices.poll_event(context)) {
+                Some(Ok((choice, event))) => this.ready.extend(writer.frames(choice, &event)),
+                Some(Err(error)) => {
+                    this.failed = true;
+                    let frame = writer.error(&error);
+                    return Poll::Ready(Some(Err(StreamError { error, frame })));
+                }
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+/// [`FrameStream`] as an iterator, which blocks.
+#[derive(Debug)]
+#[must_use = "frames that are dropped are cancelled"]
+pub struct Frames<W> {
+    stream: FrameStream<W>,
+}
+
+impl<W: ResponseWriter> Frames<W> {
+    /// Returns the handle that cancels the request from another thread.
+    pub fn canceller(&self) -> CancelHandle {
+        self.stream.canceller()
+    }
+}
+
+impl<W: ResponseWriter> Iterator for Frames<W> {
+    type Item = Result<Frame, StreamError>;
+
+    /// Waits for the next frame.
+    fn next(&mut self) -> Option<Self::Item> {
+        pollster::block_on(self.stream.next())
+    }
+}
+
+impl<W: ResponseWriter> FusedIterator for Frames<W> {}

@@ -1,0 +1,72 @@
+//! Tools of a request, and the choice among them.
+
+use lm_conversation::{ToolChoice, ToolSpec};
+use serde_json::Value;
+
+use crate::error::{ApiError, Result};
+use crate::error_map;
+use crate::fields::{json_type, shown};
+use crate::limits::{Limits, at_most};
+use crate::request::FieldNames;
+
+/// Reads `tools`: functions with distinct names, in any form that [`ToolSpec::from_json`] reads.
+pub(crate) fn tools(tools: Value, names: &FieldNames, limits: &Limits) -> Result<Vec<ToolSpec>> {
+    let Value::Array(tools) = tools else {
+        let message = format!("`tools` is {}, expected an array", json_type(&tools));
+        return Err(ApiError::invalid_param("tools", message));
+    };
+    at_most("tools", tools.len(), limits.tools, "tools")?;
+    let mut specs: Vec<ToolSpec> = Vec::with_capacity(tools.len());
+    for (index, tool) in tools.into_iter().enumerate() {
+        let spec = tool_spec(tool, index, names, limits)?;
+        if specs.iter().any(|other| other.name() == spec.name()) {
+            let message = format!("a tool of the name `{}` is already declared", spec.name());
+            return Err(ApiError::invalid_param(format!("tools[{index}].{}", names.tool_name), message));
+        }
+        specs.push(spec);
+    }
+    Ok(specs)
+}
+
+fn tool_spec(tool: Value, index: usize, names: &FieldNames, limits: &Limits) -> Result<ToolSpec> {
+    let wrong = |path: &str, message: String| {
+        Err(ApiError::invalid_param(format!("tools[{index}].{path}"), format!("tool {index}: {message}")))
+    };
+    if let Some(kind) = tool.get("type").filter(|kind| *kind != "function" && tool.get("function").is_some())
+    {
+        return wrong("type", format!("type {} is not supported, only \"function\" is", shown(kind)));
+    }
+    let spec = ToolSpec::from_json(tool).map_err(|error| {
+        let message = error.to_string();
+        let place = error_map::template(&error).param.unwrap_or_default();
+        let path = place.strip_prefix("tool").unwrap_or_default().to_owned();
+        ApiError::invalid_param(format!("tools[{index}]{path}"), message)
+    })?;
+    let name = spec.name();
+    if name.is_empty() || name.len() > limits.tool_name_bytes || name.contains(char::is_control) {
+        let expected = format!("expected 1 to {} bytes without control characters", limits.tool_name_bytes);
+        return wrong(names.tool_name, format!("`name` is {}, {expected}", shown(&name.into())));
+    }
+    if !matches!(spec.parameters(), Value::Null | Value::Object(_)) {
+        let got = json_type(spec.parameters());
+        return wrong(
+            names.tool_schema,
+            format!("the schema of the parameters is {got}, expected a JSON schema object"),
+        );
+    }
+    Ok(spec)
+}
+
+/// Checks that the choice is possible with these tools.
+pub(crate) fn check_choice(choice: ToolChoice, tools: &[ToolSpec]) -> Result<ToolChoice> {
+    match &choice {
+        ToolChoice::Required | ToolChoice::Named(_) if tools.is_empty() => {
+            Err(ApiError::invalid_param("tool_choice", "a tool call is required, but `tools` is empty"))
+        }
+        ToolChoice::Named(name) if !tools.iter().any(|tool| tool.name() == name) => {
+            let message = format!("the tool `{name}` must be called, but is not in `tools`");
+            Err(ApiError::invalid_param("tool_choice", message))
+        }
+        _ => Ok(choice),
+    }
+}
