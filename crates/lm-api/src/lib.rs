@@ -11,8 +11,10 @@ mod fields;
 mod ids;
 mod limits;
 mod messages;
+mod reasoning;
 mod request;
 mod response_writer;
+mod responses;
 mod running;
 mod sampling;
 mod tools;
@@ -34,5 +36,6 @@ pub use lm_conversation::{
 pub use lm_session::{AdapterId, Pooling};
 pub use request::{ChatRequest, StreamOptions};
 pub use response_writer::{Choice, Frame, Framing, ResponseWriter};
+pub use responses::{ResponseStore, ResponsesRequest, ResponsesWriter, StoredResponse};
 pub use running::{FrameStream, Frames, Running, StreamError};
 pub use sampling::SamplingFields;

@@ -13,13 +13,15 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::guards;
 use crate::response::ErrorResponse;
-use crate::routes::{chat_completions, embeddings, health, models, tokens};
+use crate::routes::{chat_completions, embeddings, health, models, responses, tokens};
 use crate::state::SharedApp;
 
 /// Router of a server. Layers that are added later are further out.
 pub(crate) fn router(app: &SharedApp) -> Router {
     let guarded = Router::new()
         .route("/v1/chat/completions", post(chat_completions::create))
+        .route("/v1/responses", post(responses::create))
+        .route("/v1/responses/{id}", get(responses::show).delete(responses::delete))
         .route("/v1/embeddings", post(embeddings::create))
         .route("/v1/models", get(models::list))
         .route("/v1/models/{*name}", get(models::show))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use lm_api::{ApiError, CancelHandle};
+use lm_api::{ApiError, CancelHandle, ResponseStore};
 use tokio::sync::Semaphore;
 
 use crate::config::ServerConfig;
@@ -15,6 +15,8 @@ use crate::models::Models;
 pub(crate) struct App {
     pub models: Models,
     pub config: ServerConfig,
+    /// Responses that later requests continue.
+    pub responses: ResponseStore,
     /// Cancels all requests.
     pub cancel: CancelHandle,
     /// Places for requests in preparation.
@@ -28,7 +30,14 @@ pub(crate) type SharedApp = Arc<App>;
 impl App {
     pub fn new(models: Models, config: ServerConfig) -> Self {
         let preparing = Arc::new(Semaphore::new(config.limits.preparing));
-        Self { models, config, cancel: CancelHandle::new(), preparing, is_ending: AtomicBool::new(false) }
+        Self {
+            models,
+            config,
+            responses: ResponseStore::default(),
+            cancel: CancelHandle::new(),
+            preparing,
+            is_ending: AtomicBool::new(false),
+        }
     }
 
     /// Returns true if the server accepts requests.

@@ -7,8 +7,11 @@ use lm_session::testing::scripted_engine;
 use support::{Request, Running};
 
 /// All routes but those of health, with their methods.
-const ROUTES: [(&str, &str); 8] = [
+const ROUTES: [(&str, &str); 11] = [
     ("POST", "/v1/chat/completions"),
+    ("POST", "/v1/responses"),
+    ("GET", "/v1/responses/resp_1"),
+    ("DELETE", "/v1/responses/resp_1"),
     ("POST", "/v1/embeddings"),
     ("GET", "/v1/models"),
     ("GET", "/v1/models/fake"),

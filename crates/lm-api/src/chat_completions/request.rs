@@ -1,6 +1,6 @@
 //! Request body of a chat completion.
 
-use lm_conversation::{Calls, Preface, ThinkingConfig, ThinkingMode, ToolSpec, TurnOptions};
+use lm_conversation::{Calls, Preface, ThinkingConfig, ToolSpec, TurnOptions};
 use lm_processors::{ALL as FAMILIES, by_name};
 use lm_template::Map;
 use serde_json::Value;
@@ -11,6 +11,7 @@ use crate::error::{ApiError, Result};
 use crate::fields::{Fields, in_range, shown, stop_sequences};
 use crate::limits::Limits;
 use crate::messages::messages;
+use crate::reasoning::thinking;
 use crate::request::{ChatRequest, FieldNames, StreamOptions};
 use crate::sampling::SamplingFields;
 use crate::tools::tools;
@@ -27,9 +28,6 @@ pub(crate) const NAMES: FieldNames = FieldNames {
     max_reasoning_tokens: "max_reasoning_tokens",
     stop: "stop",
 };
-
-/// Values of `reasoning_effort`.
-const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /// Test of a field's value.
 type Test = fn(&Value) -> bool;
@@ -82,7 +80,8 @@ impl ChatRequest {
             Some(value) => tools(value, &NAMES, limits)?,
             None => Vec::new(),
         };
-        let (thinking, effort) = thinking(fields)?;
+        let effort = fields.get("reasoning_effort")?;
+        let (thinking, effort) = thinking(effort, "reasoning_effort", fields.get("max_reasoning_tokens")?)?;
         let mut extra_context: Map<String, Value> = effort.into_iter().collect();
         extra_context.extend(fields.get::<Map<String, Value>>("chat_template_kwargs")?.unwrap_or_default());
         let turn = turn(fields, &mut specs, thinking, limits)?;
@@ -129,21 +128,6 @@ fn turn(
         logprobs: logprobs(fields, limits)?,
         ..TurnOptions::default()
     })
-}
-
-/// Thinking of the turn, and the effort as a variable of the template: some templates read it. Effort `none` turns thinking
-/// off; every other one leaves it to the model.
-fn thinking(fields: &mut Fields) -> Result<(ThinkingConfig, Option<(String, Value)>)> {
-    let field = "reasoning_effort";
-    let effort = fields.get::<String>(field)?;
-    if let Some(effort) = effort.as_deref().filter(|effort| !EFFORTS.contains(effort)) {
-        let message =
-            format!("`{field}` is {}, expected one of {}", shown(&effort.into()), EFFORTS.join(", "));
-        return Err(ApiError::invalid_param(field, message));
-    }
-    let mode = if effort.as_deref() == Some("none") { ThinkingMode::Off } else { ThinkingMode::Default };
-    let thinking = ThinkingConfig { mode, max_tokens: fields.get("max_reasoning_tokens")? };
-    Ok((thinking, effort.map(|effort| (field.to_owned(), effort.into()))))
 }
 
 /// Number of most probable tokens per token; `None` without `logprobs`.

@@ -43,7 +43,7 @@ pub(crate) fn cors(app: &SharedApp) -> CorsLayer {
     let app = app.clone();
     CorsLayer::new()
         .allow_origin(AllowOrigin::predicate(move |origin, _| is_allowed(&app, origin)))
-        .allow_methods([Method::GET, Method::POST])
+        .allow_methods([Method::GET, Method::POST, Method::DELETE])
         .allow_headers(AllowHeaders::mirror_request())
 }
 

@@ -6,5 +6,6 @@ pub mod chat_completions;
 pub mod embeddings;
 pub mod health;
 pub mod models;
+pub mod responses;
 mod sse;
 pub mod tokens;

@@ -1,0 +1,65 @@
+//! Items of the output.
+
+use lm_conversation::Reply;
+use serde_json::{Value, json};
+
+use crate::ids::random_id;
+
+/// Kind of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Reasoning,
+    Message,
+    Call,
+}
+
+/// Creates an item without content, which is in progress.
+pub(super) fn begun(kind: Kind) -> Value {
+    match kind {
+        Kind::Reasoning => json!({"id": random_id("rs_"), "type": "reasoning", "summary": [], "content": []}),
+        Kind::Message => json!({
+            "id": random_id("msg_"), "type": "message", "status": "in_progress", "role": "assistant", "content": [],
+        }),
+        Kind::Call => json!({
+            "id": random_id("fc_"), "type": "function_call", "status": "in_progress", "call_id": null, "name": null, "arguments": "",
+        }),
+    }
+}
+
+/// Creates the only part of the content of a message or of reasoning.
+pub(super) fn part(kind: Kind, text: &str) -> Value {
+    match kind {
+        Kind::Reasoning => json!({"type": "reasoning_text", "text": text}),
+        Kind::Message | Kind::Call => {
+            json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
+        }
+    }
+}
+
+/// Creates the finished items of a reply: reasoning, text, calls.
+pub(super) fn of_reply(reply: &Reply) -> Vec<Value> {
+    let with_text = |kind, text: &str| {
+        let mut item = begun(kind);
+        item["content"] = json!([part(kind, text)]);
+        (!text.is_empty()).then_some(item)
+    };
+    let reasoning = reply.message.reasoning_content.as_deref().unwrap_or_default();
+    let texts = [with_text(Kind::Reasoning, reasoning), with_text(Kind::Message, &reply.text())];
+    let calls = reply.tool_calls().iter().map(|call| {
+        let mut item = begun(Kind::Call);
+        item["call_id"] = json!(call.id);
+        item["name"] = json!(call.name);
+        item["arguments"] = Value::Object(call.arguments.clone()).to_string().into();
+        item
+    });
+    let mut items: Vec<Value> = texts.into_iter().flatten().chain(calls).collect();
+    items.iter_mut().for_each(|item| finish(item, "completed"));
+    items
+}
+
+/// Sets the status of an item that has one.
+pub(super) fn finish(item: &mut Value, status: &str) {
+    if let Some(place) = item.get_mut("status") {
+        *place = status.into();
+    }
+}

@@ -1,0 +1,258 @@
+//! Responses, whole and streamed.
+
+use lm_conversation::{ConversationEvent, Reply, ToolCall};
+use lm_processors::FreshCallIds;
+use serde_json::{Map, Value, json};
+
+use super::items::{self, Kind};
+use super::request::ResponsesRequest;
+use super::store::ResponseStore;
+use crate::error::ApiError;
+use crate::ids::{random_id, seconds_since_1970};
+use crate::response_writer::{Choice, Frame, Framing, ResponseWriter};
+
+/// Writer of one response: the `response` object, or the events of its stream.
+#[derive(Debug)]
+pub struct ResponsesWriter {
+    /// Id, time, model, and the fields of the request.
+    head: Map<String, Value>,
+    id: String,
+    call_ids: FreshCallIds,
+    /// Store of the response, and the items before it.
+    store: Option<(ResponseStore, Vec<Value>)>,
+    /// Finished items.
+    output: Vec<Value>,
+    open: Option<OpenItem>,
+    /// Number of events.
+    sequence: usize,
+}
+
+/// An item that has begun and is not complete.
+#[derive(Debug)]
+struct OpenItem {
+    kind: Kind,
+    item: Value,
+    /// Text of its content, or of its arguments.
+    text: String,
+}
+
+impl ResponsesWriter {
+    /// Creates the writer of a model's response, which is stored unless the request says otherwise.
+    pub fn new(request: ResponsesRequest, model: &str, store: &ResponseStore) -> Self {
+        let ResponsesRequest { chat, repeated, items, store: is_stored } = request;
+        let past = chat.preface.messages.iter().chain([&chat.last]);
+        let id = random_id("resp_");
+        let first = [
+            ("id", id.clone().into()),
+            ("object", "response".into()),
+            ("created_at", seconds_since_1970().into()),
+            ("model", model.into()),
+        ];
+        let head = first.into_iter().map(|(key, value)| (key.to_owned(), value)).chain(repeated).collect();
+        Self {
+            head,
+            id,
+            call_ids: FreshCallIds::new(past),
+            store: is_stored.then(|| (store.clone(), items)),
+            output: Vec::new(),
+            open: None,
+            sequence: 0,
+        }
+    }
+
+    /// Response object in a state.
+    fn response(&self, status: &str, output: Vec<Value>, usage: Value) -> Value {
+        let reason = (status == "incomplete").then(|| json!({"reason": "max_output_tokens"}));
+        let mut object = self.head.clone();
+        let state = [
+            ("status", status.into()),
+            ("error", Value::Null),
+            ("incomplete_details", reason.into()),
+            ("output", output.into()),
+            ("usage", usage),
+        ];
+        object.extend(state.map(|(key, value)| (key.to_owned(), value)));
+        Value::Object(object)
+    }
+
+    /// Response object of a reply with these items; it is stored.
+    fn finished(&mut self, reply: &Reply, output: Vec<Value>) -> Value {
+        let status = if reply.finish.is_cut_off() { "incomplete" } else { "completed" };
+        let object = self.response(status, output.clone(), usage(reply));
+        if let Some((store, mut items)) = self.store.take() {
+            items.extend(output);
+            store.insert(&self.id, object.clone(), items);
+        }
+        object
+    }
+
+    fn frame(&mut self, event: &'static str, fields: Value) -> Frame {
+        let mut data = json!({"type": event, "sequence_number": self.sequence});
+        if let (Value::Object(data), Value::Object(fields)) = (&mut data, fields) {
+            data.extend(fields);
+        }
+        self.sequence += 1;
+        Frame::named(event, data)
+    }
+
+    /// First events of the stream.
+    fn begin(&mut self) -> Vec<Frame> {
+        let response = self.response("in_progress", Vec::new(), Value::Null);
+        ["response.created", "response.in_progress"]
+            .map(|event| self.frame(event, json!({"response": response.clone()})))
+            .into()
+    }
+
+    /// Begins an item, and its part if it has one.
+    fn open(&mut self, kind: Kind, item: Value) -> Vec<Frame> {
+        let mut frames = self.close("completed");
+        let index = self.output.len();
+        frames.push(self.frame("response.output_item.added", json!({"output_index": index, "item": item})));
+        self.open = Some(OpenItem { kind, item, text: String::new() });
+        if kind != Kind::Call {
+            let part = items::part(kind, "");
+            frames.push(self.of_part("response.content_part.added", json!({"part": part})));
+        }
+        frames
+    }
+
+    /// Event of the open item, with its id and place.
+    fn of_item(&mut self, event: &'static str, fields: Value) -> Frame {
+        let id = self.open.as_ref().map(|open| open.item["id"].clone());
+        let mut place = json!({"item_id": id, "output_index": self.output.len()});
+        if let (Value::Object(place), Value::Object(fields)) = (&mut place, fields) {
+            place.extend(fields);
+        }
+        self.frame(event, place)
+    }
+
+    /// Event of the open item's only part.
+    fn of_part(&mut self, event: &'static str, mut fields: Value) -> Frame {
+        fields["content_index"] = 0.into();
+        self.of_item(event, fields)
+    }
+
+    /// Adds text to a message or to reasoning.
+    fn text(&mut self, kind: Kind, text: &str) -> Vec<Frame> {
+        let is_open = self.open.as_ref().is_some_and(|open| open.kind == kind);
+        let mut frames = if is_open { Vec::new() } else { self.open(kind, items::begun(kind)) };
+        if let Some(open) = &mut self.open {
+            open.text.push_str(text);
+        }
+        frames.push(match kind {
+            Kind::Reasoning => self.of_part("response.reasoning_text.delta", json!({"delta": text})),
+            _ => self.of_part("response.output_text.delta", json!({"delta": text, "logprobs": []})),
+        });
+        frames
+    }
+
+    /// Begins a call, whose name is known.
+    fn begin_call(&mut self, name: &str, id: Option<String>) -> Vec<Frame> {
+        let mut item = items::begun(Kind::Call);
+        item["call_id"] = id.unwrap_or_else(|| self.call_ids.next_id()).into();
+        item["name"] = name.into();
+        self.open(Kind::Call, item)
+    }
+
+    fn fragment(&mut self, fragment: &str) -> Vec<Frame> {
+        let Some(open) = self.open.as_mut().filter(|open| open.kind == Kind::Call) else { return Vec::new() };
+        open.text.push_str(fragment);
+        vec![self.of_item("response.function_call_arguments.delta", json!({"delta": fragment}))]
+    }
+
+    /// Ends a call; one that has not begun, or has no arguments yet, is written as a whole.
+    fn call(&mut self, call: &ToolCall) -> Vec<Frame> {
+        let is_open = self.open.as_ref().is_some_and(|open| open.kind == Kind::Call);
+        let mut frames = if is_open { Vec::new() } else { self.begin_call(&call.name, call.id.clone()) };
+        if self.open.as_ref().is_some_and(|open| open.text.is_empty()) {
+            frames.extend(self.fragment(&Value::Object(call.arguments.clone()).to_string()));
+        }
+        frames.extend(self.close("completed"));
+        frames
+    }
+
+    /// Ends the open item.
+    fn close(&mut self, status: &str) -> Vec<Frame> {
+        let Some(OpenItem { kind, text, .. }) = &self.open else { return Vec::new() };
+        let (kind, text) = (*kind, text.clone());
+        let mut frames = match kind {
+            Kind::Call => {
+                vec![self.of_item("response.function_call_arguments.done", json!({"arguments": text}))]
+            }
+            Kind::Reasoning => vec![self.of_part("response.reasoning_text.done", json!({"text": text}))],
+            Kind::Message => {
+                vec![self.of_part("response.output_text.done", json!({"text": text, "logprobs": []}))]
+            }
+        };
+        if kind != Kind::Call {
+            let part = items::part(kind, &text);
+            frames.push(self.of_part("response.content_part.done", json!({"part": part})));
+        }
+        let Some(OpenItem { mut item, .. }) = self.open.take() else { return frames };
+        match kind {
+            Kind::Call => item["arguments"] = text.into(),
+            _ => item["content"] = json!([items::part(kind, &text)]),
+        }
+        items::finish(&mut item, status);
+        let index = self.output.len();
+        frames.push(self.frame("response.output_item.done", json!({"output_index": index, "item": item})));
+        self.output.push(item);
+        frames
+    }
+
+    /// Last events of the stream.
+    fn finish(&mut self, reply: &Reply) -> Vec<Frame> {
+        let is_cut_off = reply.finish.is_cut_off();
+        let mut frames = self.close(if is_cut_off { "incomplete" } else { "completed" });
+        let output = std::mem::take(&mut self.output);
+        let response = self.finished(reply, output);
+        let event = if is_cut_off { "response.incomplete" } else { "response.completed" };
+        frames.push(self.frame(event, json!({"response": response})));
+        frames
+    }
+}
+
+impl ResponseWriter for ResponsesWriter {
+    const FRAMING: Framing = Framing::Events;
+
+    fn object(&mut self, choices: &[Choice]) -> Value {
+        match choices {
+            [Choice { reply, .. }, ..] => self.finished(reply, items::of_reply(reply)),
+            [] => self.response("failed", Vec::new(), Value::Null),
+        }
+    }
+
+    fn frames(&mut self, _: usize, event: &ConversationEvent) -> Vec<Frame> {
+        let mut frames = if self.sequence == 0 { self.begin() } else { Vec::new() };
+        frames.extend(match event {
+            ConversationEvent::Text(text) => self.text(Kind::Message, text),
+            ConversationEvent::Reasoning(text) => self.text(Kind::Reasoning, text),
+            ConversationEvent::ToolCallStarted { name: Some(name), id, .. } => {
+                self.begin_call(name, id.clone())
+            }
+            ConversationEvent::ToolCallArguments { fragment, .. } => self.fragment(fragment),
+            ConversationEvent::ToolCall(call) => self.call(call),
+            ConversationEvent::Finished(reply) => self.finish(reply),
+            _ => Vec::new(),
+        });
+        frames
+    }
+
+    fn error(&mut self, error: &ApiError) -> Frame {
+        let ApiError { message, param, code, kind, .. } = error;
+        let code = code.unwrap_or(kind);
+        self.frame("error", json!({"code": code, "message": message, "param": param}))
+    }
+}
+
+/// Token counts.
+fn usage(reply: &Reply) -> Value {
+    let usage = &reply.finish.usage;
+    json!({
+        "input_tokens": usage.prompt_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": reply.reasoning_tokens},
+        "total_tokens": usage.prompt_tokens + usage.output_tokens,
+    })
+}
