@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use lm_conversation::{ConversationConfig, PromptTemplate};
+use lm_conversation::{ConversationConfig, LoadOptions, ModelFolder, PromptTemplate};
 use lm_model::testing::HookedLm;
 use lm_server::{ServedModel, Server, ServerConfig, ShutdownHandle};
 use lm_session::testing::{FakeLm, loaded, scripted_engine, tokenizer};
@@ -28,15 +28,26 @@ pub struct Running {
 }
 
 impl Running {
-    /// Serves an engine with this configuration on a free port.
+    /// Serves an engine without a chat template with this configuration on a free port.
     pub fn start(engine: Engine, config: ServerConfig) -> Self {
         let template = Some(PromptTemplate::new(TEMPLATE).expect("it compiles"));
         let defaults = ConversationConfig { template, ..ConversationConfig::from_engine(&engine) };
+        Self::serve(ServedModel::new(engine, defaults).alias("other/name"), config)
+    }
+
+    /// Serves the embedded model as `pocket` and `gpt-4o-mini`.
+    pub fn embedded(settings: EngineSettings, config: ServerConfig) -> Self {
+        let folder = ModelFolder::embedded(lm_pocket::NAME, lm_pocket::FILES);
+        let engine = Engine::load(&folder, &LoadOptions::default(), settings, &mut |_| {}).expect("it loads");
+        let defaults = ConversationConfig::from_engine(&engine);
+        Self::serve(ServedModel::new(engine, defaults).alias("gpt-4o-mini"), config)
+    }
+
+    fn serve(model: ServedModel, config: ServerConfig) -> Self {
         let config = ServerConfig { addr: ([127, 0, 0, 1], 0).into(), ..config };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime");
-        let models = vec![ServedModel::new(engine, defaults).alias("other/name")];
-        let server = runtime.block_on(Server::bind(models, config)).expect("it listens");
+        let server = runtime.block_on(Server::bind(vec![model], config)).expect("it listens");
         let (addr, shutdown) = (server.local_addr(), server.shutdown_handle());
         let thread = Some(std::thread::spawn(move || runtime.block_on(server.run())));
         Self { addr, shutdown, thread }
