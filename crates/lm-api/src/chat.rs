@@ -56,6 +56,12 @@ impl ChatEngine {
     }
 
     fn conversation(&self, request: &ChatRequest, choice: usize) -> lm_conversation::Result<Conversation> {
-        Conversation::new(&self.engine, request.config(&self.config, choice))
+        let mut config = request.config(&self.config, choice);
+        if request.ignores_end {
+            let ends = self.engine.tokenizer().end_ids().iter();
+            let ends = ends.chain(&self.engine.generation_config().eos_token_ids);
+            config.session.sampler.logit_bias.extend(ends.map(|&id| (id, f32::NEG_INFINITY)));
+        }
+        Conversation::new(&self.engine, config)
     }
 }

@@ -51,6 +51,8 @@ pub struct ChatRequest {
     pub choices: usize,
     /// Streaming of the response, if it is requested.
     pub stream: Option<StreamOptions>,
+    /// Excludes the tokens that end a reply, as benchmarks do: it goes on to its token limit, or to a stop sequence.
+    pub ignores_end: bool,
     /// Name of the dialect that replaces the model's, of the extension `format`; a known one.
     pub dialect: Option<String>,
 }

@@ -108,14 +108,40 @@ fn an_invalid_field_is_named() {
         (json!({"format": "telex"}), "format"),
         (json!({"functions": []}), "functions"),
         (json!({"modalities": ["text", "audio"]}), "modalities"),
-        (json!({"guided_json": {}}), "guided_json"),
-        (json!({"ignore_eos": true}), "ignore_eos"),
+        (json!({"grammar": "root ::= \"a\""}), "grammar"),
+        (json!({"guided_json": 5}), "guided_json"),
+        (json!({"guided_choice": []}), "guided_choice"),
+        (json!({"guided_regex": "a", "guided_choice": ["a"]}), "guided_choice"),
+        (json!({"response_format": {"type": "json_object"}, "guided_regex": "a"}), "guided_regex"),
+        (json!({"structured_outputs": {"structural_tag": "a"}}), "structured_outputs.structural_tag"),
+        (json!({"ignore_eos": "yes"}), "ignore_eos"),
     ] {
         let error = error(fields.clone());
         assert_eq!((error.status, error.kind), (400, "invalid_request_error"), "{fields}");
         assert_eq!(error.param.as_deref(), Some(param), "{fields}: {error}");
         assert!(!error.message.is_empty());
     }
+}
+
+#[test]
+fn formats_of_vllm_are_read() {
+    let schema = json!({"type": "integer"});
+    for (kind, value, expected) in [
+        ("json", schema.clone(), ResponseFormat::JsonSchema(schema.clone())),
+        ("json", schema.to_string().into(), ResponseFormat::JsonSchema(schema)),
+        ("regex", json!("a+"), ResponseFormat::Regex("a+".to_owned())),
+        ("choice", json!(["a", "b"]), ResponseFormat::Choice(vec!["a".to_owned(), "b".to_owned()])),
+        ("grammar", json!("start: \"a\""), ResponseFormat::Lark("start: \"a\"".to_owned())),
+    ] {
+        for fields in [
+            json!({format!("guided_{kind}"): value}),
+            json!({"structured_outputs": {kind: value, "other": null}}),
+        ] {
+            assert_eq!(read(fields.clone()).turn.response_format, Some(expected.clone()), "{fields}");
+        }
+    }
+    let object = read(json!({"structured_outputs": {"json_object": true, "json": null}}));
+    assert_eq!(object.turn.response_format, Some(ResponseFormat::JsonObject));
 }
 
 #[test]

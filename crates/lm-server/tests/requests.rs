@@ -93,6 +93,14 @@ fn errors_have_the_form_of_the_api() {
 }
 
 #[test]
+fn a_reply_without_its_end_goes_on_to_the_limit() {
+    let server = Running::scripted(["Hello!", "Hello!"], ServerConfig::default());
+    let tokens = |fields| server.send(&Request::chat(fields)).json()["usage"]["completion_tokens"].as_u64();
+    assert!(tokens(json!({"max_tokens": 100})).is_some_and(|tokens| tokens < 20));
+    assert_eq!(tokens(json!({"max_tokens": 100, "ignore_eos": true})), Some(100));
+}
+
+#[test]
 fn the_body_is_json_whatever_its_type_says() {
     let server = server();
     for kind in ["application/json", "text/plain", "application/x-www-form-urlencoded"] {

@@ -5,7 +5,7 @@ use lm_processors::{ALL as FAMILIES, by_name};
 use lm_template::Map;
 use serde_json::Value;
 
-use super::response_format::response_format;
+use super::response_format::answer_format;
 use super::tools::choice_among;
 use crate::error::{ApiError, Result};
 use crate::fields::{Fields, in_range, shown, stop_sequences};
@@ -42,15 +42,9 @@ const UNSUPPORTED: &[(&str, Test)] = &[
     ("function_call", Value::is_null),
     ("functions", Value::is_null),
     ("grammar", Value::is_null),
-    ("guided_choice", Value::is_null),
-    ("guided_grammar", Value::is_null),
-    ("guided_json", Value::is_null),
-    ("guided_regex", Value::is_null),
-    ("ignore_eos", |value| *value == false),
     ("min_tokens", |value| *value == 0),
     ("modalities", |value| value.as_array().is_some_and(|kinds| kinds.iter().all(|kind| kind == "text"))),
     ("prompt_logprobs", Value::is_null),
-    ("structured_outputs", Value::is_null),
     ("web_search_options", Value::is_null),
 ];
 
@@ -97,6 +91,7 @@ impl ChatRequest {
             choices: choices(fields, limits)?,
             stream: stream(fields)?,
             dialect: dialect(fields)?,
+            ignores_end: fields.get("ignore_eos")?.unwrap_or(false),
         })
     }
 }
@@ -119,11 +114,10 @@ fn turn(
     limits: &Limits,
 ) -> Result<TurnOptions> {
     let several = fields.get("parallel_tool_calls")?.unwrap_or(true);
-    let format = fields.take("response_format").map(|format| response_format(&format)).transpose()?;
     Ok(TurnOptions {
         tool_choice: choice_among(&fields.take("tool_choice").unwrap_or_default(), tools)?,
         calls: if several { Calls::Several } else { Calls::One },
-        response_format: format.flatten(),
+        response_format: answer_format(fields)?,
         thinking,
         logprobs: logprobs(fields, limits)?,
         ..TurnOptions::default()

@@ -1,10 +1,10 @@
 //! `response_format` of a request.
 
 use lm_conversation::ResponseFormat;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::error::{ApiError, Result};
-use crate::fields::shown;
+use crate::fields::{Fields, shown};
 
 /// Reads `response_format`: `text` is `None`. The schema of `json_schema` may also be given without the object around it, as
 /// in the Responses API.
@@ -36,5 +36,59 @@ pub fn response_format(format: &Value) -> Result<Option<ResponseFormat>> {
             let message = format!("`response_format` is {}, {expected}", shown(format));
             Err(ApiError::invalid_param("response_format", message))
         }
+    }
+}
+
+/// Reads the format of the answer: `response_format`, or one of vLLM's extensions `structured_outputs` and `guided_json`,
+/// `guided_regex`, `guided_choice` and `guided_grammar`.
+pub(super) fn answer_format(fields: &mut Fields) -> Result<Option<ResponseFormat>> {
+    let mut formats = Vec::new();
+    if let Some(format) = fields.take("response_format") {
+        formats.extend(response_format(&format)?.map(|format| ("response_format".to_owned(), format)));
+    }
+    for kind in ["json", "regex", "choice", "grammar"] {
+        let name = format!("guided_{kind}");
+        if let Some(value) = fields.take(&name) {
+            formats.push((name.clone(), constraint(kind, value, &name)?));
+        }
+    }
+    if let Some(structured) = fields.get::<Map<String, Value>>("structured_outputs")? {
+        for (kind, value) in structured.into_iter().filter(|(_, value)| !value.is_null() && *value != false) {
+            let name = format!("structured_outputs.{kind}");
+            formats.push((name.clone(), constraint(&kind, value, &name)?));
+        }
+    }
+    match &formats[..] {
+        [(first, _), (second, _), ..] => {
+            let message = format!("`{first}` and `{second}` are both given, expected one format");
+            Err(ApiError::invalid_param(second, message))
+        }
+        _ => Ok(formats.pop().map(|(_, format)| format)),
+    }
+}
+
+/// Reads a format by the kind that vLLM names it by.
+fn constraint(kind: &str, value: Value, name: &str) -> Result<ResponseFormat> {
+    let wrong = |expected: &str, got: &Value| {
+        ApiError::invalid_param(name, format!("`{name}` is {}, expected {expected}", shown(got)))
+    };
+    match (kind, value) {
+        ("json", schema @ (Value::Object(_) | Value::Bool(_))) => Ok(ResponseFormat::JsonSchema(schema)),
+        ("json", Value::String(text)) => match serde_json::from_str(&text) {
+            Ok(schema) => Ok(ResponseFormat::JsonSchema(schema)),
+            Err(_) => Err(wrong("a JSON schema", &text.into())),
+        },
+        ("json", other) => Err(wrong("a JSON schema", &other)),
+        ("json_object", Value::Bool(true)) => Ok(ResponseFormat::JsonObject),
+        ("regex", Value::String(pattern)) => Ok(ResponseFormat::Regex(pattern)),
+        ("regex", other) => Err(wrong("a regular expression", &other)),
+        ("grammar", Value::String(grammar)) => Ok(ResponseFormat::Lark(grammar)),
+        ("grammar", other) => Err(wrong("a grammar in llguidance's Lark dialect", &other)),
+        ("choice", Value::Array(choices)) if !choices.is_empty() && choices.iter().all(Value::is_string) => {
+            let texts = choices.iter().filter_map(Value::as_str).map(str::to_owned);
+            Ok(ResponseFormat::Choice(texts.collect()))
+        }
+        ("choice", other) => Err(wrong("an array of texts", &other)),
+        (_, other) => Err(wrong("json, json_object, regex, choice or grammar as its last name", &other)),
     }
 }

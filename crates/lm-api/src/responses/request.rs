@@ -107,6 +107,7 @@ impl ResponsesRequest {
             choices: 1,
             stream: fields.get("stream")?.unwrap_or(false).then(StreamOptions::default),
             dialect: None,
+            ignores_end: false,
         };
         Ok(Self { chat, repeated, items, store: fields.get("store")?.unwrap_or(true) })
     }
