@@ -1,7 +1,9 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod anthropic;
 mod batch;
+mod call_deltas;
 mod chat;
 mod chat_completions;
 mod embeddings;
@@ -19,6 +21,7 @@ mod running;
 mod sampling;
 mod tools;
 
+pub use anthropic::{AnthropicRequest, MessageWriter, anthropic_error};
 pub use batch::{BatchAnswer, BatchLine, BatchReader, BatchRequest};
 pub use chat::ChatEngine;
 pub use chat_completions::{

@@ -2,7 +2,7 @@
 //!
 //! `validate.py` parses the vectors with the types of OpenAI's Python client.
 
-use std::path::Path;
+mod support;
 
 use lm_api::{
     ChatCompletions, ChatRequest, ChunkWriter, CompletionHead, ConversationConfig, EmbeddingRequest,
@@ -12,27 +12,10 @@ use lm_conversation::{ConversationEvent, PromptTemplate};
 use lm_session::testing::{FakeLm, loaded, scripted_engine, tokenizer};
 use lm_session::{Engine, EngineSettings};
 use serde_json::json;
-
-/// ChatML with tools in the Hermes format.
-const TEMPLATE: &str = r#"
-{%- if tools %}{{ '<|im_start|>system\n' }}{% for tool in tools %}{{ tool | tojson }}{{ '\n' }}{% endfor %}{{ '<|im_end|>\n' }}{% endif %}
-{%- for m in messages %}
-    {{- '<|im_start|>' + m.role + '\n' + (m.content or '') }}
-    {%- for call in m.tool_calls or [] %}
-        {{- '<tool_call>\n{"name": "' + call.function.name + '", "arguments": ' }}{{ call.function.arguments | tojson }}{{ '}\n</tool_call>' }}
-    {%- endfor %}
-    {{- '<|im_end|>\n' }}
-{%- endfor %}
-{%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"#;
-
-const CALLS: &str = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"location\": \"Zürich\"}}\n</tool_call>\n\
-                     <tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
+use support::{CALLS, check, scripted};
 
 fn completions(replies: &[&'static str]) -> ChatCompletions {
-    let engine = scripted_engine(replies.iter().copied());
-    let template = Some(PromptTemplate::new(TEMPLATE).expect("it compiles"));
-    let processor = lm_processors::by_name("hermes");
-    let config = ConversationConfig { template, processor, ..ConversationConfig::from_engine(&engine) };
+    let (engine, config) = scripted(replies, "hermes");
     ChatCompletions::new(engine, config)
 }
 
@@ -57,37 +40,6 @@ fn fixed(mut object: Value) -> Value {
     object["created"] = 1_700_000_000.into();
     object["system_fingerprint"] = "lm".into();
     object
-}
-
-/// Compares with a file of `tests/vectors`; writes it if `LM_WRITE_VECTORS` is set.
-fn check(name: &str, got: &Value) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
-    if std::env::var_os("LM_WRITE_VECTORS").is_some() {
-        let text = match got {
-            Value::Array(chunks) => {
-                let lines: Vec<String> = chunks.iter().map(Value::to_string).collect();
-                format!("[\n{}\n]\n", lines.join(",\n"))
-            }
-            object => serde_json::to_string_pretty(object).expect("JSON") + "\n",
-        };
-        std::fs::write(&path, text).expect("the vector can be written");
-    }
-    let text = std::fs::read_to_string(&path).expect("the vector can be read");
-    let expected: Value = serde_json::from_str(&text).expect("the vector is JSON");
-    assert_eq!(&rounded(got.clone()), &rounded(expected), "{name}");
-}
-
-/// Rounds fractions: sums of probabilities differ in the last digits between processors.
-fn rounded(value: Value) -> Value {
-    match value {
-        Value::Number(number) if number.is_f64() => {
-            let rounded = (number.as_f64().unwrap_or(f64::NAN) * 1e6).round() / 1e6;
-            (rounded + 0.0).into() // No negative zero.
-        }
-        Value::Array(items) => items.into_iter().map(rounded).collect(),
-        Value::Object(members) => members.into_iter().map(|(key, value)| (key, rounded(value))).collect(),
-        value => value,
-    }
 }
 
 fn complete(replies: &[&'static str], fields: Value) -> Value {

@@ -1,13 +1,16 @@
-"""Parses the vectors with the types of OpenAI's Python client: pip install openai, then python validate.py."""
+"""Parses the vectors with the types of the Python clients: pip install openai anthropic, then python validate.py."""
 
 import base64
 import json
 import pathlib
 import struct
 
+from anthropic.lib.streaming._messages import accumulate_event
+from anthropic.types import Message, RawMessageStreamEvent
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types import CreateEmbeddingResponse
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from pydantic import TypeAdapter
 
 
 def parse(model, value):
@@ -31,11 +34,37 @@ def validate_embeddings(vector):
     return [item.embedding for item in response.data]
 
 
+def read_events(vector):
+    message, arguments = None, {}
+    for event in vector:
+        # The client drops pings before it reads events.
+        if event["type"] != "ping":
+            event = TypeAdapter(RawMessageStreamEvent).validate_json(json.dumps(event), strict=True)
+            message = accumulate_event(event=event, current_snapshot=message, json_bufs=arguments)
+    return message
+
+
+def validate_message(message):
+    assert message.stop_reason in ("end_turn", "max_tokens", "stop_sequence", "tool_use"), message
+    assert (message.stop_sequence is not None) == (message.stop_reason == "stop_sequence"), message
+    blocks = [block.type for block in message.content]
+    assert ("tool_use" in blocks) == (message.stop_reason == "tool_use"), message
+    assert all(block.input is not None for block in message.content if block.type == "tool_use"), message
+    return [block.to_dict() for block in message.content]
+
+
 embeddings = []
+messages = {}
 for path in sorted(pathlib.Path(__file__).parent.joinpath("vectors").glob("*.json")):
     vector = json.loads(path.read_text(encoding="utf-8"))
     if path.name.startswith("embedding_"):
         embeddings.append(validate_embeddings(vector))
+        print(path.name, "ok")
+        continue
+    if path.name.startswith(("message_", "events_")):
+        whole = path.name.startswith("message_")
+        message = parse(Message, vector) if whole else read_events(vector)
+        messages[path.stem] = validate_message(message)
         print(path.name, "ok")
         continue
     if path.name.startswith("completion_"):
@@ -53,3 +82,6 @@ for path in sorted(pathlib.Path(__file__).parent.joinpath("vectors").glob("*.jso
 
 for one, other in zip(*embeddings, strict=True):
     assert all(abs(a - b) < 1e-7 for a, b in zip(one, other, strict=True)), "both encodings give the same vectors"
+
+for name in ("thinking", "calls"):
+    assert messages[f"events_{name}"] == messages[f"message_{name}"], f"{name}: a stream adds up to the message"

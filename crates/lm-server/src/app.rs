@@ -13,7 +13,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::guards;
 use crate::response::ErrorResponse;
-use crate::routes::{chat_completions, embeddings, health, models, responses, tokens};
+use crate::routes::{chat_completions, embeddings, health, messages, models, responses, tokens};
 use crate::state::SharedApp;
 
 /// Router of a server. Layers that are added later are further out.
@@ -23,6 +23,8 @@ pub(crate) fn router(app: &SharedApp) -> Router {
         .route("/v1/responses", post(responses::create))
         .route("/v1/responses/{id}", get(responses::show).delete(responses::delete))
         .route("/v1/embeddings", post(embeddings::create))
+        .route("/v1/messages", post(messages::create))
+        .route("/v1/messages/count_tokens", post(messages::count_tokens))
         .route("/v1/models", get(models::list))
         .route("/v1/models/{*name}", get(models::show))
         .route("/tokenize", post(tokens::tokenize))
@@ -41,6 +43,7 @@ pub(crate) fn router(app: &SharedApp) -> Router {
         .layer(from_fn_with_state(app.clone(), guards::origin))
         .layer(from_fn_with_state(app.clone(), guards::host))
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(axum::middleware::from_fn(guards::error_form))
         .layer(axum::middleware::from_fn(guards::request_id))
         .with_state(app.clone())
 }

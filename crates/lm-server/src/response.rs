@@ -34,6 +34,7 @@ impl IntoResponse for ErrorResponse {
         if let Some(seconds) = error.retry_after_seconds() {
             response.headers_mut().insert(RETRY_AFTER, seconds.into());
         }
+        response.extensions_mut().insert(error);
         response
     }
 }

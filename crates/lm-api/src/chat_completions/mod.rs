@@ -20,6 +20,7 @@ pub use head::CompletionHead;
 pub(crate) use request::NAMES;
 pub use response::completion;
 pub use response_format::response_format;
+pub(crate) use response_format::response_format_at;
 pub(crate) use tools::choice_among;
 pub use tools::{tool_choice, tool_choice_word};
 pub use writer::ChunkWriter;

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::head::CompletionHead;
 use super::logprobs;
+use crate::call_deltas::arguments;
 use crate::response_writer::Choice;
 
 /// Creates the completion object of a request's choices.
@@ -75,11 +76,6 @@ fn message(reply: &Reply) -> Value {
 /// A call with its arguments as JSON text, as in this API.
 fn tool_call(call: &ToolCall) -> Value {
     json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments(call)}})
-}
-
-/// Arguments of a call as JSON text.
-pub(crate) fn arguments(call: &ToolCall) -> String {
-    Value::Object(call.arguments.clone()).to_string()
 }
 
 pub(crate) fn finish_reason(reply: &Reply) -> &'static str {

@@ -22,19 +22,24 @@ use crate::fields::{Fields, shown};
 /// # Errors
 /// When the value is none of `text`, `json_object` and `json_schema`, or the schema is missing.
 pub fn response_format(format: &Value) -> Result<Option<ResponseFormat>> {
+    response_format_at(format, "response_format")
+}
+
+/// [`response_format`] of a field of another name.
+pub(crate) fn response_format_at(format: &Value, name: &str) -> Result<Option<ResponseFormat>> {
     match format.get("type").and_then(Value::as_str) {
         Some("text") => Ok(None),
         Some("json_object") => Ok(Some(ResponseFormat::JsonObject)),
         Some("json_schema") => {
             let schema = format.pointer("/json_schema/schema").or_else(|| format.get("schema"));
-            let missing = || ApiError::invalid_param("response_format.json_schema", "`schema` is missing");
+            let missing = || ApiError::invalid_param(format!("{name}.json_schema"), "`schema` is missing");
             let schema = schema.filter(|schema| !schema.is_null()).ok_or_else(missing)?;
             Ok(Some(ResponseFormat::JsonSchema(schema.clone())))
         }
         _ => {
             let expected = r#"expected a `type` of "text", "json_object" or "json_schema""#;
-            let message = format!("`response_format` is {}, {expected}", shown(format));
-            Err(ApiError::invalid_param("response_format", message))
+            let message = format!("`{name}` is {}, {expected}", shown(format));
+            Err(ApiError::invalid_param(name, message))
         }
     }
 }

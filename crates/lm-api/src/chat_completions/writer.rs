@@ -1,12 +1,12 @@
 //! Chunks of a streamed response.
 
-use lm_conversation::{ConversationEvent, Reply, ScoredToken, ToolCall};
-use lm_processors::FreshCallIds;
+use lm_conversation::{ConversationEvent, Reply, ScoredToken};
 use serde_json::{Map, Value, json};
 
 use super::head::CompletionHead;
 use super::logprobs;
-use super::response::{arguments, completion, finish_reason, usage};
+use super::response::{completion, finish_reason, usage};
+use crate::call_deltas::{CallDelta, CallDeltas};
 use crate::error::ApiError;
 use crate::request::ChatRequest;
 use crate::response_writer::{Choice, Frame, Framing, ResponseWriter};
@@ -41,35 +41,23 @@ pub struct ChunkWriter {
 struct ChoiceState {
     /// True after the chunk with the role.
     opened: bool,
-    ids: FreshCallIds,
+    deltas: CallDeltas,
     /// Number of calls whose chunks were begun.
     calls: usize,
-    /// The call that is being written.
-    call: Option<OpenCall>,
     /// Log probabilities for the next chunk.
     logprobs: Vec<ScoredToken>,
     reply: Option<Reply>,
-}
-
-/// A call that has begun and is not complete.
-#[derive(Debug)]
-struct OpenCall {
-    /// True if its first chunk was written, which needs the name.
-    named: bool,
-    /// True if a fragment of its arguments was written.
-    has_arguments: bool,
 }
 
 impl ChunkWriter {
     /// Creates a writer for the response to a request.
     pub fn new(head: CompletionHead, request: &ChatRequest) -> Self {
         let messages = request.preface.messages.iter().chain([&request.last]);
-        let ids = FreshCallIds::new(messages);
+        let deltas = CallDeltas::new(messages);
         let choice = || ChoiceState {
             opened: false,
-            ids: ids.clone(),
+            deltas: deltas.clone(),
             calls: 0,
-            call: None,
             logprobs: Vec::new(),
             reply: None,
         };
@@ -157,51 +145,26 @@ impl ChoiceState {
         match event {
             ConversationEvent::Text(text) => Some(json!({"content": text})),
             ConversationEvent::Reasoning(text) => Some(json!({"reasoning_content": text})),
-            ConversationEvent::ToolCallStarted { name, id, .. } => self.begin(name.as_deref(), id.clone()),
-            ConversationEvent::ToolCallArguments { fragment, .. } => self.fragment(fragment),
-            ConversationEvent::ToolCall(call) => self.complete(call),
             ConversationEvent::Logprobs(scored) => {
                 self.logprobs.push(scored.clone());
                 None
             }
-            _ => None,
+            event => self.deltas.delta(event).map(|delta| self.call(delta)),
         }
     }
 
-    /// Begins a call: with its id, type and name, which are in its first delta only. A call without a name waits until it is
-    /// complete.
-    fn begin(&mut self, name: Option<&str>, id: Option<String>) -> Option<Value> {
-        self.call = Some(OpenCall { named: name.is_some(), has_arguments: false });
-        let first = self.first(name?, id, "");
-        self.calls += 1;
-        Some(first)
-    }
-
-    fn fragment(&mut self, fragment: &str) -> Option<Value> {
-        let call = self.call.as_mut().filter(|call| call.named)?;
-        call.has_arguments = true;
-        Some(json!({"tool_calls": [{"index": self.calls - 1, "function": {"arguments": fragment}}]}))
-    }
-
-    fn complete(&mut self, call: &ToolCall) -> Option<Value> {
-        let open = self.call.take();
-        if open.as_ref().is_some_and(|open| open.named && open.has_arguments) {
-            return None;
-        }
-        let arguments = arguments(call);
-        if open.is_some_and(|open| open.named) {
-            return Some(
-                json!({"tool_calls": [{"index": self.calls - 1, "function": {"arguments": arguments}}]}),
-            );
-        }
-        let whole = self.first(&call.name, call.id.clone(), &arguments);
-        self.calls += 1;
-        Some(whole)
-    }
-
-    fn first(&mut self, name: &str, id: Option<String>, arguments: &str) -> Value {
-        let id = id.unwrap_or_else(|| self.ids.next_id());
-        let function = json!({"name": name, "arguments": arguments});
-        json!({"tool_calls": [{"index": self.calls, "id": id, "type": "function", "function": function}]})
+    /// Writes the delta of a call: its id, type and name are in the first one only.
+    fn call(&mut self, delta: CallDelta) -> Value {
+        let call = match delta {
+            CallDelta::Started { id, name, arguments } => {
+                self.calls += 1;
+                let function = json!({"name": name, "arguments": arguments});
+                json!({"index": self.calls - 1, "id": id, "type": "function", "function": function})
+            }
+            CallDelta::Arguments(text) => {
+                json!({"index": self.calls - 1, "function": {"arguments": text}})
+            }
+        };
+        json!({"tool_calls": [call]})
     }
 }

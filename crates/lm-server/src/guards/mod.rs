@@ -1,10 +1,12 @@
 //! Checks of requests before their routes.
 
+mod error_form;
 mod host;
 mod key;
 mod origin;
 mod request_id;
 
+pub(crate) use error_form::error_form;
 pub(crate) use host::host;
 pub(crate) use key::key;
 pub(crate) use origin::{cors, origin};

@@ -5,6 +5,7 @@ mod chat;
 pub mod chat_completions;
 pub mod embeddings;
 pub mod health;
+pub mod messages;
 pub mod models;
 pub mod responses;
 mod sse;

@@ -1,0 +1,92 @@
+//! Content of messages: text, or an array of blocks.
+
+use lm_conversation::{Content, Part};
+use serde_json::{Map, Value};
+
+use crate::error::{ApiError, Result};
+use crate::fields::{json_type, shown};
+
+/// A block of a content: its type and its fields, with its path for errors.
+pub(super) struct Block {
+    pub at: String,
+    pub kind: String,
+    pub fields: Map<String, Value>,
+}
+
+impl Block {
+    fn read(block: Value, at: String) -> Result<Self> {
+        let Value::Object(fields) = block else {
+            let message = format!("`{at}` is {}, expected an object", json_type(&block));
+            return Err(ApiError::invalid_param(at, message));
+        };
+        let kind = match fields.get("type") {
+            Some(Value::String(kind)) => kind.clone(),
+            other => {
+                let got = other.map_or("missing", json_type);
+                let message = format!("`{at}.type` is {got}, expected a string");
+                return Err(ApiError::invalid_param(format!("{at}.type"), message));
+            }
+        };
+        Ok(Self { at, kind, fields })
+    }
+
+    /// Takes a field that is text.
+    pub fn text(&mut self, name: &str) -> Result<String> {
+        match self.fields.remove(name) {
+            Some(Value::String(text)) => Ok(text),
+            other => {
+                let (at, got) = (format!("{}.{name}", self.at), other.as_ref().map_or("missing", json_type));
+                Err(ApiError::invalid_param(&at, format!("`{at}` is {got}, expected a string")))
+            }
+        }
+    }
+
+    /// Error of a block that its place does not permit, or that no model of this stack reads.
+    pub fn unexpected(&self, expected: &[&str]) -> ApiError {
+        let Self { at, kind, .. } = self;
+        let param = format!("{at}.type");
+        if let "image" | "document" = kind.as_str() {
+            let message = format!("`{at}` is of type `{kind}`, which this model cannot read; it reads text");
+            return ApiError::invalid_param(param, message).with_code("unsupported_content");
+        }
+        let kind = shown(&kind.as_str().into());
+        let message = format!("the `type` of `{at}` is {kind}, expected {}", expected.join(", "));
+        ApiError::invalid_param(param, message)
+    }
+}
+
+/// Reads a content as blocks; text is one block.
+pub(super) fn blocks(content: Value, at: &str) -> Result<Vec<Block>> {
+    match content {
+        Value::String(text) => {
+            let fields = Map::from_iter([("text".to_owned(), text.into())]);
+            Ok(vec![Block { at: at.to_owned(), kind: "text".to_owned(), fields }])
+        }
+        Value::Array(blocks) => {
+            let blocks = blocks.into_iter().enumerate();
+            blocks.map(|(index, block)| Block::read(block, format!("{at}[{index}]"))).collect()
+        }
+        other => {
+            let message = format!("`{at}` is {}, expected a string or an array of blocks", json_type(&other));
+            Err(ApiError::invalid_param(at, message))
+        }
+    }
+}
+
+/// Reads a content of text blocks alone.
+pub(super) fn texts(content: Value, at: &str) -> Result<Vec<String>> {
+    let text = |mut block: Block| match block.kind.as_str() {
+        "text" => block.text("text"),
+        _ => Err(block.unexpected(&["text"])),
+    };
+    blocks(content, at)?.into_iter().map(text).collect()
+}
+
+/// Content of a message: text, or parts if there are several.
+pub(super) fn content(mut texts: Vec<String>) -> Content {
+    match texts.len() {
+        0 => Content::None,
+        1 => Content::Text(texts.remove(0)),
+        _ => Content::Parts(texts.into_iter().map(Part::Text).collect()),
+    }
+}

@@ -1,0 +1,133 @@
+//! `system` and `messages` of a request.
+
+use lm_conversation::{Content, Message, Role, ToolCall};
+use serde_json::{Map, Value};
+
+use super::content::{Block, blocks, content, texts};
+use crate::error::{ApiError, Result};
+use crate::fields::{json_type, shown};
+use crate::limits::{Limits, at_most};
+
+/// Reads `system`: text or text blocks.
+pub(super) fn system(system: Value) -> Result<Message> {
+    Ok(Message::system(content(texts(system, "system")?)))
+}
+
+/// Reads `messages`: at least one, of which the last is not the assistant's.
+pub(super) fn messages(messages: Value, limits: &Limits) -> Result<Vec<Message>> {
+    let Value::Array(messages) = messages else {
+        let message = format!("`messages` is {}, expected an array", json_type(&messages));
+        return Err(ApiError::invalid_param("messages", message));
+    };
+    at_most("messages", messages.len(), limits.messages, "messages")?;
+    let mut read = Vec::with_capacity(messages.len());
+    for (index, message) in messages.into_iter().enumerate() {
+        one(message, &format!("messages[{index}]"), &mut read)?;
+    }
+    match read.last() {
+        None => {
+            Err(ApiError::invalid_param("messages", "`messages` is empty, expected at least one message"))
+        }
+        Some(last) if last.role == Role::Assistant => {
+            let message = "the last message is the assistant's; the beginning of a reply cannot be given";
+            Err(ApiError::invalid_param("messages", message).with_code("unsupported_content"))
+        }
+        Some(_) => Ok(read),
+    }
+}
+
+/// Reads a message; results of tools become messages of their own.
+fn one(message: Value, at: &str, read: &mut Vec<Message>) -> Result<()> {
+    let Value::Object(mut fields) = message else {
+        let message = format!("`{at}` is {}, expected an object", json_type(&message));
+        return Err(ApiError::invalid_param(at, message));
+    };
+    let (role, content) =
+        (fields.remove("role").unwrap_or_default(), fields.remove("content").unwrap_or_default());
+    let path = format!("{at}.content");
+    match role.as_str() {
+        Some("user") => user(blocks(content, &path)?, read),
+        Some("assistant") => {
+            read.push(assistant(blocks(content, &path)?)?);
+            Ok(())
+        }
+        Some("system") => {
+            read.push(Message::system(super::content::content(texts(content, &path)?)));
+            Ok(())
+        }
+        _ => {
+            let param = format!("{at}.role");
+            let message = format!("`{param}` is {}, expected user, assistant or system", shown(&role));
+            Err(ApiError::invalid_param(param, message))
+        }
+    }
+}
+
+/// Reads the blocks of a user's message, in their order.
+fn user(blocks: Vec<Block>, read: &mut Vec<Message>) -> Result<()> {
+    let mut texts = Vec::new();
+    for mut block in blocks {
+        match block.kind.as_str() {
+            "text" => texts.push(block.text("text")?),
+            "tool_result" => {
+                if !texts.is_empty() {
+                    read.push(Message::user(content(std::mem::take(&mut texts))));
+                }
+                read.push(tool_result(block)?);
+            }
+            _ => return Err(block.unexpected(&["text", "tool_result"])),
+        }
+    }
+    if !texts.is_empty() {
+        read.push(Message::user(content(texts)));
+    }
+    Ok(())
+}
+
+fn tool_result(mut block: Block) -> Result<Message> {
+    let id = block.text("tool_use_id")?;
+    let mut result = match block.fields.remove("content") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(content) => texts(content, &format!("{}.content", block.at))?,
+    };
+    if block.fields.get("is_error") == Some(&Value::Bool(true)) {
+        // Templates have no field for it, and the model is to know.
+        let text = result.first().cloned().unwrap_or_default();
+        result.splice(..result.len().min(1), [format!("error: {text}")]);
+    }
+    let result = if result.is_empty() { Content::Text(String::new()) } else { content(result) };
+    let mut message = Message::new(Role::Tool, result);
+    message.tool_call_id = Some(id);
+    Ok(message)
+}
+
+fn assistant(blocks: Vec<Block>) -> Result<Message> {
+    let (mut texts, mut reasoning, mut calls) = (Vec::new(), String::new(), Vec::new());
+    for mut block in blocks {
+        match block.kind.as_str() {
+            "text" => texts.push(block.text("text")?),
+            "thinking" => reasoning += &block.text("thinking")?,
+            "redacted_thinking" => {}
+            "tool_use" => calls.push(tool_use(block)?),
+            _ => return Err(block.unexpected(&["text", "thinking", "tool_use"])),
+        }
+    }
+    let mut message = Message::assistant(content(texts));
+    message.tool_calls = calls;
+    message.reasoning_content = Some(reasoning).filter(|reasoning| !reasoning.is_empty());
+    Ok(message)
+}
+
+fn tool_use(mut block: Block) -> Result<ToolCall> {
+    let (id, name) = (block.text("id")?, block.text("name")?);
+    let input = match block.fields.remove("input") {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(input)) => input,
+        Some(other) => {
+            let at = format!("{}.input", block.at);
+            let message = format!("`{at}` is {}, expected an object", json_type(&other));
+            return Err(ApiError::invalid_param(at, message));
+        }
+    };
+    Ok(ToolCall::new(name, input).with_id(id))
+}

@@ -1,0 +1,132 @@
+//! Request body of Anthropic's messages.
+
+use std::num::NonZeroUsize;
+
+use lm_conversation::{Preface, ResponseFormat, ThinkingConfig, ThinkingMode, TurnOptions};
+use serde_json::{Map, Value};
+
+use super::messages::{messages, system};
+use super::tools::{choice, declared};
+use crate::chat_completions::response_format_at;
+use crate::error::{ApiError, Result};
+use crate::fields::{Fields, shown, stop_sequences};
+use crate::limits::Limits;
+use crate::request::{ChatRequest, FieldNames, StreamOptions};
+use crate::sampling::SamplingFields;
+
+/// Names of the fields.
+pub(super) const NAMES: FieldNames = FieldNames {
+    messages: "messages",
+    tools: "tools",
+    tool_name: "name",
+    tool_schema: "input_schema",
+    tool_choice: "tool_choice",
+    format: "output_config.format",
+    max_output_tokens: "max_tokens",
+    max_reasoning_tokens: "thinking",
+    stop: "stop_sequences",
+};
+
+/// Reader of the bodies of `/v1/messages` and `/v1/messages/count_tokens`.
+#[derive(Debug)]
+pub struct AnthropicRequest;
+
+impl AnthropicRequest {
+    /// Reads a request for a message. Unknown fields are ignored, as are those without effect on the response of a local model (`metadata`,
+    /// `cache_control`, `service_tier`).
+    ///
+    /// ```
+    /// use lm_api::{AnthropicRequest, Limits};
+    /// use serde_json::json;
+    ///
+    /// let request = AnthropicRequest::message(json!({
+    ///     "model": "any",
+    ///     "max_tokens": 100,
+    ///     "system": "Be brief.",
+    ///     "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi."}]}],
+    /// }), &Limits::default())?;
+    /// assert_eq!((request.preface.messages.len(), request.last.content.text().as_str()), (1, "Hi."));
+    /// # Ok::<(), lm_api::ApiError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a field is invalid or not supported; [`ApiError::param`] names it.
+    pub fn message(body: Value, limits: &Limits) -> Result<ChatRequest> {
+        let request = Self::count(body, limits)?;
+        match request.max_output_tokens {
+            Some(_) => Ok(request),
+            None => Err(ApiError::invalid_param("max_tokens", "`max_tokens` is missing")),
+        }
+    }
+
+    /// Reads a request for the number of tokens of a prompt: that of a message, in which `max_tokens` may be absent.
+    ///
+    /// # Errors
+    /// As [`AnthropicRequest::message`].
+    pub fn count(body: Value, limits: &Limits) -> Result<ChatRequest> {
+        let fields = &mut Fields::new(body)?;
+        let mut conversation: Vec<_> = fields.take("system").map(system).transpose()?.into_iter().collect();
+        let missing = || ApiError::invalid_param("messages", "`messages` is missing");
+        conversation.extend(messages(fields.take("messages").ok_or_else(missing)?, limits)?);
+        let last = conversation.pop().ok_or_else(missing)?;
+        let tools =
+            fields.take("tools").map(|tools| declared(tools, limits)).transpose()?.unwrap_or_default();
+        let (tool_choice, calls) = choice(&fields.take("tool_choice").unwrap_or_default(), &tools)?;
+        let turn = TurnOptions {
+            tool_choice,
+            calls,
+            thinking: thinking(fields)?,
+            response_format: format(fields)?,
+            ..TurnOptions::default()
+        };
+        let max_tokens = fields.get::<NonZeroUsize>("max_tokens")?;
+        Ok(ChatRequest {
+            names: &NAMES,
+            model: fields.get("model")?,
+            preface: Preface { messages: conversation, tools, extra_context: Map::new() },
+            last,
+            turn,
+            sampling: SamplingFields::read(fields, limits)?,
+            stop: stop_sequences(fields, NAMES.stop, limits)?,
+            max_output_tokens: max_tokens.map(|tokens| (NAMES.max_output_tokens, tokens.get())),
+            choices: 1,
+            stream: fields.get("stream")?.unwrap_or(false).then(StreamOptions::default),
+            dialect: None,
+        })
+    }
+}
+
+/// Reads `thinking`. Absent and `adaptive`: the model decides.
+fn thinking(fields: &mut Fields) -> Result<ThinkingConfig> {
+    let Some(thinking) = fields.take("thinking") else { return Ok(ThinkingConfig::default()) };
+    let mode = match thinking.get("type").and_then(Value::as_str) {
+        Some("enabled") => ThinkingMode::On,
+        Some("disabled") => ThinkingMode::Off,
+        Some("adaptive") => ThinkingMode::Default,
+        _ => {
+            let expected = r#"expected a `type` of "enabled", "disabled" or "adaptive""#;
+            let message = format!("`thinking` is {}, {expected}", shown(&thinking));
+            return Err(ApiError::invalid_param("thinking", message));
+        }
+    };
+    let max_tokens = match thinking.get("budget_tokens") {
+        Some(budget) if mode == ThinkingMode::On && !budget.is_null() => {
+            let tokens =
+                budget.as_u64().filter(|tokens| *tokens > 0).and_then(|tokens| tokens.try_into().ok());
+            let message =
+                || format!("`budget_tokens` is {}, expected an integer of at least 1", shown(budget));
+            Some(tokens.ok_or_else(|| ApiError::invalid_param("thinking.budget_tokens", message()))?)
+        }
+        _ => None,
+    };
+    Ok(ThinkingConfig { mode, max_tokens })
+}
+
+/// Reads the format of the answer: `output_config.format`, otherwise the older `output_format`.
+fn format(fields: &mut Fields) -> Result<Option<ResponseFormat>> {
+    let older = fields.take("output_format");
+    let config = fields.get::<Map<String, Value>>("output_config")?;
+    let format = config.and_then(|mut config| config.remove("format")).or(older);
+    let format = format.filter(|format| !format.is_null());
+    Ok(format.map(|format| response_format_at(&format, NAMES.format)).transpose()?.flatten())
+}

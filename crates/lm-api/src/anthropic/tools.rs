@@ -1,0 +1,50 @@
+//! `tools` and `tool_choice` of a request.
+
+use lm_conversation::{Calls, ToolChoice, ToolSpec};
+use serde_json::Value;
+
+use super::request::NAMES;
+use crate::error::{ApiError, Result};
+use crate::fields::shown;
+use crate::limits::Limits;
+use crate::tools::{check_choice, tools};
+
+/// Reads `tools`; tools that run on Anthropic's servers, or that their models know, are errors.
+pub(super) fn declared(value: Value, limits: &Limits) -> Result<Vec<ToolSpec>> {
+    for (index, tool) in value.as_array().into_iter().flatten().enumerate() {
+        if let Some(kind) = tool.get("type").filter(|kind| !kind.is_null() && *kind != "custom") {
+            let message = format!("tool {index}: type {} is not supported, only \"custom\" is", shown(kind));
+            return Err(ApiError::invalid_param(format!("tools[{index}].type"), message));
+        }
+    }
+    tools(value, &NAMES, limits)
+}
+
+/// Reads `tool_choice`: `auto`, `any`, `tool` or `none`, and the number of calls.
+pub(super) fn choice(choice: &Value, tools: &[ToolSpec]) -> Result<(ToolChoice, Calls)> {
+    let name = || choice.get("name").and_then(Value::as_str).map(str::to_owned);
+    let read = match choice.get("type").and_then(Value::as_str) {
+        None if choice.is_null() => Some(ToolChoice::Auto),
+        Some("auto") => Some(ToolChoice::Auto),
+        Some("any") => Some(ToolChoice::Required),
+        Some("none") => Some(ToolChoice::None),
+        Some("tool") => name().map(ToolChoice::Named),
+        _ => None,
+    };
+    let read = read.ok_or_else(|| {
+        let expected = r#"expected a `type` of "auto", "any", "none", or "tool" with a `name`"#;
+        ApiError::invalid_param("tool_choice", format!("`tool_choice` is {}, {expected}", shown(choice)))
+    })?;
+    let one = match choice.get("disable_parallel_tool_use") {
+        None | Some(Value::Null) => false,
+        Some(Value::Bool(one)) => *one,
+        Some(other) => {
+            let at = "tool_choice.disable_parallel_tool_use";
+            return Err(ApiError::invalid_param(
+                at,
+                format!("`{at}` is {}, expected a boolean", shown(other)),
+            ));
+        }
+    };
+    Ok((check_choice(read, tools)?, if one { Calls::One } else { Calls::Several }))
+}

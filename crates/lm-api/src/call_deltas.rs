@@ -1,0 +1,73 @@
+//! Tool calls of a stream, in order and complete.
+
+use lm_conversation::{ConversationEvent, Message, ToolCall};
+use lm_processors::FreshCallIds;
+use serde_json::Value;
+
+/// Part of a call for the frames of a stream.
+#[derive(Debug, PartialEq)]
+pub(crate) enum CallDelta {
+    /// A call begins; `arguments` is empty or all of them.
+    Started { id: String, name: String, arguments: String },
+    /// Further JSON text of the arguments.
+    Arguments(String),
+}
+
+/// Converter of the events of calls to deltas: each call begins with its name and its id, and its deltas add up to the JSON text of its
+/// arguments. Calls come one after another.
+#[derive(Debug, Clone)]
+pub(crate) struct CallDeltas {
+    ids: FreshCallIds,
+    /// The call that has begun and is not complete.
+    call: Option<OpenCall>,
+}
+
+#[derive(Debug, Clone)]
+struct OpenCall {
+    /// True if its start was reported, which needs the name.
+    named: bool,
+    /// True if a fragment of its arguments was reported.
+    has_arguments: bool,
+}
+
+impl CallDeltas {
+    /// Creates a converter for the reply to these messages, whose ids it does not use again.
+    pub(crate) fn new<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Self {
+        Self { ids: FreshCallIds::new(messages), call: None }
+    }
+
+    /// Converts an event, if it is of a call. A call without a name waits until it is complete.
+    pub(crate) fn delta(&mut self, event: &ConversationEvent) -> Option<CallDelta> {
+        match event {
+            ConversationEvent::ToolCallStarted { name, id, .. } => {
+                self.call = Some(OpenCall { named: name.is_some(), has_arguments: false });
+                Some(self.started(name.as_ref()?, id.clone(), String::new()))
+            }
+            ConversationEvent::ToolCallArguments { fragment, .. } => {
+                let call = self.call.as_mut().filter(|call| call.named)?;
+                call.has_arguments = true;
+                Some(CallDelta::Arguments(fragment.clone()))
+            }
+            ConversationEvent::ToolCall(call) => self.complete(call),
+            _ => None,
+        }
+    }
+
+    fn complete(&mut self, call: &ToolCall) -> Option<CallDelta> {
+        match self.call.take().filter(|open| open.named) {
+            Some(open) if open.has_arguments => None,
+            Some(_) => Some(CallDelta::Arguments(arguments(call))),
+            None => Some(self.started(&call.name, call.id.clone(), arguments(call))),
+        }
+    }
+
+    fn started(&mut self, name: &str, id: Option<String>, arguments: String) -> CallDelta {
+        let id = id.unwrap_or_else(|| self.ids.next_id());
+        CallDelta::Started { id, name: name.to_owned(), arguments }
+    }
+}
+
+/// Arguments of a call as JSON text.
+pub(crate) fn arguments(call: &ToolCall) -> String {
+    Value::Object(call.arguments.clone()).to_string()
+}

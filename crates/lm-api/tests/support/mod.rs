@@ -1,0 +1,63 @@
+//! Scripted engines, and vectors: files of expected responses.
+
+use std::path::Path;
+
+use lm_api::{ConversationConfig, Engine, Value};
+use lm_conversation::PromptTemplate;
+use lm_session::testing::scripted_engine;
+
+/// ChatML with tools in the Hermes format.
+pub const TEMPLATE: &str = r#"
+{%- if tools %}{{ '<|im_start|>system\n' }}{% for tool in tools %}{{ tool | tojson }}{{ '\n' }}{% endfor %}{{ '<|im_end|>\n' }}{% endif %}
+{%- for m in messages %}
+    {{- '<|im_start|>' + m.role + '\n' + (m.content or '') }}
+    {%- for call in m.tool_calls or [] %}
+        {{- '<tool_call>\n{"name": "' + call.function.name + '", "arguments": ' }}{{ call.function.arguments | tojson }}{{ '}\n</tool_call>' }}
+    {%- endfor %}
+    {{- '<|im_end|>\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"#;
+
+pub const CALLS: &str = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"location\": \"Zürich\"}}\n</tool_call>\n\
+                     <tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
+
+/// Engine of these replies, and the config of a conversation in a dialect.
+pub fn scripted(replies: &[&'static str], dialect: &str) -> (Engine, ConversationConfig) {
+    let engine = scripted_engine(replies.iter().copied());
+    let template = Some(PromptTemplate::new(TEMPLATE).expect("it compiles"));
+    let processor = lm_processors::by_name(dialect);
+    assert!(processor.is_some(), "{dialect}");
+    let config = ConversationConfig { template, processor, ..ConversationConfig::from_engine(&engine) };
+    (engine, config)
+}
+
+/// Compares with a file of `tests/vectors`; writes it if `LM_WRITE_VECTORS` is set.
+pub fn check(name: &str, got: &Value) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
+    if std::env::var_os("LM_WRITE_VECTORS").is_some() {
+        let text = match got {
+            Value::Array(chunks) => {
+                let lines: Vec<String> = chunks.iter().map(Value::to_string).collect();
+                format!("[\n{}\n]\n", lines.join(",\n"))
+            }
+            object => serde_json::to_string_pretty(object).expect("JSON") + "\n",
+        };
+        std::fs::write(&path, text).expect("the vector can be written");
+    }
+    let text = std::fs::read_to_string(&path).expect("the vector can be read");
+    let expected: Value = serde_json::from_str(&text).expect("the vector is JSON");
+    assert_eq!(&rounded(got.clone()), &rounded(expected), "{name}");
+}
+
+/// Rounds fractions: sums of probabilities differ in the last digits between processors.
+fn rounded(value: Value) -> Value {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let rounded = (number.as_f64().unwrap_or(f64::NAN) * 1e6).round() / 1e6;
+            (rounded + 0.0).into() // No negative zero.
+        }
+        Value::Array(items) => items.into_iter().map(rounded).collect(),
+        Value::Object(members) => members.into_iter().map(|(key, value)| (key, rounded(value))).collect(),
+        value => value,
+    }
+}
