@@ -92,6 +92,7 @@ impl AnthropicRequest {
             choices: 1,
             stream: fields.get("stream")?.unwrap_or(false).then(StreamOptions::default),
             dialect: None,
+            ignores_end: false,
         })
     }
 }
