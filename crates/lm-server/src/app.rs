@@ -33,7 +33,8 @@ pub(crate) fn router(app: &SharedApp) -> Router {
         .route("/version", get(health::version))
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown_path)
-        .layer(from_fn_with_state(app.clone(), guards::key));
+        .layer(from_fn_with_state(app.clone(), guards::key))
+        .layer(from_fn_with_state(app.clone(), guards::draining));
     Router::new()
         .route("/health", get(health::health))
         .route("/ready", get(health::ready))

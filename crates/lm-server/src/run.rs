@@ -13,16 +13,25 @@ use crate::server::Server;
 const THREADS: usize = 2;
 
 /// Serves until the program is asked to end by Ctrl-C or SIGTERM, on a runtime of its own; it blocks. `listening` is called once, before the first
-/// request.
+/// request, and `ending` at the begin of the shutdown, which waits for the running requests.
 ///
 /// # Errors
 /// As [`Server::bind`]; when there is no runtime, or signals cannot be received.
-pub fn run(models: Vec<ServedModel>, config: ServerConfig, listening: impl FnOnce(&Server)) -> Result<()> {
+pub fn run(
+    models: Vec<ServedModel>,
+    config: ServerConfig,
+    listening: impl FnOnce(&Server),
+    ending: impl FnOnce(),
+) -> Result<()> {
     let runtime = Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
     runtime.map_err(Error::Runtime)?.block_on(async {
         let ended = end_of_program().map_err(Error::Runtime)?;
         let server = Server::bind(models, config).await?;
         listening(&server);
+        let ended = async {
+            ended.await;
+            ending();
+        };
         server.run_until(ended).await;
         Ok(())
     })

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -51,7 +52,7 @@ pub struct Server {
 pub struct ShutdownHandle(Arc<watch::Sender<bool>>);
 
 impl ShutdownHandle {
-    /// Begins the shutdown: `/ready` is answered with 503, no connection is accepted, and running requests have
+    /// Begins the shutdown: `/ready` and new requests are answered with 503, and running requests have
     /// [`ServerLimits::shutdown_time`](crate::ServerLimits::shutdown_time) to end.
     pub fn begin(&self) {
         self.0.send_replace(true);
@@ -92,24 +93,26 @@ impl Server {
         ShutdownHandle(self.shutdown.clone())
     }
 
-    /// Answers requests until a shutdown, then until the running ones have ended.
+    /// Answers requests until a shutdown, then until the running ones have ended. Meanwhile further ones are refused with 503.
     pub async fn run(self) {
         let Self { listener, app, shutdown, .. } = self;
         let connections = Connections::new(&app.config.limits);
         let router = router(&app);
         let mut shutdown = shutdown.subscribe();
-        let accept = async {
-            loop {
-                connections.serve_next(&listener, &router).await;
-            }
+        let accept = async |graceful: &GracefulShutdown| loop {
+            connections.serve_next(&listener, &router, graceful).await;
         };
+        let (graceful, late) = (GracefulShutdown::new(), GracefulShutdown::new());
         tokio::select! {
-            () = accept => {}
+            () = accept(&graceful) => {}
             // An error: all handles and the server itself are gone, which cannot be while it runs.
             _ = shutdown.wait_for(|begun| *begun) => {}
         }
         app.begin_shutdown();
-        end(connections, &app).await;
+        tokio::select! {
+            () = accept(&late) => {}
+            () = end(graceful, &app) => {}
+        }
     }
 
     /// [`run`](Self::run) that begins the shutdown when `signal` ends.
@@ -128,8 +131,8 @@ impl Server {
 }
 
 /// Ends all connections: their requests first have time, and are then cancelled.
-async fn end(connections: Connections, app: &App) {
-    let ended = connections.end();
+async fn end(connections: GracefulShutdown, app: &App) {
+    let ended = connections.shutdown();
     tokio::pin!(ended);
     if tokio::time::timeout(app.config.limits.shutdown_time, &mut ended).await.is_err() {
         app.cancel.cancel();

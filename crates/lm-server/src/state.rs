@@ -42,7 +42,12 @@ impl App {
 
     /// Returns true if the server accepts requests.
     pub fn is_ready(&self) -> bool {
-        !self.is_ending.load(Ordering::Acquire) && self.is_healthy()
+        !self.is_ending() && self.is_healthy()
+    }
+
+    /// Returns true if a shutdown has begun.
+    pub fn is_ending(&self) -> bool {
+        self.is_ending.load(Ordering::Acquire)
     }
 
     /// Returns true if all engines run.

@@ -154,16 +154,19 @@ fn a_panic_of_the_engine_is_an_error_of_the_request_and_of_the_health() {
 #[test]
 fn a_shutdown_lets_streams_end() {
     let (server, _) = slow(EngineSettings::default(), ServerLimits::default());
-    let mut stream = server.open(&Request::chat(json!({"stream": true, "max_tokens": 40})));
+    let mut stream = server.open(&Request::chat(json!({"stream": true, "max_tokens": 150})));
     stream.event("data: ");
-    let mut asks = server.connect();
-    std::thread::sleep(Duration::from_millis(100));
-    asks.write(b"GET /ready HTTP/1.1\r\nHost: localhost\r\n");
+    assert_eq!(server.get("/ready").status, 200);
     server.shutdown.begin();
-    std::thread::sleep(Duration::from_millis(100));
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!((server.get("/ready").status, server.get("/health").status), (503, 200));
+    let refused = server.send(&Request::chat(json!({})));
+    assert_eq!(
+        (refused.error(), refused.header("retry-after")),
+        ((503, "unavailable_error".to_owned(), None), Some("1"))
+    );
     let rest = stream.rest();
     assert!(rest.contains("\"finish_reason\":\"length\"") && rest.contains("data: [DONE]"), "{rest}");
-    drop(asks);
     let addr = server.addr;
     server.wait();
     assert!(std::net::TcpStream::connect(addr).is_err(), "it no longer listens");

@@ -86,7 +86,8 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     let _guard = interrupt.during(CancelHandle::new());
     let name = model.name().to_owned();
     let listening = |server: &Server| eprintln!("serving {name} on {}; Ctrl-C ends", server.url());
-    lm_server::run(vec![model], config, listening).map_err(explained)
+    let ending = || eprintln!("ending when the running requests have ended; Ctrl-C ends at once");
+    lm_server::run(vec![model], config, listening, ending).map_err(explained)
 }
 
 impl Args {

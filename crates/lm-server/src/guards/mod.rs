@@ -1,11 +1,13 @@
 //! Checks of requests before their routes.
 
+mod draining;
 mod error_form;
 mod host;
 mod key;
 mod origin;
 mod request_id;
 
+pub(crate) use draining::draining;
 pub(crate) use error_form::error_form;
 pub(crate) use host::host;
 pub(crate) use key::key;
