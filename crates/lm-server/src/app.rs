@@ -12,6 +12,7 @@ use lm_api::ApiError;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::guards;
+use crate::page;
 use crate::response::ErrorResponse;
 use crate::routes::{chat_completions, embeddings, health, messages, models, responses, tokens};
 use crate::state::SharedApp;
@@ -38,6 +39,7 @@ pub(crate) fn router(app: &SharedApp) -> Router {
     Router::new()
         .route("/health", get(health::health))
         .route("/ready", get(health::ready))
+        .merge(page::routes())
         .merge(guarded)
         .layer(DefaultBodyLimit::max(app.config.limits.body_bytes))
         .layer(guards::cors(app))

@@ -7,6 +7,7 @@ mod connections;
 mod error;
 mod guards;
 mod models;
+mod page;
 mod response;
 mod routes;
 mod run;

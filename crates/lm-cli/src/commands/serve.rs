@@ -21,8 +21,8 @@ Examples:
 
   curl http://127.0.0.1:8080/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'
 
-Clients of OpenAI's API take the address http://127.0.0.1:8080/v1 and any key. Paths: /v1/chat/completions, /v1/responses, /v1/embeddings, /v1/models, \
-/tokenize, /detokenize, /apply-template, /health, /ready, /version.
+A browser that opens http://127.0.0.1:8080 shows a chat page. Clients of OpenAI's API take the address http://127.0.0.1:8080/v1 and any key. \
+Paths: /, /v1/chat/completions, /v1/responses, /v1/embeddings, /v1/models, /tokenize, /detokenize, /apply-template, /health, /ready, /version.
 
 Only this machine can connect, unless --listen says otherwise, which needs a key. Ctrl-C or SIGTERM lets running requests end; a second \
 Ctrl-C does not.";
@@ -85,7 +85,9 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     // The first Ctrl-C is the server's, the second one ends the program.
     let _guard = interrupt.during(CancelHandle::new());
     let name = model.name().to_owned();
-    let listening = |server: &Server| eprintln!("serving {name} on {}; Ctrl-C ends", server.url());
+    let listening = |server: &Server| {
+        eprintln!("serving {name}, the API at /v1, a chat page at {}; Ctrl-C ends", server.url())
+    };
     let ending = || eprintln!("ending when the running requests have ended; Ctrl-C ends at once");
     lm_server::run(vec![model], config, listening, ending).map_err(explained)
 }

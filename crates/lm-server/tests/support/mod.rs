@@ -43,7 +43,8 @@ impl Running {
         Self::serve(ServedModel::new(engine, defaults).alias("gpt-4o-mini"), config)
     }
 
-    fn serve(model: ServedModel, config: ServerConfig) -> Self {
+    /// Serves a model on a free port.
+    pub fn serve(model: ServedModel, config: ServerConfig) -> Self {
         let config = ServerConfig { addr: ([127, 0, 0, 1], 0).into(), ..config };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime");

@@ -1,0 +1,79 @@
+// Requests to the server of this page.
+
+import { events } from "./sse.js";
+
+const KEY = "lm.key";
+
+/** Error of the API, or of the connection to it (status 0). */
+export class ApiError extends Error {
+  constructor(status, message, code = null) {
+    super(message);
+    Object.assign(this, { status, code });
+  }
+}
+
+/** Client of the server. `askKey` is called with a message when the server wants another key; it resolves to the key, or to null. */
+export class Api {
+  #askKey;
+  #asking = null;
+
+  constructor(askKey) {
+    this.#askKey = askKey;
+  }
+
+  /** Fetches the models: `id` and `max_model_len` of each. */
+  async models() {
+    return (await (await this.#fetch("v1/models")).json()).data;
+  }
+
+  /** Yields the chunks of a streamed chat completion. */
+  async *chat(body, signal) {
+    const stream = { ...body, stream: true, stream_options: { include_usage: true } };
+    const headers = { "content-type": "application/json" };
+    const response = await this.#fetch("v1/chat/completions", { method: "POST", headers, body: JSON.stringify(stream), signal });
+    for await (const data of events(response.body)) {
+      if (data === "[DONE]") return;
+      const chunk = parsed(data);
+      if (chunk.error) throw new ApiError(chunk.error.code ?? 500, chunk.error.message ?? "the server ended the reply with an error");
+      yield chunk;
+    }
+    throw new ApiError(0, "the connection ended before the reply was complete");
+  }
+
+  async #fetch(path, init = {}) {
+    for (;;) {
+      const key = sessionStorage.getItem(KEY);
+      const headers = { ...init.headers, ...(key && { authorization: `Bearer ${key}` }) };
+      const response = await fetch(path, { ...init, headers }).catch((error) => {
+        if (error.name === "AbortError") throw error;
+        throw new ApiError(0, "the server cannot be reached");
+      });
+      if (response.ok) return response;
+      const error = await errorOf(response);
+      if (response.status !== 401) throw error;
+      // Another request may have asked for the key in the meantime.
+      if (sessionStorage.getItem(KEY) === key && !(await this.#newKey(key ? error.message : ""))) throw error;
+    }
+  }
+
+  async #newKey(message) {
+    this.#asking ??= this.#askKey(message).finally(() => (this.#asking = null));
+    const key = await this.#asking;
+    if (key) sessionStorage.setItem(KEY, key);
+    return key;
+  }
+}
+
+function parsed(data) {
+  try {
+    return JSON.parse(data);
+  } catch {
+    throw new ApiError(0, "the server sent an event that is not JSON");
+  }
+}
+
+async function errorOf(response) {
+  const body = await response.json().catch(() => null);
+  const message = body?.error?.message ?? `the server answered with status ${response.status}`;
+  return new ApiError(response.status, message, body?.error?.code);
+}

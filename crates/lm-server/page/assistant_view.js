@@ -1,0 +1,125 @@
+// A turn of the assistant: replies, their reasoning, and their calls with results.
+
+import { BranchSwitch } from "./branch_switch.js";
+import { CallView } from "./call_view.js";
+import { copyButton, el, iconButton, setChildren } from "./dom.js";
+import { MarkdownView } from "./markdown_view.js";
+import { seconds, statsText, statsTitle } from "./stats.js";
+
+/** Shows the replies to one message of the user, and the results of their calls. */
+export class AssistantView {
+  #nodes = [];
+  #replies = new Map();
+  #body = el("div", { class: "replies" });
+  #stats = el("span", { class: "stats" });
+  #branches;
+  #buttons;
+  #continue;
+
+  constructor(actions) {
+    this.actions = actions;
+    this.#branches = new BranchSwitch((node) => actions.select(node));
+    const regenerate = iconButton("retry", "Regenerate", () => actions.regenerate(this.#nodes[0]));
+    const remove = iconButton("trash", "Delete reply", () => actions.remove(this.#nodes[0]));
+    this.#continue = iconButton("continue", "Continue", () => actions.extend(this.#nodes.at(-1)));
+    this.#buttons = [regenerate, this.#continue, remove];
+    const copy = copyButton("Copy reply", () => this.#text());
+    const footer = el("div", { class: "actions" }, this.#branches.element, copy, regenerate, this.#continue, remove, this.#stats);
+    this.element = el("article", { class: "message assistant", "aria-label": "Assistant" }, this.#body, footer);
+  }
+
+  update(nodes, context) {
+    this.#nodes = nodes;
+    const replies = nodes.filter(({ role }) => role === "assistant");
+    setChildren(this.#body, replies.map((node) => this.#reply(node).update(node, nodes, context)));
+    this.#branches.update(nodes[0], context);
+    const last = nodes.at(-1);
+    const isStreaming = last === context.last && context.isRunning;
+    this.element.classList.toggle("streaming", isStreaming);
+    this.element.setAttribute("aria-busy", isStreaming);
+    for (const button of this.#buttons) button.disabled = context.isRunning;
+    this.#continue.hidden = !(last === context.last && isCut(last));
+    const [text, title] = [statsText(replies), statsTitle(replies)];
+    if (this.#stats.textContent !== text) this.#stats.textContent = text;
+    this.#stats.title = title;
+  }
+
+  #reply(node) {
+    const view = this.#replies.get(node.id) ?? new ReplyView(this.actions);
+    this.#replies.set(node.id, view);
+    return view;
+  }
+
+  #text() {
+    const texts = this.#nodes.filter(({ role }) => role === "assistant").map(({ content }) => content);
+    return texts.filter(Boolean).join("\n\n");
+  }
+}
+
+/** True for a reply with text that ended before the model was done. */
+const isCut = ({ role, content, calls, state, finish }) =>
+  role === "assistant" && content && !calls.length && (state === "stopped" || state === "error" || finish === "length");
+
+/** One reply: reasoning, text, calls, and the error that ended it. */
+class ReplyView {
+  #reasoning = new ReasoningView();
+  #markdown = new MarkdownView();
+  #calls = [];
+  #callList = el("div", { class: "calls" });
+  #problem = el("div", { class: "problem" });
+  #waiting = el("div", { class: "waiting", role: "img", "aria-label": "Waiting for the model" }, el("i"), el("i"), el("i"));
+  #shownProblem = null;
+
+  constructor(actions) {
+    this.actions = actions;
+    this.element = el("div", { class: "reply" }, this.#reasoning.element, this.#markdown.element, this.#callList, this.#waiting, this.#problem);
+  }
+
+  update(node, nodes, context) {
+    this.#reasoning.update(node);
+    this.#markdown.update(node.content);
+    this.#waiting.hidden = !(context.isRunning && node.state === "streaming" && !node.content && !node.reasoning && !node.calls.length);
+    while (this.#calls.length < node.calls.length) this.#calls.push(new CallView(this.actions));
+    this.#calls.length = node.calls.length;
+    setChildren(this.#callList, this.#calls.map((view, index) => view.update(node.calls[index], node, nodes, context)));
+    this.#updateProblem(node, context);
+    return this.element;
+  }
+
+  #updateProblem(node, { isRunning }) {
+    const text = problem(node, isRunning);
+    if (text === this.#shownProblem) return;
+    this.#shownProblem = text;
+    this.#problem.hidden = !text;
+    this.#problem.classList.toggle("failed", node.state === "error");
+    this.#problem.setAttribute("role", node.state === "error" ? "alert" : "note");
+    const retry = el("button", { type: "button", class: "button", onclick: () => this.actions.retry(node) }, "Try again");
+    this.#problem.replaceChildren(text ?? "", node.state === "error" ? retry : "");
+  }
+}
+
+/** Line about a reply that did not end by itself. */
+function problem({ state, error, finish }, isRunning) {
+  if (state === "error") return error;
+  if (state === "stopped") return "Stopped.";
+  if (state === "streaming" && !isRunning) return "The page was closed before the reply was complete.";
+  if (finish === "length") return "The reply has reached its largest number of tokens.";
+  return null;
+}
+
+/** Folded reasoning. */
+class ReasoningView {
+  #summary = el("summary", {});
+  #text = el("div", { class: "reasoning-text" });
+  element = el("details", { class: "reasoning", hidden: true }, this.#summary, this.#text);
+
+  update({ reasoning, content, calls, state, stats }) {
+    this.element.hidden = !reasoning;
+    if (!reasoning) return;
+    const isThinking = state === "streaming" && !content && !calls.length;
+    const label = isThinking ? "Thinking…" : stats?.reasoningMs ? `Thought for ${seconds(stats.reasoningMs)}` : "Thoughts";
+    this.element.classList.toggle("thinking", isThinking);
+    if (this.#summary.textContent !== label) this.#summary.textContent = label;
+    if (this.#text.textContent !== reasoning) this.#text.textContent = reasoning;
+  }
+}

@@ -1,0 +1,57 @@
+// The field for a new message.
+
+import { byId } from "./dom.js";
+
+/** The field, with its buttons to send and to stop. `actions` are send(text), stop() and toggleTools(), toggleThinking(). */
+export class Composer {
+  #area = byId("message");
+  #send = byId("send");
+  #stop = byId("stop");
+  #isRunning = false;
+
+  constructor(actions) {
+    this.actions = actions;
+    this.#area.addEventListener("input", () => this.#resize());
+    this.#area.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      this.#submit();
+    });
+    this.#send.addEventListener("click", () => this.#submit());
+    this.#stop.addEventListener("click", () => actions.stop());
+    byId("tools-chip").addEventListener("click", () => actions.toggleTools());
+    byId("thinking-chip").addEventListener("click", () => actions.toggleThinking());
+  }
+
+  /** Shows the state of the conversation. */
+  update({ tools, thinking }, isRunning) {
+    const hadFocus = [this.#send, this.#stop].includes(document.activeElement);
+    this.#isRunning = isRunning;
+    this.#stop.hidden = !isRunning;
+    this.#send.hidden = isRunning;
+    if (hadFocus && isRunning) this.#stop.focus();
+    else if (hadFocus) this.focus();
+    byId("tools-chip").setAttribute("aria-pressed", tools.length > 0);
+    byId("tools-count").textContent = tools.length || "";
+    byId("thinking-chip").setAttribute("aria-pressed", thinking);
+    this.#resize();
+  }
+
+  focus() {
+    this.#area.focus({ preventScroll: true });
+  }
+
+  #submit() {
+    const text = this.#area.value;
+    if (!text.trim() || this.#isRunning) return;
+    this.#area.value = "";
+    this.#resize();
+    this.actions.send(text);
+  }
+
+  #resize() {
+    this.#send.disabled = !this.#area.value.trim();
+    this.#area.style.height = "auto";
+    this.#area.style.height = `${Math.min(this.#area.scrollHeight, window.innerHeight * 0.4)}px`;
+  }
+}

@@ -1,0 +1,209 @@
+// The page: puts the parts together.
+
+import { Api } from "./api.js";
+import { Composer } from "./composer.js";
+import { byId, el } from "./dom.js";
+import { startKeyboard } from "./keyboard.js";
+import { announce, askKey, leaveSidebar, notify, startPanels } from "./panels.js";
+import { Runner } from "./runner.js";
+import { SettingsPanel, inherited } from "./settings.js";
+import { Sidebar } from "./sidebar.js";
+import { showContext } from "./stats.js";
+import { Conversations, remember, remembered } from "./storage.js";
+import { startTheme } from "./theme.js";
+import { Thread } from "./thread.js";
+import { TOOLS } from "./tools.js";
+import { exportFile, importFile } from "./transfer.js";
+import { append, newConversation, path, remove, select } from "./tree.js";
+
+/** Shortest time between two saves of a growing reply. */
+const SAVE_MS = 1000;
+
+const api = new Api(askKey);
+const conversations = new Conversations(notify);
+let models = [];
+let current = newConversation(inherited(remembered("settings")));
+/** A frame is under way, and another one is wanted after it. */
+let [drawing, wanted] = [false, false];
+let saved = 0;
+
+const runner = new Runner(api, {
+  changed(conversation) {
+    if (performance.now() - saved > SAVE_MS) save(conversation);
+    if (conversation === current) draw();
+  },
+  ended(conversation, node) {
+    save(conversation);
+    if (conversation === current) draw();
+    announce(node.state === "error" ? `Error: ${node.error}` : endText(node));
+  },
+});
+
+const endText = ({ content, calls }) =>
+  calls.length ? `The model calls ${calls.map(({ name }) => name).join(", ")}.` : `Reply complete. ${content.slice(0, 300)}`;
+
+const thread = new Thread({
+  select: (node) => change(() => select(current, node)),
+  remove: (node) => change(() => remove(current, node)),
+  edit: (node, text) => say(text, node.parent),
+  regenerate: (node) => go(runner.regenerate(current, node)),
+  extend: (node) => go(runner.extend(current, node)),
+  decide: (call, decision) => go(runner.decide(current, call, decision)),
+  retry(node) {
+    remove(current, node);
+    go(runner.advance(current));
+  },
+});
+
+const composer = new Composer({
+  send: (text) => say(text),
+  stop: () => runner.stop(current),
+  toggleTools: () => settingsChanged({ tools: current.settings.tools.length ? [] : TOOLS.map(({ name }) => name) }),
+  toggleThinking: () => settingsChanged({ thinking: !current.settings.thinking }),
+});
+
+const settings = new SettingsPanel(() => settingsChanged({}));
+
+const sidebar = new Sidebar(conversations, {
+  open: show,
+  rename: (conversation, title) => save(Object.assign(conversation, { title })),
+  exportOne: (conversation) => exportFile([conversation], "lm-conversation.json"),
+  async remove(conversation) {
+    runner.stop(conversation);
+    await conversations.delete(conversation.id);
+    if (conversation === current) startNew();
+    sidebar.render(current.id);
+  },
+});
+
+/** Adds a message of the user, at the end or as another branch after `parent`, and lets the model answer. */
+function say(text, parent) {
+  if (runner.isRunning(current)) return;
+  if (parent === undefined) runner.denyOpen(current);
+  append(current, parent === undefined ? (path(current).at(-1)?.id ?? null) : parent, { role: "user", content: text });
+  thread.scrollToEnd();
+  go(runner.advance(current));
+}
+
+/** Shows what an action has begun, and its end. */
+async function go(action) {
+  const conversation = current;
+  save(conversation);
+  draw();
+  await action;
+  save(conversation);
+  draw();
+}
+
+function change(edit) {
+  edit();
+  save(current);
+  draw();
+}
+
+function settingsChanged(values) {
+  Object.assign(current.settings, values);
+  remember("settings", inherited(current.settings));
+  if (path(current).length) save(current);
+  settings.show(current.settings);
+  draw();
+}
+
+async function save(conversation) {
+  saved = performance.now();
+  if (Object.keys(conversation.nodes).length || conversations.get(conversation.id)) await conversations.save(conversation);
+  sidebar.render(current.id);
+}
+
+function show(conversation) {
+  current = conversation;
+  remember("current", conversation.id);
+  settings.show(conversation.settings);
+  leaveSidebar();
+  render();
+  sidebar.render(conversation.id);
+  composer.focus();
+}
+
+function startNew() {
+  show(newConversation(inherited(remembered("settings"))));
+}
+
+/** Draws at most once a frame; less often if drawing takes long. */
+function draw() {
+  wanted = true;
+  if (drawing) return;
+  drawing = true;
+  requestAnimationFrame(() => {
+    wanted = false;
+    const began = performance.now();
+    render();
+    const cost = performance.now() - began;
+    setTimeout(drawn, cost > 8 ? cost * 3 : 0);
+  });
+}
+
+function drawn() {
+  drawing = false;
+  if (wanted) draw();
+}
+
+function render() {
+  const isRunning = runner.isRunning(current);
+  const nodes = path(current);
+  document.body.classList.toggle("empty", nodes.length === 0);
+  document.title = current.title ? `${current.title} – lm` : "lm";
+  thread.render(current, isRunning);
+  composer.update(current.settings, isRunning);
+  byId("model").value = models.some(({ id }) => id === current.settings.model) ? current.settings.model : (models[0]?.id ?? "");
+  const model = models.find(({ id }) => id === byId("model").value);
+  showContext(byId("context"), byId("context-text"), nodes, model?.max_model_len);
+}
+
+async function loadModels() {
+  try {
+    models = await api.models();
+  } catch (error) {
+    notify(`The models cannot be listed: ${error.message}`);
+  }
+  byId("model").replaceChildren(...models.map(({ id }) => el("option", { value: id }, id)));
+  byId("empty-model").textContent = models[0]?.id ?? "";
+  render();
+}
+
+async function importFiles({ target }) {
+  for (const file of target.files) {
+    try {
+      const found = await importFile(file);
+      for (const conversation of found) await conversations.save(conversation);
+      if (found.length) show(found[0]);
+      announce(`${found.length} conversations imported.`);
+    } catch (error) {
+      notify(`Import: ${error.message}`);
+    }
+  }
+  target.value = "";
+}
+
+function suggestion({ target }) {
+  const button = target.closest("button");
+  if (!button) return;
+  const { tool } = button.dataset;
+  if (tool && !current.settings.tools.includes(tool)) settingsChanged({ tools: [...current.settings.tools, tool] });
+  say(button.dataset.text);
+}
+
+startTheme();
+startPanels();
+startKeyboard({ startNew, stop: () => runner.stop(current), isRunning: () => runner.isRunning(current) });
+byId("new-chat").addEventListener("click", startNew);
+byId("new-chat-top").addEventListener("click", startNew);
+byId("model").addEventListener("change", ({ target }) => settingsChanged({ model: target.value }));
+byId("suggestions").addEventListener("click", suggestion);
+byId("export-all").addEventListener("click", () => exportFile(conversations.list(), "lm-conversations.json"));
+byId("import").addEventListener("click", () => byId("import-file").click());
+byId("import-file").addEventListener("change", importFiles);
+await conversations.open();
+show(conversations.get(remembered("current")) ?? current);
+await loadModels();
+document.body.dataset.ready = "true";

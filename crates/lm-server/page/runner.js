@@ -1,0 +1,178 @@
+// Replies: streams them into a conversation, runs approved calls, and goes on until the model is done or a call waits for approval.
+
+import { requestFields } from "./settings.js";
+import { callError, failure, runCall } from "./tools.js";
+import { append, openCalls, path, toMessages } from "./tree.js";
+
+/** Largest number of replies to one message: a model can call tools for ever. */
+const MAX_ROUNDS = 16;
+const CONTINUE = "Continue exactly where your last message ends, without repeating any of it.";
+const DENIED = "the user denied this call";
+
+/** Runs conversations. `hooks` are changed(conversation, node), called while a reply grows, and ended(conversation, node), after each reply. */
+export class Runner {
+  #api;
+  #hooks;
+  /** Controllers of running requests, by the conversation's id. */
+  #running = new Map();
+
+  constructor(api, hooks) {
+    this.#api = api;
+    this.#hooks = hooks;
+  }
+
+  isRunning(conversation) {
+    return this.#running.has(conversation.id);
+  }
+
+  stop(conversation) {
+    this.#running.get(conversation.id)?.abort();
+  }
+
+  /** Answers a message again: begins a branch beside `node`. */
+  async regenerate(conversation, node) {
+    const nodes = path(conversation);
+    await this.advance(conversation, nodes.slice(0, nodes.indexOf(node)));
+  }
+
+  /** Lets the conversation go on from its end, or from the end of these messages. */
+  async advance(conversation, start = path(conversation)) {
+    if (this.isRunning(conversation)) return;
+    for (let nodes = start, round = 0; round < MAX_ROUNDS; nodes = path(conversation), round += 1) {
+      const last = nodes.at(-1);
+      if (!last || openCalls(nodes).length || (last.role === "assistant" && !last.calls.length)) return;
+      const node = this.#newReply(conversation, last.id);
+      await this.#stream(conversation, node, nodes, []);
+      if (node.state !== "done") return;
+      this.#runAllowed(conversation);
+    }
+    const last = path(conversation).at(-1);
+    if (last.role === "tool") this.#tooMany(conversation, last);
+  }
+
+  /** Lets the model go on with a reply that has been cut. */
+  async extend(conversation, node) {
+    if (this.isRunning(conversation)) return;
+    const nodes = path(conversation);
+    await this.#stream(conversation, node, nodes, [{ role: "user", content: CONTINUE }]);
+    if (node.state !== "done") return;
+    this.#runAllowed(conversation);
+    await this.advance(conversation);
+  }
+
+  /** Runs or denies a call; the conversation goes on when no call is open. */
+  async decide(conversation, call, decision) {
+    const { settings } = conversation;
+    if (decision === "always") settings.allowed = [...new Set([...settings.allowed, call.name])];
+    this.#answer(conversation, call, decision === "deny" ? { outcome: "denied", content: DENIED } : runCall(call));
+    if (decision === "always") this.#runAllowed(conversation);
+    this.#hooks.changed(conversation);
+    await this.advance(conversation);
+  }
+
+  /** Denies the open calls, because the user has said something else. */
+  denyOpen(conversation) {
+    for (const call of openCalls(path(conversation))) this.#answer(conversation, call, { outcome: "denied", content: DENIED });
+  }
+
+  #runAllowed(conversation) {
+    const { tools, allowed } = conversation.settings;
+    for (const call of openCalls(path(conversation))) {
+      const error = callError(call, tools);
+      if (error) this.#answer(conversation, call, failure(error));
+      else if (allowed.includes(call.name)) this.#answer(conversation, call, runCall(call));
+    }
+  }
+
+  #answer(conversation, call, { outcome, content }) {
+    append(conversation, path(conversation).at(-1).id, { role: "tool", call: call.id, name: call.name, outcome, content });
+  }
+
+  #tooMany(conversation, last) {
+    const node = this.#newReply(conversation, last.id);
+    Object.assign(node, { state: "error", error: `the model has called tools in ${MAX_ROUNDS} replies in a row` });
+    this.#hooks.ended(conversation, node);
+  }
+
+  #newReply(conversation, parent) {
+    const { model } = conversation.settings;
+    return append(conversation, parent, { role: "assistant", content: "", reasoning: "", calls: [], state: "streaming", stats: null, model });
+  }
+
+  async #stream(conversation, node, nodes, more) {
+    const controller = new AbortController();
+    this.#running.set(conversation.id, controller);
+    Object.assign(node, { state: "streaming", error: null, finish: null });
+    const clock = new Clock(node.stats);
+    const { settings } = conversation;
+    const body = { ...requestFields(settings), messages: [...toMessages(nodes, settings.system), ...more] };
+    this.#hooks.changed(conversation, node);
+    try {
+      for await (const chunk of this.#api.chat(body, controller.signal)) {
+        apply(node, chunk, clock);
+        this.#hooks.changed(conversation, node);
+      }
+      node.state = "done";
+    } catch (error) {
+      // Arguments of a call that is cut are not JSON.
+      node.calls = [];
+      Object.assign(node, error.name === "AbortError" ? { state: "stopped" } : { state: "error", error: error.message });
+    }
+    node.stats = clock.stats;
+    this.#running.delete(conversation.id);
+    this.#hooks.ended(conversation, node);
+  }
+}
+
+function apply(node, chunk, clock) {
+  if (chunk.model) node.model = chunk.model;
+  if (chunk.usage) clock.usage(chunk.usage);
+  const { delta, finish_reason: finish } = chunk.choices?.[0] ?? {};
+  if (finish) node.finish = finish;
+  if (!delta) return;
+  if (delta.content) node.content += delta.content;
+  if (delta.reasoning_content) node.reasoning += delta.reasoning_content;
+  for (const part of delta.tool_calls ?? []) applyCall(node.calls, part);
+  if (delta.content || delta.reasoning_content || delta.tool_calls) clock.token(Boolean(delta.reasoning_content));
+}
+
+function applyCall(calls, { index, id, function: { name, arguments: text = "" } = {} }) {
+  calls[index] ??= { id, name, arguments: "" };
+  calls[index].arguments += text;
+}
+
+/** Times and token counts of a reply; those of a reply that goes on are added up. */
+class Clock {
+  #began = performance.now();
+  #first = null;
+  #lastReasoning = null;
+  #usage = null;
+
+  constructor(before) {
+    this.before = before;
+  }
+
+  token(isReasoning) {
+    const now = performance.now();
+    this.#first ??= now;
+    if (isReasoning) this.#lastReasoning = now;
+  }
+
+  usage(usage) {
+    this.#usage = usage;
+  }
+
+  get stats() {
+    const end = performance.now();
+    const { prompt_tokens: prompt = null, completion_tokens: output = null } = this.#usage ?? {};
+    return {
+      firstMs: this.before?.firstMs ?? (this.#first && this.#first - this.#began),
+      decodeMs: (this.before?.decodeMs ?? 0) + (this.#first ? end - this.#first : 0),
+      reasoningMs: (this.before?.reasoningMs ?? 0) + (this.#lastReasoning ? this.#lastReasoning - this.#first : 0),
+      cached: this.#usage?.prompt_tokens_details?.cached_tokens ?? 0,
+      prompt,
+      output: output === null ? null : output + (this.before?.output ?? 0),
+      total: this.#usage?.total_tokens ?? null,
+    };
+  }
+}

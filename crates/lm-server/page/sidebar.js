@@ -1,0 +1,91 @@
+// List of conversations: search, rename, delete, export.
+
+import { byId, el, icon, iconButton, setChildren } from "./dom.js";
+
+/** The list. `actions` are open, rename, remove and exportOne, each of a conversation. */
+export class Sidebar {
+  #actions;
+  #conversations;
+  #search = byId("search");
+  #rows = new Map();
+  #current = null;
+
+  constructor(conversations, actions) {
+    this.#conversations = conversations;
+    this.#actions = actions;
+    this.#search.addEventListener("input", () => this.render(this.#current));
+  }
+
+  /** Shows the list; `current` is the id of the shown conversation. */
+  render(current) {
+    this.#current = current;
+    const words = this.#search.value.trim().toLowerCase();
+    const all = this.#conversations.list();
+    const found = words ? all.filter((conversation) => matches(conversation, words)) : all;
+    setChildren(byId("conversations"), found.map((conversation) => this.#row(conversation)));
+    const empty = byId("no-conversations");
+    empty.hidden = found.length > 0;
+    empty.textContent = words ? "Nothing found" : "No conversations yet";
+    for (const id of this.#rows.keys()) if (!this.#conversations.get(id)) this.#rows.delete(id);
+  }
+
+  #row(conversation) {
+    const row = this.#rows.get(conversation.id) ?? this.#newRow(conversation);
+    this.#rows.set(conversation.id, row);
+    const title = conversation.title || "New chat";
+    if (row.title.textContent !== title) row.title.textContent = row.title.title = title;
+    row.open.setAttribute("aria-current", conversation.id === this.#current ? "page" : "false");
+    return row.element;
+  }
+
+  #newRow(conversation) {
+    const { id } = conversation;
+    const get = () => this.#conversations.get(id);
+    const title = el("span", { class: "title" });
+    const open = el("button", { type: "button", class: "open", onclick: () => this.#actions.open(get()) }, title);
+    const buttons = el(
+      "span",
+      { class: "row-actions" },
+      iconButton("edit", "Rename conversation", () => this.#rename(get(), row)),
+      iconButton("download", "Export conversation", () => this.#actions.exportOne(get())),
+      iconButton("trash", "Delete conversation", () => this.#confirmDelete(get(), row)),
+    );
+    const row = { title, open, element: el("li", {}, open, buttons) };
+    return row;
+  }
+
+  #rename(conversation, row) {
+    const input = el("input", { type: "text", "aria-label": "Title of the conversation", maxlength: "200" });
+    input.value = conversation.title;
+    let isOver = false;
+    const end = (isKept) => {
+      if (isOver) return;
+      isOver = true;
+      input.replaceWith(row.open);
+      if (isKept && input.value.trim()) this.#actions.rename(conversation, input.value.trim());
+      row.open.focus();
+    };
+    input.addEventListener("blur", () => end(true));
+    input.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== "Escape") return;
+      event.stopPropagation();
+      end(event.key === "Enter");
+    });
+    row.open.replaceWith(input);
+    input.select();
+  }
+
+  #confirmDelete(conversation, row) {
+    const close = () => question.remove();
+    const yes = el("button", { type: "button", class: "button danger", onclick: () => this.#actions.remove(conversation) }, icon("trash"), "Delete");
+    const no = el("button", { type: "button", class: "button", onclick: close }, "Keep");
+    const question = el("span", { class: "row confirm", role: "group", "aria-label": "Delete this conversation?" }, yes, no);
+    row.element.querySelector(".confirm")?.remove();
+    row.element.append(question);
+    no.focus();
+  }
+}
+
+function matches({ title, nodes }, words) {
+  return title.toLowerCase().includes(words) || Object.values(nodes).some(({ content }) => content.toLowerCase().includes(words));
+}

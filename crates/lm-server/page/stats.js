@@ -1,0 +1,44 @@
+// Token counts and speeds, as text.
+
+/** A time such as `0.4 s`. */
+export const seconds = (ms) => `${(ms / 1000).toFixed(ms < 9950 ? 1 : 0)} s`;
+
+const count = (number) => number.toLocaleString("en-US");
+
+/** Line under a turn: tokens, speed, time to first token. */
+export function statsText(replies) {
+  const known = replies.map(({ stats }) => stats).filter((stats) => stats?.firstMs != null);
+  if (!known.length) return "";
+  const output = known.reduce((sum, stats) => sum + (stats.output ?? 0), 0);
+  const parts = [output && `${count(output)} ${output === 1 ? "token" : "tokens"}`, speed(known), `first after ${seconds(known[0].firstMs)}`];
+  return parts.filter(Boolean).join(" · ");
+}
+
+/** Tokens per second of the tokens after the first one. */
+function speed(known) {
+  const counted = known.filter(({ output, decodeMs }) => output > 1 && decodeMs > 0);
+  const tokens = counted.reduce((sum, { output }) => sum + output - 1, 0);
+  const ms = counted.reduce((sum, { decodeMs }) => sum + decodeMs, 0);
+  if (!tokens) return null;
+  const rate = (tokens * 1000) / ms;
+  return `${rate.toFixed(rate < 10 ? 1 : 0)} tokens/s`;
+}
+
+/** Details of a turn, for its tooltip. */
+export function statsTitle(replies) {
+  const last = replies.at(-1);
+  const { prompt, cached } = last?.stats ?? {};
+  const tokens = prompt == null ? "" : `\nprompt: ${count(prompt)} tokens, ${count(cached)} of them cached`;
+  return last ? `model: ${last.model}${tokens}` : "";
+}
+
+/** Shows how much of the context the last reply has used. */
+export function showContext(meter, text, nodes, contextTokens) {
+  const total = nodes.findLast(({ role, stats }) => role === "assistant" && stats?.total)?.stats.total ?? 0;
+  meter.hidden = text.hidden = !total || !contextTokens;
+  if (meter.hidden) return;
+  meter.max = contextTokens;
+  meter.high = contextTokens * 0.9;
+  meter.value = total;
+  text.textContent = `${count(total)} of ${count(contextTokens)} tokens`;
+}

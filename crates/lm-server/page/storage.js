@@ -1,0 +1,89 @@
+// Conversations in the browser's database, and small values in its local storage.
+
+const [DATABASE, STORE] = ["lm", "conversations"];
+
+/** Conversations by id. If the browser has no database for this page, they last as long as the page. */
+export class Conversations {
+  #database = null;
+  #all = new Map();
+  #failed;
+
+  /** `failed` is called with a message when conversations cannot be kept. */
+  constructor(failed) {
+    this.#failed = failed;
+  }
+
+  /** Reads the conversations of earlier visits. */
+  async open() {
+    try {
+      this.#database = await opened();
+      const found = await promised(this.#store("readonly").getAll());
+      for (const conversation of found) this.#all.set(conversation.id, conversation);
+    } catch (error) {
+      this.#failed(`this browser does not keep conversations: ${error.message}`);
+    }
+  }
+
+  get(id) {
+    return this.#all.get(id);
+  }
+
+  /** All conversations, last changed first. */
+  list() {
+    return [...this.#all.values()].sort((a, b) => b.updated - a.updated);
+  }
+
+  async save(conversation) {
+    this.#all.set(conversation.id, conversation);
+    await this.#write((store) => store.put(conversation));
+  }
+
+  async delete(id) {
+    this.#all.delete(id);
+    await this.#write((store) => store.delete(id));
+  }
+
+  async #write(change) {
+    if (!this.#database) return;
+    try {
+      await promised(change(this.#store("readwrite")));
+    } catch (error) {
+      this.#failed(`the conversation is not saved: ${error.message}`);
+    }
+  }
+
+  #store(mode) {
+    return this.#database.transaction(STORE, mode).objectStore(STORE);
+  }
+}
+
+function opened() {
+  const request = indexedDB.open(DATABASE, 1);
+  request.onupgradeneeded = () => request.result.createObjectStore(STORE, { keyPath: "id" });
+  return promised(request);
+}
+
+function promised(request) {
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+}
+
+/** Reads a value of the local storage; `otherwise` if there is none, or it is unreadable. */
+export function remembered(name, otherwise) {
+  try {
+    return JSON.parse(localStorage.getItem(`lm.${name}`)) ?? otherwise;
+  } catch {
+    return otherwise;
+  }
+}
+
+/** Writes a value of the local storage; without one, it is forgotten with the page. */
+export function remember(name, value) {
+  try {
+    localStorage.setItem(`lm.${name}`, JSON.stringify(value));
+  } catch {
+    // The browser forbids it, or it is full.
+  }
+}

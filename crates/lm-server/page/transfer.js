@@ -1,0 +1,92 @@
+// Conversations in files.
+
+import { checkedSettings } from "./settings.js";
+import { newId } from "./tree.js";
+
+const FORMAT = "lm-conversations";
+/** Largest file that is read. */
+const MAX_BYTES = 64 * 1024 * 1024;
+
+const ROLES = ["user", "assistant", "tool"];
+
+/** Offers conversations as a file. */
+export function exportFile(conversations, name) {
+  const text = JSON.stringify({ format: FORMAT, version: 1, conversations }, null, 1);
+  const address = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  const link = Object.assign(document.createElement("a"), { href: address, download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 10000);
+}
+
+/** Reads the conversations of a file; throws an error that says what is wrong with it. Each gets a new id: nothing is overwritten. */
+export async function importFile(file) {
+  if (file.size > MAX_BYTES) throw new Error(`${file.name} has ${file.size} bytes, at most ${MAX_BYTES} are read`);
+  return parseFile(await file.text());
+}
+
+/** Reads the text of a file. */
+export function parseFile(text) {
+  let value;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new Error(`the file is not JSON: ${error.message}`);
+  }
+  if (value?.format !== FORMAT || value.version !== 1) throw new Error(`the file is no export of this page: "format" is not "${FORMAT}", version 1`);
+  if (!Array.isArray(value.conversations)) throw new Error('"conversations" is not an array');
+  return value.conversations.map((conversation, index) => checked(conversation, `conversations[${index}]`));
+}
+
+function checked(value, at) {
+  const { title, created, updated, settings, nodes, selected } = value ?? {};
+  if (typeof nodes !== "object" || nodes === null) throw new Error(`${at}.nodes is not an object`);
+  const checkedNodes = Object.entries(nodes).map(([id, node]) => [id, checkedNode(node, id, nodes, `${at}.nodes.${id}`)]);
+  const time = (value) => (Number.isFinite(value) ? value : Date.now());
+  const known = Object.entries(selected ?? {}).filter(([, child]) => Object.hasOwn(nodes, child));
+  return {
+    id: newId("c"),
+    title: typeof title === "string" ? title.slice(0, 200) : "",
+    created: time(created),
+    updated: time(updated),
+    settings: checkedSettings(settings),
+    nodes: Object.fromEntries(acyclic(checkedNodes, at)),
+    selected: Object.fromEntries(known.filter(([parent, child]) => (nodes[child].parent ?? "") === parent)),
+  };
+}
+
+function checkedNode(node, id, nodes, at) {
+  const { parent = null, role, content } = node ?? {};
+  if (node?.id !== id) throw new Error(`${at}.id is not "${id}"`);
+  if (parent !== null && !Object.hasOwn(nodes, parent)) throw new Error(`${at}.parent is not a message`);
+  if (!ROLES.includes(role)) throw new Error(`${at}.role is not one of ${ROLES.join(", ")}`);
+  if (typeof content !== "string") throw new Error(`${at}.content is not a text`);
+  const base = { id, parent, role, content };
+  if (role === "tool") return { ...base, call: String(node.call), name: String(node.name), outcome: String(node.outcome) };
+  return role === "user" ? base : { ...base, ...reply(node, at) };
+}
+
+function reply({ reasoning = "", calls = [], state, error = null, finish = null, model = "", stats }, at) {
+  if (typeof reasoning !== "string") throw new Error(`${at}.reasoning is not a text`);
+  const isCall = (call) => ["id", "name", "arguments"].every((key) => typeof call?.[key] === "string");
+  if (!Array.isArray(calls) || !calls.every(isCall)) throw new Error(`${at}.calls is not an array of calls`);
+  const numbers = Object.entries(stats ?? {}).filter(([, value]) => Number.isFinite(value));
+  return {
+    reasoning,
+    calls: calls.map(({ id, name, arguments: text }) => ({ id, name, arguments: text })),
+    state: ["done", "stopped", "error"].includes(state) ? state : "stopped",
+    error: typeof error === "string" ? error : null,
+    finish: typeof finish === "string" ? finish : null,
+    model: typeof model === "string" ? model : "",
+    stats: numbers.length ? Object.fromEntries(numbers) : null,
+  };
+}
+
+/** Refuses messages that are not reached from the start: a cycle would never end. */
+function acyclic(entries, at) {
+  const children = new Map();
+  for (const [id, { parent }] of entries) children.set(parent, [...(children.get(parent) ?? []), id]);
+  const reached = [...(children.get(null) ?? [])];
+  for (const id of reached) reached.push(...(children.get(id) ?? []));
+  if (reached.length !== entries.length) throw new Error(`${at}.nodes has a cycle`);
+  return entries;
+}

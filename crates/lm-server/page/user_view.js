@@ -1,0 +1,60 @@
+// A message of the user.
+
+import { BranchSwitch } from "./branch_switch.js";
+import { copyButton, el, iconButton } from "./dom.js";
+
+/** Shows a message; its text can be edited, which begins a branch. */
+export class UserView {
+  #node = null;
+  #actions;
+  #text = el("div", { class: "bubble" });
+  #branches;
+  #edit;
+  #delete;
+
+  constructor(actions) {
+    this.#actions = actions;
+    this.#branches = new BranchSwitch((node) => actions.select(node));
+    this.#edit = iconButton("edit", "Edit message", () => this.#startEdit());
+    this.#delete = iconButton("trash", "Delete message and all that follow", () => actions.remove(this.#node));
+    const copy = copyButton("Copy message", () => this.#node.content);
+    this.footer = el("div", { class: "actions" }, this.#branches.element, copy, this.#edit, this.#delete);
+    this.element = el("article", { class: "message user", "aria-label": "You" }, this.#text, this.footer);
+  }
+
+  update([node], context) {
+    if (this.#node !== node || this.#text.textContent !== node.content) this.#text.textContent = node.content;
+    this.#node = node;
+    this.#edit.disabled = this.#delete.disabled = context.isRunning;
+    this.#branches.update(node, context);
+  }
+
+  #startEdit() {
+    const area = el("textarea", { class: "edit", "aria-label": "Message", rows: "3" });
+    area.value = this.#node.content;
+    const close = () => {
+      form.replaceWith(this.#text);
+      this.footer.hidden = false;
+      this.#edit.focus();
+    };
+    const send = () => {
+      if (!area.value.trim()) return;
+      close();
+      this.#actions.edit(this.#node, area.value);
+    };
+    const cancel = el("button", { type: "button", class: "button", onclick: close }, "Cancel");
+    const buttons = el("div", { class: "row end" }, cancel, el("button", { type: "button", class: "button primary", onclick: send }, "Send"));
+    const form = el("div", { class: "edit-form" }, area, buttons);
+    area.addEventListener("keydown", (event) => {
+      if (event.isComposing) return;
+      if (event.key === "Escape") close();
+      else if (event.key === "Enter" && !event.shiftKey) send();
+      else return;
+      event.preventDefault();
+      event.stopPropagation();
+    });
+    this.#text.replaceWith(form);
+    this.footer.hidden = true;
+    area.focus();
+  }
+}

@@ -1,0 +1,136 @@
+//! The web page, in headless Chromium: `page/*.mjs` drive it, with what `page/install` installs.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use lm_conversation::{ConversationConfig, PromptTemplate};
+use lm_server::{ApiKeys, ServedModel, ServerConfig};
+use lm_session::EngineSettings;
+use lm_session::testing::scripted_engine;
+use support::{Request, Running, slow_engine};
+
+/// ChatML with tools in the Hermes format.
+const TEMPLATE: &str = r#"
+{%- if tools %}{{ '<|im_start|>system\n' }}{% for tool in tools %}{{ tool | tojson }}{{ '\n' }}{% endfor %}{{ '<|im_end|>\n' }}{% endif %}
+{%- for m in messages %}
+    {{- '<|im_start|>' + m.role + '\n' + (m.content or '') }}
+    {%- for call in m.tool_calls or [] %}
+        {{- '<tool_call>\n{"name": "' + call.function.name + '", "arguments": ' }}{{ call.function.arguments | tojson }}{{ '}\n</tool_call>' }}
+    {%- endfor %}
+    {{- '<|im_end|>\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"#;
+
+/// Serves a model that gives these replies, with calls in the Hermes format.
+fn scripted<const N: usize>(replies: [&'static str; N], config: ServerConfig) -> Running {
+    let engine = scripted_engine(replies);
+    let template = Some(PromptTemplate::new(TEMPLATE).expect("it compiles"));
+    let processor = lm_processors::by_name("hermes");
+    let defaults = ConversationConfig { template, processor, ..ConversationConfig::from_engine(&engine) };
+    Running::serve(ServedModel::new(engine, defaults), config)
+}
+
+/// Folder of what `page/install` installs; prints that the test is skipped if it is not there.
+fn installed() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/page-test");
+    if folder.join("browser").exists() && folder.join("node_modules/playwright-core").exists() {
+        return Some(folder);
+    }
+    println!("skipped: no target/page-test; crates/lm-server/tests/page/install installs it");
+    None
+}
+
+fn node(args: &[&str]) {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page");
+    let output = Command::new("node").args(args).current_dir(scripts).output().expect("node runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{args:?}\n{}\n{}", text(&output.stdout), text(&output.stderr));
+}
+
+/// Drives the page of a server.
+fn drive(script: &str, server: impl FnOnce() -> Running) {
+    if installed().is_some() {
+        let server = server();
+        node(&[script, &format!("http://{}/", server.addr)]);
+    }
+}
+
+#[test]
+fn the_page_needs_no_key_and_has_a_strict_policy() {
+    let keys = ApiKeys::new(["secret".to_owned()]).expect("a key");
+    let server = Running::scripted(["Hello!"], ServerConfig { keys, ..ServerConfig::default() });
+    let page = server.get("/");
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    let policy = page.header("content-security-policy").expect("a policy");
+    assert!(policy.starts_with("default-src 'none'; script-src 'self'; ") && !policy.contains("unsafe"));
+    assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
+    assert_eq!(page.header("referrer-policy"), Some("no-referrer"));
+    assert!(!page.body.contains("style=") && !page.body.contains("onclick="), "the policy forbids both");
+    assert_eq!(server.get("/page/main.js").header("content-type"), Some("text/javascript; charset=utf-8"));
+    assert_eq!(server.get("/page/none.js").status, 401);
+    assert_eq!(server.send(&Request::new("GET", "/").header("Host", "other.example")).status, 403);
+}
+
+#[test]
+fn modules_work_without_a_browser() {
+    if installed().is_some() {
+        node(&["--test", "unit.mjs"]);
+    }
+}
+
+#[test]
+fn chats_format_branch_and_are_kept() {
+    const FIRST: &str = "# Reply one\n\nWith **bold**, a [link](https://example.com) and\n\n- apple\n- pear\n\n```js\nlet x = 1 < 2;\n```\n\n\
+                         | a | b |\n|---|---|\n| 1 | 2 |\n";
+    let replies = [FIRST, "Reply two", "Reply three", "Reply four", "Reply five"];
+    drive("chat.mjs", || scripted(replies, ServerConfig::default()));
+}
+
+#[test]
+fn calls_are_approved_denied_or_always_allowed() {
+    const WEATHER: &str =
+        "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"location\": \"Paris\"}}\n</tool_call>";
+    const SUM: &str =
+        "<tool_call>\n{\"name\": \"calculate\", \"arguments\": {\"expression\": \"6 * 7\"}}\n</tool_call>";
+    const NEXT_SUM: &str = "<tool_call>\n{\"name\": \"calculate\", \"arguments\": {\"expression\": \"6 * 7 + 1\"}}\n</tool_call>";
+    const DIVISION: &str =
+        "<tool_call>\n{\"name\": \"calculate\", \"arguments\": {\"expression\": \"1 / 0\"}}\n</tool_call>";
+    let replies = [
+        WEATHER,
+        "It is sunny.",
+        WEATHER,
+        "Then I do not know.",
+        SUM,
+        NEXT_SUM,
+        "It is 42 and 43.",
+        DIVISION,
+        "That is impossible.",
+    ];
+    drive("tools.mjs", || scripted(replies, ServerConfig::default()));
+}
+
+#[test]
+fn replies_stop_and_go_on() {
+    drive("stop.mjs", || {
+        let (engine, _) = slow_engine(Duration::from_millis(20), EngineSettings::default());
+        Running::start(engine, ServerConfig::default())
+    });
+}
+
+#[test]
+fn hostile_text_stays_text() {
+    const REPLY: &str = "<script>window.hacked = 1</script>\n\n<img src=x onerror=window.hacked=1>\n\n[a](javascript:window.hacked=1)\n\n\
+                         ```html\n<script>window.hacked = 1</script>\n```\n\nstays text";
+    drive("hostile.mjs", || scripted([REPLY], ServerConfig::default()));
+}
+
+#[test]
+fn a_key_is_asked_for() {
+    drive("key.mjs", || {
+        let keys = ApiKeys::new(["secret".to_owned()]).expect("a key");
+        scripted(["Welcome"], ServerConfig { keys, ..ServerConfig::default() })
+    });
+}

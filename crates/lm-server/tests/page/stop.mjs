@@ -1,0 +1,25 @@
+// Stops a reply that does not end: with its button, with Escape; deleting its conversation.
+
+import assert from "node:assert/strict";
+import { open, send, until, withPage } from "./browser.mjs";
+
+await withPage(async (page, url) => {
+  await open(page, url);
+  await send(page, "Go on for ever.");
+  const shown = page.locator(".message.assistant .markdown").last();
+  const length = async () => (await shown.textContent()).length;
+  await until(async () => (await length()) > 10, "text");
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.getByText("Stopped.").waitFor();
+  const stopped = await length();
+  await page.getByRole("button", { name: "Continue" }).click();
+  await until(async () => (await length()) > stopped, "more text");
+  await page.keyboard.press("Escape");
+  await page.getByText("Stopped.").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Send" }).isVisible(), true);
+
+  await page.getByRole("button", { name: "Regenerate" }).click();
+  await until(async () => (await length()) > 10, "text again");
+  await page.reload();
+  await page.getByText("The page was closed before the reply was complete.").waitFor();
+});

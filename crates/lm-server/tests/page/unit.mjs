@@ -1,0 +1,114 @@
+// Modules of the page without a browser: event streams, Markdown, the calculator, the tools, conversations, files.
+
+import assert from "node:assert/strict";
+import test from "node:test";
+
+const load = (name) => import(new URL(`../../page/${name}.js`, import.meta.url));
+const { EventParser } = await load("sse");
+const { parseInline } = await load("inline");
+const { parseBlocks } = await load("markdown");
+const { evaluate } = await load("calculator");
+const { callError, runCall } = await load("tools");
+const tree = await load("tree");
+const { parseFile } = await load("transfer");
+
+test("an event stream parses the same wherever it is cut", () => {
+  const text = ": comment\r\ndata: one\r\n\r\ndata:two\ndata: three\n\nevent: x\rdata: four\r\rdata: no end";
+  const expected = ["one", "two\nthree", "four"];
+  for (let size = 1; size <= text.length; size += 1) {
+    const parser = new EventParser();
+    const found = [];
+    for (let at = 0; at < text.length; at += size) found.push(...parser.push(text.slice(at, at + size)));
+    assert.deepEqual(found, expected, `pieces of ${size}`);
+  }
+});
+
+test("inline Markdown", () => {
+  const bold = (...children) => ({ kind: "bold", children });
+  for (const [text, expected] of [
+    ["a **b** c", ["a ", bold("b"), " c"]],
+    ["**b *i***", [bold("b ", { kind: "italic", children: ["i"] })]],
+    ["2 * 3 * 4", ["2 * 3 * 4"]],
+    ["snake_case_name", ["snake_case_name"]],
+    ["**open", ["**", "open"]],
+    ["`a*b*` ``x`y``", [{ kind: "code", text: "a*b*" }, " ", { kind: "code", text: "x`y" }]],
+    ["\\*no\\*", ["*no*"]],
+    ["[t](javascript:x)", ["[", "t", "](javascript:x)"]],
+    ["see https://a.example/b.", ["see ", { kind: "link", href: "https://a.example/b", children: ["https://a.example/b"] }, "."]],
+  ]) {
+    assert.deepEqual(parseInline(text), expected, text);
+  }
+});
+
+test("blocks of Markdown", () => {
+  const kinds = (text) => parseBlocks(text).map(({ kind }) => kind);
+  assert.deepEqual(kinds("# T\ntext\n\n- a\n- b\n\n> q\n\n---\n```py\nx\n```\n|a|b|\n|-|-|\n|1|2|"), [
+    "heading", "paragraph", "list", "quote", "rule", "code", "table",
+  ]);
+  const [list] = parseBlocks("3. a\n   - b\n\n     c\n4. d");
+  assert.deepEqual([list.start, list.items.length, list.items[0].map(({ kind }) => kind)], [3, 2, ["paragraph", "list"]]);
+  const [open] = parseBlocks("```\nlet x;");
+  assert.deepEqual([open.open, open.text], [true, "let x;"]);
+});
+
+test("no text makes Markdown slow", () => {
+  for (const piece of ["[", "*", "`a", "_a ", "> ", "- ", "|", "h", "](", "\\", "# ", "1. ", "<http", "~~", "a\n", "```\n", "|a|\n|-|\n"]) {
+    const text = piece.repeat(100000 / piece.length);
+    const began = performance.now();
+    for (const block of parseBlocks(text)) parseInline(block.text ?? "");
+    // Linear work takes milliseconds, quadratic work of this length minutes.
+    assert.ok(performance.now() - began < 20000, piece);
+  }
+});
+
+test("the calculator has the results and errors of the Rust tool", () => {
+  for (const [text, value] of [["1 + 2 * 3", 7], ["2 ^ 3 ^ 2", 512], ["-2 ^ 2", -4], ["12 × 3 ÷ 4", 9], ["0.1 + 0.2", 0.3], ["10 / 3", 3.33333333333333], ["0 * -1", 0]]) {
+    assert.equal(evaluate(text), value, text);
+  }
+  for (const [text, message] of [
+    ["3 + ", "expected a number at character 5, found the end"],
+    ["2 2", "expected an operator or the end at character 3, found `2`"],
+    ["(1 + 2", "expected `)` at character 7, found the end"],
+    ["1 / 0", "the result is not a finite number"],
+    ["(".repeat(1000), "the expression is nested deeper than 64 levels"],
+  ]) {
+    assert.throws(() => evaluate(text), { message });
+  }
+});
+
+test("calls of tools are checked and run", () => {
+  const call = (name, text) => ({ id: "1", name, arguments: text });
+  assert.equal(callError(call("rm", "{}"), ["calculate"]), "there is no tool `rm`; there are: calculate");
+  assert.equal(callError(call("calculate", "["), ["calculate"]), "the arguments are not a JSON object");
+  assert.equal(callError(call("calculate", "{}"), ["calculate"]), "the argument `expression` is missing, or is not a text");
+  assert.deepEqual(runCall(call("get_stock_price", '{"stock_symbol": "googl"}')).content, '{"tool_name": "get_stock_price", "stock_symbol": "googl", "price": 173.25, "currency": "USD"}');
+});
+
+test("branches of a conversation", () => {
+  const conversation = tree.newConversation({});
+  const user = tree.append(conversation, null, { role: "user", content: "Hi" });
+  const one = tree.append(conversation, user.id, { role: "assistant", content: "1", calls: [] });
+  const two = tree.append(conversation, user.id, { role: "assistant", content: "2", calls: [] });
+  assert.deepEqual(tree.path(conversation), [user, two]);
+  tree.select(conversation, one);
+  assert.deepEqual(tree.toMessages(tree.path(conversation), " Be brief. ").map(({ content }) => content), [" Be brief. ", "Hi", "1"]);
+  tree.remove(conversation, one);
+  assert.deepEqual(tree.path(conversation), [user, two]);
+  tree.remove(conversation, user);
+  assert.deepEqual([tree.path(conversation), Object.keys(conversation.nodes)], [[], []]);
+});
+
+test("files that are no exports are refused", () => {
+  const file = (nodes) => JSON.stringify({ format: "lm-conversations", version: 1, conversations: [{ nodes }] });
+  const user = (id, parent) => ({ id, parent, role: "user", content: "x" });
+  for (const [text, message] of [
+    ["{", /^the file is not JSON/],
+    ["{}", /^the file is no export/],
+    [file({ a: user("a", "b"), b: user("b", "a") }), /^conversations\[0\]\.nodes has a cycle$/],
+    [file({ a: user("a", "z") }), /nodes\.a\.parent is not a message$/],
+    [file({ a: { ...user("a", null), role: "root" } }), /role is not one of user, assistant, tool$/],
+  ]) {
+    assert.throws(() => parseFile(text), { message });
+  }
+  assert.equal(parseFile(file({ a: user("a", null) }))[0].nodes.a.content, "x");
+});
