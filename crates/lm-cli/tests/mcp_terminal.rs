@@ -23,7 +23,8 @@ fn calls_of_servers_run_when_the_user_allows_them() {
     terminal.interrupt();
     terminal.expect("the message is taken back");
     terminal.ask("How is the weather in Paris?", question);
-    terminal.ask("no", "the user did not allow the call");
+    terminal.ask("no", "\"error\": \"permission denied: the user said no\"}");
+    terminal.expect("Sorry, that did not work: permission denied.");
     terminal.expect("> ");
     terminal.ask("How is the weather in Paris?", question);
     terminal.ask("always", "temperature of 72");

@@ -10,6 +10,10 @@ use crate::interrupt::Interrupt;
 use crate::lines::{Line, Lines};
 use crate::screen::{json_line, one_line};
 
+/// Reasons for the model. The embedded model reports these as they are; after other words it can go on until its context is full.
+const DENIED: &str = "permission denied: the user said no";
+const NOBODY: &str = "permission denied: there is no one to ask";
+
 /// Value of `--mcp-approve`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Approve {
@@ -69,7 +73,7 @@ impl Person {
             eprintln!(
                 "note: `{name}` was not called: without a terminal nobody can be asked (--mcp-approve none asks nobody)"
             );
-            request.deny("the user did not allow the call");
+            request.deny(NOBODY);
             return Ok(());
         }
         let arguments = one_line(&json_line(&request.call.arguments));
@@ -77,7 +81,7 @@ impl Person {
             match lines.line(&format!("run {name}({arguments})? yes, no, always> "))? {
                 Line::Text(text) => match text.trim().to_lowercase().as_str() {
                     "y" | "yes" => request.allow(),
-                    "n" | "no" => request.deny("the user did not allow the call"),
+                    "n" | "no" => request.deny(DENIED),
                     "a" | "always" => {
                         self.always.insert(request.call.name.clone());
                         request.allow();
@@ -88,7 +92,7 @@ impl Person {
                     self.interrupt.cancel();
                     request.deny("cancelled");
                 }
-                Line::End => request.deny("the user did not allow the call"),
+                Line::End => request.deny(DENIED),
             }
             return Ok(());
         }
