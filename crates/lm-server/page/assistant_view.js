@@ -58,7 +58,7 @@ export class AssistantView {
 
 /** True for a reply with text that ended before the model was done. */
 const isCut = ({ role, content, calls, state, finish }) =>
-  role === "assistant" && content && !calls.length && (state === "stopped" || state === "error" || finish === "length");
+  role === "assistant" && content && !calls.length && (state !== "done" || finish === "length");
 
 /** One reply: reasoning, text, calls, and the error that ended it. */
 class ReplyView {
@@ -82,12 +82,12 @@ class ReplyView {
     while (this.#calls.length < node.calls.length) this.#calls.push(new CallView(this.actions));
     this.#calls.length = node.calls.length;
     setChildren(this.#callList, this.#calls.map((view, index) => view.update(node.calls[index], node, nodes, context)));
-    this.#updateProblem(node, context);
+    this.#updateProblem(node);
     return this.element;
   }
 
-  #updateProblem(node, { isRunning }) {
-    const text = problem(node, isRunning);
+  #updateProblem(node) {
+    const text = problem(node);
     if (text === this.#shownProblem) return;
     this.#shownProblem = text;
     this.#problem.hidden = !text;
@@ -99,10 +99,10 @@ class ReplyView {
 }
 
 /** Line about a reply that did not end by itself. */
-function problem({ state, error, finish }, isRunning) {
+function problem({ state, error, finish }) {
   if (state === "error") return error;
   if (state === "stopped") return "Stopped.";
-  if (state === "streaming" && !isRunning) return "The page was closed before the reply was complete.";
+  if (state === "closed") return "The page was closed before the reply was complete.";
   if (finish === "length") return "The reply has reached its largest number of tokens.";
   return null;
 }

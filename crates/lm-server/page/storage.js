@@ -1,11 +1,14 @@
 // Conversations in the browser's database, and small values in its local storage.
 
+import { settle } from "./tree.js";
+
 const [DATABASE, STORE] = ["lm", "conversations"];
 
 /** Conversations by id. If the browser has no database for this page, they last as long as the page. */
 export class Conversations {
   #database = null;
   #all = new Map();
+  #deleted = new Set();
   #failed;
 
   /** `failed` is called with a message when conversations cannot be kept. */
@@ -18,7 +21,7 @@ export class Conversations {
     try {
       this.#database = await opened();
       const found = await promised(this.#store("readonly").getAll());
-      for (const conversation of found) this.#all.set(conversation.id, conversation);
+      for (const conversation of found) this.#all.set(conversation.id, settle(conversation));
     } catch (error) {
       this.#failed(`this browser does not keep conversations: ${error.message}`);
     }
@@ -33,13 +36,16 @@ export class Conversations {
     return [...this.#all.values()].sort((a, b) => b.updated - a.updated);
   }
 
+  /** Saves a conversation, unless it has been deleted: a reply may end after that. */
   async save(conversation) {
+    if (this.#deleted.has(conversation.id)) return;
     this.#all.set(conversation.id, conversation);
     await this.#write((store) => store.put(conversation));
   }
 
   async delete(id) {
     this.#all.delete(id);
+    this.#deleted.add(id);
     await this.#write((store) => store.delete(id));
   }
 

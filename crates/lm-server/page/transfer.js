@@ -72,8 +72,8 @@ function reply({ reasoning = "", calls = [], state, error = null, finish = null,
   const numbers = Object.entries(stats ?? {}).filter(([, value]) => Number.isFinite(value));
   return {
     reasoning,
-    calls: calls.map(({ id, name, arguments: text }) => ({ id, name, arguments: text })),
-    state: ["done", "stopped", "error"].includes(state) ? state : "stopped",
+    calls: (state === "done" ? calls : []).map(({ id, name, arguments: text }) => ({ id, name, arguments: text })),
+    state: ["done", "stopped", "error"].includes(state) ? state : "closed",
     error: typeof error === "string" ? error : null,
     finish: typeof finish === "string" ? finish : null,
     model: typeof model === "string" ? model : "",

@@ -68,6 +68,14 @@ export function remove(conversation, node) {
   conversation.updated = Date.now();
 }
 
+/** Closes replies that an earlier visit of the page left unfinished: the arguments of their calls may be cut. */
+export function settle(conversation) {
+  for (const node of Object.values(conversation.nodes)) {
+    if (node.state === "streaming") Object.assign(node, { state: "closed", calls: [] });
+  }
+  return conversation;
+}
+
 /** Calls at the end of a path that have no result yet. */
 export function openCalls(nodes) {
   const answered = new Set();

@@ -30,7 +30,7 @@ fn scripted<const N: usize>(replies: [&'static str; N], config: ServerConfig) ->
     let template = Some(PromptTemplate::new(TEMPLATE).expect("it compiles"));
     let processor = lm_processors::by_name("hermes");
     let defaults = ConversationConfig { template, processor, ..ConversationConfig::from_engine(&engine) };
-    Running::serve(ServedModel::new(engine, defaults), config)
+    Running::serve(ServedModel::new(engine, defaults).alias("other/name"), config)
 }
 
 /// Folder of what `page/install` installs; prints that the test is skipped if it is not there.
@@ -118,6 +118,11 @@ fn replies_stop_and_go_on() {
         let (engine, _) = slow_engine(Duration::from_millis(20), EngineSettings::default());
         Running::start(engine, ServerConfig::default())
     });
+}
+
+#[test]
+fn settings_reach_the_request() {
+    drive("settings.mjs", || scripted(["Reply one", "Reply two"], ServerConfig::default()));
 }
 
 #[test]

@@ -22,4 +22,13 @@ await withPage(async (page, url) => {
   await until(async () => (await length()) > 10, "text again");
   await page.reload();
   await page.getByText("The page was closed before the reply was complete.").waitFor();
+
+  await page.getByRole("button", { name: "Regenerate" }).click();
+  await until(async () => (await length()) > 10, "text once more");
+  await page.locator("#conversations li").hover();
+  await page.getByRole("button", { name: "Delete conversation" }).click();
+  await page.getByRole("button", { name: "Delete", exact: true }).click();
+  await page.getByText("No conversations yet").waitFor();
+  await open(page, url);
+  assert.equal(await page.locator("#conversations li").count(), 0, "a deleted conversation does not come back");
 });

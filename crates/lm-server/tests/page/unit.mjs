@@ -110,5 +110,8 @@ test("files that are no exports are refused", () => {
   ]) {
     assert.throws(() => parseFile(text), { message });
   }
+  const cut = { ...user("b", "a"), role: "assistant", state: "streaming", calls: [{ id: "1", name: "f", arguments: "{" }] };
+  const { b } = parseFile(file({ a: user("a", null), b: cut }))[0].nodes;
+  assert.deepEqual([b.state, b.calls], ["closed", []]);
   assert.equal(parseFile(file({ a: user("a", null) }))[0].nodes.a.content, "x");
 });
