@@ -13,6 +13,7 @@ mod fields;
 mod ids;
 mod limits;
 mod messages;
+mod ollama;
 mod reasoning;
 mod request;
 mod response_writer;
@@ -37,6 +38,7 @@ pub use lm_conversation::{
     ResponseFormat, SamplerParams, ScoredToken, ToolChoice, ToolSpec, TurnOptions, Value,
 };
 pub use lm_session::{AdapterId, Pooling};
+pub use ollama::{OllamaRequest, OllamaWriter, ollama_embed, ollama_embeddings, ollama_error, ollama_time};
 pub use request::{ChatRequest, StreamOptions};
 pub use response_writer::{Choice, Frame, Framing, ResponseWriter};
 pub use responses::{ResponseStore, ResponsesRequest, ResponsesWriter, StoredResponse};

@@ -42,6 +42,8 @@ pub enum Framing {
     EventsUntilDone,
     /// Server-sent events.
     Events,
+    /// Lines of JSON.
+    Lines,
 }
 
 /// Writer of one API's response to one request: either the object of its finished choices, or the frames of their events.

@@ -1,4 +1,4 @@
-"""Parses the vectors with the types of the Python clients: pip install openai anthropic, then python validate.py."""
+"""Parses the vectors with the types of the Python clients: pip install openai anthropic ollama, then python validate.py."""
 
 import base64
 import json
@@ -7,6 +7,7 @@ import struct
 
 from anthropic.lib.streaming._messages import accumulate_event
 from anthropic.types import Message, RawMessageStreamEvent
+from ollama import ChatResponse, GenerateResponse
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types import CreateEmbeddingResponse
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
@@ -65,6 +66,14 @@ for path in sorted(pathlib.Path(__file__).parent.joinpath("vectors").glob("*.jso
         whole = path.name.startswith("message_")
         message = parse(Message, vector) if whole else read_events(vector)
         messages[path.stem] = validate_message(message)
+        print(path.name, "ok")
+        continue
+    if path.name.startswith("ollama_"):
+        model = GenerateResponse if "generate" in path.name else ChatResponse
+        # Times are text, which is no time in strict mode.
+        objects = [model.model_validate_json(json.dumps(item)) for item in (vector if isinstance(vector, list) else [vector])]
+        assert [item.done for item in objects] == [False] * (len(objects) - 1) + [True], path
+        assert objects[-1].done_reason in ("stop", "length") and objects[-1].eval_count > 0, path
         print(path.name, "ok")
         continue
     if path.name.startswith("completion_"):

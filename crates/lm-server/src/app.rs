@@ -14,7 +14,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::guards;
 use crate::page;
 use crate::response::ErrorResponse;
-use crate::routes::{chat_completions, embeddings, health, messages, models, responses, tokens};
+use crate::routes::{chat_completions, embeddings, health, messages, models, ollama, responses, tokens};
 use crate::state::SharedApp;
 
 /// Router of a server. Layers that are added later are further out.
@@ -32,6 +32,7 @@ pub(crate) fn router(app: &SharedApp) -> Router {
         .route("/detokenize", post(tokens::detokenize))
         .route("/apply-template", post(tokens::apply_template))
         .route("/version", get(health::version))
+        .merge(ollama::routes())
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown_path)
         .layer(from_fn_with_state(app.clone(), guards::key))

@@ -78,13 +78,14 @@ impl Models {
         if models.is_empty() { Err(Error::NoModel) } else { Ok(Self(models)) }
     }
 
-    /// Finds the model that a request names; one that names none takes the first.
+    /// Finds the model that a request names, also as `NAME:latest` of Ollama's clients; one that names none takes the first.
     ///
     /// # Errors
     /// 404 with the names there are.
     pub fn find(&self, name: Option<&str>) -> lm_api::Result<&ServedModel> {
         let Some(name) = name else { return Ok(&self.0[0]) };
-        self.0.iter().find(|model| model.names().any(|known| known == name)).ok_or_else(|| {
+        let is_named = |known: &str| known == name || name.strip_suffix(":latest") == Some(known);
+        self.0.iter().find(|model| model.names().any(is_named)).ok_or_else(|| {
             let known: Vec<_> = self.0.iter().map(|model| format!("`{}`", model.name)).collect();
             let message =
                 format!("there is no model `{}`; this server has {}", shortened(name), known.join(", "));

@@ -5,14 +5,14 @@ use axum::extract::Request;
 use axum::http::header::CONTENT_LENGTH;
 use axum::middleware::Next;
 use axum::response::Response;
-use lm_api::{ApiError, anthropic_error};
+use lm_api::{ApiError, anthropic_error, ollama_error};
 use serde_json::Value;
 
 /// Error object of an API.
 type ErrorObject = fn(&ApiError) -> Value;
 
 /// Paths whose errors have another form than those of OpenAI's API.
-const FORMS: [(&str, ErrorObject); 1] = [("/v1/messages", anthropic_error)];
+const FORMS: [(&str, ErrorObject); 2] = [("/v1/messages", anthropic_error), ("/api", ollama_error)];
 
 /// Writes the error of a response in the form of the API that its path belongs to, whoever refused the request.
 pub(crate) async fn error_form(request: Request, next: Next) -> Response {

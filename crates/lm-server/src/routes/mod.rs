@@ -7,6 +7,7 @@ pub mod embeddings;
 pub mod health;
 pub mod messages;
 pub mod models;
+pub mod ollama;
 pub mod responses;
 mod sse;
 pub mod tokens;

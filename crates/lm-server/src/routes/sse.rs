@@ -1,9 +1,11 @@
-//! Streamed responses: server-sent events.
+//! Streamed responses: server-sent events, or lines of JSON.
 
 use std::convert::Infallible;
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, Stream, StreamExt};
@@ -33,7 +35,10 @@ pub(crate) async fn respond<W: ResponseWriter>(
         let _held = &cancel;
         frame.unwrap_or_else(|failed: StreamError| failed.frame)
     });
-    let mut response = events(frames, W::FRAMING, keep_alive);
+    let mut response = match W::FRAMING {
+        Framing::Lines => lines(frames),
+        framing => events(frames, framing, keep_alive),
+    };
     // nginx sends events at once then, and does not collect them.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
@@ -48,6 +53,12 @@ fn events(
     let events = frames.map(event).chain(stream::iter(done)).map(Ok::<_, Infallible>);
     let keep_alive = KeepAlive::new().interval(keep_alive).text("ping");
     Sse::new(events).keep_alive(keep_alive).into_response()
+}
+
+fn lines(frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
+    let lines = frames.map(|frame| Ok::<_, Infallible>(format!("{}\n", frame.data)));
+    let kind = (CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+    ([kind], Body::from_stream(lines)).into_response()
 }
 
 fn event(frame: Frame) -> Event {

@@ -1,0 +1,20 @@
+//! Ollama's chat, generation and embeddings.
+
+mod embed;
+mod messages;
+mod options;
+mod request;
+mod writer;
+
+use serde_json::{Value, json};
+
+use crate::error::ApiError;
+
+pub use embed::{ollama_embed, ollama_embeddings};
+pub use request::OllamaRequest;
+pub use writer::{OllamaWriter, ollama_time};
+
+/// Error object of Ollama's API: `{"error": "…"}`.
+pub fn ollama_error(error: &ApiError) -> Value {
+    json!({"error": error.message})
+}

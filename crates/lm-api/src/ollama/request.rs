@@ -1,0 +1,149 @@
+//! Request bodies of `/api/chat` and `/api/generate`.
+
+use lm_conversation::{Message, Preface, ResponseFormat, ThinkingConfig, ThinkingMode, TurnOptions};
+use serde_json::{Map, Value};
+
+use super::messages;
+use super::options;
+use crate::error::{ApiError, Result};
+use crate::fields::{Fields, shown};
+use crate::limits::Limits;
+use crate::request::{ChatRequest, FieldNames, StreamOptions};
+use crate::tools::tools;
+
+/// Names of the fields.
+pub(super) const NAMES: FieldNames = FieldNames {
+    messages: "messages",
+    tools: "tools",
+    tool_name: "function.name",
+    tool_schema: "function.parameters",
+    tool_choice: "tools",
+    format: "format",
+    max_output_tokens: "options.num_predict",
+    max_reasoning_tokens: "think",
+    stop: "options.stop",
+};
+
+/// Fields that change the response, and are not supported.
+const UNSUPPORTED: [&str; 5] = ["context", "logprobs", "raw", "suffix", "template"];
+
+/// Reader of the bodies of `/api/chat` and `/api/generate`. Unknown fields are ignored, as is `keep_alive`: the server keeps its models.
+#[derive(Debug)]
+pub struct OllamaRequest;
+
+impl OllamaRequest {
+    /// Reads a body of `/api/chat`.
+    ///
+    /// ```
+    /// use lm_api::{Limits, OllamaRequest};
+    /// use serde_json::json;
+    ///
+    /// let body = json!({"model": "any", "messages": [{"role": "user", "content": "Hi."}], "options": {"num_predict": 9}});
+    /// let request = OllamaRequest::chat(body, &Limits::default())?;
+    /// assert_eq!((request.max_output_tokens, request.stream.is_some()), (Some(("options.num_predict", 9)), true));
+    /// # Ok::<(), lm_api::ApiError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a field is invalid or not supported; [`ApiError::param`] names it.
+    pub fn chat(body: Value, limits: &Limits) -> Result<ChatRequest> {
+        let mut fields = Fields::new(body)?;
+        let missing = || ApiError::invalid_param("messages", "`messages` is missing");
+        let conversation = messages::read(fields.take("messages").ok_or_else(missing)?, limits)?;
+        request(fields, conversation, limits)
+    }
+
+    /// Reads a body of `/api/generate`: a prompt is a message of the user.
+    ///
+    /// # Errors
+    /// As [`OllamaRequest::chat`].
+    pub fn generate(body: Value, limits: &Limits) -> Result<ChatRequest> {
+        let mut fields = Fields::new(body)?;
+        let mut images: Map<String, Value> =
+            fields.take("images").map(|images| ("images".to_owned(), images)).into_iter().collect();
+        messages::no_images(&mut images, "images")?;
+        let prompt = fields.get::<String>("prompt")?;
+        let prompt = prompt.ok_or_else(|| ApiError::invalid_param("prompt", "`prompt` is missing"))?;
+        let system = fields.get::<String>("system")?.filter(|system| !system.is_empty());
+        let mut conversation: Vec<_> = system.map(Message::system).into_iter().collect();
+        conversation.push(Message::user(prompt));
+        request(fields, conversation, limits)
+    }
+}
+
+fn request(mut fields: Fields, mut conversation: Vec<Message>, limits: &Limits) -> Result<ChatRequest> {
+    let fields = &mut fields;
+    refuse_unsupported(fields)?;
+    let last = conversation.pop();
+    let last = last.ok_or_else(|| ApiError::invalid_param("messages", "`messages` is empty"))?;
+    let tools = fields.take("tools").map(|value| tools(value, &NAMES, limits)).transpose()?;
+    let options = options::read(fields.get("options")?.unwrap_or_default(), limits)?;
+    let (thinking, effort) = thinking(fields)?;
+    let turn = TurnOptions { response_format: format(fields)?, thinking, ..TurnOptions::default() };
+    Ok(ChatRequest {
+        names: &NAMES,
+        model: fields.get("model")?,
+        preface: Preface {
+            messages: conversation,
+            tools: tools.unwrap_or_default(),
+            extra_context: effort.into_iter().collect(),
+        },
+        last,
+        turn,
+        sampling: options.sampling,
+        stop: options.stop,
+        max_output_tokens: options.max_output_tokens,
+        choices: 1,
+        stream: fields.get("stream")?.unwrap_or(true).then(StreamOptions::default),
+        dialect: None,
+        ignores_end: false,
+    })
+}
+
+fn refuse_unsupported(fields: &mut Fields) -> Result<()> {
+    let is_empty = |value: &Value| match value {
+        Value::Bool(is_set) => !is_set,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    };
+    for name in UNSUPPORTED {
+        if fields.take(name).is_some_and(|value| !is_empty(&value)) {
+            let error = ApiError::invalid_param(name, format!("`{name}` is not supported"));
+            return Err(error.with_code("unsupported_parameter"));
+        }
+    }
+    Ok(())
+}
+
+/// Reads `think`: a boolean, or an effort, which some templates read.
+fn thinking(fields: &mut Fields) -> Result<(ThinkingConfig, Option<(String, Value)>)> {
+    let (mode, effort) = match fields.take("think") {
+        None => (ThinkingMode::Default, None),
+        Some(Value::Bool(true)) => (ThinkingMode::On, None),
+        Some(Value::Bool(false)) => (ThinkingMode::Off, None),
+        Some(effort) if ["low", "medium", "high"].iter().any(|known| effort == *known) => {
+            (ThinkingMode::On, Some(("reasoning_effort".to_owned(), effort)))
+        }
+        Some(other) => {
+            let message =
+                format!("`think` is {}, expected a boolean, \"low\", \"medium\" or \"high\"", shown(&other));
+            return Err(ApiError::invalid_param("think", message));
+        }
+    };
+    Ok((ThinkingConfig { mode, max_tokens: None }, effort))
+}
+
+/// Reads `format`: `json`, or a schema.
+fn format(fields: &mut Fields) -> Result<Option<ResponseFormat>> {
+    match fields.take("format") {
+        None => Ok(None),
+        Some(Value::String(word)) if word.is_empty() => Ok(None),
+        Some(Value::String(word)) if word == "json" => Ok(Some(ResponseFormat::JsonObject)),
+        Some(schema @ Value::Object(_)) => Ok(Some(ResponseFormat::JsonSchema(schema))),
+        Some(other) => {
+            let message = format!("`format` is {}, expected \"json\" or a JSON schema", shown(&other));
+            Err(ApiError::invalid_param("format", message))
+        }
+    }
+}

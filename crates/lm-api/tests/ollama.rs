@@ -1,0 +1,170 @@
+//! Ollama's chat and generation: requests, and responses of scripted replies, compared with the committed vectors.
+//!
+//! `validate.py` parses the vectors with the types of Ollama's Python client.
+
+mod support;
+
+use lm_api::{ApiError, ChatEngine, ChatRequest, Limits, OllamaRequest, OllamaWriter, ResponseFormat, Value};
+use lm_conversation::ThinkingMode;
+use serde_json::json;
+use support::{CALLS, check, scripted};
+
+const THOUGHT: &str = "<think>\nA greeting.\n</think>\nHello, Zürich!";
+
+fn with(mut body: Value, fields: Value) -> Value {
+    if let (Value::Object(body), Value::Object(fields)) = (&mut body, fields) {
+        body.extend(fields);
+    }
+    body
+}
+
+fn read(fields: Value) -> Result<ChatRequest, ApiError> {
+    let tool = |name: &str| json!({"type": "function", "function": {"name": name, "parameters": {"type": "object"}}});
+    let body = json!({
+        "model": "scripted",
+        "messages": [{"role": "user", "content": "Hello"}],
+        "tools": [tool("get_weather"), tool("now")],
+    });
+    OllamaRequest::chat(with(body, fields), &Limits::default())
+}
+
+fn read_prompt(fields: Value) -> Result<ChatRequest, ApiError> {
+    OllamaRequest::generate(with(json!({"model": "scripted", "prompt": "Hello"}), fields), &Limits::default())
+}
+
+fn start(
+    reply: &'static str,
+    request: ChatRequest,
+    writer: fn(&ChatRequest, &str) -> OllamaWriter,
+) -> lm_api::Running<OllamaWriter> {
+    let (engine, config) = scripted(&[reply], "hermes");
+    ChatEngine::new(engine, config).start(request, writer).expect("it starts")
+}
+
+/// Replaces what differs in each run.
+fn fixed(mut object: Value) -> Value {
+    object["created_at"] = "2026-01-01T00:00:00Z".into();
+    for field in ["total_duration", "prompt_eval_duration", "eval_duration"] {
+        if let Some(duration) = object.get_mut(field) {
+            assert!(duration.is_u64(), "{field}: {duration}");
+            *duration = 1.into();
+        }
+    }
+    object
+}
+
+fn whole(reply: &'static str, fields: Value) -> Value {
+    let request = read(fields).expect("a request");
+    fixed(start(reply, request, OllamaWriter::chat).wait().expect("an object"))
+}
+
+fn lines(reply: &'static str, fields: Value) -> Vec<Value> {
+    let request = read(fields).expect("a request");
+    start(reply, request, OllamaWriter::chat)
+        .frames()
+        .map(|frame| fixed(frame.expect("a line").data))
+        .collect()
+}
+
+#[test]
+fn objects_equal_the_vectors() {
+    check("ollama_chat_thinking.json", &whole(THOUGHT, json!({})));
+    check("ollama_chat_calls.json", &whole(CALLS, json!({})));
+    check("ollama_chat_length.json", &whole("Hello, Zürich!", json!({"options": {"num_predict": 5}})));
+    check("ollama_lines_thinking.json", &lines(THOUGHT, json!({})).into());
+    check("ollama_lines_calls.json", &lines(CALLS, json!({})).into());
+    let request = read_prompt(json!({"system": "Be brief."})).expect("a request");
+    let object = start(THOUGHT, request, OllamaWriter::generate).wait().expect("an object");
+    check("ollama_generate.json", &fixed(object));
+}
+
+#[test]
+fn lines_add_up_to_the_object() {
+    for reply in ["Hello, Zürich!", THOUGHT, CALLS] {
+        let (lines, whole) = (lines(reply, json!({})), whole(reply, json!({})));
+        let (last, others) = lines.split_last().expect("a last line");
+        assert!(others.iter().all(|line| line["done"] == false) && last["done"] == true);
+        for field in ["content", "thinking"] {
+            let text: String = lines.iter().filter_map(|line| line["message"][field].as_str()).collect();
+            assert_eq!(text, whole["message"][field].as_str().unwrap_or_default(), "{field}");
+        }
+        let calls = lines.iter().filter_map(|line| line["message"]["tool_calls"].as_array()).flatten();
+        let calls: Vec<_> = calls.map(|call| call["function"].clone()).collect();
+        let expected = whole["message"]["tool_calls"].as_array().into_iter().flatten();
+        assert_eq!(calls, expected.map(|call| call["function"].clone()).collect::<Vec<_>>());
+        for field in ["done_reason", "eval_count", "prompt_eval_count"] {
+            assert_eq!(last[field], whole[field], "{field}");
+        }
+    }
+}
+
+#[test]
+fn fields_reach_the_turn() {
+    let request = read(json!({
+        "options": {
+            "num_predict": 7, "temperature": 0.5, "top_k": 4, "top_p": 0.9, "min_p": 0.1, "seed": 3,
+            "stop": ["a"], "repeat_penalty": 1.5, "num_ctx": 2048, "num_gpu": 1,
+        },
+        "format": "json", "think": "low", "keep_alive": "5m", "stream": false,
+    }));
+    let request = request.expect("a request");
+    let sampling = &request.sampling;
+    assert_eq!((sampling.temperature, sampling.top_p, sampling.min_p), (Some(0.5), Some(0.9), Some(0.1)));
+    assert_eq!((sampling.top_k, sampling.seed, sampling.repetition_penalty), (Some(4), Some(3), Some(1.5)));
+    assert_eq!((request.max_output_tokens, request.stop.len()), (Some(("options.num_predict", 7)), 1));
+    assert_eq!((request.turn.thinking.mode, request.stream), (ThinkingMode::On, None));
+    assert_eq!(request.preface.extra_context["reasoning_effort"], "low");
+    assert_eq!(request.turn.response_format, Some(ResponseFormat::JsonObject));
+    let schema = json!({"type": "object"});
+    let request = read(json!({"format": schema, "think": false, "options": {"num_predict": -1}}));
+    let request = request.expect("a request");
+    assert_eq!(request.turn.response_format, Some(ResponseFormat::JsonSchema(schema)));
+    assert_eq!((request.turn.thinking.mode, request.max_output_tokens), (ThinkingMode::Off, None));
+    assert!(request.stream.is_some(), "streamed unless the request says otherwise");
+}
+
+#[test]
+fn history_has_the_names_of_this_api() {
+    let call = json!({"function": {"name": "now", "arguments": {"zone": "UTC"}}});
+    let request = read(json!({"messages": [
+        {"role": "user", "content": "Hello", "images": []},
+        {"role": "assistant", "content": "", "thinking": "A clock.", "tool_calls": [call]},
+        {"role": "tool", "content": "Noon.", "tool_name": "now"},
+    ]}));
+    let request = request.expect("a request");
+    let assistant = &request.preface.messages[1];
+    assert_eq!(assistant.reasoning_content.as_deref(), Some("A clock."));
+    assert_eq!(assistant.tool_calls[0].arguments["zone"], "UTC");
+    assert_eq!(request.last.name.as_deref(), Some("now"));
+}
+
+#[test]
+fn an_invalid_field_is_named() {
+    for (request, param) in [
+        (read(json!({"messages": null})), "messages"),
+        (read(json!({"messages": []})), "messages"),
+        (
+            read(json!({"messages": [{"role": "user", "content": "a", "images": ["x"]}]})),
+            "messages[0].images",
+        ),
+        (read(json!({"options": 1})), "options"),
+        (read(json!({"options": {"temperature": "hot"}})), "options.temperature"),
+        (read(json!({"options": {"temperature": -1}})), "options.temperature"),
+        (read(json!({"options": {"repeat_penalty": -1}})), "options.repeat_penalty"),
+        (read(json!({"options": {"num_predict": 0}})), "options.num_predict"),
+        (read(json!({"options": {"stop": [""]}})), "options.stop"),
+        (read(json!({"think": "max"})), "think"),
+        (read(json!({"format": "xml"})), "format"),
+        (read(json!({"stream": "yes"})), "stream"),
+        (read(json!({"logprobs": true})), "logprobs"),
+        (read_prompt(json!({"prompt": null})), "prompt"),
+        (read_prompt(json!({"raw": true})), "raw"),
+        (read_prompt(json!({"suffix": "a"})), "suffix"),
+        (read_prompt(json!({"images": ["a"]})), "images"),
+    ] {
+        let error = request.expect_err("is invalid");
+        assert_eq!((error.status, error.param.as_deref()), (400, Some(param)), "{error}");
+    }
+    let absent = json!({"raw": false, "suffix": "", "context": null, "images": null, "template": ""});
+    assert!(read_prompt(absent).is_ok());
+}

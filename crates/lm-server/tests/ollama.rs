@@ -1,0 +1,76 @@
+//! Ollama's API over HTTP.
+
+mod support;
+
+use lm_server::{ApiKeys, ServerConfig};
+use serde_json::{Value, json};
+use support::{Running, chat};
+
+fn server() -> Running {
+    Running::scripted(["Hello!", "Hello!"], ServerConfig::default())
+}
+
+#[test]
+fn a_chat_is_lines_unless_they_are_not_wanted() {
+    let server = server();
+    let response = server.post("/api/chat", &chat(json!({"model": "fake:latest"})));
+    assert_eq!((response.status, response.header("content-type")), (200, Some("application/x-ndjson")));
+    let lines = response.body.lines().filter(|line| line.starts_with('{'));
+    let lines: Vec<Value> = lines.map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let text: String = lines.iter().filter_map(|line| line["message"]["content"].as_str()).collect();
+    let last = lines.last().expect("lines");
+    assert_eq!(
+        (text.as_str(), &last["done"], &last["done_reason"]),
+        ("Hello!", &json!(true), &json!("stop"))
+    );
+
+    let object = server.post("/api/chat", &chat(json!({"stream": false}))).json();
+    assert_eq!(object["message"], json!({"role": "assistant", "content": "Hello!"}));
+    assert_eq!(object["eval_count"], last["eval_count"]);
+}
+
+#[test]
+fn a_prompt_is_answered() {
+    let object = server().post("/api/generate", &json!({"prompt": "Hello", "stream": false})).json();
+    assert_eq!((&object["response"], &object["model"]), (&json!("Hello!"), &json!("fake")));
+}
+
+#[test]
+fn models_are_listed_and_shown() {
+    let server = server();
+    let list = server.get("/api/tags").json();
+    let names: Vec<_> = list["models"].as_array().expect("a list").iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["fake", "other/name"]);
+    let shown = server.post("/api/show", &json!({"model": "fake"})).json();
+    let architecture = shown["model_info"]["general.architecture"].as_str().expect("a name");
+    assert!(shown["model_info"][format!("{architecture}.context_length")].is_u64(), "{shown}");
+    assert_eq!(server.post("/api/show", &json!({"name": "other/name"})).status, 200);
+    assert!(server.get("/api/version").json()["version"].is_string());
+}
+
+#[test]
+fn embeddings_are_vectors() {
+    let body = json!({"model": "fake", "input": ["Hello", "there"], "truncate": true});
+    let object = server().post("/api/embed", &body).json();
+    let vectors = object["embeddings"].as_array().expect("vectors");
+    assert!(vectors.len() == 2 && vectors.iter().all(|vector| vector[0].is_f64()), "{object}");
+}
+
+#[test]
+fn errors_have_the_form_of_the_api_whoever_finds_them() {
+    let server = server();
+    let error = |path: &str, body: Value| {
+        let response = server.post(path, &body);
+        assert!(response.json()["error"].is_string(), "{response:?}");
+        response.status
+    };
+    assert_eq!(error("/api/chat", json!({})), 400);
+    assert_eq!(error("/api/chat", chat(json!({"model": "llama"}))), 404);
+    assert_eq!(error("/api/show", json!({})), 400);
+    assert_eq!(error("/api/pull", json!({"model": "llama"})), 404);
+    assert_eq!(error("/api/tags", json!({})), 405);
+    let keys = ApiKeys::new(["secret"]).expect("a key");
+    let guarded = Running::scripted(["Hello!"], ServerConfig { keys, ..ServerConfig::default() });
+    let refused = guarded.get("/api/tags");
+    assert!(refused.status == 401 && refused.json()["error"].is_string(), "{refused:?}");
+}
