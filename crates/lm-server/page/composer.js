@@ -37,8 +37,9 @@ export class Composer {
     this.#resize();
   }
 
+  /** Moves the focus to the field; not on phones, where that opens a keyboard. */
   focus() {
-    this.#area.focus({ preventScroll: true });
+    if (matchMedia("(hover: hover)").matches) this.#area.focus({ preventScroll: true });
   }
 
   #submit() {

@@ -48,7 +48,10 @@ const thread = new Thread({
   edit: (node, text) => say(text, node.parent),
   regenerate: (node) => go(runner.regenerate(current, node)),
   extend: (node) => go(runner.extend(current, node)),
-  decide: (call, decision) => go(runner.decide(current, call, decision)),
+  decide(call, decision) {
+    composer.focus();
+    go(runner.decide(current, call, decision));
+  },
   retry(node) {
     remove(current, node);
     go(runner.advance(current));
@@ -118,11 +121,18 @@ async function save(conversation) {
 function show(conversation) {
   current = conversation;
   remember("current", conversation.id);
+  checkModel();
   settings.show(conversation.settings);
   leaveSidebar();
   render();
   sidebar.render(conversation.id);
   composer.focus();
+}
+
+/** Forgets the model of a conversation if this server does not have it: a file may come from another one. */
+function checkModel() {
+  const { settings } = current;
+  if (models.length && !models.some(({ id }) => id === settings.model)) settings.model = "";
 }
 
 function startNew() {
@@ -155,7 +165,7 @@ function render() {
   document.title = current.title ? `${current.title} – lm` : "lm";
   thread.render(current, isRunning);
   composer.update(current.settings, isRunning);
-  byId("model").value = models.some(({ id }) => id === current.settings.model) ? current.settings.model : (models[0]?.id ?? "");
+  byId("model").value = current.settings.model || (models[0]?.id ?? "");
   const model = models.find(({ id }) => id === byId("model").value);
   showContext(byId("context"), byId("context-text"), nodes, model?.max_model_len);
 }
@@ -168,6 +178,7 @@ async function loadModels() {
   }
   byId("model").replaceChildren(...models.map(({ id }) => el("option", { value: id }, id)));
   byId("empty-model").textContent = models[0]?.id ?? "";
+  checkModel();
   render();
 }
 

@@ -129,7 +129,7 @@ fn settings_reach_the_request() {
 fn hostile_text_stays_text() {
     const REPLY: &str = "<script>window.hacked = 1</script>\n\n<img src=x onerror=window.hacked=1>\n\n[a](javascript:window.hacked=1)\n\n\
                          ```html\n<script>window.hacked = 1</script>\n```\n\nstays text";
-    drive("hostile.mjs", || scripted([REPLY], ServerConfig::default()));
+    drive("hostile.mjs", || scripted([REPLY, "stays text too"], ServerConfig::default()));
 }
 
 #[test]

@@ -21,6 +21,8 @@ await withPage(async (page, url) => {
   await page.locator("#import-file").setInputFiles(file(LINKS));
   await page.getByText("javascript:window.hacked=1").waitFor();
   const links = await page.locator("#thread a").evaluateAll((all) => all.map((link) => link.href));
+  await send(page, "Go on.");
+  await reply(page, "stays text too");
   assert.deepEqual(links, ["https://other.example/p.png", "https://ok.example/"]);
 });
 
@@ -36,6 +38,7 @@ async function check(page, texts) {
 function file(text) {
   const assistant = { id: "m2", parent: "m1", role: "assistant", content: `${text}\n\nmark of this text`, state: "done" };
   const nodes = { m1: { id: "m1", parent: null, role: "user", content: MARKUP }, m2: assistant };
-  const value = { format: "lm-conversations", version: 1, conversations: [{ title: MARKUP, nodes }] };
+  const settings = { model: MARKUP, numbers: { temperature: "hot" }, tools: ["rm"], allowed: ["calculate"] };
+  const value = { format: "lm-conversations", version: 1, conversations: [{ title: MARKUP, nodes, settings }] };
   return { name: "hostile.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(value)) };
 }
