@@ -144,7 +144,7 @@ impl Screen {
         self.end_line()?;
         let stream = if self.calls == CallsTo::Answer { &mut self.answer } else { &mut self.notes };
         let name = stream.painted(BOLD, &one_line(&call.name));
-        stream.write(&format!("→ {name}({})\n", replace_control_chars(&json_line(&call.arguments))))
+        stream.write(&format!("→ {name}({})\n", one_line(&json_line(&call.arguments))))
     }
 
     /// Shows the result of a call.

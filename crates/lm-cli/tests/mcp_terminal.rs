@@ -15,8 +15,10 @@ fn calls_of_servers_run_when_the_user_allows_them() {
     let server = format!("{} mcp serve", env!("CARGO_BIN_EXE_lm"));
     let mut terminal = Terminal::chat(&["--mcp", &server, "--mcp-approve", "all"], state.path());
     terminal.ask("/tools", "get_weather(location) [lm]: ");
-    let question = "run get_weather({\"location\": \"Paris\"})? yes, no, always> ";
-    terminal.ask("How is the weather in Paris?", question);
+    let question = "Run it? [yes/no/always] ";
+    let shown = terminal.ask("How is the weather in Paris?", question);
+    let call = "get_weather({\"location\": \"Paris\"})\r\nget_weather of server \"lm\" says that it changes nothing.\r\n";
+    assert!(shown.contains(call), "{shown}");
     terminal.ask("perhaps", question);
     terminal.ask("yes", "The weather in Paris is sunny with a temperature of 72");
     terminal.ask("How is the weather in Paris?", question);
@@ -29,8 +31,17 @@ fn calls_of_servers_run_when_the_user_allows_them() {
     terminal.ask("How is the weather in Paris?", question);
     terminal.ask("always", "temperature of 72");
     let shown = terminal.ask("How is the weather in Paris?", "temperature of 72");
-    assert!(!shown.contains("always>"), "{shown}");
+    assert!(!shown.contains("Run it?"), "{shown}");
     terminal.exit();
+}
+
+#[test]
+fn a_server_on_a_terminal_waits_for_a_client() {
+    let state = state();
+    let mut terminal = Terminal::start(&["mcp", "serve"], state.path());
+    terminal.expect("waiting for an MCP client on standard input; --http PORT serves over HTTP, Ctrl-C ends");
+    terminal.interrupt();
+    terminal.end();
 }
 
 #[test]

@@ -57,11 +57,12 @@ impl Person {
         self.always.clear();
     }
 
-    /// Asks whether a call may run, and answers the request. The model reads the reason if it may not.
+    /// Asks whether a call of a server's tool, which was shown, may run, and answers the request. The model reads the reason if it may
+    /// not.
     ///
     /// # Errors
     /// When the terminal cannot be read; the call is denied.
-    pub fn answer(&mut self, request: &ApprovalRequest) -> Result<()> {
+    pub fn answer(&mut self, request: &ApprovalRequest, call: &AskedCall) -> Result<()> {
         let name = &request.call.name;
         if self.always.contains(name) {
             request.allow();
@@ -76,9 +77,9 @@ impl Person {
             request.deny(NOBODY);
             return Ok(());
         }
-        let arguments = one_line(&json_line(&request.call.arguments));
+        eprintln!("{}", call.question(request));
         loop {
-            match lines.line(&format!("run {name}({arguments})? yes, no, always> "))? {
+            match lines.line("Run it? [yes/no/always] ")? {
                 Line::Text(text) => match text.trim().to_lowercase().as_str() {
                     "y" | "yes" => request.allow(),
                     "n" | "no" => request.deny(DENIED),
@@ -96,6 +97,32 @@ impl Person {
             }
             return Ok(());
         }
+    }
+}
+
+/// A call in a question, beside its request.
+pub struct AskedCall {
+    /// Server of the tool; `None` if it has withdrawn the tool.
+    pub server: Option<String>,
+    /// The reply has other calls, too: the arguments tell them apart.
+    pub has_siblings: bool,
+}
+
+impl AskedCall {
+    /// Names the tool, its server and the reason for the question, on one line.
+    fn question(&self, request: &ApprovalRequest) -> String {
+        let ApprovalRequest { call, annotations: hints, .. } = request;
+        let server =
+            self.server.as_ref().map(|server| format!(" of server \"{server}\"")).unwrap_or_default();
+        let arguments =
+            if self.has_siblings { format!("({})", json_line(&call.arguments)) } else { String::new() };
+        let reason = match (hints.is_read_only(), hints.destructive) {
+            (true, _) => "says that it changes nothing",
+            (false, Some(false)) => "says that it deletes and overwrites nothing",
+            (false, Some(true)) => "says that it may delete or overwrite data",
+            (false, None) => "has no hints that it changes nothing",
+        };
+        one_line(&format!("{}{arguments}{server} {reason}.", call.name))
     }
 }
 

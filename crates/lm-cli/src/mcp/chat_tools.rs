@@ -32,7 +32,12 @@ impl ChatTools {
 
     /// Description of a tool on one line.
     pub fn described(&self, spec: &ToolSpec) -> String {
-        described(spec, self.servers.server_of(spec.name()).as_deref())
+        described(spec, self.server_of(spec.name()).as_deref())
+    }
+
+    /// The server of a tool.
+    pub fn server_of(&self, tool: &str) -> Option<String> {
+        self.servers.server_of(tool)
     }
 
     /// Takes over the tools that servers have changed; returns true if there are any.

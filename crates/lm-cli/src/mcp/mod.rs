@@ -14,7 +14,7 @@ mod servers;
 #[cfg(feature = "mcp")]
 mod source;
 
-pub use approval::Person;
+pub use approval::{AskedCall, Person};
 pub use chat_tools::ChatTools;
 #[cfg(feature = "mcp")]
 pub use chat_tools::described;

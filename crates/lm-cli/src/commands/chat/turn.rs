@@ -9,7 +9,7 @@ use lm_tools::{Agent, AgentEvent, AgentTurn};
 use super::settings::Settings;
 use crate::failure;
 use crate::interrupt::{Interrupt, is_interrupt};
-use crate::mcp::{ChatTools, Person};
+use crate::mcp::{AskedCall, ChatTools, Person};
 use crate::screen::Screen;
 
 /// The conversation of a chat.
@@ -91,7 +91,7 @@ impl Turns {
         let interrupt = self.interrupt.clone();
         let _guard = interrupt.during(options.cancel.clone());
         let turn = start(&mut self.agent, options).map_err(anyhow::Error::from);
-        let ended = turn.and_then(|turn| show(turn, &mut record, screen, &mut self.person));
+        let ended = turn.and_then(|turn| show(turn, &mut record, screen, (&mut self.person, &self.tools)));
         screen.end_line()?;
         match ended {
             Ok(finished) => Ok(Ended::Answered { finished }),
@@ -139,7 +139,7 @@ fn show(
     turn: AgentTurn,
     record: &mut Record,
     screen: &mut Screen,
-    person: &mut Person,
+    (person, tools): (&mut Person, &ChatTools),
 ) -> Result<Vec<Finished>> {
     for event in turn {
         let event = event?;
@@ -149,7 +149,10 @@ fn show(
             AgentEvent::Reasoning(text) => screen.reasoning(&text)?,
             AgentEvent::ToolCall(call) => screen.tool_call(&call)?,
             AgentEvent::Conversation(event) => screen.event(&event)?,
-            AgentEvent::Approval(request) => person.answer(&request)?,
+            AgentEvent::Approval(request) => {
+                let server = tools.server_of(&request.call.name);
+                person.answer(&request, &AskedCall { server, has_siblings: record.calls() != 1 })?;
+            }
             AgentEvent::ToolResult(step) => screen.tool_result(&step.result)?,
             AgentEvent::Finished(reply) => return Ok(reply.answered()?.finished),
             _ => {}
@@ -187,6 +190,12 @@ impl Record {
             AgentEvent::ToolResult(step) => self.messages.push(step.result.clone()),
             _ => {}
         }
+    }
+
+    /// Number of calls of the last reply.
+    fn calls(&self) -> usize {
+        let last = self.messages.iter().rfind(|message| message.role == Role::Assistant);
+        last.map_or(0, |reply| reply.tool_calls.len())
     }
 
     /// Returns messages that a conversation can go on from: calls without all results are left out, and the last message is the
