@@ -57,6 +57,14 @@ fn a_chat_calls_the_tools_of_a_server() {
 }
 
 #[test]
+fn a_wrong_path_of_a_server_is_explained() {
+    let (_server, url) = Listening::start();
+    let run = lm(&["mcp", "tools", "--mcp", &url.replace("/mcp", "/wrong")], "");
+    let expected = "HTTP 404 Not Found: nothing is at this path; MCP servers often use /mcp\n";
+    assert!(run.code == Some(1) && run.err.ends_with(expected), "{}", run.err);
+}
+
+#[test]
 fn without_a_terminal_calls_that_need_approval_are_not_run() {
     let run =
         lm(&["chat", "--mcp", &serve(), "--mcp-approve", "all"], "How is the weather in Paris?\nHello\n");

@@ -38,6 +38,9 @@ fn addresses_need_a_scheme() {
     let meant = |url: &str| format!("an address begins with http:// or https://: did you mean `{url}`?");
     refuses("127.0.0.1:8000", &meant("http://127.0.0.1:8000/mcp"));
     refuses("web=localhost:8000/mcp", &meant("http://localhost:8000/mcp"));
+    for word in ["http:", "https:"] {
+        refuses(word, &format!("`{word}` is no complete address: expected {word}//HOST:PORT/mcp"));
+    }
     refuses("htp://127.0.0.1:8000/mcp", "unknown scheme `htp`: an address begins with http:// or https://");
 }
 
@@ -69,6 +72,22 @@ fn a_program_that_is_not_there_or_ends_is_named() {
 fn a_refused_connection_is_one_sentence() {
     let expected = "error: MCP server `127.0.0.1:9`: connection to http://127.0.0.1:9/mcp refused: is the server running?\n";
     assert_eq!(failure("http://127.0.0.1:9/mcp?key=secret"), expected);
+}
+
+#[test]
+fn a_slow_start_is_reported_and_has_a_time_limit() {
+    let run = lm(&["mcp", "tools", "--mcp-start-timeout", "3", "--mcp", "slow=sh -c 'cat > /dev/null'"], "");
+    let expected = "waiting for MCP server \"slow\" …\nerror: MCP server `slow`: not ready after 3 s\n\
+                    hint: is it an MCP server? --mcp-start-timeout SECONDS gives it more time\n";
+    assert_eq!((run.code, run.err.as_str()), (Some(1), expected));
+}
+
+#[test]
+fn a_server_without_a_client_says_who_uses_it() {
+    let run = lm(&["mcp", "serve"], "");
+    let expected = "error: standard input ended before a client sent `initialize`\n\
+                    hint: an MCP client starts this program and writes to its standard input; --http PORT serves over HTTP\n";
+    assert_eq!((run.code, run.err.as_str()), (Some(1), expected));
 }
 
 #[test]
@@ -149,9 +168,13 @@ fn a_secret_of_the_environment_does_not_reach_a_server() {
 #[test]
 fn tools_of_the_same_name_are_told_apart_by_a_name() {
     let message = error(&["chat", "--tools", "demo", "--mcp", &format!("{LM} mcp serve")], "");
-    let expected = "--mcp NAME=… puts a name before those of a server's tools: there are two tools named `get_weather`: rename one, or \
-                    give a toolset a prefix with `Toolset::with_prefix`";
+    let expected = "tool `get_weather` of MCP server `lm` has the name of a tool of --tools: --mcp NAME=… puts `NAME_` before the names of \
+                    the server's tools";
     assert_eq!(message, expected);
+    let server = format!("{LM} mcp serve");
+    let run = lm(&["mcp", "tools", "--mcp", &server, "--mcp", &server], "");
+    let hint = "hint: --mcp NAME=… puts `NAME_` before the names of a server's tools\n";
+    assert!(run.code == Some(1) && run.err.ends_with(hint), "{}", run.err);
 }
 
 #[test]

@@ -144,6 +144,9 @@ pub enum Error {
         /// The address.
         addr: SocketAddr,
     },
+    /// Standard input ended before a client had begun the handshake.
+    #[error("standard input ended before a client sent `initialize`")]
+    NoClient,
     /// The server of tools failed.
     #[error("the MCP server failed: {message}")]
     Serve {

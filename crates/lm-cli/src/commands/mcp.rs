@@ -1,5 +1,6 @@
 //! `lm mcp`: tools for other programs, and tools of other programs, over the Model Context Protocol.
 
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 
 use anyhow::Result;
@@ -89,6 +90,9 @@ fn serve(args: &ServeArgs) -> Result<()> {
     let listen = args.http.map_or(Listen::Stdio, |addr| {
         Listen::Http(HttpListen { addr, allowed_hosts: args.allow_host.clone() })
     });
+    if listen == Listen::Stdio && std::io::stdin().is_terminal() {
+        eprintln!("waiting for an MCP client on standard input; --http PORT serves over HTTP, Ctrl-C ends");
+    }
     let server = lm_mcp::serve(lm_tools::demo(), listen)?;
     if let Some(url) = server.url() {
         eprintln!("serving the demo tools on {url}; Ctrl-C ends");

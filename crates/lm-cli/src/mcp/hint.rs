@@ -16,7 +16,16 @@ pub fn hint(error: &(dyn Error + 'static)) -> Option<String> {
              file of servers adds others"
                 .to_owned(),
         ),
-        lm_mcp::Error::StartTimeout { .. } => Some("is it an MCP server?".to_owned()),
+        lm_mcp::Error::StartTimeout { .. } => {
+            Some("is it an MCP server? --mcp-start-timeout SECONDS gives it more time".to_owned())
+        }
+        lm_mcp::Error::DuplicateTool { .. } => {
+            Some("--mcp NAME=… puts `NAME_` before the names of a server's tools".to_owned())
+        }
+        lm_mcp::Error::NoClient => Some(
+            "an MCP client starts this program and writes to its standard input; --http PORT serves over HTTP"
+                .to_owned(),
+        ),
         _ => None,
     }
 }
@@ -52,6 +61,9 @@ mod tests {
     fn a_server_that_is_never_ready_may_be_none() {
         let (server, timeout, output) = ("a".to_owned(), Duration::from_secs(60), String::new());
         let error = lm_mcp::Error::StartTimeout { server, timeout, output };
-        assert_eq!(hint(&error).as_deref(), Some("is it an MCP server?"));
+        assert_eq!(
+            hint(&error).as_deref(),
+            Some("is it an MCP server? --mcp-start-timeout SECONDS gives it more time")
+        );
     }
 }

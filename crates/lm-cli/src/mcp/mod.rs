@@ -13,6 +13,8 @@ mod servers;
 mod servers;
 #[cfg(feature = "mcp")]
 mod source;
+#[cfg(feature = "mcp")]
+mod waiting;
 
 pub use approval::{AskedCall, Person};
 pub use chat_tools::ChatTools;

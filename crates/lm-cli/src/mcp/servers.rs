@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Result, anyhow};
 use lm_mcp::{Mcp, McpLimits, McpServers, ServerConfig, UnknownKey};
 use lm_tools::Toolset;
 
 use super::approval::Approve;
 use super::source::{McpSource, named_apart};
+use super::waiting::Waiting;
 use crate::args::numbers;
 use crate::screen::one_line;
 use crate::suggestion::did_you_mean;
@@ -25,6 +26,9 @@ pub struct ServerArgs {
     /// File of MCP servers, {"mcpServers": {"NAME": {"command", "args", "env", "cwd"} or {"url", "headers"}}}
     #[arg(long, value_name = "FILE")]
     mcp_config: Option<PathBuf>,
+    /// Time limit of a server's start, in seconds: a package manager may have to download it first
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = numbers::count, allow_negative_numbers = true)]
+    mcp_start_timeout: NonZeroUsize,
 }
 
 impl ServerArgs {
@@ -45,7 +49,12 @@ impl ServerArgs {
         if servers.is_empty() {
             return Ok(Servers(None));
         }
-        let mcp = Mcp::builder().servers(servers).limits(limits).connect()?;
+        let start_timeout = Duration::from_secs(self.mcp_start_timeout.get() as u64);
+        let limits = McpLimits { start_timeout, ..limits };
+        let waiting = Waiting::start(&servers);
+        let mcp = Mcp::builder().servers(servers).limits(limits).connect();
+        drop(waiting);
+        let mcp = mcp?;
         for problem in mcp.problems() {
             note(&problem.to_string());
         }
@@ -136,6 +145,16 @@ impl Servers {
     /// When two tools have the same name.
     pub fn add_to(&self, tools: Toolset) -> Result<Toolset> {
         let Some(mcp) = &self.0 else { return Ok(tools) };
-        mcp.add_to(tools).context("--mcp NAME=… puts a name before those of a server's tools")
+        mcp.add_to(tools).map_err(|error| self.name_apart(error))
+    }
+
+    /// Says what to write after an error of a tool that has the name of another one.
+    fn name_apart(&self, error: lm_tools::Error) -> anyhow::Error {
+        let lm_tools::Error::DuplicateTool { name } = &error else { return error.into() };
+        let server = self.server_of(name).unwrap_or_default();
+        anyhow!(
+            "tool `{name}` of MCP server `{server}` has the name of a tool of --tools: --mcp NAME=… puts `NAME_` before the names of \
+             the server's tools"
+        )
     }
 }

@@ -173,7 +173,7 @@ impl Connection {
 fn cause_of(error: &DynamicTransportError) -> String {
     match error.error.downcast_ref() {
         Some(StreamableHttpError::Client::<reqwest::Error>(error)) => http::failure(error),
-        _ => chain(&*error.error),
+        _ => http::status(chain(&*error.error)),
     }
 }
 

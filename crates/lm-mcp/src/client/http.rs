@@ -96,6 +96,15 @@ pub(super) fn failure(error: &reqwest::Error) -> String {
     }
 }
 
+/// Description of an error of the transport, which ends with the status of a response and its body, if it has one.
+pub(super) fn status(error: String) -> String {
+    let error = error.trim_end().trim_end_matches(':');
+    match error.ends_with("HTTP 404 Not Found") {
+        true => format!("{error}: nothing is at this path; MCP servers often use /mcp"),
+        false => error.to_owned(),
+    }
+}
+
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
@@ -105,6 +114,17 @@ fn is_loopback(url: &Url) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_response_without_a_body_is_described() {
+        let of = |text: &str| status(text.to_owned());
+        assert_eq!(
+            of("HTTP 404 Not Found: "),
+            "HTTP 404 Not Found: nothing is at this path; MCP servers often use /mcp"
+        );
+        assert_eq!(of("HTTP 404 Not Found: no such route"), "HTTP 404 Not Found: no such route");
+        assert_eq!(of("HTTP 500 Internal Server Error: "), "HTTP 500 Internal Server Error");
+    }
 
     #[test]
     fn this_machine_is_reached_without_a_proxy() {

@@ -5,7 +5,7 @@ use super::http::{self, HttpListen};
 use crate::runtime::AnyRuntime;
 use crate::{Error, Result};
 use lm_tools::Toolset;
-use rmcp::service::{QuitReason, ServiceExt};
+use rmcp::service::{QuitReason, ServerInitializeError, ServiceExt};
 use rmcp::transport::stdio_pipes;
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
@@ -73,7 +73,10 @@ pub fn serve(tools: Toolset, listen: Listen) -> Result<Server> {
 
 /// Serves until the client closes the connection, and until the calls that this cancels have ended.
 async fn stdio(handler: Handler, ended: watch::Sender<()>) -> Result<()> {
-    let running = handler.serve(stdio_pipes()).await.map_err(failed)?;
+    let running = handler.serve(stdio_pipes()).await.map_err(|error| match error {
+        ServerInitializeError::ConnectionClosed(_) => Error::NoClient,
+        other => failed(other),
+    })?;
     let reason = running.waiting().await;
     ended.closed().await;
     match reason {
