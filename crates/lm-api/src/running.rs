@@ -1,6 +1,7 @@
 //! Running requests.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::future::poll_fn;
 use std::iter::FusedIterator;
 use std::pin::Pin;
@@ -34,6 +35,18 @@ struct RunningChoices {
     turns: SelectAll<ChoiceTurn>,
     /// Cancels all choices.
     cancel: CancelHandle,
+    observer: Option<Observer>,
+}
+
+/// Function that is called with each event of a request, or with the error that ends it.
+type Observe = dyn FnMut(Result<&ConversationEvent, &ApiError>) + Send;
+
+struct Observer(Box<Observe>);
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Observer")
+    }
 }
 
 /// Turn of one choice.
@@ -61,7 +74,11 @@ impl RunningChoices {
         if event.is_err() {
             self.turns.clear();
         }
-        Poll::Ready(Some(event.map(|event| (choice, event)).map_err(|error| self.request.api_error(&error))))
+        let event = event.map_err(|error| self.request.api_error(&error));
+        if let Some(Observer(observe)) = &mut self.observer {
+            observe(event.as_ref());
+        }
+        Poll::Ready(Some(event.map(|event| (choice, event))))
     }
 
     /// Waits for the replies.
@@ -88,12 +105,21 @@ impl<W: ResponseWriter> Running<W> {
     pub(crate) fn new(request: ChatRequest, writer: W, turns: Vec<Turn>, cancel: CancelHandle) -> Self {
         let turns = turns.into_iter().enumerate();
         let turns = turns.map(|(choice, turn)| ChoiceTurn { choice, turn: turn.into_stream() }).collect();
-        Self { choices: RunningChoices { request, turns, cancel }, writer }
+        Self { choices: RunningChoices { request, turns, cancel, observer: None }, writer }
     }
 
     /// Returns the handle that cancels the request from another thread, also while its prompt is run.
     pub fn canceller(&self) -> CancelHandle {
         self.choices.cancel.clone()
+    }
+
+    /// Calls `observe` with each event of all choices, and with the error that ends them. It is dropped with the request.
+    pub fn observed(
+        mut self,
+        observe: impl FnMut(Result<&ConversationEvent, &ApiError>) + Send + 'static,
+    ) -> Self {
+        self.choices.observer = Some(Observer(Box::new(observe)));
+        self
     }
 
     /// Waits for the object of the response.

@@ -12,9 +12,12 @@ use lm_api::ApiError;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::guards;
+use crate::metrics::count;
 use crate::page;
 use crate::response::ErrorResponse;
-use crate::routes::{chat_completions, embeddings, health, messages, models, ollama, responses, tokens};
+use crate::routes::{
+    chat_completions, embeddings, health, messages, metrics, models, ollama, responses, tokens,
+};
 use crate::state::SharedApp;
 
 /// Router of a server. Layers that are added later are further out.
@@ -32,6 +35,7 @@ pub(crate) fn router(app: &SharedApp) -> Router {
         .route("/detokenize", post(tokens::detokenize))
         .route("/apply-template", post(tokens::apply_template))
         .route("/version", get(health::version))
+        .route("/metrics", get(metrics::metrics))
         .merge(ollama::routes())
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown_path)
@@ -48,6 +52,7 @@ pub(crate) fn router(app: &SharedApp) -> Router {
         .layer(from_fn_with_state(app.clone(), guards::host))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(axum::middleware::from_fn(guards::error_form))
+        .layer(from_fn_with_state(app.clone(), count))
         .layer(axum::middleware::from_fn(guards::request_id))
         .with_state(app.clone())
 }

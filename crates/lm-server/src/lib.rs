@@ -6,6 +6,7 @@ mod config;
 mod connections;
 mod error;
 mod guards;
+mod metrics;
 mod models;
 mod page;
 mod response;

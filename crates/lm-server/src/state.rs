@@ -8,6 +8,7 @@ use lm_api::{ApiError, CancelHandle, ResponseStore};
 use tokio::sync::Semaphore;
 
 use crate::config::ServerConfig;
+use crate::metrics::Metrics;
 use crate::models::Models;
 
 /// State of a server.
@@ -15,6 +16,7 @@ use crate::models::Models;
 pub(crate) struct App {
     pub models: Models,
     pub config: ServerConfig,
+    pub metrics: Metrics,
     /// Responses that later requests continue.
     pub responses: ResponseStore,
     /// Cancels all requests.
@@ -31,6 +33,7 @@ impl App {
     pub fn new(models: Models, config: ServerConfig) -> Self {
         let preparing = Arc::new(Semaphore::new(config.limits.preparing));
         Self {
+            metrics: Metrics::new(&models),
             models,
             config,
             responses: ResponseStore::default(),

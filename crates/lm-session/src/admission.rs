@@ -64,6 +64,11 @@ impl Admission {
         }
     }
 
+    /// Number of waiting requests.
+    pub fn waiting(&self) -> usize {
+        self.shared.requests.load(Ordering::Relaxed)
+    }
+
     /// Takes a place for a request of this size. An engine without waiting requests takes one of any size.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use lm_model::{
 };
 use lm_tokenizer::{TokenId, Tokenizer};
 
+use crate::activity::{ActivityGauge, EngineActivity};
 use crate::adapters::AdapterRegistry;
 use crate::admission::Admission;
 use crate::capacity::Capacity;
@@ -55,6 +56,7 @@ pub struct Engine {
 struct Shared {
     commands: Sender<Command>,
     admission: Admission,
+    activity: Arc<ActivityGauge>,
     worker: Mutex<Option<JoinHandle<()>>>,
     /// True from the beginning of the shutdown on.
     stopped: AtomicBool,
@@ -117,13 +119,17 @@ impl Engine {
         let (commands, received) = mpsc::channel();
         let (admission, speculation) = (Admission::new(&settings), settings.speculation);
         let residency = Residency::new(loaded, source, settings, commands.clone())?;
+        let activity = Arc::new(ActivityGauge::default());
+        residency.publish(&activity);
+        let published = activity.clone();
         let worker = thread::Builder::new()
             .name("lm-engine".to_owned())
-            .spawn(move || worker::run(residency, &received))
+            .spawn(move || worker::run(residency, &received, &published))
             .map_err(Error::WorkerStart)?;
         let shared = Shared {
             commands,
             admission,
+            activity,
             worker: Mutex::new(Some(worker)),
             stopped: AtomicBool::new(false),
             sessions_opened: AtomicU64::new(0),
@@ -302,6 +308,18 @@ impl Engine {
         let created = Arc::new(create()?);
         values().insert(TypeId::of::<T>(), created.clone());
         Ok(created)
+    }
+
+    /// Returns what runs and waits, without waiting for the engine's step.
+    ///
+    /// ```
+    /// # let engine = lm_session::testing::scripted_engine(["Hello!"]);
+    /// let activity = engine.activity();
+    /// assert_eq!((activity.running_requests, activity.waiting_requests), (0, 0));
+    /// assert_eq!(activity.free_pages, activity.total_pages);
+    /// ```
+    pub fn activity(&self) -> EngineActivity {
+        self.shared.activity.read(self.shared.admission.waiting())
     }
 
     /// Returns the state of the KV pool, after all earlier commands.

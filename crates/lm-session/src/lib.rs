@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod activity;
 mod adapters;
 mod admission;
 mod caches;
@@ -42,6 +43,7 @@ pub mod testing;
 mod token_log;
 mod worker;
 
+pub use activity::EngineActivity;
 pub use adapters::AdapterId;
 pub use cancel::CancelHandle;
 pub use constraint::{

@@ -4,6 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 
 use lm_model::{LoadOptions, LoadedModel, ModelFolder, ModelInfo};
 
+use crate::activity::ActivityGauge;
 use crate::capacity::Capacity;
 use crate::models::MemoryShare;
 use crate::panics::caught;
@@ -71,6 +72,15 @@ impl Residency {
     /// The scheduler, while the model is in memory.
     pub fn scheduler(&mut self) -> Option<&mut Scheduler> {
         self.scheduler.as_mut()
+    }
+
+    /// Publishes what runs now.
+    pub fn publish(&self, activity: &ActivityGauge) {
+        let (running, cache) = self
+            .scheduler
+            .as_ref()
+            .map_or_else(Default::default, |scheduler| (scheduler.running(), scheduler.cache_stats()));
+        activity.publish(running, cache);
     }
 
     /// Returns true after a shutdown, when the last request has ended.

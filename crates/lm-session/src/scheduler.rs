@@ -20,7 +20,8 @@ use crate::sampling_pool::SamplingPool;
 use crate::speculation::ModelDrafts;
 use crate::step_pace::StepPace;
 use crate::{
-    AdapterId, EngineSettings, Error, FinishReason, PrefillProgress, PrefillStats, Result, SessionEvent,
+    AdapterId, CacheStats, EngineSettings, Error, FinishReason, PrefillProgress, PrefillStats, Result,
+    SessionEvent,
 };
 
 mod drafts;
@@ -134,6 +135,16 @@ impl Scheduler {
         self.admitted
     }
 
+    /// Number of active requests.
+    pub fn running(&self) -> usize {
+        self.active.len()
+    }
+
+    /// State of the KV pool.
+    pub fn cache_stats(&self) -> CacheStats {
+        self.caches.stats()
+    }
+
     /// Returns true if no request is active or waiting.
     pub fn is_idle(&self) -> bool {
         self.active.is_empty() && self.waiting.is_empty()
@@ -192,7 +203,7 @@ impl Scheduler {
                 drop(restored.send(self.caches.restore(session, adapter, &ids, &pages)));
             }
             Command::CacheStats(answer) => {
-                let _ = answer.send(self.caches.stats()); // The receiver may be gone.
+                let _ = answer.send(self.cache_stats()); // The receiver may be gone.
             }
             Command::Sampled(sampled) => self.handle_sampled(*sampled),
             Command::DropAdapter { adapter, answer } => self.unloading.push((adapter, answer)),

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use crate::activity::ActivityGauge;
 use crate::panics::panic_message;
 use crate::request::Command;
 use crate::residency::Residency;
@@ -15,10 +16,11 @@ const CANCEL_POLL: Duration = Duration::from_millis(10);
 
 /// Runs `commands` until [`Command::Shutdown`], and then until the last request has ended. A panic ends the active requests, not
 /// the thread.
-pub(crate) fn run(mut residency: Residency, commands: &Receiver<Command>) {
+pub(crate) fn run(mut residency: Residency, commands: &Receiver<Command>, activity: &ActivityGauge) {
     mark_engine_thread();
     loop {
-        match catch_unwind(AssertUnwindSafe(|| run_iteration(&mut residency, commands))) {
+        residency.publish(activity);
+        match catch_unwind(AssertUnwindSafe(|| run_iteration(&mut residency, commands, activity))) {
             Ok(ControlFlow::Continue(())) => {}
             Ok(ControlFlow::Break(())) => return,
             Err(panic) => {
@@ -37,9 +39,14 @@ pub(crate) fn run(mut residency: Residency, commands: &Receiver<Command>) {
 }
 
 /// Handles the waiting commands and runs one step.
-fn run_iteration(residency: &mut Residency, commands: &Receiver<Command>) -> ControlFlow<()> {
+fn run_iteration(
+    residency: &mut Residency,
+    commands: &Receiver<Command>,
+    activity: &ActivityGauge,
+) -> ControlFlow<()> {
     while let Some(command) = next_command(residency, commands) {
         residency.handle(command);
+        residency.publish(activity);
     }
     if residency.is_drained() {
         return ControlFlow::Break(());

@@ -22,7 +22,8 @@ Examples:
   curl http://127.0.0.1:8080/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'
 
 A browser that opens http://127.0.0.1:8080 shows a chat page. Clients of OpenAI's API take the address http://127.0.0.1:8080/v1 and any key. \
-Paths: /, /v1/chat/completions, /v1/responses, /v1/embeddings, /v1/models, /tokenize, /detokenize, /apply-template, /health, /ready, /version.
+Paths: /, /v1/chat/completions, /v1/responses, /v1/embeddings, /v1/models, /tokenize, /detokenize, /apply-template, /health, /ready, /version, \
+/metrics.
 
 Only this machine can connect, unless --listen says otherwise, which needs a key. Ctrl-C or SIGTERM lets running requests end; a second \
 Ctrl-C does not.";

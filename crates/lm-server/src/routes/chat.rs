@@ -1,10 +1,13 @@
 //! Answers to requests of any API.
 
+use std::time::Instant;
+
 use axum::http::StatusCode;
 use axum::response::Response;
 use lm_api::{ChatRequest, ResponseWriter};
 
 use super::sse;
+use crate::metrics::ReplyObserver;
 use crate::response::{ErrorResponse, json};
 use crate::state::{App, CancelOnDrop};
 
@@ -14,12 +17,20 @@ pub(crate) async fn respond<W: ResponseWriter>(
     mut request: ChatRequest,
     writer: impl FnOnce(&ChatRequest, &str) -> W + Send + 'static,
 ) -> Result<Response, ErrorResponse> {
-    let chat = app.models.find(request.model.as_deref())?.chat().clone();
+    let began = Instant::now();
+    let model = app.models.find(request.model.as_deref())?;
+    let (chat, name, metrics) = (model.chat().clone(), model.name().to_owned(), app.metrics.clone());
     let cancel = CancelOnDrop(app.cancel.child());
     request.turn.cancel = cancel.0.clone();
     request.turn.deadline = app.deadline();
     let is_stream = request.stream.is_some();
-    let running = app.prepare(move || chat.start(request, writer)).await?;
+    let start = move || {
+        let choices = request.choices;
+        let running = chat.start(request, writer)?;
+        let mut observer = ReplyObserver::new(&metrics, &name, choices, began);
+        Ok(running.observed(move |event| observer.observe(event)))
+    };
+    let running = app.prepare(start).await?;
     if is_stream {
         return sse::respond(running.into_stream(), cancel, app.config.limits.keep_alive).await;
     }

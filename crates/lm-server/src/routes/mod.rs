@@ -6,6 +6,7 @@ pub mod chat_completions;
 pub mod embeddings;
 pub mod health;
 pub mod messages;
+pub mod metrics;
 pub mod models;
 pub mod ollama;
 pub mod responses;

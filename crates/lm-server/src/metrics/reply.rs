@@ -1,0 +1,80 @@
+//! Metrics of replies, of any API.
+
+use std::time::Instant;
+
+use lm_api::{ApiError, ConversationEvent, Reply};
+
+use super::Metrics;
+
+/// Observer of the events of one request.
+#[derive(Debug)]
+pub(crate) struct ReplyObserver {
+    metrics: Metrics,
+    model: String,
+    began: Instant,
+    has_output: bool,
+    /// Choices that have neither finished nor failed.
+    unfinished: usize,
+}
+
+impl ReplyObserver {
+    /// Observes a request for this number of choices, which arrived at `began`.
+    pub fn new(metrics: &Metrics, model: &str, choices: usize, began: Instant) -> Self {
+        let (metrics, model) = (metrics.clone(), model.to_owned());
+        Self { metrics, model, began, has_output: false, unfinished: choices }
+    }
+
+    /// Notes an event of any choice, or the error that ends all.
+    pub fn observe(&mut self, event: Result<&ConversationEvent, &ApiError>) {
+        match event {
+            Ok(ConversationEvent::Finished(reply)) => self.finish(reply),
+            Ok(event) if is_output(event) && !self.has_output => {
+                self.has_output = true;
+                let elapsed = self.began.elapsed().as_secs_f64();
+                self.metrics.first_token.with_label_values(&[&self.model]).observe(elapsed);
+            }
+            Ok(_) => {}
+            Err(error) => self.fail(error.status),
+        }
+    }
+
+    fn finish(&mut self, reply: &Reply) {
+        self.unfinished = self.unfinished.saturating_sub(1);
+        let (usage, timing) = (reply.finish.usage, reply.finish.timing);
+        for (counter, tokens) in [
+            (&self.metrics.prompt_tokens, usage.prompt_tokens),
+            (&self.metrics.cached_tokens, usage.cached_tokens),
+            (&self.metrics.generated_tokens, usage.output_tokens),
+        ] {
+            counter.with_label_values(&[&self.model]).inc_by(tokens as u64);
+        }
+        if let Some(rate) = timing.decode_tokens_per_second() {
+            self.metrics.inter_token.with_label_values(&[&self.model]).observe(rate.recip());
+        }
+    }
+
+    fn fail(&mut self, status: u16) {
+        self.unfinished = 0;
+        self.metrics.failed_replies.with_label_values(&[&self.model, &status.to_string()]).inc();
+    }
+}
+
+impl Drop for ReplyObserver {
+    fn drop(&mut self) {
+        if self.unfinished > 0 {
+            self.fail(499);
+        }
+        self.metrics.duration.with_label_values(&[&self.model]).observe(self.began.elapsed().as_secs_f64());
+    }
+}
+
+fn is_output(event: &ConversationEvent) -> bool {
+    matches!(
+        event,
+        ConversationEvent::Text(_)
+            | ConversationEvent::Reasoning(_)
+            | ConversationEvent::Channel { .. }
+            | ConversationEvent::ToolCallStarted { .. }
+            | ConversationEvent::ToolCall(_)
+    )
+}
