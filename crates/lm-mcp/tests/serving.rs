@@ -2,12 +2,14 @@
 
 mod common;
 
-use common::{installed, served};
-use lm_mcp::{Error, HttpListen, Listen, Server, serve};
-use lm_tools::Toolset;
+use common::{LONG, installed, served};
+use lm_mcp::{Error, HttpListen, Listen, Mcp, McpLimits, Server, ServerConfig, serve};
+use lm_tools::{CancelHandle, State, ToolCall, Toolset, tool};
 use serde_json::json;
 use std::io::Write;
 use std::net::TcpStream;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::Barrier;
 
 fn our_server() -> (Server, String) {
     let server = serve(served::tools(), Listen::Http(HttpListen::default())).expect("listens");
@@ -60,4 +62,40 @@ fn our_server_refuses_other_hosts_and_pages_of_other_origins() {
     assert_eq!(status(&host, "Origin: https://evil.example\r\n"), "403");
     let open = HttpListen { addr: ([0, 0, 0, 0], 0).into(), ..HttpListen::default() };
     assert!(matches!(serve(Toolset::new(), Listen::Http(open)), Err(Error::OpenAddress { .. })));
+}
+
+/// Waits for the calls of all clients.
+#[tool]
+async fn meet(all: State<Barrier>, client: usize) -> usize {
+    all.wait().await;
+    client
+}
+
+/// Connects, meets the other clients in a call, and ends.
+async fn meet_others(client: usize, url: String) -> String {
+    let limits = McpLimits { start_timeout: LONG, call_timeout: Some(LONG), ..McpLimits::default() };
+    let mcp = Mcp::builder().server(ServerConfig::http("s", url)).limits(limits).runtime(Handle::current());
+    let mcp = mcp.connect_async().await.expect("connects");
+    let call = ToolCall::from_json(json!({"name": "s_meet", "arguments": {"client": client}}));
+    let mut calls = mcp.tools().start(vec![call.expect("a call")], &CancelHandle::new(), None);
+    calls.recv().await.expect("one result").content.text()
+}
+
+#[test]
+fn fifty_clients_have_calls_on_one_server_at_the_same_time() {
+    const CLIENTS: usize = 50;
+    let tools = Toolset::new().with_state(Barrier::new(CLIENTS)).with(meet::tool()).expect("one tool");
+    let server = serve(tools, Listen::Http(HttpListen::default())).expect("listens");
+    let url = server.url().expect("it listens");
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("starts");
+    runtime.block_on(async {
+        // The second time, the clients of the first one are gone.
+        for _ in 0..2 {
+            let clients: Vec<_> =
+                (0..CLIENTS).map(|client| tokio::spawn(meet_others(client, url.clone()))).collect();
+            for (client, result) in clients.into_iter().enumerate() {
+                assert_eq!(result.await.expect("no panic"), client.to_string());
+            }
+        }
+    });
 }

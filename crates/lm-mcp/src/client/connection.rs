@@ -1,6 +1,7 @@
 //! A connection to a server: the handshake, the messages from the server, and the reason why it ended.
 
 use super::host::Signals;
+use super::paced::Paced;
 use super::process::{self, Tail};
 use super::{McpLimits, http};
 use crate::config::ServerTransport;
@@ -12,7 +13,7 @@ use rmcp::model::{
 use rmcp::service::{ClientInitializeError, NotificationContext, RunningService, ServiceExt};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
-use rmcp::transport::{DynamicTransportError, IntoTransport, Transport};
+use rmcp::transport::{DynamicTransportError, Transport};
 use rmcp::{ClientHandler, Peer, RoleClient, ServiceError};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -98,14 +99,12 @@ async fn handshake<T>(
     ended: Option<watch::Receiver<Option<Ended>>>,
 ) -> Result<Running>
 where
-    T: Transport<RoleClient>
-        + IntoTransport<RoleClient, T::Error, rmcp::transport::TransportAdapterIdentity>
-        + 'static,
+    T: Transport<RoleClient> + 'static,
 {
     let changed = Arc::new(Notify::new());
     let handler = Handler { server: server.clone(), changed: changed.clone() };
     // Boxed, since the compiler cannot see that rmcp's own type is `Send` in a spawned task.
-    let serving: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(handler.serve(transport));
+    let serving: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(handler.serve(Paced::new(transport)));
     match tokio::time::timeout(limits.start_timeout, serving).await {
         Ok(Ok(service)) => {
             let connection = Connection { server, peer: service.peer().clone(), changed, ended };

@@ -8,6 +8,7 @@ mod host;
 mod http;
 mod limits;
 mod listing;
+mod paced;
 mod process;
 mod shared;
 mod tool;

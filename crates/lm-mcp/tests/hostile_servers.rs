@@ -1,0 +1,358 @@
+//! Servers that send what no server should: their bytes are written by hand, over streams in memory.
+
+use lm_mcp::{Mcp, McpBuilder, McpLimits};
+use lm_tools::{ToolCall, Value};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
+use tokio::runtime::{Handle, Runtime};
+
+/// Time that no test needs: a hang ends there.
+const LONG: Duration = Duration::from_secs(60);
+/// Time after which a call without an answer ends.
+const SOON: Duration = Duration::from_secs(1);
+
+/// The server's end of a connection.
+struct Raw {
+    stream: BufReader<DuplexStream>,
+    runtime: Handle,
+}
+
+impl Raw {
+    /// Reads a message; `None` at the end of the connection.
+    fn read(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        let read = self.runtime.block_on(self.stream.read_line(&mut line));
+        let is_whole = read.is_ok() && line.ends_with('\n');
+        is_whole.then(|| serde_json::from_str(&line).expect("a client sends JSON"))
+    }
+
+    /// Sends bytes; false at the end of the connection.
+    fn send(&mut self, bytes: &[u8]) -> bool {
+        self.runtime.block_on(self.stream.write_all(bytes)).is_ok()
+    }
+
+    /// Sends a line; false at the end of the connection.
+    fn send_line(&mut self, line: &[u8]) -> bool {
+        self.send(&[line, b"\n"].concat())
+    }
+
+    fn answer(&mut self, request: &Value, result: &Value) -> bool {
+        self.send_line(response(&request["id"], result).as_bytes())
+    }
+}
+
+fn response(id: &Value, result: &Value) -> String {
+    json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string()
+}
+
+fn text(text: &str) -> Value {
+    json!({"content": [{"type": "text", "text": text}]})
+}
+
+fn tool(name: &str) -> Value {
+    json!({"name": name, "inputSchema": {"type": "object"}})
+}
+
+/// A client of a server that leaves lists and calls to `answer`, if it returns true; otherwise it has the tool `t`, whose result is `ok`.
+fn client(
+    runtime: &Runtime,
+    mut answer: impl FnMut(&mut Raw, &Value) -> bool + Send + 'static,
+) -> (McpBuilder, JoinHandle<()>) {
+    let (here, there) = tokio::io::duplex(1 << 16);
+    let mut raw = Raw { stream: BufReader::new(there), runtime: runtime.handle().clone() };
+    let server = std::thread::spawn(move || {
+        while let Some(request) = raw.read() {
+            let method = request["method"].as_str().unwrap_or_default();
+            let is_open = match method {
+                "initialize" => raw.answer(
+                    &request,
+                    &json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": true}},
+                        "serverInfo": {"name": "raw", "version": "1"}}),
+                ),
+                "tools/list" | "tools/call" if answer(&mut raw, &request) => true,
+                "tools/list" => raw.answer(&request, &json!({"tools": [tool("t")]})),
+                "tools/call" => raw.answer(&request, &text("ok")),
+                _ => true,
+            };
+            if !is_open {
+                return;
+            }
+        }
+    });
+    let limits = McpLimits { start_timeout: LONG, call_timeout: Some(LONG), ..McpLimits::default() };
+    (Mcp::builder().stream("s", here).limits(limits), server)
+}
+
+fn impatient() -> McpLimits {
+    McpLimits { start_timeout: LONG, call_timeout: Some(SOON), ..McpLimits::default() }
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("starts")
+}
+
+fn call(mcp: &Mcp) -> Value {
+    mcp.tools().call(&ToolCall::new("s_t", Default::default())).to_json()["content"].clone()
+}
+
+/// Waits for a condition.
+fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < LONG, "{what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn names(mcp: &Mcp) -> Vec<String> {
+    mcp.tools().names().map(str::to_owned).collect()
+}
+
+/// Ends the connection, and with it the server.
+fn end(mcp: Mcp, server: JoinHandle<()>) {
+    drop(mcp);
+    server.join().expect("no panic");
+}
+
+fn notification(method: &str, params: &Value) -> Vec<u8> {
+    json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string().into_bytes()
+}
+
+fn progress() -> Vec<u8> {
+    notification(
+        "notifications/progress",
+        &json!({"progressToken": 0, "progress": 1, "message": "x".repeat(200)}),
+    )
+}
+
+/// JSON of arrays in arrays.
+fn deep(levels: usize) -> String {
+    "[".repeat(levels) + &"]".repeat(levels)
+}
+
+/// Lines that come before an answer and change nothing.
+fn noise() -> Vec<Vec<u8>> {
+    let of = |message: Value| message.to_string().into_bytes();
+    let request = |method: &str, params: Value| {
+        of(json!({"jsonrpc": "2.0", "id": 9, "method": method, "params": params}))
+    };
+    vec![
+        b"\xff\xfe\x80".to_vec(),
+        [&b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"\xc3\x28"[..], b"\"}"].concat(),
+        deep(10_000).into_bytes(),
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}}", deep(10_000)).into_bytes(),
+        notification("notifications/progress", &serde_json::from_str(&deep(100)).expect("JSON")),
+        "{\"a\":".repeat(50_000).into_bytes(),
+        b"".to_vec(),
+        b"\r".to_vec(),
+        b"null".to_vec(),
+        b"[]".to_vec(),
+        b"{}".to_vec(),
+        b"1e999".to_vec(),
+        b"\xef\xbb\xbf{}".to_vec(),
+        response(&json!(77), &text("never asked")).into_bytes(),
+        response(&json!("2"), &text("another type")).into_bytes(),
+        response(&Value::Null, &text("no id")).into_bytes(),
+        of(json!({"jsonrpc": "2.0", "id": u64::MAX, "error": {"code": -1, "message": "never asked"}})),
+        of(json!({"jsonrpc": "2.0", "error": {"code": -32700, "message": "without an id"}})),
+        of(json!({"jsonrpc": "1.0", "id": 2, "result": 5})),
+        notification("notifications/unknown", &json!({})),
+        notification("notifications/cancelled", &json!({"requestId": 77})),
+        notification("notifications/progress", &json!({"progressToken": "strange", "progress": "much"})),
+        request("unknown", json!({})),
+        request("roots/list", json!({})),
+        request("sampling/createMessage", json!({"messages": [], "maxTokens": 1})),
+        request(
+            "elicitation/create",
+            json!({"message": "your password?", "requestedSchema": {"type": "object", "properties": {}}}),
+        ),
+        request("tools/call", json!({"name": "t"})),
+        [progress(), b"\n".to_vec()].concat().repeat(5_000),
+    ]
+}
+
+#[test]
+fn noise_before_an_answer_changes_nothing() {
+    let runtime = runtime();
+    let (mut lines, count) = (noise().into_iter(), noise().len());
+    let (builder, server) = client(&runtime, move |raw, request| {
+        if request["method"] != "tools/call" {
+            return false;
+        }
+        let line = lines.next().expect("a call for each");
+        raw.send_line(&line) && raw.answer(request, &text("ok"))
+    });
+    let mcp = builder.connect().expect("connects");
+    for (number, line) in noise().into_iter().enumerate() {
+        assert_eq!(
+            call(&mcp),
+            "ok",
+            "{number} of {count}: {}",
+            String::from_utf8_lossy(&line[..line.len().min(200)])
+        );
+    }
+    assert!(mcp.servers()[0].is_connected);
+    end(mcp, server);
+}
+
+#[test]
+fn a_second_answer_is_not_that_of_a_later_call() {
+    let runtime = runtime();
+    let (mut calls, mut last) = (0, Value::Null);
+    let (builder, server) = client(&runtime, move |raw, request| {
+        if request["method"] != "tools/call" {
+            return false;
+        }
+        calls += 1;
+        // Again the answer of the last call, and this one's twice.
+        let again = response(&last, &text("again"));
+        last = request["id"].clone();
+        let answer = text(&format!("answer {calls}"));
+        raw.send_line(again.as_bytes()) && raw.answer(request, &answer) && raw.answer(request, &text("twice"))
+    });
+    let mcp = builder.connect().expect("connects");
+    for number in 1..=20 {
+        assert_eq!(call(&mcp), format!("answer {number}"));
+    }
+    end(mcp, server);
+}
+
+#[test]
+fn a_result_of_another_form_is_an_error_and_the_connection_goes_on() {
+    let results = [
+        json!(5),
+        json!(null),
+        json!("text"),
+        json!({"content": 5}),
+        json!({"content": [5]}),
+        json!({"content": [{"type": "text"}]}),
+        json!({"content": [{"type": "hologram", "data": "x"}]}),
+        json!({"isError": "perhaps", "content": []}),
+        json!({"tools": []}),
+    ];
+    let (runtime, mut answers) = (runtime(), results.clone().into_iter());
+    let mut is_wrong = false;
+    let (builder, server) = client(&runtime, move |raw, request| {
+        is_wrong = request["method"] == "tools/call" && !is_wrong;
+        is_wrong && raw.answer(request, &answers.next().expect("a call for each"))
+    });
+    let mcp = builder.connect().expect("connects");
+    for result in results {
+        let error = &call(&mcp)["error"];
+        assert_eq!(error, "MCP server `s` sent something else than a result", "{result}");
+        assert_eq!(call(&mcp), "ok", "after {result}");
+    }
+    end(mcp, server);
+}
+
+#[test]
+fn notifications_without_end_hold_up_neither_the_time_limit_nor_the_end() {
+    let runtime = runtime();
+    let (builder, server) = client(&runtime, |raw, request| {
+        request["method"] == "tools/call" && {
+            let lines = [progress(), b"\n".to_vec()].concat().repeat(100);
+            while raw.send(&lines) {}
+            true
+        }
+    });
+    let mcp = builder.limits(impatient()).connect().expect("connects");
+    let error = call(&mcp)["error"].to_string();
+    assert!(error.contains("no result after 1 s"), "{error}");
+    end(mcp, server);
+}
+
+#[test]
+fn a_server_that_does_not_take_the_answers_to_its_requests_is_lost() {
+    let runtime = runtime();
+    let (builder, server) = client(&runtime, |raw, request| {
+        request["method"] == "tools/call" && {
+            let ping = json!({"jsonrpc": "2.0", "id": 5, "method": "ping"}).to_string() + "\n";
+            while raw.send(ping.repeat(100).as_bytes()) {}
+            true
+        }
+    });
+    let mcp = builder.connect().expect("connects");
+    let error = call(&mcp)["error"].to_string();
+    assert!(error.contains("the connection to MCP server `s` is lost"), "{error}");
+    assert!(!mcp.servers()[0].is_connected);
+    end(mcp, server);
+}
+
+#[test]
+fn a_result_of_100_megabytes_is_dropped_and_the_call_ends_in_time() {
+    let runtime = runtime();
+    let mut is_first = true;
+    let (builder, server) = client(&runtime, move |raw, request| {
+        if request["method"] != "tools/call" || !std::mem::take(&mut is_first) {
+            return false;
+        }
+        let piece = vec![b'x'; 1 << 20];
+        let start = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"content\":[{{\"type\":\"text\",\"text\":\"",
+            request["id"]
+        );
+        raw.send(start.as_bytes()) && (0..100).all(|_| raw.send(&piece)) && raw.send_line(b"\"}]}}")
+    });
+    let mcp = builder.limits(impatient()).connect().expect("connects");
+    let error = call(&mcp)["error"].to_string();
+    assert!(error.contains("no result after 1 s"), "{error}");
+    // The rest of it comes before the next answer.
+    wait_for("the next answer", || call(&mcp) == "ok");
+    end(mcp, server);
+}
+
+#[test]
+fn pages_without_end_and_100_000_tools_are_cut() {
+    let runtime = runtime();
+    let many: Vec<String> = (0..100_000).map(|number| tool(&format!("t{number}")).to_string()).collect();
+    let pages = [
+        r#"{"tools":[],"nextCursor":"again"}"#.to_owned(),
+        format!(r#"{{"tools":[{}],"nextCursor":"again"}}"#, tool("t")),
+        format!(r#"{{"tools":[{}],"nextCursor":"again"}}"#, many.join(",")),
+    ];
+    for (page, listed) in pages.into_iter().zip([0, 1, 256]) {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = asked.clone();
+        let (builder, server) = client(&runtime, move |raw, request| {
+            request["method"] == "tools/list" && {
+                counted.fetch_add(1, Ordering::Relaxed);
+                let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{page}}}"#, request["id"]);
+                raw.send_line(answer.as_bytes())
+            }
+        });
+        let mcp = builder.connect().expect("connects");
+        assert_eq!(names(&mcp).len(), listed);
+        let problems: Vec<String> = mcp.problems().iter().map(ToString::to_string).collect();
+        let cut = "MCP server `s`: it has more than 256 tools: the others are left out".to_owned();
+        assert!(problems.contains(&cut), "{problems:?}");
+        assert!(asked.load(Ordering::Relaxed) <= 257);
+        end(mcp, server);
+    }
+}
+
+#[test]
+fn a_storm_of_changes_lists_the_tools_a_few_times() {
+    let runtime = runtime();
+    let lists = Arc::new(AtomicUsize::new(0));
+    let counted = lists.clone();
+    let (builder, server) = client(&runtime, move |raw, request| {
+        if request["method"] == "tools/list" {
+            let number = counted.fetch_add(1, Ordering::Relaxed);
+            return raw.answer(request, &json!({"tools": [tool("t"), tool(&format!("t{number}"))]}));
+        }
+        let changed = [notification("notifications/tools/list_changed", &json!({})), b"\n".to_vec()].concat();
+        raw.send(&changed.repeat(2_000)) && raw.answer(request, &text("ok"))
+    });
+    let mcp = builder.connect().expect("connects");
+    let before = (lists.load(Ordering::Relaxed), mcp.generation());
+    assert_eq!(call(&mcp), "ok");
+    wait_for("the tools are listed again", || mcp.generation() > before.1);
+    assert_eq!(call(&mcp), "ok");
+    let listed = lists.load(Ordering::Relaxed) - before.0;
+    assert!(listed < 1000, "{listed} lists of 4,000 changes");
+    end(mcp, server);
+}
