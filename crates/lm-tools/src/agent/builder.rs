@@ -6,7 +6,9 @@ use super::{
     Decision, Hook, ToolChoices,
 };
 use crate::{Result, Toolset};
-use lm_conversation::{Conversation, ConversationConfig, Engine, IntoMessages, TurnOptions};
+use lm_conversation::{Conversation, ConversationConfig, Engine, IntoMessages, TurnOptions, answer_format};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
 /// Builder of an [`Agent`]; see [`Agent::builder`].
@@ -160,5 +162,19 @@ impl<'a, M: IntoMessages> AgentTurnBuilder<'a, M> {
     /// Those of [`Agent::run`].
     pub fn run(self) -> Result<AgentReply> {
         self.start()?.into_reply()
+    }
+    /// Runs the turn to an answer of a Rust type, in place of the response format of the options: [`Agent::run_as`].
+    ///
+    /// # Errors
+    /// Those of [`Agent::run_as`].
+    pub fn run_as<T: JsonSchema + DeserializeOwned>(mut self) -> Result<T> {
+        self.options.response_format = Some(answer_format::<T>());
+        let text = self.run()?.answered()?.text();
+        let invalid = |error: serde_json::Error| lm_conversation::Error::InvalidAnswer {
+            path: String::new(),
+            message: error.to_string(),
+            text: text.clone(),
+        };
+        Ok(serde_json::from_str(&text).map_err(invalid)?)
     }
 }

@@ -32,7 +32,7 @@ pub use turn::{AgentStream, AgentTurn};
 use crate::{Result, Toolset};
 use driver::{Driver, Events};
 use external::ExternalCall;
-use lm_conversation::{Conversation, Engine, IntoMessages, TurnOptions, answer_format};
+use lm_conversation::{Conversation, Engine, IntoMessages, TurnOptions};
 use lm_template::Message;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -128,15 +128,7 @@ impl Agent {
     /// As [`run`](Self::run); [`Error::Stopped`](crate::Error::Stopped) when the turn ended without an answer;
     /// [`lm_conversation::Error::InvalidAnswer`] for an answer that a token limit has cut.
     pub fn run_as<T: JsonSchema + DeserializeOwned>(&mut self, input: impl IntoMessages) -> Result<T> {
-        let response_format = Some(answer_format::<T>());
-        let options = TurnOptions { response_format, ..TurnOptions::default() };
-        let text = self.run_with(input, options)?.answered()?.text();
-        let invalid = |error: serde_json::Error| lm_conversation::Error::InvalidAnswer {
-            path: String::new(),
-            message: error.to_string(),
-            text: text.clone(),
-        };
-        Ok(serde_json::from_str(&text).map_err(invalid)?)
+        self.turn(input).run_as()
     }
 
     /// Starts one turn, which streams its events: see [`AgentTurn`]. A turn that still runs is cancelled first.

@@ -4,21 +4,23 @@ use schemars::Schema;
 use schemars::transform::transform_subschemas;
 use serde_json::{Map, Value, json};
 
-/// Closes every object of a schema: no other members, all of them required, and nullable if they were optional.
+/// Closes the arguments of a tool: no others, all of them required, and nullable if they were optional. Objects in them are closed, too;
+/// their optional members are `Option`s, which are nullable already, or have a default of serde's, which reads no `null`.
+pub(super) fn close(arguments: &mut Schema) {
+    let required: Vec<Value> =
+        arguments.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    if let Some(Value::Object(properties)) = arguments.get_mut("properties") {
+        let optional = |(name, _): &(&String, &mut Value)| !required.contains(&json!(name));
+        properties.iter_mut().filter(optional).for_each(|(_, property)| allow_null(property));
+    }
+    close_objects(arguments);
+}
+
 /// An object without declared members, a map, stays as it is.
-pub(super) fn close(schema: &mut Schema) {
-    transform_subschemas(&mut close, schema);
+fn close_objects(schema: &mut Schema) {
+    transform_subschemas(&mut close_objects, schema);
     let Some(object) = schema.as_object_mut() else { return };
-    if object.get("type").and_then(Value::as_str) != Some("object") && !object.contains_key("properties") {
-        return;
-    }
-    let required: Vec<Value> = object.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
-    let Some(Value::Object(properties)) = object.get_mut("properties") else { return };
-    for (name, property) in &mut *properties {
-        if !required.iter().any(|required| required == name.as_str()) {
-            allow_null(property);
-        }
-    }
+    let Some(Value::Object(properties)) = object.get("properties") else { return };
     let names: Vec<Value> = properties.keys().map(|name| name.as_str().into()).collect();
     object.insert("required".to_owned(), names.into());
     object.insert("additionalProperties".to_owned(), false.into());

@@ -227,3 +227,25 @@ proptest! {
         prop_assert_eq!(next.run("Hi!").expect("an answer").text(), "Hello!");
     }
 }
+
+#[test]
+fn turns_that_end_each_other_while_they_are_read_leave_whole_rounds() {
+    let round = || [said("multiply", 3, 5), "Done.".to_owned()];
+    let mut agent = agent((0..40).flat_map(|_| round()));
+    agent.settings.limits.max_rounds = 40;
+    let readers: Vec<_> = (0..40)
+        .map(|number| {
+            let turn = agent.stream(format!("Turn {number}.")).expect("a turn");
+            let reader = std::thread::spawn(move || turn.into_reply().map(|reply| reply.text()));
+            std::thread::sleep(Duration::from_millis(number % 7));
+            reader
+        })
+        .collect();
+    let ended: Vec<_> = readers.into_iter().map(|reader| reader.join().expect("no panic")).collect();
+    for reply in &ended {
+        assert!(matches!(reply, Ok(_) | Err(Error::Cancelled)), "{reply:?}");
+    }
+    assert!(ended[39].is_ok(), "nothing ends the last one");
+    check(&agent.conversation().history());
+    agent.run("Hi!").expect("an answer");
+}

@@ -167,12 +167,31 @@ fn a_turn_has_its_own_tools() {
     assert_eq!((reply.steps[0].result.content.text().as_str(), reply.text().as_str()), ("18", "18."));
 }
 
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Product {
+    product: i64,
+}
+
+#[test]
+fn an_answer_of_a_rust_type_may_have_its_own_tools() {
+    let other = Toolset::new().with(super::divide::tool()).expect("one tool");
+    let json = |product: i64| format!(r#"{{"product":{product}}}"#);
+    let replies = [said("divide", 6, 3), json(2), json(7), said("multiply", 6, 3), json(18)];
+    let mut agent = agent(replies);
+    let answer: Product = agent.turn("6 divided by 3?").tools(other).run_as().expect("an answer");
+    assert_eq!(answer.product, 2);
+    let answer: Product = agent.turn("Seven?").tools(Toolset::new()).run_as().expect("an answer");
+    assert_eq!(answer.product, 7);
+    let answer: Product = agent.run_as("6 times 3?").expect("an answer");
+    assert_eq!(answer.product, 18);
+    let results: Vec<_> =
+        agent.conversation().history().into_iter().filter(|message| message.role == Role::Tool).collect();
+    assert_eq!(results.iter().map(|result| result.content.text()).collect::<Vec<_>>(), ["2", "18"]);
+    assert_eq!(agent.tools().names().collect::<Vec<_>>(), ["multiply"]);
+}
+
 #[test]
 fn the_answer_is_a_rust_type() {
-    #[derive(serde::Deserialize, schemars::JsonSchema)]
-    struct Product {
-        product: i64,
-    }
     let mut agent = agent([said("multiply", 3, 5), r#"{"product":15}"#.to_owned()]);
     let answer: Product = agent.run_as("3 times 5?").expect("an answer");
     assert_eq!(answer.product, 15);
