@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use jsonschema::{ValidationError, Validator};
-use lm_processors::{ResponseFormat, ToolSpec, UnenforcedKeyword};
+use jsonschema::ValidationError;
+use lm_processors::{ResponseFormat, SchemaValidator, ToolSpec, UnenforcedKeyword};
 use lm_template::{Map, ToolCall, Value};
 
 use crate::error::{Error, Result};
@@ -11,14 +11,14 @@ use crate::error::{Error, Result};
 /// Validators of a reply's schemas that its grammar enforces in part.
 #[derive(Debug)]
 pub(crate) struct ReplyChecks {
-    answer: Option<Validator>,
+    answer: Option<SchemaValidator>,
     tools: HashMap<String, ToolCheck>,
 }
 
 /// Validator of a tool's parameters, and the keywords that its grammar does not enforce.
 #[derive(Debug)]
 struct ToolCheck {
-    parameters: Validator,
+    parameters: SchemaValidator,
     keywords: HashSet<String>,
 }
 
@@ -73,7 +73,7 @@ impl ReplyChecks {
             message: shorten(&message),
         };
         let value = serde_json::from_str(text).map_err(|error| invalid(String::new(), error.to_string()))?;
-        match validator.iter_errors(&value).next() {
+        match validator.errors(&value).first() {
             None => Ok(()),
             Some(error) => Err(invalid(error.instance_path().to_string(), error.to_string())),
         }
@@ -83,11 +83,12 @@ impl ReplyChecks {
     pub(crate) fn call(&self, call: &ToolCall) -> Result<()> {
         let Some(check) = self.tools.get(&call.name) else { return Ok(()) };
         let arguments = Value::Object(call.arguments.clone());
-        let Some(error) = check.parameters.iter_errors(&arguments).next() else { return Ok(()) };
+        let errors = check.parameters.errors(&arguments);
+        let Some(error) = errors.first() else { return Ok(()) };
         Err(Error::InvalidCall {
             call: Box::new(call.clone()),
             path: error.instance_path().to_string(),
-            keyword: check.keyword(&error),
+            keyword: check.keyword(error),
             message: shorten(&error.to_string()),
         })
     }
@@ -128,7 +129,7 @@ fn with_null(schema: &Value) -> Value {
     }
 }
 
-fn compile(schema: &Value, tool: Option<&str>, formats: bool) -> Result<Validator> {
+fn compile(schema: &Value, tool: Option<&str>, formats: bool) -> Result<SchemaValidator> {
     lm_processors::validator(schema, formats).map_err(|error| Error::UnusableSchema {
         tool: tool.map(str::to_owned),
         message: shorten(&error.to_string()),

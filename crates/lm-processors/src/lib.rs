@@ -32,8 +32,8 @@ pub use error::{Error, Result};
 pub use event::{CallFault, ProcessorEvent, REASONING};
 pub use families::{ALL, Family, by_name, detect};
 pub use grammar::{
-    Calls, Grammar, GrammarRequest, Layout, ReplyGrammar, ResponseFormat, SchemaError, SchemaFault, Thinking,
-    ToolChoice, UnenforcedKeyword, json_grammar, validator,
+    Calls, Grammar, GrammarRequest, Layout, ReplyGrammar, ResponseFormat, SchemaError, SchemaFault,
+    SchemaValidator, Thinking, ToolChoice, UnenforcedKeyword, json_grammar, validator,
 };
 pub use lm_template::{Message, ToolCall, ToolSpec, Value};
 pub use message_builder::MessageBuilder;

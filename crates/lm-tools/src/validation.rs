@@ -1,8 +1,9 @@
 //! Validation of arguments against the declared schema, with error messages that a model can act on.
 
 use crate::{Error, Result, ToolError, ToolErrorKind};
+use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
-use jsonschema::{ValidationError, Validator};
+use lm_processors::SchemaValidator;
 use lm_template::ToolSpec;
 use serde_json::{Map, Value};
 
@@ -15,7 +16,7 @@ const MAX_ERROR_CHARS: usize = 200;
 /// Compiled schema of a tool's arguments.
 #[derive(Debug)]
 pub(crate) struct ArgumentSchema {
-    validator: Validator,
+    validator: SchemaValidator,
     parameters: Value,
 }
 
@@ -46,12 +47,9 @@ impl ArgumentSchema {
     /// # Errors
     /// Each invalid argument, and the expected value.
     pub(crate) fn check(&self, arguments: &Value) -> Result<(), ToolError> {
-        let mut errors: Vec<ToolError> = self
-            .validator
-            .iter_errors(arguments)
-            .take(MAX_ERRORS)
-            .map(|e| self.validation_error(&e))
-            .collect();
+        let errors = self.validator.errors(arguments);
+        let mut errors: Vec<ToolError> =
+            errors.iter().take(MAX_ERRORS).map(|error| self.validation_error(error)).collect();
         match errors.len() {
             0 => Ok(()),
             1 => Err(errors.remove(0)),

@@ -19,7 +19,7 @@ pub(crate) use reply::reply_grammar;
 
 pub use error::{SchemaError, SchemaFault};
 pub use json_document::json_grammar;
-pub use schema::{UnenforcedKeyword, validator};
+pub use schema::{SchemaValidator, UnenforcedKeyword, validator};
 
 /// A grammar as text, to be compiled with a tokenizer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -1,11 +1,10 @@
 //! Type information in a tool's schema.
 
-use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 use super::SchemaCache;
-use crate::grammar::validator;
+use crate::grammar::{SchemaValidator, validator};
 use crate::parsers::unguarded;
 
 /// A set of JSON types.
@@ -166,7 +165,7 @@ impl<'a> Schema<'a> {
     }
 
     /// Validator of the schema.
-    fn validator(self) -> Option<Arc<Validator>> {
+    fn validator(self) -> Option<Arc<SchemaValidator>> {
         self.cache.validator(self.here, || self.compiled())
     }
 
@@ -176,7 +175,7 @@ impl<'a> Schema<'a> {
     }
 
     /// Builds a validator of the schema, whose references point into its document.
-    fn compiled(self) -> Option<Validator> {
+    fn compiled(self) -> Option<SchemaValidator> {
         let mut root = self.root.as_object()?.clone();
         root.remove("$schema");
         root.insert("$id".to_owned(), DOCUMENT.into());

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::ptr::from_ref;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use crate::grammar::validator;
+use crate::grammar::{SchemaValidator, validator};
 
 /// Maximum number of schemas, and of name patterns, that are compiled.
 const MAX_VALIDATORS: usize = 64;
@@ -22,15 +21,15 @@ pub(crate) struct SchemaCache {
 }
 
 #[derive(Debug, Default)]
-struct Compiled(Mutex<HashMap<usize, Option<Arc<Validator>>>>);
+struct Compiled(Mutex<HashMap<usize, Option<Arc<SchemaValidator>>>>);
 
 impl SchemaCache {
     /// Validator of `schema`, which `compile` builds; `None` if it cannot be built, or too many others were.
     pub(super) fn validator(
         &self,
         schema: &Value,
-        compile: impl FnOnce() -> Option<Validator>,
-    ) -> Option<Arc<Validator>> {
+        compile: impl FnOnce() -> Option<SchemaValidator>,
+    ) -> Option<Arc<SchemaValidator>> {
         self.validators.get(schema, MAX_VALIDATORS, compile)
     }
 
@@ -47,8 +46,8 @@ impl Compiled {
         &self,
         schema: &Value,
         max: usize,
-        compile: impl FnOnce() -> Option<Validator>,
-    ) -> Option<Arc<Validator>> {
+        compile: impl FnOnce() -> Option<SchemaValidator>,
+    ) -> Option<Arc<SchemaValidator>> {
         let mut compiled = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = from_ref(schema).addr();
         if !compiled.contains_key(&key) && compiled.len() == max {

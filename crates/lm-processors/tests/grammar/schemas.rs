@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lm_processors::{Layout, Value, json_grammar};
+use lm_processors::{Layout, Value, json_grammar, validator};
 
 use crate::common::{Compiler, Verdict, verdict};
 use crate::shared;
@@ -55,6 +55,9 @@ fn cases(folder: &Path) -> Vec<Value> {
 fn check(compiler: &Compiler, case: &Value, counts: &mut Counts) {
     counts.schemas += 1;
     let schema = &case["schema"];
+    if let Err(error) = validator(schema, false) {
+        panic!("{}: {error}", case["id"]);
+    }
     let compiled = json_grammar(schema, Layout::Any).map_err(|error| error.to_string());
     let compiled = compiled.and_then(|json| Ok((compiler.compile_grammar(&json.grammar)?, json.unenforced)));
     let (matcher, unenforced) = match compiled {

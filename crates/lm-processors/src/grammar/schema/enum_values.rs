@@ -1,6 +1,5 @@
 //! Values of `enum` and `const`, filtered by the rest of their schema.
 
-use jsonschema::Validator;
 use lm_template::Value;
 
 use super::integer_range::beyond_64_bits;
@@ -44,13 +43,13 @@ impl Normalizer<'_> {
 
     /// Validates each of `values` against the schema; `None` if the validator does not support the schema.
     fn fits(&mut self, node: Node<'_>, values: &[Value]) -> Option<Vec<bool>> {
-        let judge = |validator: &Validator| values.iter().map(|value| validator.is_valid(value)).collect();
         if let Ok(alone) = validator(&Value::Object(node.map.clone()), true) {
-            return Some(judge(&alone));
+            return Some(values.iter().map(|value| alone.is_valid(value)).collect());
         }
         let root = self.document.root();
         let whole = self.validators.get_or_insert_with(|| validators(root)).as_ref()?;
-        whole.get(node.path).map(judge)
+        let whole = whole.get(node.path)?;
+        Some(values.iter().map(|value| whole.is_valid(value)).collect())
     }
 }
 

@@ -1,9 +1,11 @@
 //! Normalization of untrusted JSON schemas into schemas that can be expressed as a grammar.
 
+mod applied;
 mod disjoint;
 mod document;
 mod ecma;
 mod enum_values;
+mod evaluations;
 mod finiteness;
 mod integer_range;
 mod keywords;
@@ -12,6 +14,7 @@ mod normalize;
 mod objects;
 mod pattern;
 mod references;
+mod schema_validator;
 mod shortest;
 mod validator;
 
@@ -24,6 +27,7 @@ pub(crate) use document::escaped as escaped_pointer;
 pub(crate) use enum_values::same_value;
 use normalize::Normalizer;
 pub(crate) use pattern::{escaped as escaped_regex, full_match, needs_escape};
+pub use schema_validator::SchemaValidator;
 pub use validator::validator;
 
 /// A keyword that the grammar does not express: it is not enforced, and finished values must be validated instead; or it is

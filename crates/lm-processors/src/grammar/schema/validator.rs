@@ -3,12 +3,14 @@
 use std::collections::HashSet;
 
 use jsonschema::paths::Location;
-use jsonschema::{Keyword, ValidationError, ValidationOptions, Validator, ValidatorMap};
+use jsonschema::{Keyword, ValidationError, ValidationOptions, ValidatorMap};
 use lm_template::Value;
 use serde_json::{Map, Number, json};
 
 use super::document::escaped;
 use super::ecma::{PatternError, for_validation};
+use super::evaluations::check_evaluations;
+use super::schema_validator::SchemaValidator;
 use crate::grammar::error::{SchemaError, SchemaFault};
 
 /// Maximum nesting depth of lists and objects in a schema.
@@ -42,7 +44,8 @@ const SCHEMA_MAPS: &[&str] =
 /// ECMA-262 gives them, and `multipleOf` is exact for all numbers. References are resolved within the document.
 ///
 /// # Errors
-/// If it is not a schema, or a pattern is none of ECMA-262 or cannot be validated by its rules.
+/// If it is not a schema, a pattern is none of ECMA-262 or cannot be validated by its rules, or a value may need more than 100,000
+/// applications of subschemas.
 ///
 /// ```
 /// let schema = serde_json::json!({"type": "string", "pattern": r"^\w+\b.$"});
@@ -51,13 +54,18 @@ const SCHEMA_MAPS: &[&str] =
 /// assert!(!validator.is_valid(&"größe!".into()), "`\\w` is ASCII");
 /// # Ok::<(), lm_processors::SchemaError>(())
 /// ```
-pub fn validator(schema: &Value, formats: bool) -> Result<Validator, SchemaError> {
-    options(formats).build(&with_ecma_patterns(schema)?).map_err(|error| invalid(&error))
+pub fn validator(schema: &Value, formats: bool) -> Result<SchemaValidator, SchemaError> {
+    let schema = with_ecma_patterns(schema)?;
+    let validator = options(formats).build(&schema).map_err(|error| invalid(&error))?;
+    check_evaluations(&schema)?;
+    Ok(SchemaValidator::new(validator, schema))
 }
 
 /// Validators of all schemas in a document by their JSON pointer.
 pub(super) fn validators(schema: &Value) -> Option<ValidatorMap> {
-    options(true).build_map(&with_ecma_patterns(schema).ok()?).ok()
+    let schema = with_ecma_patterns(schema).ok()?;
+    check_evaluations(&schema).ok()?;
+    options(true).build_map(&schema).ok()
 }
 
 fn options<'a>(formats: bool) -> ValidationOptions<'a> {

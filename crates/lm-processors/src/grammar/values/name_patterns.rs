@@ -1,10 +1,9 @@
 //! `patternProperties`: schemas of members by the pattern of their name.
 
-use jsonschema::Validator;
 use lm_template::Value;
 use serde_json::{Map, json};
 
-use super::super::schema::{full_match, needs_escape, validator};
+use super::super::schema::{SchemaValidator, full_match, needs_escape, validator};
 use super::objects::named_properties;
 
 /// A pattern of names, and the schema of the members that have such a name.
@@ -13,7 +12,7 @@ pub(in crate::grammar) struct NamePattern {
     /// Terminal expression for the names.
     pub(super) names: String,
     pub(super) schema: Value,
-    validator: Validator,
+    validator: SchemaValidator,
 }
 
 impl NamePattern {
