@@ -58,7 +58,8 @@ fn endless(stream: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
     }
 }
 
-/// Serves the tool `t`, whose first call has the given answer; that of later ones is `ok`.
+/// Serves the tool `t`, whose first call has the given answer; that of later ones is `ok`. Answers to its own requests are read, but the
+/// client does not learn it.
 fn serve(answer: Answer) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
@@ -70,7 +71,10 @@ fn serve(answer: Answer) -> String {
                 let request = read(&stream).unwrap_or_default();
                 let id = &request["id"];
                 match request["method"].as_str().unwrap_or_default() {
-                    "" => head(&mut stream, "405 Method Not Allowed", "Content-Length: 0\r\n"),
+                    "" if id.is_null() => {
+                        head(&mut stream, "405 Method Not Allowed", "Content-Length: 0\r\n")
+                    }
+                    "" => stream.read(&mut [0]).map(drop),
                     "initialize" => json_answer(
                         &mut stream,
                         id,
@@ -97,7 +101,7 @@ fn call(mcp: &Mcp) -> Value {
     mcp.tools().call(&ToolCall::new("s_t", Default::default())).to_json()["content"].clone()
 }
 
-const ANSWERS: [(&str, Answer); 14] = [
+const ANSWERS: [(&str, Answer); 13] = [
     ("a result of 100 megabytes", |stream, _| {
         let length = 100 << 20;
         head(stream, "200 OK", &format!("Content-Type: application/json\r\nContent-Length: {length}\r\n"))?;
@@ -131,11 +135,6 @@ const ANSWERS: [(&str, Answer); 14] = [
             "params": {"progressToken": 0, "progress": 1, "message": "x".repeat(200)}});
         endless(stream, format!("data: {progress}\n\n").repeat(100).as_bytes())
     }),
-    ("requests without end", |stream, _| {
-        events(stream)?;
-        let ping = json!({"jsonrpc": "2.0", "id": 5, "method": "ping"});
-        endless(stream, format!("data: {ping}\n\n").repeat(100).as_bytes())
-    }),
     ("an event that is no JSON", |stream, _| {
         events(stream)?;
         stream.write_all(b"data: {\"a\":\xff\n\n")
@@ -165,11 +164,28 @@ fn no_answer_holds_up_the_call_or_the_next_one() {
         let start = Instant::now();
         loop {
             let next = call(&mcp);
-            // A server that asks without end may be too busy to answer, and its connection may be lost: the call ends in its time.
-            if next == "ok" || name == "requests without end" {
+            if next == "ok" {
                 break;
             }
             assert!(start.elapsed() < LONG, "after {name}: {next}");
         }
     }
+}
+
+#[test]
+fn a_server_that_does_not_take_the_answers_to_its_requests_is_lost() {
+    let limits = McpLimits { start_timeout: LONG, call_timeout: Some(LONG), ..McpLimits::default() };
+    let server = ServerConfig::http("s", serve(requests_without_end));
+    let mcp = Mcp::builder().server(server).limits(limits).connect().expect("connects");
+    for _ in 0..2 {
+        let error = call(&mcp)["error"].to_string();
+        assert!(error.contains("the connection to MCP server `s` is lost"), "{error}");
+    }
+    assert!(!mcp.servers()[0].is_connected);
+}
+
+fn requests_without_end(stream: &mut TcpStream, _: &Value) -> std::io::Result<()> {
+    events(stream)?;
+    let ping = json!({"jsonrpc": "2.0", "id": 5, "method": "ping"});
+    endless(stream, format!("data: {ping}\n\n").repeat(100).as_bytes())
 }

@@ -5,10 +5,13 @@ use rmcp::model::JsonRpcMessage;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// Maximum number of answers that a server has asked for and does not take: then the connection ends.
 const MAX_ANSWERS: usize = 1024;
+/// Time that a transport has to close.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A transport whose messages rmcp handles in a task for each. A server that never stops sending would fill the memory with such tasks,
 /// without a pause between its messages, or with answers that it does not take.
@@ -56,7 +59,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Paced<T> {
         self.transport.receive().await
     }
 
+    /// Closes the transport, which waits for its task: one that hands over a message waits for a reader until the transport is dropped.
     async fn close(&mut self) -> Result<(), Self::Error> {
-        self.transport.close().await
+        tokio::time::timeout(CLOSE_TIMEOUT, self.transport.close()).await.unwrap_or(Ok(()))
     }
 }
