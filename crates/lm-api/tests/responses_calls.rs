@@ -1,24 +1,15 @@
 //! The Responses API: calls, reasoning, and items of the input as messages.
 
 use lm_api::{ChatEngine, Frame, Limits, ResponseStore, ResponsesRequest, ResponsesWriter, Value};
-use lm_conversation::{ConversationConfig, PromptTemplate};
-use lm_session::testing::scripted_engine;
 use serde_json::json;
 
-const TEMPLATE: &str = "{% for m in messages %}{{ m.role }}: {{ m.content or '' }}{% for c in m.tool_calls or [] %}<tool_call>\n\
-                        {\"name\": \"{{ c.function.name }}\", \"arguments\": {{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}\n\
-                        {% endfor %}{% if tools %}{{ tools | tojson }}{% endif %}";
-const CALLS: &str = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"location\": \"Zürich\"}}\n</tool_call>\n\
-                     <tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
+use self::support::{CALLS, scripted};
+
+mod support;
 
 fn engine(reply: &'static str) -> ChatEngine {
-    let engine = scripted_engine([reply, reply]);
-    let template = Some(PromptTemplate::new(TEMPLATE).expect("it compiles"));
-    let processor = lm_processors::by_name("hermes");
-    ChatEngine::new(
-        engine.clone(),
-        ConversationConfig { template, processor, ..ConversationConfig::from_engine(&engine) },
-    )
+    let (engine, config) = scripted(&[reply, reply], "hermes");
+    ChatEngine::new(engine, config)
 }
 
 fn request(input: Value, store: &ResponseStore) -> ResponsesRequest {

@@ -13,16 +13,7 @@ use lm_session::testing::scripted_engine;
 use support::{Request, Running, slow_engine};
 
 /// ChatML with tools in the Hermes format.
-const TEMPLATE: &str = r#"
-{%- if tools %}{{ '<|im_start|>system\n' }}{% for tool in tools %}{{ tool | tojson }}{{ '\n' }}{% endfor %}{{ '<|im_end|>\n' }}{% endif %}
-{%- for m in messages %}
-    {{- '<|im_start|>' + m.role + '\n' + (m.content or '') }}
-    {%- for call in m.tool_calls or [] %}
-        {{- '<tool_call>\n{"name": "' + call.function.name + '", "arguments": ' }}{{ call.function.arguments | tojson }}{{ '}\n</tool_call>' }}
-    {%- endfor %}
-    {{- '<|im_end|>\n' }}
-{%- endfor %}
-{%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"#;
+const TEMPLATE: &str = include_str!("../../../testdata/templates/hermes.jinja");
 
 /// Serves a model that gives these replies, with calls in the Hermes format.
 fn scripted<const N: usize>(replies: [&'static str; N], config: ServerConfig) -> Running {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use lm_model::{CausalLm, Logits, TokenId};
+use lm_model::{CausalLm, Logits};
 
 use crate::admission::Waiting;
 use crate::caches::KvCaches;
@@ -19,11 +19,9 @@ use crate::request::{Command, EndedByCaller, Reply, Request, SessionId, Task};
 use crate::sampling_pool::SamplingPool;
 use crate::speculation::ModelDrafts;
 use crate::step_pace::StepPace;
-use crate::{
-    AdapterId, CacheStats, EngineSettings, Error, FinishReason, PrefillProgress, PrefillStats, Result,
-    SessionEvent,
-};
+use crate::{AdapterId, CacheStats, EngineSettings, Error, PrefillStats, Result};
 
+mod active;
 mod drafts;
 mod followers;
 mod prompt_rows;
@@ -31,6 +29,7 @@ mod replies;
 mod step;
 mod waiting;
 
+use active::Active;
 use waiting::WaitingQueue;
 
 /// State of the worker: the caches and the active requests.
@@ -60,30 +59,6 @@ pub(crate) struct Scheduler {
     unloading: Vec<(AdapterId, Sender<()>)>,
     /// True after [`Command::Shutdown`]: requests are refused.
     draining: bool,
-}
-
-/// An active request. Its cache always lacks at least one of its tokens.
-#[derive(Debug)]
-struct Active {
-    /// Number of the request, unique in this engine.
-    number: u64,
-    /// Dies with the request: its sampling jobs that have not begun are skipped.
-    alive: Arc<()>,
-    request: Request,
-    /// Tokens cached at admission, and tokens run before its first sampled token.
-    prefill: PrefillStats,
-    /// Number of tokens at admission.
-    prompt_tokens: usize,
-    /// True until its first logits.
-    prefilling: bool,
-    /// True while an earlier request runs a page of its prompt: it waits for that.
-    following: bool,
-    /// True if it lost pages to an older request: it waits until a request ends.
-    preempted: bool,
-    /// Time at which its last token was handed to the sampling threads.
-    sampling_since: Instant,
-    /// Draft tokens that run after its tokens in the current step.
-    draft: Vec<TokenId>,
 }
 
 /// Rows of one request in a step.
@@ -346,49 +321,6 @@ impl Scheduler {
             self.end_early(index, EndedByCaller::Cancelled);
         } else if let Some(request) = self.waiting.take(session) {
             self.end_waiting((request, EndedByCaller::Cancelled));
-        }
-    }
-}
-
-impl Active {
-    /// Counts `rows` prompt tokens that were run after the first `cached_len` tokens, and reports the progress of a generation.
-    fn count_prefilled(&mut self, rows: usize, cached_len: usize) {
-        let prompt_tokens = self.prompt_tokens;
-        // Tokens that were lost to another request and run again count once.
-        let run = (cached_len + rows).min(prompt_tokens);
-        self.prefill.cached_tokens = self.prefill.cached_tokens.min(cached_len);
-        self.prefill.prefilled_tokens = run.saturating_sub(self.prefill.cached_tokens);
-        if matches!(self.request.task, Task::Generate(_)) {
-            let PrefillStats { cached_tokens, prefilled_tokens, .. } = self.prefill;
-            let progress = PrefillProgress { cached_tokens, prefilled_tokens, prompt_tokens };
-            self.request.reply(Reply::Event(SessionEvent::Prefill(progress)));
-        }
-    }
-
-    /// Returns true if its next token is being sampled.
-    fn is_sampling(&self) -> bool {
-        matches!(self.request.task, Task::Sampling(_))
-    }
-
-    /// Returns true if it would run in a step without other requests.
-    fn is_runnable_alone(&self) -> bool {
-        !self.preempted && !self.is_sampling()
-    }
-
-    fn is_runnable(&self) -> bool {
-        self.is_runnable_alone() && !self.following
-    }
-
-    /// Returns the limit that a generation has reached before its prompt runs, if it need not run.
-    fn limit_before_prompt(&self) -> Option<FinishReason> {
-        self.limit().filter(|_| self.request.prompt_rows.is_none())
-    }
-
-    /// Returns the limit that a generation has reached before its first token, if any.
-    fn limit(&self) -> Option<FinishReason> {
-        match &self.request.task {
-            Task::Prefill | Task::Sampling(_) => None,
-            Task::Generate(generating) => generating.limit(self.request.ids.len()),
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::input;
 use super::store::ResponseStore;
-use crate::chat_completions::{choice_among, response_format};
+use crate::chat_completions::{choice_among, response_format_at};
 use crate::error::{ApiError, Result};
 use crate::fields::{Fields, in_range, shown};
 use crate::limits::Limits;
@@ -138,11 +138,12 @@ fn previous(fields: &mut Fields, store: &ResponseStore) -> Result<Vec<Value>> {
 fn turn(fields: &mut Fields, tools: &mut Vec<ToolSpec>) -> Result<TurnOptions> {
     let several = fields.get("parallel_tool_calls")?.unwrap_or(true);
     let text = fields.get::<Map<String, Value>>("text")?.unwrap_or_default();
-    let format = text.get("format").filter(|format| !format.is_null()).map(response_format);
+    let format = text.get("format").filter(|format| !format.is_null());
+    let format = format.map(|format| response_format_at(format, NAMES.format)).transpose();
     Ok(TurnOptions {
         tool_choice: choice_among(&fields.take("tool_choice").unwrap_or_default(), tools)?,
         calls: if several { Calls::Several } else { Calls::One },
-        response_format: format.transpose().map_err(renamed)?.flatten(),
+        response_format: format.map_err(|error| error.with_param(NAMES.format))?.flatten(),
         ..TurnOptions::default()
     })
 }
@@ -167,12 +168,7 @@ fn max_output_tokens(fields: &mut Fields) -> Result<Option<(&'static str, usize)
 
 /// Error with the names of this API in place of those of chat completions.
 fn renamed(error: ApiError) -> ApiError {
-    let names = [
-        ("response_format.json_schema", "text.format"),
-        ("response_format", "text.format"),
-        ("messages", "input"),
-    ];
-    let rename = |text: String| names.iter().fold(text, |text, (from, to)| text.replace(from, to));
+    let rename = |text: String| text.replace("messages", "input");
     ApiError { param: error.param.map(rename), message: rename(error.message), ..error }
 }
 

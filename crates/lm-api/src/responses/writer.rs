@@ -1,12 +1,12 @@
 //! Responses, whole and streamed.
 
-use lm_conversation::{ConversationEvent, Reply, ToolCall};
-use lm_processors::FreshCallIds;
+use lm_conversation::{ConversationEvent, Reply};
 use serde_json::{Map, Value, json};
 
 use super::items::{self, Kind};
 use super::request::ResponsesRequest;
 use super::store::ResponseStore;
+use crate::call_deltas::{CallDelta, CallDeltas};
 use crate::error::ApiError;
 use crate::ids::{random_id, seconds_since_1970};
 use crate::response_writer::{Choice, Frame, Framing, ResponseWriter};
@@ -17,7 +17,7 @@ pub struct ResponsesWriter {
     /// Id, time, model, and the fields of the request.
     head: Map<String, Value>,
     id: String,
-    call_ids: FreshCallIds,
+    calls: CallDeltas,
     /// Store of the response, and the items before it.
     store: Option<(ResponseStore, Vec<Value>)>,
     /// Finished items.
@@ -52,7 +52,7 @@ impl ResponsesWriter {
         Self {
             head,
             id,
-            call_ids: FreshCallIds::new(past),
+            calls: CallDeltas::new(past),
             store: is_stored.then(|| (store.clone(), items)),
             output: Vec::new(),
             open: None,
@@ -146,28 +146,22 @@ impl ResponsesWriter {
         frames
     }
 
-    /// Begins a call, whose name is known.
-    fn begin_call(&mut self, name: &str, id: Option<String>) -> Vec<Frame> {
-        let mut item = items::begun(Kind::Call);
-        item["call_id"] = id.unwrap_or_else(|| self.call_ids.next_id()).into();
-        item["name"] = name.into();
-        self.open(Kind::Call, item)
-    }
-
-    fn fragment(&mut self, fragment: &str) -> Vec<Frame> {
-        let Some(open) = self.open.as_mut().filter(|open| open.kind == Kind::Call) else { return Vec::new() };
-        open.text.push_str(fragment);
-        vec![self.of_item("response.function_call_arguments.delta", json!({"delta": fragment}))]
-    }
-
-    /// Ends a call; one that has not begun, or has no arguments yet, is written as a whole.
-    fn call(&mut self, call: &ToolCall) -> Vec<Frame> {
-        let is_open = self.open.as_ref().is_some_and(|open| open.kind == Kind::Call);
-        let mut frames = if is_open { Vec::new() } else { self.begin_call(&call.name, call.id.clone()) };
-        if self.open.as_ref().is_some_and(|open| open.text.is_empty()) {
-            frames.extend(self.fragment(&Value::Object(call.arguments.clone()).to_string()));
+    /// Begins a call, or adds to its arguments.
+    fn call(&mut self, delta: CallDelta) -> Vec<Frame> {
+        let (mut frames, fragment) = match delta {
+            CallDelta::Arguments(fragment) => (Vec::new(), fragment),
+            CallDelta::Started { id, name, arguments } => {
+                let mut item = items::begun(Kind::Call);
+                item["call_id"] = id.into();
+                item["name"] = name.into();
+                (self.open(Kind::Call, item), arguments)
+            }
+        };
+        if let Some(open) = self.open.as_mut().filter(|_| !fragment.is_empty()) {
+            open.text.push_str(&fragment);
+            let delta = json!({"delta": fragment});
+            frames.push(self.of_item("response.function_call_arguments.delta", delta));
         }
-        frames.extend(self.close("completed"));
         frames
     }
 
@@ -227,14 +221,12 @@ impl ResponseWriter for ResponsesWriter {
         frames.extend(match event {
             ConversationEvent::Text(text) => self.text(Kind::Message, text),
             ConversationEvent::Reasoning(text) => self.text(Kind::Reasoning, text),
-            ConversationEvent::ToolCallStarted { name: Some(name), id, .. } => {
-                self.begin_call(name, id.clone())
-            }
-            ConversationEvent::ToolCallArguments { fragment, .. } => self.fragment(fragment),
-            ConversationEvent::ToolCall(call) => self.call(call),
             ConversationEvent::Finished(reply) => self.finish(reply),
-            _ => Vec::new(),
+            event => self.calls.delta(event).map(|delta| self.call(delta)).unwrap_or_default(),
         });
+        if matches!(event, ConversationEvent::ToolCall(_)) {
+            frames.extend(self.close("completed"));
+        }
         frames
     }
 

@@ -1,4 +1,5 @@
 //! Scripted engines, and vectors: files of expected responses.
+#![allow(dead_code, reason = "no test program uses all of it")]
 
 use std::path::Path;
 
@@ -7,16 +8,7 @@ use lm_conversation::PromptTemplate;
 use lm_session::testing::scripted_engine;
 
 /// ChatML with tools in the Hermes format.
-pub const TEMPLATE: &str = r#"
-{%- if tools %}{{ '<|im_start|>system\n' }}{% for tool in tools %}{{ tool | tojson }}{{ '\n' }}{% endfor %}{{ '<|im_end|>\n' }}{% endif %}
-{%- for m in messages %}
-    {{- '<|im_start|>' + m.role + '\n' + (m.content or '') }}
-    {%- for call in m.tool_calls or [] %}
-        {{- '<tool_call>\n{"name": "' + call.function.name + '", "arguments": ' }}{{ call.function.arguments | tojson }}{{ '}\n</tool_call>' }}
-    {%- endfor %}
-    {{- '<|im_end|>\n' }}
-{%- endfor %}
-{%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"#;
+pub const TEMPLATE: &str = include_str!("../../../../testdata/templates/hermes.jinja");
 
 pub const CALLS: &str = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"location\": \"Zürich\"}}\n</tool_call>\n\
                      <tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";

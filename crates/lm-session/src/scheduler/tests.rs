@@ -8,7 +8,7 @@ use crate::request::RequestLimits;
 use crate::sampling::Sampler;
 use crate::stop::StopMatcher;
 use crate::testing::{FakeLm, tokenizer};
-use crate::{CancelHandle, SamplerParams};
+use crate::{CancelHandle, FinishReason, SamplerParams, SessionEvent};
 
 type Replies = async_channel::Receiver<Reply>;
 
