@@ -1,5 +1,7 @@
 //! Errors of the lower layers as errors of the API.
 
+use std::time::Duration;
+
 use lm_conversation::Error;
 use lm_processors::Error as Processor;
 use lm_session::Error as Session;
@@ -82,8 +84,9 @@ impl Mapping<'_> {
             },
             Session::TextCutOff { .. } => param(self.limit_name()).with_code("text_cut_off"),
             Session::Busy { retry_after, .. } => ApiError::overloaded(error.to_string(), *retry_after),
-            Session::EngineStopped => {
-                ApiError { status: 503, kind: "unavailable_error", ..ApiError::server(error.to_string()) }
+            Session::EngineStopped => unavailable(error),
+            Session::ModelsInUse { .. } => {
+                ApiError { retry_after: Some(Duration::from_secs(1)), ..unavailable(error) }
             }
             // The text of a panic is for the log.
             Session::WorkerPanicked { message } => {
@@ -125,6 +128,10 @@ impl Mapping<'_> {
     fn limit_name(&self) -> &'static str {
         self.limit.map_or(self.names.max_output_tokens, |(name, _)| name)
     }
+}
+
+fn unavailable(error: &Session) -> ApiError {
+    ApiError::refused(503, "unavailable_error", error.to_string())
 }
 
 /// Converts an error of messages or of the chat template.
@@ -169,11 +176,14 @@ mod tests {
 
     #[test]
     fn a_busy_engine_tells_when_to_try_again() {
-        let retry_after = std::time::Duration::from_millis(1_200);
+        let retry_after = Duration::from_millis(1_200);
         let error = request().api_error(&Session::Busy { waiting: 3, retry_after }.into());
         assert_eq!((error.status, error.retry_after), (429, Some(retry_after)));
         assert_eq!(error.retry_after_seconds(), Some(2), "whole seconds, rounded up");
         assert_eq!(request().api_error(&Session::EngineStopped.into()).retry_after_seconds(), None);
+        let in_use = Session::ModelsInUse { name: "m".to_owned(), needed_bytes: 2, left_bytes: 1 };
+        let error = request().api_error(&in_use.into());
+        assert_eq!((error.status, error.retry_after_seconds()), (503, Some(1)));
     }
 
     #[test]

@@ -43,7 +43,7 @@ enum Command {
     Chat(chat::Args),
     /// Answer one prompt
     Generate(generate::Args),
-    /// Serve a model to the clients of OpenAI's API
+    /// Serve models over HTTP, to clients of OpenAI, Anthropic and Ollama
     #[cfg(feature = "serve")]
     Serve(serve::Args),
     /// Download a model by name

@@ -32,12 +32,7 @@ impl Memory {
         weights: WeightChoice,
     ) -> Result<MemoryPlan, Error> {
         let LoadArgs { quantize, dtype, kv, .. } = run.load;
-        let request = MemoryRequest {
-            weights: quantize.or(dtype).map_or(weights, WeightChoice::In),
-            kv_dtype: kv,
-            context_tokens: run.context.map(Into::into),
-        };
-        let plan = MemoryPlan::choose(&folder.footprint()?, &request, self.bytes)?;
+        let plan = MemoryPlan::choose(&folder.footprint()?, &request(run, weights), self.bytes)?;
         let all_given = quantize.or(dtype).is_some() && kv.is_some() && run.context.is_some();
         if !all_given {
             eprintln!("{}", self.line(folder.name(), &plan));
@@ -61,5 +56,15 @@ impl Memory {
         format!(
             "memory: {name} {weights}, {tokens} tokens of context, cache in {kv}: at most {needed} of {available}"
         )
+    }
+}
+
+/// Memory request of the options of a run.
+pub fn request(run: &RunArgs, weights: WeightChoice) -> MemoryRequest {
+    let LoadArgs { quantize, dtype, kv, .. } = run.load;
+    MemoryRequest {
+        weights: quantize.or(dtype).map_or(weights, WeightChoice::In),
+        kv_dtype: kv,
+        context_tokens: run.context.map(Into::into),
     }
 }

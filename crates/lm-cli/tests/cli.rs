@@ -357,6 +357,7 @@ fn help_is_as_documented() {
         "replay",
         "rm",
         "score",
+        "serve",
         "template",
         "tokenize",
     ] {

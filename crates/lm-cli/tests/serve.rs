@@ -87,3 +87,35 @@ fn an_open_address_needs_a_key_before_the_model_is_loaded() {
     assert_eq!(refused.status.code(), Some(1));
     assert!(errors.contains(&format!("cannot listen on {addr}")), "{errors}");
 }
+
+#[test]
+fn several_models_are_loaded_on_demand_and_unloaded_when_idle() {
+    let path = |name: &str| format!("{}/../../testdata/models/{name}", env!("CARGO_MANIFEST_DIR"));
+    let (llama, qwen) = (path("llama-tiny"), path("qwen3-tiny"));
+    let options = ["--memory", "300MB", "--keep-alive", "1", "--alias", "default"];
+    let (mut program, addr, _errors) = serve(&[&[llama.as_str(), &qwen][..], &options].concat());
+    let tokens = |model: &str| {
+        let response =
+            post(&addr, "/tokenize", "", &format!(r#"{{"model": "{model}", "content": "Hello"}}"#));
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+    };
+    ["llama-tiny", "qwen3-tiny", "default"].into_iter().for_each(tokens);
+    let body = r#"{"model": "qwen3-tiny", "input": "Hello"}"#;
+    let first = post(&addr, "/v1/embeddings", "", body);
+    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    let again = post(&addr, "/v1/embeddings", "", body);
+    assert!(first.contains("\"embedding\":["), "{first}");
+    assert_eq!(first.split("\r\n\r\n").nth(1), again.split("\r\n\r\n").nth(1), "after it was unloaded");
+    signal(&program, "TERM");
+    assert_eq!(program.wait().expect("it ends").code(), Some(0));
+    for (arguments, expected) in [
+        (&["serve", "--keep-alive", "5"][..], "--keep-alive: the embedded model"),
+        (&["serve", &llama, &qwen, "--record", "file"], "--record: expected one model"),
+        (&["serve", &llama, &llama], "llama-tiny"),
+        (&["serve", &llama, "no/such-model"], "no/such-model"),
+    ] {
+        let refused = lm(arguments);
+        let errors = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && errors.contains(expected), "{errors}");
+    }
+}

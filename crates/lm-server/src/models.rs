@@ -1,5 +1,7 @@
 //! Models of a server, by name.
 
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use lm_api::{ApiError, ChatEngine, ConversationConfig, Embeddings};
@@ -7,27 +9,60 @@ use lm_session::Engine;
 
 use crate::error::{Error, Result};
 
+/// Loads a model.
+type Load = dyn Fn() -> lm_session::Result<(Engine, ConversationConfig)> + Send + Sync;
+
 /// A model to serve: its name and aliases, its engine, and the values of absent fields of requests.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ServedModel {
     name: String,
     aliases: Vec<String>,
-    engine: Engine,
-    chat: ChatEngine,
-    embeddings: Embeddings,
     created: u64,
+    /// Its engine, once it is loaded.
+    engines: Arc<OnceLock<Engines>>,
+    load: Arc<Load>,
+}
+
+/// Engine of a loaded model, and what answers requests with it.
+#[derive(Clone, Debug)]
+pub(crate) struct Engines {
+    pub engine: Engine,
+    pub chat: ChatEngine,
+    pub embeddings: Embeddings,
+}
+
+impl Engines {
+    fn new((engine, config): (Engine, ConversationConfig)) -> Self {
+        Self {
+            embeddings: Embeddings::new(engine.clone(), config.session.adapter),
+            chat: ChatEngine::new(engine.clone(), config),
+            engine,
+        }
+    }
 }
 
 impl ServedModel {
     /// Creates a model of the engine's name.
     pub fn new(engine: Engine, config: ConversationConfig) -> Self {
+        let name = engine.name().to_owned();
+        let model = Self::on_demand(name, move || Ok((engine.clone(), config.clone())));
+        // It cannot fail.
+        let _ = model.engines();
+        model
+    }
+
+    /// Creates a model that the first request loads, on a thread that may block; requests that arrive meanwhile call `load` as well, which
+    /// returns the same engine to all ([`lm_session::Models::engine`] does). Its errors are answers to these requests.
+    pub fn on_demand(
+        name: impl Into<String>,
+        load: impl Fn() -> lm_session::Result<(Engine, ConversationConfig)> + Send + Sync + 'static,
+    ) -> Self {
         Self {
-            name: engine.name().to_owned(),
+            name: name.into(),
             aliases: Vec::new(),
-            embeddings: Embeddings::new(engine.clone(), config.session.adapter),
-            chat: ChatEngine::new(engine.clone(), config),
-            engine,
             created: seconds_since_1970(),
+            engines: Arc::default(),
+            load: Arc::new(load),
         }
     }
 
@@ -51,16 +86,30 @@ impl ServedModel {
         self.created
     }
 
-    pub(crate) fn engine(&self) -> &Engine {
-        &self.engine
+    /// Engine of the model; loads it if this is the first use, which blocks.
+    pub(crate) fn engines(&self) -> lm_api::Result<&Engines> {
+        if let Some(loaded) = self.engines.get() {
+            return Ok(loaded);
+        }
+        let loaded = (self.load)().map_err(lm_conversation::Error::from)?;
+        Ok(self.engines.get_or_init(|| Engines::new(loaded)))
     }
 
-    pub(crate) fn chat(&self) -> &ChatEngine {
-        &self.chat
+    /// Engine of a model that was used.
+    pub(crate) fn loaded(&self) -> Option<&Engines> {
+        self.engines.get()
     }
+}
 
-    pub(crate) fn embeddings(&self) -> &Embeddings {
-        &self.embeddings
+impl fmt::Debug for ServedModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, aliases, created, engines, load: _ } = self;
+        f.debug_struct("ServedModel")
+            .field("name", name)
+            .field("aliases", aliases)
+            .field("created", created)
+            .field("engines", engines)
+            .finish_non_exhaustive()
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 
 use crate::config::ServerConfig;
 use crate::metrics::Metrics;
-use crate::models::Models;
+use crate::models::{Models, ServedModel};
 
 /// State of a server.
 #[derive(Debug)]
@@ -53,9 +53,9 @@ impl App {
         self.is_ending.load(Ordering::Acquire)
     }
 
-    /// Returns true if all engines run.
+    /// Returns true if no engine has stopped.
     pub fn is_healthy(&self) -> bool {
-        self.models.iter().all(|model| !model.engine().is_stopped())
+        self.models.iter().filter_map(ServedModel::loaded).all(|loaded| !loaded.engine.is_stopped())
     }
 
     /// Ends the readiness.

@@ -12,7 +12,8 @@ impl Metrics {
     pub(super) fn read_engines(&self, models: &Models) {
         self.cache_info.reset();
         for model in models.iter() {
-            let (name, activity) = (model.name(), model.engine().activity());
+            let Some(loaded) = model.loaded() else { continue };
+            let (name, activity) = (model.name(), loaded.engine.activity());
             let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
             self.running.with_label_values(&[name]).set(count(activity.running_requests));
             self.waiting.with_label_values(&[name]).set(count(activity.waiting_requests));

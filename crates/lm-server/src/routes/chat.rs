@@ -18,16 +18,15 @@ pub(crate) async fn respond<W: ResponseWriter>(
     writer: impl FnOnce(&ChatRequest, &str) -> W + Send + 'static,
 ) -> Result<Response, ErrorResponse> {
     let began = Instant::now();
-    let model = app.models.find(request.model.as_deref())?;
-    let (chat, name, metrics) = (model.chat().clone(), model.name().to_owned(), app.metrics.clone());
+    let (model, metrics) = (app.models.find(request.model.as_deref())?.clone(), app.metrics.clone());
     let cancel = CancelOnDrop(app.cancel.child());
     request.turn.cancel = cancel.0.clone();
     request.turn.deadline = app.deadline();
     let is_stream = request.stream.is_some();
     let start = move || {
         let choices = request.choices;
-        let running = chat.start(request, writer)?;
-        let mut observer = ReplyObserver::new(&metrics, &name, choices, began);
+        let running = model.engines()?.chat.start(request, writer)?;
+        let mut observer = ReplyObserver::new(&metrics, model.name(), choices, began);
         Ok(running.observed(move |event| observer.observe(event)))
     };
     let running = app.prepare(start).await?;

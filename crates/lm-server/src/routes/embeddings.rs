@@ -15,6 +15,6 @@ pub(crate) async fn create(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ErrorResponse> {
     let request = EmbeddingRequest::from_json_within(body, &app.config.limits.request)?;
-    let embeddings = app.models.find(request.model.as_deref())?.embeddings().clone();
-    Ok(json(StatusCode::OK, &app.prepare(move || embeddings.create(&request)).await?))
+    let model = app.models.find(request.model.as_deref())?.clone();
+    Ok(json(StatusCode::OK, &app.prepare(move || model.engines()?.embeddings.create(&request)).await?))
 }

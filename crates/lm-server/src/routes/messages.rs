@@ -26,7 +26,7 @@ pub(crate) async fn count_tokens(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ErrorResponse> {
     let request = AnthropicRequest::count(body, &app.config.limits.request)?;
-    let chat = app.models.find(request.model.as_deref())?.chat().clone();
-    let rendered = app.prepare(move || chat.render(&request)).await?;
+    let model = app.models.find(request.model.as_deref())?.clone();
+    let rendered = app.prepare(move || model.engines()?.chat.render(&request)).await?;
     Ok(response::json(StatusCode::OK, &json!({"input_tokens": rendered.ids.len()})))
 }

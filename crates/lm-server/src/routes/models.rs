@@ -30,6 +30,6 @@ fn object(model: &ServedModel, name: &str) -> Value {
         "object": "model",
         "created": model.created(),
         "owned_by": "lm",
-        "max_model_len": model.engine().context_tokens(),
+        "max_model_len": model.loaded().map(|loaded| loaded.engine.context_tokens()),
     })
 }

@@ -8,11 +8,12 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{get, post};
 use lm_api::{ApiError, OllamaRequest, OllamaWriter, ollama_embed, ollama_embeddings, ollama_time};
+use lm_session::ModelInfo;
 use serde_json::{Value, json};
 
 use super::body::JsonBody;
 use super::chat;
-use crate::models::ServedModel;
+use crate::models::{Engines, ServedModel};
 use crate::response::{self, ErrorResponse};
 use crate::state::SharedApp;
 
@@ -40,8 +41,8 @@ async fn generate(State(app): State<SharedApp>, JsonBody(body): JsonBody) -> Res
 async fn embed(State(app): State<SharedApp>, JsonBody(body): JsonBody) -> Result<Response, ErrorResponse> {
     let began = Instant::now();
     let request = ollama_embed(body, &app.config.limits.request)?;
-    let embeddings = app.models.find(request.model.as_deref())?.embeddings().clone();
-    let list = app.prepare(move || embeddings.create(&request)).await?;
+    let model = app.models.find(request.model.as_deref())?.clone();
+    let list = app.prepare(move || model.engines()?.embeddings.create(&request)).await?;
     Ok(response::json(StatusCode::OK, &ollama_embeddings(&list, began)))
 }
 
@@ -52,20 +53,20 @@ async fn tags(State(app): State<SharedApp>) -> Response {
     response::json(StatusCode::OK, &json!({"models": models}))
 }
 
+/// Entry of a model; what only its files tell is null until it is loaded.
 fn listed(model: &ServedModel, name: &str) -> Value {
-    let info = model.engine().model_info();
+    let info = model.loaded().map(|loaded| loaded.engine.model_info());
     json!({
         "name": name,
         "model": name,
         "modified_at": ollama_time(model.created()),
-        "size": info.weight_bytes,
-        "digest": format!("{:016x}", info.checksum),
-        "details": details(model),
+        "size": info.map(|info| info.weight_bytes),
+        "digest": info.map(|info| format!("{:016x}", info.checksum)),
+        "details": info.map(details),
     })
 }
 
-fn details(model: &ServedModel) -> Value {
-    let info = model.engine().model_info();
+fn details(info: &ModelInfo) -> Value {
     json!({
         "family": info.architecture,
         "families": [info.architecture],
@@ -77,18 +78,22 @@ fn details(model: &ServedModel) -> Value {
 async fn show(State(app): State<SharedApp>, JsonBody(body): JsonBody) -> Result<Response, ErrorResponse> {
     let name = body.get("model").or_else(|| body.get("name")).and_then(Value::as_str);
     let name = name.ok_or_else(|| ApiError::invalid_param("model", "`model` is missing or no text"))?;
-    let model = app.models.find(Some(name))?;
-    let info = model.engine().model_info();
-    let object = json!({
-        "modified_at": ollama_time(model.created()),
-        "details": details(model),
+    let model = app.models.find(Some(name))?.clone();
+    let object = app.prepare(move || Ok(shown(model.engines()?, model.created()))).await?;
+    Ok(response::json(StatusCode::OK, &object))
+}
+
+fn shown(engines: &Engines, created: u64) -> Value {
+    let info = engines.engine.model_info();
+    json!({
+        "modified_at": ollama_time(created),
+        "details": details(info),
         "model_info": {
             "general.architecture": info.architecture,
             "general.parameter_count": info.parameters,
-            format!("{}.context_length", info.architecture): model.engine().context_tokens(),
+            format!("{}.context_length", info.architecture): engines.engine.context_tokens(),
             format!("{}.embedding_length", info.architecture): info.hidden_size,
         },
         "capabilities": ["completion", "tools"],
-    });
-    Ok(response::json(StatusCode::OK, &object))
+    })
 }

@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use lm_api::{ApiError, ChatRequest};
+use lm_session::Engine;
 use lm_tokenizer::{TextSegment, TokenId};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -45,11 +46,11 @@ pub(crate) async fn tokenize(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ErrorResponse> {
     let Text { model, content, parse_special, add_special } = read(body)?;
-    let engine = app.models.find(model.as_deref())?.engine().clone();
+    let model = app.models.find(model.as_deref())?.clone();
     let ids = app.prepare(move || {
         let segment =
             if parse_special { TextSegment::Template(&content) } else { TextSegment::Content(&content) };
-        let tokenizer = engine.tokenizer();
+        let tokenizer = model.engines()?.engine.tokenizer();
         let ids = match add_special {
             true => tokenizer.encode_with_special_tokens(segment),
             false => tokenizer.encode_segments(&[segment]),
@@ -66,15 +67,19 @@ pub(crate) async fn detokenize(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ErrorResponse> {
     let Tokens { model, tokens } = read(body)?;
-    let engine = app.models.find(model.as_deref())?.engine().clone();
+    let model = app.models.find(model.as_deref())?.clone();
+    let text = app.prepare(move || decoded(&model.engines()?.engine, &tokens)).await?;
+    Ok(response::json(StatusCode::OK, &json!({"content": text, "prompt": text})))
+}
+
+fn decoded(engine: &Engine, tokens: &[TokenId]) -> Result<String, ApiError> {
     let width = engine.model_info().logits_width;
     if let Some(id) = tokens.iter().find(|&&id| id as usize >= width) {
         let message = format!("`tokens` has the id {id}, the model has ids below {width}");
-        return Err(ApiError::invalid_param("tokens", message).into());
+        return Err(ApiError::invalid_param("tokens", message));
     }
     let bytes: Vec<u8> = tokens.iter().flat_map(|&id| engine.tokenizer().token_bytes(id)).copied().collect();
-    let text = String::from_utf8_lossy(&bytes);
-    Ok(response::json(StatusCode::OK, &json!({"content": text, "prompt": text})))
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Renders the prompt of a chat completion.
@@ -83,8 +88,8 @@ pub(crate) async fn apply_template(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ErrorResponse> {
     let request = ChatRequest::from_json_within(body, &app.config.limits.request)?;
-    let chat = app.models.find(request.model.as_deref())?.chat().clone();
-    let rendered = app.prepare(move || chat.render(&request)).await?;
+    let model = app.models.find(request.model.as_deref())?.clone();
+    let rendered = app.prepare(move || model.engines()?.chat.render(&request)).await?;
     Ok(response::json(StatusCode::OK, &json!({"prompt": rendered.text, "count": rendered.ids.len()})))
 }
 

@@ -45,10 +45,15 @@ impl Running {
 
     /// Serves a model on a free port.
     pub fn serve(model: ServedModel, config: ServerConfig) -> Self {
+        Self::serve_all(vec![model], config)
+    }
+
+    /// Serves models on a free port.
+    pub fn serve_all(models: Vec<ServedModel>, config: ServerConfig) -> Self {
         let config = ServerConfig { addr: ([127, 0, 0, 1], 0).into(), ..config };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime");
-        let server = runtime.block_on(Server::bind(vec![model], config)).expect("it listens");
+        let server = runtime.block_on(Server::bind(models, config)).expect("it listens");
         let (addr, shutdown) = (server.local_addr(), server.shutdown_handle());
         let thread = Some(std::thread::spawn(move || runtime.block_on(server.run())));
         Self { addr, shutdown, thread }

@@ -1,4 +1,4 @@
-//! `lm serve`: a model for the clients of OpenAI's API, over HTTP.
+//! `lm serve`: models for the clients of OpenAI's, Anthropic's and Ollama's APIs, over HTTP.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -6,24 +6,26 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use lm_api::{CancelHandle, ConversationConfig};
-use lm_server::{ApiKeys, Error, ServedModel, Server, ServerConfig};
+use lm_api::CancelHandle;
+use lm_server::{ApiKeys, Error, Server, ServerConfig};
 
-use crate::args::{ModelPath, RunArgs, listen, numbers, usage};
+use crate::args::{ModelPaths, RunArgs, listen, numbers, usage};
 use crate::interrupt::Interrupt;
-use crate::model;
+
+mod models;
 
 const EXAMPLES: &str = "\
 Examples:
   lm serve                                      the embedded model on http://127.0.0.1:8080
   lm serve Qwen/Qwen3-0.6B --quantize q4 --alias gpt-4o-mini
+  lm serve Qwen/Qwen3-0.6B ./gemma-3-1b-it --memory 4GB --keep-alive 600
   LM_API_KEY=secret lm serve ./Qwen3-0.6B --listen 0.0.0.0:8080 --allow-host llm.example.com
 
   curl http://127.0.0.1:8080/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'
 
-A browser that opens http://127.0.0.1:8080 shows a chat page. Clients of OpenAI's API take the address http://127.0.0.1:8080/v1 and any key. \
-Paths: /, /v1/chat/completions, /v1/responses, /v1/embeddings, /v1/models, /tokenize, /detokenize, /apply-template, /health, /ready, /version, \
-/metrics.
+A browser that opens http://127.0.0.1:8080 shows a chat page. Clients of OpenAI's API take the address http://127.0.0.1:8080/v1, \
+those of Anthropic and Ollama http://127.0.0.1:8080, with any key. Other paths: /tokenize, /detokenize, /apply-template, /health, /ready, \
+/version, /metrics.
 
 Only this machine can connect, unless --listen says otherwise, which needs a key. Ctrl-C or SIGTERM lets running requests end; a second \
 Ctrl-C does not.";
@@ -32,11 +34,14 @@ Ctrl-C does not.";
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
-    model: ModelPath,
+    models: ModelPaths,
     /// Address or port of this machine to listen on
     #[arg(long, short, value_name = "[HOST:]PORT", default_value = "127.0.0.1:8080", value_parser = listen::address)]
     listen: SocketAddr,
-    /// Further name of the model, for clients that cannot be told its own; may be repeated
+    /// Unload a model that was idle for this time, in seconds; the next request loads it again [default: never]
+    #[arg(long, value_name = "SECONDS", value_parser = numbers::count, allow_negative_numbers = true)]
+    keep_alive: Option<NonZeroUsize>,
+    /// Further name of the first model, for clients that cannot be told its own; may be repeated
     #[arg(long, value_name = "NAME")]
     alias: Vec<String>,
     /// Number of requests that run at the same time; further ones wait
@@ -71,26 +76,27 @@ struct AccessArgs {
     allow_origin: Vec<String>,
 }
 
-/// Serves the model until Ctrl-C or SIGTERM.
+/// Serves the models until Ctrl-C or SIGTERM.
 ///
 /// # Errors
-/// When the model cannot be loaded, the address cannot be listened on, or a key is invalid or missing.
+/// When a model cannot be opened or loaded, the address cannot be listened on, or a key is invalid or missing.
 pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     let config = args.config()?;
-    let run =
-        RunArgs { queue: Some(args.queue.get()), parallel: Some(args.parallel.get()), ..args.run.clone() };
-    let engine = model::engine(args.model.get(), &run)?;
-    let mut defaults = ConversationConfig::from_engine(&engine);
-    defaults.session.adapter = model::adapter(&engine);
-    let model = args.alias.iter().fold(ServedModel::new(engine, defaults), |model, name| model.alias(name));
+    let mut models = models::models(args)?;
+    let first = models.remove(0);
+    models.insert(0, args.alias.iter().fold(first, |model, name| model.alias(name)));
     // The first Ctrl-C is the server's, the second one ends the program.
     let _guard = interrupt.during(CancelHandle::new());
-    let name = model.name().to_owned();
+    let names: Vec<_> = models.iter().map(|model| model.name().to_owned()).collect();
     let listening = |server: &Server| {
-        eprintln!("serving {name}, the API at /v1, a chat page at {}; Ctrl-C ends", server.url())
+        eprintln!(
+            "serving {}, the API at /v1, a chat page at {}; Ctrl-C ends",
+            names.join(", "),
+            server.url()
+        )
     };
     let ending = || eprintln!("ending when the running requests have ended; Ctrl-C ends at once");
-    lm_server::run(vec![model], config, listening, ending).map_err(explained)
+    lm_server::run(models, config, listening, ending).map_err(explained)
 }
 
 impl Args {

@@ -1,0 +1,82 @@
+//! Models of a server: one that is loaded at its start, or several that share the memory.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use lm_api::ConversationConfig;
+use lm_server::ServedModel;
+use lm_session::{Engine, EngineSettings, Models, WeightChoice, available_memory};
+
+use super::Args;
+use crate::args::{RunArgs, usage};
+use crate::memory;
+use crate::model::{self, check_context};
+
+/// Returns the models that the arguments name.
+///
+/// # Errors
+/// When one cannot be opened, or loaded if it is the only one; when an option takes a single model.
+pub fn models(args: &Args) -> Result<Vec<ServedModel>> {
+    let run =
+        RunArgs { queue: Some(args.queue.get()), parallel: Some(args.parallel.get()), ..args.run.clone() };
+    let paths = args.models.get();
+    if paths.len() > 1 || args.keep_alive.is_some() {
+        return on_demand(args, &run, paths);
+    }
+    let engine = model::engine(paths.first().map(PathBuf::as_path), &run)?;
+    let config = config(&engine);
+    Ok(vec![ServedModel::new(engine, config)])
+}
+
+/// Models that are loaded when they are used first.
+fn on_demand(args: &Args, run: &RunArgs, paths: &[PathBuf]) -> Result<Vec<ServedModel>> {
+    refuse_single_model_options(run)?;
+    if paths.is_empty() {
+        return Err(usage("--keep-alive: the embedded model is not unloaded".to_owned()));
+    }
+    let Some(budget) = run.load.memory.or_else(available_memory) else {
+        return Err(usage(
+            "--memory: this system does not report its memory: give the limit of all models".to_owned(),
+        ));
+    };
+    let keep_alive = args.keep_alive.map(|seconds| Duration::from_secs(seconds.get() as u64));
+    let settings = EngineSettings { keep_alive, ..run.engine_settings() };
+    let (registry, options) = (Models::new(budget), run.load.options()?);
+    let request = memory::request(run, WeightChoice::Auto);
+    let served = |path: &PathBuf| {
+        let folder = model::folder(Some(path))?;
+        if let Some(context) = run.context {
+            check_context(context, folder.config()?.max_position_embeddings)?;
+        }
+        let (registry, name) = (registry.clone(), folder.name().to_owned());
+        registry
+            .add(&name, folder, &request, options.clone(), settings.clone())
+            .with_context(|| path.display().to_string())?;
+        Ok(ServedModel::on_demand(name.clone(), move || {
+            let engine = registry.engine(&name, &mut |_| {})?;
+            let config = config(&engine);
+            Ok((engine, config))
+        }))
+    };
+    paths.iter().map(served).collect()
+}
+
+fn refuse_single_model_options(run: &RunArgs) -> Result<()> {
+    let given = [
+        ("--record", run.record.is_some()),
+        ("--draft-model", run.draft_model.is_some()),
+        ("--lora", run.load.lora.is_some()),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(usage(format!("{option}: expected one model, without --keep-alive"))),
+        None => Ok(()),
+    }
+}
+
+/// Values of absent fields of requests.
+fn config(engine: &Engine) -> ConversationConfig {
+    let mut config = ConversationConfig::from_engine(engine);
+    config.session.adapter = model::adapter(engine);
+    config
+}

@@ -1,0 +1,65 @@
+//! Models that are loaded when they are first used.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use lm_conversation::ConversationConfig;
+use lm_server::{ServedModel, ServerConfig};
+use lm_session::Error;
+use lm_session::testing::scripted_engine;
+use serde_json::{Value, json};
+use support::Running;
+
+/// A model that counts its loads; those after `loads` fail for want of memory.
+fn model(name: &'static str, loads: usize) -> (ServedModel, Arc<AtomicUsize>) {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = count.clone();
+    let model = ServedModel::on_demand(name, move || {
+        if counted.fetch_add(1, Ordering::SeqCst) >= loads {
+            return Err(Error::ModelsInUse { name: name.to_owned(), needed_bytes: 8, left_bytes: 4 });
+        }
+        let engine = scripted_engine(["Hello!"]);
+        let config = ConversationConfig::from_engine(&engine);
+        Ok((engine, config))
+    });
+    (model, count)
+}
+
+#[test]
+fn the_first_request_loads_a_model_and_no_other() {
+    let ((first, first_loads), (second, second_loads)) = (model("first", 1), model("second", 1));
+    let server = Running::serve_all(vec![first, second], ServerConfig::default());
+    let digests = || {
+        let tags = server.get("/api/tags").json();
+        let models = tags["models"].as_array().expect("models").clone();
+        models.iter().map(|model| model["digest"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(server.get("/ready").status, 200);
+    assert_eq!(server.get("/v1/models").json()["data"][1]["max_model_len"], Value::Null);
+    assert!(!server.get("/metrics").body.contains("lm_requests_running{"));
+    assert_eq!(digests(), [Value::Null, Value::Null]);
+    for _ in 0..2 {
+        let response = server.post("/tokenize", &json!({"model": "second", "content": "a"}));
+        assert_eq!(response.status, 200, "{}", response.body);
+    }
+    assert_eq!((first_loads.load(Ordering::SeqCst), second_loads.load(Ordering::SeqCst)), (0, 1));
+    assert!(digests()[0].is_null() && digests()[1].is_string());
+    assert!(server.get("/v1/models").json()["data"][1]["max_model_len"].is_u64());
+    assert!(server.get("/metrics").body.contains(r#"lm_requests_running{model_name="second"}"#));
+    assert_eq!(server.post("/api/show", &json!({"model": "first"})).status, 200);
+    assert_eq!(first_loads.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn a_model_without_room_is_an_error_of_the_request_that_is_tried_again() {
+    let (model, loads) = model("large", 0);
+    let server = Running::serve(model, ServerConfig::default());
+    for _ in 0..2 {
+        let response = server.post("/v1/embeddings", &json!({"input": "a"}));
+        assert_eq!((response.status, response.header("retry-after")), (503, Some("1")));
+        assert_eq!(response.json()["error"]["type"], "unavailable_error");
+    }
+    assert_eq!((loads.load(Ordering::SeqCst), server.get("/health").status), (2, 200));
+}
