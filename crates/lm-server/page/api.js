@@ -26,11 +26,20 @@ export class Api {
     return (await (await this.#fetch("v1/models")).json()).data;
   }
 
+  /** Fetches the declarations of the server's tools. */
+  async tools() {
+    return (await (await this.#fetch("v1/tools")).json()).data;
+  }
+
+  /** Has the server run one of its tools. */
+  async callTool(name, values, signal) {
+    return (await this.#post("v1/tools/call", { name, arguments: values }, signal)).json();
+  }
+
   /** Yields the chunks of a streamed chat completion. */
   async *chat(body, signal) {
     const stream = { ...body, stream: true, stream_options: { include_usage: true } };
-    const headers = { "content-type": "application/json" };
-    const response = await this.#fetch("v1/chat/completions", { method: "POST", headers, body: JSON.stringify(stream), signal });
+    const response = await this.#post("v1/chat/completions", stream, signal);
     for await (const data of events(response.body)) {
       if (data === "[DONE]") return;
       const chunk = parsed(data);
@@ -38,6 +47,10 @@ export class Api {
       yield chunk;
     }
     throw new ApiError(0, "the connection ended before the reply was complete");
+  }
+
+  #post(path, body, signal) {
+    return this.#fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal });
   }
 
   async #fetch(path, init = {}) {

@@ -12,7 +12,7 @@ import { showContext } from "./stats.js";
 import { Conversations, remember, remembered } from "./storage.js";
 import { startTheme } from "./theme.js";
 import { Thread } from "./thread.js";
-import { TOOLS } from "./tools.js";
+import { TOOLS, addServerTools } from "./tools.js";
 import { exportFile, importFile } from "./transfer.js";
 import { append, newConversation, path, remove, select } from "./tree.js";
 
@@ -182,6 +182,14 @@ async function loadModels() {
   render();
 }
 
+async function loadTools() {
+  try {
+    settings.addServerTools(addServerTools(api, await api.tools()));
+  } catch (error) {
+    notify(`The tools of the server cannot be listed: ${error.message}`);
+  }
+}
+
 async function importFiles({ target }) {
   for (const file of target.files) {
     try {
@@ -217,4 +225,5 @@ byId("import-file").addEventListener("change", importFiles);
 await conversations.open();
 show(conversations.get(remembered("current")) ?? current);
 await loadModels();
+await loadTools();
 document.body.dataset.ready = "true";

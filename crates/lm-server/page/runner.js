@@ -43,8 +43,7 @@ export class Runner {
       if (!last || openCalls(nodes).length || (last.role === "assistant" && !last.calls.length)) return;
       const node = this.#newReply(conversation, last.id);
       await this.#stream(conversation, node, nodes, []);
-      if (node.state !== "done") return;
-      this.#runAllowed(conversation);
+      if (node.state !== "done" || !(await this.#runAllowed(conversation))) return;
     }
     const last = path(conversation).at(-1);
     if (last.role === "tool") this.#tooMany(conversation, last);
@@ -55,17 +54,17 @@ export class Runner {
     if (this.isRunning(conversation)) return;
     const nodes = path(conversation);
     await this.#stream(conversation, node, nodes, [{ role: "user", content: CONTINUE }]);
-    if (node.state !== "done") return;
-    this.#runAllowed(conversation);
-    await this.advance(conversation);
+    if (node.state === "done" && (await this.#runAllowed(conversation))) await this.advance(conversation);
   }
 
   /** Runs or denies a call; the conversation goes on when no call is open. */
   async decide(conversation, call, decision) {
+    if (this.isRunning(conversation)) return;
     const { settings } = conversation;
     if (decision === "always") settings.allowed = [...new Set([...settings.allowed, call.name])];
-    this.#answer(conversation, call, decision === "deny" ? { outcome: "denied", content: DENIED } : runCall(call));
-    if (decision === "always") this.#runAllowed(conversation);
+    if (decision === "deny") this.#answer(conversation, call, { outcome: "denied", content: DENIED });
+    else if (!(await this.#run(conversation, call))) return;
+    if (decision === "always" && !(await this.#runAllowed(conversation))) return;
     this.#hooks.changed(conversation);
     await this.advance(conversation);
   }
@@ -75,17 +74,32 @@ export class Runner {
     for (const call of openCalls(path(conversation))) this.#answer(conversation, call, { outcome: "denied", content: DENIED });
   }
 
-  #runAllowed(conversation) {
+  /** Runs the calls that need no approval; returns false if the user has stopped one. */
+  async #runAllowed(conversation) {
     const { tools, allowed } = conversation.settings;
     for (const call of openCalls(path(conversation))) {
       const error = callError(call, tools);
       if (error) this.#answer(conversation, call, failure(error));
-      else if (allowed.includes(call.name)) this.#answer(conversation, call, runCall(call));
+      else if (allowed.includes(call.name) && !(await this.#run(conversation, call))) return false;
     }
+    return true;
   }
 
-  #answer(conversation, call, { outcome, content }) {
-    append(conversation, path(conversation).at(-1).id, { role: "tool", call: call.id, name: call.name, outcome, content });
+  /** Runs a call; returns false if the user has stopped it. */
+  async #run(conversation, call) {
+    const controller = new AbortController();
+    const end = path(conversation).at(-1);
+    this.#running.set(conversation.id, controller);
+    this.#hooks.changed(conversation);
+    const result = await runCall(call, controller.signal);
+    this.#running.delete(conversation.id);
+    this.#answer(conversation, call, result, end);
+    this.#hooks.changed(conversation);
+    return !controller.signal.aborted;
+  }
+
+  #answer(conversation, call, { outcome, content }, after = path(conversation).at(-1)) {
+    append(conversation, after.id, { role: "tool", call: call.id, name: call.name, outcome, content });
   }
 
   #tooMany(conversation, last) {

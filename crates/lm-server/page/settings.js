@@ -58,6 +58,14 @@ export class SettingsPanel {
     byId("thinking").addEventListener("change", ({ target }) => this.#set({ thinking: target.checked }));
   }
 
+  /** Adds switches for the tools of the server. */
+  addServerTools(tools) {
+    for (const { name } of tools) byId(`tool-${name}`)?.closest("label").remove();
+    byId("server-tools").hidden = tools.length === 0;
+    byId("server-tool-switches").append(...tools.map((tool) => this.#tool(tool)));
+    this.show(this.#settings);
+  }
+
   /** Shows these settings, and changes them from now on. */
   show(settings) {
     this.#settings = settings;

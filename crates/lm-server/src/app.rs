@@ -16,7 +16,7 @@ use crate::metrics::count;
 use crate::page;
 use crate::response::ErrorResponse;
 use crate::routes::{
-    chat_completions, embeddings, health, messages, metrics, models, ollama, responses, tokens,
+    chat_completions, embeddings, health, messages, metrics, models, ollama, responses, tokens, tools,
 };
 use crate::state::SharedApp;
 
@@ -31,6 +31,8 @@ pub(crate) fn router(app: &SharedApp) -> Router {
         .route("/v1/messages/count_tokens", post(messages::count_tokens))
         .route("/v1/models", get(models::list))
         .route("/v1/models/{*name}", get(models::show))
+        .route("/v1/tools", get(tools::list))
+        .route("/v1/tools/call", post(tools::call))
         .route("/tokenize", post(tokens::tokenize))
         .route("/detokenize", post(tokens::detokenize))
         .route("/apply-template", post(tokens::apply_template))

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 
 use crate::error::{Error, Result};
+use crate::tools::ServedTools;
 
 /// Configuration of a [`Server`](crate::Server): what it listens on, who may use it, and the limits of requests.
 #[derive(Clone, Debug)]
@@ -24,6 +25,8 @@ pub struct ServerConfig {
     pub allowed_hosts: Vec<String>,
     /// Origins of web pages that may use the server, such as `https://chat.example.com`, in addition to those of this machine. `*` is all.
     pub allowed_origins: Vec<String>,
+    /// Tools that the server runs for its clients. Default: none.
+    pub tools: ServedTools,
     /// Limits of connections and requests.
     pub limits: ServerLimits,
 }
@@ -36,6 +39,7 @@ impl Default for ServerConfig {
             insecure: false,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            tools: ServedTools::default(),
             limits: ServerLimits::default(),
         }
     }
@@ -65,8 +69,8 @@ pub struct ServerLimits {
     pub write_time: Duration,
     /// Maximum number of connections; further ones wait to be accepted. Default 512.
     pub connections: usize,
-    /// Maximum number of requests that are being prepared (prompt and grammar), which is work on a thread of its own each; further ones
-    /// are answered with 429. Default 64.
+    /// Maximum number of requests that are being prepared (prompt and grammar), which is work on a thread of its own each, and of running
+    /// calls of the server's tools; further ones are answered with 429. Default 64.
     pub preparing: usize,
     /// Maximum time of a request, from its arrival to the end of its answer. Default 1 h.
     pub request_time: Duration,

@@ -14,9 +14,11 @@ mod routes;
 mod run;
 mod server;
 mod state;
+mod tools;
 
 pub use config::{ApiKeys, ServerConfig, ServerLimits};
 pub use error::{Error, Result};
 pub use models::ServedModel;
 pub use run::run;
 pub use server::{Server, ShutdownHandle};
+pub use tools::ServedTools;

@@ -34,6 +34,7 @@ const FILES: &[(&str, &str, &str)] = files! {
     "/page/call_view.js", SCRIPT, "call_view.js";
     "/page/chat.css", CSS, "chat.css";
     "/page/composer.js", SCRIPT, "composer.js";
+    "/page/demo_tools.js", SCRIPT, "demo_tools.js";
     "/page/dom.js", SCRIPT, "dom.js";
     "/page/icon.svg", SVG, "icon.svg";
     "/page/inline.js", SCRIPT, "inline.js";
@@ -45,6 +46,7 @@ const FILES: &[(&str, &str, &str)] = files! {
     "/page/runner.js", SCRIPT, "runner.js";
     "/page/settings.js", SCRIPT, "settings.js";
     "/page/sidebar.js", SCRIPT, "sidebar.js";
+    "/page/spaced.js", SCRIPT, "spaced.js";
     "/page/sse.js", SCRIPT, "sse.js";
     "/page/stats.js", SCRIPT, "stats.js";
     "/page/storage.js", SCRIPT, "storage.js";

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use lm_api::{ApiError, CancelHandle, ResponseStore};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::config::ServerConfig;
 use crate::metrics::Metrics;
@@ -68,6 +68,17 @@ impl App {
         Instant::now().checked_add(self.config.limits.request_time)
     }
 
+    /// Takes a place for work besides the engines', until it is dropped.
+    ///
+    /// # Errors
+    /// 429 when all are taken.
+    pub fn place(&self) -> lm_api::Result<OwnedSemaphorePermit> {
+        self.preparing.clone().try_acquire_owned().map_err(|_| {
+            let message = format!("{} requests are in preparation", self.config.limits.preparing);
+            ApiError::overloaded(message, Duration::from_secs(1))
+        })
+    }
+
     /// Runs work that blocks on a thread of its own.
     ///
     /// # Errors
@@ -76,10 +87,7 @@ impl App {
         &self,
         work: impl FnOnce() -> lm_api::Result<T> + Send + 'static,
     ) -> lm_api::Result<T> {
-        let Ok(place) = self.preparing.clone().try_acquire_owned() else {
-            let message = format!("{} requests are in preparation", self.config.limits.preparing);
-            return Err(ApiError::overloaded(message, Duration::from_secs(1)));
-        };
+        let place = self.place()?;
         let task = tokio::task::spawn_blocking(move || {
             let _place = place;
             work()

@@ -7,9 +7,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use lm_conversation::{ConversationConfig, PromptTemplate};
-use lm_server::{ApiKeys, ServedModel, ServerConfig};
+use lm_server::{ApiKeys, ServedModel, ServedTools, ServerConfig};
 use lm_session::EngineSettings;
 use lm_session::testing::scripted_engine;
+use lm_tools::{CallContext, Map, ToolError, ToolErrorKind, ToolSpec, Toolset};
+use serde_json::{Value, json};
 use support::{Request, Running, slow_engine};
 
 /// ChatML with tools in the Hermes format.
@@ -101,6 +103,38 @@ fn calls_are_approved_denied_or_always_allowed() {
         "That is impossible.",
     ];
     drive("tools.mjs", || scripted(replies, ServerConfig::default()));
+}
+
+#[test]
+fn tools_of_the_server_run_there() {
+    const FIND: &str =
+        "<tool_call>\n{\"name\": \"find_notes\", \"arguments\": {\"query\": \"apples\"}}\n</tool_call>";
+    const FIND_NONE: &str =
+        "<tool_call>\n{\"name\": \"find_notes\", \"arguments\": {\"query\": \"\"}}\n</tool_call>";
+    const SLOW: &str = "<tool_call>\n{\"name\": \"slow\", \"arguments\": {}}\n</tool_call>";
+    let replies = [FIND, "There are two.", FIND_NONE, "That failed.", SLOW, "Gone on."];
+    let config = ServerConfig { tools: ServedTools::new(notes), ..ServerConfig::default() };
+    drive("server_tools.mjs", || scripted(replies, config));
+}
+
+/// Tools of a server: one whose calls may fail, one that runs until it is cancelled, and one that has the name of a tool of the page.
+fn notes() -> Toolset {
+    let spec = |name, key: &str| {
+        let properties = json!({key: {"type": "string"}});
+        ToolSpec::new(name, "A tool.", json!({"type": "object", "properties": properties}))
+    };
+    let find = |arguments: Map<String, Value>| match arguments.get("query").and_then(Value::as_str) {
+        Some(query) if !query.is_empty() => Ok(format!("2 notes about {query}").into()),
+        _ => Err(ToolError::new(ToolErrorKind::InvalidArguments, "the query is empty")),
+    };
+    let slow = |_: Map<String, Value>, context: CallContext| async move {
+        context.cancelled().await;
+        Ok(Value::Null)
+    };
+    let tools = Toolset::new().with_fn(spec("find_notes", "query"), find);
+    let tools = tools.and_then(|tools| tools.with_async_fn(spec("slow", "reason"), slow));
+    let tools = tools.and_then(|tools| tools.with_fn(spec("calculate", "expression"), |_| Ok("1".into())));
+    tools.expect("tools")
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub use chat_tools::ChatTools;
 pub use chat_tools::described;
 #[cfg(feature = "mcp")]
 pub use hint::hint;
+#[cfg(feature = "serve")]
+pub use servers::McpCallArgs;
 #[cfg(feature = "mcp")]
 pub use servers::ServerArgs;
 #[cfg(not(feature = "mcp"))]

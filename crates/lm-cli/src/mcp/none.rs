@@ -19,6 +19,18 @@ impl McpArgs {
     }
 }
 
+/// No options.
+#[cfg(feature = "serve")]
+#[derive(Debug, clap::Args)]
+pub struct McpCallArgs {}
+
+#[cfg(feature = "serve")]
+impl McpCallArgs {
+    pub fn connect(&self) -> Result<Servers> {
+        Ok(Servers)
+    }
+}
+
 /// No servers.
 #[derive(Clone)]
 pub struct Servers;

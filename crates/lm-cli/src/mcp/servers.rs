@@ -81,15 +81,34 @@ fn note(text: &str) {
     eprintln!("note: {}", one_line(text));
 }
 
-/// Options of MCP servers whose tools a model calls.
+/// Options of MCP servers whose tools are called.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "MCP servers")]
-pub struct McpArgs {
+pub struct McpCallArgs {
     #[command(flatten)]
     servers: ServerArgs,
     /// Time limit of a call of their tools, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = numbers::count, allow_negative_numbers = true)]
     mcp_timeout: NonZeroUsize,
+}
+
+impl McpCallArgs {
+    /// Connects to the servers.
+    ///
+    /// # Errors
+    /// See [`ServerArgs::connect`].
+    pub fn connect(&self) -> Result<Servers> {
+        let call_timeout = Some(Duration::from_secs(self.mcp_timeout.get() as u64));
+        self.servers.connect(McpLimits { call_timeout, ..McpLimits::default() })
+    }
+}
+
+/// Options of MCP servers whose tools a model calls.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "MCP servers")]
+pub struct McpArgs {
+    #[command(flatten)]
+    servers: McpCallArgs,
     /// Calls that you are asked about: `destructive` means those of tools that may delete or overwrite data, and of tools without hints
     /// about it. Without a terminal such calls are denied
     #[arg(long, value_name = "destructive|all|none", default_value = "destructive")]
@@ -107,8 +126,7 @@ impl McpArgs {
     /// # Errors
     /// See [`ServerArgs::connect`].
     pub fn connect(&self) -> Result<Servers> {
-        let call_timeout = Some(Duration::from_secs(self.mcp_timeout.get() as u64));
-        self.servers.connect(McpLimits { call_timeout, ..McpLimits::default() })
+        self.servers.connect()
     }
 }
 

@@ -12,3 +12,4 @@ pub mod ollama;
 pub mod responses;
 mod sse;
 pub mod tokens;
+pub mod tools;

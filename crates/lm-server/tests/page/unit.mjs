@@ -76,12 +76,13 @@ test("the calculator has the results and errors of the Rust tool", () => {
   }
 });
 
-test("calls of tools are checked and run", () => {
+test("calls of tools are checked and run", async () => {
   const call = (name, text) => ({ id: "1", name, arguments: text });
   assert.equal(callError(call("rm", "{}"), ["calculate"]), "there is no tool `rm`; there are: calculate");
   assert.equal(callError(call("calculate", "["), ["calculate"]), "the arguments are not a JSON object");
-  assert.equal(callError(call("calculate", "{}"), ["calculate"]), "the argument `expression` is missing, or is not a text");
-  assert.deepEqual(runCall(call("get_stock_price", '{"stock_symbol": "googl"}')).content, '{"tool_name": "get_stock_price", "stock_symbol": "googl", "price": 173.25, "currency": "USD"}');
+  assert.equal(callError(call("calculate", "{}"), ["calculate"]), "the argument `expression` is missing");
+  assert.deepEqual(await runCall(call("calculate", '{"expression": 1}')), { outcome: "error", content: '{"error": "the argument `expression` is not a text"}' });
+  assert.deepEqual((await runCall(call("get_stock_price", '{"stock_symbol": "googl"}'))).content, '{"tool_name": "get_stock_price", "stock_symbol": "googl", "price": 173.25, "currency": "USD"}');
 });
 
 test("branches of a conversation", () => {

@@ -11,14 +11,17 @@ use lm_server::{ApiKeys, Error, Server, ServerConfig};
 
 use crate::args::{ModelPaths, RunArgs, listen, numbers, usage};
 use crate::interrupt::Interrupt;
+use crate::mcp::McpCallArgs;
 
 mod models;
+mod tools;
 
 const EXAMPLES: &str = "\
 Examples:
   lm serve                                      the embedded model on http://127.0.0.1:8080
   lm serve Qwen/Qwen3-0.6B --quantize q4 --alias gpt-4o-mini
   lm serve Qwen/Qwen3-0.6B ./gemma-3-1b-it --memory 4GB --keep-alive 600
+  lm serve --tools demo --mcp 'npx -y @modelcontextprotocol/server-everything'
   LM_API_KEY=secret lm serve ./Qwen3-0.6B --listen 0.0.0.0:8080 --allow-host llm.example.com
 
   curl http://127.0.0.1:8080/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'
@@ -50,6 +53,11 @@ pub struct Args {
     /// Number of waiting requests; further ones are answered with 429
     #[arg(long, value_name = "N", default_value = "256", value_parser = numbers::count, allow_negative_numbers = true)]
     queue: NonZeroUsize,
+    /// Tools that the server runs for its clients and its page: demo is get_weather, get_stock_price, a calculator and the current time
+    #[arg(long, value_name = "demo", value_parser = ["demo"])]
+    tools: Option<String>,
+    #[command(flatten)]
+    mcp: McpCallArgs,
     #[command(flatten)]
     access: AccessArgs,
     #[command(flatten)]
@@ -81,7 +89,7 @@ struct AccessArgs {
 /// # Errors
 /// When a model cannot be opened or loaded, the address cannot be listened on, or a key is invalid or missing.
 pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
-    let config = args.config()?;
+    let config = ServerConfig { tools: tools::tools(args.tools.is_some(), &args.mcp)?, ..args.config()? };
     let mut models = models::models(args)?;
     let first = models.remove(0);
     models.insert(0, args.alias.iter().fold(first, |model, name| model.alias(name)));

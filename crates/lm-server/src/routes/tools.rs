@@ -1,0 +1,69 @@
+//! `/v1/tools`: tools that the server runs for its clients.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use lm_api::ApiError;
+use lm_tools::{CallEvent, CallResult, Map, RunningCalls, ToolCall};
+use serde_json::{Value, json};
+
+use super::body::JsonBody;
+use crate::response::{ErrorResponse, json as respond};
+use crate::state::SharedApp;
+
+/// Lists the declarations, each with the hints about the tool's effects.
+pub(crate) async fn list(State(app): State<SharedApp>) -> Response {
+    let tools = app.config.tools.toolset();
+    let declarations = tools.specs().into_iter().map(|spec| {
+        let mut declaration = spec.to_function_json();
+        declaration["annotations"] = json!(tools.annotations(spec.name()));
+        declaration
+    });
+    let data: Vec<Value> = declarations.collect();
+    respond(StatusCode::OK, &json!({"object": "list", "data": data}))
+}
+
+/// Runs a call, `{"name", "arguments"}`; it is cancelled when the client leaves. An error of the tool, or of its arguments, is a result for the
+/// model.
+pub(crate) async fn call(
+    State(app): State<SharedApp>,
+    JsonBody(body): JsonBody,
+) -> Result<Response, ErrorResponse> {
+    let tools = app.config.tools.toolset();
+    let call = read(&body)?;
+    if !tools.names().any(|name| name == call.name) {
+        let message = format!("there is no tool `{:.100}`; /v1/tools lists the tools", call.name);
+        let error = ApiError::refused(404, "not_found_error", message);
+        return Err(error.with_param("name").with_code("tool_not_found").into());
+    }
+    let _place = app.place()?;
+    let running = tools.start(vec![call], &app.cancel, app.deadline());
+    let CallResult { message, error, .. } = result(running).await?;
+    let object =
+        json!({"name": message.name, "content": message.content.text(), "is_error": error.is_some()});
+    Ok(respond(StatusCode::OK, &object))
+}
+
+async fn result(mut running: RunningCalls) -> Result<CallResult, ApiError> {
+    while let Some(event) = running.recv_event().await {
+        if let CallEvent::Finished(result) = event {
+            return Ok(*result);
+        }
+    }
+    Err(ApiError::server("the call ended without a result"))
+}
+
+/// Reads a call; the arguments are an object, or its JSON text as in calls of chat completions.
+fn read(body: &Value) -> Result<ToolCall, ApiError> {
+    let name = body.get("name").and_then(Value::as_str);
+    let name = name.ok_or_else(|| ApiError::invalid_param("name", "`name` is missing or no text"))?;
+    let arguments = match body.get("arguments") {
+        None | Some(Value::Null) => Some(Map::new()),
+        Some(Value::Object(arguments)) => Some(arguments.clone()),
+        Some(Value::String(text)) => serde_json::from_str(text).ok(),
+        Some(_) => None,
+    };
+    let expected = "`arguments` is not valid, expected an object or its JSON text";
+    let arguments = arguments.ok_or_else(|| ApiError::invalid_param("arguments", expected))?;
+    Ok(ToolCall::new(name, arguments))
+}

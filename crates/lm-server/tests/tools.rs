@@ -1,0 +1,107 @@
+//! Tools that the server runs for its clients.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use lm_server::{ApiKeys, ServedTools, ServerConfig, ServerLimits};
+use lm_tools::{CallContext, Map, ToolSpec, Toolset, demo};
+use serde_json::{Value, json};
+use support::{Request, Running};
+
+fn serve(tools: ServedTools) -> Running {
+    Running::scripted(["Hello!"], ServerConfig { tools, ..ServerConfig::default() })
+}
+
+/// A tool that runs until it is cancelled. It counts its calls: begun, and cancelled.
+fn endless(counts: Arc<[AtomicUsize; 2]>) -> Toolset {
+    let run = move |_: Map<String, Value>, context: CallContext| {
+        let counts = counts.clone();
+        async move {
+            counts[0].fetch_add(1, Ordering::SeqCst);
+            context.cancelled().await;
+            counts[1].fetch_add(1, Ordering::SeqCst);
+            Ok(Value::Null)
+        }
+    };
+    let spec = ToolSpec::new("wait", "Waits.", json!({"type": "object"}));
+    Toolset::new().with_async_fn(spec, run).expect("a tool")
+}
+
+/// Waits until a count is reached.
+fn until(count: &AtomicUsize, number: usize) {
+    let began = Instant::now();
+    while count.load(Ordering::SeqCst) < number {
+        assert!(began.elapsed() < Duration::from_secs(30), "{number} is not reached");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn tools_are_listed_and_called() {
+    let server = serve(ServedTools::new(demo));
+    let list = server.get("/v1/tools").json();
+    let first = &list["data"][0];
+    assert_eq!((&first["type"], &first["function"]["name"]), (&json!("function"), &json!("get_weather")));
+    assert_eq!(first["function"]["parameters"]["required"], json!(["location"]));
+    assert!(first["annotations"].is_object(), "{first}");
+    for arguments in [json!({"location": "Paris"}), json!(r#"{"location": "Paris"}"#)] {
+        let response =
+            server.post("/v1/tools/call", &json!({"name": "get_weather", "arguments": arguments})).json();
+        assert_eq!((&response["name"], &response["is_error"]), (&json!("get_weather"), &json!(false)));
+        let content: Value = serde_json::from_str(response["content"].as_str().expect("text")).expect("JSON");
+        assert_eq!(content["location"], "Paris");
+    }
+    let response = server.post("/v1/tools/call", &json!({"name": "get_weather", "arguments": {}}));
+    assert_eq!((response.status, &response.json()["is_error"]), (200, &json!(true)));
+    assert!(response.json()["content"].as_str().expect("text").contains("location"), "{}", response.body);
+}
+
+#[test]
+fn calls_of_no_tool_and_bodies_of_no_call_are_refused() {
+    let server = serve(ServedTools::new(demo));
+    for (body, status, param) in [
+        (json!({"name": "rm", "arguments": {}}), 404, "name"),
+        (json!({"arguments": {}}), 400, "name"),
+        (json!({"name": "get_weather", "arguments": 1}), 400, "arguments"),
+        (json!({"name": "get_weather", "arguments": "{"}), 400, "arguments"),
+    ] {
+        let response = server.post("/v1/tools/call", &body);
+        assert_eq!((response.status, &response.json()["error"]["param"]), (status, &json!(param)), "{body}");
+    }
+    let none = serve(ServedTools::default());
+    assert_eq!(none.get("/v1/tools").json()["data"], json!([]));
+    assert_eq!(none.post("/v1/tools/call", &json!({"name": "get_weather"})).status, 404);
+}
+
+#[test]
+fn tools_need_the_key_and_an_own_page() {
+    let keys = ApiKeys::new(["secret"]).expect("a key");
+    let tools = ServedTools::new(demo);
+    let server = Running::scripted(["Hello!"], ServerConfig { tools, keys, ..ServerConfig::default() });
+    let call = json!({"name": "current_time"});
+    assert_eq!(server.get("/v1/tools").status, 401);
+    assert_eq!(server.post("/v1/tools/call", &call).status, 401);
+    let request =
+        || Request::new("POST", "/v1/tools/call").body(&call).header("Authorization", "Bearer secret");
+    assert_eq!(server.send(&request()).status, 200);
+    assert_eq!(server.send(&request().header("Origin", "https://other.example")).status, 403);
+}
+
+#[test]
+fn a_client_that_leaves_and_the_time_of_requests_end_calls() {
+    let counts: Arc<[AtomicUsize; 2]> = Arc::default();
+    let tools = endless(counts.clone());
+    let limits = ServerLimits { request_time: Duration::from_secs(2), ..ServerLimits::default() };
+    let tools = ServedTools::new(move || tools.clone());
+    let server = Running::scripted(["Hello!"], ServerConfig { tools, limits, ..ServerConfig::default() });
+    let call = Request::new("POST", "/v1/tools/call").body(&json!({"name": "wait"}));
+    let client = server.open(&call);
+    until(&counts[0], 1);
+    drop(client);
+    until(&counts[1], 1);
+    let response = server.send(&call);
+    assert_eq!((response.status, &response.json()["is_error"]), (200, &json!(true)), "{}", response.body);
+}
