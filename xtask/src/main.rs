@@ -10,6 +10,7 @@ mod convert;
 mod cpu_paths;
 mod fuzz;
 mod golden;
+mod load;
 mod matrix;
 mod process;
 mod rust_source;
@@ -45,6 +46,8 @@ enum Command {
     Fuzz(fuzz::Args),
     /// Benchmark a model of a public shape against the limits of this machine, or the kernels alone
     Bench(bench::Args),
+    /// Measure load and overhead of the HTTP server
+    Load(load::Args),
     /// Write a quantised copy of a Hugging Face folder
     Convert(convert::Args),
 }
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Command::Matrix(args) => matrix::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Load(args) => load::run(&args),
         Command::Convert(args) => convert::run(&args),
     };
     match result {

@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: `lm bench` on checkpoints of public shapes, for several weight formats, CPU paths and KV
 //! cache types.
 
-mod shape;
+pub mod shape;
 mod table;
 
 use std::fs;

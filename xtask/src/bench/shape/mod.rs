@@ -59,6 +59,10 @@ struct Experts {
     per_row: usize,
 }
 
+/// Chat template of all shapes.
+const TEMPLATE: &str = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}\
+    {% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+
 pub fn names() -> impl Iterator<Item = &'static str> {
     SHAPES.iter().map(|shape| shape.name)
 }
@@ -74,6 +78,7 @@ pub fn checkpoint(name: &str) -> Result<PathBuf> {
         fs::create_dir_all(&folder)?;
         weights::write(&tensors::of_shape(shape), &folder.join("model.safetensors"))?;
         fs::write(folder.join("tokenizer.json"), tokenizer::of_size(shape.vocab).to_string())?;
+        fs::write(folder.join("chat_template.jinja"), TEMPLATE)?;
         // Written last: if it exists, so do the others.
         fs::write(folder.join("config.json"), config::of_shape(shape).to_string())?;
     }
