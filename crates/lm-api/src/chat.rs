@@ -3,11 +3,13 @@
 use lm_conversation::{
     Conversation, ConversationConfig, Engine, GenerationPrompt, RenderedPrompt, TurnOptions,
 };
+use lm_session::{CompiledConstraint, GenerateParams};
 
+use crate::completions::{CompletionRequest, TextStream, TextWriter};
 use crate::error::Result;
 use crate::request::ChatRequest;
 use crate::response_writer::ResponseWriter;
-use crate::running::Running;
+use crate::running::{ChoiceEvents, Running};
 
 /// Engine that answers the requests of any API. Requests may run on any number of threads; the engine batches them.
 #[derive(Debug, Clone)]
@@ -37,12 +39,42 @@ impl ChatEngine {
         let cancel = request.turn.cancel.child();
         let turn = |choice| {
             let options = TurnOptions { cancel: cancel.clone(), ..request.turn.clone() };
-            self.conversation(&request, choice)?.stream(request.last.clone(), options)
+            let turn = self.conversation(&request, choice)?.stream(request.last.clone(), options)?;
+            Ok(ChoiceEvents::Turn(Box::new(turn.into_stream())))
         };
-        let turns = (0..request.choices).map(turn).collect::<Result<Vec<_>, _>>();
+        let turns = (0..request.choices).map(turn).collect::<lm_conversation::Result<Vec<_>>>();
         let turns = turns.map_err(|error| request.api_error(&error))?;
         let writer = writer(&request, request.model.as_deref().unwrap_or(self.engine.name()));
         Ok(Running::new(request, writer, turns, cancel))
+    }
+
+    /// Starts the completion of prompts without messages, as [`start`](Self::start).
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn complete(&self, request: CompletionRequest) -> Result<Running<TextWriter>> {
+        let options = &request.options;
+        let prompts = request.ids(&self.engine)?;
+        let constraint = request.constraint(&self.engine)?;
+        let cancel = options.turn.cancel.child();
+        let text = |choice: usize| {
+            let (prompt, choice) = (choice / request.per_prompt(), choice % request.per_prompt());
+            let params = GenerateParams {
+                constraint: constraint.as_ref().map(CompiledConstraint::start),
+                cancel: cancel.clone(),
+                deadline: options.turn.deadline,
+                logprobs: options.turn.logprobs,
+                prompt_logprobs: options.turn.prompt_logprobs,
+                ..GenerateParams::default()
+            };
+            let config = self.config(options, choice).session;
+            let text = TextStream::start(&self.engine, config, prompts[prompt].clone(), params);
+            text.map(|text| ChoiceEvents::Text(Box::new(text))).map_err(|error| options.api_error(&error))
+        };
+        let texts = (0..options.choices).map(text).collect::<Result<Vec<_>>>()?;
+        let model = options.model.as_deref().unwrap_or(self.engine.name());
+        let writer = TextWriter::new(&request, model, &prompts, self.engine.tokenizer());
+        Ok(Running::new(request.options, writer, texts, cancel))
     }
 
     /// Renders the prompt of a request, and counts its tokens.
@@ -56,12 +88,16 @@ impl ChatEngine {
     }
 
     fn conversation(&self, request: &ChatRequest, choice: usize) -> lm_conversation::Result<Conversation> {
+        Conversation::new(&self.engine, self.config(request, choice))
+    }
+
+    fn config(&self, request: &ChatRequest, choice: usize) -> ConversationConfig {
         let mut config = request.config(&self.config, choice);
         if request.ignores_end {
             let ends = self.engine.tokenizer().end_ids().iter();
             let ends = ends.chain(&self.engine.generation_config().eos_token_ids);
             config.session.sampler.logit_bias.extend(ends.map(|&id| (id, f32::NEG_INFINITY)));
         }
-        Conversation::new(&self.engine, config)
+        config
     }
 }

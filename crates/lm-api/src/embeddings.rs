@@ -5,22 +5,23 @@ use std::num::NonZeroUsize;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use lm_conversation::{CancelHandle, Engine};
-use lm_session::{AdapterId, EmbedParams, Error as Session, Pooling, TextSegment, TokenId, normalized};
+use lm_session::{AdapterId, EmbedParams, Pooling, TextSegment, normalized};
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, Result};
-use crate::fields::{Fields, json_type, shown};
-use crate::limits::{Limits, at_most};
+use crate::fields::{Fields, shown};
+use crate::limits::Limits;
+use crate::text_inputs::{TextInputs, api_error};
 
 /// Request for the embeddings of texts.
 ///
 /// ```
-/// use lm_api::{EmbeddingEncoding, EmbeddingInput, EmbeddingRequest};
+/// use lm_api::{EmbeddingEncoding, EmbeddingRequest, TextInput};
 /// use serde_json::json;
 ///
 /// let body = json!({"model": "any", "input": ["Paris", "Rome"], "encoding_format": "base64"});
 /// let request = EmbeddingRequest::from_json(body)?;
-/// assert_eq!(request.inputs[1], EmbeddingInput::Text("Rome".to_owned()));
+/// assert_eq!(request.inputs.texts()[1], TextInput::Text("Rome".to_owned()));
 /// assert_eq!(request.encoding, EmbeddingEncoding::Base64);
 /// # Ok::<(), lm_api::ApiError>(())
 /// ```
@@ -30,9 +31,7 @@ pub struct EmbeddingRequest {
     /// Name of the model, if the request has one.
     pub model: Option<String>,
     /// The texts; at least one.
-    pub inputs: Vec<EmbeddingInput>,
-    /// True if `input` is one text, not an array of them; errors then name `input` and no element.
-    single: bool,
+    pub inputs: TextInputs,
     /// Form of the vectors in the response.
     pub encoding: EmbeddingEncoding,
     /// Number of first elements to keep; the shortened vectors have length 1 again. `None`: all.
@@ -41,15 +40,6 @@ pub struct EmbeddingRequest {
     pub pooling: Pooling,
     /// Cancels the request.
     pub cancel: CancelHandle,
-}
-
-/// Text to embed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum EmbeddingInput {
-    /// Text; the tokenizer's own tokens around a text, such as BOS, are added.
-    Text(String),
-    /// Token ids, used as they are.
-    Ids(Vec<TokenId>),
 }
 
 /// Form of a vector in a response.
@@ -77,13 +67,9 @@ impl EmbeddingRequest {
     /// As [`EmbeddingRequest::from_json`].
     pub fn from_json_within(body: Value, limits: &Limits) -> Result<Self> {
         let fields = &mut Fields::new(body)?;
-        let input = fields.take("input");
-        let input = input.ok_or_else(|| ApiError::invalid_param("input", "`input` is missing"))?;
-        let single = is_single(&input);
         Ok(Self {
+            inputs: TextInputs::read(fields, "input", limits.embedding_inputs)?,
             model: fields.get("model")?,
-            inputs: inputs(input, single, limits)?,
-            single,
             encoding: word(
                 fields,
                 "encoding_format",
@@ -93,63 +79,6 @@ impl EmbeddingRequest {
             pooling: word(fields, "pooling", &[("mean", Pooling::Mean), ("last", Pooling::Last)])?,
             cancel: CancelHandle::new(),
         })
-    }
-
-    /// Path of an input, for errors.
-    fn path(&self, index: usize) -> String {
-        if self.single { "input".to_owned() } else { format!("input[{index}]") }
-    }
-}
-
-/// Returns true if `input` is one text: text itself, or token ids.
-fn is_single(input: &Value) -> bool {
-    match input {
-        Value::Array(items) => items.first().is_some_and(Value::is_number),
-        _ => true,
-    }
-}
-
-fn inputs(input: Value, single: bool, limits: &Limits) -> Result<Vec<EmbeddingInput>> {
-    match input {
-        Value::Array(items) if !single => {
-            if items.is_empty() {
-                return Err(ApiError::invalid_param("input", "`input` is empty"));
-            }
-            at_most("input", items.len(), limits.embedding_inputs, "texts")?;
-            let items = items.into_iter().enumerate();
-            items.map(|(index, item)| one_input(item, &format!("input[{index}]"))).collect()
-        }
-        input => Ok(vec![one_input(input, "input")?]),
-    }
-}
-
-/// Reads a text or an array of token ids.
-fn one_input(input: Value, at: &str) -> Result<EmbeddingInput> {
-    let is_empty = match &input {
-        Value::String(text) => text.is_empty(),
-        Value::Array(ids) => ids.is_empty(),
-        _ => false,
-    };
-    if is_empty {
-        return Err(ApiError::invalid_param(at, format!("`{at}` is empty")));
-    }
-    match input {
-        Value::String(text) => Ok(EmbeddingInput::Text(text)),
-        Value::Array(ids) => {
-            let ids = ids.iter().enumerate().map(|(index, id)| {
-                let id = id.as_u64().and_then(|id| TokenId::try_from(id).ok()).ok_or(id);
-                id.map_err(|got| {
-                    let at = format!("{at}[{index}]");
-                    let message = format!("`{at}` is {}, expected a token id", shown(got));
-                    ApiError::invalid_param(at, message)
-                })
-            });
-            Ok(EmbeddingInput::Ids(ids.collect::<Result<_>>()?))
-        }
-        other => {
-            let message = format!("`{at}` is {}, expected text or an array of token ids", json_type(&other));
-            Err(ApiError::invalid_param(at, message))
-        }
     }
 }
 
@@ -200,15 +129,13 @@ impl Embeddings {
             let message = format!("`dimensions` is {dimensions}, the model's embeddings have {size}");
             return Err(ApiError::invalid_param("dimensions", message));
         }
-        let inputs = request.inputs.iter().enumerate();
-        let texts = inputs.map(|(index, input)| self.ids(input, &request.path(index)));
-        let texts = texts.collect::<Result<Vec<_>>>()?;
+        let texts = request.inputs.ids(&self.engine, |text| TextSegment::Content(text))?;
         let tokens: usize = texts.iter().map(Vec::len).sum();
         let (pooling, cancel) = (request.pooling, request.cancel.clone());
         let params = EmbedParams { pooling, adapter: self.adapter, cancel };
         let vectors = self.engine.embed_all(texts, &params).enumerate();
         let data = vectors.map(|(index, vector)| {
-            let vector = vector.map_err(|error| api_error(&request.path(index), error))?;
+            let vector = vector.map_err(|error| api_error(&request.inputs.path(index), error))?;
             let vector = shortened(vector, dimensions);
             let embedding = request.encoding.json(&vector);
             Ok(json!({"object": "embedding", "index": index, "embedding": embedding}))
@@ -220,23 +147,6 @@ impl Embeddings {
             "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
         }))
     }
-
-    fn ids(&self, input: &EmbeddingInput, at: &str) -> Result<Vec<TokenId>> {
-        let (tokenizer, width) = (self.engine.tokenizer(), self.engine.model_info().logits_width);
-        let ids = match input {
-            EmbeddingInput::Ids(ids) => ids.clone(),
-            EmbeddingInput::Text(text) => tokenizer
-                .encode_with_special_tokens(TextSegment::Content(text))
-                .map_err(|error| api_error(at, error.into()))?,
-        };
-        match ids.iter().find(|&&id| id as usize >= width) {
-            None => Ok(ids),
-            Some(id) => {
-                let message = format!("`{at}` has the token id {id}, the model has ids below {width}");
-                Err(ApiError::invalid_param(at, message))
-            }
-        }
-    }
 }
 
 /// First elements of a vector, scaled to length 1 again if there are others.
@@ -246,19 +156,6 @@ fn shortened(mut vector: Vec<f32>, dimensions: usize) -> Vec<f32> {
     }
     vector.truncate(dimensions);
     normalized(vector)
-}
-
-/// Converts the error of an input.
-fn api_error(at: &str, error: Session) -> ApiError {
-    let message = error.to_string();
-    match error {
-        Session::PromptTooLong { .. } | Session::CacheFull { .. } => {
-            ApiError::invalid_param(at, message).with_code("context_length_exceeded")
-        }
-        Session::EmptyPrompt => ApiError::invalid_param(at, message),
-        Session::Cancelled => lm_conversation::Error::Cancelled.into(),
-        error => lm_conversation::Error::Session(error).into(),
-    }
 }
 
 impl EmbeddingEncoding {

@@ -6,6 +6,7 @@ mod batch;
 mod call_deltas;
 mod chat;
 mod chat_completions;
+mod completions;
 mod embeddings;
 mod error;
 mod error_map;
@@ -20,6 +21,7 @@ mod response_writer;
 mod responses;
 mod running;
 mod sampling;
+mod text_inputs;
 mod tools;
 
 pub use anthropic::{AnthropicRequest, MessageWriter, anthropic_error};
@@ -29,7 +31,8 @@ pub use chat_completions::{
     ChatCompletions, ChunkWriter, CompletionHead, RunningCompletion, completion, response_format,
     tool_choice, tool_choice_word,
 };
-pub use embeddings::{EmbeddingEncoding, EmbeddingInput, EmbeddingRequest, Embeddings};
+pub use completions::{CompletionRequest, TextWriter};
+pub use embeddings::{EmbeddingEncoding, EmbeddingRequest, Embeddings};
 pub use error::{ApiError, Result};
 pub use ids::random_id;
 pub use limits::Limits;
@@ -44,3 +47,4 @@ pub use response_writer::{Choice, Frame, Framing, ResponseWriter};
 pub use responses::{ResponseStore, ResponsesRequest, ResponsesWriter, StoredResponse};
 pub use running::{FrameStream, Frames, Running, StreamError};
 pub use sampling::SamplingFields;
+pub use text_inputs::{TextInput, TextInputs};

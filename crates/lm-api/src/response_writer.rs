@@ -12,6 +12,8 @@ pub struct Choice {
     pub reply: Reply,
     /// Log probabilities of its tokens, if the request asks for them.
     pub logprobs: Option<Vec<ScoredToken>>,
+    /// Log probabilities of the prompt's tokens but the first, if the request asks for them.
+    pub prompt_logprobs: Vec<ScoredToken>,
 }
 
 /// Frame of a streamed response.

@@ -8,9 +8,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use futures_util::stream::{SelectAll, Stream, StreamExt};
-use lm_conversation::{CancelHandle, ConversationEvent, Turn, TurnStream};
+use lm_conversation::{CancelHandle, ConversationEvent, TurnStream};
 use serde_json::Value;
 
+use crate::completions::TextStream;
 use crate::error::{ApiError, Result};
 use crate::request::ChatRequest;
 use crate::response_writer::{Choice, Frame, ResponseWriter};
@@ -53,14 +54,26 @@ impl fmt::Debug for Observer {
 #[derive(Debug)]
 struct ChoiceTurn {
     choice: usize,
-    turn: TurnStream,
+    events: ChoiceEvents,
+}
+
+/// Events of one choice.
+#[derive(Debug)]
+pub(crate) enum ChoiceEvents {
+    /// Those of a conversation's turn.
+    Turn(Box<TurnStream>),
+    /// Those of a text without messages.
+    Text(Box<TextStream>),
 }
 
 impl Stream for ChoiceTurn {
     type Item = (usize, lm_conversation::Result<ConversationEvent>);
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let event = ready!(Pin::new(&mut self.turn).poll_next(context));
+        let event = ready!(match &mut self.events {
+            ChoiceEvents::Turn(turn) => Pin::new(turn).poll_next(context),
+            ChoiceEvents::Text(text) => Pin::new(text).poll_next(context),
+        });
         Poll::Ready(event.map(|event| (self.choice, event)))
     }
 }
@@ -85,26 +98,33 @@ impl RunningChoices {
     async fn finished(mut self) -> Result<Vec<Choice>> {
         let mut replies: Vec<_> = (0..self.request.choices).map(|_| None).collect();
         let mut scored = vec![Vec::new(); self.request.choices];
+        let mut prompts = scored.clone();
         while let Some(event) = poll_fn(|context| self.poll_event(context)).await {
             match event? {
                 (choice, ConversationEvent::Finished(reply)) => replies[choice] = Some(reply),
                 (choice, ConversationEvent::Logprobs(token)) => scored[choice].push(token),
+                (choice, ConversationEvent::PromptLogprobs(tokens)) => prompts[choice] = tokens,
                 _ => {}
             }
         }
         let wants = self.request.turn.logprobs.is_some();
-        let choice = |(reply, scored): (Option<_>, _)| {
+        let choice = |((reply, scored), prompt_logprobs): ((Option<_>, _), _)| {
             let reply = reply.ok_or_else(|| ApiError::server("a turn ended without a reply"))?;
-            Ok(Choice { reply, logprobs: wants.then_some(scored) })
+            Ok(Choice { reply, logprobs: wants.then_some(scored), prompt_logprobs })
         };
-        replies.into_iter().zip(scored).map(choice).collect()
+        replies.into_iter().zip(scored).zip(prompts).map(choice).collect()
     }
 }
 
 impl<W: ResponseWriter> Running<W> {
-    pub(crate) fn new(request: ChatRequest, writer: W, turns: Vec<Turn>, cancel: CancelHandle) -> Self {
+    pub(crate) fn new(
+        request: ChatRequest,
+        writer: W,
+        turns: Vec<ChoiceEvents>,
+        cancel: CancelHandle,
+    ) -> Self {
         let turns = turns.into_iter().enumerate();
-        let turns = turns.map(|(choice, turn)| ChoiceTurn { choice, turn: turn.into_stream() }).collect();
+        let turns = turns.map(|(choice, events)| ChoiceTurn { choice, events }).collect();
         Self { choices: RunningChoices { request, turns, cancel, observer: None }, writer }
     }
 

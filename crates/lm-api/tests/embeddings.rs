@@ -148,7 +148,7 @@ proptest! {
     ) {
         let input = Value::from(input);
         match EmbeddingRequest::from_json(json!({"input": input.clone()})) {
-            Ok(request) => prop_assert!(!request.inputs.is_empty()),
+            Ok(request) => prop_assert!(!request.inputs.texts().is_empty()),
             Err(error) => {
                 prop_assert!(error.param.unwrap_or_default().starts_with("input"));
                 prop_assert_eq!(error.status, 400);

@@ -226,7 +226,7 @@ fn a_full_context_cuts_a_reply_off_as_a_limit_does() {
         Finished { reason, usage: Usage::default(), timing: Timing::default(), seed: None, steered: None };
     let (message, unenforced, polyfills) = (Message::assistant("Hel"), Vec::new(), Vec::new());
     let reply = Reply { message, finish, unenforced, resampled: 0, polyfills, reasoning_tokens: 0 };
-    let choice = lm_api::Choice { reply, logprobs: None };
+    let choice = lm_api::Choice { reply, logprobs: None, prompt_logprobs: Vec::new() };
     let object = lm_api::completion(&CompletionHead::new("m"), &[choice]);
     assert_eq!(object["choices"][0]["finish_reason"], "length");
 }

@@ -147,7 +147,7 @@ pub struct TokenLogprob {
 
 impl ScoredToken {
     /// Adds the tokens' texts to log probabilities.
-    pub(crate) fn new(id: TokenId, logprobs: &TokenLogprobs, tokenizer: &Tokenizer) -> Self {
+    pub fn new(id: TokenId, logprobs: &TokenLogprobs, tokenizer: &Tokenizer) -> Self {
         let token = |id, logprob| TokenLogprob { id, bytes: tokenizer.token_bytes(id).to_vec(), logprob };
         let top = logprobs.top.iter().map(|&(id, logprob)| token(id, logprob)).collect();
         Self { token: token(id, logprobs.logprob), top }

@@ -16,7 +16,8 @@ use crate::metrics::count;
 use crate::page;
 use crate::response::ErrorResponse;
 use crate::routes::{
-    chat_completions, embeddings, health, messages, metrics, models, ollama, responses, tokens, tools,
+    chat_completions, completions, embeddings, health, messages, metrics, models, ollama, responses, tokens,
+    tools,
 };
 use crate::state::SharedApp;
 
@@ -24,6 +25,7 @@ use crate::state::SharedApp;
 pub(crate) fn router(app: &SharedApp) -> Router {
     let guarded = Router::new()
         .route("/v1/chat/completions", post(chat_completions::create))
+        .route("/v1/completions", post(completions::create))
         .route("/v1/responses", post(responses::create))
         .route("/v1/responses/{id}", get(responses::show).delete(responses::delete))
         .route("/v1/embeddings", post(embeddings::create))

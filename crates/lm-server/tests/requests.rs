@@ -39,6 +39,29 @@ fn a_completion_is_one_object_or_a_stream_of_the_same_text() {
 }
 
 #[test]
+fn a_text_completion_is_one_object_or_a_stream_of_the_same_text() {
+    let server = Running::scripted(["Hello!", "Hello!"], ServerConfig::default());
+    let body = json!({"prompt": "Say hello:", "model": "fake"});
+    let response = server.post("/v1/completions", &body);
+    let object = response.json();
+    assert_eq!((response.status, &object["object"]), (200, &json!("text_completion")), "{object}");
+    assert_eq!(object["choices"][0]["text"], "Hello!");
+    let mut body = body;
+    body["stream"] = json!(true);
+    let events = server.post("/v1/completions", &body).events();
+    assert_eq!(events.last().map(String::as_str), Some("[DONE]"));
+    let text = |data: &String| {
+        serde_json::from_str::<Value>(data).ok()?["choices"][0]["text"].as_str().map(str::to_owned)
+    };
+    assert_eq!(events.iter().filter_map(text).collect::<String>(), "Hello!");
+    body["suffix"] = json!("end");
+    let refused = server.post("/v1/completions", &body);
+    assert_eq!((refused.status, &refused.json()["error"]["param"]), (400, &json!("suffix")));
+    let metrics = server.get("/metrics").body;
+    assert!(metrics.contains("prompt_tokens"), "{metrics}");
+}
+
+#[test]
 fn models_are_listed_and_found_by_name_and_alias() {
     let server = server();
     let list = server.get("/v1/models").json();

@@ -20,5 +20,10 @@ fn scored(scored: &ScoredToken) -> Value {
 
 fn token(token: &TokenLogprob) -> Value {
     let text = String::from_utf8_lossy(&token.bytes);
-    json!({"token": text, "logprob": token.logprob.max(IMPOSSIBLE), "bytes": token.bytes})
+    json!({"token": text, "logprob": finite(token.logprob), "bytes": token.bytes})
+}
+
+/// Log probability as a number of JSON.
+pub(crate) fn finite(logprob: f32) -> f32 {
+    logprob.max(IMPOSSIBLE)
 }

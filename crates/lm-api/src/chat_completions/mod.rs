@@ -17,10 +17,12 @@ use crate::request::ChatRequest;
 use crate::running::{Frames, Running};
 
 pub use head::CompletionHead;
-pub(crate) use request::NAMES;
+pub(crate) use logprobs::finite;
+pub(crate) use request::{NAMES, choices, refuse_unsupported, stream};
 pub use response::completion;
+pub(crate) use response::{finish_reason, usage};
 pub use response_format::response_format;
-pub(crate) use response_format::response_format_at;
+pub(crate) use response_format::{answer_format, response_format_at};
 pub(crate) use tools::choice_among;
 pub use tools::{tool_choice, tool_choice_word};
 pub use writer::ChunkWriter;

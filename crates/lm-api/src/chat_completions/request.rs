@@ -32,8 +32,8 @@ pub(crate) const NAMES: FieldNames = FieldNames {
 /// Test of a field's value.
 type Test = fn(&Value) -> bool;
 
-/// Fields that change the response, and are not supported, with the test of a value that asks for nothing.
-const UNSUPPORTED: &[(&str, Test)] = &[
+/// Fields that change the response, with the test of a value that asks for nothing.
+const ACTIVE: &[(&str, Test)] = &[
     ("add_generation_prompt", |value| *value == true),
     ("audio", Value::is_null),
     ("best_of", |value| *value == 1),
@@ -45,7 +45,24 @@ const UNSUPPORTED: &[(&str, Test)] = &[
     ("min_tokens", |value| *value == 0),
     ("modalities", |value| value.as_array().is_some_and(|kinds| kinds.iter().all(|kind| kind == "text"))),
     ("prompt_logprobs", Value::is_null),
+    ("suffix", |value| *value == ""),
     ("web_search_options", Value::is_null),
+];
+
+/// Fields of chat completions that are not supported.
+const UNSUPPORTED: [&str; 12] = [
+    "add_generation_prompt",
+    "audio",
+    "best_of",
+    "continue_final_message",
+    "echo",
+    "function_call",
+    "functions",
+    "grammar",
+    "min_tokens",
+    "modalities",
+    "prompt_logprobs",
+    "web_search_options",
 ];
 
 impl ChatRequest {
@@ -66,7 +83,7 @@ impl ChatRequest {
     /// As [`ChatRequest::from_json`].
     pub fn from_json_within(body: Value, limits: &Limits) -> Result<Self> {
         let fields = &mut Fields::new(body)?;
-        refuse_unsupported(fields)?;
+        refuse_unsupported(fields, &UNSUPPORTED)?;
         let missing = || ApiError::invalid_param("messages", "`messages` is missing");
         let mut messages = messages(fields.take("messages").ok_or_else(missing)?, limits)?;
         let last = messages.pop().ok_or_else(missing)?;
@@ -96,8 +113,9 @@ impl ChatRequest {
     }
 }
 
-fn refuse_unsupported(fields: &mut Fields) -> Result<()> {
-    for (name, asks_for_nothing) in UNSUPPORTED {
+/// Refuses these fields where they ask for something.
+pub(crate) fn refuse_unsupported(fields: &mut Fields, names: &[&str]) -> Result<()> {
+    for (name, asks_for_nothing) in ACTIVE.iter().filter(|(name, _)| names.contains(name)) {
         if fields.take(name).is_some_and(|value| !asks_for_nothing(&value)) {
             let instead = if name.starts_with("function") { "; `tools` and `tool_choice` are" } else { "" };
             let error = ApiError::invalid_param(*name, format!("`{name}` is not supported{instead}"));
@@ -149,13 +167,15 @@ fn max_output_tokens(fields: &mut Fields) -> Result<Option<(&'static str, usize)
     Ok(limit)
 }
 
-fn choices(fields: &mut Fields, limits: &Limits) -> Result<usize> {
+/// Number of choices, `n`.
+pub(crate) fn choices(fields: &mut Fields, limits: &Limits) -> Result<usize> {
     let n = fields.get("n")?.unwrap_or(1);
     in_range("n", n, 1, limits.choices)?;
     Ok(n)
 }
 
-fn stream(fields: &mut Fields) -> Result<Option<StreamOptions>> {
+/// Options of a stream, if one is requested.
+pub(crate) fn stream(fields: &mut Fields) -> Result<Option<StreamOptions>> {
     let stream = fields.get("stream")?.unwrap_or(false);
     let options = fields.get::<StreamOptions>("stream_options")?;
     if options.is_some() && !stream {

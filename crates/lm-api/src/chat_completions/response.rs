@@ -18,13 +18,13 @@ use crate::response_writer::Choice;
 /// let finish = Finished { reason: FinishReason::EndToken, usage, timing: Timing::default(), seed: None, steered: None };
 /// let (unenforced, polyfills) = (Vec::new(), Vec::new());
 /// let reply = Reply { message: Message::assistant("Hello!"), finish, unenforced, resampled: 0, polyfills, reasoning_tokens: 0 };
-/// let object = completion(&CompletionHead::new("my-model"), &[Choice { reply, logprobs: None }]);
+/// let object = completion(&CompletionHead::new("my-model"), &[Choice { reply, logprobs: None, prompt_logprobs: Vec::new() }]);
 /// assert_eq!(object["choices"][0]["message"]["content"], "Hello!");
 /// assert_eq!(object["choices"][0]["finish_reason"], "stop");
 /// assert_eq!(object["usage"]["total_tokens"], 12);
 /// ```
 pub fn completion(head: &CompletionHead, choices: &[Choice]) -> Value {
-    let objects = choices.iter().enumerate().map(|(index, Choice { reply, logprobs })| {
+    let objects = choices.iter().enumerate().map(|(index, Choice { reply, logprobs, .. })| {
         json!({
             "index": index,
             "message": message(reply),
@@ -33,17 +33,19 @@ pub fn completion(head: &CompletionHead, choices: &[Choice]) -> Value {
         })
     });
     let mut object = head.object("chat.completion", objects.collect());
-    object.insert("usage".to_owned(), usage(choices.iter().map(|choice| &choice.reply)));
+    object.insert("usage".to_owned(), usage(choices.iter().map(|choice| &choice.reply), choices.len()));
     Value::Object(object)
 }
 
-/// Token counts of a completion: the prompt, which its choices share, and the output of all of them.
-pub(crate) fn usage<'a>(replies: impl Iterator<Item = &'a Reply>) -> Value {
-    let (mut prompt_tokens, mut cached_tokens, mut completion_tokens, mut reasoning_tokens) = (0, None, 0, 0);
-    for reply in replies {
+/// Token counts of a completion: its prompts, each of which `per_prompt` choices share, and the output of all choices.
+pub(crate) fn usage<'a>(replies: impl Iterator<Item = &'a Reply>, per_prompt: usize) -> Value {
+    let (mut prompt_tokens, mut cached_tokens, mut completion_tokens, mut reasoning_tokens) = (0, 0, 0, 0);
+    for (index, reply) in replies.enumerate() {
         let usage = &reply.finish.usage;
-        prompt_tokens = usage.prompt_tokens;
-        cached_tokens.get_or_insert(usage.cached_tokens);
+        if index % per_prompt == 0 {
+            prompt_tokens += usage.prompt_tokens;
+            cached_tokens += usage.cached_tokens;
+        }
         completion_tokens += usage.output_tokens;
         reasoning_tokens += reply.reasoning_tokens;
     }
@@ -51,7 +53,7 @@ pub(crate) fn usage<'a>(replies: impl Iterator<Item = &'a Reply>) -> Value {
         "prompt_tokens": prompt_tokens,
         "completion_tokens": completion_tokens,
         "total_tokens": prompt_tokens + completion_tokens,
-        "prompt_tokens_details": {"cached_tokens": cached_tokens.unwrap_or(0)},
+        "prompt_tokens_details": {"cached_tokens": cached_tokens},
         "completion_tokens_details": {"reasoning_tokens": reasoning_tokens},
     })
 }

@@ -46,7 +46,7 @@ pub(crate) fn response_format_at(format: &Value, name: &str) -> Result<Option<Re
 
 /// Reads the format of the answer: `response_format`, or one of vLLM's extensions `structured_outputs` and `guided_json`,
 /// `guided_regex`, `guided_choice` and `guided_grammar`.
-pub(super) fn answer_format(fields: &mut Fields) -> Result<Option<ResponseFormat>> {
+pub(crate) fn answer_format(fields: &mut Fields) -> Result<Option<ResponseFormat>> {
     let mut formats = Vec::new();
     if let Some(format) = fields.take("response_format") {
         formats.extend(response_format(&format)?.map(|format| ("response_format".to_owned(), format)));

@@ -1,7 +1,7 @@
 //! Chunks of a streamed response.
 
 use lm_conversation::{ConversationEvent, Reply, ScoredToken};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::head::CompletionHead;
 use super::logprobs;
@@ -102,15 +102,11 @@ impl ChunkWriter {
         let logprobs = (self.with_logprobs && !scored.is_empty()).then(|| logprobs::logprobs(&scored));
         let choice =
             json!({"index": choice, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason});
-        let mut chunk = self.chunk_object(vec![choice]);
-        if self.include_usage {
-            chunk.insert("usage".to_owned(), Value::Null);
-        }
-        Value::Object(chunk)
+        self.chunk_object(vec![choice])
     }
 
-    fn chunk_object(&self, choices: Vec<Value>) -> Map<String, Value> {
-        self.head.object("chat.completion.chunk", choices)
+    fn chunk_object(&self, choices: Vec<Value>) -> Value {
+        self.head.chunk("chat.completion.chunk", choices, self.include_usage)
     }
 
     /// Chunk of the usage, when all choices are finished.
@@ -118,8 +114,8 @@ impl ChunkWriter {
         let replies: Option<Vec<&Reply>> = self.choices.iter().map(|choice| choice.reply.as_ref()).collect();
         let replies = replies.filter(|_| self.include_usage)?;
         let mut chunk = self.chunk_object(Vec::new());
-        chunk.insert("usage".to_owned(), usage(replies.into_iter()));
-        Some(Value::Object(chunk))
+        chunk["usage"] = usage(replies.into_iter(), self.choices.len());
+        Some(chunk)
     }
 }
 

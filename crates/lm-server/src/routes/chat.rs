@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use lm_api::{ChatRequest, ResponseWriter};
+use lm_api::{ChatEngine, ChatRequest, ResponseWriter, Running};
 
 use super::sse;
 use crate::metrics::ReplyObserver;
@@ -14,8 +14,17 @@ use crate::state::{App, CancelOnDrop};
 /// Answers a request, as one object or as a stream of frames.
 pub(crate) async fn respond<W: ResponseWriter>(
     app: &App,
-    mut request: ChatRequest,
+    request: ChatRequest,
     writer: impl FnOnce(&ChatRequest, &str) -> W + Send + 'static,
+) -> Result<Response, ErrorResponse> {
+    run(app, request, move |engine, request| engine.start(request, writer)).await
+}
+
+/// [`respond`] with what `start` starts.
+pub(crate) async fn run<W: ResponseWriter>(
+    app: &App,
+    mut request: ChatRequest,
+    start: impl FnOnce(&ChatEngine, ChatRequest) -> lm_api::Result<Running<W>> + Send + 'static,
 ) -> Result<Response, ErrorResponse> {
     let began = Instant::now();
     let (model, metrics) = (app.models.find(request.model.as_deref())?.clone(), app.metrics.clone());
@@ -23,13 +32,13 @@ pub(crate) async fn respond<W: ResponseWriter>(
     request.turn.cancel = cancel.0.clone();
     request.turn.deadline = app.deadline();
     let is_stream = request.stream.is_some();
-    let start = move || {
+    let started = move || {
         let choices = request.choices;
-        let running = model.engines()?.chat.start(request, writer)?;
+        let running = start(&model.engines()?.chat, request)?;
         let mut observer = ReplyObserver::new(&metrics, model.name(), choices, began);
         Ok(running.observed(move |event| observer.observe(event)))
     };
-    let running = app.prepare(start).await?;
+    let running = app.prepare(started).await?;
     if is_stream {
         return sse::respond(running.into_stream(), cancel, app.config.limits.keep_alive).await;
     }

@@ -3,6 +3,7 @@
 mod body;
 mod chat;
 pub mod chat_completions;
+pub mod completions;
 pub mod embeddings;
 pub mod health;
 pub mod messages;

@@ -182,3 +182,18 @@ def test_strict_arguments_within_an_enum(client):
     [call] = answer[1].tool_calls
     values = TOOLS[0]["function"]["parameters"]["properties"]["format"]["enum"]
     assert json.loads(call.function.arguments)["format"] in values and ARGUMENTS["format"] in values
+
+
+def test_prompts_are_continued(client):
+    request = {"model": "pocket", "prompt": ["One, two,", "A, b,"], "n": 2, "max_tokens": 6, "temperature": 0, "logprobs": 2}
+    whole = client.completions.create(**request)
+    assert whole.object == "text_completion" and [choice.index for choice in whole.choices] == [0, 1, 2, 3]
+    for choice in whole.choices:
+        scores = choice.logprobs
+        assert "".join(scores.tokens) == choice.text and len(scores.tokens) == len(scores.top_logprobs)
+    pieces = {choice.index: "" for choice in whole.choices}
+    for chunk in client.completions.create(stream=True, stream_options={"include_usage": True}, **request):
+        for choice in chunk.choices:
+            pieces[choice.index] += choice.text
+    assert list(pieces.values()) == [choice.text for choice in whole.choices]
+    assert chunk.usage.completion_tokens == whole.usage.completion_tokens

@@ -1,0 +1,133 @@
+//! Texts of a request that has no messages: one, or an array of them.
+
+use lm_conversation::Engine;
+use lm_session::{Error as Session, TextSegment, TokenId};
+use serde_json::Value;
+
+use crate::error::{ApiError, Result};
+use crate::fields::{Fields, json_type, shown};
+use crate::limits::at_most;
+
+/// Text or tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TextInput {
+    /// Text; the tokenizer's own tokens around a text, such as BOS, are added.
+    Text(String),
+    /// Token ids, used as they are.
+    Ids(Vec<TokenId>),
+}
+
+/// The texts of a request, at least one, none of them empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextInputs {
+    name: &'static str,
+    /// True if the field is one text, not an array of them; errors then name the field and no element.
+    single: bool,
+    texts: Vec<TextInput>,
+}
+
+impl TextInputs {
+    /// Takes the field `name`: text, token ids, or an array of either with at most `limit` elements.
+    pub(crate) fn read(fields: &mut Fields, name: &'static str, limit: usize) -> Result<Self> {
+        let input = fields.take(name);
+        let input = input.ok_or_else(|| ApiError::invalid_param(name, format!("`{name}` is missing")))?;
+        let items = match input {
+            Value::Array(items) if !items.first().is_some_and(Value::is_number) => items,
+            single => return Ok(Self { name, single: true, texts: vec![text_input(single, name)?] }),
+        };
+        if items.is_empty() {
+            return Err(ApiError::invalid_param(name, format!("`{name}` is empty")));
+        }
+        at_most(name, items.len(), limit, "texts")?;
+        let items = items.into_iter().enumerate();
+        let texts = items.map(|(index, item)| text_input(item, &format!("{name}[{index}]")));
+        Ok(Self { name, single: false, texts: texts.collect::<Result<_>>()? })
+    }
+
+    /// The texts.
+    pub fn texts(&self) -> &[TextInput] {
+        &self.texts
+    }
+
+    /// Path of a text, for errors.
+    pub(crate) fn path(&self, index: usize) -> String {
+        if self.single { self.name.to_owned() } else { format!("{}[{index}]", self.name) }
+    }
+
+    /// Token ids of the texts; `segment` says whether special tokens that are spelled in a text are tokens.
+    pub(crate) fn ids(
+        &self,
+        engine: &Engine,
+        segment: for<'a> fn(&'a str) -> TextSegment<'a>,
+    ) -> Result<Vec<Vec<TokenId>>> {
+        let texts = self.texts.iter().enumerate();
+        texts.map(|(index, input)| input.ids(engine, segment, &self.path(index))).collect()
+    }
+}
+
+impl TextInput {
+    fn ids(
+        &self,
+        engine: &Engine,
+        segment: for<'a> fn(&'a str) -> TextSegment<'a>,
+        at: &str,
+    ) -> Result<Vec<TokenId>> {
+        let (tokenizer, width) = (engine.tokenizer(), engine.model_info().logits_width);
+        let ids = match self {
+            Self::Ids(ids) => ids.clone(),
+            Self::Text(text) => tokenizer
+                .encode_with_special_tokens(segment(text))
+                .map_err(|error| api_error(at, error.into()))?,
+        };
+        match ids.iter().find(|&&id| id as usize >= width) {
+            None => Ok(ids),
+            Some(id) => {
+                let message = format!("`{at}` has the token id {id}, the model has ids below {width}");
+                Err(ApiError::invalid_param(at, message))
+            }
+        }
+    }
+}
+
+/// Reads a text or an array of token ids.
+fn text_input(input: Value, at: &str) -> Result<TextInput> {
+    let is_empty = match &input {
+        Value::String(text) => text.is_empty(),
+        Value::Array(ids) => ids.is_empty(),
+        _ => false,
+    };
+    if is_empty {
+        return Err(ApiError::invalid_param(at, format!("`{at}` is empty")));
+    }
+    match input {
+        Value::String(text) => Ok(TextInput::Text(text)),
+        Value::Array(ids) => {
+            let ids = ids.iter().enumerate().map(|(index, id)| {
+                let id = id.as_u64().and_then(|id| TokenId::try_from(id).ok()).ok_or(id);
+                id.map_err(|got| {
+                    let at = format!("{at}[{index}]");
+                    let message = format!("`{at}` is {}, expected a token id", shown(got));
+                    ApiError::invalid_param(at, message)
+                })
+            });
+            Ok(TextInput::Ids(ids.collect::<Result<_>>()?))
+        }
+        other => {
+            let message = format!("`{at}` is {}, expected text or an array of token ids", json_type(&other));
+            Err(ApiError::invalid_param(at, message))
+        }
+    }
+}
+
+/// Converts the error of a text.
+pub(crate) fn api_error(at: &str, error: Session) -> ApiError {
+    let message = error.to_string();
+    match error {
+        Session::PromptTooLong { .. } | Session::CacheFull { .. } => {
+            ApiError::invalid_param(at, message).with_code("context_length_exceeded")
+        }
+        Session::EmptyPrompt => ApiError::invalid_param(at, message),
+        Session::Cancelled => lm_conversation::Error::Cancelled.into(),
+        error => lm_conversation::Error::Session(error).into(),
+    }
+}

@@ -1,0 +1,175 @@
+//! Completions of prompts without messages: fields, and responses against vectors.
+
+mod support;
+
+use lm_api::{ApiError, ChatEngine, CompletionRequest, ConversationConfig, Limits, Value};
+use lm_session::testing::scripted_engine;
+use serde_json::json;
+use support::check;
+
+/// A valid body with these fields added.
+fn body(fields: Value) -> Value {
+    let mut body = json!({"prompt": "Say hello:", "temperature": 0});
+    if let (Value::Object(body), Value::Object(fields)) = (&mut body, fields) {
+        body.extend(fields);
+    }
+    body
+}
+
+fn engine<const N: usize>(replies: [&'static str; N]) -> ChatEngine {
+    let engine = scripted_engine(replies);
+    let config = ConversationConfig::from_engine(&engine);
+    ChatEngine::new(engine, config)
+}
+
+fn request(fields: Value) -> CompletionRequest {
+    CompletionRequest::from_json(body(fields.clone())).unwrap_or_else(|error| panic!("{fields}: {error}"))
+}
+
+fn object(engine: &ChatEngine, fields: Value) -> Value {
+    let running = engine.complete(request(fields.clone()));
+    let object =
+        running.and_then(|running| running.wait()).unwrap_or_else(|error| panic!("{fields}: {error}"));
+    constant(object)
+}
+
+/// Replaces what differs from run to run.
+fn constant(mut object: Value) -> Value {
+    assert!(object["id"].as_str().is_some_and(|id| id.starts_with("cmpl-")), "{object}");
+    assert!(object["created"].as_u64().is_some_and(|time| time > 1_700_000_000), "{object}");
+    (object["id"], object["created"]) = (json!("cmpl-1"), json!(1));
+    object
+}
+
+fn chunks(engine: &ChatEngine, fields: Value) -> Vec<Value> {
+    let frames = engine.complete(request(fields)).expect("it starts").frames();
+    frames.map(|frame| constant(frame.expect("a frame").data)).collect()
+}
+
+/// Texts of the choices of a stream.
+fn texts(chunks: &[Value], choices: usize) -> Vec<String> {
+    let mut texts = vec![String::new(); choices];
+    for choice in chunks.iter().flat_map(|chunk| chunk["choices"].as_array().expect("choices")) {
+        let index = choice["index"].as_u64().and_then(|index| usize::try_from(index).ok()).expect("an index");
+        texts[index] += choice["text"].as_str().expect("text");
+    }
+    texts
+}
+
+#[test]
+fn texts_are_as_in_the_vectors() {
+    check("text_completion.json", &object(&engine(["Hello, you!"]), json!({"max_tokens": 30})));
+    let scored = json!({"logprobs": 2, "max_tokens": 4});
+    check("text_completion_logprobs.json", &object(&engine(["Zürich"]), scored.clone()));
+    let mut streamed = scored.clone();
+    (streamed["stream"], streamed["stream_options"]) = (json!(true), json!({"include_usage": true}));
+    let chunks = chunks(&engine(["Zürich"]), streamed);
+    check("text_chunks_logprobs.json", &chunks.into());
+    let mut echo = scored;
+    echo["echo"] = json!(true);
+    check("text_completion_echo.json", &object(&engine(["Zürich"]), echo));
+}
+
+#[test]
+fn choices_are_those_of_each_prompt_in_order() {
+    let engine = || engine(["One.", "One.", "One.", "One."]);
+    let fields = json!({"prompt": ["First", "Second one"], "n": 2, "echo": true, "best_of": 2});
+    let whole = object(&engine(), fields.clone());
+    let choices = whole["choices"].as_array().expect("choices");
+    let seen: Vec<_> = choices.iter().map(|choice| choice["text"].as_str().expect("text")).collect();
+    assert_eq!(seen, ["FirstOne.", "FirstOne.", "Second oneOne.", "Second oneOne."]);
+    assert_eq!(choices.iter().map(|choice| &choice["index"]).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    let alone =
+        |prompt: &str| object(&engine(), json!({"prompt": prompt}))["usage"]["prompt_tokens"].as_u64();
+    let prompts = alone("First").zip(alone("Second one")).map(|(first, second)| first + second);
+    assert_eq!(whole["usage"]["prompt_tokens"].as_u64(), prompts, "each prompt counts once");
+
+    let mut fields = fields;
+    (fields["stream"], fields["stream_options"]) = (json!(true), json!({"include_usage": true}));
+    let chunks = chunks(&engine(), fields);
+    assert_eq!(texts(&chunks, 4), seen);
+    assert_eq!(
+        chunks.last().map(|chunk| chunk["usage"]["total_tokens"].clone()),
+        Some(whole["usage"]["total_tokens"].clone())
+    );
+}
+
+#[test]
+fn a_prompt_of_token_ids_is_that_of_its_text() {
+    let engine = || engine(["Hello"]);
+    let ids = scripted_engine([""]).tokenizer().encode("Say hello:").expect("it encodes");
+    let text = object(&engine(), json!({"echo": true}));
+    for prompt in [json!(ids), json!([ids])] {
+        assert_eq!(object(&engine(), json!({"echo": true, "prompt": prompt})), text);
+    }
+}
+
+#[test]
+fn a_prompt_is_scored_without_a_token_of_output() {
+    let whole = object(&engine(["Hello"]), json!({"echo": true, "max_tokens": 0, "logprobs": 0}));
+    let choice = &whole["choices"][0];
+    assert_eq!((&choice["text"], &choice["finish_reason"]), (&json!("Say hello:"), &json!("length")));
+    assert_eq!(whole["usage"]["completion_tokens"], 0);
+    let scores = choice["logprobs"]["token_logprobs"].as_array().expect("scores");
+    assert_eq!(Some(scores.len() as u64), whole["usage"]["prompt_tokens"].as_u64());
+    assert!(scores[0].is_null() && scores[1..].iter().all(|score| score.as_f64().is_some_and(|it| it < 0.0)));
+}
+
+#[test]
+fn stop_sequences_formats_and_biases_hold() {
+    let stopped = object(&engine(["Hello, you!"]), json!({"stop": [", "]}));
+    assert_eq!(stopped["choices"][0]["text"], "Hello");
+    assert_eq!(stopped["choices"][0]["finish_reason"], "stop");
+    let text = |fields: Value| object(&engine(["Hello"]), fields)["choices"][0]["text"].clone();
+    let number = json!({"guided_regex": "[0-9]{3}"});
+    assert!(text(number).as_str().is_some_and(|text| text.len() == 3 && text.parse::<u32>().is_ok()));
+    let schema =
+        json!({"response_format": {"type": "json_schema", "json_schema": {"schema": {"enum": ["red"]}}}});
+    assert_eq!(text(schema), "\"red\"");
+    assert_eq!(text(json!({"guided_choice": ["left"]})), "left");
+    assert_eq!(text(json!({"guided_grammar": "start: \"a\" \"b\""})), "ab");
+    let ids = scripted_engine([""]).tokenizer().encode("H").expect("it encodes");
+    assert_ne!(text(json!({"logit_bias": {ids[0].to_string(): -100}, "max_tokens": 1})), "H");
+}
+
+fn error(fields: Value) -> ApiError {
+    let read = CompletionRequest::from_json(body(fields.clone()));
+    read.and_then(|request| engine(["Hello"]).complete(request)).map(drop).expect_err(&fields.to_string())
+}
+
+#[test]
+fn an_invalid_field_is_named() {
+    for (fields, param) in [
+        (json!({"prompt": null}), "prompt"),
+        (json!({"prompt": ""}), "prompt"),
+        (json!({"prompt": []}), "prompt"),
+        (json!({"prompt": {}}), "prompt"),
+        (json!({"prompt": ["a", ""]}), "prompt[1]"),
+        (json!({"prompt": [1, "a"]}), "prompt[1]"),
+        (json!({"prompt": [[1], [-1]]}), "prompt[1][0]"),
+        (json!({"prompt": [4_000_000_000_u32]}), "prompt"),
+        (json!({"prompt": "long ".repeat(100_000)}), "prompt"),
+        (json!({"prompt": vec!["a"; 65], "n": 2}), "prompt"),
+        (json!({"suffix": "end"}), "suffix"),
+        (json!({"best_of": 3, "n": 2}), "best_of"),
+        (json!({"logprobs": true}), "logprobs"),
+        (json!({"logprobs": 21}), "logprobs"),
+        (json!({"max_tokens": 0}), "max_tokens"),
+        (json!({"echo": "yes"}), "echo"),
+        (json!({"stream_options": {}}), "stream_options"),
+        (json!({"guided_regex": "("}), "response_format"),
+        (json!({"guided_json": {"not": {"const": 1}}}), "response_format"),
+        (json!({"temperature": -1}), "temperature"),
+    ] {
+        let error = error(fields.clone());
+        assert_eq!((error.status, error.param.as_deref()), (400, Some(param)), "{fields}: {error}");
+    }
+    for fields in
+        [json!({"suffix": null}), json!({"suffix": ""}), json!({"best_of": 1}), json!({"n": 2, "best_of": 2})]
+    {
+        request(fields);
+    }
+    let limits = Limits { choices: 1, ..Limits::default() };
+    let many = CompletionRequest::from_json_within(body(json!({"prompt": ["a", "b"]})), &limits);
+    assert_eq!(many.map(drop).expect_err("a limit").param.as_deref(), Some("prompt"));
+}

@@ -1,0 +1,24 @@
+//! `/v1/completions`.
+
+use axum::extract::State;
+use axum::response::Response;
+use lm_api::{ChatEngine, CompletionRequest};
+
+use super::body::JsonBody;
+use super::chat;
+use crate::response::ErrorResponse;
+use crate::state::SharedApp;
+
+/// Continues prompts, as one object or as a stream of pieces.
+pub(crate) async fn create(
+    State(app): State<SharedApp>,
+    JsonBody(body): JsonBody,
+) -> Result<Response, ErrorResponse> {
+    let mut request = CompletionRequest::from_json_within(body, &app.config.limits.request)?;
+    let options = request.options.clone();
+    let start = move |engine: &ChatEngine, options| {
+        request.options = options;
+        engine.complete(request)
+    };
+    chat::run(&app, options, start).await
+}
