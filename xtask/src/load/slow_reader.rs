@@ -16,9 +16,9 @@ use super::wire::Connection;
 const NAME: &str = "slow-reader";
 const STREAMS: usize = 8;
 /// Time of a turn.
-const TURN: Duration = Duration::from_secs(4);
+const TURN: Duration = Duration::from_secs(5);
 /// Requests that the slow reader sends in a turn.
-const REQUESTS: u32 = 4;
+const REQUESTS: u32 = 2;
 /// Ratio of the 99th percentiles with a slow reader and with a fast one that counts as no slowdown.
 const RATIO: f64 = 1.25;
 
@@ -80,7 +80,7 @@ fn turn(server: &Server, reader: Reader) -> Result<f64> {
 
 /// Sends a request whose response is larger than what the system keeps for a connection, and reads it.
 fn read(addr: &str, reader: Reader, until: Instant) -> Result<()> {
-    let wide = json!({"logprobs": true, "top_logprobs": 20, "n": 2});
+    let wide = json!({"logprobs": true, "top_logprobs": 20, "n": 4});
     let body = requests::merged(requests::of_length(1000), requests::streamed());
     let body = requests::merged(body, wide).to_string();
     let mut connection = Connection::open(addr)?;
