@@ -103,7 +103,11 @@ impl Guide {
             && let Some(shortest) = guide.find_completion(&first, usize::MAX)?
         {
             let needed_tokens = forced_len + shortest.len();
-            return Err(Error::BudgetTooSmall { needed_tokens, available_tokens: remaining_tokens });
+            if needed_tokens > remaining_tokens {
+                return Err(Error::BudgetTooSmall { needed_tokens, available_tokens: remaining_tokens });
+            }
+            // The first search ended by its time limit.
+            guide.completion = Some(shortest);
         }
         if first.len() > remaining_tokens {
             first.pop(); // The end token: the text is complete without it.

@@ -197,10 +197,13 @@ start: \"[\" node \",\" node \",\" node (\",\" node)* \"]\"";
 struct Digits {
     written: usize,
     least: usize,
+    /// Delay of the first mask.
+    delay: Option<std::time::Duration>,
 }
 
 impl lm_session::Constraint for Digits {
     fn mask(&mut self, mask: &mut lm_session::TokenMask) -> lm_session::Result<()> {
+        self.delay.take().into_iter().for_each(std::thread::sleep);
         ("0123456789".bytes()).for_each(|digit| mask.allow(TokenId::from(digit)));
         Ok(())
     }
@@ -221,19 +224,31 @@ impl lm_session::Constraint for Digits {
     }
 }
 
+/// Last event of a generation of at most `max` tokens under this constraint.
+fn digits(engine: &Engine, constraint: Digits, max: usize) -> lm_session::Result<SessionEvent> {
+    let mut session = engine.session(SessionConfig::default()).unwrap();
+    session.prefill(&support::prompt(1, 5)).unwrap();
+    let params = GenerateParams {
+        constraint: Some(Box::new(constraint)),
+        max_output_tokens: Some(max),
+        ..GenerateParams::default()
+    };
+    session.generate(params).last().unwrap()
+}
+
+/// The search for a completion has 50 ms; a busy machine may take them before its first step.
+#[test]
+fn a_completion_that_is_found_late_is_taken() {
+    let engine = random_engine(EngineSettings::default());
+    let delay = Some(std::time::Duration::from_millis(80));
+    let last = digits(&engine, Digits { written: 0, least: 5, delay }, 100);
+    assert!(matches!(last, Ok(SessionEvent::Finished(_))), "{last:?}");
+}
+
 #[test]
 fn text_cut_off_without_a_known_completion_is_an_error() {
     let engine = random_engine(EngineSettings::default());
-    let end = |least, max| {
-        let mut session = engine.session(SessionConfig::default()).unwrap();
-        session.prefill(&support::prompt(1, 5)).unwrap();
-        let params = GenerateParams {
-            constraint: Some(Box::new(Digits { written: 0, least })),
-            max_output_tokens: Some(max),
-            ..GenerateParams::default()
-        };
-        session.generate(params).last().unwrap()
-    };
+    let end = |least, max| digits(&engine, Digits { written: 0, least, delay: None }, max);
     assert!(matches!(end(800, 100), Err(lm_session::Error::TextCutOff { output_tokens: 100 })));
     assert!(matches!(end(800, 900), Ok(SessionEvent::Finished(_))));
     assert!(matches!(end(5, 100), Ok(SessionEvent::Finished(_))));
