@@ -23,6 +23,9 @@ pub struct Args {
     /// Run one cell out of N
     #[arg(long, value_name = "N", default_value_t = 1)]
     one_in: usize,
+    /// Keep the cells of target/matrix.jsonl, except wrong ones, and run those that are missing
+    #[arg(long)]
+    resume: bool,
 }
 
 pub fn run(args: &Args) -> Result<()> {
@@ -30,6 +33,9 @@ pub fn run(args: &Args) -> Result<()> {
     let mut command = process::cargo(&["test", "--release", "-p", "lm-conversation", "--test", "matrix"]);
     command.args(["--", "--nocapture"]);
     command.env("LM_MATRIX", args.one_in.to_string()).env("LM_MATRIX_OUT", root.join("target/matrix.jsonl"));
+    if args.resume {
+        command.env("LM_MATRIX_RESUME", "1");
+    }
     if let Some(family) = &args.family {
         command.env("LM_FAMILY", family);
     }

@@ -5,7 +5,8 @@
 //! `cargo xtask matrix` runs all of them (`LM_MATRIX=all`; `LM_MATRIX=7` runs one in 7) and writes the table of docs/constrained-decoding.md.
 //!
 //! `LM_FAMILY=name`, `LM_SCHEMA=name`, `LM_VOCABULARY=small|large`, `LM_CHOICE=auto|required` and `LM_BUDGET=300` restrict the cells,
-//! `LM_MATRIX_OUT=file` writes each cell as a line of JSON for `testdata/schemas/validate.py`.
+//! `LM_MATRIX_OUT=file` writes each cell as a line of JSON for `testdata/schemas/validate.py`; with `LM_MATRIX_RESUME` cells of that file are
+//! not run again, except wrong ones.
 
 mod cell;
 mod model;
@@ -60,7 +61,8 @@ fn every_call_is_valid_or_refused_for_a_true_reason() {
 fn run(number: usize, family: &Family, vocabulary: &Vocabulary, schemas: &[Schema], report: &Mutex<Report>) {
     let engine = vocabulary.engine(family);
     for (index, axes) in Axes::all(schemas).enumerate() {
-        if sampled(number, index, vocabulary) && axes.wanted() {
+        let done = report.lock().expect("no thread panics with the report").has(family, vocabulary, &axes);
+        if sampled(number, index, vocabulary) && axes.wanted() && !done {
             let outcome = cell::run(&engine, family, &axes);
             report.lock().expect("no thread panics with the report").add(family, vocabulary, &axes, outcome);
         }

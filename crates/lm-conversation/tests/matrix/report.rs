@@ -1,9 +1,10 @@
 //! Table of outcomes by dialect.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 
+use lm_conversation::Value;
 use lm_processors::Family;
 use serde_json::json;
 
@@ -17,8 +18,10 @@ const MAX_SHOWN: usize = 40;
 /// Outcomes so far.
 #[derive(Default)]
 pub struct Report {
-    dialects: BTreeMap<&'static str, Counts>,
-    lines: Option<BufWriter<File>>,
+    dialects: BTreeMap<String, Counts>,
+    lines: Option<File>,
+    /// Cells of an earlier run.
+    done: HashSet<String>,
     shown: usize,
 }
 
@@ -35,39 +38,57 @@ struct Counts {
 }
 
 impl Report {
-    /// Creates a report that writes its cells to the file named by `LM_MATRIX_OUT`.
+    /// Creates a report that writes its cells to the file named by `LM_MATRIX_OUT`, behind those that are there with `LM_MATRIX_RESUME`.
     pub fn from_env() -> Self {
-        let lines = std::env::var_os("LM_MATRIX_OUT");
-        let lines = lines.map(|path| BufWriter::new(File::create(path).expect("a file to write to")));
-        Self { lines, ..Self::default() }
+        let mut report = Self::default();
+        let Some(path) = std::env::var_os("LM_MATRIX_OUT") else { return report };
+        let resumed = std::env::var_os("LM_MATRIX_RESUME").and_then(|_| std::fs::read_to_string(&path).ok());
+        report.lines = Some(File::create(path).expect("a file to write to"));
+        for line in resumed.iter().flat_map(|text| text.lines()) {
+            report.take_over(line);
+        }
+        report
+    }
+
+    /// Adds a cell of an earlier run. A wrong one, or a line that is not whole, is left out and runs again.
+    fn take_over(&mut self, line: &str) {
+        let Some(cell) = serde_json::from_str::<Value>(line).ok().filter(|cell| cell["outcome"] != "wrong")
+        else {
+            return;
+        };
+        self.done.insert(key(&cell));
+        self.add_line(&cell);
+    }
+
+    /// Returns true if an earlier run has the cell.
+    pub fn has(&self, family: &Family, vocabulary: &Vocabulary, axes: &Axes<'_>) -> bool {
+        self.done.contains(&key(&cell(family, vocabulary, axes)))
     }
 
     pub fn add(&mut self, family: &Family, vocabulary: &Vocabulary, axes: &Axes<'_>, outcome: Outcome) {
-        let dialect = family.processor.name();
-        self.dialects.entry(dialect).or_default().add(&outcome);
-        let (name, message) = (outcome.name(), outcome.message());
-        let calls = if let Outcome::Calls(calls) = &outcome { calls.as_slice() } else { &[] };
-        let schema = &axes.schema.name;
-        if let Some(lines) = &mut self.lines {
-            let line = json!({
-                "dialect": dialect, "vocabulary": vocabulary.name, "schema": schema, "budget": axes.budget,
-                "choice": axes.choice_name(), "outcome": name, "message": message, "calls": calls,
-            });
-            writeln!(lines, "{line}").expect("a line can be written");
-        }
+        let mut cell = cell(family, vocabulary, axes);
+        cell["outcome"] = outcome.name().into();
+        cell["message"] = outcome.message().into();
+        cell["calls"] = if let Outcome::Calls(calls) = &outcome { calls.as_slice() } else { &[] }.into();
+        self.add_line(&cell);
         if matches!(outcome, Outcome::Wrong(_)) && self.shown < MAX_SHOWN {
             self.shown += 1;
-            let (budget, choice) = (axes.budget, axes.choice_name());
-            let message: String = message.chars().take(300).collect();
-            println!("{dialect}, {schema}, {}, {budget:?}, {choice}: {message}", vocabulary.name);
+            let message: String = outcome.message().chars().take(300).collect();
+            println!("{}: {message}", key(&cell));
+        }
+    }
+
+    /// Counts a cell and writes its line at once, so that a run that is cut off loses none.
+    fn add_line(&mut self, cell: &Value) {
+        let dialect = cell["dialect"].as_str().expect("a line of ours");
+        self.dialects.entry(dialect.to_owned()).or_default().add(cell);
+        if let Some(lines) = &mut self.lines {
+            lines.write_all(format!("{cell}\n").as_bytes()).expect("a line can be written");
         }
     }
 
     /// Prints the table; panics if a cell is wrong.
-    pub fn finish(mut self) {
-        if let Some(lines) = &mut self.lines {
-            lines.flush().expect("the file can be written");
-        }
+    pub fn finish(self) {
         println!(
             "| dialect | cells | replies with valid calls | calls | call unfit | text | budget too small | schema refused | wrong |"
         );
@@ -83,19 +104,32 @@ impl Report {
     }
 }
 
+/// The coordinates of a cell.
+fn cell(family: &Family, vocabulary: &Vocabulary, axes: &Axes<'_>) -> Value {
+    json!({
+        "dialect": family.processor.name(), "vocabulary": vocabulary.name, "schema": axes.schema.name,
+        "budget": axes.budget, "choice": axes.choice_name(),
+    })
+}
+
+/// The coordinates of a cell as a text.
+fn key(cell: &Value) -> String {
+    ["dialect", "vocabulary", "schema", "budget", "choice"].map(|axis| cell[axis].to_string()).join(", ")
+}
+
 impl Counts {
-    fn add(&mut self, outcome: &Outcome) {
+    fn add(&mut self, cell: &Value) {
         self.cells += 1;
-        match outcome {
-            Outcome::Calls(calls) => {
+        match cell["outcome"].as_str().expect("a line of ours") {
+            "calls" => {
                 self.replies += 1;
-                self.calls += calls.len();
+                self.calls += cell["calls"].as_array().map_or(0, Vec::len);
             }
-            Outcome::Unfit(_) => self.unfit += 1,
-            Outcome::Text => self.text += 1,
-            Outcome::RefusedBudget => self.budget += 1,
-            Outcome::RefusedSchema(_) => self.schema += 1,
-            Outcome::Wrong(_) => self.wrong += 1,
+            "unfit" => self.unfit += 1,
+            "text" => self.text += 1,
+            "refused: budget" => self.budget += 1,
+            "refused: schema" => self.schema += 1,
+            _ => self.wrong += 1,
         }
     }
 
