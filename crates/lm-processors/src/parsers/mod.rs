@@ -19,7 +19,7 @@ mod text_buffer;
 mod text_flow;
 
 pub(crate) use body::name_ends;
-pub(crate) use guard::{GuardedParser, unguarded};
+pub(crate) use guard::{GuardedParser, guarded, unguarded};
 pub(crate) use parameter_body::{CDATA_CLOSE, CDATA_OPEN};
 pub(crate) use reply::{MessageParser, ReplyParser, open_channel};
 pub(crate) use stripper::StrippedParser;

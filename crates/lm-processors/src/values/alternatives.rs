@@ -15,7 +15,7 @@ const MAX_STEPS: usize = 1_000;
 pub(crate) struct Alternative<'a>(Vec<Schema<'a>>);
 
 impl<'a> Alternative<'a> {
-    /// Types that all its schemas allow; all if they have none in common.
+    /// Types that all its schemas allow, their alternatives aside; all if they have none in common.
     pub(crate) fn types(&self) -> Types {
         let common = self.0.iter().fold(Types::ANY, |types, schema| types.and(schema.own_types()));
         if common == Types::NONE { Types::ANY } else { common }
@@ -24,6 +24,11 @@ impl<'a> Alternative<'a> {
     /// Schema of a property, if one of its schemas defines it.
     pub(crate) fn property(&self, key: &str) -> Option<Schema<'a>> {
         self.0.iter().find_map(|schema| schema.own_property(key))
+    }
+
+    /// Schemas of a property, which all apply.
+    pub(super) fn properties(&self, key: &str) -> Vec<Schema<'a>> {
+        self.0.iter().filter_map(|schema| schema.own_property(key)).collect()
     }
 
     /// Schema of an array's elements.

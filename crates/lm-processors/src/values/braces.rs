@@ -1,11 +1,15 @@
 //! Incremental conversion to JSON text of the brace syntax of function-calling models: `{text:<mark>as it
 //! is<mark>,n:1,o:{k:true},l:[1,2]}`, with a token of the model as the mark.
 
+use serde_json::Value;
+
+use super::readings::Readings;
 use super::schema::{Schema, Types};
 use super::typed::typed_value;
 use super::{MAX_DEPTH, partial, push_json_chars, push_json_string};
 use crate::dialect::Untyped;
 use crate::json_text::json_text;
+use crate::parsers::{guarded, unguarded};
 
 /// Maximum length of a key, which bounds the search for its end.
 const MAX_KEY_BYTES: usize = 1 << 10;
@@ -17,7 +21,7 @@ const MAX_KEY_BYTES: usize = 1 << 10;
 #[derive(Debug)]
 pub(crate) struct BraceArguments {
     mark: &'static str,
-    out: String,
+    out: Readings,
     stack: Vec<Frame>,
     state: State,
     /// Name of the current argument.
@@ -42,8 +46,8 @@ enum State {
     Colon,
     /// Before a value, or the end of a list.
     Value,
-    /// Inside a string between marks.
-    Marked,
+    /// Inside a string between marks, started at this byte.
+    Marked { start: usize },
     /// Inside a marked value, started at this byte, that is not a string by the schema.
     MarkedOther { start: usize },
     /// Inside a JSON string, started at this byte.
@@ -63,13 +67,13 @@ enum Need {
 impl BraceArguments {
     /// Creates a parser for arguments with strings between two of `mark`.
     pub(crate) fn new(mark: &'static str) -> Self {
-        let (out, argument, state) = (String::new(), String::new(), State::Start);
+        let (out, argument, state) = (Readings::default(), String::new(), State::Start);
         Self { mark, out, stack: Vec::new(), state, argument, at: 0 }
     }
 
     /// The JSON text that is certain.
     pub(crate) fn certain(&self) -> &str {
-        &self.out
+        self.out.certain()
     }
 
     /// Continues in `text`, which starts with the text of the previous calls; `schema` is that of the arguments.
@@ -82,7 +86,10 @@ impl BraceArguments {
             match self.step(text, schema) {
                 Err(reason) => return Err(reason),
                 Ok(Need::MoreText) => return Ok(None),
-                Ok(Need::AnotherLook) if self.stack.is_empty() => return Ok(Some(self.at)),
+                Ok(Need::AnotherLook) if self.stack.is_empty() => {
+                    self.out.end(schema);
+                    return Ok(Some(self.at));
+                }
                 Ok(Need::AnotherLook) => {}
             }
         }
@@ -90,17 +97,21 @@ impl BraceArguments {
 
     fn step(&mut self, text: &str, schema: Option<Schema<'_>>) -> Result<Need, String> {
         match self.state {
-            State::Marked => return Ok(self.marked(text)),
-            State::MarkedOther { start } => return Ok(self.marked_other(text, start, schema)),
-            State::Quoted { start, escaped } => return self.quoted(text, start, escaped),
-            State::Bare { start } => return Ok(self.bare(text, start, schema)),
+            State::Marked { start } => return Ok(self.marked(text, start, schema)),
+            State::MarkedOther { start } => return self.marked_other(text, start, schema),
+            State::Quoted { start, escaped } => return self.quoted(text, start, escaped, schema),
+            State::Bare { start } => return self.bare(text, start, schema),
             _ => {}
         }
         let rest = text[self.at..].trim_start();
         self.at = text.len() - rest.len();
         let Some(c) = rest.chars().next() else { return Ok(Need::MoreText) };
         match (self.state, c) {
-            (State::Start, '{') | (State::Value, '{' | '[') => self.open(c)?,
+            (State::Start, '{') => {
+                self.out = Readings::of(schema);
+                self.open(c)?;
+            }
+            (State::Value, '{' | '[') => self.open(c)?,
             (State::Colon, ':') => self.state = State::Value,
             (State::After, ',') => self.state = self.element(),
             (State::After | State::Key | State::Value, '}' | ']') => self.close(c)?,
@@ -132,7 +143,7 @@ impl BraceArguments {
             return Err(format!("it is nested deeper than {MAX_DEPTH}"));
         }
         self.begin_element();
-        self.out.push(c);
+        self.write(|out| out.push(c));
         self.stack.push(Frame { object: c == '{', filled: false });
         self.state = self.element();
         Ok(())
@@ -141,8 +152,12 @@ impl BraceArguments {
     /// Writes the comma before a list element; in an object, the key writes it.
     fn begin_element(&mut self) {
         if self.stack.last().is_some_and(|frame| !frame.object && frame.filled) {
-            self.out.push_str(", ");
+            self.write(|out| out.push_str(", "));
         }
+    }
+
+    fn write(&mut self, write: impl Fn(&mut String)) {
+        self.out.write(write);
     }
 
     fn close(&mut self, c: char) -> Result<(), String> {
@@ -150,7 +165,7 @@ impl BraceArguments {
         if frame.is_none_or(|frame| frame.object && self.state == State::Value) {
             return Err(format!("unexpected `{c}`"));
         }
-        self.out.push(c);
+        self.write(|out| out.push(c));
         self.value_ends();
         Ok(())
     }
@@ -188,68 +203,108 @@ impl BraceArguments {
     }
 
     fn write_key(&mut self, key: String) {
-        if self.stack.last().is_some_and(|frame| frame.filled) {
-            self.out.push_str(", ");
-        }
-        push_json_string(&mut self.out, &key);
-        self.out.push_str(": ");
+        let before = if self.stack.last().is_some_and(|frame| frame.filled) { ", " } else { "" };
+        self.write(|out| {
+            out.push_str(before);
+            push_json_string(out, &key);
+            out.push_str(": ");
+        });
         if self.stack.len() == 1 {
             self.argument = key;
         }
         self.state = State::Colon;
     }
 
-    /// Schema of the current value, if it is an argument or an element of one.
-    fn value_schema<'a>(&self, schema: Option<Schema<'a>>) -> Option<Schema<'a>> {
-        let argument = || schema.and_then(|schema| schema.property(&self.argument));
-        match (self.stack.len(), self.element()) {
-            (1, _) => argument(),
-            (2, State::Value) => argument().and_then(Schema::all_items),
-            _ => None,
+    /// Returns true if the current value is an argument, and not inside one.
+    fn is_argument(&self) -> bool {
+        self.stack.len() == 1
+    }
+
+    /// Schema of the current element of an argument that is a list, if all have the same: of the alternatives, one that allows `types`.
+    fn item_schema<'a>(&self, schema: Option<Schema<'a>>, types: Types) -> Option<Schema<'a>> {
+        if self.stack.len() != 2 || self.element() != State::Value {
+            return None;
         }
+        let lists = self.out.schemas(schema, &self.argument).into_iter();
+        let lists = lists.filter(|schema| schema.types().contains(Types::ARRAY));
+        let items: Vec<Schema<'a>> = lists.map(Schema::all_items).collect::<Option<_>>()?;
+        items.iter().find(|items| items.types().contains(types)).or(items.first()).copied()
     }
 
     /// Some templates put marks around values of every type.
     fn begin_marked(&mut self, schema: Option<Schema<'_>>) {
         self.begin_element();
-        let types = self.value_schema(schema).map_or(Types::STRING, Schema::types);
-        if types.contains(Types::STRING) {
-            self.out.push('"');
-            self.state = State::Marked;
+        let types = match self.is_argument() {
+            true => self.out.types(schema, &self.argument),
+            false => self.item_schema(schema, Types::STRING).map(Schema::types),
+        };
+        if types.unwrap_or(Types::STRING).contains(Types::STRING) {
+            self.write(|out| out.push('"'));
+            self.state = State::Marked { start: self.at };
         } else {
             self.state = State::MarkedOther { start: self.at };
         }
     }
 
-    fn marked_other(&mut self, text: &str, start: usize, schema: Option<Schema<'_>>) -> Need {
+    fn marked_other(&mut self, text: &str, start: usize, schema: Option<Schema<'_>>) -> Result<Need, String> {
         let rest = &text[self.at..];
         let Some(end) = rest.find(self.mark) else {
             self.at += rest.len() - partial(rest, self.mark);
-            return Need::MoreText;
+            return Ok(Need::MoreText);
         };
-        let value = typed_value(&text[start..self.at + end], self.value_schema(schema), Untyped::Text);
-        self.out.push_str(&json_text(&value));
+        self.typed(&text[start..self.at + end], schema, Types::STRING, Untyped::Text)?;
         self.at += end + self.mark.len();
         self.value_ends();
-        Need::AnotherLook
+        Ok(Need::AnotherLook)
     }
 
-    fn marked(&mut self, text: &str) -> Need {
+    /// Writes a value that the schema types; `types` are those of its spelling.
+    fn typed(
+        &mut self,
+        text: &str,
+        schema: Option<Schema<'_>>,
+        types: Types,
+        untyped: Untyped,
+    ) -> Result<(), String> {
+        let text = &*unguarded(text);
+        if self.is_argument() {
+            return self.out.value(schema, &self.argument, |schema| Ok(typed_value(text, schema, untyped)));
+        }
+        let value = typed_value(text, self.item_schema(schema, types), untyped);
+        self.write(|out| out.push_str(&guarded(&json_text(&value))));
+        Ok(())
+    }
+
+    fn marked(&mut self, text: &str, start: usize, schema: Option<Schema<'_>>) -> Need {
         let rest = &text[self.at..];
         let end = rest.find(self.mark);
         let certain = end.unwrap_or(rest.len() - partial(rest, self.mark));
-        push_json_chars(&mut self.out, &rest[..certain]);
+        self.write(|out| push_json_chars(out, &rest[..certain]));
         self.at += certain;
         if end.is_none() {
             return Need::MoreText;
         }
+        self.write(|out| out.push('"'));
+        self.string_ends(&text[start..self.at], schema);
         self.at += self.mark.len();
-        self.out.push('"');
-        self.value_ends();
         Need::AnotherLook
     }
 
-    fn quoted(&mut self, text: &str, start: usize, mut escaped: bool) -> Result<Need, String> {
+    /// Ends a string that has been written.
+    fn string_ends(&mut self, string: &str, schema: Option<Schema<'_>>) {
+        if self.is_argument() {
+            self.out.narrow(schema, &self.argument, &Value::from(unguarded(string)));
+        }
+        self.value_ends();
+    }
+
+    fn quoted(
+        &mut self,
+        text: &str,
+        start: usize,
+        mut escaped: bool,
+        schema: Option<Schema<'_>>,
+    ) -> Result<Need, String> {
         for (offset, byte) in text[self.at..].bytes().enumerate() {
             match byte {
                 _ if escaped => escaped = false,
@@ -257,8 +312,8 @@ impl BraceArguments {
                 b'"' => {
                     self.at += offset + 1;
                     let string = json_string(&text[start..self.at])?;
-                    push_json_string(&mut self.out, &string);
-                    self.value_ends();
+                    self.write(|out| push_json_string(out, &string));
+                    self.string_ends(&string, schema);
                     return Ok(Need::AnotherLook);
                 }
                 _ => {}
@@ -269,18 +324,19 @@ impl BraceArguments {
         Ok(Need::MoreText)
     }
 
-    fn bare(&mut self, text: &str, start: usize, schema: Option<Schema<'_>>) -> Need {
+    fn bare(&mut self, text: &str, start: usize, schema: Option<Schema<'_>>) -> Result<Need, String> {
         let close = if self.element() == State::Key { '}' } else { ']' };
         let Some(end) = text[self.at..].find([',', close]) else {
             self.at = text.len();
-            return Need::MoreText;
+            return Ok(Need::MoreText);
         };
         self.at += end;
-        let value = typed_value(text[start..self.at].trim_end(), self.value_schema(schema), Untyped::Json);
+        let content = text[start..self.at].trim_end();
         self.begin_element();
-        self.out.push_str(&json_text(&value));
+        let types = Types::of(&typed_value(content, None, Untyped::Json));
+        self.typed(content, schema, types, Untyped::Json)?;
         self.value_ends();
-        Need::AnotherLook
+        Ok(Need::AnotherLook)
     }
 }
 

@@ -70,11 +70,53 @@ const LISTED: [&[&str]; 4] = [
 
 /// A tool whose name differs from those of the neighbours of `at`.
 pub fn tool(random: &mut Random<'_>, at: u64) -> ToolSpec {
-    let count = random.below(4);
-    let mut parameters = object(random, count, 2);
+    let mut parameters = if random.chance(4) {
+        union(random)
+    } else {
+        let count = random.below(4);
+        object(random, count, 2)
+    };
     parameters["$defs"] = json!({"word": {"type": "string"}, "list": {"type": "array", "items": {"$ref": "#/$defs/count"}, "maxItems": 3}, "count": {"type": "integer", "minimum": 0, "maximum": 99}});
     let name = random.one_of(&TOOLS);
     ToolSpec::new(if at == 0 { name.to_owned() } else { format!("{name}{at}") }, "", parameters)
+}
+
+/// A union of objects with scalar members of the same names, and one of any type that is their own: what is a text in one and a list in
+/// another is a text, unless a member before it decides.
+fn union(random: &mut Random<'_>) -> Value {
+    let mut options = [(); 3].map(|()| {
+        let count = random.below(3);
+        object(random, count, 0)
+    });
+    for (at, option) in options.iter_mut().enumerate() {
+        let members = option["properties"].as_object_mut().expect("an object");
+        members.values_mut().for_each(|member| {
+            if !is_scalar(member) {
+                *member = json!({"type": random.one_of(&["string", "integer", "boolean"])});
+            }
+        });
+        members.values_mut().for_each(told_apart);
+        if random.chance(2) {
+            members.insert(format!("only{at}"), schema(random, 2));
+        }
+    }
+    json!({"type": "object", "anyOf": options[..2 + random.below(2) as usize]})
+}
+
+fn is_scalar(schema: &Value) -> bool {
+    let text = schema.to_string();
+    !["$ref", "array", "[\"x\"]", "[\"a\","].iter().any(|structure| text.contains(structure))
+}
+
+/// Changes a schema that shares a place with others. If any value is allowed, a listed value with the prefix of another one is not always
+/// distinguished from it. A bounded text and a list with the same prefix are one lexeme, that of the text: a longer list is then not written.
+fn told_apart(option: &mut Value) {
+    if *option == json!({}) {
+        *option = json!({"type": "null"});
+    }
+    if let Some(option) = option.as_object_mut() {
+        option.remove("maxLength");
+    }
 }
 
 fn object(random: &mut Random<'_>, count: u64, depth: u64) -> Value {
@@ -127,17 +169,7 @@ fn schema(random: &mut Random<'_>, depth: u64) -> Value {
         25 => json!({"anyOf": [{"type": "string"}, {"type": "array", "items": schema(random, depth - 1)}]}),
         26 => {
             let mut options = [schema(random, depth - 1), schema(random, depth - 1)];
-            // If any value is allowed, a listed value with the prefix of another one is not always distinguished from it.
-            options
-                .iter_mut()
-                .filter(|option| **option == json!({}))
-                .for_each(|option| *option = json!({"type": "null"}));
-            // A bounded text and a list with the same prefix are one lexeme, that of the text: a longer list is then
-            // not written.
-            options
-                .iter_mut()
-                .filter_map(Value::as_object_mut)
-                .for_each(|option| drop(option.remove("maxLength")));
+            options.iter_mut().for_each(told_apart);
             json!({"anyOf": options})
         }
         27 => {
@@ -201,6 +233,10 @@ fn array(random: &mut Random<'_>, schema: &Value, root: &Value) -> Value {
 
 /// The members of an object in declaration order.
 pub fn arguments(random: &mut Random<'_>, schema: &Value, root: &Value) -> Map<String, Value> {
+    if let Some(options) = schema["anyOf"].as_array() {
+        let option = random.below(options.len() as u64) as usize;
+        return arguments(random, &options[option], root);
+    }
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();
     let mut out = Map::new();

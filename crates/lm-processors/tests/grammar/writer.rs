@@ -4,6 +4,7 @@ use lm_processors::{
     BraceCall, CallBody, CallSyntax, Count, Dialect, JsonCall, JsonKey, JsonObject, NamedCall, NamedId,
     ParameterCall, PythonCall, PythonList, Tags, ToolCall, ToolSpec, Value, ValueText,
 };
+use serde_json::{Map, json};
 
 /// The calls in the first syntax of `dialect`; `None` if it cannot express some of their texts.
 pub fn reply(dialect: &Dialect, calls: &[ToolCall], tools: &[ToolSpec]) -> Option<String> {
@@ -51,15 +52,15 @@ fn body(syntax: &CallSyntax, call: &ToolCall, tools: &[ToolSpec], number: usize)
     })
 }
 
-fn json(value: &Value, colon: &str, comma: &str) -> String {
+fn json_text(value: &Value, colon: &str, comma: &str) -> String {
     match value {
         Value::Array(items) => {
-            let items: Vec<_> = items.iter().map(|item| json(item, colon, comma)).collect();
+            let items: Vec<_> = items.iter().map(|item| json_text(item, colon, comma)).collect();
             format!("[{}]", items.join(comma))
         }
         Value::Object(map) => {
             let member = |(key, value): (&String, &Value)| {
-                format!("{}{colon}{}", Value::from(key.as_str()), json(value, colon, comma))
+                format!("{}{colon}{}", Value::from(key.as_str()), json_text(value, colon, comma))
             };
             format!("{{{}}}", map.iter().map(member).collect::<Vec<_>>().join(comma))
         }
@@ -69,7 +70,7 @@ fn json(value: &Value, colon: &str, comma: &str) -> String {
 
 fn json_call(call: &JsonCall, name: &str, arguments: &Value) -> String {
     let JsonCall { colon, comma, .. } = call;
-    let arguments = json(arguments, colon, comma);
+    let arguments = json_text(arguments, colon, comma);
     let JsonObject::Keys { written, .. } = call.object else {
         return format!("{{{}{colon}{arguments}}}", Value::from(name));
     };
@@ -89,7 +90,7 @@ fn named_call(call: &NamedCall, name: &str, arguments: &Value, number: usize) ->
         NamedId::NameAndIndex => format!(":{}", number - 1),
         _ => String::new(),
     };
-    [call.before_name, name, &id, call.after_name, &json(arguments, ": ", ", "), call.after_arguments]
+    [call.before_name, name, &id, call.after_name, &json_text(arguments, ": ", ", "), call.after_arguments]
         .concat()
 }
 
@@ -147,9 +148,23 @@ fn parameter_call(
     let mut out =
         [call.before_name, call.name.open, &tool_call.name, call.name.close, &number, call.between].concat();
     for (key, value) in &tool_call.arguments {
-        out += &parameter(call, key, value, &schema["properties"][key], schema)?;
+        out += &parameter(call, key, value, &argument_schema(schema, key, &tool_call.arguments), schema)?;
     }
     Some(out + call.end)
+}
+
+/// Schema of an argument: that of the alternative which the arguments match, or a string if another one has it.
+fn argument_schema(schema: &Value, key: &str, arguments: &Map<String, Value>) -> Value {
+    let options = schema["anyOf"].as_array().or(schema["oneOf"].as_array());
+    let Some(options) = options else { return schema["properties"][key].clone() };
+    let of = |option: &Value| option["properties"][key].clone();
+    let own = options.iter().find(|option| fits(option, schema, &Value::Object(arguments.clone())));
+    let own = own.map_or(Value::Null, of);
+    let may_be_text = |one: &Value| *one == json!({}) || branch(one, schema, &Value::from("")).is_some();
+    match options.iter().map(of).any(|one| may_be_text(&one)) {
+        true => json!({"anyOf": [own, {"type": "string"}]}),
+        false => own,
+    }
 }
 
 /// The branch of a schema for a value's type.
@@ -183,8 +198,8 @@ fn branch<'a>(schema: &'a Value, root: &'a Value, value: &Value) -> Option<&'a V
 }
 
 fn fits(schema: &Value, root: &Value, value: &Value) -> bool {
-    let definitions = root.get("$defs").cloned().unwrap_or_else(|| serde_json::json!({}));
-    let document = serde_json::json!({"allOf": [schema], "$defs": definitions});
+    let definitions = root.get("$defs").cloned().unwrap_or_else(|| json!({}));
+    let document = json!({"allOf": [schema], "$defs": definitions});
     jsonschema::is_valid(&document, value)
 }
 
@@ -227,12 +242,12 @@ fn parameter(call: &ParameterCall, key: &str, value: &Value, schema: &Value, roo
         }
         // If a string is allowed, or elements are read, the first marker ends the value.
         other
-            if json(other, ": ", ", ").contains(call.value.close)
+            if json_text(other, ": ", ", ").contains(call.value.close)
                 && (elements || schema["type"] != type_of(other)) =>
         {
             return None;
         }
-        other => json(other, ": ", ", "),
+        other => json_text(other, ": ", ", "),
     };
     let attribute = call.type_attribute.as_ref().map_or(String::new(), |attribute| {
         let others = || attribute.others.iter().find(|(own, _)| own.is_empty()).map_or("", |(_, word)| word);

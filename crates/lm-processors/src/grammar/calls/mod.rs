@@ -4,6 +4,7 @@ mod arguments;
 mod json;
 mod names;
 mod parameters;
+mod texts;
 mod verbatim;
 
 use std::collections::BTreeSet;

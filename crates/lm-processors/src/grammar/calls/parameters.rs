@@ -10,6 +10,7 @@ use super::super::values::{
     with_patterns,
 };
 use super::space;
+use super::texts::Texts;
 use super::verbatim::{closed_text, constant, enclosed, text};
 use crate::dialect::{Accepted, ParameterCall, Tags, TypeAttribute, ValueText};
 
@@ -20,10 +21,12 @@ pub(in crate::grammar) fn parameters(
     name: &str,
     schema: &Value,
 ) -> Option<String> {
+    let alternatives = values.objects(schema);
+    let texts = Texts::of(values, &alternatives);
     let mut options = Vec::new();
-    for schema in values.objects(schema) {
+    for schema in &alternatives {
         // No arguments fit some alternatives; others may have some.
-        options.extend(arguments(values, call, &schema, "#"));
+        options.extend(arguments(values, call, schema, "#", &texts));
     }
     if options.is_empty() {
         return None;
@@ -44,12 +47,13 @@ fn arguments(
     call: &ParameterCall,
     schema: &Map<String, Value>,
     path: &str,
+    texts: &Texts,
 ) -> Option<String> {
     let patterns = values.name_patterns(schema);
     let typed = with_patterns(schema, &patterns);
     let mut members = Vec::new();
     for (name, schema, required) in &values.limited(&named_properties(&typed), path) {
-        let tags = ValueTags::of(call, name);
+        let tags = ValueTags { text_elsewhere: texts.contains(name), ..ValueTags::of(call, name) };
         match value(values, &tags, schema, &format!("{path}/properties/{}", escaped_pointer(name))) {
             Some(value) => members
                 .push(Member { body: member(values, call, &literal(name), &value), required: *required }),
@@ -57,7 +61,7 @@ fn arguments(
             None => {}
         }
     }
-    let further = further(values, call, schema, &typed, &patterns, path);
+    let further = further(values, call, schema, (&typed, &patterns), path, texts);
     values.counted_members(&typed, &members, further.as_deref(), "", path)
 }
 
@@ -67,9 +71,9 @@ fn further(
     values: &mut Values<'_>,
     call: &ParameterCall,
     schema: &Map<String, Value>,
-    typed: &Map<String, Value>,
-    patterns: &[NamePattern],
+    (typed, patterns): (&Map<String, Value>, &[NamePattern]),
     path: &str,
+    texts: &Texts,
 ) -> Option<String> {
     // An element's name is in its start and its end, which rules cannot express for a free name.
     if call.accepted == Accepted::Declared || call.written == ValueText::Elements {
@@ -82,7 +86,8 @@ fn further(
     for FurtherNames { key, schema, path } in
         values.further_arguments(NameForm::Bare, schema, typed, patterns, path)
     {
-        let value = value(values, &ValueTags::of(call, ""), &schema, &path);
+        let tags = ValueTags { text_elsewhere: texts.any(), ..ValueTags::of(call, "") };
+        let value = value(values, &tags, &schema, &path);
         options.extend(value.map(|value| member(values, call, &key, &value)));
     }
     (!options.is_empty()).then(|| one_of(&options))
@@ -103,6 +108,8 @@ pub(super) struct ValueTags<'a> {
     pub(super) after_open: &'static str,
     pub(super) before_close: &'static str,
     pub(super) close: String,
+    /// Another alternative of the tool's schema allows a string here.
+    text_elsewhere: bool,
 }
 
 impl<'a> ValueTags<'a> {
@@ -113,7 +120,7 @@ impl<'a> ValueTags<'a> {
             ValueText::Elements => format!("{close}{key}{}", call.key.close),
             _ => close.to_owned(),
         };
-        Self { call, open, after_open, before_close, close }
+        Self { call, open, after_open, before_close, close, text_elsewhere: false }
     }
 
     /// Texts that end a string: for element values, the start and end of any element.
@@ -130,7 +137,8 @@ fn value(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Value, path: &s
     let mut options = Vec::new();
     let schemas = values.plain(schema);
     // A string ends at the first marker; so does any value if a string is allowed.
-    let texts = tags.call.type_attribute.is_none() && schemas.iter().any(may_be_text);
+    let texts = tags.text_elsewhere || schemas.iter().any(may_be_text);
+    let texts = texts && tags.call.type_attribute.is_none();
     let beside = Beside {
         texts,
         free_text: schemas
@@ -250,7 +258,7 @@ fn of_types(
 const TYPE_NAMES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
 /// Returns true if the schema allows strings.
-fn may_be_text(schema: &Map<String, Value>) -> bool {
+pub(super) fn may_be_text(schema: &Map<String, Value>) -> bool {
     let listed = enum_values(schema);
     listed.map_or_else(|| types_of(schema).contains(&"string"), |values| values.iter().any(Value::is_string))
 }
@@ -282,7 +290,7 @@ fn elements(
     path: &str,
 ) -> Option<String> {
     let body = match name {
-        "object" => arguments(values, tags.call, schema, path)?,
+        "object" => arguments(values, tags.call, schema, path, &Texts::default())?,
         _ => {
             let items = schema.get("items").cloned().unwrap_or(Value::Bool(true));
             let item = value(values, &ValueTags::of(tags.call, ITEM), &items, &format!("{path}/items"))?;

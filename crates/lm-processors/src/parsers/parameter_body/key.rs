@@ -54,7 +54,7 @@ impl ParameterBody {
         self.keys.push(unguarded(key).into_owned());
         if !matches!(kind, ValueKind::Ignored | ValueKind::Wrapped) {
             self.member(key);
-            self.arguments.emit(&self.json, calls);
+            self.arguments.emit(self.json.certain(), calls);
         }
         let typed = self.syntax.type_attribute.is_some();
         self.state = if typed { State::Type(kind) } else { State::ValueOpen(kind) };
@@ -75,9 +75,12 @@ impl ParameterBody {
         if self.syntax.accepted == Accepted::Declared && self.schema().is_some() {
             self.given.push(unguarded(key).into_owned());
         }
-        self.json.push_str(if self.json.is_empty() { "{" } else { ", " });
-        push_json_string(&mut self.json, key);
-        self.json.push_str(": ");
+        let before = if self.json.certain().is_empty() { "{" } else { ", " };
+        self.json.write(|json| {
+            json.push_str(before);
+            push_json_string(json, key);
+            json.push_str(": ");
+        });
     }
 
     /// Interpretation of the argument's text by the schema.

@@ -1,6 +1,5 @@
 //! Calls whose arguments are keys and values in markup.
 
-mod alternatives;
 mod key;
 mod name;
 mod value;
@@ -15,7 +14,7 @@ use super::json_scan::JsonScan;
 use super::tag::{Tag, match_tag, trim_blanks};
 use crate::dialect::{Accepted, CallSyntax, ParameterCall, Tags, ValueText};
 use crate::parser::{ParserOptions, Recovery};
-use crate::values::{Schema, SchemaCache};
+use crate::values::{Readings, Schema, SchemaCache, Types};
 
 /// Maximum length of names and keys, which bounds the search for their end.
 const MAX_NAME_BYTES: usize = 1 << 10;
@@ -55,15 +54,13 @@ pub(crate) struct ParameterBody {
     name: String,
     /// Names of the tool's declared parameters.
     declared_keys: Vec<String>,
-    /// Alternatives of the tool's schema that the arguments so far fit, by number.
-    fitting: Vec<usize>,
     /// Key of the current parameter.
     key: String,
     /// Keys of the parameters so far.
     keys: Vec<String>,
     /// Declared ones of them, if only declared parameters are accepted.
     given: Vec<String>,
-    json: String,
+    json: Readings,
     arguments: ArgumentText,
 }
 
@@ -147,17 +144,21 @@ impl ParameterBody {
             at: 0,
             name: String::new(),
             declared_keys: Vec::new(),
-            fitting: Vec::new(),
             key: String::new(),
             keys: Vec::new(),
             given: Vec::new(),
-            json: String::new(),
+            json: Readings::default(),
             arguments: ArgumentText::default(),
         }
     }
 
     fn schema(&self) -> Option<Schema<'_>> {
         schema(&self.tools, &self.schemas, &self.name)
+    }
+
+    /// Types that an argument may have.
+    fn types(&self, key: &str) -> Types {
+        self.json.types(self.schema(), key).unwrap_or(Types::ANY)
     }
 
     fn step(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Step, Fault> {
@@ -268,7 +269,9 @@ impl ParameterBody {
         {
             return Err(Fault::malformed(format!("the required argument `{missing}` is missing")));
         }
-        self.json.push_str(if self.json.is_empty() { "{}" } else { "}" });
+        let last = if self.json.certain().is_empty() { "{}" } else { "}" };
+        self.json.write(|json| json.push_str(last));
+        self.json.end(schema(&self.tools, &self.schemas, &self.name));
         Ok(Step::Done(end))
     }
 }
@@ -296,12 +299,12 @@ impl BodyReader for ParameterBody {
         }
         loop {
             let need = self.step(text, calls);
-            self.arguments.emit(&self.json, calls);
+            self.arguments.emit(self.json.certain(), calls);
             match need? {
                 Step::Continue => {}
                 Step::NeedText => return Ok(Progress::Open),
                 Step::Done(end) => {
-                    std::mem::take(&mut self.arguments).complete(&self.name, &self.json, calls)?;
+                    std::mem::take(&mut self.arguments).complete(&self.name, self.json.certain(), calls)?;
                     return Ok(Progress::Complete(end));
                 }
             }

@@ -7,7 +7,7 @@ use crate::parsers::argument_text::{is_name, names};
 use crate::parsers::body::{CallSink, Fault};
 use crate::parsers::guard::unguarded;
 use crate::parsers::tag::{Tag, end_of_name, match_tag, trim_blanks, unquoted};
-use crate::values::Schema;
+use crate::values::{Readings, Schema};
 
 impl ParameterBody {
     /// Consumes the name's marker, and an unrelated word before it.
@@ -93,7 +93,7 @@ impl ParameterBody {
         self.name = unguarded(name).into_owned();
         calls.begin(Some(&self.name), None)?;
         self.declared_keys = self.schema().map(Schema::declared_names).unwrap_or_default();
-        self.fitting = (0..self.schema().map_or(0, |schema| schema.alternatives().len())).collect();
+        self.json = Readings::of(self.schema());
         self.state = if self.syntax.number.is_some() { State::Number } else { State::Parameter };
         Ok(Step::Continue)
     }

@@ -9,7 +9,7 @@ use super::{
 use crate::declared_names::{Declared, declared};
 use crate::dialect::{Accepted, CallSyntax, ParameterCall, Tags, ValueText};
 use crate::json_text::json_text;
-use crate::parsers::argument_text::{is_name, names};
+use crate::parsers::argument_text::{is_name, names, schema};
 use crate::parsers::body::Fault;
 use crate::parsers::elements::{element_value, elements_end};
 use crate::parsers::guard::{guarded, unguarded};
@@ -48,7 +48,7 @@ impl ParameterBody {
         };
         let layout = if layout && !protected { value.before_close } else { "" };
         if kind == ValueKind::Text {
-            self.json.push('"');
+            self.json.write(|json| json.push('"'));
         }
         self.at = start;
         let json = (!protected && self.is_json(kind)).then(JsonScan::default);
@@ -193,7 +193,7 @@ impl ParameterBody {
         let layout = if reader.layout.is_empty() && self.recovers { "\n" } else { reader.layout };
         if reader.kind == ValueKind::Text {
             let until = certain.len() - partial(certain, &format!("{layout}\0"));
-            push_json_chars(&mut self.json, &certain[..until]);
+            self.json.write(|json| push_json_chars(json, &certain[..until]));
             self.at += until;
         }
         self.state = State::Value(reader);
@@ -212,7 +212,8 @@ impl ParameterBody {
         let content = &text[reader.start..end];
         let content = content.strip_suffix(layout).unwrap_or(content);
         if reader.kind == ValueKind::Text {
-            push_json_chars(&mut self.json, &text[self.at..reader.start + content.len()]);
+            let rest = &text[self.at..reader.start + content.len()];
+            self.json.write(|json| push_json_chars(json, rest));
         }
         self.finish_value(content, &reader)?;
         self.at = end + taken;
@@ -238,26 +239,28 @@ impl ParameterBody {
     }
 
     fn finish_value(&mut self, content: &str, reader: &ValueReader) -> Result<(), Fault> {
-        let by_schema =
-            || self.value_of(|schema| Ok(typed_value(&unguarded(content), schema, self.syntax.untyped)));
-        let value = match reader.kind {
-            ValueKind::Ignored => return Ok(()),
+        let (syntax, key, plain) = (self.syntax, &self.key, unguarded(content));
+        let schema = schema(&self.tools, &self.schemas, &self.name);
+        let json = if reader.kind == ValueKind::Json { serde_json::from_str(&plain).ok() } else { None };
+        let by_schema = |schema: Option<Schema<'_>>| {
+            Ok(json.clone().unwrap_or_else(|| typed_value(&plain, schema, syntax.untyped)))
+        };
+        match reader.kind {
+            ValueKind::Ignored => Ok(()),
             ValueKind::Text => {
-                self.json.push('"');
-                self.narrow(&Value::from(unguarded(content)));
-                return Ok(());
+                self.json.write(|json| json.push('"'));
+                self.json.narrow(schema, key, &Value::from(&*plain));
+                Ok(())
             }
             ValueKind::Wrapped => {
                 self.unwrapped(content);
-                return Ok(());
+                Ok(())
             }
-            ValueKind::BySchema => by_schema()?,
-            ValueKind::Json => serde_json::from_str(&unguarded(content)).or_else(|_| by_schema())?,
-            ValueKind::Elements => self.value_of(|schema| element_value(content, self.syntax, schema))?,
-        };
-        self.narrow(&value);
-        self.json.push_str(&guarded(&json_text(&value)));
-        Ok(())
+            ValueKind::BySchema | ValueKind::Json => self.json.value(schema, key, by_schema),
+            ValueKind::Elements => {
+                self.json.value(schema, key, |schema| element_value(content, syntax, schema))
+            }
+        }
     }
 
     /// Unwraps arguments given as one parameter; a value that is not an object is an ordinary parameter.
@@ -278,7 +281,7 @@ impl ParameterBody {
             let declared = self.schema().is_some_and(|schema| schema.declares(&key));
             if declared || !only_declared {
                 self.member(&guarded(&key));
-                self.json.push_str(&guarded(&json_text(&value)));
+                self.json.write(|json| json.push_str(&guarded(&json_text(&value))));
             }
         }
     }
