@@ -7,6 +7,7 @@ use lm_session::{CompiledConstraint, GenerateParams};
 
 use crate::completions::{CompletionRequest, TextStream, TextWriter};
 use crate::error::Result;
+use crate::min_tokens::min_tokens;
 use crate::request::ChatRequest;
 use crate::response_writer::ResponseWriter;
 use crate::running::{ChoiceEvents, Running};
@@ -39,7 +40,11 @@ impl ChatEngine {
         let cancel = request.turn.cancel.child();
         let turn = |choice| {
             let options = TurnOptions { cancel: cancel.clone(), ..request.turn.clone() };
-            let turn = self.conversation(&request, choice)?.stream(request.last.clone(), options)?;
+            let mut conversation = self.conversation(&request, choice)?;
+            let turn = match request.continues {
+                true => conversation.continue_reply(options)?,
+                false => conversation.stream(request.last.clone(), options)?,
+            };
             Ok(ChoiceEvents::Turn(Box::new(turn.into_stream())))
         };
         let turns = (0..request.choices).map(turn).collect::<lm_conversation::Result<Vec<_>>>();
@@ -83,20 +88,31 @@ impl ChatEngine {
     /// When the request is invalid for the model.
     pub fn render(&self, request: &ChatRequest) -> Result<RenderedPrompt> {
         let rendered = self.conversation(request, 0);
-        let rendered = rendered.and_then(|it| it.render(request.last.clone(), GenerationPrompt::Add));
+        let rendered = rendered.and_then(|it| match request.continues {
+            true => it.render_reply(),
+            false => it.render(request.last.clone(), GenerationPrompt::Add),
+        });
         rendered.map_err(|error| request.api_error(&error))
     }
 
     fn conversation(&self, request: &ChatRequest, choice: usize) -> lm_conversation::Result<Conversation> {
-        Conversation::new(&self.engine, self.config(request, choice))
+        let mut conversation = Conversation::new(&self.engine, self.config(request, choice))?;
+        if request.continues {
+            conversation.set_history(vec![request.last.clone()]);
+        }
+        Ok(conversation)
     }
 
     fn config(&self, request: &ChatRequest, choice: usize) -> ConversationConfig {
         let mut config = request.config(&self.config, choice);
+        let ends = self.engine.tokenizer().end_ids().iter();
+        let ends = ends.chain(&self.engine.generation_config().eos_token_ids).copied();
+        let sampler = &mut config.session.sampler;
         if request.ignores_end {
-            let ends = self.engine.tokenizer().end_ids().iter();
-            let ends = ends.chain(&self.engine.generation_config().eos_token_ids);
-            config.session.sampler.logit_bias.extend(ends.map(|&id| (id, f32::NEG_INFINITY)));
+            sampler.logit_bias.extend(ends.map(|id| (id, f32::NEG_INFINITY)));
+        } else if request.min_output_tokens > 0 {
+            let ends = ends.chain(config.session.stop_ids.iter().copied()).collect();
+            sampler.filters.push(min_tokens(request.min_output_tokens, ends));
         }
         config
     }

@@ -51,6 +51,10 @@ pub struct ChatRequest {
     pub choices: usize,
     /// Streaming of the response, if it is requested.
     pub stream: Option<StreamOptions>,
+    /// Continues the last message, which is the assistant's; the response has the new text only.
+    pub continues: bool,
+    /// Number of output tokens before which no token ends a reply; a given beginning counts.
+    pub min_output_tokens: usize,
     /// Excludes the tokens that end a reply, as benchmarks do: it goes on to its token limit, or to a stop sequence.
     pub ignores_end: bool,
     /// Name of the dialect that replaces the model's, of the extension `format`; a known one.

@@ -12,6 +12,7 @@ use lm_conversation::{CancelHandle, ConversationEvent, TurnStream};
 use serde_json::Value;
 
 use crate::completions::TextStream;
+use crate::continuation::Continuation;
 use crate::error::{ApiError, Result};
 use crate::request::ChatRequest;
 use crate::response_writer::{Choice, Frame, ResponseWriter};
@@ -55,6 +56,7 @@ impl fmt::Debug for Observer {
 struct ChoiceTurn {
     choice: usize,
     events: ChoiceEvents,
+    continuation: Option<Continuation>,
 }
 
 /// Events of one choice.
@@ -73,6 +75,14 @@ impl Stream for ChoiceTurn {
         let event = ready!(match &mut self.events {
             ChoiceEvents::Turn(turn) => Pin::new(turn).poll_next(context),
             ChoiceEvents::Text(text) => Pin::new(text).poll_next(context),
+        });
+        let event = event.map(|event| {
+            event.map(|mut event| {
+                if let Some(continuation) = &mut self.continuation {
+                    continuation.read(&mut event);
+                }
+                event
+            })
         });
         Poll::Ready(event.map(|event| (self.choice, event)))
     }
@@ -124,7 +134,12 @@ impl<W: ResponseWriter> Running<W> {
         cancel: CancelHandle,
     ) -> Self {
         let turns = turns.into_iter().enumerate();
-        let turns = turns.map(|(choice, events)| ChoiceTurn { choice, events }).collect();
+        let turns = turns.map(|(choice, events)| ChoiceTurn {
+            choice,
+            events,
+            continuation: request.continues.then(Continuation::default),
+        });
+        let turns = turns.collect();
         Self { choices: RunningChoices { request, turns, cancel, observer: None }, writer }
     }
 

@@ -120,6 +120,8 @@ fn stop_sequences_formats_and_biases_hold() {
     let stopped = object(&engine(["Hello, you!"]), json!({"stop": [", "]}));
     assert_eq!(stopped["choices"][0]["text"], "Hello");
     assert_eq!(stopped["choices"][0]["finish_reason"], "stop");
+    let longer = object(&engine(["Hi"]), json!({"min_tokens": 9}))["usage"]["completion_tokens"].as_u64();
+    assert!(longer.is_some_and(|tokens| (9..=16).contains(&tokens)), "{longer:?}");
     let text = |fields: Value| object(&engine(["Hello"]), fields)["choices"][0]["text"].clone();
     let number = json!({"guided_regex": "[0-9]{3}"});
     assert!(text(number).as_str().is_some_and(|text| text.len() == 3 && text.parse::<u32>().is_ok()));
@@ -155,6 +157,7 @@ fn an_invalid_field_is_named() {
         (json!({"logprobs": true}), "logprobs"),
         (json!({"logprobs": 21}), "logprobs"),
         (json!({"max_tokens": 0}), "max_tokens"),
+        (json!({"min_tokens": 17}), "min_tokens"),
         (json!({"echo": "yes"}), "echo"),
         (json!({"stream_options": {}}), "stream_options"),
         (json!({"guided_regex": "("}), "response_format"),

@@ -10,7 +10,7 @@ use lm_template::{
 use crate::conversation::Conversation;
 use crate::error::{Error, Result};
 use crate::overflow::{DroppedHistory, DroppedTurns, Overflow, cuts, first_that_fits};
-use crate::rendered::encode;
+use crate::rendered::{RenderedPrompt, encode};
 
 /// Prompt of a turn, and the change of the history when it is complete.
 #[derive(Debug, Clone, Default)]
@@ -183,16 +183,22 @@ impl Conversation {
         })
     }
 
+    /// Renders the prompt of a turn that continues the last reply by its text ([`continue_reply`](Self::continue_reply)), without running
+    /// it: it ends with the text.
+    ///
+    /// # Errors
+    /// As [`continue_reply`](Self::continue_reply).
+    pub fn render_reply(&self) -> Result<RenderedPrompt> {
+        let last = last_reply(self.shared.lock().history.last())?;
+        let (text, reasoning) = (last.content.text(), last.reasoning_content.unwrap_or_default());
+        let (prompt, _) = self.prompt_to_continue(&text, &reasoning, &Map::new())?;
+        RenderedPrompt::new(&prompt, self.engine.tokenizer(), self.settings.content_tokens)
+    }
+
     /// Opens the last reply of the history again: by its tokens if they are known, or else by its text.
     pub(crate) fn reopen(&self, extra_context: &Map<String, Value>) -> Result<Opening> {
         let state = self.shared.lock();
-        let (last, dropped) = (state.history.last().cloned(), state.dropped);
-        let no_reply = |reason| Error::NoReply { reason };
-        let last = last.filter(|last| last.role == Role::Assistant);
-        let last = last.ok_or_else(|| no_reply("it is not the assistant's"))?;
-        if !last.tool_calls.is_empty() {
-            return Err(no_reply("it has tool calls"));
-        }
+        let (last, dropped) = (last_reply(state.history.last())?, state.dropped);
         let known = state.open.clone();
         drop(state);
         let change = Change { continues: Some(last.clone()), dropped, ..Change::default() };
@@ -200,13 +206,8 @@ impl Conversation {
             return Ok(Opening { ids, written, tail, polyfills, change, before, ..Opening::default() });
         }
         let (text, reasoning) = (last.content.text(), last.reasoning_content.unwrap_or_default());
-        let field = match (text.is_empty(), reasoning.is_empty()) {
-            (false, _) => ContinueField::Content,
-            (true, false) => ContinueField::Named("reasoning_content"),
-            (true, true) => return Err(no_reply("it has no text")),
-        };
-        let opening =
-            self.reopen_text(if text.is_empty() { &reasoning } else { &text }, field, extra_context)?;
+        let (prompt, open) = self.prompt_to_continue(&text, &reasoning, extra_context)?;
+        let opening = self.reopen_text(open, prompt)?;
         // The tokens of the reply's beginning are read with the rest of it.
         let before = match (opening.written > 0, text.is_empty()) {
             (true, true) => Default::default(),
@@ -216,13 +217,18 @@ impl Conversation {
         Ok(Opening { change, before, ..opening })
     }
 
-    /// Renders the history up to the end of the last message's text.
-    fn reopen_text(
+    /// Renders the history up to the end of the last message's text, or of its reasoning if it has no text, and returns that text as well.
+    fn prompt_to_continue<'a>(
         &self,
-        text: &str,
-        field: ContinueField<'_>,
+        text: &'a str,
+        reasoning: &'a str,
         extra: &Map<String, Value>,
-    ) -> Result<Opening> {
+    ) -> Result<(PolyfilledPrompt, &'a str)> {
+        let (open, field) = match (text.is_empty(), reasoning.is_empty()) {
+            (false, _) => (text, ContinueField::Content),
+            (true, false) => (reasoning, ContinueField::Named("reasoning_content")),
+            (true, true) => return Err(Error::NoReply { reason: "it has no text" }),
+        };
         let (all, dropped) = self.prompt_messages(&[])?;
         let (tools, extra_context) = self.template_variables(extra);
         let input = RenderInput {
@@ -231,7 +237,12 @@ impl Conversation {
             generation_prompt: GenerationPrompt::Omit,
             extra_context: &extra_context,
         };
-        let PolyfilledPrompt { prompt, polyfills } = self.template.render_to_continue(&input, field)?;
+        Ok((self.template.render_to_continue(&input, field)?, open))
+    }
+
+    /// Opens a reply whose text is at the end of a prompt.
+    fn reopen_text(&self, text: &str, prompt: PolyfilledPrompt) -> Result<Opening> {
+        let PolyfilledPrompt { prompt, polyfills } = prompt;
         let ids = self.ids(&prompt)?;
         let whole = prompt.text();
         // Templates trim.
@@ -253,6 +264,15 @@ impl Conversation {
             }
         }
         None
+    }
+}
+
+/// Checks that the last message is a reply that may go on.
+fn last_reply(last: Option<&Message>) -> Result<Message> {
+    match last.filter(|last| last.role == Role::Assistant) {
+        None => Err(Error::NoReply { reason: "it is not the assistant's" }),
+        Some(last) if !last.tool_calls.is_empty() => Err(Error::NoReply { reason: "it has tool calls" }),
+        Some(last) => Ok(last.clone()),
     }
 }
 

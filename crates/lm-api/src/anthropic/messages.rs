@@ -13,7 +13,7 @@ pub(super) fn system(system: Value) -> Result<Message> {
     Ok(Message::system(content(texts(system, "system")?)))
 }
 
-/// Reads `messages`: at least one, of which the last is not the assistant's.
+/// Reads `messages`: at least one. A last one of the assistant is the beginning of the reply.
 pub(super) fn messages(messages: Value, limits: &Limits) -> Result<Vec<Message>> {
     let Value::Array(messages) = messages else {
         let message = format!("`messages` is {}, expected an array", json_type(&messages));
@@ -24,16 +24,13 @@ pub(super) fn messages(messages: Value, limits: &Limits) -> Result<Vec<Message>>
     for (index, message) in messages.into_iter().enumerate() {
         one(message, &format!("messages[{index}]"), &mut read)?;
     }
-    match read.last() {
-        None => {
-            Err(ApiError::invalid_param("messages", "`messages` is empty, expected at least one message"))
-        }
-        Some(last) if last.role == Role::Assistant => {
-            let message = "the last message is the assistant's; the beginning of a reply cannot be given";
-            Err(ApiError::invalid_param("messages", message).with_code("unsupported_content"))
-        }
-        Some(_) => Ok(read),
+    if read.is_empty() {
+        return Err(ApiError::invalid_param(
+            "messages",
+            "`messages` is empty, expected at least one message",
+        ));
     }
+    Ok(read)
 }
 
 /// Reads a message; results of tools become messages of their own.

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use lm_conversation::{Preface, ResponseFormat, ThinkingConfig, ThinkingMode, TurnOptions};
+use lm_conversation::{Preface, ResponseFormat, Role, ThinkingConfig, ThinkingMode, TurnOptions};
 use serde_json::{Map, Value};
 
 use super::messages::{messages, system};
@@ -69,6 +69,7 @@ impl AnthropicRequest {
         let missing = || ApiError::invalid_param("messages", "`messages` is missing");
         conversation.extend(messages(fields.take("messages").ok_or_else(missing)?, limits)?);
         let last = conversation.pop().ok_or_else(missing)?;
+        let continues = last.role == Role::Assistant;
         let tools =
             fields.take("tools").map(|tools| declared(tools, limits)).transpose()?.unwrap_or_default();
         let (tool_choice, calls) = choice(&fields.take("tool_choice").unwrap_or_default(), &tools)?;
@@ -92,6 +93,8 @@ impl AnthropicRequest {
             choices: 1,
             stream: fields.get("stream")?.unwrap_or(false).then(StreamOptions::default),
             dialect: None,
+            continues,
+            min_output_tokens: 0,
             ignores_end: false,
         })
     }

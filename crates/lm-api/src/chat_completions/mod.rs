@@ -18,7 +18,7 @@ use crate::running::{Frames, Running};
 
 pub use head::CompletionHead;
 pub(crate) use logprobs::finite;
-pub(crate) use request::{NAMES, choices, refuse_unsupported, stream};
+pub(crate) use request::{NAMES, choices, min_tokens, refuse_unsupported, stream};
 pub use response::completion;
 pub(crate) use response::{finish_reason, usage};
 pub use response_format::response_format;

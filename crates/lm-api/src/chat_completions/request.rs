@@ -34,15 +34,12 @@ type Test = fn(&Value) -> bool;
 
 /// Fields that change the response, with the test of a value that asks for nothing.
 const ACTIVE: &[(&str, Test)] = &[
-    ("add_generation_prompt", |value| *value == true),
     ("audio", Value::is_null),
     ("best_of", |value| *value == 1),
-    ("continue_final_message", |value| *value == false),
     ("echo", |value| *value == false),
     ("function_call", Value::is_null),
     ("functions", Value::is_null),
     ("grammar", Value::is_null),
-    ("min_tokens", |value| *value == 0),
     ("modalities", |value| value.as_array().is_some_and(|kinds| kinds.iter().all(|kind| kind == "text"))),
     ("prompt_logprobs", Value::is_null),
     ("suffix", |value| *value == ""),
@@ -50,16 +47,13 @@ const ACTIVE: &[(&str, Test)] = &[
 ];
 
 /// Fields of chat completions that are not supported.
-const UNSUPPORTED: [&str; 12] = [
-    "add_generation_prompt",
+const UNSUPPORTED: [&str; 9] = [
     "audio",
     "best_of",
-    "continue_final_message",
     "echo",
     "function_call",
     "functions",
     "grammar",
-    "min_tokens",
     "modalities",
     "prompt_logprobs",
     "web_search_options",
@@ -96,6 +90,7 @@ impl ChatRequest {
         let mut extra_context: Map<String, Value> = effort.into_iter().collect();
         extra_context.extend(fields.get::<Map<String, Value>>("chat_template_kwargs")?.unwrap_or_default());
         let turn = turn(fields, &mut specs, thinking, limits)?;
+        let max_output_tokens = max_output_tokens(fields)?;
         Ok(Self {
             names: &NAMES,
             model: fields.get("model")?,
@@ -104,10 +99,12 @@ impl ChatRequest {
             turn,
             sampling: SamplingFields::read(fields, limits)?,
             stop: stop_sequences(fields, "stop", limits)?,
-            max_output_tokens: max_output_tokens(fields)?,
+            max_output_tokens,
             choices: choices(fields, limits)?,
             stream: stream(fields)?,
             dialect: dialect(fields)?,
+            continues: continues(fields)?,
+            min_output_tokens: min_tokens(fields, max_output_tokens)?,
             ignores_end: fields.get("ignore_eos")?.unwrap_or(false),
         })
     }
@@ -165,6 +162,27 @@ fn max_output_tokens(fields: &mut Fields) -> Result<Option<(&'static str, usize)
         }
     }
     Ok(limit)
+}
+
+/// Minimum number of output tokens, `min_tokens`.
+pub(crate) fn min_tokens(fields: &mut Fields, most: Option<(&str, usize)>) -> Result<usize> {
+    let least = fields.get("min_tokens")?.unwrap_or(0);
+    in_range("min_tokens", least, 0, most.map_or(usize::MAX, |(_, most)| most))?;
+    Ok(least)
+}
+
+/// Reads `continue_final_message`, and the `add_generation_prompt` that vLLM's clients send with it.
+fn continues(fields: &mut Fields) -> Result<bool> {
+    let continues = fields.get("continue_final_message")?.unwrap_or(false);
+    match fields.get::<bool>("add_generation_prompt")? {
+        Some(adds) if adds == continues => {
+            let message = format!(
+                "`add_generation_prompt` is {adds}, expected the opposite of `continue_final_message`"
+            );
+            Err(ApiError::invalid_param("add_generation_prompt", message))
+        }
+        _ => Ok(continues),
+    }
 }
 
 /// Number of choices, `n`.

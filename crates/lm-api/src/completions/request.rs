@@ -5,7 +5,7 @@ use lm_session::{CompiledConstraint, TextSegment};
 use serde_json::Value;
 
 use super::constraint;
-use crate::chat_completions::{self, answer_format, choices, refuse_unsupported, stream};
+use crate::chat_completions::{self, answer_format, choices, min_tokens, refuse_unsupported, stream};
 use crate::error::{ApiError, Result};
 use crate::fields::{Fields, in_range, stop_sequences};
 use crate::limits::{Limits, at_most};
@@ -63,7 +63,7 @@ impl CompletionRequest {
         best_of(fields, n)?;
         let all = n * prompts.texts().len();
         at_most("prompt", all, limits.choices, "choices, its texts times `n`")?;
-        refuse_unsupported(fields, &["grammar", "min_tokens", "prompt_logprobs", "suffix"])?;
+        refuse_unsupported(fields, &["grammar", "prompt_logprobs", "suffix"])?;
         let logprobs = logprobs(fields, limits)?;
         let turn = TurnOptions {
             response_format: answer_format(fields)?,
@@ -71,6 +71,7 @@ impl CompletionRequest {
             prompt_logprobs: logprobs.filter(|_| echo),
             ..TurnOptions::default()
         };
+        let max_tokens = Some(("max_tokens", max_tokens(fields, echo)?));
         let options = ChatRequest {
             names: &NAMES,
             model: fields.get("model")?,
@@ -79,10 +80,12 @@ impl CompletionRequest {
             turn,
             sampling: SamplingFields::read(fields, limits)?,
             stop: stop_sequences(fields, "stop", limits)?,
-            max_output_tokens: Some(("max_tokens", max_tokens(fields, echo)?)),
+            max_output_tokens: max_tokens,
             choices: all,
             stream: stream(fields)?,
             dialect: None,
+            continues: false,
+            min_output_tokens: min_tokens(fields, max_tokens)?,
             ignores_end: fields.get("ignore_eos")?.unwrap_or(false),
         };
         Ok(Self { options, prompts, echo })

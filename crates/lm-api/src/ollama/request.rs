@@ -96,6 +96,8 @@ fn request(mut fields: Fields, mut conversation: Vec<Message>, limits: &Limits) 
         choices: 1,
         stream: fields.get("stream")?.unwrap_or(true).then(StreamOptions::default),
         dialect: None,
+        continues: false,
+        min_output_tokens: 0,
         ignores_end: false,
     })
 }

@@ -107,6 +107,8 @@ impl ResponsesRequest {
             choices: 1,
             stream: fields.get("stream")?.unwrap_or(false).then(StreamOptions::default),
             dialect: None,
+            continues: false,
+            min_output_tokens: 0,
             ignores_end: false,
         };
         Ok(Self { chat, repeated, items, store: fields.get("store")?.unwrap_or(true) })
