@@ -123,6 +123,19 @@ pub enum Error {
         /// Width of the logits.
         tokens: usize,
     },
+    /// A constraint allows none of the tokens to which the model gives a probability: one whose logits are infinite for all others, such as
+    /// a scripted model of a test.
+    #[error(
+        "the constraint allows none of the model's tokens: `{token}` is refused as output token {index}, after `{text}`"
+    )]
+    TokenRefused {
+        /// Text of the model's most probable token.
+        token: String,
+        /// Number of output tokens before it.
+        index: usize,
+        /// Their text.
+        text: String,
+    },
     /// A grammar cannot be compiled.
     #[error("{kind}: {message}")]
     Grammar {

@@ -115,8 +115,9 @@ impl Generating {
             return Ok((vec![sampled], self.logprobs.map(|top| LogSoftmax::new(row, None, top))));
         };
         loop {
+            let sampled = self.sampler.sample(row, Some(guide.mask()?), &history);
+            let sampled = sampled.map_err(|error| guide.refusal(row, generated).unwrap_or(error))?;
             let mask = guide.mask()?;
-            let sampled = self.sampler.sample(row, Some(mask), &history)?;
             let softmax = self.logprobs.map(|top| LogSoftmax::new(row, Some(mask), top));
             if let Step::Tokens(next) = guide.step(sampled, remaining_tokens)? {
                 return Ok((next, softmax));

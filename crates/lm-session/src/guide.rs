@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use lm_tokenizer::Tokenizer;
+use lm_tokenizer::{SpecialTokens, Tokenizer};
 
+use crate::sampling::argmax;
 use crate::steering::{ClosingTokens, Search, SearchContext};
 use crate::{Constraint, Ending, Error, Result, Steered, TokenId, TokenMask};
 
@@ -140,6 +141,19 @@ impl Guide {
             self.ready = true;
         }
         Ok(&self.mask)
+    }
+
+    /// Error for a row of logits from which nothing can be sampled because the mask forbids each token with a finite logit; `None` if it has
+    /// another reason.
+    pub fn refusal(&self, row: &[f32], generated: &[TokenId]) -> Option<Error> {
+        let is_finite = |id: TokenId| row.get(id as usize).is_some_and(|logit| logit.is_finite());
+        let best = argmax(row).filter(|_| !self.mask.ids().any(is_finite))?;
+        let text = |ids: &[TokenId]| self.vocabulary.tokenizer.decode(ids, SpecialTokens::Keep);
+        Some(Error::TokenRefused {
+            token: text(&[best as TokenId]),
+            index: generated.len(),
+            text: text(generated),
+        })
     }
 
     /// Commits `sampled`, or replaces it by a token of the known completion, so that the text can end within

@@ -106,14 +106,53 @@ fn spaced(value: &Value) -> String {
 }
 
 /// Creates an engine whose model gives `replies`, one after the other, to whatever it is asked. After the last one its replies are empty.
+/// A text that the grammar of the turn refuses, such as a call of an unknown tool, fails the turn with
+/// [`TokenRefused`](lm_session::Error::TokenRefused), which has the text up to there and the refused token.
 /// It has a context of 4,096 tokens; a token is a few characters.
 ///
 /// # Panics
 /// When the engine cannot be created, which is a bug.
 pub fn scripted_engine(replies: impl IntoIterator<Item = ScriptedReply>) -> Engine {
-    let model = FakeLm::scripted(&tokenizer(), replies.into_iter().map(|reply| reply.0));
+    engine(scripted(replies).strictly())
+}
+
+/// [`scripted_engine`] whose model writes another text where the grammar refuses its script.
+#[cfg(test)]
+pub(crate) fn lenient_engine(replies: impl IntoIterator<Item = ScriptedReply>) -> Engine {
+    engine(scripted(replies))
+}
+
+fn scripted(replies: impl IntoIterator<Item = ScriptedReply>) -> FakeLm {
+    FakeLm::scripted(&tokenizer(), replies.into_iter().map(|reply| reply.0))
+}
+
+fn engine(model: FakeLm) -> Engine {
     let mut loaded = loaded(model);
     let template = ("chat_template.jinja".to_owned(), TEMPLATE.as_bytes().to_vec());
     loaded.chat_template = Some(ChatTemplateSource { files: vec![template] });
     Engine::new(loaded, EngineSettings::default()).expect("default settings fit a scripted model")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Agent, demo};
+
+    #[test]
+    fn a_reply_that_the_grammar_refuses_fails_the_turn_with_its_place() {
+        for (name, arguments, place) in [
+            ("get_whether", json!({"location": "Paris"}), "<tool_call>\n{\"name\": \"get_w"),
+            ("get_weather", json!({"city": "Paris"}), "\"arguments\": {\""),
+        ] {
+            let engine = scripted_engine([ScriptedReply::text("Hi."), ScriptedReply::call(name, arguments)]);
+            let mut agent = Agent::builder(&engine, demo()).build().expect("an agent");
+            agent.run("Hello!").expect("text is free");
+            let error = agent.run("How is the weather?").expect_err("the grammar refuses it");
+            let crate::Error::Conversation(lm_conversation::Error::Session(error)) = error else {
+                panic!("{error:?}")
+            };
+            let lm_session::Error::TokenRefused { token, text, .. } = &error else { panic!("{error:?}") };
+            assert!(text.contains(place) && !token.is_empty(), "{error}");
+        }
+    }
 }

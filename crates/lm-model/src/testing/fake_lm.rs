@@ -44,9 +44,18 @@ pub struct FakeLm {
 
 #[derive(Debug)]
 enum Behaviour {
-    Scripted(Mutex<Script>),
+    Scripted(Mutex<Script>, Others),
     Random(Random),
     Noise(Noise),
+}
+
+/// Logit of the tokens that a script does not have next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Others {
+    /// 0: a constraint that masks the scripted token gets another one.
+    Possible,
+    /// Negative infinity.
+    Impossible,
 }
 
 impl FakeLm {
@@ -65,7 +74,21 @@ impl FakeLm {
     /// When the tokenizer has no end-of-sequence ids, or cannot encode a reply.
     pub fn scripted<R: Into<Reply>>(tokenizer: &Tokenizer, replies: impl IntoIterator<Item = R>) -> Self {
         let script = Script::new(tokenizer, replies.into_iter().map(Into::into).collect());
-        Self::new(tokenizer.logits_width(), Behaviour::Scripted(Mutex::new(script)))
+        Self::new(tokenizer.logits_width(), Behaviour::Scripted(Mutex::new(script), Others::Possible))
+    }
+
+    /// Makes a scripted model say its script and nothing else: the logits of all other tokens are negative infinity, so that a constraint
+    /// that masks the scripted token fails the generation.
+    ///
+    /// # Panics
+    /// When the model is not a scripted one.
+    #[must_use]
+    pub fn strictly(mut self) -> Self {
+        match &mut self.behaviour {
+            Behaviour::Scripted(_, others) => *others = Others::Impossible,
+            Behaviour::Random(_) | Behaviour::Noise(_) => panic!("this model has no script"),
+        }
+        self
     }
 
     /// Creates a model of `logits_width` ids whose logits are a fixed function of `seed` and of all ids and positions up to the
@@ -91,7 +114,7 @@ impl FakeLm {
     pub fn with_layers<L: Into<LayerCache>>(mut self, layers: impl IntoIterator<Item = L>) -> Self {
         match &mut self.behaviour {
             Behaviour::Random(random) => random.set_layers(CacheLayout::new(layers)),
-            Behaviour::Scripted(_) | Behaviour::Noise(_) => panic!("this model keeps nothing"),
+            Behaviour::Scripted(..) | Behaviour::Noise(_) => panic!("this model keeps nothing"),
         }
         self
     }
@@ -144,9 +167,11 @@ impl FakeLm {
         match &self.behaviour {
             Behaviour::Random(random) => random.project(hidden, width),
             Behaviour::Noise(noise) => noise.row(hidden[0].to_bits() as usize).to_vec(),
-            Behaviour::Scripted(_) => {
-                let mut row = vec![0.0; width];
-                if let Some(logit) = row.get_mut(hidden[0].to_bits() as usize) {
+            Behaviour::Scripted(_, others) => {
+                let id = hidden[0].to_bits() as usize;
+                let other = if *others == Others::Impossible && id < width { f32::NEG_INFINITY } else { 0.0 };
+                let mut row = vec![other; width];
+                if let Some(logit) = row.get_mut(id) {
                     *logit = CERTAIN_LOGIT;
                 }
                 row
@@ -169,7 +194,7 @@ impl CausalLm for FakeLm {
 
     fn new_cache(&self, num_pages: usize) -> Result<KvPool> {
         match &self.behaviour {
-            Behaviour::Scripted(_) | Behaviour::Noise(_) => Ok(KvPool::empty(num_pages)),
+            Behaviour::Scripted(..) | Behaviour::Noise(_) => Ok(KvPool::empty(num_pages)),
             Behaviour::Random(random) => random.new_cache(num_pages),
         }
     }
@@ -191,7 +216,7 @@ impl CausalLm for FakeLm {
             Behaviour::Noise(noise) => {
                 batch.sequences.iter().flat_map(|input| noise_rows(noise, input)).collect()
             }
-            Behaviour::Scripted(script) => {
+            Behaviour::Scripted(script, _) => {
                 let mut script = lock(script);
                 batch.sequences.iter().flat_map(|input| Self::scripted_rows(&mut script, input)).collect()
             }
