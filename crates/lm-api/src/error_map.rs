@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lm_conversation::Error;
-use lm_processors::Error as Processor;
+use lm_processors::{Error as Processor, ToolChoice};
 use lm_session::Error as Session;
 use lm_template::{Error as Template, ToolSpec};
 
@@ -21,7 +21,8 @@ const CALL: &str = "tool_use_failed";
 impl From<Error> for ApiError {
     /// Converts an error without its request: parameters are named as a whole.
     fn from(error: Error) -> Self {
-        Mapping { names: &chat_completions::NAMES, tools: &[], limit: None, has_format: false }.error(&error)
+        let names = &chat_completions::NAMES;
+        Mapping { names, tools: &[], choice: &ToolChoice::Auto, limit: None, has_format: false }.error(&error)
     }
 }
 
@@ -31,6 +32,7 @@ impl ChatRequest {
         let mapping = Mapping {
             names: self.names,
             tools: &self.preface.tools,
+            choice: &self.turn.tool_choice,
             limit: self.max_output_tokens,
             has_format: self.turn.response_format.is_some(),
         };
@@ -42,6 +44,7 @@ impl ChatRequest {
 struct Mapping<'a> {
     names: &'static FieldNames,
     tools: &'a [ToolSpec],
+    choice: &'a ToolChoice,
     limit: Option<(&'static str, usize)>,
     has_format: bool,
 }
@@ -78,10 +81,9 @@ impl Mapping<'_> {
             Session::NoCandidate { .. } => param("logit_bias"),
             Session::Grammar { .. } => param(self.grammar()).with_code(SCHEMA),
             Session::ConstraintFailed { .. } => param(self.grammar()).with_code("constraint_failed"),
-            Session::BudgetTooSmall { available_tokens, .. } => match self.limit {
-                Some((name, limit)) if limit <= *available_tokens => param(name),
-                _ => param(self.names.messages).with_code(CONTEXT),
-            },
+            Session::BudgetTooSmall { needed_tokens, available_tokens } => {
+                self.budget(*needed_tokens, *available_tokens)
+            }
             Session::TextCutOff { .. } => param(self.limit_name()).with_code("text_cut_off"),
             Session::Busy { retry_after, .. } => ApiError::overloaded(error.to_string(), *retry_after),
             Session::EngineStopped => unavailable(error),
@@ -108,6 +110,32 @@ impl Mapping<'_> {
             Processor::AnswerLikeCall { .. } => param(self.names.format).with_code("answer_like_call"),
             Processor::MalformedToolCall { .. } => param(self.names.tools).with_code(CALL),
             _ => ApiError::server(error.to_string()),
+        }
+    }
+
+    /// A required call or an answer that does not fit the token limit, or else the context.
+    fn budget(&self, needed: usize, available: usize) -> ApiError {
+        let limit = self.limit.filter(|(_, limit)| *limit <= available).map(|(name, _)| name);
+        let least = match (self.required_tool(), self.choice) {
+            (Some(tool), _) => format!("the shortest call of tool `{tool}`"),
+            (None, ToolChoice::Required) => "the shortest call of a tool".to_owned(),
+            _ => "the shortest text that the constraint accepts".to_owned(),
+        };
+        let room = limit.map_or("the context".to_owned(), |name| format!("`{name}`"));
+        let message = format!("{least} has {needed} tokens, {room} allows {available}");
+        match (limit, self.required_tool()) {
+            (None, _) => ApiError::invalid_param(self.names.messages, message).with_code(CONTEXT),
+            (Some(_), Some(tool)) => ApiError::invalid_param(self.schema(Some(tool)), message),
+            (Some(name), None) => ApiError::invalid_param(name, message),
+        }
+    }
+
+    /// The tool that the reply has to call.
+    fn required_tool(&self) -> Option<&str> {
+        match (self.choice, self.tools) {
+            (ToolChoice::Named(name), _) => Some(name),
+            (ToolChoice::Required, [tool]) => Some(tool.name()),
+            _ => None,
         }
     }
 
@@ -172,6 +200,33 @@ mod tests {
     fn of(error: impl Into<Error>) -> (u16, Option<String>, Option<&'static str>) {
         let error = request().api_error(&error.into());
         (error.status, error.param, error.code)
+    }
+
+    #[test]
+    fn a_call_longer_than_the_token_limit_names_its_tool_and_both_numbers() {
+        let of = |choice: serde_json::Value, available_tokens| {
+            let tool = |name| json!({"type": "function", "function": {"name": name, "parameters": {}}});
+            let body = json!({
+                "messages": [{"role": "user", "content": "Hello"}],
+                "tools": [tool("first"), tool("second")],
+                "tool_choice": choice,
+                "max_completion_tokens": 5,
+            });
+            let request = ChatRequest::from_json(body).expect("a request");
+            let error =
+                request.api_error(&Session::BudgetTooSmall { needed_tokens: 9, available_tokens }.into());
+            (error.param.expect("a path"), error.message)
+        };
+        let named = json!({"type": "function", "function": {"name": "second"}});
+        let call = "the shortest call of tool `second` has 9 tokens";
+        assert_eq!(
+            of(named.clone(), 5),
+            ("tools[1].function.parameters".to_owned(), format!("{call}, `max_completion_tokens` allows 5"))
+        );
+        assert_eq!(of(named, 4), ("messages".to_owned(), format!("{call}, the context allows 4")));
+        let (param, message) = of(json!("required"), 5);
+        assert_eq!(param, "max_completion_tokens");
+        assert_eq!(message, "the shortest call of a tool has 9 tokens, `max_completion_tokens` allows 5");
     }
 
     #[test]
