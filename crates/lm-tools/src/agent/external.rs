@@ -45,9 +45,7 @@ impl Answered {
     pub fn read(history: &[Message], input: &[Message]) -> Result<Option<Self>> {
         let given = input.iter().take_while(|message| message.role == Role::Tool).count();
         let (given, rest) = input.split_at(given);
-        let reply = history.iter().rposition(|message| message.role != Role::Tool).unwrap_or_default();
-        let calls = history.get(reply).map_or(&[][..], |reply| &reply.tool_calls);
-        let mut results = known(calls, history.get(reply + 1..).unwrap_or_default());
+        let (reply, calls, mut results) = last_round(history);
         let waiting: Vec<usize> = (0..calls.len()).filter(|&number| results[number].is_none()).collect();
         for result in given {
             let number = waiting
@@ -86,6 +84,19 @@ impl Answered {
         };
         self.given.iter().map(step).collect()
     }
+}
+
+/// Calls of a history that wait for results of the caller.
+pub(super) fn waiting_calls(history: &[Message]) -> impl Iterator<Item = &ToolCall> {
+    let (_, calls, results) = last_round(history);
+    calls.iter().zip(results).filter(|(_, result)| result.is_none()).map(|(call, _)| call)
+}
+
+/// Index of the last message that is no result, its calls, and their results by the numbers of the calls.
+fn last_round(history: &[Message]) -> (usize, &[ToolCall], Vec<Option<Message>>) {
+    let reply = history.iter().rposition(|message| message.role != Role::Tool).unwrap_or_default();
+    let calls = history.get(reply).map_or(&[][..], |reply| &reply.tool_calls);
+    (reply, calls, known(calls, history.get(reply + 1..).unwrap_or_default()))
 }
 
 /// Results of a history by the numbers of their calls. One that names no call, as in a history from elsewhere, is that of the first

@@ -33,7 +33,7 @@ use crate::{Result, Toolset};
 use driver::{Driver, Events};
 use external::ExternalCall;
 use lm_conversation::{Conversation, Engine, IntoMessages, TurnOptions};
-use lm_template::Message;
+use lm_template::{Message, ToolCall};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use state::{Shared, TurnState};
@@ -191,6 +191,39 @@ impl Agent {
         let mut turn = turn.lock();
         turn.end();
         turn.external.clone()
+    }
+
+    /// Calls whose results the next input begins with, with their ids and arguments: those that the last turn left to the caller, also in a
+    /// conversation that was saved and restored. Empty while a turn runs. A hook's change of arguments is not saved: after a restore the
+    /// calls have the model's arguments.
+    ///
+    /// ```
+    /// use lm_tools::testing::{ScriptedReply, scripted_engine};
+    /// use lm_tools::{Agent, ToolSpec, Toolset};
+    /// use serde_json::json;
+    ///
+    /// let tools = || Toolset::new().with_external(ToolSpec::new("open", "Opens a file.", json!({"type": "object"})));
+    /// let mut agent = Agent::builder(&scripted_engine([ScriptedReply::call("open", json!({}))]), tools()?).build()?;
+    /// agent.run("Open my notes.")?;
+    /// let saved = agent.conversation().saved();
+    /// // In another process:
+    /// let mut agent = Agent::builder(&scripted_engine([]), tools()?).build()?;
+    /// agent.conversation_mut().restore(saved)?;
+    /// assert_eq!(agent.waiting_calls()[0].name, "open");
+    /// # Ok::<(), lm_tools::Error>(())
+    /// ```
+    pub fn waiting_calls(&self) -> Vec<ToolCall> {
+        let turn = self.turn.as_ref().map(Shared::lock);
+        if turn.as_ref().is_some_and(|turn| turn.is_open()) {
+            return Vec::new();
+        }
+        let decided = turn.as_ref().map_or(&[][..], |turn| &turn.external);
+        let history = self.conversation.history();
+        let as_decided = |call: &ToolCall| {
+            let decided = decided.iter().find(|decided| decided.call == *call);
+            decided.map_or_else(|| call.clone(), ExternalCall::handed_over)
+        };
+        external::waiting_calls(&history).map(as_decided).collect()
     }
 
     /// The tools.

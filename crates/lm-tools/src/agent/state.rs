@@ -93,6 +93,11 @@ impl TurnState {
         self.conversation.history()
     }
 
+    /// Returns true until the turn has ended.
+    pub fn is_open(&self) -> bool {
+        self.is_open
+    }
+
     /// Fails if the turn was ended by its agent.
     fn open(&self) -> Result<()> {
         if self.is_open { Ok(()) } else { Err(Error::Cancelled) }

@@ -287,14 +287,33 @@ fn the_audit_log_tells_who_ran_a_call_and_what_a_person_changed() {
 fn calls_wait_in_a_saved_conversation() {
     let (mut agent, _) = recording([mixed()]);
     let waiting = calls(&agent.run("Go on.").expect("a reply"));
+    assert_eq!(agent.waiting_calls(), waiting);
     let saved = agent.conversation().saved();
     drop(agent);
     let (mut agent, record) = recording(["Done.".into()]);
+    assert_eq!(agent.waiting_calls(), []);
     agent.conversation_mut().restore(saved).expect("messages");
+    assert_eq!(agent.waiting_calls(), waiting);
     assert!(matches!(agent.run("Hi!"), Err(Error::MissingResults { calls }) if calls.len() == 2));
     agent.run(waiting.iter().map(result).collect::<Vec<_>>()).expect("an answer");
     assert_eq!(history(&agent), ["Go on.", CALLS, "open is done", "15", "close is done", "86", "Done."]);
-    assert_eq!(record.lock().expect("no panic").len(), 2);
+    assert_eq!((agent.waiting_calls(), record.lock().expect("no panic").len()), (Vec::new(), 2));
+}
+
+#[test]
+fn no_call_waits_while_a_turn_runs_and_an_edited_one_waits_as_it_was_decided() {
+    let (mut agent, _) = recording([open("a")]);
+    agent.settings.hooks.push(Arc::new(super::super::hooks::BeforeCall(|_: &CallRequest<'_>| Decision::Ask)));
+    let edited = json!({"path": "c"}).as_object().cloned().expect("an object");
+    let mut turn = agent.stream("Go on.").expect("a turn");
+    let request = turn.find_map(|event| match event.expect("an event") {
+        AgentEvent::Approval(request) => Some(request),
+        _ => None,
+    });
+    assert_eq!(agent.waiting_calls(), []);
+    request.expect("a request").allow_with(edited.clone());
+    turn.for_each(|event| assert!(event.is_ok(), "{event:?}"));
+    assert_eq!(agent.waiting_calls()[0].arguments, edited);
 }
 
 #[test]
