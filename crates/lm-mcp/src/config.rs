@@ -1,4 +1,4 @@
-//! Servers as data: one by one, or from the usual file with `mcpServers`.
+//! Servers as data: one by one, or from a file with `mcpServers`.
 
 mod file;
 mod keys;

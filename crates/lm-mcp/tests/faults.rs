@@ -26,6 +26,8 @@ struct Fake {
     /// Each page says that there is another one.
     is_endless: bool,
     peer: Arc<Mutex<Option<Peer<RoleServer>>>>,
+    /// The last page was asked for.
+    listed: Arc<Notify>,
     begun: Arc<Notify>,
     cancelled: Arc<Notify>,
 }
@@ -56,6 +58,9 @@ impl ServerHandler for Fake {
         let cursor = request.and_then(|request| request.cursor);
         let page: usize = cursor.map_or(0, |cursor| cursor.parse().expect("our cursor"));
         let has_next = self.is_endless || page + 1 < pages.len();
+        if !has_next {
+            self.listed.notify_one();
+        }
         Ok(ListToolsResult {
             tools: pages.get(page).cloned().unwrap_or_default(),
             next_cursor: has_next.then(|| (page + 1).to_string()),
@@ -333,6 +338,32 @@ fn changed_tools_are_in_later_sets() {
     change(vec![tool("e")]);
     wait_for("the tools change", || names(&mcp) == ["s_e", "s_a_d"]);
     assert_eq!(mcp.problems(), []);
+}
+
+#[test]
+fn calls_of_another_server_are_not_held_up_by_the_schemas_of_changed_tools() {
+    let runtime = runtime();
+    let server = Fake::with(vec![tool("a")]);
+    let other = stream_to(Fake::with(vec![tool("d")]), &runtime);
+    let mcp = connecting(&server, &runtime).stream("other", other).connect().expect("connects");
+    runtime.block_on(server.listed.notified());
+    let before = mcp.generation();
+    let property = |number: usize| {
+        (format!("p{number}"), json!({"type": "string", "pattern": "^[a-z]{1,9}$", "minLength": 1}))
+    };
+    let properties: Value = (0..700).map(property).collect::<lm_tools::Map<_, _>>().into();
+    let large = |number: usize| {
+        vec![with_schema(&format!("t{number}"), json!({"type": "object", "properties": properties}))]
+    };
+    *server.pages.lock().expect("no panic") = (0..60).map(large).collect();
+    let peer = server.peer.lock().expect("no panic").clone().expect("a client");
+    runtime.block_on(peer.notify_tool_list_changed()).expect("is sent");
+    runtime.block_on(server.listed.notified());
+    // The schemas are compiled now, for seconds.
+    for _ in 0..30 {
+        assert_eq!(call(&mcp, "other_d"), "d {}");
+    }
+    assert_eq!(mcp.generation(), before, "the calls ended before the change");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Limits of the connections of an [`Mcp`](crate::Mcp): the servers are strangers.
+/// Limits of the connections of an [`Mcp`](crate::Mcp): the servers are untrusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct McpLimits {
     /// Time in which a server must have answered the handshake, and then in which it must have listed its tools. Default 60 s: a

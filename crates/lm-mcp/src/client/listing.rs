@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 
 /// The usable tools of a server, and what is wrong with the others.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Listing {
     pub tools: Vec<McpTool>,
     pub problems: Vec<Problem>,

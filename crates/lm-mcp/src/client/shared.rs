@@ -24,7 +24,7 @@ pub struct McpServer {
     pub name: String,
     /// Its own name and version.
     pub program: Option<String>,
-    /// Its instructions for the use of its tools, for a system prompt. They are a stranger's text.
+    /// Its instructions for the use of its tools, for a system prompt. It is untrusted text.
     pub instructions: Option<String>,
     /// Names of its usable tools, as the model reads them.
     pub tools: Vec<String>,
@@ -62,6 +62,8 @@ pub(super) struct Server {
 /// The tools of all servers.
 pub(super) struct Shared {
     state: Mutex<State>,
+    /// Held by the one update that runs.
+    updating: Mutex<()>,
     generation: AtomicU64,
 }
 
@@ -85,9 +87,9 @@ impl Shared {
     pub fn new(servers: Vec<Server>, runtime: &Handle) -> Result<Self> {
         let handle = runtime.clone();
         let none = Toolset::new().with_spawner(move |future| drop(handle.spawn(future)));
-        let current = assemble(&servers, none.clone())?;
+        let current = assemble(servers.iter().map(|server| &server.listing), none.clone())?;
         let state = State { none, servers, current, failed: Vec::new() };
-        Ok(Self { state: Mutex::new(state), generation: AtomicU64::new(0) })
+        Ok(Self { state: Mutex::new(state), updating: Mutex::new(()), generation: AtomicU64::new(0) })
     }
 
     pub fn tools(&self) -> Toolset {
@@ -127,17 +129,26 @@ impl Shared {
         listed.chain(&state.current.problems).chain(&state.failed).cloned().collect()
     }
 
-    /// Takes over the changed tools of a server. If they cannot be, the earlier ones stay.
+    /// Takes over the changed tools of a server. If they cannot be, the earlier ones stay. It compiles the schemas of all tools, which takes
+    /// long for large ones: not under the lock of the state, which calls and their readers need, nor on a thread of the runtime.
     fn update(&self, index: usize, listing: Result<Listing>) {
-        let mut state = self.state();
+        let _updating = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut listings, none) = {
+            let state = self.state();
+            (
+                state.servers.iter().map(|server| server.listing.clone()).collect::<Vec<_>>(),
+                state.none.clone(),
+            )
+        };
         let changed = listing.and_then(|listing| {
-            let before = std::mem::replace(&mut state.servers[index].listing, listing);
-            let assembled = assemble(&state.servers, state.none.clone());
-            assembled.inspect_err(|_| state.servers[index].listing = before)
+            listings[index] = listing.clone();
+            Ok((listing, assemble(listings.iter(), none)?))
         });
+        let mut state = self.state();
         state.failed.clear();
         match changed {
-            Ok(current) => {
+            Ok((listing, current)) => {
+                state.servers[index].listing = listing;
                 state.current = current;
                 self.generation.fetch_add(1, Ordering::AcqRel);
             }
@@ -178,18 +189,20 @@ pub(super) async fn refresh(
         }
         let listing = listing::list(source.clone()).await;
         let Some(shared) = shared.upgrade() else { return };
-        shared.update(index, listing);
-        drop(shared);
+        let updating = tokio::task::spawn_blocking(move || shared.update(index, listing));
+        if let Err(error) = updating.await {
+            tracing::error!(%error, "the changed tools of an MCP server could not be taken over");
+        }
         tokio::time::sleep(REFRESH_INTERVAL).await;
     }
 }
 
 /// Puts the tools of all servers together. Those that cannot be used are left out: their schemas are invalid, or another tool of their
 /// server has their name.
-fn assemble(servers: &[Server], toolset: Toolset) -> Result<Assembled> {
+fn assemble<'a>(listings: impl Iterator<Item = &'a Listing>, toolset: Toolset) -> Result<Assembled> {
     let mut assembled = Assembled { toolset, tools: Vec::new(), problems: Vec::new() };
     let mut named: HashMap<&str, &McpTool> = HashMap::new();
-    for tool in servers.iter().flat_map(|server| &server.listing.tools) {
+    for tool in listings.flat_map(|listing| &listing.tools) {
         let added = match named.get(tool.name()) {
             Some(other) if other.server() != tool.server() => return Err(duplicate(tool, other)),
             Some(other) => Err(format!(

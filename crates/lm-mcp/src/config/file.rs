@@ -1,4 +1,4 @@
-//! The usual file of servers, an object with `mcpServers`.
+//! File of servers as Claude Desktop, Claude Code and Cursor write it: an object with `mcpServers`.
 
 use super::keys::{Keys, UnknownKey, boolean, invalid, object, text, texts};
 use super::{CommandConfig, HttpConfig, ServerConfig, ServerTransport};
