@@ -127,7 +127,7 @@ impl Limits {
         match meta.path.get_ident().map(ToString::to_string).as_deref() {
             Some("range") => once(&mut self.range, range(meta, "range(1..=10)")?, meta),
             Some("length") => once(&mut self.length, range(meta, "length(1..=80)")?, meta),
-            Some("pattern") => once(&mut self.pattern, text(meta)?, meta),
+            Some("pattern") => once(&mut self.pattern, pattern(meta)?, meta),
             Some("choices") => {
                 let content;
                 syn::parenthesized!(content in meta.input);
@@ -179,6 +179,37 @@ fn range(meta: &ParseNestedMeta<'_>, example: &str) -> Result<Expr> {
         (Some(start), Some(end), RangeLimits::HalfOpen(_)) if start >= end => wrong("this range is empty"),
         _ => Ok(value),
     }
+}
+
+/// Reads `= ".."`, a regular expression.
+fn pattern(meta: &ParseNestedMeta<'_>) -> Result<LitStr> {
+    let pattern = text(meta)?;
+    match defect(&pattern.value()) {
+        None => Ok(pattern),
+        Some(defect) => {
+            Err(Error::new(pattern.span(), format!("this is not a regular expression: {defect}")))
+        }
+    }
+}
+
+/// Defect of a pattern that every syntax of regular expressions has. Patterns are those of ECMA-262, which differs from the parser's syntax
+/// in look-around, back-references and a few escapes: these are left to the validator of the schema.
+fn defect(pattern: &str) -> Option<String> {
+    use regex_syntax::ast::ErrorKind;
+    let error = regex_syntax::ast::parse::Parser::new().parse(pattern).err()?;
+    let is_defect = match error.kind() {
+        ErrorKind::GroupUnclosed
+        | ErrorKind::GroupUnopened
+        | ErrorKind::RepetitionMissing
+        | ErrorKind::RepetitionCountInvalid
+        | ErrorKind::ClassRangeInvalid
+        | ErrorKind::EscapeUnexpectedEof => true,
+        // Classes of ECMA-262 that begin with their end.
+        ErrorKind::ClassUnclosed => !pattern.contains("[]") && !pattern.contains("[^]"),
+        _ => false,
+    };
+    let character = pattern[..error.span().start.offset].chars().count() + 1;
+    is_defect.then(|| format!("{} at character {character}", error.kind()))
 }
 
 fn contains(range: &ExprRange, value: f64) -> bool {

@@ -7,7 +7,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, Result, Signature, Type};
+use syn::{Attribute, Error, Result, ReturnType, Signature, Type};
 
 /// A function that becomes a tool.
 pub(crate) struct ToolFn {
@@ -17,6 +17,8 @@ pub(crate) struct ToolFn {
     arguments: Vec<Argument>,
     options: Options,
     outcome: Outcome,
+    /// Place of the result's type.
+    returned: Span,
     is_async: bool,
     /// Type of the described result.
     output: Option<Type>,
@@ -48,6 +50,10 @@ impl ToolFn {
             description: description(&options, docs.description, &signature.ident)?,
             output: output(&options, signature)?,
             outcome: signature::outcome(signature),
+            returned: match &signature.output {
+                ReturnType::Default => Span::call_site(),
+                ReturnType::Type(_, ty) => ty.span(),
+            },
             is_async: signature.asyncness.is_some(),
             arguments,
             options,
@@ -100,9 +106,10 @@ impl ToolFn {
     fn body(&self, target: &Target) -> TokenStream {
         let names = self.declared().map(Argument::declared_name);
         let values = self.arguments.iter().map(value);
-        let outcome = match self.outcome {
-            Outcome::Value => quote!(value),
-            Outcome::Result => quote!(result!),
+        // Errors about the type of the result point at it.
+        let result = |call: TokenStream| match self.outcome {
+            Outcome::Value => quote_spanned!(self.returned=> ::lm_tools::__private::value(#call)),
+            Outcome::Result => quote_spanned!(self.returned=> ::lm_tools::__private::result!(#call)),
         };
         let (given, context, receiver) = (local("arguments"), local("context"), local("receiver"));
         let read = quote! {
@@ -117,22 +124,23 @@ impl ToolFn {
         let this = target.receiver.as_ref().map(|_| quote!(&*#receiver,));
         let call = quote!(#path(#this #(#values),*));
         if self.is_async {
+            let result = result(quote!(#call.await));
             return quote! {
                 let #context = ::core::clone::Clone::clone(#context);
                 #shared
                 ::lm_tools::ToolOutput::pending(async move {
                     let #context = &#context;
                     #read
-                    ::lm_tools::__private::#outcome(#call.await)
+                    #result
                 })
             };
         }
-        let run = local("run");
+        let (run, result) = (local("run"), result(call));
         quote! {
             #shared
             let #run = move || -> ::core::result::Result<::lm_tools::__private::Value, ::lm_tools::ToolError> {
                 #read
-                ::lm_tools::__private::#outcome(#call)
+                #result
             };
             ::core::convert::Into::into(#run())
         }

@@ -24,6 +24,28 @@ pub trait ArgumentType: JsonSchema + DeserializeOwned {}
 #[diagnostic::do_not_recommend]
 impl<T: JsonSchema + DeserializeOwned> ArgumentType for T {}
 
+/// Type of a result.
+#[diagnostic::on_unimplemented(
+    message = "a tool cannot return the type `{Self}`: it has no JSON form",
+    label = "cannot be written as the result that the model reads",
+    note = "derive `serde::Serialize` for it, or return its text as a `String`"
+)]
+pub trait ResultType: Serialize {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize> ResultType for T {}
+
+/// Type of an error.
+#[diagnostic::on_unimplemented(
+    message = "a tool cannot fail with the type `{Self}`: it has no text",
+    label = "its text is the result that the model reads",
+    note = "implement `std::fmt::Display` for it, or return a `ToolError` or a `String`"
+)]
+pub trait ErrorType: Display {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Display> ErrorType for T {}
+
 impl CallArguments {
     /// # Errors
     /// When an argument is not in `known`: it would be ignored, and the model would assume that it had an effect.
@@ -72,7 +94,7 @@ pub fn state<T: Send + Sync + 'static>(context: &CallContext) -> Result<State<T>
 ///
 /// # Errors
 /// When it cannot be serialised to JSON.
-pub fn value(result: impl Serialize) -> Result<Value, ToolError> {
+pub fn value(result: impl ResultType) -> Result<Value, ToolError> {
     serde_json::to_value(result).map_err(ToolError::failed)
 }
 
@@ -81,23 +103,34 @@ pub fn value(result: impl Serialize) -> Result<Value, ToolError> {
 #[derive(Debug)]
 pub struct Outcome<R>(pub R);
 
-impl<T: Serialize> Outcome<Result<T, ToolError>> {
+impl<T> Outcome<Result<T, ToolError>> {
     /// # Errors
     /// The function's own, or when the result cannot be serialised to JSON.
-    pub fn value(self) -> Result<Value, ToolError> {
+    pub fn value(self) -> Result<Value, ToolError>
+    where
+        T: ResultType,
+    {
         value(self.0?)
     }
 }
 
 /// Conversion of the result of a function whose error is a text.
-pub trait Displayed {
+pub trait Displayed<T, E> {
     /// # Errors
     /// As [`Outcome::value`].
-    fn value(self) -> Result<Value, ToolError>;
+    fn value(self) -> Result<Value, ToolError>
+    where
+        T: ResultType,
+        E: ErrorType;
 }
 
-impl<T: Serialize, E: Display> Displayed for Outcome<Result<T, E>> {
-    fn value(self) -> Result<Value, ToolError> {
+// The bounds are those of the method: a method that is not there has no error of its own.
+impl<T, E> Displayed<T, E> for Outcome<Result<T, E>> {
+    fn value(self) -> Result<Value, ToolError>
+    where
+        T: ResultType,
+        E: ErrorType,
+    {
         value(self.0.map_err(ToolError::failed)?)
     }
 }

@@ -65,3 +65,11 @@ fn edges(
     #[arg(range(0.5..1.0), default = 1.0)] share: f64,
     #[arg(length(4..), default = "été")] characters: String,
 ) {}
+
+/// Has patterns that are not regular expressions.
+#[tool]
+fn patterns(
+    #[arg(pattern = "^(a|b")] open: String,
+    #[arg(items(pattern = "[a-"))] class: Vec<String>,
+    #[arg(pattern = "*.txt")] glob: String,
+) {}

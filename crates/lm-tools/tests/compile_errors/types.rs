@@ -49,3 +49,15 @@ struct Opaque;
 /// Has a type without a schema.
 #[tool]
 fn opaque(a: Opaque) {}
+
+/// Has a result without a JSON form.
+#[tool]
+fn opaque_result() -> Opaque {
+    Opaque
+}
+
+/// Has results and errors without one.
+#[tool]
+async fn opaque_outcome(flag: bool) -> Result<Opaque, Opaque> {
+    if flag { Ok(Opaque) } else { Err(Opaque) }
+}

@@ -14,6 +14,14 @@ pub fn edges(
     #[arg(length(..=3), default = "été")] characters: String,
 ) {}
 
+/// Has patterns of ECMA-262, which other syntaxes of regular expressions do not have.
+#[tool]
+pub fn patterns(
+    #[arg(pattern = r"^(?!draft)\w+$")] look_ahead: String,
+    #[arg(pattern = r"^(a|b)\1$")] back_reference: String,
+    #[arg(pattern = "^[^]*$")] any: String,
+) {}
+
 pub struct Notes(Vec<String>);
 
 #[tools]
