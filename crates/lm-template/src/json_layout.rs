@@ -1,12 +1,13 @@
 //! Layout of a JSON object that was read: key order and unknown keys.
 
 use serde_json::{Map, Value};
+use std::fmt;
 
 /// A JSON object whose known keys have null for their values.
 ///
 /// Writing fills the known keys in again, so that order and unknown keys survive a round trip through a typed value.
 /// Two layouts are equal if their unknown keys are: layout is not part of a message's meaning.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct JsonLayout {
     object: Map<String, Value>,
     known: &'static [&'static str],
@@ -62,6 +63,13 @@ impl JsonLayout {
     /// The unknown keys, in order.
     pub(crate) fn unknown(&self) -> impl Iterator<Item = (&String, &Value)> {
         self.object.iter().filter(|(key, _)| !self.known.contains(&key.as_str()))
+    }
+}
+
+/// The unknown keys.
+impl fmt::Debug for JsonLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.unknown()).finish()
     }
 }
 

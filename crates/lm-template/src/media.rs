@@ -1,5 +1,6 @@
 //! Images and audio inside a message.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use base64::Engine as _;
@@ -21,11 +22,22 @@ pub enum MediaSource {
 }
 
 /// An image or audio part of a message: the location of its bytes, and the part's other keys.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Media {
     /// Location of the bytes.
     pub source: MediaSource,
     layout: JsonLayout,
+}
+
+impl fmt::Debug for Media {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("Media");
+        fields.field("source", &self.source);
+        if self.layout.unknown().next().is_some() {
+            fields.field("others", &self.layout);
+        }
+        fields.finish()
+    }
 }
 
 impl Media {

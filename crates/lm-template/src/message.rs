@@ -1,5 +1,7 @@
 //! A message of a conversation, and its JSON form.
 
+use std::fmt;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
@@ -27,7 +29,7 @@ const KNOWN: [&str; 6] = ["role", "reasoning_content", "content", "tool_calls", 
 /// assert_eq!(message, Message::from_json(message.to_json())?);
 /// # Ok::<(), lm_template::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Message {
     /// Role of the author.
     pub role: Role,
@@ -42,6 +44,31 @@ pub struct Message {
     /// Reasoning of an assistant message.
     pub reasoning_content: Option<String>,
     layout: JsonLayout,
+}
+
+/// The role, and the other fields that are set.
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("Message");
+        fields.field("role", &self.role).field("content", &self.content);
+        if !self.tool_calls.is_empty() {
+            fields.field("tool_calls", &self.tool_calls);
+        }
+        let texts = [
+            ("tool_call_id", &self.tool_call_id),
+            ("name", &self.name),
+            ("reasoning_content", &self.reasoning_content),
+        ];
+        for (name, text) in texts {
+            if let Some(text) = text {
+                fields.field(name, text);
+            }
+        }
+        if self.layout.unknown().next().is_some() {
+            fields.field("others", &self.layout);
+        }
+        fields.finish()
+    }
 }
 
 impl Default for Message {

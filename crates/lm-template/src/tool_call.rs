@@ -1,5 +1,7 @@
 //! A tool call of the model.
 
+use std::fmt;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -24,7 +26,7 @@ const FUNCTION: [&str; 2] = ["name", "arguments"];
 /// assert_eq!(call.to_json()["function"]["name"], "get_weather");
 /// # Ok::<(), lm_template::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct ToolCall {
     /// Links the call to its result; `None` if the model gives none.
     pub id: Option<String>,
@@ -35,10 +37,26 @@ pub struct ToolCall {
     layout: Box<Layout>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 struct Layout {
     call: JsonLayout,
     function: JsonLayout,
+}
+
+/// The three fields, and the unknown keys if there are any.
+impl fmt::Debug for ToolCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, name, arguments, layout } = self;
+        let arguments = fmt::from_fn(|f| write!(f, "{}", Value::Object(arguments.clone())));
+        let mut fields = f.debug_struct("ToolCall");
+        fields.field("id", id).field("name", name).field("arguments", &arguments);
+        for (name, others) in [("others", &layout.call), ("others_of_function", &layout.function)] {
+            if others.unknown().next().is_some() {
+                fields.field(name, others);
+            }
+        }
+        fields.finish()
+    }
 }
 
 impl ToolCall {
@@ -152,5 +170,27 @@ impl Serialize for ToolCall {
 impl<'de> Deserialize<'de> for ToolCall {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         Self::from_json(Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Media, Message};
+    use serde_json::json;
+
+    #[test]
+    fn debug_shows_the_values_and_not_the_layout_of_the_json() {
+        let call = json!({"id": "1", "type": "function", "function": {"name": "f", "arguments": {"a": [1]}}});
+        let call = ToolCall::from_json(call).expect("a call");
+        let shown = r#"ToolCall { id: Some("1"), name: "f", arguments: {"a":[1]} }"#;
+        assert_eq!(format!("{call:?}"), shown);
+        let message = json!({"role": "assistant", "tool_calls": [call.to_json()], "mood": "curious"});
+        let message = Message::from_json(message).expect("a message");
+        let expected = format!(
+            r#"Message {{ role: Assistant, content: None, tool_calls: [{shown}], others: {{"mood": String("curious")}} }}"#
+        );
+        assert_eq!(format!("{message:?}"), expected);
+        assert!(!format!("{:?}", Media::from_path("a.png")).contains("layout"));
     }
 }
