@@ -1,4 +1,4 @@
-//! Questions about calls of strangers' tools.
+//! Approval of calls of MCP servers' tools by the user.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
