@@ -6,7 +6,6 @@ import { append, openCalls, path, toMessages } from "./tree.js";
 
 /** Largest number of replies to one message: a model can call tools for ever. */
 const MAX_ROUNDS = 16;
-const CONTINUE = "Continue exactly where your last message ends, without repeating any of it.";
 const DENIED = "the user denied this call";
 
 /** Runs conversations. `hooks` are changed(conversation, node), called while a reply grows, and ended(conversation, node), after each reply. */
@@ -42,18 +41,20 @@ export class Runner {
       const last = nodes.at(-1);
       if (!last || openCalls(nodes).length || (last.role === "assistant" && !last.calls.length)) return;
       const node = this.#newReply(conversation, last.id);
-      await this.#stream(conversation, node, nodes, []);
+      await this.#stream(conversation, node, nodes);
       if (node.state !== "done" || !(await this.#runAllowed(conversation))) return;
     }
     const last = path(conversation).at(-1);
     if (last.role === "tool") this.#tooMany(conversation, last);
   }
 
-  /** Lets the model go on with a reply that has been cut. */
+  /** Lets the model go on with a reply that has been cut; one that has no text yet begins again. */
   async extend(conversation, node) {
     if (this.isRunning(conversation)) return;
-    const nodes = path(conversation);
-    await this.#stream(conversation, node, nodes, [{ role: "user", content: CONTINUE }]);
+    // Templates leave out the space at the end of a message, and a reply goes on from what they render.
+    node.content = node.content.trimEnd();
+    if (!node.content) return this.regenerate(conversation, node);
+    await this.#stream(conversation, node, path(conversation), { continue_final_message: true });
     if (node.state === "done" && (await this.#runAllowed(conversation))) await this.advance(conversation);
   }
 
@@ -113,13 +114,13 @@ export class Runner {
     return append(conversation, parent, { role: "assistant", content: "", reasoning: "", calls: [], state: "streaming", stats: null, model });
   }
 
-  async #stream(conversation, node, nodes, more) {
+  async #stream(conversation, node, nodes, fields = {}) {
     const controller = new AbortController();
     this.#running.set(conversation.id, controller);
     Object.assign(node, { state: "streaming", error: null, finish: null });
     const clock = new Clock(node.stats);
     const { settings } = conversation;
-    const body = { ...requestFields(settings), messages: [...toMessages(nodes, settings.system), ...more] };
+    const body = { ...requestFields(settings), messages: toMessages(nodes, settings.system), ...fields };
     this.#hooks.changed(conversation, node);
     try {
       for await (const chunk of this.#api.chat(body, controller.signal)) {

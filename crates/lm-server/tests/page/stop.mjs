@@ -12,7 +12,13 @@ await withPage(async (page, url) => {
   await page.getByRole("button", { name: "Stop" }).click();
   await page.getByText("Stopped.").waitFor();
   const stopped = await length();
-  await page.getByRole("button", { name: "Continue" }).click();
+  const [request] = await Promise.all([
+    page.waitForRequest((request) => request.url().endsWith("/completions")),
+    page.getByRole("button", { name: "Continue" }).click(),
+  ]);
+  const { continue_final_message: continues, messages } = request.postDataJSON();
+  assert.equal(continues, true);
+  assert.equal(messages.at(-1).role, "assistant");
   await until(async () => (await length()) > stopped, "more text");
   await page.keyboard.press("Escape");
   await page.getByText("Stopped.").waitFor();
