@@ -25,25 +25,6 @@ impl ModelPath {
     }
 }
 
-/// Models given by position or by `--model`.
-#[derive(Debug, clap::Args)]
-pub struct ModelPaths {
-    /// Model folders, GGUF files, or names such as Qwen/Qwen3-0.6B [default: the embedded model]. Several: the first one answers requests
-    /// that name none, and each is loaded when it is first used, and unloaded when another one needs its memory
-    #[arg(value_name = "MODEL")]
-    paths: Vec<PathBuf>,
-    /// The same, by name; may be repeated
-    #[arg(long = "model", short = 'm', value_name = "MODEL", conflicts_with = "paths")]
-    named: Vec<PathBuf>,
-}
-
-impl ModelPaths {
-    /// The paths; none is the embedded model.
-    pub fn get(&self) -> &[PathBuf] {
-        if self.paths.is_empty() { &self.named } else { &self.paths }
-    }
-}
-
 /// Returns true if a text in the position of a prompt is the path of a model: a folder with `config.json` or GGUF files, or a
 /// GGUF file.
 pub fn takes_model(text: &str) -> bool {

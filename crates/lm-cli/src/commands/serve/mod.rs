@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use lm_api::CancelHandle;
 use lm_server::{ApiKeys, Error, Server, ServerConfig};
 
-use crate::args::{ModelPaths, RunArgs, listen, numbers, usage};
+use crate::args::{RunArgs, listen, numbers, usage};
 use crate::interrupt::Interrupt;
 use crate::mcp::McpCallArgs;
 
@@ -37,7 +37,7 @@ Ctrl-C does not.";
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
-    models: ModelPaths,
+    models: models::ModelPaths,
     /// Address or port of this machine to listen on
     #[arg(long, short, value_name = "[HOST:]PORT", default_value = "127.0.0.1:8080", value_parser = listen::address)]
     listen: SocketAddr,

@@ -13,6 +13,25 @@ use crate::args::{RunArgs, usage};
 use crate::memory;
 use crate::model::{self, check_context};
 
+/// Models given by position or by `--model`.
+#[derive(Debug, clap::Args)]
+pub struct ModelPaths {
+    /// Model folders, GGUF files, or names such as Qwen/Qwen3-0.6B [default: the embedded model]. Several: the first one answers requests
+    /// that name none, and each is loaded when it is first used, and unloaded when another one needs its memory
+    #[arg(value_name = "MODEL")]
+    paths: Vec<PathBuf>,
+    /// The same, by name; may be repeated
+    #[arg(long = "model", short = 'm', value_name = "MODEL", conflicts_with = "paths")]
+    named: Vec<PathBuf>,
+}
+
+impl ModelPaths {
+    /// The paths; none is the embedded model.
+    fn get(&self) -> &[PathBuf] {
+        if self.paths.is_empty() { &self.named } else { &self.paths }
+    }
+}
+
 /// Returns the models that the arguments name.
 ///
 /// # Errors
