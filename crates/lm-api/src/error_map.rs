@@ -56,6 +56,9 @@ impl Mapping<'_> {
             Error::Session(error) => self.session(error),
             Error::Template(error) => template(error),
             Error::Processor(error) => self.processor(error),
+            Error::NoChatTemplate { .. } => {
+                ApiError::invalid_request(error.to_string()).with_code("no_chat_template")
+            }
             Error::NoMessage => param(self.names.messages),
             Error::UnusableSchema { tool, .. } => param(&self.schema(tool.as_deref())).with_code(SCHEMA),
             Error::NoThinking { .. } => param(self.names.max_reasoning_tokens),
@@ -85,7 +88,9 @@ impl Mapping<'_> {
                 self.budget(*needed_tokens, *available_tokens)
             }
             Session::TextCutOff { .. } => param(self.limit_name()).with_code("text_cut_off"),
-            Session::Busy { retry_after, .. } => ApiError::overloaded(error.to_string(), *retry_after),
+            Session::Busy { retry_after, .. } | Session::CompilerBusy { retry_after, .. } => {
+                ApiError::overloaded(error.to_string(), *retry_after)
+            }
             Session::EngineStopped => unavailable(error),
             Session::ModelsInUse { .. } => {
                 ApiError { retry_after: Some(Duration::from_secs(1)), ..unavailable(error) }
@@ -235,6 +240,8 @@ mod tests {
         let error = request().api_error(&Session::Busy { waiting: 3, retry_after }.into());
         assert_eq!((error.status, error.retry_after), (429, Some(retry_after)));
         assert_eq!(error.retry_after_seconds(), Some(2), "whole seconds, rounded up");
+        let error = request().api_error(&Session::CompilerBusy { running: 4, retry_after }.into());
+        assert_eq!((error.status, error.retry_after), (429, Some(retry_after)));
         assert_eq!(request().api_error(&Session::EngineStopped.into()).retry_after_seconds(), None);
         let in_use = Session::ModelsInUse { name: "m".to_owned(), needed_bytes: 2, left_bytes: 1 };
         let error = request().api_error(&in_use.into());
@@ -286,7 +293,7 @@ mod tests {
             (of(Error::NoMessage), param("messages", None)),
             (of(Session::EngineStopped), (503, None, None)),
             (of(Error::Cancelled), (499, None, None)),
-            (of(Error::NoChatTemplate { model: "m".to_owned() }), (500, None, None)),
+            (of(Error::NoChatTemplate { model: "m".to_owned() }), (400, None, Some("no_chat_template"))),
         ] {
             assert_eq!(got, expected);
         }

@@ -14,12 +14,15 @@ export function statsText(replies) {
   return parts.filter(Boolean).join(" · ");
 }
 
+/** Shortest time that gives a speed: events that arrive together have no time between them. */
+const SHORTEST_MS = 50;
+
 /** Tokens per second of the tokens after the first one. */
 function speed(known) {
   const counted = known.filter(({ output, decodeMs }) => output > 1 && decodeMs > 0);
   const tokens = counted.reduce((sum, { output }) => sum + output - 1, 0);
   const ms = counted.reduce((sum, { decodeMs }) => sum + decodeMs, 0);
-  if (!tokens) return null;
+  if (!tokens || ms < SHORTEST_MS) return null;
   const rate = (tokens * 1000) / ms;
   return `${rate.toFixed(rate < 10 ? 1 : 0)} tokens/s`;
 }

@@ -22,7 +22,17 @@ export function addServerTools(api, list) {
 
 async function callServer(api, name, values, signal) {
   const { content, is_error: isError } = await api.callTool(name, values, signal);
-  return isError ? { outcome: "error", content } : content;
+  return { outcome: isError ? "error" : "ok", content: respaced(content) };
+}
+
+/** A text with its JSON spaced, if it is an object or a list. */
+function respaced(text) {
+  try {
+    const value = JSON.parse(text);
+    return value && typeof value === "object" ? spaced(value) : text;
+  } catch {
+    return text;
+  }
 }
 
 /** Declarations of the tools with these names, as the API takes them. */

@@ -49,6 +49,7 @@ pub(crate) fn router(app: &SharedApp) -> Router {
         .route("/health", get(health::health))
         .route("/ready", get(health::ready))
         .merge(page::routes())
+        .method_not_allowed_fallback(wrong_method)
         .merge(guarded)
         .layer(DefaultBodyLimit::max(app.config.limits.body_bytes))
         .layer(guards::cors(app))

@@ -66,6 +66,20 @@ fn one_client_that_leaves_does_not_end_the_requests_of_others() {
 }
 
 #[test]
+fn embeddings_end_when_their_client_leaves() {
+    let (server, passes) = slow(EngineSettings::default(), ServerLimits::default());
+    for path in ["/v1/embeddings", "/api/embed"] {
+        let texts: Vec<_> = (0..1_500).map(|number| format!("text {number}")).collect();
+        let begun = passes.count();
+        let client = server.open(&Request::new("POST", path).body(&json!({"input": texts})));
+        passes.wait_for(begun + 2);
+        drop(client);
+        passes.wait_for_silence();
+        assert!(passes.count() < begun + 60, "{path}: {} passes", passes.count() - begun);
+    }
+}
+
+#[test]
 fn more_requests_than_the_queue_holds_are_told_when_to_come_back() {
     let settings =
         EngineSettings { max_running_requests: 1, max_waiting_requests: 1, ..EngineSettings::default() };

@@ -124,7 +124,7 @@ fn notes() -> Toolset {
         ToolSpec::new(name, "A tool.", json!({"type": "object", "properties": properties}))
     };
     let find = |arguments: Map<String, Value>| match arguments.get("query").and_then(Value::as_str) {
-        Some(query) if !query.is_empty() => Ok(format!("2 notes about {query}").into()),
+        Some(query) if !query.is_empty() => Ok(json!({"found": "2 notes", "about": [query, "pears"]})),
         _ => Err(ToolError::new(ToolErrorKind::InvalidArguments, "the query is empty")),
     };
     let slow = |_: Map<String, Value>, context: CallContext| async move {

@@ -180,6 +180,14 @@ pub enum Error {
         /// Time after which a place is expected to be free, from the rate of the last admissions.
         retry_after: std::time::Duration,
     },
+    /// Other grammars are being compiled, in as many threads as compile at the same time. Nothing was changed; the same call can be repeated.
+    #[error("{running} other grammars are being compiled; try again in {} s", retry_after.as_secs())]
+    CompilerBusy {
+        /// Number of compilations that run.
+        running: usize,
+        /// Time limit of a compilation.
+        retry_after: std::time::Duration,
+    },
     /// A [`crate::SavedSession`] or a [`crate::SavedCache`] is of another model, tokenizer or cache format. Nothing was restored.
     #[error("what was saved is of the model with fingerprint {found:.16}, this one has {expected:.16}")]
     ForeignCache {

@@ -3,6 +3,7 @@
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_LENGTH;
 use lm_api::ApiError;
 use serde_json::Value;
 
@@ -17,18 +18,27 @@ impl FromRequest<SharedApp> for JsonBody {
 
     async fn from_request(request: Request, app: &SharedApp) -> Result<Self, ErrorResponse> {
         let limits = &app.config.limits;
+        let too_large = || {
+            let message = format!("the body has more than {} bytes", limits.body_bytes);
+            ApiError::refused(413, "invalid_request_error", message)
+        };
+        if announced(&request).is_some_and(|bytes| bytes > limits.body_bytes as u64) {
+            return Err(too_large().into());
+        }
         let Ok(read) = tokio::time::timeout(limits.body_time, Bytes::from_request(request, app)).await else {
             let message = format!("the body did not arrive within {} s", limits.body_time.as_secs());
             return Err(ApiError::refused(408, "invalid_request_error", message).into());
         };
         let bytes = read.map_err(|rejection| match rejection.status() {
-            StatusCode::PAYLOAD_TOO_LARGE => {
-                let message = format!("the body has more than {} bytes", limits.body_bytes);
-                ApiError::refused(413, "invalid_request_error", message)
-            }
+            StatusCode::PAYLOAD_TOO_LARGE => too_large(),
             _ => ApiError::invalid_request("the body could not be read to its end"),
         })?;
         let json = serde_json::from_slice(&bytes);
         Ok(Self(json.map_err(|error| ApiError::invalid_request(format!("the body is not JSON: {error}")))?))
     }
+}
+
+/// Length of the body, if the client says it.
+fn announced(request: &Request) -> Option<u64> {
+    request.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }

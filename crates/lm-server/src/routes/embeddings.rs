@@ -4,10 +4,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use lm_api::EmbeddingRequest;
+use serde_json::Value;
 
 use super::body::JsonBody;
 use crate::response::{ErrorResponse, json};
-use crate::state::SharedApp;
+use crate::state::{App, CancelOnDrop, SharedApp};
 
 /// Computes embeddings.
 pub(crate) async fn create(
@@ -15,6 +16,13 @@ pub(crate) async fn create(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ErrorResponse> {
     let request = EmbeddingRequest::from_json_within(body, &app.config.limits.request)?;
+    Ok(json(StatusCode::OK, &vectors(&app, request).await?))
+}
+
+/// Computes the vectors of a request of any API; they are cancelled when the client leaves.
+pub(super) async fn vectors(app: &App, mut request: EmbeddingRequest) -> lm_api::Result<Value> {
     let model = app.models.find(request.model.as_deref())?.clone();
-    Ok(json(StatusCode::OK, &app.prepare(move || model.engines()?.embeddings.create(&request)).await?))
+    let cancel = CancelOnDrop(app.cancel.child());
+    request.cancel = cancel.0.clone();
+    app.prepare(move || model.engines()?.embeddings.create(&request)).await
 }

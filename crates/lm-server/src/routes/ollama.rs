@@ -12,7 +12,7 @@ use lm_session::ModelInfo;
 use serde_json::{Value, json};
 
 use super::body::JsonBody;
-use super::chat;
+use super::{chat, embeddings};
 use crate::models::{Engines, ServedModel};
 use crate::response::{self, ErrorResponse};
 use crate::state::SharedApp;
@@ -41,8 +41,7 @@ async fn generate(State(app): State<SharedApp>, JsonBody(body): JsonBody) -> Res
 async fn embed(State(app): State<SharedApp>, JsonBody(body): JsonBody) -> Result<Response, ErrorResponse> {
     let began = Instant::now();
     let request = ollama_embed(body, &app.config.limits.request)?;
-    let model = app.models.find(request.model.as_deref())?.clone();
-    let list = app.prepare(move || model.engines()?.embeddings.create(&request)).await?;
+    let list = embeddings::vectors(&app, request).await?;
     Ok(response::json(StatusCode::OK, &ollama_embeddings(&list, began)))
 }
 

@@ -22,7 +22,7 @@ await withPage(async (page, url) => {
   await question.getByRole("button", { name: "Approve" }).click();
   await reply(page, "There are two.");
   assert.deepEqual(calls, [{ name: "find_notes", arguments: { query: "apples" } }]);
-  assert.equal(requests[1].messages.at(-1).content, "2 notes about apples");
+  assert.equal(requests[1].messages.at(-1).content, '{"found": "2 notes", "about": ["apples", "pears"]}', "spaced, as chat templates write it");
 
   await send(page, "Find nothing.");
   await page.getByRole("button", { name: "Always allow" }).click();

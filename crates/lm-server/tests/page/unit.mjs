@@ -8,6 +8,7 @@ const { EventParser } = await load("sse");
 const { parseInline } = await load("inline");
 const { parseBlocks } = await load("markdown");
 const { evaluate } = await load("calculator");
+const { statsText } = await load("stats");
 const { callError, runCall } = await load("tools");
 const tree = await load("tree");
 const { parseFile } = await load("transfer");
@@ -83,6 +84,12 @@ test("calls of tools are checked and run", async () => {
   assert.equal(callError(call("calculate", "{}"), ["calculate"]), "the argument `expression` is missing");
   assert.deepEqual(await runCall(call("calculate", '{"expression": 1}')), { outcome: "error", content: '{"error": "the argument `expression` is not a text"}' });
   assert.deepEqual((await runCall(call("get_stock_price", '{"stock_symbol": "googl"}'))).content, '{"tool_name": "get_stock_price", "stock_symbol": "googl", "price": 173.25, "currency": "USD"}');
+});
+
+test("a speed needs a time", () => {
+  const text = (decodeMs) => statsText([{ stats: { firstMs: 100, decodeMs, output: 101 } }]);
+  assert.equal(text(1000), "101 tokens · 100 tokens/s · first after 0.1 s");
+  assert.equal(text(1), "101 tokens · first after 0.1 s");
 });
 
 test("branches of a conversation", () => {

@@ -12,6 +12,8 @@ use crate::{Error, GrammarErrorKind, Result};
 
 /// Maximum length of a grammar's text, in bytes.
 const MAX_BYTES: usize = 2 << 20;
+/// Maximum number of texts of a choice.
+const MAX_TEXTS: usize = 5_000;
 /// Maximum number of Unicode property classes in a grammar: each has hundreds of ranges.
 const MAX_PROPERTIES: usize = 2_000;
 /// Maximum nesting depth of brackets in a grammar's text.
@@ -30,6 +32,9 @@ const STACK_BYTES: usize = 32 << 20;
 pub(super) fn checked_text(spec: &ConstraintSpec) -> Result<String> {
     let (text, depth) = match spec {
         ConstraintSpec::Regex(regex) => (format!("regex {regex}"), bracket_depth(regex)),
+        ConstraintSpec::Choice(texts) if texts.len() > MAX_TEXTS => {
+            return Err(too_large(format!("{} texts, at most {MAX_TEXTS} are compiled", texts.len())));
+        }
         ConstraintSpec::Choice(texts) => (format!("choice {}", Value::from(texts.clone())), 0),
         ConstraintSpec::Lark { text, markers } => {
             (format!("lark {} {text}", Value::from(markers.clone())), bracket_depth(text))
@@ -54,7 +59,7 @@ pub(super) fn checked_text(spec: &ConstraintSpec) -> Result<String> {
 ///
 /// # Errors
 /// [`GrammarErrorKind::TooLarge`] when it takes longer: the thread then keeps running, and keeps its permit, until the library's
-/// own limits stop it. [`Error::ConstraintFailed`] when no permit becomes free in that time.
+/// own limits stop it. [`Error::CompilerBusy`] when no permit becomes free in that time.
 pub(super) fn with_timeout<T: Send + 'static>(compile: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let (done, result) = mpsc::channel();
     let permit = Permit::acquire(MAX_TIME)?;
@@ -87,8 +92,7 @@ impl Permit {
         while *running >= MAX_CONCURRENT {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                let message = format!("{MAX_CONCURRENT} other grammars are still being compiled");
-                return Err(Error::ConstraintFailed { message });
+                return Err(Error::CompilerBusy { running: *running, retry_after: MAX_TIME });
             }
             running = ENDED.wait_timeout(running, left).unwrap_or_else(PoisonError::into_inner).0;
         }

@@ -94,7 +94,8 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     let first = models.remove(0);
     models.insert(0, args.alias.iter().fold(first, |model, name| model.alias(name)));
     // The first Ctrl-C is the server's, the second one ends the program.
-    let _guard = interrupt.during(CancelHandle::new());
+    let ended = CancelHandle::new();
+    let _guard = interrupt.during(ended.clone());
     let names: Vec<_> = models.iter().map(|model| model.name().to_owned()).collect();
     let listening = |server: &Server| {
         eprintln!(
@@ -103,7 +104,10 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
             server.url()
         )
     };
-    let ending = || eprintln!("ending when the running requests have ended; Ctrl-C ends at once");
+    let ending = || {
+        ended.cancel(); // After SIGTERM, the next Ctrl-C is the second one.
+        eprintln!("ending when the running requests have ended; Ctrl-C ends at once");
+    };
     lm_server::run(models, config, listening, ending).map_err(explained)
 }
 
