@@ -10,7 +10,7 @@ use crate::prompt_rows::PromptOutput;
 use crate::record::Recording;
 use crate::request::Reply;
 use crate::token_log::TokenLog;
-use crate::{CancelHandle, Error, Finished, Result, SessionEvent};
+use crate::{CancelHandle, Error, FinishReason, Finished, Result, SessionEvent};
 
 /// Events of one [`crate::Session::generate`] or [`crate::Session::submit`], as they come.
 ///
@@ -23,6 +23,8 @@ pub struct Generation {
     /// `None` after the last event.
     replies: Option<Pin<Box<async_channel::Receiver<Reply>>>>,
     tokens: TokenLog,
+    /// Number of tokens that arrived after the session's tokens had been changed by another call; they are not passed on.
+    superseded: usize,
     cancel: CancelHandle,
     continued: Vec<SessionEvent>,
     recording: Option<Recording>,
@@ -38,13 +40,15 @@ impl Generation {
         continued: Vec<SessionEvent>,
         recording: Option<Recording>,
     ) -> Self {
-        Self { replies: Some(Box::pin(replies)), tokens, cancel, continued, recording, failed: None }
+        let replies = Some(Box::pin(replies));
+        Self { replies, tokens, superseded: 0, cancel, continued, recording, failed: None }
     }
 
     /// A generation that did not begin.
     pub(crate) fn failed(tokens: TokenLog, error: Error) -> Self {
         let (cancel, continued) = (CancelHandle::new(), Vec::new());
-        Self { replies: None, tokens, cancel, continued, recording: None, failed: Some(error) }
+        let failed = Some(error);
+        Self { replies: None, tokens, superseded: 0, cancel, continued, recording: None, failed }
     }
 
     /// Takes the token events of the beginning of the output, [`crate::GenerateParams::continued`], which are not among the others: as the
@@ -83,6 +87,7 @@ impl Generation {
         match reply {
             Some(Reply::Event(SessionEvent::Token { id, text, added, logprobs })) => {
                 let current = self.tokens.push(id);
+                self.superseded += usize::from(!current);
                 if let (true, Some(recording)) = (current, &mut self.recording) {
                     recording.token(id);
                 }
@@ -92,8 +97,14 @@ impl Generation {
                 Some(Ok(SessionEvent::PromptLogprobs(logprobs)))
             }
             Some(Reply::Prompt(PromptOutput::Embedding(_))) => None, // Not of a generation.
-            Some(Reply::Event(SessionEvent::Finished(finished))) => {
+            Some(Reply::Event(SessionEvent::Finished(mut finished))) => {
                 self.replies = None;
+                if self.superseded > 0 {
+                    // The engine had finished it before the other call; its last tokens were still unread.
+                    finished.reason = FinishReason::Cancelled;
+                    finished.usage.output_tokens =
+                        finished.usage.output_tokens.saturating_sub(self.superseded);
+                }
                 let recorded = self.recording.as_mut().map(|recording| recording.finish(&finished));
                 Some(recorded.unwrap_or(Ok(())).map(|()| SessionEvent::Finished(finished)))
             }

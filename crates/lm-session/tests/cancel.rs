@@ -120,6 +120,24 @@ fn a_dropped_generation_leaves_the_tokens_that_were_read() {
 }
 
 #[test]
+fn a_generation_whose_session_changes_is_cancelled_even_if_the_engine_has_finished_it() {
+    let engine = random_engine(EngineSettings::default());
+    for (read, expected) in [(2, FinishReason::Cancelled), (5, FinishReason::MaxOutputTokens)] {
+        let mut session = engine.session(SessionConfig::default()).unwrap();
+        session.prefill(&[9, 8, 7]).unwrap();
+        let params = GenerateParams { max_output_tokens: Some(5), ..GenerateParams::default() };
+        let mut generation = session.generate(params);
+        while engine.activity().waiting_requests + engine.activity().running_requests > 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(generation.by_ref().take(read).filter(Result::is_ok).count(), read);
+        session.rewind(3);
+        let (text, finished) = generation.into_text().unwrap();
+        assert_eq!((text.as_str(), finished.reason, finished.usage.output_tokens), ("", expected, read));
+    }
+}
+
+#[test]
 fn a_dropped_generation_runs_no_further() {
     let (engine, model) = hooked_engine(EngineSettings::default(), |_| Ok(()));
     let forbid_end = engine.tokenizer().end_ids().iter().map(|&id| (id, f32::NEG_INFINITY)).collect();

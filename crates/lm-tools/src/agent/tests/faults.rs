@@ -3,6 +3,8 @@
 use super::*;
 use crate::testing::{self, ScriptedReply};
 use lm_conversation::GenerationPrompt;
+use lm_session::testing::{FakeLm, loaded, tokenizer};
+use lm_session::{Engine, EngineSettings};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
@@ -231,9 +233,11 @@ proptest! {
 
 #[test]
 fn turns_that_end_each_other_while_they_are_read_leave_whole_rounds() {
-    let round = || [said("multiply", 3, 5), "Done.".to_owned()];
-    let mut agent = agent((0..40).flat_map(|_| round()));
-    agent.settings.limits.max_rounds = 40;
+    let script = (0..40).flat_map(|_| [said("multiply", 3, 5), "Done.".to_owned()]);
+    let model = FakeLm::scripted(&tokenizer(), script).with_context_len(65_536); // All 40 turns may be complete.
+    let engine = Engine::new(loaded(model), EngineSettings::default()).expect("an engine");
+    let config = ConversationConfig { template: Some(template()), ..ConversationConfig::default() };
+    let mut agent = Agent::builder(&engine, multiplication()).config(config).build().expect("an agent");
     let readers: Vec<_> = (0..40)
         .map(|number| {
             let turn = agent.stream(format!("Turn {number}.")).expect("a turn");
