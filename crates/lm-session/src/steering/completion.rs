@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use cpu_time::ThreadTime;
 use lm_tokenizer::{TokenKind, Tokenizer};
 
 use super::tokens::{CLOSING, ClosingTokens};
@@ -14,7 +15,7 @@ use crate::{Constraint, Ending, Result, TokenId, TokenMask};
 /// Maximum number of states of a search, and of those visited to improve a completion once one is found.
 const MAX_STATES: usize = 400;
 const MORE_STATES: usize = 24;
-/// Time limit of a search. A state takes some microseconds, 1 ms at most with a large vocabulary.
+/// Limit of the CPU time of a search. A state takes some microseconds, 1 ms at most with a large vocabulary.
 const MAX_TIME: Duration = Duration::from_millis(50);
 /// Maximum number of states without a closing step on one path: on the first path, and on the others.
 const MAX_FILLERS: [usize; 2] = [40, 8];
@@ -51,8 +52,8 @@ pub(crate) struct Search {
     dead_end_mask: TokenMask,
     /// Steps already seen in this search, with the fingerprint of the mask of their state.
     seen: HashSet<(u64, Vec<TokenId>)>,
-    /// Deadline of this search.
-    deadline: Instant,
+    /// CPU time of the thread at which this search ends.
+    deadline: Duration,
 }
 
 /// Context of a search: the constraint, the vocabulary and the text so far.
@@ -84,7 +85,7 @@ impl Search {
         };
         let closing_literals = closing_literals.filter(closes).collect();
         let (mask, encoded) = (TokenMask::new(width), HashMap::new());
-        let (seen, deadline) = (HashSet::new(), Instant::now());
+        let (seen, deadline) = (HashSet::new(), Duration::ZERO);
         Self {
             closing_literals,
             encoded,
@@ -111,7 +112,7 @@ impl Search {
         let (mut at, mut best) = (Vec::new(), None::<Vec<TokenId>>);
         let mut states = MAX_STATES;
         self.seen.clear();
-        self.deadline = Instant::now() + MAX_TIME;
+        self.deadline = cpu_time() + MAX_TIME;
         while let Some(Reverse((order, depth, path))) = queue.pop().filter(|_| states > 0) {
             let limit = best.as_ref().map_or(limit, |best| best.len().saturating_sub(1));
             move_to(context.constraint, &mut at, &path)?;
@@ -140,7 +141,7 @@ impl Search {
         let mut fillers = MAX_FILLERS[usize::from(discrepancy > 0)];
         let (mut taken, mut filled) = (HashSet::new(), HashSet::new());
         while at.len() <= limit && *states > 0 && fillers > 0 {
-            *states = if Instant::now() < self.deadline { *states - 1 } else { 0 };
+            *states = if cpu_time() < self.deadline { *states - 1 } else { 0 };
             if let Some(end) = self.end(context)? {
                 return Ok((at.len() + end.len() <= limit).then_some(end));
             }
@@ -312,6 +313,12 @@ fn distinct_first_bytes(ids: impl Iterator<Item = TokenId>, tokenizer: &Tokenize
     let mut seen = HashSet::new();
     let distinct = ids.filter(|&id| seen.insert(tokenizer.token_bytes(id).first().copied()));
     distinct.take(FEW_TOKENS).map(|id| vec![id]).collect()
+}
+
+/// CPU time of this thread so far: on a busy machine a search does the same work. 0 where the system does not tell; then
+/// searches are bounded by their states alone.
+fn cpu_time() -> Duration {
+    ThreadTime::try_now().map_or(Duration::ZERO, |time| time.as_duration())
 }
 
 /// Hash of a mask.
