@@ -4,7 +4,7 @@ import { BranchSwitch } from "./branch_switch.js";
 import { CallView } from "./call_view.js";
 import { copyButton, el, iconButton, setChildren } from "./dom.js";
 import { MarkdownView } from "./markdown_view.js";
-import { seconds, statsText, statsTitle } from "./stats.js";
+import { fillsContext, seconds, statsText, statsTitle } from "./stats.js";
 
 /** Shows the replies to one message of the user, and the results of their calls. */
 export class AssistantView {
@@ -38,7 +38,7 @@ export class AssistantView {
     this.element.classList.toggle("streaming", isStreaming);
     this.element.setAttribute("aria-busy", isStreaming);
     for (const button of this.#buttons) button.disabled = context.isRunning;
-    this.#continue.hidden = !(last === context.last && isCut(last));
+    this.#continue.hidden = !(last === context.last && isCut(last) && !fillsContext(last, context.contextTokens));
     const [text, title] = [statsText(replies), statsTitle(replies)];
     if (this.#stats.textContent !== text) this.#stats.textContent = text;
     this.#stats.title = title;
@@ -82,12 +82,12 @@ class ReplyView {
     while (this.#calls.length < node.calls.length) this.#calls.push(new CallView(this.actions));
     this.#calls.length = node.calls.length;
     setChildren(this.#callList, this.#calls.map((view, index) => view.update(node.calls[index], node, nodes, context)));
-    this.#updateProblem(node);
+    this.#updateProblem(node, context.contextTokens);
     return this.element;
   }
 
-  #updateProblem(node) {
-    const text = problem(node);
+  #updateProblem(node, contextTokens) {
+    const text = problem(node, contextTokens);
     if (text === this.#shownProblem) return;
     this.#shownProblem = text;
     this.#problem.hidden = !text;
@@ -99,10 +99,12 @@ class ReplyView {
 }
 
 /** Line about a reply that did not end by itself. */
-function problem({ state, error, finish }) {
+function problem(node, contextTokens) {
+  const { state, error, finish } = node;
   if (state === "error") return error;
   if (state === "stopped") return "Stopped.";
   if (state === "closed") return "The page was closed before the reply was complete.";
+  if (finish === "length" && fillsContext(node, contextTokens)) return "The context is full. Edit an earlier message, or begin a new conversation.";
   if (finish === "length") return "The reply has reached its largest number of tokens.";
   return null;
 }

@@ -163,10 +163,10 @@ function render() {
   const nodes = path(current);
   document.body.classList.toggle("empty", nodes.length === 0);
   document.title = current.title ? `${current.title} – lm` : "lm";
-  thread.render(current, isRunning);
   composer.update(current.settings, isRunning);
   byId("model").value = current.settings.model || (models[0]?.id ?? "");
   const model = models.find(({ id }) => id === byId("model").value);
+  thread.render(current, isRunning, model?.max_model_len);
   showContext(byId("context"), byId("context-text"), nodes, model?.max_model_len);
 }
 

@@ -35,6 +35,9 @@ export function statsTitle(replies) {
   return last ? `model: ${last.model}${tokens}` : "";
 }
 
+/** True for a reply that ends where the context does. */
+export const fillsContext = ({ stats }, contextTokens) => Boolean(contextTokens && stats?.total >= contextTokens);
+
 /** Shows how much of the context the last reply has used. */
 export function showContext(meter, text, nodes, contextTokens) {
   const total = nodes.findLast(({ role, stats }) => role === "assistant" && stats?.total)?.stats.total ?? 0;

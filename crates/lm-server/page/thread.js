@@ -23,11 +23,11 @@ export class Thread {
     });
   }
 
-  /** Shows the selected messages of a conversation. */
-  render(conversation, isRunning) {
+  /** Shows the selected messages of a conversation with a model of this context length, if it is known. */
+  render(conversation, isRunning, contextTokens) {
     if (this.#shown !== conversation.id) this.#open(conversation);
     const nodes = path(conversation);
-    const context = { conversation, isRunning, open: openCalls(nodes), last: nodes.at(-1) };
+    const context = { conversation, isRunning, contextTokens, open: openCalls(nodes), last: nodes.at(-1) };
     const groups = grouped(nodes);
     setChildren(this.#list, groups.map((group) => this.#view(group, context).element));
     const shown = new Set(groups.map(([first]) => first.id));

@@ -8,7 +8,7 @@ const { EventParser } = await load("sse");
 const { parseInline } = await load("inline");
 const { parseBlocks } = await load("markdown");
 const { evaluate } = await load("calculator");
-const { statsText } = await load("stats");
+const { fillsContext, statsText } = await load("stats");
 const { callError, runCall } = await load("tools");
 const tree = await load("tree");
 const { parseFile } = await load("transfer");
@@ -22,6 +22,13 @@ test("an event stream parses the same wherever it is cut", () => {
     for (let at = 0; at < text.length; at += size) found.push(...parser.push(text.slice(at, at + size)));
     assert.deepEqual(found, expected, `pieces of ${size}`);
   }
+});
+
+test("a reply that fills the context cannot go on", () => {
+  for (const [total, contextTokens, expected] of [[2048, 2048, true], [2047, 2048, false], [2048, null, false], [null, 2048, false]]) {
+    assert.equal(fillsContext({ stats: { total } }, contextTokens), expected, `${total} of ${contextTokens}`);
+  }
+  assert.equal(fillsContext({ stats: null }, 2048), false);
 });
 
 test("inline Markdown", () => {
