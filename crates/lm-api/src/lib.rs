@@ -16,6 +16,7 @@ mod ids;
 mod limits;
 mod messages;
 mod min_tokens;
+mod model_names;
 mod ollama;
 mod reasoning;
 mod request;
@@ -43,6 +44,7 @@ pub use lm_conversation::{
     ResponseFormat, SamplerParams, ScoredToken, ToolChoice, ToolSpec, TurnOptions, Value,
 };
 pub use lm_session::{AdapterId, Pooling};
+pub use model_names::find_model;
 pub use ollama::{OllamaRequest, OllamaWriter, ollama_embed, ollama_embeddings, ollama_error, ollama_time};
 pub use request::{ChatRequest, StreamOptions};
 pub use response_writer::{Choice, Frame, Framing, ResponseWriter};

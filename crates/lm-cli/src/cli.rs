@@ -89,7 +89,6 @@ enum Command {
         shell: clap_complete::Shell,
     },
     /// Write the man pages to a folder
-    #[command(hide = true)]
     Man {
         /// The folder
         folder: PathBuf,

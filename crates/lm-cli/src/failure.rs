@@ -94,6 +94,11 @@ pub fn hint(error: &anyhow::Error) -> Option<String> {
         if let Some(hint) = cause.downcast_ref().and_then(about_conversation).or_else(|| mcp::hint(cause)) {
             return Some(hint);
         }
+        if cause.downcast_ref().is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::AddrInUse) {
+            return Some(
+                "another program listens there; --listen takes another port, or 0 for a free one".to_owned(),
+            );
+        }
         match kernel_error(cause)? {
             lm_kernels::Error::DeviceNotCompiled { feature, .. } => {
                 Some(format!("build with `cargo build --release --features {feature}`"))

@@ -1,6 +1,6 @@
 //! Input and output of JSON Lines commands: one value per line on standard input, one per line on standard output, in order.
 
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
 
 use anyhow::{Context, Result, ensure};
 use serde::de::DeserializeOwned;
@@ -22,12 +22,21 @@ type Parsed<T> = Result<T, String>;
 /// # Errors
 /// When input or output fails, or a line was answered with an error; the message counts these lines.
 pub fn answer_each(mut answer: impl FnMut(Map<String, Value>) -> Value) -> Result<()> {
+    note_on_terminal();
     answer_lines(objects(io::stdin().lock()), io::stdout().lock(), |line| Ok(answer(line)))
 }
 
 /// [`answer_each`] for lines of any JSON value.
 pub fn answer_values(mut answer: impl FnMut(Value) -> Value) -> Result<()> {
+    note_on_terminal();
     answer_lines(values(io::stdin().lock()), io::stdout().lock(), |line| Ok(answer(line)))
+}
+
+/// Prints on standard error that standard input is waited for, if it is a terminal.
+pub fn note_on_terminal() {
+    if io::stdin().is_terminal() {
+        eprintln!("reading lines of JSON from standard input; Ctrl-D ends them, --help describes them");
+    }
 }
 
 /// Creates the error answer to a line.

@@ -4,6 +4,7 @@ use std::fs::{File, Metadata};
 use std::io::{self, IsTerminal};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -18,9 +19,17 @@ use crate::locate::{Located, locate};
 use crate::memory::Memory;
 use crate::unusable;
 
+/// Returns the path or name of a model on this machine. `None` is the embedded one, also by its own name, unless a path has this name.
+pub fn stored(model: Option<&Path>) -> Option<&Path> {
+    model.filter(|path| *path != Path::new(lm_pocket::NAME) || path.exists())
+}
+
+/// Interval of a progress bar's updates: one small file is many steps, and a terminal over a network shows each.
+const REDRAW: Duration = Duration::from_millis(100);
+
 /// Opens the model at a path or of a name, or the embedded one.
 pub fn folder(path: Option<&Path>) -> Result<ModelFolder> {
-    let Some(path) = path else {
+    let Some(path) = stored(path) else {
         return Ok(ModelFolder::embedded(lm_pocket::NAME, lm_pocket::FILES));
     };
     let Located { path, name, .. } = locate(path)?;
@@ -35,7 +44,7 @@ pub fn folder(path: Option<&Path>) -> Result<ModelFolder> {
 /// Returns the bytes of a model's files, as `lm list` shows them: of a stored model those that belong to it, of a folder all at its
 /// top, of a GGUF file the `parts` beside it, by name.
 pub fn file_bytes<'a>(path: Option<&Path>, parts: impl Iterator<Item = &'a str>) -> Result<u64> {
-    let Some(path) = path else {
+    let Some(path) = stored(path) else {
         return Ok(lm_pocket::FILES.iter().map(|(_, bytes)| bytes.len() as u64).sum());
     };
     let Located { path, bytes, .. } = locate(path)?;
@@ -70,6 +79,7 @@ fn fitting_engine(path: Option<&Path>, run: &RunArgs, weights: WeightChoice) -> 
     if let Some(context) = run.context {
         check_context(context, folder.config()?.max_position_embeddings)?;
     }
+    let path = stored(path);
     note_on_pack_cache(path, &run.load);
     let (mut options, mut settings) = (run.load.options()?, run.engine_settings());
     if let Some(memory) = Memory::of(path, &run.load) {
@@ -114,7 +124,7 @@ fn note_on_pack_cache(path: Option<&Path>, args: &LoadArgs) {
 
 /// Loads the model at `path`, or the embedded one, with these options, if it fits the memory.
 pub fn load(path: Option<&Path>, options: &LoadOptions, args: &LoadArgs) -> Result<LoadedModel> {
-    let folder = folder(path)?;
+    let (folder, path) = (folder(path)?, stored(path));
     note_on_pack_cache(path, args);
     if let Some(memory) = Memory::of(path, args) {
         memory.check(&folder, options)?;
@@ -124,8 +134,7 @@ pub fn load(path: Option<&Path>, options: &LoadOptions, args: &LoadArgs) -> Resu
 
 fn load_folder(folder: &ModelFolder, options: &LoadOptions) -> Result<LoadedModel> {
     let bar = progress_bar("loading");
-    let mut show = |progress: LoadProgress| show_progress(&bar, progress);
-    let loaded = folder.load(options, &mut show);
+    let loaded = folder.load(options, &mut show_on(&bar));
     bar.finish_and_clear();
     loaded.context("the model cannot be loaded")
 }
@@ -143,8 +152,20 @@ pub fn tools_note(conversation: &Conversation) -> Option<String> {
     })
 }
 
+/// Returns a function that updates a progress bar at most once in [`REDRAW`], and at the end.
+pub fn show_on(bar: &ProgressBar) -> impl FnMut(LoadProgress) {
+    let mut next = Instant::now();
+    move |progress| {
+        let now = Instant::now();
+        if now >= next || progress.done_bytes == progress.total_bytes {
+            show_progress(bar, progress);
+            next = now + REDRAW;
+        }
+    }
+}
+
 /// Updates a progress bar; one without a length, which is drawn empty, keeps none until the total is known.
-pub fn show_progress(bar: &ProgressBar, progress: LoadProgress) {
+fn show_progress(bar: &ProgressBar, progress: LoadProgress) {
     if progress.total_bytes > 0 {
         bar.set_length(progress.total_bytes);
     }

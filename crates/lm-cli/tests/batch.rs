@@ -23,15 +23,18 @@ fn weather() -> Value {
 fn answers_are_completions_in_the_order_of_the_lines() {
     let ask = |text: &str| json!([{"role": "user", "content": text}]);
     let requests = [
-        json!({"messages": ask("How is the weather in Paris?"), "tools": weather(), "model": "mine"}),
+        json!({"messages": ask("How is the weather in Paris?"), "tools": weather(), "model": "mine:latest"}),
         json!({"messages": ask("Hello"), "max_tokens": 2}),
         json!({"messages": ask("Hello"), "max_completion_tokens": 1, "max_tokens": 2, "stop": null}),
     ];
     let lines: String = requests.iter().map(|request| format!("{request}\n")).collect();
-    let answers = batch(&["--parallel", "2"], &lines);
+    let answers = batch(&["--parallel", "2", "--alias", "mine"], &lines);
     assert_eq!(answers.len(), 3);
     let choice = &answers[0]["choices"][0];
-    assert_eq!((&answers[0]["object"], &answers[0]["model"]), (&json!("chat.completion"), &json!("mine")));
+    assert_eq!(
+        (&answers[0]["object"], &answers[0]["model"]),
+        (&json!("chat.completion"), &json!("mine:latest"))
+    );
     assert_eq!(
         (&choice["finish_reason"], &choice["message"]["content"]),
         (&json!("tool_calls"), &Value::Null)
@@ -73,6 +76,8 @@ fn what_cannot_be_answered_names_the_field_and_the_next_line_goes_on() {
         (json!({"messages": []}), "messages"),
         (json!({"messages": [{"content": "Hello"}]}), "messages[0].role"),
         (json!({"messages": image}), "messages[0].content[0].type"),
+        (json!({"messages": hello, "model": "gpt-4o"}), "model"),
+        (json!({"input": "Hello", "model": "gpt-4o"}), "model"),
         (json!({"messages": hello, "temperature": -1}), "temperature"),
         (json!({"messages": hello, "temperature": "warm"}), "temperature"),
         (json!({"messages": hello, "max_tokens": 0}), "max_tokens"),
@@ -87,10 +92,11 @@ fn what_cannot_be_answered_names_the_field_and_the_next_line_goes_on() {
     ];
     let mut lines: String = cases.iter().map(|(line, _)| format!("{line}\n")).collect();
     lines += &json!({"messages": hello, "max_tokens": 1}).to_string();
-    let answers = failing("batch", &[], lines.as_bytes(), "15 of 16 requests failed");
+    let answers = failing("batch", &[], lines.as_bytes(), "17 of 18 requests failed");
     assert_eq!(answers.len(), cases.len() + 1);
     for (answer, (line, param)) in answers.iter().zip(&cases) {
-        assert_eq!(answer["error"]["type"], "invalid_request_error", "{line}: {answer}");
+        let kind = if *param == "model" { "not_found_error" } else { "invalid_request_error" };
+        assert_eq!(answer["error"]["type"], kind, "{line}: {answer}");
         assert_eq!(&answer["error"]["param"], param, "{line}: {answer}");
     }
     assert!(answers[cases.len()]["choices"].is_array());
@@ -132,12 +138,13 @@ fn lines_of_a_batch_file_have_answers_of_a_batch_file() {
         json!({"custom_id": id, "method": "POST", "url": "/v1/chat/completions", "body": body}).to_string()
     };
     let lines = [
-        line("first", json!({"model": "m", "messages": hello, "max_tokens": 1})),
+        line("first", json!({"model": "pocket", "messages": hello, "max_tokens": 1})),
         line("second", json!({"messages": hello, "n": -1})),
         "{".to_owned(),
+        line("fourth", json!({"model": "gpt-4o", "messages": hello})),
     ];
-    let answers = failing("batch", &[], lines.join("\n").as_bytes(), "2 of 3 requests failed");
-    let [first, second, third] = answers.as_slice() else { panic!("{answers:?}") };
+    let answers = failing("batch", &[], lines.join("\n").as_bytes(), "3 of 4 requests failed");
+    let [first, second, third, fourth] = answers.as_slice() else { panic!("{answers:?}") };
     assert_eq!((&first["custom_id"], &first["error"]), (&json!("first"), &Value::Null));
     assert_eq!(first["response"]["status_code"], 200);
     assert_eq!(first["response"]["body"]["object"], "chat.completion");
@@ -148,6 +155,12 @@ fn lines_of_a_batch_file_have_answers_of_a_batch_file() {
         third["error"]["message"].as_str().is_some_and(|message| message.starts_with("line 3")),
         "{third}"
     );
+    let error = &fourth["response"]["body"]["error"];
+    assert_eq!(
+        (&fourth["response"]["status_code"], &error["code"]),
+        (&json!(404), &json!("model_not_found"))
+    );
+    assert_eq!(error["message"], "there is no model `gpt-4o`; the names of models are `pocket`");
 }
 
 #[test]
@@ -205,7 +218,7 @@ fn an_interrupt_writes_what_is_finished() {
         stderr.contains(&format!("interrupted: {} of 3 requests are answered", 3 - cancelled)),
         "{stderr}"
     );
-    assert!(stderr.contains("Lines after line 3 were not read"), "{stderr}");
+    assert!(stderr.contains("lines after line 3, if there are any, were not read"), "{stderr}");
 }
 
 #[test]

@@ -78,6 +78,17 @@ fn the_answer_alone_is_on_standard_output() {
 }
 
 #[test]
+fn a_schema_may_be_text_and_a_string_without_a_limit_is_told() {
+    let choice = lm(&["generate", "Hello", "-m", "pocket", "--schema", r#" {"enum": ["a", "b"]}"#], "");
+    assert!(["\"a\"\n", "\"b\"\n"].contains(&choice.out.as_str()), "{}{}", choice.out, choice.err);
+    program::refused(&["generate", "Hello", "--schema", "{"], "--schema: the text is not JSON");
+    let cut =
+        lm(&["generate", "Hello", "--temperature", "0", "--schema", r#"{"type": "object"}"#, "-n", "12"], "");
+    assert!(cut.err.contains("maxLength limits a string"), "{}{}", cut.out, cut.err);
+    assert!(parse(&cut.out).is_object(), "{}", cut.out);
+}
+
+#[test]
 fn a_prompt_comes_by_position_by_name_or_from_a_file() {
     let expected = lm(&["generate", "Hello"], "").out;
     let file = text_file(b"Hello");

@@ -8,7 +8,7 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 /// Starts a server on a free port; returns its address and the rest of its standard error.
 fn serve(args: &[&str]) -> (Child, String, BufReader<ChildStderr>) {
     let mut program = Command::new(env!("CARGO_BIN_EXE_lm"))
-        .args(["serve", "--listen", "0"])
+        .args(["serve", "--port", "0"])
         .args(args)
         .env_remove("LM_API_KEY")
         .stderr(Stdio::piped())
@@ -43,7 +43,7 @@ fn lm(args: &[&str]) -> Output {
 
 #[test]
 fn the_embedded_model_calls_a_tool_over_http() {
-    let (mut program, addr, _errors) = serve(&["--alias", "gpt-4o-mini"]);
+    let (mut program, addr, _errors) = serve(&["--model", "pocket", "--alias", "gpt-4o-mini"]);
     let body = r#"{"model": "gpt-4o-mini", "temperature": 0, "messages": [{"role": "user", "content": "How is the weather in Paris?"}],
         "tools": [{"type": "function", "function": {"name": "get_weather", "description": "Gets the weather of a place.",
             "parameters": {"type": "object", "properties": {"location": {"type": "string"}}, "required": ["location"]}}}],
@@ -86,6 +86,8 @@ fn an_open_address_needs_a_key_before_the_model_is_loaded() {
     let errors = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(1));
     assert!(errors.contains(&format!("cannot listen on {addr}")), "{errors}");
+    assert_eq!(errors.matches("in use").count(), 1, "{errors}");
+    assert!(errors.contains("hint: another program listens there; --listen"), "{errors}");
 }
 
 #[test]

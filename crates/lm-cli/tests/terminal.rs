@@ -25,6 +25,17 @@ fn lines_that_arrive_in_one_read_are_all_answered() {
 }
 
 #[test]
+fn commands_that_wait_for_lines_say_so_and_end_at_the_first_interrupt() {
+    for command in ["batch", "embed", "parse"] {
+        let state = state();
+        let mut terminal = Terminal::start(&[command], state.path());
+        terminal.expect("reading lines of JSON from standard input");
+        terminal.interrupt();
+        assert_eq!(terminal.end(), 130, "{command}");
+    }
+}
+
+#[test]
 fn what_fails_or_is_no_text_leaves_the_conversation() {
     let state = state();
     let mut terminal = Terminal::chat(&[], state.path());

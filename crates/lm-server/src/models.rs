@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use lm_api::{ApiError, ChatEngine, ConversationConfig, Embeddings};
+use lm_api::{ChatEngine, ConversationConfig, Embeddings};
 use lm_session::Engine;
 
 use crate::error::{Error, Result};
@@ -127,21 +127,9 @@ impl Models {
         if models.is_empty() { Err(Error::NoModel) } else { Ok(Self(models)) }
     }
 
-    /// Finds the model that a request names, also as `NAME:latest` of Ollama's clients; one that names none takes the first.
-    ///
-    /// # Errors
-    /// 404 with the names there are.
+    /// [`lm_api::find_model`] among them.
     pub fn find(&self, name: Option<&str>) -> lm_api::Result<&ServedModel> {
-        let Some(name) = name else { return Ok(&self.0[0]) };
-        let is_named = |known: &str| known == name || name.strip_suffix(":latest") == Some(known);
-        self.0.iter().find(|model| model.names().any(is_named)).ok_or_else(|| {
-            let known: Vec<_> = self.0.iter().map(|model| format!("`{}`", model.name)).collect();
-            let message =
-                format!("there is no model `{}`; this server has {}", shortened(name), known.join(", "));
-            ApiError::refused(404, "not_found_error", message)
-                .with_param("model")
-                .with_code("model_not_found")
-        })
+        lm_api::find_model(&self.0, ServedModel::names, name)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &ServedModel> {
@@ -151,9 +139,4 @@ impl Models {
 
 fn seconds_since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
-/// First characters of a name of unknown length.
-fn shortened(name: &str) -> String {
-    name.chars().take(100).collect()
 }

@@ -76,7 +76,7 @@ fn models_are_listed_and_found_by_name_and_alias() {
     for response in [server.get("/v1/models/gpt"), server.send(&Request::chat(json!({"model": "gpt"})))] {
         let expected = (404, "not_found_error".to_owned(), Some("model_not_found".to_owned()));
         assert_eq!(response.error(), expected);
-        assert!(response.body.contains("this server has `fake`"), "{}", response.body);
+        assert!(response.body.contains("the names of models are `fake`, `other/name`"), "{}", response.body);
     }
 }
 

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lm_api::{
     ApiError, BatchLine, BatchReader, BatchRequest, CancelHandle, ChatCompletions, ConversationConfig,
-    Embeddings, Value,
+    Embeddings, Value, find_model,
 };
 
 use crate::args::{ModelPath, RunArgs, numbers};
@@ -32,6 +32,8 @@ line of a batch file {"id", "custom_id", "response": {"status_code", "body"}, "e
 is not JSON gets an error in the format (body or batch file) of the previous line; an invalid first
 line gets the fields of both formats. A custom_id that an earlier line has is an error. Blank lines at the end are ignored.
 
+A line may name the model, by its own name or an --alias; another `model` is an error.
+
 The exit code is 1 if a request failed. After Ctrl-C every line that was read has an answer: that
 of a request that was running is an error of the code cancelled; the exit code is 130."#;
 
@@ -40,6 +42,9 @@ of a request that was running is an error of the code cancelled; the exit code i
 pub struct Args {
     #[command(flatten)]
     model: ModelPath,
+    /// Further name of the model, for requests that name another one; may be repeated
+    #[arg(long, value_name = "NAME")]
+    alias: Vec<String>,
     /// Number of concurrent requests
     #[arg(long, value_name = "N", default_value = "8", value_parser = numbers::threads, allow_negative_numbers = true)]
     parallel: NonZeroUsize,
@@ -56,10 +61,12 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let mut config = ConversationConfig::from_engine(&engine);
     config.session.adapter = model::adapter(&engine);
     let endpoints = Endpoints {
+        names: [&[engine.name().to_owned()], args.alias.as_slice()].concat(),
         embeddings: Embeddings::new(engine.clone(), config.session.adapter),
         completions: ChatCompletions::new(engine, config),
     };
     let mut reader = BatchReader::default();
+    json_lines::note_on_terminal();
     // A lock of standard input is not `Send`.
     let lines = json_lines::objects(BufReader::new(io::stdin()))
         .map(move |line| line.map(|line| reader.read(line.map(Value::Object))));
@@ -105,16 +112,25 @@ impl Count {
     fn end(&self, cancel: &CancelHandle) -> Result<ExitCode> {
         let Self { lines, failed, unfinished } = *self;
         if cancel.is_cancelled() {
-            let answered = lines - unfinished;
-            eprintln!(
-                "interrupted: {answered} of {lines} requests are answered, {failed} of them with an error; the other {unfinished} \
-                 have an error of the code `cancelled`. Lines after line {lines} were not read"
-            );
+            eprintln!("{}", self.interrupted());
             return Ok(interrupt::EXIT_CODE.into());
         }
         ensure!(unfinished == 0, "{unfinished} of {lines} requests ended in an internal error");
         ensure!(failed == 0, "{failed} of {lines} requests failed");
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Line on the end of an interrupted batch.
+    fn interrupted(&self) -> String {
+        let Self { lines, failed, unfinished } = *self;
+        let mut line = format!("interrupted: {} of {lines} requests are answered", lines - unfinished);
+        if failed > 0 {
+            line += &format!(", {failed} of them with an error");
+        }
+        if unfinished > 0 {
+            line += &format!("; {unfinished} were running, and have an error of the code `cancelled`");
+        }
+        format!("{line}; lines after line {lines}, if there are any, were not read")
     }
 }
 
@@ -126,6 +142,8 @@ fn unfinished(line: &io::Result<BatchLine>) -> io::Result<(String, bool)> {
 }
 
 struct Endpoints {
+    /// Names of the model.
+    names: Vec<String>,
     completions: ChatCompletions,
     embeddings: Embeddings,
 }
@@ -133,12 +151,22 @@ struct Endpoints {
 impl Endpoints {
     /// Answers a request. A panic is the error of this request only.
     fn answer(&self, request: BatchRequest) -> lm_api::Result<Value> {
+        self.check(&request)?;
         let answer = || match request {
             BatchRequest::Chat(request) => self.completions.complete(*request),
             BatchRequest::Embeddings(request) => self.embeddings.create(&request),
         };
         let answered = catch_unwind(AssertUnwindSafe(answer));
         answered.unwrap_or_else(|_| Err(ApiError::server("the request ended in an internal error")))
+    }
+
+    /// Checks the model that a request names.
+    fn check(&self, request: &BatchRequest) -> lm_api::Result<()> {
+        let model = match request {
+            BatchRequest::Chat(request) => request.model.as_deref(),
+            BatchRequest::Embeddings(request) => request.model.as_deref(),
+        };
+        find_model(&[&self.names], |names| names.iter().map(String::as_str), model).map(drop)
     }
 }
 

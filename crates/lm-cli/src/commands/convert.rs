@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use lm_kernels::GgmlType;
-use lm_model::{LoadProgress, WeightFormat};
+use lm_model::WeightFormat;
 
 use crate::args::usage;
 use crate::locate::locate;
@@ -180,7 +180,7 @@ pub fn run(args: &Args) -> Result<()> {
         word(&unused(target))
     );
     let bar = model::progress_bar("converting");
-    let mut show = |progress: LoadProgress| model::show_progress(&bar, progress);
+    let mut show = model::show_on(&bar);
     let converted = match output {
         Output::Folder => folder.convert(target, format, &mut show),
         Output::Gguf => folder.convert_to_gguf(target, format, &mut show),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::args::{RunArgs, refuse_model};
 use crate::interrupt::Interrupt;
-use crate::json_lines::{answer_lines, bad_line, error, values};
+use crate::json_lines::{answer_lines, bad_line, error, note_on_terminal, values};
 use crate::{model, prompt_ids, suggestion};
 
 const EXAMPLES: &str = "\
@@ -82,16 +82,22 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
         adapter: model::adapter(&engine),
         cancel: cancel.clone(),
     };
-    let _guard = interrupt.during(cancel);
     let stdin = [String::from("-")];
     let texts = if args.texts.is_empty() { &stdin[..] } else { &args.texts };
     let lines = texts.iter().flat_map(|text| -> Box<dyn Iterator<Item = _>> {
         match text.as_str() {
-            "-" => Box::new(values(io::stdin().lock())),
+            "-" => {
+                note_on_terminal();
+                Box::new(values(io::stdin().lock()))
+            }
             text => Box::new(std::iter::once(Ok(Ok(Value::from(text))))),
         }
     });
-    answer_lines(lines, io::stdout().lock(), |line| answer(&engine, &params, &line))
+    answer_lines(lines, io::stdout().lock(), |line| {
+        // While a line is waited for, Ctrl-C ends the program.
+        let _guard = interrupt.during(cancel.clone());
+        answer(&engine, &params, &line)
+    })
 }
 
 /// A text, or ids in its place.

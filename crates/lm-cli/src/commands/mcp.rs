@@ -69,7 +69,7 @@ struct ServeArgs {
     #[arg(long, value_name = "demo", default_value = "demo")]
     tools: ToolSource,
     /// Listen on an address or port of this machine [default: standard input and output]
-    #[arg(long, value_name = "[HOST:]PORT", value_parser = listen::address)]
+    #[arg(long, visible_alias = "listen", alias = "port", value_name = "[HOST:]PORT", value_parser = listen::address)]
     http: Option<SocketAddr>,
     /// Host that clients use to reach this server, in addition to this machine's own; may be repeated
     #[arg(long, value_name = "HOST", requires = "http")]

@@ -80,7 +80,7 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(context) = args.run.context {
         model::check_context(context, model::folder(args.model.get())?.config()?.max_position_embeddings)?;
     }
-    let file_read = limits::read_files(args.model.get().map(locate).transpose()?)?;
+    let file_read = limits::read_files(model::stored(args.model.get()).map(locate).transpose()?)?;
     let (loaded, seconds) = load(args)?;
     let layout = loaded.model.new_cache(1)?.layout().clone();
     // A figure is that of one token a step, whatever the random prompts repeat.

@@ -24,6 +24,7 @@ Examples:
   lm generate 'How is the weather in Paris?' --tools demo
   lm generate --json 'Hello' | jq .
   lm generate 'Is it raining?' --regex 'yes|no'
+  lm generate 'Is it raining?' --schema '{\"enum\": [\"yes\", \"no\"]}'
   lm generate 'Paris, please' --tools demo --tool-choice get_weather
   lm generate -f notes.txt -m ./Qwen3-0.6B --hide-thinking > summary.txt
   git diff | lm generate 'Write a commit message'
@@ -40,6 +41,10 @@ With --json each line is an event: start, text, reasoning, tool_call, and last f
 With --ids each line of the file is a prompt, a JSON list of token ids that is run as it is, and each line of the output the list of \
 the new ids, the one that ends the reply included, or {\"error\": {\"kind\", \"message\"}}. Kinds: generation, bad_line. Blank lines at the \
 end are ignored. The exit code is 1 if a line failed.";
+
+/// Note on a constrained answer that was steered to its end.
+const FORM_COMPLETED: &str = "note: the reply was cut: its form was completed within the tokens that were left of the context or of --max-tokens \
+                              (-n); in a schema, maxLength limits a string and maxItems an array";
 
 /// Arguments that apply to conversations only.
 const CHAT_ARGS: [&str; 8] =
@@ -82,9 +87,10 @@ struct ReplyArgs {
     /// Tool choice: auto, required, none, or the name of a tool that must be called
     #[arg(long, value_name = "CHOICE", value_parser = tool_choice, requires = "tools")]
     tool_choice: Option<ToolChoice>,
-    /// Constrain the answer to the JSON schema in FILE; with --tools, the reply may be a call instead, unless --tool-choice is none
-    #[arg(long, value_name = "FILE", conflicts_with = "regex")]
-    schema: Option<PathBuf>,
+    /// Constrain the answer to a JSON schema: a file, or the schema itself, which begins with {; with --tools, the reply may be a call
+    /// instead, unless --tool-choice is none
+    #[arg(long, value_name = "FILE|JSON", conflicts_with = "regex")]
+    schema: Option<String>,
     /// Constrain the whole answer to the regular expression PATTERN; with --tools as for --schema
     #[arg(long, value_name = "PATTERN", value_parser = regex, allow_hyphen_values = true)]
     regex: Option<String>,
@@ -115,7 +121,7 @@ impl ReplyArgs {
             turn.tool_choice = choice.clone();
         }
         turn.response_format = match (&self.schema, &self.regex) {
-            (Some(file), _) => Some(ResponseFormat::JsonSchema(read_schema(file)?)),
+            (Some(schema), _) => Some(ResponseFormat::JsonSchema(read_schema(schema)?)),
             (None, Some(pattern)) => Some(ResponseFormat::Regex(pattern.clone())),
             (None, None) => None,
         };
@@ -136,8 +142,13 @@ fn regex(pattern: &str) -> Result<String, String> {
     }
 }
 
-fn read_schema(file: &Path) -> Result<Value> {
-    json_file::read(file).with_context(|| format!("--schema {}", file.display()))
+/// Reads a schema: JSON text that begins with `{`, or the file of that path.
+fn read_schema(schema: &str) -> Result<Value> {
+    if schema.trim_start().starts_with('{') {
+        return serde_json::from_str(schema)
+            .map_err(|error| usage(format!("--schema: the text is not JSON: {error}")));
+    }
+    json_file::read(Path::new(schema)).with_context(|| format!("--schema {schema}"))
 }
 
 pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
@@ -150,7 +161,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     args.reply.check(&tools)?;
     let mut turn = args.chat.turn_options(&[]);
     args.reply.add_to(&mut turn)?;
-    model.map(locate).transpose()?;
+    model::stored(model).map(locate).transpose()?;
     let prompt = read_prompt(&prompt)?;
     let engine = model::engine(model, &args.run)?;
     let mut session = args.sampler.session_config(&engine)?;
@@ -281,9 +292,7 @@ impl Output {
             FinishReason::ContextFull => {
                 self.screen.note("note: the reply was cut: the context is full; --context allows more")
             }
-            _ if finished.steered.is_some() => self
-                .screen
-                .note("note: the reply was cut: its form was completed within the tokens that were left"),
+            _ if finished.steered.is_some() => self.screen.note(FORM_COMPLETED),
             _ => Ok(()),
         }
     }

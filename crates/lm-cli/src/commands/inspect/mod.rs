@@ -31,8 +31,9 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let folder = model::folder(args.model.get())?;
-    let summary = Summary::read(&folder, args.model.get())?;
+    let path = model::stored(args.model.get());
+    let folder = model::folder(path)?;
+    let summary = Summary::read(&folder, path)?;
     let mut out = std::io::stdout().lock();
     if args.json {
         writeln!(out, "{}", summary.to_json())?;

@@ -39,7 +39,15 @@ pub struct Args {
     #[command(flatten)]
     models: models::ModelPaths,
     /// Address or port of this machine to listen on
-    #[arg(long, short, value_name = "[HOST:]PORT", default_value = "127.0.0.1:8080", value_parser = listen::address)]
+    #[arg(
+        long,
+        short,
+        visible_alias = "port",
+        alias = "http",
+        value_name = "[HOST:]PORT",
+        default_value = "127.0.0.1:8080",
+        value_parser = listen::address
+    )]
     listen: SocketAddr,
     /// Unload a model that was idle for this time, in seconds; the next request loads it again [default: never]
     #[arg(long, value_name = "SECONDS", value_parser = numbers::count, allow_negative_numbers = true)]
