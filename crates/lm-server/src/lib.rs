@@ -19,6 +19,6 @@ mod tools;
 pub use config::{ApiKeys, ServerConfig, ServerLimits};
 pub use error::{Error, Result};
 pub use models::ServedModel;
-pub use run::run;
+pub use run::{EndSignal, run};
 pub use server::{Server, ShutdownHandle};
 pub use tools::ServedTools;

@@ -12,8 +12,17 @@ use crate::server::Server;
 /// Threads of the runtime: it moves bytes, and the engines have threads of their own.
 const THREADS: usize = 2;
 
+/// Signal that ends a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndSignal {
+    /// Ctrl-C: SIGINT, which other handlers of the program receive, too.
+    Interrupt,
+    /// SIGTERM.
+    Terminate,
+}
+
 /// Serves until the program is asked to end by Ctrl-C or SIGTERM, on a runtime of its own; it blocks. `listening` is called once, before the first
-/// request, and `ending` at the begin of the shutdown, which waits for the running requests.
+/// request, and `ending` at the beginning of the shutdown, which waits for the running requests.
 ///
 /// # Errors
 /// As [`Server::bind`]; when there is no runtime, or signals cannot be received.
@@ -21,7 +30,7 @@ pub fn run(
     models: Vec<ServedModel>,
     config: ServerConfig,
     listening: impl FnOnce(&Server),
-    ending: impl FnOnce(),
+    ending: impl FnOnce(EndSignal),
 ) -> Result<()> {
     let runtime = Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
     runtime.map_err(Error::Runtime)?.block_on(async {
@@ -29,8 +38,7 @@ pub fn run(
         let server = Server::bind(models, config).await?;
         listening(&server);
         let ended = async {
-            ended.await;
-            ending();
+            ending(ended.await);
         };
         server.run_until(ended).await;
         Ok(())
@@ -39,24 +47,25 @@ pub fn run(
 
 /// Future of the first SIGTERM or SIGINT from now on.
 #[cfg(unix)]
-fn end_of_program() -> io::Result<impl Future<Output = ()>> {
+fn end_of_program() -> io::Result<impl Future<Output = EndSignal>> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     Ok(async move {
         tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+            _ = terminate.recv() => EndSignal::Terminate,
+            _ = interrupt.recv() => EndSignal::Interrupt,
         }
     })
 }
 
 /// Future of the first Ctrl-C from now on.
 #[cfg(not(unix))]
-fn end_of_program() -> io::Result<impl Future<Output = ()>> {
+fn end_of_program() -> io::Result<impl Future<Output = EndSignal>> {
     Ok(async {
         // Without a handler the program cannot be asked to end.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
+        EndSignal::Interrupt
     })
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use lm_api::CancelHandle;
-use lm_server::{ApiKeys, Error, Server, ServerConfig};
+use lm_server::{ApiKeys, EndSignal, Error, Server, ServerConfig};
 
 use crate::args::{RunArgs, listen, numbers, usage};
 use crate::interrupt::Interrupt;
@@ -112,8 +112,11 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
             server.url()
         )
     };
-    let ending = || {
-        ended.cancel(); // After SIGTERM, the next Ctrl-C is the second one.
+    let ending = |signal| {
+        // After SIGTERM, the next Ctrl-C is the second one. After Ctrl-C, the program's own handler may still be about to count it.
+        if signal == EndSignal::Terminate {
+            ended.cancel();
+        }
         eprintln!("ending when the running requests have ended; Ctrl-C ends at once");
     };
     lm_server::run(models, config, listening, ending).map_err(explained)
