@@ -48,6 +48,21 @@ fn declared_tools_are_answered_by_the_next_line() {
 }
 
 #[test]
+fn the_tools_file_of_the_readme_works_as_shown() {
+    let readme = include_str!("../../../README.md");
+    let json = readme.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a file");
+    let shown_chat = readme.split("> What is the population").nth(1).expect("a chat");
+    let mut lines = shown_chat.lines();
+    let question = format!("What is the population{}", lines.next().expect("the rest of the question"));
+    let call = lines.next().expect("a call");
+    let typed = lines.next().and_then(|line| line.split_once("> ")).expect("a result").1;
+    let file = program::text_file(json.as_bytes());
+    let run = lm(&["chat", "--tools", shown(file.path())], &format!("{question}\n{typed}\n"));
+    assert_eq!(run.err.lines().next(), Some(call), "{}", run.out);
+    assert_eq!(run.out.lines().next(), lines.next(), "{}", run.err);
+}
+
+#[test]
 fn the_commands_of_a_chat_work_without_a_terminal() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("chat.json");

@@ -25,7 +25,7 @@ fn the_documented_commands_have_answers_of_the_documented_form() {
     let markdown = std::fs::read_to_string(path).expect("the documentation");
     let blocks = blocks(&markdown);
     let server = Running::embedded(EngineSettings::default(), ServerConfig::default());
-    let [(_, tools), transcripts @ ..] = &blocks[..] else { panic!("no commands") };
+    let [(_, "lm serve\n"), (_, tools), transcripts @ ..] = &blocks[..] else { panic!("no commands") };
     assert_eq!(transcripts.len(), 8, "four commands with their answers");
     for transcript in transcripts.chunks(2) {
         let [("sh", command), (_, documented)] = transcript else { panic!("{transcript:?}") };
