@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::error::{ApiError, Result};
 use crate::fields::{Fields, shown};
 use crate::limits::Limits;
+use crate::request_body::{BodyField, MODEL, POSITIVE, RequestBody, TEXTS_OR_TOKENS};
 use crate::text_inputs::{TextInputs, api_error};
 
 /// Request for the embeddings of texts.
@@ -52,7 +53,23 @@ pub enum EmbeddingEncoding {
     Base64,
 }
 
+const BODY: RequestBody = RequestBody {
+    name: "EmbeddingRequest",
+    fields: &[&[
+        MODEL,
+        BodyField::new("input", TEXTS_OR_TOKENS, "Text or token ids, or an array of either."),
+        BodyField::new("encoding_format", r#"{"enum": ["float", "base64"]}"#, "Form of the vectors."),
+        BodyField::new("dimensions", POSITIVE, "Number of first elements to keep; all if absent."),
+        BodyField::new("pooling", r#"{"enum": ["mean", "last"]}"#, "Pooling of the tokens' states."),
+    ]],
+    required: &[&["input"]],
+    example: r#"{"input": "Hello!"}"#,
+};
+
 impl EmbeddingRequest {
+    /// Body of a request.
+    pub const BODY: &RequestBody = &BODY;
+
     /// Reads a request body within the default [`Limits`]. Unknown fields are ignored, as is `user`.
     ///
     /// # Errors
@@ -66,7 +83,7 @@ impl EmbeddingRequest {
     /// # Errors
     /// As [`EmbeddingRequest::from_json`].
     pub fn from_json_within(body: Value, limits: &Limits) -> Result<Self> {
-        let fields = &mut Fields::new(body)?;
+        let fields = &mut Fields::open(body, &BODY)?;
         Ok(Self {
             inputs: TextInputs::read(fields, "input", limits.embedding_inputs)?,
             model: fields.get("model")?,

@@ -5,35 +5,97 @@ use serde_json::{Map, Value};
 
 use crate::error::{ApiError, Result};
 use crate::limits::{Limits, at_most};
+use crate::request_body::{BodyField, RequestBody};
 
-/// Fields of a request body.
-pub(crate) struct Fields(Map<String, Value>);
+/// Fields of a request body, taken by the names that its [`RequestBody`] has.
+#[derive(Debug)]
+pub struct Fields {
+    body: &'static RequestBody,
+    values: Map<String, Value>,
+}
 
 impl Fields {
     /// Opens a body.
-    pub(crate) fn new(body: Value) -> Result<Self> {
-        match body {
-            Value::Object(fields) => Ok(Self(fields)),
-            other => Err(ApiError::invalid_request(format!(
-                "the request is {}, expected an object",
-                json_type(&other)
-            ))),
+    ///
+    /// # Errors
+    /// When it is no object, or has a field that is not supported and asks for something.
+    pub fn open(value: Value, body: &'static RequestBody) -> Result<Self> {
+        let values = match value {
+            Value::Object(values) => values,
+            other => {
+                let message = format!("the request is {}, expected an object", json_type(&other));
+                return Err(ApiError::invalid_request(message));
+            }
+        };
+        let asks = |field: &&BodyField| values.get(field.name()).is_some_and(|value| field.refuses(value));
+        match body.fields().find(asks) {
+            Some(field) => Err(unsupported(field.name())),
+            None => Ok(Self { body, values }),
         }
     }
 
+    /// Value of a field, which stays; `None` if it is absent or null.
+    pub(crate) fn peek(&self, name: &str) -> Option<&Value> {
+        debug_assert!(self.is_known(name), "`{name}` is not in the table of {}", self.body.name);
+        self.values.get(name).filter(|value| !value.is_null())
+    }
+
     /// Takes a field; `None` if it is absent or null.
-    pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
-        self.0.remove(name).filter(|value| !value.is_null())
+    ///
+    /// # Panics
+    /// In debug builds, when the [`RequestBody`] has no such field.
+    pub fn take(&mut self, name: &str) -> Option<Value> {
+        debug_assert!(self.is_known(name), "`{name}` is not in the table of {}", self.body.name);
+        self.values.shift_remove(name).filter(|value| !value.is_null())
     }
 
     /// Takes and converts a field, if it is present and not null.
-    pub(crate) fn get<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>> {
+    ///
+    /// # Errors
+    /// When the value has another type.
+    ///
+    /// # Panics
+    /// As [`Fields::take`].
+    pub fn get<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>> {
         let convert = |value| serde_json::from_value(value);
         let converted = self.take(name).map(convert).transpose();
         converted.map_err(|error| {
             ApiError::invalid_param(name, format!("`{name}`: {}", in_words(&error.to_string())))
         })
     }
+
+    /// Takes and converts a field that a body needs.
+    ///
+    /// # Errors
+    /// When it is absent or null, or has another type.
+    ///
+    /// # Panics
+    /// As [`Fields::take`].
+    pub fn required<T: DeserializeOwned>(&mut self, name: &str) -> Result<T> {
+        self.get(name)?.ok_or_else(|| missing(name))
+    }
+
+    /// Gives a field another name.
+    pub(crate) fn rename(&mut self, from: &str, to: &str) {
+        if let Some(value) = self.take(from) {
+            self.values.insert(to.to_owned(), value);
+        }
+    }
+
+    fn is_known(&self, name: &str) -> bool {
+        self.body.fields().any(|field| field.name() == name)
+    }
+}
+
+/// Error of a field that is missing.
+pub(crate) fn missing(name: &str) -> ApiError {
+    ApiError::invalid_param(name, format!("`{name}` is missing"))
+}
+
+fn unsupported(name: &str) -> ApiError {
+    let instead = if name.starts_with("function") { "; `tools` and `tool_choice` are" } else { "" };
+    let error = ApiError::invalid_param(name, format!("`{name}` is not supported{instead}"));
+    error.with_code("unsupported_parameter")
 }
 
 /// Replaces the Rust type that serde names as the expected one.
@@ -123,11 +185,36 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::request_body::COUNT;
+
+    const ONE: RequestBody = RequestBody {
+        name: "One",
+        fields: &[&[BodyField::new("n", COUNT, "A number."), BodyField::unsupported("functions", &["[]"])]],
+        required: &[],
+        example: "{}",
+    };
+
+    #[test]
+    fn fields_that_are_not_supported_may_ask_for_nothing() {
+        for value in [json!(null), json!([])] {
+            Fields::open(json!({"functions": value}), &ONE).expect("asks for nothing");
+        }
+        let error = Fields::open(json!({"functions": [1]}), &ONE).expect_err("asks for something");
+        assert_eq!(error.message, "`functions` is not supported; `tools` and `tool_choice` are");
+        assert_eq!((error.param.as_deref(), error.code), (Some("functions"), Some("unsupported_parameter")));
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "`m` is not in the table of One")]
+    fn readers_take_no_field_that_the_table_lacks() {
+        Fields::open(json!({}), &ONE).expect("an object").take("m");
+    }
 
     #[test]
     fn errors_of_types_name_no_type_of_rust() {
         fn message<T: DeserializeOwned + std::fmt::Debug>(value: Value) -> String {
-            let mut fields = Fields::new(json!({"n": value})).expect("an object");
+            let mut fields = Fields::open(json!({"n": value}), &ONE).expect("an object");
             fields.get::<T>("n").expect_err("is refused").message
         }
         for (message, expected) in [

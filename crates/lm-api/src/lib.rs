@@ -20,6 +20,7 @@ mod model_names;
 mod ollama;
 mod reasoning;
 mod request;
+mod request_body;
 mod response_writer;
 mod responses;
 mod running;
@@ -37,6 +38,7 @@ pub use chat_completions::{
 pub use completions::{CompletionRequest, TextWriter};
 pub use embeddings::{EmbeddingEncoding, EmbeddingRequest, Embeddings};
 pub use error::{ApiError, Result};
+pub use fields::Fields;
 pub use ids::random_id;
 pub use limits::Limits;
 pub use lm_conversation::{
@@ -47,6 +49,7 @@ pub use lm_session::{AdapterId, Pooling};
 pub use model_names::find_model;
 pub use ollama::{OllamaRequest, OllamaWriter, ollama_embed, ollama_embeddings, ollama_error, ollama_time};
 pub use request::{ChatRequest, StreamOptions};
+pub use request_body::{BodyField, RequestBody};
 pub use response_writer::{Choice, Frame, Framing, ResponseWriter};
 pub use responses::{ResponseStore, ResponsesRequest, ResponsesWriter, StoredResponse};
 pub use running::{FrameStream, Frames, Running, StreamError};

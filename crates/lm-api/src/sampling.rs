@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use crate::error::{ApiError, Result};
 use crate::fields::{Fields, shown};
 use crate::limits::{Limits, at_most};
+use crate::request_body::{BodyField, COUNT, INTEGER, POSITIVE};
 
 /// Sampling parameters of a request; those that are absent have the server's defaults.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -48,6 +49,42 @@ pub struct SamplingFields {
     /// Random seed of the first choice; the next choices count up from it. Without one each choice draws its own.
     pub seed: Option<u64>,
 }
+
+const SHARE: &str = r#"{"type": "number", "minimum": 0, "maximum": 1}"#;
+const NOT_NEGATIVE: &str = r#"{"type": "number", "minimum": 0}"#;
+const NUMBER: &str = r#"{"type": "number"}"#;
+const BREAKERS: &str = r#"{"type": "array", "maxItems": 64, "items": {"type": "string", "minLength": 1}}"#;
+const LOGIT_BIAS: &str = r#"{"type": "object", "additionalProperties": {"type": "number"}}"#;
+
+/// The fields.
+pub(crate) const SAMPLING: &[BodyField] = &[
+    BodyField::new("temperature", NOT_NEGATIVE, "Sampling temperature; 0 is greedy."),
+    BodyField::new("top_p", NOT_NEGATIVE, "Nucleus sampling; 1 and more is off."),
+    BodyField::new("top_k", COUNT, "Top-k sampling; 0 is off."),
+    BodyField::new("min_p", SHARE, "Min-p sampling; 0 is off."),
+    BodyField::new("typical_p", NOT_NEGATIVE, "Locally typical sampling; 1 and more is off."),
+    BodyField::new("top_n_sigma", NOT_NEGATIVE, "Top-nσ sampling; 0 is off."),
+    BodyField::new("xtc_probability", SHARE, "Probability of XTC."),
+    BodyField::new("xtc_threshold", SHARE, "Threshold of XTC."),
+    BodyField::new("dry_multiplier", NOT_NEGATIVE, "Factor of the DRY penalty; 0 is off."),
+    BodyField::new("dry_base", r#"{"type": "number", "minimum": 1}"#, "Base of the DRY penalty."),
+    BodyField::new("dry_allowed_length", POSITIVE, "Length of the shortest repetition that DRY penalizes."),
+    BodyField::new("dry_penalty_last_n", INTEGER, "Number of last tokens that DRY considers; -1 is all."),
+    BodyField::new(
+        "dry_sequence_breakers",
+        BREAKERS,
+        "Strings of at most 64 bytes at which repetitions end.",
+    ),
+    BodyField::new(
+        "repetition_penalty",
+        r#"{"type": "number", "exclusiveMinimum": 0}"#,
+        "Repetition penalty; 1 is off.",
+    ),
+    BodyField::new("presence_penalty", NUMBER, "Presence penalty."),
+    BodyField::new("frequency_penalty", NUMBER, "Frequency penalty."),
+    BodyField::new("logit_bias", LOGIT_BIAS, "Biases of single tokens, by their ids."),
+    BodyField::new("seed", INTEGER, "Random seed of the first choice; the next choices count up from it."),
+];
 
 impl SamplingFields {
     pub(crate) fn read(fields: &mut Fields, limits: &Limits) -> Result<Self> {

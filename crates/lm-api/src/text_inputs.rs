@@ -29,9 +29,7 @@ pub struct TextInputs {
 impl TextInputs {
     /// Takes the field `name`: text, token ids, or an array of either with at most `limit` elements.
     pub(crate) fn read(fields: &mut Fields, name: &'static str, limit: usize) -> Result<Self> {
-        let input = fields.take(name);
-        let input = input.ok_or_else(|| ApiError::invalid_param(name, format!("`{name}` is missing")))?;
-        let items = match input {
+        let items = match fields.required(name)? {
             Value::Array(items) if !items.first().is_some_and(Value::is_number) => items,
             single => return Ok(Self { name, single: true, texts: vec![text_input(single, name)?] }),
         };

@@ -2,6 +2,7 @@
 
 mod content;
 mod error;
+mod fields;
 mod message;
 mod messages;
 mod request;

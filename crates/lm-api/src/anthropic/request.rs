@@ -5,13 +5,15 @@ use std::num::NonZeroUsize;
 use lm_conversation::{Preface, ResponseFormat, Role, ThinkingConfig, ThinkingMode, TurnOptions};
 use serde_json::{Map, Value};
 
+use super::fields::{COUNT, MESSAGE};
 use super::messages::{messages, system};
 use super::tools::{choice, declared};
 use crate::chat_completions::response_format_at;
 use crate::error::{ApiError, Result};
-use crate::fields::{Fields, shown, stop_sequences};
+use crate::fields::{Fields, missing, shown, stop_sequences};
 use crate::limits::Limits;
 use crate::request::{ChatRequest, FieldNames, StreamOptions};
+use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
 
 /// Names of the fields.
@@ -32,6 +34,11 @@ pub(super) const NAMES: FieldNames = FieldNames {
 pub struct AnthropicRequest;
 
 impl AnthropicRequest {
+    /// Body of a request for a message.
+    pub const MESSAGE: &RequestBody = &MESSAGE;
+    /// Body of a request for a number of tokens.
+    pub const COUNT: &RequestBody = &COUNT;
+
     /// Reads a request for a message. Unknown fields are ignored, as are those without effect on the response of a local model (`metadata`,
     /// `cache_control`, `service_tier`).
     ///
@@ -52,11 +59,11 @@ impl AnthropicRequest {
     /// # Errors
     /// When a field is invalid or not supported; [`ApiError::param`] names it.
     pub fn message(body: Value, limits: &Limits) -> Result<ChatRequest> {
-        let request = Self::count(body, limits)?;
-        match request.max_output_tokens {
-            Some(_) => Ok(request),
-            None => Err(ApiError::invalid_param("max_tokens", "`max_tokens` is missing")),
+        let request = read(Fields::open(body, &MESSAGE)?, limits)?;
+        if request.max_output_tokens.is_none() {
+            return Err(missing("max_tokens"));
         }
+        Ok(request)
     }
 
     /// Reads a request for the number of tokens of a prompt: that of a message, in which `max_tokens` may be absent.
@@ -64,40 +71,42 @@ impl AnthropicRequest {
     /// # Errors
     /// As [`AnthropicRequest::message`].
     pub fn count(body: Value, limits: &Limits) -> Result<ChatRequest> {
-        let fields = &mut Fields::new(body)?;
-        let mut conversation: Vec<_> = fields.take("system").map(system).transpose()?.into_iter().collect();
-        let missing = || ApiError::invalid_param("messages", "`messages` is missing");
-        conversation.extend(messages(fields.take("messages").ok_or_else(missing)?, limits)?);
-        let last = conversation.pop().ok_or_else(missing)?;
-        let continues = last.role == Role::Assistant;
-        let tools =
-            fields.take("tools").map(|tools| declared(tools, limits)).transpose()?.unwrap_or_default();
-        let (tool_choice, calls) = choice(&fields.take("tool_choice").unwrap_or_default(), &tools)?;
-        let turn = TurnOptions {
-            tool_choice,
-            calls,
-            thinking: thinking(fields)?,
-            response_format: format(fields)?,
-            ..TurnOptions::default()
-        };
-        let max_tokens = fields.get::<NonZeroUsize>("max_tokens")?;
-        Ok(ChatRequest {
-            names: &NAMES,
-            model: fields.get("model")?,
-            preface: Preface { messages: conversation, tools, extra_context: Map::new() },
-            last,
-            turn,
-            sampling: SamplingFields::read(fields, limits)?,
-            stop: stop_sequences(fields, NAMES.stop, limits)?,
-            max_output_tokens: max_tokens.map(|tokens| (NAMES.max_output_tokens, tokens.get())),
-            choices: 1,
-            stream: fields.get("stream")?.unwrap_or(false).then(StreamOptions::default),
-            dialect: None,
-            continues,
-            min_output_tokens: 0,
-            ignores_end: false,
-        })
+        read(Fields::open(body, &COUNT)?, limits)
     }
+}
+
+fn read(mut fields: Fields, limits: &Limits) -> Result<ChatRequest> {
+    let fields = &mut fields;
+    let mut conversation: Vec<_> = fields.take("system").map(system).transpose()?.into_iter().collect();
+    conversation.extend(messages(fields.required("messages")?, limits)?);
+    let last = conversation.pop().ok_or_else(|| missing("messages"))?;
+    let continues = last.role == Role::Assistant;
+    let tools = fields.take("tools").map(|tools| declared(tools, limits)).transpose()?.unwrap_or_default();
+    let (tool_choice, calls) = choice(&fields.take("tool_choice").unwrap_or_default(), &tools)?;
+    let turn = TurnOptions {
+        tool_choice,
+        calls,
+        thinking: thinking(fields)?,
+        response_format: format(fields)?,
+        ..TurnOptions::default()
+    };
+    let max_tokens = fields.get::<NonZeroUsize>("max_tokens")?;
+    Ok(ChatRequest {
+        names: &NAMES,
+        model: fields.get("model")?,
+        preface: Preface { messages: conversation, tools, extra_context: Map::new() },
+        last,
+        turn,
+        sampling: SamplingFields::read(fields, limits)?,
+        stop: stop_sequences(fields, NAMES.stop, limits)?,
+        max_output_tokens: max_tokens.map(|tokens| (NAMES.max_output_tokens, tokens.get())),
+        choices: 1,
+        stream: fields.get("stream")?.unwrap_or(false).then(StreamOptions::default),
+        dialect: None,
+        continues,
+        min_output_tokens: 0,
+        ignores_end: false,
+    })
 }
 
 /// Reads `thinking`. Absent and `adaptive`: the model decides.
@@ -128,9 +137,9 @@ fn thinking(fields: &mut Fields) -> Result<ThinkingConfig> {
 
 /// Reads the format of the answer: `output_config.format`, otherwise the older `output_format`.
 fn format(fields: &mut Fields) -> Result<Option<ResponseFormat>> {
-    let older = fields.take("output_format");
+    let older = fields.take("output_format").map(|format| (format, "output_format"));
     let config = fields.get::<Map<String, Value>>("output_config")?;
-    let format = config.and_then(|mut config| config.remove("format")).or(older);
-    let format = format.filter(|format| !format.is_null());
-    Ok(format.map(|format| response_format_at(&format, NAMES.format)).transpose()?.flatten())
+    let format = config.and_then(|mut config| config.remove("format")).filter(|format| !format.is_null());
+    let format = format.map(|format| (format, NAMES.format)).or(older);
+    Ok(format.map(|(format, name)| response_format_at(&format, name)).transpose()?.flatten())
 }

@@ -1,5 +1,6 @@
 //! OpenAI's chat completions.
 
+mod fields;
 mod head;
 mod logprobs;
 mod request;
@@ -16,9 +17,10 @@ use crate::error::Result;
 use crate::request::ChatRequest;
 use crate::running::{Frames, Running};
 
+pub(crate) use fields::{FORMATS, MESSAGES, STREAM, TOOL_CHOICE};
 pub use head::CompletionHead;
 pub(crate) use logprobs::finite;
-pub(crate) use request::{NAMES, choices, min_tokens, refuse_unsupported, stream};
+pub(crate) use request::{NAMES, choices, min_tokens, stream};
 pub use response::completion;
 pub(crate) use response::{finish_reason, usage};
 pub use response_format::response_format;

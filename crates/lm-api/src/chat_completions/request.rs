@@ -5,14 +5,16 @@ use lm_processors::{ALL as FAMILIES, by_name};
 use lm_template::Map;
 use serde_json::Value;
 
+use super::fields::BODY;
 use super::response_format::answer_format;
 use super::tools::choice_among;
 use crate::error::{ApiError, Result};
-use crate::fields::{Fields, in_range, shown, stop_sequences};
+use crate::fields::{Fields, in_range, missing, shown, stop_sequences};
 use crate::limits::Limits;
 use crate::messages::messages;
 use crate::reasoning::thinking;
 use crate::request::{ChatRequest, FieldNames, StreamOptions};
+use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
 use crate::tools::tools;
 
@@ -29,37 +31,10 @@ pub(crate) const NAMES: FieldNames = FieldNames {
     stop: "stop",
 };
 
-/// Test of a field's value.
-type Test = fn(&Value) -> bool;
-
-/// Fields that change the response, with the test of a value that asks for nothing.
-const ACTIVE: &[(&str, Test)] = &[
-    ("audio", Value::is_null),
-    ("best_of", |value| *value == 1),
-    ("echo", |value| *value == false),
-    ("function_call", Value::is_null),
-    ("functions", Value::is_null),
-    ("grammar", Value::is_null),
-    ("modalities", |value| value.as_array().is_some_and(|kinds| kinds.iter().all(|kind| kind == "text"))),
-    ("prompt_logprobs", Value::is_null),
-    ("suffix", |value| *value == ""),
-    ("web_search_options", Value::is_null),
-];
-
-/// Fields of chat completions that are not supported.
-const UNSUPPORTED: [&str; 9] = [
-    "audio",
-    "best_of",
-    "echo",
-    "function_call",
-    "functions",
-    "grammar",
-    "modalities",
-    "prompt_logprobs",
-    "web_search_options",
-];
-
 impl ChatRequest {
+    /// Body of a request.
+    pub const BODY: &RequestBody = &BODY;
+
     /// Reads a request body within the default [`Limits`].
     ///
     /// Unknown fields are ignored, as are those without effect on the response of a local model (`user`, `store`, `metadata`,
@@ -76,11 +51,9 @@ impl ChatRequest {
     /// # Errors
     /// As [`ChatRequest::from_json`].
     pub fn from_json_within(body: Value, limits: &Limits) -> Result<Self> {
-        let fields = &mut Fields::new(body)?;
-        refuse_unsupported(fields, &UNSUPPORTED)?;
-        let missing = || ApiError::invalid_param("messages", "`messages` is missing");
-        let mut messages = messages(fields.take("messages").ok_or_else(missing)?, limits)?;
-        let last = messages.pop().ok_or_else(missing)?;
+        let fields = &mut Fields::open(body, &BODY)?;
+        let mut messages = messages(fields.required("messages")?, limits)?;
+        let last = messages.pop().ok_or_else(|| missing("messages"))?;
         let mut specs = match fields.take("tools") {
             Some(value) => tools(value, &NAMES, limits)?,
             None => Vec::new(),
@@ -108,18 +81,6 @@ impl ChatRequest {
             ignores_end: fields.get("ignore_eos")?.unwrap_or(false),
         })
     }
-}
-
-/// Refuses these fields where they ask for something.
-pub(crate) fn refuse_unsupported(fields: &mut Fields, names: &[&str]) -> Result<()> {
-    for (name, asks_for_nothing) in ACTIVE.iter().filter(|(name, _)| names.contains(name)) {
-        if fields.take(name).is_some_and(|value| !asks_for_nothing(&value)) {
-            let instead = if name.starts_with("function") { "; `tools` and `tool_choice` are" } else { "" };
-            let error = ApiError::invalid_param(*name, format!("`{name}` is not supported{instead}"));
-            return Err(error.with_code("unsupported_parameter"));
-        }
-    }
-    Ok(())
 }
 
 fn turn(

@@ -1,6 +1,7 @@
 //! OpenAI's completions of prompts without messages.
 
 mod constraint;
+mod fields;
 mod logprobs;
 mod request;
 mod text_stream;

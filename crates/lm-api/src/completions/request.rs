@@ -5,11 +5,13 @@ use lm_session::{CompiledConstraint, TextSegment};
 use serde_json::Value;
 
 use super::constraint;
-use crate::chat_completions::{self, answer_format, choices, min_tokens, refuse_unsupported, stream};
+use super::fields::BODY;
+use crate::chat_completions::{self, answer_format, choices, min_tokens, stream};
 use crate::error::{ApiError, Result};
 use crate::fields::{Fields, in_range, stop_sequences};
 use crate::limits::{Limits, at_most};
 use crate::request::{ChatRequest, FieldNames};
+use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
 use crate::text_inputs::TextInputs;
 
@@ -43,6 +45,9 @@ pub struct CompletionRequest {
 }
 
 impl CompletionRequest {
+    /// Body of a request.
+    pub const BODY: &RequestBody = &BODY;
+
     /// Reads a request body within the default [`Limits`]. Unknown fields are ignored, as is `user`.
     ///
     /// # Errors
@@ -56,14 +61,13 @@ impl CompletionRequest {
     /// # Errors
     /// As [`CompletionRequest::from_json`].
     pub fn from_json_within(body: Value, limits: &Limits) -> Result<Self> {
-        let fields = &mut Fields::new(body)?;
+        let fields = &mut Fields::open(body, &BODY)?;
         let prompts = TextInputs::read(fields, "prompt", limits.choices)?;
         let echo = fields.get("echo")?.unwrap_or(false);
         let n = choices(fields, limits)?;
         best_of(fields, n)?;
         let all = n * prompts.texts().len();
         at_most("prompt", all, limits.choices, "choices, its texts times `n`")?;
-        refuse_unsupported(fields, &["grammar", "prompt_logprobs", "suffix"])?;
         let logprobs = logprobs(fields, limits)?;
         let turn = TurnOptions {
             response_format: answer_format(fields)?,

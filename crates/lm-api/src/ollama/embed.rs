@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
+use super::fields::EMBED;
 use super::writer::nanoseconds;
 use crate::embeddings::EmbeddingRequest;
 use crate::error::Result;
@@ -15,7 +16,7 @@ use crate::limits::Limits;
 /// # Errors
 /// When a field is invalid.
 pub fn ollama_embed(body: Value, limits: &Limits) -> Result<EmbeddingRequest> {
-    let mut fields = Fields::new(body)?;
+    let mut fields = Fields::open(body, &EMBED)?;
     let kept = ["model", "input", "dimensions"];
     let body: Map<_, _> =
         kept.iter().filter_map(|name| Some(((*name).to_owned(), fields.take(name)?))).collect();

@@ -1,6 +1,7 @@
 //! Ollama's chat, generation and embeddings.
 
 mod embed;
+mod fields;
 mod messages;
 mod options;
 mod request;

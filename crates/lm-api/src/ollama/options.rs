@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::fields::OPTIONS;
 use super::request::NAMES;
 use crate::error::{ApiError, Result};
 use crate::fields::{Fields, stop_sequences};
@@ -16,11 +17,9 @@ pub(super) struct Options {
 }
 
 /// Reads `options`. Those of a model's memory and threads (`num_ctx`, `num_gpu`, …) are ignored: the server has its own.
-pub(super) fn read(mut options: Map<String, Value>, limits: &Limits) -> Result<Options> {
-    if let Some(penalty) = options.shift_remove("repeat_penalty") {
-        options.insert("repetition_penalty".to_owned(), penalty);
-    }
-    let fields = &mut Fields::new(Value::Object(options))?;
+pub(super) fn read(options: Map<String, Value>, limits: &Limits) -> Result<Options> {
+    let fields = &mut Fields::open(Value::Object(options), &OPTIONS)?;
+    fields.rename("repeat_penalty", "repetition_penalty");
     let at = |error: ApiError| {
         let param = error.param.clone().unwrap_or_default();
         error.with_param(format!("options.{}", param.replace("repetition_penalty", "repeat_penalty")))

@@ -3,12 +3,14 @@
 use lm_conversation::{Message, Preface, ResponseFormat, ThinkingConfig, ThinkingMode, TurnOptions};
 use serde_json::{Map, Value};
 
+use super::fields::{CHAT, EMBED, GENERATE};
 use super::messages;
 use super::options;
 use crate::error::{ApiError, Result};
 use crate::fields::{Fields, shown};
 use crate::limits::Limits;
 use crate::request::{ChatRequest, FieldNames, StreamOptions};
+use crate::request_body::RequestBody;
 use crate::tools::tools;
 
 /// Names of the fields.
@@ -24,14 +26,18 @@ pub(super) const NAMES: FieldNames = FieldNames {
     stop: "options.stop",
 };
 
-/// Fields that change the response, and are not supported.
-const UNSUPPORTED: [&str; 5] = ["context", "logprobs", "raw", "suffix", "template"];
-
 /// Reader of the bodies of `/api/chat` and `/api/generate`. Unknown fields are ignored, as is `keep_alive`: the server keeps its models.
 #[derive(Debug)]
 pub struct OllamaRequest;
 
 impl OllamaRequest {
+    /// Body of `/api/chat`.
+    pub const CHAT: &RequestBody = &CHAT;
+    /// Body of `/api/generate`.
+    pub const GENERATE: &RequestBody = &GENERATE;
+    /// Body of `/api/embed`.
+    pub const EMBED: &RequestBody = &EMBED;
+
     /// Reads a body of `/api/chat`.
     ///
     /// ```
@@ -47,9 +53,8 @@ impl OllamaRequest {
     /// # Errors
     /// When a field is invalid or not supported; [`ApiError::param`] names it.
     pub fn chat(body: Value, limits: &Limits) -> Result<ChatRequest> {
-        let mut fields = Fields::new(body)?;
-        let missing = || ApiError::invalid_param("messages", "`messages` is missing");
-        let conversation = messages::read(fields.take("messages").ok_or_else(missing)?, limits)?;
+        let mut fields = Fields::open(body, &CHAT)?;
+        let conversation = messages::read(fields.required("messages")?, limits)?;
         request(fields, conversation, limits)
     }
 
@@ -58,12 +63,11 @@ impl OllamaRequest {
     /// # Errors
     /// As [`OllamaRequest::chat`].
     pub fn generate(body: Value, limits: &Limits) -> Result<ChatRequest> {
-        let mut fields = Fields::new(body)?;
+        let mut fields = Fields::open(body, &GENERATE)?;
         let mut images: Map<String, Value> =
             fields.take("images").map(|images| ("images".to_owned(), images)).into_iter().collect();
         messages::no_images(&mut images, "images")?;
-        let prompt = fields.get::<String>("prompt")?;
-        let prompt = prompt.ok_or_else(|| ApiError::invalid_param("prompt", "`prompt` is missing"))?;
+        let prompt: String = fields.required("prompt")?;
         let system = fields.get::<String>("system")?.filter(|system| !system.is_empty());
         let mut conversation: Vec<_> = system.map(Message::system).into_iter().collect();
         conversation.push(Message::user(prompt));
@@ -73,7 +77,6 @@ impl OllamaRequest {
 
 fn request(mut fields: Fields, mut conversation: Vec<Message>, limits: &Limits) -> Result<ChatRequest> {
     let fields = &mut fields;
-    refuse_unsupported(fields)?;
     let last = conversation.pop();
     let last = last.ok_or_else(|| ApiError::invalid_param("messages", "`messages` is empty"))?;
     let tools = fields.take("tools").map(|value| tools(value, &NAMES, limits)).transpose()?;
@@ -100,22 +103,6 @@ fn request(mut fields: Fields, mut conversation: Vec<Message>, limits: &Limits) 
         min_output_tokens: 0,
         ignores_end: false,
     })
-}
-
-fn refuse_unsupported(fields: &mut Fields) -> Result<()> {
-    let is_empty = |value: &Value| match value {
-        Value::Bool(is_set) => !is_set,
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        _ => false,
-    };
-    for name in UNSUPPORTED {
-        if fields.take(name).is_some_and(|value| !is_empty(&value)) {
-            let error = ApiError::invalid_param(name, format!("`{name}` is not supported"));
-            return Err(error.with_code("unsupported_parameter"));
-        }
-    }
-    Ok(())
 }
 
 /// Reads `think`: a boolean, or an effort, which some templates read.

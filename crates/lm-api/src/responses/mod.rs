@@ -1,5 +1,6 @@
 //! OpenAI's Responses API.
 
+mod fields;
 mod input;
 mod items;
 mod request;

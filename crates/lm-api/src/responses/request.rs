@@ -4,14 +4,16 @@ use lm_conversation::{Calls, Preface, ToolSpec, TurnOptions};
 use lm_template::{Map, Message};
 use serde_json::{Value, json};
 
+use super::fields::BODY;
 use super::input;
 use super::store::ResponseStore;
 use crate::chat_completions::{choice_among, response_format_at};
 use crate::error::{ApiError, Result};
-use crate::fields::{Fields, in_range, shown};
+use crate::fields::{Fields, in_range, missing, shown};
 use crate::limits::Limits;
 use crate::reasoning::thinking;
 use crate::request::{ChatRequest, FieldNames, StreamOptions};
+use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
 use crate::tools::tools;
 
@@ -27,19 +29,6 @@ const NAMES: FieldNames = FieldNames {
     max_reasoning_tokens: "max_reasoning_tokens",
     stop: "stop",
 };
-
-/// Test of a field's value.
-type Test = fn(&Value) -> bool;
-
-/// Fields that change the response, and are not supported, with the test of a value that asks for nothing.
-const UNSUPPORTED: &[(&str, Test)] = &[
-    ("background", |value| *value == false),
-    ("conversation", Value::is_null),
-    ("max_tool_calls", Value::is_null),
-    ("prompt", Value::is_null),
-    ("top_logprobs", |value| *value == 0),
-    ("truncation", |value| *value == "disabled"),
-];
 
 /// A request of the Responses API: a [`ChatRequest`], and what the response repeats of it.
 ///
@@ -67,6 +56,9 @@ pub struct ResponsesRequest {
 }
 
 impl ResponsesRequest {
+    /// Body of a request.
+    pub const BODY: &RequestBody = &BODY;
+
     /// Reads a request body. `store` has the earlier responses that `previous_response_id` names.
     ///
     /// Unknown fields are ignored, as are those without effect here (`user`, `metadata`, `include`, `service_tier`, `safety_identifier`,
@@ -75,15 +67,13 @@ impl ResponsesRequest {
     /// # Errors
     /// When a field is invalid or not supported; [`ApiError::param`] names it.
     pub fn from_json_within(body: Value, store: &ResponseStore, limits: &Limits) -> Result<Self> {
-        let repeated = repeated(&body);
-        let fields = &mut Fields::new(body)?;
-        refuse_unsupported(fields)?;
-        let missing = || ApiError::invalid_param("input", "`input` is missing");
+        let fields = &mut Fields::open(body, &BODY)?;
+        let repeated = repeated(fields);
         let mut items = previous(fields, store)?;
         let known = items.len();
-        items.extend(input::items(fields.take("input").ok_or_else(missing)?, limits)?);
+        items.extend(input::items(fields.required("input")?, limits)?);
         let mut messages = input::conversation(&items, known, limits).map_err(renamed)?;
-        let last = messages.pop().ok_or_else(missing)?;
+        let last = messages.pop().ok_or_else(|| missing("input"))?;
         if let Some(instructions) = fields.get::<String>("instructions")? {
             messages.insert(0, Message::system(instructions));
         }
@@ -113,16 +103,6 @@ impl ResponsesRequest {
         };
         Ok(Self { chat, repeated, items, store: fields.get("store")?.unwrap_or(true) })
     }
-}
-
-fn refuse_unsupported(fields: &mut Fields) -> Result<()> {
-    for (name, asks_for_nothing) in UNSUPPORTED {
-        if fields.take(name).is_some_and(|value| !asks_for_nothing(&value)) {
-            let error = ApiError::invalid_param(*name, format!("`{name}` is not supported"));
-            return Err(error.with_code("unsupported_parameter"));
-        }
-    }
-    Ok(())
 }
 
 /// Items of the response that `previous_response_id` names, with those before it.
@@ -175,7 +155,7 @@ fn renamed(error: ApiError) -> ApiError {
 }
 
 /// Fields of the request that the response has too, with their defaults.
-fn repeated(body: &Value) -> Map<String, Value> {
+fn repeated(fields: &Fields) -> Map<String, Value> {
     let defaults = [
         ("instructions", Value::Null),
         ("max_output_tokens", Value::Null),
@@ -193,7 +173,7 @@ fn repeated(body: &Value) -> Map<String, Value> {
         ("user", Value::Null),
     ];
     let value = |(key, default): (&str, Value)| {
-        let given = body.get(key).filter(|value| !value.is_null()).cloned();
+        let given = fields.peek(key).cloned();
         (key.to_owned(), given.unwrap_or(default))
     };
     defaults.into_iter().map(value).collect()

@@ -1,0 +1,88 @@
+//! Fields of Ollama's requests.
+
+use crate::chat_completions::MESSAGES;
+use crate::request_body::{
+    BOOLEAN, BodyField, INTEGER, MODEL, OBJECTS, POSITIVE, RequestBody, STOP, TEXT, TEXTS_OR_TOKENS,
+};
+use crate::sampling::SAMPLING;
+
+/// Body of `/api/chat`.
+pub(super) const CHAT: RequestBody = RequestBody {
+    name: "OllamaChatRequest",
+    fields: &[
+        &[MODEL, BodyField::new("messages", MESSAGES, "Messages of the conversation, oldest first.")],
+        COMMON,
+        UNSUPPORTED,
+    ],
+    required: &[&["messages"]],
+    example: r#"{"messages": [{"role": "user", "content": "Hello!"}], "stream": false, "options": {"num_predict": 32}}"#,
+};
+
+/// Body of `/api/generate`.
+pub(super) const GENERATE: RequestBody = RequestBody {
+    name: "OllamaGenerateRequest",
+    fields: &[
+        &[
+            MODEL,
+            BodyField::new("prompt", TEXT, "Message of the user."),
+            BodyField::new("system", TEXT, "Message of the system."),
+            BodyField::new("images", r#"{"maxItems": 0}"#, "Not supported: the models read text."),
+        ],
+        COMMON,
+        UNSUPPORTED,
+    ],
+    required: &[&["prompt"]],
+    example: r#"{"prompt": "Hello!", "stream": false, "options": {"num_predict": 32}}"#,
+};
+
+/// Body of `/api/embed`.
+pub(super) const EMBED: RequestBody = RequestBody {
+    name: "OllamaEmbedRequest",
+    fields: &[&[
+        MODEL,
+        BodyField::new("input", TEXTS_OR_TOKENS, "Text or token ids, or an array of either."),
+        BodyField::new("dimensions", POSITIVE, "Number of first elements to keep; all if absent."),
+    ]],
+    required: &[&["input"]],
+    example: r#"{"input": "Hello!"}"#,
+};
+
+/// `options` of a body.
+pub(super) const OPTIONS: RequestBody = RequestBody {
+    name: "OllamaOptions",
+    fields: &[
+        &[
+            BodyField::new("num_predict", INTEGER, "Maximum number of output tokens; negative is no limit."),
+            BodyField::new("stop", STOP, "Stop sequences."),
+            BodyField::new(
+                "repeat_penalty",
+                r#"{"type": "number", "exclusiveMinimum": 0}"#,
+                "Name of `repetition_penalty` in this API.",
+            ),
+        ],
+        SAMPLING,
+    ],
+    required: &[],
+    example: r#"{"num_predict": 32}"#,
+};
+
+const THINK: &str = r#"{"enum": [true, false, "low", "medium", "high"]}"#;
+const FORMAT: &str = r#"{"anyOf": [{"enum": ["", "json"]}, {"type": "object"}]}"#;
+
+const COMMON: &[BodyField] = &[
+    BodyField::new("tools", OBJECTS, "Functions that the model may call."),
+    BodyField::object("options", &OPTIONS, "Sampling parameters and limits; others are ignored."),
+    BodyField::new("think", THINK, "Reasoning: on, off, or its effort."),
+    BodyField::new("format", FORMAT, "Format of the answer: `json`, or a JSON Schema."),
+    BodyField::new("stream", BOOLEAN, "Streams the response as lines of JSON; true if absent."),
+];
+
+const NOTHING: &[&str] = &["false", r#""""#, "[]"];
+
+const UNSUPPORTED: &[BodyField] = &[
+    BodyField::unsupported("context", NOTHING),
+    BodyField::unsupported("logprobs", NOTHING),
+    BodyField::unsupported("raw", NOTHING),
+    BodyField::unsupported("suffix", NOTHING),
+    BodyField::unsupported("template", NOTHING),
+];
