@@ -7,7 +7,6 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, Uri};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use lm_api::ApiError;
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -15,39 +14,17 @@ use crate::guards;
 use crate::metrics::count;
 use crate::page;
 use crate::response::ErrorResponse;
-use crate::routes::{
-    chat_completions, completions, embeddings, health, messages, metrics, models, ollama, responses, tokens,
-    tools,
-};
+use crate::routes::ROUTES;
 use crate::state::SharedApp;
 
 /// Router of a server. Layers that are added later are further out.
 pub(crate) fn router(app: &SharedApp) -> Router {
-    let guarded = Router::new()
-        .route("/v1/chat/completions", post(chat_completions::create))
-        .route("/v1/completions", post(completions::create))
-        .route("/v1/responses", post(responses::create))
-        .route("/v1/responses/{id}", get(responses::show).delete(responses::delete))
-        .route("/v1/embeddings", post(embeddings::create))
-        .route("/v1/messages", post(messages::create))
-        .route("/v1/messages/count_tokens", post(messages::count_tokens))
-        .route("/v1/models", get(models::list))
-        .route("/v1/models/{*name}", get(models::show))
-        .route("/v1/tools", get(tools::list))
-        .route("/v1/tools/call", post(tools::call))
-        .route("/tokenize", post(tokens::tokenize))
-        .route("/detokenize", post(tokens::detokenize))
-        .route("/apply-template", post(tokens::apply_template))
-        .route("/version", get(health::version))
-        .route("/metrics", get(metrics::metrics))
-        .merge(ollama::routes())
+    let guarded = table(true)
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown_path)
         .layer(from_fn_with_state(app.clone(), guards::key))
         .layer(from_fn_with_state(app.clone(), guards::draining));
-    Router::new()
-        .route("/health", get(health::health))
-        .route("/ready", get(health::ready))
+    table(false)
         .merge(page::routes())
         .method_not_allowed_fallback(wrong_method)
         .merge(guarded)
@@ -60,6 +37,13 @@ pub(crate) fn router(app: &SharedApp) -> Router {
         .layer(from_fn_with_state(app.clone(), count))
         .layer(axum::middleware::from_fn(guards::request_id))
         .with_state(app.clone())
+}
+
+/// Routes of the table that need a key, or those that do not.
+fn table(needs_key: bool) -> Router<SharedApp> {
+    let routes = ROUTES.iter().filter(|route| route.needs_key == needs_key);
+    routes
+        .fold(Router::new(), |router, route| router.route(route.path, (route.handler)(route.method.filter())))
 }
 
 async fn unknown_path(uri: Uri) -> ErrorResponse {

@@ -4,22 +4,8 @@ mod support;
 
 use lm_server::{ApiKeys, Error, ServedModel, Server, ServerConfig};
 use lm_session::testing::scripted_engine;
+use support::operations::{self, Document};
 use support::{Request, Running};
-
-/// All routes but those of health, with their methods.
-const ROUTES: [(&str, &str); 11] = [
-    ("POST", "/v1/chat/completions"),
-    ("POST", "/v1/responses"),
-    ("GET", "/v1/responses/resp_1"),
-    ("DELETE", "/v1/responses/resp_1"),
-    ("POST", "/v1/embeddings"),
-    ("GET", "/v1/models"),
-    ("GET", "/v1/models/fake"),
-    ("POST", "/tokenize"),
-    ("POST", "/detokenize"),
-    ("POST", "/apply-template"),
-    ("GET", "/version"),
-];
 
 fn with_keys() -> Running {
     let keys = ApiKeys::new(["first", "second"]).expect("keys");
@@ -27,10 +13,13 @@ fn with_keys() -> Running {
 }
 
 #[test]
-fn every_route_but_those_of_health_needs_a_key() {
+fn every_route_but_those_of_health_and_the_document_needs_a_key() {
     let server = with_keys();
-    let paths = [("GET", "/nothing"), ("DELETE", "/v1/models")];
-    for (method, path) in ROUTES.into_iter().chain(paths) {
+    let operations = Document::of(&server).operations(&operations::serve());
+    let (guarded, open): (Vec<_>, Vec<_>) =
+        operations.iter().partition(|operation| operation.json.get("security").is_some());
+    let guarded = guarded.iter().map(|operation| (operation.method, operation.path.as_str()));
+    for (method, path) in guarded.chain([("GET", "/nothing"), ("DELETE", "/v1/models")]) {
         for request in [
             Request::new(method, path),
             Request::new(method, path).header("Authorization", "Bearer wrong"),
@@ -44,13 +33,18 @@ fn every_route_but_those_of_health_needs_a_key() {
                 assert_ne!(response.status, 401, "{path}");
                 continue;
             }
-            let expected = (401, "authentication_error".to_owned(), Some("invalid_api_key".to_owned()));
-            assert_eq!(response.error(), expected, "{method} {path}");
+            assert_eq!(response.status, 401, "{method} {path}");
+            if path == "/nothing" {
+                let expected = (401, "authentication_error".to_owned(), Some("invalid_api_key".to_owned()));
+                assert_eq!(response.error(), expected);
+            }
             assert_eq!(response.header("www-authenticate"), Some("Bearer"));
             assert!(!response.body.contains("wrong"), "a key is not repeated");
         }
     }
-    for path in ["/health", "/ready"] {
+    let open: Vec<_> = open.iter().map(|operation| operation.path.as_str()).collect();
+    assert_eq!(open, ["/health", "/ready", "/openapi.json"]);
+    for path in open {
         assert_eq!(server.get(path).status, 200);
     }
 }

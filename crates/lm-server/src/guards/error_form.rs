@@ -8,27 +8,42 @@ use axum::response::Response;
 use lm_api::{ApiError, anthropic_error, ollama_error};
 use serde_json::Value;
 
-/// Error object of an API.
-type ErrorObject = fn(&ApiError) -> Value;
+/// Form of the errors of paths that begin like this.
+struct Form {
+    start: &'static str,
+    object: fn(&ApiError) -> Value,
+    /// Name of its schema.
+    schema: &'static str,
+}
 
-/// Paths whose errors have another form than those of OpenAI's API.
-const FORMS: [(&str, ErrorObject); 2] = [("/v1/messages", anthropic_error), ("/api", ollama_error)];
+/// Forms other than that of OpenAI's API.
+const FORMS: [Form; 2] = [
+    Form { start: "/v1/messages", object: anthropic_error, schema: "AnthropicError" },
+    Form { start: "/api", object: ollama_error, schema: "OllamaError" },
+];
+
+/// Name of the schema of a path's errors.
+pub(crate) fn error_schema(path: &str) -> &'static str {
+    form(path).map_or("Error", |form| form.schema)
+}
 
 /// Writes the error of a response in the form of the API that its path belongs to, whoever refused the request.
 pub(crate) async fn error_form(request: Request, next: Next) -> Response {
-    let path = request.uri().path();
-    let form = FORMS.iter().find(|(start, _)| path.strip_prefix(start).is_some_and(is_end));
-    let form = form.map(|(_, form)| form);
+    let form = form(request.uri().path());
     let response = next.run(request).await;
     match (form, response.extensions().get::<ApiError>()) {
         (Some(form), Some(error)) => {
-            let body = Body::from(form(error).to_string());
+            let body = Body::from((form.object)(error).to_string());
             let (mut head, _) = response.into_parts();
             head.headers.remove(CONTENT_LENGTH);
             Response::from_parts(head, body)
         }
         _ => response,
     }
+}
+
+fn form(path: &str) -> Option<&'static Form> {
+    FORMS.iter().find(|form| path.strip_prefix(form.start).is_some_and(is_end))
 }
 
 /// Returns true for the rest of a path after its last whole segment.

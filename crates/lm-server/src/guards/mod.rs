@@ -8,7 +8,7 @@ mod origin;
 mod request_id;
 
 pub(crate) use draining::draining;
-pub(crate) use error_form::error_form;
+pub(crate) use error_form::{error_form, error_schema};
 pub(crate) use host::host;
 pub(crate) use key::key;
 pub(crate) use origin::{cors, origin};

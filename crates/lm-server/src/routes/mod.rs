@@ -2,15 +2,19 @@
 
 mod body;
 mod chat;
-pub mod chat_completions;
-pub mod completions;
-pub mod embeddings;
-pub mod health;
-pub mod messages;
-pub mod metrics;
-pub mod models;
-pub mod ollama;
-pub mod responses;
+mod chat_completions;
+mod completions;
+mod embeddings;
+mod health;
+mod messages;
+mod metrics;
+mod models;
+mod ollama;
+mod openapi;
+mod responses;
 mod sse;
-pub mod tokens;
-pub mod tools;
+mod table;
+mod tokens;
+mod tools;
+
+pub(crate) use table::ROUTES;

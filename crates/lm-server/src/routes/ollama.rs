@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use axum::routing::{get, post};
-use lm_api::{ApiError, OllamaRequest, OllamaWriter, ollama_embed, ollama_embeddings, ollama_time};
+use lm_api::{
+    BodyField, Fields, OllamaRequest, OllamaWriter, RequestBody, ollama_embed, ollama_embeddings, ollama_time,
+};
 use lm_session::ModelInfo;
 use serde_json::{Value, json};
 
@@ -17,28 +17,40 @@ use crate::models::{Engines, ServedModel};
 use crate::response::{self, ErrorResponse};
 use crate::state::SharedApp;
 
-/// Routes under `/api`.
-pub(crate) fn routes() -> Router<SharedApp> {
-    Router::new()
-        .route("/api/chat", post(converse))
-        .route("/api/generate", post(generate))
-        .route("/api/embed", post(embed))
-        .route("/api/tags", get(tags))
-        .route("/api/show", post(show))
-        .route("/api/version", get(super::health::version))
-}
+/// Body of `/api/show`.
+pub(super) const SHOW: RequestBody = RequestBody {
+    name: "OllamaShowRequest",
+    fields: &[&[
+        BodyField::new("model", r#"{"type": "string"}"#, "Name or alias of a model."),
+        BodyField::new("name", r#"{"type": "string"}"#, "Older name of `model`."),
+    ]],
+    required: &[&["model", "name"]],
+    example: r#"{"model": "pocket"}"#,
+};
 
-async fn converse(State(app): State<SharedApp>, JsonBody(body): JsonBody) -> Result<Response, ErrorResponse> {
+/// Answers `/api/chat`.
+pub(super) async fn converse(
+    State(app): State<SharedApp>,
+    JsonBody(body): JsonBody,
+) -> Result<Response, ErrorResponse> {
     let request = OllamaRequest::chat(body, &app.config.limits.request)?;
     chat::respond(&app, request, OllamaWriter::chat).await
 }
 
-async fn generate(State(app): State<SharedApp>, JsonBody(body): JsonBody) -> Result<Response, ErrorResponse> {
+/// Answers `/api/generate`.
+pub(super) async fn generate(
+    State(app): State<SharedApp>,
+    JsonBody(body): JsonBody,
+) -> Result<Response, ErrorResponse> {
     let request = OllamaRequest::generate(body, &app.config.limits.request)?;
     chat::respond(&app, request, OllamaWriter::generate).await
 }
 
-async fn embed(State(app): State<SharedApp>, JsonBody(body): JsonBody) -> Result<Response, ErrorResponse> {
+/// Computes embeddings.
+pub(super) async fn embed(
+    State(app): State<SharedApp>,
+    JsonBody(body): JsonBody,
+) -> Result<Response, ErrorResponse> {
     let began = Instant::now();
     let request = ollama_embed(body, &app.config.limits.request)?;
     let list = embeddings::vectors(&app, request).await?;
@@ -46,7 +58,7 @@ async fn embed(State(app): State<SharedApp>, JsonBody(body): JsonBody) -> Result
 }
 
 /// Lists the models and their aliases.
-async fn tags(State(app): State<SharedApp>) -> Response {
+pub(super) async fn tags(State(app): State<SharedApp>) -> Response {
     let models = app.models.iter().flat_map(|model| model.names().map(|name| listed(model, name)));
     let models: Vec<Value> = models.collect();
     response::json(StatusCode::OK, &json!({"models": models}))
@@ -74,10 +86,17 @@ fn details(info: &ModelInfo) -> Value {
 }
 
 /// Shows the model that a body names as `model`, or `name`.
-async fn show(State(app): State<SharedApp>, JsonBody(body): JsonBody) -> Result<Response, ErrorResponse> {
-    let name = body.get("model").or_else(|| body.get("name")).and_then(Value::as_str);
-    let name = name.ok_or_else(|| ApiError::invalid_param("model", "`model` is missing or no text"))?;
-    let model = app.models.find(Some(name))?.clone();
+pub(super) async fn show(
+    State(app): State<SharedApp>,
+    JsonBody(body): JsonBody,
+) -> Result<Response, ErrorResponse> {
+    let mut fields = Fields::open(body, &SHOW)?;
+    let older = fields.get::<String>("name")?;
+    let name = match older {
+        Some(name) => fields.get("model")?.unwrap_or(name),
+        None => fields.required("model")?,
+    };
+    let model = app.models.find(Some(&name))?.clone();
     let object = app.prepare(move || Ok(shown(model.engines()?, model.created()))).await?;
     Ok(response::json(StatusCode::OK, &object))
 }

@@ -3,49 +3,72 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use lm_api::{ApiError, ChatRequest};
+use lm_api::{ApiError, BodyField, ChatRequest, Fields, RequestBody};
 use lm_session::Engine;
 use lm_tokenizer::{TextSegment, TokenId};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::body::JsonBody;
 use crate::response::{self, ErrorResponse};
 use crate::state::SharedApp;
 
+const BOOLEAN: &str = r#"{"type": "boolean"}"#;
+const STRING: &str = r#"{"type": "string"}"#;
+const MODEL: BodyField =
+    BodyField::new("model", STRING, "Name or alias of a model; the first one if absent.");
+
 /// Body of `/tokenize`.
-#[derive(Deserialize)]
-struct Text {
-    model: Option<String>,
-    /// The text; vLLM's name of it is `prompt`.
-    #[serde(alias = "prompt")]
-    content: String,
-    /// Recognises special tokens that are spelled in the text.
-    #[serde(default = "default_true")]
-    parse_special: bool,
-    /// Adds the tokens that `tokenizer.json` puts around a text.
-    #[serde(default, alias = "add_special_tokens")]
-    add_special: bool,
-}
+pub(super) const TEXT: RequestBody = RequestBody {
+    name: "TokenizeRequest",
+    fields: &[&[
+        MODEL,
+        BodyField::new("content", STRING, "The text."),
+        BodyField::new("prompt", STRING, "Name of `content` in vLLM."),
+        BodyField::new(
+            "parse_special",
+            BOOLEAN,
+            "Recognises special tokens that are spelled in the text; true if absent.",
+        ),
+        BodyField::new(
+            "add_special",
+            BOOLEAN,
+            "Adds the tokens that `tokenizer.json` puts around a text; false if absent.",
+        ),
+        BodyField::new("add_special_tokens", BOOLEAN, "Name of `add_special` in vLLM."),
+    ]],
+    required: &[&["content", "prompt"]],
+    example: r#"{"content": "Hello!"}"#,
+};
 
 /// Body of `/detokenize`.
-#[derive(Deserialize)]
-struct Tokens {
-    model: Option<String>,
-    tokens: Vec<TokenId>,
-}
-
-fn default_true() -> bool {
-    true
-}
+pub(super) const TOKENS: RequestBody = RequestBody {
+    name: "DetokenizeRequest",
+    fields: &[&[
+        MODEL,
+        BodyField::new(
+            "tokens",
+            r#"{"type": "array", "items": {"type": "integer", "minimum": 0}}"#,
+            "Token ids.",
+        ),
+    ]],
+    required: &[&["tokens"]],
+    example: r#"{"tokens": [1, 2]}"#,
+};
 
 /// Encodes a text.
 pub(crate) async fn tokenize(
     State(app): State<SharedApp>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ErrorResponse> {
-    let Text { model, content, parse_special, add_special } = read(body)?;
+    let mut fields = Fields::open(body, &TEXT)?;
+    let model = fields.get::<String>("model")?;
+    let content = match fields.get::<String>("prompt")? {
+        Some(prompt) => fields.get("content")?.unwrap_or(prompt),
+        None => fields.required("content")?,
+    };
+    let parse_special = fields.get("parse_special")?.unwrap_or(true);
+    let older = fields.get("add_special")?;
+    let add_special = fields.get("add_special_tokens")?.or(older).unwrap_or(false);
     let model = app.models.find(model.as_deref())?.clone();
     let ids = app.prepare(move || {
         let segment =
@@ -66,7 +89,8 @@ pub(crate) async fn detokenize(
     State(app): State<SharedApp>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ErrorResponse> {
-    let Tokens { model, tokens } = read(body)?;
+    let mut fields = Fields::open(body, &TOKENS)?;
+    let (model, tokens) = (fields.get::<String>("model")?, fields.required::<Vec<TokenId>>("tokens")?);
     let model = app.models.find(model.as_deref())?.clone();
     let text = app.prepare(move || decoded(&model.engines()?.engine, &tokens)).await?;
     Ok(response::json(StatusCode::OK, &json!({"content": text, "prompt": text})))
@@ -91,8 +115,4 @@ pub(crate) async fn apply_template(
     let model = app.models.find(request.model.as_deref())?.clone();
     let rendered = app.prepare(move || model.engines()?.chat.render(&request)).await?;
     Ok(response::json(StatusCode::OK, &json!({"prompt": rendered.text, "count": rendered.ids.len()})))
-}
-
-fn read<T: DeserializeOwned>(body: Value) -> Result<T, ApiError> {
-    serde_json::from_value(body).map_err(|error| ApiError::invalid_request(error.to_string()))
 }

@@ -3,13 +3,28 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use lm_api::ApiError;
+use lm_api::{ApiError, BodyField, Fields, RequestBody};
 use lm_tools::{CallEvent, CallResult, Map, RunningCalls, ToolCall};
 use serde_json::{Value, json};
 
 use super::body::JsonBody;
 use crate::response::{ErrorResponse, json as respond};
 use crate::state::SharedApp;
+
+/// Body of a call.
+pub(super) const CALL: RequestBody = RequestBody {
+    name: "ToolCallRequest",
+    fields: &[&[
+        BodyField::new("name", r#"{"type": "string"}"#, "Name of a tool."),
+        BodyField::new(
+            "arguments",
+            r#"{"type": ["object", "string"]}"#,
+            "Arguments, or their JSON text; none if absent.",
+        ),
+    ]],
+    required: &[&["name"]],
+    example: r#"{"name": "get_weather", "arguments": {"location": "Paris"}}"#,
+};
 
 /// Lists the declarations, each with the hints about the tool's effects.
 pub(crate) async fn list(State(app): State<SharedApp>) -> Response {
@@ -30,7 +45,7 @@ pub(crate) async fn call(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ErrorResponse> {
     let tools = app.config.tools.toolset();
-    let call = read(&body)?;
+    let call = read(body)?;
     if !tools.names().any(|name| name == call.name) {
         let message = format!("there is no tool `{:.100}`; /v1/tools lists the tools", call.name);
         let error = ApiError::refused(404, "not_found_error", message);
@@ -54,13 +69,13 @@ async fn result(mut running: RunningCalls) -> Result<CallResult, ApiError> {
 }
 
 /// Reads a call; the arguments are an object, or its JSON text as in calls of chat completions.
-fn read(body: &Value) -> Result<ToolCall, ApiError> {
-    let name = body.get("name").and_then(Value::as_str);
-    let name = name.ok_or_else(|| ApiError::invalid_param("name", "`name` is missing or no text"))?;
-    let arguments = match body.get("arguments") {
-        None | Some(Value::Null) => Some(Map::new()),
-        Some(Value::Object(arguments)) => Some(arguments.clone()),
-        Some(Value::String(text)) => serde_json::from_str(text).ok(),
+fn read(body: Value) -> Result<ToolCall, ApiError> {
+    let mut fields = Fields::open(body, &CALL)?;
+    let name: String = fields.required("name")?;
+    let arguments = match fields.take("arguments") {
+        None => Some(Map::new()),
+        Some(Value::Object(arguments)) => Some(arguments),
+        Some(Value::String(text)) => serde_json::from_str(&text).ok(),
         Some(_) => None,
     };
     let expected = "`arguments` is not valid, expected an object or its JSON text";

@@ -1,6 +1,8 @@
 //! A server in the background, and an HTTP client that sends exactly what a test says.
 #![allow(dead_code, reason = "no test program uses all of it")]
 
+pub mod operations;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -20,6 +22,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 const TEMPLATE: &str = "{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}";
 
+/// Model of an engine without a chat template, also named `other/name`.
+pub fn model(engine: Engine) -> ServedModel {
+    let template = Some(PromptTemplate::new(TEMPLATE).expect("it compiles"));
+    let defaults = ConversationConfig { template, ..ConversationConfig::from_engine(&engine) };
+    ServedModel::new(engine, defaults).alias("other/name")
+}
+
 /// A running server; it ends when it is dropped.
 pub struct Running {
     pub addr: SocketAddr,
@@ -30,9 +39,7 @@ pub struct Running {
 impl Running {
     /// Serves an engine without a chat template with this configuration on a free port.
     pub fn start(engine: Engine, config: ServerConfig) -> Self {
-        let template = Some(PromptTemplate::new(TEMPLATE).expect("it compiles"));
-        let defaults = ConversationConfig { template, ..ConversationConfig::from_engine(&engine) };
-        Self::serve(ServedModel::new(engine, defaults).alias("other/name"), config)
+        Self::serve(model(engine), config)
     }
 
     /// Serves the embedded model as `pocket` and `gpt-4o-mini`.
@@ -160,6 +167,31 @@ pub fn chat(fields: Value) -> Value {
         body.extend(fields);
     }
     body
+}
+
+/// Values of all types, sizes and signs for a field.
+pub fn values() -> Vec<Value> {
+    vec![
+        Value::Null,
+        json!(true),
+        json!(0),
+        json!(-1),
+        json!(2),
+        json!(0.5),
+        json!(1e300),
+        json!(u64::MAX),
+        json!(""),
+        json!("a\u{0}\u{fffd}"),
+        json!("x".repeat(20_000)),
+        json!([]),
+        json!([null]),
+        json!(["a", "b"]),
+        json!([[-1], {}]),
+        json!({}),
+        json!({"type": "object", "properties": {"a": {"$ref": "#"}}}),
+        json!({"type": "json_schema", "json_schema": {"schema": {"enum": []}}}),
+        json!({"type": "enabled", "effort": -1, "include_usage": 1, "temperature": "hot", "5": "x"}),
+    ]
 }
 
 /// A connection.

@@ -1,0 +1,107 @@
+//! All routes of the API.
+
+use axum::routing::on;
+use lm_api::{
+    AnthropicRequest, ChatRequest, CompletionRequest, EmbeddingRequest, OllamaRequest, ResponsesRequest,
+};
+
+use super::{
+    chat_completions, completions, embeddings, health, messages, metrics, models, ollama, openapi, responses,
+    tokens, tools,
+};
+use crate::route::Content::{Events, Json, Lines, Text};
+use crate::route::Route;
+
+const OPENAI: &str = "OpenAI";
+const ANTHROPIC: &str = "Anthropic";
+const OLLAMA: &str = "Ollama";
+const SERVER: &str = "Server";
+
+/// The routes. Files of the page are not among them.
+pub(crate) const ROUTES: &[Route] = &[
+    Route::post("/v1/chat/completions", |m| on(m, chat_completions::create), OPENAI, "Answers messages.")
+        .body(ChatRequest::BODY)
+        .answers(&[(200, Json("ChatCompletion")), (200, Events)]),
+    Route::post("/v1/completions", |m| on(m, completions::create), OPENAI, "Continues prompts.")
+        .body(CompletionRequest::BODY)
+        .answers(&[(200, Json("Completion")), (200, Events)]),
+    Route::post("/v1/responses", |m| on(m, responses::create), OPENAI, "Creates a response.")
+        .body(ResponsesRequest::BODY)
+        .answers(&[(200, Json("Response")), (200, Events)]),
+    Route::get("/v1/responses/{id}", |m| on(m, responses::show), OPENAI, "Shows a stored response.")
+        .answers(&[(200, Json("Response"))]),
+    Route::get("/v1/responses/{id}", |m| on(m, responses::delete), OPENAI, "Removes a stored response.")
+        .delete()
+        .answers(&[(200, Json("DeletedResponse"))]),
+    Route::post("/v1/embeddings", |m| on(m, embeddings::create), OPENAI, "Computes embeddings of texts.")
+        .body(EmbeddingRequest::BODY)
+        .answers(&[(200, Json("EmbeddingList"))]),
+    Route::get("/v1/models", |m| on(m, models::list), OPENAI, "Lists the models and their aliases.")
+        .answers(&[(200, Json("ModelList"))]),
+    Route::get(
+        "/v1/models/{*name}",
+        |m| on(m, models::show),
+        OPENAI,
+        "Shows a model; a name may have slashes.",
+    )
+    .answers(&[(200, Json("Model"))]),
+    Route::post("/v1/messages", |m| on(m, messages::create), ANTHROPIC, "Answers messages.")
+        .body(AnthropicRequest::MESSAGE)
+        .answers(&[(200, Json("Message")), (200, Events)]),
+    Route::post(
+        "/v1/messages/count_tokens",
+        |m| on(m, messages::count_tokens),
+        ANTHROPIC,
+        "Counts the tokens of a prompt.",
+    )
+    .body(AnthropicRequest::COUNT)
+    .answers(&[(200, Json("MessageTokens"))]),
+    Route::post("/api/chat", |m| on(m, ollama::converse), OLLAMA, "Answers messages.")
+        .body(OllamaRequest::CHAT)
+        .answers(&[(200, Json("OllamaChat")), (200, Lines)]),
+    Route::post("/api/generate", |m| on(m, ollama::generate), OLLAMA, "Answers a prompt.")
+        .body(OllamaRequest::GENERATE)
+        .answers(&[(200, Json("OllamaGenerate")), (200, Lines)]),
+    Route::post("/api/embed", |m| on(m, ollama::embed), OLLAMA, "Computes embeddings of texts.")
+        .body(OllamaRequest::EMBED)
+        .answers(&[(200, Json("OllamaEmbeddings"))]),
+    Route::get("/api/tags", |m| on(m, ollama::tags), OLLAMA, "Lists the models and their aliases.")
+        .answers(&[(200, Json("OllamaModels"))]),
+    Route::post("/api/show", |m| on(m, ollama::show), OLLAMA, "Shows a model.")
+        .body(&ollama::SHOW)
+        .answers(&[(200, Json("OllamaModel"))]),
+    Route::get("/api/version", |m| on(m, health::version), OLLAMA, "Shows the version of the server.")
+        .answers(&[(200, Json("Version"))]),
+    Route::get("/v1/tools", |m| on(m, tools::list), SERVER, "Lists the tools that the server runs.")
+        .answers(&[(200, Json("ToolList"))]),
+    Route::post("/v1/tools/call", |m| on(m, tools::call), SERVER, "Runs a tool.")
+        .body(&tools::CALL)
+        .answers(&[(200, Json("ToolResult"))]),
+    Route::post("/tokenize", |m| on(m, tokens::tokenize), SERVER, "Encodes a text.")
+        .body(&tokens::TEXT)
+        .answers(&[(200, Json("Tokens"))]),
+    Route::post("/detokenize", |m| on(m, tokens::detokenize), SERVER, "Decodes token ids.")
+        .body(&tokens::TOKENS)
+        .answers(&[(200, Json("Text"))]),
+    Route::post(
+        "/apply-template",
+        |m| on(m, tokens::apply_template),
+        SERVER,
+        "Renders the prompt of a chat completion.",
+    )
+    .body(ChatRequest::BODY)
+    .answers(&[(200, Json("Prompt"))]),
+    Route::get("/version", |m| on(m, health::version), SERVER, "Shows the version of the server.")
+        .answers(&[(200, Json("Version"))]),
+    Route::get("/metrics", |m| on(m, metrics::metrics), SERVER, "Shows the metrics for Prometheus.")
+        .answers(&[(200, Text)]),
+    Route::get("/health", |m| on(m, health::health), SERVER, "Reports whether the engines run.")
+        .open()
+        .answers(&[(200, Json("Status")), (503, Json("Status"))]),
+    Route::get("/ready", |m| on(m, health::ready), SERVER, "Reports whether the server accepts requests.")
+        .open()
+        .answers(&[(200, Json("Status")), (503, Json("Status"))]),
+    Route::get("/openapi.json", |m| on(m, openapi::show), SERVER, "Shows this document.")
+        .open()
+        .answers(&[(200, Json("OpenApi"))]),
+];

@@ -1,0 +1,108 @@
+//! Operations of `/openapi.json`.
+
+use lm_server::{ServedTools, ServerConfig};
+use lm_session::testing::scripted_engine;
+use lm_tools::demo;
+use serde_json::{Value, json};
+
+use super::{Request, Running, model};
+
+/// The document of a server.
+pub struct Document(pub Value);
+
+/// An operation of the document.
+pub struct Operation {
+    pub method: &'static str,
+    pub path: String,
+    pub json: Value,
+}
+
+/// Serves what the examples of the document ask for.
+pub fn serve() -> Running {
+    let config = ServerConfig { tools: ServedTools::new(demo), ..ServerConfig::default() };
+    Running::serve(model(scripted_engine(["Hello!"; 64])).alias("pocket"), config)
+}
+
+impl Document {
+    pub fn of(server: &Running) -> Self {
+        Self(server.get("/openapi.json").json())
+    }
+
+    /// All operations; names in paths are those of something that exists.
+    pub fn operations(&self, server: &Running) -> Vec<Operation> {
+        let paths = self.0["paths"].as_object().expect("paths");
+        let operations = paths.iter().flat_map(|(path, methods)| {
+            let methods = methods.as_object().expect("methods");
+            methods.iter().map(move |(method, json)| (path, method, json))
+        });
+        let operations = operations.map(|(path, method, json)| {
+            let method = match method.as_str() {
+                "get" => "GET",
+                "post" => "POST",
+                "delete" => "DELETE",
+                other => panic!("{other} is unknown"),
+            };
+            Operation { method, path: existing(server, path), json: json.clone() }
+        });
+        operations.collect()
+    }
+
+    /// Schema of this name of the document.
+    fn schema(&self, reference: &Value) -> Value {
+        let path = reference.as_str().and_then(|path| path.strip_prefix('#')).expect("a reference");
+        self.0.pointer(path).expect("a schema").clone()
+    }
+
+    /// Fields of the body of an operation, with their schemas.
+    pub fn fields(&self, operation: &Operation) -> Vec<(String, Value)> {
+        let body = &operation.json["requestBody"]["content"]["application/json"]["schema"]["$ref"];
+        let schema = self.schema(body);
+        let fields = schema["properties"].as_object().expect("fields");
+        fields.iter().map(|(name, schema)| (name.clone(), schema.clone())).collect()
+    }
+
+    /// Checks a body of JSON against a schema, and that it has no other fields than the schema.
+    pub fn check(&self, schema: &Value, body: &Value, at: &str) {
+        let mut schema = schema.clone();
+        schema["unevaluatedProperties"] = false.into();
+        schema["components"] = self.0["components"].clone();
+        let validator = jsonschema::draft202012::new(&schema).expect("a schema");
+        if let Err(error) = validator.validate(body) {
+            panic!("{at}: {error} at {}: {body}", error.instance_path());
+        }
+    }
+}
+
+impl Operation {
+    /// Body of the operation's example.
+    pub fn example(&self) -> Option<&Value> {
+        self.json["requestBody"]["content"]["application/json"].get("example")
+    }
+
+    pub fn request(&self) -> Request {
+        let request = Request::new(self.method, &self.path);
+        match self.example() {
+            Some(body) => request.body(body),
+            None => request,
+        }
+    }
+
+    /// Schema of a documented response.
+    pub fn response(&self, status: u16, content_type: &str) -> &Value {
+        let kind = content_type.split(';').next().unwrap_or_default();
+        let content = &self.json["responses"][status.to_string()]["content"];
+        let known = content.get(kind).unwrap_or_else(|| panic!("{}: {status} {kind}", self.path));
+        &known["schema"]
+    }
+}
+
+/// Path without parameters.
+fn existing(server: &Running, path: &str) -> String {
+    let id = || server.post("/v1/responses", &json!({"input": "Hello"})).json()["id"].clone();
+    match path.split_once('{') {
+        Some((_, "id}")) => path.replace("{id}", id().as_str().expect("an id")),
+        Some((_, "name}")) => path.replace("{name}", "other/name"),
+        Some(other) => panic!("{other:?} is unknown"),
+        None => path.to_owned(),
+    }
+}
