@@ -47,8 +47,21 @@ fn table(needs_key: bool) -> Router<SharedApp> {
 }
 
 async fn unknown_path(uri: Uri) -> ErrorResponse {
-    let message = format!("there is no path {:?}; the API is under /v1", uri.path());
+    let path = uri.path();
+    let message = format!("there is no path {path:?}; {}", advice(path));
     ApiError::refused(404, "not_found_error", message).into()
+}
+
+/// Next step after an unknown path: clients join the paths of their API to the base address that the user gives.
+fn advice(path: &str) -> &'static str {
+    let is_route = |path: &str| ROUTES.iter().any(|route| route.path == path);
+    match path.strip_prefix("/v1") {
+        Some(rest) if is_route(rest) => "the base address of this client goes without /v1",
+        None if is_route(&format!("/v1{path}")) => "the base address of this client ends in /v1",
+        _ => {
+            "the API is under /v1, as in /v1/chat/completions, and Ollama's under /api; /openapi.json lists the paths"
+        }
+    }
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> ErrorResponse {

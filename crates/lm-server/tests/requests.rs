@@ -83,6 +83,15 @@ fn models_are_listed_and_found_by_name_and_alias() {
 #[test]
 fn errors_have_the_form_of_the_api() {
     let server = server();
+    for (path, advice) in [
+        ("/v1/v1/messages", "goes without /v1"),
+        ("/v1/api/chat", "goes without /v1"),
+        ("/chat/completions", "ends in /v1"),
+        ("/v2/chat/completions", "under /v1, as in /v1/chat/completions"),
+    ] {
+        let response = server.post(path, &json!({}));
+        assert!(response.status == 404 && response.body.contains(advice), "{path}: {}", response.body);
+    }
     let invalid = |code: Option<&str>| (400, "invalid_request_error".to_owned(), code.map(str::to_owned));
     let chat = |text: &str| server.send(&Request::new("POST", "/v1/chat/completions").text_body(text));
     for text in ["", "{", "[1", "\u{feff}{}", "{\"messages\": 01}", &"[".repeat(100_000), "null", "[]", "{}"]
