@@ -179,6 +179,16 @@ fn a_list_without_end_is_cut() {
 }
 
 #[test]
+fn as_many_tools_as_are_allowed_are_no_problem() {
+    let runtime = runtime();
+    let limits = McpLimits { max_tools: 2, ..limits() };
+    for pages in [vec![vec![tool("a"), tool("b")]], vec![vec![tool("a")], vec![tool("b")]]] {
+        let mcp = connecting(&Fake::of_pages(pages), &runtime).limits(limits).connect().expect("connects");
+        assert_eq!((names(&mcp), mcp.problems()), (vec!["s_a".to_owned(), "s_b".to_owned()], vec![]));
+    }
+}
+
+#[test]
 fn tools_with_unusable_schemas_are_reported_and_the_others_work() {
     let runtime = runtime();
     let deep = (0..40).fold(json!({}), |schema, _| json!({"not": schema}));
@@ -315,6 +325,28 @@ fn a_connection_that_is_lost_fails_the_running_call_and_later_ones() {
     wait_for("the end is seen", || !mcp.servers()[0].is_connected);
 }
 
+/// Gives a server other tools, and tells its client.
+fn change(server: &Fake, runtime: &Runtime, tools: Vec<Tool>) {
+    *server.pages.lock().expect("no panic") = vec![tools];
+    let peer = server.peer.lock().expect("no panic").clone().expect("a client");
+    runtime.block_on(peer.notify_tool_list_changed()).expect("is sent");
+}
+
+#[test]
+fn the_problem_of_a_server_stays_when_the_tools_of_another_one_change() {
+    let runtime = runtime();
+    let (server, other) = (Fake::with(vec![tool("a")]), Fake::with(vec![tool("d")]));
+    let both = connecting(&server, &runtime).stream("s_a", stream_to(other.clone(), &runtime));
+    let mcp = both.connect().expect("connects");
+    change(&server, &runtime, vec![tool("a_d")]);
+    wait_for("the problem is reported", || !mcp.problems().is_empty());
+    let (before, problems) = (mcp.generation(), mcp.problems());
+    change(&other, &runtime, vec![tool("d"), tool("e")]);
+    wait_for("the tools change", || mcp.generation() > before);
+    assert_eq!(names(&mcp), ["s_a", "s_a_d", "s_a_e"]);
+    assert_eq!(mcp.problems(), problems, "the tools of the first server are the old ones");
+}
+
 #[test]
 fn changed_tools_are_in_later_sets() {
     let runtime = runtime();
@@ -322,11 +354,7 @@ fn changed_tools_are_in_later_sets() {
     let other = stream_to(Fake::with(vec![tool("d")]), &runtime);
     let mcp = connecting(&server, &runtime).stream("s_a", other).connect().expect("connects");
     let (before, old) = (mcp.generation(), mcp.tools());
-    let change = |tools: Vec<Tool>| {
-        *server.pages.lock().expect("no panic") = vec![tools];
-        let peer = server.peer.lock().expect("no panic").clone().expect("a client");
-        runtime.block_on(peer.notify_tool_list_changed()).expect("is sent");
-    };
+    let change = |tools| change(&server, &runtime, tools);
     change(vec![tool("b"), tool("c")]);
     wait_for("the tools change", || mcp.generation() > before);
     assert_eq!(names(&mcp), ["s_b", "s_c", "s_a_d"]);

@@ -145,7 +145,8 @@ impl Shared {
             Ok((listing, assemble(listings.iter(), none)?))
         });
         let mut state = self.state();
-        state.failed.clear();
+        let server = state.servers[index].source.connection.server.to_string();
+        state.failed.retain(|problem| problem.server != server);
         match changed {
             Ok((listing, current)) => {
                 state.servers[index].listing = listing;
@@ -153,7 +154,6 @@ impl Shared {
                 self.generation.fetch_add(1, Ordering::AcqRel);
             }
             Err(error) => {
-                let server = state.servers[index].source.connection.server.to_string();
                 tracing::warn!(server, %error, "the changed tools of an MCP server cannot be used");
                 let message = format!("its changed tools cannot be used: {error}");
                 state.failed.push(Problem { server, tool: None, message });
