@@ -209,6 +209,9 @@ mod tests {
         assert_eq!(call_arguments(json!({"a": [1.0, 2]})).required("a"), Ok(vec![1_i64, 2]));
         let map = std::collections::BTreeMap::from([("x".to_owned(), vec![1_u8])]);
         assert_eq!(call_arguments(json!({"a": {"x": [1.0]}})).required("a"), Ok(map));
+        assert_eq!(call_arguments(json!({"a": [1.0, 2.0]})).required("a"), Ok(vec![1_i64, 2]));
+        let map = std::collections::BTreeMap::from([("x".to_owned(), 1_i64), ("y".to_owned(), 2)]);
+        assert_eq!(call_arguments(json!({"a": {"x": 1.0, "y": 2.0}})).required("a"), Ok(map));
         assert_eq!(call_arguments(json!({"a": [3.0, 0.5]})).required("a"), Ok(vec![3.0, 0.5]));
         assert!(call_arguments(json!({"a": 3.5})).required::<i64>("a").is_err());
         assert!(call_arguments(json!({"a": 1e300})).required::<i64>("a").is_err());

@@ -150,6 +150,26 @@ fn a_token_limit_is_an_error_if_asked_for() {
 }
 
 #[test]
+fn a_full_context_is_an_error_if_asked_for() {
+    use lm_session::testing::{FakeLm, loaded, tokenizer};
+    let settings = lm_conversation::EngineSettings { max_context: Some(512), ..Default::default() };
+    let replies = vec!["and so on ".repeat(400); 2];
+    let engine = lm_conversation::Engine::new(loaded(FakeLm::scripted(&tokenizer(), replies)), settings)
+        .expect("an engine");
+    let send = |on_token_limit| {
+        let options = TurnOptions { on_token_limit: Some(on_token_limit), ..TurnOptions::default() };
+        let mut conversation = Conversation::new(&engine, config()).expect("a conversation");
+        let sent = conversation.send_with("Go on.", options);
+        (sent, conversation.history())
+    };
+    let (reply, _) = send(OnTokenLimit::Finish);
+    assert_eq!(reply.expect("it is complete").finish.reason, FinishReason::ContextFull);
+    let (failed, history) = send(OnTokenLimit::Error);
+    assert!(matches!(failed, Err(Error::TokenLimit { reason: FinishReason::ContextFull, .. })), "{failed:?}");
+    assert_eq!(history, []);
+}
+
+#[test]
 fn malformed_calls_and_unconstrained_ones_are_options_of_a_turn() {
     let reply = "<tool_call>\nnonsense\n</tool_call>";
     let (mut conversation, _) = conversation(config().with_preface(weather()), [reply, reply, reply]);

@@ -178,22 +178,27 @@ fn a_request_for_approval_ends_with_its_turn() {
 
 #[test]
 fn a_request_for_approval_ends_at_the_time_limit() {
-    let (held, stop) = super::limits::with_enough_time(|timeout| {
-        let mut agent = agent([said("multiply", 3, 5)]);
-        agent.settings.hooks = vec![Arc::new(Approval::AskAll)];
-        agent.settings.limits.timeout = Some(timeout);
-        let mut held = Vec::new();
-        let mut stop = None;
-        for event in agent.stream("3 times 5?").expect("a turn") {
-            match event.expect("an event") {
-                AgentEvent::Approval(request) => held.push(request),
-                AgentEvent::Finished(reply) => stop = Some((reply.stop.clone(), outcomes(&reply))),
-                _ => {}
+    for expected in [StopReason::TimeLimit, StopReason::RoundTimeLimit] {
+        let (held, stop) = super::limits::with_enough_time(|time| {
+            let mut agent = agent([said("multiply", 3, 5)]);
+            agent.settings.hooks = vec![Arc::new(Approval::AskAll)];
+            match expected {
+                StopReason::TimeLimit => agent.settings.limits.timeout = Some(time),
+                _ => agent.settings.limits.round_timeout = Some(time),
             }
-        }
-        (!held.is_empty()).then_some((held, stop))
-    });
-    assert_eq!((held.len(), stop), (1, Some((StopReason::TimeLimit, vec![NotRun]))));
+            let mut held = Vec::new();
+            let mut stop = None;
+            for event in agent.stream("3 times 5?").expect("a turn") {
+                match event.expect("an event") {
+                    AgentEvent::Approval(request) => held.push(request),
+                    AgentEvent::Finished(reply) => stop = Some((reply.stop.clone(), outcomes(&reply))),
+                    _ => {}
+                }
+            }
+            (!held.is_empty()).then_some((held, stop))
+        });
+        assert_eq!((held.len(), stop), (1, Some((expected, vec![NotRun]))));
+    }
 }
 
 #[test]

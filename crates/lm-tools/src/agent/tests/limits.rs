@@ -113,6 +113,17 @@ fn calls_of_a_reply_that_takes_the_last_tokens_run() {
 }
 
 #[test]
+fn a_turn_whose_last_tokens_hold_no_required_call_keeps_the_calls_that_ran() {
+    let tokens = limited(AgentLimits::default(), [said("multiply", 1, 2)]).finished[0].usage.output_tokens;
+    let limits = AgentLimits { max_output_tokens: Some(tokens + 1), ..AgentLimits::default() };
+    let mut agent = agent([said("multiply", 1, 2), said("multiply", 3, 4)]);
+    agent.settings.tool_choices = ToolChoices::with(|_, _| ToolChoice::Required);
+    let reply = agent.turn("Go on.").limits(limits).run().expect("a reply");
+    assert_eq!(reply.stop, StopReason::TokenLimit { max_output_tokens: tokens + 1 });
+    assert_eq!((outcomes(&reply), roles(&agent)), (vec![Ran], vec![Role::User, Role::Assistant, Role::Tool]));
+}
+
+#[test]
 fn a_turn_without_tokens_says_nothing() {
     let limits = AgentLimits { max_output_tokens: Some(0), ..AgentLimits::default() };
     let reply = limited(limits, ["Never.".to_owned()]);

@@ -87,6 +87,18 @@ fn a_turn_that_departs_from_its_record_is_stopped() {
 }
 
 #[test]
+fn a_call_of_a_later_round_is_not_replayed_before_its_turn() {
+    let rounds = [said("multiply", 3, 5), said("multiply", 2, 43), "Done.".to_owned()];
+    let steps = agent(rounds).run("Go on.").expect("an answer").steps;
+    let replay = Arc::new(Replay::new(steps));
+    let mut agent = agent_with(unreachable(), [said("multiply", 2, 43), "Done.".to_owned()]);
+    agent.settings.hooks.push(replay.clone());
+    let stop = agent.run("Go on.").expect("a reply").stop.to_string();
+    assert!(stop.contains(r#"multiply({"a":3,"b":5}), the model calls multiply({"a":2,"b":43})"#), "{stop}");
+    assert_eq!(replay.remaining(), 2);
+}
+
+#[test]
 fn every_call_is_in_the_audit_log_once() {
     let lines = Lines::default();
     let mut agent = hooked(Audit::new(lines.clone()), multiplication());
@@ -210,4 +222,33 @@ fn no_call_runs_after_a_line_of_the_audit_log_was_lost() {
     let outcomes: Vec<_> = reply.steps.iter().map(|step| step.outcome.clone()).collect();
     assert_eq!(outcomes, [CallOutcome::Ran, CallOutcome::Ran, CallOutcome::NotRun]);
     assert!(reply.stop.to_string().contains("the disk is full"), "{}", reply.stop);
+}
+
+/// A log that loses its first line.
+struct Interrupted(Lines, bool);
+
+impl Write for Interrupted {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match std::mem::replace(&mut self.1, false) {
+            true => Err(std::io::Error::other("the disk is full")),
+            false => self.0.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[test]
+fn a_lost_line_of_the_audit_log_is_not_forgotten_when_the_next_one_is_written() {
+    let lines = Lines::default();
+    let [two, _] = script();
+    let mut agent = agent([two, said("multiply", 1, 1)]);
+    agent.settings.hooks.push(Arc::new(Audit::new(Interrupted(lines.clone(), true))));
+    let reply = agent.run("Go on.").expect("a reply");
+    let outcomes: Vec<_> = reply.steps.iter().map(|step| step.outcome.clone()).collect();
+    assert_eq!(outcomes, [CallOutcome::Ran, CallOutcome::Ran, CallOutcome::NotRun]);
+    assert!(reply.stop.to_string().contains("the disk is full"), "{}", reply.stop);
+    assert_eq!(lines.entries().len(), 2);
 }
