@@ -46,7 +46,7 @@ pub enum Coercion {
     #[default]
     Off,
     /// Such arguments are converted. [`Toolset::check`](crate::Toolset::check) returns the conversions of a call, and each call that runs
-    /// with some is logged (`tracing`, level `warn`).
+    /// with some is logged by their paths (`tracing`, level `warn`).
     On,
 }
 

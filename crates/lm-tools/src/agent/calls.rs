@@ -5,6 +5,7 @@ use super::driver::{Driver, Events};
 use super::external::ExternalCall;
 use super::state::milliseconds;
 use super::{AfterCall, AgentEvent, AgentStep, AtLimit, CallOutcome, StopReason, spans};
+use crate::execution::given;
 use crate::{CallEvent, CallResult, Result, RunningCalls, ToolErrorKind};
 use lm_template::{Message, ToolCall};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -89,6 +90,7 @@ impl Driver {
         spans::record_step(&span, &step);
         drop(span);
         self.state.lock().add(number, step.clone())?;
+        self.state.record();
         if !self.options.cancel.is_cancelled() {
             self.events.emit(AgentEvent::ToolResult(step)).await;
         }
@@ -139,7 +141,8 @@ impl Driver {
             match after.unwrap_or_else(|_| AfterCall::Stop(PANICKED.to_owned())) {
                 AfterCall::Keep => {}
                 AfterCall::Replace(result) => {
-                    step.result = Message::tool(step.call.id.as_deref(), step.call.name.as_str(), result);
+                    let (id, name) = (step.call.id.as_deref(), step.call.name.as_str());
+                    step.result = Message::tool(id, name, given(result));
                 }
                 AfterCall::Stop(message) => stop = stop.or(Some(StopReason::Hook { message })),
             }

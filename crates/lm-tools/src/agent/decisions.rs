@@ -4,6 +4,7 @@ use super::driver::Driver;
 use super::external::ExternalCall;
 use super::state::refused;
 use super::{AgentEvent, AgentStep, ApprovalRequest, CallOutcome, CallRequest, Decision, Hook, StopReason};
+use crate::execution::given;
 use crate::{Result, ToolAnnotations, ToolErrorKind};
 use lm_template::{Message, ToolCall, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -162,7 +163,7 @@ impl Driver {
     }
 
     fn answered(&self, call: &ToolCall, result: Value) -> Verdict {
-        let result = Message::tool(call.id.as_deref(), call.name.as_str(), result);
+        let result = Message::tool(call.id.as_deref(), call.name.as_str(), given(result));
         Verdict::Planned(Planned::Given(Box::new(self.given(call, CallOutcome::Answered, result))))
     }
 }

@@ -82,7 +82,7 @@ impl Driver {
         let reply = self.replies(first).await;
         match &reply {
             Ok(reply) => spans::record_reply(reply),
-            Err(_) => self.state.lock().end(),
+            Err(_) => self.state.end(),
         }
         reply
     }
@@ -140,17 +140,19 @@ impl Driver {
     /// Options of the next reply.
     pub fn reply_options(&self) -> TurnOptions {
         let mut options = TurnOptions { deadline: self.deadline(), ..self.options.clone() };
-        let state = self.state.lock();
-        options.tool_choice = match self.must_answer {
-            true => ToolChoice::None,
-            false => {
-                let choices = &self.settings.tool_choices;
-                choices.of(state.finished.len(), &state.steps, &self.options.tool_choice)
-            }
-        };
+        options.tool_choice = if self.must_answer { ToolChoice::None } else { self.tool_choice() };
         let left = self.counts.tokens_left(&self.settings.limits);
         options.max_output_tokens = [options.max_output_tokens, left].into_iter().flatten().min();
         options
+    }
+
+    /// Tool choice of the next reply. A function that chooses may use the agent: it runs without the lock of the state.
+    fn tool_choice(&self) -> ToolChoice {
+        let (replies, steps) = {
+            let state = self.state.lock();
+            (state.finished.len(), state.steps.clone())
+        };
+        self.settings.tool_choices.of(replies, &steps, &self.options.tool_choice)
     }
 
     fn next_reply(&mut self) -> Result<Turn> {

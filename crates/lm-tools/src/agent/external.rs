@@ -156,6 +156,7 @@ impl Driver {
             }
         };
         self.state.lock().record_all();
+        self.state.record();
         Ok(first)
     }
 }

@@ -188,9 +188,8 @@ impl Agent {
     /// Ends a turn that still runs. Returns the calls that the last turn left to the caller.
     fn end_turn(&mut self) -> Vec<ExternalCall> {
         let Some(turn) = &self.turn else { return Vec::new() };
-        let mut turn = turn.lock();
         turn.end();
-        turn.external.clone()
+        turn.lock().external.clone()
     }
 
     /// Calls whose results the next input begins with, with their ids and arguments: those that the last turn left to the caller, also in a

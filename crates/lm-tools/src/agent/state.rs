@@ -25,6 +25,27 @@ impl Shared {
     pub fn lock(&self) -> MutexGuard<'_, TurnState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Ends the turn without a reply.
+    pub fn end(&self) {
+        self.lock().end();
+        self.record();
+    }
+
+    /// Shows the steps to the hooks, as they are in the history. A hook may use the agent: it runs without the lock.
+    pub fn record(&self) {
+        let (hooks, steps) = {
+            let mut state = self.lock();
+            (state.hooks.clone(), std::mem::take(&mut state.unrecorded))
+        };
+        for step in &steps {
+            for hook in &hooks {
+                if catch_unwind(AssertUnwindSafe(|| hook.record(step))).is_err() {
+                    tracing::error!(tool = step.call.name, "a hook panicked while it recorded a step");
+                }
+            }
+        }
+    }
 }
 
 pub(super) struct TurnState {
@@ -47,6 +68,8 @@ pub(super) struct TurnState {
     /// Number of the round, from 1.
     pub rounds: usize,
     pub steps: Vec<AgentStep>,
+    /// Steps that the hooks have not recorded.
+    unrecorded: Vec<AgentStep>,
     pub finished: Vec<Finished>,
     /// Calls that the turn has left to the caller.
     pub external: Vec<ExternalCall>,
@@ -84,6 +107,7 @@ impl TurnState {
             round: None,
             rounds: 0,
             steps: Vec::new(),
+            unrecorded: Vec::new(),
             finished: Vec::new(),
             external: Vec::new(),
         }
@@ -182,25 +206,16 @@ impl TurnState {
     }
 
     fn push(&mut self, number: usize, step: AgentStep) {
-        self.record(&step);
+        self.unrecorded.push(step.clone());
         if let Some(result) = self.round.as_mut().and_then(|round| round.results.get_mut(number)) {
             *result = Some(step.result.clone());
         }
         self.steps.push(step);
     }
 
-    /// Shows a step to the hooks, as it is in the history.
-    fn record(&self, step: &AgentStep) {
-        for hook in &self.hooks {
-            if catch_unwind(AssertUnwindSafe(|| hook.record(step))).is_err() {
-                tracing::error!(tool = step.call.name, "a hook panicked while it recorded a step");
-            }
-        }
-    }
-
-    /// Records the steps whose results the caller gave.
-    pub fn record_all(&self) {
-        self.steps.iter().for_each(|step| self.record(step));
+    /// Leaves the steps whose results the caller gave to be recorded.
+    pub fn record_all(&mut self) {
+        self.unrecorded.clone_from(&self.steps);
     }
 
     /// Results of the round, in the order of its calls.
@@ -235,7 +250,7 @@ impl TurnState {
 
     /// Ends the turn without a reply. The calls that began stay in the history with their results, since their side effects remain;
     /// without any, the history is as before the turn.
-    pub fn end(&mut self) {
+    fn end(&mut self) {
         if !std::mem::take(&mut self.is_open) {
             return;
         }

@@ -113,13 +113,14 @@ impl AgentTurn {
 
     /// Polls the turn up to its next event.
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<AgentEvent>>> {
-        let Some(task) = &mut self.task else { return Poll::Ready(None) };
+        // Out of its place: a task that panics is dropped, since another poll, as that of `drop`, would panic again.
+        let Some(mut task) = self.task.take() else { return Poll::Ready(None) };
         match self.span.in_scope(|| task.as_mut().poll(context)) {
-            Poll::Ready(reply) => {
-                self.task = None;
-                Poll::Ready(Some(reply.map(AgentEvent::Finished)))
+            Poll::Ready(reply) => Poll::Ready(Some(reply.map(AgentEvent::Finished))),
+            Poll::Pending => {
+                self.task = Some(task);
+                self.events.take().map_or(Poll::Pending, |event| Poll::Ready(Some(Ok(event))))
             }
-            Poll::Pending => self.events.take().map_or(Poll::Pending, |event| Poll::Ready(Some(Ok(event)))),
         }
     }
 }
@@ -152,7 +153,7 @@ impl Drop for AgentTurn {
             self.take_ready();
         }
         self.task = None; // First: it may add the beginning of a reply to the history.
-        self.state.lock().end();
+        self.state.end();
     }
 }
 

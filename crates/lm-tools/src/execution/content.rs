@@ -1,7 +1,7 @@
 //! Results as the content of messages: bounded in bytes and in depth.
 
 use crate::ToolError;
-use lm_template::Value;
+use lm_template::{Map, Value};
 
 /// Maximum depth of a result, as of JSON that is read.
 const MAX_DEPTH: usize = 128;
@@ -35,6 +35,24 @@ pub(super) fn discard(value: Value) {
             _ => {}
         }
     }
+}
+
+/// Returns true if arguments have at most as many levels as a result.
+pub(crate) fn is_shallow(arguments: &Map<String, Value>) -> bool {
+    arguments.values().all(|value| is_within(value, MAX_DEPTH - 1))
+}
+
+/// Content of a message that a hook gives: as that of a tool, but a list of parts of a message stays one.
+pub(crate) fn given(value: Value) -> Value {
+    match value {
+        Value::Array(items) if is_parts(&items) => Value::Array(items),
+        Value::String(_) | Value::Object(_) | Value::Null => value,
+        other => Value::String(other.to_string()),
+    }
+}
+
+fn is_parts(items: &[Value]) -> bool {
+    !items.is_empty() && items.iter().all(|item| item["type"].is_string())
 }
 
 fn within_depth(value: Value) -> Result<Value, ToolError> {
@@ -97,6 +115,19 @@ mod tests {
         ];
         for (value, max, expected) in cases {
             assert_eq!(content(value.clone(), max), Ok(expected), "{value} within {max}");
+        }
+    }
+
+    #[test]
+    fn what_a_hook_gives_is_a_text_unless_it_has_the_parts_of_a_message() {
+        let parts = json!([{"type": "text", "text": "a"}, {"type": "image"}]);
+        for same in [json!("a"), json!({"a": 1}), json!(null), parts] {
+            assert_eq!(given(same.clone()), same);
+        }
+        for (value, text) in
+            [(json!(4), "4"), (json!(true), "true"), (json!([]), "[]"), (json!([{"a": 1}]), "[{\"a\":1}]")]
+        {
+            assert_eq!(given(value), json!(text));
         }
     }
 

@@ -14,7 +14,7 @@ mod updates;
 mod watch;
 
 pub(crate) use answer::not_run;
-pub(crate) use content::shortened;
+pub(crate) use content::{given, is_shallow, shortened};
 pub use event::{CallEvent, CallResult};
 pub use limits::CallLimits;
 pub(crate) use limits::Spawner;

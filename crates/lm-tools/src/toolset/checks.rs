@@ -2,6 +2,7 @@
 
 use super::{Entry, Toolset};
 use crate::coercion::coerce;
+use crate::execution::is_shallow;
 use crate::{Coerced, Coercion, ToolError, ToolErrorKind};
 use lm_template::ToolCall;
 use serde_json::{Map, Value};
@@ -32,8 +33,7 @@ impl Toolset {
     pub(crate) fn checked(&self, call: &mut ToolCall) -> Result<Arc<Entry>, ToolError> {
         let (entry, checked) = self.checked_entry(call)?;
         if !checked.coerced.is_empty() {
-            let coerced: Vec<String> = checked.coerced.iter().map(ToString::to_string).collect();
-            tracing::warn!(tool = call.name, coerced = coerced.join(", "), "arguments were converted");
+            tracing::warn!(tool = call.name, coerced = paths(&checked.coerced), "arguments were converted");
         }
         call.arguments = checked.arguments;
         Ok(entry)
@@ -42,6 +42,10 @@ impl Toolset {
     fn checked_entry(&self, call: &ToolCall) -> Result<(Arc<Entry>, CheckedCall), ToolError> {
         let unknown = || ToolError::new(ToolErrorKind::UnknownTool, "Tool not found");
         let entry = self.entry(&call.name).ok_or_else(unknown)?;
+        if !is_shallow(&call.arguments) {
+            let text = "the arguments are nested deeper than 128 levels";
+            return Err(ToolError::new(ToolErrorKind::InvalidArguments, text));
+        }
         let given = Value::Object(call.arguments.clone());
         let (arguments, coerced) = match entry.schema.check(&given) {
             Ok(()) => (given, Vec::new()),
@@ -59,5 +63,40 @@ impl Toolset {
         };
         let is_external = entry.is_external;
         Ok((entry.clone(), CheckedCall { arguments, coerced, is_external }))
+    }
+}
+
+/// Paths of converted arguments, for the log. Their values may be long, or secret.
+fn paths(coerced: &[Coerced]) -> String {
+    coerced.iter().map(|coerced| coerced.path.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lm_template::ToolSpec;
+    use serde_json::json;
+
+    fn tools() -> Toolset {
+        let schema = json!({"type": "object", "properties": {"keys": {"type": "array"}, "x": {}}});
+        Toolset::new().with_fn(ToolSpec::new("f", "F.", schema), |_| Ok(1.into())).expect("a tool")
+    }
+
+    #[test]
+    fn arguments_deeper_than_results_may_be_are_refused() {
+        let nested = |levels| (0..levels).fold(json!(1), |value, _| json!([value]));
+        let check =
+            |levels| tools().check(&ToolCall::new("f", Map::from_iter([("x".to_owned(), nested(levels))])));
+        assert!(check(126).is_ok());
+        let error = check(127).expect_err("129 levels with the object and the number");
+        assert_eq!(error.kind(), ToolErrorKind::InvalidArguments);
+        assert_eq!(error.to_string(), "the arguments are nested deeper than 128 levels");
+    }
+
+    #[test]
+    fn the_log_of_converted_arguments_has_no_values() {
+        let tools = tools().with_coercion(Coercion::On);
+        let call = ToolCall::new("f", Map::from_iter([("keys".to_owned(), json!("s3cret"))]));
+        assert_eq!(paths(&tools.check(&call).expect("a list of it").coerced), "/keys");
     }
 }

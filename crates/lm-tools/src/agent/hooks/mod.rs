@@ -33,7 +33,7 @@ pub enum Decision {
     Edit(Map<String, Value>),
     /// It does not run; the model reads this text as the error of the call.
     Deny(String),
-    /// It does not run; this is its result.
+    /// It does not run; this is its result, in the form of a tool's: a number or a list becomes text, unless it is a list of parts of a message.
     Answer(Value),
     /// The reader of the events is asked: [`AgentEvent::Approval`](super::AgentEvent::Approval). The call is denied if nobody answers.
     Ask,
@@ -46,7 +46,7 @@ pub enum Decision {
 pub enum AfterCall {
     /// The result stays as it is.
     Keep,
-    /// The model reads this result instead.
+    /// The model reads this result instead, in the form of [`Decision::Answer`].
     Replace(Value),
     /// The turn ends when the round's calls have their results, with this text in [`StopReason::Hook`](super::StopReason::Hook).
     Stop(String),
@@ -92,7 +92,7 @@ pub trait Hook: Send + Sync {
     }
 
     /// Records a step as it is in the history: each call once, whatever became of it, also at the end of a turn that was dropped. Default:
-    /// nothing.
+    /// nothing. It may use the agent of the turn.
     fn record(&self, step: &AgentStep) {
         let _ = step;
     }

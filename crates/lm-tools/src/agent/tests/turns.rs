@@ -206,3 +206,60 @@ fn the_steps_of_a_turn_are_known_after_its_error() {
     assert_eq!(turn.steps()[0].result.content.text(), "15");
     assert_eq!(roles(&agent), [Role::User, Role::Assistant, Role::Tool]);
 }
+
+#[test]
+fn a_turn_whose_reader_panics_is_over_and_its_calls_have_results() {
+    let mut agent = agent([said("multiply", 3, 5), "Done.".to_owned()]);
+    let choices = ToolChoices::with(|reply, _| if reply == 1 { panic!("a bug") } else { ToolChoice::Auto });
+    let settings = AgentSettings { tool_choices: choices, ..AgentSettings::default() };
+    let mut turn = agent.turn("Go on.").settings(settings).start().expect("a turn");
+    let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| turn.by_ref().count()));
+    assert!(read.is_err());
+    assert!(turn.next().is_none());
+    drop(turn);
+    assert_eq!(roles(&agent), [Role::User, Role::Assistant, Role::Tool]);
+    assert_eq!(agent.run("Go on.").expect("an answer").text(), "Done.");
+}
+
+/// A hook that looks at its agent, and what it saw.
+#[derive(Clone, Default)]
+struct Onlooker {
+    agent: Arc<std::sync::Mutex<Option<Agent>>>,
+    seen: Arc<std::sync::Mutex<Vec<(usize, usize)>>>,
+}
+
+impl Onlooker {
+    fn look(&self) {
+        let agent = self.agent.lock().expect("no panic");
+        let seen =
+            agent.as_ref().map(|agent| (agent.waiting_calls().len(), agent.conversation().history().len()));
+        self.seen.lock().expect("no panic").extend(seen);
+    }
+}
+
+impl Hook for Onlooker {
+    fn record(&self, _: &AgentStep) {
+        self.look();
+    }
+}
+
+#[test]
+fn hooks_and_choices_may_use_the_agent() {
+    let looker = Onlooker::default();
+    let chooser = looker.clone();
+    let choose = move |_: usize, _: &[AgentStep]| {
+        chooser.look();
+        ToolChoice::Auto
+    };
+    let mut agent = agent([said("multiply", 3, 5), "Done.".to_owned()]);
+    let settings = AgentSettings {
+        tool_choices: ToolChoices::with(choose),
+        hooks: vec![Arc::new(looker.clone())],
+        ..AgentSettings::default()
+    };
+    let turn = agent.turn("Go on.").settings(settings).start().expect("a turn");
+    *looker.agent.lock().expect("no panic") = Some(agent);
+    assert_eq!(turn.into_reply().expect("an answer").text(), "Done.");
+    // No call waits while the turn runs; the history has the question and the call.
+    assert_eq!(*looker.seen.lock().expect("no panic"), [(0, 2), (0, 2)]);
+}
