@@ -356,6 +356,16 @@ fn invalid_grammars_are_errors_by_kind() {
 }
 
 #[test]
+fn the_memory_of_a_grammar_is_that_of_its_automata() {
+    let engine = random_engine(EngineSettings::default());
+    let bytes =
+        |regex: &str| engine.compile(&ConstraintSpec::Regex(regex.to_owned())).unwrap().memory_bytes();
+    assert!(bytes("[0-9]{2,3}") < 1 << 20);
+    // One state for each of the last letters.
+    assert!(bytes("(a|b)*a(a|b){14}") > 4 << 20);
+}
+
+#[test]
 fn a_text_that_is_forced_as_a_whole_needs_its_tokens() {
     let engine = scripted_engine(["never asked"]);
     let text = "one two three four five six seven eight nine ten";

@@ -1,7 +1,8 @@
 //! Bounds on the size of a grammar and on its compilation time.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -58,53 +59,89 @@ pub(super) fn checked_text(spec: &ConstraintSpec) -> Result<String> {
 /// Runs `compile` on its own thread and waits for at most [`MAX_TIME`]. At most [`MAX_CONCURRENT`] run concurrently.
 ///
 /// # Errors
-/// [`GrammarErrorKind::TooLarge`] when it takes longer: the thread then keeps running, and keeps its permit, until the library's
-/// own limits stop it. [`Error::CompilerBusy`] when no permit becomes free in that time.
-pub(super) fn with_timeout<T: Send + 'static>(compile: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+/// [`GrammarErrorKind::TooLarge`] when it takes longer: the thread then keeps its permit until its present step ends, which the
+/// library's own limits bound (see [`Abandoned`]). [`Error::CompilerBusy`] when no permit becomes free in that time.
+pub(super) fn with_timeout<T: Send + 'static>(
+    compile: impl FnOnce(&Abandoned) -> T + Send + 'static,
+) -> Result<T> {
+    within(MAX_TIME, &COMPILATIONS, compile)
+}
+
+fn within<T: Send + 'static>(
+    longest: Duration,
+    permits: &'static Permits,
+    compile: impl FnOnce(&Abandoned) -> T + Send + 'static,
+) -> Result<T> {
     let (done, result) = mpsc::channel();
-    let permit = Permit::acquire(MAX_TIME)?;
+    let (permit, abandoned) = (permits.acquire(longest)?, Abandoned::default());
+    let flag = abandoned.clone();
     let work = move || {
         let _permit = permit;
-        let _ = done.send(compile()); // The receiver may have timed out.
+        let _ = done.send(compile(&flag)); // The receiver may have timed out.
     };
     let thread = thread::Builder::new().name("lm-grammar".to_owned()).stack_size(STACK_BYTES);
     thread.spawn(work).map_err(|error| Error::ConstraintFailed { message: error.to_string() })?;
-    result.recv_timeout(MAX_TIME).map_err(|error| match error {
-        RecvTimeoutError::Timeout => too_large(format!("not compiled within {} s", MAX_TIME.as_secs())),
+    result.recv_timeout(longest).map_err(|error| match error {
+        RecvTimeoutError::Timeout => {
+            abandoned.0.store(true, Ordering::Relaxed);
+            too_large(format!("not compiled within {} s", longest.as_secs()))
+        }
         RecvTimeoutError::Disconnected => {
             Error::ConstraintFailed { message: "the compilation panicked".to_owned() }
         }
     })
 }
 
-/// Number of running compilations.
-static RUNNING: Mutex<usize> = Mutex::new(0);
-/// Notified when a compilation ends.
-static ENDED: Condvar = Condvar::new();
+/// Flag of a compilation for which nobody waits any more. It is checked between the steps of a compilation: reading the grammar, the bound on
+/// its work, the lexer, the rules for completions.
+#[derive(Clone, Default)]
+pub(super) struct Abandoned(Arc<AtomicBool>);
 
-/// Permit for one compilation (a semaphore of [`MAX_CONCURRENT`]); released on drop.
-struct Permit;
+impl Abandoned {
+    /// # Errors
+    /// When nobody waits for the compilation.
+    pub fn check(&self) -> std::result::Result<(), String> {
+        if self.0.load(Ordering::Relaxed) { Err("the compilation was abandoned".to_owned()) } else { Ok(()) }
+    }
+}
 
-impl Permit {
-    fn acquire(longest: Duration) -> Result<Self> {
+/// Permits of the compilations of the process.
+static COMPILATIONS: Permits = Permits::new();
+
+/// Semaphore of [`MAX_CONCURRENT`] permits.
+struct Permits {
+    running: Mutex<usize>,
+    /// Notified when a compilation ends.
+    ended: Condvar,
+}
+
+/// Permit for one compilation; released on drop.
+struct Permit(&'static Permits);
+
+impl Permits {
+    const fn new() -> Self {
+        Self { running: Mutex::new(0), ended: Condvar::new() }
+    }
+
+    fn acquire(&'static self, longest: Duration) -> Result<Permit> {
         let until = Instant::now() + longest;
-        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         while *running >= MAX_CONCURRENT {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Err(Error::CompilerBusy { running: *running, retry_after: MAX_TIME });
             }
-            running = ENDED.wait_timeout(running, left).unwrap_or_else(PoisonError::into_inner).0;
+            running = self.ended.wait_timeout(running, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         *running += 1;
-        Ok(Self)
+        Ok(Permit(self))
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-        ENDED.notify_one();
+        *self.0.running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.ended.notify_one();
     }
 }
 
@@ -125,4 +162,35 @@ fn bracket_depth(text: &str) -> usize {
         deepest = deepest.max(open);
     }
     deepest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn abandoned_compilations_refuse_others_and_stop_at_their_next_step() {
+        static PERMITS: Permits = Permits::new();
+        const SHORT: Duration = Duration::from_millis(50);
+        let steps: Vec<_> = (0..MAX_CONCURRENT)
+            .map(|_| {
+                let (step, next_step) = mpsc::channel::<()>();
+                let (seen, checked) = mpsc::channel();
+                let abandoned = within(SHORT, &PERMITS, move |abandoned| {
+                    let _ = next_step.recv();
+                    let _ = seen.send(abandoned.check());
+                });
+                assert!(matches!(abandoned, Err(Error::Grammar { kind: GrammarErrorKind::TooLarge, .. })));
+                (step, checked)
+            })
+            .collect();
+        let refused = within(SHORT, &PERMITS, |_| ());
+        assert!(matches!(refused, Err(Error::CompilerBusy { running: MAX_CONCURRENT, .. })), "{refused:?}");
+        for (step, checked) in steps {
+            drop(step);
+            assert!(checked.recv().expect("the next step").is_err(), "it ends");
+        }
+        // Waits for a permit of those that have ended.
+        within(MAX_TIME, &PERMITS, |_| ()).expect("a free permit");
+    }
 }

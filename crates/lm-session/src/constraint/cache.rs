@@ -1,36 +1,80 @@
 //! LRU cache of compiled grammars.
 
-use super::CompiledConstraint;
-
 /// Maximum number of cached grammars.
 const MAX_GRAMMARS: usize = 64;
-/// Maximum total bytes of grammar text in the cache; the compiled form is up to 30 times larger.
-const MAX_BYTES: usize = 4 << 20;
+/// Maximum memory of the cached grammars, as it is estimated for each.
+const MAX_BYTES: usize = 128 << 20;
 
 /// Compiled grammars keyed by their whole text, most recently used last.
-#[derive(Default)]
-pub(super) struct GrammarCache {
-    grammars: Vec<(String, CompiledConstraint)>,
+pub(super) struct GrammarCache<T> {
+    grammars: Vec<Entry<T>>,
 }
 
-impl GrammarCache {
-    pub(super) fn get(&mut self, text: &str) -> Option<CompiledConstraint> {
-        let found = self.grammars.iter().position(|(key, _)| key == text)?;
+struct Entry<T> {
+    text: String,
+    grammar: T,
+    bytes: usize,
+}
+
+impl<T> Default for GrammarCache<T> {
+    fn default() -> Self {
+        Self { grammars: Vec::new() }
+    }
+}
+
+impl<T: Clone> GrammarCache<T> {
+    pub fn get(&mut self, text: &str) -> Option<T> {
+        let found = self.grammars.iter().position(|entry| entry.text == text)?;
         let entry = self.grammars.remove(found);
-        let grammar = entry.1.clone();
+        let grammar = entry.grammar.clone();
         self.grammars.push(entry);
         Some(grammar)
     }
 
-    pub(super) fn insert(&mut self, text: String, grammar: CompiledConstraint) {
-        self.grammars.retain(|(key, _)| *key != text); // Two threads may have compiled the same.
-        self.grammars.push((text, grammar));
+    /// Inserts a grammar that takes `bytes` of memory, and evicts the least recently used ones beyond the bounds. One that exceeds them alone
+    /// is not kept.
+    pub fn insert(&mut self, text: String, grammar: T, bytes: usize) {
+        self.grammars.retain(|entry| entry.text != text); // Two threads may have compiled the same.
+        self.grammars.push(Entry { text, grammar, bytes });
         while self.grammars.len() > MAX_GRAMMARS || self.bytes() > MAX_BYTES {
             self.grammars.remove(0);
         }
     }
 
-    fn bytes(&self) -> usize {
-        self.grammars.iter().map(|(text, _)| text.len()).sum()
+    /// Memory of the grammars.
+    pub fn bytes(&self) -> usize {
+        self.grammars.iter().map(|entry| entry.bytes).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_recently_used_grammars_are_evicted_by_their_memory() {
+        let mut cache = GrammarCache::default();
+        let insert =
+            |cache: &mut GrammarCache<u8>, text: &str, bytes| cache.insert(text.to_owned(), 0, bytes);
+        for text in ["a", "b", "c", "d"] {
+            insert(&mut cache, text, MAX_BYTES / 4);
+        }
+        assert!(cache.get("a").is_some(), "all four fit");
+        insert(&mut cache, "e", MAX_BYTES / 2);
+        assert_eq!(
+            ["a", "b", "c", "d", "e"].map(|text| cache.get(text).is_some()),
+            [true, false, false, true, true]
+        );
+        insert(&mut cache, "e", 1);
+        assert_eq!(cache.bytes(), MAX_BYTES / 2 + 1, "its memory is counted once");
+        insert(&mut cache, "f", MAX_BYTES + 1);
+        assert_eq!(cache.bytes(), 0, "one that is too large is not kept");
+    }
+
+    #[test]
+    fn the_number_of_grammars_is_bounded() {
+        let mut cache = GrammarCache::default();
+        (0..=MAX_GRAMMARS).for_each(|number| cache.insert(number.to_string(), number, 1));
+        assert_eq!((cache.get("0"), cache.get("1")), (None, Some(1)));
     }
 }

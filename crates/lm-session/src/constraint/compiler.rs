@@ -10,6 +10,7 @@ use llguidance::toktrie::InferenceCapabilities;
 use llguidance::{ParserFactory, TokenParser};
 use lm_tokenizer::Tokenizer;
 
+use super::bounds::Abandoned;
 use super::cache::GrammarCache;
 use super::shortest_completion::{CompletionTables, ShortestCompletion};
 use super::vocabulary::{Vocabulary, special_token};
@@ -41,7 +42,7 @@ pub struct GrammarCompiler {
 struct Shared {
     tokenizer: Arc<Tokenizer>,
     factory: ParserFactory,
-    cache: Mutex<GrammarCache>,
+    cache: Mutex<GrammarCache<CompiledConstraint>>,
 }
 
 /// A grammar compiled for one tokenizer. Any number of generations can use it concurrently; clones are cheap.
@@ -56,6 +57,7 @@ struct Compiled {
     start: Mutex<TokenParser>,
     closing_literals: Arc<[String]>,
     completion_tables: Option<Arc<CompletionTables>>,
+    memory_bytes: usize,
 }
 
 impl GrammarCompiler {
@@ -91,35 +93,58 @@ impl GrammarCompiler {
         }
         let started = Instant::now();
         let (shared, owned_spec) = (self.shared.clone(), spec.clone());
-        let compile = move || shared.parser(&owned_spec).map(|parser| (completion_tables(&parser), parser));
+        let compile = move |abandoned: &Abandoned| {
+            let parser = shared.parser(&owned_spec, abandoned)?;
+            Ok::<_, Error>((completion_tables(&parser, abandoned), parser))
+        };
         let (completion_tables, parser) = bounds::with_timeout(compile)??;
         let elapsed_ms = started.elapsed().as_secs_f64() * 1e3;
-        tracing::debug!(bytes = key.len(), elapsed_ms, "grammar compiled");
+        let memory_bytes = TEXT_COPIES * key.len() + memory_bytes(&parser, completion_tables.as_deref());
+        tracing::debug!(bytes = key.len(), memory_bytes, elapsed_ms, "grammar compiled");
         let compiled = Compiled {
             spec: Arc::new(spec.clone()),
             start: Mutex::new(parser),
             closing_literals: literals::string_literals(spec),
             completion_tables,
+            memory_bytes,
         };
         let compiled = CompiledConstraint { grammar: Arc::new(compiled) };
-        cache().insert(key, compiled.clone());
+        cache().insert(key, compiled.clone(), memory_bytes);
         Ok(compiled)
     }
 }
 
+/// Bytes of memory for each byte of a grammar's text, besides the automata: its copies, the syntax tree, the rules. Measured: 60 to 100 for long
+/// lists of texts.
+const TEXT_COPIES: usize = 60;
+
+/// Estimate of the memory of a compiled grammar's automata and rules.
+fn memory_bytes(parser: &TokenParser, tables: Option<&CompletionTables>) -> usize {
+    let lexer = parser.parser.lexer_stats();
+    // The library leaves out the sets of expressions of each state.
+    let sets = lexer.num_states * 3 * lexer.num_regexps.div_ceil(8);
+    lexer.num_bytes + sets + parser.dbg_grammar.len() + tables.map_or(0, CompletionTables::bytes)
+}
+
 /// Builds the rules for shortest completions; `None` where the grammar uses an unsupported feature, and only the search remains.
-fn completion_tables(parser: &TokenParser) -> Option<Arc<CompletionTables>> {
+fn completion_tables(parser: &TokenParser, abandoned: &Abandoned) -> Option<Arc<CompletionTables>> {
+    abandoned.check().ok()?;
     catch_unwind(AssertUnwindSafe(|| CompletionTables::from_parser(parser))).ok().flatten().map(Arc::new)
 }
 
 impl Shared {
-    fn parser(&self, spec: &ConstraintSpec) -> Result<TokenParser> {
+    fn parser(&self, spec: &ConstraintSpec, abandoned: &Abandoned) -> Result<TokenParser> {
         conjunctions::check(spec).map_err(refusal::grammar_error)?;
-        self.bounded_parser(self.grammar(spec)).map_err(refusal::grammar_error)
+        abandoned.check().map_err(refusal::grammar_error)?;
+        self.bounded_parser(self.grammar(spec), abandoned).map_err(refusal::grammar_error)
     }
 
     /// Creates a parser after checking the bounds on its parts.
-    fn bounded_parser(&self, grammar: TopLevelGrammar) -> std::result::Result<TokenParser, String> {
+    fn bounded_parser(
+        &self,
+        grammar: TopLevelGrammar,
+        abandoned: &Abandoned,
+    ) -> std::result::Result<TokenParser, String> {
         let message = |error| format!("{error:#}");
         let init = GrammarInit::Serialized(grammar);
         let env = Some(self.factory.tok_env().clone());
@@ -127,7 +152,9 @@ impl Shared {
         let (grammar, lexer) = catch_unwind(AssertUnwindSafe(|| init.to_internal(env, limits)))
             .map_err(|panic| panic_message(&*panic))?
             .map_err(message)?;
+        abandoned.check()?;
         cost::check(lexer.regex_builder.exprset())?;
+        abandoned.check()?;
         self.factory.create_parser_from_init_default(GrammarInit::Internal(grammar, lexer)).map_err(message)
     }
 
@@ -185,6 +212,11 @@ impl CompiledConstraint {
     /// [`Error::ConstraintFailed`].
     pub fn check(&self, text: &str) -> Result<Acceptance> {
         self.start_grammar().check(text)
+    }
+
+    /// Estimate of its memory, in bytes. The compiler's cache keeps 64 grammars, and at most 128 MiB of them.
+    pub fn memory_bytes(&self) -> usize {
+        self.grammar.memory_bytes
     }
 
     fn start_grammar(&self) -> GrammarConstraint {

@@ -91,6 +91,14 @@ impl CompletionTables {
     }
 }
 
+impl CompletionTables {
+    /// Approximate bytes of memory.
+    pub fn bytes(&self) -> usize {
+        let texts = self.texts.len() * size_of::<(Symbol, Text)>();
+        self.rules.bytes() + self.lexemes.bytes() + self.chart.bytes() + texts
+    }
+}
+
 /// Special tokens, which are not text.
 fn special_tokens(trie: &TokTrie) -> Vec<TokenId> {
     let special = |id: &TokenId| trie.token(*id).first() == Some(&TokTrie::SPECIAL_TOKEN_MARKER);

@@ -50,6 +50,13 @@ struct DottedRule {
 }
 
 impl Rules {
+    /// Approximate bytes of memory, with the library's own rules, from which these are made.
+    pub fn bytes(&self) -> usize {
+        const COPIES: usize = 2;
+        let rules: usize = self.symbols.iter().map(|symbol| size_of_val(&*symbol.rules)).sum();
+        COPIES * (rules + size_of_val(&*self.symbols) + size_of_val(&*self.positions))
+    }
+
     /// Reads the rules reachable from the grammar's start symbol; `None` when they have conditions, or there are too many.
     pub fn from_grammar(grammar: &CGrammar) -> Option<Self> {
         if grammar.parametric() {
