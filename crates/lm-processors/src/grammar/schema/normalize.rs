@@ -85,6 +85,13 @@ pub(super) struct Normalizer<'a> {
     schemas: usize,
 }
 
+/// Returns true for a schema that excludes every value: `{"not": {}}`.
+fn excludes_all(schema: &Object) -> bool {
+    let accepts_all = |schema: &Value| *schema == true || schema.as_object().is_some_and(Map::is_empty);
+    // What is beside a reference is ignored in older drafts.
+    !schema.contains_key("$ref") && schema.get("not").is_some_and(accepts_all)
+}
+
 impl<'a> Normalizer<'a> {
     pub(super) fn new(schema: &'a Value, reading: Reading) -> Self {
         Self {
@@ -131,6 +138,7 @@ impl<'a> Normalizer<'a> {
         }
         match schema {
             Value::Bool(_) => Ok(schema.clone()),
+            Value::Object(map) if excludes_all(map) => Ok(false.into()),
             Value::Object(map) => self.object(Node { map, path, place }),
             _ => Err(SchemaError::bad(path, "", "a schema is an object, true or false")),
         }

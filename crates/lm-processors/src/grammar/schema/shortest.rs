@@ -161,6 +161,11 @@ mod tests {
         let never = |name: &str| json!({"type": "object", "properties": {name: false}, "required": [name]});
         let cases = [
             (json!(false), "#"),
+            (json!({"not": {}}), "#"),
+            (
+                json!({"type": "object", "properties": {"a": {"not": true}}, "required": ["a"]}),
+                "#/properties/a",
+            ),
             (never("a/b"), "#/properties/a~1b"),
             (
                 json!({"type": "object", "properties": {"x": never("y")}, "required": ["x"]}),
