@@ -92,6 +92,12 @@ fn errors_have_the_documented_form() {
         ] {
             check(&document, &operation, &server.send(&request));
         }
+        if operation.json.get("parameters").is_some() {
+            let (start, _) = operation.path.rsplit_once('/').expect("a path");
+            let response = server.send(&Request::new(operation.method, &format!("{start}/%FF")));
+            assert_eq!(response.status, 400, "{}", response.body);
+            check(&document, &operation, &response);
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod metrics;
 mod models;
 mod ollama;
 mod openapi;
+mod path_name;
 mod responses;
 mod sse;
 mod table;

@@ -1,10 +1,11 @@
 //! `/v1/models`.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::{Value, json};
 
+use super::path_name::PathName;
 use crate::models::ServedModel;
 use crate::response::{self, ErrorResponse};
 use crate::state::SharedApp;
@@ -19,7 +20,7 @@ pub(crate) async fn list(State(app): State<SharedApp>) -> Response {
 /// Shows one model; names may contain slashes.
 pub(crate) async fn show(
     State(app): State<SharedApp>,
-    Path(name): Path<String>,
+    PathName(name): PathName,
 ) -> Result<Response, ErrorResponse> {
     Ok(response::json(StatusCode::OK, &object(app.models.find(Some(&name))?, &name)))
 }

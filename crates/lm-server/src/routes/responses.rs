@@ -1,6 +1,6 @@
 //! `/v1/responses`.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use lm_api::{ApiError, ResponsesRequest, ResponsesWriter};
@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::body::JsonBody;
 use super::chat;
+use super::path_name::PathName;
 use crate::response::{self, ErrorResponse};
 use crate::state::SharedApp;
 
@@ -25,7 +26,7 @@ pub(crate) async fn create(
 /// Shows a stored response.
 pub(crate) async fn show(
     State(app): State<SharedApp>,
-    Path(id): Path<String>,
+    PathName(id): PathName,
 ) -> Result<Response, ErrorResponse> {
     let stored = app.responses.get(&id).ok_or_else(|| unknown(&id))?;
     Ok(response::json(StatusCode::OK, &stored.object))
@@ -34,7 +35,7 @@ pub(crate) async fn show(
 /// Removes a stored response.
 pub(crate) async fn delete(
     State(app): State<SharedApp>,
-    Path(id): Path<String>,
+    PathName(id): PathName,
 ) -> Result<Response, ErrorResponse> {
     if !app.responses.remove(&id) {
         return Err(unknown(&id).into());

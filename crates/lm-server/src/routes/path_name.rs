@@ -1,0 +1,21 @@
+//! Names in paths.
+
+use axum::extract::{FromRequestParts, Path};
+use axum::http::request::Parts;
+use lm_api::ApiError;
+
+use crate::response::ErrorResponse;
+use crate::state::SharedApp;
+
+/// The name in a path, decoded; its errors have the form of the API, which axum's own have not.
+pub(crate) struct PathName(pub String);
+
+impl FromRequestParts<SharedApp> for PathName {
+    type Rejection = ErrorResponse;
+
+    async fn from_request_parts(parts: &mut Parts, app: &SharedApp) -> Result<Self, ErrorResponse> {
+        let name = Path::from_request_parts(parts, app).await;
+        let invalid = |_| ApiError::invalid_request("the name in the path is not valid UTF-8");
+        Ok(Self(name.map_err(invalid)?.0))
+    }
+}
