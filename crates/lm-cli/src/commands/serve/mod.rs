@@ -103,7 +103,8 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     models.insert(0, args.alias.iter().fold(first, |model, name| model.alias(name)));
     // The first Ctrl-C is the server's, the second one ends the program.
     let ended = CancelHandle::new();
-    let _guard = interrupt.during(ended.clone());
+    // The guard is never dropped: the handler may count that first Ctrl-C when the server has already ended.
+    std::mem::forget(interrupt.during(ended.clone()));
     let names: Vec<_> = models.iter().map(|model| model.name().to_owned()).collect();
     let listening = |server: &Server| {
         eprintln!(
