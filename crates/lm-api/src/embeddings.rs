@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::error::{ApiError, Result};
 use crate::fields::{Fields, shown};
 use crate::limits::Limits;
+use crate::ollama::KeepAlive;
 use crate::request_body::{BodyField, MODEL, POSITIVE, RequestBody, TEXTS_OR_TOKENS};
 use crate::text_inputs::{TextInputs, api_error};
 
@@ -41,6 +42,8 @@ pub struct EmbeddingRequest {
     pub pooling: Pooling,
     /// Cancels the request.
     pub cancel: CancelHandle,
+    /// Time for which the model stays in memory after the request; `None` is the server's own.
+    pub keep_alive: Option<KeepAlive>,
 }
 
 /// Form of a vector in a response.
@@ -95,6 +98,7 @@ impl EmbeddingRequest {
             dimensions: fields.get::<NonZeroUsize>("dimensions")?.map(NonZeroUsize::get),
             pooling: word(fields, "pooling", &[("mean", Pooling::Mean), ("last", Pooling::Last)])?,
             cancel: CancelHandle::new(),
+            keep_alive: None,
         })
     }
 }

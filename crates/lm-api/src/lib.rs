@@ -47,7 +47,10 @@ pub use lm_conversation::{
 };
 pub use lm_session::{AdapterId, Pooling};
 pub use model_names::find_model;
-pub use ollama::{OllamaRequest, OllamaWriter, ollama_embed, ollama_embeddings, ollama_error, ollama_time};
+pub use ollama::{
+    KeepAlive, OllamaLoad, OllamaRequest, OllamaWriter, ollama_embed, ollama_embeddings, ollama_error,
+    ollama_time,
+};
 pub use request::{ChatRequest, StreamOptions};
 pub use request_body::{BodyField, RequestBody};
 pub use response_writer::{Choice, Frame, Framing, ResponseWriter};

@@ -4,6 +4,7 @@ use lm_conversation::{ConversationConfig, Message, Preface, TurnOptions};
 use lm_processors::by_name;
 use serde::Deserialize;
 
+use crate::ollama::KeepAlive;
 use crate::sampling::SamplingFields;
 
 /// A request of any API in the words of the layers below: messages, tools, and the options of one turn.
@@ -59,6 +60,8 @@ pub struct ChatRequest {
     pub ignores_end: bool,
     /// Name of the dialect that replaces the model's, of the extension `format`; a known one.
     pub dialect: Option<String>,
+    /// Time for which the model stays in memory after the request; `None` is the server's own.
+    pub keep_alive: Option<KeepAlive>,
 }
 
 /// Names of a wire's fields, for errors of layers that do not know the wire.

@@ -2,9 +2,9 @@
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lm_api::{ChatEngine, ConversationConfig, Embeddings};
+use lm_api::{ChatEngine, ConversationConfig, Embeddings, KeepAlive};
 use lm_session::Engine;
 
 use crate::error::{Error, Result};
@@ -29,6 +29,8 @@ pub(crate) struct Engines {
     pub engine: Engine,
     pub chat: ChatEngine,
     pub embeddings: Embeddings,
+    /// Time for which the idle model stays in memory, unless a request has another one.
+    keep_alive: Option<Duration>,
 }
 
 impl Engines {
@@ -36,8 +38,18 @@ impl Engines {
         Self {
             embeddings: Embeddings::new(engine.clone(), config.session.adapter),
             chat: ChatEngine::new(engine.clone(), config),
+            keep_alive: engine.activity().keep_alive,
             engine,
         }
+    }
+
+    /// Sets the time for which the idle model stays in memory: that of the newest request, or the engine's own.
+    ///
+    /// # Errors
+    /// When the engine has stopped.
+    pub fn keep(&self, time: Option<KeepAlive>) -> lm_api::Result<()> {
+        let time = time.map_or(self.keep_alive, |KeepAlive(time)| time);
+        Ok(self.engine.set_keep_alive(time).map_err(lm_conversation::Error::from)?)
     }
 }
 

@@ -135,8 +135,8 @@ fn a_client_that_does_not_read_is_not_waited_for() {
         ServerLimits { write_time: Duration::from_millis(300), connections: 1, ..ServerLimits::default() };
     let server = Running::scripted(["Hello!"], ServerConfig { limits, ..ServerConfig::default() });
     // A response larger than what the system keeps for a connection.
-    let tokens = format!("{{\"tokens\": [5{}]}}", ",5".repeat(7_000_000));
-    let _reads_nothing = server.open(&Request::new("POST", "/detokenize").text_body(&tokens));
+    let body = json!({"messages": [{"role": "user", "content": "a".repeat(14 << 20)}]}).to_string();
+    let _reads_nothing = server.open(&Request::new("POST", "/apply-template").text_body(&body));
     // Its place is the only one.
     assert_eq!(server.get("/health").status, 200);
 }

@@ -2,7 +2,10 @@
 
 mod support;
 
+use std::time::Duration;
+
 use lm_server::{ApiKeys, ServerConfig};
+use lm_session::EngineSettings;
 use serde_json::{Value, json};
 use support::{Running, chat};
 
@@ -54,6 +57,41 @@ fn embeddings_are_vectors() {
     let object = server().post("/api/embed", &body).json();
     let vectors = object["embeddings"].as_array().expect("vectors");
     assert!(vectors.len() == 2 && vectors.iter().all(|vector| vector[0].is_f64()), "{object}");
+}
+
+#[test]
+fn a_request_says_how_long_its_model_is_kept() {
+    let server = Running::embedded(EngineSettings::default(), ServerConfig::default());
+    let is_loaded = || {
+        let metrics = server.get("/metrics").body;
+        assert!(metrics.contains("num_gpu_blocks=\""), "{metrics}");
+        !metrics.contains("num_gpu_blocks=\"0\"")
+    };
+    let unloaded = || {
+        while is_loaded() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    let reason = |path: &str, body: Value| {
+        let response = server.post(path, &body);
+        assert_eq!(response.status, 200, "{path} {body}: {}", response.body);
+        response.json()["done_reason"].clone()
+    };
+    assert!(is_loaded());
+    let once = json!({"keep_alive": 0, "stream": false, "options": {"num_predict": 2}});
+    assert_eq!(reason("/api/chat", chat(once)), "length");
+    unloaded();
+    assert_eq!(reason("/api/generate", json!({"model": "pocket"})), "load"); // For the engine's own time: for good.
+    assert!(is_loaded());
+    assert_eq!(reason("/api/chat", json!({"messages": [], "keep_alive": 0})), "unload");
+    unloaded();
+    assert_eq!(server.post("/api/embed", &json!({"input": "a", "keep_alive": -1})).status, 200);
+    assert!(is_loaded());
+    let refused = server.post("/api/generate", &json!({"prompt": "a", "keep_alive": "soon"}));
+    assert_eq!(
+        refused.json()["error"],
+        "`keep_alive` is \"soon\", expected seconds, or text such as \"10m\""
+    );
 }
 
 #[test]

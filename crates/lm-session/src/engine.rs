@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use lm_model::{
     ChatTemplateSource, GenerationConfig, LoadOptions, LoadProgress, LoadedModel, ModelFolder, ModelInfo,
@@ -185,6 +186,15 @@ impl Engine {
     /// [`Error::EngineStopped`].
     pub fn unload(&self) -> Result<bool> {
         self.begin_unload()?.recv().map_err(|_| Error::EngineStopped)
+    }
+
+    /// Replaces [`EngineSettings::keep_alive`]: an idle model is released after this time; `None` keeps it. With [`Duration::ZERO`] it is
+    /// released when the last request has ended. [`Engine::activity`] shows the time. An engine of [`Engine::new`] keeps its model.
+    ///
+    /// # Errors
+    /// [`Error::EngineStopped`].
+    pub fn set_keep_alive(&self, keep_alive: Option<Duration>) -> Result<()> {
+        self.send(Command::SetKeepAlive(keep_alive))
     }
 
     /// [`Engine::unload`] without waiting for the answer.

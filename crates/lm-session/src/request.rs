@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lm_model::Adapter;
 use lm_tokenizer::TokenId;
@@ -46,6 +46,8 @@ pub(crate) enum Command {
     Sampled(Box<Sampled>),
     /// Releases the model if nothing runs or waits; the answer is true if it is not in memory afterwards.
     Unload(Sender<bool>),
+    /// Sets the time after which the idle model is released; see [`crate::EngineSettings::keep_alive`].
+    SetKeepAlive(Option<Duration>),
     /// Drops the cached prefixes of an adapter when the last request that uses it has ended, and answers then.
     DropAdapter { adapter: AdapterId, answer: Sender<()> },
     /// Ends the active requests and the worker.

@@ -1,10 +1,11 @@
 //! Model of an engine: in memory while it is used, released on request or when it is idle, loaded again for the next request.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
 
 use lm_model::{LoadOptions, LoadedModel, ModelFolder, ModelInfo};
 
-use crate::activity::ActivityGauge;
+use crate::activity::{ActivityGauge, EngineActivity};
 use crate::capacity::Capacity;
 use crate::models::MemoryShare;
 use crate::panics::caught;
@@ -76,11 +77,24 @@ impl Residency {
 
     /// Publishes what runs now.
     pub fn publish(&self, activity: &ActivityGauge) {
-        let (running, cache) = self
+        let (running_requests, cache) = self
             .scheduler
             .as_ref()
             .map_or_else(Default::default, |scheduler| (scheduler.running(), scheduler.cache_stats()));
-        activity.publish(running, cache);
+        let CacheStats { total_pages, free_pages, .. } = cache;
+        let keep_alive = self.keep_alive();
+        activity.publish(EngineActivity {
+            waiting_requests: 0,
+            running_requests,
+            total_pages,
+            free_pages,
+            keep_alive,
+        });
+    }
+
+    /// Time after which the idle model is released, if it can be loaded again.
+    fn keep_alive(&self) -> Option<Duration> {
+        self.settings.keep_alive.filter(|_| self.source.is_some())
     }
 
     /// Returns true after a shutdown, when the last request has ended.
@@ -88,15 +102,14 @@ impl Residency {
         self.stopped && self.scheduler.as_ref().is_none_or(Scheduler::is_drained)
     }
 
-    /// Waits for a command while nothing runs. An idle model is released after [`EngineSettings::keep_alive`].
+    /// Waits for a command while nothing runs. `None` after an idle model was released; see [`EngineSettings::keep_alive`].
     pub fn wait_idle(&mut self, commands: &Receiver<Command>) -> Option<Command> {
-        let keep_alive =
-            self.settings.keep_alive.filter(|_| self.scheduler.is_some() && self.source.is_some());
+        let keep_alive = self.keep_alive().filter(|_| self.scheduler.is_some());
         let Some(keep_alive) = keep_alive else { return commands.recv().ok() };
         match commands.recv_timeout(keep_alive) {
             Err(RecvTimeoutError::Timeout) => {
                 self.unload();
-                commands.recv().ok()
+                None
             }
             command => command.ok(),
         }
@@ -108,6 +121,7 @@ impl Residency {
             (Command::Unload(answer), _) => {
                 let _ = answer.send(self.unload()); // The receiver may be gone.
             }
+            (Command::SetKeepAlive(keep_alive), _) => self.settings.keep_alive = keep_alive,
             (Command::Run(request), _) => self.run(request),
             (command, Some(scheduler)) => {
                 self.stopped |= matches!(command, Command::Shutdown);

@@ -183,7 +183,7 @@ impl Scheduler {
             Command::Sampled(sampled) => self.handle_sampled(*sampled),
             Command::DropAdapter { adapter, answer } => self.unloading.push((adapter, answer)),
             Command::Shutdown => self.draining = true,
-            Command::Unload(_) => {} // Handled above the scheduler.
+            Command::Unload(_) | Command::SetKeepAlive(_) => {} // Handled above the scheduler.
         }
         self.drop_unused_adapters();
     }

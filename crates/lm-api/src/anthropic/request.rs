@@ -106,6 +106,7 @@ fn read(mut fields: Fields, limits: &Limits) -> Result<ChatRequest> {
         continues,
         min_output_tokens: 0,
         ignores_end: false,
+        keep_alive: None,
     })
 }
 

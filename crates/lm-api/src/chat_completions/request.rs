@@ -79,6 +79,7 @@ impl ChatRequest {
             continues: continues(fields)?,
             min_output_tokens: min_tokens(fields, max_output_tokens)?,
             ignores_end: fields.get("ignore_eos")?.unwrap_or(false),
+            keep_alive: None,
         })
     }
 }

@@ -91,6 +91,7 @@ impl CompletionRequest {
             continues: false,
             min_output_tokens: min_tokens(fields, max_tokens)?,
             ignores_end: fields.get("ignore_eos")?.unwrap_or(false),
+            keep_alive: None,
         };
         Ok(Self { options, prompts, echo })
     }

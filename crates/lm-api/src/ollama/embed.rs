@@ -5,13 +5,14 @@ use std::time::Instant;
 use serde_json::{Map, Value, json};
 
 use super::fields::EMBED;
+use super::keep_alive::KeepAlive;
 use super::writer::nanoseconds;
 use crate::embeddings::EmbeddingRequest;
 use crate::error::Result;
 use crate::fields::Fields;
 use crate::limits::Limits;
 
-/// Reads a body of `/api/embed`: `model`, `input` and `dimensions`. `truncate` has no effect: a text that is too long is an error.
+/// Reads a body of `/api/embed`: `model`, `input`, `dimensions` and `keep_alive`. `truncate` has no effect: a text that is too long is an error.
 ///
 /// # Errors
 /// When a field is invalid.
@@ -20,7 +21,8 @@ pub fn ollama_embed(body: Value, limits: &Limits) -> Result<EmbeddingRequest> {
     let kept = ["model", "input", "dimensions"];
     let body: Map<_, _> =
         kept.iter().filter_map(|name| Some(((*name).to_owned(), fields.take(name)?))).collect();
-    EmbeddingRequest::from_json_within(Value::Object(body), limits)
+    let keep_alive = KeepAlive::read(fields.take("keep_alive"))?;
+    Ok(EmbeddingRequest { keep_alive, ..EmbeddingRequest::from_json_within(Value::Object(body), limits)? })
 }
 
 /// Converts a list of embeddings of OpenAI's API, begun at this time, to a response of `/api/embed`.

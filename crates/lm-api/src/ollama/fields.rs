@@ -1,6 +1,5 @@
 //! Fields of Ollama's requests.
 
-use crate::chat_completions::MESSAGES;
 use crate::request_body::{
     BOOLEAN, BodyField, INTEGER, MODEL, OBJECTS, POSITIVE, RequestBody, STOP, TEXT, TEXTS_OR_TOKENS,
 };
@@ -10,7 +9,14 @@ use crate::sampling::SAMPLING;
 pub(super) const CHAT: RequestBody = RequestBody {
     name: "OllamaChatRequest",
     fields: &[
-        &[MODEL, BodyField::new("messages", MESSAGES, "Messages of the conversation, oldest first.")],
+        &[
+            MODEL,
+            BodyField::new(
+                "messages",
+                OBJECTS,
+                "Messages of the conversation, oldest first; without one the model is only loaded.",
+            ),
+        ],
         COMMON,
         UNSUPPORTED,
     ],
@@ -24,14 +30,14 @@ pub(super) const GENERATE: RequestBody = RequestBody {
     fields: &[
         &[
             MODEL,
-            BodyField::new("prompt", TEXT, "Message of the user."),
+            BodyField::new("prompt", TEXT, "Message of the user; without one the model is only loaded."),
             BodyField::new("system", TEXT, "Message of the system."),
             BodyField::new("images", r#"{"maxItems": 0}"#, "Not supported: the models read text."),
         ],
         COMMON,
         UNSUPPORTED,
     ],
-    required: &[&["prompt"]],
+    required: &[],
     example: r#"{"prompt": "Hello!", "stream": false, "options": {"num_predict": 32}}"#,
 };
 
@@ -42,6 +48,7 @@ pub(super) const EMBED: RequestBody = RequestBody {
         MODEL,
         BodyField::new("input", TEXTS_OR_TOKENS, "Text or token ids, or an array of either."),
         BodyField::new("dimensions", POSITIVE, "Number of first elements to keep; all if absent."),
+        KEEP_ALIVE,
     ]],
     required: &[&["input"]],
     example: r#"{"input": "Hello!"}"#,
@@ -74,8 +81,15 @@ const COMMON: &[BodyField] = &[
     BodyField::object("options", &OPTIONS, "Sampling parameters and limits; others are ignored."),
     BodyField::new("think", THINK, "Reasoning: on, off, or its effort."),
     BodyField::new("format", FORMAT, "Format of the answer: `json`, or a JSON Schema."),
+    KEEP_ALIVE,
     BodyField::new("stream", BOOLEAN, "Streams the response as lines of JSON; true if absent."),
 ];
+
+const KEEP_ALIVE: BodyField = BodyField::new(
+    "keep_alive",
+    r#"{"type": ["number", "string"]}"#,
+    "Time for which the model stays in memory after the request: seconds, or text such as `10m`; 0 unloads it, negative keeps it.",
+);
 
 const NOTHING: &[&str] = &["false", r#""""#, "[]"];
 

@@ -2,6 +2,7 @@
 
 mod embed;
 mod fields;
+mod keep_alive;
 mod messages;
 mod options;
 mod request;
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 use crate::error::ApiError;
 
 pub use embed::{ollama_embed, ollama_embeddings};
+pub use keep_alive::{KeepAlive, OllamaLoad};
 pub use request::OllamaRequest;
 pub use writer::{OllamaWriter, ollama_time};
 

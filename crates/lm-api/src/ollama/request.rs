@@ -4,6 +4,7 @@ use lm_conversation::{Message, Preface, ResponseFormat, ThinkingConfig, Thinking
 use serde_json::{Map, Value};
 
 use super::fields::{CHAT, EMBED, GENERATE};
+use super::keep_alive::KeepAlive;
 use super::messages;
 use super::options;
 use crate::error::{ApiError, Result};
@@ -26,7 +27,7 @@ pub(super) const NAMES: FieldNames = FieldNames {
     stop: "options.stop",
 };
 
-/// Reader of the bodies of `/api/chat` and `/api/generate`. Unknown fields are ignored, as is `keep_alive`: the server keeps its models.
+/// Reader of the bodies of `/api/chat` and `/api/generate`. Unknown fields are ignored.
 #[derive(Debug)]
 pub struct OllamaRequest;
 
@@ -102,6 +103,7 @@ fn request(mut fields: Fields, mut conversation: Vec<Message>, limits: &Limits) 
         continues: false,
         min_output_tokens: 0,
         ignores_end: false,
+        keep_alive: KeepAlive::read(fields.take("keep_alive"))?,
     })
 }
 

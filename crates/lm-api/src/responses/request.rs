@@ -100,6 +100,7 @@ impl ResponsesRequest {
             continues: false,
             min_output_tokens: 0,
             ignores_end: false,
+            keep_alive: None,
         };
         Ok(Self { chat, repeated, items, store: fields.get("store")?.unwrap_or(true) })
     }

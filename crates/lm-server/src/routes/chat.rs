@@ -4,10 +4,11 @@ use std::time::Instant;
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use lm_api::{ChatEngine, ChatRequest, ResponseWriter, Running};
+use lm_api::{ChatRequest, ResponseWriter, Running};
 
 use super::sse;
 use crate::metrics::ReplyObserver;
+use crate::models::Engines;
 use crate::response::{ErrorResponse, json};
 use crate::state::{App, CancelOnDrop};
 
@@ -17,14 +18,14 @@ pub(crate) async fn respond<W: ResponseWriter>(
     request: ChatRequest,
     writer: impl FnOnce(&ChatRequest, &str) -> W + Send + 'static,
 ) -> Result<Response, ErrorResponse> {
-    run(app, request, move |engine, request| engine.start(request, writer)).await
+    run(app, request, move |engines, request| engines.chat.start(request, writer)).await
 }
 
 /// [`respond`] with what `start` starts.
 pub(crate) async fn run<W: ResponseWriter>(
     app: &App,
     mut request: ChatRequest,
-    start: impl FnOnce(&ChatEngine, ChatRequest) -> lm_api::Result<Running<W>> + Send + 'static,
+    start: impl FnOnce(&Engines, ChatRequest) -> lm_api::Result<Running<W>> + Send + 'static,
 ) -> Result<Response, ErrorResponse> {
     let began = Instant::now();
     let (model, metrics) = (app.models.find(request.model.as_deref())?.clone(), app.metrics.clone());
@@ -34,7 +35,10 @@ pub(crate) async fn run<W: ResponseWriter>(
     let is_stream = request.stream.is_some();
     let started = move || {
         let choices = request.choices;
-        let running = start(&model.engines()?.chat, request)?;
+        let (engines, keep_alive) = (model.engines()?, request.keep_alive);
+        engines.keep(None)?; // An idle model is not unloaded before the request begins.
+        let running = start(engines, request)?;
+        engines.keep(keep_alive)?;
         let mut observer = ReplyObserver::new(&metrics, model.name(), choices, began);
         Ok(running.observed(move |event| observer.observe(event)))
     };

@@ -2,10 +2,11 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use lm_api::{ChatEngine, CompletionRequest};
+use lm_api::CompletionRequest;
 
 use super::body::JsonBody;
 use super::chat;
+use crate::models::Engines;
 use crate::response::ErrorResponse;
 use crate::state::SharedApp;
 
@@ -16,9 +17,9 @@ pub(crate) async fn create(
 ) -> Result<Response, ErrorResponse> {
     let mut request = CompletionRequest::from_json_within(body, &app.config.limits.request)?;
     let options = request.options.clone();
-    let start = move |engine: &ChatEngine, options| {
+    let start = move |engines: &Engines, options| {
         request.options = options;
-        engine.complete(request)
+        engines.chat.complete(request)
     };
     chat::run(&app, options, start).await
 }

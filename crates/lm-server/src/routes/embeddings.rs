@@ -24,5 +24,12 @@ pub(super) async fn vectors(app: &App, mut request: EmbeddingRequest) -> lm_api:
     let model = app.models.find(request.model.as_deref())?.clone();
     let cancel = CancelOnDrop(app.cancel.child());
     request.cancel = cancel.0.clone();
-    app.prepare(move || model.engines()?.embeddings.create(&request)).await
+    let create = move || {
+        let engines = model.engines()?;
+        engines.keep(None)?;
+        let vectors = engines.embeddings.create(&request)?;
+        engines.keep(request.keep_alive)?;
+        Ok(vectors)
+    };
+    app.prepare(create).await
 }

@@ -6,16 +6,17 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use lm_api::{
-    BodyField, Fields, OllamaRequest, OllamaWriter, RequestBody, ollama_embed, ollama_embeddings, ollama_time,
+    BodyField, Fields, KeepAlive, OllamaLoad, OllamaRequest, OllamaWriter, RequestBody, ollama_embed,
+    ollama_embeddings, ollama_time,
 };
-use lm_session::ModelInfo;
+use lm_session::{ModelInfo, SessionConfig};
 use serde_json::{Value, json};
 
 use super::body::JsonBody;
 use super::{chat, embeddings};
 use crate::models::{Engines, ServedModel};
 use crate::response::{self, ErrorResponse};
-use crate::state::SharedApp;
+use crate::state::{App, SharedApp};
 
 /// Body of `/api/show`.
 pub(super) const SHOW: RequestBody = RequestBody {
@@ -33,6 +34,9 @@ pub(super) async fn converse(
     State(app): State<SharedApp>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ErrorResponse> {
+    if OllamaLoad::Chat.is(&body) {
+        return load(&app, OllamaLoad::Chat, &body).await;
+    }
     let request = OllamaRequest::chat(body, &app.config.limits.request)?;
     chat::respond(&app, request, OllamaWriter::chat).await
 }
@@ -42,8 +46,33 @@ pub(super) async fn generate(
     State(app): State<SharedApp>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ErrorResponse> {
+    if OllamaLoad::Generate.is(&body) {
+        return load(&app, OllamaLoad::Generate, &body).await;
+    }
     let request = OllamaRequest::generate(body, &app.config.limits.request)?;
     chat::respond(&app, request, OllamaWriter::generate).await
+}
+
+/// Loads a model, or unloads it if it is to be kept for no time.
+async fn load(app: &App, endpoint: OllamaLoad, body: &Value) -> Result<Response, ErrorResponse> {
+    let keep_alive = KeepAlive::of(body)?;
+    let model = app.models.find(body.get("model").and_then(Value::as_str))?.clone();
+    let object = endpoint.response(model.name(), keep_alive);
+    let is_unloaded = keep_alive.is_some_and(KeepAlive::is_zero);
+    let work = move || match model.loaded() {
+        None if is_unloaded => Ok(()),
+        Some(engines) if is_unloaded => engines.keep(keep_alive),
+        _ => {
+            let engines = model.engines()?;
+            engines.keep(keep_alive)?;
+            // An engine that has unloaded its model loads it again for a request.
+            let session = engines.engine.session(SessionConfig::default());
+            session.and_then(|mut session| session.prefill(&[0])).map_err(lm_conversation::Error::from)?;
+            Ok(())
+        }
+    };
+    app.prepare(work).await?;
+    Ok(response::json(StatusCode::OK, &object))
 }
 
 /// Computes embeddings.

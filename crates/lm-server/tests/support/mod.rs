@@ -18,7 +18,7 @@ use lm_session::{Engine, EngineSettings};
 use serde_json::{Value, json};
 
 /// Longest wait for bytes of a server.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 const TEMPLATE: &str = "{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}";
 
