@@ -30,7 +30,7 @@ impl ChatRequest {
     /// Converts an error of the conversation that answers this request; its `param` is a path into the request.
     pub fn api_error(&self, error: &Error) -> ApiError {
         let mapping = Mapping {
-            names: self.names,
+            names: &self.names,
             tools: &self.preface.tools,
             choice: &self.turn.tool_choice,
             limit: self.max_output_tokens,
@@ -42,7 +42,7 @@ impl ChatRequest {
 
 /// Parts of a request that errors refer to.
 struct Mapping<'a> {
-    names: &'static FieldNames,
+    names: &'a FieldNames,
     tools: &'a [ToolSpec],
     choice: &'a ToolChoice,
     limit: Option<(&'static str, usize)>,
@@ -54,7 +54,7 @@ impl Mapping<'_> {
         let param = |param: &str| ApiError::invalid_param(param, error.to_string());
         match error {
             Error::Session(error) => self.session(error),
-            Error::Template(error) => template(error),
+            Error::Template(error) => self.template(error),
             Error::Processor(error) => self.processor(error),
             Error::NoChatTemplate { .. } => {
                 ApiError::invalid_request(error.to_string()).with_code("no_chat_template")
@@ -70,6 +70,14 @@ impl Mapping<'_> {
             Error::TokenLimit { .. } => param(self.limit_name()).with_code("token_limit_reached"),
             Error::NoCall { .. } => param(self.names.tool_choice).with_code(CALL),
             _ => ApiError::server(error.to_string()),
+        }
+    }
+
+    fn template(&self, error: &Template) -> ApiError {
+        let error = template(error);
+        match error.param.as_deref() {
+            Some("messages") => error.with_param(self.names.messages),
+            _ => error,
         }
     }
 

@@ -24,6 +24,9 @@ pub struct Limits {
     pub stop_bytes: usize,
     /// Maximum number of tokens in `logit_bias`. Default 1,024.
     pub logit_bias: usize,
+    /// Maximum length of a text to encode, in bytes, in a request for its tokens alone: the encoding goes on when the client has left. Default
+    /// 4 MiB.
+    pub tokenize_bytes: usize,
     /// Maximum number of texts of an embedding request. Default 2,048.
     pub embedding_inputs: usize,
 }
@@ -39,6 +42,7 @@ impl Default for Limits {
             stop_sequences: 16,
             stop_bytes: 1_024,
             logit_bias: 1_024,
+            tokenize_bytes: 4 << 20,
             embedding_inputs: 2_048,
         }
     }

@@ -33,7 +33,7 @@ use crate::sampling::SamplingFields;
 #[non_exhaustive]
 pub struct ChatRequest {
     /// Names of the wire's fields, for errors.
-    pub(crate) names: &'static FieldNames,
+    pub(crate) names: FieldNames,
     /// Name of the model, if the request has one.
     pub model: Option<String>,
     /// All messages but the last, the tools, and variables of the chat template.
@@ -65,7 +65,7 @@ pub struct ChatRequest {
 }
 
 /// Names of a wire's fields, for errors of layers that do not know the wire.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct FieldNames {
     /// Conversation.
     pub messages: &'static str,
@@ -77,7 +77,7 @@ pub(crate) struct FieldNames {
     pub tool_schema: &'static str,
     /// Tool choice.
     pub tool_choice: &'static str,
-    /// Format of the answer.
+    /// Format of the answer; the one of several fields that the request has.
     pub format: &'static str,
     /// Maximum number of output tokens.
     pub max_output_tokens: &'static str,

@@ -90,10 +90,10 @@ impl SamplingFields {
     pub(crate) fn read(fields: &mut Fields, limits: &Limits) -> Result<Self> {
         let read = Self {
             temperature: fields.get("temperature")?,
-            top_p: fields.get("top_p")?,
+            top_p: share(fields, "top_p")?,
             top_k: fields.get("top_k")?,
             min_p: fields.get("min_p")?,
-            typical_p: fields.get("typical_p")?,
+            typical_p: share(fields, "typical_p")?,
             top_n_sigma: fields.get("top_n_sigma")?,
             xtc_probability: fields.get("xtc_probability")?,
             xtc_threshold: fields.get("xtc_threshold")?,
@@ -141,6 +141,18 @@ impl SamplingFields {
             logit_bias,
             seed: self.seed.or(defaults.seed).map(|seed| seed.wrapping_add(choice as u64)),
             ..defaults.clone()
+        }
+    }
+}
+
+/// Takes a share of the probability. The engine takes numbers above 1 for 1.
+fn share(fields: &mut Fields, name: &'static str) -> Result<Option<f32>> {
+    let share = fields.get::<f32>(name)?;
+    match share.filter(|share| !(0.0..=1.0).contains(share)) {
+        None => Ok(share),
+        Some(other) => {
+            let message = format!("`{name}` is {other}, expected a number from 0 to 1");
+            Err(ApiError::invalid_param(name, message))
         }
     }
 }

@@ -32,14 +32,20 @@ fn tool_spec(tool: Value, index: usize, names: &FieldNames, limits: &Limits) -> 
     let wrong = |path: &str, message: String| {
         Err(ApiError::invalid_param(format!("tools[{index}].{path}"), format!("tool {index}: {message}")))
     };
-    if let Some(kind) = tool.get("type").filter(|kind| *kind != "function" && tool.get("function").is_some())
-    {
+    let is_function = tool.get("function").is_some();
+    let is_named = tool.get("name").is_some();
+    if let Some(kind) = tool.get("type").filter(|kind| *kind != "function" && (is_function || !is_named)) {
         return wrong("type", format!("type {} is not supported, only \"function\" is", shown(kind)));
     }
     let spec = ToolSpec::from_json(tool).map_err(|error| {
         let message = error.to_string();
         let place = error_map::template(&error).param.unwrap_or_default();
-        let path = place.strip_prefix("tool").unwrap_or_default().to_owned();
+        let path = place.strip_prefix("tool").unwrap_or_default();
+        let path = if is_function && [".name", ".description"].contains(&path) {
+            format!(".function{path}")
+        } else {
+            path.to_owned()
+        };
         ApiError::invalid_param(format!("tools[{index}]{path}"), message)
     })?;
     let name = spec.name();

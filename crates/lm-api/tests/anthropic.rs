@@ -278,6 +278,7 @@ fn an_invalid_field_is_named() {
         (json!({"stop_sequences": vec!["a"; 17]}), "stop_sequences"),
         (json!({"temperature": -1}), "temperature"),
         (json!({"output_config": {"format": {"type": "xml"}}}), "output_config.format"),
+        (json!({"output_format": {"type": "xml"}}), "output_format"),
     ] {
         let error = read(fields.clone()).expect_err("is invalid");
         assert_eq!((error.status, error.param.as_deref()), (400, Some(param)), "{fields}: {error}");

@@ -190,6 +190,26 @@ fn a_request_that_cannot_run_has_an_error_before_its_stream() {
 }
 
 #[test]
+fn a_format_without_a_grammar_is_named_by_the_field_that_has_it() {
+    let invalid = || json!({"type": "object", "minProperties": "two"});
+    for (fields, param) in [
+        (json!({"guided_regex": "a("}), "guided_regex"),
+        (json!({"guided_grammar": "start: other"}), "guided_grammar"),
+        (json!({"guided_json": invalid()}), "guided_json"),
+        (json!({"guided_json": {"not": {}}}), "guided_json"),
+        (json!({"structured_outputs": {"regex": "a("}}), "structured_outputs.regex"),
+        (json!({"structured_outputs": {"json": invalid()}}), "structured_outputs.json"),
+        (
+            json!({"response_format": {"type": "json_schema", "json_schema": {"schema": invalid()}}}),
+            "response_format",
+        ),
+    ] {
+        let error = completions(&["x"]).complete(request(fields.clone())).expect_err("no grammar");
+        assert_eq!((error.status, error.param.as_deref()), (400, Some(param)), "{fields}: {error}");
+    }
+}
+
+#[test]
 fn a_cancelled_stream_ends_with_an_error() {
     let long: &'static str = "and ".repeat(1_000).leak();
     let chunks = completions(&[long]).stream(request(json!({"stream": true}))).expect("a stream");

@@ -154,6 +154,8 @@ fn errors_name_the_fields_of_this_api() {
         (json!({"input": "Hi", "reasoning": {"effort": "extreme"}}), "reasoning.effort"),
         (json!({"input": "Hi", "text": {"format": {"type": "yaml"}}}), "text.format"),
         (json!({"input": "Hi", "text": {"format": {"type": "json_schema", "name": "a"}}}), "text.format"),
+        (json!({"input": "Hi", "tools": [{"type": "web_search"}]}), "tools[0].type"),
+        (json!({"input": "Hi", "tools": [{"type": "function"}]}), "tools[0].name"),
         (json!({"input": "Hi", "tool_choice": "required"}), "tool_choice"),
         (json!({"input": "word ".repeat(100_000)}), "input"),
     ] {

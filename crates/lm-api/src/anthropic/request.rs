@@ -83,16 +83,17 @@ fn read(mut fields: Fields, limits: &Limits) -> Result<ChatRequest> {
     let continues = last.role == Role::Assistant;
     let tools = fields.take("tools").map(|tools| declared(tools, limits)).transpose()?.unwrap_or_default();
     let (tool_choice, calls) = choice(&fields.take("tool_choice").unwrap_or_default(), &tools)?;
+    let (response_format, names) = format(fields)?;
     let turn = TurnOptions {
         tool_choice,
         calls,
         thinking: thinking(fields)?,
-        response_format: format(fields)?,
+        response_format,
         ..TurnOptions::default()
     };
     let max_tokens = fields.get::<NonZeroUsize>("max_tokens")?;
     Ok(ChatRequest {
-        names: &NAMES,
+        names,
         model: fields.get("model")?,
         preface: Preface { messages: conversation, tools, extra_context: Map::new() },
         last,
@@ -136,11 +137,15 @@ fn thinking(fields: &mut Fields) -> Result<ThinkingConfig> {
     Ok(ThinkingConfig { mode, max_tokens })
 }
 
-/// Reads the format of the answer: `output_config.format`, otherwise the older `output_format`.
-fn format(fields: &mut Fields) -> Result<Option<ResponseFormat>> {
-    let older = fields.take("output_format").map(|format| (format, "output_format"));
+/// Reads the format of the answer: `output_config.format`, otherwise the older `output_format`. Returns the names of the fields with that of the
+/// format, too.
+fn format(fields: &mut Fields) -> Result<(Option<ResponseFormat>, FieldNames)> {
+    const OLDER: FieldNames = FieldNames { format: "output_format", ..NAMES };
+    let older = fields.take(OLDER.format).map(|format| (format, OLDER));
     let config = fields.get::<Map<String, Value>>("output_config")?;
-    let format = config.and_then(|mut config| config.remove("format")).filter(|format| !format.is_null());
-    let format = format.map(|format| (format, NAMES.format)).or(older);
-    Ok(format.map(|(format, name)| response_format_at(&format, name)).transpose()?.flatten())
+    let newer = config.and_then(|mut config| config.remove("format")).filter(|format| !format.is_null());
+    let Some((format, names)) = newer.map(|format| (format, NAMES)).or(older) else {
+        return Ok((None, NAMES));
+    };
+    Ok((response_format_at(&format, names.format)?, names))
 }

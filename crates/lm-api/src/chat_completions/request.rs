@@ -61,11 +61,12 @@ impl ChatRequest {
         let effort = fields.get("reasoning_effort")?;
         let (thinking, effort) = thinking(effort, "reasoning_effort", fields.get("max_reasoning_tokens")?)?;
         let mut extra_context: Map<String, Value> = effort.into_iter().collect();
-        extra_context.extend(fields.get::<Map<String, Value>>("chat_template_kwargs")?.unwrap_or_default());
-        let turn = turn(fields, &mut specs, thinking, limits)?;
+        extra_context.extend(template_variables(fields)?);
+        let (response_format, names) = answer_format(fields, NAMES)?;
+        let turn = TurnOptions { response_format, ..turn(fields, &mut specs, thinking, limits)? };
         let max_output_tokens = max_output_tokens(fields)?;
         Ok(Self {
-            names: &NAMES,
+            names,
             model: fields.get("model")?,
             preface: Preface { messages, tools: specs, extra_context },
             last,
@@ -94,7 +95,6 @@ fn turn(
     Ok(TurnOptions {
         tool_choice: choice_among(&fields.take("tool_choice").unwrap_or_default(), tools)?,
         calls: if several { Calls::Several } else { Calls::One },
-        response_format: answer_format(fields)?,
         thinking,
         logprobs: logprobs(fields, limits)?,
         ..TurnOptions::default()
@@ -131,6 +131,19 @@ pub(crate) fn min_tokens(fields: &mut Fields, most: Option<(&str, usize)>) -> Re
     let least = fields.get("min_tokens")?.unwrap_or(0);
     in_range("min_tokens", least, 0, most.map_or(usize::MAX, |(_, most)| most))?;
     Ok(least)
+}
+
+/// Reads `chat_template_kwargs`, which must not replace what the request has fields of its own for.
+fn template_variables(fields: &mut Fields) -> Result<Map<String, Value>> {
+    const NAME: &str = "chat_template_kwargs";
+    let variables = fields.get::<Map<String, Value>>(NAME)?.unwrap_or_default();
+    match ["messages", "tools", "add_generation_prompt"].iter().find(|own| variables.contains_key(**own)) {
+        None => Ok(variables),
+        Some(own) => {
+            let message = format!("`{NAME}` has `{own}`, which is a field of the request");
+            Err(ApiError::invalid_param(format!("{NAME}.{own}"), message))
+        }
+    }
 }
 
 /// Reads `continue_final_message`, and the `add_generation_prompt` that vLLM's clients send with it.

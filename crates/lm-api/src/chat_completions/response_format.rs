@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{ApiError, Result};
 use crate::fields::{Fields, shown};
+use crate::request::FieldNames;
 
 /// Reads `response_format`: `text` is `None`. The schema of `json_schema` may also be given without the object around it, as
 /// in the Responses API.
@@ -44,32 +45,58 @@ pub(crate) fn response_format_at(format: &Value, name: &str) -> Result<Option<Re
     }
 }
 
+/// Kinds of formats in vLLM's extensions, with the fields that have them.
+const GUIDED: [(&str, &str); 4] = [
+    ("json", "guided_json"),
+    ("regex", "guided_regex"),
+    ("choice", "guided_choice"),
+    ("grammar", "guided_grammar"),
+];
+const STRUCTURED: [(&str, &str); 5] = [
+    ("json", "structured_outputs.json"),
+    ("json_object", "structured_outputs.json_object"),
+    ("regex", "structured_outputs.regex"),
+    ("choice", "structured_outputs.choice"),
+    ("grammar", "structured_outputs.grammar"),
+];
+
 /// Reads the format of the answer: `response_format`, or one of vLLM's extensions `structured_outputs` and `guided_json`,
-/// `guided_regex`, `guided_choice` and `guided_grammar`.
-pub(crate) fn answer_format(fields: &mut Fields) -> Result<Option<ResponseFormat>> {
+/// `guided_regex`, `guided_choice` and `guided_grammar`. Returns the names of the fields with that of the format, too.
+pub(crate) fn answer_format(
+    fields: &mut Fields,
+    names: FieldNames,
+) -> Result<(Option<ResponseFormat>, FieldNames)> {
     let mut formats = Vec::new();
-    if let Some(format) = fields.take("response_format") {
-        formats.extend(response_format(&format)?.map(|format| ("response_format".to_owned(), format)));
+    if let Some(format) = fields.take(names.format) {
+        formats.extend(response_format(&format)?.map(|format| (names.format, format)));
     }
-    for kind in ["json", "regex", "choice", "grammar"] {
-        let name = format!("guided_{kind}");
-        if let Some(value) = fields.take(&name) {
-            formats.push((name.clone(), constraint(kind, value, &name)?));
+    for (kind, name) in GUIDED {
+        if let Some(value) = fields.take(name) {
+            formats.push((name, constraint(kind, value, name)?));
         }
     }
     if let Some(structured) = fields.get::<Map<String, Value>>("structured_outputs")? {
         for (kind, value) in structured.into_iter().filter(|(_, value)| !value.is_null() && *value != false) {
-            let name = format!("structured_outputs.{kind}");
-            formats.push((name.clone(), constraint(&kind, value, &name)?));
+            let known = STRUCTURED.iter().find(|(known, _)| *known == kind);
+            let (_, name) = known.ok_or_else(|| unknown_kind(&kind))?;
+            formats.push((name, constraint(&kind, value, name)?));
         }
     }
     match &formats[..] {
         [(first, _), (second, _), ..] => {
             let message = format!("`{first}` and `{second}` are both given, expected one format");
-            Err(ApiError::invalid_param(second, message))
+            Err(ApiError::invalid_param(*second, message))
         }
-        _ => Ok(formats.pop().map(|(_, format)| format)),
+        _ => {
+            Ok(formats.pop().map_or((None, names), |(format, it)| (Some(it), FieldNames { format, ..names })))
+        }
     }
+}
+
+fn unknown_kind(kind: &str) -> ApiError {
+    let known = STRUCTURED.map(|(known, _)| known).join(", ");
+    let message = format!("`structured_outputs` has {}, expected one of {known}", shown(&kind.into()));
+    ApiError::invalid_param(format!("structured_outputs.{kind}"), message)
 }
 
 /// Reads a format by the kind that vLLM names it by.
@@ -94,6 +121,6 @@ fn constraint(kind: &str, value: Value, name: &str) -> Result<ResponseFormat> {
             Ok(ResponseFormat::Choice(texts.collect()))
         }
         ("choice", other) => Err(wrong("an array of texts", &other)),
-        (_, other) => Err(wrong("json, json_object, regex, choice or grammar as its last name", &other)),
+        (_, other) => Err(wrong("true", &other)),
     }
 }

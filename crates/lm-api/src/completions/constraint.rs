@@ -5,7 +5,6 @@ use lm_processors::{Error as Processor, Layout, json_grammar};
 use lm_session::{CompiledConstraint, ConstraintSpec};
 use serde_json::{Value, json};
 
-use super::request::NAMES;
 use crate::error::{ApiError, Result};
 use crate::request::ChatRequest;
 
@@ -33,7 +32,7 @@ fn json_spec(options: &ChatRequest, schema: &Value) -> Result<ConstraintSpec> {
             "`{}` at {} of the schema has no grammar, and completions are not validated; chat completions are",
             keyword.keyword, keyword.path
         );
-        return Err(ApiError::invalid_param(NAMES.format, message).with_code("invalid_schema"));
+        return Err(ApiError::invalid_param(options.names.format, message).with_code("invalid_schema"));
     }
     Ok(ConstraintSpec::Lark { text: read.grammar.lark, markers: read.grammar.markers })
 }

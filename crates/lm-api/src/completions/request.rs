@@ -69,15 +69,16 @@ impl CompletionRequest {
         let all = n * prompts.texts().len();
         at_most("prompt", all, limits.choices, "choices, its texts times `n`")?;
         let logprobs = logprobs(fields, limits)?;
+        let (response_format, names) = answer_format(fields, NAMES)?;
         let turn = TurnOptions {
-            response_format: answer_format(fields)?,
+            response_format,
             logprobs,
             prompt_logprobs: logprobs.filter(|_| echo),
             ..TurnOptions::default()
         };
         let max_tokens = Some(("max_tokens", max_tokens(fields, echo)?));
         let options = ChatRequest {
-            names: &NAMES,
+            names,
             model: fields.get("model")?,
             preface: Preface::default(),
             last: Message::user(""),

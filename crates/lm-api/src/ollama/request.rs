@@ -85,7 +85,7 @@ fn request(mut fields: Fields, mut conversation: Vec<Message>, limits: &Limits) 
     let (thinking, effort) = thinking(fields)?;
     let turn = TurnOptions { response_format: format(fields)?, thinking, ..TurnOptions::default() };
     Ok(ChatRequest {
-        names: &NAMES,
+        names: NAMES,
         model: fields.get("model")?,
         preface: Preface {
             messages: conversation,

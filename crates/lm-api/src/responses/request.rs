@@ -86,7 +86,7 @@ impl ResponsesRequest {
         let (thinking, effort) = thinking(effort, "reasoning.effort", fields.get("max_reasoning_tokens")?)?;
         let turn = TurnOptions { thinking, ..turn(fields, &mut specs)? };
         let chat = ChatRequest {
-            names: &NAMES,
+            names: NAMES,
             model: fields.get("model")?,
             preface: Preface { messages, tools: specs, extra_context: effort.into_iter().collect() },
             last,

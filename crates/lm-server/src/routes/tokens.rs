@@ -69,6 +69,7 @@ pub(crate) async fn tokenize(
     let parse_special = fields.get("parse_special")?.unwrap_or(true);
     let older = fields.get("add_special")?;
     let add_special = fields.get("add_special_tokens")?.or(older).unwrap_or(false);
+    check_length(&content, app.config.limits.request.tokenize_bytes)?;
     let model = app.models.find(model.as_deref())?.clone();
     let ids = app.prepare(move || {
         let segment =
@@ -82,6 +83,14 @@ pub(crate) async fn tokenize(
     });
     let ids = ids.await?;
     Ok(response::json(StatusCode::OK, &json!({"count": ids.len(), "tokens": ids})))
+}
+
+fn check_length(content: &str, limit: usize) -> Result<(), ApiError> {
+    if content.len() <= limit {
+        return Ok(());
+    }
+    let message = format!("`content` has {} bytes, at most {limit} are encoded", content.len());
+    Err(ApiError::invalid_param("content", message))
 }
 
 /// Decodes token ids; bytes that are no text become U+FFFD.
