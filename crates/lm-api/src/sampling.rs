@@ -59,10 +59,10 @@ const LOGIT_BIAS: &str = r#"{"type": "object", "additionalProperties": {"type": 
 /// The fields.
 pub(crate) const SAMPLING: &[BodyField] = &[
     BodyField::new("temperature", NOT_NEGATIVE, "Sampling temperature; 0 is greedy."),
-    BodyField::new("top_p", NOT_NEGATIVE, "Nucleus sampling; 1 and more is off."),
+    BodyField::new("top_p", SHARE, "Nucleus sampling; 1 is off."),
     BodyField::new("top_k", COUNT, "Top-k sampling; 0 is off."),
     BodyField::new("min_p", SHARE, "Min-p sampling; 0 is off."),
-    BodyField::new("typical_p", NOT_NEGATIVE, "Locally typical sampling; 1 and more is off."),
+    BodyField::new("typical_p", SHARE, "Locally typical sampling; 1 is off."),
     BodyField::new("top_n_sigma", NOT_NEGATIVE, "Top-nσ sampling; 0 is off."),
     BodyField::new("xtc_probability", SHARE, "Probability of XTC."),
     BodyField::new("xtc_threshold", SHARE, "Threshold of XTC."),

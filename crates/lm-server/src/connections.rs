@@ -1,21 +1,38 @@
 //! Connections: accepted up to a number, and ended in order.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_io_timeout::TimeoutStream;
 
 use crate::config::ServerLimits;
 
 /// Pause after a connection that could not be accepted, as without free file descriptors.
 const RETRY: Duration = Duration::from_millis(50);
+
+/// Connections that end together.
+#[derive(Default)]
+pub(crate) struct ConnectionGroup {
+    graceful: GracefulShutdown,
+    ending: watch::Sender<bool>,
+}
+
+impl ConnectionGroup {
+    /// Ends the connections: at once those that have sent no whole head of a request, or are idle, and the others after their response.
+    pub async fn shutdown(self) {
+        self.ending.send_replace(true);
+        self.graceful.shutdown().await;
+    }
+}
 
 /// Connections that can be open at the same time.
 pub(crate) struct Connections {
@@ -32,11 +49,11 @@ impl Connections {
         Self { http, places, write_time: limits.write_time }
     }
 
-    /// Accepts the next connection, and serves it in the background: until `graceful` ends it.
-    pub async fn serve_next(&self, listener: &TcpListener, router: &Router, graceful: &GracefulShutdown) {
+    /// Accepts the next connection, and serves it in the background: until `group` ends it.
+    pub async fn serve_next(&self, listener: &TcpListener, router: &Router, group: &ConnectionGroup) {
         let Ok(place) = self.places.clone().acquire_owned().await else { return };
         match listener.accept().await {
-            Ok((stream, _)) => self.serve(stream, router.clone(), place, graceful),
+            Ok((stream, _)) => self.serve(stream, router.clone(), place, group),
             Err(error) => {
                 tracing::warn!(%error, "a connection was not accepted");
                 tokio::time::sleep(RETRY).await;
@@ -44,23 +61,35 @@ impl Connections {
         }
     }
 
-    fn serve(
-        &self,
-        stream: TcpStream,
-        router: Router,
-        place: OwnedSemaphorePermit,
-        graceful: &GracefulShutdown,
-    ) {
+    fn serve(&self, stream: TcpStream, router: Router, place: OwnedSemaphorePermit, group: &ConnectionGroup) {
         // Small events are sent at once.
         let _ = stream.set_nodelay(true);
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(self.write_time));
-        let (stream, service) = (TokioIo::new(Box::pin(stream)), TowerToHyperService::new(router));
-        let connection = graceful.watch(self.http.serve_connection(stream, service));
+        // hyper closes idle connections, but not one whose first request has begun to arrive.
+        let heard = Arc::new(AtomicBool::new(false));
+        let (heard_first, service) = (heard.clone(), TowerToHyperService::new(router));
+        let service = service_fn(move |request| {
+            heard_first.store(true, Ordering::Relaxed);
+            service.call(request)
+        });
+        let stream = TokioIo::new(Box::pin(stream));
+        let connection = group.graceful.watch(self.http.serve_connection(stream, service));
+        let mut ending = group.ending.subscribe();
         tokio::spawn(async move {
             let _place = place;
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection has ended");
+            let unheard = async {
+                // An error: the group has ended.
+                let _ = ending.wait_for(|ending| *ending).await;
+                if heard.load(Ordering::Relaxed) {
+                    std::future::pending::<()>().await;
+                }
+            };
+            tokio::select! {
+                ended = connection => if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection has ended");
+                },
+                () = unheard => {}
             }
         });
     }

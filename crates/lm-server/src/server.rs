@@ -4,13 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::app::router;
 use crate::config::ServerConfig;
-use crate::connections::Connections;
+use crate::connections::{ConnectionGroup, Connections};
 use crate::error::{Error, Result};
 use crate::models::{Models, ServedModel};
 use crate::state::{App, SharedApp};
@@ -99,19 +98,19 @@ impl Server {
         let connections = Connections::new(&app.config.limits);
         let router = router(&app);
         let mut shutdown = shutdown.subscribe();
-        let accept = async |graceful: &GracefulShutdown| loop {
-            connections.serve_next(&listener, &router, graceful).await;
+        let accept = async |group: &ConnectionGroup| loop {
+            connections.serve_next(&listener, &router, group).await;
         };
-        let (graceful, late) = (GracefulShutdown::new(), GracefulShutdown::new());
+        let (early, late) = (ConnectionGroup::default(), ConnectionGroup::default());
         tokio::select! {
-            () = accept(&graceful) => {}
+            () = accept(&early) => {}
             // An error: all handles and the server itself are gone, which cannot be while it runs.
             _ = shutdown.wait_for(|begun| *begun) => {}
         }
         app.begin_shutdown();
         tokio::select! {
             () = accept(&late) => {}
-            () = end(graceful, &app) => {}
+            () = end(early, &app) => {}
         }
     }
 
@@ -131,7 +130,7 @@ impl Server {
 }
 
 /// Ends all connections: their requests first have time, and are then cancelled.
-async fn end(connections: GracefulShutdown, app: &App) {
+async fn end(connections: ConnectionGroup, app: &App) {
     let ended = connections.shutdown();
     tokio::pin!(ended);
     if tokio::time::timeout(app.config.limits.shutdown_time, &mut ended).await.is_err() {

@@ -1,11 +1,10 @@
 //! State that requests share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use lm_api::{ApiError, CancelHandle, ResponseStore};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::config::ServerConfig;
 use crate::metrics::Metrics;
@@ -23,7 +22,7 @@ pub(crate) struct App {
     pub cancel: CancelHandle,
     /// Places for requests in preparation.
     preparing: Arc<Semaphore>,
-    is_ending: AtomicBool,
+    is_ending: watch::Sender<bool>,
 }
 
 /// Shared [`App`].
@@ -39,7 +38,7 @@ impl App {
             responses: ResponseStore::default(),
             cancel: CancelHandle::new(),
             preparing,
-            is_ending: AtomicBool::new(false),
+            is_ending: watch::Sender::new(false),
         }
     }
 
@@ -50,7 +49,13 @@ impl App {
 
     /// Returns true if a shutdown has begun.
     pub fn is_ending(&self) -> bool {
-        self.is_ending.load(Ordering::Acquire)
+        *self.is_ending.borrow()
+    }
+
+    /// Waits for the begin of a shutdown.
+    pub async fn ending(&self) {
+        // The sender lives as long as this.
+        let _ = self.is_ending.subscribe().wait_for(|ending| *ending).await;
     }
 
     /// Returns true if no engine has stopped.
@@ -60,7 +65,7 @@ impl App {
 
     /// Ends the readiness.
     pub fn begin_shutdown(&self) {
-        self.is_ending.store(true, Ordering::Release);
+        self.is_ending.send_replace(true);
     }
 
     /// Time at which a request that arrives now has to be answered.

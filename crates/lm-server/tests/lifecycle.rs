@@ -187,6 +187,43 @@ fn a_shutdown_lets_streams_end() {
 }
 
 #[test]
+fn a_shutdown_does_not_wait_for_requests_that_have_not_wholly_arrived() {
+    // Longer than a test may take.
+    let long = Duration::from_secs(3_600);
+    let limits =
+        ServerLimits { shutdown_time: long, header_time: long, body_time: long, ..ServerLimits::default() };
+    let server = Running::scripted(["Hello!"], ServerConfig { limits, ..ServerConfig::default() });
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n";
+    let [mut silent, mut half_head, mut half_body, mut idle] = [(); 4].map(|()| server.connect());
+    half_head.write(head.as_bytes());
+    // The answer to the head says that the server reads the body.
+    half_body.write(format!("{head}Content-Length: 100\r\nExpect: 100-continue\r\n\r\n").as_bytes());
+    assert_eq!(half_body.head().0, 100);
+    half_body.write(b"{");
+    idle.write(b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(idle.head().0, 200);
+    idle.write(head.as_bytes());
+    server.shutdown.begin();
+    assert_eq!(half_body.head().0, 503);
+    for client in [&mut silent, &mut half_head] {
+        assert_eq!(client.rest(), "", "it is closed without an answer");
+    }
+    server.wait();
+}
+
+#[test]
+fn a_client_that_closes_its_half_of_the_connection_has_left() {
+    let (server, passes) = slow(EngineSettings::default(), ServerLimits::default());
+    let mut client = server.open(&Request::chat(json!({})));
+    passes.wait_for(3);
+    client.close_half();
+    assert_eq!(client.rest(), "");
+    let left = passes.count();
+    passes.wait_for_silence();
+    assert!(passes.count() < left + 100, "{} passes after it had left", passes.count() - left);
+}
+
+#[test]
 fn a_shutdown_ends_streams_that_take_too_long() {
     let limits = ServerLimits { shutdown_time: Duration::from_millis(200), ..ServerLimits::default() };
     let (server, passes) = slow(EngineSettings::default(), limits);

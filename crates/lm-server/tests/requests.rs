@@ -115,6 +115,11 @@ fn errors_have_the_form_of_the_api() {
         assert_eq!((response.status, &response.json()["error"]["param"]), (400, &json!(param)), "{fields}");
     }
     assert_eq!(server.get("/v1/nothing").error(), (404, "not_found_error".to_owned(), None));
+    for (method, path) in
+        [("GET", "/v1/models/%ff"), ("GET", "/v1/responses/%ff"), ("DELETE", "/v1/responses/%ff")]
+    {
+        assert_eq!(server.send(&Request::new(method, path)).error(), invalid(None), "{method} {path}");
+    }
     let wrong = server.get("/v1/chat/completions");
     assert_eq!(wrong.error(), (405, "invalid_request_error".to_owned(), None));
     assert_eq!(wrong.header("allow"), Some("POST"));
@@ -142,6 +147,35 @@ fn the_body_is_json_whatever_its_type_says() {
 }
 
 #[test]
+fn a_compressed_body_is_refused() {
+    let server = server();
+    let sent = |encoding| server.send(&Request::chat(json!({})).header("Content-Encoding", encoding));
+    for encoding in ["gzip", "br", "identity, gzip"] {
+        assert_eq!(sent(encoding).error(), (415, "invalid_request_error".to_owned(), None), "{encoding}");
+    }
+    assert_eq!(sent("Identity").status, 200);
+}
+
+#[test]
+fn a_body_with_a_length_and_chunks_is_read_as_chunks_and_ends_its_connection() {
+    let server = server();
+    for [first, second] in [
+        ["Content-Length: 2", "Transfer-Encoding: chunked"],
+        ["Transfer-Encoding: chunked", "Content-Length: 2"],
+    ] {
+        let mut client = server.connect();
+        let body = r#"{"content": "Hello"}"#;
+        let chunk = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+        let head = format!("POST /tokenize HTTP/1.1\r\nHost: localhost\r\n{first}\r\n{second}\r\n\r\n");
+        // What a proxy that goes by the length would take for the next request.
+        let next = "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        client.write((head + &chunk + next).as_bytes());
+        assert_eq!(client.head().0, 200);
+        assert!(!client.rest().contains("HTTP/1.1"), "there is one response");
+    }
+}
+
+#[test]
 fn a_body_of_more_bytes_than_allowed_is_refused() {
     let limits = ServerLimits { body_bytes: 1_000, ..ServerLimits::default() };
     let server = Running::scripted(["Hello!"], ServerConfig { limits, ..ServerConfig::default() });
@@ -165,7 +199,20 @@ fn texts_become_tokens_and_texts_again() {
     assert_eq!(encoded["count"], ids.len());
     assert_eq!(server.post("/detokenize", &json!({"tokens": ids})).json()["content"], "Hello there");
     assert_eq!(server.post("/detokenize", &json!({"tokens": [u32::MAX]})).status, 400);
-    assert_eq!(server.post("/detokenize", &json!({"tokens": "1"})).status, 400);
+    for (path, body, param) in [
+        ("/tokenize", json!({}), "content"),
+        ("/tokenize", json!({"content": 5}), "content"),
+        ("/tokenize", json!({"prompt": 5}), "prompt"),
+        ("/tokenize", json!({"content": "a", "parse_special": "yes"}), "parse_special"),
+        ("/tokenize", json!({"content": "a", "add_special_tokens": 1}), "add_special_tokens"),
+        ("/tokenize", json!({"content": "a".repeat((4 << 20) + 1)}), "content"),
+        ("/detokenize", json!({}), "tokens"),
+        ("/detokenize", json!({"tokens": "1"}), "tokens"),
+        ("/detokenize", json!({"tokens": [-1]}), "tokens"),
+    ] {
+        let response = server.post(path, &body);
+        assert_eq!((response.status, &response.json()["error"]["param"]), (400, &json!(param)), "{path}");
+    }
     let prompt = server.post("/apply-template", &support::chat(json!({}))).json();
     assert_eq!(prompt["prompt"], "user: Hello\n");
 }

@@ -20,7 +20,7 @@ pub(crate) async fn host(
     next: Next,
 ) -> Result<Response, ErrorResponse> {
     let Some(authority) = authority(&request) else {
-        let message = "the header `Host` is missing or invalid";
+        let message = "the header `Host` is missing, given twice or invalid";
         return Err(ApiError::refused(400, "invalid_request_error", message).into());
     };
     let name = authority.host();
@@ -32,10 +32,23 @@ pub(crate) async fn host(
     Err(ApiError::refused(403, "permission_error", message).into())
 }
 
-/// Authority that a request is for: of its address if that has one, or else the header `Host`.
+/// Authority that a request is for: of its address if that has one, or else the header `Host`. `None` for several headers: a proxy before this
+/// server may have read another one of them.
 pub(super) fn authority(request: &Request) -> Option<Authority> {
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let (first, further) = (hosts.next(), hosts.next());
+    if further.is_some() {
+        return None;
+    }
     let of_uri = Uri::authority(request.uri()).cloned();
-    of_uri.or_else(|| request.headers().get(HOST)?.to_str().ok()?.parse().ok())
+    of_uri.or_else(|| first?.to_str().ok()?.parse().ok()).filter(has_valid_port)
+}
+
+/// Returns false where the text after the host is no port; the port may be absent or empty.
+fn has_valid_port(authority: &Authority) -> bool {
+    let (_, host) = authority.as_str().rsplit_once('@').unwrap_or(("", authority.as_str()));
+    let rest = &host[authority.host().len()..];
+    matches!(rest, "" | ":") || authority.port_u16().is_some()
 }
 
 /// Returns true for `localhost` and IP addresses, which no name server resolves.

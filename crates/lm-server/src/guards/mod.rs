@@ -7,7 +7,7 @@ mod key;
 mod origin;
 mod request_id;
 
-pub(crate) use draining::draining;
+pub(crate) use draining::{draining, ending};
 pub(crate) use error_form::{error_form, error_schema};
 pub(crate) use host::host;
 pub(crate) use key::key;

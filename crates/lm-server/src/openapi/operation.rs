@@ -12,7 +12,7 @@ const GUARDED: &[u16] = &[401, 503];
 /// Statuses of routes that name something that may not exist.
 const NAMED: &[u16] = &[404];
 /// Statuses of routes that read a body and work.
-const WORKING: &[u16] = &[404, 408, 413, 429, 499, 504];
+const WORKING: &[u16] = &[404, 408, 413, 415, 429, 499, 504];
 
 /// Path of a route in the form of OpenAPI.
 pub(super) fn path(route: &Route) -> String {
@@ -103,6 +103,7 @@ fn description(status: u16) -> &'static str {
         404 => "Unknown model, or another unknown name",
         408 => "The body did not arrive in time",
         413 => "The body is too large",
+        415 => "The body is compressed",
         429 => "Too many requests; `Retry-After` says when to send it again",
         499 => "Cancelled at the end of a shutdown",
         503 => "Unavailable: a shutdown, a stopped engine, or no memory for the model",

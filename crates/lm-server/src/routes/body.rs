@@ -3,10 +3,11 @@
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_LENGTH;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use lm_api::ApiError;
 use serde_json::Value;
 
+use crate::guards::ending;
 use crate::response::ErrorResponse;
 use crate::state::SharedApp;
 
@@ -22,10 +23,16 @@ impl FromRequest<SharedApp> for JsonBody {
             let message = format!("the body has more than {} bytes", limits.body_bytes);
             ApiError::refused(413, "invalid_request_error", message)
         };
+        plain(&request)?;
         if announced(&request).is_some_and(|bytes| bytes > limits.body_bytes as u64) {
             return Err(too_large().into());
         }
-        let Ok(read) = tokio::time::timeout(limits.body_time, Bytes::from_request(request, app)).await else {
+        let read = tokio::time::timeout(limits.body_time, Bytes::from_request(request, app));
+        let read = tokio::select! {
+            read = read => read,
+            () = app.ending() => return Err(ending().into()),
+        };
+        let Ok(read) = read else {
             let message = format!("the body did not arrive within {} s", limits.body_time.as_secs());
             return Err(ApiError::refused(408, "invalid_request_error", message).into());
         };
@@ -35,6 +42,18 @@ impl FromRequest<SharedApp> for JsonBody {
         })?;
         let json = serde_json::from_slice(&bytes);
         Ok(Self(json.map_err(|error| ApiError::invalid_request(format!("the body is not JSON: {error}")))?))
+    }
+}
+
+/// Refuses a compressed body: its size in memory would not be bounded by that of the request.
+fn plain(request: &Request) -> Result<(), ApiError> {
+    let mut encodings = request.headers().get_all(CONTENT_ENCODING).iter();
+    match encodings.find(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        None => Ok(()),
+        Some(encoding) => {
+            let message = format!("the body has the encoding {encoding:?}, expected none (`identity`)");
+            Err(ApiError::refused(415, "invalid_request_error", message))
+        }
     }
 }
 

@@ -202,6 +202,11 @@ impl Client {
         self.0.get_mut().write_all(bytes).expect("the server reads");
     }
 
+    /// Says that no more bytes come.
+    pub fn close_half(&mut self) {
+        self.0.get_ref().shutdown(std::net::Shutdown::Write).expect("it is open");
+    }
+
     /// Reads the status and the headers, with names in lower case.
     pub fn head(&mut self) -> (u16, Vec<(String, String)>) {
         let first = self.line();
