@@ -149,6 +149,6 @@ impl Models {
     }
 }
 
-fn seconds_since_1970() -> u64 {
+pub(crate) fn seconds_since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -62,10 +62,12 @@ fn embeddings_are_vectors() {
 #[test]
 fn a_request_says_how_long_its_model_is_kept() {
     let server = Running::embedded(EngineSettings::default(), ServerConfig::default());
+    let expires_at = || server.get("/api/ps").json()["models"][0]["expires_at"].clone();
+    let stays = || expires_at().as_str().expect("a time") > "2100";
     let is_loaded = || {
         let metrics = server.get("/metrics").body;
         assert!(metrics.contains("num_gpu_blocks=\""), "{metrics}");
-        !metrics.contains("num_gpu_blocks=\"0\"")
+        !metrics.contains("num_gpu_blocks=\"0\"") && expires_at().is_string()
     };
     let unloaded = || {
         while is_loaded() {
@@ -82,9 +84,12 @@ fn a_request_says_how_long_its_model_is_kept() {
     assert_eq!(reason("/api/chat", chat(once)), "length");
     unloaded();
     assert_eq!(reason("/api/generate", json!({"model": "pocket"})), "load"); // For the engine's own time: for good.
-    assert!(is_loaded());
+    assert!(is_loaded() && stays());
+    assert_eq!(reason("/api/generate", json!({"keep_alive": "10m"})), "load");
+    assert!(!stays(), "{}", expires_at());
     assert_eq!(reason("/api/chat", json!({"messages": [], "keep_alive": 0})), "unload");
     unloaded();
+    assert!(expires_at().is_null());
     assert_eq!(server.post("/api/embed", &json!({"input": "a", "keep_alive": -1})).status, 200);
     assert!(is_loaded());
     let refused = server.post("/api/generate", &json!({"prompt": "a", "keep_alive": "soon"}));

@@ -1,7 +1,7 @@
 //! Activity of an engine: counts that its worker publishes, read without waiting for a step.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Activity of an engine, made by [`Engine::activity`](crate::Engine::activity). The waiting requests are counted later than the others: the sum
 /// may be off by a request that moves between them.
@@ -18,6 +18,8 @@ pub struct EngineActivity {
     pub free_pages: usize,
     /// Time after which the idle model is released; `None` if it stays. See [`Engine::set_keep_alive`](crate::Engine::set_keep_alive).
     pub keep_alive: Option<Duration>,
+    /// Time at which the model is released if nothing happens before; `None` while it is used, and if it stays.
+    pub unloads_at: Option<Instant>,
 }
 
 /// Activity that the worker publishes, without the waiting requests.

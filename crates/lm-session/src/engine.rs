@@ -191,6 +191,22 @@ impl Engine {
     /// Replaces [`EngineSettings::keep_alive`]: an idle model is released after this time; `None` keeps it. With [`Duration::ZERO`] it is
     /// released when the last request has ended. [`Engine::activity`] shows the time. An engine of [`Engine::new`] keeps its model.
     ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// use lm_session::{Engine, EngineSettings, LoadOptions, ModelFolder};
+    ///
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/llama-tiny");
+    /// let (folder, settings) = (ModelFolder::open(path)?, EngineSettings::default());
+    /// let engine = Engine::load(&folder, &LoadOptions::default(), settings, &mut |_| {})?;
+    /// let time = Duration::from_secs(600);
+    /// engine.set_keep_alive(Some(time))?;
+    /// engine.cache_stats()?; // Waits for the engine.
+    /// let activity = engine.activity();
+    /// assert_eq!(activity.keep_alive, Some(time));
+    /// assert!(activity.unloads_at.is_some_and(|end| end <= Instant::now() + time));
+    /// # Ok::<(), lm_session::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::EngineStopped`].
     pub fn set_keep_alive(&self, keep_alive: Option<Duration>) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Model of an engine: in memory while it is used, released on request or when it is idle, loaded again for the next request.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lm_model::{LoadOptions, LoadedModel, ModelFolder, ModelInfo};
 
@@ -83,12 +83,15 @@ impl Residency {
             .map_or_else(Default::default, |scheduler| (scheduler.running(), scheduler.cache_stats()));
         let CacheStats { total_pages, free_pages, .. } = cache;
         let keep_alive = self.keep_alive();
+        let is_idle = self.scheduler.as_ref().is_some_and(Scheduler::is_idle);
+        let unloads_at = keep_alive.filter(|_| is_idle).and_then(|time| Instant::now().checked_add(time));
         activity.publish(EngineActivity {
             waiting_requests: 0,
             running_requests,
             total_pages,
             free_pages,
             keep_alive,
+            unloads_at,
         });
     }
 

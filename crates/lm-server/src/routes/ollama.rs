@@ -1,6 +1,6 @@
 //! Ollama's API.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -9,12 +9,12 @@ use lm_api::{
     BodyField, Fields, KeepAlive, OllamaLoad, OllamaRequest, OllamaWriter, RequestBody, ollama_embed,
     ollama_embeddings, ollama_time,
 };
-use lm_session::{ModelInfo, SessionConfig};
+use lm_session::{Engine, ModelInfo, SessionConfig};
 use serde_json::{Value, json};
 
 use super::body::JsonBody;
 use super::{chat, embeddings};
-use crate::models::{Engines, ServedModel};
+use crate::models::{Engines, ServedModel, seconds_since_1970};
 use crate::response::{self, ErrorResponse};
 use crate::state::{App, SharedApp};
 
@@ -91,6 +91,33 @@ pub(super) async fn tags(State(app): State<SharedApp>) -> Response {
     let models = app.models.iter().flat_map(|model| model.names().map(|name| listed(model, name)));
     let models: Vec<Value> = models.collect();
     response::json(StatusCode::OK, &json!({"models": models}))
+}
+
+/// Lists the models that are in memory.
+pub(super) async fn ps(State(app): State<SharedApp>) -> Response {
+    let running = app.models.iter().filter_map(|model| running(model.name(), &model.loaded()?.engine));
+    let models: Vec<Value> = running.collect();
+    response::json(StatusCode::OK, &json!({"models": models}))
+}
+
+/// Entry of a model in memory. One that stays expires in a century, as clients expect a time.
+fn running(name: &str, engine: &Engine) -> Option<Value> {
+    const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+    let (info, activity) = (engine.model_info(), engine.activity());
+    let expires_in = activity.unloads_at.map(|end| end.saturating_duration_since(Instant::now()));
+    let expires_in = expires_in.or(activity.keep_alive).unwrap_or(CENTURY).min(CENTURY);
+    (activity.total_pages > 0).then(|| {
+        json!({
+            "name": name,
+            "model": name,
+            "size": info.weight_bytes,
+            "digest": format!("{:016x}", info.checksum),
+            "details": details(info),
+            "expires_at": ollama_time(seconds_since_1970() + expires_in.as_secs()),
+            "size_vram": 0,
+            "context_length": engine.context_tokens(),
+        })
+    })
 }
 
 /// Entry of a model; what only its files tell is null until it is loaded.

@@ -67,6 +67,8 @@ pub(crate) const ROUTES: &[Route] = &[
         .answers(&[(200, Json("OllamaEmbeddings"))]),
     Route::get("/api/tags", |m| on(m, ollama::tags), OLLAMA, "Lists the models and their aliases.")
         .answers(&[(200, Json("OllamaModels"))]),
+    Route::get("/api/ps", |m| on(m, ollama::ps), OLLAMA, "Lists the models that are in memory.")
+        .answers(&[(200, Json("OllamaRunningModels"))]),
     Route::post("/api/show", |m| on(m, ollama::show), OLLAMA, "Shows a model.")
         .body(&ollama::SHOW)
         .answers(&[(200, Json("OllamaModel"))]),
