@@ -63,7 +63,8 @@ pub struct ServerLimits {
     pub body_bytes: usize,
     /// Maximum time for a request's body to arrive; a slower one is answered with 408. Default 30 s.
     pub body_time: Duration,
-    /// Maximum time for the headers of the next request on a connection, also an idle one, which is then closed. Default 15 s.
+    /// Maximum time for the headers of the next request on a connection, also an idle one, which is then closed: longer
+    /// than proxies keep idle connections, 50 s in `deploy/nginx`. Default 60 s.
     pub header_time: Duration,
     /// Maximum time for a client to take a piece of a response that waits to be sent; then its connection is closed. Default 60 s.
     pub write_time: Duration,
@@ -87,7 +88,7 @@ impl Default for ServerLimits {
         Self {
             body_bytes: 16 << 20,
             body_time: Duration::from_secs(30),
-            header_time: Duration::from_secs(15),
+            header_time: Duration::from_secs(60),
             write_time: Duration::from_secs(60),
             connections: 512,
             preparing: 64,
