@@ -160,8 +160,8 @@ fn an_invalid_field_is_named() {
         (json!({"min_tokens": 17}), "min_tokens"),
         (json!({"echo": "yes"}), "echo"),
         (json!({"stream_options": {}}), "stream_options"),
-        (json!({"guided_regex": "("}), "response_format"),
-        (json!({"guided_json": {"not": {"const": 1}}}), "response_format"),
+        (json!({"guided_regex": "("}), "guided_regex"),
+        (json!({"guided_json": {"not": {"const": 1}}}), "guided_json"),
         (json!({"temperature": -1}), "temperature"),
     ] {
         let error = error(fields.clone());
