@@ -3,8 +3,9 @@ use crate::{CallContext, CancelHandle, ToolOutput, Toolset, Value};
 use futures_util::future::{Either, select};
 use serde_json::json;
 use std::pin::pin;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Runs on a runtime that has one thread.
@@ -75,7 +76,10 @@ fn an_abandoned_future_is_dropped_on_the_runtime_whatever_the_tool_says_of_itsel
         for is_async in [true, false] {
             let (dropped, is_dropped) = channel();
             let dropped = Mutex::new(dropped);
+            let was_called = Arc::new(AtomicBool::new(false));
+            let calls = was_called.clone();
             let run = move |_, _: &_| {
+                calls.store(true, Ordering::SeqCst);
                 let sends = Sends(dropped.lock().expect("no panic").clone());
                 ToolOutput::pending(async move {
                     let _sends = sends;
@@ -85,10 +89,13 @@ fn an_abandoned_future_is_dropped_on_the_runtime_whatever_the_tool_says_of_itsel
             let timeout = Some(Duration::from_millis(200));
             let tools = Toolset::new().with(Custom { is_async, timeout, ..Custom::new("never", run) });
             let tools = spawning(tools.expect("one tool"));
-            let mut running = tools.start(vec![call("never", json!({}))], &CancelHandle::new(), None);
-            let text = running.recv().await.expect("a result").content.text();
-            assert!(text.contains("no result after"), "{text}");
-            while tools.watcher().abandoned().load(std::sync::atomic::Ordering::SeqCst) > 0 {
+            // On a busy machine the time may be over before the tool is called.
+            while !was_called.load(Ordering::SeqCst) {
+                let mut running = tools.start(vec![call("never", json!({}))], &CancelHandle::new(), None);
+                let text = running.recv().await.expect("a result").content.text();
+                assert!(text.contains("no result after"), "{text}");
+            }
+            while tools.watcher().abandoned().load(Ordering::SeqCst) > 0 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             while is_dropped.try_recv().is_err() {
