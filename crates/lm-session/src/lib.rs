@@ -64,6 +64,7 @@ pub use lm_tokenizer::{SpecialTokens, TextSegment, TokenId, TokenKind, Tokenizer
 pub use memory::{MemoryPlan, MemoryRequest, WeightChoice, available_memory};
 pub use metrics::{CacheStats, PrefillStats, Timing, Usage};
 pub use models::{ModelState, Models};
+pub use panics::caught_wakes;
 pub use params::{EngineSettings, GenerateParams, PrefixCache, SessionConfig, Speculation};
 pub use record::{ConstraintRecord, RecordHeader, RecordReader, RecordedEnd, Replayed, RequestRecord};
 pub use sampling::{Chain, FilterFactory, History, LogitsFilter, SamplerParams, TokenLogits, TokenLogprobs};

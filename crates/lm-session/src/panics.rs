@@ -1,9 +1,11 @@
 //! Panics of models and constraints as errors of their requests.
 
 use std::any::Any;
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Wake, Waker};
+use std::task::{Context, Wake, Waker};
 
 use crate::{Error, Result};
 
@@ -23,6 +25,17 @@ pub(crate) fn discard<T>(value: T) {
 /// Wraps a task's waker, which runs on the thread that wakes it; a panic in it ends there.
 pub(crate) fn caught_waker(waker: &Waker) -> Waker {
     Arc::new(CaughtWaker(waker.clone())).into()
+}
+
+/// Awaits a future, which is woken without the panics of its task's waker: they would unwind through a channel that counts the tasks that it
+/// has woken, and another task would wait for ever.
+pub async fn caught_wakes<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        let waker = caught_waker(context.waker());
+        future.as_mut().poll(&mut Context::from_waker(&waker))
+    })
+    .await
 }
 
 struct CaughtWaker(Waker);

@@ -3,6 +3,7 @@
 use crate::execution::Reporter;
 use async_channel::Receiver;
 use lm_conversation::CancelHandle;
+use lm_session::caught_wakes;
 use lm_template::{ToolCall, Value};
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
@@ -111,7 +112,7 @@ impl CallContext {
             return;
         }
         if let Some(reader) = &self.call.reader {
-            let _closed = reader.cancelled.recv().await;
+            let _closed = caught_wakes(reader.cancelled.recv()).await;
         }
         if !self.is_cancelled() {
             std::future::pending().await

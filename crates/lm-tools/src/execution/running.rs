@@ -12,6 +12,7 @@ use crate::{CallContext, ToolError, ToolErrorKind, Toolset};
 use async_channel::Receiver;
 use futures_util::future::abortable;
 use lm_conversation::CancelHandle;
+use lm_session::caught_wakes;
 use lm_template::{Message, ToolCall};
 use std::collections::{BTreeMap, VecDeque};
 use std::iter::FusedIterator;
@@ -75,7 +76,7 @@ impl RunningCalls {
             if let Some(event) = self.take() {
                 return event;
             }
-            let update = self.received.recv().await.ok()?;
+            let update = caught_wakes(self.received.recv()).await.ok()?;
             self.put(update);
         }
     }

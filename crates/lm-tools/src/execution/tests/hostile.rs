@@ -1,15 +1,26 @@
 use super::{Custom, Panicking, call, events, last, limits, texts, wait_until};
 use crate::{CallContext, CancelHandle, ToolErrorKind, ToolOutput, Toolset, Value};
 use serde_json::json;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
-use std::task::{Context, Waker};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 fn panicking() -> Waker {
     std::sync::Arc::new(Panicking).into()
+}
+
+/// A waker that notes that it was called, and panics.
+#[derive(Default)]
+struct WokenAndPanics(AtomicBool);
+
+impl Wake for WokenAndPanics {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::SeqCst);
+        panic!("a bug");
+    }
 }
 
 /// An asynchronous tool that is ready at its second poll.
@@ -84,15 +95,12 @@ fn a_reader_whose_waker_panics_loses_no_result() {
     );
     {
         let mut waiting = pin!(running.recv());
-        let waker = panicking();
+        let woken = Arc::new(WokenAndPanics::default());
+        let waker = woken.clone().into();
         assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         drop(release);
-        wait_until(|| {
-            let polled = catch_unwind(AssertUnwindSafe(|| {
-                waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
-            }));
-            polled.unwrap_or(true)
-        });
+        wait_until(|| woken.0.load(Ordering::SeqCst));
+        assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
     }
     assert_eq!(running.count(), 2);
 }
