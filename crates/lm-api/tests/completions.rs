@@ -95,6 +95,21 @@ fn choices_are_those_of_each_prompt_in_order() {
 }
 
 #[test]
+fn each_choice_of_a_prompt_has_a_seed_of_its_own() {
+    let texts = |fields: Value| {
+        let mut body = json!({"temperature": 100, "max_tokens": 12});
+        body.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
+        let choices = object(&engine(["Hello, you!"; 4]), body)["choices"].clone();
+        let texts = choices.as_array().expect("choices").iter().map(|choice| choice["text"].clone());
+        texts.collect::<Vec<_>>()
+    };
+    let several = texts(json!({"prompt": ["Say hello:", "Say hello:"], "n": 2, "seed": 5}));
+    let (first, second) = (texts(json!({"seed": 5})).remove(0), texts(json!({"seed": 6})).remove(0));
+    assert_ne!(first, second);
+    assert_eq!(several, [first.clone(), second.clone(), first, second], "the seed counts up for each prompt");
+}
+
+#[test]
 fn a_prompt_of_token_ids_is_that_of_its_text() {
     let engine = || engine(["Hello"]);
     let ids = scripted_engine([""]).tokenizer().encode("Say hello:").expect("it encodes");

@@ -4,8 +4,13 @@
 
 mod support;
 
-use lm_api::{ApiError, ChatEngine, ChatRequest, Limits, OllamaRequest, OllamaWriter, ResponseFormat, Value};
-use lm_conversation::ThinkingMode;
+use std::time::{Duration, Instant};
+
+use lm_api::{
+    ApiError, ChatEngine, ChatRequest, ConversationEvent, Limits, OllamaRequest, OllamaWriter,
+    ResponseFormat, ResponseWriter, Value,
+};
+use lm_conversation::{FinishReason, Finished, Message, Reply, ThinkingMode, Timing, Usage};
 use serde_json::json;
 use support::{CALLS, check, scripted};
 
@@ -96,6 +101,37 @@ fn lines_add_up_to_the_object() {
             assert_eq!(last[field], whole[field], "{field}");
         }
     }
+}
+
+#[test]
+fn durations_are_nanoseconds() {
+    let timing =
+        Timing { prefill: Duration::from_millis(2), decode: Duration::from_secs(3), ..Timing::default() };
+    let finish = Finished {
+        reason: FinishReason::EndToken,
+        usage: Usage::default(),
+        timing,
+        seed: None,
+        steered: None,
+    };
+    let reply = Reply {
+        message: Message::assistant("Hello!"),
+        finish,
+        unenforced: Vec::new(),
+        resampled: 0,
+        polyfills: Vec::new(),
+        reasoning_tokens: 0,
+    };
+    let began = Instant::now();
+    let mut writer = OllamaWriter::chat(&read(json!({})).expect("a request"), "scripted");
+    std::thread::sleep(Duration::from_millis(5));
+    let last = writer.frames(0, &ConversationEvent::Finished(reply)).remove(0).data;
+    assert_eq!(
+        (&last["prompt_eval_duration"], &last["eval_duration"]),
+        (&json!(2_000_000), &json!(3_000_000_000_u64))
+    );
+    let total = Duration::from_nanos(last["total_duration"].as_u64().expect("a duration"));
+    assert!(total >= Duration::from_millis(5) && total <= began.elapsed(), "{total:?}");
 }
 
 #[test]

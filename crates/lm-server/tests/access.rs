@@ -110,9 +110,17 @@ fn web_pages_of_foreign_origins_are_refused() {
         assert_eq!((answer.status, answer.header("access-control-allow-origin")), (200, Some(origin)));
         assert_eq!(answer.header("access-control-allow-headers"), Some("authorization, content-type"));
     }
-    for origin in
-        ["http://evil.com", "null", "http://localhost.evil.com", "file://localhost", "chat.example.com"]
-    {
+    for origin in [
+        "http://evil.com",
+        "null",
+        "http://localhost.evil.com",
+        "file://localhost",
+        "chat.example.com",
+        "http://chat.example.com",
+        "https://chat.example.com.evil.com",
+        "https://chat.example.com:8443",
+        "https://evil-chat.example.com",
+    ] {
         let response = server.send(&of("GET", origin));
         assert_eq!(response.error(), (403, "permission_error".to_owned(), None), "{origin}");
         assert_eq!(response.header("access-control-allow-origin"), None);

@@ -104,6 +104,8 @@ fn a_request_that_takes_too_long_ends() {
     let limits = ServerLimits { request_time: Duration::from_millis(300), ..ServerLimits::default() };
     let (server, passes) = slow(EngineSettings::default(), limits);
     assert_eq!(server.send(&Request::chat(json!({}))).status, 504);
+    let text = server.post("/v1/completions", &json!({"prompt": "Hello", "max_tokens": 300}));
+    assert_eq!(text.status, 504, "{}", text.body);
     let streamed = server.send(&Request::chat(json!({"stream": true})));
     let events = streamed.events();
     let [.., error, done] = &events[..] else { panic!("{events:?}") };

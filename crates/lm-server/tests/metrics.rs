@@ -107,6 +107,8 @@ fn refused_and_failed_requests_are_counted_by_status() {
     assert_eq!(server.get("/nothing").status, 404);
     assert_eq!(server.get("/v1/models/a/b").status, 404);
     assert_eq!(server.send(&Request::chat(json!({"stream": true}))).status, 200);
+    // The last value that a request sets.
+    wait_for(&server, r#"lm_request_seconds_count{model_name="fake"}"#, 1.0);
     let text = server.get("/metrics").body;
     for (path, status) in [
         ("/v1/chat/completions", 400),
@@ -122,6 +124,8 @@ fn refused_and_failed_requests_are_counted_by_status() {
         Some(1.0),
         "{text}"
     );
+    let failed = text.lines().filter(|line| line.starts_with("lm_failed_replies_total{"));
+    assert_eq!(failed.count(), 1, "a reply fails once:\n{text}");
 }
 
 #[test]

@@ -181,6 +181,10 @@ fn a_body_of_more_bytes_than_allowed_is_refused() {
     let server = Running::scripted(["Hello!"], ServerConfig { limits, ..ServerConfig::default() });
     let response = server.send(&Request::chat(json!({"user": "x".repeat(1_000)})));
     assert_eq!(response.error(), (413, "invalid_request_error".to_owned(), None));
+    let text = support::chat(json!({})).to_string();
+    let of_length =
+        |bytes| Request::new("POST", "/v1/chat/completions").text_body(&format!("{text:<bytes$}"));
+    assert_eq!([1_000, 1_001].map(|bytes| server.send(&of_length(bytes)).status), [200, 413]);
     // The same without a length.
     let mut client = server.connect();
     client.write(

@@ -106,6 +106,7 @@ fn a_reply_that_is_cut_is_incomplete() {
     let events = events(&server, body);
     let (name, data) = events.last().expect("events");
     assert_eq!((name.as_str(), &data["response"]["status"]), ("response.incomplete", &json!("incomplete")));
+    assert_eq!(data["response"]["output"][0]["status"], "incomplete");
 }
 
 #[test]

@@ -105,3 +105,21 @@ fn a_client_that_leaves_and_the_time_of_requests_end_calls() {
     let response = server.send(&call);
     assert_eq!((response.status, &response.json()["is_error"]), (200, &json!(true)), "{}", response.body);
 }
+
+#[test]
+fn a_call_takes_the_place_of_a_request_in_preparation() {
+    let counts = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+    let tools = endless(counts.clone());
+    let tools = ServedTools::new(move || tools.clone());
+    let limits = ServerLimits { preparing: 1, ..ServerLimits::default() };
+    let server = Running::scripted(["Hello!"], ServerConfig { tools, limits, ..ServerConfig::default() });
+    let call = Request::new("POST", "/v1/tools/call").body(&json!({"name": "wait"}));
+    let running = server.open(&call);
+    until(&counts[0], 1);
+    for refused in [server.post("/tokenize", &json!({"content": "a"})), server.send(&call)] {
+        assert_eq!(refused.error(), (429, "rate_limit_error".to_owned(), None));
+        assert_eq!(refused.header("retry-after"), Some("1"));
+    }
+    drop(running);
+    until(&counts[1], 1);
+}
