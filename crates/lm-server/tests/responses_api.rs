@@ -103,6 +103,7 @@ fn a_reply_that_is_cut_is_incomplete() {
         (&response["status"], &response["incomplete_details"]["reason"]),
         (&json!("incomplete"), &json!("max_output_tokens"))
     );
+    assert_eq!(response["output"][0]["status"], "incomplete");
     let events = events(&server, body);
     let (name, data) = events.last().expect("events");
     assert_eq!((name.as_str(), &data["response"]["status"]), ("response.incomplete", &json!("incomplete")));

@@ -36,7 +36,7 @@ pub(super) fn part(kind: Kind, text: &str) -> Value {
     }
 }
 
-/// Creates the finished items of a reply: reasoning, text, calls.
+/// Creates the finished items of a reply: reasoning, text, calls. The last one of a reply that was cut off is incomplete.
 pub(super) fn of_reply(reply: &Reply) -> Vec<Value> {
     let with_text = |kind, text: &str| {
         let mut item = begun(kind);
@@ -54,6 +54,11 @@ pub(super) fn of_reply(reply: &Reply) -> Vec<Value> {
     });
     let mut items: Vec<Value> = texts.into_iter().flatten().chain(calls).collect();
     items.iter_mut().for_each(|item| finish(item, "completed"));
+    // Calls are whole.
+    let cut = items.last_mut().filter(|_| reply.finish.is_cut_off() && reply.tool_calls().is_empty());
+    if let Some(item) = cut {
+        finish(item, "incomplete");
+    }
     items
 }
 
