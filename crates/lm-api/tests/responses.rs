@@ -88,6 +88,20 @@ fn chunks_equal_the_vectors() {
 }
 
 #[test]
+fn the_usage_of_a_stream_of_several_choices_is_that_of_the_completion() {
+    let tokens = |object: &Value| {
+        ["prompt_tokens", "completion_tokens", "total_tokens"].map(|name| object["usage"][name].as_u64())
+    };
+    let (replies, choices) = (["One.", "Two."], json!({"n": 2, "max_tokens": 2}));
+    let mut streamed = choices.clone();
+    (streamed["stream"], streamed["stream_options"]) = (json!(true), json!({"include_usage": true}));
+    let chunks = stream(&replies, streamed);
+    let last = chunks.last().expect("chunks");
+    assert_eq!(tokens(last), tokens(&complete(&replies, choices)));
+    assert_eq!(tokens(last)[1], Some(4), "of both choices: {last}");
+}
+
+#[test]
 fn a_stream_adds_up_to_the_completion() {
     for (reply, fields) in
         [("Hello, Zürich!", json!({})), (CALLS, json!({})), (CALLS, json!({"tool_choice": "required"}))]
