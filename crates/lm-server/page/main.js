@@ -26,6 +26,8 @@ let current = newConversation(inherited(remembered("settings")));
 /** A frame is under way, and another one is wanted after it. */
 let [drawing, wanted] = [false, false];
 let saved = 0;
+/** The page is being closed: the failure of a request that is cut by it is not kept. */
+let closing = false;
 
 const runner = new Runner(api, {
   changed(conversation) {
@@ -113,6 +115,7 @@ function settingsChanged(values) {
 }
 
 async function save(conversation) {
+  if (closing) return;
   saved = performance.now();
   if (Object.keys(conversation.nodes).length || conversations.get(conversation.id)) await conversations.save(conversation);
   sidebar.render(current.id);
@@ -204,6 +207,11 @@ async function importFiles({ target }) {
   target.value = "";
 }
 
+function close() {
+  for (const conversation of conversations.list()) if (runner.isRunning(conversation)) save(conversation);
+  closing = true;
+}
+
 function suggestion({ target }) {
   const button = target.closest("button");
   if (!button) return;
@@ -222,6 +230,8 @@ byId("suggestions").addEventListener("click", suggestion);
 byId("export-all").addEventListener("click", () => exportFile(conversations.list(), "lm-conversations.json"));
 byId("import").addEventListener("click", () => byId("import-file").click());
 byId("import-file").addEventListener("change", importFiles);
+addEventListener("pagehide", close);
+addEventListener("pageshow", () => (closing = false));
 await conversations.open();
 show(conversations.get(remembered("current")) ?? current);
 await loadModels();

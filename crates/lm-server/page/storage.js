@@ -52,7 +52,9 @@ export class Conversations {
   async #write(change) {
     if (!this.#database) return;
     try {
-      await promised(change(this.#store("readwrite")));
+      const store = this.#store("readwrite");
+      change(store);
+      await committed(store.transaction);
     } catch (error) {
       this.#failed(`the conversation is not saved: ${error.message}`);
     }
@@ -67,6 +69,15 @@ function opened() {
   const request = indexedDB.open(DATABASE, 1);
   request.onupgradeneeded = () => request.result.createObjectStore(STORE, { keyPath: "id" });
   return promised(request);
+}
+
+/** Commits without waiting for the requests of the transaction: it would be lost with a page that is closed before they are done. */
+function committed(transaction) {
+  transaction.commit();
+  return new Promise((resolve, reject) => {
+    transaction.oncomplete = resolve;
+    transaction.onabort = () => reject(transaction.error);
+  });
 }
 
 function promised(request) {

@@ -140,7 +140,8 @@ fn notes() -> Toolset {
 #[test]
 fn replies_stop_and_go_on() {
     drive("stop.mjs", || {
-        let (engine, _) = slow_engine(Duration::from_millis(20), EngineSettings::default());
+        // Its reply of 400 tokens lasts two minutes: longer than a browser on a busy machine needs to stop it.
+        let (engine, _) = slow_engine(Duration::from_millis(300), EngineSettings::default());
         Running::start(engine, ServerConfig::default())
     });
 }

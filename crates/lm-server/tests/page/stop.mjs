@@ -8,7 +8,10 @@ await withPage(async (page, url) => {
   await send(page, "Go on for ever.");
   const shown = page.locator(".message.assistant .markdown").last();
   const length = async () => (await shown.textContent()).length;
-  await until(async () => (await length()) > 10, "text");
+  // Not the text of the reply before, which is shown until the next frame.
+  const growing = page.locator(".message.assistant.streaming .markdown");
+  const textArrives = () => until(async () => (await growing.allTextContents()).join("").length > 10, "text");
+  await textArrives();
   await page.getByRole("button", { name: "Stop" }).click();
   await page.getByText("Stopped.").waitFor();
   const stopped = await length();
@@ -25,12 +28,12 @@ await withPage(async (page, url) => {
   assert.equal(await page.getByRole("button", { name: "Send" }).isVisible(), true);
 
   await page.getByRole("button", { name: "Regenerate" }).click();
-  await until(async () => (await length()) > 10, "text again");
+  await textArrives();
   await page.reload();
   await page.getByText("The page was closed before the reply was complete.").waitFor();
 
   await page.getByRole("button", { name: "Regenerate" }).click();
-  await until(async () => (await length()) > 10, "text once more");
+  await textArrives();
   await page.locator("#conversations li").hover();
   await page.getByRole("button", { name: "Delete conversation" }).click();
   await page.getByRole("button", { name: "Delete", exact: true }).click();
