@@ -71,6 +71,19 @@ fn texts_are_as_in_the_vectors() {
 }
 
 #[test]
+fn the_log_probabilities_of_a_stream_are_those_of_the_object() {
+    let fields = json!({"echo": true, "logprobs": 2, "max_tokens": 4});
+    let whole = object(&engine(["Zürich"]), fields.clone())["choices"][0]["logprobs"].clone();
+    let mut streamed = fields;
+    streamed["stream"] = true.into();
+    let chunks = chunks(&engine(["Zürich"]), streamed);
+    for name in ["tokens", "token_logprobs", "text_offset"] {
+        let pieces = chunks.iter().flat_map(|chunk| chunk["choices"][0]["logprobs"][name].as_array());
+        assert_eq!(pieces.flatten().cloned().collect::<Value>(), whole[name], "{name}");
+    }
+}
+
+#[test]
 fn choices_are_those_of_each_prompt_in_order() {
     let engine = || engine(["One.", "One.", "One.", "One."]);
     let fields = json!({"prompt": ["First", "Second one"], "n": 2, "echo": true, "best_of": 2});

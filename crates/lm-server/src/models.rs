@@ -43,7 +43,24 @@ impl Engines {
         }
     }
 
-    /// Sets the time for which the idle model stays in memory: that of the newest request, or the engine's own.
+    /// Begins a request, after which the idle model stays in memory for this time, or else for the engine's own.
+    ///
+    /// # Errors
+    /// Those of `begin`; when the engine has stopped.
+    pub fn kept<T>(
+        &self,
+        time: Option<KeepAlive>,
+        begin: impl FnOnce(&Self) -> lm_api::Result<T>,
+    ) -> lm_api::Result<T> {
+        // A model that is kept for no time is idle until the request has begun.
+        let unload = time.filter(|time| time.is_zero());
+        self.keep(if unload.is_some() { None } else { time })?;
+        let begun = begin(self)?;
+        unload.map_or(Ok(()), |time| self.keep(Some(time)))?;
+        Ok(begun)
+    }
+
+    /// Sets the time for which the idle model stays in memory, or else the engine's own.
     ///
     /// # Errors
     /// When the engine has stopped.

@@ -92,6 +92,8 @@ fn a_request_says_how_long_its_model_is_kept() {
     assert!(expires_at().is_null());
     assert_eq!(server.post("/api/embed", &json!({"input": "a", "keep_alive": -1})).status, 200);
     assert!(is_loaded());
+    assert_eq!(server.post("/api/embed", &json!({"input": "a", "keep_alive": 0})).status, 200);
+    unloaded();
     let refused = server.post("/api/generate", &json!({"prompt": "a", "keep_alive": "soon"}));
     assert_eq!(
         refused.json()["error"],

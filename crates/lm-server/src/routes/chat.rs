@@ -35,10 +35,7 @@ pub(crate) async fn run<W: ResponseWriter>(
     let is_stream = request.stream.is_some();
     let started = move || {
         let choices = request.choices;
-        let (engines, keep_alive) = (model.engines()?, request.keep_alive);
-        engines.keep(None)?; // An idle model is not unloaded before the request begins.
-        let running = start(engines, request)?;
-        engines.keep(keep_alive)?;
+        let running = model.engines()?.kept(request.keep_alive, |engines| start(engines, request))?;
         let mut observer = ReplyObserver::new(&metrics, model.name(), choices, began);
         Ok(running.observed(move |event| observer.observe(event)))
     };

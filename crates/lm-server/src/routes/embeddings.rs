@@ -7,6 +7,7 @@ use lm_api::EmbeddingRequest;
 use serde_json::Value;
 
 use super::body::JsonBody;
+use crate::models::Engines;
 use crate::response::{ErrorResponse, json};
 use crate::state::{App, CancelOnDrop, SharedApp};
 
@@ -24,12 +25,7 @@ pub(super) async fn vectors(app: &App, mut request: EmbeddingRequest) -> lm_api:
     let model = app.models.find(request.model.as_deref())?.clone();
     let cancel = CancelOnDrop(app.cancel.child());
     request.cancel = cancel.0.clone();
-    let create = move || {
-        let engines = model.engines()?;
-        engines.keep(None)?;
-        let vectors = engines.embeddings.create(&request)?;
-        engines.keep(request.keep_alive)?;
-        Ok(vectors)
-    };
-    app.prepare(create).await
+    let keep_alive = request.keep_alive;
+    let create = move |engines: &Engines| engines.embeddings.create(&request);
+    app.prepare(move || model.engines()?.kept(keep_alive, create)).await
 }

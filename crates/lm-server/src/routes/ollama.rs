@@ -62,14 +62,12 @@ async fn load(app: &App, endpoint: OllamaLoad, body: &Value) -> Result<Response,
     let work = move || match model.loaded() {
         None if is_unloaded => Ok(()),
         Some(engines) if is_unloaded => engines.keep(keep_alive),
-        _ => {
-            let engines = model.engines()?;
-            engines.keep(keep_alive)?;
+        _ => model.engines()?.kept(keep_alive, |Engines { engine, .. }| {
             // An engine that has unloaded its model loads it again for a request.
-            let session = engines.engine.session(SessionConfig::default());
+            let session = engine.session(SessionConfig::default());
             session.and_then(|mut session| session.prefill(&[0])).map_err(lm_conversation::Error::from)?;
             Ok(())
-        }
+        }),
     };
     app.prepare(work).await?;
     Ok(response::json(StatusCode::OK, &object))
