@@ -70,7 +70,7 @@ fn the_page_needs_no_key_and_has_a_strict_policy() {
 #[test]
 fn modules_work_without_a_browser() {
     if installed().is_some() {
-        node(&["--test", "unit.mjs"]);
+        node(&["--test", "unit.mjs", "runner.mjs"]);
     }
 }
 
