@@ -12,7 +12,7 @@ const call = (index, name, text) => ({ index, id: `id${index}`, function: { name
 const SUM = call(0, "calculate", '{"expression": "6 * 7"}');
 const WEATHER = call(1, "get_weather", '{"location": "Paris"}');
 
-/** Runs a conversation with these deltas as replies, the last of which is repeated; an error among them ends its reply. */
+/** Runs a conversation with these deltas as replies, the last of which is repeated; an error among them ends its reply, a usage is its last chunk. */
 async function run(settings, ...replies) {
   const [requests, conversation] = [[], tree.newConversation({ ...defaults(), ...settings })];
   const api = {
@@ -21,7 +21,7 @@ async function run(settings, ...replies) {
       if (requests.length > 20) throw new Error("too many requests");
       for (const delta of replies[Math.min(requests.length, replies.length) - 1]) {
         if (delta instanceof Error) throw delta;
-        yield { choices: [{ delta }] };
+        yield delta.usage ? { choices: [], ...delta } : { choices: [{ delta }] };
       }
     },
   };
@@ -59,6 +59,25 @@ test("all open calls are denied when the user goes on", async () => {
   assert.deepEqual(nodes().slice(2).map(({ call, outcome }) => [call, outcome]), [["id0", "denied"], ["id1", "denied"]]);
   await runner.advance(conversation);
   assert.deepEqual(requests[1].messages.map(({ role }) => role), ["user", "assistant", "tool", "tool"]);
+});
+
+test("a reply waits until each of its calls is decided", async () => {
+  const { conversation, requests, runner, nodes } = await run({ tools: ["calculate", "get_weather"] }, [{ tool_calls: [SUM, WEATHER] }], [{ content: "42" }]);
+  const [sum, weather] = nodes()[1].calls;
+  await runner.decide(conversation, weather, "deny");
+  assert.equal(requests.length, 1);
+  await runner.decide(conversation, sum, "approve");
+  assert.deepEqual(requests[1].messages.slice(2).map(({ content }) => content), ["the user denied this call", "42"]);
+  assert.deepEqual([nodes().at(-1).content, conversation.settings.allowed], ["42", []]);
+});
+
+test("a reply that goes on has the tokens of all its requests", async () => {
+  const usage = (output) => ({ usage: { prompt_tokens: 5, completion_tokens: output, total_tokens: 5 + output } });
+  const { conversation, requests, runner, nodes } = await run({}, [{ content: "One, " }, usage(3)], [{ content: " two." }, usage(4)]);
+  const node = nodes()[1];
+  await runner.extend(conversation, node);
+  assert.deepEqual([node.content, node.stats.output, node.stats.total], ["One, two.", 7, 9]);
+  assert.deepEqual([requests[1].continue_final_message, requests[1].messages.at(-1)], [true, { role: "assistant", content: "One," }]);
 });
 
 test("a later request has the reasoning and the calls of earlier replies", async () => {

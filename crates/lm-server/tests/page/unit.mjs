@@ -10,6 +10,7 @@ const { parseBlocks } = await load("markdown");
 const { evaluate } = await load("calculator");
 const { fillsContext, statsText } = await load("stats");
 const { callError, runCall } = await load("tools");
+const { inherited } = await load("settings");
 const tree = await load("tree");
 const { parseFile } = await load("transfer");
 
@@ -118,6 +119,15 @@ test("branches of a conversation", () => {
   assert.deepEqual(tree.path(conversation), [user, two]);
   tree.remove(conversation, user);
   assert.deepEqual([tree.path(conversation), Object.keys(conversation.nodes)], [[], []]);
+});
+
+test("approvals of calls are those of one conversation", () => {
+  const settings = { system: "Be brief.", numbers: { temperature: 9, seed: 7 }, tools: ["calculate", "rm"], allowed: ["calculate"] };
+  const { system, allowed } = inherited(settings);
+  assert.deepEqual([system, allowed], ["Be brief.", []]);
+  const text = JSON.stringify({ format: "lm-conversations", version: 1, conversations: [{ nodes: {}, settings }] });
+  const [read] = parseFile(text);
+  assert.deepEqual([read.settings.numbers, read.settings.tools, read.settings.allowed], [{ seed: 7 }, ["calculate"], []]);
 });
 
 test("files that are no exports are refused", () => {
