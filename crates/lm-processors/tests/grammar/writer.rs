@@ -153,13 +153,14 @@ fn parameter_call(
     Some(out + call.end)
 }
 
-/// Schema of an argument: that of the alternative which the arguments match, or a string if another one has it.
+/// Schema of an argument: that of the alternative which the arguments match and which declares it, or a string if another one has it.
 fn argument_schema(schema: &Value, key: &str, arguments: &Map<String, Value>) -> Value {
     let options = schema["anyOf"].as_array().or(schema["oneOf"].as_array());
     let Some(options) = options else { return schema["properties"][key].clone() };
     let of = |option: &Value| option["properties"][key].clone();
-    let own = options.iter().find(|option| fits(option, schema, &Value::Object(arguments.clone())));
-    let own = own.map_or(Value::Null, of);
+    let arguments = Value::Object(arguments.clone());
+    let mut declaring = options.iter().filter(|option| option["properties"].get(key).is_some());
+    let own = declaring.find(|option| fits(option, schema, &arguments)).map_or(Value::Null, of);
     let may_be_text = |one: &Value| *one == json!({}) || branch(one, schema, &Value::from("")).is_some();
     match options.iter().map(of).any(|one| may_be_text(&one)) {
         true => json!({"anyOf": [own, {"type": "string"}]}),
