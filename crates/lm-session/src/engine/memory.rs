@@ -10,7 +10,7 @@ use crate::{Error, Result};
 impl Engine {
     /// Releases the weights and the KV pool if no request runs or waits. The sessions stay: their next request loads the model
     /// again and prefills what the pool held. Returns true if they are released; an engine of [`Engine::new`] keeps them, as it
-    /// does not know the model's files. See also [`EngineSettings::keep_alive`] and [`crate::Models`].
+    /// does not know the model's files. See also [`crate::EngineSettings::keep_alive`] and [`crate::Models`].
     ///
     /// ```
     /// use lm_session::{Engine, EngineSettings, LoadOptions, ModelFolder, SessionConfig};
@@ -31,7 +31,7 @@ impl Engine {
         self.begin_unload()?.recv().map_err(|_| Error::EngineStopped)
     }
 
-    /// Replaces [`EngineSettings::keep_alive`]: an idle model is released after this time; `None` keeps it. With [`Duration::ZERO`] it is
+    /// Replaces [`crate::EngineSettings::keep_alive`]: an idle model is released after this time; `None` keeps it. With [`Duration::ZERO`] it is
     /// released when the last request has ended. [`Engine::activity`] shows the time. An engine of [`Engine::new`] keeps its model.
     ///
     /// ```
