@@ -245,6 +245,23 @@ fn failed_and_empty_results_of_tools_are_told() {
 }
 
 #[test]
+fn text_and_results_of_tools_keep_their_order() {
+    let result = json!({"type": "tool_result", "tool_use_id": "a", "content": "Noon."});
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let content = json!([text("The time:"), result, text("And"), text("now?")]);
+    let request = read(json!({"messages": [
+        {"role": "user", "content": "Hello"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "now", "input": {}}]},
+        {"role": "user", "content": content},
+    ]}));
+    let request = request.expect("a request");
+    let read: Vec<_> =
+        request.preface.messages[2..].iter().chain([&request.last]).map(|it| it.role.clone()).collect();
+    assert_eq!(read, [Role::User, Role::Tool, Role::User]);
+    assert_eq!(request.preface.messages[2].content.text(), "The time:");
+}
+
+#[test]
 fn an_invalid_field_is_named() {
     let user = |content: Value| json!({"messages": [{"role": "user", "content": content}]});
     let image =

@@ -10,7 +10,7 @@ use lm_api::{
     ApiError, ChatEngine, ChatRequest, ConversationEvent, Limits, OllamaRequest, OllamaWriter,
     ResponseFormat, ResponseWriter, Value,
 };
-use lm_conversation::{FinishReason, Finished, Message, Reply, ThinkingMode, Timing, Usage};
+use lm_conversation::{FinishReason, Finished, Message, Reply, Role, ThinkingMode, Timing, Usage};
 use serde_json::json;
 use support::{CALLS, check, scripted};
 
@@ -157,6 +157,14 @@ fn fields_reach_the_turn() {
     assert_eq!(request.turn.response_format, Some(ResponseFormat::JsonSchema(schema)));
     assert_eq!((request.turn.thinking.mode, request.max_output_tokens), (ThinkingMode::Off, None));
     assert!(request.stream.is_some(), "streamed unless the request says otherwise");
+}
+
+#[test]
+fn the_system_of_a_prompt_comes_before_it() {
+    let request = read_prompt(json!({"system": "Be brief."})).expect("a request");
+    let messages = request.preface.messages.iter().chain([&request.last]);
+    let read: Vec<_> = messages.map(|message| (message.role.clone(), message.content.text())).collect();
+    assert_eq!(read, [(Role::System, "Be brief.".to_owned()), (Role::User, "Hello".to_owned())]);
 }
 
 #[test]
