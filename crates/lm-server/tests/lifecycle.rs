@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lm_model::testing::HookedLm;
 use lm_server::{ServerConfig, ServerLimits};
-use lm_session::testing::{FakeLm, loaded, tokenizer};
+use lm_session::testing::{FakeLm, loaded, scripted_engine, tokenizer};
 use lm_session::{Engine, EngineSettings};
 use serde_json::json;
 use support::{Request, Response, Running, slow_engine};
@@ -156,15 +156,27 @@ fn more_connections_than_allowed_wait() {
 }
 
 #[test]
-fn a_panic_of_the_engine_is_an_error_of_the_request_and_of_the_health() {
+fn a_panic_of_the_engine_is_an_error_of_the_request_alone() {
     let model = FakeLm::scripted(&tokenizer(), ["Hello!"]);
     let model = HookedLm::new(Arc::new(model)).before_pass(|_| panic!("a secret"));
     let engine = Engine::new(loaded(model), EngineSettings::default()).expect("it fits");
     let server = Running::start(engine, ServerConfig::default());
     let response = server.send(&Request::chat(json!({})));
-    assert!(response.status == 500 || response.status == 503, "{response:?}");
+    assert_eq!(response.status, 500, "{response:?}");
     assert!(!response.body.contains("a secret"), "{}", response.body);
-    assert!(server.get("/v1/models").status == 200, "the server lives");
+    assert_eq!((server.get("/ready").status, server.get("/health").status), (200, 200));
+}
+
+#[test]
+fn a_server_whose_engine_has_stopped_is_neither_healthy_nor_ready() {
+    let engine = scripted_engine(["Hello!"]);
+    let server = Running::start(engine.clone(), ServerConfig::default());
+    engine.shutdown();
+    for path in ["/health", "/ready"] {
+        assert_eq!(server.get(path).status, 503, "{path}");
+    }
+    let refused = server.send(&Request::chat(json!({})));
+    assert_eq!(refused.error().0, 503, "{refused:?}");
 }
 
 #[test]
@@ -176,11 +188,12 @@ fn a_shutdown_lets_streams_end() {
     server.shutdown.begin();
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!((server.get("/ready").status, server.get("/health").status), (503, 200));
-    let refused = server.send(&Request::chat(json!({})));
-    assert_eq!(
-        (refused.error(), refused.header("retry-after")),
-        ((503, "unavailable_error".to_owned(), None), Some("1"))
-    );
+    for refused in [server.send(&Request::chat(json!({}))), server.get("/v1/models")] {
+        assert_eq!(
+            (refused.error(), refused.header("retry-after")),
+            ((503, "unavailable_error".to_owned(), None), Some("1"))
+        );
+    }
     let rest = stream.rest();
     assert!(rest.contains("\"finish_reason\":\"length\"") && rest.contains("data: [DONE]"), "{rest}");
     let addr = server.addr;
@@ -229,11 +242,16 @@ fn a_client_that_closes_its_half_of_the_connection_has_left() {
 fn a_shutdown_ends_streams_that_take_too_long() {
     let limits = ServerLimits { shutdown_time: Duration::from_millis(200), ..ServerLimits::default() };
     let (server, passes) = slow(EngineSettings::default(), limits);
-    let mut stream = server.open(&Request::chat(json!({"stream": true})));
-    stream.event("data: ");
+    let text = json!({"prompt": "Hello", "max_tokens": 2_000, "stream": true});
+    let requests =
+        [Request::chat(json!({"stream": true})), Request::new("POST", "/v1/completions").body(&text)];
+    let mut streams = requests.each_ref().map(|request| server.open(request));
+    streams.iter_mut().for_each(|stream| drop(stream.event("data: ")));
     server.shutdown.begin();
-    let rest = stream.rest();
-    assert!(rest.contains("data: {\"error\":") && rest.contains("data: [DONE]"), "{rest}");
+    for mut stream in streams {
+        let rest = stream.rest();
+        assert!(rest.contains("data: {\"error\":") && rest.contains("data: [DONE]"), "{rest}");
+    }
     server.wait();
     passes.wait_for_silence();
 }

@@ -46,7 +46,12 @@ fn models_are_listed_and_shown() {
     assert_eq!(names, ["fake", "other/name"]);
     let shown = server.post("/api/show", &json!({"model": "fake"})).json();
     let architecture = shown["model_info"]["general.architecture"].as_str().expect("a name");
-    assert!(shown["model_info"][format!("{architecture}.context_length")].is_u64(), "{shown}");
+    let number = |name: &str| shown["model_info"][format!("{architecture}.{name}")].as_u64();
+    let model = server.get("/v1/models/fake").json();
+    assert_eq!(number("context_length"), model["max_model_len"].as_u64());
+    let embedded = server.post("/v1/embeddings", &json!({"input": "Hello"})).json();
+    let vector = embedded["data"][0]["embedding"].as_array().map(|vector| vector.len() as u64);
+    assert_eq!(number("embedding_length"), vector);
     assert_eq!(server.post("/api/show", &json!({"name": "other/name"})).status, 200);
     assert!(server.get("/api/version").json()["version"].is_string());
 }
@@ -99,6 +104,20 @@ fn a_request_says_how_long_its_model_is_kept() {
         refused.json()["error"],
         "`keep_alive` is \"soon\", expected seconds, or text such as \"10m\""
     );
+}
+
+#[test]
+fn the_time_at_which_an_idle_model_expires_does_not_move() {
+    let server = Running::embedded(EngineSettings::default(), ServerConfig::default());
+    assert_eq!(server.post("/api/generate", &json!({"keep_alive": "10m"})).status, 200);
+    let expires_at = || server.get("/api/ps").json()["models"][0]["expires_at"].clone();
+    // On a busy machine two answers may differ by a second. A time that counts from the request moves each time.
+    let stays = || {
+        let before = expires_at();
+        std::thread::sleep(Duration::from_millis(1_100));
+        before == expires_at()
+    };
+    assert!((0..10).any(|_| stays()), "{}", expires_at());
 }
 
 #[test]

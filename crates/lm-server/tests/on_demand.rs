@@ -2,15 +2,17 @@
 
 mod support;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use lm_conversation::ConversationConfig;
-use lm_server::{ServedModel, ServerConfig};
+use lm_server::{ServedModel, ServerConfig, ServerLimits};
 use lm_session::Error;
 use lm_session::testing::scripted_engine;
 use serde_json::{Value, json};
-use support::Running;
+use support::{Request, Running};
 
 /// A model that counts its loads; those after `loads` fail for want of memory.
 fn model(name: &'static str, loads: usize) -> (ServedModel, Arc<AtomicUsize>) {
@@ -62,4 +64,41 @@ fn a_model_without_room_is_an_error_of_the_request_that_is_tried_again() {
         assert_eq!(response.json()["error"]["type"], "unavailable_error");
     }
     assert_eq!((loads.load(Ordering::SeqCst), server.get("/health").status), (2, 200));
+}
+
+#[test]
+fn work_of_a_client_that_has_left_keeps_its_place() {
+    let (open, opened) = channel::<()>();
+    let opened = Mutex::new(opened);
+    let loads = Arc::new(AtomicUsize::new(0));
+    let counted = loads.clone();
+    let model = ServedModel::on_demand("slow", move || {
+        if counted.fetch_add(1, Ordering::SeqCst) > 0 {
+            return Err(Error::ModelsInUse { name: "slow".to_owned(), needed_bytes: 8, left_bytes: 4 });
+        }
+        // An error: the test has gone on.
+        let _ = opened.lock().expect("no panic").recv();
+        let engine = scripted_engine(["Hello!"]);
+        let config = ConversationConfig::from_engine(&engine);
+        Ok((engine, config))
+    });
+    let limits = ServerLimits { preparing: 1, ..ServerLimits::default() };
+    let server = Running::serve(model, ServerConfig { limits, ..ServerConfig::default() });
+    // Dropped before the server, which waits for the load.
+    let release = open;
+    let request = Request::new("POST", "/tokenize").body(&json!({"content": "a"}));
+    let leaves = server.open(&request);
+    while loads.load(Ordering::SeqCst) == 0 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(leaves);
+    // Time to notice that it has left.
+    std::thread::sleep(Duration::from_millis(300));
+    let refused = server.send(&request);
+    assert_eq!(refused.error(), (429, "rate_limit_error".to_owned(), None));
+    drop(release);
+    while server.send(&request).status == 429 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!((server.send(&request).status, loads.load(Ordering::SeqCst)), (200, 1));
 }

@@ -102,6 +102,17 @@ fn errors_have_the_documented_form() {
 }
 
 #[test]
+fn parameters_have_their_names_in_the_paths() {
+    let document = Document::of(&serve());
+    for (path, methods) in document.0["paths"].as_object().expect("paths") {
+        let place = path.split_once('{').map(|(_, rest)| rest.trim_end_matches('}'));
+        for operation in methods.as_object().expect("methods").values() {
+            assert_eq!(operation["parameters"][0]["name"].as_str(), place, "{path}");
+        }
+    }
+}
+
+#[test]
 fn the_document_needs_no_key_and_head_has_no_body() {
     let config = ServerConfig { keys: ApiKeys::new(["secret"]).expect("a key"), ..ServerConfig::default() };
     let server = Running::scripted(["Hello!"], config);

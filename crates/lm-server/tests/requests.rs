@@ -2,7 +2,14 @@
 
 mod support;
 
+use std::sync::Arc;
+
+use lm_api::Limits;
+use lm_model::testing::tokenizer_json;
+use lm_model::{LoadedModel, Tokenizer};
 use lm_server::{ServerConfig, ServerLimits};
+use lm_session::testing::{FakeLm, loaded, tokenizer};
+use lm_session::{Engine, EngineSettings};
 use serde_json::{Value, json};
 use support::{Request, Running};
 
@@ -226,4 +233,58 @@ fn embeddings_are_vectors() {
     let response = server().post("/v1/embeddings", &json!({"input": ["Hello", "there"]}));
     let data = response.json()["data"].as_array().expect("vectors").len();
     assert_eq!((response.status, data), (200, 2));
+}
+
+#[test]
+fn the_limits_of_the_configuration_hold_on_every_path() {
+    let request =
+        Limits { messages: 1, choices: 1, tokenize_bytes: 4, embedding_inputs: 1, ..Limits::default() };
+    let limits = ServerLimits { request, ..ServerLimits::default() };
+    let server = Running::scripted(["Hello!"], ServerConfig { limits, ..ServerConfig::default() });
+    let message = json!({"role": "user", "content": "Hello"});
+    let messages = json!({"messages": [message, message], "max_tokens": 5});
+    let texts = json!({"input": ["a", "b"]});
+    for (path, body) in [
+        ("/v1/chat/completions", &messages),
+        ("/v1/messages", &messages),
+        ("/v1/messages/count_tokens", &messages),
+        ("/api/chat", &messages),
+        ("/apply-template", &messages),
+        ("/v1/responses", &json!({"input": [message, message]})),
+        ("/v1/completions", &json!({"prompt": "a", "n": 2})),
+        ("/v1/embeddings", &texts),
+        ("/api/embed", &texts),
+        ("/tokenize", &json!({"content": "Hello"})),
+    ] {
+        let response = server.post(path, body);
+        assert_eq!(response.status, 400, "{path}: {}", response.body);
+    }
+}
+
+#[test]
+fn special_tokens_of_a_text_are_tokens_unless_it_says_otherwise() {
+    // A tokenizer that begins a text with `<|endoftext|>`.
+    let start = "<|endoftext|>";
+    let mut file: Value = serde_json::from_str(&tokenizer_json()).expect("JSON");
+    let items =
+        json!([{"SpecialToken": {"id": start, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]);
+    let id = tokenizer().token_id(start).expect("a token");
+    let special = json!({start: {"id": start, "ids": [id], "tokens": [start]}});
+    file["post_processor"] =
+        json!({"type": "TemplateProcessing", "single": items, "pair": items, "special_tokens": special});
+    let text = Tokenizer::from_json(file.to_string().as_bytes()).expect("a tokenizer");
+    let model = loaded(FakeLm::scripted(&tokenizer(), ["Hello!"]));
+    let model = LoadedModel { tokenizer: Arc::new(text), ..model };
+    let server = Running::start(
+        Engine::new(model, EngineSettings::default()).expect("it fits"),
+        ServerConfig::default(),
+    );
+    let tokens = |fields: Value| {
+        let mut body = json!({"content": start});
+        body.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
+        server.post("/tokenize", &body).json()["tokens"].as_array().expect("ids").clone()
+    };
+    assert_eq!(tokens(json!({})), [id]);
+    assert_eq!(tokens(json!({"add_special_tokens": true})), [id, id]);
+    assert!(tokens(json!({"parse_special": false})).len() > 2);
 }

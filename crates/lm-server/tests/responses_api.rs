@@ -112,7 +112,7 @@ fn a_reply_that_is_cut_is_incomplete() {
 
 #[test]
 fn a_response_continues_an_earlier_one() {
-    let server = server(["One.", "Two.", "Three.", "Four."]);
+    let server = server(["One.", "Two.", "Three.", "Four.", "Five."]);
     let first = respond(&server, &json!({"input": "Count."}));
     let id = first["id"].as_str().expect("an id");
     assert_eq!(server.get(&format!("/v1/responses/{id}")).json(), first);
@@ -121,6 +121,13 @@ fn a_response_continues_an_earlier_one() {
     let message = |role: &str, text: &str| json!({"role": role, "content": text});
     let history = [message("user", "Count."), message("assistant", "One."), message("user", "On.")];
     assert_eq!(second["usage"]["input_tokens"].as_u64(), prompt(json!({"messages": history})));
+    // One that continues this one has the whole conversation, and so has one that continues a stream.
+    let on = json!({"input": "And?", "previous_response_id": second["id"]});
+    let third = events(&server, on).pop().expect("events").1["response"].clone();
+    let history = [&history[..], &[message("assistant", "Two."), message("user", "And?")]].concat();
+    assert_eq!(third["usage"]["input_tokens"].as_u64(), prompt(json!({"messages": history})));
+    let id_of_third = third["id"].as_str().expect("an id");
+    assert_eq!(server.get(&format!("/v1/responses/{id_of_third}")).json(), third);
     // The same in one request.
     let items = json!([message("user", "Count."), first["output"][0], message("user", "On.")]);
     let whole = respond(&server, &json!({"input": items}));
