@@ -67,6 +67,20 @@ fn a_reply_is_counted_once_whole_or_streamed() {
 }
 
 #[test]
+fn prompt_tokens_that_the_cache_had_are_counted() {
+    let server = Running::scripted(["Hello!"; 20], ServerConfig::default());
+    let message =
+        json!({"role": "user", "content": "A prompt of more than one page of the cache. ".repeat(9)});
+    let cached = || {
+        let response = server.post("/v1/chat/completions", &json!({"messages": [message]})).json();
+        response["usage"]["prompt_tokens_details"]["cached_tokens"].as_f64().expect("a count")
+    };
+    // The cache has a prompt when the request before it has wholly ended.
+    let found = (0..20).map(|_| cached()).find(|tokens| *tokens > 0.0).expect("cached tokens");
+    assert_eq!(metric(&server, r#"lm_cached_tokens_total{model_name="fake"}"#), Some(found));
+}
+
+#[test]
 fn running_and_waiting_requests_and_the_cache_are_shown_while_the_engine_works() {
     let settings = EngineSettings { max_running_requests: 1, ..EngineSettings::default() };
     let (engine, _) = slow_engine(Duration::from_millis(20), settings);
