@@ -259,3 +259,25 @@ fn choices_and_log_probabilities_are_answered() {
         }
     }
 }
+
+#[test]
+fn an_adapter_answers_chats_and_embeddings() {
+    let testdata = |name: &str| format!("{}/../../testdata/{name}", env!("CARGO_MANIFEST_DIR"));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for name in ["config.json", "model.safetensors", "tokenizer.json"] {
+        let from = format!("{}/{name}", testdata("models/llama-tiny"));
+        std::fs::copy(from, folder.path().join(name)).expect("the file can be copied");
+    }
+    let template = "{% for m in messages %}{{ m.content }}{% endfor %}";
+    std::fs::write(folder.path().join("chat_template.jinja"), template).expect("the file can be written");
+    let message = json!({"role": "user", "content": "Hello"});
+    let chat = json!({"messages": [message], "max_tokens": 4, "temperature": 0, "logprobs": true});
+    let lines = format!("{chat}\n{}\n", json!({"input": "Hello"}));
+    let model = program::shown(folder.path());
+    let without = batch(&[model], &lines);
+    let with = batch(&[model, "--lora", &testdata("adapters/llama-tiny-all")], &lines);
+    for (index, place) in ["/choices/0/logprobs/content/0/logprob", "/data/0/embedding"].iter().enumerate() {
+        let numbers = [&without, &with].map(|answers| answers[index].pointer(place).expect("an answer"));
+        assert_ne!(numbers[0], numbers[1], "{place}");
+    }
+}

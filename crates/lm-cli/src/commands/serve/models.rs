@@ -37,8 +37,7 @@ impl ModelPaths {
 /// # Errors
 /// When one cannot be opened, or loaded if it is the only one; when an option takes a single model.
 pub fn models(args: &Args) -> Result<Vec<ServedModel>> {
-    let run =
-        RunArgs { queue: Some(args.queue.get()), parallel: Some(args.parallel.get()), ..args.run.clone() };
+    let run = run_args(args);
     let paths = args.models.get();
     if paths.len() > 1 || args.keep_alive.is_some() {
         return on_demand(args, &run, paths);
@@ -46,6 +45,11 @@ pub fn models(args: &Args) -> Result<Vec<ServedModel>> {
     let engine = model::engine(paths.first().map(PathBuf::as_path), &run)?;
     let config = config(&engine);
     Ok(vec![ServedModel::new(engine, config)])
+}
+
+/// Options of a run, with the numbers of requests.
+fn run_args(args: &Args) -> RunArgs {
+    RunArgs { queue: Some(args.queue.get()), parallel: Some(args.parallel.get()), ..args.run.clone() }
 }
 
 /// Models that are loaded when they are used first.
@@ -98,4 +102,24 @@ fn config(engine: &Engine) -> ConversationConfig {
     let mut config = ConversationConfig::from_engine(engine);
     config.session.adapter = model::adapter(engine);
     config
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn running_and_waiting_requests_have_numbers_of_their_own() {
+        let line = Line::try_parse_from(["lm", "--parallel", "3", "--queue", "5"]).expect("options");
+        let settings = run_args(&line.args).engine_settings();
+        assert_eq!((settings.max_running_requests, settings.max_waiting_requests), (3, 5));
+    }
 }
