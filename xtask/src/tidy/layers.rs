@@ -15,6 +15,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("lm-kernels", &[]),
     ("lm-formats", &["lm-kernels"]),
     ("lm-tokenizer", &["lm-formats"]),
+    ("lm-media", &[]),
     ("lm-jinja", &[]),
     ("lm-template", &["lm-jinja"]),
     ("lm-processors", &["lm-template"]),

@@ -1,0 +1,129 @@
+//! Decoding of picture files, within limits: they come from strangers.
+
+use std::io::Cursor;
+
+use image::metadata::Orientation;
+use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader};
+
+use crate::{Error, Picture, PictureSize, Result};
+
+/// Limits of decoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DecodeLimits {
+    /// Largest file in bytes; 64 MiB by default.
+    pub max_bytes: usize,
+    /// Largest number of pixels; 64 million by default, which take up to half a gigabyte while they are decoded.
+    pub max_pixels: u64,
+}
+
+impl Default for DecodeLimits {
+    fn default() -> Self {
+        Self { max_bytes: 64 << 20, max_pixels: 64_000_000 }
+    }
+}
+
+/// Formats that are read, with their names.
+const FORMATS: [(ImageFormat, &str); 5] = [
+    (ImageFormat::Png, "PNG"),
+    (ImageFormat::Jpeg, "JPEG"),
+    (ImageFormat::WebP, "WebP"),
+    (ImageFormat::Gif, "GIF"),
+    (ImageFormat::Bmp, "BMP"),
+];
+
+/// Size of the picture in a file, after its rotation, without decoding the pixels.
+///
+/// # Errors
+/// Those of [`Picture::decode`] that the beginning of the file shows.
+pub fn picture_size(bytes: &[u8], limits: &DecodeLimits) -> Result<PictureSize> {
+    let (format, mut decoder) = open(bytes, limits)?;
+    let (size, orientation) = header(format, &mut decoder)?;
+    Ok(match is_transposed(orientation) {
+        true => PictureSize::new(size.height, size.width),
+        false => size,
+    })
+}
+
+impl Picture {
+    /// Decodes PNG, JPEG, WebP, BMP, or the first frame of a GIF, as transformers loads a picture with Pillow: rotated as its EXIF data says,
+    /// in RGB; transparency is dropped; of 16 bits of a colour the upper eight stay, and grey values of 16 bits above 255 become 255.
+    ///
+    /// # Errors
+    /// [`Error::UnknownFormat`], [`Error::TooManyBytes`], [`Error::TooManyPixels`] before anything is decoded, [`Error::Invalid`].
+    pub fn decode(bytes: &[u8], limits: &DecodeLimits) -> Result<Self> {
+        let (format, mut decoder) = open(bytes, limits)?;
+        let (_, orientation) = header(format, &mut decoder)?;
+        let mut image = DynamicImage::from_decoder(decoder).map_err(|error| invalid(format, &error))?;
+        image.apply_orientation(orientation);
+        let size = PictureSize::new(image.width() as usize, image.height() as usize);
+        Self::from_rgb(size, rgb(image))
+    }
+}
+
+/// Opens a file in a known format, and checks its size.
+fn open<'a>(bytes: &'a [u8], limits: &DecodeLimits) -> Result<(&'static str, Box<dyn ImageDecoder + 'a>)> {
+    if bytes.len() > limits.max_bytes {
+        return Err(Error::TooManyBytes { bytes: bytes.len(), limit: limits.max_bytes });
+    }
+    let found = image::guess_format(bytes).ok();
+    let known = found.and_then(|found| FORMATS.into_iter().find(|(format, _)| *format == found));
+    let Some((found, name)) = known else {
+        return Err(Error::UnknownFormat { start: bytes.iter().take(8).copied().collect() });
+    };
+    let mut reader = ImageReader::with_format(Cursor::new(bytes), found);
+    reader.limits(library_limits(limits));
+    let decoder = reader.into_decoder().map_err(|error| invalid(name, &error))?;
+    let (width, height) = decoder.dimensions();
+    let size = PictureSize::new(width as usize, height as usize);
+    if size.pixels() as u64 > limits.max_pixels {
+        return Err(Error::TooManyPixels { size, limit: limits.max_pixels });
+    }
+    Ok((name, Box::new(decoder)))
+}
+
+/// Memory of a decoder: eight bytes a pixel, as 16-bit RGBA takes.
+fn library_limits(limits: &DecodeLimits) -> image::Limits {
+    let mut own = image::Limits::no_limits();
+    own.max_alloc = Some(limits.max_pixels.saturating_mul(8).saturating_add(limits.max_bytes as u64));
+    own
+}
+
+fn header(format: &'static str, decoder: &mut dyn ImageDecoder) -> Result<(PictureSize, Orientation)> {
+    let (width, height) = decoder.dimensions();
+    let orientation = decoder.orientation().map_err(|error| invalid(format, &error))?;
+    Ok((PictureSize::new(width as usize, height as usize), orientation))
+}
+
+fn invalid(format: &'static str, error: &image::ImageError) -> Error {
+    Error::Invalid { format, message: error.to_string() }
+}
+
+fn is_transposed(orientation: Orientation) -> bool {
+    use Orientation::{Rotate90, Rotate90FlipH, Rotate270, Rotate270FlipH};
+    matches!(orientation, Rotate90 | Rotate270 | Rotate90FlipH | Rotate270FlipH)
+}
+
+/// RGB without transparency: the colours of transparent pixels stay.
+fn rgb(image: DynamicImage) -> Vec<u8> {
+    match image {
+        DynamicImage::ImageRgb8(image) => image.into_raw(),
+        DynamicImage::ImageRgba8(image) => {
+            image.pixels().flat_map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect()
+        }
+        DynamicImage::ImageLuma8(image) => image.pixels().flat_map(|pixel| [pixel[0]; 3]).collect(),
+        DynamicImage::ImageLumaA8(image) => image.pixels().flat_map(|pixel| [pixel[0]; 3]).collect(),
+        DynamicImage::ImageLuma16(image) => {
+            image.pixels().flat_map(|pixel| [pixel[0].min(255) as u8; 3]).collect()
+        }
+        DynamicImage::ImageLumaA16(image) => image.pixels().flat_map(|pixel| [upper(pixel[0]); 3]).collect(),
+        DynamicImage::ImageRgb16(image) => image.pixels().flat_map(|pixel| pixel.0.map(upper)).collect(),
+        DynamicImage::ImageRgba16(image) => {
+            image.pixels().flat_map(|pixel| [pixel[0], pixel[1], pixel[2]].map(upper)).collect()
+        }
+        other => other.into_rgb8().into_raw(),
+    }
+}
+
+fn upper(value: u16) -> u8 {
+    (value >> 8) as u8
+}

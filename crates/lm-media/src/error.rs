@@ -1,0 +1,62 @@
+//! Error type of this crate.
+
+use crate::PictureSize;
+
+/// Result with this crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Errors of decoding and preparing media.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The bytes are in no format that this crate reads.
+    #[error(
+        "the bytes are no picture: expected PNG, JPEG, WebP, GIF or BMP, and they begin with {start:02x?}"
+    )]
+    UnknownFormat {
+        /// Up to eight bytes of the beginning.
+        start: Vec<u8>,
+    },
+    /// The file is larger than [`DecodeLimits::max_bytes`](crate::DecodeLimits::max_bytes).
+    #[error("the picture's file has {bytes} bytes, and at most {limit} are read")]
+    TooManyBytes {
+        /// Size of the file.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The picture has more pixels than [`DecodeLimits::max_pixels`](crate::DecodeLimits::max_pixels).
+    #[error("the picture has {size} pixels, and at most {limit} in all are decoded")]
+    TooManyPixels {
+        /// Size of the picture.
+        size: PictureSize,
+        /// The limit.
+        limit: u64,
+    },
+    /// The file is truncated, or contradicts its format.
+    #[error("the {format} file cannot be decoded: {message}")]
+    Invalid {
+        /// Name of the format.
+        format: &'static str,
+        /// Message of the decoder.
+        message: String,
+    },
+    /// A width or a height is zero, or the pixels are not three bytes each.
+    #[error("a picture of {size} pixels has {bytes} bytes; expected three a pixel, and at least one pixel")]
+    WrongLength {
+        /// Size of the picture.
+        size: PictureSize,
+        /// Number of bytes.
+        bytes: usize,
+    },
+    /// The picture has a size that the model's preprocessing refuses.
+    #[error("a picture of {size} pixels cannot be shown to {family}: {reason}")]
+    UnsuitableSize {
+        /// Size of the picture.
+        size: PictureSize,
+        /// Name of the model family.
+        family: &'static str,
+        /// Reason of the refusal.
+        reason: String,
+    },
+}

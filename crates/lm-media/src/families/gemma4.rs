@@ -1,0 +1,77 @@
+//! Gemma 4: pictures keep their shape and use as much of a token budget as they can.
+//! Source: `Gemma4ImageProcessorPil` of transformers 5.23.0. Its padding to the budget is left to the batch.
+
+use crate::{Error, Filter, Normalization, PatchOrder, Patches, Picture, PictureSize, Result};
+
+/// Preprocessing of Gemma 4's pictures.
+///
+/// ```
+/// use lm_media::{PictureSize, families::Gemma4};
+///
+/// let gemma = Gemma4::default();
+/// assert_eq!(gemma.resized_size(PictureSize::new(1000, 1000))?, PictureSize::new(768, 768));
+/// assert_eq!(gemma.tokens(PictureSize::new(1000, 1000))?, 256);
+/// # Ok::<(), lm_media::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gemma4 {
+    /// Side of a patch in pixels, 16.
+    pub patch: usize,
+    /// Patches of the side of a token, 3.
+    pub pool: usize,
+    /// Largest number of tokens of a picture: 280; the model knows 70, 140, 280, 560 and 1,120.
+    pub budget: usize,
+}
+
+impl Default for Gemma4 {
+    fn default() -> Self {
+        Self { patch: 16, pool: 3, budget: 280 }
+    }
+}
+
+impl Gemma4 {
+    /// The size to which a picture is resized: sides that are multiples of a token's, and no more tokens than the budget.
+    ///
+    /// # Errors
+    /// [`Error::UnsuitableSize`] for a picture so long and thin that the budget does not hold one row of it.
+    pub fn resized_size(&self, size: PictureSize) -> Result<PictureSize> {
+        let token = self.patch * self.pool;
+        let pixels = self.budget * token * token;
+        let factor = (pixels as f64 / size.pixels() as f64).sqrt();
+        let tokens = |side: usize| (factor * side as f64 / token as f64).floor() as usize;
+        let longest = |long: usize, short: usize| (long / short).min(self.budget);
+        let (columns, rows) = match (tokens(size.width), tokens(size.height)) {
+            (0, 0) => return Err(self.unsuitable(size)),
+            (_, 0) => (longest(size.width, size.height), 1),
+            (0, _) => (1, longest(size.height, size.width)),
+            several => several,
+        };
+        match columns * rows > self.budget {
+            true => Err(self.unsuitable(size)),
+            false => Ok(PictureSize::new(columns * token, rows * token)),
+        }
+    }
+
+    /// Number of tokens of a picture of this size.
+    ///
+    /// # Errors
+    /// Those of [`Self::resized_size`].
+    pub fn tokens(&self, size: PictureSize) -> Result<usize> {
+        let token = self.patch * self.pool;
+        self.resized_size(size).map(|size| (size.width / token) * (size.height / token))
+    }
+
+    /// The patches of a picture, `[row, column, channel]`.
+    ///
+    /// # Errors
+    /// Those of [`Self::resized_size`].
+    pub fn patches(&self, picture: &Picture) -> Result<Patches> {
+        let picture = picture.resized(self.resized_size(picture.size())?, Filter::Bicubic);
+        Ok(Patches::of(&picture, self.patch, PatchOrder::ChannelsLast, &Normalization::NONE))
+    }
+
+    fn unsuitable(&self, size: PictureSize) -> Error {
+        let reason = format!("it does not fit in {} tokens", self.budget);
+        Error::UnsuitableSize { size, family: "Gemma 4", reason }
+    }
+}

@@ -1,0 +1,90 @@
+//! Qwen2-VL, Qwen2.5-VL, Qwen3-VL and the vision part of Qwen3.5: pictures keep their shape, within a number of pixels.
+//! Source: `Qwen2VLImageProcessorPil` of transformers 5.23.0.
+
+use super::round_half_even;
+use crate::{Error, Filter, Normalization, PatchOrder, Patches, Picture, PictureSize, Result};
+
+/// Largest ratio of the sides.
+const MAX_RATIO: f64 = 200.0;
+
+/// Preprocessing of Qwen's vision models, with the values of `preprocessor_config.json`.
+///
+/// ```
+/// use lm_media::{PictureSize, families::QwenVl};
+///
+/// let qwen = QwenVl::default();
+/// assert_eq!(qwen.resized_size(PictureSize::new(640, 480))?, PictureSize::new(644, 476));
+/// assert_eq!(qwen.tokens(PictureSize::new(640, 480))?, 23 * 17);
+/// # Ok::<(), lm_media::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QwenVl {
+    /// Side of a patch in pixels: 14, and 16 from Qwen3-VL on.
+    pub patch: usize,
+    /// Patches of the side of a token, 2.
+    pub merge: usize,
+    /// Frames that a still picture stands for, 2.
+    pub frames: usize,
+    /// Least number of pixels after resizing (`shortest_edge` of the configuration), 56².
+    pub min_pixels: usize,
+    /// Largest number of pixels after resizing (`longest_edge`), 28² · 1,280.
+    pub max_pixels: usize,
+    /// Values of the channels: CLIP's, and from -1 to 1 from Qwen3-VL on.
+    pub normalization: Normalization,
+}
+
+impl Default for QwenVl {
+    fn default() -> Self {
+        let (min_pixels, max_pixels) = (56 * 56, 28 * 28 * 1280);
+        Self { patch: 14, merge: 2, frames: 2, min_pixels, max_pixels, normalization: Normalization::CLIP }
+    }
+}
+
+impl QwenVl {
+    /// The size to which a picture is resized: sides that are multiples of a token's.
+    ///
+    /// # Errors
+    /// [`Error::UnsuitableSize`] when one side is more than 200 times the other.
+    pub fn resized_size(&self, size: PictureSize) -> Result<PictureSize> {
+        let (width, height) = (size.width as f64, size.height as f64);
+        if width.max(height) / width.min(height) > MAX_RATIO {
+            let reason = format!("one side is more than {MAX_RATIO} times the other");
+            return Err(Error::UnsuitableSize { size, family: "Qwen's vision models", reason });
+        }
+        let factor = (self.patch * self.merge) as f64;
+        let rounded = |side: f64| round_half_even(side / factor) * factor;
+        let (min, max) = (self.min_pixels as f64, self.max_pixels as f64);
+        let pixels = rounded(width) * rounded(height);
+        let side = |side: f64| {
+            if pixels > max {
+                let shrink = (height * width / max).sqrt();
+                factor.max((side / shrink / factor).floor() * factor)
+            } else if pixels < min {
+                let grow = (min / (height * width)).sqrt();
+                (side * grow / factor).ceil() * factor
+            } else {
+                rounded(side)
+            }
+        };
+        Ok(PictureSize::new(side(width) as usize, side(height) as usize))
+    }
+
+    /// Number of tokens of a picture of this size.
+    ///
+    /// # Errors
+    /// Those of [`Self::resized_size`].
+    pub fn tokens(&self, size: PictureSize) -> Result<usize> {
+        let side = self.patch * self.merge;
+        self.resized_size(size).map(|size| (size.width / side) * (size.height / side))
+    }
+
+    /// The patches of a picture in blocks of one token each, `[channel, frame, row, column]`.
+    ///
+    /// # Errors
+    /// Those of [`Self::resized_size`].
+    pub fn patches(&self, picture: &Picture) -> Result<Patches> {
+        let picture = picture.resized(self.resized_size(picture.size())?, Filter::Bicubic);
+        let order = PatchOrder::Blocks { merge: self.merge, frames: self.frames };
+        Ok(Patches::of(&picture, self.patch, order, &self.normalization))
+    }
+}

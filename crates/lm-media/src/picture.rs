@@ -1,0 +1,88 @@
+//! Pictures in 8-bit RGB.
+
+use std::fmt;
+
+use crate::resample::{Filter, resampled};
+use crate::{Error, Result};
+
+/// Width and height in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PictureSize {
+    /// Pixels of a row.
+    pub width: usize,
+    /// Number of rows.
+    pub height: usize,
+}
+
+impl PictureSize {
+    /// A size of `width` by `height` pixels.
+    pub const fn new(width: usize, height: usize) -> Self {
+        Self { width, height }
+    }
+
+    /// Number of pixels; `usize::MAX` if it is larger than that.
+    pub const fn pixels(self) -> usize {
+        self.width.saturating_mul(self.height)
+    }
+}
+
+impl fmt::Display for PictureSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} × {}", self.width, self.height)
+    }
+}
+
+/// A picture of at least one pixel: red, green and blue in one byte each, row by row from the top left.
+///
+/// ```
+/// use lm_media::{Filter, Picture, PictureSize};
+///
+/// let picture = Picture::from_rgb(PictureSize::new(2, 1), vec![255, 0, 0, 0, 0, 255])?;
+/// let wide = picture.resized(PictureSize::new(4, 1), Filter::Bilinear);
+/// assert_eq!(wide.rgb(), [255, 0, 0, 191, 0, 64, 64, 0, 191, 0, 0, 255]);
+/// # Ok::<(), lm_media::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Picture {
+    size: PictureSize,
+    rgb: Vec<u8>,
+}
+
+impl Picture {
+    /// A picture of these pixels, three bytes each.
+    ///
+    /// # Errors
+    /// [`Error::WrongLength`].
+    pub fn from_rgb(size: PictureSize, rgb: Vec<u8>) -> Result<Self> {
+        if rgb.is_empty() || size.pixels().checked_mul(3) != Some(rgb.len()) {
+            return Err(Error::WrongLength { size, bytes: rgb.len() });
+        }
+        Ok(Self { size, rgb })
+    }
+
+    /// Width and height.
+    pub fn size(&self) -> PictureSize {
+        self.size
+    }
+
+    /// The pixels, `[height, width, 3]`.
+    pub fn rgb(&self) -> &[u8] {
+        &self.rgb
+    }
+
+    /// The picture in another size, with the bytes that Pillow's `Image.resize` gives.
+    ///
+    /// # Panics
+    /// When `size` has no pixels.
+    #[must_use]
+    pub fn resized(&self, size: PictureSize, filter: Filter) -> Self {
+        assert!(size.pixels() > 0, "expected at least one pixel, got {size}");
+        Self { size, rgb: resampled(&self.rgb, self.size, size, filter) }
+    }
+}
+
+impl fmt::Debug for Picture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Picture({})", self.size)
+    }
+}
