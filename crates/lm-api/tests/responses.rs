@@ -11,7 +11,7 @@ use lm_api::{
 use lm_conversation::{ConversationEvent, PromptTemplate};
 use lm_session::testing::{FakeLm, loaded, scripted_engine, tokenizer};
 use lm_session::{Engine, EngineSettings};
-use serde_json::json;
+use serde_json::{Map, json};
 use support::{CALLS, check, scripted};
 
 fn completions(replies: &[&'static str]) -> ChatCompletions {
@@ -253,16 +253,29 @@ fn a_completion_is_awaited_as_it_is_waited_for() {
 }
 
 #[test]
-fn a_full_context_cuts_a_reply_off_as_a_limit_does() {
-    use lm_conversation::{FinishReason, Finished, Message, Reply, Timing, Usage};
-    let reason = FinishReason::ContextFull;
-    let finish =
-        Finished { reason, usage: Usage::default(), timing: Timing::default(), seed: None, steered: None };
-    let (message, unenforced, polyfills) = (Message::assistant("Hel"), Vec::new(), Vec::new());
-    let reply = Reply { message, finish, unenforced, resampled: 0, polyfills, reasoning_tokens: 0 };
-    let choice = lm_api::Choice { reply, logprobs: None, prompt_logprobs: Vec::new() };
-    let object = lm_api::completion(&CompletionHead::new("m"), &[choice]);
-    assert_eq!(object["choices"][0]["finish_reason"], "length");
+fn a_reply_that_is_cut_has_the_reason_of_a_limit_even_with_calls() {
+    use lm_conversation::FinishReason::{ContextFull, EndToken, MaxOutputTokens};
+    use lm_conversation::{Finished, Message, Reply, Timing, ToolCall, Usage};
+    let text = Message::assistant("Hel");
+    let mut call = Message::assistant("");
+    call.tool_calls.push(ToolCall::new("f", Map::new()));
+    let cases = [
+        (&text, ContextFull, "length"),
+        (&text, MaxOutputTokens, "length"),
+        (&text, EndToken, "stop"),
+        (&call, ContextFull, "length"),
+        (&call, MaxOutputTokens, "length"),
+        (&call, EndToken, "tool_calls"),
+    ];
+    for (message, reason, expected) in cases {
+        let (usage, timing) = (Usage::default(), Timing::default());
+        let finish = Finished { reason, usage, timing, seed: None, steered: None };
+        let (message, unenforced, polyfills) = (message.clone(), Vec::new(), Vec::new());
+        let reply = Reply { message, finish, unenforced, resampled: 0, polyfills, reasoning_tokens: 0 };
+        let choice = lm_api::Choice { reply, logprobs: None, prompt_logprobs: Vec::new() };
+        let object = lm_api::completion(&CompletionHead::new("m"), &[choice]);
+        assert_eq!(object["choices"][0]["finish_reason"], expected, "{:?}", object["choices"][0]["message"]);
+    }
 }
 
 #[test]
