@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use lm_media::families::{Gemma4, QwenVl};
 use lm_media::{DecodeLimits, Error, Picture, PictureSize, picture_size};
 use proptest::prelude::*;
 
@@ -27,7 +28,7 @@ fn unknown_formats_are_named_by_their_beginning() {
 }
 
 #[test]
-fn truncated_files_are_errors_or_decoded() {
+fn truncated_files_are_errors() {
     for name in FILES {
         let bytes = file(name);
         let cut = |length: usize| decode(&bytes[..length]);
@@ -68,6 +69,14 @@ fn pixels_of_another_number_are_an_error() {
         [(PictureSize::new(2, 2), 11), (PictureSize::new(0, 4), 0), (PictureSize::new(usize::MAX, 2), 6)]
     {
         assert!(matches!(Picture::from_rgb(size, vec![0; bytes]), Err(Error::WrongLength { .. })), "{size}");
+    }
+}
+
+#[test]
+fn sizes_without_pixels_are_refused() {
+    for size in [(0, 0), (0, 5), (5, 0)].map(|(width, height)| PictureSize::new(width, height)) {
+        let refused = [QwenVl::default().tokens(size), Gemma4::default().tokens(size)];
+        assert!(refused.iter().all(|tokens| matches!(tokens, Err(Error::UnsuitableSize { .. }))), "{size}");
     }
 }
 

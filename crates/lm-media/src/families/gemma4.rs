@@ -33,8 +33,11 @@ impl Gemma4 {
     /// The size to which a picture is resized: sides that are multiples of a token's, and no more tokens than the budget.
     ///
     /// # Errors
-    /// [`Error::UnsuitableSize`] for a picture so long and thin that the budget does not hold one row of it.
+    /// [`Error::UnsuitableSize`] for a picture without pixels, or so long and thin that the budget does not hold one row of it.
     pub fn resized_size(&self, size: PictureSize) -> Result<PictureSize> {
+        if size.pixels() == 0 {
+            return Err(self.unsuitable(size));
+        }
         let token = self.patch * self.pool;
         let pixels = self.budget * token * token;
         let factor = (pixels as f64 / size.pixels() as f64).sqrt();

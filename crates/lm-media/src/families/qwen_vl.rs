@@ -1,7 +1,6 @@
 //! Qwen2-VL, Qwen2.5-VL, Qwen3-VL and the vision part of Qwen3.5: pictures keep their shape, within a number of pixels.
 //! Source: `Qwen2VLImageProcessorPil` of transformers 5.23.0.
 
-use super::round_half_even;
 use crate::{Error, Filter, Normalization, PatchOrder, Patches, Picture, PictureSize, Result};
 
 /// Largest ratio of the sides.
@@ -44,15 +43,15 @@ impl QwenVl {
     /// The size to which a picture is resized: sides that are multiples of a token's.
     ///
     /// # Errors
-    /// [`Error::UnsuitableSize`] when one side is more than 200 times the other.
+    /// [`Error::UnsuitableSize`] without pixels, or when one side is more than 200 times the other.
     pub fn resized_size(&self, size: PictureSize) -> Result<PictureSize> {
         let (width, height) = (size.width as f64, size.height as f64);
-        if width.max(height) / width.min(height) > MAX_RATIO {
-            let reason = format!("one side is more than {MAX_RATIO} times the other");
+        if size.pixels() == 0 || width.max(height) / width.min(height) > MAX_RATIO {
+            let reason = format!("it has no pixels, or one side is more than {MAX_RATIO} times the other");
             return Err(Error::UnsuitableSize { size, family: "Qwen's vision models", reason });
         }
         let factor = (self.patch * self.merge) as f64;
-        let rounded = |side: f64| round_half_even(side / factor) * factor;
+        let rounded = |side: f64| (side / factor).round_ties_even() * factor;
         let (min, max) = (self.min_pixels as f64, self.max_pixels as f64);
         let pixels = rounded(width) * rounded(height);
         let side = |side: f64| {
