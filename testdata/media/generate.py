@@ -6,11 +6,17 @@ import random
 from pathlib import Path
 
 import numpy as np
+import torch
 from PIL import Image
+from transformers.image_processing_backends import PilBackend
 from transformers.image_utils import load_image
 from transformers.models.gemma3.image_processing_pil_gemma3 import Gemma3ImageProcessorPil
 from transformers.models.gemma4.image_processing_pil_gemma4 import Gemma4ImageProcessorPil, get_aspect_ratio_preserving_size
+from transformers.models.lfm2_vl.image_processing_lfm2_vl import Lfm2VlImageProcessor
+from transformers.models.lfm2_vl.processing_lfm2_vl import Lfm2VlProcessor
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil, smart_resize
+from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil
+from transformers.models.smolvlm.processing_smolvlm import get_image_prompt_string
 
 FOLDER = Path(__file__).parent
 noise = np.random.default_rng(7)
@@ -100,6 +106,53 @@ def families():
         values = np.asarray(Gemma3ImageProcessorPil(size={"height": 224, "width": 224})(image, return_tensors="np")["pixel_values"])[0]
         cut = values.reshape(3, 16, 14, 16, 14).transpose(1, 3, 0, 2, 4).reshape(256, -1)
         yield family("gemma3_224", name, cut)
+        yield family("smol_tiles", name, smol(image, SMOL_SMALL))
+        yield family("smol_whole", name, smol(image, SMOL_SMALL | {"do_image_splitting": False}))
+        lfm = Lfm2VlImageProcessor(**LFM_SMALL)(image, return_tensors="pt")
+        yield family("lfm_tiles", name, lfm["pixel_values"][lfm["pixel_attention_mask"].bool()])
+
+
+# The published settings, and others: patches of 14 leave 4 of the 60 pixels of a tile.
+SMOL = {"size": {"longest_edge": 2048}, "max_image_size": {"longest_edge": 512}}
+SMOL_SMALL = {"size": {"longest_edge": 200}, "max_image_size": {"longest_edge": 60}}
+LFM_SMALL = {"encoder_patch_size": 4, "downsample_factor": 3, "min_image_tokens": 3, "max_image_tokens": 7, "tile_size": 24, "min_tiles": 2,
+             "max_tiles": 6, "max_pixels_tolerance": 1.5}
+
+
+def smol(image, settings):
+    """Patches of all tiles, cut as the tower's convolution does."""
+    values = np.asarray(SmolVLMImageProcessorPil(**settings)(image, return_tensors="np")["pixel_values"])[0]
+    count = len(values)
+    return values[:, :, :56, :56].reshape(count, 3, 4, 14, 4, 14).transpose(0, 2, 4, 1, 3, 5).reshape(count * 16, -1)
+
+
+def smol_grid(width, height, settings, tokens):
+    """Rows, columns and tokens of SmolVLM's tiles. Pictures without pixels in memory: `PilBackend.resize` is replaced by their sizes."""
+    processor, tile = SmolVLMImageProcessorPil(**settings), settings["max_image_size"]["longest_edge"]
+    image = processor.resize(np.broadcast_to(np.uint8(0), (3, height, width)), processor.size)
+    _, rows, columns = processor.split_images(processor.resize_for_vision_encoder(image, tile), {"longest_edge": tile})
+    return [rows, columns, get_image_prompt_string(rows, columns, tokens, "", "@", "").count("@")]
+
+
+def lfm_grid(width, height, settings):
+    """Rows, columns, size as a whole, and tokens of LFM2-VL's tiles; tensors without data."""
+    processor = Lfm2VlImageProcessor(**settings)
+    names = ["downsample_factor", "min_tiles", "max_tiles", "use_thumbnail", "min_image_tokens", "max_image_tokens", "encoder_patch_size", "tile_size",
+             "max_pixels_tolerance", "resample"]
+    empty = torch.empty((1, 3, height, width), dtype=torch.uint8, device="meta")
+    _, rows, columns, sizes = processor.resize_and_split(empty, **{name: getattr(processor, name) for name in names})
+    text = object.__new__(Lfm2VlProcessor)
+    text.image_processor, text.image_token = processor, "@"
+    counts = text._get_image_num_tokens(sizes[0])
+    return [rows[0], columns[0], sizes[0][1], sizes[0][0], text._build_image_tokens(rows[0], columns[0], *counts, True, False).count("@")]
+
+
+def grids(picture_sizes):
+    original = PilBackend.resize
+    PilBackend.resize = lambda self, image, size, resample=None, **options: np.broadcast_to(np.uint8(0), (3, size.height, size.width))
+    for (width, height), *_ in picture_sizes:
+        yield [smol_grid(width, height, SMOL, 64), smol_grid(width, height, SMOL_SMALL, 4)] + [lfm_grid(width, height, lfm) for lfm in ({}, LFM_SMALL)]
+    PilBackend.resize = original
 
 
 def sizes():
@@ -139,7 +192,8 @@ def main():
     for name, kind in FILTERS.items():
         for size in SIZES:
             resized.append({"filter": name, "size": list(size), "sha256": digest(np.asarray(image.resize(size, kind)))})
-    golden = {"decoded": decoded, "resized": resized, "families": list(families()), "sizes": list(sizes())}
+    all_sizes = list(sizes())
+    golden = {"decoded": decoded, "resized": resized, "families": list(families()), "sizes": all_sizes, "grids": list(grids(all_sizes))}
     lines = ",\n".join(f'"{key}": [\n' + ",\n".join(json.dumps(entry) for entry in entries) + "\n]" for key, entries in golden.items())
     (FOLDER / "golden.json").write_text("{\n" + lines + "\n}\n")
 

@@ -14,11 +14,14 @@ pub struct DecodeLimits {
     pub max_bytes: usize,
     /// Largest number of pixels; 64 million by default, which take up to half a gigabyte while they are decoded.
     pub max_pixels: u64,
+    /// Longest side in pixels; 65,535 by default. A resized picture has its new width before its new height, so a picture of one pixel by
+    /// millions would take gigabytes.
+    pub max_side: usize,
 }
 
 impl Default for DecodeLimits {
     fn default() -> Self {
-        Self { max_bytes: 64 << 20, max_pixels: 64_000_000 }
+        Self { max_bytes: 64 << 20, max_pixels: 64_000_000, max_side: 65_535 }
     }
 }
 
@@ -49,7 +52,7 @@ impl Picture {
     /// in RGB; transparency is dropped; of 16 bits of a colour the upper eight stay, and grey values of 16 bits above 255 become 255.
     ///
     /// # Errors
-    /// [`Error::UnknownFormat`], [`Error::TooManyBytes`], [`Error::TooManyPixels`] before anything is decoded, [`Error::Invalid`].
+    /// [`Error::UnknownFormat`], [`Error::TooManyBytes`], [`Error::TooManyPixels`] and [`Error::SideTooLong`] before anything is decoded, [`Error::Invalid`].
     pub fn decode(bytes: &[u8], limits: &DecodeLimits) -> Result<Self> {
         let (format, mut decoder) = open(bytes, limits)?;
         let (_, orientation) = header(format, &mut decoder)?;
@@ -75,6 +78,9 @@ fn open<'a>(bytes: &'a [u8], limits: &DecodeLimits) -> Result<(&'static str, Box
     let decoder = reader.into_decoder().map_err(|error| invalid(name, &error))?;
     let (width, height) = decoder.dimensions();
     let size = PictureSize::new(width as usize, height as usize);
+    if size.width.max(size.height) > limits.max_side {
+        return Err(Error::SideTooLong { size, limit: limits.max_side });
+    }
     if size.pixels() as u64 > limits.max_pixels {
         return Err(Error::TooManyPixels { size, limit: limits.max_pixels });
     }

@@ -25,6 +25,14 @@ pub enum Error {
         /// The limit.
         limit: usize,
     },
+    /// A side of the picture is longer than [`DecodeLimits::max_side`](crate::DecodeLimits::max_side).
+    #[error("the picture has {size} pixels, and sides of at most {limit} are decoded")]
+    SideTooLong {
+        /// Size of the picture.
+        size: PictureSize,
+        /// The limit.
+        limit: usize,
+    },
     /// The picture has more pixels than [`DecodeLimits::max_pixels`](crate::DecodeLimits::max_pixels).
     #[error("the picture has {size} pixels, and at most {limit} in all are decoded")]
     TooManyPixels {
@@ -58,5 +66,13 @@ pub enum Error {
         family: &'static str,
         /// Reason of the refusal.
         reason: String,
+    },
+    /// A setting of a model's preprocessing is out of range.
+    #[error("{family}'s preprocessing has unusable settings: {problem}")]
+    InvalidSettings {
+        /// Name of the model family.
+        family: &'static str,
+        /// The setting, its value and the range that is expected.
+        problem: String,
     },
 }

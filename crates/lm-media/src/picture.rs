@@ -79,6 +79,18 @@ impl Picture {
         assert!(size.pixels() > 0, "expected at least one pixel, got {size}");
         Self { size, rgb: resampled(&self.rgb, self.size, size, filter) }
     }
+
+    /// The part of the picture of `size` pixels whose top left pixel is in column `left` and row `top`.
+    ///
+    /// # Panics
+    /// When the part has no pixels or exceeds the picture.
+    #[must_use]
+    pub fn cropped(&self, left: usize, top: usize, size: PictureSize) -> Self {
+        assert!(size.pixels() > 0, "expected at least one pixel, got {size}");
+        let row = |row: usize| &self.rgb[(row * self.size.width + left) * 3..][..size.width * 3];
+        assert!(left + size.width <= self.size.width, "{left} + {size} exceeds {}", self.size);
+        Self { size, rgb: (top..top + size.height).flat_map(row).copied().collect() }
+    }
 }
 
 impl fmt::Debug for Picture {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use lm_media::families::{Gemma3, Gemma4, QwenVl};
-use lm_media::{DecodeLimits, Filter, Normalization, Patches, Picture, PictureSize, picture_size};
+use lm_media::families::{Gemma3, Gemma4, Lfm2Vl, QwenVl, SmolVlm};
+use lm_media::{DecodeLimits, Filter, Normalization, Patches, Picture, PictureSize, TileGrid, picture_size};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
@@ -14,7 +14,14 @@ struct Golden {
     families: Vec<FamilyCase>,
     /// A picture's size, and those of [`size_functions`] for it.
     sizes: Vec<[Option<[usize; 2]>; 5]>,
+    /// For each of `sizes` those of SmolVLM's published and other settings, and those of LFM2-VL's.
+    grids: Vec<(SmolGrid, SmolGrid, LfmGrid, LfmGrid)>,
 }
+
+/// Rows, columns, tokens.
+type SmolGrid = [usize; 3];
+/// Rows, columns, width and height of the picture as a whole, tokens.
+type LfmGrid = [usize; 5];
 
 #[derive(Deserialize)]
 struct Decoded {
@@ -108,14 +115,34 @@ fn qwen3() -> QwenVl {
     QwenVl { patch: 16, min_pixels, max_pixels, normalization: Normalization::HALF, ..QwenVl::default() }
 }
 
-fn patches(family: &str, picture: &Picture) -> Patches {
-    match family {
-        "qwen2_vl" => QwenVl::default().patches(picture).expect("patches"),
-        "qwen3_vl" => qwen3().patches(picture).expect("patches"),
-        "gemma4_70" => Gemma4 { budget: 70, ..Gemma4::default() }.patches(picture).expect("patches"),
-        "gemma3_224" => Gemma3 { side: 224, ..Gemma3::default() }.patches(picture),
+/// Settings unlike the published ones: four of the 60 pixels of a tile are left over.
+fn small_smol() -> SmolVlm {
+    SmolVlm { longest_edge: 200, tile: 60, patch: 14, scale: 2, ..SmolVlm::default() }
+}
+
+fn small_lfm() -> Lfm2Vl {
+    let (image_tokens, tiles) = (3..=7, 2..=6);
+    Lfm2Vl { patch: 4, downsample: 3, image_tokens, tile: 24, tiles, tolerance: 1.5, ..Lfm2Vl::default() }
+}
+
+/// The patches of each view of a picture.
+fn patches(family: &str, picture: &Picture) -> Vec<Patches> {
+    let found = match family {
+        "qwen2_vl" => QwenVl::default().patches(picture).map(|one| vec![one]),
+        "qwen3_vl" => qwen3().patches(picture).map(|one| vec![one]),
+        "gemma4_70" => Gemma4 { budget: 70, ..Gemma4::default() }.patches(picture).map(|one| vec![one]),
+        "gemma3_224" => Gemma3 { side: 224, ..Gemma3::default() }.patches(picture).map(|one| vec![one]),
+        "smol_tiles" => small_smol().patches(picture),
+        "smol_whole" => SmolVlm { splitting: false, ..small_smol() }.patches(picture),
+        "lfm_tiles" => small_lfm().patches(picture),
         other => panic!("{other}"),
-    }
+    };
+    found.expect("patches")
+}
+
+/// Largest difference of values: a byte of torchvision's bilinear filter may be one more or less than Pillow's.
+fn tolerance(family: &str) -> f32 {
+    if family == "lfm_tiles" { 1.0 / 127.5 + 1e-6 } else { 1e-6 }
 }
 
 #[test]
@@ -123,16 +150,56 @@ fn patches_are_those_of_transformers() {
     for case in golden().families {
         let found = patches(&case.family, &picture(&case.picture));
         let name = format!("{} {}", case.family, case.picture);
-        assert_eq!(found.rows * found.columns, case.shape[0], "{name}");
-        assert_eq!(found.values.len(), case.shape[0] * case.shape[1], "{name}");
+        assert_eq!(found.iter().map(|view| view.rows * view.columns).sum::<usize>(), case.shape[0], "{name}");
+        let values: Vec<f32> = found.into_iter().flat_map(|view| view.values).collect();
+        assert_eq!(values.len(), case.shape[0] * case.shape[1], "{name}");
         for (at, expected) in case.at.iter().zip(&case.values) {
-            assert!(
-                (found.values[*at] - expected).abs() <= 1e-6,
-                "{name} at {at}: {} {expected}",
-                found.values[*at]
-            );
+            let difference = (values[*at] - expected).abs();
+            assert!(difference <= tolerance(&case.family), "{name} at {at}: {} {expected}", values[*at]);
         }
     }
+}
+
+#[test]
+fn grids_and_tokens_are_those_of_transformers() {
+    let Golden { sizes, grids, .. } = golden();
+    assert_eq!(grids.len(), sizes.len());
+    for ([original, ..], (smol, other_smol, lfm, other_lfm)) in sizes.into_iter().zip(grids) {
+        let original = size(original.expect("a size"));
+        for (settings, [rows, columns, tokens]) in [(SmolVlm::default(), smol), (small_smol(), other_smol)] {
+            let grid = settings.grid(original).expect("a grid");
+            assert_eq!([grid.rows, grid.columns], [rows, columns], "{original}");
+            assert_eq!(settings.tokens(original).expect("tokens"), tokens, "{original}");
+        }
+        for (settings, [rows, columns, width, height, tokens]) in
+            [(Lfm2Vl::default(), lfm), (small_lfm(), other_lfm)]
+        {
+            let grid = settings.grid(original).expect("a grid");
+            let single = if (rows, columns) == (1, 1) { [0; 2] } else { [rows, columns] };
+            assert_eq!([grid.rows, grid.columns], single, "{original}");
+            assert_eq!(grid.overview, Some(size([width, height])), "{original}");
+            assert_eq!(settings.tokens(original).expect("tokens"), tokens, "{original}");
+        }
+    }
+}
+
+#[test]
+fn views_have_the_sizes_and_tokens_of_their_grid() {
+    let picture = picture("rgb_37x53.png");
+    let lfm = small_lfm();
+    let grid = lfm.grid(picture.size()).expect("a grid");
+    assert!(grid.rows * grid.columns > 1);
+    let views = lfm.patches(&picture).expect("patches");
+    let sizes = views.iter().map(|view| PictureSize::new(view.columns * lfm.patch, view.rows * lfm.patch));
+    assert!(grid.views().eq(sizes));
+    let without = Lfm2Vl { thumbnail: false, ..lfm.clone() };
+    assert_eq!(without.patches(&picture).expect("patches"), views[..grid.rows * grid.columns]);
+    // One tile is a view of the picture as large as a tile.
+    let one = Lfm2Vl { tiles: 1..=4, ..lfm };
+    let large = PictureSize::new(4000, 4001);
+    assert!(matches!(one.grid(large), Ok(TileGrid { rows: 2, columns: 2, .. })));
+    let least = PictureSize::new(32, 31);
+    assert_eq!(one.grid(least).expect("a grid"), TileGrid::single(PictureSize::new(24, 24)));
 }
 
 #[test]

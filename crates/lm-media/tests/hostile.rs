@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use lm_media::families::{Gemma4, QwenVl};
-use lm_media::{DecodeLimits, Error, Picture, PictureSize, picture_size};
+use lm_media::families::{Gemma3, Gemma4, Lfm2Vl, QwenVl, SmolVlm};
+use lm_media::{DecodeLimits, Error, Normalization, Picture, PictureSize, picture_size};
 use proptest::prelude::*;
 
 const FILES: [&str; 5] =
@@ -50,8 +50,10 @@ fn files_and_pictures_above_the_limits_are_refused() {
     assert!(
         matches!(picture_size(&bytes, &limits), Err(Error::TooManyPixels { size: found, limit: 1960 }) if found == size)
     );
-    let limits = DecodeLimits { max_pixels: 37 * 53, max_bytes: bytes.len() };
+    let limits = DecodeLimits { max_pixels: 37 * 53, max_bytes: bytes.len(), max_side: 53 };
     assert!(Picture::decode(&bytes, &limits).is_ok());
+    let limits = DecodeLimits { max_side: 52, ..limits };
+    assert!(matches!(Picture::decode(&bytes, &limits), Err(Error::SideTooLong { limit: 52, .. })));
 }
 
 /// A BMP header of 30,000 × 30,000 pixels, without any.
@@ -75,8 +77,57 @@ fn pixels_of_another_number_are_an_error() {
 #[test]
 fn sizes_without_pixels_are_refused() {
     for size in [(0, 0), (0, 5), (5, 0)].map(|(width, height)| PictureSize::new(width, height)) {
-        let refused = [QwenVl::default().tokens(size), Gemma4::default().tokens(size)];
+        let refused = [
+            QwenVl::default().tokens(size),
+            Gemma4::default().tokens(size),
+            SmolVlm::default().tokens(size),
+            Lfm2Vl::default().tokens(size),
+        ];
         assert!(refused.iter().all(|tokens| matches!(tokens, Err(Error::UnsuitableSize { .. }))), "{size}");
+    }
+}
+
+#[test]
+fn settings_out_of_range_are_named() {
+    let picture = Picture::from_rgb(PictureSize::new(3, 5), vec![7; 45]).expect("a picture");
+    let flat = Normalization { std: [1.0, 0.0, 1.0], ..Normalization::HALF };
+    let (gemma3, gemma4, qwen) = (Gemma3::default(), Gemma4::default(), QwenVl::default());
+    let (smol, lfm) = (SmolVlm::default(), Lfm2Vl::default());
+    let refused = [
+        (Gemma3 { patch: 0, ..gemma3 }.patches(&picture).err(), "`patch` is 0"),
+        (Gemma3 { side: 0, ..gemma3 }.patches(&picture).err(), "`side` is 0"),
+        (Gemma3 { side: usize::MAX, ..gemma3 }.patches(&picture).err(), "`side` is 18446744073709551615"),
+        (Gemma3 { side: 897, ..gemma3 }.patches(&picture).err(), "expected a multiple of 14"),
+        (Gemma4 { patch: 0, ..gemma4 }.patches(&picture).err(), "`patch` is 0"),
+        (Gemma4 { pool: 0, ..gemma4 }.patches(&picture).err(), "`pool` is 0"),
+        (Gemma4 { budget: 0, ..gemma4 }.patches(&picture).err(), "`budget` is 0"),
+        (Gemma4 { budget: 1 << 20, ..gemma4 }.patches(&picture).err(), "`budget` is 1048576"),
+        (QwenVl { patch: 0, ..qwen }.patches(&picture).err(), "`patch` is 0"),
+        (QwenVl { merge: 0, ..qwen }.patches(&picture).err(), "`merge` is 0"),
+        (QwenVl { frames: 0, ..qwen }.patches(&picture).err(), "`frames` is 0"),
+        (QwenVl { max_pixels: usize::MAX, ..qwen }.patches(&picture).err(), "`max_pixels` is"),
+        (QwenVl { min_pixels: usize::MAX, ..qwen }.patches(&picture).err(), "`min_pixels` is"),
+        (QwenVl { normalization: flat, ..qwen }.patches(&picture).err(), "deviations other than zero"),
+        (SmolVlm { tile: 0, ..smol }.patches(&picture).err(), "`side` is 0"),
+        (SmolVlm { patch: 600, ..smol }.patches(&picture).err(), "`patch` is 600"),
+        (SmolVlm { scale: 0, ..smol }.patches(&picture).err(), "`scale` is 0"),
+        (SmolVlm { scale: 3, ..smol }.patches(&picture).err(), "expected a multiple of 3"),
+        (SmolVlm { longest_edge: 1 << 20, ..smol }.patches(&picture).err(), "`longest_edge` is 1048576"),
+        (SmolVlm { normalization: flat, ..smol }.patches(&picture).err(), "deviations other than zero"),
+        (Lfm2Vl { downsample: 0, ..lfm.clone() }.patches(&picture).err(), "`downsample` is 0"),
+        (Lfm2Vl { tile: 500, ..lfm.clone() }.patches(&picture).err(), "expected a multiple of 32"),
+        (Lfm2Vl { tiles: 0..=2, ..lfm.clone() }.patches(&picture).err(), "`min_tiles` is 0"),
+        (Lfm2Vl { tiles: 2..=usize::MAX, ..lfm.clone() }.patches(&picture).err(), "`max_tiles` is"),
+        (
+            Lfm2Vl { image_tokens: 1..=usize::MAX, ..lfm.clone() }.patches(&picture).err(),
+            "`max_image_tokens` is",
+        ),
+        (Lfm2Vl { tolerance: f64::NAN, ..lfm }.patches(&picture).err(), "`tolerance` is NaN"),
+    ];
+    for (error, problem) in refused {
+        let error = error.expect(problem);
+        assert!(matches!(error, Error::InvalidSettings { .. }), "{error}");
+        assert!(error.to_string().contains(problem), "{error}: {problem}");
     }
 }
 

@@ -1,7 +1,10 @@
 //! Gemma 3: each picture in one square size.
 //! Source: `Gemma3ImageProcessorPil` of transformers 5.23.0, without pan and scan, which its checkpoints leave off.
 
-use crate::{Filter, Normalization, PatchOrder, Patches, Picture, PictureSize};
+use crate::settings::Settings;
+use crate::{Filter, Normalization, PatchOrder, Patches, Picture, PictureSize, Result};
+
+const FAMILY: &str = "Gemma 3";
 
 /// Preprocessing of Gemma 3.
 ///
@@ -9,7 +12,7 @@ use crate::{Filter, Normalization, PatchOrder, Patches, Picture, PictureSize};
 /// use lm_media::{Picture, PictureSize, families::Gemma3};
 ///
 /// let picture = Picture::from_rgb(PictureSize::new(2, 1), vec![255; 6])?;
-/// let patches = Gemma3::default().patches(&picture);
+/// let patches = Gemma3::default().patches(&picture)?;
 /// assert_eq!((patches.rows, patches.columns), (64, 64));
 /// # Ok::<(), lm_media::Error>(())
 /// ```
@@ -31,8 +34,13 @@ impl Default for Gemma3 {
 
 impl Gemma3 {
     /// The patches of a picture, `[channel, row, column]`.
-    pub fn patches(&self, picture: &Picture) -> Patches {
+    ///
+    /// # Errors
+    /// [`Error::InvalidSettings`](crate::Error::InvalidSettings).
+    pub fn patches(&self, picture: &Picture) -> Result<Patches> {
+        Settings(FAMILY).tile(self.side, self.patch)?;
+        Settings(FAMILY).multiple("side", self.side, "patch", self.patch)?;
         let picture = picture.resized(PictureSize::new(self.side, self.side), Filter::Bilinear);
-        Patches::of(&picture, self.patch, PatchOrder::ChannelsFirst, &Normalization::HALF)
+        Ok(Patches::of(&picture, self.patch, PatchOrder::ChannelsFirst, &Normalization::HALF))
     }
 }

@@ -1,7 +1,10 @@
 //! Gemma 4: pictures keep their shape and use as much of a token budget as they can.
 //! Source: `Gemma4ImageProcessorPil` of transformers 5.23.0. Its padding to the budget is left to the batch.
 
+use crate::settings::{MAX_PIXELS, Settings};
 use crate::{Error, Filter, Normalization, PatchOrder, Patches, Picture, PictureSize, Result};
+
+const FAMILY: &str = "Gemma 4";
 
 /// Preprocessing of Gemma 4's pictures.
 ///
@@ -33,8 +36,10 @@ impl Gemma4 {
     /// The size to which a picture is resized: sides that are multiples of a token's, and no more tokens than the budget.
     ///
     /// # Errors
-    /// [`Error::UnsuitableSize`] for a picture without pixels, or so long and thin that the budget does not hold one row of it.
+    /// [`Error::UnsuitableSize`] for a picture without pixels, or so long and thin that the budget does not hold one row of it;
+    /// [`Error::InvalidSettings`].
     pub fn resized_size(&self, size: PictureSize) -> Result<PictureSize> {
+        self.check()?;
         if size.pixels() == 0 {
             return Err(self.unsuitable(size));
         }
@@ -73,8 +78,14 @@ impl Gemma4 {
         Ok(Patches::of(&picture, self.patch, PatchOrder::ChannelsLast, &Normalization::NONE))
     }
 
+    fn check(&self) -> Result<()> {
+        Settings(FAMILY).token("patch", self.patch, "pool", self.pool)?;
+        let token = self.patch * self.pool;
+        Settings(FAMILY).within("budget", self.budget, 1..=MAX_PIXELS / (token * token))
+    }
+
     fn unsuitable(&self, size: PictureSize) -> Error {
         let reason = format!("it does not fit in {} tokens", self.budget);
-        Error::UnsuitableSize { size, family: "Gemma 4", reason }
+        Error::UnsuitableSize { size, family: FAMILY, reason }
     }
 }

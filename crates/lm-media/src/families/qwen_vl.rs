@@ -1,7 +1,10 @@
 //! Qwen2-VL, Qwen2.5-VL, Qwen3-VL and the vision part of Qwen3.5: pictures keep their shape, within a number of pixels.
 //! Source: `Qwen2VLImageProcessorPil` of transformers 5.23.0.
 
+use crate::settings::{MAX_PIXELS, Settings};
 use crate::{Error, Filter, Normalization, PatchOrder, Patches, Picture, PictureSize, Result};
+
+const FAMILY: &str = "Qwen's vision models";
 
 /// Largest ratio of the sides.
 const MAX_RATIO: f64 = 200.0;
@@ -43,12 +46,13 @@ impl QwenVl {
     /// The size to which a picture is resized: sides that are multiples of a token's.
     ///
     /// # Errors
-    /// [`Error::UnsuitableSize`] without pixels, or when one side is more than 200 times the other.
+    /// [`Error::UnsuitableSize`] without pixels, or when one side is more than 200 times the other; [`Error::InvalidSettings`].
     pub fn resized_size(&self, size: PictureSize) -> Result<PictureSize> {
+        self.check()?;
         let (width, height) = (size.width as f64, size.height as f64);
         if size.pixels() == 0 || width.max(height) / width.min(height) > MAX_RATIO {
             let reason = format!("it has no pixels, or one side is more than {MAX_RATIO} times the other");
-            return Err(Error::UnsuitableSize { size, family: "Qwen's vision models", reason });
+            return Err(Error::UnsuitableSize { size, family: FAMILY, reason });
         }
         let factor = (self.patch * self.merge) as f64;
         let rounded = |side: f64| (side / factor).round_ties_even() * factor;
@@ -85,5 +89,14 @@ impl QwenVl {
         let picture = picture.resized(self.resized_size(picture.size())?, Filter::Bicubic);
         let order = PatchOrder::Blocks { merge: self.merge, frames: self.frames };
         Ok(Patches::of(&picture, self.patch, order, &self.normalization))
+    }
+
+    fn check(&self) -> Result<()> {
+        let settings = Settings(FAMILY);
+        settings.token("patch", self.patch, "merge", self.merge)?;
+        settings.within("frames", self.frames, 1..=16)?;
+        settings.within("max_pixels", self.max_pixels, 1..=MAX_PIXELS)?;
+        settings.within("min_pixels", self.min_pixels, 0..=self.max_pixels)?;
+        settings.normalization(&self.normalization)
     }
 }
