@@ -43,7 +43,7 @@ pub use cpu::Isa;
 pub use delta_net::{DeltaNet, DeltaNetRows, DeltaNetSpec, HeadOrder, delta_net};
 pub use linear::{Input, Output, gated, linear, linears};
 pub use moe::{ExpertBiases, Experts, Routing, moe};
-pub use norm::{Norm, rms_norm};
+pub use norm::{LayerNorm, Norm, layer_norm, rms_norm};
 pub use pack::{
     Arena, FloatDtype, GgmlType, PackedMatrix, Packing, Source, StoredBytes, StoredMatrix, WeightFormat,
 };

@@ -16,12 +16,14 @@ mod gated;
 mod glu;
 mod host_tensor;
 mod kv_pool;
+mod layer_norm;
 mod linear;
 mod linear_add;
 mod moe;
 mod qkv;
 mod rms_norm;
 mod rope;
+mod segment_attention;
 mod short_conv;
 mod states;
 #[cfg(test)]
@@ -35,12 +37,14 @@ pub use embedding::embedding;
 pub use gated::gated;
 pub use glu::glu;
 pub use kv_pool::KvPool;
+pub use layer_norm::layer_norm;
 pub use linear::linear;
 pub use linear_add::linear_add;
 pub use moe::{Experts, moe};
 pub use qkv::qkv;
 pub use rms_norm::rms_norm;
 pub use rope::rope;
+pub use segment_attention::segment_attention;
 pub use short_conv::short_conv;
 pub use transfer::{from_host, to_host};
 pub use weight::Weight;
@@ -61,11 +65,13 @@ pub const ALL: &[&Op] = &[
     &embedding::OP,
     &gated::OP,
     &glu::OP,
+    &layer_norm::OP,
     &linear::OP,
     &linear_add::OP,
     &moe::OP,
     &qkv::OP,
     &rms_norm::OP,
     &rope::OP,
+    &segment_attention::OP,
     &short_conv::OP,
 ];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use half::f16;
 use lm_kernels::{
     AttentionSpec, CacheLayout, KvDtype, KvGeometry, KvPool, PAGE_LEN, PageId, RaggedLayout, SequenceLayout,
-    attention, from_host, to_host,
+    attention, from_host, segment_attention, to_host,
 };
 
 use super::{Random, Target, assert_close};
@@ -33,6 +33,53 @@ pub fn check(target: &Target) {
                 Run::new(target, spec, dtype).steps(&mut random);
             }
         }
+    }
+}
+
+/// Several segments, an empty one and one of many rows among them, against plain loops.
+pub fn check_segments(target: &Target) {
+    let mut random = Random::new(16);
+    for (heads, kv_heads, dim, lengths) in [
+        (1, 1, 8, vec![1]),
+        (3, 3, 12, vec![5, 0, 70]),
+        (4, 2, 20, vec![33, 32, 1]),
+        (2, 2, 72, vec![300]),
+        (16, 16, 4, vec![16; 9]),
+    ] {
+        let rows: usize = lengths.iter().sum();
+        let q = random.values(rows * heads * dim, 2.0);
+        let [k, v] = [2.0, 1.0].map(|scale| random.values(rows * kv_heads * dim, scale));
+        let tensor = |values: &[f32], heads| from_host(values.to_vec(), [rows, heads, dim], &target.burn);
+        let got =
+            segment_attention(tensor(&q, heads), tensor(&k, kv_heads), tensor(&v, kv_heads), &lengths, 0.3);
+        assert_eq!(got.dims(), [rows, heads, dim]);
+        let vector = |values: &'_ [f32], of: usize, row: usize, head: usize| -> Vec<f64> {
+            let first = (row * of + head) * dim;
+            values[first..first + dim].iter().map(|&x| x.into()).collect()
+        };
+        let (mut expected, mut first) = (Vec::new(), 0);
+        for len in &lengths {
+            for row in first..first + len {
+                for head in 0..heads {
+                    let (query, kv_head) = (vector(&q, heads, row, head), head * kv_heads / heads);
+                    let score = |other| {
+                        let key = vector(&k, kv_heads, other, kv_head);
+                        (query.iter().zip(&key).map(|(q, k)| q * k).sum::<f64>() * f64::from(0.3_f32)).exp()
+                    };
+                    let weights: Vec<f64> = (first..first + len).map(score).collect();
+                    let mut sum = vec![0.0; dim];
+                    for (other, weight) in weights.iter().enumerate() {
+                        let value = vector(&v, kv_heads, first + other, kv_head);
+                        sum.iter_mut().zip(value).for_each(|(sum, value)| *sum += weight * value);
+                    }
+                    let total: f64 = weights.iter().sum();
+                    expected.extend(sum.iter().map(|sum| sum / total));
+                }
+            }
+            first += len;
+        }
+        let what = format!("segment_attention {heads}/{kv_heads} · {dim}, {lengths:?}, on {}", target.device);
+        assert_close(&what, &to_host(got).unwrap(), &expected, |_| 1e-5);
     }
 }
 

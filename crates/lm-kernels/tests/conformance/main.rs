@@ -33,12 +33,14 @@ const CHECKS: &[Check] = &[
     ("embedding", linear::check_embedding),
     ("gated", fused::check_gated),
     ("glu", rows::check_glu),
+    ("layer_norm", rows::check_layer_norm),
     ("linear", linear::check),
     ("linear_add", fused::check_linear_add),
     ("moe", moe::check),
     ("qkv", fused::check_qkv),
     ("rms_norm", rows::check_rms_norm),
     ("rope", rows::check_rope),
+    ("segment_attention", attention::check_segments),
     ("short_conv", states::check_short_conv),
 ];
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lm_kernels::{RopeTable, from_host, glu, rms_norm, rope, to_host};
+use lm_kernels::{RopeTable, from_host, glu, layer_norm, rms_norm, rope, to_host};
 
 use super::{ACTIVATIONS, Random, Target, assert_close, gate as gate_by};
 
@@ -26,6 +26,36 @@ pub fn check_rms_norm(target: &Target) {
             let what = format!("rms_norm [{rows}, {size}] · {scale} on {}", target.device);
             let got = to_host(got).unwrap();
             assert_close(&what, &got, &expected, |i| 3e-6 * expected[i].abs().max(1e-3));
+        }
+    }
+}
+
+pub fn check_layer_norm(target: &Target) {
+    let mut random = Random::new(4);
+    for (rows, size) in [(1, 2), (1, 64), (3, 7), (5, 128), (17, 100), (2, 1152)] {
+        for (scale, shift, eps) in [(1.0, 0.0, 1e-6), (1e-3, 0.0, 1e-5), (2.0, 30.0, 1e-6)] {
+            let x: Vec<f32> = random.values(rows * size, scale).iter().map(|x| x + shift).collect();
+            let [weight, bias] = [random.values(size, 2.0), random.values(size, 1.0)];
+            let got = layer_norm(
+                from_host(x.clone(), [rows, size], &target.burn),
+                from_host(weight.clone(), [size], &target.burn),
+                from_host(bias.clone(), [size], &target.burn),
+                eps,
+            );
+            let mut expected = Vec::new();
+            for row in x.chunks(size) {
+                let mean = row.iter().map(|&x| f64::from(x)).sum::<f64>() / size as f64;
+                let square: f64 = row.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum();
+                let root = (square / size as f64 + f64::from(eps)).sqrt();
+                let column = |((x, w), b): ((&f32, &f32), &f32)| {
+                    (f64::from(*x) - mean) / root * f64::from(*w) + f64::from(*b)
+                };
+                expected.extend(row.iter().zip(&weight).zip(&bias).map(column));
+            }
+            let what = format!("layer_norm [{rows}, {size}] · {scale} + {shift} on {}", target.device);
+            let got = to_host(got).unwrap();
+            // The mean is rounded to an f32, which two columns of nearly one value show most.
+            assert_close(&what, &got, &expected, |_| 2e-5 * (1.0 + f64::from(shift) * 10.0));
         }
     }
 }

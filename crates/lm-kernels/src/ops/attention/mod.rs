@@ -155,7 +155,7 @@ pub(super) fn portable<B: Bridge>(
     };
     let attend = |sequence: &SequenceLayout| {
         let (keys, values) = cache.read(sequence, spec.window, &q.device());
-        attend(rows_of(&q, &sequence.rows), keys, values, mask(sequence, spec.window, &q), spec)
+        attend(rows_of(&q, &sequence.rows), keys, values, Some(mask(sequence, spec.window, &q)), spec)
     };
     let outputs: Vec<_> = layout.sequences.iter().filter(|s| !s.rows.is_empty()).map(attend).collect();
     let out = if outputs.is_empty() { q.zeros_like() } else { Tensor::cat(outputs, 0) };
@@ -163,12 +163,12 @@ pub(super) fn portable<B: Bridge>(
 }
 
 /// Attention of one sequence: `q [rows, num_heads, head_dim]`, `keys` and `values [slots, num_kv_heads, head_dim]`,
-/// `mask [rows, slots]`.
-fn attend(
+/// `mask [rows, slots]`; without a mask, each row sees all slots.
+pub(super) fn attend(
     q: Tensor<3>,
     keys: Tensor<3>,
     values: Tensor<3>,
-    mask: Tensor<2>,
+    mask: Option<Tensor<2>>,
     spec: &AttentionSpec,
 ) -> Tensor<3> {
     let ([rows, heads, dim], [slots, kv_heads, _]) = (q.dims(), keys.dims());
@@ -180,7 +180,11 @@ fn attend(
         None => scores,
         Some(cap) => (scores / cap).tanh() * cap,
     };
-    let scores = scores.reshape([kv_heads, group, rows, slots]) + mask.reshape([1, 1, rows, slots]);
+    let scores = scores.reshape([kv_heads, group, rows, slots]);
+    let scores = match mask {
+        None => scores,
+        Some(mask) => scores + mask.reshape([1, 1, rows, slots]),
+    };
     let scores = match &spec.sinks {
         None => scores,
         Some(sinks) => {

@@ -12,7 +12,10 @@ use super::backend::Bridge;
 use super::weight::{Matrix, Weight};
 use super::*;
 use crate::host::testing::Random;
-use crate::{Activation, Device, GgmlType, PackedMatrix, RopeTable, Routing, Source, WeightFormat};
+use crate::{
+    Activation, AttentionSpec, Device, GgmlType, PackedMatrix, RaggedLayout, RopeTable, Routing,
+    SequenceLayout, Source, WeightFormat,
+};
 
 /// Devices whose tensors are in host memory.
 fn host_devices() -> Vec<BurnDevice> {
@@ -48,6 +51,13 @@ fn row_operations_equal_their_default_bodies() {
             rms_norm::portable(x(), weight(), 1e-5),
             2e-6,
         );
+        let bias = || noise_tensor([48], 5, &device);
+        assert_close(
+            "layer_norm",
+            layer_norm(x(), weight(), bias(), 1e-5),
+            layer_norm::portable(x(), weight(), bias(), 1e-5),
+            4e-6,
+        );
         let up = || noise_tensor([5, 48], 3, &device);
         let clamped = Activation::ClampedSwiglu { alpha: 1.702, limit: 0.5 };
         for activation in [
@@ -67,6 +77,33 @@ fn row_operations_equal_their_default_bodies() {
         let table = RopeTable { inv_freq: vec![1.0, 0.3, 0.01, 1e-4, 1e-5], attention_factor: 1.1 };
         let angles = Arc::new(table.angles(&[0, 1, 7, 100, 40_000]));
         assert_close("rope", rope(heads(), &angles), rope::portable(heads(), &angles), 1e-6);
+    }
+}
+
+/// More rows than a tile of the portable body.
+#[test]
+fn attention_in_segments_equals_its_default_body() {
+    let lengths = [300, 0, 1, 37];
+    for device in host_devices() {
+        let heads = |count, seed| noise_tensor([338, count, 12], seed, &device);
+        let [q, k, v] = [heads(4, 14), heads(2, 15), heads(2, 16)];
+        let attended = segment_attention(q.clone(), k.clone(), v.clone(), &lengths, 0.7);
+        let spec = AttentionSpec {
+            num_heads: 4,
+            num_kv_heads: 2,
+            head_dim: 12,
+            scale: 0.7,
+            window: None,
+            soft_cap: None,
+            sinks: None,
+        };
+        let (mut row, mut sequences) = (0, Vec::new());
+        for len in lengths {
+            sequences.push(SequenceLayout { rows: row..row + len, ..Default::default() });
+            row += len;
+        }
+        let portable = segment_attention::portable([q, k, v], &RaggedLayout { sequences }, &spec);
+        assert_close("segment_attention", attended, portable, 1e-5);
     }
 }
 

@@ -1,0 +1,95 @@
+//! Bidirectional attention within segments of rows, without a cache: the patches of pictures.
+
+use std::sync::Arc;
+
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Dispatch, TensorMetadata, backend_extension};
+use burn::tensor::Tensor;
+
+use super::Op;
+use super::attention::attend;
+use super::backend::{Bridge, on_every_backend};
+use crate::{AttentionSpec, KvDtype, PAGE_LEN, PageId, PagedLayer, Pool, RaggedLayout, SequenceLayout, host};
+
+pub(super) const OP: Op =
+    Op { name: "segment_attention", summary: "each row attends to all rows of its own segment" };
+
+/// Rows whose scores the portable body computes at a time.
+const TILE: usize = 256;
+
+/// Lets each row attend to all rows of its own segment; segments are `lengths` rows each, one after another.
+///
+/// Memory beyond inputs and output is linear in the rows: scores are never held for all pairs of rows.
+///
+/// # Shapes
+/// - `q`: `[rows, num_heads, head_dim]`; returns the same shape
+/// - `k`, `v`: `[rows, num_kv_heads, head_dim]`; `num_kv_heads` divides `num_heads`
+///
+/// # Panics
+/// When shapes do not fit, or the lengths do not add up to the rows. When there is no memory for a copy of keys and values.
+pub fn segment_attention(
+    q: Tensor<3>,
+    k: Tensor<3>,
+    v: Tensor<3>,
+    lengths: &[usize],
+    scale: f32,
+) -> Tensor<3> {
+    let ([rows, num_heads, head_dim], [_, num_kv_heads, _]) = (q.dims(), k.dims());
+    assert_eq!(k.dims(), [rows, num_kv_heads, head_dim], "segment_attention: k against q");
+    assert_eq!(v.dims(), k.dims(), "segment_attention: v against k");
+    assert_eq!(num_heads % num_kv_heads, 0, "segment_attention: num_kv_heads must divide num_heads");
+    assert_eq!(lengths.iter().sum::<usize>(), rows, "segment_attention: the segments must cover the rows");
+    let spec =
+        AttentionSpec { num_heads, num_kv_heads, head_dim, scale, window: None, soft_cap: None, sinks: None };
+    let (q, k, v) = (q.into_dispatch(), k.into_dispatch(), v.into_dispatch());
+    Tensor::from_dispatch(Dispatch::segment_attention(q, k, v, Arc::new(layout(lengths)), spec))
+}
+
+/// Segments as sequences whose rows all see each other, each with pages of its own.
+fn layout(lengths: &[usize]) -> RaggedLayout {
+    let (mut row, mut page) = (0, 0);
+    let sequences = lengths.iter().map(|&len| {
+        let (rows, pages) = (row..row + len, page..page + len.div_ceil(PAGE_LEN) as PageId);
+        (row, page) = (rows.end, pages.end);
+        SequenceLayout { rows, cached_len: 0, block_table: pages.collect(), bidirectional: vec![0..len] }
+    });
+    RaggedLayout { sequences: sequences.collect() }
+}
+
+/// Backend operation of [`segment_attention`].
+#[backend_extension(Flex, NdArray: cfg(feature = "ndarray"), Cube: cfg(feature = "wgpu"))]
+pub trait SegmentAttentionOp: Bridge {
+    fn segment_attention(
+        q: FloatTensor<Self>,
+        k: FloatTensor<Self>,
+        v: FloatTensor<Self>,
+        layout: Arc<RaggedLayout>,
+        spec: AttentionSpec,
+    ) -> FloatTensor<Self> {
+        let Some(tensors) = Self::HOST else {
+            return Self::lower(portable([q, k, v].map(Self::lift), &layout, &spec));
+        };
+        let pages = layout.sequences.iter().map(|sequence| sequence.block_table.len()).sum();
+        let mut pages = PagedLayer::new(KvDtype::F32, pages, spec.num_kv_heads, spec.head_dim)
+            .expect("memory for a copy of keys and values");
+        pages.write(&layout, &tensors.values(&k), &tensors.values(&v));
+        let mut out = vec![0.0; q.shape().num_elements()];
+        host::attention(Pool::global(), &tensors.values(&q), &pages, &layout, &spec, &mut out);
+        tensors.create(out, q.shape())
+    }
+}
+
+on_every_backend!(SegmentAttentionOp);
+
+pub(super) fn portable([q, k, v]: [Tensor<3>; 3], layout: &RaggedLayout, spec: &AttentionSpec) -> Tensor<3> {
+    let mut out = Vec::new();
+    for sequence in layout.sequences.iter().filter(|sequence| !sequence.rows.is_empty()) {
+        let (start, len) = (sequence.rows.start, sequence.rows.len());
+        let [k, v] = [&k, &v].map(|tensor| tensor.clone().narrow(0, start, len));
+        for first in (0..len).step_by(TILE) {
+            let q = q.clone().narrow(0, start + first, TILE.min(len - first));
+            out.push(attend(q, k.clone(), v.clone(), None, spec));
+        }
+    }
+    if out.is_empty() { q } else { Tensor::cat(out, 0) }
+}
