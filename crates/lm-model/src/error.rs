@@ -118,6 +118,9 @@ pub enum Error {
         /// Layers of the cache.
         got: usize,
     },
+    /// A picture cannot be shown to the model.
+    #[error(transparent)]
+    Media(#[from] lm_media::Error),
     /// A kernel, a device or a mapped file failed.
     #[error(transparent)]
     Kernels(#[from] lm_kernels::Error),
@@ -239,6 +242,36 @@ pub enum BatchProblem {
         end: usize,
         /// Number of rows.
         rows: usize,
+    },
+    /// Rows of a picture that are none, leave the call or overlap those of another.
+    #[error(
+        "rows {start}..{end} of a picture are empty, leave the {rows} rows or overlap those of another picture"
+    )]
+    MediaRows {
+        /// First row of the call.
+        start: usize,
+        /// Row after the last.
+        end: usize,
+        /// Number of rows of the call.
+        rows: usize,
+    },
+    /// Rows that an encoded picture does not have, in its first layer or in a deeper one.
+    #[error("rows {start}..{end} of a picture of {rows} rows")]
+    MediaRange {
+        /// First row of the picture.
+        start: usize,
+        /// Row after the last.
+        end: usize,
+        /// Number of rows of the picture.
+        rows: usize,
+    },
+    /// A picture with rows for more layers than the model has.
+    #[error("a picture has rows for {layers} layers, the model has {expected}")]
+    MediaLayers {
+        /// Layers for which the picture has rows.
+        layers: usize,
+        /// The model's layers.
+        expected: usize,
     },
     /// Logits requested for a row that does not exist.
     #[error("logits of row {row} are wanted, it has {rows} rows")]

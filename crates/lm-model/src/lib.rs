@@ -11,6 +11,7 @@ mod error;
 mod gguf;
 mod gguf_model;
 mod loader;
+mod media;
 mod model_folder;
 mod spec;
 #[cfg(any(test, feature = "test-util"))]
@@ -18,7 +19,8 @@ pub mod testing;
 
 pub use architectures::{ALL_ARCHITECTURES, Architecture};
 pub use batch::{
-    AttentionKind, AttentionSpan, Batch, Embeddings, Input, LogitRows, Logits, SequenceInput, SequenceLogits,
+    AttentionKind, AttentionSpan, Batch, Embeddings, EncodedMedia, Input, LogitRows, Logits, MediaSlice,
+    Position, SequenceInput, SequenceLogits,
 };
 pub use causal_lm::{CausalLm, ModelInfo};
 pub use checkpoint::TensorInfo;
@@ -29,6 +31,8 @@ pub use lm_kernels::{
     CacheGroup, CacheLayout, Device, KvDtype, KvGeometry, KvPool, LayerCache, NO_PAGE, PAGE_LEN, PageId,
     Retention, WeightFormat,
 };
+pub use lm_media::{Picture, PictureSize};
 pub use lm_tokenizer::{SpecialTokens, StreamDecoder, TextSegment, TokenId, TokenKind, Tokenizer};
 pub use loader::{Adapter, AdapterInfo, AdapterLoader, LoadPhase, LoadProgress};
+pub use media::{MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder};
 pub use model_folder::{ChatTemplateSource, Footprint, LoadOptions, LoadedModel, ModelFolder, Parameters};

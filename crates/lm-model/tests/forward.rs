@@ -2,13 +2,15 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::{
     Random, TinyModel, VOCAB, assert_close, assert_same, for_each_device, for_groups, forward,
     largest_difference, load, load_with, logits_of,
 };
 use lm_model::{
-    AttentionKind, AttentionSpan, Batch, BatchProblem, CausalLm, Device, Embeddings, Error, KvDtype,
-    LoadOptions, LogitRows, PAGE_LEN, PageId, SequenceInput, WeightFormat,
+    AttentionKind, AttentionSpan, Batch, BatchProblem, CausalLm, Device, Embeddings, EncodedMedia, Error,
+    KvDtype, LoadOptions, LogitRows, MediaSlice, PAGE_LEN, PageId, Position, SequenceInput, WeightFormat,
 };
 use lm_tokenizer::TokenId;
 use safetensors::tensor::Dtype;
@@ -128,6 +130,30 @@ fn embedding_rows_give_the_logits_of_their_ids() {
         let logits = forward(model, &mut cache, inputs);
         assert_same(model, &logits[1], &logits[2], "embeddings against ids");
         assert_same(model, &logits[0], &logits[2][..5], "the prefix");
+    });
+}
+
+#[test]
+fn rows_of_a_picture_replace_those_of_their_ids() {
+    for_each_model(|model| {
+        let ids = Random(3).ids(37);
+        let media =
+            Arc::new(EncodedMedia { rows: model.embed(&ids[4..20]).unwrap(), ..EncodedMedia::default() });
+        let slice = |row, range| MediaSlice { row, media: Arc::clone(&media), range };
+        let mut shown = ids.clone();
+        shown[6..20].fill(0);
+        // The first two rows of the picture are not shown, the others are in two calls.
+        let calls = [(0..9, vec![slice(6, 2..5)]), (9..37, vec![slice(6, 11..16), slice(0, 5..11)])];
+        let mut cache = model.new_cache(4).unwrap();
+        let mut rows = Vec::new();
+        for (call, media) in calls {
+            let other = SequenceInput::ids(&ids[..3], 0, [3]);
+            let input = SequenceInput::ids(&shown[call.clone()], call.start, [0, 1]);
+            let input = SequenceInput { media, logits: LogitRows::All, ..input };
+            rows.extend(forward(model, &mut cache, vec![other, input]).remove(1));
+        }
+        assert_same(model, &rows, &logits_of(model, &ids), "rows against ids");
+        assert_ne!(rows, logits_of(model, &shown));
     });
 }
 
@@ -313,14 +339,14 @@ fn positions_steer_rope_and_slots_the_cache() {
         let whole = logits_of(model, &ids);
         let at = |first: u32| {
             let mut input = SequenceInput::ids(ids.as_slice(), 0, [0]);
-            input.positions = (first..first + 12).collect();
+            input.positions = (first..first + 12).map(Position::from).collect();
             input.logits = LogitRows::All;
             forward(model, &mut model.new_cache(1).unwrap(), vec![input]).remove(0)
         };
         // RoPE is relative: a common shift changes nothing, other distances do.
         assert!(largest_difference(&at(100), &whole) < 2e-3, "shifted");
         let mut spread = SequenceInput::ids(ids.as_slice(), 0, [0]);
-        spread.positions = (0..12).map(|p| 3 * p).collect();
+        spread.positions = (0..12).map(|p| Position::from(3 * p)).collect();
         spread.logits = LogitRows::All;
         let spread = forward(model, &mut model.new_cache(1).unwrap(), vec![spread]).remove(0);
         assert!(largest_difference(&spread, &whole) > 0.02, "spread");

@@ -103,6 +103,7 @@ impl Engine {
             name,
             adapters,
             adapter_loader,
+            vision: _,
         } = loaded.clone();
         let source = source.map(ModelSource::without_adapters);
         let info = model.info().clone();

@@ -53,6 +53,7 @@ impl Vocabulary {
                 name: "random".to_owned(),
                 adapters: Vec::new(),
                 adapter_loader: None,
+                vision: None,
             };
             Engine::new(loaded, EngineSettings::default()).expect("an engine")
         };

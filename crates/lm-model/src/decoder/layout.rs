@@ -1,11 +1,12 @@
 //! A batch as the rows of one tensor: the sequences' new rows, concatenated.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use lm_kernels::{RaggedLayout, SequenceLayout};
 use lm_tokenizer::TokenId;
 
-use crate::batch::{AttentionKind, Batch, Input, SequenceInput};
+use crate::batch::{AttentionKind, Batch, Input, MediaSlice, SequenceInput};
 use crate::loader::AdaptedRows;
 
 /// Builds the ragged layout of each cache group: each sequence's rows and the pages that hold its slots.
@@ -56,11 +57,26 @@ pub(crate) fn logit_rows(batch: &Batch) -> (Vec<i32>, Vec<usize>) {
     (selected, counts)
 }
 
-/// Token ids of the batch's rows; `None` for embedding rows.
+/// Returns the rows of pictures: their rows of the batch, each with the slice that fills them.
+pub(crate) fn media_rows(batch: &Batch) -> impl Iterator<Item = (Range<usize>, &MediaSlice)> {
+    let mut end = 0;
+    batch.sequences.iter().flat_map(move |sequence| {
+        let start = end;
+        end += sequence.rows();
+        sequence.media.iter().map(move |slice| {
+            let Range { start: first, end: last } = slice.rows();
+            (start + first..start + last, slice)
+        })
+    })
+}
+
+/// Token ids of the batch's rows; `None` for rows of embeddings and pictures.
 pub(crate) fn ids_of_rows(batch: &Batch) -> Vec<Option<TokenId>> {
     let of_sequence = |sequence: &SequenceInput| match &sequence.input {
         Input::Ids(ids) => ids.iter().copied().map(Some).collect(),
         Input::Embeddings(rows) => vec![None; rows.rows()],
     };
-    batch.sequences.iter().flat_map(of_sequence).collect()
+    let mut ids: Vec<_> = batch.sequences.iter().flat_map(of_sequence).collect();
+    media_rows(batch).for_each(|(rows, _)| ids[rows].fill(None));
+    ids
 }

@@ -12,9 +12,9 @@ use self::blocks::{
     Attention, DecoderStreams, DenseAndMoe, Embedding, ForwardContext, GatedDeltaNet, GatedMlp, LayerStreams,
     MoeMlp, PerLayerEmbedding, PerLayerInput, ResidualBlock, RmsNorm, Rope, ShortConv,
 };
-use self::layout::{adapted_rows, ids_of_rows, layouts, logit_rows};
+use self::layout::{adapted_rows, ids_of_rows, layouts, logit_rows, media_rows};
 use self::validate::{BatchLimits, check_batch, check_embeddings};
-use crate::batch::{Batch, Embeddings, Input, Logits};
+use crate::batch::{Batch, Embeddings, Input, Logits, MediaSlice};
 use crate::causal_lm::{CausalLm, ModelInfo};
 use crate::checkpoint::{LayerParam, Param};
 use crate::error::{BatchProblem, Error, Result};
@@ -143,7 +143,12 @@ impl Decoder {
         if !ids.is_empty() {
             parts.push(self.embedding.lookup(&ids));
         }
-        Tensor::cat(parts, 0)
+        let mut x = Tensor::cat(parts, 0);
+        for (rows, MediaSlice { media, range, .. }) in media_rows(batch) {
+            let values = self.embedding.upload(media.rows.slice(range.clone()).to_vec());
+            x = x.slice_assign([rows, 0..self.info.hidden_size], values);
+        }
+        x
     }
 
     /// Waits until no other model runs on the CPU, where the kernels' threads are shared.

@@ -1,10 +1,12 @@
 //! Validation of a whole batch before any of it runs.
 
 use std::collections::HashMap;
+use std::iter;
+use std::ops::Range;
 
 use lm_kernels::{CacheGroup, KvPool, NO_PAGE, PAGE_LEN, PageId};
 
-use crate::batch::{AttentionSpan, Batch, Embeddings, Input, LogitRows, SequenceInput};
+use crate::batch::{Batch, Embeddings, Input, LogitRows, MediaSlice, SequenceInput};
 use crate::causal_lm::ModelInfo;
 use crate::error::{BatchProblem, Error, Result};
 use crate::loader::{Adapter, ModelShape};
@@ -16,6 +18,7 @@ pub(crate) struct BatchLimits {
     pub(crate) vocab_rows: usize,
     pub(crate) hidden_size: usize,
     pub(crate) context_len: usize,
+    pub(crate) num_layers: usize,
     /// Shape of the model for which adapters are made; `None` if it takes none.
     pub(crate) adapters: Option<ModelShape>,
     /// Groups of the cache, each with the number of pages of its space.
@@ -26,9 +29,9 @@ impl BatchLimits {
     /// Limits of a model that takes no adapters.
     pub(crate) fn new(info: &ModelInfo, cache: &KvPool) -> Self {
         let groups = cache.layout().groups().iter().map(|&group| (group, cache.num_pages(group.space)));
-        let ModelInfo { logits_width, hidden_size, context_len, .. } = *info;
+        let ModelInfo { logits_width, hidden_size, context_len, num_layers, .. } = *info;
         let groups = groups.collect();
-        Self { vocab_rows: logits_width, hidden_size, context_len, adapters: None, groups }
+        Self { vocab_rows: logits_width, hidden_size, context_len, num_layers, adapters: None, groups }
     }
 }
 
@@ -51,7 +54,9 @@ fn check_sequence(input: &SequenceInput, limits: &BatchLimits) -> Result<(), Bat
         return Err(BatchProblem::ForeignAdapter { adapter: adapter.info().name.clone() });
     }
     check_places(input, rows, limits)?;
-    check_spans(&input.spans, rows)?;
+    let spans = input.spans.iter().map(|span| span.rows.clone());
+    check_apart(spans, rows).map_err(|Range { start, end }| BatchProblem::Span { start, end, rows })?;
+    check_media(&input.media, rows, limits)?;
     match &input.logits {
         LogitRows::Rows(wanted) => match wanted.iter().find(|&&row| row >= rows) {
             Some(&row) => Err(BatchProblem::LogitRow { row, rows }),
@@ -88,9 +93,9 @@ fn check_places(input: &SequenceInput, rows: usize, limits: &BatchLimits) -> Res
         return Err(BatchProblem::PositionCount { positions: input.positions.len(), rows });
     }
     if let Some((row, &position)) =
-        input.positions.iter().enumerate().find(|(_, p)| **p as usize >= context_len)
+        input.positions.iter().enumerate().find(|(_, p)| p.max() as usize >= context_len)
     {
-        return Err(BatchProblem::Position { row, position, context_len });
+        return Err(BatchProblem::Position { row, position: position.max(), context_len });
     }
     let slots = input.cached_len.saturating_add(rows);
     if slots > context_len {
@@ -127,15 +132,36 @@ fn check_table(
     }
 }
 
-fn check_spans(spans: &[AttentionSpan], rows: usize) -> Result<(), BatchProblem> {
-    let mut ordered: Vec<_> = spans.iter().map(|span| span.rows.clone()).collect();
-    ordered.sort_by_key(|span| span.start);
+/// Fails with the first range that is empty, ends after `rows` or overlaps another.
+fn check_apart(ranges: impl Iterator<Item = Range<usize>>, rows: usize) -> Result<(), Range<usize>> {
+    let mut ordered: Vec<_> = ranges.collect();
+    ordered.sort_by_key(|range| range.start);
     let mut free_from = 0;
-    for span in ordered {
-        if span.is_empty() || span.start < free_from || span.end > rows {
-            return Err(BatchProblem::Span { start: span.start, end: span.end, rows });
+    for range in ordered {
+        if range.is_empty() || range.start < free_from || range.end > rows {
+            return Err(range);
         }
-        free_from = span.end;
+        free_from = range.end;
+    }
+    Ok(())
+}
+
+/// Checks the rows of pictures, in the call and in the pictures.
+fn check_media(slices: &[MediaSlice], rows: usize, limits: &BatchLimits) -> Result<(), BatchProblem> {
+    let calls = slices.iter().map(MediaSlice::rows);
+    check_apart(calls, rows).map_err(|Range { start, end }| BatchProblem::MediaRows { start, end, rows })?;
+    for MediaSlice { media, range, .. } in slices {
+        let (layers, expected) = (media.deep.len(), limits.num_layers);
+        if layers > expected {
+            return Err(BatchProblem::MediaLayers { layers, expected });
+        }
+        for embeddings in iter::once(&media.rows).chain(&media.deep) {
+            check_embeddings(embeddings, limits.hidden_size)?;
+            let (Range { start, end }, rows) = (range.clone(), embeddings.rows());
+            if end > rows {
+                return Err(BatchProblem::MediaRange { start, end, rows });
+            }
+        }
     }
     Ok(())
 }
@@ -164,14 +190,23 @@ fn check_written_pages(batch: &Batch, limits: &BatchLimits) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::{AttentionKind, Retention};
+    use crate::{AttentionKind, AttentionSpan, EncodedMedia, Retention};
 
     fn limits(retention: &[Retention]) -> BatchLimits {
         let group =
             |&retention| (CacheGroup { retention, space: usize::from(retention == Retention::State) }, 6);
         let groups = retention.iter().map(group).collect();
-        BatchLimits { vocab_rows: 10, hidden_size: 4, context_len: 100, adapters: None, groups }
+        BatchLimits {
+            vocab_rows: 10,
+            hidden_size: 4,
+            context_len: 100,
+            num_layers: 2,
+            adapters: None,
+            groups,
+        }
     }
 
     fn check(sequences: Vec<SequenceInput>, expected: Option<(usize, BatchProblem)>) {
@@ -229,8 +264,11 @@ mod tests {
             |s| s.input = Input::Embeddings(Embeddings { values: vec![0.; 10], hidden_size: 4 }),
             BatchProblem::EmbeddingWidth { values: 10, hidden_size: 4, expected: 4 },
         );
-        bad(|s| s.positions = vec![40], BatchProblem::PositionCount { positions: 1, rows: 3 });
-        bad(|s| s.positions[2] = 100, BatchProblem::Position { row: 2, position: 100, context_len: 100 });
+        bad(|s| s.positions = vec![40.into()], BatchProblem::PositionCount { positions: 1, rows: 3 });
+        bad(
+            |s| s.positions[2].width = 100,
+            BatchProblem::Position { row: 2, position: 100, context_len: 100 },
+        );
         bad(|s| s.cached_len = 98, BatchProblem::ContextFull { slots: 101, context_len: 100 });
         bad(|s| s.cached_len = usize::MAX, BatchProblem::ContextFull { slots: usize::MAX, context_len: 100 });
         bad(|s| s.block_tables[0] = vec![0], BatchProblem::BlockTable { pages: 1, slots: 43, expected: 2 });
@@ -251,6 +289,37 @@ mod tests {
             [(vec![span(1..1)], 1, 1), (vec![span(0..4)], 0, 4), (vec![span(0..2), span(1..3)], 1, 3)]
         {
             bad(|s| s.spans = spans, BatchProblem::Span { start, end, rows: 3 });
+        }
+    }
+
+    #[test]
+    fn rows_of_pictures_are_inside_and_apart() {
+        let embeddings =
+            |rows: usize, width| Embeddings { values: vec![0.; rows * width], hidden_size: width };
+        let encoded = |rows, deep: &[usize]| EncodedMedia {
+            rows: embeddings(rows, 4),
+            deep: deep.iter().map(|&rows| embeddings(rows, 4)).collect(),
+        };
+        let slice = |row, media: EncodedMedia, range| MediaSlice { row, media: Arc::new(media), range };
+        let mut input = good();
+        input.media = vec![slice(2, encoded(5, &[5, 5]), 4..5), slice(0, encoded(2, &[]), 0..2)];
+        check(vec![input], None);
+        let place = |start, end| BatchProblem::MediaRows { start, end, rows: 3 };
+        let wide = EncodedMedia { rows: embeddings(4, 5), deep: vec![] };
+        for (media, problem) in [
+            (vec![slice(1, encoded(3, &[]), 0..3)], place(1, 4)),
+            (vec![slice(1, encoded(3, &[]), 2..2)], place(1, 1)),
+            (vec![slice(usize::MAX, encoded(3, &[]), 0..2)], place(usize::MAX, usize::MAX)),
+            (vec![slice(0, encoded(2, &[]), 0..2), slice(1, encoded(2, &[]), 0..2)], place(1, 3)),
+            (vec![slice(0, encoded(2, &[]), 1..3)], BatchProblem::MediaRange { start: 1, end: 3, rows: 2 }),
+            (vec![slice(0, encoded(3, &[2]), 1..3)], BatchProblem::MediaRange { start: 1, end: 3, rows: 2 }),
+            (vec![slice(0, encoded(1, &[1; 3]), 0..1)], BatchProblem::MediaLayers { layers: 3, expected: 2 }),
+            (
+                vec![slice(0, wide, 0..1)],
+                BatchProblem::EmbeddingWidth { values: 20, hidden_size: 5, expected: 4 },
+            ),
+        ] {
+            bad(|s| s.media = media, problem);
         }
     }
 

@@ -10,6 +10,7 @@ use super::ChatTemplateSource;
 use crate::causal_lm::CausalLm;
 use crate::config::GenerationConfig;
 use crate::loader::{Adapter, AdapterLoader};
+use crate::media::VisionEncoder;
 
 /// Options of [`ModelFolder::load`](crate::ModelFolder::load).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,4 +49,6 @@ pub struct LoadedModel {
     pub adapters: Vec<Adapter>,
     /// Loader of further adapters; `None` if the model takes none.
     pub adapter_loader: Option<AdapterLoader>,
+    /// Encoder of pictures; `None` if the model takes none.
+    pub vision: Option<Arc<dyn VisionEncoder>>,
 }

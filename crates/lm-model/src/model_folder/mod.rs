@@ -220,6 +220,7 @@ impl ModelFolder {
                 tokenizer,
                 chat_template,
                 generation_config,
+                vision: None,
                 name: self.name.clone(),
             })
         })

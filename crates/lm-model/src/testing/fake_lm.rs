@@ -252,8 +252,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use lm_media::{Picture, PictureSize};
+
     use super::*;
-    use crate::testing::tokenizer;
+    use crate::batch::MediaSlice;
+    use crate::media::{PictureOptions, VisionEncoder};
+    use crate::testing::{FakeVision, tokenizer};
 
     fn best(row: &[f32]) -> TokenId {
         (0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b])).unwrap() as TokenId
@@ -303,6 +309,32 @@ mod tests {
             let mut other = prompt;
             other[place] += 1;
             assert_ne!(first, reply(&model, &mut cache, &other, 20), "{place}");
+        }
+    }
+
+    #[test]
+    fn random_and_noise_depend_on_every_row_of_a_picture_and_its_place() {
+        let vision = FakeVision::default();
+        for model in [FakeLm::random(1, 200), FakeLm::noise(1, 200)] {
+            let row = |blue: u8, range: Range<usize>, width: u32| {
+                let picture = Picture::from_rgb(PictureSize::new(1, 2), vec![1, 2, 3, 4, 5, blue]).unwrap();
+                let media = Arc::new(vision.encode(&picture, &PictureOptions::default()).unwrap());
+                let mut prompt = SequenceInput::ids([7, 7], 0, [0]);
+                prompt.media = vec![MediaSlice { row: 1, media, range }];
+                prompt.positions[1].width = width;
+                let mut cache = model.new_cache(1).unwrap();
+                model
+                    .forward(&Batch { sequences: vec![prompt] }, &mut cache)
+                    .unwrap()
+                    .sequence(0)
+                    .row(0)
+                    .to_vec()
+            };
+            assert_eq!(row(6, 0..1, 1), row(6, 0..1, 1));
+            assert_ne!(row(6, 0..1, 1), row(7, 0..1, 1));
+            assert_ne!(row(6, 0..1, 1), row(6, 1..2, 1));
+            let placed = row(6, 0..1, 1) != row(6, 0..1, 2);
+            assert_eq!(placed, matches!(model.behaviour, Behaviour::Random(_)));
         }
     }
 

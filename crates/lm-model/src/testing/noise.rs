@@ -1,5 +1,5 @@
-use super::random::mix;
-use crate::batch::{Input, SequenceInput};
+use super::random::{mix, row_number};
+use crate::batch::SequenceInput;
 
 /// Numbers beyond the width of a row: rows start at different offsets.
 const SPREAD: usize = 1 << 16;
@@ -25,12 +25,8 @@ impl Noise {
 
     /// Offset of the logits of row `row` of a sequence, below [`SPREAD`].
     pub(super) fn offset(&self, input: &SequenceInput, row: usize) -> u32 {
-        let id = match &input.input {
-            Input::Ids(ids) => u64::from(ids[row]),
-            Input::Embeddings(rows) => u64::from(rows.values[row * rows.hidden_size].to_bits()),
-        };
         let position = (input.cached_len + row) as u64;
-        (mix(self.seed ^ mix(id << 32 | position)) % SPREAD as u64) as u32
+        (mix(self.seed ^ mix(row_number(input, row) << 32 | position)) % SPREAD as u64) as u32
     }
 }
 

@@ -5,7 +5,7 @@ use lm_kernels::{
     attention, attention_shared, from_host, to_host,
 };
 
-use crate::batch::{Batch, Input, SequenceInput};
+use crate::batch::{Batch, Input, Position, SequenceInput};
 use crate::decoder::layout::{layouts, logit_rows};
 use crate::error::Result;
 
@@ -75,8 +75,10 @@ impl Random {
 
     /// Random vectors of a sequence's new rows.
     fn vectors(&self, sequence: &SequenceInput) -> Vec<[f32; HEAD_DIM]> {
-        let numbers = row_numbers(&sequence.input).into_iter().zip(&sequence.positions);
-        numbers.map(|(number, &position)| self.vector(number << 32 | u64::from(position))).collect()
+        let numbers = sequence.positions.iter().enumerate();
+        let vector =
+            |(row, &position)| self.vector(row_number(sequence, row) << 32 ^ position_number(position));
+        numbers.map(vector).collect()
     }
 
     /// Vector of numbers in -1..1, determined by `number`.
@@ -142,14 +144,25 @@ fn fold_states(
     made
 }
 
-/// Returns a number for each row that identifies its id; rows of `embed` have the number of their id.
-fn row_numbers(input: &Input) -> Vec<u64> {
-    match input {
-        Input::Ids(ids) => ids.iter().map(|&id| u64::from(id)).collect(),
-        Input::Embeddings(rows) => {
-            rows.values.chunks_exact(rows.hidden_size).map(|row| u64::from(row[0].to_bits())).collect()
-        }
+/// Returns a number that identifies the id of a row, or all numbers of a picture's row; rows of `embed` have the number of their id.
+pub(super) fn row_number(sequence: &SequenceInput, row: usize) -> u64 {
+    if let Some(slice) = sequence.media.iter().find(|slice| slice.rows().contains(&row)) {
+        let values = slice.media.rows.slice(slice.range.clone());
+        let values =
+            &values[(row - slice.row) * slice.media.rows.hidden_size..][..slice.media.rows.hidden_size];
+        return values.iter().fold(0, |number, value| mix(number ^ u64::from(value.to_bits())));
     }
+    match &sequence.input {
+        Input::Ids(ids) => u64::from(ids[row]),
+        Input::Embeddings(rows) => u64::from(rows.values[row * rows.hidden_size].to_bits()),
+    }
+}
+
+/// Returns the position of text, and a number of its three parts for a row of a picture.
+fn position_number(position: Position) -> u64 {
+    let Position { temporal, height, width } = position;
+    let differences = u64::from(temporal ^ height) << 32 | u64::from(temporal ^ width);
+    u64::from(temporal) ^ differences.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 /// SplitMix64's output function (Steele et al., OOPSLA 2014).

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use burn::tensor::{Device as BurnDevice, Tensor};
 use lm_kernels::{RopeAngles, RopeTable, from_host};
 
-use crate::batch::Batch;
+use crate::batch::{Batch, SequenceInput};
 use crate::spec::RopeSpec;
 
 /// Rotary position embedding of some layers.
@@ -28,12 +28,14 @@ impl Rope {
     /// Computes the rotation of a batch's rows. RoPE that depends on the sequence length uses the final one, and for each row past
     /// it the length up to that row: cached keys keep the rotation of the call that wrote them.
     pub(crate) fn rotation(&self, batch: &Batch, device: &BurnDevice) -> Rotation {
-        let positions = || batch.sequences.iter().flat_map(|sequence| sequence.positions.iter().copied());
+        let of_sequence =
+            |sequence: &SequenceInput| sequence.positions.iter().map(|p| p.temporal).collect::<Vec<_>>();
+        let positions = || batch.sequences.iter().flat_map(of_sequence);
         let mut angles = RopeAngles::default();
         if self.spec.scaling.depends_on_length() {
             for sequence in &batch.sequences {
                 let len = |position: u32| sequence.final_len.max(position as usize + 1);
-                for rows in sequence.positions.chunk_by(|&one, &next| len(one) == len(next)) {
+                for rows in of_sequence(sequence).chunk_by(|&one, &next| len(one) == len(next)) {
                     angles.append(&self.spec.table(len(rows[0])).angles(rows));
                 }
             }

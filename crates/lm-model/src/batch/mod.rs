@@ -1,10 +1,15 @@
 //! Input and output of a forward pass: the ragged batch and its logits.
 
+mod logits;
+mod media_rows;
+
 use std::ops::Range;
 
 use lm_kernels::PageId;
 use lm_tokenizer::TokenId;
 
+pub use self::logits::{LogitRows, Logits, SequenceLogits};
+pub use self::media_rows::{EncodedMedia, MediaSlice};
 use crate::loader::Adapter;
 
 /// The sequences of one forward pass, each with its own number of new rows.
@@ -22,7 +27,7 @@ pub struct SequenceInput {
     /// Slots that the cache already holds; the new rows go to `cached_len..`.
     pub cached_len: usize,
     /// Absolute RoPE position of each new row, zero-based; usually `cached_len..`.
-    pub positions: Vec<u32>,
+    pub positions: Vec<Position>,
     /// Length in tokens that the sequence has once everything known of it has run: the whole prompt, where these rows are a chunk
     /// of it. RoPE that depends on the sequence length uses it. Rows past it are draft tokens, each of which ends a sequence of its
     /// own length.
@@ -34,6 +39,8 @@ pub struct SequenceInput {
     pub adapter: Option<Adapter>,
     /// Row ranges with their own attention kind; rows in no span are causal.
     pub spans: Vec<AttentionSpan>,
+    /// Rows of pictures, which replace the embeddings of the rows' ids: those ids are the model's placeholder for such rows.
+    pub media: Vec<MediaSlice>,
     /// Rows whose logits are returned.
     pub logits: LogitRows,
 }
@@ -53,13 +60,14 @@ impl SequenceInput {
     fn new(input: Input, cached_len: usize, block_table: Vec<PageId>) -> Self {
         let final_len = cached_len.saturating_add(input.rows());
         Self {
-            positions: (cached_len..final_len).map(|p| p as u32).collect(),
+            positions: (cached_len..final_len).map(|p| Position::from(p as u32)).collect(),
             input,
             cached_len,
             final_len,
             block_tables: vec![block_table],
             adapter: None,
             spans: Vec::new(),
+            media: Vec::new(),
             logits: LogitRows::Last,
         }
     }
@@ -70,12 +78,36 @@ impl SequenceInput {
     }
 }
 
+/// RoPE position of a row. Text has the same number three times; models without M-RoPE use `temporal` only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Position {
+    /// Place in the sequence; that of its beginning for a row of a picture.
+    pub temporal: u32,
+    /// Row in a picture, counted from the place of its beginning.
+    pub height: u32,
+    /// Column in a picture, counted from the place of its beginning.
+    pub width: u32,
+}
+
+impl Position {
+    /// The largest of the three numbers.
+    pub fn max(self) -> u32 {
+        self.temporal.max(self.height).max(self.width)
+    }
+}
+
+impl From<u32> for Position {
+    fn from(position: u32) -> Self {
+        Self { temporal: position, height: position, width: position }
+    }
+}
+
 /// New rows of a sequence: token ids or embeddings.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// Token ids, looked up in the embedding.
     Ids(Vec<TokenId>),
-    /// Embedding rows, as an image or audio encoder produces them.
+    /// Embedding rows; those of pictures among token ids are [`SequenceInput::media`].
     Embeddings(Embeddings),
 }
 
@@ -99,6 +131,14 @@ pub struct Embeddings {
 }
 
 impl Embeddings {
+    /// Values of these rows.
+    ///
+    /// # Panics
+    /// When there are fewer rows.
+    pub fn slice(&self, rows: Range<usize>) -> &[f32] {
+        &self.values[rows.start * self.hidden_size..rows.end * self.hidden_size]
+    }
+
     /// Number of whole rows; 0 when `hidden_size` is 0.
     pub fn rows(&self) -> usize {
         self.values.len().checked_div(self.hidden_size).unwrap_or(0)
@@ -124,104 +164,6 @@ pub enum AttentionKind {
     Bidirectional,
 }
 
-/// Rows of a sequence's call that get logits.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum LogitRows {
-    /// None: the rows only fill the cache.
-    None,
-    /// The last row.
-    #[default]
-    Last,
-    /// Every row.
-    All,
-    /// These rows, counted from the sequence's first new row, in this order.
-    Rows(Vec<usize>),
-}
-
-impl LogitRows {
-    /// Returns the indices of the selected rows in a call of `rows` rows, in the order of the result.
-    pub fn indices(&self, rows: usize) -> Vec<usize> {
-        match self {
-            Self::None => Vec::new(),
-            Self::Last => rows.checked_sub(1).into_iter().collect(),
-            Self::All => (0..rows).collect(),
-            Self::Rows(rows) => rows.clone(),
-        }
-    }
-}
-
-/// Logits of the requested rows, on the host in f32.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Logits {
-    values: Vec<f32>,
-    width: usize,
-    /// First row of each sequence; the last entry is the total number of rows.
-    starts: Vec<usize>,
-}
-
-impl Logits {
-    /// Wraps `values`, `[rows, width]`, the rows of all sequences concatenated.
-    ///
-    /// # Panics
-    /// When `values` is not `width` times the sum of `rows_per_sequence`.
-    pub fn new(values: Vec<f32>, width: usize, rows_per_sequence: impl IntoIterator<Item = usize>) -> Self {
-        let mut starts = vec![0];
-        let mut end = 0;
-        for rows in rows_per_sequence {
-            end += rows;
-            starts.push(end);
-        }
-        assert_eq!(values.len(), end * width, "logits: {end} rows of width {width}");
-        Self { values, width, starts }
-    }
-
-    /// The logits of sequence `index` of the batch.
-    ///
-    /// # Panics
-    /// When the batch had no such sequence.
-    pub fn sequence(&self, index: usize) -> SequenceLogits<'_> {
-        let (start, end) = (self.starts[index], self.starts[index + 1]);
-        SequenceLogits { values: &self.values[start * self.width..end * self.width], width: self.width }
-    }
-
-    /// Number of sequences, including those without requested rows.
-    pub fn num_sequences(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    /// Width of a row: the model's `logits_width`.
-    pub fn width(&self) -> usize {
-        self.width
-    }
-}
-
-/// The logits of one sequence of a batch.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SequenceLogits<'a> {
-    values: &'a [f32],
-    width: usize,
-}
-
-impl<'a> SequenceLogits<'a> {
-    /// Logits of the `index`-th requested row.
-    ///
-    /// # Panics
-    /// When fewer rows were requested.
-    pub fn row(&self, index: usize) -> &'a [f32] {
-        &self.values[index * self.width..(index + 1) * self.width]
-    }
-
-    /// The requested rows, in the order of the request.
-    pub fn rows(&self) -> impl ExactSizeIterator<Item = &'a [f32]> + use<'a> {
-        self.values.chunks_exact(self.width)
-    }
-
-    /// Number of rows.
-    pub fn num_rows(&self) -> usize {
-        self.values.len().checked_div(self.width).unwrap_or(0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,24 +171,7 @@ mod tests {
     #[test]
     fn positions_of_ids_follow_the_cache() {
         let input = SequenceInput::ids([7, 8, 9], 5, [0]);
-        assert_eq!(input.positions, [5, 6, 7]);
+        assert_eq!(input.positions, [5, 6, 7].map(Position::from));
         assert_eq!(input.logits, LogitRows::Last);
-    }
-
-    #[test]
-    fn logits_are_split_by_sequence() {
-        let logits = Logits::new((0..8).map(|v| v as f32).collect(), 2, [1, 0, 3]);
-        assert_eq!(logits.num_sequences(), 3);
-        assert_eq!(logits.sequence(0).row(0), [0., 1.]);
-        assert_eq!(logits.sequence(1).num_rows(), 0);
-        assert_eq!(logits.sequence(2).rows().last(), Some(&[6., 7.][..]));
-    }
-
-    #[test]
-    fn logit_rows_name_rows_of_the_call() {
-        assert_eq!(LogitRows::Last.indices(3), [2]);
-        assert_eq!(LogitRows::Last.indices(0), [0; 0]);
-        assert_eq!(LogitRows::All.indices(3), [0, 1, 2]);
-        assert_eq!(LogitRows::Rows(vec![2, 0]).indices(3), [2, 0]);
     }
 }

@@ -1,0 +1,40 @@
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Embeddings;
+
+/// Rows of one picture from tower and projector.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EncodedMedia {
+    /// `[rows, hidden_size]`, in place of rows of the embedding table.
+    pub rows: Embeddings,
+    /// DeepStack: the `i`-th, of the shape of `rows`, is added to the hidden states of these rows after decoder layer `i`. Empty for
+    /// other families.
+    pub deep: Vec<Embeddings>,
+}
+
+impl EncodedMedia {
+    /// Bytes of the numbers.
+    pub fn bytes(&self) -> usize {
+        let values = self.deep.iter().fold(self.rows.values.len(), |sum, rows| sum + rows.values.len());
+        values * size_of::<f32>()
+    }
+}
+
+/// Rows of a picture in a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MediaSlice {
+    /// First row of the call that gets a row of the picture.
+    pub row: usize,
+    /// The encoded picture.
+    pub media: Arc<EncodedMedia>,
+    /// Rows of the picture.
+    pub range: Range<usize>,
+}
+
+impl MediaSlice {
+    /// Rows of the call that get rows of the picture.
+    pub fn rows(&self) -> Range<usize> {
+        self.row..self.row.saturating_add(self.range.len())
+    }
+}

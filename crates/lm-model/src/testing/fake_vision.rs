@@ -1,0 +1,87 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use lm_media::{Picture, PictureSize};
+
+use super::random::{HEAD_DIM, mix};
+use crate::batch::{AttentionKind, Embeddings, EncodedMedia};
+use crate::error::Result;
+use crate::media::{MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder};
+
+/// Largest number of rows or columns of the grid.
+const MAX_SIDE: usize = 4;
+/// Rows before the grid.
+const FIRST_ROWS: usize = 2;
+
+/// [`VisionEncoder`] without weights for [`FakeLm`](super::FakeLm): each row depends on all pixels.
+///
+/// A picture is `[`, two rows with bidirectional attention, a line break, a grid of causal rows with M-RoPE positions and `]`. The grid has
+/// a row and a column for each pixel, at most 4 × 4, or [`PictureOptions::token_budget`] columns in one row. Placeholder and token are
+/// `<tool_response>`, which the test tokenizer has.
+///
+/// ```
+/// use lm_media::{Picture, PictureSize};
+/// use lm_model::testing::FakeVision;
+/// use lm_model::{PictureOptions, VisionEncoder};
+///
+/// let vision = FakeVision::default();
+/// let picture = Picture::from_rgb(PictureSize::new(3, 1), vec![7; 9])?;
+/// let encoded = vision.encode(&picture, &PictureOptions::default())?;
+/// assert_eq!(encoded.rows.rows(), 2 + 3);
+/// assert_eq!(vision.encodings(), 1);
+/// # Ok::<(), lm_model::Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct FakeVision {
+    encodings: AtomicUsize,
+}
+
+impl FakeVision {
+    /// Number of calls of [`VisionEncoder::encode`].
+    pub fn encodings(&self) -> usize {
+        self.encodings.load(Ordering::Relaxed)
+    }
+}
+
+impl VisionEncoder for FakeVision {
+    fn placeholder(&self) -> &str {
+        "<tool_response>"
+    }
+
+    fn token(&self) -> &str {
+        "<tool_response>"
+    }
+
+    fn layout(&self, size: PictureSize, options: &PictureOptions) -> Result<MediaLayout> {
+        let (rows, columns) = match options.token_budget {
+            Some(budget) => (1, budget),
+            None => (size.height.min(MAX_SIDE), size.width.min(MAX_SIDE)),
+        };
+        let first = MediaRows {
+            count: FIRST_ROWS,
+            attention: AttentionKind::Bidirectional,
+            positions: MediaPositions::Sequential,
+        };
+        let grid = MediaRows {
+            count: rows * columns,
+            attention: AttentionKind::Causal,
+            positions: MediaPositions::Grid { rows, columns },
+        };
+        let text = |text: &str| MediaPiece::Text(text.to_owned());
+        let pieces = vec![text("["), MediaPiece::Rows(first), text("\n"), MediaPiece::Rows(grid), text("]")];
+        Ok(MediaLayout { pieces })
+    }
+
+    fn encode(&self, picture: &Picture, options: &PictureOptions) -> Result<EncodedMedia> {
+        self.encodings.fetch_add(1, Ordering::Relaxed);
+        let rows = self.layout(picture.size(), options)?.rows();
+        let PictureSize { width, height } = picture.size();
+        let start = mix((width as u64) << 32 | height as u64);
+        let mut state = picture.rgb().iter().fold(start, |state, &byte| mix(state ^ u64::from(byte)));
+        let value = || {
+            state = mix(state);
+            (state >> 40) as f32 / (1_u64 << 23) as f32 - 1.0
+        };
+        let values = std::iter::repeat_with(value).take(rows * HEAD_DIM).collect();
+        Ok(EncodedMedia { rows: Embeddings { values, hidden_size: HEAD_DIM }, deep: Vec::new() })
+    }
+}
