@@ -115,7 +115,7 @@ impl Mapping<'_> {
     fn processor(&self, error: &Processor) -> ApiError {
         let param = |param: &str| ApiError::invalid_param(param, error.to_string());
         match error {
-            Processor::UnsupportedPart { .. } => param(self.names.messages),
+            Processor::UnsupportedPart { .. } => param(self.names.messages).with_code("unsupported_content"),
             Processor::Schema(error) => param(&self.schema(error.tool.as_deref())).with_code(SCHEMA),
             Processor::UnknownTool { .. } | Processor::NoTools | Processor::NoCallSyntax { .. } => {
                 param(self.names.tool_choice)
@@ -181,8 +181,12 @@ pub(crate) fn template(error: &Template) -> ApiError {
         Template::MissingKey { at, key } => ApiError::invalid_param(format!("{at}.{key}"), error.to_string()),
         Template::WrongType { at, .. }
         | Template::MediaSource { at, .. }
-        | Template::Base64 { at, .. }
         | Template::ArgumentsText { at, .. } => ApiError::invalid_param(at, error.to_string()),
+        // Its field is one of this crate, not of the request.
+        Template::Base64 { at, reason } => {
+            let at = at.strip_suffix(".blob").unwrap_or(at);
+            ApiError::invalid_param(at, format!("the data of `{at}` are not base64: {reason}"))
+        }
         Template::TemplateRaised { .. }
         | Template::TemplateRuntime { .. }
         | Template::TemplateLimit { .. }

@@ -14,6 +14,7 @@ mod error_map;
 mod fields;
 mod ids;
 mod limits;
+mod media;
 mod messages;
 mod min_tokens;
 mod model_names;

@@ -7,6 +7,7 @@ use crate::error::{ApiError, Result};
 use crate::error_map;
 use crate::fields::{json_type, shown};
 use crate::limits::{Limits, at_most};
+use crate::media;
 
 /// Roles of the API, its older and its documented variants.
 const ROLES: [&str; 8] =
@@ -61,7 +62,7 @@ fn normalize(message: &mut Value, at: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks that a content has text parts only. The result of a tool may be any other JSON as well.
+/// Converts the parts of a content: text, pictures and sound. The result of a tool may be any other JSON as well.
 fn check_content(content: &mut Value, is_result: bool, at: &str) -> Result<()> {
     let has_type = |part: &Value| part.get("type").is_some_and(Value::is_string);
     match content {
@@ -91,12 +92,11 @@ fn check_part(part: &mut Value, at: &str) -> Result<()> {
             ]));
             Ok(())
         }
-        Some(media @ ("image_url" | "image" | "input_audio" | "audio" | "file" | "video_url" | "video")) => {
-            let message = format!("`{at}` is of type `{media}`, which this model cannot read; it reads text");
-            Err(ApiError::invalid_param(format!("{at}.type"), message).with_code("unsupported_content"))
-        }
+        Some(kind @ ("image_url" | "image" | "input_audio" | "audio")) => media::normalize(part, kind, at),
+        Some(kind @ ("file" | "video_url" | "video")) => Err(media::unsupported(at, kind)),
         _ => {
-            let message = format!("the `type` of `{at}` is {}, expected \"text\"", shown(&kind));
+            let message =
+                format!("the `type` of `{at}` is {}, expected \"text\" or \"image_url\"", shown(&kind));
             Err(ApiError::invalid_param(format!("{at}.type"), message))
         }
     }

@@ -9,6 +9,7 @@ use lm_api::{
     Value,
 };
 use lm_conversation::{Calls, Role, ThinkingMode};
+use lm_template::{Media, Part};
 use serde_json::json;
 use support::{CALLS, check, scripted};
 
@@ -276,7 +277,13 @@ fn an_invalid_field_is_named() {
         (user(json!(1)), "messages[0].content"),
         (user(json!([{"text": "a"}])), "messages[0].content[0].type"),
         (user(json!([{"type": "text"}])), "messages[0].content[0].text"),
-        (user(image), "messages[0].content[1].type"),
+        (user(image), "messages[0].content[1].source.type"),
+        (
+            user(json!([{"type": "image", "source": {"type": "base64", "data": "%"}}])),
+            "messages[0].content[0].source.data",
+        ),
+        (user(json!([{"type": "image"}])), "messages[0].content[0].source.type"),
+        (user(json!([{"type": "document"}])), "messages[0].content[0].type"),
         (user(json!([{"type": "tool_use", "id": "a", "name": "b"}])), "messages[0].content[0].type"),
         (user(json!([{"type": "tool_result"}])), "messages[0].content[0].tool_use_id"),
         (json!({"system": [{"type": "image"}]}), "system[0].type"),
@@ -309,4 +316,19 @@ fn tokens_are_counted_without_a_limit_of_them() {
     let request = AnthropicRequest::count(body, &Limits::default()).expect("a request");
     let count = chat("x").render(&request).expect("a prompt").ids.len();
     assert_eq!(whole("x", json!({}))["usage"]["input_tokens"], count);
+}
+
+#[test]
+fn pictures_are_parts_of_messages_and_of_results() {
+    let image =
+        json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBO"}});
+    let result = json!({"type": "tool_result", "tool_use_id": "c", "is_error": true, "content": [image]});
+    let request = read(json!({"messages": [
+        {"role": "user", "content": [image, {"type": "text", "text": "What is it?"}, result]},
+    ]}));
+    let request = request.expect("a request");
+    let picture = Part::Image(Media::from_bytes(*b"\x89PN"));
+    let user = &request.preface.messages[0];
+    assert_eq!(user.content.parts(), [picture.clone(), Part::Text("What is it?".to_owned())]);
+    assert_eq!(request.last.content.parts(), [Part::Text("error: ".to_owned()), picture]);
 }

@@ -11,6 +11,7 @@ use lm_api::{
     ResponseFormat, ResponseWriter, Value,
 };
 use lm_conversation::{FinishReason, Finished, Message, Reply, Role, ThinkingMode, Timing, Usage};
+use lm_template::{Media, Part};
 use serde_json::json;
 use support::{CALLS, check, scripted};
 
@@ -188,8 +189,8 @@ fn an_invalid_field_is_named() {
         (read(json!({"messages": null})), "messages"),
         (read(json!({"messages": []})), "messages"),
         (
-            read(json!({"messages": [{"role": "user", "content": "a", "images": ["x"]}]})),
-            "messages[0].images",
+            read(json!({"messages": [{"role": "user", "content": "a", "images": ["iVBO", "%"]}]})),
+            "messages[0].images[1]",
         ),
         (read(json!({"options": 1})), "options"),
         (read(json!({"options": {"temperature": "hot"}})), "options.temperature"),
@@ -204,11 +205,22 @@ fn an_invalid_field_is_named() {
         (read_prompt(json!({"prompt": null})), "prompt"),
         (read_prompt(json!({"raw": true})), "raw"),
         (read_prompt(json!({"suffix": "a"})), "suffix"),
-        (read_prompt(json!({"images": ["a"]})), "images"),
+        (read_prompt(json!({"images": ["%"]})), "images[0]"),
+        (read_prompt(json!({"images": "iVBO"})), "images"),
     ] {
         let error = request.expect_err("is invalid");
         assert_eq!((error.status, error.param.as_deref()), (400, Some(param)), "{error}");
     }
     let absent = json!({"raw": false, "suffix": "", "context": null, "images": null, "template": ""});
     assert!(read_prompt(absent).is_ok());
+}
+
+#[test]
+fn pictures_are_before_the_text() {
+    let expected = [Part::Image(Media::from_bytes(*b"\x89PN")), Part::Text("a".to_owned())];
+    let chat = read(json!({"messages": [{"role": "user", "content": "a", "images": ["iVBO"]}]}));
+    let generate = read_prompt(json!({"prompt": "a", "images": ["iVBO"]}));
+    for request in [chat, generate] {
+        assert_eq!(request.expect("a request").last.content.parts(), expected);
+    }
 }

@@ -4,6 +4,7 @@ use lm_api::{
     ApiError, BatchReader, ChatRequest, ConversationConfig, Limits, ResponseFormat, ToolChoice, Value,
 };
 use lm_conversation::SamplerParams;
+use lm_template::{MediaSource, Part};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -33,6 +34,7 @@ fn an_invalid_field_is_named() {
     let message = |message: Value| json!({"messages": [{"role": "user", "content": "Hello"}, message]});
     let part =
         |part: Value| message(json!({"role": "user", "content": [{"type": "text", "text": "x"}, part]}));
+    let url = |url: &str| part(json!({"type": "image_url", "image_url": {"url": url}}));
     for (fields, param) in [
         (json!({"messages": null}), "messages"),
         (json!({"messages": "Hello"}), "messages"),
@@ -41,16 +43,24 @@ fn an_invalid_field_is_named() {
         (message(json!({"content": "Hello"})), "messages[1].role"),
         (message(json!({"role": "usr", "content": "Hello"})), "messages[1].role"),
         (message(json!({"role": "user", "content": 7})), "messages[1].content"),
-        (part(json!({"type": "image_url", "image_url": {"url": "data:"}})), "messages[1].content[1].type"),
-        (part(json!({"type": "image", "path": "/etc/passwd"})), "messages[1].content[1].type"),
-        (part(json!({"type": "input_audio", "input_audio": {}})), "messages[1].content[1].type"),
+        (part(json!({"type": "image_url"})), "messages[1].content[1].image_url"),
+        (part(json!({"type": "image_url", "image_url": {}})), "messages[1].content[1].image_url.url"),
+        (url("data:"), "messages[1].content[1].image_url.url"),
+        (url("data:image/png,raw"), "messages[1].content[1].image_url.url"),
+        (url("http://127.0.0.1/a.png"), "messages[1].content[1].image_url.url"),
+        (url("file:///etc/passwd"), "messages[1].content[1].image_url.url"),
+        (url("/etc/passwd"), "messages[1].content[1].image_url.url"),
+        (url("data:image/png;base64,%%%"), "messages[1].content[1]"),
+        (part(json!({"type": "image", "path": "/etc/passwd"})), "messages[1].content[1].blob"),
+        (part(json!({"type": "audio", "path": "/etc/passwd"})), "messages[1].content[1].blob"),
+        (part(json!({"type": "input_audio", "input_audio": {}})), "messages[1].content[1].input_audio.data"),
         (part(json!({"type": "file", "file": {}})), "messages[1].content[1].type"),
         (part(json!({"type": "text"})), "messages[1].content[1].text"),
         (part(json!({"text": "x"})), "messages[1].content[1].type"),
         (part(json!(7)), "messages[1].content[1]"),
         (
             message(json!({"role": "tool", "content": [{"type": "image_url", "image_url": {}}]})),
-            "messages[1].content[0].type",
+            "messages[1].content[0].image_url.url",
         ),
         (
             message(
@@ -389,4 +399,37 @@ fn choices_count_up_from_the_servers_seed_as_well() {
         [0, 1, 2].map(|choice| request.config(&base, choice).session.sampler.seed),
         [Some(5), Some(6), Some(7)]
     );
+}
+
+#[test]
+fn pictures_and_sound_are_parts_with_their_bytes() {
+    let blob = |part: &Part| match part {
+        Part::Image(media) => ("image", media.source.clone()),
+        Part::Audio(media) => ("audio", media.source.clone()),
+        part => panic!("{part:?}"),
+    };
+    let bytes = |bytes: &[u8]| MediaSource::Blob(bytes.to_vec());
+    for (part, expected) in [
+        (
+            json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO", "detail": "low"}}),
+            ("image", bytes(b"\x89PN")),
+        ),
+        (
+            json!({"type": "image_url", "image_url": "DATA:image/png;charset=x;BASE64,iVBO"}),
+            ("image", bytes(b"\x89PN")),
+        ),
+        (json!({"type": "image", "blob": "iVBO"}), ("image", bytes(b"\x89PN"))),
+        (
+            json!({"type": "input_audio", "input_audio": {"data": "UklG", "format": "wav"}}),
+            ("audio", bytes(b"RIF")),
+        ),
+    ] {
+        for role in ["user", "tool"] {
+            let text = json!({"type": "text", "text": "See:"});
+            let message = json!({"role": role, "tool_call_id": "c", "content": [text, part]});
+            let request = read(json!({"messages": [{"role": "user", "content": "Hello"}, message]}));
+            let [Part::Text(text), media] = request.last.content.parts() else { panic!("{part}") };
+            assert_eq!((text.as_str(), blob(media)), ("See:", expected.clone()), "{part}");
+        }
+    }
 }

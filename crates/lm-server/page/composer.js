@@ -1,16 +1,19 @@
 // The field for a new message.
 
 import { byId } from "./dom.js";
+import { PictureTray } from "./pictures.js";
 
-/** The field, with its buttons to send and to stop. `actions` are send(text), stop() and toggleTools(), toggleThinking(). */
+/** The field, with its buttons to send and to stop. `actions` are send(text, pictures), stop(), failed(message) and toggleTools(), toggleThinking(). */
 export class Composer {
   #area = byId("message");
   #send = byId("send");
   #stop = byId("stop");
   #isRunning = false;
+  #pictures;
 
   constructor(actions) {
     this.actions = actions;
+    this.#pictures = new PictureTray({ changed: () => this.#resize(), failed: actions.failed });
     this.#area.addEventListener("input", () => this.#resize());
     this.#area.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -24,7 +27,8 @@ export class Composer {
   }
 
   /** Shows the state of the conversation. */
-  update({ tools, thinking }, isRunning) {
+  update({ tools, thinking }, isRunning, readsPictures) {
+    this.#pictures.enable(readsPictures);
     const hadFocus = [this.#send, this.#stop].includes(document.activeElement);
     this.#isRunning = isRunning;
     this.#stop.hidden = !isRunning;
@@ -44,14 +48,17 @@ export class Composer {
 
   #submit() {
     const text = this.#area.value;
-    if (!text.trim() || this.#isRunning) return;
+    if (this.#isEmpty || this.#isRunning) return;
     this.#area.value = "";
-    this.#resize();
-    this.actions.send(text);
+    this.actions.send(text, this.#pictures.take());
+  }
+
+  get #isEmpty() {
+    return !this.#area.value.trim() && this.#pictures.isEmpty;
   }
 
   #resize() {
-    this.#send.disabled = !this.#area.value.trim();
+    this.#send.disabled = this.#isEmpty;
     this.#area.style.height = "auto";
     this.#area.style.height = `${Math.min(this.#area.scrollHeight, window.innerHeight * 0.4)}px`;
   }

@@ -47,7 +47,7 @@ const endText = ({ content, calls }) =>
 const thread = new Thread({
   select: (node) => change(() => select(current, node)),
   remove: (node) => change(() => remove(current, node)),
-  edit: (node, text) => say(text, node.parent),
+  edit: (node, text) => say(text, node.pictures, node.parent),
   regenerate: (node) => go(runner.regenerate(current, node)),
   extend: (node) => go(runner.extend(current, node)),
   decide(call, decision) {
@@ -61,7 +61,8 @@ const thread = new Thread({
 });
 
 const composer = new Composer({
-  send: (text) => say(text),
+  send: say,
+  failed: notify,
   stop: () => runner.stop(current),
   toggleTools: () => settingsChanged({ tools: current.settings.tools.length ? [] : TOOLS.map(({ name }) => name) }),
   toggleThinking: () => settingsChanged({ thinking: !current.settings.thinking }),
@@ -82,10 +83,10 @@ const sidebar = new Sidebar(conversations, {
 });
 
 /** Adds a message of the user, at the end or as another branch after `parent`, and lets the model answer. */
-function say(text, parent) {
+function say(text, pictures = [], parent) {
   if (runner.isRunning(current)) return;
   if (parent === undefined) runner.denyOpen(current);
-  append(current, parent === undefined ? (path(current).at(-1)?.id ?? null) : parent, { role: "user", content: text });
+  append(current, parent === undefined ? (path(current).at(-1)?.id ?? null) : parent, { role: "user", content: text, pictures });
   thread.scrollToEnd();
   go(runner.advance(current));
 }
@@ -166,9 +167,9 @@ function render() {
   const nodes = path(current);
   document.body.classList.toggle("empty", nodes.length === 0);
   document.title = current.title ? `${current.title} – lm` : "lm";
-  composer.update(current.settings, isRunning);
   byId("model").value = current.settings.model || (models[0]?.id ?? "");
   const model = models.find(({ id }) => id === byId("model").value);
+  composer.update(current.settings, isRunning, Boolean(model?.input_modalities?.includes("image")));
   thread.render(current, isRunning, model?.max_model_len);
   showContext(byId("context"), byId("context-text"), nodes, model?.max_model_len);
 }

@@ -1,6 +1,6 @@
 // Conversations: a tree of messages, in which each parent has a selected child.
 //
-// A message is {id, parent, role, content} and, of a user: nothing more; of the assistant: reasoning, calls, state, stats, error, model; of a tool:
+// A message is {id, parent, role, content} and, of a user: pictures (data URLs); of the assistant: reasoning, calls, state, stats, error, model; of a tool:
 // call (the id of the answered call), name, outcome.
 
 /** Key of the selected child of the root. */
@@ -24,7 +24,7 @@ export function append(conversation, parent, fields) {
   conversation.nodes[node.id] = node;
   conversation.selected[parent ?? ROOT] = node.id;
   conversation.updated = Date.now();
-  if (!conversation.title && node.role === "user") conversation.title = titleOf(node.content);
+  if (!conversation.title && node.role === "user") conversation.title = titleOf(node.content) || "Picture";
   return node;
 }
 
@@ -89,11 +89,18 @@ export function openCalls(nodes) {
 /** Messages of a path as the API takes them. */
 export function toMessages(nodes, system) {
   const messages = nodes.flatMap((node) => {
-    if (node.role === "user") return [{ role: "user", content: node.content }];
+    if (node.role === "user") return [{ role: "user", content: userContent(node) }];
     if (node.role === "tool") return [{ role: "tool", tool_call_id: node.call, name: node.name, content: node.content }];
     return node.content || node.calls.length ? [assistant(node)] : [];
   });
   return system.trim() ? [{ role: "system", content: system }, ...messages] : messages;
+}
+
+/** Pictures come before the text, as templates expect. */
+function userContent({ content, pictures = [] }) {
+  if (!pictures.length) return content;
+  const images = pictures.map((url) => ({ type: "image_url", image_url: { url } }));
+  return content ? [...images, { type: "text", text: content }] : images;
 }
 
 function assistant({ content, reasoning, calls }) {

@@ -43,6 +43,7 @@ const FILES: &[(&str, &str, &str)] = files! {
     "/page/markdown.js", SCRIPT, "markdown.js";
     "/page/markdown_view.js", SCRIPT, "markdown_view.js";
     "/page/panels.js", SCRIPT, "panels.js";
+    "/page/pictures.js", SCRIPT, "pictures.js";
     "/page/runner.js", SCRIPT, "runner.js";
     "/page/settings.js", SCRIPT, "settings.js";
     "/page/sidebar.js", SCRIPT, "sidebar.js";

@@ -113,7 +113,7 @@ fn errors_have_the_form_of_the_api() {
         (json!({"messages": []}), "messages"),
         (
             json!({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}),
-            "messages[0].content[0].type",
+            "messages[0].content[0].image_url",
         ),
         (json!({"stream": "yes"}), "stream"),
         (json!({"stop": vec!["a"; 17]}), "stop"),

@@ -156,7 +156,7 @@ fn errors_name_the_fields_of_this_api() {
         (json!({"input": [{"role": "boss", "content": "Hi"}]}), "input[0].role"),
         (
             json!({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}),
-            "input[0].content[0].type",
+            "input[0].content[0].image_url",
         ),
         (json!({"input": "Hi", "background": true}), "background"),
         (json!({"input": "Hi", "max_output_tokens": 0}), "max_output_tokens"),

@@ -90,18 +90,18 @@ impl Content {
     }
 }
 
-/// A tool may return any JSON, which is data whatever its keys. Only LiteRT-LM's `tool_response` parts, and lists of text parts as
-/// chat APIs send them, are parts.
+/// A tool may return any JSON, which is data whatever its keys. Only LiteRT-LM's `tool_response` parts, and lists of text and of media with
+/// their bytes as chat APIs send them, are parts. A `path` is data: results of tools open no files.
 fn looks_like_parts(value: &Value) -> bool {
+    const KEYS: [(&str, &str); 3] = [("text", "text"), ("image", "blob"), ("audio", "blob")];
     let is_response = |item: &Value| item.get("type").is_some_and(|kind| kind == "tool_response");
-    let is_text = |item: &Value| {
-        item.as_object().is_some_and(|part| part.len() == 2)
-            && item.get("type").is_some_and(|kind| kind == "text")
-            && item.get("text").is_some_and(Value::is_string)
+    let is_part = |item: &Value| {
+        let is = |(kind, key): (&str, &str)| item["type"] == kind && item[key].is_string();
+        item.as_object().is_some_and(|part| part.len() == 2) && KEYS.into_iter().any(is)
     };
     match value {
         Value::Array(items) => {
-            !items.is_empty() && items.iter().all(|item| is_text(item) || is_response(item))
+            !items.is_empty() && items.iter().all(|item| is_part(item) || is_response(item))
         }
         value => is_response(value),
     }

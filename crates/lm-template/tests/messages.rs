@@ -271,7 +271,8 @@ fn a_tools_result_is_data_whatever_its_keys() {
     for result in [
         json!({"type": "image", "path": "/etc/passwd"}),
         json!({"type": "text", "title": "Notes"}),
-        json!([{"type": "audio", "blob": "UklGRg=="}]),
+        json!([{"type": "image", "path": "/etc/passwd"}]),
+        json!([{"type": "audio", "blob": "UklGRg==", "path": "/etc/passwd"}]),
         json!([{"type": "text", "text": "a", "page": 1}]),
         json!([{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}]),
     ] {
@@ -281,6 +282,7 @@ fn a_tools_result_is_data_whatever_its_keys() {
     for parts in [
         json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]),
         json!([{"type": "tool_response", "name": "f", "response": 1}]),
+        json!([{"type": "text", "text": "a"}, {"type": "audio", "blob": "UklGRg=="}]),
     ] {
         let message = Message::from_json(json!({"role": "tool", "content": parts})).unwrap();
         assert!(matches!(message.content, Content::Parts(_)), "{parts}");

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{ApiError, Result};
 use crate::fields::{json_type, shown};
+use crate::media;
 
 /// A block of a content: its type and its fields, with its path for errors.
 pub(super) struct Block {
@@ -41,13 +42,21 @@ impl Block {
         }
     }
 
+    /// The text or the picture that the block is; `None` for another type.
+    pub fn part(&mut self) -> Result<Option<Part>> {
+        match self.kind.as_str() {
+            "text" => Ok(Some(Part::Text(self.text("text")?))),
+            "image" => media::source(&self.fields, &self.at).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// Error of a block that its place does not permit, or that no model of this stack reads.
     pub fn unexpected(&self, expected: &[&str]) -> ApiError {
         let Self { at, kind, .. } = self;
         let param = format!("{at}.type");
         if let "image" | "document" = kind.as_str() {
-            let message = format!("`{at}` is of type `{kind}`, which this model cannot read; it reads text");
-            return ApiError::invalid_param(param, message).with_code("unsupported_content");
+            return media::unsupported(at, kind);
         }
         let kind = shown(&kind.as_str().into());
         let message = format!("the `type` of `{at}` is {kind}, expected {}", expected.join(", "));
@@ -74,19 +83,28 @@ pub(super) fn blocks(content: Value, at: &str) -> Result<Vec<Block>> {
 }
 
 /// Reads a content of text blocks alone.
-pub(super) fn texts(content: Value, at: &str) -> Result<Vec<String>> {
+pub(super) fn texts(content: Value, at: &str) -> Result<Vec<Part>> {
     let text = |mut block: Block| match block.kind.as_str() {
-        "text" => block.text("text"),
+        "text" => block.text("text").map(Part::Text),
         _ => Err(block.unexpected(&["text"])),
     };
     blocks(content, at)?.into_iter().map(text).collect()
 }
 
-/// Content of a message: text, or parts if there are several.
-pub(super) fn content(mut texts: Vec<String>) -> Content {
-    match texts.len() {
-        0 => Content::None,
-        1 => Content::Text(texts.remove(0)),
-        _ => Content::Parts(texts.into_iter().map(Part::Text).collect()),
+/// Reads a content of text and pictures.
+pub(super) fn parts(content: Value, at: &str) -> Result<Vec<Part>> {
+    let part = |mut block: Block| block.part()?.ok_or_else(|| block.unexpected(&["text", "image"]));
+    blocks(content, at)?.into_iter().map(part).collect()
+}
+
+/// Content of a message: text, or parts if there are several or one is a picture.
+pub(super) fn content(mut parts: Vec<Part>) -> Content {
+    match parts.pop() {
+        None => Content::None,
+        Some(Part::Text(text)) if parts.is_empty() => Content::Text(text),
+        Some(last) => {
+            parts.push(last);
+            Content::Parts(parts)
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! `system` and `messages` of a request.
 
-use lm_conversation::{Content, Message, Role, ToolCall};
+use lm_conversation::{Content, Message, Part, Role, ToolCall};
 use serde_json::{Map, Value};
 
-use super::content::{Block, blocks, content, texts};
+use super::content::{Block, blocks, content, parts, texts};
 use crate::error::{ApiError, Result};
 use crate::fields::{json_type, shown};
 use crate::limits::{Limits, at_most};
@@ -62,21 +62,21 @@ fn one(message: Value, at: &str, read: &mut Vec<Message>) -> Result<()> {
 
 /// Reads the blocks of a user's message, in their order.
 fn user(blocks: Vec<Block>, read: &mut Vec<Message>) -> Result<()> {
-    let mut texts = Vec::new();
+    let mut own = Vec::new();
     for mut block in blocks {
-        match block.kind.as_str() {
-            "text" => texts.push(block.text("text")?),
-            "tool_result" => {
-                if !texts.is_empty() {
-                    read.push(Message::user(content(std::mem::take(&mut texts))));
-                }
-                read.push(tool_result(block)?);
+        if let Some(part) = block.part()? {
+            own.push(part);
+        } else if block.kind == "tool_result" {
+            if !own.is_empty() {
+                read.push(Message::user(content(std::mem::take(&mut own))));
             }
-            _ => return Err(block.unexpected(&["text", "tool_result"])),
+            read.push(tool_result(block)?);
+        } else {
+            return Err(block.unexpected(&["text", "image", "tool_result"]));
         }
     }
-    if !texts.is_empty() {
-        read.push(Message::user(content(texts)));
+    if !own.is_empty() {
+        read.push(Message::user(content(own)));
     }
     Ok(())
 }
@@ -85,12 +85,14 @@ fn tool_result(mut block: Block) -> Result<Message> {
     let id = block.text("tool_use_id")?;
     let mut result = match block.fields.remove("content") {
         None | Some(Value::Null) => Vec::new(),
-        Some(content) => texts(content, &format!("{}.content", block.at))?,
+        Some(content) => parts(content, &format!("{}.content", block.at))?,
     };
     if block.fields.get("is_error") == Some(&Value::Bool(true)) {
         // Templates have no field for it, and the model is to know.
-        let text = result.first().cloned().unwrap_or_default();
-        result.splice(..result.len().min(1), [format!("error: {text}")]);
+        match result.first_mut() {
+            Some(Part::Text(text)) => text.insert_str(0, "error: "),
+            _ => result.insert(0, Part::Text("error: ".to_owned())),
+        }
     }
     let result = if result.is_empty() { Content::Text(String::new()) } else { content(result) };
     let mut message = Message::new(Role::Tool, result);
@@ -102,7 +104,7 @@ fn assistant(blocks: Vec<Block>) -> Result<Message> {
     let (mut texts, mut reasoning, mut calls) = (Vec::new(), String::new(), Vec::new());
     for mut block in blocks {
         match block.kind.as_str() {
-            "text" => texts.push(block.text("text")?),
+            "text" => texts.push(Part::Text(block.text("text")?)),
             "thinking" => reasoning += &block.text("thinking")?,
             "redacted_thinking" => {}
             "tool_use" => calls.push(tool_use(block)?),

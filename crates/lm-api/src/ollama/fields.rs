@@ -32,7 +32,11 @@ pub(super) const GENERATE: RequestBody = RequestBody {
             MODEL,
             BodyField::new("prompt", TEXT, "Message of the user; without one the model is only loaded."),
             BodyField::new("system", TEXT, "Message of the system."),
-            BodyField::new("images", r#"{"maxItems": 0}"#, "Not supported: the models read text."),
+            BodyField::new(
+                "images",
+                r#"{"type": "array", "items": {"type": "string", "contentEncoding": "base64"}}"#,
+                "Pictures of the message, for models that read them.",
+            ),
         ],
         COMMON,
         UNSUPPORTED,

@@ -1,17 +1,22 @@
 //! `messages` of a request in the form that OpenAI's API has them.
 
 use lm_conversation::Message;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::error::{ApiError, Result};
+use crate::fields::json_type;
 use crate::limits::Limits;
+use crate::media;
 use crate::messages::messages;
 
 /// Reads `messages`, with Ollama's names of their fields: `thinking`, `tool_name`, `images`.
 pub(super) fn read(mut body: Value, limits: &Limits) -> Result<Vec<Message>> {
     for (index, message) in body.as_array_mut().into_iter().flatten().enumerate() {
         let Value::Object(fields) = message else { continue };
-        no_images(fields, &format!("messages[{index}].images"))?;
+        let images = images(fields, &format!("messages[{index}].images"))?;
+        if let Some(content) = fields.get_mut("content") {
+            *content = with_images(images, content.take());
+        }
         for (name, known) in [("thinking", "reasoning_content"), ("tool_name", "name")] {
             if let Some(value) = fields.shift_remove(name) {
                 fields.entry(known).or_insert(value);
@@ -21,13 +26,27 @@ pub(super) fn read(mut body: Value, limits: &Limits) -> Result<Vec<Message>> {
     messages(body, limits)
 }
 
-/// Refuses images.
-pub(super) fn no_images(fields: &mut Map<String, Value>, at: &str) -> Result<()> {
+/// Takes `images`, each in base64.
+pub(super) fn images(fields: &mut Map<String, Value>, at: &str) -> Result<Vec<Value>> {
     match fields.shift_remove("images") {
-        Some(Value::Array(images)) if !images.is_empty() => {
-            let message = format!("`{at}` has images, which this model cannot read; it reads text");
-            Err(ApiError::invalid_param(at, message).with_code("unsupported_content"))
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(images)) => {
+            let checked = |(index, image): (usize, &Value)| media::picture(image, &format!("{at}[{index}]"));
+            images.iter().enumerate().try_for_each(|image| checked(image).map(drop))?;
+            Ok(images)
         }
-        _ => Ok(()),
+        Some(other) => {
+            let message = format!("`{at}` is {}, expected an array", json_type(&other));
+            Err(ApiError::invalid_param(at, message))
+        }
     }
+}
+
+/// Content of a message with pictures, which are before its text as Ollama's prompts have them.
+pub(super) fn with_images(images: Vec<Value>, text: Value) -> Value {
+    if images.is_empty() {
+        return text;
+    }
+    let images = images.into_iter().map(|image| json!({"type": "image", "blob": image}));
+    images.chain([json!({"type": "text", "text": text})]).collect()
 }

@@ -1,7 +1,7 @@
 //! Request bodies of `/api/chat` and `/api/generate`.
 
 use lm_conversation::{Message, Preface, ResponseFormat, ThinkingConfig, ThinkingMode, TurnOptions};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::fields::{CHAT, EMBED, GENERATE};
 use super::keep_alive::KeepAlive;
@@ -10,6 +10,7 @@ use super::options;
 use crate::error::{ApiError, Result};
 use crate::fields::{Fields, shown};
 use crate::limits::Limits;
+use crate::messages::messages as read_messages;
 use crate::request::{ChatRequest, FieldNames, StreamOptions};
 use crate::request_body::RequestBody;
 use crate::tools::tools;
@@ -67,11 +68,12 @@ impl OllamaRequest {
         let mut fields = Fields::open(body, &GENERATE)?;
         let mut images: Map<String, Value> =
             fields.take("images").map(|images| ("images".to_owned(), images)).into_iter().collect();
-        messages::no_images(&mut images, "images")?;
+        let images = messages::images(&mut images, "images")?;
         let prompt: String = fields.required("prompt")?;
         let system = fields.get::<String>("system")?.filter(|system| !system.is_empty());
         let mut conversation: Vec<_> = system.map(Message::system).into_iter().collect();
-        conversation.push(Message::user(prompt));
+        let content = messages::with_images(images, prompt.into());
+        conversation.extend(read_messages(json!([{"role": "user", "content": content}]), limits)?);
         request(fields, conversation, limits)
     }
 }

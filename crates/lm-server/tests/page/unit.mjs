@@ -147,3 +147,22 @@ test("files that are no exports are refused", () => {
   assert.deepEqual([b.state, b.calls], ["closed", []]);
   assert.equal(parseFile(file({ a: user("a", null) }))[0].nodes.a.content, "x");
 });
+
+test("pictures come before the text, and only data URLs are read from a file", () => {
+  const png = "data:image/png;base64,iVBO";
+  const conversation = tree.newConversation({});
+  tree.append(conversation, null, { role: "user", content: "What is it?", pictures: [png] });
+  assert.equal(conversation.title, "What is it?");
+  const [{ content }] = tree.toMessages(tree.path(conversation), "");
+  assert.deepEqual(content, [{ type: "image_url", image_url: { url: png } }, { type: "text", text: "What is it?" }]);
+  const untitled = tree.newConversation({});
+  tree.append(untitled, null, { role: "user", content: "", pictures: [png] });
+  assert.equal(untitled.title, "Picture");
+  assert.deepEqual(tree.toMessages(tree.path(untitled), ""), [{ role: "user", content: [{ type: "image_url", image_url: { url: png } }] }]);
+  const file = (pictures) =>
+    JSON.stringify({ format: "lm-conversations", version: 1, conversations: [{ nodes: { a: { id: "a", parent: null, role: "user", content: "", pictures } } }] });
+  assert.deepEqual(parseFile(file([png]))[0].nodes.a.pictures, [png]);
+  for (const other of [["https://example.com/a.png"], ["data:text/html;base64,aa"], ["data:image/png,raw"], [7], "x"]) {
+    assert.throws(() => parseFile(file(other)), { message: /pictures is not an array of data URLs$/ });
+  }
+});

@@ -1,0 +1,94 @@
+//! Pictures and sound in requests: their bytes, in base64. Nothing is fetched, and no file is opened.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use lm_template::{Media, Part};
+use serde_json::{Map, Value, json};
+
+use crate::error::{ApiError, Result};
+use crate::fields::{json_type, shown};
+
+/// Code of a content that no model of this stack reads, or that a request may not name.
+const UNSUPPORTED: &str = "unsupported_content";
+
+/// Error of a part of a type that the models do not read.
+pub(crate) fn unsupported(at: &str, kind: &str) -> ApiError {
+    let message =
+        format!("`{at}` is of type `{kind}`, which the models here do not read; expected text or an image");
+    ApiError::invalid_param(format!("{at}.type"), message).with_code(UNSUPPORTED)
+}
+
+/// Replaces a part of chat completions that is a picture or sound by the part of [`lm_template::messages_from_json`].
+///
+/// # Errors
+/// [`ApiError`] when its bytes are not in it.
+pub(crate) fn normalize(part: &mut Value, kind: &str, at: &str) -> Result<()> {
+    let (kind, base64) = match kind {
+        "image_url" => ("image", image_url(&part["image_url"], &format!("{at}.image_url"))?),
+        "input_audio" => {
+            let data = format!("{at}.input_audio.data");
+            ("audio", text(&part["input_audio"]["data"], &data)?.to_owned())
+        }
+        kind => {
+            let blob = text(&part["blob"], &format!("{at}.blob"));
+            (kind, blob.map_err(|error| error.with_code(UNSUPPORTED))?.to_owned())
+        }
+    };
+    *part = json!({"type": kind, "blob": base64});
+    Ok(())
+}
+
+/// Base64 of the bytes of an `image_url`: a data URL, or an object with one.
+fn image_url(field: &Value, at: &str) -> Result<String> {
+    let (url, at) = match field {
+        Value::Object(fields) => (fields.get("url").unwrap_or(&Value::Null), format!("{at}.url")),
+        url => (url, at.to_owned()),
+    };
+    data_url(text(url, &at)?, &at).map(str::to_owned)
+}
+
+/// Base64 of a data URL: `data:image/png;base64,…`.
+fn data_url<'a>(url: &'a str, at: &str) -> Result<&'a str> {
+    let has_scheme =
+        |scheme: &str| url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
+    let head_and_data = if has_scheme("data:") { url.split_once(',') } else { None };
+    match head_and_data {
+        Some((head, data)) if head.to_ascii_lowercase().ends_with(";base64") => Ok(data),
+        _ => {
+            let start: String = url.chars().take(24).collect();
+            let message = format!(
+                "`{at}` begins with {}, expected a data URL in base64, such as data:image/png;base64,…; nothing is fetched from other URLs",
+                shown(&start.into())
+            );
+            Err(ApiError::invalid_param(at, message).with_code(UNSUPPORTED))
+        }
+    }
+}
+
+/// A picture in base64, of a field named `at`.
+pub(crate) fn picture(base64: &Value, at: &str) -> Result<Part> {
+    let bytes = STANDARD.decode(text(base64, at)?);
+    let invalid = |error| ApiError::invalid_param(at, format!("`{at}` is not base64: {error}"));
+    Ok(Part::Image(Media::from_bytes(bytes.map_err(invalid)?)))
+}
+
+/// A picture as Anthropic's API has it: the `source` of a block.
+pub(crate) fn source(fields: &Map<String, Value>, at: &str) -> Result<Part> {
+    let at = format!("{at}.source");
+    let source = fields.get("source").unwrap_or(&Value::Null);
+    match source["type"].as_str() {
+        Some("base64") => picture(&source["data"], &format!("{at}.data")),
+        _ => {
+            let message = format!(
+                "the `type` of `{at}` is {}, expected \"base64\"; nothing is fetched",
+                shown(&source["type"])
+            );
+            Err(ApiError::invalid_param(format!("{at}.type"), message).with_code(UNSUPPORTED))
+        }
+    }
+}
+
+fn text<'a>(value: &'a Value, at: &str) -> Result<&'a str> {
+    let wrong = || ApiError::invalid_param(at, format!("`{at}` is {}, expected a string", json_type(value)));
+    value.as_str().ok_or_else(wrong)
+}
