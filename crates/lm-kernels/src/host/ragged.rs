@@ -58,20 +58,23 @@ impl SequenceLayout {
         (self.block_table[slot / PAGE_LEN], slot % PAGE_LEN)
     }
 
-    /// First slot visible to any of its rows: its first row's, even if that is in a bidirectional range.
+    /// First slot visible to any of its rows: its first row's.
     pub fn first_visible(&self, window: Option<usize>) -> usize {
         window.map_or(0, |window| (self.cached_len + 1).saturating_sub(window))
     }
 
     /// Range of slots that row `row` (relative to the sequence's first) attends to.
     ///
-    /// For its own slot `p` that is `p - window < slot <= p`, or all up to `p` without a window, plus all of a
-    /// bidirectional range that contains the row.
+    /// For its own slot `p` that is `p - window < slot <= p`, or all up to `p` without a window. For a row in a bidirectional range the end
+    /// is the range's end, whatever the window; its beginning is not seen past the window.
+    ///
+    /// # Source
+    /// `create_masks_for_vision_model` of Gemma 3 in transformers 5.23.0: (causal or same picture) and within the window.
     pub fn visible(&self, row: usize, window: Option<usize>) -> Range<usize> {
         let slot = self.cached_len + row;
         let first = window.map_or(0, |window| (slot + 1).saturating_sub(window));
         match self.bidirectional.iter().find(|range| range.contains(&row)) {
-            Some(range) => first.min(self.cached_len + range.start)..self.cached_len + range.end,
+            Some(range) => first..self.cached_len + range.end,
             None => first..slot + 1,
         }
     }
@@ -115,12 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn a_bidirectional_range_is_seen_whole_even_past_the_window() {
+    fn a_bidirectional_range_is_seen_to_its_end_and_from_the_window_on() {
         let sequence =
             SequenceLayout { rows: 0..9, cached_len: 10, bidirectional: vec![2..7], ..Default::default() };
         assert_eq!(sequence.visible(1, None), 0..12);
         assert_eq!(sequence.visible(2, None), 0..17);
-        assert_eq!(sequence.visible(6, Some(2)), 12..17);
+        assert_eq!(sequence.visible(2, Some(2)), 11..17);
+        assert_eq!(sequence.visible(6, Some(2)), 15..17);
+        assert_eq!(sequence.visible(6, Some(100)), 0..17);
         assert_eq!(sequence.visible(7, Some(2)), 16..18);
     }
 }

@@ -234,12 +234,11 @@ fn attend(
 /// Visibility by window and ranges, as the documentation of [`SequenceLayout`] defines it.
 fn sees(sequence: &SequenceLayout, row: usize, slot: usize, window: Option<usize>) -> bool {
     let query = sequence.cached_len + row;
-    let causal = slot <= query && window.is_none_or(|window| slot + window > query);
     let together = sequence.bidirectional.iter().any(|range| {
         let slots = sequence.cached_len + range.start..sequence.cached_len + range.end;
         slots.contains(&query) && slots.contains(&slot)
     });
-    causal || together
+    (slot <= query || together) && window.is_none_or(|window| slot + window > query)
 }
 
 /// Up to two disjoint ranges.

@@ -84,11 +84,9 @@ impl Case {
         };
         let end = self.lengths[sequence].0 + self.lengths[sequence].1;
         let sees = |s: usize| {
-            let causal = s <= slot && window.is_none_or(|window| s + window > slot);
-            causal
-                || self.bidirectional[sequence]
-                    .iter()
-                    .any(|range| range.contains(&s) && range.contains(&slot))
+            let together = |range: &Range<usize>| range.contains(&s) && range.contains(&slot);
+            let before_or_together = s <= slot || self.bidirectional[sequence].iter().any(together);
+            before_or_together && window.is_none_or(|window| s + window > slot)
         };
         let sink = sinks.as_ref().map_or(0.0, |sinks| f64::from(sinks[head]).exp());
         let (mut total, mut out) = (sink, vec![0.0; head_dim]);

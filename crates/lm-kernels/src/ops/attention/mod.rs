@@ -34,7 +34,7 @@ pub enum NewKv<B: Backend> {
 }
 
 /// Writes the keys and values of the new rows to their slots in `layer` of the pool, then lets each row attend to
-/// the slots of its own sequence: causally within the sliding window, and to its bidirectional range.
+/// the slots of its own sequence: causally, or to the end of its bidirectional range, and within the sliding window.
 ///
 /// # Shapes
 /// - `q`: `[rows, num_heads, head_dim]`; returns the same shape
