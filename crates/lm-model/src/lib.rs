@@ -16,6 +16,7 @@ mod model_folder;
 mod spec;
 #[cfg(any(test, feature = "test-util"))]
 pub mod testing;
+mod vision;
 
 pub use architectures::{ALL_ARCHITECTURES, Architecture};
 pub use batch::{
@@ -36,3 +37,4 @@ pub use lm_tokenizer::{SpecialTokens, StreamDecoder, TextSegment, TokenId, Token
 pub use loader::{Adapter, AdapterInfo, AdapterLoader, LoadPhase, LoadProgress};
 pub use media::{MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder};
 pub use model_folder::{ChatTemplateSource, Footprint, LoadOptions, LoadedModel, ModelFolder, Parameters};
+pub use vision::{ALL_VISION_FAMILIES, VisionFamily};

@@ -18,7 +18,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     weight_name,
     locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
-    ignored_prefixes: &[],
+    ignored_prefixes: &["model.multi_modal_projector.", "model.vision_tower."],
     gguf: Some(&GGUF),
     defaults: r#"{
         "vocab_size": 65536, "hidden_size": 2560, "intermediate_size": 12288, "num_hidden_layers": 32,

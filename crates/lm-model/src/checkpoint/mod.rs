@@ -203,6 +203,21 @@ impl Checkpoint {
         self.tensors.get(name).map_or(0, |stored| stored.range.len())
     }
 
+    /// Names and shapes of the tensors under these prefixes, with their types.
+    pub(crate) fn under<'a>(
+        &'a self,
+        prefixes: &'a [&str],
+    ) -> impl Iterator<Item = (&'a str, &'a [usize], TensorType)> {
+        let under = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
+        let tensors = self.tensors.iter().filter(move |(name, _)| under(name));
+        tensors.map(|(name, stored)| (name.as_str(), stored.shape.as_slice(), stored.ty))
+    }
+
+    /// Bytes of the tensors under these prefixes in the files.
+    pub(crate) fn bytes_under(&self, prefixes: &[&str]) -> u64 {
+        self.under(prefixes).map(|(name, ..)| self.tensor_bytes(name) as u64).sum()
+    }
+
     /// Returns true if all tensors of a location exist.
     pub(crate) fn has(&self, location: &TensorLocation) -> bool {
         location.slices().iter().all(|slice| self.tensors.contains_key(&slice.tensor))
@@ -275,7 +290,8 @@ impl Checkpoint {
         self.rows_of(location, 1)
     }
 
-    fn rows_of(&self, location: &TensorLocation, row_len: usize) -> Result<StoredRows<'_>> {
+    /// Elements of a parameter in rows of `row_len`.
+    pub(crate) fn rows_of(&self, location: &TensorLocation, row_len: usize) -> Result<StoredRows<'_>> {
         let first = self.stored(location.name())?;
         let row_bytes = first.ty.bytes(row_len).unwrap_or(0);
         let mut rows = StoredRows { ty: first.ty, row_bytes, values: first.values, runs: Vec::new() };

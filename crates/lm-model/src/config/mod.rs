@@ -341,7 +341,7 @@ pub(crate) fn unsupported(key: &str, value: impl ToString, known: impl Into<Stri
 }
 
 /// Formats a value for messages: long ones are truncated, control characters removed.
-fn shown(value: &impl ToString) -> String {
+pub(crate) fn shown(value: &impl ToString) -> String {
     const MOST: usize = 300;
     let text = value.to_string();
     let mut shown: String = text.chars().filter(|c| !c.is_control()).take(MOST).collect();

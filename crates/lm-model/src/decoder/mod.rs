@@ -120,6 +120,11 @@ impl Decoder {
         })
     }
 
+    /// Counts weights in addition to the decoder's: a vision part's.
+    pub(crate) fn count_weights(&mut self, bytes: u64) {
+        self.info.weight_bytes += bytes;
+    }
+
     /// Loader of adapters for this decoder.
     pub(crate) fn adapter_loader(&self) -> &AdapterLoader {
         &self.adapter_loader

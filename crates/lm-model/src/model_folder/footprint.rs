@@ -88,6 +88,21 @@ impl Footprint {
         Ok(Self { matrices, vector_elements, quantized, cache, context_len })
     }
 
+    /// Adds the tensors under these prefixes, those of a vision part: matrices in the format of the file, whatever is requested.
+    pub(super) fn with_floats(mut self, checkpoint: &Checkpoint, prefixes: &[&str]) -> Self {
+        for (_, shape, ty) in checkpoint.under(prefixes) {
+            let elements = shape.iter().fold(1_usize, |product, &n| product.saturating_mul(n));
+            match (shape, ty.format()) {
+                ([rows, _, ..], Some(stored)) => {
+                    let (count, rows, cols) = (1, *rows, elements / (*rows).max(1));
+                    self.matrices.push(Matrix { count, rows, cols, stored, keeps_floats: true });
+                }
+                _ => self.vector_elements = self.vector_elements.saturating_add(elements as u64),
+            }
+        }
+        self
+    }
+
     /// Bytes of the weights with the matrices packed in `format`; `None` keeps the stored formats. It is the
     /// [`weight_bytes`](crate::ModelInfo::weight_bytes) of a model loaded this way on a CPU device.
     pub fn weight_bytes(&self, format: Option<WeightFormat>) -> u64 {

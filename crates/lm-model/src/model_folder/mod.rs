@@ -31,7 +31,9 @@ use crate::decoder::Decoder;
 use crate::error::{Error, Result};
 use crate::gguf_model::GgufModel;
 use crate::loader::{Adapter, AdapterFolder, LoadPhase, LoadProgress, Storage, WeightLoader, checksum};
+use crate::media::VisionEncoder;
 use crate::spec::DecoderSpec;
+use crate::vision::VisionPart;
 
 pub use self::chat_template::ChatTemplateSource;
 pub use self::footprint::Footprint;
@@ -182,7 +184,11 @@ impl ModelFolder {
     pub fn footprint(&self) -> Result<Footprint> {
         let config = self.config()?;
         let (architecture, spec, weights) = self.decoder_and_weights(&config)?;
-        Footprint::read(&weights, architecture, &spec, config.stored_format()?)
+        let footprint = Footprint::read(&weights, architecture, &spec, config.stored_format()?)?;
+        Ok(match VisionPart::find(&*self.files, &config, &weights)? {
+            None => footprint,
+            Some(vision) => footprint.with_floats(&weights, vision.prefixes()),
+        })
     }
 
     /// Tensors as described by the files, by name.
@@ -212,7 +218,7 @@ impl ModelFolder {
                 Err(_) => read(), // No thread is available.
             };
             let Texts { tokenizer, chat_template, generation_config } = texts?;
-            let ((model, adapters), tokenizer) = (model?, Arc::new(tokenizer));
+            let (Weights { model, adapters, vision }, tokenizer) = (model?, Arc::new(tokenizer));
             Ok(LoadedModel {
                 adapter_loader: Some(model.adapter_loader().clone()),
                 adapters,
@@ -220,7 +226,7 @@ impl ModelFolder {
                 tokenizer,
                 chat_template,
                 generation_config,
-                vision: None,
+                vision,
                 name: self.name.clone(),
             })
         })
@@ -273,10 +279,10 @@ impl ModelFolder {
         config: ModelConfig,
         options: &LoadOptions,
         progress: &mut dyn FnMut(LoadProgress),
-    ) -> Result<(Decoder, Vec<Adapter>)> {
-        let (architecture, spec, mut checkpoint) = self.decoder_and_weights(&config)?;
+    ) -> Result<Weights> {
+        let (architecture, spec, stored) = self.decoder_and_weights(&config)?;
         let LoadOptions { device, quantization, kv_dtype, ref pack_cache, ref adapters } = *options;
-        let identity = [format!("{spec:?}").into_bytes(), checkpoint.samples()].concat();
+        let identity = [format!("{spec:?}").into_bytes(), stored.samples()].concat();
         let checksum = checksum(&identity, |_| {});
         let adapters: Vec<_> =
             adapters.iter().map(|path| AdapterFolder::open(path)).collect::<Result<_>>()?;
@@ -287,17 +293,32 @@ impl ModelFolder {
             (Some(stored), _) => Storage::Blocks(stored),
             (None, format) => Storage::Dense(format),
         };
+        let mut cached = None;
         if let (Some(cache), Storage::Dense(Some(format @ (WeightFormat::Q8 | WeightFormat::Q4)))) =
             (pack_cache, storage)
         {
-            let plan = QuantizedFile::plan(&checkpoint, architecture, &spec, format)?;
-            if let Some(cached) = self.cached(cache, &plan, progress) {
-                (checkpoint, storage) = (cached, Storage::Blocks(format));
+            cached =
+                self.cached(cache, &QuantizedFile::plan(&stored, architecture, &spec, format)?, progress);
+            if cached.is_some() {
+                storage = Storage::Blocks(format);
             }
         }
+        let checkpoint = cached.as_ref().unwrap_or(&stored);
+        let vision = VisionPart::find(&*self.files, &config, &stored)?;
+        let vision_bytes = vision.as_ref().map_or(0, |vision| vision.stored_bytes);
+        let mut done_bytes = 0;
+        let mut counted = |part: LoadProgress| {
+            done_bytes = part.done_bytes;
+            progress(LoadProgress { total_bytes: part.total_bytes + vision_bytes, ..part });
+        };
         let loader =
-            WeightLoader::new(&checkpoint, architecture, &spec, device, storage, &adapters, &mut *progress)?;
-        let model = Decoder::load(config.model_type, spec, device, kv_dtype, checksum, loader)?;
+            WeightLoader::new(checkpoint, architecture, &spec, device, storage, &adapters, &mut counted)?;
+        let mut model = Decoder::load(config.model_type, spec, device, kv_dtype, checksum, loader)?;
+        let vision = vision.map(|vision| vision.load(&stored, device, done_bytes, &mut *progress));
+        let vision = vision.transpose()?.map(|(encoder, bytes)| {
+            model.count_weights(bytes);
+            encoder
+        });
         let adapters = adapters.iter().map(|folder| model.adapter_loader().load_folder(folder));
         let adapters = adapters.collect::<Result<_>>()?;
         let bytes = checkpoint.infos().map(|tensor| tensor.bytes as u64).sum();
@@ -308,7 +329,7 @@ impl ModelFolder {
             weight_bytes = model.info().weight_bytes,
             "model loaded"
         );
-        Ok((model, adapters))
+        Ok(Weights { model, adapters, vision })
     }
 
     /// Returns the quantised weights from the pack cache, writing them there first if needed; `None` if the cache cannot be used.
@@ -366,6 +387,13 @@ pub struct Parameters {
     pub all: u64,
     /// Active parameters of one token: all but those of experts that it is not routed to.
     pub of_token: u64,
+}
+
+/// Everything of a model that is made of its weights.
+struct Weights {
+    model: Decoder,
+    adapters: Vec<Adapter>,
+    vision: Option<Arc<dyn VisionEncoder>>,
 }
 
 /// Everything of a model but its weights.

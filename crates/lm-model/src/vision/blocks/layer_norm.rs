@@ -1,0 +1,28 @@
+use burn::tensor::Tensor;
+
+use super::TowerTensors;
+use crate::error::Result;
+
+/// LayerNorm with a weight and a bias.
+///
+/// # Source
+/// Layer Normalization, arXiv 1607.06450.
+pub(crate) struct LayerNorm {
+    weight: Tensor<1>,
+    bias: Tensor<1>,
+    eps: f32,
+}
+
+impl LayerNorm {
+    /// Loads the module `name` over rows of `len`.
+    pub(crate) fn load(tensors: &mut TowerTensors<'_>, name: &str, len: usize, eps: f32) -> Result<Self> {
+        let weight = tensors.vector(&format!("{name}.weight"), len)?;
+        let bias = tensors.vector(&format!("{name}.bias"), len)?;
+        Ok(Self { weight, bias, eps })
+    }
+
+    /// Norms each row of `[rows, len]`.
+    pub(crate) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        lm_kernels::layer_norm(x, self.weight.clone(), self.bias.clone(), self.eps)
+    }
+}

@@ -1,0 +1,136 @@
+//! Gemma 3: SigLIP over pictures of one size, patches pooled to a square of tokens, an RMS norm and a projection.
+//! Source: Gemma 3 Technical Report (arXiv 2503.19786); `modeling_gemma3.py`, `processing_gemma3.py` of transformers 5.23.0.
+
+use std::sync::Arc;
+
+use lm_formats::Result as FormatResult;
+use lm_media::families::Gemma3 as Preprocessing;
+use lm_media::{Normalization, Picture, PictureSize};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::blocks::{Linear, RmsNorm, TowerTensors, turn};
+use super::settings::{VisionSettings, check_size};
+use super::siglip::{SIGLIP_DEFAULTS, Siglip, SiglipSpec};
+use super::{VisionFamily, encoded, pooled};
+use crate::batch::{AttentionKind, EncodedMedia};
+use crate::config::{invalid, unsupported};
+use crate::error::Result;
+use crate::media::{MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder};
+
+pub(super) const FAMILY: VisionFamily = VisionFamily {
+    model_types: &["gemma3"],
+    goldens: &["gemma3-tiny", "gemma3-tiny-bf16"],
+    prefixes: &[
+        "model.vision_tower.",
+        "vision_tower.",
+        "model.multi_modal_projector.",
+        "multi_modal_projector.",
+    ],
+    patch_embeddings: &[
+        "vision_tower.vision_model.embeddings.patch_embedding.weight",
+        "model.vision_tower.vision_model.embeddings.patch_embedding.weight",
+        "model.vision_tower.embeddings.patch_embedding.weight",
+    ],
+    load,
+};
+
+const TOWERS: &[&str] =
+    &["vision_tower.vision_model.", "model.vision_tower.vision_model.", "model.vision_tower."];
+const PROJECTORS: &[&str] = &["multi_modal_projector.", "model.multi_modal_projector."];
+
+/// Gemma 3's pictures.
+struct Gemma3 {
+    preprocessing: Preprocessing,
+    tower: Siglip,
+    norm: RmsNorm,
+    projection: Linear,
+}
+
+#[derive(Deserialize)]
+struct Keys {
+    image_size: usize,
+}
+
+#[derive(Deserialize)]
+struct OuterKeys {
+    mm_tokens_per_image: usize,
+}
+
+fn load(settings: &VisionSettings, tensors: &mut TowerTensors<'_>) -> Result<Arc<dyn VisionEncoder>> {
+    let Keys { image_size } = settings.vision(SIGLIP_DEFAULTS)?;
+    check_size("image_size", image_size, 1..=4096)?;
+    let spec = SiglipSpec::read(settings, SIGLIP_DEFAULTS)?;
+    let preprocessing = preprocessing(settings, image_size, spec.sizes.patch)?;
+    let num_positions = (image_size / spec.sizes.patch).pow(2);
+    let tower = tensors.prefix(TOWERS, "embeddings.patch_embedding.weight")?;
+    let tower = Siglip::load(tensors, tower, &spec, num_positions)?;
+    let projector = tensors.prefix(PROJECTORS, "mm_soft_emb_norm.weight")?;
+    let hidden = spec.sizes.hidden;
+    let norm =
+        RmsNorm::load(tensors, &format!("{projector}mm_soft_emb_norm"), hidden, spec.norm_eps())?.plus_one();
+    let projection = format!("{projector}mm_input_projection_weight");
+    let projection = Linear::of_weight(tensors.transposed(&projection, [settings.text_width, hidden])?);
+    Ok(Arc::new(Gemma3 { preprocessing, tower, norm, projection }))
+}
+
+/// Checks that patches and tokens form squares that fit into each other, and that the image processor does nothing else.
+fn preprocessing(settings: &VisionSettings, side: usize, patch: usize) -> FormatResult<Preprocessing> {
+    let OuterKeys { mm_tokens_per_image: tokens } = settings.outer(r#"{"mm_tokens_per_image": 256}"#)?;
+    if !side.is_multiple_of(patch) {
+        return Err(invalid("vision_config.image_size", side, format!("a multiple of patch_size = {patch}")));
+    }
+    let patches = side / patch;
+    let square = tokens.isqrt();
+    if tokens == 0 || square * square != tokens || !patches.is_multiple_of(square) {
+        let expected = format!("the square of a divisor of {patches} patches");
+        return Err(invalid("mm_tokens_per_image", tokens, expected));
+    }
+    settings.expect("do_pan_and_scan", false)?;
+    settings.expect("size", json!({"height": side, "width": side}))?;
+    settings.expect("resample", 2)?;
+    let normalization = settings.normalization(Normalization::HALF)?;
+    if normalization != Normalization::HALF {
+        let Normalization { mean, std } = normalization;
+        return Err(unsupported(
+            "image_mean, image_std",
+            format!("{mean:?}, {std:?}"),
+            "0.5 for all channels",
+        ));
+    }
+    Ok(Preprocessing { side, patch, tokens })
+}
+
+impl VisionEncoder for Gemma3 {
+    fn placeholder(&self) -> &str {
+        "<start_of_image>"
+    }
+
+    fn token(&self) -> &str {
+        "<image_soft_token>"
+    }
+
+    fn layout(&self, _: PictureSize, _: &PictureOptions) -> Result<MediaLayout> {
+        let rows = MediaRows {
+            count: self.preprocessing.tokens,
+            attention: AttentionKind::Bidirectional,
+            positions: MediaPositions::Sequential,
+        };
+        let pieces = vec![
+            MediaPiece::Text("\n\n<start_of_image>".into()),
+            MediaPiece::Rows(rows),
+            MediaPiece::Text("<end_of_image>\n\n".into()),
+        ];
+        Ok(MediaLayout { pieces })
+    }
+
+    fn encode(&self, picture: &Picture, _: &PictureOptions) -> Result<EncodedMedia> {
+        let patches = self.preprocessing.patches(picture)?;
+        let side = patches.rows;
+        let ids: Vec<u32> = (0..(side * side) as u32).collect();
+        let x = self.tower.forward(patches, self.tower.positions(&ids)); // [patches, hidden]
+        let _turn = turn(self.tower.device());
+        let pooled = pooled(x, side, side, side / self.preprocessing.tokens.isqrt()); // [tokens, hidden]
+        encoded(self.projection.forward(self.norm.forward(pooled)))
+    }
+}

@@ -1,0 +1,196 @@
+//! LFM2-VL: SigLIP 2 with positions resized to each view, squares of patches joined to tokens, and an MLP.
+//! Source: `config.json` of LiquidAI/LFM2-VL-450M; `modeling_lfm2_vl.py`, `modeling_siglip2.py`, `processing_lfm2_vl.py` of transformers 5.23.0.
+
+use std::sync::Arc;
+
+use lm_formats::Result as FormatResult;
+use lm_kernels::{from_host, to_host};
+use lm_media::families::Lfm2Vl as Preprocessing;
+use lm_media::{Normalization, Patches, Picture, PictureSize};
+use serde::Deserialize;
+
+use super::blocks::{LayerNorm, Mlp, TowerTensors, turn};
+use super::position_table::PositionTable;
+use super::settings::{MAX_WIDTH, VisionSettings, check_size};
+use super::siglip::{SIGLIP_DEFAULTS, Siglip, SiglipSpec};
+use super::{VisionFamily, concatenated, joined};
+use crate::batch::{AttentionKind, EncodedMedia};
+use crate::config::invalid;
+use crate::error::Result;
+use crate::media::{MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder};
+use crate::spec::activation;
+
+pub(super) const FAMILY: VisionFamily = VisionFamily {
+    model_types: &["lfm2_vl"],
+    goldens: &["lfm2-vl-tiny", "lfm2-vl-tiny-bf16"],
+    prefixes: &["model.multi_modal_projector.", "model.vision_tower."],
+    patch_embeddings: &[
+        "model.vision_tower.vision_model.embeddings.patch_embedding.weight",
+        "model.vision_tower.embeddings.patch_embedding.weight",
+    ],
+    load,
+};
+
+const TOWERS: &[&str] = &["model.vision_tower.vision_model.", "model.vision_tower."];
+const PROJECTOR: &str = "model.multi_modal_projector";
+
+/// Epsilon of the projector's norm, which no file has a key for.
+const PROJECTOR_NORM_EPS: f32 = 1e-5;
+
+/// Values of `Lfm2VlConfig` for keys that files omit.
+const OUTER_DEFAULTS: &str = r#"{
+    "projector_hidden_act": "gelu", "projector_hidden_size": 2560, "projector_bias": true, "projector_use_layernorm": true,
+    "downsample_factor": 2
+}"#;
+
+/// Values of `Lfm2VlImageProcessor` for keys that files omit.
+const PREPROCESSOR_DEFAULTS: &str = r#"{
+    "do_image_splitting": true, "min_tiles": 2, "max_tiles": 10, "use_thumbnail": true, "min_image_tokens": 64,
+    "max_image_tokens": 256, "tile_size": 512, "max_pixels_tolerance": 2.0
+}"#;
+
+/// LFM2-VL's pictures.
+struct Lfm2Vl {
+    preprocessing: Preprocessing,
+    tower: Siglip,
+    positions: PositionTable,
+    norm: Option<LayerNorm>,
+    projection: Mlp,
+}
+
+#[derive(Deserialize)]
+struct Keys {
+    num_patches: usize,
+}
+
+#[derive(Deserialize)]
+struct OuterKeys {
+    projector_hidden_act: String,
+    projector_hidden_size: usize,
+    projector_bias: bool,
+    projector_use_layernorm: bool,
+    downsample_factor: usize,
+}
+
+#[derive(Deserialize)]
+struct PreprocessorKeys {
+    do_image_splitting: bool,
+    min_tiles: usize,
+    max_tiles: usize,
+    use_thumbnail: bool,
+    min_image_tokens: usize,
+    max_image_tokens: usize,
+    tile_size: usize,
+    max_pixels_tolerance: f64,
+}
+
+fn load(settings: &VisionSettings, tensors: &mut TowerTensors<'_>) -> Result<Arc<dyn VisionEncoder>> {
+    let (Keys { num_patches }, keys) =
+        (settings.vision(SIGLIP_DEFAULTS)?, settings.outer::<OuterKeys>(OUTER_DEFAULTS)?);
+    check_size("num_patches", num_patches, 1..=1 << 20)?;
+    let side = num_patches.isqrt();
+    if side * side != num_patches {
+        return Err(invalid("vision_config.num_patches", num_patches, "a square").into());
+    }
+    let spec = SiglipSpec::read(settings, SIGLIP_DEFAULTS)?;
+    let (factor, inner) = (keys.downsample_factor, keys.projector_hidden_size);
+    if !(1..=64).contains(&factor) {
+        return Err(invalid("downsample_factor", factor, "1 to 64").into());
+    }
+    if !(1..=MAX_WIDTH).contains(&inner) {
+        return Err(invalid("projector_hidden_size", inner, format!("1 to {MAX_WIDTH}")).into());
+    }
+    let preprocessing = preprocessing(settings, spec.sizes.patch, factor)?;
+    let prefix = tensors.prefix(TOWERS, "embeddings.patch_embedding.weight")?;
+    let tower = Siglip::load(tensors, prefix, &spec, num_patches)?;
+    let ids: Vec<u32> = (0..num_patches as u32).collect();
+    let positions = PositionTable { side, width: spec.sizes.hidden, values: to_host(tower.positions(&ids))? };
+    let joined = spec.sizes.hidden * factor * factor;
+    let norm = keys
+        .projector_use_layernorm
+        .then(|| LayerNorm::load(tensors, &format!("{PROJECTOR}.layer_norm"), joined, PROJECTOR_NORM_EPS))
+        .transpose()?;
+    let [first, second] = [1, 2].map(|number| format!("{PROJECTOR}.linear_{number}"));
+    let widths = [joined, inner, settings.text_width];
+    let act = activation("projector_hidden_act", &keys.projector_hidden_act)?;
+    let projection = Mlp::load(tensors, [&first, &second], widths, keys.projector_bias.into(), act)?;
+    Ok(Arc::new(Lfm2Vl { preprocessing, tower, positions, norm, projection }))
+}
+
+fn preprocessing(settings: &VisionSettings, patch: usize, downsample: usize) -> FormatResult<Preprocessing> {
+    let keys: PreprocessorKeys = settings.preprocessor(PREPROCESSOR_DEFAULTS)?;
+    settings.expect("encoder_patch_size", patch)?;
+    settings.expect("downsample_factor", downsample)?;
+    settings.expect("resample", 2)?;
+    settings.expect("do_resize", true)?;
+    let tiles = if keys.do_image_splitting { keys.min_tiles..=keys.max_tiles } else { 1..=1 };
+    Ok(Preprocessing {
+        patch,
+        downsample,
+        image_tokens: keys.min_image_tokens..=keys.max_image_tokens,
+        tile: keys.tile_size,
+        tiles,
+        tolerance: keys.max_pixels_tolerance,
+        thumbnail: keys.use_thumbnail,
+        normalization: settings.normalization(Normalization::HALF)?,
+    })
+}
+
+impl Lfm2Vl {
+    fn encode_view(&self, patches: Patches) -> Result<EncodedMedia> {
+        let (rows, columns) = (patches.rows, patches.columns);
+        let positions = self.positions.resized(rows, columns);
+        let positions =
+            from_host(positions, [rows * columns, self.positions.width], self.tower.burn_device());
+        let x = self.tower.forward(patches, positions);
+        let _turn = turn(self.tower.device());
+        let x = joined(x, rows, columns, self.preprocessing.downsample);
+        let x = match &self.norm {
+            None => x,
+            Some(norm) => norm.forward(x),
+        };
+        super::encoded(self.projection.forward(x))
+    }
+}
+
+impl VisionEncoder for Lfm2Vl {
+    fn placeholder(&self) -> &str {
+        "<image>"
+    }
+
+    fn token(&self) -> &str {
+        "<image>"
+    }
+
+    fn layout(&self, size: PictureSize, _: &PictureOptions) -> Result<MediaLayout> {
+        let grid = self.preprocessing.grid(size)?;
+        let view = |size| {
+            MediaPiece::Rows(MediaRows {
+                count: self.preprocessing.view_tokens(size),
+                attention: AttentionKind::Causal,
+                positions: MediaPositions::Sequential,
+            })
+        };
+        let mut pieces = Vec::new();
+        let mut text = "<|image_start|>".to_owned();
+        for tile in 0..grid.rows * grid.columns {
+            let (row, column) = (tile / grid.columns + 1, tile % grid.columns + 1);
+            text.push_str(&format!("<|img_row_{row}_col_{column}|>"));
+            pieces.extend([MediaPiece::Text(std::mem::take(&mut text)), view(grid.tile)]);
+        }
+        if let Some(overview) = grid.overview {
+            if grid.rows > 0 {
+                text.push_str("<|img_thumbnail|>");
+            }
+            pieces.extend([MediaPiece::Text(std::mem::take(&mut text)), view(overview)]);
+        }
+        pieces.push(MediaPiece::Text("<|image_end|>".into()));
+        Ok(MediaLayout { pieces })
+    }
+
+    fn encode(&self, picture: &Picture, _: &PictureOptions) -> Result<EncodedMedia> {
+        let views = self.preprocessing.patches(picture)?;
+        let views = views.into_iter().map(|patches| self.encode_view(patches));
+        Ok(concatenated(views.collect::<Result<Vec<_>>>()?))
+    }
+}
