@@ -71,6 +71,8 @@ def tokenizer(*special: str) -> PreTrainedTokenizerFast:
 def draw(name: str, values: Tensor, random: torch.Generator) -> Tensor:
     """Weights under which every part matters: scores and logits spread past 1, norms and biases far from neutral."""
     normal = torch.randn(values.shape, generator=random)
+    if name.endswith(("_min", "_max")):  # of a clipped projection: some values are cut
+        return (1.5 + 0.2 * normal) * (-1 if name.endswith("_min") else 1)
     if "norm" in name and name.endswith("weight"):
         return 0.3 * normal + (0.0 if "gemma3" in name else 1.0)
     if name.endswith("bias"):
@@ -388,9 +390,78 @@ def published_lfm2_vl(name: str) -> str:
     return name.replace("model.vision_tower.", "model.vision_tower.vision_model.")
 
 
+def gemma4(dtype: torch.dtype, *, together: bool, clipped: bool, standardize: bool, gelu: str) -> Made:
+    """Gemma 4: pictures of different shape within a budget; rows see each other in sliding layers only, or not at all."""
+    from transformers import (
+        Gemma4AudioFeatureExtractor,
+        Gemma4Config,
+        Gemma4ForConditionalGeneration,
+        Gemma4ImageProcessorPil,
+        Gemma4Processor,
+        Gemma4VideoProcessor,
+    )
+
+    special = ("<bos>", "<|image>", "<|image|>", "<image|>")
+    tokens = tokenizer(*special, "<|video|>", "<|audio|>")
+    tokens.audio_token = tokens.boa_token = tokens.eoa_token = "<|audio|>"
+    tokens.audio_token_id = tokens.convert_tokens_to_ids("<|audio|>")
+    tokens.boi_token, tokens.image_token, tokens.eoi_token = special[1:]
+    tokens.boi_token_id, tokens.image_token_id, tokens.eoi_token_id = map(tokens.convert_tokens_to_ids, special[1:])
+    bidirectional = {"use_bidirectional_attention": "vision"} if together else {}
+    config = Gemma4Config(
+        text_config={
+            "vocab_size": VOCABULARY, "vocab_size_per_layer_input": VOCABULARY, "hidden_size": 32, "intermediate_size": 48,
+            "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 12, "global_head_dim": 16,
+            "hidden_size_per_layer_input": 8, "max_position_embeddings": 256, "sliding_window": 30, "num_kv_shared_layers": 0,
+            "layer_types": ["sliding_attention", "full_attention", "full_attention"], "rms_norm_eps": 1e-5, "pad_token_id": 3,
+            **bidirectional,
+        },
+        vision_config={
+            "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4,
+            "head_dim": 8, "patch_size": 4, "pooling_kernel_size": 2, "position_embedding_size": 80, "rms_norm_eps": 1e-3,
+            "hidden_activation": gelu, "use_clipped_linears": clipped, "standardize": standardize,
+            "rope_parameters": {"rope_type": "axial", "rope_theta": 30.0},
+        },
+        audio_config=None, image_token_id=tokens.image_token_id, boi_token_id=tokens.boi_token_id, eoi_token_id=tokens.eoi_token_id,
+        video_token_id=tokens.convert_tokens_to_ids("<|video|>"), audio_token_id=None, eos_token_id=0, attn_implementation="eager",
+    )  # fmt: skip
+    settings = {"patch_size": 4, "pooling_kernel_size": 2, "max_soft_tokens": 70}
+    images = Gemma4ImageProcessorPil(**settings)
+    processor = Gemma4Processor(Gemma4AudioFeatureExtractor(), images, tokens, Gemma4VideoProcessor())
+
+    def rows(model: Any, inputs: dict[str, Any]) -> list[Tensor]:
+        given = inputs["pixel_values"], inputs["image_position_ids"]
+        return list(model.get_image_features(*given, return_dict=True).pooler_output)
+
+    def other_mask(model: Any, inputs: dict[str, Any]) -> None:
+        model.config.text_config.use_bidirectional_attention = None if together else "vision"
+
+    def no_positions(model: Any, inputs: dict[str, Any]) -> None:
+        model.model.vision_tower.patch_embedder.position_embedding_table.zero_()
+
+    def axes_swapped(model: Any, inputs: dict[str, Any]) -> None:
+        rotary = model.model.vision_tower.encoder.rotary_emb
+        rotary.recomposition_frequencies = lambda freq: torch.cat([freq[:, :, 1]] * 2 + [freq[:, :, 0]] * 2, dim=-1)
+
+    def unclipped(model: Any, inputs: dict[str, Any]) -> None:
+        for module in model.model.vision_tower.modules():
+            if hasattr(module, "use_clipped_linears"):
+                module.use_clipped_linears = False
+
+    faults = {"another mask": other_mask, "no positions": no_positions, "axes swapped": axes_swapped}
+    return Made(
+        Gemma4ForConditionalGeneration(config), processor, "<|image|>", "<bos>the town:<|image|> and then <|image|>in the rain?",
+        [(61, 40), (18, 50)], rows=rows, dtype=dtype,
+        files={"processor_config.json": {"image_processor": {**settings, "resample": 3, "do_normalize": False}}},
+        faults={**faults, "no ranges": unclipped} if clipped else faults,
+    )  # fmt: skip
+
+
 MODELS: dict[str, Callable[[], Made]] = {
     "gemma3-tiny": lambda: gemma3(torch.float32, published_gemma3, window=6, attention=10, gelu="gelu_pytorch_tanh"),
     "gemma3-tiny-bf16": lambda: gemma3(torch.bfloat16, lambda name: name, window=20, attention=14, gelu="gelu"),
+    "gemma4-tiny": lambda: gemma4(torch.float32, together=True, clipped=False, standardize=True, gelu="gelu_pytorch_tanh"),
+    "gemma4-tiny-bf16": lambda: gemma4(torch.bfloat16, together=False, clipped=True, standardize=False, gelu="gelu"),
     "idefics3-tiny-bf16": lambda: smolvlm("idefics3", torch.bfloat16, gelu="gelu", image_size=24),
     "lfm2-vl-tiny": lambda: lfm2_vl(torch.float32, norm=True, bias=True, gelu="gelu", patches=25, names=published_lfm2_vl),
     "lfm2-vl-tiny-bf16": lambda: lfm2_vl(

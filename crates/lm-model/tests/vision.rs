@@ -317,6 +317,24 @@ fn settings_that_make_no_tower_are_errors() {
             "\"height\":42",
         ),
         ("gemma3-tiny", "preprocessor_config.json", "/resample", json!(3), "`resample` is 3, supported: 2"),
+        ("gemma4-tiny", "config.json", "/vision_config/head_dim", json!(6), "a multiple of 4"),
+        ("gemma4-tiny", "config.json", "/vision_config/num_key_value_heads", json!(3), "a divisor of"),
+        ("gemma4-tiny", "config.json", "/vision_config/rope_parameters/rope_type", json!("default"), "axial"),
+        ("gemma4-tiny", "config.json", "/vision_config/rope_parameters/rope_theta", json!(0.0), "from 1 on"),
+        (
+            "gemma4-tiny",
+            "config.json",
+            "/vision_config/position_embedding_size",
+            json!(79),
+            "expected [158, 24]",
+        ),
+        (
+            "gemma4-tiny",
+            "processor_config.json",
+            "/image_processor/max_soft_tokens",
+            json!(71),
+            "one of [70,",
+        ),
         ("smolvlm-tiny", "config.json", "/scale_factor", json!(0), "1 to 64"),
         ("smolvlm-tiny", "config.json", "/vision_config/image_size", json!(3), "at least patch_size = 4"),
         ("lfm2-vl-tiny", "config.json", "/vision_config/num_patches", json!(24), "a square"),
@@ -351,6 +369,23 @@ fn preprocessing_that_cannot_be_is_an_error_of_the_picture() {
             "{value}"
         );
     }
+}
+
+#[test]
+fn the_budget_of_gemma_4_is_a_choice() {
+    let golden = Golden::read("gemma4-tiny");
+    let vision = load(&golden.path, Device::Cpu).vision.unwrap();
+    let rows = |budget| {
+        let options = PictureOptions { token_budget: budget };
+        let layout = vision.layout(golden.pictures[0].size(), &options)?;
+        let media = vision.encode(&golden.pictures[0], &options)?;
+        assert_eq!(media.rows.rows(), layout.rows());
+        Ok::<_, Error>(layout.rows())
+    };
+    assert_eq!(rows(None).unwrap(), rows(Some(70)).unwrap());
+    assert!((71..=140).contains(&rows(Some(140)).unwrap()));
+    let error = rows(Some(71)).unwrap_err().to_string();
+    assert!(error.contains("expected one of [70, 140, 280, 560, 1120]"), "{error}");
 }
 
 #[test]

@@ -15,8 +15,9 @@ use crate::checkpoint::{LayerParam, Param, Piece, TensorLocation};
 use crate::config::{ModelConfig, invalid, unsupported};
 use crate::gguf::{Description, EXPERTS, GgufArchitecture, Settings, TensorNames, layer_types, rope};
 use crate::spec::{
-    Bias, DecoderSpec, ExpertKeys, ExpertsSpec, KvSource, LayerScalar, Mixer, Mlp, PerLayerInputs, QkNorm,
-    RopeScaling, RopeSpec, RopesByType, RouterSoftmax, Window, activation, share_key_values, windows,
+    Bias, BidirectionalLayers, DecoderSpec, ExpertKeys, ExpertsSpec, KvSource, LayerScalar, Mixer, Mlp,
+    PerLayerInputs, QkNorm, RopeScaling, RopeSpec, RopesByType, RouterSoftmax, Window, activation,
+    share_key_values, windows,
 };
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
@@ -206,6 +207,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let ropes = RopesByType::from_config(config, gemma3::THETAS)?;
     let mut spec = gemma(&config.without_rope(), &keys)?;
     attention_layers(config, &own, &mut spec)?;
+    spec.bidirectional = BidirectionalLayers::Sliding;
     ropes.apply(&mut spec)?;
     if own.num_kv_shared_layers > 0 {
         share_key_values(&mut spec, own.num_kv_shared_layers)?;

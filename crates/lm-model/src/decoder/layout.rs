@@ -3,18 +3,28 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use lm_kernels::{RaggedLayout, SequenceLayout};
+use lm_kernels::{CacheGroup, RaggedLayout, Retention, SequenceLayout};
 use lm_tokenizer::TokenId;
 
 use crate::batch::{AttentionKind, Batch, Input, MediaSlice, SequenceInput};
 use crate::loader::AdaptedRows;
+use crate::spec::BidirectionalLayers;
 
 /// Builds the ragged layout of each cache group: each sequence's rows and the pages that hold its slots.
-pub(crate) fn layouts(batch: &Batch, groups: usize) -> Vec<Arc<RaggedLayout>> {
-    (0..groups).map(|group| Arc::new(layout(batch, group))).collect()
+pub(crate) fn layouts(
+    batch: &Batch,
+    groups: &[CacheGroup],
+    bidirectional: BidirectionalLayers,
+) -> Vec<Arc<RaggedLayout>> {
+    let groups = groups.iter().enumerate().map(|(index, group)| {
+        let has_spans =
+            bidirectional == BidirectionalLayers::All || matches!(group.retention, Retention::Window(_));
+        Arc::new(layout(batch, index, has_spans))
+    });
+    groups.collect()
 }
 
-fn layout(batch: &Batch, group: usize) -> RaggedLayout {
+fn layout(batch: &Batch, group: usize, has_spans: bool) -> RaggedLayout {
     let mut end = 0;
     let mut sequence_layout = |sequence: &SequenceInput| {
         let start = end;
@@ -26,7 +36,7 @@ fn layout(batch: &Batch, group: usize) -> RaggedLayout {
             bidirectional: sequence
                 .spans
                 .iter()
-                .filter(|span| span.kind == AttentionKind::Bidirectional)
+                .filter(|span| has_spans && span.kind == AttentionKind::Bidirectional)
                 .map(|span| span.rows.clone())
                 .collect(),
         }

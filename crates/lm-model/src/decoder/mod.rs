@@ -19,7 +19,7 @@ use crate::causal_lm::{CausalLm, ModelInfo};
 use crate::checkpoint::{LayerParam, Param};
 use crate::error::{BatchProblem, Error, Result};
 use crate::loader::{AdapterLoader, WeightLoader};
-use crate::spec::{DecoderSpec, LayerScalar, LayerSpec, Mixer, Mlp};
+use crate::spec::{BidirectionalLayers, DecoderSpec, LayerScalar, LayerSpec, Mixer, Mlp};
 
 /// A decoder on one device.
 pub(crate) struct Decoder {
@@ -31,6 +31,7 @@ pub(crate) struct Decoder {
     norm: RmsNorm,
     ropes: Vec<Rope>,
     cache_layout: CacheLayout,
+    bidirectional: BidirectionalLayers,
     kv_dtype: KvDtype,
     bytes_per_page: usize,
     adapter_loader: AdapterLoader,
@@ -103,6 +104,7 @@ impl Decoder {
         };
         // A device may store keys and values in a wider type than requested: a pool of one page tells.
         let bytes_per_page = KvPool::new(device, &cache_layout, 1, kv_dtype)?.bytes_per_page();
+        let bidirectional = spec.bidirectional;
         let ropes = spec.ropes.into_iter().map(Rope::new).collect();
         let adapter_loader = loader.adapter_loader(&architecture);
         Ok(Self {
@@ -114,6 +116,7 @@ impl Decoder {
             norm,
             ropes,
             cache_layout,
+            bidirectional,
             kv_dtype,
             bytes_per_page,
             adapter_loader,
@@ -191,7 +194,7 @@ impl Decoder {
         let device = self.embedding.device();
         let per_layer = self.per_layer_embedding.as_ref();
         ForwardContext {
-            layouts: layouts(batch, self.cache_layout.groups().len()),
+            layouts: layouts(batch, self.cache_layout.groups(), self.bidirectional),
             rotations: self.ropes.iter().map(|rope| rope.rotation(batch, device)).collect(),
             adapted: adapted_rows(batch),
             per_layer_inputs: per_layer.map(|table| table.inputs(&ids_of_rows(batch), x.clone())),

@@ -92,9 +92,15 @@ impl Footprint {
     pub(super) fn with_floats(mut self, checkpoint: &Checkpoint, prefixes: &[&str]) -> Self {
         for (_, shape, ty) in checkpoint.under(prefixes) {
             let elements = shape.iter().fold(1_usize, |product, &n| product.saturating_mul(n));
-            match (shape, ty.format()) {
-                ([rows, _, ..], Some(stored)) => {
-                    let (count, rows, cols) = (1, *rows, elements / (*rows).max(1));
+            // A stack of tables has the rows of all; a convolution has a row for each output.
+            let rows = match shape {
+                [] | [_] => None,
+                [outputs, _, _, _, ..] => Some(*outputs),
+                [stack @ .., _] => Some(stack.iter().product()),
+            };
+            match (rows, ty.format()) {
+                (Some(rows), Some(stored)) => {
+                    let (count, cols) = (1, elements / rows.max(1));
                     self.matrices.push(Matrix { count, rows, cols, stored, keeps_floats: true });
                 }
                 _ => self.vector_elements = self.vector_elements.saturating_add(elements as u64),

@@ -50,6 +50,7 @@ pub(crate) struct DecoderSpec {
     pub(crate) per_layer_inputs: Option<PerLayerInputs>,
     /// `None`: a single residual stream.
     pub(crate) streams: Option<AltUpSpec>,
+    pub(crate) bidirectional: BidirectionalLayers,
     pub(crate) layers: Vec<LayerSpec>,
 }
 
@@ -89,6 +90,14 @@ pub(crate) enum NormPlacement {
     Post,
     /// Both, with separate weights.
     Sandwich,
+}
+
+/// Attention layers in which the rows of a bidirectional span see each other; in the others they are causal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BidirectionalLayers {
+    All,
+    /// Those with a sliding window.
+    Sliding,
 }
 
 /// Stored form of a norm's weight.
@@ -147,6 +156,7 @@ impl DecoderSpec {
             ropes: vec![rope],
             per_layer_inputs: None,
             streams: None,
+            bidirectional: BidirectionalLayers::All,
             layers: vec![layer; config.num_hidden_layers],
         })
     }

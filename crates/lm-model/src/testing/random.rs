@@ -8,6 +8,7 @@ use lm_kernels::{
 use crate::batch::{Batch, Input, Position, SequenceInput};
 use crate::decoder::layout::{layouts, logit_rows};
 use crate::error::Result;
+use crate::spec::BidirectionalLayers;
 
 pub(super) const HEAD_DIM: usize = 16;
 
@@ -46,7 +47,7 @@ impl Random {
         if rows.is_empty() {
             return Ok(Vec::new());
         }
-        let layouts = layouts(batch, self.layout.groups().len());
+        let layouts = layouts(batch, self.layout.groups(), BidirectionalLayers::All);
         let mut hidden = vec![[0.0; HEAD_DIM]; rows.len()];
         for (layer, kind) in self.layout.layers().iter().enumerate() {
             let made = match kind {

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod gemma3;
+mod gemma4;
 mod lfm2_vl;
 mod position_table;
 mod settings;
@@ -24,7 +25,8 @@ use crate::loader::LoadProgress;
 use crate::media::VisionEncoder;
 
 /// Every vision family, in alphabetical order.
-pub const ALL_VISION_FAMILIES: &[&VisionFamily] = &[&gemma3::FAMILY, &lfm2_vl::FAMILY, &smolvlm::FAMILY];
+pub const ALL_VISION_FAMILIES: &[&VisionFamily] =
+    &[&gemma3::FAMILY, &gemma4::FAMILY, &lfm2_vl::FAMILY, &smolvlm::FAMILY];
 
 /// Vision part of a model family: preprocessing, tower and projector.
 #[derive(Debug)]

@@ -97,6 +97,17 @@ impl VisionSettings {
             }),
         }
     }
+
+    /// Error for a value of the image processor.
+    pub(crate) fn invalid_preprocessor(
+        &self,
+        key: &str,
+        value: impl ToString,
+        expected: impl Into<String>,
+    ) -> FormatError {
+        let (file, key) = (self.preprocessor_file.to_owned(), key.to_owned());
+        FormatError::InvalidValue { file, key, value: shown(&value), expected: expected.into() }
+    }
 }
 
 /// Fails unless a size under `key` of `vision_config` is in the range.

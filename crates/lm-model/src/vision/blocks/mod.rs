@@ -1,5 +1,6 @@
 //! Parts of vision towers, and the reading of their tensors.
 
+mod clipped_linear;
 mod encoder_layer;
 mod layer_norm;
 mod linear;
@@ -8,6 +9,7 @@ mod patch_attention;
 mod rms_norm;
 mod tensors;
 
+pub(crate) use self::clipped_linear::ClippedLinear;
 pub(crate) use self::encoder_layer::{EncoderLayer, EncoderSizes};
 pub(crate) use self::layer_norm::LayerNorm;
 pub(crate) use self::linear::{Bias, Linear};

@@ -18,6 +18,11 @@ impl RmsNorm {
         Ok(Self { weight: tensors.vector(&format!("{name}.weight"), len)?, eps })
     }
 
+    /// Norm without a weight.
+    pub(crate) fn unweighted(tensors: &TowerTensors<'_>, len: usize, eps: f32) -> Self {
+        Self { weight: Tensor::ones([len], tensors.burn_device()), eps }
+    }
+
     /// Returns the norm for a file that stores one less than the weight.
     pub(crate) fn plus_one(self) -> Self {
         Self { weight: self.weight + 1.0, ..self }
