@@ -1,4 +1,5 @@
-//! Qwen2 and Qwen2.5: Llama with biases on queries, keys and values, and sliding windows on some layers.
+//! Qwen2 and Qwen2.5: Llama with biases on queries, keys and values, and sliding windows on some layers. The text models of Qwen2-VL and
+//! Qwen2.5-VL, with M-RoPE.
 //! Source: Qwen2.5 Technical Report (arXiv 2412.15115); `config.json` of Qwen/Qwen2.5-0.5B; `Qwen2Config` of transformers for the
 //! defaults.
 
@@ -8,23 +9,33 @@ use super::{Architecture, WHOLE_TENSORS};
 use crate::checkpoint::hugging_face_name;
 use crate::config::ModelConfig;
 use crate::gguf::GgufArchitecture;
-use crate::spec::{Bias, DecoderSpec, windows};
+use crate::spec::{Bias, DecoderSpec, RopeAxes, windows};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
-    model_types: &["qwen2"],
+    model_types: &["qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"],
     goldens: &["qwen2-tiny", "qwen2-tiny-yarn", "qwen2-tiny-list"],
     spec,
     weight_name: hugging_face_name,
     locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
-    ignored_prefixes: &[],
+    ignored_prefixes: &["model.visual.", "visual."],
     gguf: Some(&GGUF),
     defaults: r#"{"num_key_value_heads": 32, "sliding_window": 4096, "max_window_layers": 28}"#,
 };
 
 const GGUF: GgufArchitecture = GgufArchitecture::new("qwen2", "qwen2");
 
+/// `mrope_section` of the vision models where a file leaves it out.
+const SECTIONS: [usize; 3] = [16, 24, 24];
+
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+    match &*config.model_type {
+        "qwen2" => text_spec(config),
+        _ => DecoderSpec::with_mrope(config, text_spec, RopeAxes::Sections, SECTIONS),
+    }
+}
+
+fn text_spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let window = config.sliding_window.filter(|_| config.use_sliding_window);
     let first = config.max_window_layers.unwrap_or(usize::MAX);
     let windows = windows(config, window, |layer| layer >= first)?;

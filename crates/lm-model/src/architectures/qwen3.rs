@@ -1,4 +1,5 @@
-//! Qwen3 dense decoder: Llama with an RMS norm over each query and key head, and sliding windows on some layers.
+//! Qwen3 dense decoder: Llama with an RMS norm over each query and key head, and sliding windows on some layers. The
+//! text model of Qwen3-VL, with M-RoPE.
 //! Source: Qwen3 Technical Report (arXiv 2505.09388); `config.json` of Qwen/Qwen3-0.6B.
 
 use lm_formats::Result;
@@ -7,16 +8,16 @@ use super::{Architecture, WHOLE_TENSORS};
 use crate::checkpoint::hugging_face_name;
 use crate::config::ModelConfig;
 use crate::gguf::GgufArchitecture;
-use crate::spec::{AttentionLayer, DecoderSpec, QkNorm, windows};
+use crate::spec::{AttentionLayer, DecoderSpec, QkNorm, RopeAxes, windows};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
-    model_types: &["qwen3"],
+    model_types: &["qwen3", "qwen3_vl_text"],
     goldens: &["qwen3-tiny", "qwen3-tiny-fp8", "qwen3-tiny-window", "qwen3-tiny-yarn"],
     spec,
     weight_name: hugging_face_name,
     locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
-    ignored_prefixes: &[],
+    ignored_prefixes: &["model.visual."],
     gguf: Some(&GGUF),
     defaults: "{}",
 };
@@ -33,7 +34,17 @@ const GGUF: GgufArchitecture = GgufArchitecture {
 /// `head_dim` of transformers' `Qwen3Config` where a file leaves it out.
 const DEFAULT_HEAD_DIM: usize = 128;
 
+/// `mrope_section` of Qwen3-VL where a file leaves it out.
+const SECTIONS: [usize; 3] = [24, 20, 20];
+
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+    match &*config.model_type {
+        "qwen3" => text_spec(config),
+        _ => DecoderSpec::with_mrope(config, text_spec, RopeAxes::Interleaved, SECTIONS),
+    }
+}
+
+fn text_spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let config = &ModelConfig {
         head_dim: config.head_dim.or(Some(DEFAULT_HEAD_DIM)),
         mlp_bias: false, // Not a key of Qwen3.

@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 
 use super::{Architecture, WHOLE_TENSORS};
 use crate::checkpoint::{LayerParam, Param, StoredValues, hugging_face_name};
-use crate::config::{ModelConfig, RopeParameters, invalid, unsupported};
+use crate::config::{ModelConfig, invalid, unsupported};
 use crate::gguf::{Description, GgufArchitecture, Settings, put_layer_types};
 use crate::spec::{
-    AttentionLayer, DecoderSpec, DeltaNetLayer, LayerSpec, Mixer, NormWeight, OutputGate, QkNorm, RopeSpec,
-    by_type,
+    AttentionLayer, DecoderSpec, DeltaNetLayer, LayerSpec, Mixer, NormWeight, OutputGate, QkNorm, RopeAxes,
+    RopeSpec, by_type,
 };
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
@@ -68,7 +68,7 @@ const GGUF: GgufArchitecture = GgufArchitecture {
 };
 
 /// Default M-RoPE sections: rotated pairs per position (time, height, width), which are equal for text.
-const SECTIONS: [i32; 3] = [11, 11, 10];
+const SECTIONS: [usize; 3] = [11, 11, 10];
 
 fn write_gguf(config: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {
     let is_recurrent = |layer: &LayerSpec| matches!(layer.mixer, Mixer::DeltaNet(_));
@@ -83,7 +83,7 @@ fn write_gguf(config: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings)
     }
     let given = config.keys.get("rope_parameters").and_then(|rope| rope.get("mrope_section")?.as_array());
     let given = given.map(|list| list.iter().filter_map(|n| i32::try_from(n.as_i64()?).ok()).collect());
-    let mut sections: Vec<i32> = given.unwrap_or(SECTIONS.into());
+    let mut sections: Vec<i32> = given.unwrap_or(SECTIONS.map(|pairs| pairs as i32).into());
     sections.resize(4, 0);
     settings.put("rope.dimension_sections", GgufEntry::Ints(sections));
     Ok(())
@@ -133,10 +133,11 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     if !keys.attn_output_gate {
         return Err(unsupported("attn_output_gate", false, "true"));
     }
-    let (key, rope) = config.rope_parameters();
+    let (key, mut rope) = config.rope_parameters();
+    let axes = RopeAxes::Interleaved(rope.take_sections(key, SECTIONS)?);
     let config = &ModelConfig { mlp_bias: false, ..config.without_rope() }; // Not a key of Qwen3.5.
-    let rope =
-        RopeSpec::from_parameters(key, &text_only(rope), config.head_dim()?, config.max_position_embeddings)?;
+    let rope = RopeSpec::from_parameters(key, &rope, config.head_dim()?, config.max_position_embeddings)?;
+    let rope = RopeSpec { axes, ..rope };
     let net = delta_net(&keys)?;
     let mut spec = DecoderSpec {
         norm_weight: NormWeight::OnePlus,
@@ -154,15 +155,6 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
         }
     }
     Ok(spec)
-}
-
-/// Drops the M-RoPE keys. A text token has the same position in time, height and width, so the split of the frequencies has no
-/// effect.
-fn text_only(mut parameters: RopeParameters) -> RopeParameters {
-    for key in ["mrope_section", "mrope_interleaved"] {
-        parameters.rest.remove(key);
-    }
-    parameters
 }
 
 fn delta_net(keys: &Keys) -> Result<DeltaNetLayer> {

@@ -178,8 +178,9 @@ impl Decoder {
         let x = self.input_rows(batch); // [rows, hidden]
         let context = self.context(batch, &x);
         let mut x = self.streams.expand(x); // [rows, streams * hidden]
-        for layer in &self.layers {
+        for (index, layer) in self.layers.iter().enumerate() {
             x = layer.forward(x, &context, cache)?;
+            x = add_deep_rows(x, batch, index);
         }
         let (selected, _) = logit_rows(batch);
         if selected.is_empty() {
@@ -200,6 +201,17 @@ impl Decoder {
             per_layer_inputs: per_layer.map(|table| table.inputs(&ids_of_rows(batch), x.clone())),
         }
     }
+}
+
+/// Adds the pictures' rows for a layer to its output, `[rows, streams * hidden]`.
+fn add_deep_rows(mut x: Tensor<2>, batch: &Batch, layer: usize) -> Tensor<2> {
+    for (rows, MediaSlice { media, range, .. }) in media_rows(batch) {
+        let Some(deep) = media.deep.get(layer) else { continue };
+        let (shape, place) = ([rows.len(), deep.hidden_size], [rows, 0..deep.hidden_size]);
+        let added = lm_kernels::from_host(deep.slice(range.clone()).to_vec(), shape, &x.device());
+        x = x.clone().slice_assign(place.clone(), x.slice(place) + added);
+    }
+    x
 }
 
 impl CausalLm for Decoder {

@@ -17,7 +17,7 @@ pub(crate) use experts::{ExpertKeys, ExpertsSpec, RouterSoftmax};
 pub(crate) use layer_types::{RopesByType, by_type, share_key_values, windows};
 pub(crate) use mlp::{GatedSpec, Mlp, Sparsity, activation};
 pub(crate) use per_layer::PerLayerInputs;
-pub(crate) use rope::{QueryTemperature, RopeScaling, RopeSpec};
+pub(crate) use rope::{QueryTemperature, RopeAxes, RopeScaling, RopeSpec};
 pub(crate) use short_conv::ShortConvLayer;
 
 use lm_formats::Result;

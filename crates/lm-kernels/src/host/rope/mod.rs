@@ -43,8 +43,20 @@ impl RopeTable {
     /// Angles are products in single precision, as in the reference code; their sine and cosine are taken in double
     /// precision and rounded.
     pub fn angles(&self, positions: &[u32]) -> RopeAngles {
-        let turns = positions.iter().flat_map(|&position| {
-            self.inv_freq.iter().map(move |inv_freq| f64::from(position as f32 * inv_freq).sin_cos())
+        let positions: Vec<[u32; 3]> = positions.iter().map(|&position| [position; 3]).collect();
+        self.angles_by_axis(&positions, &vec![0; self.inv_freq.len()])
+    }
+
+    /// Like [`RopeTable::angles`], for rows with a position on each of three axes: pair `i` rotates by that on axis `axes[i]`. Rows whose three
+    /// positions are equal get the angles of that one position.
+    ///
+    /// # Panics
+    /// When there is not one axis a pair, or one of them is above 2.
+    pub fn angles_by_axis(&self, positions: &[[u32; 3]], axes: &[usize]) -> RopeAngles {
+        assert_eq!(axes.len(), self.inv_freq.len(), "one axis a pair");
+        let turns = positions.iter().flat_map(|position| {
+            let pairs = self.inv_freq.iter().zip(axes);
+            pairs.map(move |(inv_freq, &axis)| f64::from(position[axis] as f32 * inv_freq).sin_cos())
         });
         let factor = self.attention_factor;
         let (sin, cos) = turns.map(|(sin, cos)| (sin as f32 * factor, cos as f32 * factor)).unzip();

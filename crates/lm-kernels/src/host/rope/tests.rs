@@ -55,3 +55,13 @@ fn position_zero_and_an_empty_table_change_nothing() {
 fn a_table_turns_by_powers_of_theta() {
     assert_eq!(RopeTable::new(100.0, 4).inv_freq, [1.0, 0.1]);
 }
+
+#[test]
+fn pairs_turn_by_the_position_on_their_axis() {
+    let table = RopeTable { attention_factor: 1.25, ..RopeTable::new(10_000.0, 6) };
+    let by_axis = table.angles_by_axis(&[[3, 40, 500], [7, 7, 7]], &[2, 0, 1]);
+    let plain = table.angles(&[500, 3, 40, 7]);
+    for (by_axis, plain) in [(by_axis.sin(), plain.sin()), (by_axis.cos(), plain.cos())] {
+        assert_eq!(by_axis, [&[plain[0], plain[4], plain[8]], &plain[9..]].concat());
+    }
+}

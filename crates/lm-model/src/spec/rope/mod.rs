@@ -1,8 +1,10 @@
 //! Rotary position embedding (RoPE): base, rotated part of a head, and scaling for a longer context.
 
+mod axes;
 mod parameters;
 mod scaling;
 
+pub(crate) use axes::RopeAxes;
 pub(crate) use scaling::RopeScaling;
 
 use lm_kernels::RopeTable;
@@ -15,6 +17,7 @@ pub(crate) struct RopeSpec {
     pub(crate) rotary_dim: usize,
     pub(crate) scaling: RopeScaling,
     pub(crate) query_temperature: Option<QueryTemperature>,
+    pub(crate) axes: RopeAxes,
 }
 
 /// Position-dependent scale of queries: `1 + beta · ln(1 + ⌊position / context⌋)`.
@@ -70,7 +73,9 @@ mod tests {
     use super::*;
 
     fn table(theta: f64, rotary_dim: usize, scaling: RopeScaling, len: usize) -> Vec<f32> {
-        RopeSpec { theta, rotary_dim, scaling, query_temperature: None }.table(len).inv_freq
+        RopeSpec { theta, rotary_dim, scaling, query_temperature: None, axes: RopeAxes::Temporal }
+            .table(len)
+            .inv_freq
     }
 
     #[test]

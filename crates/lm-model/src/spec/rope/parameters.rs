@@ -2,7 +2,7 @@
 
 use lm_formats::Result;
 
-use super::{RopeScaling, RopeSpec};
+use super::{RopeAxes, RopeScaling, RopeSpec};
 use crate::config::{ModelConfig, RopeParameters, invalid, unsupported};
 
 /// Default RoPE base (theta) of transformers' configs.
@@ -62,7 +62,8 @@ impl RopeSpec {
             tracing::warn!(key = format!("{key}.{name}"), %value, "passed over: no parameter of RoPE");
         }
         let reader = Reader { key, parameters, rotary_dim, theta, context_len };
-        Ok(Self { theta, rotary_dim, scaling: reader.scaling(kind)?, query_temperature: None })
+        let (scaling, axes) = (reader.scaling(kind)?, RopeAxes::Temporal);
+        Ok(Self { theta, rotary_dim, scaling, query_temperature: None, axes })
     }
 }
 
