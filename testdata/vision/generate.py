@@ -46,6 +46,8 @@ class Made:
     prompt: str
     sizes: list[tuple[int, int]]
     rows: Callable[[Any, dict[str, Any]], list[Tensor]]
+    deep: Callable[[Any, dict[str, Any]], list[list[Tensor]]] = lambda model, inputs: []  # DeepStack: for each picture, for each layer
+    positions: Callable[[Any, dict[str, Any]], Tensor | None] = lambda model, inputs: None  # M-RoPE: [3, ids]
     dtype: torch.dtype = torch.float32
     names: Callable[[str], str] = lambda name: name
     files: dict[str, Any] = field(default_factory=dict)
@@ -148,11 +150,15 @@ def generate(name: str, make: Callable[[], Made]) -> None:
     rows = made.rows(model, inputs)
     assert len(rows) == len(pictures), (name, len(rows))
     tensors |= {f"pictures.{i}.rows": part for i, part in enumerate(rows)}
+    for i, layers in enumerate(made.deep(model, inputs)):
+        tensors |= {f"pictures.{i}.deep.{layer}": part for layer, part in enumerate(layers)}
+    positions = made.positions(model, inputs)
     golden = {
         "tolerance": TOLERANCE,
         "prompt": made.prompt,
         "ids": inputs["input_ids"][0].tolist(),
         "greedy": tokens,
+        **({} if positions is None else {"positions": positions.tolist()}),
         "faults": faults(name, make, drawn, inputs, logits),
     }
     write(folder, made, drawn, golden, {key: value.contiguous() for key, value in tensors.items()})
@@ -390,6 +396,7 @@ def published_lfm2_vl(name: str) -> str:
     return name.replace("model.vision_tower.", "model.vision_tower.vision_model.")
 
 
+<<<<<<< HEAD
 def gemma4(dtype: torch.dtype, *, together: bool, clipped: bool, standardize: bool, gelu: str) -> Made:
     """Gemma 4: pictures of different shape within a budget; rows see each other in sliding layers only, or not at all."""
     from transformers import (
@@ -457,6 +464,92 @@ def gemma4(dtype: torch.dtype, *, together: bool, clipped: bool, standardize: bo
     )  # fmt: skip
 
 
+=======
+def qwen_vl(kind: str, dtype: torch.dtype, *, text: dict[str, Any], vision: dict[str, Any], rope: dict[str, Any],
+            names: Callable[[str], str] = lambda name: name, flat: bool = False) -> Made:  # fmt: skip
+    """A picture that is made smaller and one that keeps its size, both with as many tokens as their shape asks for."""
+    import transformers
+    from transformers import AutoConfig, Qwen2VLImageProcessorPil, Qwen2VLVideoProcessor, Qwen3VLProcessor
+
+    tokens = tokenizer("<|im_start|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
+    ids = {name: tokens.convert_tokens_to_ids(f"<|{name}|>") for name in ("vision_start", "vision_end", "image_pad", "video_pad")}
+    patch = {"patch_size": 4, "temporal_patch_size": 2}
+    config = AutoConfig.for_model(
+        kind,
+        text_config={
+            "vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4,
+            "num_key_value_heads": 2, "max_position_embeddings": 256, "rms_norm_eps": 1e-4, "rope_parameters": rope, **text,
+        },
+        vision_config={"depth": 3, "num_heads": 2, "in_channels": 3, "spatial_merge_size": 2, **patch, **vision},
+        image_token_id=ids["image_pad"], video_token_id=ids["video_pad"], vision_start_token_id=ids["vision_start"],
+        vision_end_token_id=ids["vision_end"], tie_word_embeddings=False, attn_implementation="eager",
+    )  # fmt: skip
+    model_class = {"qwen2_vl": "Qwen2VL", "qwen2_5_vl": "Qwen2_5_VL", "qwen3_vl": "Qwen3VL", "qwen3_5": "Qwen3_5"}[kind]
+    normal = {"image_mean": [0.5, 0.4, 0.6], "image_std": [0.5, 0.3, 0.25]}
+    size = {"shortest_edge": 400, "longest_edge": 1700}
+    images = Qwen2VLImageProcessorPil(size=size, merge_size=2, **patch, **normal)
+    processor = Qwen3VLProcessor(images, tokens, Qwen2VLVideoProcessor(size=size, merge_size=2, **patch))
+
+    def features(model: Any, inputs: dict[str, Any]) -> Any:
+        return model.model.get_image_features(inputs["pixel_values"], inputs["image_grid_thw"], return_dict=True)
+
+    def deep(model: Any, inputs: dict[str, Any]) -> list[list[Tensor]]:
+        layers = getattr(features(model, inputs), "deepstack_features", None) or []
+        return [list(of_picture) for of_picture in zip(*layers)]
+
+    def positions(model: Any, inputs: dict[str, Any]) -> Tensor:
+        return model.model.get_rope_index(inputs["input_ids"], inputs["mm_token_type_ids"], image_grid_thw=inputs["image_grid_thw"])[0][:, 0]
+
+    def of_text(model: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        return {**inputs, "position_ids": torch.arange(inputs["input_ids"].shape[1]).expand(3, 1, -1)}
+
+    def other_sections(model: Any, inputs: dict[str, Any]) -> None:
+        sections = model.model.language_model.rotary_emb.mrope_section
+        model.model.language_model.rotary_emb.mrope_section = [sections[0] + 1, sections[1] - 1, sections[2]]
+
+    def no_rotation(model: Any, inputs: dict[str, Any]) -> None:
+        model.model.visual.rotary_pos_emb.inv_freq.zero_()
+
+    def no_learned_positions(model: Any, inputs: dict[str, Any]) -> None:
+        model.model.visual.pos_embed.weight.zero_()
+
+    def columns_first(model: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        return {**inputs, "pixel_values": inputs["pixel_values"].unflatten(-1, (6, 4, 4)).transpose(-1, -2).flatten(1)}
+
+    faults = {"positions of text": of_text, "other sections": other_sections, "no rotation": no_rotation, "patches transposed": columns_first}
+    if "window_size" in vision:
+        faults["attention in windows only"] = lambda model, inputs: setattr(model.model.visual, "fullatt_block_indexes", [])
+        faults["no windows"] = lambda model, inputs: setattr(model.model.visual, "fullatt_block_indexes", [0, 1, 2])
+    if "num_position_embeddings" in vision:
+        faults["no learned positions"] = no_learned_positions
+    if "deepstack_visual_indexes" in vision:
+        faults["no rows for deeper layers"] = lambda model, inputs: setattr(model.model.visual, "deepstack_visual_indexes", [])
+    files = {"preprocessor_config.json": {"size": size, "merge_size": 2, "resample": 3, **patch, **normal}}
+    if flat:
+        outer = config.to_dict()
+        files["config.json"] = {**outer.pop("text_config"), **outer, "vision_config": config.vision_config.to_dict()}
+        files["config.json"]["rope_scaling"] = {"type": "mrope", "mrope_section": rope["mrope_section"]}
+        files["config.json"]["rope_theta"] = files["config.json"].pop("rope_parameters")["rope_theta"]
+        files["config.json"] = trimmed(files["config.json"])
+    picture = "<|vision_start|><|image_pad|><|vision_end|>"
+    return Made(
+        getattr(transformers, f"{model_class}ForConditionalGeneration")(config), processor, "<|image_pad|>",
+        f"<|im_start|>the town:{picture} and then {picture}in the rain?", [(61, 40), (17, 42)],
+        rows=lambda model, inputs: list(features(model, inputs).pooler_output), deep=deep, positions=positions,
+        dtype=dtype, names=names, files=files, faults=faults,
+    )  # fmt: skip
+
+
+def published_qwen2_vl(name: str) -> str:
+    """As Qwen/Qwen2-VL-2B-Instruct names its tensors."""
+    return name.replace("model.language_model.", "model.").replace("model.visual.", "visual.")
+
+
+def mrope(sections: list[int], **more: Any) -> dict[str, Any]:
+    return {"rope_type": "default", "rope_theta": 500.0, "mrope_section": sections, **more}
+
+
+>>>>>>> c67b8289 (model: pictures of Qwen2-VL, Qwen2.5-VL, Qwen3-VL and Qwen3.5)
 MODELS: dict[str, Callable[[], Made]] = {
     "gemma3-tiny": lambda: gemma3(torch.float32, published_gemma3, window=6, attention=10, gelu="gelu_pytorch_tanh"),
     "gemma3-tiny-bf16": lambda: gemma3(torch.bfloat16, lambda name: name, window=20, attention=14, gelu="gelu"),
@@ -466,6 +559,32 @@ MODELS: dict[str, Callable[[], Made]] = {
     "lfm2-vl-tiny": lambda: lfm2_vl(torch.float32, norm=True, bias=True, gelu="gelu", patches=25, names=published_lfm2_vl),
     "lfm2-vl-tiny-bf16": lambda: lfm2_vl(
         torch.bfloat16, norm=False, bias=False, gelu="gelu_pytorch_tanh", patches=64, names=lambda name: name
+    ),
+    "qwen2-vl-tiny": lambda: qwen_vl(
+        "qwen2_vl", torch.float32, text={}, rope=mrope([1, 1, 2]), names=published_qwen2_vl, flat=True,
+        vision={"embed_dim": 24, "hidden_size": 32, "mlp_ratio": 3, "hidden_act": "quick_gelu"},
+    ),
+    "qwen2_5-vl-tiny": lambda: qwen_vl(
+        "qwen2_5_vl", torch.float32, text={}, rope=mrope([1, 2, 1]), names=published_qwen2_vl,
+        vision={"hidden_size": 24, "intermediate_size": 40, "out_hidden_size": 32, "hidden_act": "silu", "window_size": 19,
+                "fullatt_block_indexes": [1]},
+    ),
+    "qwen3-vl-tiny": lambda: qwen_vl(
+        "qwen3_vl", torch.float32, text={"head_dim": 16}, rope=mrope([5, 1, 2], mrope_interleaved=True),
+        vision={"hidden_size": 16, "intermediate_size": 40, "out_hidden_size": 32, "hidden_act": "gelu_pytorch_tanh",
+                "num_position_embeddings": 25, "deepstack_visual_indexes": [0, 2]},
+    ),
+    "qwen3-vl-tiny-bf16": lambda: qwen_vl(
+        "qwen3_vl", torch.bfloat16, text={"head_dim": 12}, rope=mrope([4, 1, 1], mrope_interleaved=True),
+        vision={"hidden_size": 24, "intermediate_size": 56, "out_hidden_size": 32, "hidden_act": "gelu",
+                "num_position_embeddings": 256, "deepstack_visual_indexes": [1]},
+    ),
+    "qwen3_5-vl-tiny": lambda: qwen_vl(
+        "qwen3_5", torch.float32, rope=mrope([2, 1, 1], mrope_interleaved=True, partial_rotary_factor=0.5),
+        text={"head_dim": 16, "layer_types": ["linear_attention", "full_attention", "linear_attention"], "linear_conv_kernel_dim": 4,
+              "linear_key_head_dim": 8, "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_value_head_dim": 8},
+        vision={"hidden_size": 16, "intermediate_size": 40, "out_hidden_size": 32, "hidden_act": "gelu_pytorch_tanh",
+                "num_position_embeddings": 16},
     ),
     "smolvlm-tiny": lambda: smolvlm("smolvlm", torch.float32, gelu="gelu_pytorch_tanh", image_size=16),
 }

@@ -337,6 +337,31 @@ fn settings_that_make_no_tower_are_errors() {
         ),
         ("smolvlm-tiny", "config.json", "/scale_factor", json!(0), "1 to 64"),
         ("smolvlm-tiny", "config.json", "/vision_config/image_size", json!(3), "at least patch_size = 4"),
+        ("qwen2-vl-tiny", "config.json", "/vision_config/num_heads", json!(5), "a divisor of a fourth"),
+        ("qwen2-vl-tiny", "config.json", "/vision_config/depth", json!(0), "1 to 1024"),
+        ("qwen2-vl-tiny", "config.json", "/vision_config/mlp_ratio", json!(1e300), "1 to 131072"),
+        ("qwen2-vl-tiny", "config.json", "/rope_scaling/mrope_section", json!([1, 1, 1]), "add up to 4"),
+        ("qwen2_5-vl-tiny", "config.json", "/vision_config/window_size", json!(7), "a token of 8 pixels"),
+        ("qwen2_5-vl-tiny", "config.json", "/vision_config/out_hidden_size", json!(31), "hidden_size = 32"),
+        ("qwen2_5-vl-tiny", "config.json", "/vision_config/in_channels", json!(1), "supported: 3"),
+        ("qwen3-vl-tiny", "config.json", "/vision_config/num_position_embeddings", json!(0), "1 to 1024"),
+        (
+            "qwen3-vl-tiny",
+            "config.json",
+            "/vision_config/num_position_embeddings",
+            json!(49),
+            "expected [49, 16]",
+        ),
+        (
+            "qwen3-vl-tiny",
+            "config.json",
+            "/vision_config/deepstack_visual_indexes",
+            json!([0, 3]),
+            "less than depth = 3",
+        ),
+        ("qwen3-vl-tiny", "config.json", "/vision_config/spatial_merge_size", json!(0), "1 to 16"),
+        ("qwen3-vl-tiny", "preprocessor_config.json", "/patch_size", json!(5), "supported: 4"),
+        ("qwen3-vl-tiny", "preprocessor_config.json", "/resample", json!(2), "supported: 3"),
         ("lfm2-vl-tiny", "config.json", "/vision_config/num_patches", json!(24), "a square"),
         ("lfm2-vl-tiny", "config.json", "/downsample_factor", json!(0), "1 to 64"),
         (
@@ -352,6 +377,21 @@ fn settings_that_make_no_tower_are_errors() {
         let error = error.unwrap_or_else(|| panic!("{folder} {pointer}: {value} loads"));
         assert!(error.to_string().contains(expected), "{folder} {pointer}: {value}: {error}");
     }
+}
+
+#[test]
+fn a_budget_of_tokens_limits_the_rows_of_qwens_pictures() {
+    let golden = Golden::read("qwen2_5-vl-tiny");
+    let vision = load(&golden.path, Device::Cpu).vision.unwrap();
+    let picture = &golden.pictures[0];
+    let rows = |token_budget| {
+        let options = PictureOptions { token_budget };
+        let rows = vision.encode(picture, &options).unwrap().rows.rows();
+        assert_eq!(rows, vision.layout(picture.size(), &options).unwrap().rows());
+        rows
+    };
+    assert_eq!((rows(None), rows(Some(1000)), rows(Some(9))), (24, 24, 6));
+    assert!(vision.layout(picture.size(), &PictureOptions { token_budget: Some(0) }).is_err());
 }
 
 /// Settings of the preprocessing are checked when a picture comes.

@@ -31,12 +31,10 @@ def draw(name: str, shape: torch.Size, config: Any, random: torch.Generator) -> 
 
 
 def in_multimodal_layout(weights: dict[str, Tensor], random: torch.Generator) -> dict[str, Tensor]:
-    """The text model's tensors under their names in a checkpoint with a vision tower and a head that predicts ahead."""
+    """The text model's tensors under their names in a checkpoint whose vision tower was left out, with a head that predicts ahead."""
     named = {name.replace("model.", "model.language_model.", 1): tensor for name, tensor in weights.items()}
     dtype = next(iter(weights.values())).dtype
-    others = {"model.visual.patch_embed.proj.weight": (8, 3, 2, 2, 2), "model.visual.blocks.0.attn.qkv.bias": (24,),
-              "model.visual.merger.linear_fc2.weight": (16, 8), "mtp.fc.weight": (8, 16),
-              "mtp.layers.0.input_layernorm.weight": (8,)}  # fmt: skip
+    others = {"mtp.fc.weight": (8, 16), "mtp.layers.0.input_layernorm.weight": (8,)}
     return named | {name: torch.randn(shape, generator=random).to(dtype) for name, shape in others.items()}
 
 
@@ -65,7 +63,7 @@ MODELS = {
                    "rope_parameters": {"rope_type": "default", "rope_theta": 50000, "partial_rotary_factor": 1.0,
                                        "mrope_interleaved": True, "mrope_section": [4, 4, 4]}},
     },
-    "qwen3_5-tiny-vision": {  # nested under text_config, with tensors of other parts; 3 value heads a key head, tied, sharded
+    "qwen3_5-tiny-vision": {  # nested under text_config, without the vision tower, with tensors of another part; 3 value heads a key head, tied, sharded
         "dtype": "bfloat16", "shards": 2, "draw": draw, "tensors": in_multimodal_layout,
         "config": {"architectures": ["Qwen3_5ForConditionalGeneration"], "model_type": "qwen3_5",
                    "tie_word_embeddings": True, "image_token_id": 310, "video_token_id": 311,

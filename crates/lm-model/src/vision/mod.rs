@@ -5,6 +5,7 @@ mod gemma3;
 mod gemma4;
 mod lfm2_vl;
 mod position_table;
+mod qwen_vl;
 mod settings;
 mod siglip;
 mod smolvlm;
@@ -25,8 +26,16 @@ use crate::loader::LoadProgress;
 use crate::media::VisionEncoder;
 
 /// Every vision family, in alphabetical order.
-pub const ALL_VISION_FAMILIES: &[&VisionFamily] =
-    &[&gemma3::FAMILY, &gemma4::FAMILY, &lfm2_vl::FAMILY, &smolvlm::FAMILY];
+pub const ALL_VISION_FAMILIES: &[&VisionFamily] = &[
+    &gemma3::FAMILY,
+    &gemma4::FAMILY,
+    &lfm2_vl::FAMILY,
+    &qwen_vl::QWEN2_5_VL,
+    &qwen_vl::QWEN2_VL,
+    &qwen_vl::QWEN3_5_VL,
+    &qwen_vl::QWEN3_VL,
+    &smolvlm::FAMILY,
+];
 
 /// Vision part of a model family: preprocessing, tower and projector.
 #[derive(Debug)]

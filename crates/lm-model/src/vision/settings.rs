@@ -19,7 +19,7 @@ const VISION: &str = "vision_config";
 
 /// Upper limit of widths, beyond any tower.
 pub(crate) const MAX_WIDTH: usize = 1 << 17;
-const MAX_LAYERS: usize = 1024;
+pub(crate) const MAX_LAYERS: usize = 1024;
 
 /// Settings of a vision part: the outer `config.json`, its `vision_config`, and the image processor's file.
 pub(crate) struct VisionSettings {

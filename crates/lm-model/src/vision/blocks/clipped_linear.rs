@@ -1,7 +1,7 @@
 use burn::tensor::Tensor;
 
 use super::{Bias, Linear, TowerTensors};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Projection whose input and output are clamped to ranges that the checkpoint holds, where the tower asks for it.
 pub(crate) struct ClippedLinear {
@@ -19,8 +19,7 @@ impl ClippedLinear {
         clipped: bool,
     ) -> Result<Self> {
         let linear = Linear::load(tensors, &format!("{name}.linear"), widths, Bias::Absent)?;
-        let mut bound =
-            |bound: &str| Ok::<_, crate::Error>(tensors.values(&format!("{name}.{bound}"), 1)?[0]);
+        let mut bound = |bound: &str| Ok::<_, Error>(tensors.values(&format!("{name}.{bound}"), 1)?[0]);
         let ranges = match clipped {
             false => None,
             true => Some([
