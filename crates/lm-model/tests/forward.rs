@@ -158,6 +158,41 @@ fn rows_of_a_picture_replace_those_of_their_ids() {
 }
 
 #[test]
+fn rows_for_deeper_layers_are_added_wherever_a_call_begins() {
+    for_each_model(|model| {
+        let ids = Random(5).ids(30);
+        let embedded = |seed| model.embed(&Random(seed).ids(12)).unwrap();
+        let logits = |deep: Vec<Embeddings>, cuts: &[usize]| {
+            let media = Arc::new(EncodedMedia { rows: embedded(6), deep });
+            let mut cache = model.new_cache(2).unwrap();
+            let (mut rows, mut start) = (Vec::new(), 0);
+            for &end in cuts {
+                let mut input = SequenceInput::ids(&ids[start..end], start, [0, 1]);
+                // The picture has the rows 4 to 16 of the sequence.
+                let shown = start.max(4)..end.min(16);
+                if !shown.is_empty() {
+                    let range = shown.start - 4..shown.end - 4;
+                    input.media = vec![MediaSlice { row: shown.start - start, media: media.clone(), range }];
+                }
+                rows.extend(
+                    forward(model, &mut cache, vec![SequenceInput { logits: LogitRows::All, ..input }])
+                        .remove(0),
+                );
+                start = end;
+            }
+            rows
+        };
+        let whole = logits(vec![embedded(7), embedded(8)], &[30]);
+        assert_same(model, &logits(vec![embedded(7), embedded(8)], &[7, 12, 30]), &whole, "in three calls");
+        for deep in [vec![], vec![embedded(7)], vec![embedded(8), embedded(7)]] {
+            let other = logits(deep, &[30]);
+            assert_same(model, &other[..4], &whole[..4], "rows before the picture");
+            assert!(largest_difference(&other, &whole) > 0.02, "deeper rows hardly show");
+        }
+    });
+}
+
+#[test]
 fn a_prefill_cut_anywhere_gives_the_logits_of_one_piece() {
     for_each_form(|model, form| {
         let mut random = Random(4);

@@ -81,14 +81,16 @@ impl Golden {
     }
 }
 
+/// Adjacent rows of a picture: rows of the prompt, the picture, its rows, and their attention.
+type Run = (Range<usize>, Arc<EncodedMedia>, Range<usize>, AttentionKind);
+
 /// A prompt with its pictures, as a model takes it.
 struct Prompt {
     ids: Vec<TokenId>,
     positions: Vec<Position>,
     /// Position of the next token.
     next: u32,
-    /// Adjacent rows of a picture: rows of the prompt, the picture, its rows, and their attention.
-    runs: Vec<(Range<usize>, Arc<EncodedMedia>, Range<usize>, AttentionKind)>,
+    runs: Vec<Run>,
 }
 
 impl Prompt {

@@ -231,14 +231,14 @@ impl Merger {
 /// Norm of the rows of a tower.
 enum Norm {
     Layer(Box<LayerNorm>),
-    Rms(RmsNorm),
+    Rms(Box<RmsNorm>),
 }
 
 impl Norm {
     fn load(tensors: &mut TowerTensors<'_>, name: &str, kind: NormKind, len: usize) -> Result<Self> {
         Ok(match kind {
             NormKind::Layer => Self::Layer(Box::new(LayerNorm::load(tensors, name, len, NORM_EPS)?)),
-            NormKind::Rms => Self::Rms(RmsNorm::load(tensors, name, len, NORM_EPS)?),
+            NormKind::Rms => Self::Rms(Box::new(RmsNorm::load(tensors, name, len, NORM_EPS)?)),
         })
     }
 
