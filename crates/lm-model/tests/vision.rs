@@ -16,6 +16,7 @@ use lm_model::{
     WeightFormat,
 };
 use safetensors::SafeTensors;
+use safetensors::tensor::{Dtype, TensorView};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -338,6 +339,8 @@ fn settings_that_make_no_tower_are_errors() {
             "one of [70,",
         ),
         ("smolvlm-tiny", "config.json", "/scale_factor", json!(0), "1 to 64"),
+        ("smolvlm-tiny", "preprocessor_config.json", "/rescale_factor", json!(0.5), "supported: 0.0039"),
+        ("smolvlm-tiny", "preprocessor_config.json", "/image_mean", json!([0.5]), "preprocessor_config.json"),
         ("smolvlm-tiny", "config.json", "/vision_config/image_size", json!(3), "at least patch_size = 4"),
         ("qwen2-vl-tiny", "config.json", "/vision_config/num_heads", json!(5), "a divisor of a fourth"),
         ("qwen2-vl-tiny", "config.json", "/vision_config/depth", json!(0), "1 to 1024"),
@@ -394,6 +397,29 @@ fn a_budget_of_tokens_limits_the_rows_of_qwens_pictures() {
     };
     assert_eq!((rows(None), rows(Some(1000)), rows(Some(9))), (24, 24, 6));
     assert!(vision.layout(picture.size(), &PictureOptions { token_budget: Some(0) }).is_err());
+}
+
+#[test]
+fn a_clipped_projection_with_an_empty_range_is_an_error() {
+    let path = Golden::read("gemma4-tiny-bf16").path;
+    let name = "model.vision_tower.encoder.layers.0.mlp.up_proj.output_max";
+    let mut files: Vec<(String, FileBytes)> = ["config.json", "processor_config.json", "tokenizer.json"]
+        .map(|file| (file.to_owned(), FileBytes::Owned(std::fs::read(path.join(file)).unwrap().into())))
+        .into();
+    let stored = std::fs::read(path.join("model.safetensors")).unwrap();
+    let tensors = SafeTensors::deserialize(&stored).unwrap();
+    for value in [f32::NAN, -100.0] {
+        let bytes = half::bf16::from_f32(value).to_le_bytes();
+        let changed = TensorView::new(Dtype::BF16, Vec::new(), &bytes).unwrap();
+        let views = tensors
+            .iter()
+            .map(|(tensor, view)| (tensor, if tensor == name { changed.clone() } else { view }));
+        let weights = safetensors::serialize(views, None).unwrap();
+        files.retain(|(file, _)| file != "model.safetensors");
+        files.push(("model.safetensors".to_owned(), FileBytes::Owned(weights.into())));
+        let error = loaded(&ModelFolder::in_memory("clipped", files.clone()).unwrap()).err().unwrap();
+        assert!(matches!(&error, Error::TensorValue { tensor, .. } if tensor == name), "{error}");
+    }
 }
 
 /// Settings of the preprocessing are checked when a picture comes.

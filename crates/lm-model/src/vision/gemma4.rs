@@ -8,7 +8,7 @@ use burn::tensor::{Device as BurnDevice, Tensor};
 use lm_formats::Result as FormatResult;
 use lm_kernels::{Activation, Device, RopeAngles, RopeTable, Weight, from_host, rope};
 use lm_media::families::Gemma4 as Preprocessing;
-use lm_media::{Error as MediaError, Picture, PictureSize};
+use lm_media::{Error as MediaError, Normalization, Picture, PictureSize};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -195,6 +195,7 @@ fn preprocessing(settings: &VisionSettings, keys: &Keys) -> FormatResult<Preproc
     settings.expect("pooling_kernel_size", pool)?;
     settings.expect("resample", 3)?;
     settings.expect("do_normalize", false)?;
+    settings.normalization(Normalization::NONE)?;
     let PreprocessorKeys { max_soft_tokens: budget } =
         settings.preprocessor(r#"{"max_soft_tokens": 280}"#)?;
     if !BUDGETS.contains(&budget) {

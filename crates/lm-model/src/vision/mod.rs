@@ -79,6 +79,7 @@ impl VisionPart {
             tracing::info!(model_type, "the files have no vision tower: the model takes text only");
             return Ok(None);
         }
+        let settings = settings.with_preprocessor(files)?;
         let stored_bytes = checkpoint.bytes_under(family.prefixes);
         Ok(Some(Self { family, settings, stored_bytes }))
     }

@@ -35,7 +35,7 @@ pub(crate) struct VisionSettings {
 }
 
 impl VisionSettings {
-    /// Reads the files of a model; `None` if it has no vision part.
+    /// Reads `config.json` of a model; `None` if it has no vision part.
     pub(crate) fn read(files: &dyn ModelFiles, config: &ModelConfig) -> Result<Option<Self>> {
         let Some(json) = files.read(file_names::CONFIG)? else { return Ok(None) };
         let mut outer: Map<String, Value> = parse_json(file_names::CONFIG, &json)?;
@@ -44,10 +44,16 @@ impl VisionSettings {
             Some(Value::Object(vision)) => vision,
             Some(other) => return Err(invalid(VISION, other, "an object")),
         };
-        let (preprocessor_file, preprocessor) = preprocessor(files)?;
+        let (preprocessor_file, preprocessor) = (PREPROCESSOR, Map::new());
         let model_type = outer.get("model_type").and_then(Value::as_str).unwrap_or_default().to_owned();
         let text_width = config.hidden_size;
         Ok(Some(Self { model_type, text_width, outer, vision, preprocessor, preprocessor_file }))
+    }
+
+    /// Adds the keys of the image processor's file.
+    pub(crate) fn with_preprocessor(self, files: &dyn ModelFiles) -> Result<Self> {
+        let (preprocessor_file, preprocessor) = preprocessor(files)?;
+        Ok(Self { preprocessor_file, preprocessor, ..self })
     }
 
     /// Keys of `vision_config`; absent ones have the values of `defaults`, a JSON object.
@@ -74,6 +80,8 @@ impl VisionSettings {
             image_std: Option<[f32; 3]>,
         }
         let keys: Keys = self.preprocessor("{}")?;
+        self.expect("do_rescale", true)?;
+        self.expect("rescale_factor", 1.0 / 255.0)?;
         Ok(match keys.do_normalize {
             Some(false) => Normalization::NONE,
             _ => Normalization {

@@ -1,7 +1,7 @@
 use burn::tensor::Tensor;
 
 use super::{Bias, Linear, TowerTensors};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Projection whose input and output are clamped to ranges that the checkpoint holds, where the tower asks for it.
 pub(crate) struct ClippedLinear {
@@ -19,13 +19,11 @@ impl ClippedLinear {
         clipped: bool,
     ) -> Result<Self> {
         let linear = Linear::load(tensors, &format!("{name}.linear"), widths, Bias::Absent)?;
-        let mut bound = |bound: &str| Ok::<_, Error>(tensors.values(&format!("{name}.{bound}"), 1)?[0]);
         let ranges = match clipped {
             false => None,
-            true => Some([
-                [bound("input_min")?, bound("input_max")?],
-                [bound("output_min")?, bound("output_max")?],
-            ]),
+            true => {
+                Some([range(tensors, &format!("{name}.input"))?, range(tensors, &format!("{name}.output"))?])
+            }
         };
         Ok(Self { linear, ranges })
     }
@@ -37,4 +35,15 @@ impl ClippedLinear {
             Some([[low, high], [least, most]]) => self.linear.forward(x.clamp(low, high)).clamp(least, most),
         }
     }
+}
+
+/// Loads the bounds `name_min` and `name_max`; infinities are no bounds.
+fn range(tensors: &mut TowerTensors<'_>, name: &str) -> Result<[f32; 2]> {
+    let [low, high] = ["min", "max"].map(|bound| format!("{name}_{bound}"));
+    let least = tensors.values(&low, 1)?[0];
+    let most = tensors.values(&high, 1)?[0];
+    if least <= most {
+        return Ok([least, most]);
+    }
+    Err(tensors.invalid_value(&high, most, format!("a number from {low} = {least} on")))
 }

@@ -92,6 +92,12 @@ impl<'a> TowerTensors<'a> {
         Ok(values)
     }
 
+    /// Error for a value of a tensor.
+    pub(crate) fn invalid_value(&self, tensor: &str, value: f32, expected: String) -> Error {
+        let (file, tensor) = (self.checkpoint.location().to_owned(), tensor.to_owned());
+        Error::TensorValue { file, tensor, value, expected }
+    }
+
     fn pack(
         &mut self,
         location: &TensorLocation,
