@@ -97,8 +97,8 @@ impl Engine {
     fn begin_embedding(&self, ids: &[TokenId], params: &EmbedParams) -> Result<RunningEmbedding> {
         let &EmbedParams { pooling, adapter, ref cancel } = params;
         let mut session = self.session(SessionConfig { adapter, ..SessionConfig::default() })?;
-        session.check_len(ids.len())?;
-        let replies = session.begin_prompt(ids, 0, PromptRows::pooled(ids, pooling), cancel)?;
+        let prompt = session.resolve(ids.into())?;
+        let replies = session.begin_prompt(prompt, 0, PromptRows::pooled(ids, pooling), cancel)?;
         Ok(RunningEmbedding { replies, _session: session })
     }
 }

@@ -8,6 +8,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use lm_media::DecodeLimits;
 use lm_model::{
     ChatTemplateSource, GenerationConfig, LoadOptions, LoadProgress, LoadedModel, ModelFolder, ModelInfo,
 };
@@ -18,6 +19,7 @@ use crate::adapters::AdapterRegistry;
 use crate::admission::Admission;
 use crate::capacity::Capacity;
 use crate::fingerprint::Fingerprint;
+use crate::media::MediaLibrary;
 use crate::record::Recorder;
 use crate::request::{Command, Request, SessionId};
 use crate::residency::{ModelSource, Residency};
@@ -29,6 +31,9 @@ use crate::{
 
 mod grammars;
 mod memory;
+mod pictures;
+
+pub use pictures::PictureTokens;
 
 /// A loaded model that serves any number of sessions.
 ///
@@ -78,6 +83,9 @@ struct Shared {
     adapters: Mutex<AdapterRegistry>,
     /// Values that layers above derive from the model.
     derived: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    pictures: Option<PictureTokens>,
+    picture_limits: DecodeLimits,
+    media: MediaLibrary,
 }
 
 impl Engine {
@@ -103,13 +111,14 @@ impl Engine {
             name,
             adapters,
             adapter_loader,
-            vision: _,
+            vision,
         } = loaded.clone();
         let source = source.map(ModelSource::without_adapters);
         let info = model.info().clone();
         settings.draft_model.as_ref().map_or(Ok(()), |draft| draft.check(&tokenizer))?;
         let capacity = Capacity::new(&settings, info.context_len, model.cache_bytes_per_page())?;
         let fingerprint = Fingerprint::new(&*model, &adapters);
+        let pictures = vision.map(|vision| PictureTokens::new(&*vision, &tokenizer)).transpose()?;
         drop(model);
         if capacity.context_tokens < settings.max_context.unwrap_or(info.context_len) {
             tracing::info!(
@@ -120,6 +129,7 @@ impl Engine {
         }
         let (commands, received) = mpsc::channel();
         let (admission, speculation) = (Admission::new(&settings), settings.speculation);
+        let picture_limits = settings.picture_limits;
         let residency = Residency::new(loaded, source, settings, commands.clone())?;
         let activity = Arc::new(ActivityGauge::default());
         residency.publish(&activity);
@@ -148,6 +158,9 @@ impl Engine {
             fingerprint,
             adapters: Mutex::new(AdapterRegistry::new(adapter_loader, adapters)),
             derived: Mutex::default(),
+            pictures,
+            picture_limits,
+            media: MediaLibrary::default(),
         };
         Ok(Self { shared: Arc::new(shared) })
     }

@@ -24,6 +24,32 @@ pub enum Error {
     /// A session without tokens cannot be prefilled or generate: there is nothing to continue.
     #[error("the prompt is empty, expected at least one token")]
     EmptyPrompt,
+    /// A picture was given to a model that reads text only.
+    #[error("the model reads text only, and was given a picture")]
+    NoVision,
+    /// The tokenizer has no token for the rows of the model's pictures.
+    #[error("the tokenizer has no token `{token}`, which stands for the rows of pictures")]
+    PictureToken {
+        /// Text of the token.
+        token: String,
+    },
+    /// A picture's file cannot be decoded, exceeds the limits, or has a size that the model refuses.
+    #[error(transparent)]
+    Media(#[from] lm_media::Error),
+    /// An id stands for a row of a medium that was not given with the prompt, or for a part of its rows.
+    #[error("token {position} is a row of a picture that was not given")]
+    UnknownMedia {
+        /// Its place among the tokens of the session.
+        position: usize,
+    },
+    /// The vision encoder returned another number of rows than its layout has.
+    #[error("the vision encoder gave {found} rows for a picture, expected {expected}")]
+    MediaRows {
+        /// Rows of the layout.
+        expected: usize,
+        /// Rows of the encoder.
+        found: usize,
+    },
     /// The KV pool cannot hold the request even with every other cache evicted.
     #[error("the request needs {needed_pages} more KV pages, {free_pages} are free")]
     CacheFull {

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use lm_media::DecodeLimits;
 use lm_tokenizer::TokenId;
 
 use crate::{AdapterId, CancelHandle, Constraint, DraftModel, SamplerParams};
@@ -37,6 +38,11 @@ pub struct EngineSettings {
     /// Draft model of speculative decoding, where prompt lookup has no draft that pays. It has the tokenizer of the model, a KV pool of as
     /// many tokens, and stays in memory when the model is unloaded. `None` (the default): prompt lookup alone.
     pub draft_model: Option<DraftModel>,
+    /// Limits of the pictures that are decoded. Default 64 MiB and 64 million pixels.
+    pub picture_limits: DecodeLimits,
+    /// Memory for encoded pictures that no request is about to use, so that a prompt that has one again need not encode it again.
+    /// Default 256 MiB.
+    pub media_cache_bytes: usize,
     /// Idle time after which weights and KV pool are released as by [`crate::Engine::unload`]; the next request loads them again.
     /// `None`: never. Default `None`.
     pub keep_alive: Option<Duration>,
@@ -70,6 +76,8 @@ impl Default for EngineSettings {
             prefix_cache: PrefixCache::Engine,
             speculation: Speculation::default(),
             draft_model: None,
+            picture_limits: DecodeLimits::default(),
+            media_cache_bytes: 256 << 20,
             keep_alive: None,
         }
     }

@@ -1,15 +1,17 @@
 //! Commands from sessions to the engine's worker, and the replies.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use lm_model::Adapter;
+use lm_model::{Adapter, VisionEncoder};
 use lm_tokenizer::TokenId;
 
 use crate::admission::{RequestSize, Waiting};
 use crate::generating::Generating;
 use crate::guide::Guide;
+use crate::media::{Encoded, MediaSpan};
 use crate::prompt_rows::{PromptOutput, PromptRows};
 use crate::sampling_pool::Sampled;
 use crate::saved::SavedPages;
@@ -44,6 +46,10 @@ pub(crate) enum Command {
     CacheStats(Sender<CacheStats>),
     /// Answer of the sampling threads.
     Sampled(Box<Sampled>),
+    /// Answer of the encoding thread.
+    Encoded(Encoded),
+    /// Requests the vision encoder; loads the model if it is not in memory.
+    Vision(Sender<Result<Arc<dyn VisionEncoder>>>),
     /// Releases the model if nothing runs or waits; the answer is true if it is not in memory afterwards.
     Unload(Sender<bool>),
     /// Sets the time after which the idle model is released; see [`crate::EngineSettings::keep_alive`].
@@ -62,8 +68,10 @@ pub(crate) struct Request {
     pub adapter: Option<AdapterId>,
     /// Its matrices, from the submission on.
     pub low_ranks: Option<Adapter>,
-    /// All tokens of the session.
+    /// All tokens of the session; the placeholder's id in place of the rows of media.
     pub ids: Vec<TokenId>,
+    /// Rows of media among them.
+    pub media: Vec<MediaSpan>,
     /// Number of leading `ids` that the session's cache may hold; cached tokens beyond it are different ones.
     pub matching: usize,
     pub task: Task,
@@ -115,6 +123,18 @@ impl Request {
     /// Sends a reply. The reader may be gone: it has then ended the request.
     pub fn reply(&self, reply: Reply) {
         let _ = self.replies.try_send(reply);
+    }
+
+    /// Tokens by which caches know the sequence: virtual ids in place of the rows of media.
+    pub fn cache_ids(&self) -> Cow<'_, [TokenId]> {
+        let mut ids = Cow::Borrowed(&self.ids[..]);
+        for span in &self.media {
+            // There are none while a token is being sampled.
+            if let Some(rows) = ids.to_mut().get_mut(span.places()) {
+                rows.copy_from_slice(span.ids());
+            }
+        }
+        ids
     }
 
     /// Memory that the request takes while it waits.

@@ -11,7 +11,7 @@ use crate::models::MemoryShare;
 use crate::panics::caught;
 use crate::request::{Command, Reply, Request};
 use crate::saved::SavedPages;
-use crate::scheduler::Scheduler;
+use crate::scheduler::{Scheduler, Totals};
 use crate::{CacheStats, EngineSettings, Error, Result};
 
 /// Files from which a model is loaded again.
@@ -39,9 +39,8 @@ pub(crate) struct Residency {
     info: ModelInfo,
     settings: EngineSettings,
     commands: Sender<Command>,
-    /// Number of requests that earlier schedulers admitted: a token that was still being sampled for one of them is for none of
-    /// the next scheduler's.
-    admitted: u64,
+    /// Counts of earlier schedulers.
+    totals: Totals,
     /// True after [`Command::Shutdown`].
     stopped: bool,
 }
@@ -59,15 +58,16 @@ impl Residency {
     ) -> Result<Self> {
         let info = loaded.model.info().clone();
         let scheduler = None;
-        let mut residency = Self { scheduler, source, info, settings, commands, admitted: 0, stopped: false };
+        let mut residency =
+            Self { scheduler, source, info, settings, commands, totals: Totals::default(), stopped: false };
         residency.scheduler = Some(residency.start(loaded)?);
         Ok(residency)
     }
 
     fn start(&self, loaded: LoadedModel) -> Result<Scheduler> {
-        let model = loaded.model;
+        let LoadedModel { model, vision, .. } = loaded;
         let capacity = Capacity::new(&self.settings, self.info.context_len, model.cache_bytes_per_page())?;
-        Scheduler::new(model, capacity.num_pages, &self.settings, self.commands.clone(), self.admitted)
+        Scheduler::new(model, vision, capacity.num_pages, &self.settings, self.commands.clone(), self.totals)
     }
 
     /// The scheduler, while the model is in memory.
@@ -90,6 +90,8 @@ impl Residency {
             running_requests,
             total_pages,
             free_pages,
+            encoded_media: self.scheduler.as_ref().map_or(self.totals, Scheduler::totals).encoded,
+            media_cache_bytes: self.scheduler.as_ref().map_or(0, Scheduler::media_cache_bytes),
             keep_alive,
             unloads_at,
         });
@@ -126,6 +128,10 @@ impl Residency {
             }
             (Command::SetKeepAlive(keep_alive), _) => self.settings.keep_alive = keep_alive,
             (Command::Run(request), _) => self.run(request),
+            (Command::Vision(answer), _) => match self.load_if_needed() {
+                Ok(scheduler) => scheduler.handle(Command::Vision(answer)),
+                Err(error) => drop(answer.send(Err(error))), // The receiver may be gone.
+            },
             (command, Some(scheduler)) => {
                 self.stopped |= matches!(command, Command::Shutdown);
                 scheduler.handle(command);
@@ -137,26 +143,32 @@ impl Residency {
             (Command::RestoreCache { restored, .. }, None) => drop(restored.send(Ok(false))),
             (Command::CacheStats(answer), None) => drop(answer.send(CacheStats::default())),
             (Command::DropAdapter { answer, .. }, None) => drop(answer.send(())),
-            (Command::Fork { .. } | Command::Close { .. } | Command::Sampled(_), None) => {}
+            (
+                Command::Fork { .. } | Command::Close { .. } | Command::Sampled(_) | Command::Encoded(_),
+                None,
+            ) => {}
         }
     }
 
     fn run(&mut self, request: Request) {
+        match self.load_if_needed() {
+            Ok(scheduler) => scheduler.handle(Command::Run(request)),
+            Err(error) => request.reply(Reply::Failed { error, cached_tokens: 0 }),
+        }
+    }
+
+    /// The scheduler, of a model that is loaded again if it is not in memory.
+    fn load_if_needed(&mut self) -> Result<&mut Scheduler> {
         if let Some(share) = self.share() {
             share.touch();
         }
-        if self.stopped && self.scheduler.is_none() {
-            return request.reply(Reply::Failed { error: Error::EngineStopped, cached_tokens: 0 });
-        }
         if self.scheduler.is_none() {
-            match caught(|| self.load()) {
-                Ok(scheduler) => self.scheduler = Some(scheduler),
-                Err(error) => return request.reply(Reply::Failed { error, cached_tokens: 0 }),
+            if self.stopped {
+                return Err(Error::EngineStopped);
             }
+            self.scheduler = Some(caught(|| self.load())?);
         }
-        if let Some(scheduler) = &mut self.scheduler {
-            scheduler.handle(Command::Run(request));
-        }
+        self.scheduler.as_mut().ok_or(Error::EngineStopped)
     }
 
     /// Loads the model again.
@@ -177,7 +189,7 @@ impl Residency {
     fn unload(&mut self) -> bool {
         let can_reload = self.source.is_some();
         if let Some(scheduler) = self.scheduler.take_if(|scheduler| can_reload && scheduler.is_idle()) {
-            self.admitted = scheduler.admitted();
+            self.totals = scheduler.totals();
             drop(scheduler); // Before others count on its memory.
             self.release();
             tracing::info!("the model is unloaded");

@@ -10,10 +10,11 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use lm_model::{CausalLm, Logits};
+use lm_model::{CausalLm, Logits, VisionEncoder};
 
 use crate::admission::Waiting;
 use crate::caches::KvCaches;
+use crate::media::Encodings;
 use crate::panics::caught;
 use crate::request::{Command, EndedByCaller, Reply, Request, SessionId, Task};
 use crate::sampling_pool::SamplingPool;
@@ -24,12 +25,14 @@ use crate::{AdapterId, CacheStats, EngineSettings, Error, PrefillStats, Result};
 mod active;
 mod drafts;
 mod followers;
+mod media;
 mod prompt_rows;
 mod replies;
 mod step;
 mod waiting;
 
 use active::Active;
+use media::ActiveMedia;
 use waiting::WaitingQueue;
 
 /// State of the worker: the caches and the active requests.
@@ -51,6 +54,7 @@ pub(crate) struct Scheduler {
     /// Requests of a failed batch, which run one per step until each has run or failed: the one at fault then fails alone.
     isolated: Vec<u64>,
     sampling: SamplingPool,
+    encodings: Encodings,
     /// Longest wait of a step for a token that is being sampled.
     sampling_wait: Duration,
     /// True if the last step had nothing to run, and nothing has changed since.
@@ -59,6 +63,15 @@ pub(crate) struct Scheduler {
     unloading: Vec<(AdapterId, Sender<()>)>,
     /// True after [`Command::Shutdown`]: requests are refused.
     draining: bool,
+}
+
+/// Counts of an engine, which outlive its schedulers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    /// Requests admitted: a token that was still being sampled for one of them is for none of the next scheduler's.
+    pub admitted: u64,
+    /// Media encoded.
+    pub encoded: u64,
 }
 
 /// Rows of one request in a step.
@@ -72,15 +85,18 @@ struct ScheduledRows {
 }
 
 impl Scheduler {
-    /// Creates a scheduler with a pool of `num_pages` pages of tokens. The sampling threads answer through `commands`; earlier
-    /// schedulers of this engine have `admitted` so many requests.
+    /// Creates a scheduler with a pool of `num_pages` pages of tokens. The sampling and encoding threads answer through `commands`; `totals`
+    /// are those of the earlier schedulers of this engine.
     pub fn new(
         model: Arc<dyn CausalLm>,
+        vision: Option<Arc<dyn VisionEncoder>>,
         num_pages: usize,
         settings: &EngineSettings,
         commands: Sender<Command>,
-        admitted: u64,
+        totals: Totals,
     ) -> Result<Self> {
+        let Totals { admitted, encoded } = totals;
+        let encodings = Encodings::new(vision, settings.media_cache_bytes, commands.clone(), encoded);
         let &EngineSettings { prefill_chunk, prefix_cache, step_budget, max_running_requests, .. } = settings;
         let caches = KvCaches::new(model.new_cache(num_pages)?, prefix_cache);
         let width = model.info().logits_width;
@@ -98,6 +114,7 @@ impl Scheduler {
             pace: StepPace::new(step_budget),
             isolated: Vec::new(),
             sampling: SamplingPool::new(commands),
+            encodings,
             sampling_wait: step_budget / 2,
             stalled: false,
             unloading: Vec::new(),
@@ -105,9 +122,14 @@ impl Scheduler {
         })
     }
 
-    /// Number of requests admitted so far, by earlier schedulers too.
-    pub fn admitted(&self) -> u64 {
-        self.admitted
+    /// Counts so far, those of earlier schedulers included.
+    pub fn totals(&self) -> Totals {
+        Totals { admitted: self.admitted, encoded: self.encodings.encoded() }
+    }
+
+    /// Bytes of the cached encodings of media.
+    pub fn media_cache_bytes(&self) -> usize {
+        self.encodings.cached_bytes()
     }
 
     /// Number of active requests.
@@ -181,6 +203,11 @@ impl Scheduler {
                 let _ = answer.send(self.cache_stats()); // The receiver may be gone.
             }
             Command::Sampled(sampled) => self.handle_sampled(*sampled),
+            Command::Encoded(encoded) => self.handle_encoded(encoded),
+            Command::Vision(answer) => {
+                let vision = self.encodings.vision().cloned().ok_or(Error::NoVision);
+                let _ = answer.send(vision); // The receiver may be gone.
+            }
             Command::DropAdapter { adapter, answer } => self.unloading.push((adapter, answer)),
             Command::Shutdown => self.draining = true,
             Command::Unload(_) | Command::SetKeepAlive(_) => {} // Handled above the scheduler.
@@ -267,7 +294,7 @@ impl Scheduler {
         let row = self.caches.take_logits(session).filter(|_| all_cached && request.prompt_rows.is_none());
         if row.is_none() {
             // The last token runs again, to get its logits, and the rows that are read.
-            self.caches.resume(session, &request.ids[..max_cached], request.matching);
+            self.caches.resume(session, &request.cache_ids()[..max_cached], request.matching);
         }
         let prefill = PrefillStats { cached_tokens: self.caches.len(session), ..PrefillStats::default() };
         self.admitted += 1;
@@ -282,6 +309,7 @@ impl Scheduler {
             prefilling: true,
             following: false,
             preempted: false,
+            media: ActiveMedia::default(),
             sampling_since: Instant::now(),
             draft: Vec::new(),
         };

@@ -3,9 +3,10 @@
 use async_channel::Receiver;
 use lm_tokenizer::TokenId;
 
+use crate::media::ResolvedPrompt;
 use crate::prompt_rows::{PromptOutput, PromptRows};
 use crate::request::{Reply, RequestLimits, Task};
-use crate::{CancelHandle, Error, Result, Session, TokenLogprobs};
+use crate::{CancelHandle, Error, Prompt, Result, Session, TokenLogprobs};
 
 /// Log probabilities of a given text.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -51,48 +52,49 @@ impl Session {
     ///
     /// # Errors
     /// As [`Self::score`].
-    pub fn score_after(
+    pub fn score_after<'a>(
         &self,
-        prompt: &[TokenId],
+        prompt: impl Into<Prompt<'a>>,
         ids: &[TokenId],
         top: usize,
         cancel: &CancelHandle,
     ) -> Result<TextScore> {
-        let whole = [prompt, ids].concat();
-        self.check_len(whole.len())?;
+        let prompt = prompt.into();
+        let whole = [prompt.ids, ids].concat();
+        let resolved = self.resolve(Prompt { ids: &whole, media: prompt.media })?;
         if ids.is_empty() {
             return Ok(TextScore::default());
         }
-        let rows = PromptRows::logprobs(&whole, prompt.len(), top);
+        let rows = PromptRows::logprobs(&whole, prompt.ids.len(), top);
         let mut fork = self.fork()?;
         let common = fork.common(&whole);
-        match fork.run_prompt(&whole, common, rows, cancel)? {
+        match fork.run_prompt(resolved, common, rows, cancel)? {
             PromptOutput::Logprobs(tokens) => Ok(TextScore { tokens }),
             PromptOutput::Embedding(_) => Err(Error::EngineStopped), // Not asked for.
         }
     }
 
-    /// Runs `ids`, the first `common` of which are those of this session, and returns the output of their rows.
+    /// Runs a prompt, the first `common` tokens of which are those of this session, and returns the output of its rows.
     fn run_prompt(
         &mut self,
-        ids: &[TokenId],
+        prompt: ResolvedPrompt,
         common: usize,
         rows: PromptRows,
         cancel: &CancelHandle,
     ) -> Result<PromptOutput> {
-        prompt_output(&self.begin_prompt(ids, common, rows, cancel)?)
+        prompt_output(&self.begin_prompt(prompt, common, rows, cancel)?)
     }
 
     /// [`Self::run_prompt`] without waiting for the output.
     pub(crate) fn begin_prompt(
         &mut self,
-        ids: &[TokenId],
+        prompt: ResolvedPrompt,
         common: usize,
         rows: PromptRows,
         cancel: &CancelHandle,
     ) -> Result<Receiver<Reply>> {
         let limits = RequestLimits { cancel: cancel.child(), ..RequestLimits::default() };
-        self.run(ids, common, Task::Prefill, Some(Box::new(rows)), limits)
+        self.run(prompt, common, Task::Prefill, Some(Box::new(rows)), limits)
     }
 }
 

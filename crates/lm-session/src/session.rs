@@ -1,12 +1,13 @@
 //! Session: one sequence of tokens and its KV cache.
 
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
 use lm_tokenizer::TokenId;
 
 use crate::generating::{Clock, Generating};
 use crate::guide::Guide;
+use crate::media::ResolvedPrompt;
 use crate::prompt_rows::PromptRows;
 use crate::request::{Command, Reply, Request, RequestLimits, SessionId, Task};
 use crate::sampling::Sampler;
@@ -14,8 +15,8 @@ use crate::speculation::Drafter;
 use crate::stop::{Matched, StopMatcher};
 use crate::token_log::TokenLog;
 use crate::{
-    AdapterId, CancelHandle, Engine, Error, GenerateParams, Generation, PrefillStats, RecordedEnd,
-    RequestRecord, Result, SamplerParams, SessionConfig, SessionEvent,
+    AdapterId, CancelHandle, Engine, Error, GenerateParams, Generation, Media, PrefillStats, Prompt,
+    RecordedEnd, RequestRecord, Result, SamplerParams, SessionConfig, SessionEvent,
 };
 
 mod cache;
@@ -60,14 +61,20 @@ impl Session {
         StopMatcher::new(config.stop.clone())?;
         config.adapter.map(|adapter| engine.adapter_registry().get(adapter)).transpose()?;
         let id = engine.next_session_id();
-        let tokens = TokenLog::new(engine.clone(), id, Vec::new());
+        let tokens = TokenLog::new(engine.clone(), id, ResolvedPrompt::default());
         Ok(Self { engine, id, config, tokens, prefilled: PrefillStats::default() })
     }
 
     /// Tokens of this session: all tokens prefilled or yielded by generations, including the end token. All but the last token
-    /// of a generation have been run; that one runs with the next call.
+    /// of a generation have been run; that one runs with the next call. Rows of media have ids that no vocabulary has
+    /// ([`Media::pieces`]).
     pub fn tokens(&self) -> Vec<TokenId> {
         self.tokens.tokens()
+    }
+
+    /// Media whose rows are among the tokens, in order.
+    pub fn media(&self) -> Vec<Arc<Media>> {
+        self.tokens.media()
     }
 
     /// The engine that serves this session.
@@ -80,40 +87,43 @@ impl Session {
         &self.config
     }
 
-    /// Appends `ids` and runs all tokens that have not been run yet, including the last one.
+    /// Appends a prompt and runs all tokens that have not been run yet, including the last one.
     ///
     /// # Errors
     /// [`Error::EmptyPrompt`] when the session would still be empty, [`Error::PromptTooLong`] when it would exceed the
-    /// context: both leave it unchanged. On other errors, the tokens that were run are kept: see [`Session::tokens`].
-    pub fn prefill(&mut self, ids: &[TokenId]) -> Result<PrefillStats> {
-        let before = self.tokens.len();
-        self.check_len(before + ids.len())?;
-        self.append(before, ids, &CancelHandle::new())
+    /// context, [`Error::UnknownMedia`]: they leave it unchanged. On other errors, the tokens that were run are kept: see
+    /// [`Session::tokens`].
+    pub fn prefill<'a>(&mut self, prompt: impl Into<Prompt<'a>>) -> Result<PrefillStats> {
+        let Prompt { ids, media } = prompt.into();
+        let before = self.tokens();
+        let common = before.len();
+        let ids = [before, ids.to_vec()].concat();
+        self.append(common, self.resolve(Prompt { ids: &ids, media })?, &CancelHandle::new())
     }
 
-    /// Makes the tokens of this session equal to `ids`: keeps the longest common prefix, drops the rest, runs the new tokens.
+    /// Makes the tokens of this session those of a prompt: keeps the longest common prefix, drops the rest, runs the new tokens.
     /// If there are no new tokens, nothing is run, except the last token if its logits are not stored.
     ///
     /// # Errors
-    /// [`Error::EmptyPrompt`], [`Error::PromptTooLong`] and [`Error::Busy`] leave the session unchanged. After
+    /// [`Error::EmptyPrompt`], [`Error::PromptTooLong`], [`Error::UnknownMedia`] and [`Error::Busy`] leave the session unchanged. After
     /// [`Error::Cancelled`] and all others it holds the common prefix and those of the new tokens that were run.
-    pub fn sync(&mut self, ids: &[TokenId], cancel: &CancelHandle) -> Result<PrefillStats> {
-        self.check_len(ids.len())?;
-        let common = self.tokens.common(ids);
-        self.append(common, &ids[common..], cancel)
+    pub fn sync<'a>(&mut self, prompt: impl Into<Prompt<'a>>, cancel: &CancelHandle) -> Result<PrefillStats> {
+        let prompt = prompt.into();
+        self.append(self.tokens.common(prompt.ids), self.resolve(prompt)?, cancel)
     }
 
     /// Truncates the session to the largest resumable position ≤ `len`, and returns that position.
     ///
     /// The caller prefills from there; the call waits for the engine's current step. The position is `len` itself for a model
     /// that keeps all keys and values, unless the pool was too small for them. A model with states goes back to a snapshot, one
-    /// with windows to where the pages of the window are cached. If `len` is at least the number of tokens, nothing is dropped.
+    /// with windows to where the pages of the window are cached. No position is inside the rows of a medium. If `len` is at least the number of tokens, nothing is dropped.
     /// [`Session::sync`] does the same for callers that have the whole prompt.
     pub fn rewind(&mut self, len: usize) -> usize {
         let before = self.tokens.len();
-        self.tokens = self.tokens.replace(len.min(before), &[]);
+        self.tokens = self.tokens.truncate(len);
+        let len = self.tokens.len();
         let (reached, answer) = mpsc::channel();
-        drop(self.engine.send(Command::Rewind { session: self.id, len: len.min(before), reached }));
+        drop(self.engine.send(Command::Rewind { session: self.id, len, reached }));
         if len < before {
             // A stopped engine has nothing cached; the next call returns the error.
             self.tokens.keep(answer.recv().unwrap_or(0));
@@ -130,7 +140,7 @@ impl Session {
         let engine = self.engine.clone();
         let id = engine.next_session_id();
         engine.send(Command::Fork { from: self.id, to: id })?;
-        let tokens = TokenLog::new(engine.clone(), id, self.tokens());
+        let tokens = TokenLog::new(engine.clone(), id, self.tokens.resolved());
         Ok(Self { engine, id, config: self.config.clone(), tokens, prefilled: PrefillStats::default() })
     }
 
@@ -142,12 +152,11 @@ impl Session {
     /// the last item.
     pub fn generate(&mut self, params: GenerateParams) -> Generation {
         let ids = self.tokens(); // Another thread may be reading an earlier generation: they grow.
-        let common = ids.len();
-        let start = self.start(ids, common, params);
+        let start = self.resolve(Prompt::from(&ids)).and_then(|prompt| self.start(prompt, ids.len(), params));
         start.unwrap_or_else(|error| Generation::failed(self.tokens.clone(), error))
     }
 
-    /// [`Session::sync`] and [`Session::generate`] as one request: makes the tokens of this session equal to `ids`, keeping the
+    /// [`Session::sync`] and [`Session::generate`] as one request: makes the tokens of this session those of a prompt, keeping the
     /// longest common prefix, and samples the tokens after them. Returns at once; the prefill is reported in events.
     ///
     /// ```
@@ -162,19 +171,29 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Engine::session`] for `params`, [`Error::EmptyPrompt`], [`Error::PromptTooLong`], [`Error::BudgetTooSmall`]
+    /// Those of [`Engine::session`] for `params`, [`Error::EmptyPrompt`], [`Error::PromptTooLong`], [`Error::UnknownMedia`], [`Error::BudgetTooSmall`]
     /// and [`Error::ConstraintFailed`] for a constraint, [`Error::Busy`], [`Error::EngineStopped`]. The session is unchanged.
-    pub fn submit(&mut self, ids: &[TokenId], params: GenerateParams) -> Result<Generation> {
-        self.start(ids.to_vec(), self.tokens.common(ids), params)
+    pub fn submit<'a>(
+        &mut self,
+        prompt: impl Into<Prompt<'a>>,
+        params: GenerateParams,
+    ) -> Result<Generation> {
+        let prompt = prompt.into();
+        self.start(self.resolve(prompt)?, self.tokens.common(prompt.ids), params)
     }
 
-    /// Starts a generation after `ids`, the first `common` of which are those of the session.
-    fn start(&mut self, ids: Vec<TokenId>, common: usize, mut params: GenerateParams) -> Result<Generation> {
-        self.check_len(ids.len())?;
+    /// Starts a generation after a prompt, the first `common` tokens of which are those of the session.
+    fn start(
+        &mut self,
+        prompt: ResolvedPrompt,
+        common: usize,
+        mut params: GenerateParams,
+    ) -> Result<Generation> {
         let recording = match self.engine.recorder() {
-            Some(recorder) => Some((recorder, self.request_record(&ids, &mut params)?)),
+            Some(recorder) => Some((recorder, self.request_record(&prompt.ids, &mut params)?)),
             None => None,
         };
+        let ids = prompt.model_ids(self.engine.media_token());
         let limits = RequestLimits {
             cancel: params.cancel.child(),
             deadline: params.deadline,
@@ -184,12 +203,12 @@ impl Session {
         let canceller = limits.cancel.clone();
         let prompt_logprobs = params.prompt_logprobs;
         let mut generating = Box::new(self.generating(&ids, params)?);
-        let prompt = &ids[..generating.prompt_tokens];
-        let prompt_rows = prompt_logprobs.map(|top| Box::new(PromptRows::logprobs(prompt, 0, top)));
+        let scored = &ids[..generating.prompt_tokens];
+        let prompt_rows = prompt_logprobs.map(|top| Box::new(PromptRows::logprobs(scored, 0, top)));
         let output = &ids[generating.prompt_tokens..];
         let continued = self.continued(output, generating.stop.clone());
         generating.skip(output);
-        let replies = self.run(&ids, common, Task::Generate(generating), prompt_rows, limits)?;
+        let replies = self.run(prompt, common, Task::Generate(generating), prompt_rows, limits)?;
         self.prefilled = PrefillStats::default();
         let recording = recording.map(|(recorder, request)| recorder.begin(request));
         Ok(Generation::new(replies, self.tokens.clone(), canceller, continued, recording))
@@ -271,6 +290,19 @@ impl Session {
         ids
     }
 
+    /// Finds the media of a prompt: those given with it, and those of the session.
+    ///
+    /// # Errors
+    /// [`Error::EmptyPrompt`], [`Error::PromptTooLong`], [`Error::UnknownMedia`].
+    pub(crate) fn resolve(&self, prompt: Prompt<'_>) -> Result<ResolvedPrompt> {
+        let Prompt { ids, media } = prompt;
+        self.check_len(ids.len())?;
+        if self.engine.picture_tokens().is_none() {
+            return Ok(ResolvedPrompt { ids: ids.to_vec(), spans: Vec::new() }); // Each id is a token, or the model refuses it.
+        }
+        ResolvedPrompt::new(ids.to_vec(), media.iter().chain(&self.media()))
+    }
+
     pub(crate) fn check_len(&self, prompt_tokens: usize) -> Result<()> {
         let context_tokens = self.engine.context_tokens();
         match prompt_tokens {
@@ -285,15 +317,17 @@ impl Session {
         self.tokens.common(ids)
     }
 
-    /// Replaces the tokens after the first `common` ones and runs them.
-    fn append(&mut self, common: usize, new: &[TokenId], cancel: &CancelHandle) -> Result<PrefillStats> {
+    /// Runs a prompt, the first `common` tokens of which are those of the session.
+    fn append(
+        &mut self,
+        common: usize,
+        prompt: ResolvedPrompt,
+        cancel: &CancelHandle,
+    ) -> Result<PrefillStats> {
         let started = Instant::now();
-        let mut ids = self.tokens();
-        ids.truncate(common);
-        ids.extend_from_slice(new);
         let limits = RequestLimits { cancel: cancel.child(), ..RequestLimits::default() };
         let (error, cached_tokens) =
-            match self.run(&ids, common, Task::Prefill, None, limits)?.recv_blocking() {
+            match self.run(prompt, common, Task::Prefill, None, limits)?.recv_blocking() {
                 Ok(Reply::Prefilled { cached_tokens, prefilled_tokens }) => {
                     let stats = PrefillStats { cached_tokens, prefilled_tokens, elapsed: started.elapsed() };
                     self.prefilled.prefilled_tokens += stats.prefilled_tokens;
@@ -308,11 +342,11 @@ impl Session {
         Err(error)
     }
 
-    /// Submits a request for `ids`, the first `common` of which are those of earlier requests, and makes them the tokens of this
+    /// Submits a request for a prompt, the first `common` tokens of which are those of earlier requests, and makes them the tokens of this
     /// session. A request that is refused changes nothing.
     pub(crate) fn run(
         &mut self,
-        ids: &[TokenId],
+        prompt: ResolvedPrompt,
         common: usize,
         task: Task,
         prompt_rows: Option<Box<PromptRows>>,
@@ -324,7 +358,8 @@ impl Session {
             session,
             adapter,
             low_ranks: None,
-            ids: ids.to_vec(),
+            ids: prompt.model_ids(self.engine.media_token()),
+            media: prompt.spans.clone(),
             matching: common,
             task,
             prompt_rows,
@@ -332,7 +367,7 @@ impl Session {
             waiting: None,
             replies,
         };
-        self.tokens = self.tokens.submit(common, &ids[common..], request)?;
+        self.tokens = self.tokens.submit(prompt, request)?;
         Ok(answers)
     }
 }

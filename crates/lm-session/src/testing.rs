@@ -20,6 +20,20 @@ pub fn loaded(model: impl CausalLm + 'static) -> LoadedModel {
     }
 }
 
+/// A BMP file of `width` by `height` pixels, whose colours depend on `seed`: the first pixel's blue is `seed`.
+pub fn picture_file(width: u32, height: u32, seed: u8) -> Vec<u8> {
+    let row_bytes = (width * 3).next_multiple_of(4);
+    let mut file = b"BM".to_vec();
+    for field in [54 + row_bytes * height, 0, 54, 40, width, height, 1 | 24 << 16, 0, 0, 0, 0, 0, 0] {
+        file.extend(field.to_le_bytes());
+    }
+    let pixels = (0..height).flat_map(|row| (0..row_bytes).map(move |byte| (row * 31 + byte * 7) as u8));
+    let first = file.len();
+    file.extend(pixels);
+    file[first] = seed;
+    file
+}
+
 /// Creates an engine whose greedy replies are `replies`, one after another; see [`FakeLm::scripted`].
 ///
 /// A prefill that runs a token asks for logits and so begins the next reply, which the following generation yields.

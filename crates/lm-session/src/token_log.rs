@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lm_tokenizer::TokenId;
 
+use crate::media::{Media, MediaSpan, ResolvedPrompt, whole_spans};
 use crate::request::{Command, Request, SessionId};
 use crate::{Engine, Result};
 
@@ -25,13 +26,24 @@ struct Shared {
 #[derive(Debug)]
 struct Log {
     tokens: Vec<TokenId>,
+    /// Rows of media among the tokens; not those of a restored session whose media were not given yet.
+    media: Vec<MediaSpan>,
     /// The newest writer.
     writer: u64,
 }
 
+impl Log {
+    fn truncate(&mut self, len: usize) {
+        let len = whole_spans(&self.media, len);
+        self.tokens.truncate(len);
+        self.media.retain(|span| span.end() <= len);
+    }
+}
+
 impl TokenLog {
-    pub fn new(engine: Engine, session: SessionId, tokens: Vec<TokenId>) -> Self {
-        let log = Mutex::new(Log { tokens, writer: 0 });
+    pub fn new(engine: Engine, session: SessionId, prompt: ResolvedPrompt) -> Self {
+        let ResolvedPrompt { ids: tokens, spans: media } = prompt;
+        let log = Mutex::new(Log { tokens, media, writer: 0 });
         Self { shared: Arc::new(Shared { engine, session, log }), writer: 0 }
     }
 
@@ -40,31 +52,50 @@ impl TokenLog {
         self.log().tokens.clone()
     }
 
+    /// The tokens so far, and the rows of media among them.
+    pub fn resolved(&self) -> ResolvedPrompt {
+        let log = self.log();
+        ResolvedPrompt { ids: log.tokens.clone(), spans: log.media.clone() }
+    }
+
+    /// Media of the tokens.
+    pub fn media(&self) -> Vec<Arc<Media>> {
+        self.log().media.iter().map(|span| span.media.clone()).collect()
+    }
+
     pub fn len(&self) -> usize {
         self.log().tokens.len()
     }
 
-    /// Makes the tokens equal to the first `common` ones followed by `new`, and returns the only writer that may append.
-    pub fn replace(&self, common: usize, new: &[TokenId]) -> Self {
-        self.replace_in(&mut self.log(), common, new)
+    /// Replaces the tokens, and returns the only writer that may append.
+    pub fn replace(&self, prompt: ResolvedPrompt) -> Self {
+        self.replace_in(&mut self.log(), prompt)
     }
 
-    fn replace_in(&self, log: &mut Log, common: usize, new: &[TokenId]) -> Self {
-        log.tokens.truncate(common);
-        log.tokens.extend_from_slice(new);
+    fn replace_in(&self, log: &mut Log, prompt: ResolvedPrompt) -> Self {
+        (log.tokens, log.media) = (prompt.ids, prompt.spans);
         log.writer += 1;
         Self { shared: self.shared.clone(), writer: log.writer }
     }
 
-    /// Submits a request for the first `common` tokens followed by `new`, and makes them the tokens. Returns the only writer
-    /// that may append from now on. Commands of older writers reach the engine before the request, or not at all.
+    /// Truncates the tokens to the largest number ≤ `len` that ends in no piece of a medium, and returns the only writer that may
+    /// append.
+    pub fn truncate(&self, len: usize) -> Self {
+        let mut log = self.log();
+        log.truncate(len);
+        log.writer += 1;
+        Self { shared: self.shared.clone(), writer: log.writer }
+    }
+
+    /// Submits a request for `prompt`, and makes it the tokens. Returns the only writer that may append from now on. Commands of older
+    /// writers reach the engine before the request, or not at all.
     ///
     /// # Errors
     /// Those of [`Engine::submit`]; nothing is changed.
-    pub fn submit(&self, common: usize, new: &[TokenId], request: Request) -> Result<Self> {
+    pub fn submit(&self, prompt: ResolvedPrompt, request: Request) -> Result<Self> {
         let mut log = self.log();
         self.shared.engine.submit(request)?;
-        Ok(self.replace_in(&mut log, common, new))
+        Ok(self.replace_in(&mut log, prompt))
     }
 
     /// Number of leading tokens that `ids` has as well.
@@ -82,11 +113,11 @@ impl TokenLog {
         current
     }
 
-    /// Truncates the tokens to `len`, unless this writer was replaced.
+    /// [`TokenLog::truncate`] without a new writer, unless this one was replaced.
     pub fn keep(&self, len: usize) {
         let mut log = self.log();
         if log.writer == self.writer {
-            log.tokens.truncate(len);
+            log.truncate(len);
         }
     }
 

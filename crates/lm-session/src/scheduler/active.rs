@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use lm_tokenizer::TokenId;
 
+use super::media::ActiveMedia;
 use crate::request::{Reply, Request, Task};
 use crate::{FinishReason, PrefillProgress, PrefillStats, SessionEvent};
 
@@ -26,6 +27,8 @@ pub(super) struct Active {
     pub(super) following: bool,
     /// True if it lost pages to an older request: it waits until a request ends.
     pub(super) preempted: bool,
+    /// Encodings of its media.
+    pub(super) media: ActiveMedia,
     /// Time at which its last token was handed to the sampling threads.
     pub(super) sampling_since: Instant,
     /// Draft tokens that run after its tokens in the current step.
@@ -54,7 +57,7 @@ impl Active {
 
     /// Returns true if it would run in a step without other requests.
     pub(super) fn is_runnable_alone(&self) -> bool {
-        !self.preempted && !self.is_sampling()
+        !self.preempted && !self.is_sampling() && self.media.awaited.is_none()
     }
 
     pub(super) fn is_runnable(&self) -> bool {

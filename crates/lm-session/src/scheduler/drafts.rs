@@ -45,6 +45,7 @@ impl Scheduler {
             let Active { request, .. } = &mut self.active[active];
             let at_end = self.caches.len(request.session) + rows == request.ids.len();
             if let Task::Generate(generating) = &mut request.task
+                && request.media.is_empty() // The draft model does not see them.
                 && let Some(drafter) = generating.drafter.as_mut().filter(|_| at_end)
             {
                 limits[active] = drafter.model_draft_len(row_cost, token_cost);
@@ -88,7 +89,7 @@ impl Scheduler {
         let kept = accepted(draft, &request.ids[before..]).min(new.saturating_sub(1));
         draft.clear();
         if kept > 0 {
-            self.caches.commit_drafts(request.session, &request.ids, before, before + kept);
+            self.caches.commit_drafts(request.session, &request.cache_ids(), before, before + kept);
         }
     }
 }

@@ -21,10 +21,11 @@ impl Scheduler {
     }
 
     fn take_pages(&mut self, index: usize) {
-        let Active { request: Request { session, ids, .. }, prefill, .. } = &mut self.active[index];
-        let before = self.caches.len(*session);
-        self.caches.resume(*session, &ids[..ids.len() - 1], before);
-        prefill.cached_tokens = self.caches.len(*session).saturating_sub(prefill.prefilled_tokens);
+        let Active { request, prefill, .. } = &mut self.active[index];
+        let (session, ids) = (request.session, request.cache_ids());
+        let before = self.caches.len(session);
+        self.caches.resume(session, &ids[..ids.len() - 1], before);
+        prefill.cached_tokens = self.caches.len(session).saturating_sub(prefill.prefilled_tokens);
     }
 
     /// Returns true if an earlier request is running a page that this one needs next.
@@ -55,6 +56,7 @@ fn common_pages(leader: &Request, follower: &Request) -> usize {
         return 0;
     }
     let limit = leader.ids.len().min(follower.ids.len() - 1);
-    let same = std::iter::zip(&leader.ids[..limit], &follower.ids[..limit]);
+    let (leader, follower) = (leader.cache_ids(), follower.cache_ids());
+    let same = std::iter::zip(&leader[..limit], &follower[..limit]);
     same.take_while(|(one, other)| one == other).count() / PAGE_LEN * PAGE_LEN
 }

@@ -41,6 +41,10 @@ impl Scheduler {
             if self.active[active].preempted {
                 continue; // An older one has just taken its pages.
             }
+            let rows = self.fit_media(active, rows);
+            if rows == 0 {
+                continue; // A picture is being encoded for it.
+            }
             match self.make_room(active, rows) {
                 Ok(()) => {
                     self.caches.reserve(self.active[active].request.session, rows);
@@ -134,6 +138,7 @@ impl Scheduler {
             let end = cached_len + rows;
             let ids = [&request.ids[cached_len..end], draft].concat();
             let mut input = SequenceInput::ids(ids, cached_len, []);
+            self.active[active].add_media(&mut input);
             input.adapter = request.low_ranks.clone();
             // Also of evicted rows of the output that run again.
             input.final_len = *prompt_tokens;
@@ -156,7 +161,8 @@ impl Scheduler {
                 active.count_prefilled(scheduled.rows, self.caches.len(session));
             }
             self.isolated.retain(|suspect| *suspect != number);
-            self.caches.commit_rows(session, &active.request.ids, scheduled.rows);
+            self.caches.commit_rows(session, &active.request.cache_ids(), scheduled.rows);
+            active.media.release(&active.request.media, self.caches.len(session));
             if self.send_prompt_output(scheduled.active) {
                 continue;
             }

@@ -35,7 +35,8 @@ impl Bench {
             ..EngineSettings::default()
         };
         let (answers, commands) = channel();
-        let scheduler = Scheduler::new(model.clone(), num_pages, &settings, answers, 0).unwrap();
+        let scheduler =
+            Scheduler::new(model.clone(), None, num_pages, &settings, answers, Totals::default()).unwrap();
         Self { scheduler, model, cancel: CancelHandle::new(), commands }
     }
 
@@ -47,6 +48,7 @@ impl Bench {
             adapter: None,
             low_ranks: None,
             ids,
+            media: Vec::new(),
             matching: 0,
             task,
             limits,

@@ -5,6 +5,7 @@ use std::sync::mpsc;
 use lm_tokenizer::TokenId;
 
 use super::Session;
+use crate::media::{ResolvedPrompt, is_virtual};
 use crate::request::Command;
 use crate::saved::SavedPages;
 use crate::{CacheSave, Error, PrefillStats, Result, SavedCache};
@@ -53,7 +54,8 @@ impl Session {
         })
     }
 
-    /// Makes the tokens of this session those of `cache`, with its KV pages: only later tokens have to be run. Other sessions find the
+    /// Makes the tokens of this session those of `cache`, with its KV pages: only later tokens have to be run. If rows of media are among
+    /// them, the next call gives the media again ([`Prompt::media`](crate::Prompt::media)). Other sessions find the
     /// pages as well ([`crate::PrefixCache`]), so they must come from a trusted source. Returns false, and leaves the session empty, if
     /// the pool has no room for the pages, or the model is unloaded.
     ///
@@ -77,7 +79,8 @@ impl Session {
             restored,
         })?;
         let restored = answer.recv().map_err(|_| Error::EngineStopped)??;
-        self.tokens = self.tokens.replace(0, if restored { tokens } else { &[] });
+        let ids = if restored { tokens.clone() } else { Vec::new() };
+        self.tokens = self.tokens.replace(ResolvedPrompt { ids, spans: Vec::new() });
         self.prefilled = PrefillStats::default();
         Ok(restored)
     }
@@ -92,7 +95,7 @@ impl Session {
             // Pages of other tokens than these are of no use.
             self.rewind(self.common(tokens));
         }
-        self.tokens = self.tokens.replace(0, tokens);
+        self.tokens = self.tokens.replace(ResolvedPrompt { ids: tokens.to_vec(), spans: Vec::new() });
         Ok(())
     }
 
@@ -100,7 +103,8 @@ impl Session {
     fn check_saved(&self, ids: &[TokenId]) -> Result<()> {
         self.check_len(ids.len())?;
         let tokens = self.engine.model_info().logits_width;
-        match ids.iter().find(|&&token| token as usize >= tokens) {
+        let pictures = self.engine.picture_tokens().is_some();
+        match ids.iter().find(|&&token| token as usize >= tokens && !(pictures && is_virtual(token))) {
             Some(&token) => Err(Error::SavedToken { token, tokens }),
             None => Ok(()),
         }

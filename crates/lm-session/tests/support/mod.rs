@@ -75,7 +75,7 @@ pub fn last_logits(loaded: LoadedModel, prompts: &[&[TokenId]]) -> (usize, Vec<u
     let mut cached = 0;
     for ids in prompts {
         let mut session = engine.session(SessionConfig::default()).unwrap();
-        cached = session.prefill(ids).unwrap().cached_tokens;
+        cached = session.prefill(*ids).unwrap().cached_tokens;
     }
     let bits = logits.lock().unwrap().pop().expect("a prefill gives logits");
     (cached, bits)

@@ -1,0 +1,193 @@
+//! Encoded media: a thread that runs the vision encoder, and a cache of its results.
+
+use std::collections::{HashSet, VecDeque};
+use std::fmt;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Weak};
+use std::thread::{self, JoinHandle};
+
+use lm_media::Picture;
+use lm_model::{EncodedMedia, VisionEncoder};
+
+use super::{Media, MediaKey};
+use crate::panics::caught;
+use crate::request::Command;
+use crate::sampling_pool::mark_engine_thread;
+use crate::{Error, Result};
+
+/// Encodings of an engine's media: those in the cache, and those that are made.
+pub(crate) struct Encodings {
+    vision: Option<Arc<dyn VisionEncoder>>,
+    cache: EncodingCache,
+    /// Media that wait for the thread or are on it.
+    running: HashSet<MediaKey>,
+    results: Sender<Command>,
+    thread: Option<EncodingThread>,
+    encoded: u64,
+}
+
+/// Answer of the encoding thread.
+pub(crate) struct Encoded {
+    pub key: MediaKey,
+    /// `None` if the request that asked for it had ended before.
+    pub outcome: Option<Result<Arc<EncodedMedia>>>,
+}
+
+impl fmt::Debug for Encoded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let outcome = self.outcome.as_ref().map(|outcome| outcome.as_ref().map(|_| ()));
+        f.debug_struct("Encoded").field("key", &self.key).field("outcome", &outcome).finish()
+    }
+}
+
+struct Job {
+    media: Arc<Media>,
+    /// Dead when the request has ended: the job is then skipped.
+    alive: Weak<()>,
+}
+
+struct EncodingThread {
+    jobs: Sender<Job>,
+    thread: JoinHandle<()>,
+}
+
+impl Encodings {
+    /// Creates an empty cache of `max_bytes`; the thread answers through `results`. Earlier caches of this engine have made
+    /// `encoded` encodings.
+    pub fn new(
+        vision: Option<Arc<dyn VisionEncoder>>,
+        max_bytes: usize,
+        results: Sender<Command>,
+        encoded: u64,
+    ) -> Self {
+        let cache = EncodingCache { max_bytes, ..EncodingCache::default() };
+        Self { vision, cache, running: HashSet::new(), results, thread: None, encoded }
+    }
+
+    /// The model's vision encoder.
+    pub fn vision(&self) -> Option<&Arc<dyn VisionEncoder>> {
+        self.vision.as_ref()
+    }
+
+    /// Number of media encoded so far, by earlier caches too.
+    pub fn encoded(&self) -> u64 {
+        self.encoded
+    }
+
+    /// Bytes of the cached encodings.
+    pub fn cached_bytes(&self) -> usize {
+        self.cache.bytes
+    }
+
+    /// The encoding of `media`, if it is cached. Otherwise the thread begins with it, for the request that `alive` belongs to.
+    pub fn get(&mut self, media: &Arc<Media>, alive: &Arc<()>) -> Option<Arc<EncodedMedia>> {
+        let found = self.cache.get(media.key());
+        if found.is_none() && self.running.insert(media.key()) {
+            self.start(Job { media: media.clone(), alive: Arc::downgrade(alive) });
+        }
+        found
+    }
+
+    fn start(&mut self, job: Job) {
+        if self.thread.is_none() {
+            self.thread = self.vision.clone().and_then(|vision| EncodingThread::start(vision, &self.results));
+        }
+        let refused = match &self.thread {
+            Some(thread) => thread.jobs.send(job).err().map(|refused| refused.0),
+            None => Some(job),
+        };
+        if let Some(Job { media, .. }) = refused {
+            // The system gives no thread, or the model has no encoder.
+            let outcome =
+                self.vision.as_ref().ok_or(Error::NoVision).and_then(|vision| encode(&**vision, &media));
+            let encoded = Encoded { key: media.key(), outcome: Some(outcome) };
+            let _ = self.results.send(Command::Encoded(encoded)); // The engine may have ended.
+        }
+    }
+
+    /// Takes an answer of the thread, and returns the encoding or the error.
+    pub fn finish(&mut self, encoded: Encoded) -> Option<Result<Arc<EncodedMedia>>> {
+        let Encoded { key, outcome } = encoded;
+        self.running.remove(&key);
+        if let Some(Ok(encoding)) = &outcome {
+            self.encoded += 1;
+            self.cache.insert(key, encoding.clone());
+        }
+        outcome
+    }
+}
+
+impl Drop for Encodings {
+    fn drop(&mut self) {
+        let Some(EncodingThread { jobs, thread }) = self.thread.take() else { return };
+        drop(jobs); // Ends the thread after the jobs of requests that are alive.
+        drop(thread.join()); // It catches panics.
+    }
+}
+
+impl EncodingThread {
+    /// Starts the thread; `None` when the system has none to give.
+    fn start(vision: Arc<dyn VisionEncoder>, results: &Sender<Command>) -> Option<Self> {
+        let (jobs, received) = channel();
+        let results = results.clone();
+        let name = "lm-media".to_owned();
+        let thread = thread::Builder::new().name(name).spawn(move || serve(&*vision, &received, &results));
+        thread.ok().map(|thread| Self { jobs, thread })
+    }
+}
+
+/// Encodes until the jobs end.
+fn serve(vision: &dyn VisionEncoder, jobs: &Receiver<Job>, results: &Sender<Command>) {
+    mark_engine_thread();
+    for Job { media, alive } in jobs {
+        let wanted = alive.strong_count() > 0;
+        let outcome = wanted.then(|| encode(vision, &media));
+        let _ = results.send(Command::Encoded(Encoded { key: media.key(), outcome })); // The engine may have ended.
+    }
+}
+
+/// Decodes and encodes a picture; a panic is its error.
+fn encode(vision: &dyn VisionEncoder, media: &Media) -> Result<Arc<EncodedMedia>> {
+    let span = tracing::info_span!("encode_media", rows = media.rows());
+    let _entered = span.enter();
+    caught(|| {
+        let picture = Picture::decode(media.bytes(), &media.limits)?;
+        let encoded = vision.encode(&picture, media.options())?;
+        match encoded.rows.rows() == media.rows() {
+            true => Ok(Arc::new(encoded)),
+            false => Err(Error::MediaRows { expected: media.rows(), found: encoded.rows.rows() }),
+        }
+    })
+}
+
+/// Encodings within a number of bytes; the least recently used ones are dropped first.
+#[derive(Default)]
+struct EncodingCache {
+    max_bytes: usize,
+    bytes: usize,
+    /// The least recently used first.
+    entries: VecDeque<(MediaKey, Arc<EncodedMedia>)>,
+}
+
+impl EncodingCache {
+    fn get(&mut self, key: MediaKey) -> Option<Arc<EncodedMedia>> {
+        let index = self.entries.iter().position(|(known, _)| *known == key)?;
+        let entry = self.entries.remove(index)?;
+        let encoding = entry.1.clone();
+        self.entries.push_back(entry);
+        Some(encoding)
+    }
+
+    fn insert(&mut self, key: MediaKey, encoding: Arc<EncodedMedia>) {
+        if self.get(key).is_some() {
+            return;
+        }
+        self.bytes += encoding.bytes();
+        self.entries.push_back((key, encoding));
+        while self.bytes > self.max_bytes
+            && let Some((_, dropped)) = self.entries.pop_front()
+        {
+            self.bytes -= dropped.bytes();
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Media of an engine that are in use.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use super::{Media, MediaKey};
+
+/// Media that a caller or a session holds, by key: a picture that is given again is not decoded again.
+#[derive(Debug, Default)]
+pub(crate) struct MediaLibrary(Mutex<HashMap<MediaKey, Weak<Media>>>);
+
+impl MediaLibrary {
+    pub fn get(&self, key: MediaKey) -> Option<Arc<Media>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key)?.upgrade()
+    }
+
+    /// Adds a medium, and removes those that nobody holds. Returns the one that is in use if another thread was faster.
+    pub fn add(&self, media: Media) -> Arc<Media> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(&media.key).and_then(Weak::upgrade) {
+            return known;
+        }
+        known.retain(|_, media| media.strong_count() > 0);
+        let media = Arc::new(media);
+        known.insert(media.key, Arc::downgrade(&media));
+        media
+    }
+}

@@ -1,0 +1,145 @@
+//! Pictures in prompts: their identity, their rows, and the prompts that hold them.
+//!
+//! A row of a medium has a *virtual id* in the tokens of a session: the top bit, and 31 bits of SHA-256 of the medium's key and the row's
+//! number. So all that compares tokens tells media apart: prefix tree, rewinding, forks and saved pages. The model gets the id of the
+//! placeholder token and the rows of the vision encoder.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use lm_media::DecodeLimits;
+use lm_model::{AttentionKind, MediaLayout, MediaPiece, MediaPositions, PictureOptions};
+use lm_tokenizer::TokenId;
+use sha2::{Digest, Sha256};
+
+mod encodings;
+mod library;
+mod prompt;
+mod span;
+
+pub(crate) use encodings::{Encoded, Encodings};
+pub(crate) use library::MediaLibrary;
+pub use prompt::Prompt;
+pub(crate) use prompt::ResolvedPrompt;
+pub(crate) use span::{MediaSpan, positions, whole_spans};
+
+/// Bit of ids that are rows of media.
+const VIRTUAL: TokenId = 1 << 31;
+
+/// Returns true for the id of a row of a medium, which no vocabulary has.
+pub(crate) fn is_virtual(id: TokenId) -> bool {
+    id & VIRTUAL != 0
+}
+
+/// SHA-256 of a file's bytes and of the options with which it is shown.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct MediaKey([u8; 32]);
+
+impl MediaKey {
+    pub fn of_picture(bytes: &[u8], options: &PictureOptions) -> Self {
+        let PictureOptions { token_budget } = options;
+        let mut sum = Sha256::new();
+        sum.update(format!("picture {token_budget:?}\n"));
+        sum.update(bytes);
+        Self(sum.finalize().into())
+    }
+
+    /// Virtual id of a row.
+    fn row(&self, row: usize) -> TokenId {
+        let sum = Sha256::new().chain_update(self.0).chain_update((row as u64).to_le_bytes()).finalize();
+        VIRTUAL | TokenId::from_le_bytes([sum[0], sum[1], sum[2], sum[3]])
+    }
+}
+
+impl fmt::Debug for MediaKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&crate::fingerprint::hex(&self.0[..8]))
+    }
+}
+
+/// A picture in the form in which the engine's model reads it, made by [`Engine::picture`](crate::Engine::picture).
+///
+/// It holds the bytes of the file. The vision encoder runs when a prompt needs its rows, and is not run again while they are in
+/// the engine's cache ([`EngineSettings::media_cache_bytes`](crate::EngineSettings::media_cache_bytes)) or their keys and values in
+/// the prefix cache.
+pub struct Media {
+    key: MediaKey,
+    bytes: Arc<[u8]>,
+    options: PictureOptions,
+    limits: DecodeLimits,
+    pieces: Vec<Piece>,
+    /// Virtual id of each row.
+    ids: Vec<TokenId>,
+}
+
+/// A piece of the prompt that stands for a medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PromptPiece<'a> {
+    /// Text of the template: added tokens in it are recognised.
+    Text(&'a str),
+    /// Ids of rows.
+    Rows(&'a [TokenId]),
+}
+
+#[derive(Debug)]
+enum Piece {
+    Text(String),
+    Rows { rows: Range<usize>, attention: AttentionKind, positions: MediaPositions },
+}
+
+impl Media {
+    /// The picture in a file, which was decoded within `limits`.
+    pub(crate) fn picture(
+        bytes: Arc<[u8]>,
+        options: PictureOptions,
+        limits: DecodeLimits,
+        layout: MediaLayout,
+    ) -> Self {
+        let key = MediaKey::of_picture(&bytes, &options);
+        let mut row = 0;
+        let mut piece = |piece| match piece {
+            MediaPiece::Text(text) => Piece::Text(text),
+            MediaPiece::Rows(rows) => {
+                let start = row;
+                row += rows.count;
+                Piece::Rows { rows: start..row, attention: rows.attention, positions: rows.positions }
+            }
+        };
+        let pieces = layout.pieces.into_iter().map(&mut piece).collect();
+        Self { key, bytes, options, limits, pieces, ids: (0..row).map(|row| key.row(row)).collect() }
+    }
+
+    /// The text and the rows that take the place of the picture in a prompt, in order.
+    pub fn pieces(&self) -> impl Iterator<Item = PromptPiece<'_>> {
+        self.pieces.iter().map(|piece| match piece {
+            Piece::Text(text) => PromptPiece::Text(text),
+            Piece::Rows { rows, .. } => PromptPiece::Rows(&self.ids[rows.clone()]),
+        })
+    }
+
+    /// Number of rows: the tokens that it takes in a prompt, without those of its texts.
+    pub fn rows(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Bytes of the file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Options with which it is shown to the model.
+    pub fn options(&self) -> &PictureOptions {
+        &self.options
+    }
+
+    pub(crate) fn key(&self) -> MediaKey {
+        self.key
+    }
+}
+
+impl fmt::Debug for Media {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Media").field("key", &self.key).field("rows", &self.rows()).finish_non_exhaustive()
+    }
+}

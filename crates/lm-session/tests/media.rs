@@ -1,0 +1,489 @@
+//! Pictures in prompts: what the model gets for them, and what caches know of them.
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
+mod support;
+
+use std::ops::Range;
+use std::slice::from_ref;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use lm_media::{Picture, PictureSize};
+use lm_model::testing::{FakeVision, HookedLm};
+use lm_model::{
+    AttentionKind, Batch, EncodedMedia, Input, MediaLayout, MediaPiece, MediaPositions, MediaRows,
+    PictureOptions, Position, VisionEncoder,
+};
+use lm_session::testing::{loaded, picture_file, tokenizer};
+use lm_session::{
+    CancelHandle, DecodeLimits, Engine, EngineSettings, Error, GenerateParams, LoadedModel, Media,
+    PromptPiece, SaveOptions, Session, SessionConfig, TokenId,
+};
+use support::{generate, prompt, random_model, tokens};
+
+fn engine_with(vision: Arc<dyn VisionEncoder>, settings: EngineSettings) -> Engine {
+    Engine::new(LoadedModel { vision: Some(vision), ..loaded(random_model()) }, settings).unwrap()
+}
+
+fn fake() -> (Engine, Arc<FakeVision>) {
+    let vision = Arc::new(FakeVision::default());
+    (engine_with(vision.clone(), EngineSettings::default()), vision)
+}
+
+fn session(engine: &Engine) -> Session {
+    engine.session(SessionConfig::default()).unwrap()
+}
+
+fn picture(engine: &Engine, seed: u8) -> Arc<Media> {
+    engine.picture(picture_file(3, 2, seed), &PictureOptions::default()).unwrap()
+}
+
+/// Ids of text and of pictures, in turn: `len` tokens of text, then each picture and `len` tokens.
+fn ids(pictures: &[&Arc<Media>], len: usize) -> Vec<TokenId> {
+    let mut ids = prompt(1, len);
+    for (index, picture) in pictures.iter().enumerate() {
+        for piece in picture.pieces() {
+            match piece {
+                PromptPiece::Text(text) => ids.extend(tokenizer().encode(text).unwrap()),
+                PromptPiece::Rows(rows) => ids.extend(rows),
+            }
+        }
+        ids.extend(prompt(index as u32 + 2, len));
+    }
+    ids
+}
+
+/// The greedy reply to a prompt in a session.
+fn reply(session: &mut Session, ids: &[TokenId], media: &[Arc<Media>]) -> Vec<TokenId> {
+    let generation = session.submit(lm_session::Prompt { ids, media }, tokens(6)).unwrap();
+    support::ids(generation).unwrap()
+}
+
+#[test]
+fn two_pictures_of_one_size_are_told_apart_in_either_order() {
+    let (engine, vision) = fake();
+    let (a, b) = (picture(&engine, 1), picture(&engine, 2));
+    let media = [a.clone(), b.clone()];
+    let (ab, ba) = (ids(&[&a, &b], 40), ids(&[&b, &a], 40));
+    assert_eq!(ab.len(), ba.len());
+    let one = reply(&mut session(&engine), &ab, &media);
+    let other = reply(&mut session(&engine), &ba, &media);
+    assert_ne!(one, other);
+    // In one session, in a fork, and again: by its own pages and by those of others.
+    let mut third = session(&engine);
+    assert_eq!(reply(&mut third, &ab, &media), one);
+    assert_eq!(reply(&mut third, &ba, &media), other);
+    let mut fork = third.fork().unwrap();
+    assert_eq!(reply(&mut fork, &ab, &media), one);
+    assert_eq!(reply(&mut third, &ba, &media), other);
+    assert_eq!(vision.encodings(), 2, "each picture was encoded once");
+    assert_eq!(engine.activity().encoded_media, 2);
+    assert!(engine.activity().media_cache_bytes > 0);
+    // A new engine has the same replies.
+    let (fresh, _) = fake();
+    let media = [picture(&fresh, 1), picture(&fresh, 2)];
+    assert_eq!(reply(&mut session(&fresh), &ba, &media), other);
+}
+
+#[test]
+fn a_changed_pixel_misses_the_cache_and_an_equal_file_does_not() {
+    let (engine, vision) = fake();
+    let (a, b, again) = (picture(&engine, 1), picture(&engine, 3), picture(&engine, 1));
+    assert!(Arc::ptr_eq(&a, &again), "it is not decoded again");
+    let common = 40;
+    let run = |picture: &Arc<Media>| {
+        let ids = ids(&[picture], common);
+        let prompt = lm_session::Prompt { ids: &ids, media: from_ref(picture) };
+        (session(&engine).sync(prompt, &CancelHandle::new()).unwrap().cached_tokens, ids.len())
+    };
+    assert_eq!(run(&a).0, 0);
+    assert_eq!(run(&b).0, 32, "only the page before the picture is common");
+    let (cached, len) = run(&again);
+    assert_eq!(cached, (len - 1) / 32 * 32, "all whole pages");
+    assert_eq!(vision.encodings(), 2);
+}
+
+#[test]
+fn rewinding_ends_before_a_picture_that_would_be_cut() {
+    let (engine, _) = fake();
+    let (a, b) = (picture(&engine, 1), picture(&engine, 2));
+    let (with_a, with_b) = (ids(&[&a], 10), ids(&[&b], 10));
+    let expected = reply(&mut session(&engine), &with_b, from_ref(&b));
+    let mut other = session(&engine);
+    reply(&mut other, &with_a, from_ref(&a));
+    let row = with_a.iter().position(|id| id >> 31 == 1).unwrap();
+    assert_eq!(other.rewind(row + 1), row, "the first piece has two rows");
+    assert_eq!(other.tokens(), with_a[..row]);
+    assert!(other.media().is_empty());
+    let rest = lm_session::Prompt { ids: &with_b[row..], media: &[b] };
+    other.prefill(rest).unwrap();
+    assert_eq!(generate(&mut other, 6).unwrap(), expected);
+}
+
+#[test]
+fn a_session_is_continued_with_the_media_it_has() {
+    let (engine, vision) = fake();
+    let a = picture(&engine, 1);
+    let ids = ids(&[&a], 10);
+    let mut first = session(&engine);
+    first.prefill(lm_session::Prompt { ids: &ids, media: from_ref(&a) }).unwrap();
+    let (mut second, held) = (first.fork().unwrap(), first.tokens());
+    assert_eq!(held, ids);
+    let expected = generate(&mut first, 6).unwrap();
+    assert_eq!(reply(&mut second, &held, &[]), expected, "the fork knows the picture");
+    let score = first.score_after(&ids, &expected, 0, &CancelHandle::new()).unwrap();
+    assert_eq!(score.tokens.len(), 6);
+    assert_eq!(vision.encodings(), 1);
+    // Another session does not.
+    let error = session(&engine).submit(&held, GenerateParams::default()).unwrap_err();
+    let place = ids.iter().position(|id| id >> 31 == 1).unwrap();
+    assert!(matches!(error, Error::UnknownMedia { position } if position == place), "{error}");
+    // Nor is a part of a piece a prompt.
+    let cut = lm_session::Prompt { ids: &ids[..=place], media: &[a] };
+    assert!(matches!(session(&engine).prefill(cut), Err(Error::UnknownMedia { .. })));
+    assert!(matches!(engine.embed(&held, &Default::default()), Err(Error::UnknownMedia { .. })));
+}
+
+#[test]
+fn saved_pages_of_pictures_are_found_without_encoding() {
+    let (engine, _) = fake();
+    let (a, b) = (picture(&engine, 1), picture(&engine, 2));
+    let (with_a, with_b) = (ids(&[&a], 40), ids(&[&b], 40));
+    let expected_b = reply(&mut session(&engine), &with_b, &[b]);
+    let mut first = session(&engine);
+    first.prefill(lm_session::Prompt { ids: &with_a, media: from_ref(&a) }).unwrap();
+    let (saved, _) = first.save(SaveOptions { cache: Some(1 << 24) }).unwrap();
+    let expected = generate(&mut first, 6).unwrap();
+
+    let (restarted, vision) = fake();
+    let mut restored = restarted.restore(&saved).unwrap();
+    assert_eq!(restored.tokens(), with_a);
+    assert!(matches!(restored.prefill(&[1]), Err(Error::UnknownMedia { .. })), "the picture is not saved");
+    let a = picture(&restarted, 1);
+    assert_eq!(reply(&mut restored, &with_a, from_ref(&a)), expected);
+    assert_eq!(vision.encodings(), 0);
+    let b = picture(&restarted, 2);
+    assert_eq!(reply(&mut restored, &with_b, &[b]), expected_b);
+    // Without pages the picture is encoded again.
+    let (without, vision) = fake();
+    let mut restored = without.restore(&lm_session::SavedSession { cache: None, ..saved }).unwrap();
+    let a = picture(&without, 1);
+    assert_eq!(reply(&mut restored, &with_a, &[a]), expected);
+    assert_eq!(vision.encodings(), 1);
+}
+
+/// An encoder of [`FakeVision`]'s rows with a layout of its own.
+struct Laid {
+    rows: Vec<MediaRows>,
+    inner: FakeVision,
+    /// Waits for the second channel after a message in the first.
+    gate: Option<Mutex<(Sender<()>, Receiver<()>)>>,
+}
+
+impl Laid {
+    fn new(rows: impl Into<Vec<MediaRows>>) -> Self {
+        Self { rows: rows.into(), inner: FakeVision::default(), gate: None }
+    }
+}
+
+impl VisionEncoder for Laid {
+    fn placeholder(&self) -> &str {
+        self.inner.placeholder()
+    }
+
+    fn token(&self) -> &str {
+        self.inner.token()
+    }
+
+    fn layout(&self, _: PictureSize, _: &PictureOptions) -> lm_model::Result<MediaLayout> {
+        Ok(MediaLayout { pieces: self.rows.iter().copied().map(MediaPiece::Rows).collect() })
+    }
+
+    fn encode(&self, picture: &Picture, _: &PictureOptions) -> lm_model::Result<EncodedMedia> {
+        if let Some(gate) = &self.gate {
+            let gate = gate.lock().unwrap();
+            let _ = gate.0.send(());
+            let _ = gate.1.recv();
+        }
+        let rows: usize = self.rows.iter().map(|rows| rows.count).sum();
+        // The fake has two rows before a grid of one row.
+        let options = PictureOptions { token_budget: Some(rows - 2) };
+        self.inner.encode(picture, &options)
+    }
+}
+
+const fn bidirectional(count: usize) -> MediaRows {
+    MediaRows { count, attention: AttentionKind::Bidirectional, positions: MediaPositions::Sequential }
+}
+
+const fn grid(rows: usize, columns: usize) -> MediaRows {
+    let positions = MediaPositions::Grid { rows, columns };
+    MediaRows { count: rows * columns, attention: AttentionKind::Causal, positions }
+}
+
+type Seen = Arc<Mutex<Vec<(Range<usize>, Vec<Position>, Vec<Range<usize>>, Vec<TokenId>)>>>;
+
+/// An engine of one sequence, and the places, positions, spans and ids of its calls.
+fn observed(vision: Laid, settings: EngineSettings) -> (Engine, Seen) {
+    let seen = Seen::default();
+    let record = {
+        let seen = seen.clone();
+        move |batch: &Batch| {
+            for input in &batch.sequences {
+                let Input::Ids(ids) = &input.input else { panic!("ids") };
+                let (places, spans) = (
+                    input.cached_len..input.cached_len + ids.len(),
+                    input.spans.iter().map(|span| span.rows.clone()).collect(),
+                );
+                seen.lock().unwrap().push((places, input.positions.clone(), spans, ids.clone()));
+            }
+            Ok(())
+        }
+    };
+    let model = HookedLm::new(Arc::new(random_model())).before_pass(record);
+    let loaded = LoadedModel { vision: Some(Arc::new(vision)), ..loaded(model) };
+    (Engine::new(loaded, settings).unwrap(), seen)
+}
+
+#[test]
+fn a_step_ends_before_or_after_bidirectional_rows() {
+    for chunk in [3, 16, 30, 512] {
+        let settings = EngineSettings { prefill_chunk: chunk, ..EngineSettings::default() };
+        let (engine, seen) = observed(Laid::new([bidirectional(20), bidirectional(7)]), settings);
+        let a = picture(&engine, 1);
+        let ids = ids(&[&a, &a], 10);
+        let media = [a];
+        let expected = reply(&mut session(&fake_of_one_chunk()), &ids, &media);
+        assert_eq!(reply(&mut session(&engine), &ids, &media), expected, "chunk {chunk}");
+        let seen = seen.lock().unwrap();
+        for span in [10..30, 30..37, 47..67, 67..74] {
+            let within =
+                |(places, ..): &&(Range<usize>, _, _, _)| places.start < span.end && span.start < places.end;
+            let calls: Vec<_> = seen.iter().filter(within).collect();
+            let [(places, _, spans, _)] = &calls[..] else {
+                panic!("{span:?} was split by {chunk}: {calls:?}")
+            };
+            let own = span.start - places.start..span.end - places.start;
+            assert!(spans.contains(&own), "{own:?} of {spans:?}");
+        }
+        let placeholder = engine.picture_tokens().unwrap().row_id;
+        let run: Vec<TokenId> = seen.iter().flat_map(|(_, _, _, ids)| ids.clone()).collect();
+        assert_eq!(run[10..37], [placeholder; 27]);
+        assert!(run.iter().all(|id| id >> 31 == 0), "the model gets ids of its vocabulary");
+    }
+}
+
+/// An engine whose chunks hold the prompts of these tests.
+fn fake_of_one_chunk() -> Engine {
+    let settings = EngineSettings { prefill_chunk: 4096, ..EngineSettings::default() };
+    engine_with(Arc::new(Laid::new([bidirectional(20), bidirectional(7)])), settings)
+}
+
+#[test]
+fn positions_of_grids_are_those_of_mrope_in_every_chunk() {
+    let position = |temporal, height, width| Position { temporal, height, width };
+    let mut expected: Vec<Position> = (0..2).map(Position::from).collect();
+    for start in [2, 2 + 3 + 2] {
+        expected.extend(
+            [0, 1].map(|row| [0, 1, 2].map(|column| position(start, start + row, start + column))).concat(),
+        );
+        expected.extend([start + 3, start + 4].map(Position::from));
+    }
+    for chunk in [1, 2, 5, 512] {
+        let settings = EngineSettings { prefill_chunk: chunk, ..EngineSettings::default() };
+        let (engine, seen) = observed(Laid::new([grid(2, 3)]), settings);
+        let a = picture(&engine, 1);
+        let ids = ids(&[&a, &a], 2);
+        assert_eq!(ids.len(), expected.len());
+        let reply = reply(&mut session(&engine), &ids, &[a]);
+        let seen = seen.lock().unwrap();
+        let found: Vec<Position> = seen.iter().flat_map(|(_, positions, ..)| positions.clone()).collect();
+        assert_eq!(found[..expected.len()], expected, "chunk {chunk}");
+        let decoded: Vec<Position> = (12..12 + reply.len() as u32 - 1).map(Position::from).collect();
+        assert_eq!(
+            found[expected.len()..],
+            decoded,
+            "tokens of the reply go on after the picture's positions"
+        );
+    }
+}
+
+#[test]
+fn without_a_cache_an_encoding_serves_the_requests_that_wait_for_it() {
+    let vision = Arc::new(FakeVision::default());
+    let settings = EngineSettings { media_cache_bytes: 0, ..EngineSettings::default() };
+    let engine = engine_with(vision.clone(), settings);
+    let a = picture(&engine, 1);
+    let ids = ids(&[&a], 3);
+    let first = reply(&mut session(&engine), &ids, from_ref(&a));
+    assert_eq!(reply(&mut session(&engine), &ids, &[a]), first);
+    assert_eq!(vision.encodings(), 2);
+    assert_eq!(engine.activity().media_cache_bytes, 0);
+}
+
+#[test]
+fn evicted_rows_are_encoded_again() {
+    // Room for one prompt, not for two.
+    let settings = EngineSettings {
+        kv_cache_tokens: Some(128),
+        max_context: Some(128),
+        media_cache_bytes: 0,
+        ..EngineSettings::default()
+    };
+    let vision = Arc::new(FakeVision::default());
+    let engine = engine_with(vision.clone(), settings);
+    let (a, b) = (picture(&engine, 1), picture(&engine, 2));
+    let (with_a, with_b) = (ids(&[&a], 45), ids(&[&b], 45));
+    let (mut one, mut other) = (session(&engine), session(&engine));
+    let first = reply(&mut one, &with_a, from_ref(&a));
+    reply(&mut other, &with_b, &[b]);
+    assert_eq!(vision.encodings(), 2);
+    assert_eq!(reply(&mut one, &with_a, &[a]), first);
+    assert_eq!(vision.encodings(), 3, "its pages were evicted");
+}
+
+#[test]
+fn preempted_requests_have_their_own_pictures() {
+    let settings = EngineSettings { kv_cache_tokens: Some(256), ..EngineSettings::default() };
+    let engine = engine_with(Arc::new(FakeVision::default()), settings);
+    let pictures: Vec<_> = (0..4).map(|seed| picture(&engine, seed)).collect();
+    let run = |engine: &Engine, index: usize| {
+        let (mut session, media) = (support::endless(engine), [pictures[index].clone()]);
+        let ids = ids(&[&media[0]], 40);
+        let generation = session.submit(lm_session::Prompt { ids: &ids, media: &media }, tokens(60)).unwrap();
+        support::ids(generation).unwrap()
+    };
+    let (roomy, _) = fake();
+    let expected: Vec<_> = (0..4).map(|index| run(&roomy, index)).collect();
+    let found = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|index| {
+                scope.spawn({
+                    let (run, engine) = (&run, &engine);
+                    move || run(engine, index)
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert_eq!(found, expected);
+    assert!(engine.cache_stats().unwrap().evicted_pages > 0, "the pool was too small for all");
+}
+
+#[test]
+fn a_request_is_cancelled_while_its_picture_is_encoded_and_others_go_on() {
+    let ((arrive, arrived), (open, opened)) = (channel(), channel());
+    let vision = Laid { gate: Some(Mutex::new((arrive, opened))), ..Laid::new([grid(2, 3)]) };
+    let engine = engine_with(Arc::new(vision), EngineSettings::default());
+    let a = picture(&engine, 1);
+    let ids = ids(&[&a], 10);
+    let mut waiting = session(&engine);
+    let media = [a];
+    let generation = waiting.submit(lm_session::Prompt { ids: &ids, media: &media }, tokens(3)).unwrap();
+    arrived.recv().unwrap();
+    assert_eq!(generate_text(&engine), 5, "another request runs meanwhile");
+    generation.canceller().cancel();
+    assert_eq!(support::last(generation).reason, lm_session::FinishReason::Cancelled);
+    // The encoding serves the next request.
+    drop(open);
+    assert_eq!(reply(&mut waiting, &ids, &media).len(), 6);
+    assert_eq!(engine.activity().encoded_media, 1);
+}
+
+/// Number of tokens of a request without pictures.
+fn generate_text(engine: &Engine) -> usize {
+    let mut session = support::endless(engine);
+    session.prefill(&prompt(9, 12)).unwrap();
+    generate(&mut session, 5).unwrap().len()
+}
+
+/// An encoder that panics for pictures whose first blue is 0, fails for 1 and returns too few rows for 2.
+struct Failing;
+
+impl VisionEncoder for Failing {
+    fn placeholder(&self) -> &str {
+        "<tool_response>"
+    }
+
+    fn token(&self) -> &str {
+        "<tool_response>"
+    }
+
+    fn layout(&self, size: PictureSize, options: &PictureOptions) -> lm_model::Result<MediaLayout> {
+        FakeVision::default().layout(size, options)
+    }
+
+    fn encode(&self, picture: &Picture, options: &PictureOptions) -> lm_model::Result<EncodedMedia> {
+        let last_row = &picture.rgb()[picture.rgb().len() - picture.size().width * 3..];
+        match last_row[2] {
+            0 => panic!("no such picture"),
+            1 => Err(lm_model::Error::from(lm_media::Error::UnknownFormat { start: vec![1] })),
+            2 => Ok(EncodedMedia::default()),
+            _ => FakeVision::default().encode(picture, options),
+        }
+    }
+}
+
+#[test]
+fn failures_of_the_encoder_are_those_of_their_request() {
+    let engine = engine_with(Arc::new(Failing), EngineSettings::default());
+    let error = |seed: u8| {
+        let a = picture(&engine, seed);
+        let ids = ids(&[&a], 3);
+        session(&engine).prefill(lm_session::Prompt { ids: &ids, media: &[a] }).err()
+    };
+    assert!(matches!(error(0), Some(Error::WorkerPanicked { message }) if message == "no such picture"));
+    assert!(matches!(error(1), Some(Error::Model(_))));
+    assert!(matches!(error(2), Some(Error::MediaRows { expected: 8, found: 0 })));
+    assert!(error(3).is_none());
+    assert_eq!(generate_text(&engine), 5);
+}
+
+#[test]
+fn files_that_are_no_pictures_and_models_without_sight() {
+    let limits = DecodeLimits { max_pixels: 20, ..DecodeLimits::default() };
+    let settings = EngineSettings { picture_limits: limits, ..EngineSettings::default() };
+    let engine = engine_with(Arc::new(FakeVision::default()), settings);
+    let open = |bytes: Vec<u8>| engine.picture(bytes, &PictureOptions::default()).unwrap_err();
+    let file = picture_file(3, 2, 1);
+    assert!(matches!(open(file[..file.len() - 5].to_vec()), Error::Media(lm_media::Error::Invalid { .. })));
+    assert!(matches!(open(b"no picture".to_vec()), Error::Media(lm_media::Error::UnknownFormat { .. })));
+    assert!(matches!(open(picture_file(7, 3, 1)), Error::Media(lm_media::Error::TooManyPixels { .. })));
+    let blind = Engine::new(loaded(random_model()), EngineSettings::default()).unwrap();
+    assert!(blind.picture_tokens().is_none());
+    assert!(matches!(blind.picture(file, &PictureOptions::default()), Err(Error::NoVision)));
+}
+
+#[test]
+fn filters_records_and_log_probabilities_see_the_placeholder() {
+    let (engine, _) = fake();
+    let a = picture(&engine, 1);
+    let ids = ids(&[&a], 5);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    engine.record(file.reopen().unwrap()).unwrap();
+    let sampler = lm_session::SamplerParams {
+        repetition_penalty: 1.3,
+        dry_multiplier: 0.8,
+        frequency_penalty: 0.1,
+        ..lm_session::SamplerParams::default()
+    };
+    let params = GenerateParams { sampler: Some(sampler), prompt_logprobs: Some(2), ..tokens(5) };
+    let media = [a];
+    let mut session = session(&engine);
+    let events: Vec<_> = session
+        .submit(lm_session::Prompt { ids: &ids, media: &media }, params)
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    let scored = events.iter().find_map(|event| match event {
+        lm_session::SessionEvent::PromptLogprobs(scored) => Some(scored.len()),
+        _ => None,
+    });
+    assert_eq!(scored, Some(ids.len() - 1));
+    engine.stop_recording();
+    let mut record = lm_session::RecordReader::new(std::io::BufReader::new(file.reopen().unwrap())).unwrap();
+    let request = record.next().unwrap().unwrap();
+    assert_eq!(request.prompt, ids);
+    let replayed = engine.replay(&request, &CancelHandle::new());
+    assert!(matches!(replayed, Err(Error::UnknownMedia { .. })), "the picture is not in the record");
+}
