@@ -13,7 +13,7 @@ use crate::config::ConversationConfig;
 use crate::error::{Error, Result};
 use crate::into_messages::IntoMessages;
 use crate::marker_tokens::marker_tokens;
-use crate::rendered::{RenderedPrompt, encode};
+use crate::rendered::RenderedPrompt;
 use crate::settings::{Settings, check_channels};
 use crate::shared::Shared;
 
@@ -77,6 +77,7 @@ impl Conversation {
             on_token_limit,
             overflow,
             prefill_on_init,
+            pictures,
         } = config;
         check_channels(channels.as_deref().unwrap_or_default())?;
         let template = match template {
@@ -94,6 +95,7 @@ impl Conversation {
             on_token_limit,
             overflow,
             prefill_on_init,
+            pictures,
         };
         let mut conversation = Self {
             engine: engine.clone(),
@@ -120,14 +122,14 @@ impl Conversation {
         }
         // Templates refuse a conversation without a user's message, or open it for one.
         let variables = self.thinking_variables(self.settings.thinking)?;
-        let ids = |text: &str| -> Result<Vec<TokenId>> {
-            let prompt = self.prompt(&[Message::user(text)], GenerationPrompt::Add, &variables)?.prompt;
-            encode(&prompt, self.engine.tokenizer(), self.settings.content_tokens)
-        };
+        let prompt = |text: &str| self.prompt(&[Message::user(text)], GenerationPrompt::Add, &variables);
+        let ids = |text: &str| -> Result<Vec<TokenId>> { self.ids(&prompt(text)?) };
+        let pictures = prompt("a")?.pictures;
         let (mut ids, other) = (ids("a")?, ids("1")?);
         ids.truncate(ids.iter().zip(&other).take_while(|(one, other)| one == other).count());
         if !ids.is_empty() {
-            self.shared.lock().session.sync(&ids, &CancelHandle::new())?;
+            let prompt = lm_session::Prompt { ids: &ids, media: &pictures };
+            self.shared.lock().session.sync(prompt, &CancelHandle::new())?;
         }
         Ok(())
     }
@@ -143,6 +145,7 @@ impl Conversation {
             on_token_limit,
             overflow,
             prefill_on_init,
+            pictures,
         } = self.settings.clone();
         ConversationConfig {
             preface: self.preface.clone(),
@@ -158,6 +161,7 @@ impl Conversation {
             on_token_limit,
             overflow,
             prefill_on_init,
+            pictures,
         }
     }
 
@@ -238,9 +242,9 @@ impl Conversation {
     /// See [`Error`].
     pub fn prefill(&mut self, messages: impl IntoMessages) -> Result<PrefillStats> {
         self.abort();
-        let prompt = self.prompt(&messages.into_messages()?, GenerationPrompt::Omit, &Map::new())?.prompt;
-        let ids = encode(&prompt, self.engine.tokenizer(), self.settings.content_tokens)?;
-        Ok(self.shared.lock().session.sync(&ids, &CancelHandle::new())?)
+        let prompt = self.prompt(&messages.into_messages()?, GenerationPrompt::Omit, &Map::new())?;
+        let prompt = lm_session::Prompt { ids: &self.ids(&prompt)?, media: &prompt.pictures };
+        Ok(self.shared.lock().session.sync(prompt, &CancelHandle::new())?)
     }
 
     /// Counts the tokens of the prompt of a turn with `messages`: preface, history, messages and the opening of the reply. The context
@@ -273,7 +277,7 @@ impl Conversation {
         generation: GenerationPrompt,
     ) -> Result<RenderedPrompt> {
         let prompt = self.prompt(&messages.into_messages()?, generation, &Map::new())?;
-        RenderedPrompt::new(&prompt, self.engine.tokenizer(), self.settings.content_tokens)
+        prompt.to_rendered(&self.engine, self.settings.content_tokens)
     }
 
     /// Messages sent and received, without those of the preface.

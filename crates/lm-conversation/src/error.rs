@@ -22,6 +22,48 @@ pub enum Error {
     /// The tokenizer failed.
     #[error(transparent)]
     Tokenizer(#[from] lm_tokenizer::Error),
+    /// A picture cannot be decoded, or not be shown to the model.
+    #[error("part {part} of message {message} is no picture for this model")]
+    Picture {
+        /// Index of the message, from 0: those of the preface, the history and the turn.
+        message: usize,
+        /// Index of the part in the message, from 0.
+        part: usize,
+        /// The reason.
+        source: Box<lm_session::Error>,
+    },
+    /// The file of a picture cannot be opened, or may not be ([`PictureFiles`](crate::PictureFiles)).
+    #[error("the picture `{}`, part {part} of message {message}, cannot be read", path.display())]
+    PictureFile {
+        /// Index of the message, from 0: those of the preface, the history and the turn.
+        message: usize,
+        /// Index of the part in the message, from 0.
+        part: usize,
+        /// Path of the part.
+        path: std::path::PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The chat template does not write one placeholder for each picture.
+    #[error("the chat template wrote `{placeholder}` {found} times for {expected} pictures")]
+    Placeholders {
+        /// Text that stands for a picture.
+        placeholder: String,
+        /// Number of times that the template wrote it.
+        found: usize,
+        /// Number of pictures of the messages.
+        expected: usize,
+    },
+    /// The prompt has tokens of pictures that stand for none.
+    #[error("the prompt has `{token}` {found} times, its pictures have {expected} rows")]
+    PictureRows {
+        /// Token of the rows of pictures.
+        token: String,
+        /// Number of times that it is in the prompt.
+        found: usize,
+        /// Rows of all pictures.
+        expected: usize,
+    },
     /// Neither the model nor the config has a chat template.
     #[error("model `{model}` has no chat template, and the config gives none")]
     NoChatTemplate {

@@ -9,6 +9,7 @@ mod into_messages;
 mod marker_tokens;
 mod opening;
 mod overflow;
+mod pictures;
 mod rendered;
 mod reply_checks;
 mod reply_reader;
@@ -45,6 +46,7 @@ pub use lm_template::{
     ToolCall, ToolSpec, Value,
 };
 pub use overflow::{DroppedHistory, DroppedTurns, Overflow};
+pub use pictures::{PictureFiles, Pictures};
 pub use rendered::{ContentTokens, RenderedPrompt};
 pub use saved::SavedConversation;
 pub use score::ReplyScore;

@@ -1,7 +1,8 @@
 //! Prompt of a turn: new messages after the history, or the history with its last reply open.
 
-use lm_processors::ModelDataProcessor;
-use lm_session::TokenId;
+use std::sync::Arc;
+
+use lm_session::{Media, TokenId};
 use lm_template::{
     ContinueField, GenerationPrompt, Map, Message, Origin, Polyfill, PolyfilledPrompt, Prompt, RenderInput,
     Role, Value,
@@ -10,13 +11,16 @@ use lm_template::{
 use crate::conversation::Conversation;
 use crate::error::{Error, Result};
 use crate::overflow::{DroppedHistory, DroppedTurns, Overflow, cuts, first_that_fits};
-use crate::rendered::{RenderedPrompt, encode};
+use crate::pictures::PicturedPrompt;
+use crate::rendered::RenderedPrompt;
 
 /// Prompt of a turn, and the change of the history when it is complete.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Opening {
     /// The prompt, with the beginning of the reply if there is one.
     pub(crate) ids: Vec<TokenId>,
+    /// Pictures of the prompt.
+    pub(crate) pictures: Vec<Arc<Media>>,
     /// Number of last ids that are the beginning of the reply.
     pub(crate) written: usize,
     /// The template's own text before the reply.
@@ -57,6 +61,7 @@ pub(crate) struct Change {
 #[derive(Debug, Clone)]
 pub(crate) struct OpenReply {
     pub(crate) ids: Vec<TokenId>,
+    pub(crate) pictures: Vec<Arc<Media>>,
     pub(crate) written: usize,
     pub(crate) tail: String,
     pub(crate) polyfills: Vec<Polyfill>,
@@ -65,24 +70,28 @@ pub(crate) struct OpenReply {
 
 /// Messages as a template gets them: those of the preface, the history and the turn.
 pub(crate) struct PromptMessages {
-    inputs: Vec<Value>,
+    inputs: Vec<(Value, Vec<Arc<Media>>)>,
     preface: usize,
 }
 
 impl PromptMessages {
-    pub(crate) fn new<'a>(
-        processor: &dyn ModelDataProcessor,
-        preface: &'a [Message],
-        others: impl Iterator<Item = &'a Message>,
-    ) -> Result<Self> {
-        let inputs = preface.iter().chain(others).map(|message| processor.message_to_template_input(message));
-        Ok(Self { inputs: inputs.collect::<lm_processors::Result<_>>()?, preface: preface.len() })
+    /// Converts `messages`, of which the first `preface` ones are never dropped.
+    pub(crate) fn new(conversation: &Conversation, messages: &[Message], preface: usize) -> Result<Self> {
+        let Conversation { processor, engine, settings, .. } = conversation;
+        let input = |(index, message): (usize, &Message)| -> Result<_> {
+            let read = settings.pictures.read(message, index, engine)?;
+            Ok((processor.message_to_template_input(&read.message)?, read.pictures))
+        };
+        let inputs = messages.iter().enumerate().map(input).collect::<Result<_>>()?;
+        Ok(Self { inputs, preface })
     }
 
-    /// The messages without the first `dropped` ones after the preface.
-    fn without(&self, dropped: usize) -> Vec<Value> {
+    /// The messages without the first `dropped` ones after the preface, and their pictures.
+    fn without(&self, dropped: usize) -> (Vec<Value>, Vec<Arc<Media>>) {
         let (preface, others) = self.inputs.split_at(self.preface);
-        [preface, &others[dropped.min(others.len())..]].concat()
+        let kept = || preface.iter().chain(&others[dropped.min(others.len())..]);
+        let pictures = kept().flat_map(|(_, pictures)| pictures.clone());
+        (kept().map(|(input, _)| input.clone()).collect(), pictures.collect())
     }
 }
 
@@ -93,27 +102,29 @@ impl Conversation {
         messages: &[Message],
         generation_prompt: GenerationPrompt,
         extra_context: &Map<String, Value>,
-    ) -> Result<PolyfilledPrompt> {
+    ) -> Result<PicturedPrompt> {
         let (all, dropped) = self.prompt_messages(messages)?;
-        self.render_messages(&all.without(dropped), generation_prompt, extra_context)
+        self.render_messages(all.without(dropped), generation_prompt, extra_context)
     }
 
     /// Returns all messages, and the number of those of the history that are left out of prompts.
     fn prompt_messages(&self, messages: &[Message]) -> Result<(PromptMessages, usize)> {
         let state = self.shared.lock();
-        let others = state.history.iter().chain(messages);
-        Ok((PromptMessages::new(self.processor, &self.preface.messages, others)?, state.dropped))
+        let (all, dropped) = ([&self.preface.messages, &state.history, messages].concat(), state.dropped);
+        drop(state); // Pictures may be decoded.
+        Ok((PromptMessages::new(self, &all, self.preface.messages.len())?, dropped))
     }
 
     fn render_messages(
         &self,
-        messages: &[Value],
+        (messages, pictures): (Vec<Value>, Vec<Arc<Media>>),
         generation_prompt: GenerationPrompt,
         extra_context: &Map<String, Value>,
-    ) -> Result<PolyfilledPrompt> {
+    ) -> Result<PicturedPrompt> {
         let (tools, extra_context) = self.template_variables(extra_context);
+        let messages = &messages;
         let input = RenderInput { messages, tools: &tools, generation_prompt, extra_context: &extra_context };
-        Ok(self.template.render(&input)?)
+        PicturedPrompt::new(self.template.render(&input)?, pictures, self.engine.picture_tokens())
     }
 
     /// Tools and variables of the template.
@@ -123,8 +134,8 @@ impl Conversation {
         (self.processor.format_tools(&self.tools), variables)
     }
 
-    fn ids(&self, prompt: &Prompt) -> Result<Vec<TokenId>> {
-        encode(prompt, self.engine.tokenizer(), self.settings.content_tokens)
+    pub(crate) fn ids(&self, prompt: &PicturedPrompt) -> Result<Vec<TokenId>> {
+        prompt.encode(&self.engine, self.settings.content_tokens)
     }
 
     /// Opens a turn with `messages` whose reply may have `max_output_tokens`.
@@ -136,10 +147,10 @@ impl Conversation {
         max_output_tokens: Option<usize>,
     ) -> Result<Opening> {
         let (all, before) = self.prompt_messages(&messages)?;
-        let render = |dropped: usize| -> Result<(PolyfilledPrompt, Vec<TokenId>)> {
+        let render = |dropped: usize| -> Result<(PicturedPrompt, Vec<TokenId>)> {
             let rendered =
-                self.render_messages(&all.without(dropped), GenerationPrompt::Add, extra_context)?;
-            let ids = self.ids(&rendered.prompt)?;
+                self.render_messages(all.without(dropped), GenerationPrompt::Add, extra_context)?;
+            let ids = self.ids(&rendered)?;
             Ok((rendered, ids))
         };
         let context_tokens = self.engine.context_tokens();
@@ -171,9 +182,11 @@ impl Conversation {
             Overflow::Error | Overflow::DropOldest(_) => None,
         };
         let place = event.as_ref().map(|event| event.history).unwrap_or_default();
-        let (PolyfilledPrompt { prompt, polyfills }, ids) = rendered;
+        let (PicturedPrompt { rendered: PolyfilledPrompt { prompt, polyfills }, pictures, .. }, ids) =
+            rendered;
         Ok(Opening {
             ids,
+            pictures,
             tail: template_tail(&prompt).to_owned(),
             polyfills,
             change: Change { messages, continues: None, dropped, place },
@@ -192,7 +205,7 @@ impl Conversation {
         let last = last_reply(self.shared.lock().history.last())?;
         let (text, reasoning) = (last.content.text(), last.reasoning_content.unwrap_or_default());
         let (prompt, _) = self.prompt_to_continue(&text, &reasoning, &Map::new())?;
-        RenderedPrompt::new(&prompt, self.engine.tokenizer(), self.settings.content_tokens)
+        prompt.to_rendered(&self.engine, self.settings.content_tokens)
     }
 
     /// Opens the last reply of the history again: by its tokens if they are known, or else by its text.
@@ -202,8 +215,10 @@ impl Conversation {
         let known = state.open.clone();
         drop(state);
         let change = Change { continues: Some(last.clone()), dropped, ..Change::default() };
-        if let Some(OpenReply { ids, written, tail, polyfills, before }) = known {
-            return Ok(Opening { ids, written, tail, polyfills, change, before, ..Opening::default() });
+        if let Some(OpenReply { ids, pictures, written, tail, polyfills, before }) = known {
+            let opening =
+                Opening { ids, pictures, written, tail, polyfills, change, before, ..Opening::default() };
+            return Ok(opening);
         }
         let (text, reasoning) = (last.content.text(), last.reasoning_content.unwrap_or_default());
         let (prompt, open) = self.prompt_to_continue(&text, &reasoning, extra_context)?;
@@ -223,7 +238,7 @@ impl Conversation {
         text: &'a str,
         reasoning: &'a str,
         extra: &Map<String, Value>,
-    ) -> Result<(PolyfilledPrompt, &'a str)> {
+    ) -> Result<(PicturedPrompt, &'a str)> {
         let (open, field) = match (text.is_empty(), reasoning.is_empty()) {
             (false, _) => (text, ContinueField::Content),
             (true, false) => (reasoning, ContinueField::Named("reasoning_content")),
@@ -231,26 +246,29 @@ impl Conversation {
         };
         let (all, dropped) = self.prompt_messages(&[])?;
         let (tools, extra_context) = self.template_variables(extra);
+        let (messages, pictures) = all.without(dropped);
         let input = RenderInput {
-            messages: &all.without(dropped),
+            messages: &messages,
             tools: &tools,
             generation_prompt: GenerationPrompt::Omit,
             extra_context: &extra_context,
         };
-        Ok((self.template.render_to_continue(&input, field)?, open))
+        let prompt = self.template.render_to_continue(&input, field)?;
+        Ok((PicturedPrompt::new(prompt, pictures, self.engine.picture_tokens())?, open))
     }
 
     /// Opens a reply whose text is at the end of a prompt.
-    fn reopen_text(&self, text: &str, prompt: PolyfilledPrompt) -> Result<Opening> {
-        let PolyfilledPrompt { prompt, polyfills } = prompt;
+    fn reopen_text(&self, text: &str, prompt: PicturedPrompt) -> Result<Opening> {
         let ids = self.ids(&prompt)?;
+        let PicturedPrompt { rendered: PolyfilledPrompt { prompt, polyfills }, pictures, .. } = prompt;
         let whole = prompt.text();
         // Templates trim.
         let text = [text, text.trim_end(), text.trim()].into_iter().find(|text| whole.ends_with(text));
         let written = text.and_then(|text| self.last_tokens(&ids, text.len())).unwrap_or(0);
         let mut rest = prompt;
         rest.segments.pop_if(|last| last.origin == Origin::Content);
-        Ok(Opening { ids, written, tail: template_tail(&rest).to_owned(), polyfills, ..Opening::default() })
+        let tail = template_tail(&rest).to_owned();
+        Ok(Opening { ids, pictures, written, tail, polyfills, ..Opening::default() })
     }
 
     /// Number of last tokens whose texts have exactly `bytes` bytes.

@@ -1,6 +1,6 @@
 //! Scores of given replies.
 
-use lm_session::TokenId;
+use lm_session::{Prompt, TokenId};
 use lm_template::Message;
 use lm_tokenizer::TextSegment;
 
@@ -64,7 +64,8 @@ impl Conversation {
         let settings = self.turn_settings(&mut options)?;
         let opening = self.open(messages, &options.extra_context, settings.overflow, Some(0))?;
         let ids = self.engine.tokenizer().encode_segments(&[TextSegment::Template(text)])?;
-        let scores = self.score_ids(&opening.ids, &ids, &options).map_err(|error| match error {
+        let prompt = Prompt { ids: &opening.ids, media: &opening.pictures };
+        let scores = self.score_ids(prompt, &ids, &options).map_err(|error| match error {
             lm_session::Error::Cancelled => Error::Cancelled,
             error => error.into(),
         })?;
@@ -75,7 +76,7 @@ impl Conversation {
 
     fn score_ids(
         &self,
-        prompt: &[TokenId],
+        prompt: Prompt<'_>,
         text: &[TokenId],
         options: &TurnOptions,
     ) -> lm_session::Result<Vec<lm_session::TokenLogprobs>> {

@@ -189,7 +189,8 @@ impl Conversation {
             }
             _ => None,
         };
-        let mut generation = state.session.submit(ids, params)?;
+        let prompt = lm_session::Prompt { ids, media: &opening.pictures };
+        let mut generation = state.session.submit(prompt, params)?;
         let past = self.preface.messages.iter().chain(&state.history).chain(&opening.change.messages);
         let mut reader = ReplyReader::new(self.processor, parser, FreshCallIds::new(past));
         drop(state);
