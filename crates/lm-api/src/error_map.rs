@@ -59,7 +59,14 @@ impl Mapping<'_> {
             Error::NoChatTemplate { .. } => {
                 ApiError::invalid_request(error.to_string()).with_code("no_chat_template")
             }
-            Error::NoMessage => param(self.names.messages),
+            Error::NoMessage | Error::Placeholders { .. } | Error::PictureRows { .. } => {
+                param(self.names.messages)
+            }
+            Error::Picture { source, .. } => {
+                let message = format!("{error}: {source}");
+                ApiError::invalid_param(self.names.messages, message).with_code("invalid_image")
+            }
+            Error::PictureFile { .. } => param(self.names.messages).with_code("unsupported_content"),
             Error::UnusableSchema { tool, .. } => param(&self.schema(tool.as_deref())).with_code(SCHEMA),
             Error::NoThinking { .. } => param(self.names.max_reasoning_tokens),
             Error::InvalidAnswer { .. } => param(self.names.format).with_code("json_validate_failed"),

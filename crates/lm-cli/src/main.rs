@@ -16,6 +16,7 @@ mod memory;
 mod model;
 mod npy;
 mod ordered_parallel_map;
+mod pictures;
 mod prompt_ids;
 mod reader;
 mod screen;

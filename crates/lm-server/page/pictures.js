@@ -72,13 +72,13 @@ export class PictureTray {
     this.#render();
   }
 
-  #remove(picture) {
-    this.#pictures = this.#pictures.filter((other) => other !== picture);
+  #remove(index) {
+    this.#pictures.splice(index, 1);
     this.#render();
   }
 
   #render() {
-    const item = (picture) => el("li", {}, pictureElement(picture), iconButton("close", "Remove picture", () => this.#remove(picture)));
+    const item = (picture, index) => el("li", {}, pictureElement(picture), iconButton("close", "Remove picture", () => this.#remove(index)));
     setChildren(this.#list, this.#pictures.map(item));
     this.#list.hidden = this.isEmpty;
     this.#hooks.changed();

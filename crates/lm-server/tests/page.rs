@@ -9,7 +9,7 @@ use std::time::Duration;
 use lm_conversation::{ConversationConfig, PromptTemplate};
 use lm_server::{ApiKeys, ServedModel, ServedTools, ServerConfig};
 use lm_session::EngineSettings;
-use lm_session::testing::scripted_engine;
+use lm_session::testing::{FakeLm, scripted_engine, tokenizer};
 use lm_tools::{CallContext, Map, ToolError, ToolErrorKind, ToolSpec, Toolset};
 use serde_json::{Value, json};
 use support::{Request, Running, slow_engine};
@@ -103,6 +103,12 @@ fn calls_are_approved_denied_or_always_allowed() {
         "That is impossible.",
     ];
     drive("tools.mjs", || scripted(replies, ServerConfig::default()));
+}
+
+#[test]
+fn pictures_are_sent_and_kept() {
+    let model = FakeLm::scripted(&tokenizer(), ["A red pixel.", "Still a red pixel."]);
+    drive("pictures.mjs", || Running::with_pictures(model));
 }
 
 #[test]

@@ -26,11 +26,13 @@ pub(crate) async fn show(
 }
 
 fn object(model: &ServedModel, name: &str) -> Value {
+    let reads_pictures = model.loaded().is_some_and(|loaded| loaded.engine.picture_tokens().is_some());
     json!({
         "id": name,
         "object": "model",
         "created": model.created(),
         "owned_by": "lm",
+        "input_modalities": if reads_pictures { &["text", "image"][..] } else { &["text"] },
         "max_model_len": model.loaded().map(|loaded| loaded.engine.context_tokens()),
     })
 }

@@ -11,16 +11,20 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use lm_conversation::{ConversationConfig, LoadOptions, ModelFolder, PromptTemplate};
-use lm_model::testing::HookedLm;
+use lm_model::testing::{FakeVision, HookedLm};
 use lm_server::{ServedModel, Server, ServerConfig, ShutdownHandle};
 use lm_session::testing::{FakeLm, loaded, scripted_engine, tokenizer};
-use lm_session::{Engine, EngineSettings};
+use lm_session::{Engine, EngineSettings, LoadedModel};
 use serde_json::{Value, json};
 
 /// Longest wait for bytes of a server.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 const TEMPLATE: &str = "{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}";
+
+/// Writes the placeholder of [`FakeVision`] for a picture.
+const PICTURES: &str = "{% for m in messages %}{{ m.role + ': ' }}{% if m.content is string %}{{ m.content }}{% else %}{% for part in m.content %}\
+                        {% if part.type == 'image' %}<tool_response>{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}{{ '\n' }}{% endfor %}";
 
 /// Model of an engine without a chat template, also named `other/name`.
 pub fn model(engine: Engine) -> ServedModel {
@@ -64,6 +68,15 @@ impl Running {
         let (addr, shutdown) = (server.local_addr(), server.shutdown_handle());
         let thread = Some(std::thread::spawn(move || runtime.block_on(server.run())));
         Self { addr, shutdown, thread }
+    }
+
+    /// Serves a model that reads pictures.
+    pub fn with_pictures(model: FakeLm) -> Self {
+        let model = LoadedModel { vision: Some(Arc::new(FakeVision::default())), ..loaded(model) };
+        let engine = Engine::new(model, EngineSettings::default()).expect("an engine");
+        let template = Some(PromptTemplate::new(PICTURES).expect("it compiles"));
+        let defaults = ConversationConfig { template, ..ConversationConfig::from_engine(&engine) };
+        Self::serve(ServedModel::new(engine, defaults), ServerConfig::default())
     }
 
     /// Serves replies, one after another.

@@ -12,6 +12,7 @@ use super::saved::{self, Existing, Loaded};
 use super::settings::NAMES;
 use super::turn::Ended;
 use crate::lines::{Argument, Word, parse_path};
+use crate::pictures;
 use crate::screen::{json_line, one_line};
 use crate::suggestion::did_you_mean;
 
@@ -34,7 +35,7 @@ struct Command {
 }
 
 /// All commands, in alphabetical order.
-const ALL: [Command; 13] = [
+const ALL: [Command; 14] = [
     Command {
         names: &["clear", "reset"],
         argument: "",
@@ -50,6 +51,12 @@ const ALL: [Command; 13] = [
     Command { names: &["exit", "bye", "quit"], argument: "", help: "leave", run: |_, _| Ok(After::Quit) },
     Command { names: &["help", "?"], argument: "", help: "show the commands", run: help },
     Command { names: &["history"], argument: "", help: "show the messages so far", run: history },
+    Command {
+        names: &["image"],
+        argument: "FILE",
+        help: "add a picture to the next message; alone drops the pictures added",
+        run: image,
+    },
     Command {
         names: &["load"],
         argument: "FILE",
@@ -133,6 +140,7 @@ fn help(_: &str, state: &mut State) -> Result<After> {
 
 fn clear(_: &str, state: &mut State) -> Result<After> {
     state.turns.agent.conversation_mut().reset();
+    state.pictures.clear();
     state.file = None;
     state.screen.note("(begun again)")?;
     Ok(After::GoOn)
@@ -149,7 +157,9 @@ fn history(_: &str, state: &mut State) -> Result<After> {
 fn summary(message: &Message) -> String {
     let call = |call: &ToolCall| format!("{}({})", one_line(&call.name), json_line(&call.arguments));
     let calls = message.tool_calls.iter().map(call);
-    let text = message.content.text().to_string();
+    let media = message.content.parts().iter().filter(|part| part.as_text().is_none());
+    let media: String = media.map(|part| format!("[{}] ", part.kind())).collect();
+    let text = media + &message.content.text();
     Some(text).filter(|text| !text.is_empty()).into_iter().chain(calls).collect::<Vec<_>>().join(" ")
 }
 
@@ -177,6 +187,24 @@ fn save(path: &str, state: &mut State) -> Result<After> {
     state.screen.note(&format!("(saved to {}{})", path.display(), saved::describe(outcome)))?;
     state.file = Some(path);
     Ok(After::GoOn)
+}
+
+fn image(path: &str, state: &mut State) -> Result<After> {
+    if path.is_empty() {
+        state.pictures.clear();
+        state.screen.note("(no pictures)")?;
+    } else {
+        add_picture(&parse_path(path), state)?;
+    }
+    Ok(After::GoOn)
+}
+
+/// Adds a picture to the next message.
+pub fn add_picture(path: &Path, state: &mut State) -> Result<()> {
+    state.pictures.push(pictures::read(path)?);
+    let count = state.pictures.len();
+    state.screen.note(&format!("(picture {count} of the next message; /image alone drops them)"))?;
+    Ok(())
 }
 
 fn load(path: &str, state: &mut State) -> Result<After> {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use lm_conversation::{Conversation, ConversationEvent, ResponseFormat, ToolChoice, TurnOptions};
 use lm_session::{CancelHandle, Engine, FinishReason, Finished, GenerateParams, SessionConfig, SessionEvent};
-use lm_template::ToolSpec;
+use lm_template::{Message, ToolSpec};
 use serde_json::{Value, json};
 
 use crate::args::{ChatArgs, PromptArgs, PromptSource, RunArgs, SamplerArgs, usage};
@@ -17,7 +17,7 @@ use crate::interrupt::{Interrupt, is_interrupt};
 use crate::json_file::{self, BOM};
 use crate::locate::locate;
 use crate::screen::{CallsTo, Screen};
-use crate::{events, model, prompt_ids};
+use crate::{events, model, pictures, prompt_ids};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,6 +28,7 @@ Examples:
   lm generate 'Paris, please' --tools demo --tool-choice get_weather
   lm generate -f notes.txt -m ./Qwen3-0.6B --hide-thinking > summary.txt
   git diff | lm generate 'Write a commit message'
+  lm generate 'What is in the picture?' --image cat.png -m ./gemma-3-4b-it
   lm generate --raw 'Once upon a time' -n 40
   lm generate ./Qwen3-0.6B --ids ids.jsonl --temperature 0 --max-tokens 32
 
@@ -47,8 +48,17 @@ const FORM_COMPLETED: &str = "note: the reply was cut: its form was completed wi
                               (-n); in a schema, maxLength limits a string and maxItems an array";
 
 /// Arguments that apply to conversations only.
-const CHAT_ARGS: [&str; 8] =
-    ["tools", "system", "thinking", "thinking_tokens", "hide_thinking", "unconstrained", "schema", "regex"];
+const CHAT_ARGS: [&str; 9] = [
+    "image",
+    "tools",
+    "system",
+    "thinking",
+    "thinking_tokens",
+    "hide_thinking",
+    "unconstrained",
+    "schema",
+    "regex",
+];
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -70,6 +80,9 @@ pub struct Args {
     /// Complete prompts given as token ids, one JSON list a line; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = CHAT_ARGS.iter().chain(&["raw", "json", "text", "file"]))]
     ids: Option<PathBuf>,
+    /// Picture of the message, before its text: PNG, JPEG, WebP, GIF or BMP; may be given several times
+    #[arg(long, value_name = "FILE")]
+    image: Vec<PathBuf>,
     #[command(flatten)]
     chat: ChatArgs,
     #[command(flatten)]
@@ -163,6 +176,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     args.reply.add_to(&mut turn)?;
     model::stored(model).map(locate).transpose()?;
     let prompt = read_prompt(&prompt)?;
+    let pictures = pictures::read_all(&args.image)?;
     let engine = model::engine(model, &args.run)?;
     let mut session = args.sampler.session_config(&engine)?;
     session.sampler = session.sampler.seeded()?;
@@ -176,9 +190,10 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     } else {
         let mut config = args.chat.conversation(session);
         config.preface.tools = tools;
-        Conversation::new(&engine, config)
-            .map_err(Into::into)
-            .and_then(|conversation| reply(conversation, &prompt, turn, interrupt, &mut output))
+        Conversation::new(&engine, config).map_err(Into::into).and_then(|conversation| {
+            let message = pictures::message(pictures, &prompt);
+            reply(conversation, message, turn, interrupt, &mut output)
+        })
     };
     output.end(ended)
 }
@@ -212,7 +227,7 @@ fn continue_ids(args: &Args, file: &Path, interrupt: &Interrupt) -> Result<()> {
 /// Sends the prompt as a user's message.
 fn reply(
     mut conversation: Conversation,
-    prompt: &str,
+    message: Message,
     turn: TurnOptions,
     interrupt: &Interrupt,
     output: &mut Output,
@@ -221,7 +236,7 @@ fn reply(
         output.screen.note(&note)?;
     }
     let _guard = interrupt.during(turn.cancel.clone());
-    for event in conversation.stream(prompt, turn)? {
+    for event in conversation.stream(message, turn)? {
         let event = event?;
         match &event {
             ConversationEvent::Text(piece) => output.text.push_str(piece),

@@ -1,0 +1,40 @@
+// Pictures: chosen, removed, sent before the text, shown after a reload, and kept when the message is edited.
+
+import assert from "node:assert/strict";
+import { open, send, withPage } from "./browser.mjs";
+
+/** A PNG of one red pixel. */
+const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC";
+const file = (name, mimeType, base64 = PNG) => ({ name, mimeType, buffer: Buffer.from(base64, "base64") });
+
+await withPage(async (page, url) => {
+  await open(page, url);
+  const requests = [];
+  page.on("request", (request) => request.url().endsWith("/completions") && requests.push(request.postDataJSON()));
+  const input = page.locator("#picture-file");
+  const tray = page.locator("#pictures img");
+  await page.getByRole("button", { name: "Picture", exact: true }).waitFor();
+  await input.setInputFiles([file("a.png", "image/png"), file("b.png", "image/png")]);
+  await tray.nth(1).waitFor();
+  await page.getByRole("button", { name: "Remove picture" }).first().click();
+  assert.equal(await tray.count(), 1);
+  await input.setInputFiles([file("notes.txt", "text/plain")]);
+  await page.getByText("notes.txt is no picture").waitFor();
+
+  await send(page, "What is it?");
+  await page.locator(".user .pictures img").waitFor();
+  assert.equal(await tray.count(), 0, "the tray is empty after the message is sent");
+  await page.locator(".message:not(.user) .stats").waitFor();
+  const image = { type: "image_url", image_url: { url: `data:image/png;base64,${PNG}` } };
+  assert.deepEqual(requests[0].messages, [{ role: "user", content: [image, { type: "text", text: "What is it?" }] }]);
+
+  await page.reload();
+  await page.locator(".user .pictures img").waitFor();
+  await page.locator(".user").hover();
+  await page.getByRole("button", { name: "Edit message" }).click();
+  await page.locator("textarea.edit").fill("And now?");
+  await page.keyboard.press("Enter");
+  await page.getByText("And now?").waitFor();
+  await page.locator(".message:not(.user) .stats").waitFor();
+  assert.deepEqual(requests.at(-1).messages[0].content, [image, { type: "text", text: "And now?" }]);
+});
