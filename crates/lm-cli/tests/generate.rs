@@ -163,3 +163,38 @@ fn a_pack_cache_that_cannot_be_written_is_told() {
     assert_eq!(run.code, Some(0));
     assert!(run.err.contains("loading without the pack cache"), "{}", run.err);
 }
+
+#[test]
+fn pictures_are_files_that_are_read_before_the_model_is_loaded() {
+    let tiny = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/vision/gemma3-tiny");
+    let media = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/media/");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for file in std::fs::read_dir(tiny).expect("a folder").map(|file| file.expect("a file").path()) {
+        std::fs::copy(&file, folder.path().join(file.file_name().expect("a name"))).expect("is copied");
+    }
+    let template = "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}{% for part in m.content %}\
+                    {% if part.type == 'image' %}<start_of_image>{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}{% endfor %}";
+    std::fs::write(folder.path().join("chat_template.jinja"), template).expect("is written");
+    let tokens = |pictures: &[&str]| {
+        let files: Vec<_> = pictures.iter().map(|name| format!("{media}{name}")).collect();
+        let images = files.iter().flat_map(|file| ["--image", file]);
+        let args: Vec<_> = ["in the rain?", "-m", shown(folder.path()), "--temperature", "0", "-n", "8"]
+            .into_iter()
+            .chain(images)
+            .collect();
+        let events = events(&args, "");
+        let last = events.last().expect("an event").clone();
+        (last["usage"]["prompt_tokens"].as_u64().expect("a count"), last["message"]["content"].clone())
+    };
+    let [none, one, other, two] =
+        [&[][..], &["rgb_37x53.png"], &["rgba_29x41.png"], &["rgb_37x53.png", "rgba_29x41.png"]].map(tokens);
+    assert_eq!((one.0, other.0 - none.0, two.0 - one.0), (other.0, one.0 - none.0, one.0 - none.0));
+    assert!(one.0 > none.0 + 9, "{one:?}, {none:?}");
+    assert_ne!(one.1, other.1);
+    let error = program::error(&["generate", "Hello", "--image", tiny], "");
+    assert!(error.contains("gemma3-tiny"), "{error}");
+    let error = program::error(&["generate", "Hello", "--image", &format!("{media}README.md")], "");
+    assert!(error.contains("README.md") && error.contains("no picture"), "{error}");
+    let error = program::error(&["generate", "Hello", "--image", &format!("{media}rgb_1x1.png")], "");
+    assert!(error.contains("image"), "the embedded model reads text: {error}");
+}
