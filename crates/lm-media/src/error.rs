@@ -17,8 +17,17 @@ pub enum Error {
         /// Up to eight bytes of the beginning.
         start: Vec<u8>,
     },
-    /// The file is larger than [`DecodeLimits::max_bytes`](crate::DecodeLimits::max_bytes).
-    #[error("the picture's file has {bytes} bytes, and at most {limit} are read")]
+    /// The bytes are in no format of sounds that this crate reads.
+    #[error(
+        "the bytes are no sound: expected WAV, MP3, FLAC or Ogg Vorbis, and they begin with {start:02x?}"
+    )]
+    UnknownSound {
+        /// Up to eight bytes of the beginning.
+        start: Vec<u8>,
+    },
+    /// The file is larger than [`DecodeLimits::max_bytes`](crate::DecodeLimits::max_bytes) or
+    /// [`SoundLimits::max_bytes`](crate::SoundLimits::max_bytes).
+    #[error("the file has {bytes} bytes, and at most {limit} are read")]
     TooManyBytes {
         /// Size of the file.
         bytes: usize,
@@ -41,6 +50,12 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
+    /// The sound is longer than [`SoundLimits::max_seconds`](crate::SoundLimits::max_seconds).
+    #[error("the sound is longer than {limit} seconds, which is the limit")]
+    TooLong {
+        /// The limit in seconds.
+        limit: u32,
+    },
     /// The file is truncated, or contradicts its format.
     #[error("the {format} file cannot be decoded: {message}")]
     Invalid {
@@ -62,6 +77,16 @@ pub enum Error {
     UnsuitableSize {
         /// Size of the picture.
         size: PictureSize,
+        /// Name of the model family.
+        family: &'static str,
+        /// Reason of the refusal.
+        reason: String,
+    },
+    /// The sound has a length that the model's preprocessing refuses.
+    #[error("a sound of {samples} samples cannot be given to {family}: {reason}")]
+    UnsuitableLength {
+        /// Number of samples at 16 kHz.
+        samples: usize,
         /// Name of the model family.
         family: &'static str,
         /// Reason of the refusal.

@@ -4,15 +4,20 @@
 mod decode;
 mod error;
 pub mod families;
+mod mel;
 mod patches;
 mod picture;
 mod resample;
 mod settings;
+mod sinc;
+mod sound;
 mod tiles;
 
 pub use decode::{DecodeLimits, picture_size};
 pub use error::{Error, Result};
+pub use mel::{MelLog, MelScale, MelSpectrogram, SoundFrames, Spectrum};
 pub use patches::{Normalization, PatchOrder, Patches};
 pub use picture::{Picture, PictureSize};
 pub use resample::Filter;
+pub use sound::{SAMPLE_RATE, Sound, SoundLimits, sound_length};
 pub use tiles::TileGrid;

@@ -1,0 +1,102 @@
+//! Gemma 4's sounds.
+//! Source: `Gemma4AudioFeatureExtractor` and `Gemma4Processor` of transformers 5.23.0. Its padding to a batch is left out: the frames are those that
+//! its mask keeps.
+
+use std::ops::Range;
+
+use crate::mel::MAX_WINDOW;
+use crate::settings::Settings;
+use crate::{Error, MelLog, MelScale, MelSpectrogram, Result, Sound, SoundFrames, Spectrum};
+
+const FAMILY: &str = "Gemma 4";
+
+/// Preprocessing of Gemma 4's sounds. Of sounds of more than 30 seconds the rest is dropped, as transformers does.
+///
+/// ```
+/// use lm_media::families::Gemma4Audio;
+///
+/// assert_eq!(Gemma4Audio::default().tokens(16_000)?, 25);
+/// # Ok::<(), lm_media::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gemma4Audio {
+    /// Number of mel bands (`feature_size`), 128.
+    pub mels: usize,
+    /// Samples of a frame (`frame_length_ms`), 320.
+    pub window: usize,
+    /// Samples from one frame to the next (`hop_length_ms`), 160.
+    pub hop: usize,
+    /// Lower end of the first band and upper end of the last one in hertz, 0 to 8,000.
+    pub frequencies: Range<f64>,
+    /// Number that is added before the logarithm (`mel_floor`), 0.001.
+    pub floor: f64,
+    /// Largest number of samples, 480,000.
+    pub max_samples: usize,
+    /// Largest number of tokens (`audio_seq_length`), 750.
+    pub max_tokens: usize,
+}
+
+impl Default for Gemma4Audio {
+    fn default() -> Self {
+        let frequencies = 0.0..8000.0;
+        Self {
+            mels: 128,
+            window: 320,
+            hop: 160,
+            frequencies,
+            floor: 1e-3,
+            max_samples: 480_000,
+            max_tokens: 750,
+        }
+    }
+}
+
+impl Gemma4Audio {
+    /// Number of frames of a sound of this many samples.
+    ///
+    /// # Errors
+    /// [`Error::UnsuitableLength`] for a sound that is shorter than a frame and its padding; [`Error::InvalidSettings`].
+    pub fn frames(&self, samples: usize) -> Result<usize> {
+        Settings(FAMILY).within("window", self.window, 2..=MAX_WINDOW)?;
+        Settings(FAMILY).within("hop", self.hop, 1..=self.window)?;
+        // Half a frame of silence in front, and one sample that only follows the last frame.
+        let padded = samples.min(self.max_samples).saturating_add(self.window / 2);
+        match padded.checked_sub(self.window + 1) {
+            Some(rest) => Ok(rest / self.hop + 1),
+            None => {
+                let reason = format!("it fills no frame of {} samples", self.window);
+                Err(Error::UnsuitableLength { samples, family: FAMILY, reason })
+            }
+        }
+    }
+
+    /// Number of tokens of a sound of this many samples: one for four frames.
+    ///
+    /// # Errors
+    /// Those of [`Self::frames`].
+    pub fn tokens(&self, samples: usize) -> Result<usize> {
+        Ok(self.frames(samples)?.div_ceil(4).min(self.max_tokens))
+    }
+
+    /// The log-mel spectrogram of a sound.
+    ///
+    /// # Errors
+    /// Those of [`Self::frames`].
+    pub fn features(&self, sound: &Sound) -> Result<SoundFrames> {
+        let frames = self.frames(sound.samples().len())?;
+        let spectrogram = MelSpectrogram {
+            window: self.window,
+            hop: self.hop,
+            fft: self.window.next_power_of_two(),
+            mels: self.mels,
+            frequencies: self.frequencies.clone(),
+            scale: MelScale::Htk,
+            spectrum: Spectrum::Magnitude,
+            log: MelLog::LnPlus(self.floor),
+        };
+        let silence = std::iter::repeat_n(0.0, self.window / 2);
+        let length = (frames - 1) * self.hop + self.window;
+        let padded: Vec<f32> = silence.chain(sound.samples().iter().copied()).take(length).collect();
+        spectrogram.compute(&padded)
+    }
+}

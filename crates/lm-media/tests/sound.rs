@@ -1,0 +1,321 @@
+//! Decoding, resampling and spectrograms against libsndfile, torchaudio and transformers: `testdata/sound`.
+
+use std::path::Path;
+
+use lm_media::families::{Gemma4Audio, GraniteSpeech, LongSounds, Whisper};
+use lm_media::{Error, Sound, SoundFrames, SoundLimits, sound_length};
+use proptest::prelude::*;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+const FILES: [&str; 8] = [
+    "pcm16_16k.wav",
+    "stereo_44k.wav",
+    "ulaw_8k.wav",
+    "stereo_48k.flac",
+    "mono_16k.flac",
+    "stereo_44k.ogg",
+    "stereo_44k.mp3",
+    "mono_16k.mp3",
+];
+
+#[derive(Deserialize)]
+struct Golden {
+    decoded: Vec<Decoded>,
+    features: Vec<Features>,
+    /// Samples, tokens of Gemma 4 and of Granite Speech.
+    counts: Vec<[usize; 3]>,
+}
+
+#[derive(Deserialize)]
+struct Decoded {
+    file: String,
+    rate: usize,
+    samples: usize,
+    sha256: String,
+    #[serde(flatten)]
+    picked: Picked,
+}
+
+#[derive(Deserialize)]
+struct Features {
+    family: String,
+    /// Name and number of samples.
+    sound: (String, usize),
+    /// Frames and numbers of each.
+    shape: [usize; 2],
+    #[serde(flatten)]
+    picked: Picked,
+}
+
+#[derive(Deserialize)]
+struct Picked {
+    at: Vec<usize>,
+    values: Vec<f32>,
+}
+
+impl Picked {
+    fn largest_difference(&self, values: &[f32]) -> f32 {
+        let pairs = self.at.iter().zip(&self.values);
+        pairs.map(|(at, expected)| (values[*at] - expected).abs()).fold(0.0, f32::max)
+    }
+}
+
+fn file(name: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/sound");
+    std::fs::read(folder.join(name)).expect(name)
+}
+
+fn golden() -> Golden {
+    serde_json::from_slice(&file("golden.json")).expect("golden.json")
+}
+
+fn decode(bytes: &[u8]) -> Result<Sound, Error> {
+    Sound::decode(bytes, &SoundLimits::default())
+}
+
+fn digest(sound: &Sound) -> String {
+    let bytes: Vec<u8> = sound.samples().iter().flat_map(|sample| sample.to_le_bytes()).collect();
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Largest difference of a sample: none in what is not compressed and not resampled.
+fn tolerance(case: &Decoded) -> f32 {
+    match case.file.rsplit('.').next() {
+        Some("mp3" | "ogg") => 2e-6,
+        _ if case.rate != 16_000 => 1e-7,
+        _ => 0.0,
+    }
+}
+
+#[test]
+fn files_are_decoded_and_resampled_as_by_libsndfile_and_torchaudio() {
+    let decoded = golden().decoded;
+    assert!(decoded.len() > 20);
+    for case in decoded {
+        let name = &case.file;
+        let sound = decode(&file(name)).expect(name);
+        assert_eq!(sound.samples().len(), case.samples, "{name}");
+        let (difference, tolerance) = (case.picked.largest_difference(sound.samples()), tolerance(&case));
+        println!("{name}: {difference:e}");
+        assert!(difference <= tolerance, "{name}: {difference}");
+        assert!(tolerance > 0.0 || digest(&sound) == case.sha256, "{name}");
+        let length = sound_length(&file(name), &SoundLimits::default()).expect("a length");
+        let exact = name.ends_with("wav") || name.ends_with("flac");
+        assert_eq!(length, exact.then_some(case.samples), "{name}");
+    }
+}
+
+/// The sound of a case: that of a file over and over, or silence.
+fn sound((name, samples): &(String, usize)) -> Sound {
+    let tone = decode(&file("pcm16_16k.wav")).expect("a sound");
+    let values = match &**name {
+        "tone" => tone.samples().iter().copied().cycle().take(*samples).collect(),
+        _ => vec![0.0; *samples],
+    };
+    Sound::from_samples(values).expect("a sound")
+}
+
+fn joined(chunks: Vec<SoundFrames>) -> SoundFrames {
+    let bins = chunks[0].bins;
+    assert!(chunks.iter().all(|chunk| chunk.frames() == 3000 && chunk.bins == bins));
+    SoundFrames { bins, values: chunks.into_iter().flat_map(|chunk| chunk.values).collect() }
+}
+
+fn features(family: &str, sound: &Sound) -> Result<SoundFrames, Error> {
+    let other = Gemma4Audio {
+        mels: 40,
+        window: 512,
+        hop: 200,
+        frequencies: 125.0..7600.0,
+        floor: 1e-2,
+        ..Gemma4Audio::default()
+    };
+    match family {
+        "gemma4" => Gemma4Audio::default().features(sound),
+        "gemma4_other" => other.features(sound),
+        "whisper_80" => Whisper::default().chunks(sound).map(joined),
+        "whisper_128" => Whisper { mels: 128, ..Whisper::default() }.chunks(sound).map(joined),
+        "voxtral" => Whisper { mels: 128, long: LongSounds::Chunks }.chunks(sound).map(joined),
+        "granite" => GraniteSpeech::default().features(sound),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn spectrograms_are_those_of_transformers() {
+    let cases = golden().features;
+    assert!(cases.len() > 20);
+    for case in cases {
+        let found = features(&case.family, &sound(&case.sound)).expect("features");
+        let name = format!("{} {:?}", case.family, case.sound);
+        assert_eq!([found.frames(), found.bins], case.shape, "{name}");
+        let difference = case.picked.largest_difference(&found.values);
+        println!("{name}: {difference:e}");
+        assert!(difference <= 1e-5, "{name}: {difference}");
+    }
+}
+
+#[test]
+fn counts_of_tokens_are_those_of_transformers() {
+    let counts = golden().counts;
+    assert!(counts.len() > 500);
+    let gemma = Gemma4Audio::default();
+    for [samples, gemma_tokens, granite_tokens] in counts {
+        match gemma.tokens(samples) {
+            Ok(tokens) => assert_eq!(tokens, gemma_tokens, "{samples}"),
+            Err(Error::UnsuitableLength { .. }) => assert_eq!(gemma_tokens, 0, "{samples}"),
+            Err(other) => panic!("{samples}: {other}"),
+        }
+        assert_eq!(GraniteSpeech::default().tokens(samples).expect("tokens"), granite_tokens, "{samples}");
+    }
+}
+
+#[test]
+fn pieces_of_files_are_errors() {
+    for name in ["pcm16_16k.wav", "float_16k.wav", "mono_16k.flac", "stereo_48k.flac"] {
+        let bytes = file(name);
+        for length in [4, 20, bytes.len() / 2, bytes.len() - 3] {
+            let found = decode(&bytes[..length]);
+            assert!(matches!(found, Err(Error::Invalid { .. })), "{name} {length}: {found:?}");
+        }
+    }
+    // A compressed stream may end anywhere; an MP3 file of half a frame is nothing.
+    for name in ["mono_16k.mp3", "stereo_44k.ogg"] {
+        let bytes = file(name);
+        let whole = decode(&bytes).expect(name).samples().len();
+        assert!(decode(&bytes[..40]).is_err(), "{name}");
+        if let Ok(sound) = decode(&bytes[..bytes.len() * 3 / 4]) {
+            assert!(sound.samples().len() < whole, "{name}");
+        }
+    }
+}
+
+#[test]
+fn other_files_are_named_by_their_beginning() {
+    let error = decode(b"%PDF-1.7 and more").expect_err("no sound").to_string();
+    assert!(error.starts_with("the bytes are no sound: expected WAV, MP3, FLAC or Ogg Vorbis"), "{error}");
+    assert!(matches!(decode(b""), Err(Error::UnknownSound { start }) if start.is_empty()));
+    assert!(matches!(decode(b"ID3\x04\0\0\x7f\x7f\x7f\x7f"), Err(Error::UnknownSound { .. })));
+}
+
+#[test]
+fn tags_before_a_sound_are_skipped() {
+    let tagged = |name: &str| [b"ID3\x04\0\0\0\0\x01\x02".as_slice(), &[0; 130], &file(name)].concat();
+    for name in ["mono_16k.mp3", "mono_16k.flac"] {
+        assert_eq!(decode(&tagged(name)).expect(name), decode(&file(name)).expect(name));
+    }
+}
+
+#[test]
+fn long_and_large_files_are_refused() {
+    let bytes = file("pcm16_16k.wav");
+    let limits = SoundLimits { max_bytes: bytes.len() - 1, ..SoundLimits::default() };
+    assert!(matches!(Sound::decode(&bytes, &limits), Err(Error::TooManyBytes { .. })));
+    for (name, data) in
+        [("pcm16_16k.wav", 44), ("mono_16k.mp3", 0), ("mono_16k.flac", 0), ("stereo_44k.ogg", 0)]
+    {
+        let limits = SoundLimits { max_seconds: 0, ..SoundLimits::default() };
+        assert!(matches!(Sound::decode(&file(name), &limits), Err(Error::TooLong { limit: 0 })), "{name}");
+        // The header is enough where it tells the length.
+        if data > 0 {
+            assert!(
+                matches!(sound_length(&file(name)[..data], &limits), Err(Error::TooLong { .. })),
+                "{name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn headers_of_endless_sounds_allocate_nothing() {
+    let mut bytes = file("pcm16_16k.wav");
+    bytes[4..8].copy_from_slice(&0xf000_0100_u32.to_le_bytes());
+    bytes[40..44].copy_from_slice(&0xf000_0000_u32.to_le_bytes());
+    assert!(matches!(decode(&bytes), Err(Error::TooLong { limit: 600 })), "{:?}", decode(&bytes));
+    // Some programs write a stream without knowing its length.
+    bytes[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
+    bytes[40..44].copy_from_slice(&u32::MAX.to_le_bytes());
+    assert_eq!(sound_length(&bytes, &SoundLimits::default()).expect("a header"), None);
+    println!("{:?}", decode(&bytes));
+}
+
+#[test]
+fn rates_out_of_range_are_refused() {
+    for rate in [0, 1, 3_999, 192_001, u32::MAX] {
+        let mut bytes = file("pcm16_16k.wav");
+        bytes[24..28].copy_from_slice(&rate.to_le_bytes());
+        assert!(matches!(decode(&bytes), Err(Error::Invalid { .. })), "{rate}");
+    }
+}
+
+/// A number of channels at which the decoding library's arithmetic overflows.
+#[test]
+fn panics_of_the_decoder_are_errors() {
+    let mut bytes = file("pcm16_16k.wav");
+    bytes[22..24].copy_from_slice(&u16::MAX.to_le_bytes());
+    assert!(matches!(decode(&bytes), Err(Error::Invalid { .. })));
+    assert!(matches!(sound_length(&bytes, &SoundLimits::default()), Err(Error::Invalid { .. })));
+}
+
+#[test]
+fn samples_that_are_no_numbers_are_refused() {
+    for value in [f32::NAN, f32::INFINITY] {
+        assert!(matches!(Sound::from_samples(vec![0.0, value]), Err(Error::Invalid { .. })));
+        let mut bytes = file("float_16k.wav");
+        let end = bytes.len();
+        bytes[end - 4..].copy_from_slice(&value.to_le_bytes());
+        assert!(matches!(decode(&bytes), Err(Error::Invalid { .. })), "{value}: {:?}", decode(&bytes));
+    }
+    assert!(matches!(Sound::from_samples(Vec::new()), Err(Error::Invalid { .. })));
+}
+
+#[test]
+fn settings_out_of_range_are_named() {
+    let sound = Sound::from_samples(vec![0.5; 2000]).expect("a sound");
+    let (gemma, granite) = (Gemma4Audio::default(), GraniteSpeech::default());
+    let refused = [
+        (Gemma4Audio { hop: 0, ..gemma.clone() }.features(&sound).err(), "`hop` is 0"),
+        (Gemma4Audio { window: usize::MAX, ..gemma.clone() }.features(&sound).err(), "`window` is"),
+        (Gemma4Audio { mels: 0, ..gemma.clone() }.features(&sound).err(), "`mels` is 0"),
+        (Gemma4Audio { frequencies: 9.0..1e9, ..gemma.clone() }.features(&sound).err(), "`max_frequency` is"),
+        (
+            Gemma4Audio { frequencies: f64::NAN..80.0, ..gemma.clone() }.features(&sound).err(),
+            "`min_frequency` is NaN",
+        ),
+        (Gemma4Audio { floor: 0.0, ..gemma }.features(&sound).err(), "`mel_floor` is 0"),
+        (Whisper { mels: usize::MAX, ..Whisper::default() }.chunks(&sound).err(), "`mels` is"),
+        (GraniteSpeech { mels: 0, ..granite }.features(&sound).err(), "`mels` is 0"),
+        (GraniteSpeech { downsample: 0, ..granite }.tokens(9).err(), "`projector_downsample_rate` is 0"),
+    ];
+    for (error, problem) in refused {
+        let error = error.expect(problem);
+        assert!(matches!(error, Error::InvalidSettings { .. }), "{error}");
+        assert!(error.to_string().contains(problem), "{error}: {problem}");
+    }
+    let short = Sound::from_samples(vec![0.5]).expect("a sound");
+    assert!(matches!(
+        Gemma4Audio::default().features(&short),
+        Err(Error::UnsuitableLength { samples: 1, .. })
+    ));
+    assert!(matches!(GraniteSpeech::default().features(&short), Err(Error::UnsuitableLength { .. })));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Damaged files are a sound or an error, and a header's length is that of the sound.
+    #[test]
+    fn damaged_files_do_not_panic(name in 0..FILES.len(), edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8), cut in any::<prop::sample::Index>()) {
+        let mut bytes = file(FILES[name]);
+        for (at, byte) in edits {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        bytes.truncate(bytes.len().min(cut.index(2 * bytes.len())));
+        let limits = SoundLimits { max_seconds: 20, ..SoundLimits::default() };
+        if let (Ok(Some(length)), Ok(sound)) = (sound_length(&bytes, &limits), Sound::decode(&bytes, &limits)) {
+            prop_assert_eq!(length, sound.samples().len());
+        }
+    }
+}
