@@ -32,9 +32,10 @@ fn bmp(shape: &[usize], rgb: &[u8]) -> Vec<u8> {
     file
 }
 
-fn load(folder: &Path) -> Engine {
+fn load(folder: &Path, prefill_chunk: usize) -> Engine {
     let folder = ModelFolder::open(folder).unwrap();
-    Engine::load(&folder, &LoadOptions::default(), EngineSettings::default(), &mut |_| {}).unwrap()
+    let settings = EngineSettings { prefill_chunk, ..EngineSettings::default() };
+    Engine::load(&folder, &LoadOptions::default(), settings, &mut |_| {}).unwrap()
 }
 
 /// A conversation whose prompts are the parts of its messages and nothing else.
@@ -93,7 +94,7 @@ fn prompts_and_replies_are_those_of_transformers() {
             .map_while(|index| tensors.tensor(&format!("pictures.{index}.rgb")).ok())
             .map(|rgb| bmp(rgb.shape(), rgb.data()))
             .collect();
-        let engine = load(&folder);
+        let engine = load(&folder, 512);
         let tokens = engine.picture_tokens().unwrap().clone();
         let conversation = conversation(&engine, &tokens.placeholder);
         let message = message(golden["prompt"].as_str().unwrap(), &tokens.placeholder, &files);
@@ -108,5 +109,10 @@ fn prompts_and_replies_are_those_of_transformers() {
         // The prompt is cached: its pictures are not encoded again.
         assert_eq!(greedy(&engine, &rendered.ids, &media, expected.len()), expected, "{name}");
         assert_eq!(engine.activity().encoded_media as usize, files.len(), "{name}");
+        // Rows of a picture that attend to each other run together, whatever the chunk.
+        let small = load(&folder, 7);
+        let media: Vec<_> =
+            files.iter().map(|file| small.picture(&file[..], &PictureOptions::default()).unwrap()).collect();
+        assert_eq!(greedy(&small, &rendered.ids, &media, expected.len()), expected, "{name}, chunks of 7");
     }
 }
