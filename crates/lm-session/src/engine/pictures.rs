@@ -56,7 +56,8 @@ impl Engine {
     /// Decodes a picture and lays it out for the model. Its rows are encoded when a prompt needs them.
     ///
     /// The file may be PNG, JPEG, WebP, BMP or GIF, within [`EngineSettings::picture_limits`](crate::EngineSettings::picture_limits). While
-    /// the result of an earlier call with the same file and options is in use, it is returned, and nothing is decoded.
+    /// the result of an earlier call with the same file and options is in use, it is returned, and nothing is decoded. Files are decoded one at a
+    /// time.
     ///
     /// # Errors
     /// [`Error::NoVision`]; [`Error::Media`] for a file that is damaged or exceeds the limits; [`Error::Model`] for a picture that the
@@ -67,6 +68,10 @@ impl Engine {
         }
         let bytes = bytes.into();
         let key = MediaKey::of_picture(&bytes, options);
+        if let Some(known) = self.shared.media.get(key) {
+            return Ok(known);
+        }
+        let _one_at_a_time = self.shared.media.decoding();
         if let Some(known) = self.shared.media.get(key) {
             return Ok(known);
         }

@@ -1,22 +1,30 @@
 //! Media of an engine that are in use.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{Media, MediaKey};
 
 /// Media that a caller or a session holds, by key: a picture that is given again is not decoded again.
 #[derive(Debug, Default)]
-pub(crate) struct MediaLibrary(Mutex<HashMap<MediaKey, Weak<Media>>>);
+pub(crate) struct MediaLibrary {
+    known: Mutex<HashMap<MediaKey, Weak<Media>>>,
+    decoding: Mutex<()>,
+}
 
 impl MediaLibrary {
     pub fn get(&self, key: MediaKey) -> Option<Arc<Media>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key)?.upgrade()
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&key)?.upgrade()
+    }
+
+    /// Waits until no other thread decodes a file: one that is being decoded may take half a gigabyte.
+    pub fn decoding(&self) -> MutexGuard<'_, ()> {
+        self.decoding.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a medium, and removes those that nobody holds. Returns the one that is in use if another thread was faster.
     pub fn add(&self, media: Media) -> Arc<Media> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known.get(&media.key).and_then(Weak::upgrade) {
             return known;
         }

@@ -165,6 +165,7 @@ fn nothing_runs_when_the_logits_are_at_hand() {
     let again = Request {
         session: SessionId(1),
         adapter: None,
+        media: Vec::new(),
         low_ranks: None,
         ids,
         matching: 5,
