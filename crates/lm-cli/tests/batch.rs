@@ -75,7 +75,7 @@ fn what_cannot_be_answered_names_the_field_and_the_next_line_goes_on() {
         (json!({"max_tokens": 1}), "messages"),
         (json!({"messages": []}), "messages"),
         (json!({"messages": [{"content": "Hello"}]}), "messages[0].role"),
-        (json!({"messages": image}), "messages[0].content[0].type"),
+        (json!({"messages": image}), "messages[0].content[0].image_url.url"),
         (json!({"messages": hello, "model": "gpt-4o"}), "model"),
         (json!({"input": "Hello", "model": "gpt-4o"}), "model"),
         (json!({"messages": hello, "temperature": -1}), "temperature"),
