@@ -39,6 +39,7 @@ fn every_route_but_those_of_health_and_the_document_needs_a_key() {
                 assert_eq!(response.error(), expected);
             }
             assert_eq!(response.header("www-authenticate"), Some("Bearer"));
+            assert_eq!(response.header("connection"), Some("close"));
             assert!(!response.body.contains("wrong"), "a key is not repeated");
         }
     }

@@ -1,7 +1,7 @@
 //! API keys.
 
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, CONNECTION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -22,6 +22,8 @@ pub(crate) async fn key(State(app): State<SharedApp>, request: Request, next: Ne
     let error = ApiError::refused(401, "authentication_error", message);
     let mut response = ErrorResponse(error.with_code("invalid_api_key")).into_response();
     response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    // The body is not read, so the connection ends here: a client that reused it would lose its next request.
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
