@@ -8,6 +8,7 @@ mod bench;
 mod check;
 mod convert;
 mod cpu_paths;
+mod devices;
 mod fuzz;
 mod golden;
 mod load;
@@ -36,6 +37,8 @@ enum Command {
     Tidy(tidy::Args),
     /// Check formatting, lints, docs, feature sets, CPU paths, licences, packages
     Check(check::Args),
+    /// Run the tests that loop over devices, on every portable device: NdArray and wgpu beside the CPU
+    Devices(devices::Args),
     /// Run the tests of the kernels under AddressSanitizer and Valgrind, on each CPU path
     Sanitize(sanitize::Args),
     /// Compare the committed goldens with our output, or regenerate them
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Tidy(args) => tidy::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Devices(args) => devices::run(&args),
         Command::Sanitize(args) => sanitize::run(&args),
         Command::Golden(args) => golden::run(&args),
         Command::Matrix(args) => matrix::run(&args),
