@@ -52,7 +52,7 @@ pub fn measure(input: &str, limit: Duration) -> Usage {
 
 /// Result line that a child prints for its parent.
 pub fn report(outcome: &str, threads_before: u64) -> String {
-    let outcome: String = outcome.replace(['\n', '\t', '|'], " ").chars().take(110).collect();
+    let outcome: String = outcome.replace(['\n', '\t', '|'], " ").chars().take(160).collect();
     let peak = status("self", "VmHWM:") >> 10;
     let seconds = cpu_seconds("self");
     let left = threads_left(threads_before);
