@@ -396,7 +396,6 @@ def published_lfm2_vl(name: str) -> str:
     return name.replace("model.vision_tower.", "model.vision_tower.vision_model.")
 
 
-<<<<<<< HEAD
 def gemma4(dtype: torch.dtype, *, together: bool, clipped: bool, standardize: bool, gelu: str) -> Made:
     """Gemma 4: pictures of different shape within a budget; rows see each other in sliding layers only, or not at all."""
     from transformers import (
@@ -464,7 +463,6 @@ def gemma4(dtype: torch.dtype, *, together: bool, clipped: bool, standardize: bo
     )  # fmt: skip
 
 
-=======
 def qwen_vl(kind: str, dtype: torch.dtype, *, text: dict[str, Any], vision: dict[str, Any], rope: dict[str, Any],
             names: Callable[[str], str] = lambda name: name, flat: bool = False) -> Made:  # fmt: skip
     """A picture that is made smaller and one that keeps its size, both with as many tokens as their shape asks for."""
@@ -548,8 +546,6 @@ def published_qwen2_vl(name: str) -> str:
 def mrope(sections: list[int], **more: Any) -> dict[str, Any]:
     return {"rope_type": "default", "rope_theta": 500.0, "mrope_section": sections, **more}
 
-
->>>>>>> c67b8289 (model: pictures of Qwen2-VL, Qwen2.5-VL, Qwen3-VL and Qwen3.5)
 MODELS: dict[str, Callable[[], Made]] = {
     "gemma3-tiny": lambda: gemma3(torch.float32, published_gemma3, window=6, attention=10, gelu="gelu_pytorch_tanh"),
     "gemma3-tiny-bf16": lambda: gemma3(torch.bfloat16, lambda name: name, window=20, attention=14, gelu="gelu"),
