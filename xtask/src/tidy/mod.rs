@@ -8,6 +8,7 @@ mod lib_files;
 mod links;
 mod machine_paths;
 mod manifests;
+mod merge_markers;
 mod module_layers;
 mod modules;
 mod registries;
@@ -27,6 +28,7 @@ const ALL: &[&Check] = &[
     &links::CHECK,
     &machine_paths::CHECK,
     &manifests::CHECK,
+    &merge_markers::CHECK,
     &module_layers::CHECK,
     &modules::CHECK,
     &registries::CHECK,
