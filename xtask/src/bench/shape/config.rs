@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Family, Shape};
+use super::{Family, PICTURE_TOKENS, Shape, Tower};
 
 pub(super) fn of_shape(shape: &Shape) -> Value {
     let mut config = json!({
@@ -26,7 +26,43 @@ pub(super) fn of_shape(shape: &Shape) -> Value {
     for (key, value) in own.as_object().into_iter().flatten() {
         config[key] = value.clone();
     }
-    config
+    match shape.family {
+        Family::SmolVlm(tower) => with_tower(config, tower, shape.vocab - PICTURE_TOKENS.len()),
+        _ => config,
+    }
+}
+
+/// The outer config of a decoder's and a tower's.
+fn with_tower(text: Value, tower: Tower, image_token: usize) -> Value {
+    json!({
+        "model_type": "smolvlm",
+        "image_token_id": image_token,
+        "scale_factor": tower.scale,
+        "tie_word_embeddings": true,
+        "torch_dtype": "bfloat16",
+        "text_config": text,
+        "vision_config": {
+            "model_type": "smolvlm_vision",
+            "hidden_size": tower.hidden,
+            "image_size": tower.image,
+            "intermediate_size": tower.intermediate,
+            "num_attention_heads": tower.heads,
+            "num_hidden_layers": tower.layers,
+            "patch_size": tower.patch,
+        },
+    })
+}
+
+/// `preprocessor_config.json`: pictures are shown in one view.
+pub(super) fn image_processor(tower: Tower) -> Value {
+    json!({
+        "image_processor_type": "SmolVLMImageProcessor",
+        "do_image_splitting": false,
+        "size": {"longest_edge": tower.image},
+        "max_image_size": {"longest_edge": tower.image},
+        "image_mean": [0.5, 0.5, 0.5],
+        "image_std": [0.5, 0.5, 0.5],
+    })
 }
 
 /// Architecture-specific keys.
@@ -54,7 +90,7 @@ fn of_family(shape: &Shape) -> Value {
             "full_attn_idxs": attention,
             "conv_L_cache": taps,
         }),
-        Family::Llama => json!({"model_type": "llama"}),
+        Family::Llama | Family::SmolVlm(_) => json!({"model_type": "llama"}),
         Family::Qwen3 => json!({"model_type": "qwen3"}),
         Family::Qwen3Moe(experts) => json!({
             "model_type": "qwen3_moe",

@@ -49,6 +49,23 @@ enum Family {
     Llama,
     Qwen3,
     Qwen3Moe(Experts),
+    /// A Llama decoder with a SigLIP tower.
+    SmolVlm(Tower),
+}
+
+/// Sizes of a vision tower and its projector.
+#[derive(Clone, Copy)]
+struct Tower {
+    layers: usize,
+    hidden: usize,
+    heads: usize,
+    intermediate: usize,
+    /// Side of a picture in pixels.
+    image: usize,
+    /// Side of a patch in pixels.
+    patch: usize,
+    /// Patches of a row of the decoder, in each direction.
+    scale: usize,
 }
 
 /// Experts that replace each layer's feed-forward block.
@@ -62,6 +79,9 @@ struct Experts {
 /// Chat template of all shapes.
 const TEMPLATE: &str = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}\
     {% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+
+/// Added tokens of a picture in one view; the first stands for a row.
+const PICTURE_TOKENS: &[&str] = &["<image>", "<fake_token_around_image>", "<global-img>"];
 
 pub fn names() -> impl Iterator<Item = &'static str> {
     SHAPES.iter().map(|shape| shape.name)
@@ -77,8 +97,13 @@ pub fn checkpoint(name: &str) -> Result<PathBuf> {
         eprintln!("writing a checkpoint with random weights to target/bench/{name}");
         fs::create_dir_all(&folder)?;
         weights::write(&tensors::of_shape(shape), &folder.join("model.safetensors"))?;
-        fs::write(folder.join("tokenizer.json"), tokenizer::of_size(shape.vocab).to_string())?;
+        let added = if let Family::SmolVlm(_) = shape.family { PICTURE_TOKENS } else { &[] };
+        fs::write(folder.join("tokenizer.json"), tokenizer::of_size(shape.vocab, added).to_string())?;
         fs::write(folder.join("chat_template.jinja"), TEMPLATE)?;
+        if let Family::SmolVlm(tower) = shape.family {
+            let settings = config::image_processor(tower).to_string();
+            fs::write(folder.join("preprocessor_config.json"), settings)?;
+        }
         // Written last: if it exists, so do the others.
         fs::write(folder.join("config.json"), config::of_shape(shape).to_string())?;
     }

@@ -1,6 +1,6 @@
 //! The shapes, from the models' cards.
 
-use super::{Experts, Family, Shape};
+use super::{Experts, Family, Shape, Tower};
 
 pub(super) const SHAPES: &[Shape] = &[
     Shape {
@@ -67,6 +67,28 @@ pub(super) const SHAPES: &[Shape] = &[
         vocab: 65_536,
         context: 128_000,
         rope_theta: 1e6,
+    },
+    // SmolVLM-256M, but for its output head, which is not tied.
+    Shape {
+        name: "smolvlm-256m",
+        family: Family::SmolVlm(Tower {
+            layers: 12,
+            hidden: 768,
+            heads: 12,
+            intermediate: 3072,
+            image: 512,
+            patch: 16,
+            scale: 4,
+        }),
+        layers: 30,
+        hidden: 576,
+        heads: 9,
+        kv_heads: 3,
+        head_dim: 64,
+        intermediate: 1536,
+        vocab: 49_280,
+        context: 8192,
+        rope_theta: 1e5,
     },
     // Layers like those of Qwen3-30B-A3B and gpt-oss-20b, but fewer of them, with fewer experts and a smaller vocabulary.
     Shape {

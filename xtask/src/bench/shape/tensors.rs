@@ -1,18 +1,56 @@
 //! Tensors of a shape's checkpoint, with their published names.
 
-use super::{Experts, Family, Shape};
+use super::{Experts, Family, Shape, Tower};
 
 /// A tensor's name and shape.
 pub(super) type Tensor = (String, Vec<usize>);
 
 pub(super) fn of_shape(shape: &Shape) -> Vec<Tensor> {
-    let mut tensors = vec![("model.embed_tokens.weight".to_owned(), vec![shape.vocab, shape.hidden])];
+    let model = if let Family::SmolVlm(_) = shape.family { "model.text_model" } else { "model" };
+    let mut tensors = vec![(format!("{model}.embed_tokens.weight"), vec![shape.vocab, shape.hidden])];
     for layer in 0..shape.layers {
-        let named = |(name, shape)| (format!("model.layers.{layer}.{name}"), shape);
+        let named = |(name, shape)| (format!("{model}.layers.{layer}.{name}"), shape);
         tensors.extend(of_layer(shape, layer).into_iter().map(named));
     }
     let norm = if let Family::Lfm2 { .. } = shape.family { "embedding_norm" } else { "norm" };
-    tensors.push((format!("model.{norm}.weight"), vec![shape.hidden]));
+    tensors.push((format!("{model}.{norm}.weight"), vec![shape.hidden]));
+    if let Family::SmolVlm(tower) = shape.family {
+        tensors.extend(of_tower(tower, shape.hidden));
+    }
+    tensors
+}
+
+/// Tensors of a tower and its projector to rows of `width`.
+fn of_tower(tower: Tower, width: usize) -> Vec<Tensor> {
+    let Tower { hidden, intermediate, image, patch, scale, .. } = tower;
+    let mut tensors = Vec::new();
+    let mut linear = |name: String, shape: Vec<usize>, bias: bool| {
+        let out = shape[..1].to_vec();
+        tensors.push((format!("{name}.weight"), shape));
+        if bias {
+            tensors.push((format!("{name}.bias"), out));
+        }
+    };
+    let root = "model.vision_model";
+    linear(format!("{root}.embeddings.patch_embedding"), vec![hidden, 3, patch, patch], true);
+    linear(format!("{root}.embeddings.position_embedding"), vec![(image / patch).pow(2), hidden], false);
+    for layer in 0..tower.layers {
+        for (name, shape) in [
+            ("layer_norm1", vec![hidden]),
+            ("self_attn.q_proj", vec![hidden, hidden]),
+            ("self_attn.k_proj", vec![hidden, hidden]),
+            ("self_attn.v_proj", vec![hidden, hidden]),
+            ("self_attn.out_proj", vec![hidden, hidden]),
+            ("layer_norm2", vec![hidden]),
+            ("mlp.fc1", vec![intermediate, hidden]),
+            ("mlp.fc2", vec![hidden, intermediate]),
+        ] {
+            linear(format!("{root}.encoder.layers.{layer}.{name}"), shape, true);
+        }
+    }
+    linear(format!("{root}.post_layernorm"), vec![hidden], true);
+    let projection = "model.connector.modality_projection.proj".to_owned();
+    linear(projection, vec![width, hidden * scale * scale], false);
     tensors
 }
 
@@ -26,7 +64,7 @@ fn of_layer(shape: &Shape, layer: usize) -> Vec<LayerTensor> {
     let norms = vectors(NORMS, shape.hidden);
     let head_norms = vectors(HEAD_NORMS, shape.head_dim);
     match shape.family {
-        Family::Llama => [norms, attention(shape, OUTPUT), dense(shape, DENSE)].concat(),
+        Family::Llama | Family::SmolVlm(_) => [norms, attention(shape, OUTPUT), dense(shape, DENSE)].concat(),
         Family::Qwen3 => [norms, head_norms, attention(shape, OUTPUT), dense(shape, DENSE)].concat(),
         Family::Qwen3Moe(experts) => {
             [norms, head_norms, attention(shape, OUTPUT), qwen3_experts(shape, experts)].concat()

@@ -2,25 +2,28 @@
 
 use serde_json::{Map, Value, json};
 
-/// Creates a byte-level BPE tokenizer with `vocab` tokens: 256 bytes, then merges of an earlier token and a letter.
-pub(super) fn of_size(vocab: usize) -> Value {
+/// Creates a byte-level BPE tokenizer with `size` tokens: 256 bytes, then merges of an earlier token and a letter, then the tokens `added`.
+pub(super) fn of_size(size: usize, added: &[&str]) -> Value {
     const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     let mut tokens: Vec<String> = (0..=u8::MAX).map(|byte| char_of_byte(byte).to_string()).collect();
     let mut merges = Vec::new();
-    for i in 0..vocab.saturating_sub(tokens.len()) {
+    let merged = size.saturating_sub(added.len());
+    for i in 0..merged.saturating_sub(tokens.len()) {
         let (left, right) = (tokens[i / LETTERS.len()].clone(), char::from(LETTERS[i % LETTERS.len()]));
         tokens.push(format!("{left}{right}"));
         merges.push(json!([left, right.to_string()]));
     }
     let vocab: Map<String, Value> =
         tokens.into_iter().enumerate().map(|(id, token)| (token, json!(id))).collect();
+    let added = added.iter().enumerate().map(|(i, text)| added_token(merged + i, text));
+    let added: Vec<_> = added.collect();
     let byte_level =
         json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true});
     json!({
         "version": "1.0",
         "truncation": null,
         "padding": null,
-        "added_tokens": [],
+        "added_tokens": added,
         "normalizer": null,
         "pre_tokenizer": byte_level,
         "post_processor": null,
@@ -30,6 +33,12 @@ pub(super) fn of_size(vocab: usize) -> Value {
             "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
             "vocab": vocab, "merges": merges,
         },
+    })
+}
+
+fn added_token(id: usize, text: &str) -> Value {
+    json!({
+        "id": id, "content": text, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true,
     })
 }
 
@@ -49,8 +58,9 @@ mod tests {
 
     #[test]
     fn a_tokenizer_has_as_many_entries_as_asked_for() {
-        let tokenizer = of_size(5000);
-        assert_eq!(tokenizer["model"]["vocab"].as_object().map(Map::len), Some(5000));
+        let tokenizer = of_size(5000, &["<image>"]);
+        assert_eq!(tokenizer["model"]["vocab"].as_object().map(Map::len), Some(4999));
+        assert_eq!(tokenizer["added_tokens"][0]["id"], 4999);
         assert_eq!(char_of_byte(b' '), 'Ġ');
     }
 }

@@ -4,11 +4,13 @@ mod figure;
 mod gaps;
 mod limits;
 mod memory;
+mod picture;
 mod runs;
 
 use std::cell::Cell;
 use std::io::{IsTerminal, Write};
 use std::iter;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -26,12 +28,14 @@ use crate::locate::locate;
 use crate::model;
 use figure::{Figure, Metric, Sample, median, swing};
 use limits::{CacheCosts, Costs, Machine, Rates};
+use picture::PictureBench;
 
 const EXAMPLES: &str = "\
 Examples:
   lm bench
   lm bench ./Qwen3-0.6B --quantize q4
   lm bench ./Qwen3-0.6B --quantize q4 --only decode --decode 0,4096 --kv q8 --json
+  lm bench ./SmolVLM-256M --only picture,picture_prefill --image cat.png
 
 Every figure has its limit beside it: the figure at the memory's read rate for the bytes that must be read, or at the processor's \
 rate of products for all operations. Both rates are measured before and after each run.";
@@ -53,6 +57,9 @@ pub struct Args {
     /// Context length before a second turn of 32 tokens
     #[arg(long, value_name = "TOKENS", default_value_t = 1000, value_parser = at_least_one, allow_negative_numbers = true)]
     turn: usize,
+    /// Picture for the measurements of pictures, which are left out without it
+    #[arg(long, value_name = "FILE")]
+    image: Option<PathBuf>,
     /// Run only these measurements
     #[arg(long, value_name = "METRIC", value_delimiter = ',')]
     only: Vec<Metric>,
@@ -77,14 +84,19 @@ pub fn run(args: &Args) -> Result<()> {
     if cfg!(debug_assertions) {
         eprintln!("warning: this is a debug build; its figures say nothing (`cargo run --release -- bench`)");
     }
+    if args.image.is_none() && args.only.iter().any(|metric| metric.is_of_picture()) {
+        return Err(usage("a picture is measured with --image FILE"));
+    }
     if let Some(context) = args.run.context {
         model::check_context(context, model::folder(args.model.get())?.config()?.max_position_embeddings)?;
     }
     let file_read = limits::read_files(model::stored(args.model.get()).map(locate).transpose()?)?;
     let (loaded, seconds) = load(args)?;
     let layout = loaded.model.new_cache(1)?.layout().clone();
-    // A figure is that of one token a step, whatever the random prompts repeat.
-    let settings = EngineSettings { speculation: Speculation::OFF, ..args.run.engine_settings() };
+    let picture = args.image.as_ref().map(|file| PictureBench::open(file, &loaded)).transpose()?;
+    // A figure is that of one token a step, whatever the random prompts repeat, and of a picture that was not encoded before.
+    let settings =
+        EngineSettings { speculation: Speculation::OFF, media_cache_bytes: 0, ..args.run.engine_settings() };
     let engine = Engine::new(loaded, settings)?;
     runs::decode(&mut runs::context(&engine, 0)?)?;
     let resident = memory::resident(); // Before the buffers of the bandwidth measurement are allocated.
@@ -98,6 +110,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     bench.start(seconds, file_read, resident)?;
     bench.run()?;
+    picture.map_or(Ok(()), |picture| bench.picture(&picture))?;
     bench.progress.finish_and_clear();
     if bench.num_shown.get() == 0 {
         let room = bench.engine.context_tokens();
@@ -161,31 +174,45 @@ impl Bench<'_> {
         let (engine, costs) = (&self.engine, &self.costs);
         for &tokens in prefill {
             if self.fits(Metric::Prefill, tokens) {
-                let limit = |rates| costs.prefill(rates, tokens);
+                let limit = |rates| Some(costs.prefill(rates, tokens));
                 self.measure(Metric::Prefill, (tokens, 1), limit, || runs::prefill(engine, tokens))?;
             }
         }
         for &context in decode {
             if self.fits(Metric::Decode, context + runs::OUTPUT) {
                 let mut session = runs::context(engine, context)?;
-                let limit = |rates| costs.decode(rates, context);
+                let limit = |rates| Some(costs.decode(rates, context));
                 self.measure(Metric::Decode, (context, 1), limit, || runs::decode(&mut session))?;
             }
         }
         for &n in sequences {
             if self.fits(Metric::Decode, n * (runs::PROMPT + runs::OUTPUT)) {
-                let limit = |rates| costs.batch(rates, n);
+                let limit = |rates| Some(costs.batch(rates, n));
                 self.measure(Metric::Decode, (runs::PROMPT, n), limit, || runs::batch(engine, n))?;
             }
         }
         if self.fits(Metric::SecondTurn, turn + runs::REPLY + runs::TURN) {
             let mut session = runs::first_turn(engine, *turn)?;
-            let limit = |rates| costs.second_turn(rates, *turn);
+            let limit = |rates| Some(costs.second_turn(rates, *turn));
             self.measure(Metric::SecondTurn, (*turn, 1), limit, || runs::second_turn(&mut session))?;
         }
         if [Metric::Gap, Metric::GapP99, Metric::GapMax].iter().any(|&gap| self.args.wants(gap)) {
             self.gaps(gaps::PROMPT, || gaps::prompt_arrives(engine))?;
             self.gaps(0, || gaps::call_arrives(engine))?;
+        }
+        Ok(())
+    }
+
+    /// Measures a picture: its encoding, and a prompt with it. There is no limit beside them: it depends on the tower.
+    fn picture(&self, picture: &PictureBench) -> Result<()> {
+        let media = picture.media(&self.engine)?;
+        if self.args.wants(Metric::Picture) {
+            self.measure(Metric::Picture, (media.rows(), 1), |_| None, || picture.encode())?;
+        }
+        let tokens = picture::prompt(&self.engine, &media)?.len();
+        if self.fits(Metric::PicturePrefill, tokens) {
+            let run = || picture::prefill(&self.engine, &media);
+            self.measure(Metric::PicturePrefill, (tokens, 1), |_| None, run)?;
         }
         Ok(())
     }
@@ -216,7 +243,7 @@ impl Bench<'_> {
         &self,
         metric: Metric,
         case: Case,
-        limit: impl Fn(Rates) -> f64,
+        limit: impl Fn(Rates) -> Option<f64>,
         mut run: impl FnMut() -> Result<f64>,
     ) -> Result<()> {
         self.note_run(metric, case, 0);
@@ -227,7 +254,7 @@ impl Bench<'_> {
             self.note_run(metric, case, number);
             let value = run()?;
             let after = self.machine.rates();
-            samples.push(Sample { value, limit: Some(limit(before.best(after))) });
+            samples.push(Sample { value, limit: limit(before.best(after)) });
             before = after;
         }
         self.show(metric, case, &samples)
