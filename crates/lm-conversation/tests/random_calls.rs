@@ -128,6 +128,7 @@ fn random(tokenizer: Tokenizer) -> LoadedModel {
         adapters: Vec::new(),
         adapter_loader: None,
         vision: None,
+        audio: None,
     }
 }
 

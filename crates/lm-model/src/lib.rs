@@ -35,6 +35,8 @@ pub use lm_kernels::{
 pub use lm_media::{Picture, PictureSize};
 pub use lm_tokenizer::{SpecialTokens, StreamDecoder, TextSegment, TokenId, TokenKind, Tokenizer};
 pub use loader::{Adapter, AdapterInfo, AdapterLoader, LoadPhase, LoadProgress};
-pub use media::{MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder};
+pub use media::{
+    AudioEncoder, MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder,
+};
 pub use model_folder::{ChatTemplateSource, Footprint, LoadOptions, LoadedModel, ModelFolder, Parameters};
 pub use vision::{ALL_VISION_FAMILIES, VisionFamily};

@@ -1,6 +1,6 @@
-//! Pictures in prompts: the rows and texts of a picture, and the interface of vision towers.
+//! Pictures and sounds in prompts: their rows and texts, and the interfaces of vision towers and audio encoders.
 
-use lm_media::{Picture, PictureSize};
+use lm_media::{Picture, PictureSize, Sound};
 
 use crate::batch::{AttentionKind, EncodedMedia};
 use crate::error::Result;
@@ -27,6 +27,27 @@ pub trait VisionEncoder: Send + Sync {
     fn encode(&self, picture: &Picture, options: &PictureOptions) -> Result<EncodedMedia>;
 }
 
+/// Preprocessing, encoder and projector of a model's sounds.
+pub trait AudioEncoder: Send + Sync {
+    /// The text that a chat template writes for a sound: `<|audio|>`. The texts and rows of [`AudioEncoder::layout`] replace it.
+    fn placeholder(&self) -> &str;
+
+    /// The added token whose id stands for each row of a sound: `<|audio|>`.
+    fn token(&self) -> &str;
+
+    /// Texts and rows in a prompt of a sound of this many samples at [`lm_media::SAMPLE_RATE`].
+    ///
+    /// # Errors
+    /// When the model cannot take a sound of this length.
+    fn layout(&self, samples: usize) -> Result<MediaLayout>;
+
+    /// Runs encoder and projector. The number of rows is [`MediaLayout::rows`] of the sound's length.
+    ///
+    /// # Errors
+    /// Those of [`AudioEncoder::layout`], and the device's.
+    fn encode(&self, sound: &Sound) -> Result<EncodedMedia>;
+}
+
 /// Options of a picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PictureOptions {
@@ -34,7 +55,7 @@ pub struct PictureOptions {
     pub token_budget: Option<usize>,
 }
 
-/// Texts and rows of a picture in a prompt.
+/// Texts and rows of a picture or a sound in a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MediaLayout {
     /// The pieces, in the order of the prompt.
@@ -57,11 +78,11 @@ impl MediaLayout {
 pub enum MediaPiece {
     /// Template text before, between or after rows; added tokens in it are recognised (`<start_of_image>`, `<row_1_col_1>`).
     Text(String),
-    /// The next rows of the encoded picture.
+    /// The next rows of the encoded medium.
     Rows(MediaRows),
 }
 
-/// Adjacent rows of a picture.
+/// Adjacent rows of a picture or a sound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MediaRows {
     /// Number of rows.
@@ -72,7 +93,7 @@ pub struct MediaRows {
     pub positions: MediaPositions,
 }
 
-/// RoPE positions of adjacent rows of a picture, which begin at position `p`.
+/// RoPE positions of adjacent rows of a medium, which begin at position `p`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediaPositions {
     /// `p`, `p + 1`, ...: as for text.

@@ -112,6 +112,7 @@ impl Engine {
             adapters,
             adapter_loader,
             vision,
+            audio: _,
         } = loaded.clone();
         let source = source.map(ModelSource::without_adapters);
         let info = model.info().clone();

@@ -17,6 +17,7 @@ pub fn loaded(model: impl CausalLm + 'static) -> LoadedModel {
         adapters: Vec::new(),
         adapter_loader: None,
         vision: None,
+        audio: None,
     }
 }
 

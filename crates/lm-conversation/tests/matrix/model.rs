@@ -54,6 +54,7 @@ impl Vocabulary {
                 adapters: Vec::new(),
                 adapter_loader: None,
                 vision: None,
+                audio: None,
             };
             Engine::new(loaded, EngineSettings::default()).expect("an engine")
         };

@@ -10,7 +10,7 @@ use super::ChatTemplateSource;
 use crate::causal_lm::CausalLm;
 use crate::config::GenerationConfig;
 use crate::loader::{Adapter, AdapterLoader};
-use crate::media::VisionEncoder;
+use crate::media::{AudioEncoder, VisionEncoder};
 
 /// Options of [`ModelFolder::load`](crate::ModelFolder::load).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,4 +51,6 @@ pub struct LoadedModel {
     pub adapter_loader: Option<AdapterLoader>,
     /// Encoder of pictures; `None` if the model takes none.
     pub vision: Option<Arc<dyn VisionEncoder>>,
+    /// Encoder of sounds; `None` if the model takes none.
+    pub audio: Option<Arc<dyn AudioEncoder>>,
 }

@@ -227,6 +227,7 @@ impl ModelFolder {
                 chat_template,
                 generation_config,
                 vision,
+                audio: None,
                 name: self.name.clone(),
             })
         })
