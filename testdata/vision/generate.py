@@ -546,6 +546,7 @@ def published_qwen2_vl(name: str) -> str:
 def mrope(sections: list[int], **more: Any) -> dict[str, Any]:
     return {"rope_type": "default", "rope_theta": 500.0, "mrope_section": sections, **more}
 
+
 MODELS: dict[str, Callable[[], Made]] = {
     "gemma3-tiny": lambda: gemma3(torch.float32, published_gemma3, window=6, attention=10, gelu="gelu_pytorch_tanh"),
     "gemma3-tiny-bf16": lambda: gemma3(torch.bfloat16, lambda name: name, window=20, attention=14, gelu="gelu"),

@@ -118,7 +118,7 @@ pub enum Error {
         /// Layers of the cache.
         got: usize,
     },
-    /// A picture cannot be shown to the model.
+    /// A picture or a sound cannot be given to the model.
     #[error(transparent)]
     Media(#[from] lm_media::Error),
     /// A kernel, a device or a mapped file failed.

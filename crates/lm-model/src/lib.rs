@@ -2,11 +2,13 @@
 #![forbid(unsafe_code)]
 
 mod architectures;
+mod audio;
 mod batch;
 mod causal_lm;
 mod checkpoint;
 mod config;
 mod decoder;
+mod encoders;
 mod error;
 mod gguf;
 mod gguf_model;
@@ -19,6 +21,7 @@ pub mod testing;
 mod vision;
 
 pub use architectures::{ALL_ARCHITECTURES, Architecture};
+pub use audio::{ALL_AUDIO_FAMILIES, AudioFamily};
 pub use batch::{
     AttentionKind, AttentionSpan, Batch, Embeddings, EncodedMedia, Input, LogitRows, Logits, MediaSlice,
     Position, SequenceInput, SequenceLogits,
@@ -26,6 +29,7 @@ pub use batch::{
 pub use causal_lm::{CausalLm, ModelInfo};
 pub use checkpoint::TensorInfo;
 pub use config::{GenerationConfig, ModelConfig, RopeParameters, TokenIds};
+pub use encoders::EncoderFamily;
 pub use error::{BatchProblem, Error, Result};
 pub use lm_formats::{FileBytes, GgufFile, GgufMetadata, GgufProblem, ModelFiles};
 pub use lm_kernels::{

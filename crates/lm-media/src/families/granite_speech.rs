@@ -52,16 +52,26 @@ impl GraniteSpeech {
         Ok(frames.div_ceil(self.projector_window) * (self.projector_window / self.downsample))
     }
 
+    /// Checks that a sound of this many samples has frames.
+    ///
+    /// # Errors
+    /// [`Error::UnsuitableLength`] for a sound of 256 samples or less.
+    pub fn check_length(&self, samples: usize) -> Result<()> {
+        match samples > FFT / 2 {
+            true => Ok(()),
+            false => {
+                let reason = format!("expected more than {}", FFT / 2);
+                Err(Error::UnsuitableLength { samples, family: FAMILY, reason })
+            }
+        }
+    }
+
     /// The frames of the encoder.
     ///
     /// # Errors
-    /// [`Error::UnsuitableLength`] for a sound of 256 samples or less; [`Error::InvalidSettings`].
+    /// Those of [`Self::check_length`]; [`Error::InvalidSettings`].
     pub fn features(&self, sound: &Sound) -> Result<SoundFrames> {
-        let samples = sound.samples().len();
-        if samples <= FFT / 2 {
-            let reason = format!("expected more than {}", FFT / 2);
-            return Err(Error::UnsuitableLength { samples, family: FAMILY, reason });
-        }
+        self.check_length(sound.samples().len())?;
         let spectrogram = MelSpectrogram {
             window: WINDOW,
             hop: HOP,

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::Embeddings;
 
-/// Rows of one picture from tower and projector.
+/// Rows of one picture or sound from encoder and projector.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EncodedMedia {
     /// `[rows, hidden_size]`, in place of rows of the embedding table.
@@ -21,19 +21,19 @@ impl EncodedMedia {
     }
 }
 
-/// Rows of a picture in a call.
+/// Rows of a picture or a sound in a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MediaSlice {
-    /// First row of the call that gets a row of the picture.
+    /// First row of the call that gets a row of the medium.
     pub row: usize,
-    /// The encoded picture.
+    /// The encoded medium.
     pub media: Arc<EncodedMedia>,
-    /// Rows of the picture.
+    /// Rows of the medium.
     pub range: Range<usize>,
 }
 
 impl MediaSlice {
-    /// Rows of the call that get rows of the picture.
+    /// Rows of the call that get rows of the medium.
     pub fn rows(&self) -> Range<usize> {
         self.row..self.row.saturating_add(self.range.len())
     }

@@ -39,7 +39,7 @@ pub struct SequenceInput {
     pub adapter: Option<Adapter>,
     /// Row ranges with their own attention kind; rows in no span are causal.
     pub spans: Vec<AttentionSpan>,
-    /// Rows of pictures, which replace the embeddings of the rows' ids: those ids are the model's placeholder for such rows.
+    /// Rows of pictures and sounds, which replace the embeddings of the rows' ids: those ids are the model's placeholder for such rows.
     pub media: Vec<MediaSlice>,
     /// Rows whose logits are returned.
     pub logits: LogitRows,

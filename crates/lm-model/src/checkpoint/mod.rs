@@ -11,7 +11,7 @@ mod stored_rows;
 mod tensor_location;
 mod tensor_type;
 
-pub(crate) use self::names::{LayerParam, Param, Piece, hugging_face_name};
+pub(crate) use self::names::{ADAPTER_PREFIX, LayerParam, Param, Piece, hugging_face_name};
 pub(crate) use self::stored_quants::Blocks;
 pub(crate) use self::stored_rows::{RowOrder, StoredRows, StoredValues};
 pub(crate) use self::tensor_location::{SliceRows, TensorLocation};

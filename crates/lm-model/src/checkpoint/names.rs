@@ -106,12 +106,18 @@ pub(crate) enum Piece {
     Bias,
 }
 
-/// Maps a tensor name of a multimodal checkpoint to its name in a text-only checkpoint.
+/// Prefix of module names in PEFT's files.
+pub(crate) const ADAPTER_PREFIX: &str = "base_model.model.";
+
+/// Maps a tensor name of a multimodal checkpoint, or of an adapter to one, to its name in a text-only checkpoint.
 ///
 /// # Source
 /// Published checkpoints of Gemma 3 (`language_model.model.…`), Gemma 3n (`model.language_model.…`) and SmolVLM
 /// (`model.text_model.…`).
 pub(crate) fn text_model_name(name: &str) -> Cow<'_, str> {
+    if let Some(adapted) = name.strip_prefix(ADAPTER_PREFIX) {
+        return format!("{ADAPTER_PREFIX}{}", text_model_name(adapted)).into();
+    }
     const PREFIXES: [&str; 3] = ["language_model.model.", "model.language_model.", "model.text_model."];
     let inner = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
     match (inner, name.strip_prefix("language_model.lm_head.")) {

@@ -10,12 +10,10 @@ use lm_kernels::{Arena, Device, Weight, WeightFormat};
 
 use super::lora_config::{ADAPTER_CONFIG, AdapterConfig};
 use super::{LowRank, checksum, pack_dense};
-use crate::checkpoint::{Checkpoint, TensorLocation};
+use crate::checkpoint::{ADAPTER_PREFIX, Checkpoint, TensorLocation};
 use crate::error::{Error, Result};
 
 const ADAPTER_WEIGHTS: &str = "adapter_model.safetensors";
-/// Prefix of module names in PEFT files.
-const PREFIX: &str = "base_model.model.";
 const A: &str = ".lora_A.weight";
 const B: &str = ".lora_B.weight";
 
@@ -124,5 +122,5 @@ struct Pair {
 /// Returns the module that a tensor belongs to, and the names of its pair.
 fn names(tensor: &str) -> (&str, [String; 2]) {
     let module = tensor.strip_suffix(".weight").unwrap_or(tensor);
-    (module, [A, B].map(|half| format!("{PREFIX}{module}{half}")))
+    (module, [A, B].map(|half| format!("{ADAPTER_PREFIX}{module}{half}")))
 }

@@ -88,13 +88,15 @@ impl Footprint {
         Ok(Self { matrices, vector_elements, quantized, cache, context_len })
     }
 
-    /// Adds the tensors under these prefixes, those of a vision part: matrices in the format of the file, whatever is requested.
-    pub(super) fn with_floats(mut self, checkpoint: &Checkpoint, prefixes: &[&str]) -> Self {
+    /// Adds the tensors under these prefixes, those of an encoder: matrices in the format of the file, whatever is requested.
+    pub(super) fn add_floats(&mut self, checkpoint: &Checkpoint, prefixes: &[&str]) {
         for (_, shape, ty) in checkpoint.under(prefixes) {
             let elements = shape.iter().fold(1_usize, |product, &n| product.saturating_mul(n));
-            // A stack of tables has the rows of all; a convolution has a row for each output.
+            // A stack of tables has the rows of all; a convolution has a row for each output. Kernels of single channels are vectors.
             let rows = match shape {
                 [] | [_] => None,
+                [_, 1, kernel] if *kernel > 1 => None,
+                [outputs, _, 1] => Some(*outputs),
                 [outputs, _, _, _, ..] => Some(*outputs),
                 [stack @ .., _] => Some(stack.iter().product()),
             };
@@ -106,7 +108,6 @@ impl Footprint {
                 _ => self.vector_elements = self.vector_elements.saturating_add(elements as u64),
             }
         }
-        self
     }
 
     /// Bytes of the weights with the matrices packed in `format`; `None` keeps the stored formats. It is the

@@ -24,16 +24,18 @@ use lm_tokenizer::{TokenId, Tokenizer};
 use self::pack_cache::PackCacheEntry;
 use self::quantized_file::QuantizedFile;
 use crate::architectures::{self, Architecture};
+use crate::audio::AUDIO;
 use crate::causal_lm::CausalLm;
 use crate::checkpoint::{Checkpoint, TensorInfo};
 use crate::config::{GenerationConfig, ModelConfig};
 use crate::decoder::Decoder;
+use crate::encoders::EncoderPart;
 use crate::error::{Error, Result};
 use crate::gguf_model::GgufModel;
 use crate::loader::{Adapter, AdapterFolder, LoadPhase, LoadProgress, Storage, WeightLoader, checksum};
-use crate::media::VisionEncoder;
+use crate::media::{AudioEncoder, VisionEncoder};
 use crate::spec::DecoderSpec;
-use crate::vision::VisionPart;
+use crate::vision::VISION;
 
 pub use self::chat_template::ChatTemplateSource;
 pub use self::footprint::Footprint;
@@ -184,11 +186,14 @@ impl ModelFolder {
     pub fn footprint(&self) -> Result<Footprint> {
         let config = self.config()?;
         let (architecture, spec, weights) = self.decoder_and_weights(&config)?;
-        let footprint = Footprint::read(&weights, architecture, &spec, config.stored_format()?)?;
-        Ok(match VisionPart::find(&*self.files, &config, &weights)? {
-            None => footprint,
-            Some(vision) => footprint.with_floats(&weights, vision.prefixes()),
-        })
+        let mut footprint = Footprint::read(&weights, architecture, &spec, config.stored_format()?)?;
+        if let Some(vision) = EncoderPart::find(&VISION, &*self.files, &config, &weights)? {
+            footprint.add_floats(&weights, vision.prefixes());
+        }
+        if let Some(audio) = EncoderPart::find(&AUDIO, &*self.files, &config, &weights)? {
+            footprint.add_floats(&weights, audio.prefixes());
+        }
+        Ok(footprint)
     }
 
     /// Tensors as described by the files, by name.
@@ -218,7 +223,7 @@ impl ModelFolder {
                 Err(_) => read(), // No thread is available.
             };
             let Texts { tokenizer, chat_template, generation_config } = texts?;
-            let (Weights { model, adapters, vision }, tokenizer) = (model?, Arc::new(tokenizer));
+            let (Weights { model, adapters, vision, audio }, tokenizer) = (model?, Arc::new(tokenizer));
             Ok(LoadedModel {
                 adapter_loader: Some(model.adapter_loader().clone()),
                 adapters,
@@ -227,7 +232,7 @@ impl ModelFolder {
                 chat_template,
                 generation_config,
                 vision,
-                audio: None,
+                audio,
                 name: self.name.clone(),
             })
         })
@@ -305,18 +310,31 @@ impl ModelFolder {
             }
         }
         let checkpoint = cached.as_ref().unwrap_or(&stored);
-        let vision = VisionPart::find(&*self.files, &config, &stored)?;
-        let vision_bytes = vision.as_ref().map_or(0, |vision| vision.stored_bytes);
+        let vision = EncoderPart::find(&VISION, &*self.files, &config, &stored)?;
+        let audio = EncoderPart::find(&AUDIO, &*self.files, &config, &stored)?;
+        let [vision_bytes, audio_bytes] = [
+            vision.as_ref().map_or(0, |vision| vision.stored_bytes),
+            audio.as_ref().map_or(0, |audio| audio.stored_bytes),
+        ];
         let mut done_bytes = 0;
         let mut counted = |part: LoadProgress| {
             done_bytes = part.done_bytes;
-            progress(LoadProgress { total_bytes: part.total_bytes + vision_bytes, ..part });
+            progress(LoadProgress { total_bytes: part.total_bytes + vision_bytes + audio_bytes, ..part });
         };
         let loader =
             WeightLoader::new(checkpoint, architecture, &spec, device, storage, &adapters, &mut counted)?;
         let mut model = Decoder::load(config.model_type, spec, device, kv_dtype, checksum, loader)?;
-        let vision = vision.map(|vision| vision.load(&stored, device, done_bytes, &mut *progress));
-        let vision = vision.transpose()?.map(|(encoder, bytes)| {
+        let mut of_vision = |part: LoadProgress| {
+            progress(LoadProgress { total_bytes: part.total_bytes + audio_bytes, ..part });
+        };
+        let vision = vision.map(|part| part.load(&stored, device, done_bytes, &mut of_vision)).transpose()?;
+        let done_bytes = done_bytes + vision_bytes;
+        let audio = audio.map(|part| part.load(&stored, device, done_bytes, &mut *progress)).transpose()?;
+        let vision = vision.map(|(encoder, bytes)| {
+            model.count_weights(bytes);
+            encoder
+        });
+        let audio = audio.map(|(encoder, bytes)| {
             model.count_weights(bytes);
             encoder
         });
@@ -330,7 +348,7 @@ impl ModelFolder {
             weight_bytes = model.info().weight_bytes,
             "model loaded"
         );
-        Ok(Weights { model, adapters, vision })
+        Ok(Weights { model, adapters, vision, audio })
     }
 
     /// Returns the quantised weights from the pack cache, writing them there first if needed; `None` if the cache cannot be used.
@@ -395,6 +413,7 @@ struct Weights {
     model: Decoder,
     adapters: Vec<Adapter>,
     vision: Option<Arc<dyn VisionEncoder>>,
+    audio: Option<Arc<dyn AudioEncoder>>,
 }
 
 /// Everything of a model but its weights.

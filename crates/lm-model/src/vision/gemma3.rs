@@ -9,12 +9,13 @@ use lm_media::{Normalization, Picture, PictureSize};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::blocks::{Linear, RmsNorm, TowerTensors, turn};
-use super::settings::{VisionSettings, check_size};
 use super::siglip::{SIGLIP_DEFAULTS, Siglip, SiglipSpec};
-use super::{VisionFamily, encoded, pooled};
+use super::{VisionFamily, pooled};
 use crate::batch::{AttentionKind, EncodedMedia};
 use crate::config::{invalid, unsupported};
+use crate::encoders::blocks::{Linear, RmsNorm, TowerTensors, turn};
+use crate::encoders::encoded;
+use crate::encoders::settings::{EncoderSettings, check_size};
 use crate::error::Result;
 use crate::media::{MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder};
 
@@ -27,7 +28,7 @@ pub(super) const FAMILY: VisionFamily = VisionFamily {
         "model.multi_modal_projector.",
         "multi_modal_projector.",
     ],
-    patch_embeddings: &[
+    first_weights: &[
         "vision_tower.vision_model.embeddings.patch_embedding.weight",
         "model.vision_tower.vision_model.embeddings.patch_embedding.weight",
         "model.vision_tower.embeddings.patch_embedding.weight",
@@ -57,9 +58,9 @@ struct OuterKeys {
     mm_tokens_per_image: usize,
 }
 
-fn load(settings: &VisionSettings, tensors: &mut TowerTensors<'_>) -> Result<Arc<dyn VisionEncoder>> {
-    let Keys { image_size } = settings.vision(SIGLIP_DEFAULTS)?;
-    check_size("image_size", image_size, 1..=4096)?;
+fn load(settings: &EncoderSettings, tensors: &mut TowerTensors<'_>) -> Result<Arc<dyn VisionEncoder>> {
+    let Keys { image_size } = settings.encoder(SIGLIP_DEFAULTS)?;
+    check_size("vision_config.image_size", image_size, 1..=4096)?;
     let spec = SiglipSpec::read(settings, SIGLIP_DEFAULTS)?;
     let preprocessing = preprocessing(settings, image_size, spec.sizes.patch)?;
     let num_positions = (image_size / spec.sizes.patch).pow(2);
@@ -75,7 +76,7 @@ fn load(settings: &VisionSettings, tensors: &mut TowerTensors<'_>) -> Result<Arc
 }
 
 /// Checks that patches and tokens form squares that fit into each other, and that the image processor does nothing else.
-fn preprocessing(settings: &VisionSettings, side: usize, patch: usize) -> FormatResult<Preprocessing> {
+fn preprocessing(settings: &EncoderSettings, side: usize, patch: usize) -> FormatResult<Preprocessing> {
     let OuterKeys { mm_tokens_per_image: tokens } = settings.outer(r#"{"mm_tokens_per_image": 256}"#)?;
     if !side.is_multiple_of(patch) {
         return Err(invalid("vision_config.image_size", side, format!("a multiple of patch_size = {patch}")));

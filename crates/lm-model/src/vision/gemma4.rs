@@ -12,11 +12,13 @@ use lm_media::{Error as MediaError, Normalization, Picture, PictureSize};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::blocks::{Bias, ClippedLinear, Linear, RmsNorm, TowerTensors, turn};
-use super::settings::{TowerSizes, VisionSettings, check_size};
-use super::{VisionFamily, encoded, pooled};
+use super::settings::TowerSizes;
+use super::{VisionFamily, pooled};
 use crate::batch::{AttentionKind, EncodedMedia};
 use crate::config::{invalid, unsupported};
+use crate::encoders::blocks::{Bias, ClippedLinear, Linear, RmsNorm, TowerTensors, turn};
+use crate::encoders::encoded;
+use crate::encoders::settings::{EncoderSettings, check_size};
 use crate::error::Result;
 use crate::media::{MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder};
 use crate::spec::activation;
@@ -25,7 +27,7 @@ pub(super) const FAMILY: VisionFamily = VisionFamily {
     model_types: &["gemma4"],
     goldens: &["gemma4-tiny", "gemma4-tiny-bf16"],
     prefixes: &["model.embed_vision.", "model.vision_tower."],
-    patch_embeddings: &["model.vision_tower.patch_embedder.input_proj.weight"],
+    first_weights: &["model.vision_tower.patch_embedder.input_proj.weight"],
     load,
 };
 
@@ -117,8 +119,8 @@ struct Layer {
     head_dim: usize,
 }
 
-fn load(settings: &VisionSettings, tensors: &mut TowerTensors<'_>) -> Result<Arc<dyn VisionEncoder>> {
-    let keys: Keys = settings.vision(DEFAULTS)?;
+fn load(settings: &EncoderSettings, tensors: &mut TowerTensors<'_>) -> Result<Arc<dyn VisionEncoder>> {
+    let keys: Keys = settings.encoder(DEFAULTS)?;
     let theta = check(&keys)?;
     let preprocessing = preprocessing(settings, &keys)?;
     let (hidden, eps) = (keys.hidden_size, keys.rms_norm_eps as f32);
@@ -165,11 +167,11 @@ fn check(keys: &Keys) -> FormatResult<f64> {
         patch: keys.patch_size,
     };
     sizes.check(3, keys.rms_norm_eps)?;
-    check_size("num_attention_heads", keys.num_attention_heads, 1..=1024)?;
-    check_size("num_key_value_heads", keys.num_key_value_heads, 1..=keys.num_attention_heads)?;
-    check_size("head_dim", keys.head_dim, 4..=4096)?;
-    check_size("position_embedding_size", keys.position_embedding_size, 1..=1 << 20)?;
-    check_size("pooling_kernel_size", keys.pooling_kernel_size, 1..=64)?;
+    check_size("vision_config.num_attention_heads", keys.num_attention_heads, 1..=1024)?;
+    check_size("vision_config.num_key_value_heads", keys.num_key_value_heads, 1..=keys.num_attention_heads)?;
+    check_size("vision_config.head_dim", keys.head_dim, 4..=4096)?;
+    check_size("vision_config.position_embedding_size", keys.position_embedding_size, 1..=1 << 20)?;
+    check_size("vision_config.pooling_kernel_size", keys.pooling_kernel_size, 1..=64)?;
     if !keys.head_dim.is_multiple_of(4) {
         return Err(invalid("vision_config.head_dim", keys.head_dim, "a multiple of 4"));
     }
@@ -189,7 +191,7 @@ fn check(keys: &Keys) -> FormatResult<f64> {
     Ok(theta)
 }
 
-fn preprocessing(settings: &VisionSettings, keys: &Keys) -> FormatResult<Preprocessing> {
+fn preprocessing(settings: &EncoderSettings, keys: &Keys) -> FormatResult<Preprocessing> {
     let (patch, pool) = (keys.patch_size, keys.pooling_kernel_size);
     settings.expect("patch_size", patch)?;
     settings.expect("pooling_kernel_size", pool)?;
@@ -206,7 +208,7 @@ fn preprocessing(settings: &VisionSettings, keys: &Keys) -> FormatResult<Preproc
 }
 
 /// Attention among a picture's rows in the decoder: only the larger models have the key.
-fn attention(settings: &VisionSettings) -> FormatResult<AttentionKind> {
+fn attention(settings: &EncoderSettings) -> FormatResult<AttentionKind> {
     let keys: OuterKeys = settings.outer(r#"{"text_config": {}}"#)?;
     Ok(match keys.text_config.use_bidirectional_attention.as_str() {
         Some("vision") => AttentionKind::Bidirectional,

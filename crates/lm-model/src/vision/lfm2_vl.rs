@@ -9,13 +9,14 @@ use lm_media::families::Lfm2Vl as Preprocessing;
 use lm_media::{Normalization, Patches, Picture, PictureSize};
 use serde::Deserialize;
 
-use super::blocks::{LayerNorm, Mlp, TowerTensors, turn};
 use super::position_table::PositionTable;
-use super::settings::{MAX_WIDTH, VisionSettings, check_size};
 use super::siglip::{SIGLIP_DEFAULTS, Siglip, SiglipSpec};
 use super::{VisionFamily, concatenated, joined};
 use crate::batch::{AttentionKind, EncodedMedia};
 use crate::config::invalid;
+use crate::encoders::blocks::{LayerNorm, Mlp, TowerTensors, turn};
+use crate::encoders::encoded;
+use crate::encoders::settings::{EncoderSettings, MAX_WIDTH, check_size};
 use crate::error::Result;
 use crate::media::{MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder};
 use crate::spec::activation;
@@ -24,7 +25,7 @@ pub(super) const FAMILY: VisionFamily = VisionFamily {
     model_types: &["lfm2_vl"],
     goldens: &["lfm2-vl-tiny", "lfm2-vl-tiny-bf16"],
     prefixes: &["model.multi_modal_projector.", "model.vision_tower."],
-    patch_embeddings: &[
+    first_weights: &[
         "model.vision_tower.vision_model.embeddings.patch_embedding.weight",
         "model.vision_tower.embeddings.patch_embedding.weight",
     ],
@@ -84,10 +85,10 @@ struct PreprocessorKeys {
     max_pixels_tolerance: f64,
 }
 
-fn load(settings: &VisionSettings, tensors: &mut TowerTensors<'_>) -> Result<Arc<dyn VisionEncoder>> {
+fn load(settings: &EncoderSettings, tensors: &mut TowerTensors<'_>) -> Result<Arc<dyn VisionEncoder>> {
     let (Keys { num_patches }, keys) =
-        (settings.vision(SIGLIP_DEFAULTS)?, settings.outer::<OuterKeys>(OUTER_DEFAULTS)?);
-    check_size("num_patches", num_patches, 1..=1 << 20)?;
+        (settings.encoder(SIGLIP_DEFAULTS)?, settings.outer::<OuterKeys>(OUTER_DEFAULTS)?);
+    check_size("vision_config.num_patches", num_patches, 1..=1 << 20)?;
     let side = num_patches.isqrt();
     if side * side != num_patches {
         return Err(invalid("vision_config.num_patches", num_patches, "a square").into());
@@ -117,7 +118,7 @@ fn load(settings: &VisionSettings, tensors: &mut TowerTensors<'_>) -> Result<Arc
     Ok(Arc::new(Lfm2Vl { preprocessing, tower, positions, norm, projection }))
 }
 
-fn preprocessing(settings: &VisionSettings, patch: usize, downsample: usize) -> FormatResult<Preprocessing> {
+fn preprocessing(settings: &EncoderSettings, patch: usize, downsample: usize) -> FormatResult<Preprocessing> {
     let keys: PreprocessorKeys = settings.preprocessor(PREPROCESSOR_DEFAULTS)?;
     settings.expect("encoder_patch_size", patch)?;
     settings.expect("downsample_factor", downsample)?;
@@ -149,7 +150,7 @@ impl Lfm2Vl {
             None => x,
             Some(norm) => norm.forward(x),
         };
-        super::encoded(self.projection.forward(x))
+        encoded(self.projection.forward(x))
     }
 }
 

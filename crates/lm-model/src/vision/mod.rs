@@ -1,6 +1,5 @@
 //! Vision parts of models: towers and projectors, one file and one row a family.
 
-mod blocks;
 mod gemma3;
 mod gemma4;
 mod lfm2_vl;
@@ -10,19 +9,11 @@ mod settings;
 mod siglip;
 mod smolvlm;
 
-use std::sync::Arc;
-
 use burn::tensor::Tensor;
-use lm_formats::ModelFiles;
-use lm_kernels::Device;
 
-use self::blocks::TowerTensors;
-use self::settings::VisionSettings;
 use crate::batch::{Embeddings, EncodedMedia};
-use crate::checkpoint::Checkpoint;
-use crate::config::ModelConfig;
-use crate::error::Result;
-use crate::loader::LoadProgress;
+use crate::encoders::settings::SettingsKeys;
+use crate::encoders::{EncoderFamily, Modality};
 use crate::media::VisionEncoder;
 
 /// Every vision family, in alphabetical order.
@@ -38,78 +29,14 @@ pub const ALL_VISION_FAMILIES: &[&VisionFamily] = &[
 ];
 
 /// Vision part of a model family: preprocessing, tower and projector.
-#[derive(Debug)]
-pub struct VisionFamily {
-    /// `model_type` values of the outer config.json.
-    pub model_types: &'static [&'static str],
-    /// Folders under `testdata/vision/`, each with a checkpoint and results of the reference implementation.
-    pub goldens: &'static [&'static str],
-    /// Prefixes of the names of its tensors.
-    pub(crate) prefixes: &'static [&'static str],
-    /// Names of the patch embedding, as checkpoints spell it: a checkpoint without it has no tower.
-    pub(crate) patch_embeddings: &'static [&'static str],
-    /// Loads tower and projector.
-    pub(crate) load: fn(&VisionSettings, &mut TowerTensors<'_>) -> Result<Arc<dyn VisionEncoder>>,
-}
+pub type VisionFamily = EncoderFamily<dyn VisionEncoder>;
 
-/// Vision part of a model folder, found and not yet loaded.
-pub(crate) struct VisionPart {
-    family: &'static VisionFamily,
-    settings: VisionSettings,
-    /// Bytes of its tensors in the files.
-    pub(crate) stored_bytes: u64,
-}
-
-impl VisionPart {
-    /// Finds the vision part of a model. There is none if the family is unknown, or the files have no tower: the model then takes text only,
-    /// as its log says.
-    pub(crate) fn find(
-        files: &dyn ModelFiles,
-        config: &ModelConfig,
-        checkpoint: &Checkpoint,
-    ) -> Result<Option<Self>> {
-        let Some(settings) = VisionSettings::read(files, config)? else { return Ok(None) };
-        let model_type = &*settings.model_type;
-        let Some(family) = ALL_VISION_FAMILIES.iter().find(|family| family.model_types.contains(&model_type))
-        else {
-            tracing::info!(model_type, "the vision part is of an unknown family: the model takes text only");
-            return Ok(None);
-        };
-        if !family.patch_embeddings.iter().any(|name| checkpoint.contains(name)) {
-            tracing::info!(model_type, "the files have no vision tower: the model takes text only");
-            return Ok(None);
-        }
-        let settings = settings.with_preprocessor(files)?;
-        let stored_bytes = checkpoint.bytes_under(family.prefixes);
-        Ok(Some(Self { family, settings, stored_bytes }))
-    }
-
-    /// Prefixes of the names of its tensors.
-    pub(crate) fn prefixes(&self) -> &'static [&'static str] {
-        self.family.prefixes
-    }
-
-    /// Loads tower and projector after `done_bytes` of other tensors; returns them with their size in memory in bytes.
-    pub(crate) fn load(
-        &self,
-        checkpoint: &Checkpoint,
-        device: Device,
-        done_bytes: u64,
-        progress: &mut dyn FnMut(LoadProgress),
-    ) -> Result<(Arc<dyn VisionEncoder>, u64)> {
-        let bytes = [done_bytes, done_bytes + self.stored_bytes];
-        let mut tensors = TowerTensors::new(checkpoint, device, bytes, progress)?;
-        let encoder = (self.family.load)(&self.settings, &mut tensors)?;
-        Ok((encoder, tensors.weight_bytes))
-    }
-}
-
-/// Copies the rows of an encoded picture, `[rows, hidden]`, to the host.
-fn encoded(rows: Tensor<2>) -> Result<EncodedMedia> {
-    let [_, hidden_size] = rows.dims();
-    let rows = Embeddings { values: lm_kernels::to_host(rows)?, hidden_size };
-    Ok(EncodedMedia { rows, deep: Vec::new() })
-}
+/// Pictures.
+pub(crate) const VISION: Modality<dyn VisionEncoder> = Modality {
+    name: "vision",
+    keys: SettingsKeys { config: &["vision_config"], processor: &["image_processor"] },
+    families: ALL_VISION_FAMILIES,
+};
 
 /// The rows of several views, one view after another.
 fn concatenated(views: Vec<EncodedMedia>) -> EncodedMedia {

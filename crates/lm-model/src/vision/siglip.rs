@@ -7,8 +7,9 @@ use lm_kernels::{Device, Weight, embedding, from_host};
 use lm_media::Patches;
 use serde::Deserialize;
 
-use super::blocks::{Bias, EncoderLayer, EncoderSizes, LayerNorm, Linear, TowerTensors, turn};
-use super::settings::{TowerSizes, VisionSettings};
+use super::settings::TowerSizes;
+use crate::encoders::blocks::{Bias, EncoderLayer, EncoderSizes, LayerNorm, Linear, TowerTensors, turn};
+use crate::encoders::settings::EncoderSettings;
 use crate::error::Result;
 use crate::spec::activation;
 
@@ -40,8 +41,8 @@ pub(super) struct SiglipSpec {
 
 impl SiglipSpec {
     /// Reads `vision_config`, with the `defaults` of the family's class.
-    pub(super) fn read(settings: &VisionSettings, defaults: &str) -> FormatResult<Self> {
-        let keys: Keys = settings.vision(defaults)?;
+    pub(super) fn read(settings: &EncoderSettings, defaults: &str) -> FormatResult<Self> {
+        let keys: Keys = settings.encoder(defaults)?;
         let sizes = TowerSizes {
             hidden: keys.hidden_size,
             intermediate: keys.intermediate_size,

@@ -9,12 +9,13 @@ use lm_media::families::SmolVlm as Preprocessing;
 use lm_media::{Normalization, Patches, Picture, PictureSize};
 use serde::Deserialize;
 
-use super::blocks::{Bias, Linear, TowerTensors, turn};
-use super::settings::{VisionSettings, check_size};
 use super::siglip::{Siglip, SiglipSpec};
 use super::{VisionFamily, concatenated, joined};
 use crate::batch::{AttentionKind, EncodedMedia};
 use crate::config::invalid;
+use crate::encoders::blocks::{Bias, Linear, TowerTensors, turn};
+use crate::encoders::encoded;
+use crate::encoders::settings::{EncoderSettings, check_size};
 use crate::error::Result;
 use crate::media::{MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder};
 
@@ -22,7 +23,7 @@ pub(super) const FAMILY: VisionFamily = VisionFamily {
     model_types: &["smolvlm", "idefics3"],
     goldens: &["smolvlm-tiny", "idefics3-tiny-bf16"],
     prefixes: &["model.connector.", "model.vision_model."],
-    patch_embeddings: &["model.vision_model.embeddings.patch_embedding.weight"],
+    first_weights: &["model.vision_model.embeddings.patch_embedding.weight"],
     load,
 };
 
@@ -71,9 +72,9 @@ struct Edge {
     longest_edge: usize,
 }
 
-fn load(settings: &VisionSettings, tensors: &mut TowerTensors<'_>) -> Result<Arc<dyn VisionEncoder>> {
-    let Keys { image_size } = settings.vision(DEFAULTS)?;
-    check_size("image_size", image_size, 1..=4096)?;
+fn load(settings: &EncoderSettings, tensors: &mut TowerTensors<'_>) -> Result<Arc<dyn VisionEncoder>> {
+    let Keys { image_size } = settings.encoder(DEFAULTS)?;
+    check_size("vision_config.image_size", image_size, 1..=4096)?;
     let spec = SiglipSpec::read(settings, DEFAULTS)?;
     let position_side = image_size / spec.sizes.patch;
     if position_side == 0 {
@@ -91,7 +92,7 @@ fn load(settings: &VisionSettings, tensors: &mut TowerTensors<'_>) -> Result<Arc
     Ok(Arc::new(SmolVlm { preprocessing, tower, position_side, projection }))
 }
 
-fn preprocessing(settings: &VisionSettings, patch: usize, scale: usize) -> FormatResult<Preprocessing> {
+fn preprocessing(settings: &EncoderSettings, patch: usize, scale: usize) -> FormatResult<Preprocessing> {
     let keys: PreprocessorKeys = settings.preprocessor(PREPROCESSOR_DEFAULTS)?;
     settings.expect("resample", 1)?;
     settings.expect("do_resize", true)?;
@@ -121,7 +122,7 @@ impl SmolVlm {
         let positions = self.tower.positions(&self.position_ids(rows, columns));
         let x = self.tower.forward(patches, positions);
         let _turn = turn(self.device());
-        super::encoded(self.projection.forward(joined(x, rows, columns, self.preprocessing.scale)))
+        encoded(self.projection.forward(joined(x, rows, columns, self.preprocessing.scale)))
     }
 
     fn device(&self) -> Device {

@@ -4,30 +4,23 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod golden;
+#[path = "../common/golden_folder.rs"]
+mod golden_folder;
+#[path = "../common/prompt.rs"]
 mod prompt;
 mod settings;
 
-use std::sync::Arc;
+use lm_model::{Device, Error, PictureOptions, Position};
 
-use lm_model::{
-    Device, EncodedMedia, Error, KvPool, LoadedModel, PAGE_LEN, PictureOptions, Position, SequenceInput,
-    TokenId,
-};
-
-use common::{for_each_device, forward, load};
+use common::{for_each_device, load};
 use golden::Golden;
-use prompt::Prompt;
-
-/// A cache for a prompt of a golden and its greedy tokens.
-fn cache(golden: &Golden, model: &LoadedModel) -> KvPool {
-    let len = golden.json.ids.len() + golden.json.greedy.len();
-    model.model.new_cache(len.div_ceil(PAGE_LEN)).unwrap()
-}
+use prompt::{Medium, Prompt};
 
 fn check(golden: &Golden, device: Device) {
     let loaded = load(&golden.path, device);
-    let model = &*loaded.model;
-    let prompt = Prompt::new(golden, &loaded);
+    let vision = loaded.vision.as_deref().unwrap();
+    let media: Vec<Medium> = golden.pictures.iter().map(|picture| Medium::picture(vision, picture)).collect();
+    let prompt = Prompt::new(&golden.json.prompt, &loaded, &media);
     assert_eq!(prompt.ids, golden.json.ids, "{}", golden.name());
     if let Some(positions) = &golden.json.positions {
         let of = |axis: fn(&Position) -> u32| prompt.positions.iter().map(axis).collect::<Vec<_>>();
@@ -38,46 +31,16 @@ fn check(golden: &Golden, device: Device) {
             golden.name()
         );
     }
-    let mut media: Vec<&Arc<EncodedMedia>> = prompt.runs.iter().map(|(_, media, ..)| media).collect();
-    media.dedup_by(|a, b| Arc::ptr_eq(a, b));
-    for (index, media) in media.iter().enumerate() {
-        golden.assert_close(&format!("pictures.{index}.rows"), &media.rows.values);
-        for (layer, deep) in media.deep.iter().enumerate() {
+    for (index, Medium { encoded, .. }) in media.iter().enumerate() {
+        golden.assert_close(&format!("pictures.{index}.rows"), &encoded.rows.values);
+        for (layer, deep) in encoded.deep.iter().enumerate() {
             golden.assert_close(&format!("pictures.{index}.deep.{layer}"), &deep.values);
         }
     }
-    let mut pool = cache(golden, &loaded);
-    let whole = forward(model, &mut pool, vec![prompt.input(0..prompt.ids.len())]).remove(0);
+    let (whole, tokens) = prompt.greedy(&*loaded.model, golden.json.greedy.len());
     golden.assert_close("logits", &whole.concat());
-    let mut tokens = vec![best(whole.last().unwrap())];
-    while tokens.len() < golden.json.greedy.len() {
-        let cached = prompt.ids.len() + tokens.len() - 1;
-        let pages: Vec<u32> = (0..(cached + 1).div_ceil(PAGE_LEN) as u32).collect();
-        let mut input = SequenceInput::ids([*tokens.last().unwrap()], cached, pages);
-        input.positions = vec![(prompt.next + tokens.len() as u32 - 1).into()];
-        tokens.push(best(&forward(model, &mut pool, vec![input]).remove(0)[0]));
-    }
     assert_eq!(tokens, golden.json.greedy, "{}", golden.name());
-    check_in_pieces(golden, &loaded, &prompt, &whole);
-}
-
-/// A prompt cut before and after each run of rows has the logits of the whole.
-fn check_in_pieces(golden: &Golden, loaded: &LoadedModel, prompt: &Prompt, whole: &[Vec<f32>]) {
-    let mut pool = cache(golden, loaded);
-    let borders = prompt.runs.iter().flat_map(|(rows, ..)| [rows.start, rows.end]);
-    let (mut logits, mut first) = (Vec::new(), 0);
-    for border in borders.chain([prompt.ids.len()]).filter(|&border| border > 0) {
-        if border > first {
-            logits.extend(forward(&*loaded.model, &mut pool, vec![prompt.input(first..border)]).remove(0));
-            first = border;
-        }
-    }
-    common::assert_same(&*loaded.model, &logits, whole, &golden.name());
-}
-
-fn best(logits: &[f32]) -> TokenId {
-    let best = logits.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
-    best.unwrap().0 as TokenId
+    prompt.check_in_pieces(&*loaded.model, &whole, &golden.name());
 }
 
 #[test]

@@ -3,36 +3,16 @@
 use std::path::Path;
 
 use lm_media::{Picture, PictureSize};
-use lm_model::{
-    Error, FileBytes, LoadOptions, LoadPhase, LoadedModel, ModelFolder, PictureOptions, WeightFormat,
-};
+use lm_model::{Error, FileBytes, LoadOptions, LoadPhase, ModelFolder, PictureOptions, WeightFormat};
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::{Value, json};
 
 use crate::golden::Golden;
+use crate::golden_folder::loaded;
 
-/// A folder's files in memory, with a value in a JSON file replaced.
 fn with_setting(folder: &str, file: &str, pointer: &str, value: Value) -> ModelFolder {
-    let path = Golden::read(folder).path;
-    let files = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap());
-    let read =
-        files.filter(|entry| !entry.file_name().to_string_lossy().starts_with("golden")).map(|entry| {
-            let (name, mut bytes) =
-                (entry.file_name().to_string_lossy().into_owned(), std::fs::read(entry.path()).unwrap());
-            if name == file {
-                let mut json: Value = serde_json::from_slice(&bytes).unwrap();
-                let (parent, key) = pointer.rsplit_once('/').unwrap();
-                json.pointer_mut(parent).unwrap()[key] = value.clone();
-                bytes = json.to_string().into_bytes();
-            }
-            (name, FileBytes::Owned(bytes.into()))
-        });
-    ModelFolder::in_memory(folder, read.collect()).unwrap()
-}
-
-fn loaded(folder: &ModelFolder) -> Result<LoadedModel, Error> {
-    folder.load(&LoadOptions::default(), &mut |_| {})
+    Golden::read(folder).folder.with_setting(file, pointer, &value)
 }
 
 #[test]

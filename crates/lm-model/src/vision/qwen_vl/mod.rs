@@ -16,9 +16,9 @@ use serde::Deserialize;
 use self::tower::Tower;
 use self::variant::{QWEN2, QWEN2_5, QWEN3, QWEN3_5, Variant};
 use super::VisionFamily;
-use super::blocks::TowerTensors;
-use super::settings::VisionSettings;
 use crate::batch::{AttentionKind, EncodedMedia};
+use crate::encoders::blocks::TowerTensors;
+use crate::encoders::settings::EncoderSettings;
 use crate::error::Result;
 use crate::media::{MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder};
 
@@ -29,7 +29,7 @@ pub(super) const QWEN2_VL: VisionFamily = VisionFamily {
     model_types: &["qwen2_vl"],
     goldens: &["qwen2-vl-tiny"],
     prefixes: PREFIXES,
-    patch_embeddings: PATCH_EMBEDDINGS,
+    first_weights: PATCH_EMBEDDINGS,
     load: |settings, tensors| load(settings, tensors, &QWEN2),
 };
 
@@ -37,7 +37,7 @@ pub(super) const QWEN2_5_VL: VisionFamily = VisionFamily {
     model_types: &["qwen2_5_vl"],
     goldens: &["qwen2_5-vl-tiny"],
     prefixes: PREFIXES,
-    patch_embeddings: PATCH_EMBEDDINGS,
+    first_weights: PATCH_EMBEDDINGS,
     load: |settings, tensors| load(settings, tensors, &QWEN2_5),
 };
 
@@ -45,7 +45,7 @@ pub(super) const QWEN3_VL: VisionFamily = VisionFamily {
     model_types: &["qwen3_vl"],
     goldens: &["qwen3-vl-tiny", "qwen3-vl-tiny-bf16"],
     prefixes: PREFIXES,
-    patch_embeddings: PATCH_EMBEDDINGS,
+    first_weights: PATCH_EMBEDDINGS,
     load: |settings, tensors| load(settings, tensors, &QWEN3),
 };
 
@@ -53,7 +53,7 @@ pub(super) const QWEN3_5_VL: VisionFamily = VisionFamily {
     model_types: &["qwen3_5"],
     goldens: &["qwen3_5-vl-tiny"],
     prefixes: PREFIXES,
-    patch_embeddings: PATCH_EMBEDDINGS,
+    first_weights: PATCH_EMBEDDINGS,
     load: |settings, tensors| load(settings, tensors, &QWEN3_5),
 };
 
@@ -67,7 +67,7 @@ struct QwenVl {
 }
 
 fn load(
-    settings: &VisionSettings,
+    settings: &EncoderSettings,
     tensors: &mut TowerTensors<'_>,
     variant: &Variant,
 ) -> Result<Arc<dyn VisionEncoder>> {
@@ -96,7 +96,7 @@ struct Edges {
 }
 
 fn preprocessing(
-    settings: &VisionSettings,
+    settings: &EncoderSettings,
     [patch, merge, frames]: [usize; 3],
 ) -> FormatResult<Preprocessing> {
     let expected =

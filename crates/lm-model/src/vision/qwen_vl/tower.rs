@@ -4,10 +4,10 @@ use burn::tensor::{Device as BurnDevice, Tensor};
 use lm_kernels::{Activation, Device, RopeAngles, RopeTable, embedding, from_host, to_host};
 use lm_media::Patches;
 
-use super::super::blocks::{Bias, LayerNorm, Linear, Mlp, RmsNorm, TowerTensors, turn};
 use super::patch_places::{PatchPlaces, interpolated};
 use super::variant::{MergerNames, MlpNames, NormKind, Sizes, Variant};
 use crate::batch::{Embeddings, EncodedMedia};
+use crate::encoders::blocks::{Bias, LayerNorm, Linear, Mlp, RmsNorm, TowerTensors, turn};
 use crate::error::Result;
 
 /// Epsilon of all norms, which no file has a key for.

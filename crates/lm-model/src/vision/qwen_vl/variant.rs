@@ -4,9 +4,9 @@ use lm_formats::Result;
 use lm_kernels::Activation;
 use serde::Deserialize;
 
-use super::super::blocks::Bias;
-use super::super::settings::{MAX_LAYERS, MAX_WIDTH, VisionSettings, check_size};
 use crate::config::{invalid, unsupported};
+use crate::encoders::blocks::Bias;
+use crate::encoders::settings::{EncoderSettings, MAX_LAYERS, MAX_WIDTH, check_size};
 use crate::spec::activation;
 
 /// Tower of one model, apart from its sizes.
@@ -156,8 +156,8 @@ impl Sizes {
 
 impl Variant {
     /// Reads and checks `vision_config`.
-    pub(super) fn sizes(&self, settings: &VisionSettings) -> Result<Sizes> {
-        let keys: Keys = settings.vision(self.defaults)?;
+    pub(super) fn sizes(&self, settings: &EncoderSettings) -> Result<Sizes> {
+        let keys: Keys = settings.encoder(self.defaults)?;
         let hidden = keys.embed_dim.unwrap_or(keys.hidden_size);
         let ratio = keys.mlp_ratio.map(|ratio| (hidden as f64 * ratio) as usize);
         let sizes = Sizes {
@@ -198,7 +198,7 @@ impl Sizes {
             ("num_position_embeddings", self.position_side.unwrap_or(1), 1 << 10),
         ];
         for (key, size, most) in ranges {
-            check_size(key, size, 1..=most)?;
+            check_size(&format!("vision_config.{key}"), size, 1..=most)?;
         }
         if !self.hidden.is_multiple_of(4 * self.num_heads) {
             let expected = format!("a divisor of a fourth of the width {}", self.hidden);

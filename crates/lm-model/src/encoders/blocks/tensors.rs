@@ -85,11 +85,21 @@ impl<'a> TowerTensors<'a> {
 
     /// Loads the elements of a vector to host memory.
     pub(crate) fn values(&mut self, name: &str, len: usize) -> Result<Vec<f32>> {
+        self.array(name, &[len])
+    }
+
+    /// Loads the elements of a tensor to host memory.
+    pub(crate) fn array(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
         let location = TensorLocation::whole(name);
-        self.checkpoint.check(&location, &[len])?;
+        self.checkpoint.check(&location, shape)?;
         let values = self.checkpoint.vector(&location)?;
         self.account(name, size_of_val(values.as_slice()));
         Ok(values)
+    }
+
+    /// Counts a tensor that is not needed as loaded.
+    pub(crate) fn skip(&mut self, name: &str) {
+        self.account(name, 0);
     }
 
     /// Error for a value of a tensor.

@@ -1,11 +1,8 @@
 use burn::tensor::Tensor;
 use lm_kernels::Activation;
 
-use super::{Bias, Linear, TowerTensors};
+use super::{Bias, Linear, TowerTensors, activated, in_tiles};
 use crate::error::Result;
-
-/// Rows that are widened at a time, so that the wide rows of thousands of patches are never all in memory.
-const TILE: usize = 512;
 
 /// Feed-forward block: two projections with an activation between them, or a third that is its gate.
 pub(crate) struct Mlp {
@@ -14,7 +11,6 @@ pub(crate) struct Mlp {
     up: Linear,
     down: Linear,
     activation: Activation,
-    inner: usize,
 }
 
 impl Mlp {
@@ -28,7 +24,7 @@ impl Mlp {
     ) -> Result<Self> {
         let up = Linear::load(tensors, up, [inputs, inner], bias)?;
         let down = Linear::load(tensors, down, [inner, outputs], bias)?;
-        Ok(Self { gate: None, up, down, activation, inner })
+        Ok(Self { gate: None, up, down, activation })
     }
 
     /// Loads the modules `names` (gate, up and down) from `inputs` over `inner` to `outputs`.
@@ -46,20 +42,14 @@ impl Mlp {
 
     /// `[rows, inputs]` to `[rows, outputs]`.
     pub(crate) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        let [rows, _] = x.dims();
-        let tile = |first| self.of_tile(x.clone().narrow(0, first, TILE.min(rows - first)));
-        Tensor::cat((0..rows).step_by(TILE).map(tile).collect(), 0)
+        in_tiles(x, |x| self.of_tile(x))
     }
 
     fn of_tile(&self, x: Tensor<2>) -> Tensor<2> {
         let wide = self.up.forward(x.clone()); // [rows, inner]
-        let (gate, factor) = match &self.gate {
-            Some(gate) => (gate.forward(x), wide),
-            None => {
-                let ones = Tensor::ones([wide.dims()[0], self.inner], &wide.device());
-                (wide, ones)
-            }
-        };
-        self.down.forward(lm_kernels::glu(gate, factor, self.activation))
+        self.down.forward(match &self.gate {
+            Some(gate) => lm_kernels::glu(gate.forward(x), wide, self.activation),
+            None => activated(wide, self.activation),
+        })
     }
 }

@@ -21,6 +21,13 @@ impl LayerNorm {
         Ok(Self { weight, bias, eps })
     }
 
+    /// Loads a norm without a bias.
+    pub(crate) fn unbiased(tensors: &mut TowerTensors<'_>, name: &str, len: usize, eps: f32) -> Result<Self> {
+        let weight = tensors.vector(&format!("{name}.weight"), len)?;
+        let bias = Tensor::zeros([len], tensors.burn_device());
+        Ok(Self { weight, bias, eps })
+    }
+
     /// Norms each row of `[rows, len]`.
     pub(crate) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         lm_kernels::layer_norm(x, self.weight.clone(), self.bias.clone(), self.eps)

@@ -1,0 +1,36 @@
+use burn::tensor::Tensor;
+use lm_kernels::from_host;
+
+use super::{TowerTensors, with_zeros};
+use crate::error::Result;
+
+/// Convolution over rows in which each channel has a kernel of its own; rows beyond the ends are zeros.
+pub(crate) struct DepthwiseConv {
+    /// `[kernel, channels]`.
+    weight: Tensor<2>,
+    /// Zeros before the first row; as many rows as there are come out.
+    before: usize,
+}
+
+impl DepthwiseConv {
+    /// Loads the weight `[channels, 1, kernel]` of the module `name`; row `i` of the output is made of the rows from `i - before` on.
+    pub(crate) fn load(
+        tensors: &mut TowerTensors<'_>,
+        name: &str,
+        [channels, kernel]: [usize; 2],
+        before: usize,
+    ) -> Result<Self> {
+        let stored = tensors.array(&format!("{name}.weight"), &[channels, 1, kernel])?;
+        let weight = from_host(stored, [channels, kernel], tensors.burn_device()).transpose();
+        Ok(Self { weight, before })
+    }
+
+    /// `[rows, channels]` to the same shape.
+    pub(crate) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        let ([rows, _], [kernel, _]) = (x.dims(), self.weight.dims());
+        let padded = with_zeros(x, [self.before, kernel - 1 - self.before]);
+        let tap =
+            |index: usize| padded.clone().narrow(0, index, rows) * self.weight.clone().narrow(0, index, 1);
+        (1..kernel).fold(tap(0), |sum, index| sum + tap(index))
+    }
+}

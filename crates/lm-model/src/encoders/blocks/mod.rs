@@ -1,0 +1,63 @@
+//! Parts of encoders, and the reading of their tensors.
+
+mod block_attention;
+mod clipped_linear;
+mod depthwise_conv;
+mod encoder_layer;
+mod layer_norm;
+mod linear;
+mod mlp;
+mod patch_attention;
+mod rms_norm;
+mod strided_conv;
+mod tensors;
+
+pub(crate) use self::block_attention::BlockAttention;
+pub(crate) use self::clipped_linear::ClippedLinear;
+pub(crate) use self::depthwise_conv::DepthwiseConv;
+pub(crate) use self::encoder_layer::{EncoderLayer, EncoderSizes};
+pub(crate) use self::layer_norm::LayerNorm;
+pub(crate) use self::linear::{Bias, Linear};
+pub(crate) use self::mlp::Mlp;
+pub(crate) use self::patch_attention::PatchAttention;
+pub(crate) use self::rms_norm::RmsNorm;
+pub(crate) use self::strided_conv::StridedConv;
+pub(crate) use self::tensors::TowerTensors;
+
+use burn::tensor::Tensor;
+use lm_kernels::{Activation, Device, Pool, PoolTurn};
+
+/// Waits until no other model runs on the CPU. Encoders take a turn for each layer, so that decode steps of other sequences run between layers.
+pub(crate) fn turn(device: Device) -> Option<PoolTurn<'static>> {
+    (device == Device::Cpu).then(|| Pool::global().turn())
+}
+
+/// Rows that are widened at a time, so that the wide rows of thousands are never all in memory.
+const TILE: usize = 512;
+
+/// Applies a function of single rows to some rows at a time.
+pub(crate) fn in_tiles(x: Tensor<2>, of_tile: impl Fn(Tensor<2>) -> Tensor<2>) -> Tensor<2> {
+    let [rows, _] = x.dims();
+    let tile = |first| of_tile(x.clone().narrow(0, first, TILE.min(rows - first)));
+    Tensor::cat((0..rows).step_by(TILE).map(tile).collect(), 0)
+}
+
+/// The activation of each number.
+pub(crate) fn activated(x: Tensor<2>, activation: Activation) -> Tensor<2> {
+    let ones = Tensor::ones(x.dims(), &x.device());
+    lm_kernels::glu(x, ones, activation)
+}
+
+/// The rows with as many rows of zeros before and after them.
+pub(crate) fn with_zeros<const D: usize>(x: Tensor<D>, [before, after]: [usize; 2]) -> Tensor<D> {
+    let zeros = |rows: usize| {
+        let mut shape = x.dims();
+        shape[0] = rows;
+        (rows > 0).then(|| Tensor::zeros(shape, &x.device()))
+    };
+    let (before, after) = (zeros(before), zeros(after));
+    match (&before, &after) {
+        (None, None) => x,
+        _ => Tensor::cat(before.into_iter().chain([x]).chain(after).collect(), 0),
+    }
+}

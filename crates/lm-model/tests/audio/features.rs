@@ -1,0 +1,42 @@
+//! Features of the sounds, with the settings of each folder.
+
+use lm_media::families::{Gemma4Audio, GraniteSpeech};
+use lm_media::{Sound, SoundFrames};
+use serde_json::Value;
+
+use crate::golden::{Golden, every};
+
+const TOLERANCE: f32 = 1e-5;
+
+fn features(family: &str, settings: &Value, sound: &Sound) -> SoundFrames {
+    let (size, number) =
+        (|key: &str| settings[key].as_u64().unwrap() as usize, |value: &Value| value.as_f64().unwrap());
+    let features = match family {
+        "gemma4" => Gemma4Audio {
+            mels: size("mels"),
+            window: size("window"),
+            hop: size("hop"),
+            frequencies: number(&settings["frequencies"][0])..number(&settings["frequencies"][1]),
+            floor: number(&settings["floor"]),
+            ..Gemma4Audio::default()
+        }
+        .features(sound),
+        "granite_speech" => {
+            let (projector_window, downsample) = (size("window"), size("downsample"));
+            GraniteSpeech { mels: size("mels"), projector_window, downsample }.features(sound)
+        }
+        other => panic!("{other}: no features"),
+    };
+    features.unwrap()
+}
+
+#[test]
+fn features_are_those_of_transformers() {
+    for golden in Golden::all() {
+        for (index, expected) in golden.json.sounds.iter().enumerate() {
+            let features = features(golden.family, &golden.json.preprocessing, &expected.sound());
+            let values = every(expected.steps[0], features.bins, &features.values);
+            golden.folder.assert_close(&format!("sounds.{index}.features"), &values, TOLERANCE);
+        }
+    }
+}

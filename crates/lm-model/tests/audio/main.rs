@@ -1,0 +1,91 @@
+//! Sounds in prompts of the tiny audio checkpoints: features, ids, rows, logits and greedy tokens against transformers.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod features;
+mod golden;
+#[path = "../common/golden_folder.rs"]
+mod golden_folder;
+#[path = "../common/prompt.rs"]
+mod prompt;
+mod settings;
+
+use lm_media::{Error as MediaError, Sound};
+use lm_model::{Device, Error, KvDtype, LoadOptions, LoadedModel};
+
+use common::{for_each_device, load, load_with};
+use golden::{Golden, every};
+use prompt::{Medium, Prompt};
+
+fn check_prompts(golden: &Golden, loaded: &LoadedModel, sounds: &[Sound]) {
+    let audio = loaded.audio.as_deref().unwrap();
+    for (index, expected) in golden.json.prompts.iter().enumerate() {
+        let name = format!("{} prompt {index}", golden.name());
+        let pictures = golden.folder.pictures(&format!("prompts.{index}.pictures."));
+        let pictures =
+            pictures.iter().map(|picture| Medium::picture(loaded.vision.as_deref().unwrap(), picture));
+        let sounds = expected.sounds.iter().map(|&sound| Medium::sound(audio, &sounds[sound]));
+        let media: Vec<Medium> = pictures.chain(sounds).collect();
+        let mut prompt = Prompt::new(&expected.text, loaded, &media);
+        prompt.adapter = loaded.adapters.first().cloned();
+        assert_eq!(prompt.ids, expected.ids, "{name}");
+        let (whole, tokens) = prompt.greedy(&*loaded.model, expected.greedy.len());
+        let logits = whole.iter().step_by(expected.step).flatten().copied().collect::<Vec<_>>();
+        golden.assert_close(&format!("prompts.{index}.logits"), &logits);
+        assert_eq!(tokens, expected.greedy, "{name}");
+        prompt.check_in_pieces(&*loaded.model, &whole, &name);
+    }
+}
+
+fn check(golden: &Golden, device: Device) {
+    let has_adapter = golden.path.join("adapter_config.json").exists();
+    let adapters = has_adapter.then(|| golden.path.clone()).into_iter().collect();
+    let options = LoadOptions { device, kv_dtype: KvDtype::F32, adapters, ..LoadOptions::default() };
+    let loaded = load_with(&golden.path, &options);
+    let audio = loaded.audio.as_deref().unwrap();
+    let sounds: Vec<Sound> = golden.json.sounds.iter().map(|sound| sound.sound()).collect();
+    for (index, (sound, expected)) in sounds.iter().zip(&golden.json.sounds).enumerate() {
+        let rows = Medium::sound(audio, sound).encoded.rows.clone();
+        let values = every(expected.steps[1], rows.hidden_size, &rows.values);
+        golden.assert_close(&format!("sounds.{index}.rows"), &values);
+    }
+    check_prompts(golden, &loaded, &sounds);
+}
+
+#[test]
+fn prompts_with_sounds_equal_those_of_transformers() {
+    for_each_device(|device| Golden::all().for_each(|golden| check(&golden, device)));
+}
+
+#[test]
+fn numbers_of_rows_are_those_of_transformers() {
+    for golden in Golden::all() {
+        let audio = load(&golden.path, Device::Cpu).audio.unwrap();
+        assert!(golden.json.counts.len() > 250);
+        for &[samples, tokens] in &golden.json.counts {
+            match audio.layout(samples) {
+                Ok(layout) => assert_eq!(layout.rows(), tokens, "{} {samples}", golden.name()),
+                Err(Error::Media(MediaError::UnsuitableLength { .. })) => {
+                    assert_eq!(tokens, 0, "{} {samples}", golden.name());
+                }
+                Err(other) => panic!("{} {samples}: {other}", golden.name()),
+            }
+        }
+    }
+}
+
+#[test]
+fn sounds_without_rows_are_errors() {
+    for golden in Golden::all() {
+        let audio = load(&golden.path, Device::Cpu).audio.unwrap();
+        let sound = Sound::from_samples(vec![0.5]).unwrap();
+        for error in [audio.layout(1).err(), audio.encode(&sound).err()] {
+            let error = error.unwrap();
+            assert!(
+                matches!(error, Error::Media(MediaError::UnsuitableLength { samples: 1, .. })),
+                "{error}"
+            );
+        }
+    }
+}
