@@ -132,18 +132,20 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Keys of the preprocessing, and the name of their file.
+/// Keys of the preprocessing, and the name of their file: those of the common file have priority, as in transformers.
 fn preprocessor(files: &dyn ModelFiles, keys: SettingsKeys) -> Result<(&'static str, Map<String, Value>)> {
-    if let Some(json) = files.read(PREPROCESSOR)? {
-        return Ok((PREPROCESSOR, parse_json(PREPROCESSOR, &json)?));
+    if let Some(json) = files.read(PROCESSOR)? {
+        let mut all: Map<String, Value> = parse_json(PROCESSOR, &json)?;
+        for key in keys.processor {
+            if let Some(Value::Object(own)) = all.remove(*key) {
+                return Ok((PROCESSOR, own));
+            }
+        }
     }
-    let Some(json) = files.read(PROCESSOR)? else { return Ok((PREPROCESSOR, Map::new())) };
-    let mut all: Map<String, Value> = parse_json(PROCESSOR, &json)?;
-    let own = keys.processor.iter().find_map(|key| match all.remove(*key) {
-        Some(Value::Object(own)) => Some(own),
-        _ => None,
-    });
-    Ok((PROCESSOR, own.unwrap_or_default()))
+    match files.read(PREPROCESSOR)? {
+        Some(json) => Ok((PREPROCESSOR, parse_json(PREPROCESSOR, &json)?)),
+        None => Ok((PREPROCESSOR, Map::new())),
+    }
 }
 
 fn read<T: DeserializeOwned>(file: &str, keys: &Map<String, Value>, defaults: &str) -> Result<T> {

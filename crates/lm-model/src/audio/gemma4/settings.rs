@@ -118,13 +118,13 @@ fn check_sizes(keys: &Keys) -> Result<()> {
     let ranges = [
         ("hidden_size", keys.hidden_size, 2..=MAX_WIDTH),
         ("num_hidden_layers", keys.num_hidden_layers, 1..=MAX_LAYERS),
-        ("num_attention_heads", keys.num_attention_heads, 1..=1024),
-        ("subsampling_conv_channels.0", first, 4..=1 << 12),
-        ("subsampling_conv_channels.1", second, 1..=1 << 12),
+        ("num_attention_heads", keys.num_attention_heads, 1..=128),
+        ("subsampling_conv_channels.0", first, 4..=512),
+        ("subsampling_conv_channels.1", second, 1..=512),
         ("conv_kernel_size", keys.conv_kernel_size, 1..=256),
-        ("attention_chunk_size", keys.attention_chunk_size, 1..=1 << 12),
-        ("attention_context_left", keys.attention_context_left, 2..=1 << 12),
-        ("attention_context_right", keys.attention_context_right, 0..=1 << 12),
+        ("attention_chunk_size", keys.attention_chunk_size, 1..=256),
+        ("attention_context_left", keys.attention_context_left, 2..=256),
+        ("attention_context_right", keys.attention_context_right, 0..=256),
         ("output_proj_dims", keys.output_proj_dims, 1..=MAX_WIDTH),
     ];
     for (key, size, range) in ranges {
@@ -158,9 +158,9 @@ fn check_numbers(keys: &Keys) -> Result<()> {
 /// Reads the feature extractor's keys.
 pub(super) fn preprocessing(settings: &EncoderSettings, sizes: &Sizes) -> Result<Preprocessing> {
     let keys: PreprocessorKeys = settings.preprocessor(PREPROCESSOR_DEFAULTS)?;
-    let samples = |key: &str, milliseconds: f64| match (0.1..=1000.0).contains(&milliseconds) {
+    let samples = |key: &str, milliseconds: f64| match (5.0..=100.0).contains(&milliseconds) {
         true => Ok((SAMPLE_RATE as f64 * milliseconds / 1000.0).round_ties_even() as usize),
-        false => Err(settings.invalid_preprocessor(key, milliseconds, "0.1 to 1000")),
+        false => Err(settings.invalid_preprocessor(key, milliseconds, "5 to 100")),
     };
     let window = samples("frame_length_ms", keys.frame_length_ms)?;
     let hop = samples("hop_length_ms", keys.hop_length_ms)?;

@@ -190,11 +190,11 @@ fn check_encoder(keys: &Keys, head_dim: usize) -> Result<()> {
         ("num_layers", keys.num_layers, MAX_LAYERS),
         ("hidden_dim", keys.hidden_dim, MAX_WIDTH),
         ("feedforward_mult", keys.feedforward_mult, 64),
-        ("num_heads", keys.num_heads, 1024),
+        ("num_heads", keys.num_heads, 128),
         ("dim_head", head_dim, 4096),
         ("output_dim", keys.output_dim, MAX_WIDTH),
         ("max_pos_emb", keys.max_pos_emb, 1 << 14),
-        ("context_size", keys.context_size, keys.max_pos_emb.min(1 << 12)),
+        ("context_size", keys.context_size, keys.max_pos_emb.min(1024)),
         ("conv_kernel_size", keys.conv_kernel_size, 256),
         ("conv_expansion_factor", keys.conv_expansion_factor, 64),
     ];
@@ -206,11 +206,11 @@ fn check_encoder(keys: &Keys, head_dim: usize) -> Result<()> {
 fn check_projector(outer: &OuterKeys, encoder_width: usize) -> Result<()> {
     let keys = &outer.projector_config;
     let ranges = [
-        ("window_size", outer.window_size, 1 << 12),
+        ("window_size", outer.window_size, 256),
         ("downsample_rate", outer.downsample_rate, outer.window_size),
         ("projector_config.hidden_size", keys.hidden_size, MAX_WIDTH),
         ("projector_config.num_hidden_layers", keys.num_hidden_layers, MAX_LAYERS),
-        ("projector_config.num_attention_heads", keys.num_attention_heads, 1024),
+        ("projector_config.num_attention_heads", keys.num_attention_heads, 128),
         ("projector_config.intermediate_size", keys.intermediate_size, MAX_WIDTH),
         ("projector_config.cross_attention_frequency", keys.cross_attention_frequency, MAX_LAYERS),
     ];
