@@ -120,6 +120,18 @@ fn preprocessing_that_cannot_be_is_an_error_of_the_sound() {
 }
 
 #[test]
+fn preprocessing_in_the_file_of_all_processors_has_priority() {
+    let folder = GoldenFolder::read("audio", "gemma4-tiny");
+    let older = ("preprocessor_config.json".to_owned(), json!({"feature_size": 24}).to_string().into_bytes());
+    let mut files = folder.files();
+    files.push(older);
+    assert!(loaded(&folder.in_memory(files.clone())).unwrap().audio.is_some());
+    files.retain(|(name, _)| name != "processor_config.json");
+    let error = loaded(&folder.in_memory(files)).err().unwrap().to_string();
+    assert!(error.starts_with("preprocessor_config.json: `feature_size` is 24"), "{error}");
+}
+
+#[test]
 fn an_audio_part_of_an_unknown_family_or_without_tensors_leaves_the_rest() {
     let unknown = with_setting("gemma4-tiny", "config.json", "/model_type", &json!("hearing"));
     let model = loaded(&unknown).unwrap();

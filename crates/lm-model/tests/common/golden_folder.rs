@@ -61,25 +61,29 @@ impl GoldenFolder {
         assert!(difference <= tolerance, "{} {tensor} is off by {difference:e}", self.name());
     }
 
+    /// The files of the model.
+    pub fn files(&self) -> Vec<(String, Vec<u8>)> {
+        let entries = std::fs::read_dir(&self.path).unwrap().map(|entry| entry.unwrap());
+        let named = entries.map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()));
+        let of_model = named.filter(|(name, _)| !name.starts_with("golden"));
+        of_model.map(|(name, path)| (name, std::fs::read(path).unwrap())).collect()
+    }
+
+    /// A folder of files in memory.
+    pub fn in_memory(&self, files: Vec<(String, Vec<u8>)>) -> ModelFolder {
+        let files = files.into_iter().map(|(name, bytes)| (name, FileBytes::Owned(bytes.into())));
+        ModelFolder::in_memory(&self.name(), files.collect()).unwrap()
+    }
+
     /// The folder's files in memory, with a value in a JSON file replaced.
     pub fn with_setting(&self, file: &str, pointer: &str, value: &Value) -> ModelFolder {
-        let files = std::fs::read_dir(&self.path).unwrap().map(|entry| entry.unwrap());
-        let of_model = files.filter(|entry| !entry.file_name().to_string_lossy().starts_with("golden"));
-        let read = of_model.map(|entry| {
-            let (name, mut bytes) =
-                (entry.file_name().to_string_lossy().into_owned(), std::fs::read(entry.path()).unwrap());
-            if name == file {
-                let mut json: Value = serde_json::from_slice(&bytes).unwrap();
-                let (parent, key) = pointer.rsplit_once('/').unwrap();
-                match json.pointer_mut(parent).unwrap() {
-                    Value::Array(items) => items[key.parse::<usize>().unwrap()] = value.clone(),
-                    parent => parent[key] = value.clone(),
-                }
-                bytes = json.to_string().into_bytes();
-            }
-            (name, FileBytes::Owned(bytes.into()))
-        });
-        ModelFolder::in_memory(&self.name(), read.collect()).unwrap()
+        let mut files = self.files();
+        let (_, bytes) = files.iter_mut().find(|(name, _)| name == file).unwrap();
+        let mut json: Value = serde_json::from_slice(bytes).unwrap();
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
+        json.pointer_mut(parent).unwrap()[key] = value.clone();
+        *bytes = json.to_string().into_bytes();
+        self.in_memory(files)
     }
 }
 
