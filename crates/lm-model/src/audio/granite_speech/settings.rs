@@ -18,8 +18,9 @@ const DEFAULTS: &str = r#"{
 }"#;
 
 /// Values of `GraniteSpeechConfig`, and of `Blip2QFormerConfig` for its projector.
-const OUTER_DEFAULTS: &str =
-    r#"{"projector_config": {}, "text_config": {}, "downsample_rate": 5, "window_size": 15}"#;
+const OUTER_DEFAULTS: &str = r#"{
+    "projector_config": {}, "text_config": {}, "downsample_rate": 5, "window_size": 15, "has_lora_adapter": true
+}"#;
 
 /// Keys of `encoder_config`.
 #[derive(Deserialize)]
@@ -43,6 +44,7 @@ struct OuterKeys {
     text_config: TextKeys,
     downsample_rate: usize,
     window_size: usize,
+    has_lora_adapter: bool,
 }
 
 /// Keys of `text_config`, which the decoder has checked.
@@ -133,7 +135,12 @@ impl Sizes {
         let head_dim = keys.dim_head.unwrap_or(keys.hidden_dim / keys.num_heads.max(1));
         check_encoder(&keys, head_dim)?;
         check_projector(&outer, keys.hidden_dim)?;
-        let OuterKeys { projector_config: projector, text_config, downsample_rate, window_size } = outer;
+        if outer.has_lora_adapter {
+            tracing::warn!(
+                "sounds need the adapter in the model's folder: load the folder as an adapter too"
+            );
+        }
+        let OuterKeys { projector_config: projector, text_config, downsample_rate, window_size, .. } = outer;
         Ok(Self {
             input: keys.input_dim,
             hidden: keys.hidden_dim,
