@@ -7,8 +7,8 @@ use lm_processors::{Calls, Channel, ModelDataProcessor, OnMalformed, ResponseFor
 use lm_session::{CancelHandle, Constraint, Engine, SamplerParams, SessionConfig};
 use lm_template::{Map, Polyfills, Preface, PromptTemplate, Value};
 
+use crate::media::MediaSettings;
 use crate::overflow::Overflow;
-use crate::pictures::Pictures;
 use crate::rendered::ContentTokens;
 use crate::thinking::ThinkingConfig;
 
@@ -46,8 +46,8 @@ pub struct ConversationConfig {
     pub overflow: Overflow,
     /// Prefills the preface in [`Conversation::new`](crate::Conversation::new), which waits for it; false by default.
     pub prefill_on_init: bool,
-    /// Pictures in messages, if the model reads them: files are not opened by default.
-    pub pictures: Pictures,
+    /// Pictures and sounds in messages, if the model reads them: files are not opened by default.
+    pub media: MediaSettings,
 }
 
 /// Outcome of a reply that reaches its token limit or the end of the context.
@@ -105,7 +105,7 @@ impl fmt::Debug for ConversationConfig {
             .field("on_token_limit", &self.on_token_limit)
             .field("overflow", &self.overflow)
             .field("prefill_on_init", &self.prefill_on_init)
-            .field("pictures", &self.pictures)
+            .field("media", &self.media)
             .finish()
     }
 }

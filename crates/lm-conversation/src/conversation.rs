@@ -77,7 +77,7 @@ impl Conversation {
             on_token_limit,
             overflow,
             prefill_on_init,
-            pictures,
+            media,
         } = config;
         check_channels(channels.as_deref().unwrap_or_default())?;
         let template = match template {
@@ -95,7 +95,7 @@ impl Conversation {
             on_token_limit,
             overflow,
             prefill_on_init,
-            pictures,
+            media,
         };
         let mut conversation = Self {
             engine: engine.clone(),
@@ -124,11 +124,11 @@ impl Conversation {
         let variables = self.thinking_variables(self.settings.thinking)?;
         let prompt = |text: &str| self.prompt(&[Message::user(text)], GenerationPrompt::Add, &variables);
         let ids = |text: &str| -> Result<Vec<TokenId>> { self.ids(&prompt(text)?) };
-        let pictures = prompt("a")?.pictures;
+        let media = prompt("a")?.media;
         let (mut ids, other) = (ids("a")?, ids("1")?);
         ids.truncate(ids.iter().zip(&other).take_while(|(one, other)| one == other).count());
         if !ids.is_empty() {
-            let prompt = lm_session::Prompt { ids: &ids, media: &pictures };
+            let prompt = lm_session::Prompt { ids: &ids, media: &media };
             self.shared.lock().session.sync(prompt, &CancelHandle::new())?;
         }
         Ok(())
@@ -145,7 +145,7 @@ impl Conversation {
             on_token_limit,
             overflow,
             prefill_on_init,
-            pictures,
+            media,
         } = self.settings.clone();
         ConversationConfig {
             preface: self.preface.clone(),
@@ -161,7 +161,7 @@ impl Conversation {
             on_token_limit,
             overflow,
             prefill_on_init,
-            pictures,
+            media,
         }
     }
 
@@ -243,7 +243,7 @@ impl Conversation {
     pub fn prefill(&mut self, messages: impl IntoMessages) -> Result<PrefillStats> {
         self.abort();
         let prompt = self.prompt(&messages.into_messages()?, GenerationPrompt::Omit, &Map::new())?;
-        let prompt = lm_session::Prompt { ids: &self.ids(&prompt)?, media: &prompt.pictures };
+        let prompt = lm_session::Prompt { ids: &self.ids(&prompt)?, media: &prompt.media };
         Ok(self.shared.lock().session.sync(prompt, &CancelHandle::new())?)
     }
 

@@ -1,7 +1,9 @@
 //! Errors of conversations and turns.
 
-use lm_session::FinishReason;
+use lm_session::{FinishReason, MediaKind};
 use lm_template::ToolCall;
+
+use crate::media::part_type;
 
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -22,9 +24,11 @@ pub enum Error {
     /// The tokenizer failed.
     #[error(transparent)]
     Tokenizer(#[from] lm_tokenizer::Error),
-    /// A picture cannot be decoded, or not be shown to the model.
-    #[error("part {part} of message {message} is no picture for this model")]
-    Picture {
+    /// A picture or a sound cannot be decoded, or not be given to the model.
+    #[error("part {part} of message {message} is no {kind} for this model")]
+    Medium {
+        /// Kind of the part.
+        kind: MediaKind,
         /// Index of the message, from 0: those of the preface, the history and the turn.
         message: usize,
         /// Index of the part in the message, from 0.
@@ -32,9 +36,21 @@ pub enum Error {
         /// The reason.
         source: Box<lm_session::Error>,
     },
-    /// The file of a picture cannot be opened, or may not be ([`PictureFiles`](crate::PictureFiles)).
-    #[error("the picture `{}`, part {part} of message {message}, cannot be read", path.display())]
-    PictureFile {
+    /// A part is a picture or a sound, and the model reads none.
+    #[error("part {part} of message {message} is of type `{}`, and the model reads no {kind}s", part_type(*kind))]
+    UnreadMedium {
+        /// Kind of the part.
+        kind: MediaKind,
+        /// Index of the message, from 0: those of the preface, the history and the turn.
+        message: usize,
+        /// Index of the part in the message, from 0.
+        part: usize,
+    },
+    /// The file of a picture or a sound cannot be opened, or may not be ([`MediaFiles`](crate::MediaFiles)).
+    #[error("the {kind} `{}`, part {part} of message {message}, cannot be read", path.display())]
+    MediaFile {
+        /// Kind of the part.
+        kind: MediaKind,
         /// Index of the message, from 0: those of the preface, the history and the turn.
         message: usize,
         /// Index of the part in the message, from 0.
@@ -44,24 +60,28 @@ pub enum Error {
         /// The reason.
         source: std::io::Error,
     },
-    /// The chat template does not write one placeholder for each picture.
-    #[error("the chat template wrote `{placeholder}` {found} times for {expected} pictures")]
+    /// The chat template does not write one placeholder for each picture or sound.
+    #[error("the chat template wrote `{placeholder}` {found} times for {expected} {kind}s")]
     Placeholders {
-        /// Text that stands for a picture.
+        /// Kind of the media.
+        kind: MediaKind,
+        /// Text that stands for one of them.
         placeholder: String,
         /// Number of times that the template wrote it.
         found: usize,
-        /// Number of pictures of the messages.
+        /// Number of media of this kind in the messages.
         expected: usize,
     },
-    /// The prompt has tokens of pictures that stand for none.
-    #[error("the prompt has `{token}` {found} times, its pictures have {expected} rows")]
-    PictureRows {
-        /// Token of the rows of pictures.
+    /// The prompt has tokens of pictures or sounds that stand for none.
+    #[error("the prompt has `{token}` {found} times, its {kind}s have {expected} rows")]
+    MediaRows {
+        /// Kind of the media.
+        kind: MediaKind,
+        /// Token of their rows.
         token: String,
         /// Number of times that it is in the prompt.
         found: usize,
-        /// Rows of all pictures.
+        /// Rows of all media of this kind.
         expected: usize,
     },
     /// Neither the model nor the config has a chat template.

@@ -7,9 +7,9 @@ mod error;
 mod event;
 mod into_messages;
 mod marker_tokens;
+mod media;
 mod opening;
 mod overflow;
-mod pictures;
 mod rendered;
 mod reply_checks;
 mod reply_reader;
@@ -45,8 +45,8 @@ pub use lm_template::{
     Content, GenerationPrompt, Map, Message, Part, Polyfill, Polyfills, Preface, PromptTemplate, Role,
     ToolCall, ToolSpec, Value,
 };
+pub use media::{MediaFiles, MediaSettings};
 pub use overflow::{DroppedHistory, DroppedTurns, Overflow};
-pub use pictures::{PictureFiles, Pictures};
 pub use rendered::{ContentTokens, RenderedPrompt};
 pub use saved::SavedConversation;
 pub use score::ReplyScore;

@@ -10,8 +10,8 @@ use lm_template::{
 
 use crate::conversation::Conversation;
 use crate::error::{Error, Result};
+use crate::media::{self, MediaPrompt};
 use crate::overflow::{DroppedHistory, DroppedTurns, Overflow, cuts, first_that_fits};
-use crate::pictures::PicturedPrompt;
 use crate::rendered::RenderedPrompt;
 
 /// Prompt of a turn, and the change of the history when it is complete.
@@ -19,8 +19,8 @@ use crate::rendered::RenderedPrompt;
 pub(crate) struct Opening {
     /// The prompt, with the beginning of the reply if there is one.
     pub(crate) ids: Vec<TokenId>,
-    /// Pictures of the prompt.
-    pub(crate) pictures: Vec<Arc<Media>>,
+    /// Media of the prompt.
+    pub(crate) media: Vec<Arc<Media>>,
     /// Number of last ids that are the beginning of the reply.
     pub(crate) written: usize,
     /// The template's own text before the reply.
@@ -61,7 +61,7 @@ pub(crate) struct Change {
 #[derive(Debug, Clone)]
 pub(crate) struct OpenReply {
     pub(crate) ids: Vec<TokenId>,
-    pub(crate) pictures: Vec<Arc<Media>>,
+    pub(crate) media: Vec<Arc<Media>>,
     pub(crate) written: usize,
     pub(crate) tail: String,
     pub(crate) polyfills: Vec<Polyfill>,
@@ -79,19 +79,20 @@ impl PromptMessages {
     pub(crate) fn new(conversation: &Conversation, messages: &[Message], preface: usize) -> Result<Self> {
         let Conversation { processor, engine, settings, .. } = conversation;
         let input = |(index, message): (usize, &Message)| -> Result<_> {
-            let read = settings.pictures.read(message, index, engine)?;
-            Ok((processor.message_to_template_input(&read.message)?, read.pictures))
+            let read = settings.media.read(message, index, engine)?;
+            let refused = |error| media::unread(error, message, index);
+            Ok((processor.message_to_template_input(&read.message).map_err(refused)?, read.media))
         };
         let inputs = messages.iter().enumerate().map(input).collect::<Result<_>>()?;
         Ok(Self { inputs, preface })
     }
 
-    /// The messages without the first `dropped` ones after the preface, and their pictures.
+    /// The messages without the first `dropped` ones after the preface, and their media.
     fn without(&self, dropped: usize) -> (Vec<Value>, Vec<Arc<Media>>) {
         let (preface, others) = self.inputs.split_at(self.preface);
         let kept = || preface.iter().chain(&others[dropped.min(others.len())..]);
-        let pictures = kept().flat_map(|(_, pictures)| pictures.clone());
-        (kept().map(|(input, _)| input.clone()).collect(), pictures.collect())
+        let media = kept().flat_map(|(_, media)| media.clone());
+        (kept().map(|(input, _)| input.clone()).collect(), media.collect())
     }
 }
 
@@ -102,7 +103,7 @@ impl Conversation {
         messages: &[Message],
         generation_prompt: GenerationPrompt,
         extra_context: &Map<String, Value>,
-    ) -> Result<PicturedPrompt> {
+    ) -> Result<MediaPrompt> {
         let (all, dropped) = self.prompt_messages(messages)?;
         self.render_messages(all.without(dropped), generation_prompt, extra_context)
     }
@@ -111,20 +112,20 @@ impl Conversation {
     fn prompt_messages(&self, messages: &[Message]) -> Result<(PromptMessages, usize)> {
         let state = self.shared.lock();
         let (all, dropped) = ([&self.preface.messages, &state.history, messages].concat(), state.dropped);
-        drop(state); // Pictures may be decoded.
+        drop(state); // Media may be decoded.
         Ok((PromptMessages::new(self, &all, self.preface.messages.len())?, dropped))
     }
 
     fn render_messages(
         &self,
-        (messages, pictures): (Vec<Value>, Vec<Arc<Media>>),
+        (messages, media): (Vec<Value>, Vec<Arc<Media>>),
         generation_prompt: GenerationPrompt,
         extra_context: &Map<String, Value>,
-    ) -> Result<PicturedPrompt> {
+    ) -> Result<MediaPrompt> {
         let (tools, extra_context) = self.template_variables(extra_context);
         let messages = &messages;
         let input = RenderInput { messages, tools: &tools, generation_prompt, extra_context: &extra_context };
-        PicturedPrompt::new(self.template.render(&input)?, pictures, self.engine.picture_tokens())
+        MediaPrompt::new(self.template.render(&input)?, media, self.engine.media_tokens())
     }
 
     /// Tools and variables of the template.
@@ -134,7 +135,7 @@ impl Conversation {
         (self.processor.format_tools(&self.tools), variables)
     }
 
-    pub(crate) fn ids(&self, prompt: &PicturedPrompt) -> Result<Vec<TokenId>> {
+    pub(crate) fn ids(&self, prompt: &MediaPrompt) -> Result<Vec<TokenId>> {
         prompt.encode(&self.engine, self.settings.content_tokens)
     }
 
@@ -147,7 +148,7 @@ impl Conversation {
         max_output_tokens: Option<usize>,
     ) -> Result<Opening> {
         let (all, before) = self.prompt_messages(&messages)?;
-        let render = |dropped: usize| -> Result<(PicturedPrompt, Vec<TokenId>)> {
+        let render = |dropped: usize| -> Result<(MediaPrompt, Vec<TokenId>)> {
             let rendered =
                 self.render_messages(all.without(dropped), GenerationPrompt::Add, extra_context)?;
             let ids = self.ids(&rendered)?;
@@ -182,11 +183,10 @@ impl Conversation {
             Overflow::Error | Overflow::DropOldest(_) => None,
         };
         let place = event.as_ref().map(|event| event.history).unwrap_or_default();
-        let (PicturedPrompt { rendered: PolyfilledPrompt { prompt, polyfills }, pictures, .. }, ids) =
-            rendered;
+        let (MediaPrompt { rendered: PolyfilledPrompt { prompt, polyfills }, media, .. }, ids) = rendered;
         Ok(Opening {
             ids,
-            pictures,
+            media,
             tail: template_tail(&prompt).to_owned(),
             polyfills,
             change: Change { messages, continues: None, dropped, place },
@@ -215,9 +215,9 @@ impl Conversation {
         let known = state.open.clone();
         drop(state);
         let change = Change { continues: Some(last.clone()), dropped, ..Change::default() };
-        if let Some(OpenReply { ids, pictures, written, tail, polyfills, before }) = known {
+        if let Some(OpenReply { ids, media, written, tail, polyfills, before }) = known {
             let opening =
-                Opening { ids, pictures, written, tail, polyfills, change, before, ..Opening::default() };
+                Opening { ids, media, written, tail, polyfills, change, before, ..Opening::default() };
             return Ok(opening);
         }
         let (text, reasoning) = (last.content.text(), last.reasoning_content.unwrap_or_default());
@@ -238,7 +238,7 @@ impl Conversation {
         text: &'a str,
         reasoning: &'a str,
         extra: &Map<String, Value>,
-    ) -> Result<(PicturedPrompt, &'a str)> {
+    ) -> Result<(MediaPrompt, &'a str)> {
         let (open, field) = match (text.is_empty(), reasoning.is_empty()) {
             (false, _) => (text, ContinueField::Content),
             (true, false) => (reasoning, ContinueField::Named("reasoning_content")),
@@ -246,7 +246,7 @@ impl Conversation {
         };
         let (all, dropped) = self.prompt_messages(&[])?;
         let (tools, extra_context) = self.template_variables(extra);
-        let (messages, pictures) = all.without(dropped);
+        let (messages, media) = all.without(dropped);
         let input = RenderInput {
             messages: &messages,
             tools: &tools,
@@ -254,13 +254,13 @@ impl Conversation {
             extra_context: &extra_context,
         };
         let prompt = self.template.render_to_continue(&input, field)?;
-        Ok((PicturedPrompt::new(prompt, pictures, self.engine.picture_tokens())?, open))
+        Ok((MediaPrompt::new(prompt, media, self.engine.media_tokens())?, open))
     }
 
     /// Opens a reply whose text is at the end of a prompt.
-    fn reopen_text(&self, text: &str, prompt: PicturedPrompt) -> Result<Opening> {
+    fn reopen_text(&self, text: &str, prompt: MediaPrompt) -> Result<Opening> {
         let ids = self.ids(&prompt)?;
-        let PicturedPrompt { rendered: PolyfilledPrompt { prompt, polyfills }, pictures, .. } = prompt;
+        let MediaPrompt { rendered: PolyfilledPrompt { prompt, polyfills }, media, .. } = prompt;
         let whole = prompt.text();
         // Templates trim.
         let text = [text, text.trim_end(), text.trim()].into_iter().find(|text| whole.ends_with(text));
@@ -268,7 +268,7 @@ impl Conversation {
         let mut rest = prompt;
         rest.segments.pop_if(|last| last.origin == Origin::Content);
         let tail = template_tail(&rest).to_owned();
-        Ok(Opening { ids, pictures, written, tail, polyfills, ..Opening::default() })
+        Ok(Opening { ids, media, written, tail, polyfills, ..Opening::default() })
     }
 
     /// Number of last tokens whose texts have exactly `bytes` bytes.

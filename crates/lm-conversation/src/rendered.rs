@@ -25,7 +25,7 @@ pub enum ContentTokens {
 pub struct RenderedPrompt {
     /// The text.
     pub text: String,
-    /// Its ids. Added tokens are recognised in the template's text only, unless [`ContentTokens`] says otherwise. Rows of pictures have the ids
+    /// Its ids. Added tokens are recognised in the template's text only, unless [`ContentTokens`] says otherwise. Rows of media have the ids
     /// of [`Media::pieces`](lm_session::Media::pieces).
     pub ids: Vec<TokenId>,
     /// 1 for ids of content (messages, tools, documents), 0 for ids of the template.

@@ -6,8 +6,8 @@ use lm_processors::{Channel, OnMalformed};
 
 use crate::config::{ConstrainCalls, OnTokenLimit, TurnOptions};
 use crate::error::{Error, Result};
+use crate::media::MediaSettings;
 use crate::overflow::Overflow;
-use crate::pictures::Pictures;
 use crate::rendered::ContentTokens;
 use crate::thinking::ThinkingConfig;
 
@@ -22,7 +22,7 @@ pub(crate) struct Settings {
     pub(crate) on_token_limit: OnTokenLimit,
     pub(crate) overflow: Overflow,
     pub(crate) prefill_on_init: bool,
-    pub(crate) pictures: Pictures,
+    pub(crate) media: MediaSettings,
 }
 
 impl Settings {

@@ -189,7 +189,7 @@ impl Conversation {
             }
             _ => None,
         };
-        let prompt = lm_session::Prompt { ids, media: &opening.pictures };
+        let prompt = lm_session::Prompt { ids, media: &opening.media };
         let mut generation = state.session.submit(prompt, params)?;
         let past = self.preface.messages.iter().chain(&state.history).chain(&opening.change.messages);
         let mut reader = ReplyReader::new(self.processor, parser, FreshCallIds::new(past));

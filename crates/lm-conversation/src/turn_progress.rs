@@ -276,8 +276,8 @@ impl Progress {
             return None;
         }
         let written = ids.len().checked_sub(prompt_tokens)?;
-        let Opening { pictures, tail, polyfills, before, .. } = opening.clone();
-        Some(OpenReply { ids, pictures, written, tail, polyfills, before })
+        let Opening { media, tail, polyfills, before, .. } = opening.clone();
+        Some(OpenReply { ids, media, written, tail, polyfills, before })
     }
 
     /// Ends the turn early: the history is as before it, or has the beginning of the reply.

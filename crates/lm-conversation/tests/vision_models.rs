@@ -95,7 +95,7 @@ fn prompts_and_replies_are_those_of_transformers() {
             .map(|rgb| bmp(rgb.shape(), rgb.data()))
             .collect();
         let engine = load(&folder, 512);
-        let tokens = engine.picture_tokens().unwrap().clone();
+        let tokens = engine.media_tokens()[0].clone();
         let conversation = conversation(&engine, &tokens.placeholder);
         let message = message(golden["prompt"].as_str().unwrap(), &tokens.placeholder, &files);
         let rendered = conversation.render(message, GenerationPrompt::Omit).unwrap();

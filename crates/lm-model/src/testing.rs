@@ -1,5 +1,6 @@
 //! Fakes for the tests of the layers above (feature `test-util`).
 
+mod fake_audio;
 mod fake_lm;
 mod fake_vision;
 mod hooked_lm;
@@ -7,6 +8,7 @@ mod noise;
 mod random;
 mod script;
 
+pub use self::fake_audio::FakeAudio;
 pub use self::fake_lm::FakeLm;
 pub use self::fake_vision::FakeVision;
 pub use self::hooked_lm::HookedLm;

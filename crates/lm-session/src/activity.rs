@@ -16,9 +16,9 @@ pub struct EngineActivity {
     pub total_pages: usize,
     /// Pages that no session holds.
     pub free_pages: usize,
-    /// Pictures that the vision encoder has encoded since the engine started.
+    /// Pictures and sounds that were encoded since the engine started.
     pub encoded_media: u64,
-    /// Bytes of the encoded pictures in the cache ([`EngineSettings::media_cache_bytes`](crate::EngineSettings::media_cache_bytes)).
+    /// Bytes of the encoded media in the cache ([`EngineSettings::media_cache_bytes`](crate::EngineSettings::media_cache_bytes)).
     pub media_cache_bytes: usize,
     /// Time after which the idle model is released; `None` if it stays. See [`Engine::set_keep_alive`](crate::Engine::set_keep_alive).
     pub keep_alive: Option<Duration>,

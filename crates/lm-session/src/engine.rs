@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use lm_media::DecodeLimits;
+use lm_media::{DecodeLimits, SoundLimits};
 use lm_model::{
     ChatTemplateSource, GenerationConfig, LoadOptions, LoadProgress, LoadedModel, ModelFolder, ModelInfo,
 };
@@ -19,7 +19,7 @@ use crate::adapters::AdapterRegistry;
 use crate::admission::Admission;
 use crate::capacity::Capacity;
 use crate::fingerprint::Fingerprint;
-use crate::media::MediaLibrary;
+use crate::media::{Encoders, MediaLibrary};
 use crate::record::Recorder;
 use crate::request::{Command, Request, SessionId};
 use crate::residency::{ModelSource, Residency};
@@ -30,10 +30,10 @@ use crate::{
 };
 
 mod grammars;
+mod media;
 mod memory;
-mod pictures;
 
-pub use pictures::PictureTokens;
+pub use media::MediaTokens;
 
 /// A loaded model that serves any number of sessions.
 ///
@@ -83,8 +83,9 @@ struct Shared {
     adapters: Mutex<AdapterRegistry>,
     /// Values that layers above derive from the model.
     derived: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
-    pictures: Option<PictureTokens>,
+    media_tokens: Vec<MediaTokens>,
     picture_limits: DecodeLimits,
+    sound_limits: SoundLimits,
     media: MediaLibrary,
 }
 
@@ -103,6 +104,7 @@ impl Engine {
         source: Option<ModelSource>,
         settings: EngineSettings,
     ) -> Result<Self> {
+        let media_tokens = MediaTokens::of(&Encoders::of(&loaded), &loaded.tokenizer)?;
         let LoadedModel {
             model,
             tokenizer,
@@ -111,15 +113,13 @@ impl Engine {
             name,
             adapters,
             adapter_loader,
-            vision,
-            audio: _,
+            ..
         } = loaded.clone();
         let source = source.map(ModelSource::without_adapters);
         let info = model.info().clone();
         settings.draft_model.as_ref().map_or(Ok(()), |draft| draft.check(&tokenizer))?;
         let capacity = Capacity::new(&settings, info.context_len, model.cache_bytes_per_page())?;
         let fingerprint = Fingerprint::new(&*model, &adapters);
-        let pictures = vision.map(|vision| PictureTokens::new(&*vision, &tokenizer)).transpose()?;
         drop(model);
         if capacity.context_tokens < settings.max_context.unwrap_or(info.context_len) {
             tracing::info!(
@@ -130,7 +130,7 @@ impl Engine {
         }
         let (commands, received) = mpsc::channel();
         let (admission, speculation) = (Admission::new(&settings), settings.speculation);
-        let picture_limits = settings.picture_limits;
+        let (picture_limits, sound_limits) = (settings.picture_limits, settings.sound_limits);
         let residency = Residency::new(loaded, source, settings, commands.clone())?;
         let activity = Arc::new(ActivityGauge::default());
         residency.publish(&activity);
@@ -159,8 +159,9 @@ impl Engine {
             fingerprint,
             adapters: Mutex::new(AdapterRegistry::new(adapter_loader, adapters)),
             derived: Mutex::default(),
-            pictures,
+            media_tokens,
             picture_limits,
+            sound_limits,
             media: MediaLibrary::default(),
         };
         Ok(Self { shared: Arc::new(shared) })

@@ -1,5 +1,7 @@
 //! Errors of this crate.
 
+use crate::MediaKind;
+
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -24,27 +26,34 @@ pub enum Error {
     /// A session without tokens cannot be prefilled or generate: there is nothing to continue.
     #[error("the prompt is empty, expected at least one token")]
     EmptyPrompt,
-    /// A picture was given to a model that reads text only.
-    #[error("the model reads text only, and was given a picture")]
+    /// A picture was given to a model that reads none.
+    #[error("the model reads no pictures, and was given one")]
     NoVision,
-    /// The tokenizer has no token for the rows of the model's pictures.
-    #[error("the tokenizer has no token `{token}`, which stands for the rows of pictures")]
-    PictureToken {
+    /// A sound was given to a model that reads none.
+    #[error("the model reads no sounds, and was given one")]
+    NoAudio,
+    /// The tokenizer has no token for the rows of the model's media.
+    #[error("the tokenizer has no token `{token}`, which stands for the rows of {kind}s")]
+    MediaToken {
+        /// Kind of the media.
+        kind: MediaKind,
         /// Text of the token.
         token: String,
     },
-    /// A picture's file cannot be decoded, exceeds the limits, or has a size that the model refuses.
+    /// The file of a picture or a sound cannot be decoded, exceeds the limits, or has a size that the model refuses.
     #[error(transparent)]
     Media(#[from] lm_media::Error),
     /// An id stands for a row of a medium that was not given with the prompt, or for a part of its rows.
-    #[error("token {position} is a row of a picture that was not given")]
+    #[error("token {position} is a row of a picture or a sound that was not given")]
     UnknownMedia {
         /// Its place among the tokens of the session.
         position: usize,
     },
-    /// The vision encoder returned another number of rows than its layout has.
-    #[error("the vision encoder gave {found} rows for a picture, expected {expected}")]
+    /// An encoder returned another number of rows than its layout has.
+    #[error("the encoder gave {found} rows for a {kind}, expected {expected}")]
     MediaRows {
+        /// Kind of the medium.
+        kind: MediaKind,
         /// Rows of the layout.
         expected: usize,
         /// Rows of the encoder.

@@ -52,18 +52,18 @@ pub use constraint::{
     GrammarConstraint, TokenMask,
 };
 pub use embedding::{EmbedParams, Pooling, normalized};
-pub use engine::{Engine, PictureTokens};
+pub use engine::{Engine, MediaTokens};
 pub use error::{Error, GrammarErrorKind, Result};
 pub use event::{FinishReason, Finished, PrefillProgress, SessionEvent, Steered};
 pub use generation::{Generation, GenerationStream};
-pub use lm_media::DecodeLimits;
+pub use lm_media::{DecodeLimits, SoundLimits};
 pub use lm_model::{
     Adapter, AdapterInfo, AdapterLoader, CausalLm, ChatTemplateSource, Device, Footprint, GenerationConfig,
     KvDtype, LoadOptions, LoadPhase, LoadProgress, LoadedModel, ModelFolder, ModelInfo, PAGE_LEN,
     PictureOptions, WeightFormat,
 };
 pub use lm_tokenizer::{SpecialTokens, TextSegment, TokenId, TokenKind, Tokenizer};
-pub use media::{Media, Prompt, PromptPiece};
+pub use media::{Media, MediaKind, Prompt, PromptPiece};
 pub use memory::{MemoryPlan, MemoryRequest, WeightChoice, available_memory};
 pub use metrics::{CacheStats, PrefillStats, Timing, Usage};
 pub use models::{ModelState, Models};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lm_media::DecodeLimits;
+use lm_media::{DecodeLimits, SoundLimits};
 use lm_tokenizer::TokenId;
 
 use crate::{AdapterId, CancelHandle, Constraint, DraftModel, SamplerParams};
@@ -40,7 +40,9 @@ pub struct EngineSettings {
     pub draft_model: Option<DraftModel>,
     /// Limits of the pictures that are decoded. Default 64 MiB and 64 million pixels.
     pub picture_limits: DecodeLimits,
-    /// Memory for encoded pictures that no request is about to use, so that a prompt that has one again need not encode it again.
+    /// Limits of the sounds that are decoded. Default 64 MiB and 600 seconds.
+    pub sound_limits: SoundLimits,
+    /// Memory for encoded media that no request is about to use, so that a prompt that has one again need not encode it again.
     /// Default 256 MiB.
     pub media_cache_bytes: usize,
     /// Idle time after which weights and KV pool are released as by [`crate::Engine::unload`]; the next request loads them again.
@@ -77,6 +79,7 @@ impl Default for EngineSettings {
             speculation: Speculation::default(),
             draft_model: None,
             picture_limits: DecodeLimits::default(),
+            sound_limits: SoundLimits::default(),
             media_cache_bytes: 256 << 20,
             keep_alive: None,
         }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use lm_model::{Adapter, VisionEncoder};
+use lm_model::Adapter;
 use lm_tokenizer::TokenId;
 
 use crate::admission::{RequestSize, Waiting};
 use crate::generating::Generating;
 use crate::guide::Guide;
-use crate::media::{Encoded, MediaSpan};
+use crate::media::{Encoded, Encoders, MediaSpan};
 use crate::prompt_rows::{PromptOutput, PromptRows};
 use crate::sampling_pool::Sampled;
 use crate::saved::SavedPages;
@@ -48,8 +48,8 @@ pub(crate) enum Command {
     Sampled(Box<Sampled>),
     /// Answer of the encoding thread.
     Encoded(Encoded),
-    /// Requests the vision encoder; loads the model if it is not in memory.
-    Vision(Sender<Result<Arc<dyn VisionEncoder>>>),
+    /// Requests the encoders of media; loads the model if it is not in memory.
+    Encoders(Sender<Result<Encoders>>),
     /// Releases the model if nothing runs or waits; the answer is true if it is not in memory afterwards.
     Unload(Sender<bool>),
     /// Sets the time after which the idle model is released; see [`crate::EngineSettings::keep_alive`].

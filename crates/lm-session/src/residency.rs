@@ -7,6 +7,7 @@ use lm_model::{LoadOptions, LoadedModel, ModelFolder, ModelInfo};
 
 use crate::activity::{ActivityGauge, EngineActivity};
 use crate::capacity::Capacity;
+use crate::media::Encoders;
 use crate::models::MemoryShare;
 use crate::panics::caught;
 use crate::request::{Command, Reply, Request};
@@ -65,9 +66,17 @@ impl Residency {
     }
 
     fn start(&self, loaded: LoadedModel) -> Result<Scheduler> {
-        let LoadedModel { model, vision, .. } = loaded;
+        let encoders = Encoders::of(&loaded);
+        let model = loaded.model;
         let capacity = Capacity::new(&self.settings, self.info.context_len, model.cache_bytes_per_page())?;
-        Scheduler::new(model, vision, capacity.num_pages, &self.settings, self.commands.clone(), self.totals)
+        Scheduler::new(
+            model,
+            encoders,
+            capacity.num_pages,
+            &self.settings,
+            self.commands.clone(),
+            self.totals,
+        )
     }
 
     /// The scheduler, while the model is in memory.
@@ -128,8 +137,8 @@ impl Residency {
             }
             (Command::SetKeepAlive(keep_alive), _) => self.settings.keep_alive = keep_alive,
             (Command::Run(request), _) => self.run(request),
-            (Command::Vision(answer), _) => match self.load_if_needed() {
-                Ok(scheduler) => scheduler.handle(Command::Vision(answer)),
+            (Command::Encoders(answer), _) => match self.load_if_needed() {
+                Ok(scheduler) => scheduler.handle(Command::Encoders(answer)),
                 Err(error) => drop(answer.send(Err(error))), // The receiver may be gone.
             },
             (command, Some(scheduler)) => {

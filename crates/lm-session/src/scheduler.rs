@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use lm_model::{CausalLm, Logits, VisionEncoder};
+use lm_model::{CausalLm, Logits};
 
 use crate::admission::Waiting;
 use crate::caches::KvCaches;
-use crate::media::Encodings;
+use crate::media::{Encoders, Encodings};
 use crate::panics::caught;
 use crate::request::{Command, EndedByCaller, Reply, Request, SessionId, Task};
 use crate::sampling_pool::SamplingPool;
@@ -89,14 +89,14 @@ impl Scheduler {
     /// are those of the earlier schedulers of this engine.
     pub fn new(
         model: Arc<dyn CausalLm>,
-        vision: Option<Arc<dyn VisionEncoder>>,
+        encoders: Encoders,
         num_pages: usize,
         settings: &EngineSettings,
         commands: Sender<Command>,
         totals: Totals,
     ) -> Result<Self> {
         let Totals { admitted, encoded } = totals;
-        let encodings = Encodings::new(vision, settings.media_cache_bytes, commands.clone(), encoded);
+        let encodings = Encodings::new(encoders, settings.media_cache_bytes, commands.clone(), encoded);
         let &EngineSettings { prefill_chunk, prefix_cache, step_budget, max_running_requests, .. } = settings;
         let caches = KvCaches::new(model.new_cache(num_pages)?, prefix_cache);
         let width = model.info().logits_width;
@@ -204,9 +204,8 @@ impl Scheduler {
             }
             Command::Sampled(sampled) => self.handle_sampled(*sampled),
             Command::Encoded(encoded) => self.handle_encoded(encoded),
-            Command::Vision(answer) => {
-                let vision = self.encodings.vision().cloned().ok_or(Error::NoVision);
-                let _ = answer.send(vision); // The receiver may be gone.
+            Command::Encoders(answer) => {
+                let _ = answer.send(Ok(self.encodings.encoders().clone())); // The receiver may be gone.
             }
             Command::DropAdapter { adapter, answer } => self.unloading.push((adapter, answer)),
             Command::Shutdown => self.draining = true,

@@ -193,7 +193,7 @@ impl Session {
             Some(recorder) => Some((recorder, self.request_record(&prompt.ids, &mut params)?)),
             None => None,
         };
-        let ids = prompt.model_ids(self.engine.media_token());
+        let ids = prompt.model_ids(|kind| self.engine.media_token(kind));
         let limits = RequestLimits {
             cancel: params.cancel.child(),
             deadline: params.deadline,
@@ -297,7 +297,7 @@ impl Session {
     pub(crate) fn resolve(&self, prompt: Prompt<'_>) -> Result<ResolvedPrompt> {
         let Prompt { ids, media } = prompt;
         self.check_len(ids.len())?;
-        if self.engine.picture_tokens().is_none() {
+        if self.engine.media_tokens().is_empty() {
             return Ok(ResolvedPrompt { ids: ids.to_vec(), spans: Vec::new() }); // Each id is a token, or the model refuses it.
         }
         ResolvedPrompt::new(ids.to_vec(), media.iter().chain(&self.media()))
@@ -358,7 +358,7 @@ impl Session {
             session,
             adapter,
             low_ranks: None,
-            ids: prompt.model_ids(self.engine.media_token()),
+            ids: prompt.model_ids(|kind| self.engine.media_token(kind)),
             media: prompt.spans.clone(),
             matching: common,
             task,

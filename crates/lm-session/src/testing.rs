@@ -35,6 +35,23 @@ pub fn picture_file(width: u32, height: u32, seed: u8) -> Vec<u8> {
     file
 }
 
+/// A WAV file of one channel at 16 kHz with `samples` samples, which depend on `seed`: the first is `seed`.
+pub fn sound_file(samples: u32, seed: i16) -> Vec<u8> {
+    let bytes = samples * 2;
+    let mut file = b"RIFF".to_vec();
+    file.extend((36 + bytes).to_le_bytes());
+    file.extend(b"WAVEfmt ");
+    // PCM in one channel, 16,000 samples and 32,000 bytes a second, two bytes and 16 bits a sample.
+    for field in [16, 1 | 1 << 16, 16_000, 32_000, 2 | 16 << 16] {
+        file.extend(u32::to_le_bytes(field));
+    }
+    file.extend(b"data");
+    file.extend(bytes.to_le_bytes());
+    let sample = |index| if index == 0 { seed } else { (index * 37) as i16 };
+    file.extend((0..samples).flat_map(|index| sample(index).to_le_bytes()));
+    file
+}
+
 /// Creates an engine whose greedy replies are `replies`, one after another; see [`FakeLm::scripted`].
 ///
 /// A prefill that runs a token asks for logits and so begins the next reply, which the following generation yields.

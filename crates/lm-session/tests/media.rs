@@ -1,4 +1,4 @@
-//! Pictures in prompts: what the model gets for them, and what caches know of them.
+//! Pictures and sounds in prompts: what the model gets for them, and what caches know of them.
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
 mod support;
@@ -9,15 +9,15 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use lm_media::{Picture, PictureSize};
-use lm_model::testing::{FakeVision, HookedLm};
+use lm_model::testing::{FakeAudio, FakeVision, HookedLm};
 use lm_model::{
     AttentionKind, Batch, EncodedMedia, Input, MediaLayout, MediaPiece, MediaPositions, MediaRows,
     PictureOptions, Position, VisionEncoder,
 };
-use lm_session::testing::{loaded, picture_file, tokenizer};
+use lm_session::testing::{loaded, picture_file, sound_file, tokenizer};
 use lm_session::{
-    CancelHandle, DecodeLimits, Engine, EngineSettings, Error, GenerateParams, LoadedModel, Media,
-    PromptPiece, SaveOptions, Session, SessionConfig, TokenId,
+    CancelHandle, Engine, EngineSettings, Error, GenerateParams, LoadedModel, Media, MediaKind, PromptPiece,
+    SaveOptions, Session, SessionConfig, TokenId,
 };
 use support::{generate, prompt, random_model, tokens};
 
@@ -25,9 +25,25 @@ fn engine_with(vision: Arc<dyn VisionEncoder>, settings: EngineSettings) -> Engi
     Engine::new(LoadedModel { vision: Some(vision), ..loaded(random_model()) }, settings).unwrap()
 }
 
-fn fake() -> (Engine, Arc<FakeVision>) {
-    let vision = Arc::new(FakeVision::default());
-    (engine_with(vision.clone(), EngineSettings::default()), vision)
+/// Encoders of both kinds.
+#[derive(Clone, Default)]
+struct Fakes {
+    vision: Arc<FakeVision>,
+    audio: Arc<FakeAudio>,
+}
+
+impl Fakes {
+    fn encodings(&self) -> usize {
+        self.vision.encodings() + self.audio.encodings()
+    }
+}
+
+/// An engine that reads pictures and sounds.
+fn fake() -> (Engine, Fakes) {
+    let fakes = Fakes::default();
+    let (vision, audio) = (fakes.vision.clone(), fakes.audio.clone());
+    let loaded = LoadedModel { vision: Some(vision), audio: Some(audio), ..loaded(random_model()) };
+    (Engine::new(loaded, EngineSettings::default()).unwrap(), fakes)
 }
 
 fn session(engine: &Engine) -> Session {
@@ -38,11 +54,19 @@ fn picture(engine: &Engine, seed: u8) -> Arc<Media> {
     engine.picture(picture_file(3, 2, seed), &PictureOptions::default()).unwrap()
 }
 
-/// Ids of text and of pictures, in turn: `len` tokens of text, then each picture and `len` tokens.
-fn ids(pictures: &[&Arc<Media>], len: usize) -> Vec<TokenId> {
+fn sound(engine: &Engine, seed: i16) -> Arc<Media> {
+    engine.sound(sound_file(4001, seed)).unwrap()
+}
+
+/// Media of one size, of each kind.
+const MEDIA: [fn(&Engine, u8) -> Arc<Media>; 2] =
+    [picture, |engine: &Engine, seed: u8| sound(engine, seed.into())];
+
+/// Ids of text and of media, in turn: `len` tokens of text, then each medium and `len` tokens.
+fn ids(media: &[&Arc<Media>], len: usize) -> Vec<TokenId> {
     let mut ids = prompt(1, len);
-    for (index, picture) in pictures.iter().enumerate() {
-        for piece in picture.pieces() {
+    for (index, medium) in media.iter().enumerate() {
+        for piece in medium.pieces() {
             match piece {
                 PromptPiece::Text(text) => ids.extend(tokenizer().encode(text).unwrap()),
                 PromptPiece::Rows(rows) => ids.extend(rows),
@@ -60,116 +84,126 @@ fn reply(session: &mut Session, ids: &[TokenId], media: &[Arc<Media>]) -> Vec<To
 }
 
 #[test]
-fn two_pictures_of_one_size_are_told_apart_in_either_order() {
-    let (engine, vision) = fake();
-    let (a, b) = (picture(&engine, 1), picture(&engine, 2));
-    let media = [a.clone(), b.clone()];
-    let (ab, ba) = (ids(&[&a, &b], 40), ids(&[&b, &a], 40));
-    assert_eq!(ab.len(), ba.len());
-    let one = reply(&mut session(&engine), &ab, &media);
-    let other = reply(&mut session(&engine), &ba, &media);
-    assert_ne!(one, other);
-    // In one session, in a fork, and again: by its own pages and by those of others.
-    let mut third = session(&engine);
-    assert_eq!(reply(&mut third, &ab, &media), one);
-    assert_eq!(reply(&mut third, &ba, &media), other);
-    let mut fork = third.fork().unwrap();
-    assert_eq!(reply(&mut fork, &ab, &media), one);
-    assert_eq!(reply(&mut third, &ba, &media), other);
-    assert_eq!(vision.encodings(), 2, "each picture was encoded once");
-    assert_eq!(engine.activity().encoded_media, 2);
-    assert!(engine.activity().media_cache_bytes > 0);
-    // A new engine has the same replies.
-    let (fresh, _) = fake();
-    let media = [picture(&fresh, 1), picture(&fresh, 2)];
-    assert_eq!(reply(&mut session(&fresh), &ba, &media), other);
+fn two_media_of_one_size_are_told_apart_in_either_order() {
+    for medium in MEDIA {
+        let (engine, fakes) = fake();
+        let (a, b) = (medium(&engine, 1), medium(&engine, 2));
+        let media = [a.clone(), b.clone()];
+        let (ab, ba) = (ids(&[&a, &b], 40), ids(&[&b, &a], 40));
+        assert_eq!(ab.len(), ba.len());
+        let one = reply(&mut session(&engine), &ab, &media);
+        let other = reply(&mut session(&engine), &ba, &media);
+        assert_ne!(one, other);
+        // In one session, in a fork, and again: by its own pages and by those of others.
+        let mut third = session(&engine);
+        assert_eq!(reply(&mut third, &ab, &media), one);
+        assert_eq!(reply(&mut third, &ba, &media), other);
+        let mut fork = third.fork().unwrap();
+        assert_eq!(reply(&mut fork, &ab, &media), one);
+        assert_eq!(reply(&mut third, &ba, &media), other);
+        assert_eq!(fakes.encodings(), 2, "each was encoded once");
+        assert_eq!(engine.activity().encoded_media, 2);
+        assert!(engine.activity().media_cache_bytes > 0);
+        // A new engine has the same replies.
+        let (fresh, _) = fake();
+        let media = [medium(&fresh, 1), medium(&fresh, 2)];
+        assert_eq!(reply(&mut session(&fresh), &ba, &media), other);
+    }
 }
 
 #[test]
-fn a_changed_pixel_misses_the_cache_and_an_equal_file_does_not() {
-    let (engine, vision) = fake();
-    let (a, b, again) = (picture(&engine, 1), picture(&engine, 3), picture(&engine, 1));
-    assert!(Arc::ptr_eq(&a, &again), "it is not decoded again");
-    let common = 40;
-    let run = |picture: &Arc<Media>| {
-        let ids = ids(&[picture], common);
-        let prompt = lm_session::Prompt { ids: &ids, media: from_ref(picture) };
-        (session(&engine).sync(prompt, &CancelHandle::new()).unwrap().cached_tokens, ids.len())
-    };
-    assert_eq!(run(&a).0, 0);
-    assert_eq!(run(&b).0, 32, "only the page before the picture is common");
-    let (cached, len) = run(&again);
-    assert_eq!(cached, (len - 1) / 32 * 32, "all whole pages");
-    assert_eq!(vision.encodings(), 2);
+fn a_changed_pixel_or_sample_misses_the_cache_and_an_equal_file_does_not() {
+    for medium in MEDIA {
+        let (engine, fakes) = fake();
+        let (a, b, again) = (medium(&engine, 1), medium(&engine, 3), medium(&engine, 1));
+        assert!(Arc::ptr_eq(&a, &again), "it is not decoded again");
+        let common = 40;
+        let run = |medium: &Arc<Media>| {
+            let ids = ids(&[medium], common);
+            let prompt = lm_session::Prompt { ids: &ids, media: from_ref(medium) };
+            (session(&engine).sync(prompt, &CancelHandle::new()).unwrap().cached_tokens, ids.len())
+        };
+        assert_eq!(run(&a).0, 0);
+        assert_eq!(run(&b).0, 32, "only the page before the medium is common");
+        let (cached, len) = run(&again);
+        assert_eq!(cached, (len - 1) / 32 * 32, "all whole pages");
+        assert_eq!(fakes.encodings(), 2);
+    }
 }
 
 #[test]
-fn rewinding_ends_before_a_picture_that_would_be_cut() {
-    let (engine, _) = fake();
-    let (a, b) = (picture(&engine, 1), picture(&engine, 2));
-    let (with_a, with_b) = (ids(&[&a], 10), ids(&[&b], 10));
-    let expected = reply(&mut session(&engine), &with_b, from_ref(&b));
-    let mut other = session(&engine);
-    reply(&mut other, &with_a, from_ref(&a));
-    let row = with_a.iter().position(|id| id >> 31 == 1).unwrap();
-    assert_eq!(other.rewind(row + 1), row, "the first piece has two rows");
-    assert_eq!(other.tokens(), with_a[..row]);
-    assert!(other.media().is_empty());
-    let rest = lm_session::Prompt { ids: &with_b[row..], media: &[b] };
-    other.prefill(rest).unwrap();
-    assert_eq!(generate(&mut other, 6).unwrap(), expected);
+fn rewinding_ends_before_a_medium_that_would_be_cut() {
+    for medium in MEDIA {
+        let (engine, _) = fake();
+        let (a, b) = (medium(&engine, 1), medium(&engine, 2));
+        let (with_a, with_b) = (ids(&[&a], 10), ids(&[&b], 10));
+        let expected = reply(&mut session(&engine), &with_b, from_ref(&b));
+        let mut other = session(&engine);
+        reply(&mut other, &with_a, from_ref(&a));
+        let row = with_a.iter().position(|id| id >> 31 == 1).unwrap();
+        assert_eq!(other.rewind(row + 1), row, "the first piece has several rows");
+        assert_eq!(other.tokens(), with_a[..row]);
+        assert!(other.media().is_empty());
+        let rest = lm_session::Prompt { ids: &with_b[row..], media: &[b] };
+        other.prefill(rest).unwrap();
+        assert_eq!(generate(&mut other, 6).unwrap(), expected);
+    }
 }
 
 #[test]
 fn a_session_is_continued_with_the_media_it_has() {
-    let (engine, vision) = fake();
-    let a = picture(&engine, 1);
-    let ids = ids(&[&a], 10);
-    let mut first = session(&engine);
-    first.prefill(lm_session::Prompt { ids: &ids, media: from_ref(&a) }).unwrap();
-    let (mut second, held) = (first.fork().unwrap(), first.tokens());
-    assert_eq!(held, ids);
-    let expected = generate(&mut first, 6).unwrap();
-    assert_eq!(reply(&mut second, &held, &[]), expected, "the fork knows the picture");
-    let score = first.score_after(&ids, &expected, 0, &CancelHandle::new()).unwrap();
-    assert_eq!(score.tokens.len(), 6);
-    assert_eq!(vision.encodings(), 1);
-    // Another session does not.
-    let error = session(&engine).submit(&held, GenerateParams::default()).unwrap_err();
-    let place = ids.iter().position(|id| id >> 31 == 1).unwrap();
-    assert!(matches!(error, Error::UnknownMedia { position } if position == place), "{error}");
-    // Nor is a part of a piece a prompt.
-    let cut = lm_session::Prompt { ids: &ids[..=place], media: &[a] };
-    assert!(matches!(session(&engine).prefill(cut), Err(Error::UnknownMedia { .. })));
-    assert!(matches!(engine.embed(&held, &Default::default()), Err(Error::UnknownMedia { .. })));
+    for medium in MEDIA {
+        let (engine, fakes) = fake();
+        let a = medium(&engine, 1);
+        let ids = ids(&[&a], 10);
+        let mut first = session(&engine);
+        first.prefill(lm_session::Prompt { ids: &ids, media: from_ref(&a) }).unwrap();
+        let (mut second, held) = (first.fork().unwrap(), first.tokens());
+        assert_eq!(held, ids);
+        let expected = generate(&mut first, 6).unwrap();
+        assert_eq!(reply(&mut second, &held, &[]), expected, "the fork knows the medium");
+        let score = first.score_after(&ids, &expected, 0, &CancelHandle::new()).unwrap();
+        assert_eq!(score.tokens.len(), 6);
+        assert_eq!(fakes.encodings(), 1);
+        // Another session does not.
+        let error = session(&engine).submit(&held, GenerateParams::default()).unwrap_err();
+        let place = ids.iter().position(|id| id >> 31 == 1).unwrap();
+        assert!(matches!(error, Error::UnknownMedia { position } if position == place), "{error}");
+        // Nor is a part of a piece a prompt.
+        let cut = lm_session::Prompt { ids: &ids[..=place], media: &[a] };
+        assert!(matches!(session(&engine).prefill(cut), Err(Error::UnknownMedia { .. })));
+        assert!(matches!(engine.embed(&held, &Default::default()), Err(Error::UnknownMedia { .. })));
+    }
 }
 
 #[test]
-fn saved_pages_of_pictures_are_found_without_encoding() {
-    let (engine, _) = fake();
-    let (a, b) = (picture(&engine, 1), picture(&engine, 2));
-    let (with_a, with_b) = (ids(&[&a], 40), ids(&[&b], 40));
-    let expected_b = reply(&mut session(&engine), &with_b, &[b]);
-    let mut first = session(&engine);
-    first.prefill(lm_session::Prompt { ids: &with_a, media: from_ref(&a) }).unwrap();
-    let (saved, _) = first.save(SaveOptions { cache: Some(1 << 24) }).unwrap();
-    let expected = generate(&mut first, 6).unwrap();
+fn saved_pages_of_media_are_found_without_encoding() {
+    for medium in MEDIA {
+        let (engine, _) = fake();
+        let (a, b) = (medium(&engine, 1), medium(&engine, 2));
+        let (with_a, with_b) = (ids(&[&a], 40), ids(&[&b], 40));
+        let expected_b = reply(&mut session(&engine), &with_b, &[b]);
+        let mut first = session(&engine);
+        first.prefill(lm_session::Prompt { ids: &with_a, media: from_ref(&a) }).unwrap();
+        let (saved, _) = first.save(SaveOptions { cache: Some(1 << 24) }).unwrap();
+        let expected = generate(&mut first, 6).unwrap();
 
-    let (restarted, vision) = fake();
-    let mut restored = restarted.restore(&saved).unwrap();
-    assert_eq!(restored.tokens(), with_a);
-    assert!(matches!(restored.prefill(&[1]), Err(Error::UnknownMedia { .. })), "the picture is not saved");
-    let a = picture(&restarted, 1);
-    assert_eq!(reply(&mut restored, &with_a, from_ref(&a)), expected);
-    assert_eq!(vision.encodings(), 0);
-    let b = picture(&restarted, 2);
-    assert_eq!(reply(&mut restored, &with_b, &[b]), expected_b);
-    // Without pages the picture is encoded again.
-    let (without, vision) = fake();
-    let mut restored = without.restore(&lm_session::SavedSession { cache: None, ..saved }).unwrap();
-    let a = picture(&without, 1);
-    assert_eq!(reply(&mut restored, &with_a, &[a]), expected);
-    assert_eq!(vision.encodings(), 1);
+        let (restarted, fakes) = fake();
+        let mut restored = restarted.restore(&saved).unwrap();
+        assert_eq!(restored.tokens(), with_a);
+        assert!(matches!(restored.prefill(&[1]), Err(Error::UnknownMedia { .. })), "the medium is not saved");
+        let a = medium(&restarted, 1);
+        assert_eq!(reply(&mut restored, &with_a, from_ref(&a)), expected);
+        assert_eq!(fakes.encodings(), 0);
+        let b = medium(&restarted, 2);
+        assert_eq!(reply(&mut restored, &with_b, &[b]), expected_b);
+        // Without pages the medium is encoded again.
+        let (without, fakes) = fake();
+        let mut restored = without.restore(&lm_session::SavedSession { cache: None, ..saved }).unwrap();
+        let a = medium(&without, 1);
+        assert_eq!(reply(&mut restored, &with_a, &[a]), expected);
+        assert_eq!(fakes.encodings(), 1);
+    }
 }
 
 /// An encoder of [`FakeVision`]'s rows with a layout of its own.
@@ -223,24 +257,26 @@ const fn grid(rows: usize, columns: usize) -> MediaRows {
 
 type Seen = Arc<Mutex<Vec<(Range<usize>, Vec<Position>, Vec<Range<usize>>, Vec<TokenId>)>>>;
 
+/// Adds the places, positions, spans and ids of each call to `seen`.
+fn recorder(seen: &Seen) -> impl Fn(&Batch) -> lm_model::Result<()> + Send + Sync + use<> {
+    let seen = seen.clone();
+    move |batch: &Batch| {
+        for input in &batch.sequences {
+            let Input::Ids(ids) = &input.input else { panic!("ids") };
+            let (places, spans) = (
+                input.cached_len..input.cached_len + ids.len(),
+                input.spans.iter().map(|span| span.rows.clone()).collect(),
+            );
+            seen.lock().unwrap().push((places, input.positions.clone(), spans, ids.clone()));
+        }
+        Ok(())
+    }
+}
+
 /// An engine of one sequence, and the places, positions, spans and ids of its calls.
 fn observed(vision: Laid, settings: EngineSettings) -> (Engine, Seen) {
     let seen = Seen::default();
-    let record = {
-        let seen = seen.clone();
-        move |batch: &Batch| {
-            for input in &batch.sequences {
-                let Input::Ids(ids) = &input.input else { panic!("ids") };
-                let (places, spans) = (
-                    input.cached_len..input.cached_len + ids.len(),
-                    input.spans.iter().map(|span| span.rows.clone()).collect(),
-                );
-                seen.lock().unwrap().push((places, input.positions.clone(), spans, ids.clone()));
-            }
-            Ok(())
-        }
-    };
-    let model = HookedLm::new(Arc::new(random_model())).before_pass(record);
+    let model = HookedLm::new(Arc::new(random_model())).before_pass(recorder(&seen));
     let loaded = LoadedModel { vision: Some(Arc::new(vision)), ..loaded(model) };
     (Engine::new(loaded, settings).unwrap(), seen)
 }
@@ -266,7 +302,7 @@ fn a_step_ends_before_or_after_bidirectional_rows() {
             let own = span.start - places.start..span.end - places.start;
             assert!(spans.contains(&own), "{own:?} of {spans:?}");
         }
-        let placeholder = engine.picture_tokens().unwrap().row_id;
+        let placeholder = engine.media_tokens()[0].row_id;
         let run: Vec<TokenId> = seen.iter().flat_map(|(_, _, _, ids)| ids.clone()).collect();
         assert_eq!(run[10..37], [placeholder; 27]);
         assert!(run.iter().all(|id| id >> 31 == 0), "the model gets ids of its vocabulary");
@@ -434,24 +470,36 @@ fn failures_of_the_encoder_are_those_of_their_request() {
     };
     assert!(matches!(error(0), Some(Error::WorkerPanicked { message }) if message == "no such picture"));
     assert!(matches!(error(1), Some(Error::Model(_))));
-    assert!(matches!(error(2), Some(Error::MediaRows { expected: 8, found: 0 })));
+    assert!(matches!(error(2), Some(Error::MediaRows { kind: MediaKind::Picture, expected: 8, found: 0 })));
     assert!(error(3).is_none());
     assert_eq!(generate_text(&engine), 5);
 }
 
 #[test]
-fn files_that_are_no_pictures_and_models_without_sight() {
-    let limits = DecodeLimits { max_pixels: 20, ..DecodeLimits::default() };
-    let settings = EngineSettings { picture_limits: limits, ..EngineSettings::default() };
-    let engine = engine_with(Arc::new(FakeVision::default()), settings);
-    let open = |bytes: Vec<u8>| engine.picture(bytes, &PictureOptions::default()).unwrap_err();
-    let file = picture_file(3, 2, 1);
-    assert!(matches!(open(file[..file.len() - 5].to_vec()), Error::Media(lm_media::Error::Invalid { .. })));
-    assert!(matches!(open(b"no picture".to_vec()), Error::Media(lm_media::Error::UnknownFormat { .. })));
-    assert!(matches!(open(picture_file(7, 3, 1)), Error::Media(lm_media::Error::TooManyPixels { .. })));
-    let blind = Engine::new(loaded(random_model()), EngineSettings::default()).unwrap();
-    assert!(blind.picture_tokens().is_none());
-    assert!(matches!(blind.picture(file, &PictureOptions::default()), Err(Error::NoVision)));
+fn a_picture_and_a_sound_have_their_own_tokens_in_either_order() {
+    let (engine, fakes) = fake();
+    let (a, b) = (picture(&engine, 1), sound(&engine, 1));
+    assert_eq!([a.kind(), b.kind()], MediaKind::ALL);
+    let media = [a.clone(), b.clone()];
+    let (ab, ba) = (ids(&[&a, &b], 10), ids(&[&b, &a], 10));
+    let [one, other] = [&ab, &ba].map(|ids| reply(&mut session(&engine), ids, &media));
+    assert_ne!(one, other);
+    assert_eq!((fakes.vision.encodings(), fakes.audio.encodings()), (1, 1));
+    // The model gets the token of each kind.
+    let seen = Seen::default();
+    let model = HookedLm::new(Arc::new(random_model())).before_pass(recorder(&seen));
+    let Fakes { vision, audio } = fakes;
+    let loaded = LoadedModel { vision: Some(vision), audio: Some(audio), ..loaded(model) };
+    let engine = Engine::new(loaded, EngineSettings::default()).unwrap();
+    assert_eq!(reply(&mut session(&engine), &ab, &media), one);
+    let run: Vec<TokenId> = seen.lock().unwrap().iter().flat_map(|(_, _, _, ids)| ids.clone()).collect();
+    let tokens = engine.media_tokens();
+    for (medium, tokens) in media.iter().zip(tokens) {
+        let rows = run.iter().filter(|&&id| id == tokens.row_id).count();
+        assert_eq!((tokens.kind, rows), (medium.kind(), medium.rows()));
+    }
+    let rows: Vec<TokenId> = run.into_iter().filter(|id| tokens.iter().any(|t| t.row_id == *id)).collect();
+    assert!(rows.is_sorted_by_key(|id| *id == tokens[1].row_id), "the picture is first");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use lm_conversation::{
     ConstrainCalls, Conversation, ConversationConfig, ConversationEvent, Error, Message, OnMalformed,
     PromptTemplate, TurnOptions,
 };
+use lm_session::MediaKind;
 use lm_session::testing::scripted_engine;
 use serde_json::json;
 
@@ -91,15 +92,13 @@ fn parts_the_model_cannot_read() {
     conversation.send("Hi.").unwrap();
     let ran = conversation.tokens();
     for (kind, part) in [
-        ("image", json!({"type": "image", "path": "/no/such/image.jpg"})),
-        ("audio", json!({"type": "audio", "blob": "UklGRg=="})),
+        (MediaKind::Picture, json!({"type": "image", "path": "/no/such/image.jpg"})),
+        (MediaKind::Sound, json!({"type": "audio", "blob": "UklGRg=="})),
     ] {
         let parts = json!([{"type": "text", "text": "What is this?"}, part]);
         let error = conversation.send(json!({"role": "user", "content": parts})).unwrap_err();
-        let Error::Processor(lm_processors::Error::UnsupportedPart { part, index, .. }) = error else {
-            panic!("{error}")
-        };
-        assert_eq!((part.as_str(), index), (kind, 1));
+        let Error::UnreadMedium { kind: named, message: 2, part: 1 } = error else { panic!("{error}") };
+        assert_eq!(named, kind);
     }
     assert_eq!(conversation.tokens(), ran);
     check_untouched(&mut conversation, "Yes.");

@@ -2,8 +2,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lm_media::{Picture, PictureSize};
 
-use super::random::{HEAD_DIM, mix};
-use crate::batch::{AttentionKind, Embeddings, EncodedMedia};
+use super::random::{encoded, mix};
+use crate::batch::{AttentionKind, EncodedMedia};
 use crate::error::Result;
 use crate::media::{MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder};
 
@@ -76,12 +76,7 @@ impl VisionEncoder for FakeVision {
         let rows = self.layout(picture.size(), options)?.rows();
         let PictureSize { width, height } = picture.size();
         let start = mix((width as u64) << 32 | height as u64);
-        let mut state = picture.rgb().iter().fold(start, |state, &byte| mix(state ^ u64::from(byte)));
-        let value = || {
-            state = mix(state);
-            (state >> 40) as f32 / (1_u64 << 23) as f32 - 1.0
-        };
-        let values = std::iter::repeat_with(value).take(rows * HEAD_DIM).collect();
-        Ok(EncodedMedia { rows: Embeddings { values, hidden_size: HEAD_DIM }, deep: Vec::new() })
+        let seed = picture.rgb().iter().fold(start, |state, &byte| mix(state ^ u64::from(byte)));
+        Ok(encoded(seed, rows))
     }
 }

@@ -5,7 +5,7 @@ use lm_kernels::{
     attention, attention_shared, from_host, to_host,
 };
 
-use crate::batch::{Batch, Input, Position, SequenceInput};
+use crate::batch::{Batch, Embeddings, EncodedMedia, Input, Position, SequenceInput};
 use crate::decoder::layout::{layouts, logit_rows};
 use crate::error::Result;
 use crate::spec::BidirectionalLayers;
@@ -145,7 +145,7 @@ fn fold_states(
     made
 }
 
-/// Returns a number that identifies the id of a row, or all numbers of a picture's row; rows of `embed` have the number of their id.
+/// Returns a number that identifies the id of a row, or all numbers of a medium's row; rows of `embed` have the number of their id.
 pub(super) fn row_number(sequence: &SequenceInput, row: usize) -> u64 {
     if let Some(slice) = sequence.media.iter().find(|slice| slice.rows().contains(&row)) {
         let values = slice.media.rows.slice(slice.range.clone());
@@ -164,6 +164,17 @@ fn position_number(position: Position) -> u64 {
     let Position { temporal, height, width } = position;
     let differences = u64::from(temporal ^ height) << 32 | u64::from(temporal ^ width);
     u64::from(temporal) ^ differences.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// Random rows of a medium, determined by `seed`.
+pub(super) fn encoded(seed: u64, rows: usize) -> EncodedMedia {
+    let mut state = seed;
+    let value = || {
+        state = mix(state);
+        (state >> 40) as f32 / (1_u64 << 23) as f32 - 1.0
+    };
+    let values = std::iter::repeat_with(value).take(rows * HEAD_DIM).collect();
+    EncodedMedia { rows: Embeddings { values, hidden_size: HEAD_DIM }, deep: Vec::new() }
 }
 
 /// SplitMix64's output function (Steele et al., OOPSLA 2014).

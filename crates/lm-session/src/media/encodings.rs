@@ -1,4 +1,4 @@
-//! Encoded media: a thread that runs the vision encoder, and a cache of its results.
+//! Encoded media: a thread that runs the encoders, and a cache of their results.
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
@@ -6,10 +6,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 
-use lm_media::Picture;
-use lm_model::{EncodedMedia, VisionEncoder};
+use lm_model::EncodedMedia;
 
-use super::{Media, MediaKey};
+use super::{Encoders, Media, MediaKey};
 use crate::panics::caught;
 use crate::request::Command;
 use crate::sampling_pool::mark_engine_thread;
@@ -17,7 +16,7 @@ use crate::{Error, Result};
 
 /// Encodings of an engine's media: those in the cache, and those that are made.
 pub(crate) struct Encodings {
-    vision: Option<Arc<dyn VisionEncoder>>,
+    encoders: Encoders,
     cache: EncodingCache,
     /// Media that wait for the thread or are on it.
     running: HashSet<MediaKey>,
@@ -54,19 +53,14 @@ struct EncodingThread {
 impl Encodings {
     /// Creates an empty cache of `max_bytes`; the thread answers through `results`. Earlier caches of this engine have made
     /// `encoded` encodings.
-    pub fn new(
-        vision: Option<Arc<dyn VisionEncoder>>,
-        max_bytes: usize,
-        results: Sender<Command>,
-        encoded: u64,
-    ) -> Self {
+    pub fn new(encoders: Encoders, max_bytes: usize, results: Sender<Command>, encoded: u64) -> Self {
         let cache = EncodingCache { max_bytes, ..EncodingCache::default() };
-        Self { vision, cache, running: HashSet::new(), results, thread: None, encoded }
+        Self { encoders, cache, running: HashSet::new(), results, thread: None, encoded }
     }
 
-    /// The model's vision encoder.
-    pub fn vision(&self) -> Option<&Arc<dyn VisionEncoder>> {
-        self.vision.as_ref()
+    /// The model's encoders.
+    pub fn encoders(&self) -> &Encoders {
+        &self.encoders
     }
 
     /// Number of media encoded so far, by earlier caches too.
@@ -90,17 +84,15 @@ impl Encodings {
 
     fn start(&mut self, job: Job) {
         if self.thread.is_none() {
-            self.thread = self.vision.clone().and_then(|vision| EncodingThread::start(vision, &self.results));
+            self.thread = EncodingThread::start(self.encoders.clone(), &self.results);
         }
         let refused = match &self.thread {
             Some(thread) => thread.jobs.send(job).err().map(|refused| refused.0),
             None => Some(job),
         };
         if let Some(Job { media, .. }) = refused {
-            // The system gives no thread, or the model has no encoder.
-            let outcome =
-                self.vision.as_ref().ok_or(Error::NoVision).and_then(|vision| encode(&**vision, &media));
-            let encoded = Encoded { key: media.key(), outcome: Some(outcome) };
+            // The system gives no thread.
+            let encoded = Encoded { key: media.key(), outcome: Some(encode(&self.encoders, &media)) };
             let _ = self.results.send(Command::Encoded(encoded)); // The engine may have ended.
         }
     }
@@ -127,35 +119,37 @@ impl Drop for Encodings {
 
 impl EncodingThread {
     /// Starts the thread; `None` when the system has none to give.
-    fn start(vision: Arc<dyn VisionEncoder>, results: &Sender<Command>) -> Option<Self> {
+    fn start(encoders: Encoders, results: &Sender<Command>) -> Option<Self> {
         let (jobs, received) = channel();
         let results = results.clone();
         let name = "lm-media".to_owned();
-        let thread = thread::Builder::new().name(name).spawn(move || serve(&*vision, &received, &results));
+        let thread = thread::Builder::new().name(name).spawn(move || serve(&encoders, &received, &results));
         thread.ok().map(|thread| Self { jobs, thread })
     }
 }
 
 /// Encodes until the jobs end.
-fn serve(vision: &dyn VisionEncoder, jobs: &Receiver<Job>, results: &Sender<Command>) {
+fn serve(encoders: &Encoders, jobs: &Receiver<Job>, results: &Sender<Command>) {
     mark_engine_thread();
     for Job { media, alive } in jobs {
         let wanted = alive.strong_count() > 0;
-        let outcome = wanted.then(|| encode(vision, &media));
+        let outcome = wanted.then(|| encode(encoders, &media));
         let _ = results.send(Command::Encoded(Encoded { key: media.key(), outcome })); // The engine may have ended.
     }
 }
 
-/// Decodes and encodes a picture; a panic is its error.
-fn encode(vision: &dyn VisionEncoder, media: &Media) -> Result<Arc<EncodedMedia>> {
-    let span = tracing::info_span!("encode_media", rows = media.rows());
+/// Decodes and encodes a medium; a panic is its error.
+fn encode(encoders: &Encoders, media: &Media) -> Result<Arc<EncodedMedia>> {
+    let span = tracing::info_span!("encode_media", kind = media.kind().name(), rows = media.rows());
     let _entered = span.enter();
     caught(|| {
-        let picture = Picture::decode(media.bytes(), &media.limits)?;
-        let encoded = vision.encode(&picture, media.options())?;
+        let encoded = encoders.encode(&media.decode()?)?;
         match encoded.rows.rows() == media.rows() {
             true => Ok(Arc::new(encoded)),
-            false => Err(Error::MediaRows { expected: media.rows(), found: encoded.rows.rows() }),
+            false => {
+                let (expected, found) = (media.rows(), encoded.rows.rows());
+                Err(Error::MediaRows { kind: media.kind(), expected, found })
+            }
         }
     })
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{Media, MediaKey};
 
-/// Media that a caller or a session holds, by key: a picture that is given again is not decoded again.
+/// Media that a caller or a session holds, by key: one that is given again is not decoded again.
 #[derive(Debug, Default)]
 pub(crate) struct MediaLibrary {
     known: Mutex<HashMap<MediaKey, Weak<Media>>>,

@@ -1,23 +1,27 @@
-//! Pictures in prompts: their identity, their rows, and the prompts that hold them.
+//! Pictures and sounds in prompts: their identity, their rows, and the prompts that hold them.
 //!
 //! A row of a medium has a *virtual id* in the tokens of a session: the top bit, and 31 bits of SHA-256 of the medium's key and the row's
 //! number. So all that compares tokens tells media apart: prefix tree, rewinding, forks and saved pages. The model gets the id of the
-//! placeholder token and the rows of the vision encoder.
+//! placeholder token of the medium's kind and the rows of its encoder.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use lm_media::DecodeLimits;
-use lm_model::{AttentionKind, MediaLayout, MediaPiece, MediaPositions, PictureOptions};
+use lm_model::{AttentionKind, MediaLayout, MediaPiece, MediaPositions};
 use lm_tokenizer::TokenId;
 use sha2::{Digest, Sha256};
 
+use crate::Result;
+
+mod encoders;
 mod encodings;
 mod library;
 mod prompt;
 mod span;
 
+pub use encoders::MediaKind;
+pub(crate) use encoders::{Decoded, Encoders, MediaForm};
 pub(crate) use encodings::{Encoded, Encodings};
 pub(crate) use library::MediaLibrary;
 pub use prompt::Prompt;
@@ -32,17 +36,13 @@ pub(crate) fn is_virtual(id: TokenId) -> bool {
     id & VIRTUAL != 0
 }
 
-/// SHA-256 of a file's bytes and of the options with which it is shown.
+/// SHA-256 of a medium's kind, of the options with which it is shown, and of the file's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct MediaKey([u8; 32]);
 
 impl MediaKey {
-    pub fn of_picture(bytes: &[u8], options: &PictureOptions) -> Self {
-        let PictureOptions { token_budget } = options;
-        let mut sum = Sha256::new();
-        sum.update(format!("picture {token_budget:?}\n"));
-        sum.update(bytes);
-        Self(sum.finalize().into())
+    pub fn new(bytes: &[u8], form: &MediaForm) -> Self {
+        Self(Sha256::new().chain_update(form.tag()).chain_update(bytes).finalize().into())
     }
 
     /// Virtual id of a row.
@@ -58,16 +58,16 @@ impl fmt::Debug for MediaKey {
     }
 }
 
-/// A picture in the form in which the engine's model reads it, made by [`Engine::picture`](crate::Engine::picture).
+/// A picture or a sound in the form in which the engine's model reads it, made by [`Engine::picture`](crate::Engine::picture) or
+/// [`Engine::sound`](crate::Engine::sound).
 ///
-/// It holds the bytes of the file. The vision encoder runs when a prompt needs its rows, and is not run again while they are in
+/// It holds the bytes of the file. The encoder of its kind runs when a prompt needs its rows, and is not run again while they are in
 /// the engine's cache ([`EngineSettings::media_cache_bytes`](crate::EngineSettings::media_cache_bytes)) or their keys and values in
 /// the prefix cache.
 pub struct Media {
     key: MediaKey,
     bytes: Arc<[u8]>,
-    options: PictureOptions,
-    limits: DecodeLimits,
+    form: MediaForm,
     pieces: Vec<Piece>,
     /// Virtual id of each row.
     ids: Vec<TokenId>,
@@ -89,14 +89,9 @@ enum Piece {
 }
 
 impl Media {
-    /// The picture in a file, which was decoded within `limits`.
-    pub(crate) fn picture(
-        bytes: Arc<[u8]>,
-        options: PictureOptions,
-        limits: DecodeLimits,
-        layout: MediaLayout,
-    ) -> Self {
-        let key = MediaKey::of_picture(&bytes, &options);
+    /// The medium in a file.
+    pub(crate) fn new(bytes: Arc<[u8]>, form: MediaForm, layout: MediaLayout) -> Self {
+        let key = MediaKey::new(&bytes, &form);
         let mut row = 0;
         let mut piece = |piece| match piece {
             MediaPiece::Text(text) => Piece::Text(text),
@@ -107,10 +102,10 @@ impl Media {
             }
         };
         let pieces = layout.pieces.into_iter().map(&mut piece).collect();
-        Self { key, bytes, options, limits, pieces, ids: (0..row).map(|row| key.row(row)).collect() }
+        Self { key, bytes, form, pieces, ids: (0..row).map(|row| key.row(row)).collect() }
     }
 
-    /// The text and the rows that take the place of the picture in a prompt, in order.
+    /// The text and the rows that take the place of the medium in a prompt, in order.
     pub fn pieces(&self) -> impl Iterator<Item = PromptPiece<'_>> {
         self.pieces.iter().map(|piece| match piece {
             Piece::Text(text) => PromptPiece::Text(text),
@@ -128,9 +123,14 @@ impl Media {
         &self.bytes
     }
 
-    /// Options with which it is shown to the model.
-    pub fn options(&self) -> &PictureOptions {
-        &self.options
+    /// Kind of the medium.
+    pub fn kind(&self) -> MediaKind {
+        self.form.kind()
+    }
+
+    /// Decodes the file.
+    pub(crate) fn decode(&self) -> Result<Decoded> {
+        self.form.decode(&self.bytes)
     }
 
     pub(crate) fn key(&self) -> MediaKey {
@@ -140,6 +140,10 @@ impl Media {
 
 impl fmt::Debug for Media {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Media").field("key", &self.key).field("rows", &self.rows()).finish_non_exhaustive()
+        f.debug_struct("Media")
+            .field("kind", &self.kind())
+            .field("key", &self.key)
+            .field("rows", &self.rows())
+            .finish_non_exhaustive()
     }
 }

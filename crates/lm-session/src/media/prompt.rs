@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lm_tokenizer::TokenId;
 
-use super::{Media, MediaSpan, Piece, is_virtual};
+use super::{Media, MediaKind, MediaSpan, Piece, is_virtual};
 use crate::{Error, Result};
 
 /// A prompt: token ids, and the media whose rows are among them. Ids of text convert to it.
@@ -69,10 +69,10 @@ impl ResolvedPrompt {
         Ok(Self { ids, spans })
     }
 
-    /// Ids as the model gets them: `token` in place of the rows of media.
-    pub fn model_ids(&self, token: TokenId) -> Vec<TokenId> {
+    /// Ids as the model gets them: the `token` of their kind in place of the rows of media.
+    pub fn model_ids(&self, token: impl Fn(MediaKind) -> TokenId) -> Vec<TokenId> {
         let mut ids = self.ids.clone();
-        self.spans.iter().for_each(|span| ids[span.places()].fill(token));
+        self.spans.iter().for_each(|span| ids[span.places()].fill(token(span.media.kind())));
         ids
     }
 }

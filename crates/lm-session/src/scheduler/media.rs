@@ -52,7 +52,7 @@ impl Active {
 
 impl Scheduler {
     /// Number of rows, of `rows` planned ones, that a request can run: up to a medium that is not encoded yet, and no part of rows that
-    /// attend to each other, unless the rest of them is cached. A picture larger than a chunk runs in one step.
+    /// attend to each other, unless the rest of them is cached. A medium larger than a chunk runs in one step.
     pub(super) fn fit_media(&mut self, index: usize, rows: usize) -> usize {
         let Active { request, media, alive, .. } = &mut self.active[index];
         let cached_len = self.caches.len(request.session);

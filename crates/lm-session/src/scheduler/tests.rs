@@ -35,8 +35,15 @@ impl Bench {
             ..EngineSettings::default()
         };
         let (answers, commands) = channel();
-        let scheduler =
-            Scheduler::new(model.clone(), None, num_pages, &settings, answers, Totals::default()).unwrap();
+        let scheduler = Scheduler::new(
+            model.clone(),
+            Encoders::default(),
+            num_pages,
+            &settings,
+            answers,
+            Totals::default(),
+        )
+        .unwrap();
         Self { scheduler, model, cancel: CancelHandle::new(), commands }
     }
 

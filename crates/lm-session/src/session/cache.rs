@@ -103,8 +103,8 @@ impl Session {
     fn check_saved(&self, ids: &[TokenId]) -> Result<()> {
         self.check_len(ids.len())?;
         let tokens = self.engine.model_info().logits_width;
-        let pictures = self.engine.picture_tokens().is_some();
-        match ids.iter().find(|&&token| token as usize >= tokens && !(pictures && is_virtual(token))) {
+        let media = !self.engine.media_tokens().is_empty();
+        match ids.iter().find(|&&token| token as usize >= tokens && !(media && is_virtual(token))) {
             Some(&token) => Err(Error::SavedToken { token, tokens }),
             None => Ok(()),
         }

@@ -1,0 +1,502 @@
+//! Pictures and sounds in messages: their places in prompts, their files, and conversations that hold them.
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
+use std::error::Error as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use lm_conversation::{
+    Conversation, ConversationConfig, DroppedHistory, Error, GenerationPrompt, MediaFiles, MediaSettings,
+    Message, Overflow, Part, Preface, PromptTemplate, SaveOptions, TurnOptions,
+};
+use lm_model::testing::{FakeAudio, FakeVision};
+use lm_session::testing::{FakeLm, loaded, picture_file, sound_file, tokenizer};
+use lm_session::{Engine, EngineSettings, FinishReason, LoadedModel, MediaKind, SpecialTokens, TokenId};
+use lm_template::{Content, Media, Role};
+use serde_json::{Value, json};
+
+/// A template that writes a placeholder for each image and each audio, and parts of text.
+const TEMPLATE: &str = "{% for m in messages %}<{{ m.role }}>{% if m.content is string %}{{ m.content }}{% else %}\
+    {% for p in m.content %}{% if p.type == 'image' %}<tool_response>{% elif p.type == 'audio' %}</tool_response>\
+    {% elif p.type == 'text' %}{{ p.text }}{% endif %}\
+    {% endfor %}{% endif %}{{ '\\n' }}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
+/// The token that stands for rows and, in templates, for a picture.
+const ROW: &str = "<tool_response>";
+/// The token that stands for rows and, in templates, for a sound.
+const SOUND_ROW: &str = "</tool_response>";
+
+/// Encoders of both kinds.
+#[derive(Clone, Default)]
+struct Fakes {
+    vision: Arc<FakeVision>,
+    audio: Arc<FakeAudio>,
+}
+
+impl Fakes {
+    fn encodings(&self) -> usize {
+        self.vision.encodings() + self.audio.encodings()
+    }
+
+    fn engine(&self, settings: EngineSettings) -> Engine {
+        let model = FakeLm::random(11, tokenizer().logits_width());
+        let (vision, audio) = (self.vision.clone(), self.audio.clone());
+        let loaded = LoadedModel { vision: Some(vision), audio: Some(audio), ..loaded(model) };
+        Engine::new(loaded, settings).unwrap()
+    }
+}
+
+/// An engine that reads pictures and sounds.
+fn engine() -> (Engine, Fakes) {
+    let fakes = Fakes::default();
+    (fakes.engine(EngineSettings::default()), fakes)
+}
+
+fn config() -> ConversationConfig {
+    let template = Some(PromptTemplate::new(TEMPLATE).unwrap());
+    let media = MediaSettings { files: MediaFiles::Opened, ..MediaSettings::default() };
+    let mut config = ConversationConfig { template, media, ..ConversationConfig::default() };
+    config.session.max_output_tokens = Some(5);
+    // Replies of equal length, however the model's scores fall.
+    config.session.sampler.logit_bias =
+        tokenizer().end_ids().iter().map(|&id| (id, f32::NEG_INFINITY)).collect();
+    config
+}
+
+fn conversation() -> Conversation {
+    Conversation::new(&engine().0, config()).unwrap()
+}
+
+fn blob(seed: u8) -> Part {
+    Part::Image(Media::from_bytes(picture_file(3, 2, seed)))
+}
+
+fn sound(seed: u8) -> Part {
+    Part::Audio(Media::from_bytes(sound_file(4001, seed.into())))
+}
+
+/// Media of one size, of each kind.
+const MEDIA: [fn(u8) -> Part; 2] = [blob, sound];
+
+fn text(text: &str) -> Part {
+    Part::Text(text.to_owned())
+}
+
+fn user(parts: Vec<Part>) -> Message {
+    let mut message = Message::user("");
+    message.content = Content::Parts(parts);
+    message
+}
+
+/// Text of a picture of 3 × 2 pixels.
+fn rows() -> String {
+    format!("[{}\n{}]", ROW.repeat(2), ROW.repeat(6))
+}
+
+/// Text of a sound of 4,001 samples.
+fn sound_rows() -> String {
+    format!("({})", SOUND_ROW.repeat(3))
+}
+
+fn is_row(id: &TokenId) -> bool {
+    id >> 31 == 1
+}
+
+#[test]
+fn media_take_the_places_of_their_placeholders_in_order() {
+    let conversation = conversation();
+    let tokens = conversation.engine().media_tokens();
+    let rows_of = |ids: &[TokenId]| ids.iter().copied().filter(is_row).collect::<Vec<_>>();
+    let render = |one, other| {
+        let message = user(vec![text("First "), one, text(" and "), other, text("?")]);
+        conversation.render(message, GenerationPrompt::Add).unwrap()
+    };
+    for (medium, shown, tokens) in
+        [(blob as fn(_) -> _, rows(), &tokens[0]), (sound, sound_rows(), &tokens[1])]
+    {
+        let ab = render(medium(1), medium(2));
+        assert_eq!(ab.text, format!("<user>First {shown} and {shown}?\n<assistant>"));
+        let half = |seed| {
+            let rows = rows_of(&render(medium(seed), medium(seed)).ids);
+            rows[..rows.len() / 2].to_vec()
+        };
+        let (a, b) = (half(1), half(2));
+        assert_ne!(a, b);
+        assert_eq!(rows_of(&ab.ids), [&a[..], &b].concat());
+        assert_eq!(rows_of(&render(medium(2), medium(1)).ids), [&b[..], &a].concat());
+        // All else is as the tokenizer encodes the text.
+        let id = |&id: &TokenId| if is_row(&id) { tokens.row_id } else { id };
+        let ids: Vec<TokenId> = ab.ids.iter().map(id).collect();
+        assert_eq!(tokenizer().decode(&ids, SpecialTokens::Keep), ab.text);
+        assert_eq!((ab.mask.len(), ab.generation_mask.len()), (ab.ids.len(), ab.ids.len()));
+        let content: Vec<TokenId> =
+            ids.iter().zip(&ab.mask).filter(|(_, mask)| **mask == 1).map(|(id, _)| *id).collect();
+        assert_eq!(tokenizer().decode(&content, SpecialTokens::Keep), "First  and ?");
+    }
+}
+
+#[test]
+fn a_picture_and_a_sound_are_in_one_message_in_either_order() {
+    let (engine, fakes) = engine();
+    let conversation = || Conversation::new(&engine, config()).unwrap();
+    let parts = |parts: [Part; 2]| {
+        let [first, second] = parts;
+        user(vec![text("First "), first, text(" and "), second, text("?")])
+    };
+    let rendered = |message: Message| conversation().render(message, GenerationPrompt::Omit).unwrap();
+    let (one, other) = (parts([blob(1), sound(2)]), parts([sound(2), blob(1)]));
+    let [ab, ba] = [&one, &other].map(|message| rendered(message.clone()));
+    assert_eq!(ab.text, format!("<user>First {} and {}?\n", rows(), sound_rows()));
+    assert_eq!(ba.text, format!("<user>First {} and {}?\n", sound_rows(), rows()));
+    let rows_of = |ids: &[TokenId]| ids.iter().copied().filter(is_row).collect::<Vec<_>>();
+    let picture = rows_of(&rendered(user(vec![blob(1)])).ids);
+    let sound = rows_of(&rendered(user(vec![self::sound(2)])).ids);
+    assert_eq!((picture.len(), sound.len()), (8, 3));
+    assert_eq!(rows_of(&ab.ids), [&picture[..], &sound].concat());
+    assert_eq!(rows_of(&ba.ids), [&sound[..], &picture].concat());
+    let [one, other] = [one, other].map(|message| conversation().send(message).unwrap().text());
+    assert_ne!(one, other);
+    assert_eq!((fakes.vision.encodings(), fakes.audio.encodings()), (1, 1));
+    // A template may write one kind before the other: each has its own order.
+    let template = "{% for m in messages %}{% for kind in ['audio', 'image'] %}{% for p in m.content if p.type == kind %}\
+        {{ '</tool_response>' if kind == 'audio' else '<tool_response>' }}{% endfor %}{% endfor %}{% endfor %}";
+    let config = ConversationConfig { template: Some(PromptTemplate::new(template).unwrap()), ..config() };
+    let sorting = Conversation::new(&engine, config).unwrap();
+    let message = user(vec![blob(3), self::sound(3), blob(1), self::sound(2)]);
+    let sorted = rows_of(&sorting.render(message, GenerationPrompt::Omit).unwrap().ids);
+    assert_eq!(sorted[3..6], sound, "the second sound");
+    assert_eq!(sorted[14..], picture, "the second picture");
+}
+
+#[test]
+fn a_placeholder_in_a_message_is_text() {
+    let conversation = conversation();
+    let typed = format!("{ROW} or {SOUND_ROW}{ROW}: ");
+    let message = user(vec![text(&typed), blob(1), sound(1)]);
+    let rendered = conversation.render(message.clone(), GenerationPrompt::Omit).unwrap();
+    assert_eq!(rendered.text, format!("<user>{typed}{}{}\n", rows(), sound_rows()));
+    assert_eq!(rendered.ids.iter().filter(|id| is_row(id)).count(), 8 + 3);
+    for tokens in conversation.engine().media_tokens() {
+        assert!(!rendered.ids.contains(&tokens.row_id), "the typed ones are plain text");
+    }
+    // Where content may spell tokens, it may not spell those of its pictures and sounds.
+    let config =
+        ConversationConfig { content_tokens: lm_conversation::ContentTokens::Recognized, ..config() };
+    let trusting = Conversation::new(&engine().0, config).unwrap();
+    for (message, kind, counts) in [
+        (message, MediaKind::Picture, (10, 8)),
+        (user(vec![text(&typed), sound(1)]), MediaKind::Sound, (4, 3)),
+    ] {
+        let error = trusting.render(message, GenerationPrompt::Omit).unwrap_err();
+        let Error::MediaRows { kind: named, found, expected, .. } = error else { panic!("{error}") };
+        assert_eq!((named, (found, expected)), (kind, counts));
+    }
+    assert!(
+        trusting.render(typed, GenerationPrompt::Omit).is_ok(),
+        "without media they are tokens like others"
+    );
+}
+
+#[test]
+fn ranges_of_generated_text_move_with_the_pictures_before_them() {
+    let template = "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}{% endgeneration %}\
+        {% else %}{% for p in m.content %}<tool_response>{% endfor %}{% endif %}\n{% endfor %}";
+    let config = ConversationConfig { template: Some(PromptTemplate::new(template).unwrap()), ..config() };
+    let mut conversation = Conversation::new(&engine().0, config).unwrap();
+    conversation.set_history(vec![
+        user(vec![blob(1)]),
+        Message::assistant("One."),
+        user(vec![blob(2), blob(3)]),
+        Message::assistant("Two."),
+    ]);
+    let rendered = conversation.render(Vec::new(), GenerationPrompt::Omit).unwrap();
+    let marked = rendered.ids.iter().zip(&rendered.generation_mask).filter(|(_, mask)| **mask == 1);
+    let marked: Vec<TokenId> = marked.map(|(id, _)| *id).collect();
+    assert_eq!(tokenizer().decode(&marked, SpecialTokens::Keep), "One.Two.");
+}
+
+/// The page on LiteRT-LM's conversation API, with files that exist.
+#[test]
+fn messages_of_the_litert_lm_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, seed| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, picture_file(3, 2, seed)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (image, image1, image2) = (file("image.jpg", 1), file("image1.jpg", 2), file("image2.jpg", 3));
+    let audio = folder.path().join("audio.wav").to_str().unwrap().to_owned();
+    std::fs::write(&audio, sound_file(4001, 1)).unwrap();
+    let (engine, fakes) = engine();
+    let (vision, heard) = (fakes.vision, fakes.audio);
+    let mut conversation = Conversation::new(&engine, config()).unwrap();
+    conversation
+        .send(json!({
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "Describe the following image: "},
+                {"type": "image", "path": image}
+            ],
+        }))
+        .unwrap();
+    assert_eq!(vision.encodings(), 1);
+    conversation
+        .send(json!({
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "Transcribe the audio: "},
+                {"type": "audio", "path": audio}
+            ],
+        }))
+        .unwrap();
+    assert_eq!(heard.encodings(), 1);
+    let several = json!({
+        "role": "user",
+        "content": [
+            {"type": "text", "text": "First briefly describe the two images "},
+            {"type": "image", "path": image1},
+            {"type": "text", "text": "and "},
+            {"type": "image", "path": image2},
+            {"type": "text", "text": " then transcribe the content in the audio"},
+            {"type": "audio", "path": audio}
+        ],
+    });
+    conversation.send(several.clone()).unwrap();
+    assert_eq!((vision.encodings(), heard.encodings()), (3, 1), "the others are in the cache");
+    assert_eq!(conversation.history()[4].to_json(), several, "the history has the paths");
+    let rendered = conversation.render(Vec::new(), GenerationPrompt::Omit).unwrap();
+    assert!(
+        rendered.text.starts_with(&format!("<user>Describe the following image: {}\n<assistant>", rows()))
+    );
+    // The same bytes as a blob are the same medium.
+    use base64::Engine as _;
+    for (index, kind, prompt, file) in [
+        (0, "image", "Describe the following image: ", picture_file(3, 2, 1)),
+        (2, "audio", "Transcribe the audio: ", sound_file(4001, 1)),
+    ] {
+        let mut other = Conversation::new(&engine, config()).unwrap();
+        other.set_history(conversation.history()[..index].to_vec());
+        let blob = base64::engine::general_purpose::STANDARD.encode(file);
+        let parts = json!([{"type": "text", "text": prompt}, {"type": kind, "blob": blob}]);
+        let reply = other.send(json!({"role": "user", "content": parts})).unwrap();
+        assert_eq!(reply.message, conversation.history()[index + 1]);
+    }
+    assert_eq!((vision.encodings(), heard.encodings()), (3, 1));
+}
+
+/// Replies of two turns about two media.
+fn replies(conversation: &mut Conversation, medium: fn(u8) -> Part, seeds: [u8; 2]) -> Vec<String> {
+    let message = |seed| user(vec![medium(seed), text("Describe it, word by word.")]);
+    seeds.map(|seed| conversation.send(message(seed)).unwrap().text()).into()
+}
+
+#[test]
+fn conversations_with_media_are_forked_edited_and_restored() {
+    for medium in MEDIA {
+        let (engine, fakes) = engine();
+        let new = || Conversation::new(&engine, config()).unwrap();
+        let mut first = new();
+        let expected = replies(&mut first, medium, [1, 2]);
+        let other = replies(&mut new(), medium, [2, 1]);
+        assert_ne!(expected, other);
+        assert_eq!(fakes.encodings(), 2);
+        let ask = |conversation: &mut Conversation| conversation.send("Which was the first?").unwrap().text();
+        let mut fork = first.fork().unwrap();
+        let answer = ask(&mut fork);
+        // The other order is another prompt.
+        let mut edited = first.fork().unwrap();
+        let mut history = first.history();
+        history.swap(0, 2);
+        edited.set_history(history);
+        assert_ne!(ask(&mut edited), answer);
+        // Through a file, with the pages of the cache, on another engine.
+        let folder = tempfile::tempdir().unwrap();
+        let (saved, _) = first.save(SaveOptions { cache: Some(1 << 26) }).unwrap();
+        saved.write(folder.path().join("saved")).unwrap();
+        let (restarted, fakes) = self::engine();
+        let mut restored = Conversation::new(&restarted, config()).unwrap();
+        let saved = lm_conversation::SavedConversation::read(folder.path().join("saved")).unwrap();
+        assert!(restored.restore(saved).unwrap() > 0);
+        assert_eq!(ask(&mut restored), answer);
+        assert_eq!(fakes.encodings(), 0, "the pages are those of the media");
+        // Without pages.
+        let mut again = Conversation::new(&restarted, config()).unwrap();
+        again.set_history(first.history());
+        assert_eq!(ask(&mut again), answer);
+        assert_eq!(
+            again.count_tokens("Hi.").unwrap(),
+            again.render("Hi.", GenerationPrompt::Add).unwrap().ids.len()
+        );
+    }
+}
+
+#[test]
+fn a_reply_to_a_picture_goes_on() {
+    let (engine, _) = engine();
+    let mut whole = Conversation::new(&engine, config()).unwrap();
+    let mut long = config();
+    long.session.max_output_tokens = Some(10);
+    let mut other = Conversation::new(&engine, long).unwrap();
+    let message = user(vec![blob(1), text("Describe it.")]);
+    let first = whole.send(message.clone()).unwrap();
+    assert_eq!(first.finish.reason, FinishReason::MaxOutputTokens);
+    whole.continue_reply(TurnOptions::default()).unwrap().into_reply().unwrap();
+    let expected = other.send(message.clone()).unwrap();
+    assert_eq!(whole.history()[1], expected.message);
+    let score = whole.score(message, "Yes").unwrap();
+    assert!(score.sum() < 0.0);
+}
+
+#[test]
+fn turns_with_pictures_are_dropped_with_them() {
+    let engine =
+        Fakes::default().engine(EngineSettings { max_context: Some(160), ..EngineSettings::default() });
+    for overflow in [Overflow::DropOldest(DroppedHistory::Kept), Overflow::SlidingWindow] {
+        let mut config = config();
+        config.session.max_output_tokens = Some(60);
+        let mut conversation = Conversation::new(&engine, ConversationConfig { overflow, ..config }).unwrap();
+        for seed in 0..4 {
+            conversation.send(user(vec![blob(seed), text("Describe it.")])).unwrap();
+        }
+        let rows: Vec<TokenId> = conversation.tokens().into_iter().filter(is_row).collect();
+        assert!(!rows.is_empty() && rows.len().is_multiple_of(8) && rows.len() < 32, "{} rows", rows.len());
+    }
+}
+
+#[test]
+fn pictures_in_the_preface_and_in_results_of_tools() {
+    let mut system = user(vec![text("This is you: "), blob(9)]);
+    system.role = Role::System;
+    let messages = vec![system];
+    let config = config().with_preface(Preface { messages, ..Preface::default() });
+    let (engine, fakes) = engine();
+    let mut conversation =
+        Conversation::new(&engine, ConversationConfig { prefill_on_init: true, ..config.clone() }).unwrap();
+    assert_eq!(fakes.vision.encodings(), 1, "the preface is prefilled");
+    conversation.send("Hi.").unwrap();
+    let mut result = Message::tool(None, "look", Value::Null);
+    result.content = Content::Parts(vec![text("I saw "), blob(3)]);
+    let history = vec![Message::user("Look."), Message::tool_calls(vec![]), result];
+    conversation.set_history(history.clone());
+    let rendered = conversation.render(Vec::new(), GenerationPrompt::Omit).unwrap();
+    assert_eq!(rendered.ids.iter().filter(|id| is_row(id)).count(), 16);
+    // The path of a result is not opened.
+    let mut history = history;
+    for (part, kind) in [
+        (Part::Image(Media::from_path("/etc/passwd")), MediaKind::Picture),
+        (Part::Audio(Media::from_path("/etc/passwd")), MediaKind::Sound),
+    ] {
+        history[2].content = Content::Parts(vec![part]);
+        conversation.set_history(history.clone());
+        let error = conversation.render(Vec::new(), GenerationPrompt::Omit).unwrap_err();
+        let Error::MediaFile { kind: named, message: 3, part: 0, source, .. } = error else {
+            panic!("{error}")
+        };
+        assert_eq!((named, source.kind()), (kind, std::io::ErrorKind::PermissionDenied));
+    }
+}
+
+#[test]
+fn templates_that_lose_media_or_make_some_up() {
+    for (medium, token) in [(blob as fn(_) -> _, ROW), (sound, SOUND_ROW)] {
+        let two = format!("{{% for m in messages %}}{token}{token}{{% endfor %}}");
+        for (template, found) in [("{% for m in messages %}{{ m.role }}{% endfor %}", 0), (&two, 2)] {
+            let config =
+                ConversationConfig { template: Some(PromptTemplate::new(template).unwrap()), ..config() };
+            let conversation = Conversation::new(&engine().0, config).unwrap();
+            let error = conversation.render(user(vec![medium(1)]), GenerationPrompt::Omit).unwrap_err();
+            let Error::Placeholders { placeholder, found: wrote, expected, .. } = &error else {
+                panic!("{error}")
+            };
+            assert_eq!((&**placeholder, *wrote, *expected), (token, found, 1));
+        }
+    }
+}
+
+#[test]
+fn media_that_cannot_be_decoded() {
+    let mut conversation = conversation();
+    conversation.send("Hi.").unwrap();
+    let before = (conversation.history(), conversation.tokens());
+    let mut refused = |part: Value| {
+        let parts = json!([{"type": "text", "text": "This?"}, part]);
+        let error = conversation.send(json!({"role": "user", "content": parts})).unwrap_err();
+        assert_eq!((conversation.history(), conversation.tokens()), before);
+        error
+    };
+    let image = |path: &Path| json!({"type": "image", "path": path});
+    use base64::Engine as _;
+    let blob = |bytes: &[u8]| json!({"type": "image", "blob": base64::engine::general_purpose::STANDARD.encode(bytes)});
+    let whole = picture_file(3, 2, 1);
+    let error = refused(blob(&whole[..whole.len() - 4]));
+    assert_eq!(error.to_string(), "part 1 of message 2 is no picture for this model");
+    assert!(error.source().unwrap().to_string().starts_with("the BMP file cannot be decoded"), "{error:?}");
+    let mut huge = whole;
+    huge[18..22].copy_from_slice(&10_000_u32.to_le_bytes());
+    huge[22..26].copy_from_slice(&10_000_u32.to_le_bytes());
+    let error = refused(blob(&huge));
+    assert!(error.source().unwrap().to_string().contains("10000 × 10000 pixels"), "{error:?}");
+    let audio = |bytes: &[u8]| json!({"type": "audio", "blob": base64::engine::general_purpose::STANDARD.encode(bytes)});
+    let whole = sound_file(16_000, 1);
+    let error = refused(audio(&whole[..whole.len() - 4]));
+    assert_eq!(error.to_string(), "part 1 of message 2 is no sound for this model");
+    assert!(error.source().unwrap().to_string().starts_with("the WAV file cannot be decoded"), "{error:?}");
+    let mut hours = whole;
+    hours[4..8].copy_from_slice(&(36 + 36_000 * 4_000 * 2_u32).to_le_bytes());
+    hours[24..28].copy_from_slice(&4_000_u32.to_le_bytes());
+    hours[40..44].copy_from_slice(&(36_000 * 4_000 * 2_u32).to_le_bytes());
+    let error = refused(audio(&hours));
+    assert!(error.source().unwrap().to_string().contains("longer than 600 seconds"), "{error:?}");
+    let error = refused(audio(&picture_file(3, 2, 1)));
+    assert!(error.source().unwrap().to_string().contains("no sound"), "{error:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let error = refused(json!({"type": "audio", "path": folder.path().join("none.wav")}));
+    assert!(error.to_string().starts_with("the sound `"), "{error}");
+    for (path, kind) in [
+        (folder.path().join("none"), std::io::ErrorKind::NotFound),
+        (folder.path().to_owned(), std::io::ErrorKind::InvalidInput),
+    ] {
+        let error = refused(image(&path));
+        let Error::MediaFile { message: 2, part: 1, path: named, source, .. } = error else {
+            panic!("{error}")
+        };
+        assert_eq!((named, source.kind()), (path, kind));
+    }
+}
+
+#[test]
+fn files_are_opened_by_permission_only() {
+    for (file, part) in
+        [(picture_file(3, 2, 1), Part::Image as fn(Media) -> Part), (sound_file(4001, 1), Part::Audio)]
+    {
+        let named = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(named.path(), &file).unwrap();
+        let message = user(vec![part(Media::from_path(named.path()))]);
+        assert!(conversation().send(message.clone()).is_ok());
+        let config = ConversationConfig { media: MediaSettings::default(), ..config() };
+        let mut strict = Conversation::new(&engine().0, config).unwrap();
+        let error = strict.send(message).unwrap_err();
+        let Error::MediaFile { source, .. } = error else { panic!("{error}") };
+        assert_eq!(source.kind(), std::io::ErrorKind::PermissionDenied);
+        assert!(strict.send(user(vec![part(Media::from_bytes(file))])).is_ok(), "a blob needs no permission");
+    }
+}
+
+#[test]
+fn a_model_that_reads_one_kind_names_the_part_of_the_other() {
+    let model = || FakeLm::random(11, tokenizer().logits_width());
+    let seeing = LoadedModel { vision: Some(Arc::new(FakeVision::default())), ..loaded(model()) };
+    let hearing = LoadedModel { audio: Some(Arc::new(FakeAudio::default())), ..loaded(model()) };
+    for (model, read, other, kind) in
+        [(seeing, blob(1), sound(1), MediaKind::Sound), (hearing, sound(1), blob(1), MediaKind::Picture)]
+    {
+        let engine = Engine::new(model, EngineSettings::default()).unwrap();
+        let mut conversation = Conversation::new(&engine, config()).unwrap();
+        conversation.send(user(vec![read.clone()])).unwrap();
+        let before = (conversation.history(), conversation.tokens());
+        let error = conversation.send(user(vec![text("And"), read, other])).unwrap_err();
+        let Error::UnreadMedium { kind: named, message: 2, part: 2 } = error else { panic!("{error}") };
+        assert_eq!(named, kind);
+        assert!(error.to_string().ends_with(&format!("and the model reads no {kind}s")), "{error}");
+        assert_eq!((conversation.history(), conversation.tokens()), before);
+    }
+}

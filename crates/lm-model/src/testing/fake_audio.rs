@@ -1,0 +1,70 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use lm_media::Sound;
+
+use super::random::{encoded, mix};
+use crate::batch::{AttentionKind, EncodedMedia};
+use crate::error::Result;
+use crate::media::{AudioEncoder, MediaLayout, MediaPiece, MediaPositions, MediaRows};
+
+/// Samples of a row.
+const SAMPLES: usize = 2000;
+/// Largest number of rows.
+const MAX_ROWS: usize = 5;
+
+/// [`AudioEncoder`] without weights for [`FakeLm`](super::FakeLm): each row depends on all samples.
+///
+/// A sound is `(`, a causal row for each 2000 samples begun, at most five, and `)`. Placeholder and token are `</tool_response>`, which the
+/// test tokenizer has.
+///
+/// ```
+/// use lm_media::Sound;
+/// use lm_model::AudioEncoder;
+/// use lm_model::testing::FakeAudio;
+///
+/// let audio = FakeAudio::default();
+/// let encoded = audio.encode(&Sound::from_samples(vec![0.25; 2001])?)?;
+/// assert_eq!((encoded.rows.rows(), audio.encodings()), (2, 1));
+/// # Ok::<(), lm_model::Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct FakeAudio {
+    encodings: AtomicUsize,
+}
+
+impl FakeAudio {
+    /// Number of calls of [`AudioEncoder::encode`].
+    pub fn encodings(&self) -> usize {
+        self.encodings.load(Ordering::Relaxed)
+    }
+}
+
+impl AudioEncoder for FakeAudio {
+    fn placeholder(&self) -> &str {
+        "</tool_response>"
+    }
+
+    fn token(&self) -> &str {
+        "</tool_response>"
+    }
+
+    fn layout(&self, samples: usize) -> Result<MediaLayout> {
+        let rows = MediaRows {
+            count: samples.div_ceil(SAMPLES).min(MAX_ROWS),
+            attention: AttentionKind::Causal,
+            positions: MediaPositions::Sequential,
+        };
+        let text = |text: &str| MediaPiece::Text(text.to_owned());
+        Ok(MediaLayout { pieces: vec![text("("), MediaPiece::Rows(rows), text(")")] })
+    }
+
+    fn encode(&self, sound: &Sound) -> Result<EncodedMedia> {
+        self.encodings.fetch_add(1, Ordering::Relaxed);
+        let samples = sound.samples();
+        let rows = self.layout(samples.len())?.rows();
+        let seed = samples
+            .iter()
+            .fold(mix(samples.len() as u64), |state, sample| mix(state ^ u64::from(sample.to_bits())));
+        Ok(encoded(seed, rows))
+    }
+}

@@ -1,0 +1,117 @@
+//! Pictures and sounds for an engine's model.
+
+use std::sync::{Arc, mpsc};
+
+use lm_model::PictureOptions;
+use lm_tokenizer::{TextSegment, TokenId, Tokenizer};
+
+use super::Engine;
+use crate::media::{Encoders, MediaForm, MediaKey};
+use crate::request::Command;
+use crate::{Error, Media, MediaKind, Result};
+
+/// Texts that stand for media of a kind in prompts of a model that reads them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MediaTokens {
+    /// Kind of the media.
+    pub kind: MediaKind,
+    /// Text that a chat template writes for a medium; the pieces of [`Media::pieces`] take its place.
+    pub placeholder: String,
+    /// Added token that stands for a row of a medium.
+    pub row: String,
+    /// Its id.
+    pub row_id: TokenId,
+}
+
+impl MediaTokens {
+    /// Texts of all kinds that the encoders read.
+    ///
+    /// # Errors
+    /// [`Error::MediaToken`] if the tokenizer lacks the token of an encoder's rows.
+    pub(super) fn of(encoders: &Encoders, tokenizer: &Tokenizer) -> Result<Vec<Self>> {
+        let texts = MediaKind::ALL.into_iter().filter_map(|kind| Some((kind, encoders.texts(kind)?)));
+        texts.map(|(kind, texts)| Self::new(kind, texts, tokenizer)).collect()
+    }
+
+    fn new(kind: MediaKind, texts: [&str; 2], tokenizer: &Tokenizer) -> Result<Self> {
+        let [placeholder, row] = texts.map(str::to_owned);
+        match tokenizer.encode_segments(&[TextSegment::Template(&row)])?[..] {
+            [row_id] => Ok(Self { kind, placeholder, row, row_id }),
+            _ => Err(Error::MediaToken { kind, token: row }),
+        }
+    }
+}
+
+impl Engine {
+    /// Texts that stand for media in prompts, one for each kind that the model reads.
+    pub fn media_tokens(&self) -> &[MediaTokens] {
+        &self.shared.media_tokens
+    }
+
+    /// Returns true if the model reads media of this kind.
+    pub fn reads(&self, kind: MediaKind) -> bool {
+        self.media_tokens().iter().any(|tokens| tokens.kind == kind)
+    }
+
+    /// Largest file of a medium of this kind, in bytes: that of [`EngineSettings::picture_limits`](crate::EngineSettings::picture_limits) or
+    /// [`EngineSettings::sound_limits`](crate::EngineSettings::sound_limits).
+    pub fn max_media_bytes(&self, kind: MediaKind) -> usize {
+        match kind {
+            MediaKind::Picture => self.shared.picture_limits.max_bytes,
+            MediaKind::Sound => self.shared.sound_limits.max_bytes,
+        }
+    }
+
+    /// Token that the model gets in place of the rows of media of this kind.
+    pub(crate) fn media_token(&self, kind: MediaKind) -> TokenId {
+        self.media_tokens().iter().find(|tokens| tokens.kind == kind).map_or(0, |tokens| tokens.row_id)
+    }
+
+    /// Decodes a picture and lays it out for the model. Its rows are encoded when a prompt needs them.
+    ///
+    /// The file may be PNG, JPEG, WebP, BMP or GIF, within [`EngineSettings::picture_limits`](crate::EngineSettings::picture_limits). While
+    /// the result of an earlier call with the same file and options is in use, it is returned, and nothing is decoded. Files are decoded one at a
+    /// time.
+    ///
+    /// # Errors
+    /// [`Error::NoVision`]; [`Error::Media`] for a file that is damaged or exceeds the limits; [`Error::Model`] for a picture that the
+    /// model's preprocessing refuses; [`Error::EngineStopped`], and the errors of loading a model that was unloaded.
+    pub fn picture(&self, bytes: impl Into<Arc<[u8]>>, options: &PictureOptions) -> Result<Arc<Media>> {
+        let limits = self.shared.picture_limits;
+        self.medium(bytes.into(), MediaForm::Picture { options: *options, limits })
+    }
+
+    /// Decodes a sound and lays it out for the model, as [`Engine::picture`] does with a picture.
+    ///
+    /// The file may be WAV, FLAC, MP3 or Ogg Vorbis, within [`EngineSettings::sound_limits`](crate::EngineSettings::sound_limits).
+    ///
+    /// # Errors
+    /// [`Error::NoAudio`], and otherwise those of [`Engine::picture`].
+    pub fn sound(&self, bytes: impl Into<Arc<[u8]>>) -> Result<Arc<Media>> {
+        self.medium(bytes.into(), MediaForm::Sound { limits: self.shared.sound_limits })
+    }
+
+    fn medium(&self, bytes: Arc<[u8]>, form: MediaForm) -> Result<Arc<Media>> {
+        if !self.reads(form.kind()) {
+            return Err(form.kind().unread());
+        }
+        let key = MediaKey::new(&bytes, &form);
+        if let Some(known) = self.shared.media.get(key) {
+            return Ok(known);
+        }
+        let _one_at_a_time = self.shared.media.decoding();
+        if let Some(known) = self.shared.media.get(key) {
+            return Ok(known);
+        }
+        // Decoded whole, so that a truncated file is an error here and not in the middle of a prompt.
+        let decoded = form.decode(&bytes)?;
+        let layout = self.encoders()?.layout(&decoded)?;
+        Ok(self.shared.media.add(Media::new(bytes, form, layout)))
+    }
+
+    fn encoders(&self) -> Result<Encoders> {
+        let (answer, encoders) = mpsc::channel();
+        self.send(Command::Encoders(answer))?;
+        encoders.recv().map_err(|_| Error::EngineStopped)?
+    }
+}

@@ -1,0 +1,130 @@
+//! Encoders of a model, and media as they take them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use lm_media::{DecodeLimits, Picture, Sound, SoundLimits};
+use lm_model::{AudioEncoder, EncodedMedia, LoadedModel, MediaLayout, PictureOptions, VisionEncoder};
+
+use crate::{Error, Result};
+
+/// Kind of a medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MediaKind {
+    /// A picture.
+    Picture,
+    /// A sound.
+    Sound,
+}
+
+impl MediaKind {
+    /// All kinds, in the order of the enum.
+    pub const ALL: [Self; 2] = [Self::Picture, Self::Sound];
+
+    /// The kind in words: `picture`, `sound`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Picture => "picture",
+            Self::Sound => "sound",
+        }
+    }
+
+    /// Error of a model that reads no media of this kind.
+    pub(crate) fn unread(self) -> Error {
+        match self {
+            Self::Picture => Error::NoVision,
+            Self::Sound => Error::NoAudio,
+        }
+    }
+}
+
+impl fmt::Display for MediaKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Kind of a medium, the options that change its rows, and the limits of its decoding.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum MediaForm {
+    Picture { options: PictureOptions, limits: DecodeLimits },
+    Sound { limits: SoundLimits },
+}
+
+impl MediaForm {
+    pub fn kind(&self) -> MediaKind {
+        match self {
+            Self::Picture { .. } => MediaKind::Picture,
+            Self::Sound { .. } => MediaKind::Sound,
+        }
+    }
+
+    /// Kind and options as text, for hashes.
+    pub fn tag(&self) -> String {
+        match self {
+            Self::Picture { options: PictureOptions { token_budget }, .. } => {
+                format!("picture {token_budget:?}\n")
+            }
+            Self::Sound { .. } => "sound\n".to_owned(),
+        }
+    }
+
+    /// Decodes a file.
+    pub fn decode(&self, bytes: &[u8]) -> Result<Decoded> {
+        Ok(match self {
+            Self::Picture { options, limits } => Decoded::Picture(Picture::decode(bytes, limits)?, *options),
+            Self::Sound { limits } => Decoded::Sound(Sound::decode(bytes, limits)?),
+        })
+    }
+}
+
+/// A decoded medium.
+pub(crate) enum Decoded {
+    Picture(Picture, PictureOptions),
+    Sound(Sound),
+}
+
+/// Encoders of a model: one for each kind of media that it reads.
+#[derive(Clone, Default)]
+pub(crate) struct Encoders {
+    vision: Option<Arc<dyn VisionEncoder>>,
+    audio: Option<Arc<dyn AudioEncoder>>,
+}
+
+impl Encoders {
+    pub fn of(loaded: &LoadedModel) -> Self {
+        Self { vision: loaded.vision.clone(), audio: loaded.audio.clone() }
+    }
+
+    /// Placeholder of templates and token of rows; `None` for media that the model does not read.
+    pub fn texts(&self, kind: MediaKind) -> Option<[&str; 2]> {
+        match kind {
+            MediaKind::Picture => self.vision.as_ref().map(|vision| [vision.placeholder(), vision.token()]),
+            MediaKind::Sound => self.audio.as_ref().map(|audio| [audio.placeholder(), audio.token()]),
+        }
+    }
+
+    /// Texts and rows of a medium in a prompt.
+    pub fn layout(&self, decoded: &Decoded) -> Result<MediaLayout> {
+        Ok(match decoded {
+            Decoded::Picture(picture, options) => self.vision()?.layout(picture.size(), options)?,
+            Decoded::Sound(sound) => self.audio()?.layout(sound.samples().len())?,
+        })
+    }
+
+    /// Runs the encoder of the medium's kind.
+    pub fn encode(&self, decoded: &Decoded) -> Result<EncodedMedia> {
+        Ok(match decoded {
+            Decoded::Picture(picture, options) => self.vision()?.encode(picture, options)?,
+            Decoded::Sound(sound) => self.audio()?.encode(sound)?,
+        })
+    }
+
+    fn vision(&self) -> Result<&dyn VisionEncoder> {
+        self.vision.as_deref().ok_or(Error::NoVision)
+    }
+
+    fn audio(&self) -> Result<&dyn AudioEncoder> {
+        self.audio.as_deref().ok_or(Error::NoAudio)
+    }
+}

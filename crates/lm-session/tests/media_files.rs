@@ -1,0 +1,98 @@
+//! Files of pictures and sounds: those that are refused, and models that read one kind or none.
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use lm_model::testing::{FakeAudio, FakeVision};
+use lm_session::testing::{FakeLm, loaded, picture_file, sound_file, tokenizer};
+use lm_session::{
+    DecodeLimits, Engine, EngineSettings, Error, LoadedModel, MediaKind, PictureOptions, SoundLimits,
+};
+
+/// A model that reads nothing but text.
+fn blind() -> LoadedModel {
+    loaded(FakeLm::random(1, tokenizer().logits_width()))
+}
+
+fn seeing(settings: EngineSettings) -> Engine {
+    Engine::new(LoadedModel { vision: Some(Arc::new(FakeVision::default())), ..blind() }, settings).unwrap()
+}
+
+fn hearing(settings: EngineSettings) -> Engine {
+    Engine::new(LoadedModel { audio: Some(Arc::new(FakeAudio::default())), ..blind() }, settings).unwrap()
+}
+
+#[test]
+fn files_that_are_no_pictures() {
+    let picture_limits = DecodeLimits { max_pixels: 20, ..DecodeLimits::default() };
+    let engine = seeing(EngineSettings { picture_limits, ..EngineSettings::default() });
+    let open = |bytes: &[u8]| engine.picture(bytes, &PictureOptions::default()).unwrap_err();
+    let file = picture_file(3, 2, 1);
+    assert!(matches!(open(&file[..file.len() - 5]), Error::Media(lm_media::Error::Invalid { .. })));
+    for other in [&b"no picture"[..], &sound_file(9, 1)] {
+        assert!(matches!(open(other), Error::Media(lm_media::Error::UnknownFormat { .. })));
+    }
+    assert!(matches!(open(&picture_file(7, 3, 1)), Error::Media(lm_media::Error::TooManyPixels { .. })));
+}
+
+#[test]
+fn files_that_are_no_sounds() {
+    let open = |sound_limits, bytes: &[u8]| {
+        hearing(EngineSettings { sound_limits, ..EngineSettings::default() }).sound(bytes)
+    };
+    let limits = SoundLimits::default();
+    let file = sound_file(16_000, 1);
+    assert_eq!(open(limits, &file).unwrap().rows(), 5);
+    let refused = |limits, bytes: &[u8]| match open(limits, bytes).unwrap_err() {
+        Error::Media(error) => error,
+        error => panic!("{error}"),
+    };
+    assert!(matches!(refused(limits, &file[..file.len() - 5]), lm_media::Error::Invalid { .. }));
+    for other in [&b"no sound"[..], &picture_file(3, 2, 1)] {
+        assert!(matches!(refused(limits, other), lm_media::Error::UnknownSound { .. }));
+    }
+    // Ten hours of 4,000 samples a second, as the header tells.
+    let mut hours = file.clone();
+    hours[4..8].copy_from_slice(&(36 + 36_000 * 4_000 * 2_u32).to_le_bytes());
+    hours[24..28].copy_from_slice(&4_000_u32.to_le_bytes());
+    hours[40..44].copy_from_slice(&(36_000 * 4_000 * 2_u32).to_le_bytes());
+    assert!(matches!(refused(limits, &hours), lm_media::Error::TooLong { limit: 600 }));
+    let short = SoundLimits { max_seconds: 0, ..limits };
+    assert!(matches!(refused(short, &file), lm_media::Error::TooLong { limit: 0 }));
+    let small = SoundLimits { max_bytes: 99, ..limits };
+    assert!(matches!(refused(small, &file), lm_media::Error::TooManyBytes { limit: 99, .. }));
+}
+
+#[test]
+fn models_that_read_one_kind_or_none() {
+    let blind = Engine::new(blind(), EngineSettings::default()).unwrap();
+    assert!(blind.media_tokens().is_empty());
+    for (engine, sees, hears) in [
+        (blind, false, false),
+        (seeing(EngineSettings::default()), true, false),
+        (hearing(EngineSettings::default()), false, true),
+    ] {
+        let picture = engine.picture(picture_file(3, 2, 1), &PictureOptions::default());
+        assert!(if sees { picture.is_ok() } else { matches!(picture, Err(Error::NoVision)) });
+        let sound = engine.sound(sound_file(9, 1));
+        assert!(if hears { sound.is_ok() } else { matches!(sound, Err(Error::NoAudio)) });
+        assert_eq!(MediaKind::ALL.map(|kind| engine.reads(kind)), [sees, hears]);
+    }
+}
+
+#[test]
+fn sounds_of_all_formats_are_read() {
+    let engine = hearing(EngineSettings::default());
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/sound");
+    for (name, rows) in [
+        ("one_sample.wav", 1),
+        ("pcm16_16k.wav", 4),
+        ("mono_16k.flac", 3),
+        ("mono_16k.mp3", 2),
+        ("mono_16k.ogg", 2),
+    ] {
+        let medium = engine.sound(std::fs::read(folder.join(name)).unwrap()).unwrap();
+        assert_eq!((medium.kind(), medium.rows()), (MediaKind::Sound, rows), "{name}");
+    }
+}
