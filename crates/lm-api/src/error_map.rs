@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lm_conversation::Error;
 use lm_processors::{Error as Processor, ToolChoice};
-use lm_session::Error as Session;
+use lm_session::{Error as Session, MediaKind};
 use lm_template::{Error as Template, ToolSpec};
 
 use crate::chat_completions;
@@ -59,14 +59,20 @@ impl Mapping<'_> {
             Error::NoChatTemplate { .. } => {
                 ApiError::invalid_request(error.to_string()).with_code("no_chat_template")
             }
-            Error::NoMessage | Error::Placeholders { .. } | Error::PictureRows { .. } => {
+            Error::NoMessage | Error::Placeholders { .. } | Error::MediaRows { .. } => {
                 param(self.names.messages)
             }
-            Error::Picture { source, .. } => {
+            Error::Medium { kind, source, .. } => {
+                let code = match kind {
+                    MediaKind::Picture => "invalid_image",
+                    MediaKind::Sound => "invalid_audio",
+                };
                 let message = format!("{error}: {source}");
-                ApiError::invalid_param(self.names.messages, message).with_code("invalid_image")
+                ApiError::invalid_param(self.names.messages, message).with_code(code)
             }
-            Error::PictureFile { .. } => param(self.names.messages).with_code("unsupported_content"),
+            Error::MediaFile { .. } | Error::UnreadMedium { .. } => {
+                param(self.names.messages).with_code("unsupported_content")
+            }
             Error::UnusableSchema { tool, .. } => param(&self.schema(tool.as_deref())).with_code(SCHEMA),
             Error::NoThinking { .. } => param(self.names.max_reasoning_tokens),
             Error::InvalidAnswer { .. } => param(self.names.format).with_code("json_validate_failed"),
@@ -310,6 +316,19 @@ mod tests {
             ),
             (of(Session::CacheFull { needed_pages: 1, free_pages: 0 }), param("messages", Some(CONTEXT))),
             (of(Error::NoMessage), param("messages", None)),
+            (
+                of(Error::Medium {
+                    kind: MediaKind::Sound,
+                    message: 0,
+                    part: 1,
+                    source: Box::new(Session::NoAudio),
+                }),
+                param("messages", Some("invalid_audio")),
+            ),
+            (
+                of(Error::UnreadMedium { kind: MediaKind::Sound, message: 0, part: 1 }),
+                param("messages", Some("unsupported_content")),
+            ),
             (of(Session::EngineStopped), (503, None, None)),
             (of(Error::Cancelled), (499, None, None)),
             (of(Error::NoChatTemplate { model: "m".to_owned() }), (400, None, Some("no_chat_template"))),

@@ -1,4 +1,4 @@
-//! Pictures and sound in requests: their bytes, in base64. Nothing is fetched, and no file is opened.
+//! Pictures and sounds in requests: their bytes, in base64. Nothing is fetched, and no file is opened.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,10 +11,12 @@ use crate::fields::{json_type, shown};
 /// Code of a content that no model of this stack reads, or that a request may not name.
 const UNSUPPORTED: &str = "unsupported_content";
 
-/// Error of a part of a type that the models do not read.
-pub(crate) fn unsupported(at: &str, kind: &str) -> ApiError {
-    let message =
-        format!("`{at}` is of type `{kind}`, which the models here do not read; expected text or an image");
+/// Formats of sounds that are read, as `input_audio` names them. The bytes of a sound tell its format.
+const SOUNDS: [&str; 4] = ["wav", "mp3", "flac", "ogg"];
+
+/// Error of a part of a type that the models do not read, or that the API of the request does not have.
+pub(crate) fn unsupported(at: &str, kind: &str, expected: &str) -> ApiError {
+    let message = format!("`{at}` is of type `{kind}`, which is not read here; expected {expected}");
     ApiError::invalid_param(format!("{at}.type"), message).with_code(UNSUPPORTED)
 }
 
@@ -25,10 +27,7 @@ pub(crate) fn unsupported(at: &str, kind: &str) -> ApiError {
 pub(crate) fn normalize(part: &mut Value, kind: &str, at: &str) -> Result<()> {
     let (kind, base64) = match kind {
         "image_url" => ("image", image_url(&part["image_url"], &format!("{at}.image_url"))?),
-        "input_audio" => {
-            let data = format!("{at}.input_audio.data");
-            ("audio", text(&part["input_audio"]["data"], &data)?.to_owned())
-        }
+        "input_audio" => ("audio", input_audio(&part["input_audio"], &format!("{at}.input_audio"))?),
         kind => {
             let blob = text(&part["blob"], &format!("{at}.blob"));
             (kind, blob.map_err(|error| error.with_code(UNSUPPORTED))?.to_owned())
@@ -45,6 +44,20 @@ fn image_url(field: &Value, at: &str) -> Result<String> {
         url => (url, at.to_owned()),
     };
     data_url(text(url, &at)?, &at).map(str::to_owned)
+}
+
+/// Base64 of an `input_audio`: an object with `data` and `format`.
+fn input_audio(field: &Value, at: &str) -> Result<String> {
+    let format = &field["format"];
+    if !format.is_null() && !format.as_str().is_some_and(|format| SOUNDS.contains(&format)) {
+        let at = format!("{at}.format");
+        let message = format!("`{at}` is {}, expected one of {}", shown(format), SOUNDS.join(", "));
+        return Err(ApiError::invalid_param(at, message).with_code(UNSUPPORTED));
+    }
+    let at = format!("{at}.data");
+    let data = text(&field["data"], &at)?;
+    decoded(data, &at)?;
+    Ok(data.to_owned())
 }
 
 /// Base64 of a data URL: `data:image/png;base64,…`.
@@ -67,9 +80,13 @@ fn data_url<'a>(url: &'a str, at: &str) -> Result<&'a str> {
 
 /// A picture in base64, of a field named `at`.
 pub(crate) fn picture(base64: &Value, at: &str) -> Result<Part> {
-    let bytes = STANDARD.decode(text(base64, at)?);
+    Ok(Part::Image(Media::from_bytes(decoded(text(base64, at)?, at)?)))
+}
+
+/// Bytes of base64 in a field named `at`.
+fn decoded(base64: &str, at: &str) -> Result<Vec<u8>> {
     let invalid = |error| ApiError::invalid_param(at, format!("`{at}` is not base64: {error}"));
-    Ok(Part::Image(Media::from_bytes(bytes.map_err(invalid)?)))
+    STANDARD.decode(base64).map_err(invalid)
 }
 
 /// A picture as Anthropic's API has it: the `source` of a block.

@@ -62,7 +62,7 @@ fn normalize(message: &mut Value, at: &str) -> Result<()> {
     Ok(())
 }
 
-/// Converts the parts of a content: text, pictures and sound. The result of a tool may be any other JSON as well.
+/// Converts the parts of a content: text, pictures and sounds. The result of a tool may be any other JSON as well.
 fn check_content(content: &mut Value, is_result: bool, at: &str) -> Result<()> {
     let has_type = |part: &Value| part.get("type").is_some_and(Value::is_string);
     match content {
@@ -93,10 +93,14 @@ fn check_part(part: &mut Value, at: &str) -> Result<()> {
             Ok(())
         }
         Some(kind @ ("image_url" | "image" | "input_audio" | "audio")) => media::normalize(part, kind, at),
-        Some(kind @ ("file" | "video_url" | "video")) => Err(media::unsupported(at, kind)),
+        Some(kind @ ("file" | "video_url" | "video")) => {
+            Err(media::unsupported(at, kind, "text, an image or a sound"))
+        }
         _ => {
-            let message =
-                format!("the `type` of `{at}` is {}, expected \"text\" or \"image_url\"", shown(&kind));
+            let message = format!(
+                "the `type` of `{at}` is {}, expected \"text\", \"image_url\" or \"input_audio\"",
+                shown(&kind)
+            );
             Err(ApiError::invalid_param(format!("{at}.type"), message))
         }
     }

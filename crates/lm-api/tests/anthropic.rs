@@ -283,6 +283,10 @@ fn an_invalid_field_is_named() {
             "messages[0].content[0].source.data",
         ),
         (user(json!([{"type": "image"}])), "messages[0].content[0].source.type"),
+        (
+            user(json!([{"type": "input_audio", "input_audio": {"data": "UklG"}}])),
+            "messages[0].content[0].type",
+        ),
         (user(json!([{"type": "document"}])), "messages[0].content[0].type"),
         (user(json!([{"type": "tool_use", "id": "a", "name": "b"}])), "messages[0].content[0].type"),
         (user(json!([{"type": "tool_result"}])), "messages[0].content[0].tool_use_id"),

@@ -192,6 +192,12 @@ fn an_invalid_field_is_named() {
             read(json!({"messages": [{"role": "user", "content": "a", "images": ["iVBO", "%"]}]})),
             "messages[0].images[1]",
         ),
+        (
+            read(
+                json!({"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}]}),
+            ),
+            "messages[0].content[0].type",
+        ),
         (read(json!({"options": 1})), "options"),
         (read(json!({"options": {"temperature": "hot"}})), "options.temperature"),
         (read(json!({"options": {"temperature": -1}})), "options.temperature"),

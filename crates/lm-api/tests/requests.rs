@@ -35,6 +35,7 @@ fn an_invalid_field_is_named() {
     let part =
         |part: Value| message(json!({"role": "user", "content": [{"type": "text", "text": "x"}, part]}));
     let url = |url: &str| part(json!({"type": "image_url", "image_url": {"url": url}}));
+    let sound = |sound: Value| part(json!({"type": "input_audio", "input_audio": sound}));
     for (fields, param) in [
         (json!({"messages": null}), "messages"),
         (json!({"messages": "Hello"}), "messages"),
@@ -53,7 +54,12 @@ fn an_invalid_field_is_named() {
         (url("data:image/png;base64,%%%"), "messages[1].content[1]"),
         (part(json!({"type": "image", "path": "/etc/passwd"})), "messages[1].content[1].blob"),
         (part(json!({"type": "audio", "path": "/etc/passwd"})), "messages[1].content[1].blob"),
-        (part(json!({"type": "input_audio", "input_audio": {}})), "messages[1].content[1].input_audio.data"),
+        (sound(json!({})), "messages[1].content[1].input_audio.data"),
+        (sound(json!("UklG")), "messages[1].content[1].input_audio.data"),
+        (sound(json!({"data": "%", "format": "wav"})), "messages[1].content[1].input_audio.data"),
+        (sound(json!({"data": 7, "format": "wav"})), "messages[1].content[1].input_audio.data"),
+        (sound(json!({"data": "UklG", "format": "aac"})), "messages[1].content[1].input_audio.format"),
+        (sound(json!({"data": "UklG", "format": 7})), "messages[1].content[1].input_audio.format"),
         (part(json!({"type": "file", "file": {}})), "messages[1].content[1].type"),
         (part(json!({"type": "text"})), "messages[1].content[1].text"),
         (part(json!({"text": "x"})), "messages[1].content[1].type"),
@@ -423,6 +429,12 @@ fn pictures_and_sound_are_parts_with_their_bytes() {
             json!({"type": "input_audio", "input_audio": {"data": "UklG", "format": "wav"}}),
             ("audio", bytes(b"RIF")),
         ),
+        (
+            json!({"type": "input_audio", "input_audio": {"data": "T2dn", "format": "ogg"}}),
+            ("audio", bytes(b"Ogg")),
+        ),
+        (json!({"type": "input_audio", "input_audio": {"data": "ZkxhQw=="}}), ("audio", bytes(b"fLaC"))),
+        (json!({"type": "audio", "blob": "UklG"}), ("audio", bytes(b"RIF"))),
     ] {
         for role in ["user", "tool"] {
             let text = json!({"type": "text", "text": "See:"});

@@ -55,8 +55,8 @@ impl Block {
     pub fn unexpected(&self, expected: &[&str]) -> ApiError {
         let Self { at, kind, .. } = self;
         let param = format!("{at}.type");
-        if let "image" | "document" = kind.as_str() {
-            return media::unsupported(at, kind);
+        if let "image" | "document" | "audio" | "input_audio" = kind.as_str() {
+            return media::unsupported(at, kind, &expected.join(", "));
         }
         let kind = shown(&kind.as_str().into());
         let message = format!("the `type` of `{at}` is {kind}, expected {}", expected.join(", "));

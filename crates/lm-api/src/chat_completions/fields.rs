@@ -17,7 +17,7 @@ pub(super) const BODY: RequestBody = RequestBody {
 pub(crate) const MESSAGES: &str = r#"{"type": "array", "minItems": 1, "items": {
     "type": "object",
     "required": ["role"],
-    "properties": {"role": {"type": "string"}, "content": {"description": "Text, or an array of parts: `text`, and `image_url` with a data URL."}}
+    "properties": {"role": {"type": "string"}, "content": {"description": "Text, or an array of parts: `text`, `image_url` with a data URL, `input_audio` with base64."}}
 }}"#;
 
 /// Schema of `tool_choice`.

@@ -15,6 +15,7 @@ pub(super) fn read(mut body: Value, limits: &Limits) -> Result<Vec<Message>> {
         let Value::Object(fields) = message else { continue };
         let images = images(fields, &format!("messages[{index}].images"))?;
         if let Some(content) = fields.get_mut("content") {
+            no_sounds(content, &format!("messages[{index}].content"))?;
             *content = with_images(images, content.take());
         }
         for (name, known) in [("thinking", "reasoning_content"), ("tool_name", "name")] {
@@ -24,6 +25,17 @@ pub(super) fn read(mut body: Value, limits: &Limits) -> Result<Vec<Message>> {
         }
     }
     messages(body, limits)
+}
+
+/// Refuses sounds among the parts of a content: Ollama's API has none.
+fn no_sounds(content: &Value, at: &str) -> Result<()> {
+    let parts = content.as_array().map_or(std::slice::from_ref(content), Vec::as_slice);
+    for (index, part) in parts.iter().enumerate() {
+        if let Some(kind @ ("audio" | "input_audio")) = part["type"].as_str() {
+            return Err(media::unsupported(&format!("{at}[{index}]"), kind, "text"));
+        }
+    }
+    Ok(())
 }
 
 /// Takes `images`, each in base64.
