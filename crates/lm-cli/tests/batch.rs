@@ -69,6 +69,7 @@ fn one_at_a_time_or_many_the_answers_are_the_same() {
 fn what_cannot_be_answered_names_the_field_and_the_next_line_goes_on() {
     let hello = json!([{"role": "user", "content": "Hello"}]);
     let image = json!([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}]);
+    let audio = json!([{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "%", "format": "wav"}}]}]);
     let unknown = json!({"type": "function", "function": {"name": "other"}});
     let never = json!({"type": "json_schema", "json_schema": {"schema": false}});
     let cases = [
@@ -76,6 +77,7 @@ fn what_cannot_be_answered_names_the_field_and_the_next_line_goes_on() {
         (json!({"messages": []}), "messages"),
         (json!({"messages": [{"content": "Hello"}]}), "messages[0].role"),
         (json!({"messages": image}), "messages[0].content[0].image_url.url"),
+        (json!({"messages": audio}), "messages[0].content[0].input_audio.data"),
         (json!({"messages": hello, "model": "gpt-4o"}), "model"),
         (json!({"input": "Hello", "model": "gpt-4o"}), "model"),
         (json!({"messages": hello, "temperature": -1}), "temperature"),
@@ -92,7 +94,7 @@ fn what_cannot_be_answered_names_the_field_and_the_next_line_goes_on() {
     ];
     let mut lines: String = cases.iter().map(|(line, _)| format!("{line}\n")).collect();
     lines += &json!({"messages": hello, "max_tokens": 1}).to_string();
-    let answers = failing("batch", &[], lines.as_bytes(), "17 of 18 requests failed");
+    let answers = failing("batch", &[], lines.as_bytes(), "18 of 19 requests failed");
     assert_eq!(answers.len(), cases.len() + 1);
     for (answer, (line, param)) in answers.iter().zip(&cases) {
         let kind = if *param == "model" { "not_found_error" } else { "invalid_request_error" };

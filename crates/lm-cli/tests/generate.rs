@@ -165,7 +165,7 @@ fn a_pack_cache_that_cannot_be_written_is_told() {
 }
 
 #[test]
-fn pictures_are_files_that_are_read_before_the_model_is_loaded() {
+fn media_are_files_that_are_read_before_the_model_is_loaded() {
     let tiny = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/vision/gemma3-tiny");
     let media = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/media/");
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -195,6 +195,16 @@ fn pictures_are_files_that_are_read_before_the_model_is_loaded() {
     assert!(error.contains("gemma3-tiny"), "{error}");
     let error = program::error(&["generate", "Hello", "--image", &format!("{media}README.md")], "");
     assert!(error.contains("README.md") && error.contains("no picture"), "{error}");
-    let error = program::error(&["generate", "Hello", "--image", &format!("{media}rgb_1x1.png")], "");
-    assert!(error.contains("image"), "the embedded model reads text: {error}");
+    let error = program::error(&["generate", "Hello", "--audio", &format!("{media}rgb_1x1.png")], "");
+    assert!(error.contains("rgb_1x1.png") && error.contains("no sound"), "{error}");
+    let sound = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/sound/one_sample.wav");
+    for (option, file, kind) in
+        [("--image", &*format!("{media}rgb_1x1.png"), "picture"), ("--audio", sound, "sound")]
+    {
+        let error = program::error(&["generate", "Hello", option, file], "");
+        let expected = format!("`, and the model reads no {kind}s");
+        assert!(error.contains(&expected), "the embedded model reads text: {error}");
+    }
+    let error = program::error(&["generate", "Hello", "--audio", sound, "-m", shown(folder.path())], "");
+    assert!(error.contains("reads no sounds"), "a model of pictures and text: {error}");
 }

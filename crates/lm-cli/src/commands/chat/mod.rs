@@ -20,7 +20,7 @@ use crate::interrupt::{self, Interrupt};
 use crate::lines::{History, Line, Lines, unquoted};
 use crate::mcp::{ChatTools, McpArgs, Person};
 use crate::screen::{CallsTo, Screen};
-use crate::{failure, model, pictures};
+use crate::{failure, media, model};
 use settings::Settings;
 use slash::After;
 use turn::{Ended, Turns};
@@ -33,14 +33,15 @@ Examples:
   lm chat --mcp 'npx -y @modelcontextprotocol/server-everything'
   lm chat --mcp demo=http://127.0.0.1:8000/mcp --mcp-config servers.json
   lm chat ./gemma-3-4b-it --image cat.png --prompt 'What is in the picture?'
+  lm chat ./gemma-4-E2B-it --audio talk.wav --prompt 'Transcribe the audio'
   echo 'How is the weather in Paris?' | lm chat --tools demo
 
 Keys: Enter sends, Alt-Enter begins another line, \"\"\" around several lines makes them one message, Tab completes commands and file \
 names, Up recalls earlier messages. Ctrl-C ends the reply, whose beginning is kept, or clears the line; at an empty prompt, Ctrl-C \
 twice or Ctrl-D leaves. /help shows the commands, such as /save, /undo and /set.
 
-A model with a vision encoder reads pictures: --image and /image add a file to the next message, as does a line that is the path of a \
-picture and nothing else, such as one that is dropped on the terminal.
+A model with a vision encoder reads pictures, one with an audio encoder sounds: --image, /image, --audio and /audio add a file to the next \
+message, as does a line that is the path of a picture or a sound and nothing else, such as one that is dropped on the terminal.
 
 A conversation that is loaded brings its system prompt; one that has none is continued with that of --system.
 
@@ -65,6 +66,9 @@ pub struct Args {
     /// Picture of the first message: PNG, JPEG, WebP, GIF or BMP; may be given several times
     #[arg(long, value_name = "FILE")]
     image: Vec<PathBuf>,
+    /// Sound of the first message: WAV, FLAC, MP3 or Ogg Vorbis; may be given several times
+    #[arg(long, value_name = "FILE")]
+    audio: Vec<PathBuf>,
     /// Continue the conversation in FILE, which /save wrote
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
@@ -104,7 +108,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let servers = args.mcp.connect()?;
     let own = tools.clone();
     let tools = ChatTools::new(tools, servers)?;
-    let pictures = pictures::read_all(&args.image)?;
+    let media = media::read_all(&args.image, &args.audio)?;
     let resumed = args.resume.as_deref().map(saved::read).transpose()?;
     let engine = model::engine(args.model.get(), &args.run)?;
     let mut session = args.sampler.session_config(&engine)?;
@@ -128,7 +132,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let save =
         SaveOptions { cache: args.save_cache.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)) };
     let overflow = args.overflow.into();
-    let mut state = State { turns, settings, screen, file: None, save, overflow, pictures };
+    let mut state = State { turns, settings, screen, file: None, save, overflow, media };
     if lock(&lines).is_terminal() {
         state.screen.note(&banner(&engine))?;
     }
@@ -167,8 +171,8 @@ struct State {
     save: SaveOptions,
     /// Handling of a conversation that exceeds the context.
     overflow: Overflow,
-    /// Pictures of the next message.
-    pictures: Vec<Part>,
+    /// Pictures and sounds of the next message.
+    media: Vec<Part>,
 }
 
 /// Loop over the user's lines.
@@ -225,8 +229,8 @@ impl Chat {
     /// Runs a command or sends a message; returns an exit code to leave with.
     fn line(&mut self, line: &str) -> Result<Option<ExitCode>> {
         let text = line.trim();
-        if let Some(path) = pictures::dropped(text) {
-            slash::add_picture(&path, &mut self.state)?;
+        if let Some((path, kind)) = media::dropped(text) {
+            slash::add_medium(&path, kind, &mut self.state)?;
             return Ok(None);
         }
         let message = match unquoted(text) {
@@ -247,7 +251,7 @@ impl Chat {
         if message.trim().is_empty() {
             return Ok(None);
         }
-        let message = pictures::message(std::mem::take(&mut self.state.pictures), message);
+        let message = media::message(std::mem::take(&mut self.state.media), message);
         let ended = self.state.turns.run(message, &self.state.settings, &mut self.state.screen)?;
         self.after(ended)
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
 use lm_conversation::SavedConversation;
-use lm_session::FinishReason;
+use lm_session::{FinishReason, MediaKind};
 use lm_template::{Message, ToolCall};
 
 use super::State;
@@ -12,7 +12,7 @@ use super::saved::{self, Existing, Loaded};
 use super::settings::NAMES;
 use super::turn::Ended;
 use crate::lines::{Argument, Word, parse_path};
-use crate::pictures;
+use crate::media;
 use crate::screen::{json_line, one_line};
 use crate::suggestion::did_you_mean;
 
@@ -35,7 +35,13 @@ struct Command {
 }
 
 /// All commands, in alphabetical order.
-const ALL: [Command; 14] = [
+const ALL: [Command; 15] = [
+    Command {
+        names: &["audio"],
+        argument: "FILE",
+        help: "add a sound to the next message; alone drops the sounds added",
+        run: |path, state| medium(path, MediaKind::Sound, state),
+    },
     Command {
         names: &["clear", "reset"],
         argument: "",
@@ -55,7 +61,7 @@ const ALL: [Command; 14] = [
         names: &["image"],
         argument: "FILE",
         help: "add a picture to the next message; alone drops the pictures added",
-        run: image,
+        run: |path, state| medium(path, MediaKind::Picture, state),
     },
     Command {
         names: &["load"],
@@ -140,7 +146,7 @@ fn help(_: &str, state: &mut State) -> Result<After> {
 
 fn clear(_: &str, state: &mut State) -> Result<After> {
     state.turns.agent.conversation_mut().reset();
-    state.pictures.clear();
+    state.media.clear();
     state.file = None;
     state.screen.note("(begun again)")?;
     Ok(After::GoOn)
@@ -189,21 +195,25 @@ fn save(path: &str, state: &mut State) -> Result<After> {
     Ok(After::GoOn)
 }
 
-fn image(path: &str, state: &mut State) -> Result<After> {
+fn medium(path: &str, kind: MediaKind, state: &mut State) -> Result<After> {
     if path.is_empty() {
-        state.pictures.clear();
-        state.screen.note("(no pictures)")?;
+        state.media.retain(|part| !media::is(part, kind));
+        state.screen.note(&format!("(no {kind}s)"))?;
     } else {
-        add_picture(&parse_path(path), state)?;
+        add_medium(&parse_path(path), kind, state)?;
     }
     Ok(After::GoOn)
 }
 
-/// Adds a picture to the next message.
-pub fn add_picture(path: &Path, state: &mut State) -> Result<()> {
-    state.pictures.push(pictures::read(path)?);
-    let count = state.pictures.len();
-    state.screen.note(&format!("(picture {count} of the next message; /image alone drops them)"))?;
+/// Adds a picture or a sound to the next message.
+pub fn add_medium(path: &Path, kind: MediaKind, state: &mut State) -> Result<()> {
+    state.media.push(media::read(path, kind)?);
+    let count = state.media.iter().filter(|part| media::is(part, kind)).count();
+    let command = match kind {
+        MediaKind::Picture => "/image",
+        MediaKind::Sound => "/audio",
+    };
+    state.screen.note(&format!("({kind} {count} of the next message; {command} alone drops them)"))?;
     Ok(())
 }
 

@@ -17,7 +17,7 @@ use crate::interrupt::{Interrupt, is_interrupt};
 use crate::json_file::{self, BOM};
 use crate::locate::locate;
 use crate::screen::{CallsTo, Screen};
-use crate::{events, model, pictures, prompt_ids};
+use crate::{events, media, model, prompt_ids};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,6 +29,7 @@ Examples:
   lm generate -f notes.txt -m ./Qwen3-0.6B --hide-thinking > summary.txt
   git diff | lm generate 'Write a commit message'
   lm generate 'What is in the picture?' --image cat.png -m ./gemma-3-4b-it
+  lm generate 'Transcribe the audio' --audio talk.wav -m ./gemma-4-E2B-it
   lm generate --raw 'Once upon a time' -n 40
   lm generate ./Qwen3-0.6B --ids ids.jsonl --temperature 0 --max-tokens 32
 
@@ -48,8 +49,9 @@ const FORM_COMPLETED: &str = "note: the reply was cut: its form was completed wi
                               (-n); in a schema, maxLength limits a string and maxItems an array";
 
 /// Arguments that apply to conversations only.
-const CHAT_ARGS: [&str; 9] = [
+const CHAT_ARGS: [&str; 10] = [
     "image",
+    "audio",
     "tools",
     "system",
     "thinking",
@@ -83,6 +85,9 @@ pub struct Args {
     /// Picture of the message, before its text: PNG, JPEG, WebP, GIF or BMP; may be given several times
     #[arg(long, value_name = "FILE")]
     image: Vec<PathBuf>,
+    /// Sound of the message, before its text: WAV, FLAC, MP3 or Ogg Vorbis; may be given several times
+    #[arg(long, value_name = "FILE")]
+    audio: Vec<PathBuf>,
     #[command(flatten)]
     chat: ChatArgs,
     #[command(flatten)]
@@ -176,7 +181,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     args.reply.add_to(&mut turn)?;
     model::stored(model).map(locate).transpose()?;
     let prompt = read_prompt(&prompt)?;
-    let pictures = pictures::read_all(&args.image)?;
+    let media = media::read_all(&args.image, &args.audio)?;
     let engine = model::engine(model, &args.run)?;
     let mut session = args.sampler.session_config(&engine)?;
     session.sampler = session.sampler.seeded()?;
@@ -191,7 +196,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
         let mut config = args.chat.conversation(session);
         config.preface.tools = tools;
         Conversation::new(&engine, config).map_err(Into::into).and_then(|conversation| {
-            let message = pictures::message(pictures, &prompt);
+            let message = media::message(media, &prompt);
             reply(conversation, message, turn, interrupt, &mut output)
         })
     };
