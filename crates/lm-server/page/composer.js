@@ -1,19 +1,19 @@
 // The field for a new message.
 
 import { byId } from "./dom.js";
-import { PictureTray } from "./pictures.js";
+import { MediaTray } from "./media.js";
 
-/** The field, with its buttons to send and to stop. `actions` are send(text, pictures), stop(), failed(message) and toggleTools(), toggleThinking(). */
+/** The field, with its buttons to send and to stop. `actions` are send(text, media), stop(), failed(message) and toggleTools(), toggleThinking(). */
 export class Composer {
   #area = byId("message");
   #send = byId("send");
   #stop = byId("stop");
   #isRunning = false;
-  #pictures;
+  #media;
 
   constructor(actions) {
     this.actions = actions;
-    this.#pictures = new PictureTray({ changed: () => this.#resize(), failed: actions.failed });
+    this.#media = new MediaTray({ changed: () => this.#resize(), failed: actions.failed });
     this.#area.addEventListener("input", () => this.#resize());
     this.#area.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -27,8 +27,8 @@ export class Composer {
   }
 
   /** Shows the state of the conversation. */
-  update({ tools, thinking }, isRunning, readsPictures) {
-    this.#pictures.enable(readsPictures);
+  update({ tools, thinking }, isRunning, modalities) {
+    this.#media.enable(modalities);
     const hadFocus = [this.#send, this.#stop].includes(document.activeElement);
     this.#isRunning = isRunning;
     this.#stop.hidden = !isRunning;
@@ -50,11 +50,11 @@ export class Composer {
     const text = this.#area.value;
     if (this.#isEmpty || this.#isRunning) return;
     this.#area.value = "";
-    this.actions.send(text, this.#pictures.take());
+    this.actions.send(text, this.#media.take());
   }
 
   get #isEmpty() {
-    return !this.#area.value.trim() && this.#pictures.isEmpty;
+    return !this.#area.value.trim() && this.#media.isEmpty;
   }
 
   #resize() {

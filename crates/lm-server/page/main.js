@@ -47,7 +47,7 @@ const endText = ({ content, calls }) =>
 const thread = new Thread({
   select: (node) => change(() => select(current, node)),
   remove: (node) => change(() => remove(current, node)),
-  edit: (node, text) => say(text, node.pictures, node.parent),
+  edit: (node, text) => say(text, node.media, node.parent),
   regenerate: (node) => go(runner.regenerate(current, node)),
   extend: (node) => go(runner.extend(current, node)),
   decide(call, decision) {
@@ -83,10 +83,10 @@ const sidebar = new Sidebar(conversations, {
 });
 
 /** Adds a message of the user, at the end or as another branch after `parent`, and lets the model answer. */
-function say(text, pictures = [], parent) {
+function say(text, media = [], parent) {
   if (runner.isRunning(current)) return;
   if (parent === undefined) runner.denyOpen(current);
-  append(current, parent === undefined ? (path(current).at(-1)?.id ?? null) : parent, { role: "user", content: text, pictures });
+  append(current, parent === undefined ? (path(current).at(-1)?.id ?? null) : parent, { role: "user", content: text, media });
   thread.scrollToEnd();
   go(runner.advance(current));
 }
@@ -169,7 +169,7 @@ function render() {
   document.title = current.title ? `${current.title} – lm` : "lm";
   byId("model").value = current.settings.model || (models[0]?.id ?? "");
   const model = models.find(({ id }) => id === byId("model").value);
-  composer.update(current.settings, isRunning, Boolean(model?.input_modalities?.includes("image")));
+  composer.update(current.settings, isRunning, model?.input_modalities ?? []);
   thread.render(current, isRunning, model?.max_model_len);
   showContext(byId("context"), byId("context-text"), nodes, model?.max_model_len);
 }

@@ -1,6 +1,6 @@
 // Conversations in files.
 
-import { isPicture } from "./pictures.js";
+import { kindOf } from "./media.js";
 import { checkedSettings } from "./settings.js";
 import { newId } from "./tree.js";
 
@@ -63,12 +63,12 @@ function checkedNode(node, id, nodes, at) {
   if (typeof content !== "string") throw new Error(`${at}.content is not a text`);
   const base = { id, parent, role, content };
   if (role === "tool") return { ...base, call: String(node.call), name: String(node.name), outcome: String(node.outcome) };
-  return role === "user" ? { ...base, pictures: pictures(node, at) } : { ...base, ...reply(node, at) };
+  return role === "user" ? { ...base, media: media(node, at) } : { ...base, ...reply(node, at) };
 }
 
-function pictures({ pictures = [] }, at) {
-  if (!Array.isArray(pictures) || !pictures.every(isPicture)) throw new Error(`${at}.pictures is not an array of data URLs`);
-  return pictures;
+function media({ media = [] }, at) {
+  if (!Array.isArray(media) || !media.every(kindOf)) throw new Error(`${at}.media is not an array of data URLs`);
+  return media;
 }
 
 function reply({ reasoning = "", calls = [], state, error = null, finish = null, model = "", stats }, at) {

@@ -1,7 +1,9 @@
 // Conversations: a tree of messages, in which each parent has a selected child.
 //
-// A message is {id, parent, role, content} and, of a user: pictures (data URLs); of the assistant: reasoning, calls, state, stats, error, model; of a tool:
+// A message is {id, parent, role, content} and, of a user: media (data URLs of pictures and sounds); of the assistant: reasoning, calls, state, stats, error, model; of a tool:
 // call (the id of the answered call), name, outcome.
+
+import { titleOf as mediumTitle, toPart } from "./media.js";
 
 /** Key of the selected child of the root. */
 const ROOT = "";
@@ -24,7 +26,7 @@ export function append(conversation, parent, fields) {
   conversation.nodes[node.id] = node;
   conversation.selected[parent ?? ROOT] = node.id;
   conversation.updated = Date.now();
-  if (!conversation.title && node.role === "user") conversation.title = titleOf(node.content) || "Picture";
+  if (!conversation.title && node.role === "user") conversation.title = titleOf(node.content) || mediumTitle(node.media?.[0]);
   return node;
 }
 
@@ -96,11 +98,11 @@ export function toMessages(nodes, system) {
   return system.trim() ? [{ role: "system", content: system }, ...messages] : messages;
 }
 
-/** Pictures come before the text, as templates expect. */
-function userContent({ content, pictures = [] }) {
-  if (!pictures.length) return content;
-  const images = pictures.map((url) => ({ type: "image_url", image_url: { url } }));
-  return content ? [...images, { type: "text", text: content }] : images;
+/** Pictures and sounds come before the text, as templates expect. */
+function userContent({ content, media = [] }) {
+  if (!media.length) return content;
+  const parts = media.map(toPart);
+  return content ? [...parts, { type: "text", text: content }] : parts;
 }
 
 function assistant({ content, reasoning, calls }) {

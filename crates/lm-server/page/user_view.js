@@ -2,14 +2,14 @@
 
 import { BranchSwitch } from "./branch_switch.js";
 import { copyButton, el, iconButton, setChildren } from "./dom.js";
-import { pictureElement } from "./pictures.js";
+import { mediumElement } from "./media.js";
 
 /** Shows a message; its text can be edited, which begins a branch. */
 export class UserView {
   #node = null;
   #actions;
   #text = el("div", { class: "bubble" });
-  #pictures = el("div", { class: "pictures" });
+  #media = el("div", { class: "media" });
   #branches;
   #edit;
   #delete;
@@ -21,12 +21,12 @@ export class UserView {
     this.#delete = iconButton("trash", "Delete message and all that follow", () => actions.remove(this.#node));
     const copy = copyButton("Copy message", () => this.#node.content);
     this.footer = el("div", { class: "actions" }, this.#branches.element, copy, this.#edit, this.#delete);
-    this.element = el("article", { class: "message user", "aria-label": "You" }, this.#pictures, this.#text, this.footer);
+    this.element = el("article", { class: "message user", "aria-label": "You" }, this.#media, this.#text, this.footer);
   }
 
   update([node], context) {
     if (this.#node !== node || this.#text.textContent !== node.content) this.#text.textContent = node.content;
-    if (this.#node !== node) setChildren(this.#pictures, (node.pictures ?? []).map(pictureElement));
+    if (this.#node !== node) setChildren(this.#media, (node.media ?? []).map(mediumElement));
     this.#text.hidden = !node.content;
     this.#node = node;
     this.#edit.disabled = this.#delete.disabled = context.isRunning;
@@ -42,7 +42,7 @@ export class UserView {
       this.#edit.focus();
     };
     const send = () => {
-      if (!area.value.trim() && !this.#node.pictures?.length) return;
+      if (!area.value.trim() && !this.#node.media?.length) return;
       close();
       this.#actions.edit(this.#node, area.value);
     };

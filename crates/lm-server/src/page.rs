@@ -9,7 +9,7 @@ use axum::routing::get;
 use crate::state::SharedApp;
 
 /// Only files and answers of this server: text of a model that became markup could neither run nor fetch anything.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; \
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; media-src data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -42,8 +42,8 @@ const FILES: &[(&str, &str, &str)] = files! {
     "/page/main.js", SCRIPT, "main.js";
     "/page/markdown.js", SCRIPT, "markdown.js";
     "/page/markdown_view.js", SCRIPT, "markdown_view.js";
+    "/page/media.js", SCRIPT, "media.js";
     "/page/panels.js", SCRIPT, "panels.js";
-    "/page/pictures.js", SCRIPT, "pictures.js";
     "/page/runner.js", SCRIPT, "runner.js";
     "/page/settings.js", SCRIPT, "settings.js";
     "/page/sidebar.js", SCRIPT, "sidebar.js";

@@ -106,9 +106,9 @@ fn calls_are_approved_denied_or_always_allowed() {
 }
 
 #[test]
-fn pictures_are_sent_and_kept() {
+fn media_are_sent_and_kept() {
     let model = FakeLm::scripted(&tokenizer(), ["A red pixel.", "Still a red pixel."]);
-    drive("pictures.mjs", || Running::with_pictures(model));
+    drive("media.mjs", || Running::with_media(model));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use lm_session::{Engine, MediaKind};
 use serde_json::{Value, json};
 
 use super::path_name::PathName;
@@ -26,13 +27,18 @@ pub(crate) async fn show(
 }
 
 fn object(model: &ServedModel, name: &str) -> Value {
-    let reads_pictures = model.loaded().is_some_and(|loaded| loaded.engine.picture_tokens().is_some());
+    let engine = model.loaded().map(|loaded| &loaded.engine);
+    let media = engine.into_iter().flat_map(Engine::media_tokens).map(|tokens| match tokens.kind {
+        MediaKind::Picture => "image",
+        MediaKind::Sound => "audio",
+    });
+    let modalities: Vec<&str> = ["text"].into_iter().chain(media).collect();
     json!({
         "id": name,
         "object": "model",
         "created": model.created(),
         "owned_by": "lm",
-        "input_modalities": if reads_pictures { &["text", "image"][..] } else { &["text"] },
+        "input_modalities": modalities,
         "max_model_len": model.loaded().map(|loaded| loaded.engine.context_tokens()),
     })
 }

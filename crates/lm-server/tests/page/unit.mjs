@@ -148,21 +148,22 @@ test("files that are no exports are refused", () => {
   assert.equal(parseFile(file({ a: user("a", null) }))[0].nodes.a.content, "x");
 });
 
-test("pictures come before the text, and only data URLs are read from a file", () => {
-  const png = "data:image/png;base64,iVBO";
+test("pictures and sounds come before the text, and only data URLs are read from a file", () => {
+  const [png, mp3] = ["data:image/png;base64,iVBO", "data:audio/mpeg;base64,SUQz"];
   const conversation = tree.newConversation({});
-  tree.append(conversation, null, { role: "user", content: "What is it?", pictures: [png] });
+  tree.append(conversation, null, { role: "user", content: "What is it?", media: [png, mp3] });
   assert.equal(conversation.title, "What is it?");
   const [{ content }] = tree.toMessages(tree.path(conversation), "");
-  assert.deepEqual(content, [{ type: "image_url", image_url: { url: png } }, { type: "text", text: "What is it?" }]);
+  const image = { type: "image_url", image_url: { url: png } };
+  assert.deepEqual(content, [image, { type: "input_audio", input_audio: { data: "SUQz", format: "mp3" } }, { type: "text", text: "What is it?" }]);
   const untitled = tree.newConversation({});
-  tree.append(untitled, null, { role: "user", content: "", pictures: [png] });
-  assert.equal(untitled.title, "Picture");
-  assert.deepEqual(tree.toMessages(tree.path(untitled), ""), [{ role: "user", content: [{ type: "image_url", image_url: { url: png } }] }]);
-  const file = (pictures) =>
-    JSON.stringify({ format: "lm-conversations", version: 1, conversations: [{ nodes: { a: { id: "a", parent: null, role: "user", content: "", pictures } } }] });
-  assert.deepEqual(parseFile(file([png]))[0].nodes.a.pictures, [png]);
+  tree.append(untitled, null, { role: "user", content: "", media: [mp3] });
+  assert.equal(untitled.title, "Sound");
+  assert.deepEqual(tree.toMessages(tree.path(untitled), ""), [{ role: "user", content: [{ type: "input_audio", input_audio: { data: "SUQz", format: "mp3" } }] }]);
+  const file = (media) =>
+    JSON.stringify({ format: "lm-conversations", version: 1, conversations: [{ nodes: { a: { id: "a", parent: null, role: "user", content: "", media } } }] });
+  assert.deepEqual(parseFile(file([png, mp3]))[0].nodes.a.media, [png, mp3]);
   for (const other of [["https://example.com/a.png"], ["data:text/html;base64,aa"], ["data:image/png,raw"], [7], "x"]) {
-    assert.throws(() => parseFile(file(other)), { message: /pictures is not an array of data URLs$/ });
+    assert.throws(() => parseFile(file(other)), { message: /media is not an array of data URLs$/ });
   }
 });

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use lm_conversation::{ConversationConfig, LoadOptions, ModelFolder, PromptTemplate};
-use lm_model::testing::{FakeVision, HookedLm};
+use lm_model::testing::{FakeAudio, FakeVision, HookedLm};
 use lm_server::{ServedModel, Server, ServerConfig, ShutdownHandle};
 use lm_session::testing::{FakeLm, loaded, scripted_engine, tokenizer};
 use lm_session::{Engine, EngineSettings, LoadedModel};
@@ -22,9 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 const TEMPLATE: &str = "{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}";
 
-/// Writes the placeholder of [`FakeVision`] for a picture.
-const PICTURES: &str = "{% for m in messages %}{{ m.role + ': ' }}{% if m.content is string %}{{ m.content }}{% else %}{% for part in m.content %}\
-                        {% if part.type == 'image' %}<tool_response>{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}{{ '\n' }}{% endfor %}";
+/// Writes the placeholders of [`FakeVision`] for a picture and of [`FakeAudio`] for a sound.
+const MEDIA: &str = "{% for m in messages %}{{ m.role + ': ' }}{% if m.content is string %}{{ m.content }}{% else %}{% for part in m.content %}\
+                        {% if part.type == 'image' %}<tool_response>{% elif part.type == 'audio' %}</tool_response>{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}{{ '\n' }}{% endfor %}";
 
 /// Model of an engine without a chat template, also named `other/name`.
 pub fn model(engine: Engine) -> ServedModel {
@@ -70,11 +70,12 @@ impl Running {
         Self { addr, shutdown, thread }
     }
 
-    /// Serves a model that reads pictures.
-    pub fn with_pictures(model: FakeLm) -> Self {
-        let model = LoadedModel { vision: Some(Arc::new(FakeVision::default())), ..loaded(model) };
+    /// Serves a model that reads pictures and sounds.
+    pub fn with_media(model: FakeLm) -> Self {
+        let (vision, audio) = (Arc::new(FakeVision::default()), Arc::new(FakeAudio::default()));
+        let model = LoadedModel { vision: Some(vision), audio: Some(audio), ..loaded(model) };
         let engine = Engine::new(model, EngineSettings::default()).expect("an engine");
-        let template = Some(PromptTemplate::new(PICTURES).expect("it compiles"));
+        let template = Some(PromptTemplate::new(MEDIA).expect("it compiles"));
         let defaults = ConversationConfig { template, ..ConversationConfig::from_engine(&engine) };
         Self::serve(ServedModel::new(engine, defaults), ServerConfig::default())
     }

@@ -1,10 +1,12 @@
-// Pictures: chosen, removed, sent before the text, shown after a reload, and kept when the message is edited.
+// Pictures and sounds: chosen, removed, sent before the text, shown after a reload, and kept when the message is edited.
 
 import assert from "node:assert/strict";
 import { open, send, withPage } from "./browser.mjs";
 
 /** A PNG of one red pixel. */
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC";
+/** A WAV file of one sample. */
+const WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAgD4AAAB9AAACABAAZGF0YQIAAAAAAA==";
 const file = (name, mimeType, base64 = PNG) => ({ name, mimeType, buffer: Buffer.from(base64, "base64") });
 
 await withPage(async (page, url) => {
@@ -12,7 +14,7 @@ await withPage(async (page, url) => {
   const requests = [];
   page.on("request", (request) => request.url().endsWith("/completions") && requests.push(request.postDataJSON()));
   const input = page.locator("#picture-file");
-  const tray = page.locator("#pictures img");
+  const tray = page.locator("#media img");
   await page.getByRole("button", { name: "Picture", exact: true }).waitFor();
   await input.setInputFiles([file("a.png", "image/png"), file("b.png", "image/png")]);
   await tray.nth(1).waitFor();
@@ -20,21 +22,26 @@ await withPage(async (page, url) => {
   assert.equal(await tray.count(), 1);
   await input.setInputFiles([file("notes.txt", "text/plain")]);
   await page.getByText("notes.txt is no picture").waitFor();
+  await page.locator("#sound-file").setInputFiles([file("a.wav", "audio/wav", WAV), file("b.png", "image/png")]);
+  await page.getByText("b.png is no sound").waitFor();
+  await page.locator("#media audio").waitFor();
 
   await send(page, "What is it?");
-  await page.locator(".user .pictures img").waitFor();
+  await page.locator(".user .media img").waitFor();
   assert.equal(await tray.count(), 0, "the tray is empty after the message is sent");
   await page.locator(".message:not(.user) .stats").waitFor();
+  const sound = { type: "input_audio", input_audio: { data: WAV, format: "wav" } };
   const image = { type: "image_url", image_url: { url: `data:image/png;base64,${PNG}` } };
-  assert.deepEqual(requests[0].messages, [{ role: "user", content: [image, { type: "text", text: "What is it?" }] }]);
+  assert.deepEqual(requests[0].messages, [{ role: "user", content: [image, sound, { type: "text", text: "What is it?" }] }]);
 
   await page.reload();
-  await page.locator(".user .pictures img").waitFor();
+  await page.locator(".user .media img").waitFor();
+  await page.locator(".user .media audio").waitFor();
   await page.locator(".user").hover();
   await page.getByRole("button", { name: "Edit message" }).click();
   await page.locator("textarea.edit").fill("And now?");
   await page.keyboard.press("Enter");
   await page.getByText("And now?").waitFor();
   await page.locator(".message:not(.user) .stats").waitFor();
-  assert.deepEqual(requests.at(-1).messages[0].content, [image, { type: "text", text: "And now?" }]);
+  assert.deepEqual(requests.at(-1).messages[0].content, [image, sound, { type: "text", text: "And now?" }]);
 });

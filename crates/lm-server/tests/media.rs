@@ -1,0 +1,168 @@
+//! Pictures and sounds over the APIs: the same bytes are the same prompt, and what is neither is an error of its part.
+
+mod support;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use lm_server::ServerConfig;
+use lm_session::testing::{FakeLm, picture_file, sound_file, tokenizer};
+use serde_json::{Value, json};
+use support::{Response, Running};
+
+/// Serves a model whose replies depend on every pixel and every sample.
+fn server() -> Running {
+    Running::with_media(FakeLm::random(3, tokenizer().logits_width()))
+}
+
+fn url(file: &[u8]) -> String {
+    format!("data:image/bmp;base64,{}", STANDARD.encode(file))
+}
+
+fn chat(server: &Running, content: &Value) -> Response {
+    let messages = json!([{"role": "user", "content": content}]);
+    server.post("/v1/chat/completions", &json!({"messages": messages, "max_tokens": 12, "temperature": 0}))
+}
+
+fn reply(server: &Running, file: &[u8]) -> String {
+    let image = json!({"type": "image_url", "image_url": {"url": url(file)}});
+    let response = chat(server, &json!([image, {"type": "text", "text": "What is it?"}]));
+    assert_eq!(response.status, 200, "{}", response.body);
+    response.json()["choices"][0]["message"]["content"].as_str().expect("text").to_owned()
+}
+
+#[test]
+fn a_picture_is_the_same_over_all_apis() {
+    let server = server();
+    let file = picture_file(3, 2, 1);
+    let expected = reply(&server, &file);
+    assert_ne!(reply(&server, &picture_file(3, 2, 2)), expected, "one byte of a pixel differs");
+    let text = json!({"type": "text", "text": "What is it?"});
+    let source = json!({"type": "base64", "media_type": "image/bmp", "data": STANDARD.encode(&file)});
+    let content = json!([{"type": "image", "source": source}, text]);
+    let message =
+        json!({"messages": [{"role": "user", "content": content}], "max_tokens": 12, "temperature": 0});
+    let object = server.post("/v1/messages", &message).json();
+    assert_eq!(object["content"][0]["text"], json!(expected));
+    let content = json!([{"type": "input_image", "image_url": url(&file)}, {"type": "input_text", "text": "What is it?"}]);
+    let body =
+        json!({"input": [{"role": "user", "content": content}], "max_output_tokens": 12, "temperature": 0});
+    let object = server.post("/v1/responses", &body).json();
+    assert_eq!(object["output"][0]["content"][0]["text"], json!(expected));
+    let message = json!({"role": "user", "content": "What is it?", "images": [STANDARD.encode(&file)]});
+    let options = json!({"num_predict": 12, "temperature": 0});
+    let object =
+        server.post("/api/chat", &json!({"messages": [message], "stream": false, "options": options})).json();
+    assert_eq!(object["message"]["content"], json!(expected));
+}
+
+#[test]
+fn what_is_no_picture_is_an_error_of_the_request() {
+    let server = server();
+    let whole = picture_file(300, 200, 1);
+    let mut huge = picture_file(1, 1, 1);
+    huge[18..26].copy_from_slice(&[0x10, 0x27, 0, 0, 0x10, 0x27, 0, 0]); // 10,000 × 10,000
+    for (file, expected) in [
+        (&b"Hello"[..], "no picture"),
+        (&whole[..whole.len() / 2], "BMP"),
+        (&huge, "10000 × 10000"),
+        (b"", "no picture"),
+    ] {
+        let response = chat(&server, &json!([{"type": "image_url", "image_url": {"url": url(file)}}]));
+        let error = &response.json()["error"];
+        assert_eq!((response.status, &error["param"]), (400, &json!("messages")), "{error}");
+        assert!(error["message"].as_str().is_some_and(|message| message.contains(expected)), "{error}");
+    }
+    // Spelled by a user, the placeholder is text.
+    assert_eq!(chat(&server, &json!("<tool_response>")).status, 200);
+    assert_eq!(
+        server.get("/v1/models").json()["data"][0]["input_modalities"],
+        json!(["text", "image", "audio"])
+    );
+}
+
+/// An `input_audio` of a file in base64.
+fn input_audio(file: &[u8], format: &str) -> Value {
+    json!({"type": "input_audio", "input_audio": {"data": STANDARD.encode(file), "format": format}})
+}
+
+#[test]
+fn a_sound_is_the_same_over_the_apis_of_openai() {
+    let server = server();
+    let text = json!({"type": "text", "text": "What is it?"});
+    let reply = |sound: Value| {
+        let response = chat(&server, &json!([sound, text]));
+        assert_eq!(response.status, 200, "{}", response.body);
+        response.json()["choices"][0]["message"]["content"].clone()
+    };
+    let file = sound_file(4001, 1);
+    let expected = reply(input_audio(&file, "wav"));
+    assert_ne!(reply(input_audio(&sound_file(4001, 2), "wav")), expected, "one sample differs");
+    assert_eq!(
+        reply(json!({"type": "audio", "blob": STANDARD.encode(&file)})),
+        expected,
+        "a part of LiteRT-LM"
+    );
+    let content = json!([input_audio(&file, "wav"), {"type": "input_text", "text": "What is it?"}]);
+    let body =
+        json!({"input": [{"role": "user", "content": content}], "max_output_tokens": 12, "temperature": 0});
+    let object = server.post("/v1/responses", &body).json();
+    assert_eq!(object["output"][0]["content"][0]["text"], expected);
+    // A picture beside it is another prompt.
+    let image = json!({"type": "image_url", "image_url": {"url": url(&picture_file(3, 2, 1))}});
+    let orders = [json!([image, input_audio(&file, "wav")]), json!([input_audio(&file, "wav"), image])];
+    let [one, other] = orders.map(|content| chat(&server, &content).json()["choices"][0]["message"].clone());
+    assert_ne!(one, other);
+}
+
+#[test]
+fn what_is_no_sound_is_an_error_of_the_request() {
+    let server = server();
+    let whole = sound_file(16_000, 1);
+    let mut hours = whole.clone();
+    hours[4..8].copy_from_slice(&(36 + 36_000 * 4_000 * 2_u32).to_le_bytes());
+    hours[24..28].copy_from_slice(&4_000_u32.to_le_bytes());
+    hours[40..44].copy_from_slice(&(36_000 * 4_000 * 2_u32).to_le_bytes());
+    for (file, expected) in [
+        (&b"Hello"[..], "no sound"),
+        (&whole[..whole.len() / 2], "WAV"),
+        (&hours, "longer than 600 seconds"),
+        (&picture_file(3, 2, 1), "no sound"),
+    ] {
+        let response = chat(&server, &json!([input_audio(file, "wav")]));
+        let error = &response.json()["error"];
+        assert_eq!((response.status, &error["param"]), (400, &json!("messages")), "{error}");
+        assert_eq!(error["code"], "invalid_audio", "{error}");
+        assert!(error["message"].as_str().is_some_and(|message| message.contains(expected)), "{error}");
+    }
+    for (sound, field) in [
+        (json!({"data": "%", "format": "wav"}), "data"),
+        (json!({"data": STANDARD.encode(&whole), "format": "aac"}), "format"),
+        (json!({"format": "wav"}), "data"),
+    ] {
+        let response = chat(&server, &json!([{"type": "input_audio", "input_audio": sound}]));
+        let expected = json!(format!("messages[0].content[0].input_audio.{field}"));
+        assert_eq!((response.status, &response.json()["error"]["param"]), (400, &expected), "{sound}");
+    }
+    let path = json!([{"type": "audio", "path": "/etc/passwd"}]);
+    assert_eq!(chat(&server, &path).json()["error"]["code"], "unsupported_content");
+    // Anthropic's and Ollama's APIs have no sounds.
+    let messages = json!([{"role": "user", "content": [input_audio(&whole, "wav")]}]);
+    let response = server.post("/v1/messages", &json!({"messages": messages, "max_tokens": 12}));
+    let error = response.json();
+    assert_eq!((response.status, &error["error"]["type"]), (400, &json!("invalid_request_error")), "{error}");
+    let response = server.post("/api/chat", &json!({"messages": messages}));
+    assert_eq!(response.status, 400, "{}", response.body);
+    assert!(response.json()["error"].as_str().is_some_and(|error| error.contains("input_audio")));
+}
+
+#[test]
+fn a_model_that_reads_text_refuses_pictures_and_sounds() {
+    let server = Running::scripted(["Hello!"], ServerConfig::default());
+    let image = json!({"type": "image_url", "image_url": {"url": url(&picture_file(1, 1, 1))}});
+    for part in [image, input_audio(&sound_file(1, 1), "wav")] {
+        let response = chat(&server, &json!([part]));
+        let error = &response.json()["error"];
+        assert_eq!((response.status, &error["code"]), (400, &json!("unsupported_content")), "{error}");
+    }
+    assert_eq!(server.get("/v1/models").json()["data"][0]["input_modalities"], json!(["text"]));
+}
