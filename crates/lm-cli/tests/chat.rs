@@ -209,6 +209,37 @@ fn a_turn_that_fails_leaves_the_others_and_the_exit_code_tells() {
 /// Ctrl-C is the signal SIGINT: without a terminal it ends the program with its turn.
 #[cfg(unix)]
 #[test]
+fn pictures_and_sounds_are_added_to_the_next_message_and_dropped() {
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/");
+    let (picture, sound) = (format!("{data}media/rgb_1x1.png"), format!("{data}sound/one_sample.wav"));
+    // A line that is a path is a file that was dropped on the terminal.
+    let lines = format!(
+        "/audio {sound}\n{sound}\n/image {picture}\nWhat is it?\n/audio {picture}\n/audio {sound}\n/audio\nHello\n"
+    );
+    let run = lm(&["chat", "--image", &picture, "--audio", &sound], &lines);
+    let notes: Vec<_> = run.err.lines().filter(|line| line.contains("of the next message")).collect();
+    let note = |kind: &str, count, command: &str| {
+        format!("({kind} {count} of the next message; {command} alone drops them)")
+    };
+    let expected = [
+        note("sound", 2, "/audio"),
+        note("sound", 3, "/audio"),
+        note("picture", 2, "/image"),
+        note("sound", 1, "/audio"),
+    ];
+    assert_eq!(notes, expected, "{}", run.err);
+    assert!(run.err.contains("the model reads no pictures"), "{}", run.err);
+    assert!(run.err.contains("rgb_1x1.png") && run.err.contains("no sound"), "{}", run.err);
+    assert!(run.err.contains("(no sounds)"), "{}", run.err);
+    assert_eq!(
+        (run.code, run.out.lines().count()),
+        (Some(1), 1),
+        "the last message has text alone: {}",
+        run.out
+    );
+}
+
+#[test]
 fn an_interrupt_ends_a_piped_chat() {
     // Without its end tokens the model generates until the context is full.
     let endless = ["chat", "--logit-bias", "2037=-inf", "--logit-bias", "2039=-inf"];
