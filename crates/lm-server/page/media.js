@@ -50,7 +50,7 @@ export class MediaTray {
       const input = byId(`${name}-file`);
       byId(`add-${name}`).addEventListener("click", () => input.click());
       input.addEventListener("change", async () => {
-        await this.#add(input.files, kind);
+        await this.#add([...input.files].map((file) => [file, kind]));
         input.value = "";
       });
     }
@@ -82,15 +82,16 @@ export class MediaTray {
   }
 
   #take(event, transfer) {
-    const kindOfFile = ({ type }) => this.#enabled.find((kind) => type.startsWith(`${kind}/`));
-    const files = [...(transfer?.files ?? [])].filter(kindOfFile);
+    const withKind = (file) => [file, this.#enabled.find((kind) => file.type.startsWith(`${kind}/`))];
+    const files = [...(transfer?.files ?? [])].map(withKind).filter(([, kind]) => kind);
     if (!files.length) return;
     event.preventDefault();
-    for (const file of files) this.#add([file], kindOfFile(file));
+    this.#add(files);
   }
 
-  async #add(files, kind) {
-    for (const file of files) {
+  /** Adds files, each with the kind that it is to be. */
+  async #add(files) {
+    for (const [file, kind] of files) {
       const sum = this.#media.reduce((sum, medium) => sum + bytesOf(medium), file.size);
       const medium = sum <= MAX_BYTES && (await dataUrl(file));
       if (!medium) this.#hooks.failed(`${file.name}: the files of a message have at most ${MAX_BYTES} bytes`);
