@@ -34,6 +34,7 @@ FAULT_FACTOR = 10
 GREEDY_TOKENS = 12
 GREEDY_MARGIN = 0.02  # between the two likeliest tokens, so that rounding cannot turn the choice
 VOCABULARY = 320
+CHOICES = VOCABULARY  # for greedy tokens
 
 
 @dataclass
@@ -101,7 +102,7 @@ def greedy(model: Any, inputs: dict[str, Any], beside: Callable[[Tensor], dict[s
     """The greedy continuation without a cache, and the least lead of a chosen token."""
     ids, tokens, lead = inputs["input_ids"], [], math.inf
     while len(tokens) < GREEDY_TOKENS:
-        top = model(**{**inputs, "input_ids": ids, **beside(ids)}).logits[0, -1, :VOCABULARY].topk(2)
+        top = model(**{**inputs, "input_ids": ids, **beside(ids)}).logits[0, -1, :CHOICES].topk(2)
         lead = min(lead, (top.values[0] - top.values[1]).item())
         tokens.append(top.indices[0].item())
         ids = torch.cat([ids, torch.tensor([[tokens[-1]]])], dim=1)
@@ -202,7 +203,8 @@ def trimmed(value: Any) -> Any:
     return {key: trimmed(inner) for key, inner in value.items() if key not in noise and inner is not None}
 
 
-def gemma3(dtype: torch.dtype, names: Callable[[str], str], *, window: int, attention: int, gelu: str) -> Made:
+def gemma3(dtype: torch.dtype, names: Callable[[str], str], *, window: int, attention: int, gelu: str,
+           layers: tuple[str, ...] = ("sliding_attention", "full_attention", "sliding_attention")) -> Made:  # fmt: skip
     """Gemma 3: a block of nine rows that is wider than the window of the sliding layers."""
     from transformers import Gemma3Config, Gemma3ForConditionalGeneration, Gemma3ImageProcessorPil, Gemma3Processor
 
@@ -215,7 +217,7 @@ def gemma3(dtype: torch.dtype, names: Callable[[str], str], *, window: int, atte
         text_config={
             "vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3,
             "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 12, "max_position_embeddings": 256,
-            "sliding_window": window, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+            "sliding_window": window, "layer_types": list(layers),
             "query_pre_attn_scalar": attention, "rms_norm_eps": 1e-5,
         },
         vision_config={
@@ -331,7 +333,15 @@ def resize_with_pillow(self: Any, image: Tensor, size: Any, **_: Any) -> Tensor:
     return torch.stack([torch.from_numpy(np.array(one)).permute(2, 0, 1) for one in resized])
 
 
-def lfm2_vl(dtype: torch.dtype, *, norm: bool, bias: bool, gelu: str, patches: int, names: Callable[[str], str]) -> Made:
+LFM2_VL_SETTINGS = {
+    "encoder_patch_size": 4, "downsample_factor": 2, "tile_size": 24, "min_tiles": 2, "max_tiles": 6, "min_image_tokens": 4,
+    "max_image_tokens": 12, "max_pixels_tolerance": 1.5, "use_thumbnail": True, "do_image_splitting": True,
+}  # fmt: skip
+
+
+def lfm2_vl(dtype: torch.dtype, *, norm: bool, bias: bool, gelu: str, patches: int, names: Callable[[str], str],
+            settings: dict[str, Any] = LFM2_VL_SETTINGS, layers: int = 2, context: int = 256, views: tuple[int, int] = (7, 1),
+            sizes: tuple[tuple[int, int], ...] = ((80, 50), (18, 31))) -> Made:  # fmt: skip
     """LFM2-VL: tiles with a thumbnail, and a small picture of odd shape; positions resized to each view."""
     from transformers import Lfm2VlConfig, Lfm2VlForConditionalGeneration, Lfm2VlImageProcessor, Lfm2VlProcessor
     from transformers.image_processing_backends import TorchvisionBackend
@@ -344,29 +354,26 @@ def lfm2_vl(dtype: torch.dtype, *, norm: bool, bias: bool, gelu: str, patches: i
     config = Lfm2VlConfig(
         text_config={
             "vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4,
-            "num_key_value_heads": 2, "max_position_embeddings": 256, "norm_eps": 1e-4, "block_auto_adjust_ff_dim": False,
+            "num_key_value_heads": 2, "max_position_embeddings": context, "norm_eps": 1e-4, "block_auto_adjust_ff_dim": False,
             "layer_types": ["conv", "full_attention", "conv"], "conv_L_cache": 3, "conv_bias": False,
         },
         vision_config={
-            "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3, "patch_size": 4,
-            "num_patches": patches, "layer_norm_eps": 1e-3, "hidden_act": "gelu_pytorch_tanh", "vision_use_head": False,
+            "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": layers, "num_attention_heads": 3,
+            "patch_size": settings["encoder_patch_size"], "num_patches": patches, "layer_norm_eps": 1e-3, "hidden_act": "gelu_pytorch_tanh", "vision_use_head": False,
         },
         image_token_id=tokens.image_token_id, projector_hidden_act=gelu, projector_hidden_size=28, projector_bias=bias,
         projector_use_layernorm=norm, downsample_factor=2, tie_word_embeddings=True, attn_implementation="eager",
     )  # fmt: skip
-    settings = {
-        "encoder_patch_size": 4, "downsample_factor": 2, "tile_size": 24, "min_tiles": 2, "max_tiles": 6, "min_image_tokens": 4,
-        "max_image_tokens": 12, "max_pixels_tolerance": 1.5, "use_thumbnail": True, "do_image_splitting": True,
-    }  # fmt: skip
-    images = Lfm2VlImageProcessor(**settings, max_num_patches=48)
+    most = settings["max_image_tokens"] * settings["downsample_factor"] ** 2
+    images = Lfm2VlImageProcessor(**settings, max_num_patches=most)
     TorchvisionBackend.resize = resize_with_pillow
     processor = Lfm2VlProcessor(images, tokens)
 
     def rows(model: Any, inputs: dict[str, Any]) -> list[Tensor]:
         given = {key: inputs[key] for key in ("pixel_values", "spatial_shapes", "pixel_attention_mask")}
-        views = list(model.get_image_features(**given, return_dict=True).pooler_output)
-        assert len(views) == 8, [view.shape for view in views]
-        return [torch.cat(views[:7]), views[7]]
+        encoded = list(model.get_image_features(**given, return_dict=True).pooler_output)
+        assert len(encoded) == sum(views), [view.shape for view in encoded]
+        return [torch.cat(encoded[: views[0]]), torch.cat(encoded[views[0] :])]
 
     def no_positions(model: Any, inputs: dict[str, Any]) -> None:
         model.model.vision_tower.embeddings.position_embedding.weight.zero_()
@@ -385,7 +392,7 @@ def lfm2_vl(dtype: torch.dtype, *, norm: bool, bias: bool, gelu: str, patches: i
 
     return Made(
         Lfm2VlForConditionalGeneration(config), processor, "<image>", "<|im_start|>the town:<image> and then <image>in the rain?",
-        [(80, 50), (18, 31)], rows=rows, dtype=dtype, names=names,
+        list(sizes), rows=rows, dtype=dtype, names=names,
         files={"processor_config.json": {"image_processor": settings, "processor_class": "Lfm2VlProcessor"}},
         faults={"no positions": no_positions, "positions resized without averaging": plain_resize},
     )  # fmt: skip
@@ -396,7 +403,8 @@ def published_lfm2_vl(name: str) -> str:
     return name.replace("model.vision_tower.", "model.vision_tower.vision_model.")
 
 
-def gemma4(dtype: torch.dtype, *, together: bool, clipped: bool, standardize: bool, gelu: str) -> Made:
+def gemma4(dtype: torch.dtype, *, together: bool, clipped: bool, standardize: bool, gelu: str,
+           vision: dict[str, Any] | None = None) -> Made:  # fmt: skip
     """Gemma 4: pictures of different shape within a budget; rows see each other in sliding layers only, or not at all."""
     from transformers import (
         Gemma4AudioFeatureExtractor,
@@ -426,7 +434,7 @@ def gemma4(dtype: torch.dtype, *, together: bool, clipped: bool, standardize: bo
             "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4,
             "head_dim": 8, "patch_size": 4, "pooling_kernel_size": 2, "position_embedding_size": 80, "rms_norm_eps": 1e-3,
             "hidden_activation": gelu, "use_clipped_linears": clipped, "standardize": standardize,
-            "rope_parameters": {"rope_type": "axial", "rope_theta": 30.0},
+            "rope_parameters": {"rope_type": "axial", "rope_theta": 30.0}, **(vision or {}),
         },
         audio_config=None, image_token_id=tokens.image_token_id, boi_token_id=tokens.boi_token_id, eoi_token_id=tokens.eoi_token_id,
         video_token_id=tokens.convert_tokens_to_ids("<|video|>"), audio_token_id=None, eos_token_id=0, attn_implementation="eager",
