@@ -26,6 +26,12 @@ pub enum Error {
         /// The files; of split models, the first shard only.
         names: Vec<String>,
     },
+    /// An `mmproj` file for a model that is no GGUF file.
+    #[error("{model} is no GGUF model: it takes no mmproj file, its files have the vision tower themselves")]
+    ProjectorWithoutGguf {
+        /// Name of the model.
+        model: String,
+    },
     /// A property of a model that a GGUF file of its architecture cannot represent: it would be read back as another value.
     #[error("{what} is {value}; a GGUF file of {architecture} cannot say so and would be read as {read}")]
     NoGgufForm {

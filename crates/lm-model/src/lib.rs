@@ -12,6 +12,7 @@ mod encoders;
 mod error;
 mod gguf;
 mod gguf_model;
+mod gguf_projector;
 mod loader;
 mod media;
 mod model_folder;

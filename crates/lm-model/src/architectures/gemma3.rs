@@ -27,7 +27,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         "multi_modal_projector.",
         "vision_tower.",
     ],
-    gguf: Some(&GGUF),
+    gguf: &[&GGUF],
     defaults: r#"{
         "vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
         "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "max_position_embeddings": 131072,

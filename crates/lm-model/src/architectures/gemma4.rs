@@ -28,7 +28,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: MULTIMODAL_PREFIXES,
-    gguf: Some(&GGUF),
+    gguf: &[&GGUF],
     defaults: r#"{
         "vocab_size": 262144, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 30,
         "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "max_position_embeddings": 131072,

@@ -22,7 +22,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations,
     ignored_suffixes: &[],
     ignored_prefixes: &[],
-    gguf: Some(&GGUF),
+    gguf: &[&GGUF],
     defaults: r#"{
         "head_dim": 64, "num_key_value_heads": 8, "sliding_window": 128, "attention_bias": true, "rope_theta": 150000.0,
         "num_experts_per_tok": 4, "swiglu_alpha": 1.702, "swiglu_limit": 7.0

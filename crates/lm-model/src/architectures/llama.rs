@@ -21,7 +21,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &["model.connector.", "model.vision_model."],
-    gguf: Some(&GGUF),
+    gguf: &[&GGUF],
     defaults: "{}",
 };
 

@@ -18,7 +18,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: mistral::ARCHITECTURE.ignored_prefixes,
-    gguf: Some(&GGUF),
+    gguf: &[&GGUF],
     defaults: r#"{
         "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 262144,
         "rope_parameters": {

@@ -17,7 +17,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &["multi_modal_projector.", "vision_tower."],
-    gguf: Some(&llama::GGUF),
+    gguf: &[&llama::GGUF],
     defaults: r#"{"num_key_value_heads": 8, "sliding_window": 4096}"#,
 };
 

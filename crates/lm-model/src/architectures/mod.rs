@@ -47,8 +47,8 @@ pub struct Architecture {
     pub(crate) ignored_suffixes: &'static [&'static str],
     /// Prefixes of such names: the other parts of a checkpoint that is not text-only.
     pub(crate) ignored_prefixes: &'static [&'static str],
-    /// Rules for its GGUF files; `None` if llama.cpp does not know the architecture.
-    pub(crate) gguf: Option<&'static GgufArchitecture>,
+    /// Rules for its GGUF files, the first for those that are written; none if llama.cpp does not know the architecture.
+    pub(crate) gguf: &'static [&'static GgufArchitecture],
     /// JSON object with the reference config class's values of keys that files omit.
     pub(crate) defaults: &'static str,
 }
@@ -148,15 +148,15 @@ pub(crate) fn of_gguf(model: &Description<'_>) -> Result<&'static GgufArchitectu
 
 /// Returns the rules for GGUF files of a `model_type`.
 pub(crate) fn gguf_of(model_type: &str) -> Result<&'static GgufArchitecture> {
-    let has = |architecture: &&&Architecture| architecture.gguf.is_some();
+    let has = |architecture: &&&Architecture| !architecture.gguf.is_empty();
     let types = || ALL_ARCHITECTURES.iter().filter(has).flat_map(|architecture| architecture.model_types);
     let known = || types().copied().collect::<Vec<_>>().join(", ");
-    find(model_type)?.gguf.ok_or_else(|| unsupported("model_type", model_type, known()))
+    find(model_type)?.gguf.first().copied().ok_or_else(|| unsupported("model_type", model_type, known()))
 }
 
 /// Rules for GGUF files; a row that several architectures share occurs several times.
 pub(crate) fn gguf_rows() -> impl Iterator<Item = &'static GgufArchitecture> {
-    ALL_ARCHITECTURES.iter().filter_map(|architecture| architecture.gguf)
+    ALL_ARCHITECTURES.iter().flat_map(|architecture| architecture.gguf).copied()
 }
 
 #[cfg(test)]
@@ -187,7 +187,8 @@ mod tests {
     #[test]
     fn gguf_rows_lead_to_an_architecture_with_the_same_row() {
         for row in gguf_rows() {
-            assert_eq!(gguf_of(row.model_type).unwrap().name, row.name);
+            let rows = find(row.model_type).unwrap().gguf;
+            assert!(rows.iter().any(|own| own.name == row.name), "{}", row.name);
         }
     }
 

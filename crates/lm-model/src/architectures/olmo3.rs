@@ -16,7 +16,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
-    gguf: Some(&olmo2::GGUF),
+    gguf: &[&olmo2::GGUF],
     defaults: r#"{"rms_norm_eps": 1e-5, "sliding_window": 4096}"#,
 };
 

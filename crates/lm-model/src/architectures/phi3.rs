@@ -18,7 +18,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
-    gguf: Some(&GGUF),
+    gguf: &[&GGUF],
     defaults: r#"{"max_position_embeddings": 4096, "original_max_position_embeddings": 4096}"#,
 };
 

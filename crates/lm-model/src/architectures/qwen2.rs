@@ -8,7 +8,7 @@ use lm_formats::Result;
 use super::{Architecture, WHOLE_TENSORS};
 use crate::checkpoint::hugging_face_name;
 use crate::config::ModelConfig;
-use crate::gguf::GgufArchitecture;
+use crate::gguf::{GgufArchitecture, rope};
 use crate::spec::{Bias, DecoderSpec, RopeAxes, windows};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
@@ -19,11 +19,15 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &["model.visual.", "visual."],
-    gguf: Some(&GGUF),
+    gguf: &[&GGUF, &GGUF_VL],
     defaults: r#"{"num_key_value_heads": 32, "sliding_window": 4096, "max_window_layers": 28}"#,
 };
 
 const GGUF: GgufArchitecture = GgufArchitecture::new("qwen2", "qwen2");
+
+/// Text models of Qwen2-VL and Qwen2.5-VL.
+const GGUF_VL: GgufArchitecture =
+    GgufArchitecture { rope: rope::with_sections, ..GgufArchitecture::new("qwen2vl", "qwen2_vl") };
 
 /// `mrope_section` of the vision models where a file leaves it out.
 const SECTIONS: [usize; 3] = [16, 24, 24];

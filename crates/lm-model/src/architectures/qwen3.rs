@@ -7,7 +7,7 @@ use lm_formats::Result;
 use super::{Architecture, WHOLE_TENSORS};
 use crate::checkpoint::hugging_face_name;
 use crate::config::ModelConfig;
-use crate::gguf::GgufArchitecture;
+use crate::gguf::{GgufArchitecture, rope};
 use crate::spec::{AttentionLayer, DecoderSpec, QkNorm, RopeAxes, windows};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
@@ -18,7 +18,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &["model.visual."],
-    gguf: Some(&GGUF),
+    gguf: &[&GGUF, &GGUF_VL],
     defaults: "{}",
 };
 
@@ -29,6 +29,13 @@ const GGUF: GgufArchitecture = GgufArchitecture {
         Ok(())
     },
     ..GgufArchitecture::new("qwen3", "qwen3")
+};
+
+/// Text model of Qwen3-VL.
+const GGUF_VL: GgufArchitecture = GgufArchitecture {
+    read: GGUF.read,
+    rope: rope::with_sections,
+    ..GgufArchitecture::new("qwen3vl", "qwen3_vl_text")
 };
 
 /// `head_dim` of transformers' `Qwen3Config` where a file leaves it out.

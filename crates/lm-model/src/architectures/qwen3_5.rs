@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::{Architecture, WHOLE_TENSORS};
 use crate::checkpoint::{LayerParam, Param, StoredValues, hugging_face_name};
 use crate::config::{ModelConfig, invalid, unsupported};
-use crate::gguf::{Description, GgufArchitecture, Settings, put_layer_types};
+use crate::gguf::{Description, GgufArchitecture, Settings, put_layer_types, rope};
 use crate::spec::{
     AttentionLayer, DecoderSpec, DeltaNetLayer, LayerSpec, Mixer, NormWeight, OutputGate, QkNorm, RopeAxes,
     RopeSpec, by_type,
@@ -24,7 +24,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &["model.visual.", "mtp."],
-    gguf: Some(&GGUF),
+    gguf: &[&GGUF],
     defaults: r#"{
         "vocab_size": 248320, "hidden_size": 4096, "intermediate_size": 12288, "num_hidden_layers": 32,
         "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 256, "max_position_embeddings": 32768,
@@ -42,6 +42,7 @@ const GGUF: GgufArchitecture = GgufArchitecture {
         ("ssm.state_size", "linear_key_head_dim"),
         ("ssm.time_step_rank", "linear_num_value_heads"),
     ],
+    rope: rope::with_sections,
     read: read_gguf,
     write: write_gguf,
     tensors: &[&[

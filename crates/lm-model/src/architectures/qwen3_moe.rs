@@ -20,7 +20,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
-    gguf: Some(&GGUF),
+    gguf: &[&GGUF],
     defaults: "{}",
 };
 

@@ -20,7 +20,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
-    gguf: Some(&GGUF),
+    gguf: &[&GGUF],
     defaults: r#"{
         "num_key_value_heads": 4, "tie_word_embeddings": true, "rope_theta": 2000000.0, "no_rope_layer_interval": 4
     }"#,

@@ -41,6 +41,8 @@ pub(crate) struct Checkpoint {
     files: Vec<(String, FileBytes)>,
     /// By their names in a text-only checkpoint.
     tensors: BTreeMap<String, StoredTensor>,
+    /// Tensors that the files have in parts: the names of the parts, whose rows follow each other.
+    joined: BTreeMap<String, Vec<String>>,
 }
 
 /// Location and form of a tensor.
@@ -133,7 +135,7 @@ impl Checkpoint {
 
     /// Creates an empty checkpoint; `location` is the location of its tensors, for messages.
     pub(crate) fn new(location: String) -> Self {
-        Self { location, files: Vec::new(), tensors: BTreeMap::new() }
+        Self { location, files: Vec::new(), tensors: BTreeMap::new(), joined: BTreeMap::new() }
     }
 
     /// Adds a safetensors file.
@@ -167,6 +169,19 @@ impl Checkpoint {
             self.tensors.insert(name, StoredTensor { file: index, ..tensor });
         }
         Ok(())
+    }
+
+    /// Declares tensors that are made of the rows of others.
+    pub(crate) fn join(&mut self, joined: impl IntoIterator<Item = (String, Vec<String>)>) {
+        self.joined.extend(joined);
+    }
+
+    /// Location of a tensor, which may be in parts.
+    pub(crate) fn locate(&self, name: &str) -> TensorLocation {
+        match self.joined.get(name) {
+            Some(parts) if !parts.is_empty() => TensorLocation::stacked(parts.iter().cloned()),
+            _ => TensorLocation::whole(name),
+        }
     }
 
     /// Tensors as described by the files, by name.

@@ -1,6 +1,7 @@
 //! Encoders of pictures and sounds: what their families share. A family is a row of `ALL_VISION_FAMILIES` or `ALL_AUDIO_FAMILIES`.
 
 pub(crate) mod blocks;
+mod projector;
 pub(crate) mod settings;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use crate::batch::{Embeddings, EncodedMedia};
 use crate::checkpoint::Checkpoint;
 use crate::config::ModelConfig;
 use crate::error::Result;
+use crate::gguf::GgufProjector;
 use crate::loader::LoadProgress;
 
 /// Encoder of a model family: preprocessing, tower and projector. `E` is its interface, [`VisionEncoder`](crate::VisionEncoder) or
@@ -29,6 +31,8 @@ pub struct EncoderFamily<E: ?Sized + 'static> {
     pub(crate) prefixes: &'static [&'static str],
     /// Names of its first layer's weight, as checkpoints spell it: a checkpoint without it has no encoder.
     pub(crate) first_weights: &'static [&'static str],
+    /// Rules for its `mmproj` files; `None` if there are none, or another family has those of its projector.
+    pub(crate) gguf: Option<&'static GgufProjector>,
     /// Loads the encoder.
     pub(crate) load: fn(&EncoderSettings, &mut TowerTensors<'_>) -> Result<Arc<E>>,
 }
@@ -58,6 +62,8 @@ pub(crate) struct EncoderPart<E: ?Sized + 'static> {
     settings: EncoderSettings,
     /// Bytes of its tensors in the files.
     pub(crate) stored_bytes: u64,
+    /// Tensors that are not among the model's: those of an `mmproj` file, and the rules for it.
+    own: Option<(Checkpoint, &'static GgufProjector)>,
 }
 
 impl<E: ?Sized> EncoderPart<E> {
@@ -82,12 +88,27 @@ impl<E: ?Sized> EncoderPart<E> {
         }
         let settings = settings.with_preprocessor(files, modality.keys)?;
         let stored_bytes = checkpoint.bytes_under(family.prefixes);
-        Ok(Some(Self { family, settings, stored_bytes }))
+        Ok(Some(Self { family, settings, stored_bytes, own: None }))
     }
 
     /// Prefixes of the names of its tensors.
     pub(crate) fn prefixes(&self) -> &'static [&'static str] {
         self.family.prefixes
+    }
+
+    /// The tensors in which it is, given those of the model.
+    pub(crate) fn checkpoint<'a>(&'a self, of_model: &'a Checkpoint) -> &'a Checkpoint {
+        self.own.as_ref().map_or(of_model, |(own, _)| own)
+    }
+
+    /// Bytes of its tensors that are not among the model's.
+    pub(crate) fn own_bytes(&self) -> u64 {
+        self.own.as_ref().map_or(0, |_| self.stored_bytes)
+    }
+
+    /// Samples of these tensors, for the model's fingerprint.
+    pub(crate) fn own_samples(&self) -> Vec<u8> {
+        self.own.as_ref().map_or_else(Vec::new, |(own, _)| own.samples())
     }
 
     /// Loads the encoder after `done_bytes` of other tensors; returns it with its size in memory in bytes.
@@ -99,8 +120,12 @@ impl<E: ?Sized> EncoderPart<E> {
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<(Arc<E>, u64)> {
         let bytes = [done_bytes, done_bytes + self.stored_bytes];
-        let mut tensors = TowerTensors::new(checkpoint, device, bytes, progress)?;
-        let encoder = (self.family.load)(&self.settings, &mut tensors)?;
+        let mut tensors = TowerTensors::new(self.checkpoint(checkpoint), device, bytes, progress)?;
+        let encoder = (self.family.load)(&self.settings, &mut tensors);
+        let encoder = encoder.map_err(|error| match &self.own {
+            Some((own, rules)) => projector::of_file(error, own.location(), rules),
+            None => error,
+        })?;
         Ok((encoder, tensors.weight_bytes))
     }
 }

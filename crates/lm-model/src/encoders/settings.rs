@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::config::{ModelConfig, invalid, shown};
+use crate::gguf::ProjectorConfig;
 
 /// File of one processor in checkpoints of transformers 4.
 const PREPROCESSOR: &str = "preprocessor_config.json";
@@ -36,7 +37,7 @@ pub(crate) struct EncoderSettings {
     encoder: Map<String, Value>,
     preprocessor: Map<String, Value>,
     /// Name of the preprocessing's file, for messages.
-    preprocessor_file: &'static str,
+    preprocessor_file: String,
 }
 
 impl EncoderSettings {
@@ -54,7 +55,7 @@ impl EncoderSettings {
             Some(Value::Object(encoder)) => encoder,
             other => return Err(invalid(key, other.unwrap_or_default(), "an object")),
         };
-        let (preprocessor_file, preprocessor) = (PREPROCESSOR, Map::new());
+        let (preprocessor_file, preprocessor) = (PREPROCESSOR.to_owned(), Map::new());
         let model_type = outer.get("model_type").and_then(Value::as_str).unwrap_or_default().to_owned();
         let text_width = config.hidden_size;
         Ok(Some(Self { model_type, text_width, outer, encoder, preprocessor, preprocessor_file }))
@@ -63,7 +64,19 @@ impl EncoderSettings {
     /// Adds the keys of the preprocessing's file.
     pub(crate) fn with_preprocessor(self, files: &dyn ModelFiles, keys: SettingsKeys) -> Result<Self> {
         let (preprocessor_file, preprocessor) = preprocessor(files, keys)?;
-        Ok(Self { preprocessor_file, preprocessor, ..self })
+        Ok(Self { preprocessor_file: preprocessor_file.to_owned(), preprocessor, ..self })
+    }
+
+    /// Settings of an `mmproj` file.
+    pub(crate) fn of_projector(
+        file: &str,
+        model_type: &str,
+        text_width: usize,
+        config: ProjectorConfig,
+    ) -> Self {
+        let ProjectorConfig { vision: encoder, outer, preprocessor } = config;
+        let (model_type, preprocessor_file) = (model_type.to_owned(), file.to_owned());
+        Self { model_type, text_width, outer, encoder, preprocessor, preprocessor_file }
     }
 
     /// Keys of the encoder's part of `config.json`; absent ones have the values of `defaults`, a JSON object.
@@ -78,7 +91,7 @@ impl EncoderSettings {
 
     /// Keys of the preprocessing, as [`EncoderSettings::encoder`].
     pub(crate) fn preprocessor<T: DeserializeOwned>(&self, defaults: &str) -> Result<T> {
-        read(self.preprocessor_file, &self.preprocessor, defaults)
+        read(&self.preprocessor_file, &self.preprocessor, defaults)
     }
 
     /// Fails unless a key of the preprocessing is absent, null or `expected`: another value is preprocessing that is not implemented.
@@ -88,7 +101,7 @@ impl EncoderSettings {
             None | Some(Value::Null) => Ok(()),
             Some(value) if same(value, &expected) => Ok(()),
             Some(other) => Err(FormatError::UnsupportedValue {
-                file: self.preprocessor_file.to_owned(),
+                file: self.preprocessor_file.clone(),
                 key: key.to_owned(),
                 value: shown(other),
                 known: expected.to_string(),
@@ -103,7 +116,7 @@ impl EncoderSettings {
         value: impl ToString,
         expected: impl Into<String>,
     ) -> FormatError {
-        let (file, key) = (self.preprocessor_file.to_owned(), key.to_owned());
+        let (file, key) = (self.preprocessor_file.clone(), key.to_owned());
         FormatError::InvalidValue { file, key, value: shown(&value), expected: expected.into() }
     }
 }

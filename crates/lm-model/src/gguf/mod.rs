@@ -2,8 +2,10 @@
 //!
 //! Source: the converter of llama.cpp (`conversion/` of release 0.3.36 of the package `llama-cpp-python`).
 
+mod clip;
 mod config_keys;
 mod description;
+mod projector;
 pub(crate) mod rope;
 pub(crate) mod settings;
 
@@ -14,8 +16,10 @@ use crate::checkpoint::StoredValues;
 use crate::config::ModelConfig;
 use crate::spec::DecoderSpec;
 
+pub(crate) use self::clip::Clip;
 pub(crate) use self::config_keys::{layer_types, put_biases, put_layer_types};
 pub(crate) use self::description::{Description, decimal};
+pub(crate) use self::projector::{GgufProjector, Numbering, PatchOrder, ProjectorConfig, TensorList};
 pub(crate) use self::settings::Settings;
 
 /// Settings of all architectures: GGUF key, config.json key.

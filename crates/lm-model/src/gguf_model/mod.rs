@@ -20,6 +20,7 @@ use crate::architectures;
 use crate::checkpoint::{Checkpoint, StoredTensor};
 use crate::error::{Error, Result};
 use crate::gguf::{Description, GgufArchitecture};
+use crate::gguf_projector::is_projector;
 
 /// GGUF model that serves the files of a Hugging Face folder.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ impl GgufModel {
         if names.iter().any(|name| name == file_names::CONFIG) {
             return Ok(None);
         }
-        names.retain(|name| name.ends_with(".gguf") && !is_later_shard(name) && !name.contains("mmproj"));
+        names.retain(|name| name.ends_with(".gguf") && !is_later_shard(name) && !is_projector(name));
         if names.len() > 1 {
             return Err(Error::SeveralModels { location: files.location(), names });
         }

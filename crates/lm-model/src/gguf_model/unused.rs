@@ -34,6 +34,7 @@ const HARMLESS: &[(&str, Harmless, &str)] = &[
     ("expert_shared_count", Zero, "no expert is shared"),
     ("expert_used_count", Zero, "there are no experts"),
     ("leading_dense_block_count", Zero, "all layers are alike"),
+    ("n_deepstack_layers", Anything, "the mmproj file has them"),
     ("pooling_type", Zero, "0 is none: rows are not pooled"),
     ("rope.dimension_count_swa", As("rope.dimension_count"), "as much of a head turns in sliding layers"),
     ("rope.dimension_sections", Anything, "they are for images; all positions of a text token are the same"),

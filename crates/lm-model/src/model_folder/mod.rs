@@ -6,6 +6,7 @@ mod convert_gguf;
 mod footprint;
 mod loaded_model;
 mod pack_cache;
+mod pictures;
 mod quantized_file;
 mod temp_output;
 
@@ -32,10 +33,10 @@ use crate::decoder::Decoder;
 use crate::encoders::EncoderPart;
 use crate::error::{Error, Result};
 use crate::gguf_model::GgufModel;
+use crate::gguf_projector::Projector;
 use crate::loader::{Adapter, AdapterFolder, LoadPhase, LoadProgress, Storage, WeightLoader, checksum};
 use crate::media::{AudioEncoder, VisionEncoder};
 use crate::spec::DecoderSpec;
-use crate::vision::VISION;
 
 pub use self::chat_template::ChatTemplateSource;
 pub use self::footprint::Footprint;
@@ -49,13 +50,17 @@ pub struct ModelFolder {
     /// For a GGUF model, generated from its metadata.
     files: Arc<dyn ModelFiles>,
     gguf: Option<Arc<GgufModel>>,
+    /// The `mmproj` file of a GGUF model.
+    projector: Option<Arc<Projector>>,
 }
 
 impl ModelFolder {
     /// Opens a folder on disk, a GGUF file (any file with the GGUF magic), or a folder that holds one GGUF model and no
     /// `config.json`. The model is named after the last path component. Large files are mapped, not read.
     ///
-    /// For a GGUF model in several shards, `path` is any of them; the others must be in the same folder.
+    /// For a GGUF model in several shards, `path` is any of them; the others must be in the same folder. A GGUF model reads pictures if
+    /// its folder has exactly one file with `mmproj` in its name that belongs to it, as LM Studio and `llama-server -hf` store them;
+    /// [`ModelFolder::open_with_projector`] names another.
     ///
     /// # Errors
     /// - [`lm_formats::Error::Io`] when there is no such file or folder
@@ -66,8 +71,9 @@ impl ModelFolder {
         if let (true, Some(name)) = (GgufFile::has_magic(path), path.file_name()) {
             let folder =
                 path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let model = GgufModel::open(&Directory::open(folder)?, &name.to_string_lossy())?;
-            return Ok(Self::of_gguf(model));
+            let directory = Directory::open(folder)?;
+            let model = GgufModel::open(&directory, &name.to_string_lossy())?;
+            return Ok(Self::of_gguf(model, Projector::find(&directory)?));
         }
         let directory = Directory::open(path)?;
         Self::of_files(directory.name(), directory)
@@ -77,7 +83,7 @@ impl ModelFolder {
     pub fn embedded(name: &'static str, files: &'static [(&'static str, &'static [u8])]) -> Self {
         let files = files.iter().map(|(file, bytes)| ((*file).to_owned(), FileBytes::Embedded(bytes)));
         let files = Arc::new(InMemory { name: name.to_owned(), files: files.collect() });
-        Self { name: name.to_owned(), files, gguf: None }
+        Self { name: name.to_owned(), files, gguf: None, projector: None }
     }
 
     /// Creates a folder of files in memory: those of a Hugging Face folder, or one GGUF model.
@@ -90,14 +96,14 @@ impl ModelFolder {
 
     fn of_files(name: String, files: impl ModelFiles + 'static) -> Result<Self> {
         match GgufModel::find(&files)? {
-            Some(file) => Ok(Self::of_gguf(GgufModel::open(&files, &file)?)),
-            None => Ok(Self { name, files: Arc::new(files), gguf: None }),
+            Some(file) => Ok(Self::of_gguf(GgufModel::open(&files, &file)?, Projector::find(&files)?)),
+            None => Ok(Self { name, files: Arc::new(files), gguf: None, projector: None }),
         }
     }
 
-    fn of_gguf(model: GgufModel) -> Self {
-        let model = Arc::new(model);
-        Self { name: model.name().to_owned(), files: model.clone(), gguf: Some(model) }
+    fn of_gguf(model: GgufModel, projector: Option<Projector>) -> Self {
+        let (model, projector) = (Arc::new(model), projector.map(Arc::new));
+        Self { name: model.name().to_owned(), files: model.clone(), gguf: Some(model), projector }
     }
 
     /// Returns the folder under another name, such as the one by which a user requested it.
@@ -187,8 +193,8 @@ impl ModelFolder {
         let config = self.config()?;
         let (architecture, spec, weights) = self.decoder_and_weights(&config)?;
         let mut footprint = Footprint::read(&weights, architecture, &spec, config.stored_format()?)?;
-        if let Some(vision) = EncoderPart::find(&VISION, &*self.files, &config, &weights)? {
-            footprint.add_floats(&weights, vision.prefixes());
+        if let Some(vision) = self.vision(&config, &weights)? {
+            footprint.add_floats(vision.checkpoint(&weights), vision.prefixes());
         }
         if let Some(audio) = EncoderPart::find(&AUDIO, &*self.files, &config, &weights)? {
             footprint.add_floats(&weights, audio.prefixes());
@@ -288,7 +294,9 @@ impl ModelFolder {
     ) -> Result<Weights> {
         let (architecture, spec, stored) = self.decoder_and_weights(&config)?;
         let LoadOptions { device, quantization, kv_dtype, ref pack_cache, ref adapters } = *options;
-        let identity = [format!("{spec:?}").into_bytes(), stored.samples()].concat();
+        let vision = self.vision(&config, &stored)?;
+        let own_samples = vision.as_ref().map_or_else(Vec::new, EncoderPart::own_samples);
+        let identity = [format!("{spec:?}").into_bytes(), stored.samples(), own_samples].concat();
         let checksum = checksum(&identity, |_| {});
         let adapters: Vec<_> =
             adapters.iter().map(|path| AdapterFolder::open(path)).collect::<Result<_>>()?;
@@ -310,8 +318,8 @@ impl ModelFolder {
             }
         }
         let checkpoint = cached.as_ref().unwrap_or(&stored);
-        let vision = EncoderPart::find(&VISION, &*self.files, &config, &stored)?;
         let audio = EncoderPart::find(&AUDIO, &*self.files, &config, &stored)?;
+        let own_bytes = vision.as_ref().map_or(0, EncoderPart::own_bytes);
         let [vision_bytes, audio_bytes] = [
             vision.as_ref().map_or(0, |vision| vision.stored_bytes),
             audio.as_ref().map_or(0, |audio| audio.stored_bytes),
@@ -340,7 +348,7 @@ impl ModelFolder {
         });
         let adapters = adapters.iter().map(|folder| model.adapter_loader().load_folder(folder));
         let adapters = adapters.collect::<Result<_>>()?;
-        let bytes = checkpoint.infos().map(|tensor| tensor.bytes as u64).sum();
+        let bytes = own_bytes + checkpoint.infos().map(|tensor| tensor.bytes as u64).sum::<u64>();
         progress(LoadProgress { phase: LoadPhase::Done, done_bytes: bytes, total_bytes: bytes });
         tracing::info!(
             model = self.name,

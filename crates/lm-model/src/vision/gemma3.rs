@@ -9,14 +9,16 @@ use lm_media::{Normalization, Picture, PictureSize};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::siglip::{SIGLIP_DEFAULTS, Siglip, SiglipSpec};
+use super::siglip::{SIGLIP_DEFAULTS, SIGLIP_KEYS, SIGLIP_LAYER, Siglip, SiglipSpec};
 use super::{VisionFamily, pooled};
 use crate::batch::{AttentionKind, EncodedMedia};
+use crate::checkpoint::StoredValues;
 use crate::config::{invalid, unsupported};
 use crate::encoders::blocks::{Linear, RmsNorm, TowerTensors, turn};
 use crate::encoders::encoded;
 use crate::encoders::settings::{EncoderSettings, check_size};
 use crate::error::Result;
+use crate::gguf::{Clip, GgufProjector, Numbering, PatchOrder, ProjectorConfig, TensorList};
 use crate::media::{MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder};
 
 pub(super) const FAMILY: VisionFamily = VisionFamily {
@@ -33,8 +35,48 @@ pub(super) const FAMILY: VisionFamily = VisionFamily {
         "model.vision_tower.vision_model.embeddings.patch_embedding.weight",
         "model.vision_tower.embeddings.patch_embedding.weight",
     ],
+    gguf: Some(&GGUF),
     load,
 };
+
+const GGUF: GgufProjector = GgufProjector {
+    projector_type: "gemma3",
+    text_models: &["gemma3"],
+    keys: SIGLIP_KEYS,
+    harmless: &[],
+    activation: Some("hidden_act"),
+    read: read_gguf,
+    tensors: &[
+        ("mm.input_projection.weight", "multi_modal_projector.mm_input_projection_weight"),
+        ("mm.soft_emb_norm", "multi_modal_projector.mm_soft_emb_norm"),
+        ("v.patch_embd", "vision_tower.vision_model.embeddings.patch_embedding"),
+        ("v.position_embd", "vision_tower.vision_model.embeddings.position_embedding"),
+        ("v.post_ln", "vision_tower.vision_model.post_layernorm"),
+    ],
+    lists: &[TensorList {
+        file: "v.blk.",
+        model: "vision_tower.vision_model.encoder.layers.",
+        numbering: Numbering::Same,
+        names: SIGLIP_LAYER,
+        joined: None,
+    }],
+    values: &[("mm.soft_emb_norm.weight", StoredValues::PlusOne)],
+    patches: ("vision_tower.vision_model.embeddings.patch_embedding.weight", PatchOrder::Same),
+};
+
+/// Files have the side of a token's square of patches: 4 in published models, which have no key for it.
+fn read_gguf(clip: &Clip<'_>, config: &mut ProjectorConfig) -> FormatResult<()> {
+    const SCALE: &str = "projector.scale_factor";
+    let (side, patch) = (clip.required_size("image_size")?, clip.required_size("patch_size")?);
+    let scale = clip.size(SCALE)?.unwrap_or(4);
+    let patches = side.checked_div(patch).unwrap_or(0);
+    if scale == 0 || scale > patches {
+        return Err(clip.invalid(SCALE, scale, format!("1 to the {patches} patches of a side")));
+    }
+    let tokens = (patches / scale).saturating_pow(2);
+    config.outer.insert("mm_tokens_per_image".into(), tokens.into());
+    Ok(())
+}
 
 const TOWERS: &[&str] =
     &["vision_tower.vision_model.", "model.vision_tower.vision_model.", "model.vision_tower."];

@@ -2,6 +2,8 @@
 //! squares of patches are averaged. Pictures keep their shape within a budget of tokens that the caller may choose.
 //! Source: `config.json` of google/gemma-4-E2B-it; `modeling_gemma4.py`, `processing_gemma4.py` of transformers 5.23.0.
 
+mod gguf;
+
 use std::sync::Arc;
 
 use burn::tensor::{Device as BurnDevice, Tensor};
@@ -28,6 +30,7 @@ pub(super) const FAMILY: VisionFamily = VisionFamily {
     goldens: &["gemma4-tiny", "gemma4-tiny-bf16"],
     prefixes: &["model.embed_vision.", "model.vision_tower."],
     first_weights: &["model.vision_tower.patch_embedder.input_proj.weight"],
+    gguf: Some(&gguf::GGUF),
     load,
 };
 

@@ -8,9 +8,10 @@ use lm_kernels::{from_host, to_host};
 use lm_media::families::Lfm2Vl as Preprocessing;
 use lm_media::{Normalization, Patches, Picture, PictureSize};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::position_table::PositionTable;
-use super::siglip::{SIGLIP_DEFAULTS, Siglip, SiglipSpec};
+use super::siglip::{SIGLIP_DEFAULTS, SIGLIP_KEYS, SIGLIP_LAYER, Siglip, SiglipSpec};
 use super::{VisionFamily, concatenated, joined};
 use crate::batch::{AttentionKind, EncodedMedia};
 use crate::config::invalid;
@@ -18,6 +19,7 @@ use crate::encoders::blocks::{LayerNorm, Mlp, TowerTensors, turn};
 use crate::encoders::encoded;
 use crate::encoders::settings::{EncoderSettings, MAX_WIDTH, check_size};
 use crate::error::Result;
+use crate::gguf::{Clip, GgufProjector, Numbering, PatchOrder, ProjectorConfig, TensorList};
 use crate::media::{MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder};
 use crate::spec::activation;
 
@@ -29,8 +31,46 @@ pub(super) const FAMILY: VisionFamily = VisionFamily {
         "model.vision_tower.vision_model.embeddings.patch_embedding.weight",
         "model.vision_tower.embeddings.patch_embedding.weight",
     ],
+    gguf: Some(&GGUF),
     load,
 };
+
+const GGUF: GgufProjector = GgufProjector {
+    projector_type: "lfm2",
+    text_models: &["lfm2"],
+    keys: SIGLIP_KEYS,
+    harmless: &[],
+    activation: Some("hidden_act"),
+    read: read_gguf,
+    tensors: &[
+        ("mm.1", "model.multi_modal_projector.linear_1"),
+        ("mm.2", "model.multi_modal_projector.linear_2"),
+        ("mm.input_norm", "model.multi_modal_projector.layer_norm"),
+        ("v.patch_embd", "model.vision_tower.vision_model.embeddings.patch_embedding"),
+        ("v.position_embd", "model.vision_tower.vision_model.embeddings.position_embedding"),
+        ("v.post_ln", "model.vision_tower.vision_model.post_layernorm"),
+    ],
+    lists: &[TensorList {
+        file: "v.blk.",
+        model: "model.vision_tower.vision_model.encoder.layers.",
+        numbering: Numbering::Same,
+        names: SIGLIP_LAYER,
+        joined: None,
+    }],
+    values: &[],
+    patches: ("model.vision_tower.vision_model.embeddings.patch_embedding.weight", PatchOrder::ChannelsLast),
+};
+
+/// The table of positions, the width of the projector, its norm and its biases are as the tensors say.
+fn read_gguf(clip: &Clip<'_>, config: &mut ProjectorConfig) -> FormatResult<()> {
+    config.vision.insert("num_patches".into(), clip.rows("v.position_embd.weight")?.into());
+    let mut put = |key: &str, value: Value| drop(config.outer.insert(key.into(), value));
+    put("downsample_factor", clip.size("projector.scale_factor")?.unwrap_or(2).into());
+    put("projector_hidden_size", clip.rows("mm.1.weight")?.into());
+    put("projector_bias", clip.tensor("mm.1.bias").is_some().into());
+    put("projector_use_layernorm", clip.tensor("mm.input_norm.weight").is_some().into());
+    Ok(())
+}
 
 const TOWERS: &[&str] = &["model.vision_tower.vision_model.", "model.vision_tower."];
 const PROJECTOR: &str = "model.multi_modal_projector";

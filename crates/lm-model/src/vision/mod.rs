@@ -76,4 +76,14 @@ mod tests {
         assert!(names.is_sorted(), "{names:?}");
         assert!(ALL_VISION_FAMILIES.iter().all(|family| !family.goldens.is_empty()));
     }
+
+    #[test]
+    fn rules_for_mmproj_files_are_of_one_projector_each_and_give_reasons() {
+        let rows: Vec<_> = ALL_VISION_FAMILIES.iter().filter_map(|family| family.gguf).collect();
+        for (index, row) in rows.iter().enumerate() {
+            assert!(rows[..index].iter().all(|other| other.projector_type != row.projector_type));
+            assert!(row.harmless.is_sorted_by(|a, b| a.0 < b.0), "{}", row.projector_type);
+            assert!(row.harmless.iter().all(|harmless| !harmless.1.is_empty()));
+        }
+    }
 }

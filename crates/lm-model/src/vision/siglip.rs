@@ -11,6 +11,7 @@ use super::settings::TowerSizes;
 use crate::encoders::blocks::{Bias, EncoderLayer, EncoderSizes, LayerNorm, Linear, TowerTensors, turn};
 use crate::encoders::settings::EncoderSettings;
 use crate::error::Result;
+use crate::gguf::TensorNames;
 use crate::spec::activation;
 
 /// Keys of `vision_config`.
@@ -31,6 +32,29 @@ pub(super) const SIGLIP_DEFAULTS: &str = r#"{
     "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 12, "num_channels": 3,
     "image_size": 224, "num_patches": 256, "patch_size": 16, "layer_norm_eps": 1e-6, "hidden_act": "gelu_pytorch_tanh"
 }"#;
+
+/// Settings of a SigLIP tower in `mmproj` files: key without `clip.vision.`, key of `vision_config`.
+pub(super) const SIGLIP_KEYS: TensorNames = &[
+    ("attention.head_count", "num_attention_heads"),
+    ("attention.layer_norm_epsilon", "layer_norm_eps"),
+    ("block_count", "num_hidden_layers"),
+    ("embedding_length", "hidden_size"),
+    ("feed_forward_length", "intermediate_size"),
+    ("image_size", "image_size"),
+    ("patch_size", "patch_size"),
+];
+
+/// Tensors of a layer in `mmproj` files.
+pub(super) const SIGLIP_LAYER: TensorNames = &[
+    ("attn_k", "self_attn.k_proj"),
+    ("attn_out", "self_attn.out_proj"),
+    ("attn_q", "self_attn.q_proj"),
+    ("attn_v", "self_attn.v_proj"),
+    ("ffn_down", "mlp.fc2"),
+    ("ffn_up", "mlp.fc1"),
+    ("ln1", "layer_norm1"),
+    ("ln2", "layer_norm2"),
+];
 
 /// Description of a SigLIP tower.
 #[derive(Clone, Copy)]

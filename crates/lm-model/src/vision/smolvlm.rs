@@ -8,8 +8,9 @@ use lm_kernels::Device;
 use lm_media::families::SmolVlm as Preprocessing;
 use lm_media::{Normalization, Patches, Picture, PictureSize};
 use serde::Deserialize;
+use serde_json::json;
 
-use super::siglip::{Siglip, SiglipSpec};
+use super::siglip::{SIGLIP_KEYS, SIGLIP_LAYER, Siglip, SiglipSpec};
 use super::{VisionFamily, concatenated, joined};
 use crate::batch::{AttentionKind, EncodedMedia};
 use crate::config::invalid;
@@ -17,6 +18,7 @@ use crate::encoders::blocks::{Bias, Linear, TowerTensors, turn};
 use crate::encoders::encoded;
 use crate::encoders::settings::{EncoderSettings, check_size};
 use crate::error::Result;
+use crate::gguf::{Clip, GgufProjector, Numbering, PatchOrder, ProjectorConfig, TensorList};
 use crate::media::{MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder};
 
 pub(super) const FAMILY: VisionFamily = VisionFamily {
@@ -24,8 +26,44 @@ pub(super) const FAMILY: VisionFamily = VisionFamily {
     goldens: &["smolvlm-tiny", "idefics3-tiny-bf16"],
     prefixes: &["model.connector.", "model.vision_model."],
     first_weights: &["model.vision_model.embeddings.patch_embedding.weight"],
+    gguf: Some(&GGUF),
     load,
 };
+
+const GGUF: GgufProjector = GgufProjector {
+    projector_type: "idefics3",
+    text_models: &["llama"],
+    keys: SIGLIP_KEYS,
+    harmless: &[],
+    activation: Some("hidden_act"),
+    read: read_gguf,
+    tensors: &[
+        ("mm.model.fc", "model.connector.modality_projection.proj"),
+        ("v.patch_embd", "model.vision_model.embeddings.patch_embedding"),
+        ("v.position_embd", "model.vision_model.embeddings.position_embedding"),
+        ("v.post_ln", "model.vision_model.post_layernorm"),
+    ],
+    lists: &[TensorList {
+        file: "v.blk.",
+        model: "model.vision_model.encoder.layers.",
+        numbering: Numbering::Same,
+        names: SIGLIP_LAYER,
+        joined: None,
+    }],
+    values: &[],
+    patches: ("model.vision_model.embeddings.patch_embedding.weight", PatchOrder::Same),
+};
+
+/// Tiles are as large as the tower's pictures, in files and in published models.
+fn read_gguf(clip: &Clip<'_>, config: &mut ProjectorConfig) -> FormatResult<()> {
+    let scale = clip.size("projector.scale_factor")?.unwrap_or(2);
+    config.outer.insert("scale_factor".into(), scale.into());
+    let tile = clip.required_size("image_size")?;
+    let longest = clip.size("preproc_image_size")?.unwrap_or(tile);
+    config.preprocessor.insert("size".into(), json!({"longest_edge": longest}));
+    config.preprocessor.insert("max_image_size".into(), json!({"longest_edge": tile}));
+    Ok(())
+}
 
 /// Values of `SmolVLMVisionConfig` for keys that files omit.
 const DEFAULTS: &str = r#"{

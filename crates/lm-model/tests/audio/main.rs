@@ -12,7 +12,7 @@ mod prompt;
 mod settings;
 
 use lm_media::{Error as MediaError, Sound};
-use lm_model::{Device, Error, KvDtype, LoadOptions, LoadedModel};
+use lm_model::{Device, Error, KvDtype, LoadOptions, LoadedModel, PictureOptions};
 
 use common::{for_each_device, load, load_with};
 use golden::{Golden, every};
@@ -23,8 +23,9 @@ fn check_prompts(golden: &Golden, loaded: &LoadedModel, sounds: &[Sound]) {
     for (index, expected) in golden.json.prompts.iter().enumerate() {
         let name = format!("{} prompt {index}", golden.name());
         let pictures = golden.folder.pictures(&format!("prompts.{index}.pictures."));
-        let pictures =
-            pictures.iter().map(|picture| Medium::picture(loaded.vision.as_deref().unwrap(), picture));
+        let pictures = pictures.iter().map(|picture| {
+            Medium::picture(loaded.vision.as_deref().unwrap(), picture, &PictureOptions::default())
+        });
         let sounds = expected.sounds.iter().map(|&sound| Medium::sound(audio, &sounds[sound]));
         let media: Vec<Medium> = pictures.chain(sounds).collect();
         let mut prompt = Prompt::new(&expected.text, loaded, &media);

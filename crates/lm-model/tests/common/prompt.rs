@@ -25,10 +25,9 @@ pub struct Medium {
 }
 
 impl Medium {
-    pub fn picture(vision: &dyn VisionEncoder, picture: &Picture) -> Self {
-        let options = PictureOptions::default();
-        let layout = vision.layout(picture.size(), &options).unwrap();
-        Self::new([vision.placeholder(), vision.token()], layout, vision.encode(picture, &options).unwrap())
+    pub fn picture(vision: &dyn VisionEncoder, picture: &Picture, options: &PictureOptions) -> Self {
+        let layout = vision.layout(picture.size(), options).unwrap();
+        Self::new([vision.placeholder(), vision.token()], layout, vision.encode(picture, options).unwrap())
     }
 
     pub fn sound(audio: &dyn AudioEncoder, sound: &Sound) -> Self {

@@ -1,9 +1,9 @@
 //! Results of transformers for the folders of `testdata/vision`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lm_media::Picture;
-use lm_model::{ALL_VISION_FAMILIES, TokenId};
+use lm_model::{ALL_VISION_FAMILIES, PictureOptions, TokenId};
 use serde::Deserialize;
 
 use crate::golden_folder::GoldenFolder;
@@ -14,6 +14,8 @@ pub struct Golden {
     pub json: GoldenJson,
     pub pictures: Vec<Picture>,
     pub folder: GoldenFolder,
+    /// With which the pictures were shown.
+    pub options: PictureOptions,
 }
 
 #[derive(Deserialize)]
@@ -36,7 +38,28 @@ impl Golden {
             json: folder.json(),
             pictures: folder.pictures("pictures."),
             folder,
+            options: PictureOptions::default(),
         }
+    }
+
+    /// Results for the two GGUF files of a folder in `testdata/vision/mmproj`: those beside them, or those of the checkpoint of this name.
+    pub fn of_mmproj(name: &str) -> Self {
+        let path = format!("mmproj/{name}");
+        let own = Self::folder(&path).join("golden.json").exists();
+        let mut golden = Self::read(if own { &path } else { name });
+        golden.path = Self::folder(&path);
+        golden
+    }
+
+    /// Drops the logits of rows without a token, which the converter leaves out of Gemma's files.
+    pub fn narrow_logits(&mut self, width: usize) {
+        let logits = self.folder.tensors.get_mut("logits").unwrap();
+        let all = logits.len() / self.json.ids.len();
+        *logits = logits.chunks_exact(all).flat_map(|row| &row[..width]).copied().collect();
+    }
+
+    pub fn folder(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/vision").join(name)
     }
 
     pub fn all() -> impl Iterator<Item = Self> {

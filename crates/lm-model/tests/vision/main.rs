@@ -6,6 +6,7 @@ mod common;
 mod golden;
 #[path = "../common/golden_folder.rs"]
 mod golden_folder;
+mod mmproj;
 #[path = "../common/prompt.rs"]
 mod prompt;
 mod settings;
@@ -19,7 +20,8 @@ use prompt::{Medium, Prompt};
 fn check(golden: &Golden, device: Device) {
     let loaded = load(&golden.path, device);
     let vision = loaded.vision.as_deref().unwrap();
-    let media: Vec<Medium> = golden.pictures.iter().map(|picture| Medium::picture(vision, picture)).collect();
+    let medium = |picture| Medium::picture(vision, picture, &golden.options);
+    let media: Vec<Medium> = golden.pictures.iter().map(medium).collect();
     let prompt = Prompt::new(&golden.json.prompt, &loaded, &media);
     assert_eq!(prompt.ids, golden.json.ids, "{}", golden.name());
     if let Some(positions) = &golden.json.positions {

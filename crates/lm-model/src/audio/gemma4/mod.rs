@@ -28,6 +28,7 @@ pub(super) const FAMILY: AudioFamily = AudioFamily {
     goldens: &["gemma4-tiny", "gemma4-tiny-bf16"],
     prefixes: &["model.audio_tower.", "model.embed_audio."],
     first_weights: &["model.audio_tower.subsample_conv_projection.layer0.conv.weight"],
+    gguf: None,
     load,
 };
 

@@ -30,6 +30,7 @@ pub(super) const FAMILY: AudioFamily = AudioFamily {
     goldens: &["granite-speech-tiny", "granite-speech-tiny-bf16"],
     prefixes: &["encoder.", "projector.", "model.encoder.", "model.projector."],
     first_weights: &["encoder.input_linear.weight", "model.encoder.input_linear.weight"],
+    gguf: None,
     load,
 };
 

@@ -63,7 +63,7 @@ impl<'a> TowerTensors<'a> {
         let elements = |shape: &[usize]| shape.iter().try_fold(1_usize, |product, &n| product.checked_mul(n));
         let is_flat = stored.first() == Some(&rows) && elements(&stored[1..]) == Some(cols);
         let shape = if is_flat && stored.len() > 2 { stored.to_vec() } else { vec![rows, cols] };
-        let location = TensorLocation::whole(name);
+        let location = self.checkpoint.locate(name);
         self.checkpoint.check(&location, &shape)?;
         let stored = self.checkpoint.rows_of(&location, cols)?;
         self.pack(&location, &stored, [rows, cols])
@@ -90,16 +90,17 @@ impl<'a> TowerTensors<'a> {
 
     /// Loads the elements of a tensor to host memory.
     pub(crate) fn array(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
-        let location = TensorLocation::whole(name);
+        let location = self.checkpoint.locate(name);
         self.checkpoint.check(&location, shape)?;
         let values = self.checkpoint.vector(&location)?;
-        self.account(name, size_of_val(values.as_slice()));
+        let parts: Vec<_> = location.slices().iter().map(|slice| slice.tensor.as_str()).collect();
+        self.account(&parts, size_of_val(values.as_slice()));
         Ok(values)
     }
 
     /// Counts a tensor that is not needed as loaded.
     pub(crate) fn skip(&mut self, name: &str) {
-        self.account(name, 0);
+        self.account(&[name], 0);
     }
 
     /// Error for a value of a tensor.
@@ -127,13 +128,16 @@ impl<'a> TowerTensors<'a> {
         if self.device == Device::Gpu {
             self.arena = Arena::default();
         }
-        self.account(location.name(), weight.bytes());
+        let parts: Vec<_> = location.slices().iter().map(|slice| slice.tensor.as_str()).collect();
+        self.account(&parts, weight.bytes());
         Ok(weight)
     }
 
-    fn account(&mut self, name: &str, bytes: usize) {
+    /// Counts tensors that were loaded.
+    fn account(&mut self, tensors: &[&str], bytes: usize) {
         self.weight_bytes += bytes as u64;
-        self.progress.done_bytes += self.checkpoint.tensor_bytes(name) as u64;
+        let stored = tensors.iter().map(|name| self.checkpoint.tensor_bytes(name) as u64);
+        self.progress.done_bytes += stored.sum::<u64>();
         (self.report)(self.progress);
     }
 }

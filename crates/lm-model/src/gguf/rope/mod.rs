@@ -41,6 +41,23 @@ pub(crate) fn of_all_layers(model: &Description<'_>, config: &mut Map<String, Va
     Ok(())
 }
 
+/// Writes the parameters that all layers share, with the sections of M-RoPE where the file has them.
+pub(crate) fn with_sections(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
+    const KEY: &str = "rope.dimension_sections";
+    let mut rope = parameters(model)?;
+    if let Some(sections) = model.sizes(KEY)? {
+        // The fourth is of models with four axes; the others have none or 0.
+        let (axes, others) = sections.split_at(sections.len().min(3));
+        if axes.len() < 3 || others.iter().any(|&section| section != 0) {
+            let expected = "three numbers of pairs, and zeros";
+            return Err(model.metadata.invalid(&model.key(KEY), format!("{sections:?}"), expected));
+        }
+        rope.insert("mrope_section".to_owned(), json!(axes));
+    }
+    config.insert("rope_parameters".to_owned(), rope.into());
+    Ok(())
+}
+
 /// Writes the parameters of full-attention layers, and of sliding-window layers, which have their own base and no scaling.
 pub(crate) fn by_layer_type(
     model: &Description<'_>,

@@ -2,6 +2,7 @@
 //! Source: Qwen2-VL (arXiv 2409.12191), Qwen2.5-VL (arXiv 2502.13923); `modeling_qwen2_vl.py`, `modeling_qwen2_5_vl.py`,
 //! `modeling_qwen3_vl.py`, `modeling_qwen3_5.py` of transformers 5.23.0.
 
+mod gguf;
 mod patch_places;
 mod tower;
 mod variant;
@@ -30,6 +31,7 @@ pub(super) const QWEN2_VL: VisionFamily = VisionFamily {
     goldens: &["qwen2-vl-tiny"],
     prefixes: PREFIXES,
     first_weights: PATCH_EMBEDDINGS,
+    gguf: Some(&gguf::QWEN2),
     load: |settings, tensors| load(settings, tensors, &QWEN2),
 };
 
@@ -38,6 +40,7 @@ pub(super) const QWEN2_5_VL: VisionFamily = VisionFamily {
     goldens: &["qwen2_5-vl-tiny"],
     prefixes: PREFIXES,
     first_weights: PATCH_EMBEDDINGS,
+    gguf: Some(&gguf::QWEN2_5),
     load: |settings, tensors| load(settings, tensors, &QWEN2_5),
 };
 
@@ -46,6 +49,7 @@ pub(super) const QWEN3_VL: VisionFamily = VisionFamily {
     goldens: &["qwen3-vl-tiny", "qwen3-vl-tiny-bf16"],
     prefixes: PREFIXES,
     first_weights: PATCH_EMBEDDINGS,
+    gguf: Some(&gguf::QWEN3),
     load: |settings, tensors| load(settings, tensors, &QWEN3),
 };
 
@@ -54,6 +58,7 @@ pub(super) const QWEN3_5_VL: VisionFamily = VisionFamily {
     goldens: &["qwen3_5-vl-tiny"],
     prefixes: PREFIXES,
     first_weights: PATCH_EMBEDDINGS,
+    gguf: None, // That of Qwen3-VL.
     load: |settings, tensors| load(settings, tensors, &QWEN3_5),
 };
 

@@ -1,0 +1,59 @@
+//! The vision part of a model folder.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use lm_formats::Directory;
+
+use super::ModelFolder;
+use crate::checkpoint::Checkpoint;
+use crate::config::ModelConfig;
+use crate::encoders::EncoderPart;
+use crate::error::{Error, Result};
+use crate::gguf_projector::Projector;
+use crate::media::VisionEncoder;
+use crate::vision::VISION;
+
+impl ModelFolder {
+    /// Opens a GGUF model with the tower and projector of its pictures, which llama.cpp's converter writes to a GGUF file of their own
+    /// (`--mmproj`).
+    ///
+    /// # Errors
+    /// - as [`ModelFolder::open`]
+    /// - [`lm_formats::Error::UnsupportedValue`] when the second file is another kind of GGUF file
+    /// - [`Error::ProjectorWithoutGguf`] when the model is a Hugging Face folder, which has its tower in itself
+    ///
+    /// That the two belong together is checked by [`ModelFolder::load`] and [`ModelFolder::footprint`].
+    pub fn open_with_projector(model: impl AsRef<Path>, projector: impl AsRef<Path>) -> Result<Self> {
+        let (folder, path) = (Self::open(model)?, projector.as_ref());
+        if folder.gguf.is_none() {
+            return Err(Error::ProjectorWithoutGguf { model: folder.name });
+        }
+        let place = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let projector = Projector::open(&Directory::open(place)?, &name)?;
+        Ok(Self { projector: Some(Arc::new(projector)), ..folder })
+    }
+
+    /// Returns true if the model reads pictures: its files have a vision tower of a known family. The tower is not loaded.
+    ///
+    /// # Errors
+    /// As [`ModelFolder::footprint`].
+    pub fn reads_pictures(&self) -> Result<bool> {
+        Ok(self.vision(&self.config()?, &self.checkpoint()?)?.is_some())
+    }
+
+    /// Finds the vision part, among the model's tensors or in a file of its own.
+    pub(super) fn vision(
+        &self,
+        config: &ModelConfig,
+        weights: &Checkpoint,
+    ) -> Result<Option<EncoderPart<dyn VisionEncoder>>> {
+        match (&self.gguf, &self.projector) {
+            (Some(model), Some(projector)) => {
+                EncoderPart::of_projector(&VISION, projector, model.metadata().architecture()?, config)
+            }
+            _ => EncoderPart::find(&VISION, &*self.files, config, weights),
+        }
+    }
+}
