@@ -29,12 +29,23 @@ const REDRAW: Duration = Duration::from_millis(100);
 
 /// Opens the model at a path or of a name, or the embedded one.
 pub fn folder(path: Option<&Path>) -> Result<ModelFolder> {
+    folder_with(path, None)
+}
+
+/// [`folder`], with the `mmproj` file of a GGUF model.
+pub fn folder_with(path: Option<&Path>, mmproj: Option<&Path>) -> Result<ModelFolder> {
     let Some(path) = stored(path) else {
+        if mmproj.is_some() {
+            return Err(usage("--mmproj: the embedded model reads no pictures; name a GGUF model"));
+        }
         return Ok(ModelFolder::embedded(lm_pocket::NAME, lm_pocket::FILES));
     };
     let Located { path, name, .. } = locate(path)?;
     unusable::check(&path)?;
-    let folder = ModelFolder::open(path)?;
+    let folder = match mmproj {
+        Some(mmproj) => ModelFolder::open_with_projector(path, mmproj).context("--mmproj")?,
+        None => ModelFolder::open(path)?,
+    };
     Ok(match name {
         Some(name) => folder.with_name(name),
         None => folder,
@@ -75,7 +86,7 @@ pub fn exact_engine(path: Option<&Path>, run: &RunArgs) -> Result<Engine> {
 }
 
 fn fitting_engine(path: Option<&Path>, run: &RunArgs, weights: WeightChoice) -> Result<Engine> {
-    let folder = folder(path)?;
+    let folder = folder_with(path, run.load.mmproj.as_deref())?;
     if let Some(context) = run.context {
         check_context(context, folder.config()?.max_position_embeddings)?;
     }
@@ -124,7 +135,7 @@ fn note_on_pack_cache(path: Option<&Path>, args: &LoadArgs) {
 
 /// Loads the model at `path`, or the embedded one, with these options, if it fits the memory.
 pub fn load(path: Option<&Path>, options: &LoadOptions, args: &LoadArgs) -> Result<LoadedModel> {
-    let (folder, path) = (folder(path)?, stored(path));
+    let (folder, path) = (folder_with(path, args.mmproj.as_deref())?, stored(path));
     note_on_pack_cache(path, args);
     if let Some(memory) = Memory::of(path, args) {
         memory.check(&folder, options)?;

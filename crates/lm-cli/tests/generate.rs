@@ -208,3 +208,32 @@ fn media_are_files_that_are_read_before_the_model_is_loaded() {
     let error = program::error(&["generate", "Hello", "--audio", sound, "-m", shown(folder.path())], "");
     assert!(error.contains("reads no sounds"), "a model of pictures and text: {error}");
 }
+
+#[test]
+fn a_gguf_model_reads_pictures_with_the_tower_in_a_second_file() {
+    let files = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/vision/mmproj/");
+    let picture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/media/rgb_37x53.png");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let model = folder.path().join("m.gguf");
+    std::fs::copy(format!("{files}gemma3-tiny/model.gguf"), &model).expect("is copied");
+    let tower = format!("{files}gemma3-tiny/mmproj-gemma3-tiny.gguf");
+    let args = ["in the rain?", "-m", shown(&model), "--temperature", "0", "-n", "4"];
+    let reply = |more: &[&str]| {
+        let events = events(&[&args, more].concat(), "");
+        let last = events.last().expect("an event").clone();
+        (last["usage"]["prompt_tokens"].as_u64().expect("a count"), last["message"]["content"].clone())
+    };
+    let (none, seen) = (reply(&[]), reply(&["--mmproj", &tower, "--image", picture]));
+    assert_eq!(seen.0 - none.0, 14);
+    let inspect = |more: &[&str]| program::ok(&[&["inspect", shown(&model)], more].concat(), "");
+    assert!(inspect(&[]).contains("input         text\n"));
+    assert!(inspect(&["--mmproj", &tower]).contains("input         text and pictures\n"));
+
+    std::fs::copy(&tower, folder.path().join("mmproj-f32.gguf")).expect("is copied");
+    assert_eq!(reply(&["--image", picture]), seen);
+    assert!(inspect(&[]).contains("input         text and pictures\n"));
+    let other = format!("{files}smolvlm-tiny/mmproj-smolvlm-tiny.gguf");
+    let error = program::error(&[&["generate"], &args[..], &["--mmproj", &other]].concat(), "");
+    assert!(error.contains("idefics3") && error.contains("gemma3"), "{error}");
+    program::refused(&["generate", "Hello", "--mmproj", &tower], "--mmproj: the embedded model");
+}

@@ -37,6 +37,9 @@ pub struct LoadArgs {
     /// unless given; a model that cannot fit is refused
     #[arg(long, value_name = "BYTES", value_parser = crate::size::parse, allow_negative_numbers = true)]
     pub memory: Option<u64>,
+    /// GGUF file with the vision tower of a GGUF model [default: the only mmproj*.gguf beside the model]
+    #[arg(long, value_name = "FILE")]
+    pub mmproj: Option<PathBuf>,
     /// LoRA adapter: a PEFT folder with adapter_config.json
     #[arg(long, value_name = "DIR")]
     pub lora: Option<PathBuf>,

@@ -4,6 +4,7 @@ mod memory;
 mod summary;
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use anyhow::Result;
 
@@ -25,6 +26,9 @@ Memory is weights, a full cache for one conversation of that many tokens, and wh
 pub struct Args {
     #[command(flatten)]
     model: ModelPath,
+    /// GGUF file with the vision tower of a GGUF model [default: the only mmproj*.gguf beside the model]
+    #[arg(long, value_name = "FILE")]
+    mmproj: Option<PathBuf>,
     /// Print one JSON object, with every tensor
     #[arg(long)]
     json: bool,
@@ -32,7 +36,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<()> {
     let path = model::stored(args.model.get());
-    let folder = model::folder(path)?;
+    let folder = model::folder_with(path, args.mmproj.as_deref())?;
     let summary = Summary::read(&folder, path)?;
     let mut out = std::io::stdout().lock();
     if args.json {

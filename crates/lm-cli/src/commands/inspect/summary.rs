@@ -24,6 +24,7 @@ pub struct Summary {
     template: Option<Template>,
     licence: Option<String>,
     memory: MemoryTable,
+    reads_pictures: bool,
     /// Bytes of all files.
     file_bytes: u64,
 }
@@ -90,6 +91,7 @@ impl Summary {
                 None => Some(lm_pocket::LICENCE.to_owned()),
             },
             memory: MemoryTable::of(&folder.footprint()?),
+            reads_pictures: folder.reads_pictures()?,
         })
     }
 
@@ -150,6 +152,7 @@ impl Summary {
             "num_heads": config.num_attention_heads,
             "num_kv_heads": config.num_key_value_heads.unwrap_or(config.num_attention_heads),
             "head_dim": config.head_dim,
+            "input_modalities": if self.reads_pictures { &["text", "image"][..] } else { &["text"] },
             "context_len": config.max_position_embeddings,
             "vocab_size": config.vocab_size,
             "tokenizer": {"tokens": self.tokenizer.vocab_size(), "end_ids": self.tokenizer.end_ids()},
@@ -187,6 +190,7 @@ impl fmt::Display for Summary {
             config.head_dim.map(|dim| format!(" of {dim}")).unwrap_or_default(),
         )?;
         writeln!(f, "  context       {} tokens", config.max_position_embeddings)?;
+        writeln!(f, "  input         {}", if self.reads_pictures { "text and pictures" } else { "text" })?;
         let dtypes: Vec<_> = self
             .dtypes()
             .iter()

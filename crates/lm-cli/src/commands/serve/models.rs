@@ -90,6 +90,7 @@ fn refuse_single_model_options(run: &RunArgs) -> Result<()> {
         ("--record", run.record.is_some()),
         ("--draft-model", run.draft_model.is_some()),
         ("--lora", run.load.lora.is_some()),
+        ("--mmproj", run.load.mmproj.is_some()),
     ];
     match given.iter().find(|(_, is_given)| *is_given) {
         Some((option, _)) => Err(usage(format!("{option}: expected one model, without --keep-alive"))),
