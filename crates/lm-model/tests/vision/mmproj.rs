@@ -238,6 +238,51 @@ fn no_number_of_a_file_is_a_panic() {
     }
 }
 
+/// Blocks of 32 numbers: a step as a half, then a byte for each number.
+fn q8_0(floats: &[u8]) -> Vec<u8> {
+    let values: Vec<f32> =
+        floats.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
+    let block = |values: &[f32]| {
+        let step = half::f16::from_f32(values.iter().fold(0.0_f32, |most, x| most.max(x.abs())) / 127.0);
+        let bytes = values.iter().map(|x| (x / step.to_f32()).round() as i8 as u8);
+        step.to_le_bytes().into_iter().chain(bytes).collect::<Vec<u8>>()
+    };
+    values.chunks_exact(32).flat_map(block).collect()
+}
+
+#[test]
+fn a_matrix_in_blocks_gives_nearly_the_same_rows() {
+    let name = "qwen3-vl-tiny";
+    let bytes = std::fs::read(projector(name)).unwrap();
+    let file = GgufFile::read("mmproj.gguf", FileBytes::Owned(bytes.clone().into())).unwrap();
+    let mut entries = GgufEntries::default();
+    for (key, _) in file.metadata().keys() {
+        let (ty, raw) = file.metadata().raw(key).unwrap().unwrap();
+        entries.put(key, GgufEntry::Copied(ty, raw.to_vec()));
+    }
+    let is_in_blocks = |name: &str| ["mm.0.weight", "mm.2.weight"].contains(&name);
+    let block_type = lm_formats::GgufTensorType::from_name("Q8_0").unwrap();
+    let new = |old: &lm_formats::GgufTensor| GgufNewTensor {
+        name: old.name.clone(),
+        ty: if is_in_blocks(&old.name) { block_type } else { old.ty },
+        shape: old.shape.clone(),
+    };
+    let tensors: Vec<_> = file.tensors().iter().map(new).collect();
+    let GgufHeader { bytes: mut out, tensors, .. } = GgufHeader::new(&entries, &tensors).unwrap();
+    for (old, new) in file.tensors().iter().zip(&tensors) {
+        out.resize(new.range.start, 0);
+        let stored = &bytes[old.range.clone()];
+        out.extend(if is_in_blocks(&old.name) { q8_0(stored) } else { stored.to_vec() });
+    }
+    let golden = Golden::of_mmproj(name);
+    let vision = loaded(&found(name, out)).unwrap().vision.unwrap();
+    let rows = vision.encode(&golden.pictures[0], &PictureOptions::default()).unwrap().rows.values;
+    let expected = &golden.folder.tensors["pictures.0.rows"];
+    let largest = expected.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
+    assert_eq!(rows.len(), expected.len());
+    assert!(rows.iter().zip(expected).all(|(a, b)| (a - b).abs() < 0.03 * largest));
+}
+
 #[test]
 fn the_footprint_counts_the_tower() {
     for name in names() {
