@@ -164,17 +164,28 @@ fn a_pack_cache_that_cannot_be_written_is_told() {
     assert!(run.err.contains("loading without the pack cache"), "{}", run.err);
 }
 
+/// A copy of a model folder with a chat template that writes these placeholders of pictures and sounds.
+fn with_template(model: &str, [image, audio]: [&str; 2]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for file in std::fs::read_dir(model).expect("a folder").map(|file| file.expect("a file").path()) {
+        std::fs::copy(&file, folder.path().join(file.file_name().expect("a name"))).expect("is copied");
+    }
+    let part = format!(
+        "{{% if part.type == 'image' %}}{image}{{% elif part.type == 'audio' %}}{audio}{{% else %}}{{{{ part.text }}}}{{% endif %}}"
+    );
+    let parts = format!("{{% for part in m.content %}}{part}{{% endfor %}}");
+    let content =
+        format!("{{% if m.content is string %}}{{{{ m.content }}}}{{% else %}}{parts}{{% endif %}}");
+    let template = format!("{{% for m in messages %}}{content}{{% endfor %}}");
+    std::fs::write(folder.path().join("chat_template.jinja"), template).expect("is written");
+    folder
+}
+
 #[test]
 fn media_are_files_that_are_read_before_the_model_is_loaded() {
     let tiny = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/vision/gemma3-tiny");
     let media = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/media/");
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    for file in std::fs::read_dir(tiny).expect("a folder").map(|file| file.expect("a file").path()) {
-        std::fs::copy(&file, folder.path().join(file.file_name().expect("a name"))).expect("is copied");
-    }
-    let template = "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}{% for part in m.content %}\
-                    {% if part.type == 'image' %}<start_of_image>{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}{% endfor %}";
-    std::fs::write(folder.path().join("chat_template.jinja"), template).expect("is written");
+    let folder = with_template(tiny, ["<start_of_image>", ""]);
     let tokens = |pictures: &[&str]| {
         let files: Vec<_> = pictures.iter().map(|name| format!("{media}{name}")).collect();
         let images = files.iter().flat_map(|file| ["--image", file]);
@@ -210,6 +221,29 @@ fn media_are_files_that_are_read_before_the_model_is_loaded() {
 }
 
 #[test]
+fn a_model_of_pictures_and_sounds_says_so_and_hears_a_sound() {
+    let data = |path: &str| format!("{}/../../testdata/{path}", env!("CARGO_MANIFEST_DIR"));
+    let folder = with_template(&data("audio/gemma4-tiny"), ["<|image|>", "<|audio|>"]);
+    let model = shown(folder.path());
+    assert!(program::ok(&["inspect", model], "").contains("input         text, pictures, sounds\n"));
+    let reply = |more: &[&str]| {
+        let args = ["in the rain?", "-m", model, "--temperature", "0", "-n", "8"];
+        let last = events(&[&args, more].concat(), "").last().expect("an event").clone();
+        (last["usage"]["prompt_tokens"].as_u64().expect("a count"), last["message"]["content"].clone())
+    };
+    let sounds = ["sound/pcm16_16k.wav", "sound/silence.wav"].map(data);
+    let (none, noise, silence) =
+        (reply(&[]), reply(&["--audio", &sounds[0]]), reply(&["--audio", &sounds[1]]));
+    // 8,000 and 1,000 samples: 50 and 6 frames, four of them a row, with a marker on each side.
+    assert_eq!([noise.0 - none.0, silence.0 - none.0], [13 + 2, 2 + 2]);
+    assert_ne!(noise.1, silence.1);
+    let one_sample = data("sound/one_sample.wav");
+    let error = program::error(&["generate", "Hello", "-m", model, "--audio", &one_sample], "");
+    assert!(error.contains("part 0 of message 0 is no sound for this model"), "{error}");
+    assert!(error.contains("1 samples"), "too short for a frame: {error}");
+}
+
+#[test]
 fn a_gguf_model_reads_pictures_with_the_tower_in_a_second_file() {
     let files = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/vision/mmproj/");
     let picture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/media/rgb_37x53.png");
@@ -227,11 +261,11 @@ fn a_gguf_model_reads_pictures_with_the_tower_in_a_second_file() {
     assert_eq!(seen.0 - none.0, 14);
     let inspect = |more: &[&str]| program::ok(&[&["inspect", shown(&model)], more].concat(), "");
     assert!(inspect(&[]).contains("input         text\n"));
-    assert!(inspect(&["--mmproj", &tower]).contains("input         text and pictures\n"));
+    assert!(inspect(&["--mmproj", &tower]).contains("input         text, pictures\n"));
 
     std::fs::copy(&tower, folder.path().join("mmproj-f32.gguf")).expect("is copied");
     assert_eq!(reply(&["--image", picture]), seen);
-    assert!(inspect(&[]).contains("input         text and pictures\n"));
+    assert!(inspect(&[]).contains("input         text, pictures\n"));
     let other = format!("{files}smolvlm-tiny/mmproj-smolvlm-tiny.gguf");
     let error = program::error(&[&["generate"], &args[..], &["--mmproj", &other]].concat(), "");
     assert!(error.contains("idefics3") && error.contains("gemma3"), "{error}");

@@ -5,8 +5,8 @@ mod convert;
 mod convert_gguf;
 mod footprint;
 mod loaded_model;
+mod media;
 mod pack_cache;
-mod pictures;
 mod quantized_file;
 mod temp_output;
 
@@ -25,7 +25,6 @@ use lm_tokenizer::{TokenId, Tokenizer};
 use self::pack_cache::PackCacheEntry;
 use self::quantized_file::QuantizedFile;
 use crate::architectures::{self, Architecture};
-use crate::audio::AUDIO;
 use crate::causal_lm::CausalLm;
 use crate::checkpoint::{Checkpoint, TensorInfo};
 use crate::config::{GenerationConfig, ModelConfig};
@@ -196,7 +195,7 @@ impl ModelFolder {
         if let Some(vision) = self.vision(&config, &weights)? {
             footprint.add_floats(vision.checkpoint(&weights), vision.prefixes());
         }
-        if let Some(audio) = EncoderPart::find(&AUDIO, &*self.files, &config, &weights)? {
+        if let Some(audio) = self.audio(&config, &weights)? {
             footprint.add_floats(&weights, audio.prefixes());
         }
         Ok(footprint)
@@ -318,7 +317,7 @@ impl ModelFolder {
             }
         }
         let checkpoint = cached.as_ref().unwrap_or(&stored);
-        let audio = EncoderPart::find(&AUDIO, &*self.files, &config, &stored)?;
+        let audio = self.audio(&config, &stored)?;
         let own_bytes = vision.as_ref().map_or(0, EncoderPart::own_bytes);
         let [vision_bytes, audio_bytes] = [
             vision.as_ref().map_or(0, |vision| vision.stored_bytes),

@@ -24,7 +24,8 @@ pub struct Summary {
     template: Option<Template>,
     licence: Option<String>,
     memory: MemoryTable,
-    reads_pictures: bool,
+    /// Pictures and sounds that the model reads beside text.
+    reads: [bool; 2],
     /// Bytes of all files.
     file_bytes: u64,
 }
@@ -91,8 +92,17 @@ impl Summary {
                 None => Some(lm_pocket::LICENCE.to_owned()),
             },
             memory: MemoryTable::of(&folder.footprint()?),
-            reads_pictures: folder.reads_pictures()?,
+            reads: [folder.reads_pictures()?, folder.reads_sounds()?],
         })
+    }
+
+    /// Those of the names of text, pictures and sounds that the model reads.
+    fn input(&self, [text, picture, sound]: [&'static str; 3]) -> Vec<&'static str> {
+        let [pictures, sounds] = self.reads;
+        let media = [(pictures, picture), (sounds, sound)];
+        std::iter::once(text)
+            .chain(media.into_iter().filter_map(|(read, name)| read.then_some(name)))
+            .collect()
     }
 
     fn bytes(&self) -> u64 {
@@ -152,7 +162,7 @@ impl Summary {
             "num_heads": config.num_attention_heads,
             "num_kv_heads": config.num_key_value_heads.unwrap_or(config.num_attention_heads),
             "head_dim": config.head_dim,
-            "input_modalities": if self.reads_pictures { &["text", "image"][..] } else { &["text"] },
+            "input_modalities": self.input(["text", "image", "audio"]),
             "context_len": config.max_position_embeddings,
             "vocab_size": config.vocab_size,
             "tokenizer": {"tokens": self.tokenizer.vocab_size(), "end_ids": self.tokenizer.end_ids()},
@@ -190,7 +200,7 @@ impl fmt::Display for Summary {
             config.head_dim.map(|dim| format!(" of {dim}")).unwrap_or_default(),
         )?;
         writeln!(f, "  context       {} tokens", config.max_position_embeddings)?;
-        writeln!(f, "  input         {}", if self.reads_pictures { "text and pictures" } else { "text" })?;
+        writeln!(f, "  input         {}", self.input(["text", "pictures", "sounds"]).join(", "))?;
         let dtypes: Vec<_> = self
             .dtypes()
             .iter()

@@ -1,4 +1,4 @@
-//! The vision part of a model folder.
+//! Encoders of a model folder: of pictures and of sounds.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,12 +6,13 @@ use std::sync::Arc;
 use lm_formats::Directory;
 
 use super::ModelFolder;
+use crate::audio::AUDIO;
 use crate::checkpoint::Checkpoint;
 use crate::config::ModelConfig;
 use crate::encoders::EncoderPart;
 use crate::error::{Error, Result};
 use crate::gguf_projector::Projector;
-use crate::media::VisionEncoder;
+use crate::media::{AudioEncoder, VisionEncoder};
 use crate::vision::VISION;
 
 impl ModelFolder {
@@ -41,6 +42,23 @@ impl ModelFolder {
     /// As [`ModelFolder::footprint`].
     pub fn reads_pictures(&self) -> Result<bool> {
         Ok(self.vision(&self.config()?, &self.checkpoint()?)?.is_some())
+    }
+
+    /// Returns true if the model reads sounds: its files have an audio encoder of a known family. The encoder is not loaded.
+    ///
+    /// # Errors
+    /// As [`ModelFolder::footprint`].
+    pub fn reads_sounds(&self) -> Result<bool> {
+        Ok(self.audio(&self.config()?, &self.checkpoint()?)?.is_some())
+    }
+
+    /// Finds the audio encoder.
+    pub(super) fn audio(
+        &self,
+        config: &ModelConfig,
+        weights: &Checkpoint,
+    ) -> Result<Option<EncoderPart<dyn AudioEncoder>>> {
+        EncoderPart::find(&AUDIO, &*self.files, config, weights)
     }
 
     /// Finds the vision part, among the model's tensors or in a file of its own.
