@@ -102,15 +102,18 @@ impl Stripper {
     /// Decides on the next part; returns false if more text is needed.
     fn advance(&mut self, ended: bool, out: &mut String) -> bool {
         let Some((tags, searched)) = self.inside else { return self.pass_text(ended, out) };
+        let fits = |end: usize| {
+            end <= MAX_STRIPPED_BYTES && self.held.rest()[tags.open.len()..end].chars().all(is_of_reference)
+        };
         match scan(&self.held.rest()[searched..], &[tags.close], ended) {
-            Scan::Found { start, .. } if searched + start <= MAX_STRIPPED_BYTES => {
+            Scan::Found { start, .. } if fits(searched + start) => {
                 self.held.take(searched + start + tags.close.len());
             }
-            Scan::Clear { until } if !ended && searched + until <= MAX_STRIPPED_BYTES => {
+            Scan::Clear { until } if !ended && fits(searched + until) => {
                 self.inside = Some((tags, searched + until));
                 return false;
             }
-            // Without an end, the opening marker is text.
+            // Without an end, or around other text, the opening marker is text.
             _ => out.push_str(self.held.take(tags.open.len())),
         }
         self.inside = None;
@@ -132,4 +135,9 @@ impl Stripper {
         }
         true
     }
+}
+
+/// Returns true for the characters of numbers and lists of numbers, which refer to sources: `0:[1,2]`.
+fn is_of_reference(c: char) -> bool {
+    c.is_ascii_digit() || matches!(c, ' ' | ',' | ':' | '[' | ']')
 }

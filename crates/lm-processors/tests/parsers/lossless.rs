@@ -149,6 +149,7 @@ fn citations_are_stripped_from_text() {
         ("It is <co>sunny</co: 0:[1]>.", "It is sunny."),
         ("It is <co", "It is <co"),
         ("It is </co: 0", "It is </co: 0"),
+        ("It is </co: no source, 2 > 1", "It is </co: no source, 2 > 1"),
         (&*long, &*long),
     ] {
         assert_eq!(answer("cohere_action", "", reply), text, "{reply}");

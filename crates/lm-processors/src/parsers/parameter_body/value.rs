@@ -129,10 +129,15 @@ impl ParameterBody {
     /// Returns true if the key marker at the start of `text` is a real one: it names a declared parameter not given
     /// yet, or starts a line if the declaration is unknown. `None` if more text is needed to decide.
     fn is_next_parameter(&self, before: &str, text: &str) -> Option<bool> {
-        let ParameterCall { key, .. } = *self.syntax;
+        let ParameterCall { key, value, .. } = *self.syntax;
         let rest = &text[key.open.len()..];
         let quote = key.open.ends_with('"').then_some('"');
-        let Some((end, _)) = end_of_name(rest, quote, key.close, MAX_LAYOUT_BYTES) else {
+        let ended = end_of_name(rest, quote, key.close, MAX_LAYOUT_BYTES);
+        let closed = if value.close.is_empty() { None } else { rest.find(value.close) };
+        if closed.is_some_and(|closed| ended.is_none_or(|(end, _)| closed < end)) {
+            return Some(false); // The value ends first: it quotes a key's marker.
+        }
+        let Some((end, _)) = ended else {
             return (rest.len() > MAX_LAYOUT_BYTES).then_some(false);
         };
         let name = rest[..end].trim();
