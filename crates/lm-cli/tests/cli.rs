@@ -88,6 +88,27 @@ fn a_picture_is_measured_on_a_model_that_reads_pictures() {
     assert!(no_tower.err.contains("the model has no vision encoder"), "{}", no_tower.err);
 }
 
+#[test]
+fn a_profile_tells_where_the_time_of_a_pass_goes() {
+    let profile = |more: &[&str]| {
+        let lengths = ["bench", "--profile", "--prefill", "40", "--decode", "0", "--runs", "2"];
+        ok(&[&lengths[..], more].concat(), "")
+    };
+    let lines: Vec<_> = profile(&["--json"]).lines().map(parse).collect();
+    for (line, name, context, passes) in [(&lines[0], "prefill", 40, 2), (&lines[1], "decode", 0, 126)] {
+        assert_eq!((&line["profile"], &line["context"]), (&json!(name), &json!(context)));
+        assert!(line["passes"].as_u64() >= Some(passes), "{line}");
+        let parts = line["parts"].as_object().expect("milliseconds by kind of work");
+        let sum: f64 = parts.values().filter_map(Value::as_f64).sum();
+        let all = line["milliseconds"].as_f64().expect("milliseconds of a pass");
+        assert!((sum - all).abs() < 1e-6 * all, "{line}");
+        assert!(parts["linear"].as_f64() > Some(0.0) && parts["attention"].as_f64() > Some(0.0), "{line}");
+    }
+    let table = profile(&[]);
+    assert!(table.starts_with("         context  passes         ms"), "{table}");
+    assert_eq!(table.lines().count(), 3, "{table}");
+}
+
 const TEXT: &str = "<|im_start|>user\nHow is the weather in Paris?<|im_end|>\n<|im_start|>assistant\n\
                     I am sorry, none of my tools can help with that.<|im_end|>\n";
 

@@ -29,6 +29,7 @@ mod norm;
 mod pack;
 mod pages;
 mod pool;
+pub mod profile;
 mod ragged;
 mod rope;
 mod short_conv;

@@ -5,6 +5,7 @@ pub(crate) mod layout;
 pub(crate) mod validate;
 
 use burn::tensor::{Int, Tensor};
+use lm_kernels::host::profile::{self, Work};
 use lm_kernels::{CacheLayout, Device, KvDtype, KvPool, Pool, PoolTurn};
 use lm_tokenizer::TokenId;
 
@@ -233,6 +234,7 @@ impl CausalLm for Decoder {
 
     fn forward(&self, batch: &Batch, cache: &mut KvPool) -> Result<Logits> {
         let _turn = self.turn();
+        let _span = profile::span(Work::Between);
         let (_, counts) = logit_rows(batch);
         let values = match self.run(batch, cache)? {
             Some(x) => lm_kernels::to_host(self.embedding.logits(x))?, // [selected, vocab]
@@ -243,6 +245,7 @@ impl CausalLm for Decoder {
 
     fn hidden(&self, batch: &Batch, cache: &mut KvPool) -> Result<Embeddings> {
         let _turn = self.turn();
+        let _span = profile::span(Work::Between);
         let values = self.run(batch, cache)?.map_or(Ok(Vec::new()), lm_kernels::to_host)?;
         Ok(Embeddings { values, hidden_size: self.info.hidden_size })
     }
@@ -251,6 +254,7 @@ impl CausalLm for Decoder {
         check_embeddings(&rows, self.info.hidden_size)
             .map_err(|problem| Error::Batch { sequence: 0, problem })?;
         let _turn = self.turn();
+        let _span = profile::span(Work::Between);
         let count = rows.rows();
         let values = match count {
             0 => Vec::new(),

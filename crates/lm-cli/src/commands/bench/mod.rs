@@ -5,6 +5,7 @@ mod gaps;
 mod limits;
 mod memory;
 mod picture;
+mod profile;
 mod runs;
 
 use std::cell::Cell;
@@ -36,6 +37,7 @@ Examples:
   lm bench ./Qwen3-0.6B --quantize q4
   lm bench ./Qwen3-0.6B --quantize q4 --only decode --decode 0,4096 --kv q8 --json
   lm bench ./SmolVLM-256M --only picture,picture_prefill --image cat.png
+  lm bench ./Qwen3-0.6B --quantize q4 --profile --prefill 512 --decode 0,4096
 
 Every figure has its limit beside it: the figure at the memory's read rate for the bytes that must be read, or at the processor's \
 rate of products for all operations. Both rates are measured before and after each run.";
@@ -66,6 +68,9 @@ pub struct Args {
     /// Number of runs; medians are reported
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one, allow_negative_numbers = true)]
     runs: usize,
+    /// Instead of figures, show the time of a pass by kind of work, its parallel loops and page faults, for `--prefill` and `--decode`
+    #[arg(long, conflicts_with_all = ["sequences", "turn"])]
+    profile: bool,
     /// Print figures as JSON Lines
     #[arg(long)]
     json: bool,
@@ -99,6 +104,9 @@ pub fn run(args: &Args) -> Result<()> {
         EngineSettings { speculation: Speculation::OFF, media_cache_bytes: 0, ..args.run.engine_settings() };
     let engine = Engine::new(loaded, settings)?;
     runs::decode(&mut runs::context(&engine, 0)?)?;
+    if args.profile {
+        return profile::run(args, &engine);
+    }
     let resident = memory::resident(); // Before the buffers of the bandwidth measurement are allocated.
     let machine = Machine::new(engine.model_info().format)?;
     let cache = CacheCosts::new(layout, args.run.load.kv.unwrap_or_default());

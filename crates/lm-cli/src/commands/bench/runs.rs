@@ -91,7 +91,8 @@ pub fn open(engine: &Engine, max_output_tokens: usize) -> Result<Session> {
     })?)
 }
 
-fn generate(session: &mut Session) -> Result<Timing> {
+/// Generates [`OUTPUT`] tokens, or as many as the session allows.
+pub fn generate(session: &mut Session) -> Result<Timing> {
     for event in session.generate(GenerateParams::default()) {
         if let SessionEvent::Finished(finished) = event? {
             return Ok(finished.timing);

@@ -8,6 +8,7 @@ mod tests;
 use super::cpu::{Isa, Kernel};
 use super::lanes::{LANES, Lanes, exp};
 use super::pool::Pool;
+use super::profile::{self, Work};
 use super::split::for_each_chunk;
 
 /// Elements per task.
@@ -152,6 +153,7 @@ fn gate_by(activation: Activation, gate: &[f32; LANES], up: &[f32; LANES]) -> [f
 /// assert_eq!(y, [0.0, 200.0]);
 /// ```
 pub fn glu(pool: &Pool, gate: &[f32], up: &[f32], activation: Activation, y: &mut [f32]) {
+    let _span = profile::span(Work::Rows);
     glu_on(Isa::current(), pool, gate, up, activation, y);
 }
 

@@ -18,6 +18,7 @@ use super::cpu::{Isa, Kernel};
 use super::lanes::{Lanes, exp};
 use super::pages::{Element, PagedLayer, Pages, with_pages};
 use super::pool::Pool;
+use super::profile::{self, Work};
 use super::ragged::{RaggedLayout, SequenceLayout};
 use super::split::{Block, SharedMatrix, for_each_chunk};
 use chunk::{CHUNK, Partial, Place, Queries, attend_chunk};
@@ -69,6 +70,7 @@ pub fn attention(
     spec: &AttentionSpec,
     out: &mut [f32],
 ) {
+    let _span = profile::span(Work::Attention);
     attention_on(Isa::current(), pool, q, pages, layout, spec, out);
 }
 

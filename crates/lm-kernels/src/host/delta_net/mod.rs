@@ -10,6 +10,7 @@ use super::cpu::{Isa, Kernel};
 use super::lanes::{LANES, Lanes, dot, load_part};
 use super::pages::StatePages;
 use super::pool::Pool;
+use super::profile::{self, Work};
 use super::ragged::RaggedLayout;
 use super::split::{SharedMatrix, for_each_chunk};
 use recurrence::{Gate, Heads};
@@ -184,6 +185,7 @@ pub fn delta_net(
     layout: &RaggedLayout,
     out: &mut [f32],
 ) {
+    let _span = profile::span(Work::States);
     delta_net_on(Isa::current(), pool, rows, net, states, layout, out);
 }
 

@@ -24,6 +24,7 @@ use super::cpu::Isa;
 use super::norm::Norm;
 use super::pack::{IntegerLayout, PackedMatrix, Q4, Q8, WeightFormat};
 use super::pool::Pool;
+use super::profile::{self, Work};
 use super::split::SharedMatrix;
 use activations::{QuantizedRows, float_rows, gathered_floats};
 pub(super) use tasks::{Epilogue, Layer, Tiles, run};
@@ -87,6 +88,7 @@ pub fn linear(pool: &Pool, w: &PackedMatrix, x: &[f32], m: usize, y: &mut [f32])
 /// # Panics
 /// When a length does not fit.
 pub fn linears(pool: &Pool, input: Input<'_>, outputs: &mut [Output<'_>]) {
+    let _span = profile::span(Work::Linear);
     linears_on(Isa::current(), pool, input, outputs);
 }
 
@@ -145,6 +147,7 @@ pub fn gated(
     activation: Activation,
     y: &mut [f32],
 ) {
+    let _span = profile::span(Work::Linear);
     gated_on(Isa::current(), pool, input, [gate, up], activation, y);
 }
 
@@ -190,6 +193,7 @@ impl<'a> Rows<'a> {
         input: &Input<'a>,
         weights: impl Iterator<Item = &'w PackedMatrix>,
     ) -> Self {
+        let _span = profile::span(Work::Rounding);
         let mut rows = Self::default();
         for w in weights {
             let new = |block| QuantizedRows::new(isa, pool, input, w.cols(), block);

@@ -14,6 +14,7 @@ use super::lanes::LANES;
 use super::linear::{Epilogue, Input, Layer, Rows, Tiles, run};
 use super::pack::PackedMatrix;
 use super::pool::Pool;
+use super::profile::{self, Work};
 use super::split::{SharedMatrix, for_each_chunk};
 
 use routing::Grouped;
@@ -112,6 +113,7 @@ impl Experts<'_> {
 /// # Ok::<(), lm_kernels::Error>(())
 /// ```
 pub fn moe(pool: &Pool, x: &[f32], experts: &Experts<'_>, routing: &Routing, y: &mut [f32]) {
+    let _span = profile::span(Work::Linear);
     moe_on(Isa::current(), pool, x, experts, routing, y);
 }
 

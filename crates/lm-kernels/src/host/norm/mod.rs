@@ -6,6 +6,7 @@ mod tests;
 use super::cpu::{Isa, Kernel};
 use super::lanes::{LANES, Lanes, dot, load_part};
 use super::pool::Pool;
+use super::profile::{self, Work};
 use super::split::for_each_chunk;
 
 /// Rows per task.
@@ -41,6 +42,7 @@ pub struct Norm<'a> {
 /// ```
 pub fn rms_norm(pool: &Pool, x: &[f32], weight: &[f32], eps: f32, y: &mut [f32]) {
     assert!(!weight.is_empty(), "a row has elements");
+    let _span = profile::span(Work::Rows);
     rms_norm_on(Isa::current(), pool, x, Norm { weight, eps }, y);
 }
 
@@ -114,6 +116,7 @@ pub struct LayerNorm<'a> {
 /// assert_eq!(y, [-1.0, 12.0]);
 /// ```
 pub fn layer_norm(pool: &Pool, x: &[f32], norm: LayerNorm<'_>, y: &mut [f32]) {
+    let _span = profile::span(Work::Rows);
     layer_norm_on(Isa::current(), pool, x, norm, y);
 }
 

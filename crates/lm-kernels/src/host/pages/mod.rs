@@ -6,6 +6,7 @@ mod state;
 mod storage;
 
 use super::lanes::LANES;
+use super::profile::{self, Work};
 use super::ragged::RaggedLayout;
 use crate::Result;
 
@@ -104,6 +105,7 @@ impl PagedLayer {
     /// # Panics
     /// When a length does not fit, or a block table is too short or names a page out of range.
     pub fn write(&mut self, layout: &RaggedLayout, k: &[f32], v: &[f32]) {
+        let _span = profile::span(Work::CacheWrite);
         let width = self.num_kv_heads * self.head_dim;
         assert_eq!(k.len(), layout.rows() * width, "keys are [{}, {width}]", layout.rows());
         assert_eq!(v.len(), k.len(), "values are as many as keys");

@@ -7,7 +7,7 @@ mod turns;
 
 use std::fmt;
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
@@ -37,6 +37,7 @@ pub struct Pool {
     shared: Arc<Shared>,
     /// Set while a loop is running.
     busy: AtomicBool,
+    loops: AtomicU64,
     turns: Turns,
     workers: Vec<JoinHandle<()>>,
 }
@@ -56,7 +57,8 @@ impl Pool {
                     .ok()
             })
             .collect();
-        Self { shared, busy: AtomicBool::new(false), turns: Turns::default(), workers }
+        let (busy, loops) = (AtomicBool::new(false), AtomicU64::new(0));
+        Self { shared, busy, loops, turns: Turns::default(), workers }
     }
 
     /// Returns the default pool of the kernels, started on first use.
@@ -105,6 +107,11 @@ impl Pool {
         self.workers.len() + 1
     }
 
+    /// Number of loops of more than one task so far, on whatever number of threads: each is a fork and a join where there are several.
+    pub fn loops(&self) -> u64 {
+        self.loops.load(Ordering::Relaxed)
+    }
+
     /// Calls `task` once with each number below `tasks`, on all threads, and returns when all calls have finished.
     ///
     /// If the pool is busy, called from one of its own tasks or from another thread, it runs the loop on the calling
@@ -114,6 +121,9 @@ impl Pool {
     /// With the first panic of a task, after all running tasks have finished. Tasks not started by then may be
     /// skipped. With 2^32 tasks or more.
     pub fn run(&self, tasks: usize, task: impl Fn(usize) + Sync) {
+        if tasks > 1 {
+            self.loops.fetch_add(1, Ordering::Relaxed);
+        }
         if tasks <= 1 || self.workers.is_empty() || self.busy.swap(true, Ordering::Acquire) {
             return (0..tasks).for_each(task);
         }

@@ -6,6 +6,7 @@ mod tests;
 use super::cpu::{Isa, Kernel};
 use super::lanes::Lanes;
 use super::pool::Pool;
+use super::profile::{self, Work};
 use super::split::for_each_chunk;
 
 /// Rows per task.
@@ -122,6 +123,7 @@ impl RopeAngles {
 /// # Source
 /// RoFormer, arXiv 2104.09864; layout as in the Llama code of transformers.
 pub fn rope(pool: &Pool, x: &mut [f32], head_dim: usize, angles: &RopeAngles) {
+    let _span = profile::span(Work::Rows);
     rope_on(Isa::current(), pool, x, head_dim, angles);
 }
 

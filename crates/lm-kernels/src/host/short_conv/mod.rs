@@ -8,6 +8,7 @@ use super::cpu::Isa;
 use super::lanes::{LANES, Lanes, load_part};
 use super::pages::StatePages;
 use super::pool::Pool;
+use super::profile::{self, Work};
 use super::ragged::RaggedLayout;
 use super::split::SharedMatrix;
 
@@ -33,6 +34,7 @@ pub fn short_conv(
     layout: &RaggedLayout,
     out: &mut [f32],
 ) {
+    let _span = profile::span(Work::States);
     short_conv_on(Isa::current(), pool, x, conv, states, layout, out);
 }
 
