@@ -8,9 +8,9 @@
 
 use std::ops::Range;
 
-use super::super::lanes::{LANES, Lanes, Line};
+use super::super::lanes::{LANES, Lanes, Line, prefetch_ahead};
 use super::super::matrix_unit::{MatrixUnit, SIDE, STEP};
-use super::super::pack::Tile;
+use super::super::pack::{GROUP, Tile};
 use super::activations::{QuantizedRows, SPAN, Span};
 use super::integer::{IntegerWeights, SPAN_LINES};
 
@@ -29,11 +29,48 @@ pub(super) fn multiply<V: Lanes, F: IntegerWeights>(
         let [room_a, room_b] = &mut rooms;
         let panels = [F::bytes(&tiles[0], span, room_a), F::bytes(&tiles[1], span, room_b)];
         let scales = [0, 1].map(|t| &tiles[t].scales[span * blocks_of_span..]);
+        let rows_of_step = if V::Unit::PRESENT { SIDE } else { ROWS };
+        let mut next = NextSpan::after(tiles, span, rows.len().div_ceil(rows_of_step));
         if V::Unit::PRESENT {
-            add_span_by_tiles::<V, F>(panels, scales, x, span, rows.clone(), out);
+            add_span_by_tiles::<V, F>(panels, scales, x, span, rows.clone(), &mut next, out);
         } else {
-            add_span_by_rows::<V, F>(panels, scales, x, span, rows.clone(), out);
+            add_span_by_rows::<V, F>(panels, scales, x, span, rows.clone(), &mut next, out);
         }
+    }
+}
+
+/// Rows multiplied at a time, if there are as many.
+const ROWS: usize = 12;
+
+/// The span after one of both tiles, prefetched step by step while rows are multiplied with that one. No weights are read meanwhile, so that
+/// the processor's own prefetching has stopped when the next span is expanded.
+struct NextSpan<'a> {
+    /// Lines of the span before it, as many as the next one has.
+    before: [&'a [Line]; 2],
+    /// Lines per step.
+    share: usize,
+    done: usize,
+}
+
+impl<'a> NextSpan<'a> {
+    /// The span after `span`, to be prefetched in `steps`. After the last span it is what follows the tiles in memory.
+    #[inline(always)]
+    fn after<F: IntegerWeights>(tiles: &[Tile<'a, F>; 2], span: usize, steps: usize) -> Self {
+        let len = SPAN / GROUP * F::GROUP_LINES;
+        let place = span * len..tiles[0].lines.len().min((span + 1) * len);
+        let before = [&tiles[0].lines[place.clone()], &tiles[1].lines[place.clone()]];
+        Self { before, share: place.len().div_ceil(steps.max(1)), done: 0 }
+    }
+
+    #[inline(always)]
+    fn prefetch_step(&mut self) {
+        let distance = size_of_val(self.before[0]);
+        let end = (self.done + self.share).min(self.before[0].len());
+        for line in self.done..end {
+            prefetch_ahead(&self.before[0][line], distance);
+            prefetch_ahead(&self.before[1][line], distance);
+        }
+        self.done = end;
     }
 }
 
@@ -46,18 +83,20 @@ fn add_span_by_rows<V: Lanes, F: IntegerWeights>(
     x: &QuantizedRows,
     span: usize,
     rows: Range<usize>,
+    next: &mut NextSpan<'_>,
     out: &mut [[[f32; LANES]; 2]],
 ) {
     let mut done = 0;
     while done < out.len() {
+        next.prefetch_step();
         let row = rows.start + done;
         let out = &mut out[done..];
         done += match out.len() {
             1 => add_span::<V, F, 1>(panels, scales, x.spans(span, row), out),
             2..4 => add_span::<V, F, 2>(panels, scales, x.spans(span, row), out),
             4..8 => add_span::<V, F, 4>(panels, scales, x.spans(span, row), out),
-            8..12 => add_span::<V, F, 8>(panels, scales, x.spans(span, row), out),
-            _ => add_span::<V, F, 12>(panels, scales, x.spans(span, row), out),
+            8..ROWS => add_span::<V, F, 8>(panels, scales, x.spans(span, row), out),
+            _ => add_span::<V, F, ROWS>(panels, scales, x.spans(span, row), out),
         };
     }
 }
@@ -70,11 +109,13 @@ fn add_span_by_tiles<V: Lanes, F: IntegerWeights>(
     x: &QuantizedRows,
     span: usize,
     rows: Range<usize>,
+    next: &mut NextSpan<'_>,
     out: &mut [[[f32; LANES]; 2]],
 ) {
     let mut products = [[0; SIDE]; SIDE];
     V::Unit::configure();
     for (out, row) in out.chunks_mut(SIDE).zip(rows.step_by(SIDE)) {
+        next.prefetch_step();
         let x: &[Span; SIDE] = x.spans(span, row);
         let (a, b) = (panels[0].chunks(F::BLOCK_LINES), panels[1].chunks(F::BLOCK_LINES));
         for (block, (a, b)) in a.zip(b).enumerate().take(SPAN / F::BLOCK) {
