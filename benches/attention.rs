@@ -43,7 +43,7 @@ impl Operands {
             RaggedLayout { sequences: vec![sequence] }
         };
         let width = spec.num_kv_heads * spec.head_dim;
-        layer.write(&layout(0, slots), &noise(slots * width), &vec![0.25; slots * width]);
+        layer.write(Pool::global(), &layout(0, slots), &noise(slots * width), &vec![0.25; slots * width]);
         let q = noise(rows * spec.num_heads * spec.head_dim);
         let (mut out, layout) = (vec![0.0; q.len()], layout(cached_len, rows));
         host::attention(Pool::global(), &q, &layer, &layout, &spec, &mut out);

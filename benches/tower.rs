@@ -125,7 +125,7 @@ impl Operands {
             sinks: None,
         };
         let [q, k, v, out] = &mut self.rows;
-        self.pages.write(&self.layout, k, v);
+        self.pages.write(Pool::global(), &self.layout, k, v);
         host::attention(pool, q, &self.pages, &self.layout, &spec, out);
     }
 

@@ -19,6 +19,16 @@ impl RaggedLayout {
         self.sequences.last().map_or(0, |sequence| sequence.rows.end)
     }
 
+    /// Each new row with the page and the offset of its slot.
+    pub(super) fn places(&self) -> impl Iterator<Item = (usize, PageId, usize)> {
+        self.sequences.iter().flat_map(|sequence| {
+            sequence.rows.clone().enumerate().map(|(index, row)| {
+                let (page, slot) = sequence.place(sequence.cached_len + index);
+                (row, page, slot)
+            })
+        })
+    }
+
     /// Checks that the sequences' rows are disjoint: results of several sequences are written concurrently.
     ///
     /// # Panics

@@ -60,7 +60,7 @@ impl Case {
                 k.extend(part(&self.keys[i], self.spec.num_kv_heads));
                 v.extend(part(&self.values[i], self.spec.num_kv_heads));
             }
-            layer.write(&layout, &k, &v);
+            layer.write(&Pool::new(2), &layout, &k, &v);
             let mut y = vec![f32::NAN; q.len()];
             attention_on(isa, &pool, &q, &layer, &layout, &self.spec, &mut y);
             let width = self.spec.num_heads * self.spec.head_dim;
@@ -156,7 +156,7 @@ fn pages_before_the_window_may_be_gone() {
         let mut layer =
             PagedLayer::new(KvDtype::F32, pages, case.spec.num_kv_heads, case.spec.head_dim).unwrap();
         let all = SequenceLayout { rows: 0..cached + 3, cached_len: 0, ..layout.sequences[0].clone() };
-        layer.write(&RaggedLayout { sequences: vec![all] }, &case.keys[0], &case.values[0]);
+        layer.write(&Pool::new(1), &RaggedLayout { sequences: vec![all] }, &case.keys[0], &case.values[0]);
         let run = |layout: &RaggedLayout| {
             let width = case.spec.num_heads * case.spec.head_dim;
             let (q, mut y) = (&case.queries[0][cached * width..], vec![f32::NAN; 3 * width]);

@@ -6,6 +6,7 @@ mod state;
 mod storage;
 
 use super::lanes::LANES;
+use super::pool::Pool;
 use super::profile::{self, Work};
 use super::ragged::RaggedLayout;
 use crate::Result;
@@ -15,6 +16,9 @@ pub use kv_dtype::KvDtype;
 pub use state::{StatePages, StateRun};
 use storage::zeroed;
 pub(super) use storage::{Pages, Storage, with_pages};
+
+/// Rows from which each head is a task: fewer are written before another thread would begin.
+const PARALLEL_ROWS: usize = 16;
 
 /// Slots (tokens) per page.
 pub const PAGE_LEN: usize = 32;
@@ -32,10 +36,10 @@ pub const NO_PAGE: PageId = PageId::MAX;
 /// a page is first written. The caller assigns pages to sequences.
 /// # Examples
 /// ```
-/// use lm_kernels::{KvDtype, PagedLayer, RaggedLayout, SequenceLayout};
+/// use lm_kernels::{KvDtype, PagedLayer, Pool, RaggedLayout, SequenceLayout};
 /// let mut layer = PagedLayer::new(KvDtype::F32, 4, 1, 2)?; // 4 pages, 1 head of 2 values
 /// let sequence = SequenceLayout { rows: 0..1, block_table: vec![3], ..Default::default() };
-/// layer.write(&RaggedLayout { sequences: vec![sequence] }, &[1.0, 2.0], &[3.0, 4.0]);
+/// layer.write(Pool::global(), &RaggedLayout { sequences: vec![sequence] }, &[1.0, 2.0], &[3.0, 4.0]);
 /// assert_eq!(layer.key(3, 0, 0), [1.0, 2.0]);
 /// # Ok::<(), lm_kernels::Error>(())
 /// ```
@@ -104,25 +108,25 @@ impl PagedLayer {
     ///
     /// # Panics
     /// When a length does not fit, or a block table is too short or names a page out of range.
-    pub fn write(&mut self, layout: &RaggedLayout, k: &[f32], v: &[f32]) {
+    pub fn write(&mut self, pool: &Pool, layout: &RaggedLayout, k: &[f32], v: &[f32]) {
         let _span = profile::span(Work::CacheWrite);
         let width = self.num_kv_heads * self.head_dim;
         assert_eq!(k.len(), layout.rows() * width, "keys are [{}, {width}]", layout.rows());
         assert_eq!(v.len(), k.len(), "values are as many as keys");
         let (num_pages, num_kv_heads, head_dim) = (self.num_pages, self.num_kv_heads, self.head_dim);
+        let heads = if layout.rows() < PARALLEL_ROWS { num_kv_heads } else { 1 };
         with_pages!(&mut self.storage, pages => {
             let pages = pages.share();
-            for sequence in &layout.sequences {
-                for (index, row) in sequence.rows.clone().enumerate() {
-                    let (page, slot) = sequence.place(sequence.cached_len + index);
+            pool.run(num_kv_heads.div_ceil(heads.max(1)), |task| {
+                for (row, page, slot) in layout.places() {
                     assert!((page as usize) < num_pages, "page {page} of {num_pages}");
-                    for head in 0..num_kv_heads {
+                    for head in task * heads..(task + 1) * heads {
                         let from = row * width + head * head_dim..row * width + (head + 1) * head_dim;
-                        // SAFETY: one page at a time.
+                        // SAFETY: a head belongs to one task, which writes one page at a time.
                         unsafe { pages.page(page, head) }.write(slot, &k[from.clone()], &v[from]);
                     }
                 }
-            }
+            });
         });
     }
 
@@ -211,7 +215,7 @@ mod tests {
             let (layout, pages) = random.layout(&[(30, 5), (0, 33)]);
             let mut layer = PagedLayer::new(dtype, pages, 2, 4).unwrap();
             let (k, v) = (random.normal(38 * 8), random.normal(38 * 8));
-            layer.write(&layout, &k, &v);
+            layer.write(&Pool::new(2), &layout, &k, &v);
             let mut written = 0;
             for sequence in &layout.sequences {
                 for (index, row) in sequence.rows.clone().enumerate() {
@@ -238,9 +242,9 @@ mod tests {
         for dtype in [KvDtype::F32, KvDtype::F16] {
             let mut layer = PagedLayer::new(dtype, 3, 2, 4).unwrap();
             let (layout, _) = Random(62).layout(&[(0, 32)]);
-            layer.write(&layout, &vec![1.5; 32 * 8], &vec![2.5; 32 * 8]);
+            layer.write(&Pool::new(2), &layout, &vec![1.5; 32 * 8], &vec![2.5; 32 * 8]);
             layer.copy_page(0, 2);
-            layer.write(&layout, &vec![0.0; 32 * 8], &vec![0.0; 32 * 8]);
+            layer.write(&Pool::new(2), &layout, &vec![0.0; 32 * 8], &vec![0.0; 32 * 8]);
             for slot in [0, 31] {
                 assert_eq!((layer.key(2, 1, slot), layer.value(2, 1, slot)), (vec![1.5; 4], vec![2.5; 4]));
                 assert_eq!(layer.key(1, 1, slot), [0.0; 4]);
@@ -259,7 +263,7 @@ mod tests {
         let mut layer = PagedLayer::new(KvDtype::Q8, 3, 2, 4).unwrap();
         let (layout, _) = Random(62).layout(&[(0, 32)]);
         let numbers = |factor: f32| (1..=32 * 8).map(|i| factor * i as f32).collect::<Vec<_>>();
-        layer.write(&layout, &numbers(0.25), &numbers(-3.0));
+        layer.write(&Pool::new(2), &layout, &numbers(0.25), &numbers(-3.0));
         layer.copy_page(0, 2);
         for (head, slot) in (0..2).flat_map(|head| (0..PAGE_LEN).map(move |slot| (head, slot))) {
             assert_eq!(layer.key(2, head, slot), layer.key(0, head, slot), "key of head {head}, slot {slot}");
@@ -275,7 +279,7 @@ mod tests {
             let mut layer = PagedLayer::new(dtype, 3, 2, 4).unwrap();
             let (layout, _) = Random(63).layout(&[(0, 32)]);
             let numbers = |factor: f32| (1..=32 * 8).map(|i| factor * i as f32).collect::<Vec<_>>();
-            layer.write(&layout, &numbers(0.25), &numbers(-3.0));
+            layer.write(&Pool::new(2), &layout, &numbers(0.25), &numbers(-3.0));
             let source = layout.sequences[0].block_table[0];
             let target = (source + 1) % 3;
             for slots in [32, 7, 0] {

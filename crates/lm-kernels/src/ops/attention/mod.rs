@@ -126,7 +126,7 @@ pub trait AttentionOp: Bridge {
         match (Self::HOST, cache) {
             (Some(tensors), KvLayer::Host(mut pages)) => {
                 if let NewKv::Rows { k, v } = new {
-                    pages.write(&layout, &tensors.values(&k), &tensors.values(&v));
+                    pages.write(Pool::global(), &layout, &tensors.values(&k), &tensors.values(&v));
                 }
                 let mut out = vec![0.0; q.shape().num_elements()];
                 host::attention(Pool::global(), &tensors.values(&q), &pages, &layout, &spec, &mut out);
@@ -222,7 +222,7 @@ impl<B: Bridge> KvLayer<B> {
         match self {
             KvLayer::Host(mut pages) => {
                 let rows = |tensor| to_host(tensor).expect("host memory is always readable");
-                pages.write(layout, &rows(k), &rows(v));
+                pages.write(Pool::global(), layout, &rows(k), &rows(v));
                 KvLayer::Host(pages)
             }
             KvLayer::Device { keys, values } => KvLayer::Device {

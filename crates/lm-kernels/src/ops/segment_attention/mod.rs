@@ -72,7 +72,7 @@ pub trait SegmentAttentionOp: Bridge {
         let pages = layout.sequences.iter().map(|sequence| sequence.block_table.len()).sum();
         let mut pages = PagedLayer::new(KvDtype::F32, pages, spec.num_kv_heads, spec.head_dim)
             .expect("memory for a copy of keys and values");
-        pages.write(&layout, &tensors.values(&k), &tensors.values(&v));
+        pages.write(Pool::global(), &layout, &tensors.values(&k), &tensors.values(&v));
         let mut out = vec![0.0; q.shape().num_elements()];
         host::attention(Pool::global(), &tensors.values(&q), &pages, &layout, &spec, &mut out);
         tensors.create(out, q.shape())
