@@ -7,11 +7,15 @@ use burn::backend::{Backend, Flex};
 use burn::tensor::{DType, Shape, TensorData};
 use burn_flex::FlexTensor;
 
+use super::spare;
+
 /// Access to the elements of a backend's float tensors as slices of host memory.
 pub struct HostTensors<B: Backend> {
     values: fn(&FloatTensor<B>) -> Cow<'_, [f32]>,
     update: Update<B>,
     create: fn(TensorData) -> FloatTensor<B>,
+    /// The elements of a large tensor that is not shared, without a copy; `None` of others.
+    into_values: fn(FloatTensor<B>) -> Option<Vec<f32>>,
 }
 
 /// Rewrites the elements by a callback.
@@ -38,6 +42,13 @@ impl<B: Backend> HostTensors<B> {
         (self.update)(tensor, &mut rewrite)
     }
 
+    /// Keeps the memory of a large tensor that is not used any more for later results, unless it is shared.
+    pub(super) fn reuse(&self, tensor: FloatTensor<B>) {
+        if let Some(values) = (self.into_values)(tensor) {
+            spare::give_back(values);
+        }
+    }
+
     /// Creates a tensor of the shape.
     pub(super) fn create(&self, values: Vec<f32>, shape: impl Into<Shape>) -> FloatTensor<B> {
         (self.create)(TensorData::new(values, shape))
@@ -46,8 +57,12 @@ impl<B: Backend> HostTensors<B> {
 
 impl HostTensors<Flex> {
     /// Tensors of burn-flex.
-    pub(super) const FLEX: Self =
-        Self { values: flex_values, update: flex_update, create: FlexTensor::from_data };
+    pub(super) const FLEX: Self = Self {
+        values: flex_values,
+        update: flex_update,
+        create: FlexTensor::from_data,
+        into_values: flex_into_values,
+    };
 }
 
 fn flex_values(tensor: &FlexTensor) -> Cow<'_, [f32]> {
@@ -69,6 +84,16 @@ fn flex_update(tensor: FlexTensor, rewrite: &mut dyn FnMut(&mut [f32])) -> FlexT
     tensor
 }
 
+fn flex_into_values(tensor: FlexTensor) -> Option<Vec<f32>> {
+    let bytes = tensor.bytes().len();
+    if bytes < spare::LARGE * size_of::<f32>() {
+        return None;
+    }
+    // Of a shared tensor or of a part of one, `into_data` is a copy.
+    let is_whole = tensor.is_unique() && size_of_val(tensor.as_slice::<f32>()?) == bytes;
+    if is_whole { tensor.into_data().try_into_vec().ok() } else { None }
+}
+
 #[cfg(feature = "ndarray")]
 mod ndarray {
     use burn::backend::TensorMetadata;
@@ -78,7 +103,8 @@ mod ndarray {
 
     impl HostTensors<NdArray> {
         /// Tensors of burn-ndarray.
-        pub(in crate::ops) const NDARRAY: Self = Self { values, update, create: NdArrayTensor::from_data };
+        pub(in crate::ops) const NDARRAY: Self =
+            Self { values, update, create: NdArrayTensor::from_data, into_values: |_| None };
     }
 
     fn values(tensor: &NdArrayTensor) -> Cow<'_, [f32]> {

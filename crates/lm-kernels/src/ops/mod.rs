@@ -25,6 +25,7 @@ mod rms_norm;
 mod rope;
 mod segment_attention;
 mod short_conv;
+mod spare;
 mod states;
 #[cfg(test)]
 mod tests;

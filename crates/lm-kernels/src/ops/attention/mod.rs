@@ -10,7 +10,7 @@ use burn::tensor::{DType, Device, Int, Tensor};
 
 use super::backend::{Bridge, on_every_backend};
 use super::kv_pool::KvLayer;
-use super::{KvPool, Op, from_host, to_host};
+use super::{KvPool, Op, from_host, spare, to_host};
 use crate::{AttentionSpec, PAGE_LEN, PageId, PagedLayer, Pool, RaggedLayout, SequenceLayout, host};
 
 pub(super) const OP: Op =
@@ -127,10 +127,14 @@ pub trait AttentionOp: Bridge {
             (Some(tensors), KvLayer::Host(mut pages)) => {
                 if let NewKv::Rows { k, v } = new {
                     pages.write(Pool::global(), &layout, &tensors.values(&k), &tensors.values(&v));
+                    tensors.reuse(k);
+                    tensors.reuse(v);
                 }
-                let mut out = vec![0.0; q.shape().num_elements()];
+                let shape = q.shape();
+                let mut out = spare::take(shape.num_elements());
                 host::attention(Pool::global(), &tensors.values(&q), &pages, &layout, &spec, &mut out);
-                AttentionOutput { out: tensors.create(out, q.shape()), cache: KvLayer::Host(pages) }
+                tensors.reuse(q);
+                AttentionOutput { out: tensors.create(out, shape), cache: KvLayer::Host(pages) }
             }
             (_, cache) => {
                 let (out, cache) = portable(Self::lift(q), new, cache, &layout, &spec);

@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 
 use super::backend::{Bridge, on_every_backend};
 use super::weight::Matrix;
-use super::{Op, Weight, glu, rms_norm};
+use super::{Op, Weight, glu, rms_norm, spare};
 use crate::host::{Input, Norm};
 use crate::{Activation, Pool, host};
 
@@ -54,7 +54,7 @@ pub trait GatedOp: Bridge {
         match (Self::HOST, gate, up) {
             (Some(tensors), Matrix::Host(gate), Matrix::Host(up)) => {
                 let rows = x.shape()[0];
-                let mut y = vec![0.0; rows * gate.rows()];
+                let mut y = spare::take(rows * gate.rows());
                 let (x, weight) = (tensors.values(&x), tensors.values(&norm));
                 let input = Input { x: &x, rows, norm: Some(Norm { weight: &weight, eps }) };
                 host::gated(Pool::global(), input, &gate, &up, activation, &mut y);

@@ -5,8 +5,8 @@ use burn::backend::{Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
 use burn::tensor::activation::{gelu, relu, sigmoid, silu};
 
-use super::Op;
 use super::backend::{Bridge, on_every_backend};
+use super::{Op, spare};
 use crate::{Activation, Pool, host};
 
 pub(super) const OP: Op = Op { name: "glu", summary: "activation(gate) · up, elementwise" };
@@ -33,9 +33,12 @@ pub trait GluOp: Bridge {
         let Some(tensors) = Self::HOST else {
             return Self::lower(portable(Self::lift(gate), Self::lift(up), activation));
         };
-        let mut y = vec![0.0; gate.shape().num_elements()];
+        let shape = gate.shape();
+        let mut y = spare::take(shape.num_elements());
         host::glu(Pool::global(), &tensors.values(&gate), &tensors.values(&up), activation, &mut y);
-        tensors.create(y, gate.shape())
+        tensors.reuse(gate);
+        tensors.reuse(up);
+        tensors.create(y, shape)
     }
 }
 

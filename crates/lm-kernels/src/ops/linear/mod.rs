@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 
 use super::backend::{Bridge, on_every_backend};
 use super::weight::Matrix;
-use super::{Op, Weight};
+use super::{Op, Weight, spare};
 use crate::{Pool, host};
 
 pub(super) const OP: Op = Op { name: "linear", summary: "x · Wᵀ for weights in any format" };
@@ -34,8 +34,9 @@ pub trait LinearOp: Bridge {
         match (Self::HOST, weight) {
             (Some(tensors), Matrix::Host(weight)) => {
                 let rows = x.shape()[0];
-                let mut y = vec![0.0; rows * weight.rows()];
+                let mut y = spare::take(rows * weight.rows());
                 host::linear(Pool::global(), &weight, &tensors.values(&x), rows, &mut y);
+                tensors.reuse(x);
                 tensors.create(y, [rows, weight.rows()])
             }
             (_, weight) => Self::lower(portable(Self::lift(x), weight)),

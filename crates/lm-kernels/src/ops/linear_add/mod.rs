@@ -41,12 +41,15 @@ pub trait LinearAddOp: Bridge {
     ) -> FloatTensor<Self> {
         match (Self::HOST, weight) {
             (Some(tensors), Matrix::Host(weight)) => {
-                let (rows, x) = (x.shape()[0], tensors.values(&x));
-                let input = Input { x: &x, rows, norm: None };
-                tensors.update(residual, |y| {
+                let (rows, values) = (x.shape()[0], tensors.values(&x));
+                let input = Input { x: &values, rows, norm: None };
+                let sum = tensors.update(residual, |y| {
                     let output = Output { w: &weight, bias: None, add: true, y };
                     host::linears(Pool::global(), input, &mut [output]);
-                })
+                });
+                drop(values);
+                tensors.reuse(x);
+                sum
             }
             (_, weight) => Self::lower(portable(Self::lift(x), weight, Self::lift(residual))),
         }

@@ -9,7 +9,7 @@ use burn::tensor::{Int, Tensor};
 
 use super::backend::{Bridge, on_every_backend};
 use super::weight::Matrix;
-use super::{Op, Weight, from_host, glu};
+use super::{Op, Weight, from_host, glu, spare};
 use crate::host::ExpertBiases;
 use crate::{Activation, Pool, Routing, host};
 
@@ -142,9 +142,11 @@ pub trait MoeOp: Bridge {
                 let ExpertShape { count, activation } = shape;
                 let (gate, up, down) = (&gate, &up, &down);
                 let experts = host::Experts { count, gate, up, down, biases, activation };
-                let mut y = vec![0.0; x.shape().num_elements()];
+                let shape = x.shape();
+                let mut y = spare::take(shape.num_elements());
                 host::moe(Pool::global(), &tensors.values(&x), &experts, &routing, &mut y);
-                tensors.create(y, x.shape())
+                tensors.reuse(x);
+                tensors.create(y, shape)
             }
             (_, gate, up, down) => {
                 Self::lower(portable(Self::lift(x), [gate, up, down], biases, shape, &routing))

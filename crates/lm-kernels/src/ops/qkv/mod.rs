@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 
 use super::backend::{Bridge, on_every_backend};
 use super::weight::Matrix;
-use super::{Op, Weight, rms_norm};
+use super::{Op, Weight, rms_norm, spare};
 use crate::host::{Input, Norm, Output};
 use crate::{Pool, host};
 
@@ -53,7 +53,7 @@ pub trait QkvOp: Bridge {
         match (Self::HOST, q, k, v) {
             (Some(tensors), Matrix::Host(q), Matrix::Host(k), Matrix::Host(v)) => {
                 let (rows, weights) = (x.shape()[0], [&q, &k, &v]);
-                let mut results = weights.map(|w| vec![0.0; rows * w.rows()]);
+                let mut results = weights.map(|w| spare::take(rows * w.rows()));
                 let (x, weight) = (tensors.values(&x), tensors.values(&norm));
                 let input = Input { x: &x, rows, norm: Some(Norm { weight: &weight, eps }) };
                 let [y_q, y_k, y_v] = &mut results;

@@ -4,8 +4,8 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
 
-use super::Op;
 use super::backend::{Bridge, on_every_backend};
+use super::{Op, spare};
 use crate::{Pool, host};
 
 pub(super) const OP: Op = Op { name: "rms_norm", summary: "x / sqrt(mean(x²) + eps) · weight, per row" };
@@ -34,9 +34,11 @@ pub trait RmsNormOp: Bridge {
         let Some(tensors) = Self::HOST else {
             return Self::lower(portable(Self::lift(x), Self::lift(weight), eps));
         };
-        let mut y = vec![0.0; x.shape().num_elements()];
+        let shape = x.shape();
+        let mut y = spare::take(shape.num_elements());
         host::rms_norm(Pool::global(), &tensors.values(&x), &tensors.values(&weight), eps, &mut y);
-        tensors.create(y, x.shape())
+        tensors.reuse(x);
+        tensors.create(y, shape)
     }
 }
 
