@@ -2,18 +2,24 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::{Random, TinyModel, load_with};
 use lm_kernels::Pool;
 use lm_kernels::host::profile::{self, Work};
-use lm_model::{Batch, CausalLm, Device, KvPool, LoadOptions, SequenceInput, WeightFormat};
+use lm_model::{Batch, CausalLm, Device, KvPool, LoadOptions, LogitRows, SequenceInput, WeightFormat};
 use serde_json::json;
 
 /// Layers of the model; large enough that each of their products is more than one task.
 const LAYERS: usize = 2;
 /// Rows of the prefill.
 const ROWS: usize = 256;
+/// Loops of the head: rounding; its product is one task.
+const HEAD_LOOPS: u64 = 1;
+/// Page faults of a repeated prefill; 1,000 pages are the results of its ops, most of which are faulted in if the memory is not used again.
+const MOST_FAULTS: u64 = 600;
 
-fn model() -> std::sync::Arc<dyn CausalLm> {
+fn model() -> Arc<dyn CausalLm> {
     let mut config = TinyModel::qwen3().config;
     for (key, value) in [
         ("hidden_size", 512),
@@ -29,15 +35,24 @@ fn model() -> std::sync::Arc<dyn CausalLm> {
     load_with(TinyModel::from_config(config).write().path(), &options).model
 }
 
-/// Runs `count` new rows after `cached`; returns the parallel loops and the page faults of the pass.
-fn pass(model: &dyn CausalLm, cache: &mut KvPool, cached: usize, count: usize) -> (u64, Option<u64>) {
+/// Parallel loops, page faults and logits of a pass.
+struct Pass {
+    loops: u64,
+    faults: Option<u64>,
+    logits: Vec<f32>,
+}
+
+/// Runs `count` new rows after `cached`.
+fn pass(model: &dyn CausalLm, cache: &mut KvPool, cached: usize, count: usize) -> Pass {
     let pages = (0..(cached + count).div_ceil(lm_model::PAGE_LEN) as u32).collect();
-    let input = SequenceInput::ids(&Random(cached as u64 + 1).ids(count), cached, pages);
+    let mut input = SequenceInput::ids(&Random(cached as u64 + 1).ids(count), cached, pages);
+    input.logits = LogitRows::All;
     let batch = Batch { sequences: common::for_groups(cache, vec![input]) };
     let (loops, faults) = (Pool::global().loops(), page_faults());
-    model.forward(&batch, cache).expect("a pass");
+    let logits = model.forward(&batch, cache).expect("a pass");
     let faults = page_faults().zip(faults).map(|(after, before)| after - before);
-    (Pool::global().loops() - loops, faults)
+    let loops = Pool::global().loops() - loops;
+    Pass { loops, faults, logits: logits.sequence(0).rows().flatten().copied().collect() }
 }
 
 /// Page faults of this process that read no file; `None` where the system does not count them.
@@ -48,14 +63,23 @@ fn page_faults() -> Option<u64> {
 
 // One test: the pool and the page faults are those of the whole process.
 #[test]
-fn loops_and_page_faults_are_few() {
+fn loops_and_page_faults_are_few_and_used_memory_changes_nothing() {
     let model = model();
     let mut cache = model.new_cache(ROWS / lm_model::PAGE_LEN + 1).expect("pages");
     profile::start();
-    let passes: Vec<_> = (0..3).map(|_| pass(&*model, &mut cache, 0, ROWS)).collect();
+    let prefills: Vec<_> = (0..3).map(|_| pass(&*model, &mut cache, 0, ROWS)).collect();
     let step = pass(&*model, &mut cache, ROWS, 1);
     let profile = profile::stop();
-    println!("prefill (loops, page faults): {passes:?}, step: {step:?}");
     assert_eq!(profile.spans(Work::Between), 4);
     assert_eq!(profile.spans(Work::Attention), 4 * LAYERS as u64);
+
+    // Queries, keys and values; attention; its output; gate and up; down.
+    assert_eq!(step.loops, 5 * LAYERS as u64);
+    // The same and rounding before each product, norm and rotation of queries and of keys, keys and values to their pages.
+    assert!(prefills.iter().all(|pass| pass.loops == (5 + 4 + 4 + 1) * LAYERS as u64 + HEAD_LOOPS));
+    assert!(prefills.iter().all(|pass| pass.logits == prefills[0].logits), "memory was used again");
+    if let Some(faults) = prefills[2].faults {
+        println!("page faults: {:?} of the first prefill, {faults} of the third", prefills[0].faults);
+        assert!(faults < MOST_FAULTS, "{faults} page faults of a repeated prefill");
+    }
 }
