@@ -16,7 +16,8 @@ const LAYERS: usize = 2;
 const ROWS: usize = 256;
 /// Loops of the head: rounding; its product is one task.
 const HEAD_LOOPS: u64 = 1;
-/// Page faults of a repeated prefill; 1,000 pages are the results of its ops, most of which are faulted in if the memory is not used again.
+/// Page faults of a repeated prefill. The results of its ops are thousands of pages, which are faulted in if their memory
+/// is not used again.
 const MOST_FAULTS: u64 = 600;
 
 fn model() -> Arc<dyn CausalLm> {
@@ -75,7 +76,7 @@ fn loops_and_page_faults_are_few_and_used_memory_changes_nothing() {
 
     // Queries, keys and values; attention; its output; gate and up; down.
     assert_eq!(step.loops, 5 * LAYERS as u64);
-    // The same and rounding before each product, norm and rotation of queries and of keys, keys and values to their pages.
+    // The same and rounding before each product, norm and rotation of queries and of keys, keys and values to pages.
     assert!(prefills.iter().all(|pass| pass.loops == (5 + 4 + 4 + 1) * LAYERS as u64 + HEAD_LOOPS));
     assert!(prefills.iter().all(|pass| pass.logits == prefills[0].logits), "memory was used again");
     if let Some(faults) = prefills[2].faults {

@@ -1,7 +1,7 @@
 //! Memory of large results, used again by later operations of the same thread.
 //!
-//! The system allocator gives large blocks back to the system as soon as they are free, layer by layer, and each new one is
-//! zeroed and faulted in page by page. Here an operation that consumes a tensor keeps its memory for the next result.
+//! The system allocator gives large blocks back to the system as soon as they are free, layer by layer, and each new one
+//! is zeroed and faulted in page by page. Here an operation that consumes a tensor keeps its memory for the next result.
 
 use std::cell::RefCell;
 

@@ -68,7 +68,8 @@ pub struct Args {
     /// Number of runs; medians are reported
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one, allow_negative_numbers = true)]
     runs: usize,
-    /// Instead of figures, show the time of a pass by kind of work, its parallel loops and page faults, for `--prefill` and `--decode`
+    /// Instead of figures, show the time of a pass by kind of work, its parallel loops and page faults, for `--prefill`
+    /// and `--decode`
     #[arg(long, conflicts_with_all = ["sequences", "turn"])]
     profile: bool,
     /// Print figures as JSON Lines

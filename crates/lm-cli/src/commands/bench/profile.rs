@@ -21,7 +21,7 @@ const OUTSIDE: &str = "outside";
 /// Means over the forward passes of some runs.
 #[derive(Debug, Serialize)]
 struct Line {
-    /// What was run.
+    /// Prefill or decode.
     profile: Metric,
     context: usize,
     /// Forward passes that were measured.

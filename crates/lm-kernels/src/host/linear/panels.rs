@@ -42,8 +42,8 @@ pub(super) fn multiply<V: Lanes, F: IntegerWeights>(
 /// Rows multiplied at a time, if there are as many.
 const ROWS: usize = 12;
 
-/// The span after one of both tiles, prefetched step by step while rows are multiplied with that one. No weights are read meanwhile, so that
-/// the processor's own prefetching has stopped when the next span is expanded.
+/// The span after one of both tiles, prefetched step by step while rows are multiplied with that one. No weights are read
+/// meanwhile, so that the processor's own prefetching has stopped when the next span is expanded.
 struct NextSpan<'a> {
     /// Lines of the span before it, as many as the next one has.
     before: [&'a [Line]; 2],

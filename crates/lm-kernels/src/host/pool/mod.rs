@@ -107,7 +107,8 @@ impl Pool {
         self.workers.len() + 1
     }
 
-    /// Number of loops of more than one task so far, on whatever number of threads: each is a fork and a join where there are several.
+    /// Number of loops of more than one task so far, on whatever number of threads: each is a fork and a join where there
+    /// are several.
     pub fn loops(&self) -> u64 {
         self.loops.load(Ordering::Relaxed)
     }
