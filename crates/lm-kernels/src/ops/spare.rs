@@ -15,7 +15,10 @@ thread_local! {
     static SPARE: RefCell<Vec<Vec<f32>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Returns `len` floats to be overwritten: zeros or those of an earlier result.
+/// Floats that no operation has written yet. NaN in debug builds: a kernel that does not overwrite its whole result fails the tests of any model.
+const UNWRITTEN: f32 = if cfg!(debug_assertions) { f32::NAN } else { 0.0 };
+
+/// Returns `len` floats to be overwritten: zeros or those of an earlier result; NaN in debug builds.
 pub(super) fn take(len: usize) -> Vec<f32> {
     let fits = |room: &Vec<f32>| (len..=2 * len).contains(&room.capacity());
     let found = SPARE.with_borrow_mut(|spare| {
@@ -23,9 +26,12 @@ pub(super) fn take(len: usize) -> Vec<f32> {
         newest.map(|index| spare.remove(index))
     });
     match found {
-        None => vec![0.0; len],
+        None => vec![UNWRITTEN; len],
         Some(mut room) => {
-            room.resize(len, 0.0);
+            room.resize(len, UNWRITTEN);
+            if cfg!(debug_assertions) {
+                room.fill(UNWRITTEN);
+            }
             room
         }
     }
@@ -55,14 +61,15 @@ mod tests {
 
     #[test]
     fn memory_comes_back_for_results_of_about_its_size() {
-        let room = take(2 * LARGE);
+        let (room, [small, large]) = (take(2 * LARGE), [LARGE - 1, 2 * LARGE + 1]);
         let address = room.as_ptr();
         give_back(room);
-        assert_ne!(take(LARGE - 1).as_ptr(), address, "small ones are the allocator's");
-        assert_ne!(take(2 * LARGE + 1).as_ptr(), address, "it is too small");
+        let others = [take(small), take(large)];
+        assert_eq!(kept(), 2 * LARGE, "one is the allocator's, the other too large");
         let again = take(2 * LARGE - 5);
         assert_eq!((again.as_ptr(), again.len()), (address, 2 * LARGE - 5));
         assert_eq!(kept(), 0);
+        drop(others);
     }
 
     #[test]
@@ -70,13 +77,26 @@ mod tests {
         give_back(vec![0.0; LARGE - 1]);
         give_back(vec![0.0; MOST + 1]);
         assert_eq!(kept(), 0);
+        give_back(vec![0.0; LARGE]);
+        give_back(vec![0.0; MOST - LARGE]);
+        assert_eq!(kept(), MOST);
+        let newest = vec![0.0; LARGE];
+        let address = newest.as_ptr();
+        give_back(newest);
+        assert_eq!(kept(), MOST);
+        let again = take(LARGE);
+        assert_eq!(again.as_ptr(), address);
+        assert_eq!(kept(), MOST - LARGE, "the first of them was dropped");
+    }
+
+    #[test]
+    fn debug_builds_show_floats_that_no_kernel_writes() {
         give_back(vec![1.0; LARGE]);
-        give_back(vec![2.0; MOST - LARGE]);
-        assert_eq!(kept(), MOST);
-        give_back(vec![3.0; LARGE]);
-        assert_eq!(kept(), MOST);
-        assert_eq!(take(LARGE)[0], 3.0);
-        assert_eq!(take(LARGE)[0], 0.0);
-        assert_eq!(take(MOST - LARGE)[0], 2.0);
+        for floats in [take(LARGE), take(8)] {
+            assert!(floats.iter().all(|float| float.is_nan() == cfg!(debug_assertions)));
+            assert!(
+                cfg!(debug_assertions) || floats.len() == LARGE || floats.iter().all(|&float| float == 0.0)
+            );
+        }
     }
 }
