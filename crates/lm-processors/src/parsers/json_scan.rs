@@ -34,9 +34,18 @@ pub(crate) struct JsonScan {
     lists: u128,
     in_string: bool,
     escaped: bool,
+    /// True if strings may contain control characters.
+    is_lenient: bool,
+    /// True in a string that contains one.
+    spans_lines: bool,
 }
 
 impl JsonScan {
+    /// Creates a scan of JSON whose strings may contain control characters if `is_lenient`.
+    pub(crate) fn new(is_lenient: bool) -> Self {
+        Self { is_lenient, ..Self::default() }
+    }
+
     /// Number of open brackets.
     pub(crate) fn depth(&self) -> usize {
         self.depth
@@ -45,6 +54,11 @@ impl JsonScan {
     /// Returns true if the next byte is inside a string.
     pub(crate) fn in_string(&self) -> bool {
         self.in_string
+    }
+
+    /// Returns true if the next byte is inside a string that contains a control character: it may lack its closing quote.
+    pub(crate) fn in_defective_string(&self) -> bool {
+        self.spans_lines
     }
 
     /// Consumes the next byte.
@@ -83,10 +97,11 @@ impl JsonScan {
 
     fn string_step(&mut self, byte: u8) -> JsonStep {
         match byte {
+            0..b' ' if self.is_lenient => (self.escaped, self.spans_lines) = (false, true),
             _ if self.escaped => self.escaped = false,
             b'\\' => self.escaped = true,
             b'"' => {
-                self.in_string = false;
+                (self.in_string, self.spans_lines) = (false, false);
                 return JsonStep::StringEnd;
             }
             0..b' ' => return JsonStep::Invalid("control character in a string"),

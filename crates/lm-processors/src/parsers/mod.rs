@@ -7,6 +7,7 @@ mod channel_flow;
 mod elements;
 mod guard;
 mod json_body;
+mod json_mend;
 mod json_scan;
 mod marker_scan;
 mod named_body;

@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 use super::argument_text::{FENCE, fence, names};
 use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
 use super::guard::unguarded;
+use super::json_body::parsed;
+use super::json_mend::JsonMend;
 use super::json_scan::{JsonScan, JsonStep};
 use super::marker_scan::{Scan, scan};
 use crate::declared_names::{Declared, declared};
@@ -58,6 +60,7 @@ enum Part {
     Arguments {
         start: usize,
         scan: JsonScan,
+        mend: JsonMend,
     },
     /// Arguments written as a Python literal.
     PythonArguments {
@@ -250,35 +253,47 @@ impl NamedBody {
                 let literal = PythonArguments::literal('{');
                 self.part = Part::PythonArguments { start: self.at + 1, literal };
             }
-            Some(b'{') => self.part = Part::Arguments { start: self.at, scan: JsonScan::default() },
+            Some(b'{') => {
+                // Without a closing marker, nothing ends a string that lacks its quote.
+                let scan = JsonScan::new(!self.close.is_empty());
+                self.part = Part::Arguments { start: self.at, scan, mend: JsonMend::default() };
+            }
             Some(_) => return Err(Fault::malformed("its arguments are no JSON object")),
         }
         Ok(None)
     }
 
     fn arguments(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Option<Progress>, Fault> {
-        let Part::Arguments { start, scan } = &mut self.part else { return Ok(None) };
-        let from = self.at;
+        let Part::Arguments { start, scan, mend } = &mut self.part else { return Ok(None) };
+        let (from, start, recovers) = (self.at, *start, self.recovers);
+        let mut emit =
+            |new: &str| if recovers { calls.arguments(&mend.push(new)) } else { calls.arguments(new) };
         for &byte in &text.as_bytes()[from..] {
-            let step = if self.at - *start == MAX_BLOCK_BYTES {
-                JsonStep::Invalid("it is too long")
-            } else {
-                scan.step(byte)
+            let rest = &text.as_bytes()[self.at..];
+            let is_defective = scan.in_defective_string() && self.close.as_bytes().first() == rest.first();
+            if is_defective && self.close.as_bytes().starts_with(rest) && rest.len() < self.close.len() {
+                break;
+            }
+            let step = match byte {
+                _ if self.at - start == MAX_BLOCK_BYTES => JsonStep::Invalid("it is too long"),
+                _ if is_defective && rest.starts_with(self.close.as_bytes()) => {
+                    JsonStep::Invalid("control character in a string")
+                }
+                byte => scan.step(byte),
             };
             if let JsonStep::Invalid(reason) = step {
-                calls.arguments(&text[from..self.at]);
+                emit(&text[from..self.at]);
                 return Err(Fault::malformed(reason));
             }
             self.at += 1;
             if step == JsonStep::Close && scan.depth() == 0 {
-                calls.arguments(&text[from..self.at]);
-                let arguments: Map<String, Value> = serde_json::from_str(&unguarded(&text[*start..self.at]))
-                    .map_err(|error| Fault::malformed(error.to_string()))?;
+                emit(&text[from..self.at]);
+                let arguments = parsed(&text[start..self.at], recovers)?;
                 self.complete(arguments, calls)?;
                 return Ok(None);
             }
         }
-        calls.arguments(&text[from..self.at]);
+        emit(&text[from..self.at]);
         Ok(Some(Progress::Open))
     }
 

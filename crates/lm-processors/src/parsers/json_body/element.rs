@@ -9,6 +9,7 @@ use super::{Arguments, Element, JsonBody};
 use crate::dialect::{JsonKey, JsonObject};
 use crate::parsers::body::{CallSink, Fault};
 use crate::parsers::guard::{guarded, unguarded};
+use crate::parsers::json_mend::JsonMend;
 use crate::parsers::json_scan::JsonStep;
 
 /// Key of a call inside an object with its type, and the value of that type.
@@ -61,6 +62,7 @@ impl JsonBody {
             && self.is_value_of(text, JsonKey::Arguments)
         {
             self.element.arguments = Arguments::Open { start: self.at - 1, emitted: self.at - 1 };
+            self.mend = JsonMend::default();
             return self.begin(calls);
         }
         Ok(())
@@ -120,20 +122,25 @@ impl JsonBody {
     /// Emits the new part of the arguments.
     pub(super) fn emit(&mut self, text: &str, calls: &mut CallSink<'_>) {
         if let Arguments::Open { emitted, .. } = &mut self.element.arguments {
-            calls.arguments(&text[*emitted..self.at]);
+            let new = &text[*emitted..self.at];
+            if self.recovers {
+                calls.arguments(&self.mend.push(new))
+            } else {
+                calls.arguments(new)
+            }
             *emitted = self.at;
         }
     }
 
     pub(super) fn end_element(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<(), Fault> {
-        let object = parsed(&text[self.element.start..self.at])?;
+        let object = parsed(&text[self.element.start..self.at], self.recovers)?;
         let element = std::mem::take(&mut self.element);
         let mut call = self.call(object)?;
         if element.name.as_ref().is_some_and(|name| *name != call.name) {
             return Err(Fault::malformed("it has two names"));
         }
         match &element.arguments {
-            Arguments::Ended(range) => call.arguments = parsed(&text[range.clone()])?,
+            Arguments::Ended(range) => call.arguments = parsed(&text[range.clone()], self.recovers)?,
             _ if call.arguments.is_empty() => {}
             _ => {
                 if !element.begun {
@@ -191,8 +198,16 @@ impl JsonBody {
     }
 }
 
-pub(super) fn parsed(text: &str) -> Result<Map<String, Value>, Fault> {
-    serde_json::from_str(&unguarded(text)).map_err(|error| Fault::malformed(error.to_string()))
+/// Reads an object; if it `recovers`, also one with defects that [`JsonMend`] repairs.
+pub(in crate::parsers) fn parsed(text: &str, recovers: bool) -> Result<Map<String, Value>, Fault> {
+    let text = unguarded(text);
+    let read = serde_json::from_str(&text);
+    let read = if recovers {
+        read.or_else(|_| serde_json::from_str(&JsonMend::default().push(&text)))
+    } else {
+        read
+    };
+    read.map_err(|error| Fault::malformed(error.to_string()))
 }
 
 fn unquoted(text: &str, string: &Range<usize>) -> Option<String> {

@@ -7,9 +7,10 @@ use std::ops::Range;
 
 use lm_template::ToolCall;
 
-use self::element::parsed;
+pub(super) use self::element::parsed;
 use super::argument_text::{FENCE, fence};
 use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
+use super::json_mend::JsonMend;
 use super::json_scan::{JsonScan, JsonStep};
 use crate::dialect::{CallSyntax, JsonCall, JsonObject, Tags};
 use crate::parser::Recovery;
@@ -26,6 +27,8 @@ pub(crate) struct JsonBody {
     /// Closing marker before which brackets may be missing; empty if none may be.
     close: &'static str,
     scan: JsonScan,
+    /// Repair of the current arguments.
+    mend: JsonMend,
     /// Reader of a value written as a Python literal, and the value's start.
     python: Option<(usize, PythonArguments)>,
     /// Start of the value.
@@ -85,7 +88,9 @@ impl JsonBody {
             bare,
             recovers,
             close: if recovers && foreign { close } else { "" },
-            scan: JsonScan::default(),
+            // Without a closing marker, nothing ends a string that lacks its quote.
+            scan: JsonScan::new(recovers && foreign && !close.is_empty()),
+            mend: JsonMend::default(),
             python: None,
             start: 0,
             at: 0,
@@ -176,6 +181,14 @@ impl BodyReader for JsonBody {
             if self.starts_python(text) {
                 return self.read_python(text, calls);
             }
+            match self.is_defective_string(text) {
+                Ok(false) => {}
+                Ok(true) => break,
+                Err(fault) => {
+                    self.emit(text, calls);
+                    return Err(fault);
+                }
+            }
             let at_list_end = self.is_at_list_end(byte);
             match self.is_at_close(text) {
                 None => break,
@@ -214,7 +227,7 @@ impl BodyReader for JsonBody {
         if matches!(self.syntax.object, JsonObject::NameIsKey)
             && let (Arguments::Ended(range), Some(name)) = (&element.arguments, element.name.take())
         {
-            calls.complete(ToolCall::new(name, parsed(&text[range.clone()])?))?;
+            calls.complete(ToolCall::new(name, parsed(&text[range.clone()], self.recovers)?))?;
             return Ok(text.len());
         }
         if self.complete > 0 && !element.begun { Ok(text.len()) } else { Err(Fault::unfinished()) }

@@ -58,7 +58,7 @@ impl JsonBody {
         let blank = text[self.element.certain..self.at].trim().is_empty();
         match (&self.element.arguments, self.element.name.take()) {
             (Arguments::Ended(range), Some(name)) if blank => {
-                let mut call = ToolCall::new(name, parsed(&text[range.clone()])?);
+                let mut call = ToolCall::new(name, parsed(&text[range.clone()], self.recovers)?);
                 call.id = self.element.id.take();
                 self.element = Element::default();
                 self.complete += 1;
@@ -69,6 +69,19 @@ impl JsonBody {
                 self.element.name = name;
                 Ok(false)
             }
+        }
+    }
+
+    /// Fails if the rest of the text starts with the closing marker inside a string that spans lines: its quote is missing. Returns
+    /// true if more text is needed to decide.
+    pub(super) fn is_defective_string(&self, text: &str) -> Result<bool, Fault> {
+        let rest = &text.as_bytes()[self.at..];
+        if !self.scan.in_defective_string() || rest.first() != self.close.as_bytes().first() {
+            return Ok(false);
+        }
+        match rest.starts_with(self.close.as_bytes()) {
+            true => Err(Fault::malformed("control character in a string")),
+            false => Ok(self.close.as_bytes().starts_with(rest)),
         }
     }
 
