@@ -80,7 +80,10 @@ fn files_are_decoded_to_the_bytes_of_pillow() {
         let header = picture_size(&file(&case.picture), &DecodeLimits::default());
         assert_eq!(header.expect("a header"), found.size(), "{}", case.picture);
         match case.bytes {
-            None => assert_eq!(digest(&found), case.sha256, "{}", case.picture),
+            None => {
+                assert_eq!(digest(&found), case.sha256, "{}", case.picture);
+                println!("stage: files without loss | decoded bytes | 1 | 0");
+            }
             Some(bytes) => {
                 let width = found.size().width;
                 let pixels = (0..found.size().height)
@@ -90,6 +93,7 @@ fn files_are_decoded_to_the_bytes_of_pillow() {
                 let largest = own.iter().zip(&bytes).map(|(own, other)| own.abs_diff(*other)).max();
                 assert_eq!(own.len(), bytes.len());
                 assert!(largest <= Some(2), "{}: {largest:?}", case.picture);
+                println!("stage: JPEG files | decoded bytes | 1 | {}", largest.unwrap_or_default());
             }
         }
     }
@@ -107,6 +111,7 @@ fn filters_give_the_bytes_of_pillow() {
         };
         let resized = picture.resized(size(case.size), filter);
         assert_eq!(digest(&resized), case.sha256, "{} {:?}", case.filter, case.size);
+        println!("stage: {} | resized bytes | 1 | 0", case.filter);
     }
 }
 
@@ -153,10 +158,13 @@ fn patches_are_those_of_transformers() {
         assert_eq!(found.iter().map(|view| view.rows * view.columns).sum::<usize>(), case.shape[0], "{name}");
         let values: Vec<f32> = found.into_iter().flat_map(|view| view.values).collect();
         assert_eq!(values.len(), case.shape[0] * case.shape[1], "{name}");
+        let mut largest = 0.0_f32;
         for (at, expected) in case.at.iter().zip(&case.values) {
             let difference = (values[*at] - expected).abs();
             assert!(difference <= tolerance(&case.family), "{name} at {at}: {} {expected}", values[*at]);
+            largest = largest.max(difference);
         }
+        println!("stage: {} | patches | 1 | {largest:e}", case.family);
     }
 }
 
@@ -164,6 +172,7 @@ fn patches_are_those_of_transformers() {
 fn grids_and_tokens_are_those_of_transformers() {
     let Golden { sizes, grids, .. } = golden();
     assert_eq!(grids.len(), sizes.len());
+    let cases = 2 * sizes.len();
     for ([original, ..], (smol, other_smol, lfm, other_lfm)) in sizes.into_iter().zip(grids) {
         let original = size(original.expect("a size"));
         for (settings, [rows, columns, tokens]) in [(SmolVlm::default(), smol), (small_smol(), other_smol)] {
@@ -181,6 +190,7 @@ fn grids_and_tokens_are_those_of_transformers() {
             assert_eq!(settings.tokens(original).expect("tokens"), tokens, "{original}");
         }
     }
+    ["smol", "lfm"].iter().for_each(|family| println!("stage: {family} | grids and tokens | {cases} | 0"));
 }
 
 #[test]
@@ -215,4 +225,5 @@ fn sizes_and_refusals_are_those_of_transformers() {
             assert_eq!(found.ok(), expected.map(size), "{original}");
         }
     }
+    ["gemma4", "qwen"].iter().for_each(|family| println!("stage: {family} | sizes | 4000 | 0"));
 }

@@ -97,7 +97,8 @@ fn files_are_decoded_and_resampled_as_by_libsndfile_and_torchaudio() {
         let sound = decode(&file(name)).expect(name);
         assert_eq!(sound.samples().len(), case.samples, "{name}");
         let (difference, tolerance) = (case.picked.largest_difference(sound.samples()), tolerance(&case));
-        println!("{name}: {difference:e}");
+        let kind = name.rsplit('.').next().unwrap_or_default();
+        println!("stage: {kind} files at {} Hz | samples | 1 | {difference:e}", case.rate);
         assert!(difference <= tolerance, "{name}: {difference}");
         assert!(tolerance > 0.0 || digest(&sound) == case.sha256, "{name}");
         let length = sound_length(&file(name), &SoundLimits::default()).expect("a length");
@@ -151,7 +152,7 @@ fn spectrograms_are_those_of_transformers() {
         let name = format!("{} {:?}", case.family, case.sound);
         assert_eq!([found.frames(), found.bins], case.shape, "{name}");
         let difference = case.picked.largest_difference(&found.values);
-        println!("{name}: {difference:e}");
+        println!("stage: {} | spectrogram | 1 | {difference:e}", case.family);
         assert!(difference <= 1e-5, "{name}: {difference}");
     }
 }
@@ -168,6 +169,7 @@ fn counts_of_tokens_are_those_of_transformers() {
             Err(other) => panic!("{samples}: {other}"),
         }
         assert_eq!(GraniteSpeech::default().tokens(samples).expect("tokens"), granite_tokens, "{samples}");
+        println!("stage: gemma4, granite | tokens | 2 | 0");
     }
 }
 

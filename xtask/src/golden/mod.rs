@@ -1,6 +1,7 @@
 //! `cargo xtask golden`: compares the committed goldens with our output, or regenerates them with the reference
 //! implementation.
 
+mod media;
 mod models;
 
 use std::process::{Command, Stdio};
@@ -31,6 +32,10 @@ const TEMPLATES: &[Comparison] =
 /// Scripts that generate goldens: folder and command line, run with Python.
 const SCRIPTS: &[(&str, &[&str])] = &[
     ("testdata/models", &["generate.py"]),
+    ("testdata/media", &["generate.py"]),
+    ("testdata/sound", &["generate.py"]),
+    ("testdata/vision", &["generate.py"]),
+    ("testdata/audio", &["generate.py"]),
     ("testdata/templates", &["generate.py"]),
     ("testdata/templates", &["generate_jinja.py"]),
     ("testdata/tools", &["generate.py"]),
@@ -52,6 +57,9 @@ pub struct Args {
     /// others are named)
     #[arg(long, requires = "check", conflicts_with_all = ["regenerate", "templates"])]
     models: bool,
+    /// Compare only pictures and sounds, stage by stage from files to tokens, and print a table
+    #[arg(long, requires = "check", conflicts_with_all = ["regenerate", "templates", "models"])]
+    media: bool,
     /// Features of the crates under test, such as `ndarray,wgpu`, for more devices
     #[arg(long, requires = "check", conflicts_with = "regenerate")]
     features: Option<String>,
@@ -61,6 +69,7 @@ pub fn run(args: &Args) -> Result<()> {
     match args {
         Args { regenerate: true, .. } => regenerate(),
         Args { templates: true, .. } => check(TEMPLATES, ""),
+        Args { media: true, .. } => media::check(),
         Args { models: true, features, .. } => models::check(features.as_deref().unwrap_or("ndarray")),
         Args { features, .. } => check(COMPARISONS, features.as_deref().unwrap_or_default()),
     }

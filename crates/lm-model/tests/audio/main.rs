@@ -31,10 +31,12 @@ fn check_prompts(golden: &Golden, loaded: &LoadedModel, sounds: &[Sound]) {
         let mut prompt = Prompt::new(&expected.text, loaded, &media);
         prompt.adapter = loaded.adapters.first().cloned();
         assert_eq!(prompt.ids, expected.ids, "{name}");
+        golden.folder.print_stage("ids", 0.0);
         let (whole, tokens) = prompt.greedy(&*loaded.model, expected.greedy.len());
         let logits = whole.iter().step_by(expected.step).flatten().copied().collect::<Vec<_>>();
         golden.assert_close(&format!("prompts.{index}.logits"), &logits);
         assert_eq!(tokens, expected.greedy, "{name}");
+        golden.folder.print_stage("greedy tokens", 0.0);
         prompt.check_in_pieces(&*loaded.model, &whole, &name);
     }
 }

@@ -57,8 +57,15 @@ impl GoldenFolder {
         let largest = expected.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
         let differences = values.iter().zip(expected).map(|(a, b)| (a - b).abs());
         let difference = differences.fold(0.0, |most: f32, d| if d <= most { most } else { d }) / largest;
-        println!("{} {tensor}: {difference:.1e}", self.name());
+        let stage = tensor.trim_end_matches(|c: char| c == '.' || c.is_ascii_digit());
+        let stage = stage.rsplit('.').next().unwrap_or(stage);
+        self.print_stage(stage, difference);
         assert!(difference <= tolerance, "{} {tensor} is off by {difference:e}", self.name());
+    }
+
+    /// Prints a case for the table of `cargo xtask golden --check --media`.
+    pub fn print_stage(&self, stage: &str, difference: f32) {
+        println!("stage: {} | {stage} | 1 | {difference:e}", self.name());
     }
 
     /// The files of the model.

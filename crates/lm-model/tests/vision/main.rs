@@ -24,6 +24,7 @@ fn check(golden: &Golden, device: Device) {
     let media: Vec<Medium> = golden.pictures.iter().map(medium).collect();
     let prompt = Prompt::new(&golden.json.prompt, &loaded, &media);
     assert_eq!(prompt.ids, golden.json.ids, "{}", golden.name());
+    golden.folder.print_stage("ids", 0.0);
     if let Some(positions) = &golden.json.positions {
         let of = |axis: fn(&Position) -> u32| prompt.positions.iter().map(axis).collect::<Vec<_>>();
         assert_eq!(
@@ -32,6 +33,7 @@ fn check(golden: &Golden, device: Device) {
             "{}",
             golden.name()
         );
+        golden.folder.print_stage("positions", 0.0);
     }
     for (index, Medium { encoded, .. }) in media.iter().enumerate() {
         golden.assert_close(&format!("pictures.{index}.rows"), &encoded.rows.values);
@@ -42,6 +44,7 @@ fn check(golden: &Golden, device: Device) {
     let (whole, tokens) = prompt.greedy(&*loaded.model, golden.json.greedy.len());
     golden.assert_close("logits", &whole.concat());
     assert_eq!(tokens, golden.json.greedy, "{}", golden.name());
+    golden.folder.print_stage("greedy tokens", 0.0);
     prompt.check_in_pieces(&*loaded.model, &whole, &golden.name());
 }
 

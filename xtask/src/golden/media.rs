@@ -1,0 +1,72 @@
+//! Table of pictures and sounds, stage by stage from files to tokens: the largest difference from the references.
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+
+use anyhow::{Result, bail};
+
+use crate::process;
+
+/// Tests that print stages, of `lm-media` and `lm-model`.
+const TESTS: &[&str] = &["audio", "golden", "sound", "vision"];
+
+/// Cases of a stage, and their largest difference.
+#[derive(Debug, Default, PartialEq)]
+struct Stage {
+    cases: usize,
+    largest: f64,
+}
+
+/// Runs the comparisons and prints the table; fails if one of them does.
+pub(super) fn check() -> Result<()> {
+    let mut command = process::cargo(&["test", "--workspace"]);
+    command.args(TESTS.iter().flat_map(|test| ["--test", test])).args(["--", "--nocapture"]);
+    let output = command.stderr(Stdio::inherit()).output()?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    print!("{}", table(&printed));
+    if !output.status.success() {
+        bail!("pictures or sounds differ:\n{printed}");
+    }
+    Ok(())
+}
+
+fn table(printed: &str) -> String {
+    let rows = stages(printed).into_iter().map(|((subject, stage), Stage { cases, largest })| {
+        let largest = if largest == 0.0 { "0".to_owned() } else { format!("{largest:.1e}") };
+        format!("| {subject} | {stage} | {cases} | {largest} |\n")
+    });
+    let heading = "| subject | stage | cases | largest difference |\n|---|---|---|---|\n";
+    heading.to_owned() + &rows.collect::<String>()
+}
+
+/// Parses the text `stage: SUBJECT | STAGE | CASES | DIFFERENCE` anywhere in a line.
+fn stages(printed: &str) -> BTreeMap<(&str, &str), Stage> {
+    let mut stages = BTreeMap::<_, Stage>::new();
+    for (_, line) in printed.lines().filter_map(|line| line.split_once("stage: ")) {
+        if let [subject, stage, cases, difference] = line.split(" | ").collect::<Vec<_>>()[..]
+            && let (Ok(cases), Ok(difference)) = (cases.parse::<usize>(), difference.parse::<f64>())
+        {
+            let found = stages.entry((subject, stage)).or_default();
+            found.cases += cases;
+            found.largest = found.largest.max(difference);
+        }
+    }
+    stages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_of_a_stage_are_counted_with_their_largest_difference() {
+        let printed = "test a ... stage: gemma3-tiny | rows | 1 | 1.5e-7\n\
+            stage: gemma3-tiny | ids | 1 | 0\n\
+            stage: gemma3-tiny | rows | 2 | 3e-7\n\
+            stage: gemma3-tiny | rows | many | 9\nok\n";
+        let expected = "| subject | stage | cases | largest difference |\n|---|---|---|---|\n\
+            | gemma3-tiny | ids | 1 | 0 |\n\
+            | gemma3-tiny | rows | 3 | 3.0e-7 |\n";
+        assert_eq!(table(printed), expected);
+    }
+}
