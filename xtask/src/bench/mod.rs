@@ -18,6 +18,7 @@ Examples:
   cargo xtask bench --shape qwen3-0.6b
   cargo xtask bench --shape qwen3-0.6b --weights q4 --cpu avx512,avx2 --json before.jsonl
   cargo xtask bench --shape qwen3-0.6b --weights q4 --only decode --compare before.jsonl
+  cargo xtask bench --shape smolvlm-256m --weights bf16 --kv f16 --only picture,picture_prefill --image cat.png
   cargo xtask bench --kernels";
 
 #[derive(clap::Args)]
@@ -38,6 +39,9 @@ pub struct Args {
     /// KV cache types: f16, f32, q8; those after the first are measured only in decoding
     #[arg(long, value_delimiter = ',', default_value = "f16,q8")]
     kv: Vec<String>,
+    /// Picture for the measurements `picture` and `picture_prefill`, of a shape with a tower
+    #[arg(long, value_name = "FILE")]
+    image: Option<PathBuf>,
     /// Measure only these: load, prefill, decode, second_turn, resident, peak, dram_rate, matrix_rate
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
@@ -84,6 +88,9 @@ pub fn run(args: &Args) -> Result<()> {
                     "--json",
                 ]);
                 lm.arg(&folder).args(["--runs", &args.runs.to_string(), "--kv", kv]);
+                if let Some(image) = &args.image {
+                    lm.arg("--image").arg(std::env::current_dir()?.join(image));
+                }
                 if weights != "bf16" {
                     lm.args(["--quantize", weights]);
                 }
