@@ -18,15 +18,19 @@ use crate::parsers::marker_scan::{Scan, scan};
 use crate::parsers::tag::{Tag, end_of_name, match_tag};
 use crate::values::{Schema, Types, partial, push_json_chars, python_literal, typed_value};
 
+/// A line's end that models write in place of a line feed.
+const CRLF: &str = "\r\n";
+
 impl ParameterBody {
     /// Reads the layout before a value and its CDATA marker, both of which must be known before anything is emitted.
     pub(super) fn value_start(&mut self, text: &str, kind: ValueKind) -> Step {
         let ParameterCall { value, key, written, .. } = *self.syntax;
         let rest = &text[self.at..];
-        let layout = rest.starts_with(value.after_open);
-        let content = if layout { &rest[value.after_open.len()..] } else { rest };
+        let line_break = if self.recovers && value.after_open == "\n" { CRLF } else { value.after_open };
+        let framed = rest.strip_prefix(value.after_open).or_else(|| rest.strip_prefix(line_break));
+        let (layout, content) = (framed.is_some(), framed.unwrap_or(rest));
         let unprotected = content.trim_start();
-        let undecided = !layout && value.after_open.starts_with(rest)
+        let undecided = !layout && (value.after_open.starts_with(rest) || line_break.starts_with(rest))
             || written == ValueText::VerbatimOrCdata
                 && content.len() - unprotected.len() <= MAX_NAME_BYTES
                 && CDATA_OPEN.len() > unprotected.len()
@@ -198,6 +202,7 @@ impl ParameterBody {
         let layout = if reader.layout.is_empty() && self.recovers { "\n" } else { reader.layout };
         if reader.kind == ValueKind::Text {
             let until = certain.len() - partial(certain, &format!("{layout}\0"));
+            let until = self.without_return(&certain[..until], layout, &reader).len();
             self.json.write(|json| push_json_chars(json, &certain[..until]));
             self.at += until;
         }
@@ -215,7 +220,9 @@ impl ParameterBody {
     ) -> Result<Step, Fault> {
         let layout = if taken == 0 && reader.layout.is_empty() { "\n" } else { reader.layout };
         let content = &text[reader.start..end];
-        let content = content.strip_suffix(layout).unwrap_or(content);
+        let content = content
+            .strip_suffix(layout)
+            .map_or(content, |content| self.without_return(content, layout, &reader));
         if reader.kind == ValueKind::Text {
             let rest = &text[self.at..reader.start + content.len()];
             self.json.write(|json| push_json_chars(json, rest));
@@ -224,6 +231,12 @@ impl ParameterBody {
         self.at = end + taken;
         self.state = if reader.protected { State::ValueClose } else { State::Parameter };
         Ok(Step::Continue)
+    }
+
+    /// Removes the carriage return at the end of a text before `layout` and the closing marker, if these are a line's end.
+    fn without_return<'t>(&self, text: &'t str, layout: &str, reader: &ValueReader) -> &'t str {
+        let ends_line = layout == "\n" || layout.is_empty() && reader.close == "\n";
+        if self.recovers && ends_line { text.strip_suffix('\r').unwrap_or(text) } else { text }
     }
 
     fn elements(&mut self, text: &str, mut reader: ValueReader) -> Result<Step, Fault> {
