@@ -1,32 +1,99 @@
-//! Repair of JSON text that models write: control characters in strings.
+//! Repair of JSON text that models write: control characters and single quotes of strings, comments, Python's constants.
 
 use std::fmt::Write;
 
-/// Repair of one JSON text that arrives in pieces: control characters in strings are escaped. All else is unchanged.
-#[derive(Debug, Clone, Default)]
+use super::json_scan::{JsonPlace, JsonScan, JsonStep, Leniency};
+
+/// Python's constants and their JSON names.
+const CONSTANTS: [(&str, &str); 3] = [("True", "true"), ("False", "false"), ("None", "null")];
+
+/// Repair of one JSON text that arrives in pieces. Valid JSON is unchanged, all else that has no repair too.
+///
+/// - Control characters in strings are escaped.
+/// - Strings in single quotes get double quotes.
+/// - Comments, `//` and `/* */`, are removed. A blank replaces the latter.
+/// - `True`, `False` and `None` become `true`, `false` and `null`.
+#[derive(Debug, Clone)]
 pub(crate) struct JsonMend {
-    in_string: bool,
-    escaped: bool,
+    scan: JsonScan,
+    /// Beginning of a constant, which is not written yet.
+    word: String,
+    /// True inside a number or a word.
+    in_word: bool,
+}
+
+impl Default for JsonMend {
+    fn default() -> Self {
+        Self { scan: JsonScan::new(Leniency::Text), word: String::new(), in_word: false }
+    }
 }
 
 impl JsonMend {
-    /// Returns the repaired piece.
+    /// Returns the repaired piece. A character whose repair depends on the next piece is part of that one's.
     pub(crate) fn push(&mut self, piece: &str) -> String {
         let mut out = String::with_capacity(piece.len());
         for c in piece.chars() {
-            match c {
-                '\n' if self.in_string => out.push_str("\\n"),
-                '\r' if self.in_string => out.push_str("\\r"),
-                '\t' if self.in_string => out.push_str("\\t"),
-                '\0'..' ' if self.in_string => {
-                    write!(out, "\\u{:04x}", u32::from(c)).expect("a string takes any text");
-                }
-                c => out.push(c),
+            let before = self.scan.place();
+            let mut step = JsonStep::Layout;
+            for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+                step = self.scan.step(byte);
             }
-            self.in_string ^= c == '"' && !self.escaped;
-            self.escaped = self.in_string && !self.escaped && c == '\\';
+            match (before, self.scan.place()) {
+                (JsonPlace::Outside, _) => self.outside(c, step, &mut out),
+                (JsonPlace::String { quote, escaped, .. }, _) => in_string(c, quote, escaped, &mut out),
+                (JsonPlace::Slash, JsonPlace::Outside) => out.extend(['/', c]),
+                (JsonPlace::LineComment, JsonPlace::Outside) => out.push(c),
+                (JsonPlace::BlockComment { .. }, JsonPlace::Outside) => out.push(' '),
+                (JsonPlace::Slash | JsonPlace::LineComment | JsonPlace::BlockComment { .. }, _) => {}
+            }
         }
         out
+    }
+
+    fn outside(&mut self, c: char, step: JsonStep, out: &mut String) {
+        if step == JsonStep::Inside && (!self.in_word || !self.word.is_empty()) {
+            self.in_word = true;
+            self.word.push(c);
+            if CONSTANTS.iter().any(|(constant, _)| constant.starts_with(&self.word)) {
+                return;
+            }
+            out.push_str(&std::mem::take(&mut self.word));
+            return;
+        }
+        if step != JsonStep::Inside {
+            self.in_word = false;
+            let word = std::mem::take(&mut self.word);
+            let constant = CONSTANTS.iter().find(|(constant, _)| *constant == word);
+            out.push_str(constant.map_or(&word, |(_, json)| json));
+        }
+        match self.scan.place() {
+            JsonPlace::Slash => {}
+            JsonPlace::String { .. } => out.push('"'),
+            _ => out.push(c),
+        }
+    }
+}
+
+/// Writes a character of a string, or its closing quote. A backslash is written with the character after it.
+fn in_string(c: char, quote: u8, escaped: bool, out: &mut String) {
+    match c {
+        '\\' if !escaped => return,
+        '"' if quote == b'\'' => out.push('\\'),
+        '\'' if quote == b'\'' => {
+            out.push(if escaped { '\'' } else { '"' });
+            return;
+        }
+        // A backslash before a control character escapes nothing.
+        '\0'..' ' if escaped => out.push_str("\\\\"),
+        _ if escaped => out.push('\\'),
+        _ => {}
+    }
+    match c {
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        '\0'..' ' => write!(out, "\\u{:04x}", u32::from(c)).expect("a string takes any text"),
+        c => out.push(c),
     }
 }
 
@@ -35,11 +102,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_are_escaped_and_json_is_unchanged() {
+    fn defects_are_repaired_and_json_is_unchanged() {
         for (text, expected) in [
             (r#"{"a": [1, 2 , 3], "b\",]": ",}"}"#, r#"{"a": [1, 2 , 3], "b\",]": ",}"}"#),
             ("{\"a\":\n\"x\n\ty\r\u{1}\"\n}", "{\"a\":\n\"x\\n\\ty\\r\\u0001\"\n}"),
             ("{\"a\\\\\":\n\"\\\"\n\",}", "{\"a\\\\\":\n\"\\\"\\n\",}"),
+            ("{\"a\\\n\": 1}", r#"{"a\\\n": 1}"#),
+            (r#"{"a": "//'é' /* */ None"}"#, r#"{"a": "//'é' /* */ None"}"#),
+            ("{ // é, 'it', \"\r\n\"a\": 1}", "{ \n\"a\": 1}"),
+            ("[1/**/2, 3/* ' * / **/]", "[1 2, 3 ]"),
+            (r#"{'a': 'x"y\"\'\\\n', "b": ''}"#, r#"{"a": "x\"y\"'\\\n", "b": ""}"#),
+            ("{\"a\": [True,False,\nNone], \"b\": None}", "{\"a\": [true,false,\nnull], \"b\": null}"),
+            ("[Tru, Truest, xNone, -None, true, 1e5]", "[Tru, Truest, xNone, -None, true, 1e5]"),
+            ("[True/**/, None//\n]", "[true , null\n]"),
+            ("[1/2]", "[1/2]"),
         ] {
             assert_eq!(JsonMend::default().push(text), expected);
             let mut mend = JsonMend::default();

@@ -3,10 +3,13 @@
 /// Maximum nesting depth; the JSON parser of complete values has the same limit.
 pub(crate) const MAX_DEPTH: usize = 127;
 
+/// Fault of a text with the call's closing marker inside a defective string or a comment.
+pub(crate) const UNTERMINATED: &str = "unterminated string or comment";
+
 /// Structural meaning of a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JsonStep {
-    /// Whitespace outside the strings.
+    /// Whitespace outside the strings, or part of a comment.
     Layout,
     /// Part of a string, number or word.
     Inside,
@@ -26,24 +29,71 @@ pub(crate) enum JsonStep {
     Invalid(&'static str),
 }
 
-/// Tracks nesting and strings. Complete text is validated by the JSON parser.
+const INVALID: JsonStep = JsonStep::Invalid("invalid character outside of strings");
+
+/// Tracks nesting, strings and comments. Complete text is validated by the JSON parser.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JsonScan {
     depth: usize,
     /// Bit set of the open brackets that are lists, the innermost in the lowest bit.
     lists: u128,
-    in_string: bool,
-    escaped: bool,
-    /// True if strings may contain control characters.
-    is_lenient: bool,
-    /// True in a string that contains one.
-    spans_lines: bool,
+    place: JsonPlace,
+    leniency: Leniency,
+}
+
+/// Departures from valid JSON that a scan accepts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Leniency {
+    /// None.
+    #[default]
+    Valid,
+    /// Strings in single quotes, and comments, which are layout.
+    Lines,
+    /// The same, and any control characters in strings and comments.
+    Text,
+}
+
+/// Place of a byte in JSON text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum JsonPlace {
+    /// Outside of strings and comments.
+    #[default]
+    Outside,
+    /// Inside a string with this quote.
+    String {
+        quote: u8,
+        /// True after a backslash.
+        escaped: bool,
+        /// True if the string is not valid JSON.
+        is_defective: bool,
+    },
+    /// After the `/` that begins a comment.
+    Slash,
+    /// Inside a comment that the line's end ends.
+    LineComment,
+    /// Inside a comment that `*/` ends.
+    BlockComment {
+        /// True after an asterisk.
+        star: bool,
+    },
+}
+
+impl Leniency {
+    /// Leniency in calls with this closing marker, if defects are repaired. Without the marker, only the line's end ends a string
+    /// that lacks its quote.
+    pub(crate) fn of(recovers: bool, close: &str) -> Self {
+        match (recovers, close) {
+            (false, _) => Self::Valid,
+            (true, "") => Self::Lines,
+            (true, _) => Self::Text,
+        }
+    }
 }
 
 impl JsonScan {
-    /// Creates a scan of JSON whose strings may contain control characters if `is_lenient`.
-    pub(crate) fn new(is_lenient: bool) -> Self {
-        Self { is_lenient, ..Self::default() }
+    /// Creates a scan of JSON with these departures.
+    pub(crate) fn new(leniency: Leniency) -> Self {
+        Self { leniency, ..Self::default() }
     }
 
     /// Number of open brackets.
@@ -51,21 +101,58 @@ impl JsonScan {
         self.depth
     }
 
-    /// Returns true if the next byte is inside a string.
-    pub(crate) fn in_string(&self) -> bool {
-        self.in_string
+    /// Place of the next byte.
+    pub(crate) fn place(&self) -> JsonPlace {
+        self.place
     }
 
-    /// Returns true if the next byte is inside a string that contains a control character: it may lack its closing quote.
-    pub(crate) fn in_defective_string(&self) -> bool {
-        self.spans_lines
+    /// Returns true if the next byte is outside of strings and comments.
+    pub(crate) fn is_outside(&self) -> bool {
+        self.place == JsonPlace::Outside
+    }
+
+    /// Returns true if the next byte is inside a string.
+    pub(crate) fn in_string(&self) -> bool {
+        matches!(self.place, JsonPlace::String { .. })
+    }
+
+    /// Returns true if the next byte is inside a string that is not valid JSON, or a comment: its end may be missing.
+    pub(crate) fn may_be_unterminated(&self) -> bool {
+        !matches!(self.place, JsonPlace::Outside | JsonPlace::String { is_defective: false, .. })
     }
 
     /// Consumes the next byte.
     pub(crate) fn step(&mut self, byte: u8) -> JsonStep {
-        if self.in_string {
-            return self.string_step(byte);
+        match self.place {
+            JsonPlace::Outside => self.outside_step(byte),
+            JsonPlace::String { quote, escaped, is_defective } => {
+                self.string_step(byte, quote, escaped, is_defective)
+            }
+            JsonPlace::Slash => match byte {
+                b'/' => self.enter(JsonPlace::LineComment, JsonStep::Layout),
+                b'*' => self.enter(JsonPlace::BlockComment { star: false }, JsonStep::Layout),
+                _ => self.enter(JsonPlace::Outside, INVALID),
+            },
+            JsonPlace::LineComment if byte == b'\n' => self.enter(JsonPlace::Outside, JsonStep::Layout),
+            JsonPlace::LineComment => JsonStep::Layout,
+            JsonPlace::BlockComment { star: true } if byte == b'/' => {
+                self.enter(JsonPlace::Outside, JsonStep::Layout)
+            }
+            JsonPlace::BlockComment { .. } if byte < b' ' && self.leniency < Leniency::Text => {
+                JsonStep::Invalid("control character in a comment")
+            }
+            JsonPlace::BlockComment { .. } => {
+                self.enter(JsonPlace::BlockComment { star: byte == b'*' }, JsonStep::Layout)
+            }
         }
+    }
+
+    fn enter(&mut self, place: JsonPlace, step: JsonStep) -> JsonStep {
+        self.place = place;
+        step
+    }
+
+    fn outside_step(&mut self, byte: u8) -> JsonStep {
         match byte {
             b'{' | b'[' if self.depth == MAX_DEPTH => JsonStep::Invalid("it is nested too deeply"),
             b'{' | b'[' => {
@@ -83,30 +170,33 @@ impl JsonScan {
                 self.lists >>= 1;
                 JsonStep::Close
             }
-            b'"' => {
-                self.in_string = true;
-                JsonStep::StringStart
-            }
+            b'"' => self.enter(
+                JsonPlace::String { quote: byte, escaped: false, is_defective: false },
+                JsonStep::StringStart,
+            ),
+            b'\'' if self.leniency > Leniency::Valid => self.enter(
+                JsonPlace::String { quote: byte, escaped: false, is_defective: true },
+                JsonStep::StringStart,
+            ),
+            b'/' if self.leniency > Leniency::Valid => self.enter(JsonPlace::Slash, JsonStep::Layout),
             b':' => JsonStep::Colon,
             b',' => JsonStep::Comma,
             b'+' | b'-' | b'.' => JsonStep::Inside,
             byte if byte.is_ascii_alphanumeric() => JsonStep::Inside,
-            _ => JsonStep::Invalid("invalid character outside of strings"),
+            _ => INVALID,
         }
     }
 
-    fn string_step(&mut self, byte: u8) -> JsonStep {
-        match byte {
-            0..b' ' if self.is_lenient => (self.escaped, self.spans_lines) = (false, true),
-            _ if self.escaped => self.escaped = false,
-            b'\\' => self.escaped = true,
-            b'"' => {
-                (self.in_string, self.spans_lines) = (false, false);
-                return JsonStep::StringEnd;
-            }
-            0..b' ' => return JsonStep::Invalid("control character in a string"),
-            _ => {}
+    fn string_step(&mut self, byte: u8, quote: u8, escaped: bool, is_defective: bool) -> JsonStep {
+        if byte == quote && !escaped {
+            return self.enter(JsonPlace::Outside, JsonStep::StringEnd);
         }
-        JsonStep::Inside
+        let is_control = byte < b' ';
+        if is_control && !escaped && self.leniency < Leniency::Text {
+            return JsonStep::Invalid("control character in a string");
+        }
+        let is_defective = is_defective || is_control;
+        let escaped = byte == b'\\' && !escaped;
+        self.enter(JsonPlace::String { quote, escaped, is_defective }, JsonStep::Inside)
     }
 }

@@ -10,7 +10,7 @@ use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
 use super::guard::unguarded;
 use super::json_body::parsed;
 use super::json_mend::JsonMend;
-use super::json_scan::{JsonScan, JsonStep};
+use super::json_scan::{JsonScan, JsonStep, Leniency, UNTERMINATED};
 use super::marker_scan::{Scan, scan};
 use crate::declared_names::{Declared, declared};
 use crate::dialect::{CallSyntax, NamedCall, NamedId, Nameless};
@@ -254,8 +254,7 @@ impl NamedBody {
                 self.part = Part::PythonArguments { start: self.at + 1, literal };
             }
             Some(b'{') => {
-                // Without a closing marker, nothing ends a string that lacks its quote.
-                let scan = JsonScan::new(!self.close.is_empty());
+                let scan = JsonScan::new(Leniency::of(self.recovers, self.close));
                 self.part = Part::Arguments { start: self.at, scan, mend: JsonMend::default() };
             }
             Some(_) => return Err(Fault::malformed("its arguments are no JSON object")),
@@ -270,14 +269,16 @@ impl NamedBody {
             |new: &str| if recovers { calls.arguments(&mend.push(new)) } else { calls.arguments(new) };
         for &byte in &text.as_bytes()[from..] {
             let rest = &text.as_bytes()[self.at..];
-            let is_defective = scan.in_defective_string() && self.close.as_bytes().first() == rest.first();
-            if is_defective && self.close.as_bytes().starts_with(rest) && rest.len() < self.close.len() {
+            let may_be_unterminated =
+                scan.may_be_unterminated() && self.close.as_bytes().first() == rest.first();
+            if may_be_unterminated && self.close.as_bytes().starts_with(rest) && rest.len() < self.close.len()
+            {
                 break;
             }
             let step = match byte {
                 _ if self.at - start == MAX_BLOCK_BYTES => JsonStep::Invalid("it is too long"),
-                _ if is_defective && rest.starts_with(self.close.as_bytes()) => {
-                    JsonStep::Invalid("control character in a string")
+                _ if may_be_unterminated && rest.starts_with(self.close.as_bytes()) => {
+                    JsonStep::Invalid(UNTERMINATED)
                 }
                 byte => scan.step(byte),
             };

@@ -45,7 +45,7 @@ fn malformed_calls_are_errors_or_text() {
         ("<tool_call>nonsense</tool_call>", "it does not begin as a JSON object"),
         ("<tool_call>{\"arguments\": {}}</tool_call>", "tool_call: missing key `name`"),
         ("<tool_call>[]</tool_call>", "the list of calls is empty"),
-        ("<tool_call>{\"name\": \"f\n</tool_call>", "control character in a string"),
+        ("<tool_call>{\"name\": \"f\n</tool_call>", "unterminated string or comment"),
     ];
     for (reply, reason) in cases {
         let reply = format!("a\n{reply}");

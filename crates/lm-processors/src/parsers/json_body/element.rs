@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use lm_template::{ToolCall, Value};
+use serde::de::DeserializeOwned;
 use serde_json::Map;
 
 use super::{Arguments, Element, JsonBody};
@@ -78,12 +79,12 @@ impl JsonBody {
             JsonObject::Keys { .. } => self.is_value_of(text, JsonKey::Name),
         };
         if is_name && self.element.name.is_none() {
-            self.element.name = unquoted(text, &string);
+            self.element.name = unquoted(text, &string, self.recovers);
             self.element.certain = self.at;
             return self.begin(calls);
         }
         if self.is_value_of(text, JsonKey::Id) {
-            self.element.id = unquoted(text, &string);
+            self.element.id = unquoted(text, &string, self.recovers);
         }
         Ok(())
     }
@@ -200,16 +201,17 @@ impl JsonBody {
 
 /// Reads an object; if it `recovers`, also one with defects that [`JsonMend`] repairs.
 pub(in crate::parsers) fn parsed(text: &str, recovers: bool) -> Result<Map<String, Value>, Fault> {
-    let text = unguarded(text);
-    let read = serde_json::from_str(&text);
-    let read = if recovers {
-        read.or_else(|_| serde_json::from_str(&JsonMend::default().push(&text)))
-    } else {
-        read
-    };
-    read.map_err(|error| Fault::malformed(error.to_string()))
+    read_json(text, recovers).map_err(|error| Fault::malformed(error.to_string()))
 }
 
-fn unquoted(text: &str, string: &Range<usize>) -> Option<String> {
-    serde_json::from_str(&unguarded(&text[string.start - 1..string.end + 1])).ok()
+/// The string in this range, whose quotes are around it.
+fn unquoted(text: &str, string: &Range<usize>, recovers: bool) -> Option<String> {
+    let list = format!("[{}]", &text[string.start - 1..string.end + 1]);
+    read_json(&list, recovers).ok().map(|[string]: [String; 1]| string)
+}
+
+fn read_json<T: DeserializeOwned>(text: &str, recovers: bool) -> serde_json::Result<T> {
+    let text = unguarded(text);
+    let read = serde_json::from_str(&text);
+    if recovers { read.or_else(|_| serde_json::from_str(&JsonMend::default().push(&text))) } else { read }
 }

@@ -11,7 +11,7 @@ pub(super) use self::element::parsed;
 use super::argument_text::{FENCE, fence};
 use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
 use super::json_mend::JsonMend;
-use super::json_scan::{JsonScan, JsonStep};
+use super::json_scan::{JsonScan, JsonStep, Leniency};
 use crate::dialect::{CallSyntax, JsonCall, JsonObject, Tags};
 use crate::parser::Recovery;
 use crate::values::PythonArguments;
@@ -88,8 +88,7 @@ impl JsonBody {
             bare,
             recovers,
             close: if recovers && foreign { close } else { "" },
-            // Without a closing marker, nothing ends a string that lacks its quote.
-            scan: JsonScan::new(recovers && foreign && !close.is_empty()),
+            scan: JsonScan::new(Leniency::of(recovers, if foreign { close } else { "" })),
             mend: JsonMend::default(),
             python: None,
             start: 0,
@@ -181,7 +180,7 @@ impl BodyReader for JsonBody {
             if self.starts_python(text) {
                 return self.read_python(text, calls);
             }
-            match self.is_defective_string(text) {
+            match self.is_unterminated(text) {
                 Ok(false) => {}
                 Ok(true) => break,
                 Err(fault) => {

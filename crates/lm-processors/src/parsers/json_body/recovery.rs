@@ -6,12 +6,13 @@ use super::element::parsed;
 use super::{Arguments, Element, JsonBody};
 use crate::parsers::body::{CallSink, Fault, MAX_BLOCK_BYTES, Progress};
 use crate::parsers::guard::{guarded, unguarded};
+use crate::parsers::json_scan::UNTERMINATED;
 use crate::values::PythonArguments;
 
 impl JsonBody {
     /// Switches to Python literals at a single quote in place of the first key.
     pub(super) fn starts_python(&mut self, text: &str) -> bool {
-        let quoted = text.as_bytes().get(self.at) == Some(&b'\'') && !self.scan.in_string();
+        let quoted = text.as_bytes().get(self.at) == Some(&b'\'') && self.scan.is_outside();
         let fresh = self.complete == 0 && !self.element.begun && self.fault.is_none();
         if quoted && fresh && self.scan.depth() > 0 && self.recovers {
             let bracket = if self.in_list { '[' } else { '{' };
@@ -48,7 +49,7 @@ impl JsonBody {
 
     /// Completes a call that lacks only its last brackets.
     pub(super) fn close_brackets(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<bool, Fault> {
-        if self.fault.is_some() || self.scan.in_string() {
+        if self.fault.is_some() || !self.scan.is_outside() {
             return Ok(false);
         }
         let between = self.complete > 0 && self.scan.depth() < self.inside();
@@ -72,15 +73,15 @@ impl JsonBody {
         }
     }
 
-    /// Fails if the rest of the text starts with the closing marker inside a string that spans lines: its quote is missing. Returns
-    /// true if more text is needed to decide.
-    pub(super) fn is_defective_string(&self, text: &str) -> Result<bool, Fault> {
+    /// Fails if the rest of the text starts with the closing marker inside a string that is not valid JSON, or a comment: its end
+    /// is missing. Returns true if more text is needed to decide.
+    pub(super) fn is_unterminated(&self, text: &str) -> Result<bool, Fault> {
         let rest = &text.as_bytes()[self.at..];
-        if !self.scan.in_defective_string() || rest.first() != self.close.as_bytes().first() {
+        if !self.scan.may_be_unterminated() || rest.first() != self.close.as_bytes().first() {
             return Ok(false);
         }
         match rest.starts_with(self.close.as_bytes()) {
-            true => Err(Fault::malformed("control character in a string")),
+            true => Err(Fault::malformed(UNTERMINATED)),
             false => Ok(self.close.as_bytes().starts_with(rest)),
         }
     }
@@ -88,7 +89,7 @@ impl JsonBody {
     /// Returns true if the rest of the text starts with the closing marker; `None` if more text is needed to decide.
     pub(super) fn is_at_close(&self, text: &str) -> Option<bool> {
         let (rest, close) = (&text.as_bytes()[self.at..], self.close.as_bytes());
-        let outside = !close.is_empty() && self.scan.depth() > 0 && !self.scan.in_string();
+        let outside = !close.is_empty() && self.scan.depth() > 0 && self.scan.is_outside();
         if !outside || rest.first() != close.first() {
             return Some(false);
         }
@@ -100,7 +101,7 @@ impl JsonBody {
 
     /// Returns true at the end of a list whose last object is not closed.
     pub(super) fn is_at_list_end(&self, byte: u8) -> bool {
-        let in_object = self.in_list && self.scan.depth() == self.inside() && !self.scan.in_string();
+        let in_object = self.in_list && self.scan.depth() == self.inside() && self.scan.is_outside();
         self.recovers && byte == b']' && in_object
     }
 }
