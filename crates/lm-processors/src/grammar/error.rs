@@ -21,6 +21,10 @@ pub enum SchemaFault {
     /// No value matches the schema.
     #[error("no value matches it{0}")]
     Unsatisfiable(&'static str),
+    /// Numbers match the schema, but its bounds are so close or so far from zero that all of them have more digits than a
+    /// grammar writes.
+    #[error("the numbers between its bounds have more digits than a grammar writes")]
+    NarrowRange,
     /// Values match the schema, but the model's syntax can write none of them.
     #[error("the syntax of the {processor} models cannot write {}", .value.as_deref().unwrap_or("its values"))]
     Unwritable {

@@ -2,12 +2,12 @@
 
 use lm_template::{ToolSpec, Value};
 
+use super::Thinking;
 use super::calls::opener;
 use super::lark::{literal, sequence, text_regex};
 use super::reply::ReplyWriter;
 use super::schema::{Reading, normalized};
 use super::values::{CallStart, Spelling, Values};
-use super::{SchemaError, Thinking};
 use crate::call_prefixes::reserved_prefixes;
 use crate::dialect::{CallBody, Count, JsonObject};
 use crate::error::{Error, Result};
@@ -71,7 +71,7 @@ impl ReplyWriter<'_, '_> {
         let found = std::mem::take(&mut values.unenforced);
         // Without a value at all, the fault is the schema's.
         if value.is_none() && values.value(schema, "#").is_none() {
-            return Err(SchemaError::unsatisfiable("#", "", "").into());
+            return Err(Values::fault(&normalized, self.request.layout).into());
         }
         let like_call = call.filter(|_| values.may_begin_call || value.is_none());
         self.unenforced.extend(normalized.in_document(found));
@@ -82,7 +82,7 @@ impl ReplyWriter<'_, '_> {
                 processor: self.dialect.name,
             });
         }
-        value.ok_or_else(|| SchemaError::unsatisfiable("#", "", "").into())
+        value.ok_or_else(|| Values::fault(&normalized, self.request.layout).into())
     }
 
     /// Start of calls that are JSON from the first character on, if the family writes them that way.

@@ -28,7 +28,7 @@ pub fn json_grammar(schema: &Value, layout: Layout) -> Result<ReplyGrammar, Sche
     let mut values = Values::new(&mut lark, Spelling::ANSWER, layout, &normalized.schema);
     let value = values.value(&normalized.schema, "#");
     let found = std::mem::take(&mut values.unenforced);
-    let start = value.ok_or_else(|| SchemaError::unsatisfiable("#", "", ""))?;
+    let start = value.ok_or_else(|| Values::fault(&normalized, layout))?;
     let mut unenforced = std::mem::take(&mut normalized.unenforced);
     unenforced.extend(normalized.in_document(found));
     Ok(ReplyGrammar { grammar: lark.finish(&start), unenforced: unenforced.into_iter().collect() })

@@ -1,6 +1,6 @@
 //! Bounds of numbers: grammars accept what the bounds allow.
 
-use lm_processors::{GrammarRequest, ResponseFormat, Value};
+use lm_processors::{GrammarRequest, ResponseFormat, SchemaFault, Value};
 use serde_json::json;
 
 use crate::common::{Compiler, Verdict, grammar_of, verdict};
@@ -262,5 +262,121 @@ fn numbers_are_exact_under_name_patterns_and_divisors() {
         let texts = ["-0", "-0.0", "-10", "-5", "0", "5", "10", "3.3", "15"];
         let expected = [false, false, true, true, true, true, true, false, false];
         assert_eq!(takes(&compiler, &schema, &texts), expected, "{schema}");
+    }
+}
+
+fn fault_of(schema: &str) -> SchemaFault {
+    let schema: Value = serde_json::from_str(schema).expect("JSON");
+    let fault =
+        lm_processors::json_grammar(&schema, lm_processors::Layout::Exact).expect_err("no grammar").fault;
+    let parameters = json!({"type": "object", "properties": {"a": schema}, "required": ["a"]});
+    let tool = [lm_processors::ToolSpec::new("f", "", parameters)];
+    let choice = lm_processors::ToolChoice::Required;
+    let request = GrammarRequest { tools: &tool, choice, ..GrammarRequest::default() };
+    let error = grammar_of("hermes", &request).expect_err("no grammar");
+    let lm_processors::Error::Schema(error) = error else { panic!("{error}") };
+    assert_eq!(error.fault, fault, "{error}");
+    let is_fine = fault == SchemaFault::NarrowRange;
+    assert_eq!(error.path == "#/properties/a", is_fine, "{error}");
+    fault
+}
+
+/// A range that contains numbers is not said to be empty.
+#[test]
+fn bounds_that_are_too_close_for_a_grammar_are_no_empty_range() {
+    for schema in [
+        r#"{"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1e-300}"#,
+        r#"{"type": "number", "exclusiveMinimum": -1e-300, "exclusiveMaximum": 0}"#,
+        r#"{"type": "number", "minimum": 1e-301, "maximum": 1e-300}"#,
+        r#"{"type": "number", "exclusiveMinimum": 1, "exclusiveMaximum": 1.0000000000000004}"#,
+        r#"{"type": "number", "minimum": 1e300}"#,
+        r#"{"type": "number", "exclusiveMaximum": -1.5e300}"#,
+        r#"{"type": "number", "exclusiveMinimum": 1.9999999999999996, "exclusiveMaximum": 2}"#,
+        r#"{"type": "number", "minimum": 1.0000000000000002, "exclusiveMaximum": 1.0000000000000004}"#,
+    ] {
+        assert_eq!(fault_of(schema), SchemaFault::NarrowRange, "{schema}");
+    }
+    for schema in [
+        r#"{"type": "integer", "exclusiveMinimum": 5, "exclusiveMaximum": 6}"#,
+        r#"{"type": "number", "exclusiveMinimum": 1, "exclusiveMaximum": 1e-300}"#,
+        r#"{"type": "number", "exclusiveMinimum": 1e-300, "exclusiveMaximum": 1e-300}"#,
+        r#"{"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": 1e-300}"#,
+    ] {
+        assert!(matches!(fault_of(schema), SchemaFault::Unsatisfiable(_)), "{schema}");
+    }
+    // The numbers of the optional property are not why there is no value.
+    let fine = json!({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1e-300});
+    let empty = json!({"type": "integer", "exclusiveMinimum": 5, "exclusiveMaximum": 6});
+    let both = json!({"type": "object", "properties": {"a": fine, "b": empty}, "required": ["b"]});
+    assert!(matches!(fault_of(&both.to_string()), SchemaFault::Unsatisfiable(_)));
+}
+
+/// Bounds that are close to zero or to each other.
+#[test]
+fn fine_bounds_are_exact() {
+    let compiler = Compiler::new();
+    let zeros = |count: usize, digits: &str| format!("0.{}{digits}", "0".repeat(count));
+    let cases = [
+        (
+            r#"{"exclusiveMinimum": 0, "exclusiveMaximum": 1e-20}"#,
+            vec![zeros(20, "9"), zeros(21, "1")],
+            vec![zeros(19, "1"), "0".to_owned(), "0.0".to_owned()],
+        ),
+        (
+            r#"{"exclusiveMinimum": 0, "maximum": 1e-20}"#,
+            vec![zeros(19, "1")],
+            vec![zeros(19, "11"), "0".to_owned()],
+        ),
+        (
+            r#"{"exclusiveMinimum": -1e-25, "exclusiveMaximum": 0}"#,
+            vec![format!("-{}", zeros(25, "9"))],
+            vec![format!("-{}", zeros(24, "1")), "0".to_owned()],
+        ),
+        (
+            r#"{"exclusiveMinimum": 1e-20, "exclusiveMaximum": 2e-20}"#,
+            vec![zeros(19, "15")],
+            vec![zeros(19, "1"), zeros(19, "2")],
+        ),
+        (
+            r#"{"minimum": 0.1, "maximum": 0.1}"#,
+            vec!["0.1".to_owned(), "0.10".to_owned()],
+            vec!["0.11".to_owned(), "0.100001".to_owned(), "0".to_owned()],
+        ),
+        (
+            r#"{"minimum": 1.0000000000000002, "maximum": 1.0000000000000004}"#,
+            vec!["1.0000000000000002".to_owned()],
+            vec!["1".to_owned(), "1.0000000000000006".to_owned()],
+        ),
+        (
+            r#"{"exclusiveMinimum": 1.9999999, "exclusiveMaximum": 2}"#,
+            vec!["1.99999995".to_owned()],
+            vec!["2".to_owned(), "1.9999999".to_owned()],
+        ),
+    ];
+    for (bounds, taken, stopped) in cases {
+        let mut schema: Value = serde_json::from_str(bounds).expect("JSON");
+        schema["type"] = json!("number");
+        for (texts, wanted) in [(taken, true), (stopped, false)] {
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            for (text, found) in texts.iter().zip(takes(&compiler, &schema, &texts)) {
+                assert_eq!(found, wanted, "{text} for {schema}");
+            }
+        }
+    }
+}
+
+/// A small divisor is enforced or reported, never taken for one without multiples.
+#[test]
+fn multiples_of_small_numbers_are_written_or_unenforced() {
+    let compiler = Compiler::new();
+    for divisor in ["0.1", "1e-5", "1e-10", "1e-15", "1e-18", "1e-20", "1e-30", "1e-300"] {
+        let schema: Value =
+            serde_json::from_str(&format!(r#"{{"type": "number", "multipleOf": {divisor}}}"#)).expect("JSON");
+        let written = lm_processors::json_grammar(&schema, lm_processors::Layout::Exact).expect("a grammar");
+        let matcher =
+            compiler.compile_grammar(&written.grammar).unwrap_or_else(|error| panic!("{divisor}: {error}"));
+        assert_eq!(verdict(&matcher, "2.5"), Verdict::Accepted, "{divisor}");
+        let is_unenforced = written.unenforced.iter().any(|found| found.keyword == "multipleOf");
+        assert_eq!(verdict(&matcher, "0.000003") == Verdict::Accepted, is_unenforced, "{divisor}");
     }
 }

@@ -196,7 +196,7 @@ impl CallWriter<'_> {
                 let listed = listed.map(|(path, value)| (parameters.place(&path), value));
                 SchemaError::unwritable(listed.as_ref(), self.processor)
             }
-            None => SchemaError::unsatisfiable("#", "", ""),
+            None => Values::fault(parameters, self.layout),
         };
         fault.of_tool(name)
     }

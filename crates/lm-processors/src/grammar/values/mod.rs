@@ -18,8 +18,9 @@ use lm_template::Value;
 use serde_json::Map;
 
 use super::Layout;
+use super::error::{SchemaError, SchemaFault};
 use super::lark::{Lark, literal, one_of};
-use super::schema::UnenforcedKeyword;
+use super::schema::{Normalized, UnenforcedKeyword};
 pub(super) use call_exclusion::CallStart;
 pub(super) use further_names::{FurtherNames, NameForm};
 use merge::merged;
@@ -52,6 +53,9 @@ pub(super) struct Values<'a> {
     free: Vec<String>,
     /// The first listed value that the syntax cannot write, and its location.
     pub(super) unwritable: Option<(String, Value)>,
+    /// Location of the first range of numbers that all have too many decimals to be written, once found; `None` if such numbers
+    /// do not count as values.
+    narrow_range: Option<Option<String>>,
     /// Texts excluded from all strings: markers that end the context of the string.
     excluded: Vec<String>,
     /// The call that the next object, or the first element of the next list, must not start like.
@@ -75,11 +79,24 @@ impl<'a> Values<'a> {
             references: HashMap::new(),
             free: Vec::new(),
             unwritable: None,
+            narrow_range: None,
             excluded: Vec::new(),
             first: None,
             may_begin_call: false,
             depth: 0,
             seen: 0,
+        }
+    }
+
+    /// Fault of a schema without a grammar in any syntax.
+    pub(super) fn fault(normalized: &Normalized<'_>, layout: Layout) -> SchemaError {
+        let mut lark = Lark::default();
+        let mut values = Values::new(&mut lark, Spelling::JSON, layout, &normalized.schema);
+        values.narrow_range = Some(None);
+        let value = values.value(&normalized.schema, "#");
+        match values.narrow_range.flatten().filter(|_| value.is_some()) {
+            Some(path) => SchemaError::new(&normalized.place(&path), "", SchemaFault::NarrowRange),
+            None => SchemaError::unsatisfiable("#", "", ""),
         }
     }
 

@@ -22,6 +22,8 @@ const INTEGERS: [(bool, &str); 2] = [(true, "9223372036854775808"), (false, "184
 const MAX_DIGITS: usize = 40;
 /// The largest `multipleOf`, without its point, that the grammar library computes with.
 const MAX_DIVISOR: u64 = 1_000;
+/// Maximum decimals of it, and of the bounds beside it: with 10, the library's arithmetic overflows.
+const DECIMALS: usize = 5;
 /// Maximum number of multiples that are listed instead. (Divisors from 2^53 on have fewer in 64 bits.)
 const MAX_LISTED: i128 = 4_096;
 
@@ -29,10 +31,12 @@ impl Values<'_> {
     /// Builds an expression for numbers of the type `name` within the bounds of `schema`; `None` if there are none.
     pub(super) fn number(&mut self, name: &str, schema: &Object, path: &str) -> Option<String> {
         let whole = name == "integer";
-        let given = [
+        let exact_bounds = [
             self.bound(schema, ["minimum", "exclusiveMinimum"], path),
             self.bound(schema, ["maximum", "exclusiveMaximum"], path),
         ];
+        let [lower, upper] = exact_bounds.clone();
+        let given = [lower.map(|bound| bound.tightened(true)), upper.map(|bound| bound.tightened(false))];
         if !whole && given == [None, None] && !schema.contains_key("multipleOf") {
             return Some(NUMBER.to_owned());
         }
@@ -41,7 +45,7 @@ impl Values<'_> {
             let integer = step.and_then(|step| u64::try_from(step).ok()).map(Number::from);
             let divisor = integer.as_ref().unwrap_or(divisor);
             let [lower, upper] = &closed(given.clone(), &"9".repeat(DIGITS));
-            if is_computed(divisor) && [lower, upper].iter().all(|bound| bound.at.whole.len() <= DIGITS) {
+            if is_computed(divisor, lower, upper) {
                 let options = signed_multiples(name, divisor, lower, upper);
                 return (!options.is_empty()).then(|| one_of(&options));
             }
@@ -58,10 +62,21 @@ impl Values<'_> {
             }
             false => {
                 let [lower, upper] = closed(given, &"9".repeat(DIGITS));
-                range::between(&lower, &upper, false)
+                let is_long = |bound: &Bound| bound.at.whole.len() > MAX_DIGITS;
+                let beyond = is_long(&lower) && !lower.at.negative || is_long(&upper) && upper.at.negative;
+                if beyond { vec![] } else { range::between(&lower, &upper, false) }
             }
         };
+        if options.is_empty() && !whole && is_nonempty(&exact_bounds) {
+            return self.narrow_range(path);
+        }
         (!options.is_empty()).then(|| self.lark.terminal(options.join(" | ")))
+    }
+
+    /// Records a range of numbers that all have too many decimals to be written; `None` unless they count as values.
+    fn narrow_range(&mut self, path: &str) -> Option<String> {
+        self.narrow_range.as_mut()?.get_or_insert_with(|| path.to_owned());
+        Some(NUMBER.to_owned())
     }
 
     /// The tighter of two bounds on one side; a bound too large for a grammar is omitted.
@@ -70,7 +85,7 @@ impl Values<'_> {
         let mut tightest: Option<Bound> = None;
         for (key, strict) in keys.into_iter().zip([false, true]) {
             let Some(number) = schema.get(key).and_then(Value::as_number) else { continue };
-            let Some(bound) = Bound::of(number, strict, is_lower) else {
+            let Some(bound) = Bound::of(number, strict) else {
                 self.leave_unenforced(path, key);
                 continue;
             };
@@ -112,12 +127,21 @@ fn closed([lower, upper]: [Option<Bound>; 2], default: &str) -> [Bound; 2] {
     [low, high]
 }
 
-/// Returns true if the grammar library supports multiples of `divisor`: its automaton has a state for each remainder.
-fn is_computed(divisor: &Number) -> bool {
-    Decimal::of(divisor).is_some_and(|divisor| {
-        let coefficient = format!("{}{}", divisor.whole, divisor.fraction).parse::<u64>();
-        coefficient.is_ok_and(|coefficient| (1..=MAX_DIVISOR).contains(&coefficient)) && !divisor.negative
-    })
+/// Returns true if the range contains a number, with any number of decimals.
+fn is_nonempty([lower, upper]: &[Option<Bound>; 2]) -> bool {
+    let (Some(lower), Some(upper)) = (lower, upper) else { return true };
+    lower.at < upper.at || lower.at == upper.at && !lower.strict && !upper.strict
+}
+
+/// Returns true if the grammar library supports multiples of `divisor` in a range: its automaton has a state for each remainder.
+fn is_computed(divisor: &Number, lower: &Bound, upper: &Bound) -> bool {
+    let Some(divisor) = Decimal::of(divisor) else { return false };
+    let coefficient = format!("{}{}", divisor.whole, divisor.fraction).parse::<u64>();
+    let is_small = coefficient.is_ok_and(|coefficient| (1..=MAX_DIVISOR).contains(&coefficient));
+    let numbers = [&divisor, &lower.at, &upper.at];
+    is_small
+        && !divisor.negative
+        && numbers.iter().all(|at| at.whole.len() <= DIGITS && at.fraction.len() <= DECIMALS)
 }
 
 /// Lists the integers of a range that are multiples of `step`; `None` if they are too many.

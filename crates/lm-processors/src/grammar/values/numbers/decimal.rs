@@ -60,6 +60,14 @@ impl Decimal {
         Self { negative: false, ..self.clone() }
     }
 
+    /// The next number beyond, away from zero, that has at most this number of decimals.
+    pub(super) fn next(&self, decimals: usize) -> Self {
+        let fraction = format!("{:0<decimals$}", self.fraction);
+        let digits = successor(&format!("{}{}", self.whole, &fraction[..decimals]));
+        let (whole, fraction) = digits.split_at(digits.len() - decimals);
+        Self::new(self.negative, whole, fraction)
+    }
+
     /// The number times ten to the power of `places`; `None` unless that is an integer of at most 38 digits.
     pub(super) fn scaled(&self, places: usize) -> Option<i128> {
         let zeros = places.checked_sub(self.fraction.len())?;
@@ -99,15 +107,22 @@ impl std::fmt::Display for Decimal {
 
 impl Bound {
     /// Converts `number` to a bound; `None` if it is too large to be written out.
-    pub(super) fn of(number: &Number, strict: bool, is_lower: bool) -> Option<Self> {
-        let at = Decimal::of(number)?;
-        if at.fraction.len() <= MAX_FRACTION {
-            return Some(Self { at, strict });
+    pub(super) fn of(number: &Number, strict: bool) -> Option<Self> {
+        Some(Self { at: Decimal::of(number)?, strict })
+    }
+
+    /// The bound with at most [`MAX_FRACTION`] decimals, moved into the range.
+    pub(super) fn tightened(self, is_lower: bool) -> Self {
+        if self.at.fraction.len() <= MAX_FRACTION {
+            return self;
         }
-        // Toward zero for one end, away from it for the other: always into the range.
-        let near = Decimal::new(at.negative, &at.whole, &at.fraction[..MAX_FRACTION]);
-        let at = if is_lower == at.negative { near } else { away_from_zero(&at) };
-        Some(Self { at, strict: false })
+        // Toward zero for one end, away from it for the other.
+        let at = if is_lower == self.at.negative {
+            Decimal::new(self.at.negative, &self.at.whole, &self.at.fraction[..MAX_FRACTION])
+        } else {
+            self.at.next(MAX_FRACTION)
+        };
+        Self { at, strict: false }
     }
 
     pub(super) fn is_tighter(&self, other: &Self, is_lower: bool) -> bool {
@@ -116,13 +131,6 @@ impl Bound {
             order => (order == Ordering::Greater) == is_lower,
         }
     }
-}
-
-/// The next number of [`MAX_FRACTION`] decimals beyond `at`, which has more.
-fn away_from_zero(at: &Decimal) -> Decimal {
-    let digits = successor(&format!("{}{}", at.whole, &at.fraction[..MAX_FRACTION]));
-    let (whole, fraction) = digits.split_at(digits.len() - MAX_FRACTION);
-    Decimal::new(at.negative, whole, fraction)
 }
 
 /// `digits` plus one, of the same length or longer.

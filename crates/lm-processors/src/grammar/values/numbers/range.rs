@@ -2,6 +2,8 @@
 
 use super::decimal::{Bound, Decimal, predecessor, successor};
 
+/// Decimals of numbers beside a bound that is included.
+const DECIMALS: usize = 18;
 /// Optional fraction.
 const FRACTION: &str = r"(\.[0-9]{1,18})?";
 /// Decimal digits that every float holds.
@@ -61,19 +63,21 @@ fn magnitudes(sign: &str, near: &Bound, far: &Bound, whole: bool, options: &mut 
         options.push(format!("/{sign}{}/", integers(low, high)));
         return;
     }
-    let least = at_least(near);
+    let least = at_least(near, far);
     let most = at_most(far);
     if low == high {
-        options.extend(most.map(|most| format!("(/{sign}{low}{least}/ & /{sign}{low}{most}/)")));
+        let both = least.zip(most).filter(|_| contains_number(near, far));
+        options.extend(both.map(|(least, most)| format!("(/{sign}{low}{least}/ & /{sign}{low}{most}/)")));
         return;
     }
     let (next, last) = (successor(low), predecessor(high));
     // The fraction below an excluded integer ends before it would be rounded to that integer.
-    let below = most.is_none().then(|| format!(r"(\.[0-9]{{1,{}}})?", exact_decimals(high)));
-    options.push(match &below {
-        Some(below) if *low == last => format!("(/{sign}{low}{least}/ & /{sign}{low}{below}/)"),
-        _ => format!("/{sign}{low}{least}/"),
-    });
+    let below = most.is_none().then(|| format!(r"(\.[0-9]{{1,{}}})?", exact_decimals(&far.at)));
+    options.extend(least.and_then(|least| match &below {
+        Some(_) if *low == last && !contains_number(near, far) => None,
+        Some(below) if *low == last => Some(format!("(/{sign}{low}{least}/ & /{sign}{low}{below}/)")),
+        _ => Some(format!("/{sign}{low}{least}/")),
+    }));
     if let Some(below) = below.filter(|_| is_at_most(&next, &last)) {
         options.push(format!("/{sign}{last}{below}/"));
         if next != last {
@@ -85,9 +89,43 @@ fn magnitudes(sign: &str, near: &Bound, far: &Bound, whole: bool, options: &mut 
     options.extend(most.map(|most| format!("/{sign}{high}{most}/")));
 }
 
-/// Number of decimals up to which numbers beside an integer of these digits are read as other floats than it.
-fn exact_decimals(whole: &str) -> usize {
-    FLOAT_DIGITS.saturating_sub(whole.len()).max(1)
+/// Number of decimals up to which numbers beside this one are read as other floats than it.
+fn exact_decimals(at: &Decimal) -> usize {
+    let zeros = at.fraction.len() - at.fraction.trim_start_matches('0').len();
+    match &*at.whole {
+        "0" => zeros + FLOAT_DIGITS - 1,
+        whole => FLOAT_DIGITS.saturating_sub(whole.len()).max(1),
+    }
+}
+
+/// Maximum decimals of the numbers that [`at_least`] matches, apart from the bound itself.
+fn decimals_above(near: &Bound, far: &Bound) -> usize {
+    // Every number beside zero is another float.
+    let at = if near.at == Decimal::zero() && far.at.whole == "0" { &far.at } else { &near.at };
+    if near.strict { exact_decimals(at) } else { DECIMALS }
+}
+
+/// Maximum decimals of the numbers that [`at_most`] matches, apart from the bound itself.
+fn decimals_below(far: &Bound) -> usize {
+    if far.strict { exact_decimals(&far.at) } else { DECIMALS.max(far.at.fraction.len()) }
+}
+
+/// Returns true if both [`at_least`] and [`at_most`] match a number from `near` to `far`, whose integers are the same or in
+/// sequence.
+fn contains_number(near: &Bound, far: &Bound) -> bool {
+    let decimals = decimals_above(near, far).min(decimals_below(far));
+    let is_below = |at: &Decimal| *at < far.at || *at == far.at && !far.strict;
+    let is_near = !near.strict && is_below(&near.at) && near.at.fraction.len() <= decimals_below(far);
+    // The digits after the first one that differs are free.
+    let same =
+        std::iter::zip(near.at.fraction.bytes(), far.at.fraction.bytes()).take_while(|(a, b)| a == b).count();
+    let decimals_at_far = match far.at.fraction.starts_with(&near.at.fraction) {
+        true if near.strict => decimals_above(near, far),
+        false if near.strict && same >= decimals_above(near, far) => 0,
+        _ => same + DECIMALS,
+    };
+    let is_far = !far.strict && far.at.fraction.len() <= decimals_at_far;
+    is_near || is_far || is_below(&near.at.next(decimals))
 }
 
 fn is_at_most(low: &str, high: &str) -> bool {
@@ -136,32 +174,38 @@ fn digits(first: u8, last: u8) -> String {
     }
 }
 
-/// Suffix after the integer digits of `bound` for numbers of at least it.
-fn at_least(bound: &Bound) -> String {
-    let (fraction, strict) = (&*bound.at.fraction, bound.strict);
-    let decimals = exact_decimals(&bound.at.whole).saturating_sub(fraction.len()).max(1);
+/// Suffix after the integer digits of `near` for numbers of at least it, and at most `far`; `None` if none is possible.
+fn at_least(near: &Bound, far: &Bound) -> Option<String> {
+    let (fraction, strict) = (&*near.at.fraction, near.strict);
+    let limit = if strict { decimals_above(near, far) } else { fraction.len() };
+    let decimals = limit.saturating_sub(fraction.len());
     let positive: Vec<String> =
         (0..decimals).map(|zeros| format!("0{{{zeros}}}[1-9][0-9]{{0,{}}}", decimals - 1 - zeros)).collect();
     let positive = format!("({})", positive.join("|"));
     match (fraction, strict) {
-        ("", false) => return FRACTION.to_owned(),
-        ("", true) => return format!(r"\.{positive}"),
+        ("", false) => return Some(FRACTION.to_owned()),
+        ("", true) => return Some(format!(r"\.{positive}")),
         _ => {}
     }
     let mut options: Vec<String> = fraction
         .bytes()
         .enumerate()
+        .take(limit)
         .filter(|(_, digit)| *digit < b'9')
         .map(|(at, digit)| format!("{}{}[0-9]{{0,17}}", &fraction[..at], digits(digit + 1, b'9')))
         .collect();
-    options.push(format!("{fraction}{}", if strict { &*positive } else { "[0-9]{0,17}" }));
-    format!(r"\.({})", options.join("|"))
+    match strict {
+        false => options.push(format!("{fraction}[0-9]{{0,17}}")),
+        true if decimals > 0 => options.push(format!("{fraction}{positive}")),
+        true => {}
+    }
+    (!options.is_empty()).then(|| format!(r"\.({})", options.join("|")))
 }
 
 /// Suffix after the integer digits of `bound` for numbers of at most it; `None` if none is possible.
 fn at_most(bound: &Bound) -> Option<String> {
     let (fraction, strict) = (&*bound.at.fraction, bound.strict);
-    let decimals = if strict { exact_decimals(&bound.at.whole).max(fraction.len()) } else { 18 };
+    let decimals = decimals_below(bound);
     match (fraction, strict) {
         ("", true) => return None,
         ("", false) => return Some(r"(\.0{1,18})?".to_owned()),
@@ -170,13 +214,14 @@ fn at_most(bound: &Bound) -> Option<String> {
     let mut options: Vec<String> = fraction
         .bytes()
         .enumerate()
+        .take(decimals)
         .filter(|(_, digit)| *digit > b'0')
         .map(|(at, digit)| {
             let more = decimals.saturating_sub(at + 1);
             format!("{}{}[0-9]{{0,{more}}}", &fraction[..at], digits(b'0', digit - 1))
         })
         .collect();
-    options.extend((1..fraction.len()).map(|at| fraction[..at].to_owned()));
+    options.extend((1..fraction.len().min(decimals + 1)).map(|at| fraction[..at].to_owned()));
     if !strict {
         options.push(format!("{fraction}0{{0,17}}"));
     }
