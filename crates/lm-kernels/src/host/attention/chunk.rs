@@ -6,18 +6,12 @@
 
 use std::ops::Range;
 
-use super::super::lanes::{LANES, Lanes, bf16_to_f32, exp, prefetch};
+use super::super::lanes::{LANES, Lanes, Line, exp, prefetch_to_l2};
 use super::super::pages::{Element, PAGE_LEN, PageId, Pages};
 use super::AttentionSpec;
 
 /// Slots of a chunk. Chunks are aligned to multiples of it in the sequence, whatever rows a call has.
 pub(super) const CHUNK: usize = 256;
-
-/// Query count up to which a page is memory-bound, not compute-bound.
-const FEW_QUERIES: usize = 4;
-
-/// Bytes of a cache line.
-const LINE: usize = 64;
 
 /// Queries of a task: some rows of a sequence, with the query heads that share one KV head.
 pub(super) struct Queries<'a> {
@@ -72,19 +66,79 @@ impl Partial {
     }
 }
 
-/// A range of slots within one chunk.
-pub(super) struct Place<'a> {
+/// Some slots of one chunk, of one KV head.
+pub(super) struct Chunk<'a> {
     pub block_table: &'a [PageId],
     pub kv_head: usize,
     pub slots: Range<usize>,
 }
 
+impl Chunk<'_> {
+    /// First slot of the chunk.
+    fn start(&self) -> usize {
+        self.slots.start / CHUNK * CHUNK
+    }
+
+    /// End of the slots, counted from the first slot of the chunk.
+    pub fn end(&self) -> usize {
+        self.slots.end - self.start()
+    }
+
+    /// Slots of the pages, counted from the first slot of the chunk.
+    pub fn places(&self) -> Range<usize> {
+        let start = self.start();
+        self.slots.start / PAGE_LEN * PAGE_LEN - start..self.slots.end.next_multiple_of(PAGE_LEN) - start
+    }
+
+    /// The pages, with the place of their first slot.
+    pub fn pages(&self) -> impl Iterator<Item = ChunkPage> {
+        let (start, last) = (self.start(), self.block_table.len() - 1);
+        let page = move |index: usize| self.block_table[index.min(last)];
+        (self.slots.start / PAGE_LEN..self.slots.end.div_ceil(PAGE_LEN)).map(move |index| ChunkPage {
+            place: index * PAGE_LEN - start,
+            page: page(index),
+            next: page(index + 1),
+            of_next_chunk: page(index + CHUNK / PAGE_LEN),
+        })
+    }
+}
+
+/// A page of a chunk, and others that are read soon; the last page of the sequence stands for those after it.
+pub(super) struct ChunkPage {
+    /// First slot, counted from that of the chunk.
+    pub place: usize,
+    pub page: PageId,
+    pub next: PageId,
+    /// The page at this place in the next chunk.
+    pub of_next_chunk: PageId,
+}
+
+/// Products with the keys and the values of a chunk, by element type of the pages.
+pub(super) trait Attend: Element {
+    /// Computes the scores of the queries for the slots of `chunk`; those of other slots of its pages are arbitrary.
+    fn score_chunk<V: Lanes>(
+        queries: &Queries<'_>,
+        pages: &Pages<Self>,
+        chunk: &Chunk<'_>,
+        scale: f32,
+        scores: &mut [[f32; CHUNK]],
+    );
+
+    /// Adds the values of a chunk times their weights, which are 0 for slots not visible.
+    fn add_chunk<V: Lanes>(
+        weights: &mut [[f32; CHUNK]],
+        pages: &Pages<Self>,
+        chunk: &Chunk<'_>,
+        out: &mut Partial,
+    );
+}
+
 /// Computes the attention of the queries to some slots into `out`; `scores` is scratch space.
 #[inline(always)]
-pub(super) fn attend_chunk<V: Lanes, E: Element>(
+pub(super) fn attend_chunk<V: Lanes, E: Attend>(
     queries: &Queries<'_>,
     pages: &Pages<E>,
-    Place { block_table, kv_head, slots }: Place<'_>,
+    chunk: &Chunk<'_>,
     spec: &AttentionSpec,
     scores: &mut Vec<[f32; CHUNK]>,
     out: &mut Partial,
@@ -93,17 +147,8 @@ pub(super) fn attend_chunk<V: Lanes, E: Element>(
     out.reset(count, pages.width());
     scores.resize(count.max(scores.len()), [0.0; CHUNK]);
     let scores = &mut scores[..count];
-    let start = slots.start / CHUNK * CHUNK;
-    let chunk_pages = slots.start / PAGE_LEN..slots.end.div_ceil(PAGE_LEN);
-    for page in chunk_pages.clone() {
-        let place = page * PAGE_LEN - start;
-        let (keys, scales) =
-            (pages.keys(block_table[page], kv_head), pages.key_scales(block_table[page], kv_head));
-        let next = block_table.get(page + 1).map_or(&[][..], |&page| pages.keys(page, kv_head));
-        let prefetch = Prefetch { keys: next, values: pages.values(block_table[page], kv_head) };
-        score_page::<V, E>(&queries.heads, keys, scales, &prefetch, spec.scale, place, scores);
-    }
-    let places = chunk_pages.start * PAGE_LEN - start..chunk_pages.end * PAGE_LEN - start;
+    E::score_chunk::<V>(queries, pages, chunk, spec.scale, scores);
+    let (start, places, slots) = (chunk.start(), chunk.places(), &chunk.slots);
     for (query, scores) in scores.iter_mut().enumerate() {
         let visible = &queries.visible[query];
         let seen = visible.start.max(slots.start)..visible.end.min(slots.end);
@@ -115,104 +160,38 @@ pub(super) fn attend_chunk<V: Lanes, E: Element>(
         (out.max[query], out.sum[query]) =
             softmax_weights::<V>(&mut scores[places.clone()], places.start, seen, spec.soft_cap);
     }
-    for page in chunk_pages {
-        let used = PAGE_LEN.min(slots.end - page * PAGE_LEN);
-        let place = page * PAGE_LEN - start;
-        for (slot, scale) in pages.value_scales(block_table[page], kv_head).as_flattened().iter().enumerate()
-        {
-            let scale = bf16_to_f32(*scale);
-            scores.iter_mut().for_each(|scores| scores[place + slot] *= scale);
-        }
-        let values = &pages.values(block_table[page], kv_head)[..used * pages.width()];
-        add_values::<V, E>(scores, place, values, pages.width(), &mut out.values);
-    }
+    E::add_chunk::<V>(scores, pages, chunk, out);
 }
 
-/// Prefetches issued while a page's scores are computed: the keys of the next page and the values of this one. With
-/// few queries there is little work per page, and the hardware prefetcher stops at memory page boundaries.
-struct Prefetch<'a, E> {
-    keys: &'a [[E; PAGE_LEN]],
-    values: &'a [E],
+/// Query count up to which a page is memory-bound, not compute-bound.
+const FEW_QUERIES: usize = 4;
+
+/// Prefetches of keys or values distributed over the steps of a loop. With few queries there is little work for each page, and the
+/// hardware prefetcher stops at memory page boundaries.
+pub(super) struct Prefetch<'a> {
+    first: &'a Line,
+    /// Lines per step.
+    lines: usize,
 }
 
-impl<E> Prefetch<'_, E> {
-    /// Prefetches the share of one of the page's `columns`.
+impl<'a> Prefetch<'a> {
+    /// Distributes the lines of `elements` over `steps`.
     #[inline(always)]
-    fn prefetch(&self, column: usize, columns: usize) {
-        let keys = self.keys.get(column).map_or(&[][..], |keys| keys);
-        for keys in keys.chunks((LINE / size_of::<E>()).min(PAGE_LEN)) {
-            prefetch(&keys[0]);
-        }
-        let share = self.values.len() / columns;
-        for values in self.values[column * share..(column + 1) * share].chunks(LINE / size_of::<E>()) {
-            prefetch(&values[0]);
-        }
+    pub fn new<E: Element>(elements: &'a [E], steps: usize) -> Self {
+        let bytes: &[u8] = bytemuck::cast_slice(elements);
+        let first = bytes.first_chunk().expect("a page has 32 slots");
+        Self { first, lines: bytes.len().div_ceil(size_of::<Line>()).div_ceil(steps) }
     }
-}
 
-/// Computes the scores of all queries for a page.
-#[inline(always)]
-fn score_page<V: Lanes, E: Element>(
-    queries: &[&[f32]],
-    keys: &[[E; PAGE_LEN]],
-    scales: &[[u16; LANES]],
-    prefetch: &Prefetch<'_, E>,
-    scale: f32,
-    place: usize,
-    scores: &mut [[f32; CHUNK]],
-) {
-    let mut done = 0;
-    while done < queries.len() {
-        let (queries, scores) = (&queries[done..], &mut scores[done..]);
-        done += match queries.len() {
-            1 => score_queries::<V, E, 1>(queries, keys, scales, prefetch, scale, place, scores),
-            2 | 3 => score_queries::<V, E, 2>(queries, keys, scales, prefetch, scale, place, scores),
-            4..=7 => score_queries::<V, E, 4>(queries, keys, scales, prefetch, scale, place, scores),
-            _ => score_queries::<V, E, 8>(queries, keys, scales, prefetch, scale, place, scores),
-        };
-    }
-}
-
-/// Computes the scores of `M` queries: slots are in lanes, and each score is one chain of multiply-adds
-/// over the head dimension.
-#[inline(always)]
-fn score_queries<V: Lanes, E: Element, const M: usize>(
-    queries: &[&[f32]],
-    keys: &[[E; PAGE_LEN]],
-    scales: &[[u16; LANES]],
-    prefetch: &Prefetch<'_, E>,
-    scale: f32,
-    place: usize,
-    scores: &mut [[f32; CHUNK]],
-) -> usize {
-    let mut sums = [[V::splat(0.0); 2]; M];
-    let mut rows: [&[f32]; M] = [&[]; M];
-    for m in 0..M {
-        rows[m] = &queries[m][..keys.len()];
-    }
-    let columns = keys.len();
-    for (column, keys) in keys.iter().enumerate() {
-        if M <= FEW_QUERIES {
-            prefetch.prefetch(column, columns);
-        }
-        let (halves, _) = keys.as_chunks::<LANES>();
-        let (low, high) = (E::load::<V>(&halves[0]), E::load::<V>(&halves[1]));
-        for m in 0..M {
-            let query = V::splat(rows[m][column]);
-            sums[m] = [low.mul_add(query, sums[m][0]), high.mul_add(query, sums[m][1])];
-        }
-    }
-    for m in 0..M {
-        let (out, _) = scores[m][place..place + PAGE_LEN].as_chunks_mut::<LANES>();
-        for half in 0..2 {
-            let mut sum = sums[m][half].mul(V::splat(scale));
-            if let Some(scales) = scales.get(half) {
-                sum = sum.mul(V::load_bf16(scales));
+    /// Prefetches the lines of one step, if there are few `QUERIES`.
+    #[inline(always)]
+    pub fn step<const QUERIES: usize>(&self, step: usize) {
+        if QUERIES <= FEW_QUERIES {
+            for line in step * self.lines..(step + 1) * self.lines {
+                prefetch_to_l2(self.first, line * size_of::<Line>());
             }
-            sum.store(&mut out[half]);
         }
     }
-    M
 }
 
 /// Turns the scores of one query into softmax weights. Returns the largest score and the sum of the
@@ -249,83 +228,4 @@ fn softmax_weights<V: Lanes>(
         sum = V::load(scores).mul_add(V::splat(1.0), sum);
     }
     (max, sum.sum())
-}
-
-/// Accumulates a page's values times their weights, in the order of the slots.
-#[inline(always)]
-fn add_values<V: Lanes, E: Element>(
-    weights: &[[f32; CHUNK]],
-    place: usize,
-    values: &[E],
-    width: usize,
-    out: &mut [f32],
-) {
-    let mut done = 0;
-    while done < weights.len() {
-        let (weights, out) = (&weights[done..], &mut out[done * width..]);
-        done += match weights.len() {
-            1 => add_rows::<V, E, 1, 8>(weights, place, values, width, out),
-            2 | 3 => add_rows::<V, E, 2, 8>(weights, place, values, width, out),
-            4 | 5 => add_rows::<V, E, 4, 4>(weights, place, values, width, out),
-            _ => add_rows::<V, E, 6, 4>(weights, place, values, width, out),
-        };
-    }
-}
-
-/// [`add_values`] for `M` queries, `N` registers of columns at a time.
-#[inline(always)]
-fn add_rows<V: Lanes, E: Element, const M: usize, const N: usize>(
-    weights: &[[f32; CHUNK]],
-    place: usize,
-    values: &[E],
-    width: usize,
-    out: &mut [f32],
-) -> usize {
-    let mut column = 0;
-    while column + N * LANES <= width {
-        add_columns::<V, E, M, N>(weights, place, values, width, column, out);
-        column += N * LANES;
-    }
-    while column < width {
-        add_columns::<V, E, M, 1>(weights, place, values, width, column, out);
-        column += LANES;
-    }
-    M
-}
-
-#[inline(always)]
-fn add_columns<V: Lanes, E: Element, const M: usize, const N: usize>(
-    weights: &[[f32; CHUNK]],
-    place: usize,
-    values: &[E],
-    width: usize,
-    column: usize,
-    out: &mut [f32],
-) {
-    let mut sums = [[V::splat(0.0); N]; M];
-    for m in 0..M {
-        let (out, _) = out[m * width + column..][..N * LANES].as_chunks::<LANES>();
-        for n in 0..N {
-            sums[m][n] = V::load(&out[n]);
-        }
-    }
-    for (slot, row) in values.chunks_exact(width).enumerate() {
-        let (row, _) = row[column..column + N * LANES].as_chunks::<LANES>();
-        let mut weight = [V::splat(0.0); M];
-        for m in 0..M {
-            weight[m] = V::splat(weights[m][place + slot]);
-        }
-        for n in 0..N {
-            let value = E::load::<V>(&row[n]);
-            for m in 0..M {
-                sums[m][n] = value.mul_add(weight[m], sums[m][n]);
-            }
-        }
-    }
-    for m in 0..M {
-        let (out, _) = out[m * width + column..][..N * LANES].as_chunks_mut::<LANES>();
-        for n in 0..N {
-            sums[m][n].store(&mut out[n]);
-        }
-    }
 }

@@ -6,7 +6,9 @@
 //! result depends only on the slots visible to it and their positions, so that prompts may be split anywhere, rows
 //! may share tiles, and the chunks of a long context may run on different threads.
 
+mod bytes;
 mod chunk;
+mod float;
 #[cfg(test)]
 mod tests;
 
@@ -16,12 +18,12 @@ use std::sync::Arc;
 
 use super::cpu::{Isa, Kernel};
 use super::lanes::{Lanes, exp};
-use super::pages::{Element, PagedLayer, Pages, with_pages};
+use super::pages::{PagedLayer, Pages, with_pages};
 use super::pool::Pool;
 use super::profile::{self, Work};
 use super::ragged::{RaggedLayout, SequenceLayout};
 use super::split::{Block, SharedMatrix, for_each_chunk};
-use chunk::{CHUNK, Partial, Place, Queries, attend_chunk};
+use chunk::{Attend, CHUNK, Chunk, Partial, Queries, attend_chunk};
 
 /// Maximum queries per unit, which share each page: rows times the heads of a group.
 const QUERIES: usize = 48;
@@ -176,7 +178,7 @@ struct Call<'a, E> {
     out: SharedMatrix<'a, f32>,
 }
 
-impl<E: Element> Call<'_, E> {
+impl<E: Attend> Call<'_, E> {
     /// Runs each unit as one task.
     fn whole_units(&self, units: &[Unit<'_>]) {
         self.pool.run(units.len(), |index| {
@@ -245,7 +247,7 @@ struct AttendChunk<'a, 'c, E> {
     out: &'a mut Partial,
 }
 
-impl<E: Element> Kernel for AttendChunk<'_, '_, E> {
+impl<E: Attend> Kernel for AttendChunk<'_, '_, E> {
     type Output = ();
 
     #[inline(always)]
@@ -253,8 +255,8 @@ impl<E: Element> Kernel for AttendChunk<'_, '_, E> {
         let Self { call, unit, slots, out } = self;
         let queries = unit.queries(call.q, call.spec);
         let mut scores = SCORES.take();
-        let place = Place { block_table: &unit.sequence.block_table, kv_head: unit.kv_head, slots };
-        attend_chunk::<V, E>(&queries, call.pages, place, call.spec, &mut scores, out);
+        let chunk = Chunk { block_table: &unit.sequence.block_table, kv_head: unit.kv_head, slots };
+        attend_chunk::<V, E>(&queries, call.pages, &chunk, call.spec, &mut scores, out);
         SCORES.set(scores);
     }
 }

@@ -231,6 +231,78 @@ fn cuts_threads_company_and_instructions_do_not_change_a_bit() {
     }
 }
 
+/// One head of sixteen dimensions, and queries whose score is the first element of a key.
+fn first_element(slots: usize) -> Case {
+    let spec = AttentionSpec {
+        num_heads: 1,
+        num_kv_heads: 1,
+        head_dim: 16,
+        scale: 1.0,
+        window: None,
+        soft_cap: None,
+        sinks: None,
+    };
+    let mut case = Case::new(&mut Random(17), spec, &[(0, slots)]);
+    case.queries[0] = [[1.0].as_slice(), &[0.0; 15]].concat().repeat(slots);
+    case.keys[0] = vec![0.0; slots * 16];
+    case
+}
+
+#[test]
+fn small_weights_beside_a_large_one_are_not_lost() {
+    let mut case = first_element(250);
+    // The first slot weighs as much as 300 others, and its value is 0.
+    case.keys[0][0] = 300_f32.ln();
+    case.values[0] = vec![1.0; 250 * 16];
+    case.values[0][..16].fill(0.0);
+    for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::Q8] {
+        let last = case.run(Isa::current(), 2, dtype, 250)[0][249 * 16];
+        assert!((f64::from(last) - 249.0 / 549.0).abs() < 2e-2, "{dtype}: {last}");
+    }
+}
+
+#[test]
+fn infinities_and_nan_propagate_to_the_rows_that_see_them() {
+    for broken in [f32::NAN, f32::INFINITY] {
+        let mut case = first_element(70);
+        case.values[0][40 * 16 + 3] = broken;
+        let out = &case.run(Isa::current(), 2, KvDtype::Q8, 70)[0];
+        let reached = [0, 39, 40, 69].map(|row| !out[row * 16 + 3].is_finite());
+        assert_eq!(reached, [false, false, true, true], "{broken}");
+    }
+}
+
+#[test]
+fn slots_that_nobody_wrote_do_not_count() {
+    for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::Q8] {
+        let case = first_element(5);
+        let mut layer = PagedLayer::new(dtype, 1, 1, 16).unwrap();
+        let rows = |cached_len, rows| {
+            let sequence =
+                SequenceLayout { rows: 0..rows, cached_len, block_table: vec![0], ..Default::default() };
+            RaggedLayout { sequences: vec![sequence] }
+        };
+        let run = |layer: &PagedLayer| {
+            let mut y = [0.0; 16];
+            attention_on(
+                Isa::current(),
+                &Pool::new(1),
+                &case.queries[0][..16],
+                layer,
+                &rows(4, 1),
+                &case.spec,
+                &mut y,
+            );
+            bits(&y)
+        };
+        layer.write(&Pool::new(1), &rows(0, 5), &case.keys[0], &case.values[0]);
+        let clean = run(&layer);
+        // What an earlier sequence left in the page.
+        layer.write(&Pool::new(1), &rows(5, 27), &[f32::NAN; 27 * 16], &[f32::NAN; 27 * 16]);
+        assert_eq!(run(&layer), clean, "{dtype}");
+    }
+}
+
 #[test]
 fn a_large_score_takes_all_without_overflow() {
     let spec = AttentionSpec {

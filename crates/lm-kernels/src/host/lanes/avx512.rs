@@ -74,12 +74,6 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
     }
 
     #[inline(always)]
-    fn load_i8(x: &[i8; LANES]) -> Self {
-        // SAFETY: AVX-512 is there; 16 bytes are read from an array of 16.
-        Self::from(unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(x.as_ptr().cast()))) })
-    }
-
-    #[inline(always)]
     fn load_exp2(exponents: &[u8; LANES]) -> Self {
         // The computation of `exp2`.
         // SAFETY: AVX-512 is there; 16 bytes are read from an array of 16.

@@ -79,7 +79,6 @@ pub(super) trait Lanes: Copy {
     fn load_f16(bits: &[u16; LANES]) -> Self;
     /// Loads bf16 values, given as bits.
     fn load_bf16(bits: &[u16; LANES]) -> Self;
-    fn load_i8(x: &[i8; LANES]) -> Self;
     /// 2^(e - 128) for each exponent, exact for denormal results too.
     fn load_exp2(exponents: &[u8; LANES]) -> Self;
     fn store(self, out: &mut [f32; LANES]);
@@ -149,20 +148,7 @@ pub(super) trait Lanes: Copy {
     fn sum(self) -> f32;
 }
 
-/// Prefetches the cache line of the first byte of `x`.
-#[inline(always)]
-pub(super) fn prefetch<T>(x: &T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint, which reads nothing and faults nowhere; SSE belongs to x86-64.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>((&raw const *x).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = x;
-}
-
-/// Prefetches the cache line `distance` bytes after `line`; an unmapped address is ignored.
+/// Prefetches the cache line `distance` bytes after `line` to all caches; an unmapped address is ignored.
 #[inline(always)]
 pub(super) fn prefetch_ahead(line: &Line, distance: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -170,6 +156,20 @@ pub(super) fn prefetch_ahead(line: &Line, distance: usize) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a hint, which reads nothing and faults nowhere; SSE belongs to x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().wrapping_add(distance).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (line, distance);
+}
+
+/// As [`prefetch_ahead`], to the L2 cache: for what is used so late that it would leave the L1 cache, which also has room for fewer
+/// reads at a time.
+#[inline(always)]
+pub(super) fn prefetch_to_l2(line: &Line, distance: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: a hint, which reads nothing and faults nowhere; SSE belongs to x86-64.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().wrapping_add(distance).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (line, distance);
@@ -221,6 +221,14 @@ fn padded(x: &[f32]) -> [f32; LANES] {
         *out = *x;
     }
     out
+}
+
+/// Rounds a number of a magnitude below 2^22 to the nearest integer, ties to even; any result for others.
+#[inline(always)]
+pub(super) fn round(x: f32) -> i32 {
+    // The integer is in the lowest bits of the sum.
+    const SHIFT: f32 = 12_582_912.0; // 1.5 * 2^23: one unit in the last place is 1
+    (x + SHIFT).to_bits().wrapping_sub(SHIFT.to_bits()) as i32
 }
 
 /// e to the power of `x`, within 2 units in the last place; 0 below -87, so that no result is denormal, infinite above 88.72.
@@ -327,6 +335,15 @@ mod tests {
                 assert_eq!(isa.run(LoadExp2(exponents)), expected, "{isa}");
             }
         }
+    }
+
+    #[test]
+    fn floats_are_rounded_to_integers() {
+        for i in -127_000..=127_000 {
+            let x = i as f32 * 1e-3;
+            assert_eq!(round(x) as f32, x.round_ties_even(), "{x}");
+        }
+        assert_eq!([round(4_194_303.5), round(-4_194_303.5)], [4_194_304, -4_194_304]);
     }
 
     #[test]

@@ -60,11 +60,6 @@ impl Lanes for F32x16 {
     }
 
     #[inline(always)]
-    fn load_i8(x: &[i8; LANES]) -> Self {
-        Self(each_lane(|lane| f32::from(x[lane])))
-    }
-
-    #[inline(always)]
     fn load_exp2(exponents: &[u8; LANES]) -> Self {
         Self(each_lane(|lane| exp2(exponents[lane])))
     }

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use bytemuck::Zeroable;
 
 use super::super::cpu::{Isa, Kernel};
-use super::super::lanes::{Lanes, ZeroPointCorrection};
+use super::super::lanes::{Lanes, ZeroPointCorrection, round};
 use super::super::matrix_unit::SIDE;
 use super::super::norm::{Norm, norm_row, rms_norm_on};
 use super::super::pack::GROUP;
@@ -189,16 +189,9 @@ fn quantize_block<const B: usize>(x: &[f32; B], values: &mut [i8; B]) -> f32 {
     // A scale this small counts as zero; its inverse would be infinite.
     let inverse = if scale < 1e-36 { 0.0 } else { 1.0 / scale };
     for (value, x) in values.iter_mut().zip(x) {
-        *value = round_to_byte(x * inverse);
+        *value = round(x * inverse) as i8;
     }
     scale
-}
-/// Rounds a number from -127 to 127 to the nearest integer, ties to even; any result for others.
-#[inline(always)]
-fn round_to_byte(x: f32) -> i8 {
-    // The integer is in the lowest bits of the sum.
-    const SHIFT: f32 = 12_582_912.0; // 1.5 * 2^23: one unit in the last place is 1
-    (x + SHIFT).to_bits() as i8
 }
 
 /// Rows as floats, normalised if a norm is given.
@@ -218,18 +211,4 @@ pub(super) fn gathered_floats(pool: &Pool, x: &[f32], cols: usize, numbers: &[us
         }
     });
     gathered
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::super::pack::round;
-    use super::*;
-
-    #[test]
-    fn bytes_are_rounded_like_floats() {
-        for i in -127_000..=127_000 {
-            let x = i as f32 * 1e-3;
-            assert_eq!(f32::from(round_to_byte(x)), round(x), "{x}");
-        }
-    }
 }

@@ -31,8 +31,6 @@ pub(super) use integer::{GROUP, IntegerLayout, Tile};
 pub use packing::Packing;
 pub(super) use q4::{Q4, Q4Scales};
 pub(super) use q8::Q8;
-#[cfg(test)]
-pub(super) use quantize::round;
 pub use source::{FloatDtype, Source};
 pub use stored::{StoredBytes, StoredMatrix};
 

@@ -20,7 +20,7 @@ pub(super) const SHIFT: f32 = 12_582_912.0;
 
 /// Rounds a number below 2^22 in magnitude to the nearest integer, ties to even.
 #[inline(always)]
-pub(in crate::host) fn round(x: f32) -> f32 {
+pub(super) fn round(x: f32) -> f32 {
     (x + SHIFT) - SHIFT
 }
 

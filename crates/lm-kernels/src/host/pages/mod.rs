@@ -11,7 +11,7 @@ use super::profile::{self, Work};
 use super::ragged::RaggedLayout;
 use crate::Result;
 
-pub(super) use element::Element;
+pub(super) use element::{Element, FloatElement};
 pub use kv_dtype::KvDtype;
 pub use state::{StatePages, StateRun};
 use storage::zeroed;
@@ -32,8 +32,8 @@ pub const NO_PAGE: PageId = PageId::MAX;
 /// KV pages of one layer.
 ///
 /// Keys are `[page, kv_head, head_dim, slot]`, so that the slots of a page are adjacent, and values
-/// `[page, kv_head, slot, width]`, where `width` is `head_dim` rounded up to a multiple of 16. Memory is committed when
-/// a page is first written. The caller assigns pages to sequences.
+/// `[page, kv_head, slot, width]`, where `width` is `head_dim` rounded up to a multiple of 16. Four bytes of a dot product are
+/// adjacent in 8-bit pages: four dimensions of a key, four slots of values. Memory is committed when a page is first written. The caller assigns pages to sequences.
 /// # Examples
 /// ```
 /// use lm_kernels::{KvDtype, PagedLayer, Pool, RaggedLayout, SequenceLayout};
@@ -118,12 +118,13 @@ impl PagedLayer {
         with_pages!(&mut self.storage, pages => {
             let pages = pages.share();
             pool.run(num_kv_heads.div_ceil(heads.max(1)), |task| {
+                let mut rounded = Vec::new();
                 for (row, page, slot) in layout.places() {
                     assert!((page as usize) < num_pages, "page {page} of {num_pages}");
                     for head in task * heads..(task + 1) * heads {
                         let from = row * width + head * head_dim..row * width + (head + 1) * head_dim;
                         // SAFETY: a head belongs to one task, which writes one page at a time.
-                        unsafe { pages.page(page, head) }.write(slot, &k[from.clone()], &v[from]);
+                        unsafe { pages.page(page, head) }.write(slot, &k[from.clone()], &v[from], &mut rounded);
                     }
                 }
             });

@@ -1,5 +1,7 @@
 //! Storage of a layer's keys and values, by element type.
 
+use std::ops::Range;
+
 use super::super::lanes::{LANES, bf16_to_f32};
 use super::super::split::SharedMatrix;
 use super::{Element, PAGE_LEN, PageId};
@@ -10,13 +12,16 @@ use crate::{Error, Result};
 pub(in crate::host) enum Storage {
     F16(Pages<u16>),
     F32(Pages<f32>),
-    Q8(Pages<i8>),
+    Q8(Pages<u8>),
 }
 
-/// Keys and values of element type `E`.
+/// Keys and values of element type `E`. Where the elements of a dot product are adjacent ([`Element::GROUP`]), the dimensions of a
+/// key are padded to a multiple of it.
 #[derive(Clone, Debug)]
 pub(in crate::host) struct Pages<E> {
+    /// `[page, kv_head, head_dim / GROUP, slot, GROUP]`.
     keys: Vec<E>,
+    /// `[page, kv_head, slot / GROUP, width, GROUP]`.
     values: Vec<E>,
     /// `[page, kv_head, slot]`, as bf16 bits; empty for types without scales.
     key_scales: Vec<u16>,
@@ -50,7 +55,7 @@ impl<E: Element> Pages<E> {
         };
         let scales = elements(usize::from(E::SCALED))?;
         Ok(Self {
-            keys: zeroed(elements(head_dim)?)?,
+            keys: zeroed(elements(head_dim.next_multiple_of(E::GROUP))?)?,
             values: zeroed(elements(width)?)?,
             key_scales: zeroed(scales)?,
             value_scales: zeroed(scales)?,
@@ -71,22 +76,34 @@ impl<E: Element> Pages<E> {
         self.head_dim.next_multiple_of(LANES)
     }
 
+    /// Elements of the keys of a page and head.
+    #[inline(always)]
+    fn key_len(&self) -> usize {
+        self.head_dim.next_multiple_of(E::GROUP) * PAGE_LEN
+    }
+
+    /// Elements of the values of a page and head.
+    #[inline(always)]
+    fn value_len(&self) -> usize {
+        self.width() * PAGE_LEN
+    }
+
     #[inline(always)]
     fn block(&self, page: PageId, kv_head: usize) -> usize {
         page as usize * self.num_kv_heads + kv_head
     }
 
-    /// The keys of a page: 32 slots for each element of the head.
+    /// The keys of a page and head, `[head_dim / GROUP, slot, GROUP]`.
     #[inline(always)]
-    pub fn keys(&self, page: PageId, kv_head: usize) -> &[[E; PAGE_LEN]] {
-        let (block, len) = (self.block(page, kv_head), self.head_dim * PAGE_LEN);
-        self.keys[block * len..(block + 1) * len].as_chunks().0
+    pub fn keys(&self, page: PageId, kv_head: usize) -> &[E] {
+        let (block, len) = (self.block(page, kv_head), self.key_len());
+        &self.keys[block * len..(block + 1) * len]
     }
 
-    /// The values of a page: [`Pages::width`] elements for each slot.
+    /// The values of a page and head, `[slot / GROUP, width, GROUP]`.
     #[inline(always)]
     pub fn values(&self, page: PageId, kv_head: usize) -> &[E] {
-        let (block, len) = (self.block(page, kv_head), self.width() * PAGE_LEN);
+        let (block, len) = (self.block(page, kv_head), self.value_len());
         &self.values[block * len..(block + 1) * len]
     }
 
@@ -109,43 +126,46 @@ impl<E: Element> Pages<E> {
     }
 
     pub(super) fn key(&self, page: PageId, kv_head: usize, slot: usize) -> Vec<f32> {
-        let scale = scale_of(self.key_scales(page, kv_head), slot);
-        self.keys(page, kv_head).iter().map(|slots| slots[slot].widen() * scale).collect()
+        let (keys, scale) = (self.keys(page, kv_head), scale_of(self.key_scales(page, kv_head), slot));
+        (0..self.head_dim).map(|dim| keys[key_place::<E>(dim, slot)].widen() * scale).collect()
     }
 
     pub(super) fn value(&self, page: PageId, kv_head: usize, slot: usize) -> Vec<f32> {
+        let (values, width) = (self.values(page, kv_head), self.width());
         let scale = scale_of(self.value_scales(page, kv_head), slot);
-        let row = &self.values(page, kv_head)[slot * self.width()..][..self.head_dim];
-        row.iter().map(|x| x.widen() * scale).collect()
+        (0..self.head_dim).map(|dim| values[value_place::<E>(width, slot, dim)].widen() * scale).collect()
     }
 
     pub(super) fn copy_page(&mut self, from: usize, to: usize) {
-        let blocks = |len: usize| from * self.num_kv_heads * len..(from + 1) * self.num_kv_heads * len;
-        let (key_len, value_len) = (self.head_dim * PAGE_LEN, self.width() * PAGE_LEN);
-        let (keys, values) = (blocks(key_len), blocks(value_len));
-        self.keys.copy_within(keys, to * self.num_kv_heads * key_len);
-        self.values.copy_within(values, to * self.num_kv_heads * value_len);
+        let (key_len, value_len, heads) = (self.key_len(), self.value_len(), self.num_kv_heads);
+        let (keys, values) = (self.blocks(from as PageId, key_len), self.blocks(from as PageId, value_len));
+        self.keys.copy_within(keys, to * heads * key_len);
+        self.values.copy_within(values, to * heads * value_len);
         if E::SCALED {
-            let scales = from * self.num_kv_heads * PAGE_LEN..(from + 1) * self.num_kv_heads * PAGE_LEN;
-            self.key_scales.copy_within(scales.clone(), to * self.num_kv_heads * PAGE_LEN);
-            self.value_scales.copy_within(scales, to * self.num_kv_heads * PAGE_LEN);
+            let scales = self.blocks(from as PageId, PAGE_LEN);
+            self.key_scales.copy_within(scales.clone(), to * heads * PAGE_LEN);
+            self.value_scales.copy_within(scales, to * heads * PAGE_LEN);
         }
     }
 
-    /// Appends a page to `out` in the memory's byte order: keys, values, scales. Slots from `slots` on are zeros, whatever they
-    /// hold.
+    /// Appends a page to `out`: keys `[kv_head, head_dim, slot]`, values `[kv_head, slot, width]`, scales, in the memory's byte order
+    /// and the same for every [`Element::GROUP`]. Slots from `slots` on are zeros, whatever they hold.
     pub(super) fn read_page(&self, page: usize, slots: usize, out: &mut Vec<u8>) {
-        let blocks = |len: usize| page * self.num_kv_heads * len..(page + 1) * self.num_kv_heads * len;
-        let mut keys = self.keys[blocks(self.head_dim * PAGE_LEN)].to_vec();
-        keys.as_chunks_mut::<PAGE_LEN>().0.iter_mut().for_each(|row| row[slots..].fill(E::zeroed()));
-        let mut values = self.values[blocks(self.width() * PAGE_LEN)].to_vec();
-        values
-            .chunks_mut(self.width() * PAGE_LEN)
-            .for_each(|head| head[slots * self.width()..].fill(E::zeroed()));
-        out.extend_from_slice(bytemuck::cast_slice(&keys));
-        out.extend_from_slice(bytemuck::cast_slice(&values));
+        let (page, width) = (page as PageId, self.width());
+        let mut push = |element: E, slot: usize| {
+            let element = if slot < slots { element } else { E::ZERO };
+            out.extend_from_slice(bytemuck::bytes_of(&element));
+        };
+        for kv_head in 0..self.num_kv_heads {
+            let keys = self.keys(page, kv_head);
+            each(self.head_dim, PAGE_LEN, |dim, slot| push(keys[key_place::<E>(dim, slot)], slot));
+        }
+        for kv_head in 0..self.num_kv_heads {
+            let values = self.values(page, kv_head);
+            each(PAGE_LEN, width, |slot, column| push(values[value_place::<E>(width, slot, column)], slot));
+        }
         for scales in [&self.key_scales, &self.value_scales].into_iter().filter(|_| E::SCALED) {
-            let mut scales = scales[blocks(PAGE_LEN)].to_vec();
+            let mut scales = scales[self.blocks(page, PAGE_LEN)].to_vec();
             scales.as_chunks_mut::<PAGE_LEN>().0.iter_mut().for_each(|row| row[slots..].fill(0));
             out.extend_from_slice(bytemuck::cast_slice(&scales));
         }
@@ -156,26 +176,38 @@ impl<E: Element> Pages<E> {
     /// # Panics
     /// When they are fewer than those of a page.
     pub(super) fn write_page(&mut self, page: usize, mut bytes: &[u8]) {
-        let blocks = |len: usize| page * self.num_kv_heads * len..(page + 1) * self.num_kv_heads * len;
-        let (keys, values) = (blocks(self.head_dim * PAGE_LEN), blocks(self.width() * PAGE_LEN));
-        let scales = blocks(if E::SCALED { PAGE_LEN } else { 0 });
-        let mut fill = |target: &mut [u8]| {
-            let (next, rest) = bytes.split_at(target.len());
-            target.copy_from_slice(next);
+        let (key_len, value_len, width) = (self.key_len(), self.value_len(), self.width());
+        let page = page as PageId;
+        let (keys, values) = (self.blocks(page, key_len), self.blocks(page, value_len));
+        let scales = self.blocks(page, if E::SCALED { PAGE_LEN } else { 0 });
+        let mut next = || {
+            let (element, rest) = bytes.split_at(size_of::<E>());
             bytes = rest;
+            bytemuck::pod_read_unaligned(element)
         };
-        fill(bytemuck::cast_slice_mut(&mut self.keys[keys]));
-        fill(bytemuck::cast_slice_mut(&mut self.values[values]));
-        fill(bytemuck::cast_slice_mut(&mut self.key_scales[scales.clone()]));
-        fill(bytemuck::cast_slice_mut(&mut self.value_scales[scales]));
+        for keys in self.keys[keys].chunks_exact_mut(key_len) {
+            each(self.head_dim, PAGE_LEN, |dim, slot| keys[key_place::<E>(dim, slot)] = next());
+        }
+        for values in self.values[values].chunks_exact_mut(value_len) {
+            each(PAGE_LEN, width, |slot, column| values[value_place::<E>(width, slot, column)] = next());
+        }
+        let (keys, values) = bytes.split_at(scales.len() * size_of::<u16>());
+        bytemuck::cast_slice_mut(&mut self.key_scales[scales.clone()]).copy_from_slice(keys);
+        bytemuck::cast_slice_mut(&mut self.value_scales[scales]).copy_from_slice(values);
+    }
+
+    /// Place of a page among blocks of `len` for each page and head.
+    fn blocks(&self, page: PageId, len: usize) -> Range<usize> {
+        let first = page as usize * self.num_kv_heads;
+        first * len..(first + self.num_kv_heads) * len
     }
 
     /// The pages, to be written by several tasks.
     pub fn share(&mut self) -> SharedPages<'_, E> {
-        let width = self.width();
+        let (key_len, value_len) = (self.key_len(), self.value_len());
         SharedPages {
-            keys: SharedMatrix::new(&mut self.keys, self.head_dim * PAGE_LEN),
-            values: SharedMatrix::new(&mut self.values, width * PAGE_LEN),
+            keys: SharedMatrix::new(&mut self.keys, key_len),
+            values: SharedMatrix::new(&mut self.values, value_len),
             key_scales: SharedMatrix::new(&mut self.key_scales, PAGE_LEN),
             value_scales: SharedMatrix::new(&mut self.value_scales, PAGE_LEN),
             num_kv_heads: self.num_kv_heads,
@@ -194,7 +226,7 @@ pub(in crate::host) struct SharedPages<'a, E> {
 
 /// Mutable keys and values of one head of a page.
 pub(in crate::host) struct PageMut<'a, E> {
-    keys: &'a mut [[E; PAGE_LEN]],
+    keys: &'a mut [E],
     values: &'a mut [E],
     key_scales: &'a mut [u16],
     value_scales: &'a mut [u16],
@@ -214,7 +246,7 @@ impl<E: Element> SharedPages<'_, E> {
         // SAFETY: the caller keeps the pages disjoint.
         unsafe {
             PageMut {
-                keys: self.keys.rows(block..block + 1).as_chunks_mut().0,
+                keys: self.keys.rows(block..block + 1),
                 values: self.values.rows(block..block + 1),
                 key_scales: self.key_scales.rows(scales.clone()),
                 value_scales: self.value_scales.rows(scales),
@@ -224,20 +256,40 @@ impl<E: Element> SharedPages<'_, E> {
 }
 
 impl<E: Element> PageMut<'_, E> {
-    /// Writes one slot.
+    /// Writes one slot; `rounded` is scratch space.
     #[inline(always)]
-    pub fn write(&mut self, slot: usize, key: &[f32], value: &[f32]) {
+    pub fn write(&mut self, slot: usize, key: &[f32], value: &[f32], rounded: &mut Vec<E>) {
         let width = self.values.len() / PAGE_LEN;
-        let row = &mut self.values[slot * width..(slot + 1) * width];
-        let key_scale = E::round(key, &mut row[..key.len()]);
-        for (slots, key) in self.keys.iter_mut().zip(&*row) {
-            slots[slot] = *key;
+        rounded.resize(key.len(), E::ZERO);
+        let key_scale = E::round(key, rounded);
+        for (dim, key) in rounded.iter().enumerate() {
+            self.keys[key_place::<E>(dim, slot)] = *key;
         }
-        let value_scale = E::round(value, &mut row[..value.len()]);
+        let value_scale = E::round(value, rounded);
+        for (column, value) in rounded.iter().enumerate() {
+            self.values[value_place::<E>(width, slot, column)] = *value;
+        }
         if E::SCALED {
             (self.key_scales[slot], self.value_scales[slot]) = (key_scale, value_scale);
         }
     }
+}
+
+/// Index of a key's element in its page and head.
+#[inline(always)]
+fn key_place<E: Element>(dim: usize, slot: usize) -> usize {
+    (dim / E::GROUP * PAGE_LEN + slot) * E::GROUP + dim % E::GROUP
+}
+
+/// Index of a value's element in its page and head.
+#[inline(always)]
+fn value_place<E: Element>(width: usize, slot: usize, column: usize) -> usize {
+    (slot / E::GROUP * width + column) * E::GROUP + slot % E::GROUP
+}
+
+/// Calls `f` with all pairs of numbers below `rows` and `columns`, row by row.
+fn each(rows: usize, columns: usize, mut f: impl FnMut(usize, usize)) {
+    (0..rows).for_each(|row| (0..columns).for_each(|column| f(row, column)));
 }
 
 /// The scale of a slot, 1 for types without scales.

@@ -95,18 +95,6 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    fn load_i8(x: &[i8; LANES]) -> Self {
-        let [low, high] = halves(x);
-        // SAFETY: AVX2 is there; 8 bytes each are read from arrays of 8.
-        Self(unsafe {
-            [
-                _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(low.as_ptr().cast()))),
-                _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(high.as_ptr().cast()))),
-            ]
-        })
-    }
-
-    #[inline(always)]
     fn load_exp2(exponents: &[u8; LANES]) -> Self {
         let [low, high] = halves(exponents);
         Self([exp2(low), exp2(high)])
