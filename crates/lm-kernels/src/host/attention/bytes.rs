@@ -56,9 +56,10 @@ impl ByteRows {
         self.quads[start..].as_flattened_mut()
     }
 
-    /// Ends a row that was filled.
+    /// Ends the first row that was filled since.
     #[inline(always)]
-    fn end_row(&mut self, row: usize, scale: f32) {
+    fn end_row(&mut self, scale: f32) {
+        let row = self.scales.len();
         let bytes = self.quads[row * self.width..(row + 1) * self.width].as_flattened();
         self.corrections.push(-128 * bytes.iter().map(|&byte| i32::from(byte)).sum::<i32>());
         self.scales.push(scale);
@@ -67,19 +68,17 @@ impl ByteRows {
     /// Appends a query, rounded to 8 bits.
     #[inline(always)]
     fn push_query(&mut self, query: &[f32]) {
-        let row = self.scales.len();
         let scale = largest(query) / 127.0;
         let inverse = inverse(scale);
         for (byte, x) in self.push().iter_mut().zip(query) {
             *byte = round(x * inverse) as i8;
         }
-        self.end_row(row, scale);
+        self.end_row(scale);
     }
 
     /// Appends the planes of a chunk's weights, the upper one first.
     #[inline(always)]
     fn push_weights(&mut self, weights: &[f32; CHUNK]) {
-        let row = self.scales.len();
         let scale = largest(weights) / MAX_WEIGHT;
         let inverse = inverse(scale);
         for (byte, x) in self.push().iter_mut().zip(weights) {
@@ -88,8 +87,8 @@ impl ByteRows {
         for (byte, x) in self.push().iter_mut().zip(weights) {
             *byte = (round(x * inverse) as u32 & LOWER) as i8;
         }
-        self.end_row(row, scale * (LOWER + 1) as f32);
-        self.end_row(row + 1, scale);
+        self.end_row(scale * (LOWER + 1) as f32);
+        self.end_row(scale);
     }
 
     /// `M` rows from `first` on.

@@ -22,8 +22,8 @@ const INTEGERS: [(bool, &str); 2] = [(true, "9223372036854775808"), (false, "184
 const MAX_DIGITS: usize = 40;
 /// The largest `multipleOf`, without its point, that the grammar library computes with.
 const MAX_DIVISOR: u64 = 1_000;
-/// Maximum decimals of it, and of the bounds beside it: with 10, the library's arithmetic overflows.
-const DECIMALS: usize = 5;
+/// Maximum decimals of it, and of the bounds beside it: the library multiplies the divisor by 10 to this power in 32 bits.
+const DECIMALS: usize = 6;
 /// Maximum number of multiples that are listed instead. (Divisors from 2^53 on have fewer in 64 bits.)
 const MAX_LISTED: i128 = 4_096;
 
