@@ -14,7 +14,8 @@ pub enum KvDtype {
     F16,
     /// Single precision: no rounding.
     F32,
-    /// 8-bit integers with a scale per head vector: half the memory of f16, at a noticeable error.
+    /// 8-bit integers with a scale per head vector: half the memory of f16, and faster in long prompts, at a noticeable error. Queries are
+    /// rounded to 8 bits, too.
     Q8,
 }
 
