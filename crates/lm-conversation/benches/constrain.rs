@@ -254,10 +254,10 @@ fn steps(shared: &Path) -> Result<()> {
         ("a string in an object", Some(ConstraintSpec::Lark { text: string.lark, markers: string.markers })),
         ("digits", Some(ConstraintSpec::Regex("[0-9]{1000}".to_owned()))),
     ];
-    println!("\na step of a model of noise, greedy, up to 400 tokens of 4,000 and of 500");
+    println!("\na step of a model of noise, greedy, up to 400 tokens of 4,000 and of 1,100");
     for (name, spec) in cases {
         let compiled = spec.map(|spec| engine.compile(&spec)).transpose()?;
-        for room in [4000, 500] {
+        for room in [4000, 1100] {
             let (mut times, mut forced, mut steered) = (Vec::new(), 0, 0);
             for prompt in 0..8 {
                 let mut session = engine.session(SessionConfig::default())?;
