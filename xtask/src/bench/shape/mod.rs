@@ -76,9 +76,11 @@ struct Experts {
     per_row: usize,
 }
 
-/// Chat template of all shapes.
-const TEMPLATE: &str = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}\
-    {% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+/// Chat template of all shapes; parts of messages are texts and pictures.
+const TEMPLATE: &str = "{% for m in messages %}<|im_start|>{{ m.role }}\n\
+    {% if m.content is string %}{{ m.content }}{% else %}{% for part in m.content %}\
+    {% if part.type == 'image' %}<image>{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}\
+    <|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
 /// Added tokens of a picture in one view; the first stands for a row.
 const PICTURE_TOKENS: &[&str] = &["<image>", "<fake_token_around_image>", "<global-img>"];

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Speed of llama.cpp beside this stack: the same shape with random weights, the same number of threads, by turns.
+#
+#     peers/compare.sh                           # Qwen3-0.6B's shape at 4 bit beside llama.cpp
+#     peers/compare.sh --runs 7 --threads 4
+#     peers/compare.sh --image FILE              # SmolVLM-256M's shape and a picture beside llama.cpp
+#
+# Options: --shape NAME (of `cargo xtask bench`), --threads N [default: all], --runs N [default: 5], --image FILE.
+#
+# Needs cargo, a C++ compiler and Python with venv. pip fetches everything else into target/peers: CMake, Ninja and the source
+# package of llama-cpp-python, which holds llama.cpp; with --image torch and transformers, which its converter needs. The first
+# run builds llama.cpp, which takes minutes. `chrt -f 10` before the command gives the runs real-time priority.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+shape='' threads=$(nproc) runs=5 image=''
+while [ $# -gt 0 ]; do
+    case $1 in
+        --shape) shape=$2 ;;
+        --threads) threads=$2 ;;
+        --runs) runs=$2 ;;
+        --image) image=$(realpath "$2") ;;
+        *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    esac
+    shift 2
+done
+[ -n "$shape" ] || { [ -n "$image" ] && shape=smolvlm-256m || shape=qwen3-0.6b; }
+
+work=$PWD/target/peers
+checkpoint=target/bench/$shape
+lm=${CARGO_TARGET_DIR:-target}/release/lm
+llama=$work/llama.cpp
+bin=$llama/build/bin
+python=$work/venv/bin/python
+mkdir -p "$work"
+
+# Installs packages of Python.
+install() {
+    [ -x "$python" ] || python3 -m venv "$work/venv"
+    "$python" -m pip install --quiet "$@"
+}
+
+# Builds the programs of llama.cpp that are measured.
+build_llama() {
+    [ ! -x "$bin/llama-bench" ] || return 0
+    install cmake ninja
+    "$python" -m pip download --quiet --no-deps --no-binary :all: --dest "$work" llama-cpp-python
+    mkdir -p "$llama"
+    tar --extract --gzip --file "$(ls "$work"/llama_cpp_python-*.tar.gz | tail -n 1)" --directory "$llama" \
+        --strip-components 3 --wildcards '*/vendor/llama.cpp/*'
+    PATH=$work/venv/bin:$PATH
+    cmake -S "$llama" -B "$llama/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DLLAMA_CURL=OFF \
+        -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_SERVER=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_TOOLS=ON > "$work/cmake.log"
+    cmake --build "$llama/build" --target llama-bench llama-batched-bench llama-mtmd-cli > "$work/build.log"
+}
+
+# Writes the checkpoint of the shape and builds `lm`.
+cargo xtask bench --shape "$shape" --weights bf16 --kv f16 --only dram_rate --runs 1 > /dev/null
+build_llama
+
+if [ -n "$image" ]; then
+    files=$work/$shape
+    if [ ! -f "$files/mmproj.gguf" ]; then
+        install torch transformers gguf sentencepiece
+        "$python" peers/picture_files.py "$llama" "$checkpoint" "$files"
+    fi
+    "$python" peers/turns.py --lm "$lm" --llama "$bin" --threads "$threads" --runs "$runs" --checkpoint "$checkpoint" \
+        --image "$image" --gguf "$files/model.gguf" --mmproj "$files/mmproj.gguf"
+else
+    file=$work/$shape-q4_0.gguf
+    [ -f "$file" ] || "$lm" convert "$checkpoint" "$file" --quantize q4_0
+    "$python" peers/turns.py --lm "$lm" --llama "$bin" --threads "$threads" --runs "$runs" --checkpoint "$checkpoint" \
+        --gguf "$file"
+fi

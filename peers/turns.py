@@ -1,0 +1,136 @@
+"""Runs this stack and llama.cpp by turns and prints their figures side by side. `compare.sh` prepares its arguments."""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+Figures = dict[str, float]
+CONTEXTS = (0, 512, 4096)
+parser = argparse.ArgumentParser(description=__doc__)
+for option in ("--lm", "--llama", "--checkpoint", "--gguf"):
+    parser.add_argument(option, type=Path, required=True)
+parser.add_argument("--mmproj", type=Path)
+parser.add_argument("--image", type=Path)
+parser.add_argument("--threads", required=True)
+parser.add_argument("--runs", type=int, required=True)
+ARGS = parser.parse_args()
+
+
+def run(command: list[object], kinds: str = "out") -> str:
+    """Output of a command, its errors included if `kinds` is "both", and its largest resident memory in a last line."""
+    errors = subprocess.STDOUT if kinds == "both" else subprocess.DEVNULL
+    program = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=errors, text=True)
+    text = program.stdout.read()
+    _, status, usage = os.wait4(program.pid, 0)
+    if status != 0:
+        sys.exit(f"{' '.join(map(str, command))}: status {status}\n{text}")
+    return f"{text}\npeak {usage.ru_maxrss}\n"
+
+
+def peak_of(text: str) -> Figures:
+    return {"peak memory, MB": int(re.findall(r"^peak (\d+)$", text, re.M)[-1]) * 1024 / 1e6}
+
+
+def lines_of(text: str) -> list[dict]:
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def ours(*extra: object) -> Figures:
+    """Text, of a checkpoint that is quantised when it is loaded or of a GGUF file."""
+    contexts = ",".join(map(str, CONTEXTS))
+    lines = lines_of(run([ARGS.lm, "bench", *extra, "--kv", "f16", "--threads", ARGS.threads, "--runs", 1, "--json",
+                          "--only", "prefill,decode", "--prefill", 512, "--decode", contexts, "--sequences", 8]))  # fmt: skip
+    figures = {}
+    for line in lines:
+        name = f"{line['metric']} {line['context']}" if line["sequences"] == 1 else "8 sequences"
+        figures[name] = line["value"]
+    return figures
+
+
+def llama() -> Figures:
+    bench = [ARGS.llama / "llama-bench", "-m", ARGS.gguf, "-t", ARGS.threads, "-r", 1, "-fa", 1, "-o", "jsonl"]
+    figures = {"prefill 512": lines_of(run([*bench, "-p", 512, "-n", 0]))[0]["avg_ts"]}
+    for line in lines_of(run([*bench, "-p", 0, "-n", 64, "-d", ",".join(map(str, CONTEXTS))])):
+        figures[f"decode {line['n_depth']}"] = line["avg_ts"]
+    batched = [ARGS.llama / "llama-batched-bench", "-m", ARGS.gguf, "-t", ARGS.threads, "-fa", "on", "-c", 2048,
+               "-npp", 64, "-ntg", 64, "-npl", 8, "--output-format", "jsonl"]  # fmt: skip
+    line = lines_of(run(batched))[0]
+    return figures | {"8 sequences": 8 * 64 / line["t"]}
+
+
+def our_picture() -> Figures:
+    """The context of `picture` is the number of its rows, that of `picture_prefill` the number of all tokens."""
+    text = run([ARGS.lm, "bench", ARGS.checkpoint, "--image", ARGS.image, "--kv", "f16", "--threads", ARGS.threads,
+                "--runs", 1, "--json", "--only", "picture,picture_prefill"])  # fmt: skip
+    lines = {line["metric"]: line for line in lines_of(text)}
+    encode, prefill = lines["picture"], lines["picture_prefill"]
+    rest = prefill["context"] / prefill["value"] * 1e3 - encode["value"]
+    return {"encode a view, ms": encode["value"], "decode its rows, ms": rest * encode["context"] / prefill["context"],
+            "tokens/s with its encoding": prefill["value"]} | our_memory()  # fmt: skip
+
+
+def our_memory() -> Figures:
+    """Of a reply to the picture: `lm bench` itself reads a gigabyte to measure the memory's rate."""
+    return peak_of(run([ARGS.lm, "generate", "-m", ARGS.checkpoint, "--image", ARGS.image, "--kv", "f16", "--context", 2048,
+                        "--threads", ARGS.threads, "--max-tokens", 1, "x"]))  # fmt: skip
+
+
+def llama_picture() -> Figures:
+    """llama.cpp shows a picture of one tile twice, as an overview and as a tile. The time from the end of the first view's encoding to the
+    beginning of the next one's is that of its rows and of the few tokens between the two."""
+    text = run([ARGS.llama / "llama-mtmd-cli", "-m", ARGS.gguf, "--mmproj", ARGS.mmproj, "--image", ARGS.image, "-p", "x",
+                "-n", 1, "-c", 2048, "-t", ARGS.threads], "both")  # fmt: skip
+    encode = list(map(int, re.findall(r"batch encoding done in (\d+) ms", text)))
+    begun, ended = (list(map(seconds_of, re.findall(rf"^(\S+) I {step}", text, re.M)))
+                    for step in ("encoding mtmd batch", "mtmd batch encoding done"))  # fmt: skip
+    return {"encode a view, ms": median(encode), "decode its rows, ms": (begun[1] - ended[0]) * 1e3} | peak_of(text)
+
+
+def seconds_of(stamp: str) -> float:
+    """Of a time as llama.cpp logs it: minutes, seconds, milliseconds, microseconds."""
+    minutes, seconds, milliseconds, microseconds = map(int, stamp.split("."))
+    return 60 * minutes + seconds + milliseconds / 1e3 + microseconds / 1e6
+
+
+def show(stacks: dict[str, list[Figures]]) -> None:
+    """A row a figure: medians, smallest and largest, and the median of the ratios of the turns."""
+    (own, own_turns), *others = stacks.items()
+    print(f"| | {own} |" + "".join(f" {name} | ratio |" for name, _ in others))
+    print("|---|---|" + "---|---|" * len(others))
+    for figure in own_turns[0]:
+        cells = [figure, cell([turn[figure] for turn in own_turns])]
+        for _, turns in others:
+            both = [(mine[figure], turn[figure]) for mine, turn in zip(own_turns, turns) if figure in turn]
+            cells.append(cell([theirs for _, theirs in both]) if both else "–")
+            cells.append(f"{median(mine / theirs for mine, theirs in both):.2f}" if both else "–")
+        print("| " + " | ".join(cells) + " |")
+
+
+def cell(values: list[float]) -> str:
+    digits = 0 if median(values) >= 100 else 1
+    return " ".join([f"{median(values):,.{digits}f}", f"({min(values):,.{digits}f} to {max(values):,.{digits}f})"])
+
+
+def main() -> None:
+    stacks: dict[str, Callable[[], Figures]]
+    if ARGS.image:
+        stacks = {"lm": our_picture, "llama.cpp": llama_picture}
+    else:
+        stacks = {"lm, q4": lambda: ours(ARGS.checkpoint, "--quantize", "q4"), "lm, the same file": lambda: ours(ARGS.gguf),
+                  "llama.cpp": llama}  # fmt: skip
+    turns: dict[str, list[Figures]] = {name: [] for name in stacks}
+    for turn in range(ARGS.runs):
+        for name, measure in stacks.items():
+            load = os.getloadavg()[0]
+            turns[name].append(measure())
+            print(f"turn {turn + 1}, {name}, load {load:.1f} before: {turns[name][-1]}", file=sys.stderr)
+    show(turns)
+
+
+main()
