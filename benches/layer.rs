@@ -145,7 +145,7 @@ impl Kind {
     fn run(self, pool: &Pool, layer: &Layer, m: usize, buffers: &mut Buffers) {
         let Buffers { x, norm, q, k, v, wide, out, .. } = buffers;
         let norm = Some(host::Norm { weight: norm, eps: 1e-6 });
-        let output = |w, y| host::Output { w, bias: None, add: false, y };
+        let output = |w, y| host::Output { w, bias: None, then: host::Then::Store, y };
         match self {
             Kind::Qkv => {
                 let input = host::Input { x: &x[..m * HIDDEN], rows: m, norm };
@@ -157,7 +157,11 @@ impl Kind {
             }
             Kind::Output => {
                 let input = host::Input { x: &x[..m * HEADS], rows: m, norm: None };
-                host::linears(pool, input, &mut [host::Output { add: true, ..output(&layer.output, out) }]);
+                host::linears(
+                    pool,
+                    input,
+                    &mut [host::Output { then: host::Then::Add, ..output(&layer.output, out) }],
+                );
             }
             Kind::GateUp => {
                 let input = host::Input { x: &x[..m * HIDDEN], rows: m, norm };
@@ -165,7 +169,11 @@ impl Kind {
             }
             Kind::Down => {
                 let input = host::Input { x: &x[..m * INTERMEDIATE], rows: m, norm: None };
-                host::linears(pool, input, &mut [host::Output { add: true, ..output(&layer.down, out) }]);
+                host::linears(
+                    pool,
+                    input,
+                    &mut [host::Output { then: host::Then::Add, ..output(&layer.down, out) }],
+                );
             }
             Kind::All => Self::OF_A_LAYER.iter().for_each(|kind| kind.run(pool, layer, m, buffers)),
             Kind::Head => unreachable!("no product of a layer"),

@@ -19,6 +19,7 @@ mod kv_pool;
 mod layer_norm;
 mod linear;
 mod linear_add;
+mod linear_bias;
 mod moe;
 mod qkv;
 mod rms_norm;
@@ -41,6 +42,7 @@ pub use kv_pool::KvPool;
 pub use layer_norm::layer_norm;
 pub use linear::linear;
 pub use linear_add::linear_add;
+pub use linear_bias::linear_bias;
 pub use moe::{Experts, moe};
 pub use qkv::qkv;
 pub use rms_norm::rms_norm;
@@ -69,6 +71,7 @@ pub const ALL: &[&Op] = &[
     &layer_norm::OP,
     &linear::OP,
     &linear_add::OP,
+    &linear_bias::OP,
     &moe::OP,
     &qkv::OP,
     &rms_norm::OP,

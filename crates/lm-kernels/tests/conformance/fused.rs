@@ -2,7 +2,8 @@
 
 use burn::tensor::Tensor;
 use lm_kernels::{
-    Device, Source, Weight, WeightFormat, from_host, gated, glu, linear, linear_add, qkv, rms_norm, to_host,
+    Device, Source, Weight, WeightFormat, from_host, gated, glu, linear, linear_add, linear_bias, qkv,
+    rms_norm, to_host,
 };
 
 use super::{ACTIVATIONS, Random, Target, assert_close};
@@ -66,7 +67,24 @@ pub fn check_linear_add(target: &Target) {
         let (x, residual) = (case.tensor([case.rows, case.cols]), case.tensor([case.rows, case.outputs]));
         let weight = case.weight();
         let parts = residual.clone() + linear(x.clone(), &weight);
-        case.check("linear_add", linear_add(x, &weight, residual), parts);
+        case.check("linear_add", linear_add(x.clone(), &weight, None, residual.clone()), parts);
+        let bias = case.tensor([case.outputs]);
+        let parts = residual.clone() + linear_bias(x.clone(), &weight, bias.clone(), None);
+        case.check("linear_add with a bias", linear_add(x, &weight, Some(bias), residual), parts);
+    });
+}
+
+pub fn check_linear_bias(target: &Target) {
+    for_each_case(target, 24, |case| {
+        let (x, weight) = (case.tensor([case.rows, case.cols]), case.weight());
+        let bias = case.tensor::<1>([case.outputs]);
+        let parts = linear(x.clone(), &weight) + bias.clone().unsqueeze();
+        case.check("linear_bias", linear_bias(x.clone(), &weight, bias.clone(), None), parts.clone());
+        for activation in ACTIVATIONS {
+            let got = linear_bias(x.clone(), &weight, bias.clone(), Some(activation));
+            let parts = glu(parts.clone(), Tensor::ones(parts.dims(), &target.burn), activation);
+            case.check(&format!("linear_bias with {activation:?}"), got, parts);
+        }
     });
 }
 

@@ -36,6 +36,7 @@ const CHECKS: &[Check] = &[
     ("layer_norm", rows::check_layer_norm),
     ("linear", linear::check),
     ("linear_add", fused::check_linear_add),
+    ("linear_bias", fused::check_linear_bias),
     ("moe", moe::check),
     ("qkv", fused::check_qkv),
     ("rms_norm", rows::check_rms_norm),

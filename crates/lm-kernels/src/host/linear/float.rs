@@ -7,6 +7,8 @@ use super::super::pack::{Bf16Unit, F16Unit};
 
 /// Maximum rows of a register tile.
 const ROWS: usize = 6;
+/// The same with 32 registers: each weight that is widened is used twice as often.
+const MANY_ROWS: usize = 12;
 
 /// One column of 16 weight rows.
 pub(super) trait Column: bytemuck::Pod + Sync {
@@ -43,21 +45,28 @@ pub(super) fn multiply<V: Lanes, U: Column>(
     out: &mut [[[f32; LANES]; 2]],
 ) {
     let cols = tiles[0].len();
-    for (out, row) in out.chunks_mut(ROWS).zip(rows.step_by(ROWS)) {
-        let x = &x[row * cols..(row + out.len()) * cols];
-        match out.len() {
+    let mut done = 0;
+    while done < out.len() {
+        let (x, out) = (&x[(rows.start + done) * cols..], &mut out[done..]);
+        done += match out.len() {
             1 => few::<V, U, 1>(tiles, x, out),
             2 => few::<V, U, 2>(tiles, x, out),
             3 => few::<V, U, 3>(tiles, x, out),
             4 => few::<V, U, 4>(tiles, x, out),
             5 => few::<V, U, 5>(tiles, x, out),
-            _ => few::<V, U, 6>(tiles, x, out),
-        }
+            MANY_ROWS.. if V::MANY_REGISTERS => few::<V, U, MANY_ROWS>(tiles, x, out),
+            _ => few::<V, U, ROWS>(tiles, x, out),
+        };
     }
 }
 
+/// Multiplies the first `M` rows of `x`, and returns `M`.
 #[inline(always)]
-fn few<V: Lanes, U: Column, const M: usize>(tiles: &[&[U]; 2], x: &[f32], out: &mut [[[f32; LANES]; 2]]) {
+fn few<V: Lanes, U: Column, const M: usize>(
+    tiles: &[&[U]; 2],
+    x: &[f32],
+    out: &mut [[[f32; LANES]; 2]],
+) -> usize {
     let cols = tiles[0].len();
     let mut rows: [&[f32]; M] = [&[]; M];
     for m in 0..M {
@@ -75,4 +84,5 @@ fn few<V: Lanes, U: Column, const M: usize>(tiles: &[&[U]; 2], x: &[f32], out: &
         sums[0].store(&mut out[0]);
         sums[1].store(&mut out[1]);
     }
+    M
 }

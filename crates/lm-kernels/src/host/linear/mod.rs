@@ -27,6 +27,7 @@ use super::pool::Pool;
 use super::profile::{self, Work};
 use super::split::SharedMatrix;
 use activations::{QuantizedRows, float_rows, gathered_floats};
+pub use tasks::Then;
 pub(super) use tasks::{Epilogue, Layer, Tiles, run};
 
 /// Input rows of linear layers.
@@ -47,8 +48,8 @@ pub struct Output<'a> {
     pub w: &'a PackedMatrix,
     /// Bias added to each row of products: `[out]`.
     pub bias: Option<&'a [f32]>,
-    /// True to add the result to `y`, false to overwrite it.
-    pub add: bool,
+    /// Use of the sums.
+    pub then: Then,
     /// `[rows, out]`.
     pub y: &'a mut [f32],
 }
@@ -77,13 +78,13 @@ pub struct Output<'a> {
 /// # Ok::<(), lm_kernels::Error>(())
 /// ```
 pub fn linear(pool: &Pool, w: &PackedMatrix, x: &[f32], m: usize, y: &mut [f32]) {
-    linears(pool, Input { x, rows: m, norm: None }, &mut [Output { w, bias: None, add: false, y }]);
+    linears(pool, Input { x, rows: m, norm: None }, &mut [Output { w, bias: None, then: Then::Store, y }]);
 }
 
 /// [`linear`] for several weights over the same rows, which are normalised and quantised once.
 ///
-/// Bit-identical to [`rms_norm`](super::rms_norm), [`linear`] and additions in sequence: first the bias, then
-/// the old contents of `y`.
+/// Bit-identical to [`rms_norm`](super::rms_norm), [`linear`], additions and activations in sequence: first the bias, then
+/// the old contents of `y` or the activation.
 ///
 /// # Panics
 /// When a length does not fit.
@@ -108,8 +109,8 @@ fn linears_on(isa: Isa, pool: &Pool, input: Input<'_>, outputs: &mut [Output<'_>
     let x = Rows::of(isa, pool, &input, outputs.iter().map(|output| output.w));
     let results: Vec<_> = outputs
         .iter_mut()
-        .map(|Output { w, bias, add, y }| {
-            (*w, Epilogue::Store { bias: *bias, add: *add }, SharedMatrix::new(y, w.rows()))
+        .map(|Output { w, bias, then, y }| {
+            (*w, Epilogue::Store { bias: *bias, then: *then }, SharedMatrix::new(y, w.rows()))
         })
         .collect();
     let layers: Vec<_> = results

@@ -57,10 +57,21 @@ impl Tiles {
 /// Epilogue of a pair's products.
 #[derive(Clone, Copy)]
 pub(in crate::host) enum Epilogue<'a> {
-    /// Stores both tiles to columns of `y`.
-    Store { bias: Option<&'a [f32]>, add: bool },
+    /// Writes both tiles to columns of `y`, after adding the bias.
+    Store { bias: Option<&'a [f32]>, then: Then },
     /// Gates the second tile by the first, after adding the biases.
     Gate { activation: Activation, biases: Option<[&'a [f32]; 2]> },
+}
+
+/// Use of sums in a linear layer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Then {
+    /// They replace the old contents of the result.
+    Store,
+    /// They are added to the old contents.
+    Add,
+    /// Their activations replace the old contents; activations that gate a second number gate 1.
+    Activate(Activation),
 }
 
 impl<'a> Layer<'a> {
@@ -151,7 +162,7 @@ impl Kernel for Task<'_> {
             // SAFETY: each task has distinct pairs, and so columns, or rows.
             let y = unsafe { layer.y.block(rows.clone(), columns) };
             match layer.epilogue {
-                Epilogue::Store { bias, add } => store(y, out, skip, bias, add),
+                Epilogue::Store { bias, then } => store(y, out, skip, bias, then),
                 Epilogue::Gate { activation, biases } => gate::<V>(y, out, skip, activation, biases),
             }
         }
@@ -165,7 +176,7 @@ fn store(
     products: &[[[f32; LANES]; 2]],
     skip: usize,
     bias: Option<&[f32]>,
-    add: bool,
+    then: Then,
 ) {
     let bias = bias.map(|bias| &bias[y.columns()]);
     for (row, products) in products.iter().enumerate() {
@@ -174,12 +185,17 @@ fn store(
         if let Some(bias) = bias {
             products[skip..].iter_mut().zip(bias).for_each(|(product, bias)| *product += bias);
         }
+        if let Then::Activate(activation) = then {
+            for products in products.as_chunks_mut().0 {
+                *products = activation.gate_lanes(products, &[1.0; LANES]);
+            }
+        }
         match y.as_mut_array::<PAIR>() {
-            Some(y) if add => y.iter_mut().zip(products).for_each(|(y, product)| *y += product),
+            Some(y) if then == Then::Add => y.iter_mut().zip(products).for_each(|(y, product)| *y += product),
             Some(y) => *y = products,
             None => {
                 for (y, &product) in y.iter_mut().zip(&products[skip..]) {
-                    *y = if add { *y + product } else { product };
+                    *y = if then == Then::Add { *y + product } else { product };
                 }
             }
         }

@@ -56,7 +56,12 @@ fn case(
 fn run(isa: Isa, threads: usize, w: &PackedMatrix, x: &[f32], m: usize) -> Vec<f32> {
     let mut y = vec![f32::NAN; m * w.rows()];
     let input = Input { x, rows: m, norm: None };
-    linears_on(isa, &Pool::new(threads), input, &mut [Output { w, bias: None, add: false, y: &mut y }]);
+    linears_on(
+        isa,
+        &Pool::new(threads),
+        input,
+        &mut [Output { w, bias: None, then: Then::Store, y: &mut y }],
+    );
     y
 }
 
@@ -274,8 +279,8 @@ fn fused_layers_give_the_bits_of_their_parts() {
             for &isa in Isa::supported() {
                 let (mut a, mut b) = (before.clone(), before.clone());
                 let mut outputs = [
-                    Output { w: &w_a, bias: Some(&bias), add: true, y: &mut a },
-                    Output { w: &w_b, bias: None, add: false, y: &mut b },
+                    Output { w: &w_a, bias: Some(&bias), then: Then::Add, y: &mut a },
+                    Output { w: &w_b, bias: None, then: Then::Store, y: &mut b },
                 ];
                 linears_on(isa, &Pool::new(2), input, &mut outputs);
                 assert_eq!(
@@ -288,6 +293,13 @@ fn fused_layers_give_the_bits_of_their_parts() {
                 assert_eq!(b, plain, "{formats:?} with {isa}");
                 let (gate, up) = (one_by_one(&w_a, &x, norm, &[0.0], &zeros), plain);
                 for activation in [Activation::Silu, Activation::GeluTanh, Activation::Sigmoid] {
+                    let mut y = vec![f32::NAN; m * 50];
+                    let then = Then::Activate(activation);
+                    let output = Output { w: &w_a, bias: Some(&bias), then, y: &mut y };
+                    linears_on(isa, &Pool::new(3), input, &mut [output]);
+                    let sums = one_by_one(&w_a, &x, norm, &bias, &zeros);
+                    let expected: Vec<f32> = sums.iter().map(|&sum| activation.gate(sum, 1.0)).collect();
+                    assert_eq!(y, expected, "{formats:?} with {isa}");
                     let mut y = vec![f32::NAN; m * 50];
                     gated_on(isa, &Pool::new(3), input, [&w_a, &w_b], activation, &mut y);
                     let expected: Vec<f32> =

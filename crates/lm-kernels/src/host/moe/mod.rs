@@ -11,7 +11,7 @@ mod tests;
 use super::activation::Activation;
 use super::cpu::Isa;
 use super::lanes::LANES;
-use super::linear::{Epilogue, Input, Layer, Rows, Tiles, run};
+use super::linear::{Epilogue, Input, Layer, Rows, Then, Tiles, run};
 use super::pack::PackedMatrix;
 use super::pool::Pool;
 use super::profile::{self, Work};
@@ -186,7 +186,7 @@ fn down_products(isa: Isa, pool: &Pool, gated: &[f32], experts: &Experts<'_>, gr
         grouped.groups.iter().map(|(expert, _)| of_expert(experts.down, *expert, width)).collect();
     let layers = weights.iter().zip(&grouped.groups).map(|(w, (expert, slots))| {
         let bias = experts.biases.map(|biases| &biases.down[expert * width..(expert + 1) * width]);
-        let epilogue = Epilogue::Store { bias, add: false };
+        let epilogue = Epilogue::Store { bias, then: Then::Store };
         let (rows, skip) = (slots.clone(), expert * width % LANES);
         Layer { weights: [w; 2], tiles: Tiles::Shared, skip, width, epilogue, rows, y: &y }
     });

@@ -4,8 +4,8 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
 
-use super::Op;
 use super::backend::{Bridge, on_every_backend};
+use super::{Op, spare};
 use crate::host::LayerNorm;
 use crate::{Pool, host};
 
@@ -43,11 +43,13 @@ pub trait LayerNormOp: Bridge {
         let Some(tensors) = Self::HOST else {
             return Self::lower(portable(Self::lift(x), Self::lift(weight), Self::lift(bias), eps));
         };
-        let mut y = vec![0.0; x.shape().num_elements()];
+        let shape = x.shape();
+        let mut y = spare::take(shape.num_elements());
         let (weight, bias) = (tensors.values(&weight), tensors.values(&bias));
         let norm = LayerNorm { weight: &weight, bias: &bias, eps };
         host::layer_norm(Pool::global(), &tensors.values(&x), norm, &mut y);
-        tensors.create(y, x.shape())
+        tensors.reuse(x);
+        tensors.create(y, shape)
     }
 }
 

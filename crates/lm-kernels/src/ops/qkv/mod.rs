@@ -7,7 +7,7 @@ use burn::tensor::Tensor;
 use super::backend::{Bridge, on_every_backend};
 use super::weight::Matrix;
 use super::{Op, Weight, rms_norm, spare};
-use crate::host::{Input, Norm, Output};
+use crate::host::{Input, Norm, Output, Then};
 use crate::{Pool, host};
 
 pub(super) const OP: Op = Op { name: "qkv", summary: "three linear layers over the same normed rows" };
@@ -57,8 +57,12 @@ pub trait QkvOp: Bridge {
                 let (x, weight) = (tensors.values(&x), tensors.values(&norm));
                 let input = Input { x: &x, rows, norm: Some(Norm { weight: &weight, eps }) };
                 let [y_q, y_k, y_v] = &mut results;
-                let mut outputs =
-                    [(&q, y_q), (&k, y_k), (&v, y_v)].map(|(w, y)| Output { w, bias: None, add: false, y });
+                let mut outputs = [(&q, y_q), (&k, y_k), (&v, y_v)].map(|(w, y)| Output {
+                    w,
+                    bias: None,
+                    then: Then::Store,
+                    y,
+                });
                 host::linears(Pool::global(), input, &mut outputs);
                 let [y_q, y_k, y_v] = results;
                 Qkv {

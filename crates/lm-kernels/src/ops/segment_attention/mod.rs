@@ -6,9 +6,9 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
 
-use super::Op;
 use super::attention::attend;
 use super::backend::{Bridge, on_every_backend};
+use super::{Op, spare};
 use crate::{AttentionSpec, KvDtype, PAGE_LEN, PageId, PagedLayer, Pool, RaggedLayout, SequenceLayout, host};
 
 pub(super) const OP: Op =
@@ -73,9 +73,12 @@ pub trait SegmentAttentionOp: Bridge {
         let mut pages = PagedLayer::new(KvDtype::F32, pages, spec.num_kv_heads, spec.head_dim)
             .expect("memory for a copy of keys and values");
         pages.write(Pool::global(), &layout, &tensors.values(&k), &tensors.values(&v));
-        let mut out = vec![0.0; q.shape().num_elements()];
+        [k, v].into_iter().for_each(|rows| tensors.reuse(rows));
+        let shape = q.shape();
+        let mut out = spare::take(shape.num_elements());
         host::attention(Pool::global(), &tensors.values(&q), &pages, &layout, &spec, &mut out);
-        tensors.create(out, q.shape())
+        tensors.reuse(q);
+        tensors.create(out, shape)
     }
 }
 

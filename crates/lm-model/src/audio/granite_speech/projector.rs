@@ -79,7 +79,7 @@ impl Layer {
             None => x,
             Some(cross) => cross.forward(x, rows.clone(), windows),
         };
-        self.norm.forward(self.mlp.forward(x.clone()) + x)
+        self.norm.forward(self.mlp.add_to(x.clone(), x))
     }
 }
 

@@ -36,14 +36,17 @@ impl Linear {
 
     /// Returns `residual`, `[rows, outputs]`, plus the projection of `x`, `[rows, inputs]`.
     pub(crate) fn add_to(&self, residual: Tensor<2>, x: Tensor<2>, context: &ForwardContext) -> Tensor<2> {
-        let y = lm_kernels::linear_add(x.clone(), &self.weight, residual);
-        self.add_low_rank(self.add_bias(y), &x, context)
+        let y = lm_kernels::linear_add(x.clone(), &self.weight, self.bias.clone(), residual);
+        self.add_low_rank(y, &x, context)
     }
 
     /// `[rows, inputs]` to `[rows, outputs]`.
     pub(crate) fn forward(&self, x: Tensor<2>, context: &ForwardContext) -> Tensor<2> {
-        let y = lm_kernels::linear(x.clone(), &self.weight);
-        self.add_low_rank(self.add_bias(y), &x, context)
+        let y = match &self.bias {
+            None => lm_kernels::linear(x.clone(), &self.weight),
+            Some(bias) => lm_kernels::linear_bias(x.clone(), &self.weight, bias.clone(), None),
+        };
+        self.add_low_rank(y, &x, context)
     }
 
     pub(crate) fn weight(&self) -> &Weight {

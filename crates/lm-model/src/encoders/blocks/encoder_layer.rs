@@ -42,6 +42,6 @@ impl EncoderLayer {
         let normed = self.attention_norm.forward(x.clone());
         let x = self.attention.add_to(x, normed, lengths);
         let normed = self.mlp_norm.forward(x.clone());
-        x + self.mlp.forward(normed)
+        self.mlp.add_to(x, normed)
     }
 }

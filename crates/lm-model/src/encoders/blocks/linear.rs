@@ -1,7 +1,7 @@
 use burn::tensor::Tensor;
-use lm_kernels::Weight;
+use lm_kernels::{Activation, Weight};
 
-use super::TowerTensors;
+use super::{TowerTensors, activated};
 use crate::error::Result;
 pub(crate) use crate::spec::Bias;
 
@@ -34,18 +34,22 @@ impl Linear {
 
     /// `[rows, inputs]` to `[rows, outputs]`.
     pub(crate) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        self.add_bias(lm_kernels::linear(x, &self.weight))
+        match &self.bias {
+            None => lm_kernels::linear(x, &self.weight),
+            Some(bias) => lm_kernels::linear_bias(x, &self.weight, bias.clone(), None),
+        }
+    }
+
+    /// The activation of [`Linear::forward`].
+    pub(crate) fn activated(&self, x: Tensor<2>, activation: Activation) -> Tensor<2> {
+        match &self.bias {
+            None => activated(lm_kernels::linear(x, &self.weight), activation),
+            Some(bias) => lm_kernels::linear_bias(x, &self.weight, bias.clone(), Some(activation)),
+        }
     }
 
     /// Returns `residual`, `[rows, outputs]`, plus the projection of `x`, `[rows, inputs]`.
     pub(crate) fn add_to(&self, residual: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
-        self.add_bias(lm_kernels::linear_add(x, &self.weight, residual))
-    }
-
-    fn add_bias(&self, y: Tensor<2>) -> Tensor<2> {
-        match &self.bias {
-            None => y,
-            Some(bias) => y + bias.clone().unsqueeze(),
-        }
+        lm_kernels::linear_add(x, &self.weight, self.bias.clone(), residual)
     }
 }

@@ -1,7 +1,7 @@
 use burn::tensor::Tensor;
 use lm_kernels::Activation;
 
-use super::{Bias, Linear, TowerTensors, activated, in_tiles};
+use super::{Bias, Linear, TILE, TowerTensors, in_tiles};
 use crate::error::Result;
 
 /// Feed-forward block: two projections with an activation between them, or a third that is its gate.
@@ -42,14 +42,22 @@ impl Mlp {
 
     /// `[rows, inputs]` to `[rows, outputs]`.
     pub(crate) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        in_tiles(x, |x| self.of_tile(x))
+        in_tiles(x, |x| self.down.forward(self.wide(x)))
     }
 
-    fn of_tile(&self, x: Tensor<2>) -> Tensor<2> {
-        let wide = self.up.forward(x.clone()); // [rows, inner]
-        self.down.forward(match &self.gate {
-            Some(gate) => lm_kernels::glu(gate.forward(x), wide, self.activation),
-            None => activated(wide, self.activation),
-        })
+    /// Returns `residual`, `[rows, outputs]`, plus the block of `x`, `[rows, inputs]`.
+    pub(crate) fn add_to(&self, residual: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
+        match x.dims()[0] <= TILE {
+            true => self.down.add_to(residual, self.wide(x)),
+            false => residual + self.forward(x),
+        }
+    }
+
+    /// `[rows, inputs]` to `[rows, inner]`.
+    fn wide(&self, x: Tensor<2>) -> Tensor<2> {
+        match &self.gate {
+            Some(gate) => lm_kernels::glu(gate.forward(x.clone()), self.up.forward(x), self.activation),
+            None => self.up.activated(x, self.activation),
+        }
     }
 }

@@ -33,11 +33,14 @@ pub(crate) fn turn(device: Device) -> Option<PoolTurn<'static>> {
 }
 
 /// Rows that are widened at a time, so that the wide rows of thousands are never all in memory.
-const TILE: usize = 512;
+const TILE: usize = 1024;
 
 /// Applies a function of single rows to some rows at a time.
 pub(crate) fn in_tiles(x: Tensor<2>, of_tile: impl Fn(Tensor<2>) -> Tensor<2>) -> Tensor<2> {
     let [rows, _] = x.dims();
+    if rows <= TILE {
+        return of_tile(x);
+    }
     let tile = |first| of_tile(x.clone().narrow(0, first, TILE.min(rows - first)));
     Tensor::cat((0..rows).step_by(TILE).map(tile).collect(), 0)
 }

@@ -178,7 +178,7 @@ impl Layer {
         let attended = lm_kernels::segment_attention(q, k, heads(2), lengths, scale);
         let x = self.output.add_to(x, attended.reshape([rows, hidden]));
         let normed = self.norms[1].forward(x.clone());
-        x + self.mlp.forward(normed)
+        self.mlp.add_to(x, normed)
     }
 }
 
