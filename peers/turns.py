@@ -25,7 +25,8 @@ ARGS = parser.parse_args()
 def run(command: list[object], kinds: str = "out") -> str:
     """Output of a command, its errors included if `kinds` is "both", and its largest resident memory in a last line."""
     errors = subprocess.STDOUT if kinds == "both" else subprocess.DEVNULL
-    program = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=errors, text=True)
+    program = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=errors, text=True,
+                               errors="replace")  # a random model writes any bytes
     text = program.stdout.read()
     _, status, usage = os.wait4(program.pid, 0)
     if status != 0:

@@ -1,4 +1,4 @@
-//! Repair of JSON text that models write: control characters and single quotes of strings, comments, Python's constants.
+//! Repair of JSON text that models write: control characters, backslashes and single quotes of strings, comments, Python's constants.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ const CONSTANTS: [(&str, &str); 3] = [("True", "true"), ("False", "false"), ("No
 
 /// Repair of one JSON text that arrives in pieces. Valid JSON is unchanged, all else that has no repair too.
 ///
-/// - Control characters in strings are escaped.
+/// - Control characters in strings are escaped, and backslashes that escape nothing, as in `^\d+$`. `\'` becomes `'`.
 /// - Strings in single quotes get double quotes.
 /// - Comments, `//` and `/* */`, are removed. A blank replaces the latter.
 /// - `True`, `False` and `None` become `true`, `false` and `null`.
@@ -83,9 +83,10 @@ fn in_string(c: char, quote: u8, escaped: bool, out: &mut String) {
             out.push(if escaped { '\'' } else { '"' });
             return;
         }
-        // A backslash before a control character escapes nothing.
-        '\0'..' ' if escaped => out.push_str("\\\\"),
-        _ if escaped => out.push('\\'),
+        // The escape of other languages.
+        '\'' if escaped => {}
+        // A backslash before any other character escapes nothing.
+        c if escaped => out.push_str(if r#""\/bfnrtu"#.contains(c) { "\\" } else { "\\\\" }),
         _ => {}
     }
     match c {
@@ -108,6 +109,10 @@ mod tests {
             ("{\"a\":\n\"x\n\ty\r\u{1}\"\n}", "{\"a\":\n\"x\\n\\ty\\r\\u0001\"\n}"),
             ("{\"a\\\\\":\n\"\\\"\n\",}", "{\"a\\\\\":\n\"\\\"\\n\",}"),
             ("{\"a\\\n\": 1}", r#"{"a\\\n": 1}"#),
+            (
+                r#"["^\d+\.txt$", "C:\Users\é", "it\'s", "\/\b\u00e9\\d"]"#,
+                r#"["^\\d+\\.txt$", "C:\\Users\\é", "it's", "\/\b\u00e9\\d"]"#,
+            ),
             (r#"{"a": "//'é' /* */ None"}"#, r#"{"a": "//'é' /* */ None"}"#),
             ("{ // é, 'it', \"\r\n\"a\": 1}", "{ \n\"a\": 1}"),
             ("[1/**/2, 3/* ' * / **/]", "[1 2, 3 ]"),

@@ -154,7 +154,11 @@ fn multiples_of_large_numbers_are_exact() {
         ),
         (r#"{"type": "integer", "multipleOf": 1e30}"#, vec!["0"], vec!["1", "1000"]),
         (r#"{"type": "integer", "multipleOf": 0.000999}"#, vec!["0", "999", "-1998"], vec!["1", "998"]),
-        (r#"{"type": "number", "multipleOf": 0.000999}"#, vec!["0.001998", "999"], vec!["0.001", "0.0000999"]),
+        (
+            r#"{"type": "number", "multipleOf": 0.000999}"#,
+            vec!["0.001998", "999"],
+            vec!["0.001", "0.0000999"],
+        ),
         (
             r#"{"type": "integer", "multipleOf": 1234.5, "minimum": -3000, "maximum": 5000}"#,
             vec!["-2469", "0", "2469", "4938"],

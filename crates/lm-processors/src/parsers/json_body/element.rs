@@ -57,11 +57,10 @@ impl JsonBody {
                 return Err(Fault::malformed("expected an object, got a list"));
             }
             self.element = Element { start: self.at - 1, ..Element::default() };
-        } else if depth == self.inside() + 1
-            && byte == b'{'
-            && self.element.arguments == Arguments::None
-            && self.is_value_of(text, JsonKey::Arguments)
-        {
+        } else if depth == self.inside() + 1 && byte == b'{' && self.is_value_of(text, JsonKey::Arguments) {
+            if self.element.arguments != Arguments::None {
+                return Err(Fault::malformed("it has arguments twice"));
+            }
             self.element.arguments = Arguments::Open { start: self.at - 1, emitted: self.at - 1 };
             self.mend = JsonMend::default();
             return self.begin(calls);
@@ -166,18 +165,36 @@ impl JsonBody {
             };
             call.extend([("name".to_owned(), name.into()), ("arguments".to_owned(), arguments)]);
         } else {
+            let object = self.unwrapped(object)?;
             self.check_keys(&object)?;
             for (key, value) in object {
-                let key = match self.part(&key) {
-                    Some(JsonKey::Name) => "name",
-                    Some(JsonKey::Arguments) => "arguments",
-                    Some(JsonKey::Id) => "id",
-                    None => &key,
+                let (key, value) = match (self.part(&key), value) {
+                    (Some(JsonKey::Name), name) => ("name", name),
+                    (Some(JsonKey::Arguments), arguments) => ("arguments", arguments),
+                    (Some(JsonKey::Id), Value::Number(id)) => ("id", id.to_string().into()),
+                    (Some(JsonKey::Id), id) => ("id", id),
+                    (None, value) => (key.as_str(), value),
                 };
                 call.entry(key).or_insert(value);
             }
         }
         ToolCall::from_json(call.into()).map_err(|error| Fault::malformed(error.to_string()))
+    }
+
+    /// Moves the members of the object inside a [`WRAPPER`] beside the others. An object with other members is no call but, for example, a
+    /// declaration.
+    fn unwrapped(&self, mut object: Map<String, Value>) -> Result<Map<String, Value>, Fault> {
+        if !object.get(WRAPPER).is_some_and(Value::is_object) {
+            return Ok(object);
+        }
+        let Some(Value::Object(members)) = object.remove(WRAPPER) else { return Ok(object) };
+        for (key, value) in members {
+            match self.part(&key) {
+                Some(_) if !object.contains_key(&key) => object.insert(key, value),
+                _ => return Err(Fault::not_a_call(format!("`{WRAPPER}.{key}` is not a key of a call"))),
+            };
+        }
+        Ok(object)
     }
 
     /// Checks that nothing of an object is lost as a call: an object without arguments has no other keys. Without a
