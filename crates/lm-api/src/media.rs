@@ -1,7 +1,5 @@
 //! Pictures and sounds in requests: their bytes, in base64. Nothing is fetched, and no file is opened.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use lm_template::{Media, Part};
 use serde_json::{Map, Value, json};
 
@@ -80,13 +78,13 @@ fn data_url<'a>(url: &'a str, at: &str) -> Result<&'a str> {
 
 /// A picture in base64, of a field named `at`.
 pub(crate) fn picture(base64: &Value, at: &str) -> Result<Part> {
-    Ok(Part::Image(Media::from_bytes(decoded(text(base64, at)?, at)?)))
+    decoded(text(base64, at)?, at).map(Part::Image)
 }
 
-/// Bytes of base64 in a field named `at`.
-fn decoded(base64: &str, at: &str) -> Result<Vec<u8>> {
-    let invalid = |error| ApiError::invalid_param(at, format!("`{at}` is not base64: {error}"));
-    STANDARD.decode(base64).map_err(invalid)
+/// A picture or a sound of the base64 in a field named `at`.
+fn decoded(base64: &str, at: &str) -> Result<Media> {
+    Media::from_base64(base64)
+        .map_err(|reason| ApiError::invalid_param(at, format!("`{at}` is not base64: {reason}")))
 }
 
 /// A picture as Anthropic's API has it: the `source` of a block.

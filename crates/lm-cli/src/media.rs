@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use lm_media::{DecodeLimits, SoundLimits, picture_size, sound_length};
 use lm_session::MediaKind;
 use lm_template::{Content, Media, Message, Part};
@@ -20,7 +20,7 @@ const fn extensions(kind: MediaKind) -> &'static [&'static str] {
 /// Reads the file of a picture or a sound, and checks its header.
 ///
 /// # Errors
-/// When it cannot be read, is too large or of another kind; the error names the file.
+/// When it cannot be read, is too large or of another kind; the error names the file, and its causes are text.
 pub fn read(path: &Path, kind: MediaKind) -> Result<Part> {
     checked(path, kind).with_context(|| path.display().to_string())
 }
@@ -32,7 +32,8 @@ fn checked(path: &Path, kind: MediaKind) -> Result<Part> {
         MediaKind::Sound => sounds.max_bytes,
     };
     let mut bytes = Vec::new();
-    File::open(path)?.take(most as u64 + 1).read_to_end(&mut bytes)?;
+    let read = File::open(path).and_then(|file| file.take(most as u64 + 1).read_to_end(&mut bytes));
+    read.map_err(|error| anyhow!("{error}"))?;
     ensure!(bytes.len() <= most, "it has more than {most} bytes");
     match kind {
         MediaKind::Picture => drop(picture_size(&bytes, &pictures)?),

@@ -206,8 +206,15 @@ fn a_turn_that_fails_leaves_the_others_and_the_exit_code_tells() {
     assert_eq!(run.out.lines().count(), 1, "the last turn is answered: {}", run.out);
 }
 
-/// Ctrl-C is the signal SIGINT: without a terminal it ends the program with its turn.
-#[cfg(unix)]
+#[test]
+fn a_file_that_cannot_be_read_leaves_the_chat_open() {
+    let run = lm(&["chat"], "/image nofile.png\n/audio nofile.wav\n/image .\nHello\n");
+    for expected in ["nofile.png", "nofile.wav"] {
+        assert!(run.err.contains(expected), "{expected}: {}", run.err);
+    }
+    assert_eq!((run.code, run.out.lines().count()), (Some(1), 1), "the message is answered: {}", run.err);
+}
+
 #[test]
 fn pictures_and_sounds_are_added_to_the_next_message_and_dropped() {
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/");
@@ -239,6 +246,8 @@ fn pictures_and_sounds_are_added_to_the_next_message_and_dropped() {
     );
 }
 
+/// Ctrl-C is the signal SIGINT: without a terminal it ends the program with its turn.
+#[cfg(unix)]
 #[test]
 fn an_interrupt_ends_a_piped_chat() {
     // Without its end tokens the model generates until the context is full.

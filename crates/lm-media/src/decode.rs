@@ -52,7 +52,8 @@ impl Picture {
     /// in RGB; transparency is dropped; of 16 bits of a colour the upper eight stay, and grey values of 16 bits above 255 become 255.
     ///
     /// # Errors
-    /// [`Error::UnknownFormat`], [`Error::TooManyBytes`], [`Error::TooManyPixels`] and [`Error::SideTooLong`] before anything is decoded, [`Error::Invalid`].
+    /// [`Error::UnknownFormat`], [`Error::TooManyBytes`], [`Error::TooManyPixels`] and [`Error::SideTooLong`] before anything is decoded, [`Error::Invalid`], also for a file
+    /// that breaks off.
     pub fn decode(bytes: &[u8], limits: &DecodeLimits) -> Result<Self> {
         let (format, mut decoder) = open(bytes, limits)?;
         let (_, orientation) = header(format, &mut decoder)?;
@@ -73,6 +74,9 @@ fn open<'a>(bytes: &'a [u8], limits: &DecodeLimits) -> Result<(&'static str, Box
     let Some((found, name)) = known else {
         return Err(Error::UnknownFormat { start: bytes.iter().take(8).copied().collect() });
     };
+    if found == ImageFormat::Jpeg && !has_end(bytes) {
+        return Err(Error::Invalid { format: name, message: "it is truncated".to_owned() });
+    }
     let mut reader = ImageReader::with_format(Cursor::new(bytes), found);
     reader.limits(library_limits(limits));
     let decoder = reader.into_decoder().map_err(|error| invalid(name, &error))?;
@@ -85,6 +89,24 @@ fn open<'a>(bytes: &'a [u8], limits: &DecodeLimits) -> Result<(&'static str, Box
         return Err(Error::TooManyPixels { size, limit: limits.max_pixels });
     }
     Ok((name, Box::new(decoder)))
+}
+
+/// Returns true unless a JPEG file breaks off within its pixels, which the decoder takes as grey: after the first start of scan there is
+/// an end of image. Other segments, which may hold a picture of their own, are skipped.
+fn has_end(bytes: &[u8]) -> bool {
+    const START_OF_SCAN: u8 = 0xda;
+    const END_OF_IMAGE: [u8; 2] = [0xff, 0xd9];
+    let mut rest = bytes.get(2..).unwrap_or_default();
+    while let [0xff, marker, high, low, ..] = *rest {
+        if marker == START_OF_SCAN {
+            return rest.windows(2).any(|pair| pair == END_OF_IMAGE);
+        }
+        // Fill bytes may come before a marker.
+        let skipped = if marker == 0xff { 1 } else { 2 + usize::from(u16::from_be_bytes([high, low])) };
+        rest = rest.get(skipped..).unwrap_or_default();
+    }
+    // The decoder reports what is wrong.
+    true
 }
 
 /// Memory of a decoder: eight bytes a pixel, as 16-bit RGBA takes.

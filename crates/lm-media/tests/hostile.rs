@@ -40,6 +40,20 @@ fn truncated_files_are_errors() {
     }
 }
 
+/// The decoder takes missing pixels of a JPEG file as grey.
+#[test]
+fn a_jpeg_file_that_breaks_off_anywhere_is_an_error() {
+    for name in ["smooth_64x48.jpg"] {
+        let bytes = file(name);
+        for length in (2..bytes.len() - 2).step_by(7) {
+            assert!(decode(&bytes[..length]).is_err(), "{name}: {length} of {} bytes", bytes.len());
+        }
+        // Bytes after the end are no part of the picture.
+        let more = [&bytes[..], b"more"].concat();
+        assert_eq!(decode(&more).expect("a picture"), decode(&bytes).expect("a picture"));
+    }
+}
+
 #[test]
 fn files_and_pictures_above_the_limits_are_refused() {
     let bytes = file("rgb_37x53.png");

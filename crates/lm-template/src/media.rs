@@ -4,7 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, general_purpose::PAD};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result, json_type};
@@ -40,6 +41,10 @@ impl fmt::Debug for Media {
     }
 }
 
+/// Padding is written, and may be missing in what is read.
+const BASE64: GeneralPurpose =
+    GeneralPurpose::new(&STANDARD, PAD.with_decode_padding_mode(DecodePaddingMode::Indifferent));
+
 impl Media {
     /// Creates media whose bytes are in a file.
     pub fn from_path(path: impl Into<PathBuf>) -> Self {
@@ -49,6 +54,22 @@ impl Media {
     /// Creates media whose bytes are in the message.
     pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Self {
         Self { source: MediaSource::Blob(bytes.into()), layout: JsonLayout::new(&KNOWN) }
+    }
+
+    /// Creates media from the base64 of its bytes, as programs write it: with line breaks and blanks, with padding or without.
+    ///
+    /// ```
+    /// use lm_template::{Media, MediaSource};
+    /// let media = Media::from_base64("aGVs\nbG8")?;
+    /// assert!(matches!(media.source, MediaSource::Blob(bytes) if *bytes == *b"hello"));
+    /// # Ok::<(), String>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The reason for which it is not base64.
+    pub fn from_base64(text: &str) -> std::result::Result<Self, String> {
+        let text: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        BASE64.decode(text).map(Self::from_bytes).map_err(|error| error.to_string())
     }
 
     /// The value of a key other than `type`, `path` and `blob`.
@@ -69,12 +90,8 @@ impl Media {
         let source = match (path, blob) {
             (Some(path), None) => MediaSource::Path(text(path, "path")?.into()),
             (None, Some(blob)) => {
-                let bytes = STANDARD.decode(text(blob, "blob")?);
-                let wrong = |error: base64::DecodeError| Error::Base64 {
-                    at: format!("{at}.blob"),
-                    reason: error.to_string(),
-                };
-                MediaSource::Blob(bytes.map_err(wrong)?)
+                let read = Self::from_base64(&text(blob, "blob")?);
+                read.map_err(|reason| Error::Base64 { at: format!("{at}.blob"), reason })?.source
             }
             _ => return Err(Error::MediaSource { at: at.to_owned(), part }),
         };
@@ -84,7 +101,7 @@ impl Media {
     pub(crate) fn to_json(&self, part: &'static str) -> Value {
         let (path, blob) = match &self.source {
             MediaSource::Path(path) => (Some(path.to_string_lossy().into_owned().into()), None),
-            MediaSource::Blob(bytes) => (None, Some(STANDARD.encode(bytes).into())),
+            MediaSource::Blob(bytes) => (None, Some(BASE64.encode(bytes).into())),
         };
         Value::Object(self.layout.fill([("type", Some(part.into())), ("path", path), ("blob", blob)]))
     }

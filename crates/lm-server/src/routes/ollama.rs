@@ -9,7 +9,7 @@ use lm_api::{
     BodyField, Fields, KeepAlive, OllamaLoad, OllamaRequest, OllamaWriter, RequestBody, ollama_embed,
     ollama_embeddings, ollama_time,
 };
-use lm_session::{Engine, ModelInfo, SessionConfig};
+use lm_session::{Engine, MediaKind, ModelInfo, SessionConfig};
 use serde_json::{Value, json};
 
 use super::body::JsonBody;
@@ -157,6 +157,9 @@ pub(super) async fn show(
 
 fn shown(engines: &Engines, created: u64) -> Value {
     let info = engines.engine.model_info();
+    let sees = engines.engine.reads(MediaKind::Picture);
+    let capabilities: Vec<&str> =
+        ["completion", "tools"].into_iter().chain(sees.then_some("vision")).collect();
     json!({
         "modified_at": ollama_time(created),
         "details": details(info),
@@ -166,6 +169,6 @@ fn shown(engines: &Engines, created: u64) -> Value {
             format!("{}.context_length", info.architecture): engines.engine.context_tokens(),
             format!("{}.embedding_length", info.architecture): info.hidden_size,
         },
-        "capabilities": ["completion", "tools"],
+        "capabilities": capabilities,
     })
 }
