@@ -78,7 +78,7 @@ fn open<'a>(bytes: &'a [u8], limits: &DecodeLimits) -> Result<(&'static str, Box
         return Err(Error::Invalid { format: name, message: "it is truncated".to_owned() });
     }
     let mut reader = ImageReader::with_format(Cursor::new(bytes), found);
-    reader.limits(library_limits(limits));
+    reader.limits(library_limits(bytes, found, limits));
     let decoder = reader.into_decoder().map_err(|error| invalid(name, &error))?;
     let (width, height) = decoder.dimensions();
     let size = PictureSize::new(width as usize, height as usize);
@@ -109,10 +109,19 @@ fn has_end(bytes: &[u8]) -> bool {
     true
 }
 
-/// Memory of a decoder: eight bytes a pixel, as 16-bit RGBA takes.
-fn library_limits(limits: &DecodeLimits) -> image::Limits {
+/// Memory of a decoder: eight bytes a pixel, as 16-bit RGBA takes, and what a colour profile takes. The size of a PNG file comes first, so
+/// that a profile that was compressed a thousandfold cannot take the memory of the largest picture.
+fn library_limits(bytes: &[u8], format: ImageFormat, limits: &DecodeLimits) -> image::Limits {
+    const PROFILE: u64 = 4 << 20;
+    const PNG_SIZE: usize = 16;
+    let side = |at: usize| bytes.get(at..)?.first_chunk().map(|side| u64::from(u32::from_be_bytes(*side)));
+    let pixels = match (side(PNG_SIZE), side(PNG_SIZE + 4)) {
+        (Some(width), Some(height)) if format == ImageFormat::Png => width.saturating_mul(height),
+        _ => limits.max_pixels,
+    };
     let mut own = image::Limits::no_limits();
-    own.max_alloc = Some(limits.max_pixels.saturating_mul(8).saturating_add(limits.max_bytes as u64));
+    let of_pixels = pixels.min(limits.max_pixels).saturating_mul(8);
+    own.max_alloc = Some(of_pixels.saturating_add(bytes.len() as u64 + PROFILE));
     own
 }
 
