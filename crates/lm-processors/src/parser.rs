@@ -76,7 +76,8 @@ pub struct ParserOptions {
     pub on_malformed: OnMalformed,
     /// Handling of a call that the reply does not end.
     pub on_unfinished: OnMalformed,
-    /// Handling of calls of undeclared tools, if any tools are declared; `None` uses the family's rule.
+    /// Handling of calls of undeclared tools, if any tools are declared; `None` uses the family's rule. Without a marker (bare JSON),
+    /// only the name of a declared tool makes a call.
     pub undeclared: Option<Undeclared>,
     /// Recovery from defects of the reply; off for replies under a grammar.
     pub recovery: Recovery,

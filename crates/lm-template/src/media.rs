@@ -56,7 +56,7 @@ impl Media {
         Self { source: MediaSource::Blob(bytes.into()), layout: JsonLayout::new(&KNOWN) }
     }
 
-    /// Creates media from the base64 of its bytes, as programs write it: with line breaks and blanks, with padding or without.
+    /// Creates media from the base64 of its bytes, as programs write it: with line breaks (MIME, PEM) or on one line, with padding or without.
     ///
     /// ```
     /// use lm_template::{Media, MediaSource};
@@ -68,7 +68,7 @@ impl Media {
     /// # Errors
     /// The reason for which it is not base64.
     pub fn from_base64(text: &str) -> std::result::Result<Self, String> {
-        let text: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        let text: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
         BASE64.decode(text).map(Self::from_bytes).map_err(|error| error.to_string())
     }
 

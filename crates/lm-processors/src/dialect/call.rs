@@ -71,6 +71,8 @@ pub enum CallBody {
 pub struct NamedCall {
     /// Text before the name; the parser accepts calls without it.
     pub before_name: &'static str,
+    /// Text before and after the name in another version of the format, which the parser accepts as well; may be empty.
+    pub(crate) other: (&'static str, &'static str),
     /// Text that ends the name; the parser also ends it at the `{` of the arguments.
     pub after_name: &'static str,
     /// Position of the call's id.
@@ -88,6 +90,7 @@ impl NamedCall {
     pub const fn new(after_name: &'static str) -> Self {
         Self {
             before_name: "",
+            other: ("", ""),
             after_name,
             id: NamedId::None,
             after_arguments: "",

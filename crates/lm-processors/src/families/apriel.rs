@@ -3,7 +3,7 @@
 use super::Family;
 use super::dialect_processor::DialectProcessor;
 use super::hunyuan_a13b;
-use crate::dialect::{ChannelSyntax, Dialect, Tags};
+use crate::dialect::{AnswerSyntax, ChannelSyntax, Dialect, Tags};
 
 pub(super) const FAMILY: Family =
     Family { model_names: &["apriel"], ..Family::of(&DialectProcessor::new(&DIALECT)) };
@@ -14,6 +14,10 @@ const DIALECT: Dialect = Dialect {
         start_is_text: true,
         ..ChannelSyntax::new(Tags::new("Here are my reasoning steps:\n", "[BEGIN FINAL RESPONSE]"))
     }],
+    answer: AnswerSyntax {
+        dropped: &["\n[END FINAL RESPONSE]", "[END FINAL RESPONSE]"],
+        ..AnswerSyntax::PLAIN
+    },
     calls: &[hunyuan_a13b::CALLS],
     ..Dialect::PLAIN
 };

@@ -35,7 +35,7 @@ const ACTIONS: JsonCall = JsonCall {
             (JsonKey::Name, "tool_name"),
             (JsonKey::Arguments, "parameters"),
         ],
-        aliases: &[],
+        aliases: &[(JsonKey::Name, "name"), (JsonKey::Arguments, "arguments")],
     },
     ..JsonCall::LINES
 };

@@ -17,8 +17,9 @@ const DIALECT: Dialect = Dialect {
     calls: &[CallSyntax {
         separator: "\n",
         body: CallBody::Named(NamedCall {
-            before_name: "function<｜tool▁sep｜>",
+            before_name: BEFORE_NAME,
             after_arguments: "\n```",
+            other: ("", AFTER_NAME),
             ..NamedCall::new("\n```json\n")
         }),
         ..CALLS
@@ -26,11 +27,16 @@ const DIALECT: Dialect = Dialect {
     ..Dialect::PLAIN
 };
 
+/// Text before a name in V3 and R1.
+const BEFORE_NAME: &str = "function<｜tool▁sep｜>";
+/// Text after a name in V3.1.
+const AFTER_NAME: &str = "<｜tool▁sep｜>";
+
 /// Markers of DeepSeek's calls, and the body of V3.1.
 pub(super) const CALLS: CallSyntax = CallSyntax {
     section: Tags::new("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"),
     ..CallSyntax::new(
         Tags::new("<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"),
-        CallBody::Named(NamedCall::new("<｜tool▁sep｜>")),
+        CallBody::Named(NamedCall { other: (BEFORE_NAME, ""), ..NamedCall::new(AFTER_NAME) }),
     )
 };

@@ -3,7 +3,7 @@
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;
-use crate::dialect::{BraceCall, CallBody, CallSyntax, Dialect, Tags};
+use crate::dialect::{AnswerSyntax, BraceCall, CallBody, CallSyntax, Dialect, Tags};
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<start_function_call>", "<escape>"]],
@@ -13,6 +13,8 @@ pub(super) const FAMILY: Family = Family {
 
 pub(super) const DIALECT: Dialect = Dialect {
     name: "functiongemma",
+    // Start of the tool's response, at which the model stops.
+    answer: AnswerSyntax { dropped: &["<start_function_response>"], ..AnswerSyntax::PLAIN },
     calls: &[CallSyntax::new(
         Tags::new("<start_function_call>", "<end_function_call>"),
         CallBody::Braces(BraceCall { before_name: "call:", quote: "<escape>" }),

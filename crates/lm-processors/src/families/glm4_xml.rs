@@ -4,6 +4,7 @@
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;
+use super::hermes;
 use super::think::THINK;
 use crate::dialect::{CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall, Tags};
 
@@ -17,9 +18,13 @@ pub(super) const FAMILY: Family = Family {
 pub(super) const DIALECT: Dialect = Dialect {
     name: "glm4_xml",
     channels: &[ChannelSyntax { calls_inside: CallsInside::AtStart, ..THINK }],
-    calls: &[CallSyntax::new(
-        Tags::new("<tool_call>", "</tool_call>"),
-        CallBody::Parameters(&ParameterCall::ARG_KEY),
-    )],
+    calls: &[
+        CallSyntax::new(
+            Tags::new("<tool_call>", "</tool_call>"),
+            CallBody::Parameters(&ParameterCall::ARG_KEY),
+        ),
+        // JSON between these tags, as other families write.
+        hermes::CALLS,
+    ],
     ..Dialect::PLAIN
 };

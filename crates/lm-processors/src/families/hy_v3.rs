@@ -15,18 +15,23 @@ pub(super) const FAMILY: Family = Family {
 const DIALECT: Dialect = Dialect {
     name: "hy_v3",
     channels: &[ChannelSyntax { calls_inside: CallsInside::AtStart, ..THINK }],
-    calls: &[CallSyntax {
-        section: Tags::lines("<tool_calls>", "</tool_calls>"),
-        separator: "\n",
-        ..CallSyntax::new(
-            Tags::new("<tool_call>", "</tool_call>"),
-            CallBody::Parameters(&ParameterCall {
-                name: Tags::new("", "<tool_sep>"),
-                after_key: "\n",
-                between: "\n",
-                ..ParameterCall::ARG_KEY
-            }),
-        )
-    }],
+    calls: &[
+        CallSyntax { section: Tags::lines("<tool_calls>", "</tool_calls>"), ..CALL },
+        // The models sometimes omit the section's tags.
+        CALL,
+    ],
     ..Dialect::PLAIN
+};
+
+const CALL: CallSyntax = CallSyntax {
+    separator: "\n",
+    ..CallSyntax::new(
+        Tags::new("<tool_call>", "</tool_call>"),
+        CallBody::Parameters(&ParameterCall {
+            name: Tags::new("", "<tool_sep>"),
+            after_key: "\n",
+            between: "\n",
+            ..ParameterCall::ARG_KEY
+        }),
+    )
 };

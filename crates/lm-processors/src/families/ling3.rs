@@ -3,6 +3,7 @@
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;
+use super::hermes;
 use super::think::THINK;
 use crate::dialect::{
     AnswerSyntax, CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall, Tags, Trim,
@@ -24,12 +25,20 @@ const DIALECT: Dialect = Dialect {
     }],
     // End of the turn, if the model writes it as text.
     answer: AnswerSyntax { dropped: &["<|role_end|>"], ..AnswerSyntax::PLAIN },
-    calls: &[CallSyntax {
-        separator: "\n",
-        ..CallSyntax::new(
-            Tags::new("<tool_call>", "</tool_call>"),
-            CallBody::Parameters(&ParameterCall { after_key: "\n", between: "\n", ..ParameterCall::ARG_KEY }),
-        )
-    }],
+    calls: &[
+        CallSyntax {
+            separator: "\n",
+            ..CallSyntax::new(
+                Tags::new("<tool_call>", "</tool_call>"),
+                CallBody::Parameters(&ParameterCall {
+                    after_key: "\n",
+                    between: "\n",
+                    ..ParameterCall::ARG_KEY
+                }),
+            )
+        },
+        // JSON between these tags, as other families write.
+        hermes::CALLS,
+    ],
     ..Dialect::PLAIN
 };

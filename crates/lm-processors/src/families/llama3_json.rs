@@ -15,8 +15,11 @@ const DIALECT: Dialect = Dialect {
     calls: &[
         CallSyntax { separator: "; ", ..CallSyntax::new(Tags::NONE, BODY) },
         CallSyntax { separator: "; ", ..CallSyntax::new(Tags::new("<|python_tag|>", ""), BODY) },
+        // Several calls as a list, which the models sometimes write.
+        CallSyntax::new(Tags::NONE, CallBody::Json(JsonCall { count: JsonCall::LIST.count, ..ONE })),
     ],
     ..Dialect::PLAIN
 };
 
-const BODY: CallBody = CallBody::Json(JsonCall::ONE_WITH_PARAMETERS);
+const ONE: JsonCall = JsonCall::ONE_WITH_PARAMETERS;
+const BODY: CallBody = CallBody::Json(ONE);

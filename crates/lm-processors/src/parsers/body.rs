@@ -125,15 +125,17 @@ pub(crate) struct CallState {
     first_of_block: usize,
     /// True if a call of a declared tool has begun in the current block.
     certain: bool,
+    /// True if the current block has no marker: only the name tells a call from other text.
+    bare: bool,
 }
 
 impl CallState {
     pub(crate) fn new(tools: Arc<[ToolSpec]>, undeclared: Undeclared) -> Self {
-        Self { tools, undeclared, index: 0, begun: false, first_of_block: 0, certain: false }
+        Self { tools, undeclared, index: 0, begun: false, first_of_block: 0, certain: false, bare: false }
     }
 
-    pub(crate) fn block_begins(&mut self) {
-        (self.first_of_block, self.certain) = (self.index, false);
+    pub(crate) fn block_begins(&mut self, bare: bool) {
+        (self.first_of_block, self.certain, self.bare) = (self.index, false, bare);
     }
 
     /// Returns true if a call of a declared tool has begun in this block.
@@ -212,8 +214,13 @@ impl CallSink<'_> {
     }
 
     fn check(&self, name: &str) -> Result<(), Fault> {
-        let CallState { tools, undeclared, .. } = &*self.state;
+        let CallState { tools, undeclared, bare, .. } = &*self.state;
         let known = tools.is_empty() || tools.iter().any(|tool| tool.name() == name);
-        if known || *undeclared == Undeclared::Call { Ok(()) } else { Err(Fault::undeclared(name)) }
+        match undeclared {
+            _ if known => Ok(()),
+            _ if *bare => Err(Fault { is_text: true, ..Fault::undeclared(name) }),
+            Undeclared::Call => Ok(()),
+            Undeclared::Malformed => Err(Fault::undeclared(name)),
+        }
     }
 }

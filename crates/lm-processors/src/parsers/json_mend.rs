@@ -1,4 +1,5 @@
-//! Repair of JSON text that models write: control characters, backslashes and single quotes of strings, comments, Python's constants.
+//! Repair of JSON text that models write: control characters, backslashes and single quotes of strings, comments, trailing commas,
+//! Python's constants.
 
 use std::fmt::Write;
 
@@ -13,6 +14,7 @@ const CONSTANTS: [(&str, &str); 3] = [("True", "true"), ("False", "false"), ("No
 /// - Strings in single quotes get double quotes.
 /// - Comments, `//` and `/* */`, are removed. A blank replaces the latter.
 /// - `True`, `False` and `None` become `true`, `false` and `null`.
+/// - A comma before a closing bracket is removed.
 #[derive(Debug, Clone)]
 pub(crate) struct JsonMend {
     scan: JsonScan,
@@ -20,11 +22,18 @@ pub(crate) struct JsonMend {
     word: String,
     /// True inside a number or a word.
     in_word: bool,
+    /// Comma and the layout after it, which are not written yet.
+    comma: String,
 }
 
 impl Default for JsonMend {
     fn default() -> Self {
-        Self { scan: JsonScan::new(Leniency::Text), word: String::new(), in_word: false }
+        Self {
+            scan: JsonScan::new(Leniency::Text),
+            word: String::new(),
+            in_word: false,
+            comma: String::new(),
+        }
     }
 }
 
@@ -51,6 +60,10 @@ impl JsonMend {
     }
 
     fn outside(&mut self, c: char, step: JsonStep, out: &mut String) {
+        if step != JsonStep::Layout {
+            let comma = std::mem::take(&mut self.comma);
+            out.push_str(comma.strip_prefix(',').filter(|_| step == JsonStep::Close).unwrap_or(&comma));
+        }
         if step == JsonStep::Inside && (!self.in_word || !self.word.is_empty()) {
             self.in_word = true;
             self.word.push(c);
@@ -68,6 +81,7 @@ impl JsonMend {
         }
         match self.scan.place() {
             JsonPlace::Slash => {}
+            _ if step == JsonStep::Comma || !self.comma.is_empty() => self.comma.push(c),
             JsonPlace::String { .. } => out.push('"'),
             _ => out.push(c),
         }
@@ -107,7 +121,7 @@ mod tests {
         for (text, expected) in [
             (r#"{"a": [1, 2 , 3], "b\",]": ",}"}"#, r#"{"a": [1, 2 , 3], "b\",]": ",}"}"#),
             ("{\"a\":\n\"x\n\ty\r\u{1}\"\n}", "{\"a\":\n\"x\\n\\ty\\r\\u0001\"\n}"),
-            ("{\"a\\\\\":\n\"\\\"\n\",}", "{\"a\\\\\":\n\"\\\"\\n\",}"),
+            ("{\"a\\\\\":\n\"\\\"\n\",}", "{\"a\\\\\":\n\"\\\"\\n\"}"),
             ("{\"a\\\n\": 1}", r#"{"a\\\n": 1}"#),
             (
                 r#"["^\d+\.txt$", "C:\Users\é", "it\'s", "\/\b\u00e9\\d"]"#,
@@ -121,6 +135,10 @@ mod tests {
             ("[Tru, Truest, xNone, -None, true, 1e5]", "[Tru, Truest, xNone, -None, true, 1e5]"),
             ("[True/**/, None//\n]", "[true , null\n]"),
             ("[1/2]", "[1/2]"),
+            ("[1, [2,], {\"a\": None, \n} ,]", "[1, [2], {\"a\": null \n} ]"),
+            ("[1,/**/ ]", "[1  ]"),
+            ("[1,,]", "[1,]"),
+            ("[\",]\"]", "[\",]\"]"),
         ] {
             assert_eq!(JsonMend::default().push(text), expected);
             let mut mend = JsonMend::default();

@@ -25,11 +25,13 @@ const ODD: &str = "[]{}<>()\"'";
 
 /// Texts that end a call's name.
 pub(super) fn name_ends(syntax: &NamedCall) -> Vec<&'static str> {
-    match syntax.id {
-        NamedId::NameAndIndex => vec![":"],
-        NamedId::After(marker) => vec![syntax.after_name, marker, "{"],
-        NamedId::None => vec![syntax.after_name, "{"],
-    }
+    let mut ends = match syntax.id {
+        NamedId::NameAndIndex => return vec![":"],
+        NamedId::After(marker) => vec![syntax.after_name, marker, syntax.other.1, "{"],
+        NamedId::None => vec![syntax.after_name, syntax.other.1, "{"],
+    };
+    ends.retain(|end| !end.is_empty());
+    ends
 }
 
 /// Reader of [`CallBody::Named`](crate::dialect::CallBody::Named).
@@ -95,7 +97,7 @@ impl NamedBody {
         start: usize,
         calls: &mut CallSink<'_>,
     ) -> Result<Option<Progress>, Fault> {
-        let NamedCall { after_name, id, .. } = self.syntax;
+        let NamedCall { after_name, other, id, .. } = self.syntax;
         let id_marker = match id {
             NamedId::After(marker) if matches!(self.part, Part::Name(_)) => marker,
             _ => "",
@@ -111,7 +113,7 @@ impl NamedBody {
         }
         // Without a name there is no call to end.
         let close = if matches!(self.part, Part::Name(_)) { self.close } else { "" };
-        let markers = [after_name, id_marker, "{", close];
+        let markers = [after_name, id_marker, other.1, "{", close];
         let (found, end) = match scan(&text[self.at..], &markers, false) {
             Scan::Clear { until } => (None, self.at + until),
             Scan::Found { start, marker } => (Some(marker), self.at + start),
@@ -138,7 +140,7 @@ impl NamedBody {
             Part::Name(_) => self.named(word, text[..end].trim_end())?,
             _ => self.id = Some(unguarded(word).into_owned()),
         }
-        self.at += [after_name, id_marker, "", ""][marker].len();
+        self.at += [after_name, id_marker, other.1, "", ""][marker].len();
         if marker == 1 {
             self.part = Part::Id(self.at);
             return Ok(None);
@@ -170,20 +172,22 @@ impl NamedBody {
 
     /// Skips the prefix before the name; returns false if more text is needed to decide.
     fn pass_prefix(&mut self, text: &str, start: usize) -> bool {
-        let prefix = self.syntax.before_name;
-        if prefix.is_empty() || self.at > start || !matches!(self.part, Part::Name(_)) {
+        if self.at > start || !matches!(self.part, Part::Name(_)) {
             return true;
         }
         let rest = text[start..].trim_start();
-        if rest.starts_with(prefix) {
+        let mut prefixes = [self.syntax.before_name, self.syntax.other.0].into_iter();
+        if let Some(prefix) = prefixes.clone().find(|prefix| !prefix.is_empty() && rest.starts_with(prefix)) {
             self.at = text.len() - rest.len() + prefix.len();
+            return true;
         }
-        rest.starts_with(prefix) || !prefix.starts_with(rest) || text.len() > start + MAX_NAME_BYTES
+        let may_be = |prefix: &str| !prefix.is_empty() && prefix.starts_with(rest);
+        !prefixes.any(may_be) || text.len() > start + MAX_NAME_BYTES
     }
 
     /// Sets the name to `word`, or to a declared one that starts there; `text` ends with it.
     fn named(&mut self, word: &str, text: &str) -> Result<(), Fault> {
-        let NamedCall { before_name, id, nameless, .. } = self.syntax;
+        let NamedCall { before_name, other, id, nameless, .. } = self.syntax;
         if let Some(Some((name, end))) = self.declared.take() {
             let after = text.get(end..).unwrap_or_default();
             let index = after.strip_prefix(':').filter(|index| index.bytes().all(|b| b.is_ascii_digit()));
@@ -194,6 +198,7 @@ impl NamedBody {
                 return Ok(());
             }
         }
+        let word = word.strip_prefix(other.0).unwrap_or(word);
         let mut name = word.strip_prefix(before_name).unwrap_or(word).to_owned();
         if id == NamedId::NameAndIndex {
             name = self.name_before_index(&name)?;

@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 /// Reason of the departures below whose source drops text after the calls.
 const TRAILING: &str = "text after the calls is text; the source drops it";
 
+/// Reason of the departures below whose source passes arguments on unread.
+const COMMA: &str = "a comma before the last bracket is removed; the source passes the arguments on as text";
+
 /// Vectors whose results differ here, with the reason.
 const DEPARTURES: &[(&str, &str, &str)] = &[
     ("reka", "Reka-Edge/300", "the source writes a blank after the colon that the model did not write"),
@@ -46,6 +49,16 @@ const DEPARTURES: &[(&str, &str, &str)] = &[
     ("minimax_m3", "minimax_m3_parse_complete_preserves_prefix_and_ignores_trailing_text", TRAILING),
     ("mistral_args", "test_extract_tool_calls[trailing_text_after_json]", TRAILING),
     ("mistral_args", "test_extract_tool_calls[trailing_text_after_args_json]", TRAILING),
+    (
+        "mistral",
+        "test_legacy_extract_tool_calls_guided_bare_array_required",
+        "a call without a marker has the name of a declared tool",
+    ),
+    ("hermes", "hermes_does_not_validate_or_normalize_arguments", COMMA),
+    ("internlm2", "internlm2_does_not_validate_or_normalize_arguments", COMMA),
+    ("kimi_k2", "kimi_k2_does_not_validate_or_normalize_arguments", COMMA),
+    ("mistral_json", "mistral_does_not_validate_or_normalize_arguments", COMMA),
+    ("phi4_mini_json", "phi4mini_does_not_validate_or_normalize_arguments", COMMA),
 ];
 
 /// Reasoning formats whose source tells its parser that the prompt opened the reasoning.

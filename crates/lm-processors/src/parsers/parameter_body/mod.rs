@@ -10,7 +10,7 @@ use lm_template::ToolSpec;
 
 use super::argument_text::{ArgumentText, schema};
 use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
-use super::json_scan::JsonScan;
+use super::json_scan::{JsonScan, Leniency};
 use super::tag::{Tag, match_tag, trim_blanks};
 use crate::dialect::{Accepted, CallSyntax, ParameterCall, Tags, ValueText};
 use crate::parser::{ParserOptions, Recovery};
@@ -82,6 +82,8 @@ enum State {
     Value(ValueReader),
     /// After protected text (CDATA), before the value's end.
     ValueClose,
+    /// In a JSON object of all arguments, which was searched up to this byte.
+    Object(JsonScan, usize),
 }
 
 /// Interpretation of the text of a value.
@@ -175,6 +177,7 @@ impl ParameterBody {
             State::ValueClose => {
                 self.marker(text, self.syntax.value.close, State::ValueClose, State::Parameter)
             }
+            State::Object(scan, searched) => self.object(text, scan, searched),
         }
     }
 
@@ -259,6 +262,10 @@ impl ParameterBody {
                 Ok(Step::Continue)
             }
             Tag::Partial => Ok(Step::NeedText),
+            Tag::NoMatch if self.recovers && self.json.certain().is_empty() && rest.starts_with('{') => {
+                self.state = State::Object(JsonScan::new(Leniency::Lines), start);
+                Ok(Step::Continue)
+            }
             Tag::NoMatch => Err(Fault::malformed("unexpected text between the parameters")),
         }
     }

@@ -13,6 +13,7 @@ use crate::parsers::argument_text::{is_name, names, schema};
 use crate::parsers::body::Fault;
 use crate::parsers::elements::{element_value, elements_end};
 use crate::parsers::guard::{guarded, unguarded};
+use crate::parsers::json_body::parsed;
 use crate::parsers::json_scan::{JsonScan, JsonStep};
 use crate::parsers::marker_scan::{Scan, scan};
 use crate::parsers::tag::{Tag, end_of_name, match_tag};
@@ -295,6 +296,29 @@ impl ParameterBody {
                 typed_value(content, None, self.syntax.untyped),
             )]),
         };
+        self.members(members);
+    }
+
+    /// Reads a JSON object that is written in place of the parameters.
+    pub(super) fn object(&mut self, text: &str, mut scan: JsonScan, searched: usize) -> Result<Step, Fault> {
+        for (at, byte) in text.bytes().enumerate().skip(searched) {
+            match scan.step(byte) {
+                JsonStep::Invalid(reason) => return Err(Fault::malformed(reason)),
+                JsonStep::Close if scan.depth() == 0 => {
+                    let members = parsed(&text[self.at..=at], self.recovers)?;
+                    self.members(members);
+                    self.at = at + 1;
+                    return Ok(Step::Continue);
+                }
+                _ => {}
+            }
+        }
+        self.state = State::Object(scan, text.len());
+        Ok(Step::NeedText)
+    }
+
+    fn members(&mut self, members: Map<String, Value>) {
+        let only_declared = self.syntax.accepted == Accepted::Declared;
         for (key, value) in members {
             let declared = self.schema().is_some_and(|schema| schema.declares(&key));
             if declared || !only_declared {

@@ -99,12 +99,10 @@ impl ReplyParser {
             CallFault::Unfinished => self.options.on_unfinished,
             CallFault::Malformed | CallFault::Undeclared => self.options.on_malformed,
         };
+        let has_opening = text.starts_with(self.syntaxes[syntax].section.open);
+        self.section_is_text |= wanted == OnMalformed::Text && in_section && has_opening;
         match (wanted, index) {
-            (OnMalformed::Text, None) => {
-                let opening = self.syntaxes[syntax].section.open;
-                self.section_is_text |= in_section && text.starts_with(opening);
-                return self.answer.push(&text, events);
-            }
+            (OnMalformed::Text, None) => return self.answer.push(&text, events),
             (OnMalformed::Text, Some(_)) => self.answer.keep_held(events),
             (OnMalformed::Error, _) => self.answer.boundary(Trim::Nothing),
         }

@@ -105,7 +105,7 @@ impl ReplyParser {
 
     fn enter_body(&mut self, syntax: usize) {
         let reader = reader(&self.syntaxes[syntax], &self.options, &self.schemas);
-        self.calls.block_begins();
+        self.calls.block_begins(is_bare(&self.syntaxes[syntax]));
         self.unclosed = None;
         let at_start = !self.syntaxes[syntax].section.open.is_empty();
         self.state = State::Body(Box::new(Block { syntax, reader, at_start, ended: None, held: Vec::new() }));
