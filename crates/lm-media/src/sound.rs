@@ -1,5 +1,6 @@
 //! Sounds in one channel at 16 kHz, and their decoding within limits: files come from strangers.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -104,8 +105,8 @@ fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(panicked)
 }
 
-/// Number of samples at 16 kHz of the sound in a file, without decoding it; `None` where only decoding tells: in MP3, Ogg Vorbis, and WAV and FLAC
-/// files that were written as a stream.
+/// Number of samples at 16 kHz of the sound in a file, without decoding it; `None` where only decoding tells: in MP3, Ogg Vorbis, and FLAC files
+/// that were written as a stream.
 ///
 /// # Errors
 /// Those of [`Sound::decode`] that the beginning of the file shows.
@@ -133,7 +134,9 @@ const FORMATS: [Format; 4] = [
     Format {
         name: "WAV",
         begins: |bytes| bytes.starts_with(b"RIFF"),
-        open: |bytes| Ok(Box::new(WavReader::try_new(stream(Cursor::new(bytes)), Default::default())?)),
+        open: |bytes| {
+            Ok(Box::new(WavReader::try_new(stream(Cursor::new(with_length(bytes))), Default::default())?))
+        },
         length: Length::Exact,
     },
     Format {
@@ -249,6 +252,25 @@ fn audio(track: &Track) -> Option<(&Track, &symphonia::core::codecs::audio::Audi
 
 fn invalid(format: &Format, error: &SymphoniaError) -> Error {
     Error::Invalid { format: format.name, message: error.to_string() }
+}
+
+/// The WAV file with the length of its samples, which a program that writes a stream does not know.
+fn with_length(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let mut at = 12;
+    while let Some(&[a, b, c, d, ref len @ ..]) = bytes.get(at..at + 8) {
+        let len = len.try_into().map_or(0, u32::from_le_bytes);
+        match [a, b, c, d] {
+            _ if len != u32::MAX => at += 8 + len.next_multiple_of(2) as usize,
+            id if id != *b"data" => break,
+            _ => {
+                let rest = u32::try_from(bytes.len() - at - 8).unwrap_or(u32::MAX);
+                let mut file = bytes.to_vec();
+                file[at + 4..at + 8].copy_from_slice(&rest.to_le_bytes());
+                return file.into();
+            }
+        }
+    }
+    bytes.into()
 }
 
 /// The file after its ID3v2 tags, which precede MP3 and some FLAC files.

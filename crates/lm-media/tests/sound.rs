@@ -235,11 +235,22 @@ fn headers_of_endless_sounds_allocate_nothing() {
     bytes[4..8].copy_from_slice(&0xf000_0100_u32.to_le_bytes());
     bytes[40..44].copy_from_slice(&0xf000_0000_u32.to_le_bytes());
     assert!(matches!(decode(&bytes), Err(Error::TooLong { limit: 600 })), "{:?}", decode(&bytes));
-    // Some programs write a stream without knowing its length.
+}
+
+/// Programs that write a stream do not know its length.
+#[test]
+fn streams_end_with_their_file() {
+    let whole = file("pcm16_16k.wav");
+    let mut bytes = whole.clone();
     bytes[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
     bytes[40..44].copy_from_slice(&u32::MAX.to_le_bytes());
-    assert_eq!(sound_length(&bytes, &SoundLimits::default()).expect("a header"), None);
-    println!("{:?}", decode(&bytes));
+    let limits = SoundLimits::default();
+    assert_eq!(sound_length(&bytes, &limits).ok(), sound_length(&whole, &limits).ok());
+    assert_eq!(decode(&bytes).ok(), decode(&whole).ok());
+    // Without samples, or with a header that breaks off.
+    for end in [44, 43, 40, 20, 13] {
+        assert!(matches!(decode(&bytes[..end]), Err(Error::Invalid { .. })), "{end}");
+    }
 }
 
 #[test]
