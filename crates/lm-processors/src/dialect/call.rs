@@ -49,6 +49,8 @@ pub enum Undeclared {
     Call,
     /// Malformed.
     Malformed,
+    /// Text of the answer, as an example of a call in prose is.
+    Text,
 }
 
 /// Encoding of a call's name and arguments.

@@ -3,6 +3,7 @@
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;
+use super::qwen3_coder_xml;
 use super::think::THINK;
 use crate::dialect::{AnswerSyntax, BeforeCalls, CallBody, CallSyntax, Dialect, JsonCall, Tags};
 
@@ -16,7 +17,11 @@ pub(super) const DIALECT: Dialect = Dialect {
     name: "hermes",
     channels: &[THINK],
     answer: AnswerSyntax { before_calls: BeforeCalls::OwnLine, ..AnswerSyntax::PLAIN },
-    calls: &[CALLS],
+    calls: &[
+        CALLS,
+        // Qwen's form in markup between these tags.
+        qwen3_coder_xml::CALLS,
+    ],
     ..Dialect::PLAIN
 };
 

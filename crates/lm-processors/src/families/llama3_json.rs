@@ -2,7 +2,7 @@
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;
-use crate::dialect::{CallBody, CallSyntax, Dialect, JsonCall, Tags};
+use crate::dialect::{CallBody, CallSyntax, Dialect, JsonCall, NamedCall, Tags, Undeclared};
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&[r#"{"name": function name, "parameters""#]],
@@ -15,6 +15,11 @@ const DIALECT: Dialect = Dialect {
     calls: &[
         CallSyntax { separator: "; ", ..CallSyntax::new(Tags::NONE, BODY) },
         CallSyntax { separator: "; ", ..CallSyntax::new(Tags::new("<|python_tag|>", ""), BODY) },
+        // The form of Llama 3.1 for tools of the user.
+        CallSyntax {
+            undeclared: Undeclared::Text,
+            ..CallSyntax::new(Tags::new("<function=", "</function>"), CallBody::Named(NamedCall::new(">")))
+        },
         // Several calls as a list, which the models sometimes write.
         CallSyntax::new(Tags::NONE, CallBody::Json(JsonCall { count: JsonCall::LIST.count, ..ONE })),
     ],

@@ -3,7 +3,7 @@
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;
-use crate::dialect::{AnswerSyntax, CallBody, CallSyntax, Dialect, PythonCall, Tags};
+use crate::dialect::{AnswerSyntax, CallBody, CallSyntax, Dialect, JsonCall, PythonCall, Tags};
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["[func_name1(", "<|header_start|>"]],
@@ -17,6 +17,8 @@ const DIALECT: Dialect = Dialect {
     calls: &[
         CallSyntax::new(Tags::NONE, CallBody::Python(PythonCall::LIST)),
         CallSyntax::new(Tags::new("<|python_start|>", ""), CallBody::Python(PythonCall::LIST)),
+        // JSON, for which the models' own template asks.
+        CallSyntax::new(Tags::NONE, CallBody::Json(JsonCall::ONE_WITH_PARAMETERS)),
     ],
     ..Dialect::PLAIN
 };

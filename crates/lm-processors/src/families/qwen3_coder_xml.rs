@@ -6,7 +6,8 @@ use super::dialect_processor::DialectProcessor;
 use super::hermes;
 use super::think::THINK;
 use crate::dialect::{
-    AnswerSyntax, BeforeCalls, CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall, Tags,
+    AnswerSyntax, BeforeCalls, CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall,
+    Tags, Undeclared,
 };
 
 pub(super) const FAMILY: Family = Family {
@@ -20,24 +21,30 @@ const DIALECT: Dialect = Dialect {
     channels: &[ChannelSyntax { calls_inside: CallsInside::AtStart, ..THINK }],
     answer: AnswerSyntax { before_calls: BeforeCalls::Layout("\n"), ..AnswerSyntax::PLAIN },
     calls: &[
-        CallSyntax {
-            separator: "\n",
-            ..CallSyntax::new(
-                Tags::lines("<tool_call>", "</tool_call>"),
-                CallBody::Parameters(&ParameterCall::FUNCTION),
-            )
-        },
+        CALLS,
         // Qwen's JSON form of calls between these tags.
         hermes::CALLS,
         // The models sometimes omit the outer tag.
-        CallSyntax::new(
-            Tags::new("<function=", "</function>"),
-            CallBody::Parameters(&ParameterCall {
-                name: Tags::new("", ">"),
-                end: "",
-                ..ParameterCall::FUNCTION
-            }),
-        ),
+        CallSyntax {
+            undeclared: Undeclared::Text,
+            ..CallSyntax::new(
+                Tags::new("<function=", "</function>"),
+                CallBody::Parameters(&ParameterCall {
+                    name: Tags::new("", ">"),
+                    end: "",
+                    ..ParameterCall::FUNCTION
+                }),
+            )
+        },
     ],
     ..Dialect::PLAIN
+};
+
+/// `<tool_call>\n<function=f>\n<parameter=k>\nv\n</parameter>\n</function>\n</tool_call>`, one after another.
+pub(super) const CALLS: CallSyntax = CallSyntax {
+    separator: "\n",
+    ..CallSyntax::new(
+        Tags::lines("<tool_call>", "</tool_call>"),
+        CallBody::Parameters(&ParameterCall::FUNCTION),
+    )
 };

@@ -83,6 +83,11 @@ impl Fault {
     pub(crate) fn undeclared(name: &str) -> Self {
         Self { kind: CallFault::Undeclared, reason: format!("there is no tool `{name}`"), is_text: false }
     }
+
+    /// A call of an undeclared tool that is text.
+    pub(crate) fn text_of_undeclared(name: &str) -> Self {
+        Self { is_text: true, ..Self::undeclared(name) }
+    }
 }
 
 /// Creates a reader for a block of this syntax. Readers that type values by a schema take it from the tools, to which `schemas`
@@ -98,7 +103,9 @@ pub(crate) fn reader(
         CallBody::Named(named) => Box::new(NamedBody::new(named, syntax, options)),
         CallBody::Parameters(call) => Box::new(ParameterBody::new(call, syntax, options, schemas)),
         CallBody::Python(call) => Box::new(PythonBody::new(call, syntax.call.close, tools, schemas)),
-        CallBody::Braces(call) => Box::new(BraceBody::new(call, syntax.call.close, tools, schemas)),
+        CallBody::Braces(call) => {
+            Box::new(BraceBody::new(call, syntax.call.close, tools, schemas, options.recovery))
+        }
     }
 }
 
@@ -125,17 +132,17 @@ pub(crate) struct CallState {
     first_of_block: usize,
     /// True if a call of a declared tool has begun in the current block.
     certain: bool,
-    /// True if the current block has no marker: only the name tells a call from other text.
-    bare: bool,
+    /// True if the name must tell the current block from other text: it lacks a marker.
+    by_name: bool,
 }
 
 impl CallState {
     pub(crate) fn new(tools: Arc<[ToolSpec]>, undeclared: Undeclared) -> Self {
-        Self { tools, undeclared, index: 0, begun: false, first_of_block: 0, certain: false, bare: false }
+        Self { tools, undeclared, index: 0, begun: false, first_of_block: 0, certain: false, by_name: false }
     }
 
-    pub(crate) fn block_begins(&mut self, bare: bool) {
-        (self.first_of_block, self.certain, self.bare) = (self.index, false, bare);
+    pub(crate) fn block_begins(&mut self, by_name: bool) {
+        (self.first_of_block, self.certain, self.by_name) = (self.index, false, by_name);
     }
 
     /// Returns true if a call of a declared tool has begun in this block.
@@ -214,13 +221,14 @@ impl CallSink<'_> {
     }
 
     fn check(&self, name: &str) -> Result<(), Fault> {
-        let CallState { tools, undeclared, bare, .. } = &*self.state;
+        let CallState { tools, undeclared, by_name, .. } = &*self.state;
         let known = tools.is_empty() || tools.iter().any(|tool| tool.name() == name);
         match undeclared {
             _ if known => Ok(()),
-            _ if *bare => Err(Fault { is_text: true, ..Fault::undeclared(name) }),
+            _ if *by_name => Err(Fault::text_of_undeclared(name)),
             Undeclared::Call => Ok(()),
             Undeclared::Malformed => Err(Fault::undeclared(name)),
+            Undeclared::Text => Err(Fault::text_of_undeclared(name)),
         }
     }
 }

@@ -8,6 +8,7 @@ use super::argument_text::{ArgumentText, is_name, names, schema};
 use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
 use crate::declared_names::{Declared, declared};
 use crate::dialect::BraceCall;
+use crate::parser::Recovery;
 use crate::parsers::unguarded;
 use crate::values::{BraceArguments, SchemaCache};
 
@@ -37,8 +38,11 @@ impl BraceBody {
         close: &'static str,
         tools: Arc<[ToolSpec]>,
         schemas: Arc<SchemaCache>,
+        recovery: Recovery,
     ) -> Self {
-        let (braces, arguments) = (BraceArguments::new(syntax.quote), ArgumentText::default());
+        let repaired_before = if recovery == Recovery::On { close } else { "" };
+        let (braces, arguments) =
+            (BraceArguments::new(syntax.quote, repaired_before), ArgumentText::default());
         Self { syntax, close, tools, schemas, name: None, start: 0, braces, arguments }
     }
 

@@ -79,13 +79,13 @@ pub(crate) enum JsonPlace {
 }
 
 impl Leniency {
-    /// Leniency in calls with this closing marker, if defects are repaired. Without the marker, only the line's end ends a string
+    /// Leniency in calls, if defects are repaired. In calls without a marker, which all text may resemble, the line's end ends a string
     /// that lacks its quote.
-    pub(crate) fn of(recovers: bool, close: &str) -> Self {
-        match (recovers, close) {
+    pub(crate) fn of(recovers: bool, bare: bool) -> Self {
+        match (recovers, bare) {
             (false, _) => Self::Valid,
-            (true, "") => Self::Lines,
-            (true, _) => Self::Text,
+            (true, true) => Self::Lines,
+            (true, false) => Self::Text,
         }
     }
 }

@@ -224,6 +224,11 @@ impl NamedBody {
             (Some((name, _)), _) => Ok(name.rsplit_once('.').map_or(name, |(_, last)| last).to_owned()),
             (None, [only]) if is_index(name) => Ok(only.name().to_owned()),
             (None, _) if declared(name) => Ok(name.to_owned()),
+            _ if let Some(name) =
+                self.recovers.then(|| without_affixes(name)).filter(|name| declared(name)) =>
+            {
+                Ok(name.to_owned())
+            }
             _ => Err(Fault::malformed(format!("`{name}` is no name and index"))),
         }
     }
@@ -259,7 +264,7 @@ impl NamedBody {
                 self.part = Part::PythonArguments { start: self.at + 1, literal };
             }
             Some(b'{') => {
-                let scan = JsonScan::new(Leniency::of(self.recovers, self.close));
+                let scan = JsonScan::new(Leniency::of(self.recovers, false));
                 self.part = Part::Arguments { start: self.at, scan, mend: JsonMend::default() };
             }
             Some(_) => return Err(Fault::malformed("its arguments are no JSON object")),
@@ -346,6 +351,14 @@ impl NamedBody {
         self.at = at;
         Progress::Open
     }
+}
+
+/// The name in an id whose separators were lost or replaced: `functions_forecast_1`, `functionsforecast1`.
+fn without_affixes(id: &str) -> &str {
+    const SEPARATORS: [char; 3] = ['_', '.', ':'];
+    let name = id.strip_prefix("functions").map_or(id, |name| name.strip_prefix(SEPARATORS).unwrap_or(name));
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    name.strip_suffix(SEPARATORS).unwrap_or(name)
 }
 
 impl BodyReader for NamedBody {

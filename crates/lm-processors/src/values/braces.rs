@@ -11,9 +11,6 @@ use crate::dialect::Untyped;
 use crate::json_text::json_text;
 use crate::parsers::{guarded, unguarded};
 
-/// Maximum length of a key, which bounds the search for its end.
-const MAX_KEY_BYTES: usize = 1 << 10;
-
 /// Parser of arguments in braces, including the outer ones.
 ///
 /// A value without marks is a constant, a number, or text that the tool's schema types; it ends at a comma or closing
@@ -21,13 +18,26 @@ const MAX_KEY_BYTES: usize = 1 << 10;
 #[derive(Debug)]
 pub(crate) struct BraceArguments {
     mark: &'static str,
+    /// Text after the arguments, before which the last brace may be missing; empty if defects are not repaired.
+    close: &'static str,
     out: Readings,
     stack: Vec<Frame>,
     state: State,
+    /// Search for the end of the current key.
+    key_end: KeyEnd,
     /// Name of the current argument.
     argument: String,
     /// Number of bytes read.
     at: usize,
+}
+
+/// Search for the end of a key that arrives in pieces.
+#[derive(Debug, Default)]
+struct KeyEnd {
+    /// Bytes of the key that were searched.
+    searched: usize,
+    /// True after a backslash of a JSON string.
+    escaped: bool,
 }
 
 #[derive(Debug)]
@@ -52,6 +62,8 @@ enum State {
     MarkedOther { start: usize },
     /// Inside a JSON string, started at this byte.
     Quoted { start: usize, escaped: bool },
+    /// Inside a string in single quotes, started at this byte.
+    SingleQuoted { start: usize },
     /// Inside a value without marks, started at this byte.
     Bare { start: usize },
     /// After a value.
@@ -65,10 +77,11 @@ enum Need {
 }
 
 impl BraceArguments {
-    /// Creates a parser for arguments with strings between two of `mark`.
-    pub(crate) fn new(mark: &'static str) -> Self {
+    /// Creates a parser for arguments with strings between two of `mark`. With the call's closing marker, defects are repaired: strings in
+    /// single quotes, equals signs in place of colons, a last brace that is missing before the marker.
+    pub(crate) fn new(mark: &'static str, close: &'static str) -> Self {
         let (out, argument, state) = (Readings::default(), String::new(), State::Start);
-        Self { mark, out, stack: Vec::new(), state, argument, at: 0 }
+        Self { mark, close, out, stack: Vec::new(), state, key_end: KeyEnd::default(), argument, at: 0 }
     }
 
     /// The JSON text that is certain.
@@ -100,6 +113,7 @@ impl BraceArguments {
             State::Marked { start } => return Ok(self.marked(text, start, schema)),
             State::MarkedOther { start } => return self.marked_other(text, start, schema),
             State::Quoted { start, escaped } => return self.quoted(text, start, escaped, schema),
+            State::SingleQuoted { start } => return self.single_quoted(text, start, schema),
             State::Bare { start } => return self.bare(text, start, schema),
             _ => {}
         }
@@ -113,9 +127,23 @@ impl BraceArguments {
             }
             (State::Value, '{' | '[') => self.open(c)?,
             (State::Colon, ':') => self.state = State::Value,
+            (State::Colon, '=') if !self.close.is_empty() => self.state = State::Value,
             (State::After, ',') => self.state = self.element(),
             (State::After | State::Key | State::Value, '}' | ']') => self.close(c)?,
-            (State::Key, _) => return self.key(rest),
+            (State::Key, _) => return self.key(rest, schema),
+            (State::After, _)
+                if self.is_argument() && rest.starts_with(self.close) && !self.close.is_empty() =>
+            {
+                self.close('}')?;
+                return Ok(Need::AnotherLook);
+            }
+            (State::After, _) if self.is_argument() && self.close.starts_with(rest) => {
+                return Ok(Need::MoreText);
+            }
+            (State::Value, '\'') if !self.close.is_empty() => {
+                self.begin_element();
+                self.state = State::SingleQuoted { start: self.at };
+            }
             (State::Value, '"') => {
                 self.begin_element();
                 self.state = State::Quoted { start: self.at, escaped: false };
@@ -178,28 +206,45 @@ impl BraceArguments {
     }
 
     /// Reads the key at the start of `rest`.
-    fn key(&mut self, rest: &str) -> Result<Need, String> {
+    fn key(&mut self, rest: &str, schema: Option<Schema<'_>>) -> Result<Need, String> {
         if rest.len() < self.mark.len() && self.mark.starts_with(rest) {
             return Ok(Need::MoreText);
         }
         let found = if let Some(marked) = rest.strip_prefix(self.mark) {
-            marked.find(self.mark).map(|len| (marked[..len].to_owned(), len + 2 * self.mark.len()))
+            let from = self.key_end.resume(marked, self.mark.len());
+            let end = marked[from..].find(self.mark).map(|offset| from + offset);
+            end.map(|end| (marked[..end].to_owned(), end + 2 * self.mark.len()))
         } else if rest.starts_with('"') {
-            json_string_end(rest).map(|end| json_string(&rest[..end]).map(|key| (key, end))).transpose()?
+            self.key_end
+                .json_string(rest)
+                .map(|end| json_string(&rest[..end]).map(|key| (key, end)))
+                .transpose()?
         } else {
-            match rest.find([':', ',', '{', '}', '[', ']']).map(|end| (rest[..end].trim_end(), end)) {
-                Some(("", _)) => return Err("a key is empty".to_owned()),
-                found => found.map(|(key, end)| (key.to_owned(), end)),
-            }
+            let from = self.key_end.resume(rest, 0);
+            let end = rest[from..].find([':', ',', '{', '}', '[', ']']).map(|offset| from + offset);
+            end.map(|end| self.bare_key(&rest[..end], schema)).transpose()?
         };
-        let (key, end) = match found {
-            Some(found) => found,
-            None if rest.len() > MAX_KEY_BYTES => return Err("a key has no end".to_owned()),
-            None => return Ok(Need::MoreText),
-        };
+        let Some((key, end)) = found else { return Ok(Need::MoreText) };
+        self.key_end = KeyEnd::default();
         self.at += end;
         self.write_key(key);
         Ok(Need::AnotherLook)
+    }
+
+    /// A key without marks, and its length: of `city='Paris'`, the declared `city`.
+    fn bare_key(&self, text: &str, schema: Option<Schema<'_>>) -> Result<(String, usize), String> {
+        let declares = |key: &str| schema.is_some_and(|schema| schema.declares(key));
+        let assigned = text.find('=').filter(|&end| {
+            !self.close.is_empty()
+                && self.is_argument()
+                && !declares(text.trim_end())
+                && declares(text[..end].trim_end())
+        });
+        let end = assigned.unwrap_or(text.len());
+        match text[..end].trim_end() {
+            "" => Err("a key is empty".to_owned()),
+            key => Ok((key.to_owned(), end)),
+        }
     }
 
     fn write_key(&mut self, key: String) {
@@ -324,6 +369,31 @@ impl BraceArguments {
         Ok(Need::MoreText)
     }
 
+    /// Reads a string in single quotes, whose closing quote precedes a comma or a bracket.
+    fn single_quoted(
+        &mut self,
+        text: &str,
+        start: usize,
+        schema: Option<Schema<'_>>,
+    ) -> Result<Need, String> {
+        while let Some(offset) = text[self.at..].find('\'') {
+            let (end, behind) = (self.at + offset, text[self.at + offset + 1..].trim_start());
+            if behind.is_empty() || self.close.starts_with(behind) {
+                self.at = end;
+                return Ok(Need::MoreText);
+            }
+            self.at = end + 1;
+            if behind.starts_with([',', '}', ']']) || behind.starts_with(self.close) {
+                let string = text[start + 1..end].replace("\\'", "'");
+                self.write(|out| push_json_string(out, &string));
+                self.string_ends(&string, schema);
+                return Ok(Need::AnotherLook);
+            }
+        }
+        self.at = text.len();
+        Ok(Need::MoreText)
+    }
+
     fn bare(&mut self, text: &str, start: usize, schema: Option<Schema<'_>>) -> Result<Need, String> {
         let close = if self.element() == State::Key { '}' } else { ']' };
         let Some(end) = text[self.at..].find([',', close]) else {
@@ -344,21 +414,26 @@ fn json_string(text: &str) -> Result<String, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-/// End of the JSON string at the start of a text.
-fn json_string_end(text: &str) -> Option<usize> {
-    let mut escaped = false;
-    let end = text.bytes().enumerate().skip(1).find(|(_, byte)| match byte {
-        _ if escaped => {
-            escaped = false;
-            false
+impl KeyEnd {
+    /// Place from which `text`, which starts with the key, is searched for a mark of this length.
+    fn resume(&mut self, text: &str, mark: usize) -> usize {
+        let searched = std::mem::replace(&mut self.searched, text.len());
+        text.floor_char_boundary(searched.saturating_sub(mark))
+    }
+
+    /// End of the JSON string that `text` starts with.
+    fn json_string(&mut self, text: &str) -> Option<usize> {
+        for (at, byte) in text.bytes().enumerate().skip(self.searched.max(1)) {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' => self.escaped = true,
+                b'"' => return Some(at + 1),
+                _ => {}
+            }
         }
-        b'\\' => {
-            escaped = true;
-            false
-        }
-        byte => *byte == b'"',
-    });
-    end.map(|(at, _)| at + 1)
+        self.searched = text.len();
+        None
+    }
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ pub(crate) enum BraceKey {
 pub(crate) fn brace_key(key: &str, mark: &'static str) -> BraceKey {
     let reads_back = |written: &str| {
         let text = format!("{{{written}:0}}");
-        let mut braces = BraceArguments::new(mark);
+        let mut braces = BraceArguments::new(mark, "");
         let whole = braces.follow(&text, None) == Ok(Some(text.len()));
         whole && serde_json::from_str::<Value>(braces.certain()).is_ok_and(|read| read == json!({key: 0}))
     };
@@ -106,7 +106,7 @@ mod tests {
             prop_assert_eq!(python_literal(&in_python(&value)), Some(value.clone()));
             let arguments = json!({"a": value});
             let text = in_braces(&arguments, "<m>");
-            let mut braces = BraceArguments::new("<m>");
+            let mut braces = BraceArguments::new("<m>", "");
             prop_assert_eq!(braces.follow(&text, None), Ok(Some(text.len())));
             prop_assert_eq!(serde_json::from_str::<Value>(braces.certain()).unwrap(), arguments);
         }

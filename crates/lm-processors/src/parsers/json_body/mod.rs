@@ -22,7 +22,7 @@ pub(crate) struct JsonBody {
     syntax: JsonCall,
     /// True if calls have no marker, so that other JSON is text.
     bare: bool,
-    /// True if defects of calls with a marker are repaired.
+    /// True if defects are repaired.
     recovers: bool,
     /// Closing marker before which brackets may be missing; empty if none may be.
     close: &'static str,
@@ -82,13 +82,13 @@ impl JsonBody {
         // A marker that JSON may contain outside of strings is ambiguous.
         let foreign = !close.starts_with(|c: char| c.is_alphanumeric() || "{}[]\",:".contains(c));
         let bare = open.is_empty() && around.section.open.is_empty();
-        let recovers = recovery == Recovery::On && !bare;
+        let recovers = recovery == Recovery::On;
         Self {
             syntax,
             bare,
             recovers,
             close: if recovers && foreign { close } else { "" },
-            scan: JsonScan::new(Leniency::of(recovers, if foreign { close } else { "" })),
+            scan: JsonScan::new(Leniency::of(recovers, bare)),
             mend: JsonMend::default(),
             python: None,
             start: 0,

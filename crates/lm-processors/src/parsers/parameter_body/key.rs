@@ -15,6 +15,11 @@ impl ParameterBody {
         quote: Option<char>,
         calls: &mut CallSink<'_>,
     ) -> Result<Step, Fault> {
+        let open = self.syntax.key.open;
+        if self.recovers && quote.is_none() && !open.is_empty() && text[self.at..].starts_with(open) {
+            // A repeated opening marker.
+            self.at += open.len();
+        }
         let rest = &text[self.at..];
         let close = self.syntax.key.close;
         match declared(rest, self.declared_keys.iter().map(String::as_str), &[close]) {
@@ -48,6 +53,9 @@ impl ParameterBody {
     fn begin_parameter(&mut self, key: &str, calls: &mut CallSink<'_>) -> Result<Step, Fault> {
         if self.given.iter().any(|given| *given == unguarded(key)) {
             return Err(Fault::malformed(format!("the argument `{key}` is given twice")));
+        }
+        if std::mem::take(&mut self.is_doubtful) {
+            calls.begin(Some(&self.name), None)?;
         }
         self.key = key.to_owned();
         let kind = self.kind(key);
@@ -145,6 +153,24 @@ impl ParameterBody {
             // The whitespace here belongs to the value.
             self.state = State::ValueStart(kind);
             return Ok(Step::Continue);
+        }
+        if self.recovers && self.syntax.type_attribute.is_none() {
+            let rest = trim_blanks(&text[self.at..]);
+            let close = self.syntax.key.close;
+            if !close.is_empty() && rest.starts_with(close) {
+                // A repeated closing marker of the key.
+                (self.at, self.state) = (text.len() - rest.len() + close.len(), State::ValueOpen(kind));
+                return Ok(Step::Continue);
+            }
+            if !rest.is_empty() && !rest.starts_with('<') {
+                // The opening marker is missing.
+                self.state = State::ValueStart(kind);
+                return Ok(Step::Continue);
+            }
+            if close.starts_with(rest) {
+                self.state = State::ValueOpen(kind);
+                return Ok(Step::NeedText);
+            }
         }
         self.marker(text, open, State::ValueOpen(kind), State::ValueStart(kind))
     }

@@ -52,6 +52,8 @@ pub(crate) struct ParameterBody {
     state: State,
     at: usize,
     name: String,
+    /// True if neither the name nor the calls have a marker, and the name is undeclared: without parameters, this is text.
+    is_doubtful: bool,
     /// Names of the tool's declared parameters.
     declared_keys: Vec<String>,
     /// Key of the current parameter.
@@ -145,6 +147,7 @@ impl ParameterBody {
             state: State::NameOpen,
             at: 0,
             name: String::new(),
+            is_doubtful: false,
             declared_keys: Vec::new(),
             key: String::new(),
             keys: Vec::new(),
@@ -271,6 +274,9 @@ impl ParameterBody {
     }
 
     fn end_parameters(&mut self, end: usize) -> Result<Step, Fault> {
+        if self.is_doubtful {
+            return Err(Fault::text_of_undeclared(&self.name));
+        }
         if self.syntax.accepted == Accepted::Declared
             && let Some(missing) = self.schema().and_then(|schema| schema.missing(&self.given))
         {

@@ -4,7 +4,7 @@ use super::{MAX_LAYOUT_BYTES, MAX_NAME_BYTES, ParameterBody, State, Step, name_e
 use crate::declared_names::{Declared, declared};
 use crate::dialect::{ParameterCall, Tags};
 use crate::parsers::argument_text::{is_name, names};
-use crate::parsers::body::{CallSink, Fault};
+use crate::parsers::body::{CallSink, Fault, declared_name};
 use crate::parsers::guard::unguarded;
 use crate::parsers::tag::{Tag, end_of_name, match_tag, trim_blanks, unquoted};
 use crate::values::{Readings, Schema};
@@ -91,7 +91,13 @@ impl ParameterBody {
 
     fn begin_call(&mut self, name: &str, calls: &mut CallSink<'_>) -> Result<Step, Fault> {
         self.name = unguarded(name).into_owned();
-        calls.begin(Some(&self.name), None)?;
+        let own = declared_name(&self.tools, &self.name);
+        let is_declared = self.tools.is_empty() || names(&self.tools).any(|name| name == own);
+        let has_marker = !self.syntax.name.open.is_empty() || !self.call_syntax.section.open.is_empty();
+        self.is_doubtful = self.recovers && !has_marker && !is_declared;
+        if !self.is_doubtful {
+            calls.begin(Some(&self.name), None)?;
+        }
         self.declared_keys = self.schema().map(Schema::declared_names).unwrap_or_default();
         self.json = Readings::of(self.schema());
         self.state = if self.syntax.number.is_some() { State::Number } else { State::Parameter };

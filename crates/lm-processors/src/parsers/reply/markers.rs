@@ -138,9 +138,12 @@ pub(super) fn bare_opener(body: &CallBody) -> &'static str {
 pub(super) fn may_start_with(body: &CallBody, text: &str) -> Option<bool> {
     let text = text.trim_start();
     match body {
-        CallBody::Json(_) => Some(text.bytes().next()? == b'{' || begins_as_list(text)?),
+        CallBody::Json(_) => Some(matches!(text.bytes().next()?, b'{' | b'`') || begins_as_list(text)?),
         CallBody::Named(_) => begins_as_list(text).map(|list| !list),
-        CallBody::Parameters(_) => Some(text.bytes().next()? != b'{' && !begins_as_list(text)?),
+        CallBody::Parameters(call) if call.name.open.starts_with('<') => Some(text.bytes().next()? == b'<'),
+        CallBody::Parameters(_) => {
+            Some(!matches!(text.bytes().next()?, b'{' | b'`') && !begins_as_list(text)?)
+        }
         CallBody::Python(_) => Some(text.bytes().next()? != b'{' && !begins_as_json_list(text)?),
         CallBody::Braces(_) => Some(true),
     }

@@ -15,7 +15,7 @@ fn read(text: &str) -> Result<Value, String> {
         arguments.follow(text, Some(Schema::new(&schema, &SchemaCache::default())))
     };
     let read =
-        whole_and_by_character(text, || BraceArguments::new("<|\"|>"), follow, BraceArguments::certain);
+        whole_and_by_character(text, || BraceArguments::new("<|\"|>", ""), follow, BraceArguments::certain);
     read.map(|json| serde_json::from_str(&json).unwrap())
 }
 

@@ -99,7 +99,7 @@ impl ReplyParser {
                 let separator = after.len() - next.len();
                 self.buffer.take(end + separator);
                 self.end_call();
-                self.enter_body(number);
+                self.enter_body(number, true);
                 return Step::Continue;
             }
             () => {

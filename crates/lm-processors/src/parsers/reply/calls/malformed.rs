@@ -86,7 +86,7 @@ impl ReplyParser {
 
     /// Reports an invalid call with the text up to byte `end`.
     fn report_malformed(&mut self, malformed: MalformedCall, end: usize, events: &mut Vec<ProcessorEvent>) {
-        let MalformedCall { syntax, fault: Fault { kind, reason, .. }, mut index, .. } = malformed;
+        let MalformedCall { syntax, fault: Fault { kind, reason, is_text }, mut index, .. } = malformed;
         if self.syntaxes[syntax].reported == Reported::AtSectionEnd {
             let begun = |event: &&ProcessorEvent| matches!(event, ProcessorEvent::ToolCallStarted { .. });
             self.calls.rollback_last(self.held.drain(..).filter(|event| begun(&event)).count());
@@ -96,6 +96,7 @@ impl ReplyParser {
         let mut text = std::mem::take(&mut self.pending);
         text.push_str(self.buffer.take(end));
         let wanted = match kind {
+            CallFault::Undeclared if is_text => OnMalformed::Text,
             CallFault::Unfinished => self.options.on_unfinished,
             CallFault::Malformed | CallFault::Undeclared => self.options.on_malformed,
         };

@@ -7,7 +7,7 @@ mod section;
 pub(super) use self::malformed::MalformedCall;
 use super::markers::{is_bare, may_start_with, opener};
 use super::{ReplyParser, State, Step};
-use crate::dialect::CallSyntax;
+use crate::dialect::{CallSyntax, Undeclared};
 use crate::event::ProcessorEvent;
 use crate::parsers::body::{BodyReader, reader};
 
@@ -54,7 +54,7 @@ impl ReplyParser {
         let Some(chosen) = self.select_syntax(first, text) else { return Step::NeedText };
         self.answer.begin_call(text, events);
         if self.syntaxes[chosen].section.open.is_empty() {
-            self.enter_body(chosen);
+            self.enter_body(chosen, false);
         } else {
             self.state = State::Section(chosen);
         }
@@ -80,7 +80,7 @@ impl ReplyParser {
     pub(super) fn enter_inner_call(&mut self, syntax: usize, len: usize, events: &mut Vec<ProcessorEvent>) {
         self.pending = self.buffer.take(len).to_owned();
         self.answer.begin_call("", events);
-        self.enter_body(syntax);
+        self.enter_body(syntax, false);
     }
 
     /// Selects the syntax that `text` continues, among those with the same marker; `None` if more text is needed to decide.
@@ -103,9 +103,11 @@ impl ReplyParser {
         Some(first)
     }
 
-    fn enter_body(&mut self, syntax: usize) {
+    fn enter_body(&mut self, syntax: usize, in_section: bool) {
         let reader = reader(&self.syntaxes[syntax], &self.options, &self.schemas);
-        self.calls.block_begins(is_bare(&self.syntaxes[syntax]));
+        let CallSyntax { section, undeclared, .. } = &self.syntaxes[syntax];
+        let by_name = is_bare(&self.syntaxes[syntax]) || *undeclared == Undeclared::Text;
+        self.calls.block_begins(by_name || (!in_section && !section.open.is_empty()));
         self.unclosed = None;
         let at_start = !self.syntaxes[syntax].section.open.is_empty();
         self.state = State::Body(Box::new(Block { syntax, reader, at_start, ended: None, held: Vec::new() }));

@@ -30,7 +30,7 @@ impl ReplyParser {
             self.state = State::Answer;
         } else if !rest.is_empty() && rest.starts_with(call.open) {
             self.pending.push_str(self.buffer.take(call.open.len()));
-            self.enter_body(number);
+            self.enter_body(number, true);
         } else if !section.open.is_empty() && rest.starts_with(section.open) {
             self.pending.push_str(self.buffer.take(section.open.len()));
         } else if !self.ended
