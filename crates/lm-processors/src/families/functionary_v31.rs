@@ -2,7 +2,7 @@
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;
-use crate::dialect::{CallBody, CallSyntax, Dialect, NamedCall, Tags};
+use crate::dialect::{CallBody, CallSyntax, Dialect, NamedCall, Tags, Undeclared};
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<function=", "</function>", "<|start_header_id|>"]],
@@ -10,8 +10,10 @@ pub(super) const FAMILY: Family = Family {
     ..Family::of(&DialectProcessor::new(&DIALECT))
 };
 
-const DIALECT: Dialect = Dialect {
-    name: "functionary_v31",
-    calls: &[CallSyntax::new(Tags::new("<function=", "</function>"), CallBody::Named(NamedCall::new(">")))],
-    ..Dialect::PLAIN
+const DIALECT: Dialect = Dialect { name: "functionary_v31", calls: &[CALLS], ..Dialect::PLAIN };
+
+/// `<function=f>{…}</function>`, in tags that text may contain as well.
+pub(super) const CALLS: CallSyntax = CallSyntax {
+    undeclared: Undeclared::Text,
+    ..CallSyntax::new(Tags::new("<function=", "</function>"), CallBody::Named(NamedCall::new(">")))
 };

@@ -2,7 +2,8 @@
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;
-use crate::dialect::{CallBody, CallSyntax, Dialect, JsonCall, NamedCall, Tags, Undeclared};
+use super::functionary_v31;
+use crate::dialect::{CallBody, CallSyntax, Dialect, JsonCall, Tags};
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&[r#"{"name": function name, "parameters""#]],
@@ -16,10 +17,7 @@ const DIALECT: Dialect = Dialect {
         CallSyntax { separator: "; ", ..CallSyntax::new(Tags::NONE, BODY) },
         CallSyntax { separator: "; ", ..CallSyntax::new(Tags::new("<|python_tag|>", ""), BODY) },
         // The form of Llama 3.1 for tools of the user.
-        CallSyntax {
-            undeclared: Undeclared::Text,
-            ..CallSyntax::new(Tags::new("<function=", "</function>"), CallBody::Named(NamedCall::new(">")))
-        },
+        functionary_v31::CALLS,
         // Several calls as a list, which the models sometimes write.
         CallSyntax::new(Tags::NONE, CallBody::Json(JsonCall { count: JsonCall::LIST.count, ..ONE })),
     ],
