@@ -71,3 +71,24 @@ fn stray_closing_markers_are_text() {
         assert_eq!(read(name, Recovery::On, "", reply).text, reply, "{name}");
     }
 }
+
+/// Grammars write keys of any length where a pattern of names allows them.
+#[test]
+fn keys_of_replies_under_a_grammar_may_be_long() {
+    let key = "k".repeat(5000);
+    for (name, reply) in [
+        (
+            "qwen3_coder_xml",
+            format!(
+                "<tool_call>\n<function=forecast>\n<parameter={key}>\n1\n</parameter>\n</function>\n</tool_call>"
+            ),
+        ),
+        (
+            "glm4_xml",
+            format!("<tool_call>forecast<arg_key>{key}</arg_key><arg_value>1</arg_value></tool_call>"),
+        ),
+        ("gemma4", format!("<|tool_call>call:forecast{{{key}:1}}<tool_call|>")),
+    ] {
+        assert_eq!(read(name, Recovery::Off, "", &reply).calls, [call(json!({(key.as_str()): 1}))], "{name}");
+    }
+}

@@ -1,6 +1,6 @@
 //! Keys of arguments, and the syntax between a key and its value.
 
-use super::{MAX_NAME_BYTES, ParameterBody, State, Step, ValueKind, WRAPPERS};
+use super::{MAX_GRAMMAR_KEY_BYTES, MAX_NAME_BYTES, ParameterBody, State, Step, ValueKind, WRAPPERS};
 use crate::declared_names::{Declared, declared};
 use crate::dialect::{Accepted, ParameterCall, ValueText};
 use crate::parsers::body::{CallSink, Fault};
@@ -35,7 +35,7 @@ impl ParameterBody {
             Declared::Absent => {}
         }
         let Some((end, behind)) = self.end_of_key(rest, quote) else {
-            if rest.len() > MAX_NAME_BYTES {
+            if rest.len() > self.max_key_bytes() {
                 return Err(Fault::malformed(format!("`{}` is missing", self.syntax.key.close)));
             }
             self.state = State::Key(quote);
@@ -72,10 +72,15 @@ impl ParameterBody {
     /// End of the key at the start of `rest`, and the position after it; the value's opening marker also ends it.
     fn end_of_key(&self, rest: &str, quote: Option<char>) -> Option<(usize, usize)> {
         let ParameterCall { key, value, .. } = *self.syntax;
-        let ended = end_of_name(rest, quote, key.close, MAX_NAME_BYTES + key.close.len());
-        let window = &rest[..rest.floor_char_boundary(ended.map_or(MAX_NAME_BYTES, |(end, _)| end))];
+        let most = self.max_key_bytes();
+        let ended = end_of_name(rest, quote, key.close, most + key.close.len());
+        let window = &rest[..rest.floor_char_boundary(ended.map_or(most, |(end, _)| end))];
         let open = if value.open.is_empty() { None } else { window.find(value.open) };
         open.map(|open| (open, open)).or(ended)
+    }
+
+    fn max_key_bytes(&self) -> usize {
+        if self.recovers { MAX_NAME_BYTES } else { MAX_GRAMMAR_KEY_BYTES }
     }
 
     /// Starts a member of the arguments.

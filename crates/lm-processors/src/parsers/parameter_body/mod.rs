@@ -19,6 +19,9 @@ use crate::values::{Readings, Schema, SchemaCache, Types};
 /// Maximum length of names and keys, which bounds the search for their end.
 const MAX_NAME_BYTES: usize = 1 << 10;
 
+/// Maximum length of keys in replies under a grammar, which writes keys of any length where a pattern of names allows them.
+const MAX_GRAMMAR_KEY_BYTES: usize = 1 << 16;
+
 /// Maximum whitespace between the markers that end a call.
 const MAX_LAYOUT_BYTES: usize = 256;
 
