@@ -117,6 +117,7 @@ fn reference_vectors_are_fed_as_they_are() {
 const DEPARTURES: &[(&str, &str)] = &[
     ("deepseek_v31", "deepseek-ai-DeepSeek-V3.1/145"),
     ("deepseek_v31", "deepseek_v31_parse_complete_extracts_raw_json_arguments"),
+    ("mistral", "test_legacy_extract_tool_calls_guided_bare_array_required"),
     ("gemma4", "TestBareAndMalformedOpeners::test_bare_malformed_then_well_formed"),
     ("gemma4", "gemma4/1"),
     ("glm4_xml", "glm45_streaming_ignores_trailing_text_after_tool_calls"),

@@ -4,16 +4,15 @@ mod chat_template;
 mod convert;
 mod convert_gguf;
 mod footprint;
+mod load;
 mod loaded_model;
 mod media;
 mod pack_cache;
 mod quantized_file;
 mod temp_output;
 
-use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
 
 use lm_formats::{
     Directory, FileBytes, GgufFile, InMemory, MAX_TABLE_BYTES, ModelFiles, check_size, file_names,
@@ -22,19 +21,12 @@ use lm_formats::{
 use lm_kernels::WeightFormat;
 use lm_tokenizer::{TokenId, Tokenizer};
 
-use self::pack_cache::PackCacheEntry;
-use self::quantized_file::QuantizedFile;
 use crate::architectures::{self, Architecture};
-use crate::causal_lm::CausalLm;
 use crate::checkpoint::{Checkpoint, TensorInfo};
 use crate::config::{GenerationConfig, ModelConfig};
-use crate::decoder::Decoder;
-use crate::encoders::EncoderPart;
 use crate::error::{Error, Result};
 use crate::gguf_model::GgufModel;
 use crate::gguf_projector::Projector;
-use crate::loader::{Adapter, AdapterFolder, LoadPhase, LoadProgress, Storage, WeightLoader, checksum};
-use crate::media::{AudioEncoder, VisionEncoder};
 use crate::spec::DecoderSpec;
 
 pub use self::chat_template::ChatTemplateSource;
@@ -209,40 +201,6 @@ impl ModelFolder {
         Ok(self.checkpoint()?.infos().collect())
     }
 
-    /// Loads the model. All tensors are checked before the first one is packed; tokenizer and template are read in parallel.
-    ///
-    /// Matrices (embedding and output head included) are packed in the requested format, one by one, from the file's bytes; norms
-    /// and biases are f32. `progress` is called at each phase and after each tensor.
-    ///
-    /// # Errors
-    /// When a file is missing or not valid, tensors and config do not match, or the device is not compiled in.
-    pub fn load(&self, options: &LoadOptions, progress: &mut dyn FnMut(LoadProgress)) -> Result<LoadedModel> {
-        progress(LoadProgress { phase: LoadPhase::Opening, done_bytes: 0, total_bytes: 0 });
-        let config = self.config()?;
-        thread::scope(|scope| {
-            let read = || self.texts();
-            let texts = thread::Builder::new().name("lm-tokenizer".into()).spawn_scoped(scope, read);
-            let model = self.load_weights(config, options, progress);
-            let texts = match texts {
-                Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-                Err(_) => read(), // No thread is available.
-            };
-            let Texts { tokenizer, chat_template, generation_config } = texts?;
-            let (Weights { model, adapters, vision, audio }, tokenizer) = (model?, Arc::new(tokenizer));
-            Ok(LoadedModel {
-                adapter_loader: Some(model.adapter_loader().clone()),
-                adapters,
-                model: Arc::new(model),
-                tokenizer,
-                chat_template,
-                generation_config,
-                vision,
-                audio,
-                name: self.name.clone(),
-            })
-        })
-    }
-
     /// Returns the tensors as stored.
     fn checkpoint(&self) -> Result<Checkpoint> {
         match &self.gguf {
@@ -273,107 +231,6 @@ impl ModelFolder {
         match config.stored_format()? {
             Some(stored) => Err(Error::AlreadyQuantized { stored, requested: format }),
             None => Ok(config),
-        }
-    }
-
-    /// Reads everything but the weights.
-    fn texts(&self) -> Result<Texts> {
-        let tokenizer = self.tokenizer()?;
-        let chat_template = self.chat_template()?;
-        let generation_config =
-            GenerationConfig { eos_token_ids: tokenizer.end_ids().to_vec(), ..self.generation_config()? };
-        Ok(Texts { tokenizer, chat_template, generation_config })
-    }
-
-    fn load_weights(
-        &self,
-        config: ModelConfig,
-        options: &LoadOptions,
-        progress: &mut dyn FnMut(LoadProgress),
-    ) -> Result<Weights> {
-        let (architecture, spec, stored) = self.decoder_and_weights(&config)?;
-        let LoadOptions { device, quantization, kv_dtype, ref pack_cache, ref adapters } = *options;
-        let vision = self.vision(&config, &stored)?;
-        let own_samples = vision.as_ref().map_or_else(Vec::new, EncoderPart::own_samples);
-        let identity = [format!("{spec:?}").into_bytes(), stored.samples(), own_samples].concat();
-        let checksum = checksum(&identity, |_| {});
-        let adapters: Vec<_> =
-            adapters.iter().map(|path| AdapterFolder::open(path)).collect::<Result<_>>()?;
-        let mut storage = match (config.stored_format()?, quantization) {
-            (Some(stored), Some(requested)) if stored != requested => {
-                return Err(Error::AlreadyQuantized { stored, requested });
-            }
-            (Some(stored), _) => Storage::Blocks(stored),
-            (None, format) => Storage::Dense(format),
-        };
-        let mut cached = None;
-        if let (Some(cache), Storage::Dense(Some(format @ (WeightFormat::Q8 | WeightFormat::Q4)))) =
-            (pack_cache, storage)
-        {
-            cached =
-                self.cached(cache, &QuantizedFile::plan(&stored, architecture, &spec, format)?, progress);
-            if cached.is_some() {
-                storage = Storage::Blocks(format);
-            }
-        }
-        let checkpoint = cached.as_ref().unwrap_or(&stored);
-        let audio = self.audio(&config, &stored)?;
-        let own_bytes = vision.as_ref().map_or(0, EncoderPart::own_bytes);
-        let [vision_bytes, audio_bytes] = [
-            vision.as_ref().map_or(0, |vision| vision.stored_bytes),
-            audio.as_ref().map_or(0, |audio| audio.stored_bytes),
-        ];
-        let mut done_bytes = 0;
-        let mut counted = |part: LoadProgress| {
-            done_bytes = part.done_bytes;
-            progress(LoadProgress { total_bytes: part.total_bytes + vision_bytes + audio_bytes, ..part });
-        };
-        let loader =
-            WeightLoader::new(checkpoint, architecture, &spec, device, storage, &adapters, &mut counted)?;
-        let mut model = Decoder::load(config.model_type, spec, device, kv_dtype, checksum, loader)?;
-        let mut of_vision = |part: LoadProgress| {
-            progress(LoadProgress { total_bytes: part.total_bytes + audio_bytes, ..part });
-        };
-        let vision = vision.map(|part| part.load(&stored, device, done_bytes, &mut of_vision)).transpose()?;
-        let done_bytes = done_bytes + vision_bytes;
-        let audio = audio.map(|part| part.load(&stored, device, done_bytes, &mut *progress)).transpose()?;
-        let vision = vision.map(|(encoder, bytes)| {
-            model.count_weights(bytes);
-            encoder
-        });
-        let audio = audio.map(|(encoder, bytes)| {
-            model.count_weights(bytes);
-            encoder
-        });
-        let adapters = adapters.iter().map(|folder| model.adapter_loader().load_folder(folder));
-        let adapters = adapters.collect::<Result<_>>()?;
-        let bytes = own_bytes + checkpoint.infos().map(|tensor| tensor.bytes as u64).sum::<u64>();
-        progress(LoadProgress { phase: LoadPhase::Done, done_bytes: bytes, total_bytes: bytes });
-        tracing::info!(
-            model = self.name,
-            parameters = model.info().parameters,
-            weight_bytes = model.info().weight_bytes,
-            "model loaded"
-        );
-        Ok(Weights { model, adapters, vision, audio })
-    }
-
-    /// Returns the quantised weights from the pack cache, writing them there first if needed; `None` if the cache cannot be used.
-    fn cached(
-        &self,
-        cache: &Path,
-        plan: &QuantizedFile<'_>,
-        progress: &mut dyn FnMut(LoadProgress),
-    ) -> Option<Checkpoint> {
-        let folder = self.files.folder()?;
-        let entry = PackCacheEntry::new(cache, folder, plan);
-        match entry.and_then(|entry| entry.open_or_write(plan, progress)) {
-            Ok(checkpoint) => Some(checkpoint),
-            Err(error) => {
-                let reason = std::error::Error::source(&error).map(ToString::to_string);
-                tracing::warn!(%error, reason, "loading without the pack cache");
-                None
-            }
         }
     }
 
@@ -413,19 +270,4 @@ pub struct Parameters {
     pub all: u64,
     /// Active parameters of one token: all but those of experts that it is not routed to.
     pub of_token: u64,
-}
-
-/// Everything of a model that is made of its weights.
-struct Weights {
-    model: Decoder,
-    adapters: Vec<Adapter>,
-    vision: Option<Arc<dyn VisionEncoder>>,
-    audio: Option<Arc<dyn AudioEncoder>>,
-}
-
-/// Everything of a model but its weights.
-struct Texts {
-    tokenizer: Tokenizer,
-    chat_template: Option<ChatTemplateSource>,
-    generation_config: GenerationConfig,
 }

@@ -300,6 +300,19 @@ impl Gemma4 {
         Ok(Preprocessing { budget, ..self.preprocessing })
     }
 
+    /// Preprocessing of a picture of this size, whose patches have positions.
+    fn suited(&self, options: &PictureOptions, size: PictureSize) -> Result<Preprocessing> {
+        let preprocessing = self.with(options)?;
+        let PictureSize { width, height } = preprocessing.resized_size(size)?;
+        let (columns, rows) = (width / preprocessing.patch, height / preprocessing.patch);
+        if rows.max(columns) > self.num_positions {
+            let reason =
+                format!("it has {columns} × {rows} patches, and the model {} positions", self.num_positions);
+            return Err(MediaError::UnsuitableSize { size, family: "Gemma 4", reason }.into());
+        }
+        Ok(preprocessing)
+    }
+
     /// Rows of the position table for columns, and for rows, of a grid.
     fn positions(&self, places: &[[u32; 2]]) -> Tensor<2> {
         let of = |axis: usize| {
@@ -322,7 +335,7 @@ impl VisionEncoder for Gemma4 {
 
     fn layout(&self, size: PictureSize, options: &PictureOptions) -> Result<MediaLayout> {
         let rows = MediaRows {
-            count: self.with(options)?.tokens(size)?,
+            count: self.suited(options, size)?.tokens(size)?,
             attention: self.attention,
             positions: MediaPositions::Sequential,
         };
@@ -335,13 +348,8 @@ impl VisionEncoder for Gemma4 {
     }
 
     fn encode(&self, picture: &Picture, options: &PictureOptions) -> Result<EncodedMedia> {
-        let patches = self.with(options)?.patches(picture)?;
+        let patches = self.suited(options, picture.size())?.patches(picture)?;
         let (rows, columns) = (patches.rows, patches.columns);
-        if rows.max(columns) > self.num_positions {
-            let reason =
-                format!("it has {columns} × {rows} patches, and the model {} positions", self.num_positions);
-            return Err(MediaError::UnsuitableSize { size: picture.size(), family: "Gemma 4", reason }.into());
-        }
         let places = (0..rows as u32).flat_map(|row| (0..columns as u32).map(move |column| [column, row]));
         let places: Vec<[u32; 2]> = places.collect();
         let angles = [0, 1].map(|axis| {

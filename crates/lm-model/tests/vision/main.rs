@@ -11,6 +11,7 @@ mod mmproj;
 mod prompt;
 mod settings;
 
+use lm_media::PictureSize;
 use lm_model::{Device, Error, PictureOptions, Position};
 
 use common::{for_each_device, load};
@@ -83,4 +84,7 @@ fn the_budget_of_gemma_4_is_a_choice() {
     assert!((71..=140).contains(&rows(Some(140)).unwrap()));
     let error = rows(Some(71)).unwrap_err().to_string();
     assert!(error.contains("expected one of [70, 140, 280, 560, 1120]"), "{error}");
+    let options = PictureOptions { token_budget: Some(280) };
+    let error = vision.layout(PictureSize::new(4000, 10), &options).unwrap_err().to_string();
+    assert!(error.contains("560 × 2 patches, and the model 80 positions"), "{error}");
 }

@@ -205,10 +205,13 @@ mod tests {
     /// A text and a token that together spell another token are not a marker.
     #[test]
     fn a_marker_is_one_token() {
-        let added =
-            |text: &str| ["<a>", ">>"].iter().find(|token| text.starts_with(**token)).map(|t| t.len());
-        let mut guard = Guard::new(MarkerTokens::in_markers(["<a>", ">>"], added));
-        assert_eq!([guard.text("<a"), guard.token(">>")].concat(), "<a\u{fdd0}>>");
+        const TOKENS: [&str; 3] = ["<a>", ">>", "a>"];
+        let added = |text: &str| TOKENS.iter().find(|token| text.starts_with(**token)).map(|t| t.len());
+        for (text, token) in [("<a", ">>"), ("<", "a>")] {
+            let mut guard = Guard::new(MarkerTokens::in_markers(TOKENS, added));
+            let guarded = [guard.text(text), guard.token(token)].concat();
+            assert_eq!(guarded, format!("{text}\u{fdd0}{token}"));
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::request::RequestLimits;
 use crate::sampling::Sampler;
 use crate::stop::StopMatcher;
 use crate::testing::{FakeLm, tokenizer};
-use crate::{CancelHandle, FinishReason, SamplerParams, SessionEvent};
+use crate::{AdapterId, CancelHandle, FinishReason, SamplerParams, SessionEvent};
 
 type Replies = async_channel::Receiver<Reply>;
 
@@ -23,6 +23,8 @@ struct Bench {
     scheduler: Scheduler,
     model: Arc<FakeLm>,
     cancel: CancelHandle,
+    /// Adapter of the next requests.
+    adapter: Option<AdapterId>,
     commands: Receiver<Command>,
 }
 
@@ -44,7 +46,7 @@ impl Bench {
             Totals::default(),
         )
         .unwrap();
-        Self { scheduler, model, cancel: CancelHandle::new(), commands }
+        Self { scheduler, model, cancel: CancelHandle::new(), adapter: None, commands }
     }
 
     fn run(&mut self, session: u64, ids: Vec<u32>, task: Task) -> Replies {
@@ -52,7 +54,7 @@ impl Bench {
         let limits = RequestLimits { cancel: self.cancel.clone(), ..RequestLimits::default() };
         self.scheduler.handle(Command::Run(Request {
             session: SessionId(session),
-            adapter: None,
+            adapter: self.adapter,
             low_ranks: None,
             ids,
             media: Vec::new(),

@@ -71,3 +71,17 @@ fn sessions_that_must_not_share_do_not_follow() {
     bench.steps_until_idle();
     assert_eq!(rows_run(&bench), 3 * (SHARED + OWN));
 }
+
+#[test]
+fn prompts_of_different_adapters_run_at_the_same_time() {
+    let mut bench = Bench::new(64);
+    let mut replies = Vec::new();
+    for adapter in [None, Some(AdapterId(0)), Some(AdapterId(1))] {
+        bench.adapter = adapter;
+        replies.push(bench.run(1 + replies.len() as u64, ids(0), Task::Prefill));
+    }
+    bench.scheduler.step();
+    assert_eq!(bench.rows()[0].len(), 3);
+    bench.steps_until_idle();
+    assert_eq!(rows_run(&bench), 3 * (SHARED + OWN));
+}
