@@ -167,8 +167,8 @@ impl ParameterBody {
                 (self.at, self.state) = (text.len() - rest.len() + close.len(), State::ValueOpen(kind));
                 return Ok(Step::Continue);
             }
-            if !rest.is_empty() && !rest.starts_with('<') {
-                // The opening marker is missing.
+            if !rest.is_empty() && rest.chars().next() != open.trim_start().chars().next() {
+                // No marker begins here: the opening one is missing.
                 self.state = State::ValueStart(kind);
                 return Ok(Step::Continue);
             }
