@@ -11,6 +11,9 @@ use crate::dialect::Untyped;
 use crate::json_text::json_text;
 use crate::parsers::{guarded, unguarded};
 
+/// Maximum whitespace between a closing quote and what follows it.
+const MAX_LAYOUT_BYTES: usize = 256;
+
 /// Parser of arguments in braces, including the outer ones.
 ///
 /// A value without marks is a constant, a number, or text that the tool's schema types; it ends at a comma or closing
@@ -377,8 +380,10 @@ impl BraceArguments {
         schema: Option<Schema<'_>>,
     ) -> Result<Need, String> {
         while let Some(offset) = text[self.at..].find('\'') {
-            let (end, behind) = (self.at + offset, text[self.at + offset + 1..].trim_start());
-            if behind.is_empty() || self.close.starts_with(behind) {
+            let (end, after) = (self.at + offset, &text[self.at + offset + 1..]);
+            let window = &after[..after.floor_char_boundary(MAX_LAYOUT_BYTES + self.close.len())];
+            let behind = window.trim_start();
+            if window.len() == after.len() && (behind.is_empty() || self.close.starts_with(behind)) {
                 self.at = end;
                 return Ok(Need::MoreText);
             }

@@ -161,10 +161,11 @@ impl ParameterBody {
         }
         if self.recovers && self.syntax.type_attribute.is_none() {
             let rest = trim_blanks(&text[self.at..]);
+            self.at = text.len() - rest.len();
             let close = self.syntax.key.close;
             if !close.is_empty() && rest.starts_with(close) {
                 // A repeated closing marker of the key.
-                (self.at, self.state) = (text.len() - rest.len() + close.len(), State::ValueOpen(kind));
+                (self.at, self.state) = (self.at + close.len(), State::ValueOpen(kind));
                 return Ok(Step::Continue);
             }
             if !rest.is_empty() && rest.chars().next() != open.trim_start().chars().next() {
