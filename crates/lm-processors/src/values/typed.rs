@@ -109,6 +109,8 @@ mod tests {
             ("TRUE", json!({"type": "boolean"}), json!(true)),
             ("0", json!({"type": "boolean"}), json!(false)),
             ("1", json!({"type": ["boolean", "integer"]}), json!(1)),
+            ("0", string_or("boolean"), json!("0")),
+            ("1", string_or("boolean"), json!("1")),
             ("maybe", json!({"type": "boolean"}), json!("maybe")),
             ("None", json!({"anyOf": [{"type": "integer"}, {"type": "null"}]}), json!(null)),
             ("[1,\n2]", json!({"type": "array"}), json!([1, 2])),
