@@ -14,17 +14,27 @@ pub(super) const FAMILY: Family = Family {
 const DIALECT: Dialect = Dialect {
     name: "deepseek_v3",
     channels: &[THINK],
-    calls: &[CallSyntax {
-        separator: "\n",
-        body: CallBody::Named(NamedCall {
-            before_name: BEFORE_NAME,
-            after_arguments: "\n```",
-            other: ("", AFTER_NAME),
-            ..NamedCall::new("\n```json\n")
-        }),
-        ..CALLS
-    }],
+    calls: &[
+        CallSyntax { body: FENCED, separator: "\n", ..CALLS },
+        // Low lines in the markers, as models write that lack them as tokens.
+        CallSyntax {
+            section: Tags::new("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>"),
+            separator: "\n",
+            ..CallSyntax::new(
+                Tags::new("<｜tool_call_begin｜>", "<｜tool_call_end｜>"),
+                CallBody::Named(NamedCall { before_name: "function<｜tool_sep｜>", ..FENCED_NAME }),
+            )
+        },
+    ],
     ..Dialect::PLAIN
+};
+
+const FENCED: CallBody = CallBody::Named(FENCED_NAME);
+const FENCED_NAME: NamedCall = NamedCall {
+    before_name: BEFORE_NAME,
+    after_arguments: "\n```",
+    other: ("", AFTER_NAME),
+    ..NamedCall::new("\n```json\n")
 };
 
 /// Text before a name in V3 and R1.

@@ -19,6 +19,22 @@ const DIALECT: Dialect = Dialect {
         CallSyntax { section: Tags::lines("<tool_calls>", "</tool_calls>"), ..CALL },
         // The models sometimes omit the section's tags.
         CALL,
+        // The names of the tags in the published weights.
+        CallSyntax {
+            section: Tags::lines("<tool_calls:opensource>", "</tool_calls:opensource>"),
+            separator: "\n",
+            ..CallSyntax::new(
+                Tags::new("<tool_call:opensource>", "</tool_call:opensource>"),
+                CallBody::Parameters(&ParameterCall {
+                    name: Tags::new("", "<tool_sep:opensource>"),
+                    key: Tags::new("<arg_key:opensource>", "</arg_key:opensource>"),
+                    value: Tags::new("<arg_value:opensource>", "</arg_value:opensource>"),
+                    after_key: "\n",
+                    between: "\n",
+                    ..ParameterCall::ARG_KEY
+                }),
+            )
+        },
     ],
     ..Dialect::PLAIN
 };

@@ -3,7 +3,7 @@
 use super::Family;
 use super::dialect_processor::DialectProcessor;
 use super::functionary_v31;
-use crate::dialect::{CallBody, CallSyntax, Dialect, JsonCall, Tags};
+use crate::dialect::{CallBody, CallSyntax, Dialect, JsonCall, PythonCall, Tags, Undeclared};
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&[r#"{"name": function name, "parameters""#]],
@@ -16,6 +16,11 @@ const DIALECT: Dialect = Dialect {
     calls: &[
         CallSyntax { separator: "; ", ..CallSyntax::new(Tags::NONE, BODY) },
         CallSyntax { separator: "; ", ..CallSyntax::new(Tags::new("<|python_tag|>", ""), BODY) },
+        // The form of Llama 3.1 for tools that Meta declared: `brave_search.call(query="…")`.
+        CallSyntax {
+            undeclared: Undeclared::Text,
+            ..CallSyntax::new(Tags::new("<|python_tag|>", ""), CallBody::Python(PythonCall::LINES))
+        },
         // The form of Llama 3.1 for tools of the user.
         functionary_v31::CALLS,
         // Several calls as a list, which the models sometimes write.

@@ -18,6 +18,9 @@ const MAX_NAME_BYTES: usize = 1 << 10;
 /// Text that ends a call's name.
 pub(super) const NAME_END: &str = "{";
 
+/// Text that ends it in a call as in Python, whose arguments are in round brackets.
+const ROUND: &str = "(";
+
 /// Reader of [`CallBody::Braces`](crate::dialect::CallBody::Braces). A call without braces has no arguments.
 #[derive(Debug)]
 pub(crate) struct BraceBody {
@@ -62,14 +65,14 @@ impl BraceBody {
             None => (rest, false),
         };
         let tools = self.tools.clone();
-        match declared(name, names(&tools), &[NAME_END, self.close]) {
+        match declared(name, names(&tools), &[NAME_END, ROUND, self.close]) {
             Declared::Found(found) => return self.begin(found, text.len() - name.len() + found.len(), calls),
             Declared::Open => return Ok(false),
             Declared::Absent => {}
         }
         let window = &name[..name.floor_char_boundary(MAX_NAME_BYTES)];
         let close = if self.close.is_empty() { None } else { window.find(self.close) };
-        let Some(end) = window.find(NAME_END).into_iter().chain(close).min() else {
+        let Some(end) = window.find(['{', '(']).into_iter().chain(close).min() else {
             return if text.len() > MAX_NAME_BYTES {
                 Err(Fault::malformed("its name has no end"))
             } else {
@@ -106,7 +109,7 @@ impl BodyReader for BraceBody {
         }
         let Some(name) = &self.name else { return Ok(Progress::Open) };
         let rest = &text[self.start..];
-        if !rest.starts_with('{') {
+        if !rest.starts_with(['{', '(']) {
             std::mem::take(&mut self.arguments).complete(name, "{}", calls)?;
             return Ok(Progress::Complete(self.start));
         }

@@ -17,7 +17,7 @@ const MAX_NAME_BYTES: usize = 1 << 10;
 pub(super) const NAME_ENDS: &[&str] = &["("];
 
 /// Reader of [`CallBody::Python`](crate::dialect::CallBody::Python): calls in brackets, or several in sequence, each on
-/// its own line or not. `print(…)` around a call and `default_api.` before its name are ignored.
+/// its own line or not. `print(…)` around a call, `default_api.` before its name and `.call` after a declared one are ignored.
 #[derive(Debug)]
 pub(crate) struct PythonBody {
     list: PythonList,
@@ -153,7 +153,9 @@ impl PythonBody {
             self.at += len;
             return Ok(Step::Continue);
         }
-        self.begin_call(name.strip_prefix("default_api.").unwrap_or(name), len, calls)
+        let name = name.strip_prefix("default_api.").unwrap_or(name);
+        let method = name.strip_suffix(".call").filter(|name| names(&tools).any(|tool| tool == *name));
+        self.begin_call(method.unwrap_or(name), len, calls)
     }
 
     /// Begins a call; `len` is the length of its name and opening bracket.

@@ -26,6 +26,8 @@ pub(crate) struct BraceArguments {
     mark: &'static str,
     /// Text after the arguments, before which the last brace may be missing; empty if defects are not repaired.
     close: &'static str,
+    /// True if the outer brackets are round, as in Python.
+    round: bool,
     out: Readings,
     stack: Vec<Frame>,
     state: State,
@@ -74,11 +76,11 @@ enum Need {
 }
 
 impl BraceArguments {
-    /// Creates a parser for arguments with strings between two of `mark`. With the call's closing marker, defects are repaired: strings in
-    /// single quotes, equals signs in place of colons, a last brace that is missing before the marker.
+    /// Creates a parser for arguments with strings between two of `mark`. With the call's closing marker, defects are repaired: round outer
+    /// brackets, strings in single quotes, equals signs in place of colons, a last brace that is missing before the marker.
     pub(crate) fn new(mark: &'static str, close: &'static str) -> Self {
         let (out, argument, state) = (Readings::default(), String::new(), State::Start);
-        Self { mark, close, out, stack: Vec::new(), state, key_end: KeyEnd::default(), argument, at: 0 }
+        Self { mark, close, round: false, out, stack: Vec::new(), state, key_end: KeyEnd::default(), argument, at: 0 }
     }
 
     /// The JSON text that is certain.
@@ -122,11 +124,17 @@ impl BraceArguments {
                 self.out = Readings::of(schema);
                 self.open(c)?;
             }
+            (State::Start, '(') if !self.close.is_empty() => {
+                self.out = Readings::of(schema);
+                self.round = true;
+                self.open('{')?;
+            }
             (State::Value, '{' | '[') => self.open(c)?,
             (State::Colon, ':') => self.state = State::Value,
             (State::Colon, '=') if !self.close.is_empty() => self.state = State::Value,
             (State::After, ',') => self.state = self.element(),
             (State::After | State::Key | State::Value, '}' | ']') => self.close(c)?,
+            (State::After | State::Key, ')') if self.round && self.is_argument() => self.close('}')?,
             (State::Key, _) => return self.key(rest, schema),
             (State::After, _)
                 if self.is_argument() && rest.starts_with(self.close) && !self.close.is_empty() =>
@@ -339,7 +347,11 @@ impl BraceArguments {
     }
 
     fn bare(&mut self, text: &str, start: usize, schema: Option<Schema<'_>>) -> Result<Need, String> {
-        let close = if self.element() == State::Key { '}' } else { ']' };
+        let close = match self.element() {
+            State::Key if self.round && self.is_argument() => ')',
+            State::Key => '}',
+            _ => ']',
+        };
         let Some(end) = text[self.at..].find([',', close]) else {
             self.at = text.len();
             return Ok(Need::MoreText);

@@ -16,6 +16,9 @@ use crate::parsers::json_scan::JsonStep;
 /// Key of a call inside an object with its type, and the value of that type.
 const WRAPPER: &str = "function";
 
+/// Key of a name in other families, which objects may have whose key should be the name.
+const NAME: &str = "name";
+
 impl JsonBody {
     pub(super) fn interpret(
         &mut self,
@@ -61,6 +64,9 @@ impl JsonBody {
             if self.element.arguments != Arguments::None {
                 return Err(Fault::malformed("it has arguments twice"));
             }
+            if matches!(self.syntax.object, JsonObject::NameIsKey) && self.element.name.is_none() {
+                self.element.name = Some(NAME.to_owned());
+            }
             self.element.arguments = Arguments::Open { start: self.at - 1, emitted: self.at - 1 };
             self.mend = JsonMend::default();
             return self.begin(calls);
@@ -72,6 +78,13 @@ impl JsonBody {
         let string = self.element.string_start..self.at - 1;
         if !self.element.after_colon {
             self.element.key = string.clone();
+        }
+        let is_key = matches!(self.syntax.object, JsonObject::NameIsKey);
+        if is_key && self.recovers && text[self.element.key.clone()] == *NAME {
+            if !self.element.after_colon {
+                return Ok(()); // The value tells whether this is a tool's name.
+            }
+            self.syntax.object = JsonObject::NAMED;
         }
         let is_name = match self.syntax.object {
             JsonObject::NameIsKey => !self.element.after_colon,

@@ -30,7 +30,8 @@ impl BraceArguments {
                 .transpose()?
         } else {
             let from = self.key_end.resume(rest, 0);
-            let end = rest[from..].find([':', ',', '{', '}', '[', ']']).map(|offset| from + offset);
+            let is_end = |c| ":,{}[]".contains(c) || (self.round && c == ')');
+            let end = rest[from..].find(is_end).map(|offset| from + offset);
             end.map(|end| self.bare_key(&rest[..end], schema)).transpose()?
         };
         let Some((key, end)) = found else { return Ok(Need::MoreText) };
