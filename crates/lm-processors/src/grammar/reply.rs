@@ -74,16 +74,17 @@ pub(super) struct ReplyWriter<'a, 'b> {
 impl ReplyWriter<'_, '_> {
     fn start(&mut self, tools: &[&ToolSpec]) -> Result<String> {
         let answer = self.answer(tools)?;
-        let spans = self.channel_spans();
         let first = match (self.request.thinking, self.dialect.channels.first()) {
             (Thinking::Open, Some(channel)) => self.channel_rest(channel),
             _ => String::new(),
         };
+        let spans = self.channel_spans(!first.is_empty());
         Ok(sequence([&*first, &spans, &answer]))
     }
 
-    /// Builds any number of channels, each from its start to its end, with layout after it.
-    fn channel_spans(&mut self) -> String {
+    /// Builds the channels before the answer, each from its start to its end, with layout after it. The only channel of a dialect comes once:
+    /// a model whose next word the answer forbids would open it again and again. `opened` tells that the first one is open.
+    fn channel_spans(&mut self, opened: bool) -> String {
         if self.request.thinking == Thinking::Forbidden || self.dialect.channels.is_empty() {
             return String::new();
         }
@@ -102,7 +103,12 @@ impl ReplyWriter<'_, '_> {
             let rest = self.channel_rest(channel);
             options.push(self.lark.rule(sequence([&*start, &rest])));
         }
-        if options.is_empty() { String::new() } else { format!("{}*", one_of(&options)) }
+        match options.as_slice() {
+            [] => String::new(),
+            [_] if opened => String::new(),
+            [only] => format!("{only}?"),
+            several => format!("{}*", one_of(several)),
+        }
     }
 
     /// Builds the text of an open channel, its end, and the layout after it.

@@ -80,7 +80,17 @@ impl BraceArguments {
     /// brackets, strings in single quotes, equals signs in place of colons, a last brace that is missing before the marker.
     pub(crate) fn new(mark: &'static str, close: &'static str) -> Self {
         let (out, argument, state) = (Readings::default(), String::new(), State::Start);
-        Self { mark, close, round: false, out, stack: Vec::new(), state, key_end: KeyEnd::default(), argument, at: 0 }
+        Self {
+            mark,
+            close,
+            round: false,
+            out,
+            stack: Vec::new(),
+            state,
+            key_end: KeyEnd::default(),
+            argument,
+            at: 0,
+        }
     }
 
     /// The JSON text that is certain.

@@ -192,7 +192,10 @@ fn open_reasoning_ends_before_the_answer() {
         ..Default::default()
     };
     let reply = format!("I\n</think>\n\n{PARIS}");
-    check(&request, &[&reply], &[PARIS, "I", "I</think>"]);
+    let again = format!("I\n</think>\n\n<think>\nI\n</think>\n\n{PARIS}");
+    check(&request, &[&reply], &[PARIS, "I", "I</think>", &again]);
+    let request = GrammarRequest { thinking: Thinking::Allowed, ..request };
+    check(&request, &[PARIS, &format!("<think>\n{reply}")], &[&format!("<think>\n{again}")]);
     let request = GrammarRequest { thinking: Thinking::Forbidden, ..request };
     check(&request, &[PARIS], &[&reply, &format!("<think>\n</think>{PARIS}")]);
 }
