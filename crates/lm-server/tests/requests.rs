@@ -202,6 +202,17 @@ fn a_body_of_more_bytes_than_allowed_is_refused() {
     assert_eq!(server.send(&Request::chat(json!({}))).status, 200);
 }
 
+/// A client that sends all of its body before it reads: the connection stays open for that long.
+#[test]
+fn a_client_that_sends_a_large_body_to_its_end_learns_that_it_is_too_large() {
+    let limits = ServerLimits { body_bytes: 1 << 22, ..ServerLimits::default() };
+    let server = Running::scripted(["Hello!"], ServerConfig { limits, ..ServerConfig::default() });
+    let body = " ".repeat(3 << 22);
+    let response = server.send(&Request::new("POST", "/v1/chat/completions").text_body(&body));
+    assert_eq!(response.error(), (413, "invalid_request_error".to_owned(), None));
+    assert_eq!(server.send(&Request::chat(json!({}))).status, 200);
+}
+
 #[test]
 fn texts_become_tokens_and_texts_again() {
     let server = server();

@@ -3,7 +3,8 @@
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
-use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT};
+use futures_util::StreamExt as _;
 use lm_api::ApiError;
 use serde_json::Value;
 
@@ -25,6 +26,13 @@ impl FromRequest<SharedApp> for JsonBody {
         };
         plain(&request)?;
         if announced(&request).is_some_and(|bytes| bytes > limits.body_bytes as u64) {
+            if !request.headers().contains_key(EXPECT) {
+                let dropped = tokio::time::timeout(limits.body_time, drop_body(request, limits.body_bytes));
+                tokio::select! {
+                    _ = dropped => {}
+                    () = app.ending() => {}
+                }
+            }
             return Err(too_large().into());
         }
         let read = tokio::time::timeout(limits.body_time, Bytes::from_request(request, app));
@@ -42,6 +50,18 @@ impl FromRequest<SharedApp> for JsonBody {
         })?;
         let json = serde_json::from_slice(&bytes);
         Ok(Self(json.map_err(|error| ApiError::invalid_request(format!("the body is not JSON: {error}")))?))
+    }
+}
+
+/// Reads a body that is too large, and drops it: most clients read no response before they have sent all, and a connection that is closed
+/// before that is an error without a reason to them. A body of more than four times the limit is not read to its end.
+async fn drop_body(request: Request, limit: usize) {
+    let mut left = limit.saturating_mul(4);
+    let mut pieces = request.into_body().into_data_stream();
+    while let Some(Ok(piece)) = pieces.next().await
+        && piece.len() < left
+    {
+        left -= piece.len();
     }
 }
 
