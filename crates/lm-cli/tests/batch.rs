@@ -242,7 +242,7 @@ fn the_model_may_be_named_and_numbers_have_their_range() {
 fn choices_and_log_probabilities_are_answered() {
     let line = json!({
         "messages": [{"role": "user", "content": "Tell me a story."}],
-        "n": 3, "temperature": 1.5, "top_k": 0, "seed": 5, "max_tokens": 8, "logprobs": true, "top_logprobs": 2,
+        "n": 3, "temperature": 2, "top_k": 0, "seed": 5, "max_tokens": 8, "logprobs": true, "top_logprobs": 2,
     });
     let answers = batch(&[], &line.to_string());
     let choices = answers[0]["choices"].as_array().expect("choices");

@@ -236,7 +236,10 @@ fn the_history_may_be_given_and_forgotten() {
 
 #[test]
 fn a_configuration_may_override_template_and_session() {
-    let template = PromptTemplate::new("{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}");
+    let template = PromptTemplate::new(
+        "{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}\
+         {% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+    );
     let config = ConversationConfig {
         session: SessionConfig { max_output_tokens: Some(3), ..SessionConfig::default() },
         template: Some(template.expect("a template")),

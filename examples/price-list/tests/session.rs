@@ -42,7 +42,7 @@ fn prices_are_written_after_approval_only_and_the_conversation_survives_a_restar
 
     // The second process knows the first one's conversation and its rows: "And …" continues a question.
     let (answers, _) = run(folder.path(), "What is the price of gold?\nAnd the price of tea?\n");
-    assert_eq!(answers, "Sorry, that did not work: not found.\nThe price of the product tea is 4.0.\n");
+    assert_eq!(answers, "Sorry, that did not work: not found.\nThe price of tea is 4.0.\n");
     assert_eq!(rows(folder.path()).len(), 1);
     let saved = std::fs::read_to_string(folder.path().join("chat-prices.json")).expect("the conversation");
     for question in ["Add the product tea", "And the price of tea?"] {

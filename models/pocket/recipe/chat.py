@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import Environment
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 TEMPLATE = Path(__file__).parents[1] / "model" / "chat_template.jinja"
@@ -18,7 +18,7 @@ SPLIT = r"\p{Lu}?\p{Ll}+|\p{Lu}+|[\p{Lt}\p{Lm}\p{Lo}]+|\p{N}|\n|[\"{}\[\]:, ]+|[
 
 
 def _environment() -> Any:
-    env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+    env = Environment(trim_blocks=True, lstrip_blocks=True)
     env.filters["tojson"] = lambda x: json.dumps(x, ensure_ascii=False)
     return env.from_string(TEMPLATE.read_text())
 
