@@ -125,7 +125,7 @@ fn a_model_is_as_far_from_itself_as_its_quantisation() {
     assert_eq!((kl(&itself), &itself["against"]["same_top"]), (0.0, &json!(1.0)));
     let [stored, q8, q4] =
         [&[][..], &["--quantize", "q8"], &["--quantize", "q4"]].map(|more| kl(&against(more)));
-    assert!(stored < 1e-6 && stored < q8 && q8 < 0.01 * q4 && q4 < 0.2, "{stored} {q8} {q4}");
+    assert!(stored < 1e-6 && stored < q8 && q8 < 0.05 * q4 && q4 < 0.2, "{stored} {q8} {q4}");
     assert_eq!(eval(&[])["against"], Value::Null);
 }
 
