@@ -18,14 +18,16 @@ const MAX_NAME_BYTES: usize = 1 << 10;
 /// Text that ends a call's name.
 pub(super) const NAME_END: &str = "{";
 
-/// Text that ends it in a call as in Python, whose arguments are in round brackets.
-const ROUND: &str = "(";
+/// Texts that end it where defects are repaired: arguments in round brackets, too, as in Python.
+const REPAIRED_NAME_ENDS: &[&str] = &[NAME_END, "("];
 
 /// Reader of [`CallBody::Braces`](crate::dialect::CallBody::Braces). A call without braces has no arguments.
 #[derive(Debug)]
 pub(crate) struct BraceBody {
     syntax: BraceCall,
     close: &'static str,
+    /// Texts of which one begins the arguments.
+    name_ends: &'static [&'static str],
     tools: Arc<[ToolSpec]>,
     schemas: Arc<SchemaCache>,
     name: Option<String>,
@@ -43,10 +45,11 @@ impl BraceBody {
         schemas: Arc<SchemaCache>,
         recovery: Recovery,
     ) -> Self {
-        let repaired_before = if recovery == Recovery::On { close } else { "" };
+        let (repaired_before, name_ends) =
+            if recovery == Recovery::On { (close, REPAIRED_NAME_ENDS) } else { ("", &[NAME_END][..]) };
         let (braces, arguments) =
             (BraceArguments::new(syntax.quote, repaired_before), ArgumentText::default());
-        Self { syntax, close, tools, schemas, name: None, start: 0, braces, arguments }
+        Self { syntax, close, name_ends, tools, schemas, name: None, start: 0, braces, arguments }
     }
 
     /// Reads the name, once it is certain. The prefix before it may be missing or reduced to its colon.
@@ -65,14 +68,16 @@ impl BraceBody {
             None => (rest, false),
         };
         let tools = self.tools.clone();
-        match declared(name, names(&tools), &[NAME_END, ROUND, self.close]) {
+        let ends = [self.name_ends, &[self.close]].concat();
+        match declared(name, names(&tools), &ends) {
             Declared::Found(found) => return self.begin(found, text.len() - name.len() + found.len(), calls),
             Declared::Open => return Ok(false),
             Declared::Absent => {}
         }
         let window = &name[..name.floor_char_boundary(MAX_NAME_BYTES)];
         let close = if self.close.is_empty() { None } else { window.find(self.close) };
-        let Some(end) = window.find(['{', '(']).into_iter().chain(close).min() else {
+        let found = self.name_ends.iter().filter_map(|end| window.find(end));
+        let Some(end) = found.chain(close).min() else {
             return if text.len() > MAX_NAME_BYTES {
                 Err(Fault::malformed("its name has no end"))
             } else {
@@ -109,7 +114,7 @@ impl BodyReader for BraceBody {
         }
         let Some(name) = &self.name else { return Ok(Progress::Open) };
         let rest = &text[self.start..];
-        if !rest.starts_with(['{', '(']) {
+        if !self.name_ends.iter().any(|end| rest.starts_with(end)) {
             std::mem::take(&mut self.arguments).complete(name, "{}", calls)?;
             return Ok(Progress::Complete(self.start));
         }
