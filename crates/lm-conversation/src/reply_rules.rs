@@ -22,6 +22,8 @@ pub(crate) struct ReplyRules<'a> {
     pub(crate) constrain_calls: ConstrainCalls,
     /// Channels that replace the dialect's.
     pub(crate) channels: Option<Arc<[Channel]>>,
+    /// True if the template's switch has turned thinking off, by a variable or its default.
+    pub(crate) thinking_off: bool,
     /// True if the prompt has opened the dialect's reasoning channel.
     pub(crate) in_reasoning: bool,
     /// True if the prompt has opened the channel that thinking limits apply to.
@@ -100,6 +102,10 @@ impl ReplyRules<'_> {
             thinking: match turn.thinking.mode {
                 _ if self.in_reasoning => Thinking::Open,
                 ThinkingMode::Off => Thinking::Forbidden,
+                // A small model whose first word the format forbids would open the channel in its place.
+                ThinkingMode::Default if self.thinking_off && turn.response_format.is_some() => {
+                    Thinking::Forbidden
+                }
                 ThinkingMode::Default | ThinkingMode::On => Thinking::Allowed,
             },
             response_format: turn.response_format.clone(),

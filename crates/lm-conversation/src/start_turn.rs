@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lm_processors::{Channel, FreshCallIds, ParserOptions, ReadCalls, Recovery, ReplyForm, ToolChoice};
 use lm_session::{CancelHandle, Constraint, GenerateParams};
-use lm_template::{Map, Value};
+use lm_template::{Map, ThinkingSwitch, Value};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
@@ -168,7 +168,7 @@ impl Conversation {
     fn start(&mut self, opening: Opening, settings: Settings, mut options: TurnOptions) -> Result<Turn> {
         let Opening { ids, written, tail, .. } = &opening;
         let ReplyConstraints { constraint, form, checks, unenforced, recovery } =
-            self.reply_rules(tail, &settings).constraints(&mut options)?;
+            self.reply_rules(tail, &settings, &options.extra_context).constraints(&mut options)?;
         // Without a grammar, a call cannot be required.
         let call_required =
             form.is_some() && matches!(options.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
@@ -241,7 +241,17 @@ impl Conversation {
         }
     }
 
-    fn reply_rules(&self, tail: &str, settings: &Settings) -> ReplyRules<'_> {
+    fn reply_rules(
+        &self,
+        tail: &str,
+        settings: &Settings,
+        extra_context: &Map<String, Value>,
+    ) -> ReplyRules<'_> {
+        let thinks = |switch: ThinkingSwitch| {
+            let given = extra_context.get(switch.variable);
+            let given = given.or_else(|| self.preface.extra_context.get(switch.variable));
+            given.map_or(switch.default, |given| given == true)
+        };
         ReplyRules {
             engine: &self.engine,
             processor: self.processor,
@@ -249,6 +259,7 @@ impl Conversation {
             tokens: &self.tokens,
             constrain_calls: settings.constrain_calls,
             channels: settings.channels.clone(),
+            thinking_off: self.template.capabilities().thinking.is_some_and(|switch| !thinks(switch)),
             in_reasoning: self.processor.opens_reasoning(tail),
             in_channel: self.first_channel().is_some_and(|channel| is_open(&channel, tail)),
         }

@@ -2,12 +2,12 @@
 
 use lm_conversation::{
     Channel, ConstrainCalls, Conversation, ConversationConfig, ConversationEvent, DroppedHistory, Error,
-    FinishReason, Message, OnMalformed, OnTokenLimit, Overflow, PromptTemplate, ThinkingConfig, ThinkingMode,
-    TurnOptions,
+    FinishReason, Message, OnMalformed, OnTokenLimit, Overflow, PromptTemplate, ResponseFormat,
+    ThinkingConfig, ThinkingMode, TurnOptions,
 };
 use lm_session::testing::scripted_engine;
 use lm_template::Preface;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::fixture::{CHATML, config, conversation, weather};
 
@@ -103,6 +103,23 @@ fn thinking_of_a_conversation_holds_for_turns_that_do_not_set_it() {
     let config = ConversationConfig { thinking: on, channels: Some(Vec::new()), ..config() };
     let refused = Conversation::new(&scripted_engine(["Yes."]), config);
     assert!(matches!(refused, Err(Error::NoThinking { .. })));
+}
+
+/// The template's switch is off unless it is set: an answer of a given form then has no reasoning before it.
+#[test]
+fn an_answer_of_a_given_form_has_reasoning_if_the_template_asks_for_it() {
+    let response_format = || Some(ResponseFormat::Regex("yes|no".to_owned()));
+    let answer = |extra_context: Value, reply: &str| {
+        let extra_context = extra_context.as_object().expect("an object").clone();
+        let turn = TurnOptions { response_format: response_format(), extra_context, ..Default::default() };
+        let (mut conversation, _) = conversation(config(), [reply]);
+        let reply = conversation.send_with("Well?", turn).expect("a reply");
+        (reply.message.reasoning_content.clone(), reply.text())
+    };
+    let (reasoning, text) = answer(json!({}), "<think>\nHm.\n</think>\n\nyes");
+    assert!(reasoning.is_none() && ["yes", "no"].contains(&text.as_str()), "{reasoning:?} {text}");
+    let (reasoning, text) = answer(json!({"enable_thinking": true}), "Hm.\n</think>\n\nyes");
+    assert_eq!((reasoning.as_deref(), text.as_str()), (Some("Hm."), "yes"));
 }
 
 #[test]
