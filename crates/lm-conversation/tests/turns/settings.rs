@@ -119,7 +119,10 @@ fn an_answer_of_a_given_form_has_reasoning_if_the_template_asks_for_it() {
     let (reasoning, text) = answer(json!({}), "<think>\nHm.\n</think>\n\nyes");
     assert!(reasoning.is_none() && ["yes", "no"].contains(&text.as_str()), "{reasoning:?} {text}");
     let (reasoning, text) = answer(json!({"enable_thinking": true}), "Hm.\n</think>\n\nyes");
-    assert_eq!((reasoning.as_deref(), text.as_str()), (Some("Hm."), "yes"));
+    assert!(
+        reasoning.as_deref() == Some("Hm.") && ["yes", "no"].contains(&text.as_str()),
+        "{reasoning:?} {text}"
+    );
 }
 
 #[test]
