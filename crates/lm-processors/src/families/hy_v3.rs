@@ -19,7 +19,7 @@ const DIALECT: Dialect = Dialect {
         CallSyntax { section: Tags::lines("<tool_calls>", "</tool_calls>"), ..CALL },
         // The models sometimes omit the section's tags.
         CALL,
-        // The names of the tags in the published weights.
+        // The same tags with a suffix.
         CallSyntax {
             section: Tags::lines("<tool_calls:opensource>", "</tool_calls:opensource>"),
             separator: "\n",
