@@ -8,6 +8,7 @@ mod event;
 mod into_messages;
 mod marker_tokens;
 mod media;
+mod model_template;
 mod opening;
 mod overflow;
 mod rendered;
