@@ -192,12 +192,12 @@ fn a_body_of_more_bytes_than_allowed_is_refused() {
     let of_length =
         |bytes| Request::new("POST", "/v1/chat/completions").text_body(&format!("{text:<bytes$}"));
     assert_eq!([1_000, 1_001].map(|bytes| server.send(&of_length(bytes)).status), [200, 413]);
-    // The same without a length.
+    // The same without a length: what is more than four times as long is not waited for.
     let mut client = server.connect();
     client.write(
         b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
     );
-    client.write(format!("7d0\r\n{}\r\n", " ".repeat(2_000)).as_bytes());
+    client.write(format!("1388\r\n{}\r\n", " ".repeat(5_000)).as_bytes());
     assert_eq!(client.head().0, 413);
     assert_eq!(server.send(&Request::chat(json!({}))).status, 200);
 }
@@ -210,6 +210,16 @@ fn a_client_that_sends_a_large_body_to_its_end_learns_that_it_is_too_large() {
     let body = " ".repeat(3 << 22);
     let response = server.send(&Request::new("POST", "/v1/chat/completions").text_body(&body));
     assert_eq!(response.error(), (413, "invalid_request_error".to_owned(), None));
+    // The same in chunks.
+    let mut client = server.connect();
+    client.write(
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
+    );
+    for _ in 0..3 {
+        client.write(format!("400000\r\n{}\r\n", " ".repeat(1 << 22)).as_bytes());
+    }
+    client.write(b"0\r\n\r\n");
+    assert_eq!(client.head().0, 413);
     assert_eq!(server.send(&Request::chat(json!({}))).status, 200);
 }
 

@@ -1,8 +1,6 @@
 //! JSON bodies of requests.
 
-use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
-use axum::http::StatusCode;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT};
 use futures_util::StreamExt as _;
 use lm_api::ApiError;
@@ -25,17 +23,11 @@ impl FromRequest<SharedApp> for JsonBody {
             ApiError::refused(413, "invalid_request_error", message)
         };
         plain(&request)?;
-        if announced(&request).is_some_and(|bytes| bytes > limits.body_bytes as u64) {
-            if !request.headers().contains_key(EXPECT) {
-                let dropped = tokio::time::timeout(limits.body_time, drop_body(request, limits.body_bytes));
-                tokio::select! {
-                    _ = dropped => {}
-                    () = app.ending() => {}
-                }
-            }
+        let expects_answer = request.headers().contains_key(EXPECT);
+        if expects_answer && announced(&request).is_some_and(|bytes| bytes > limits.body_bytes as u64) {
             return Err(too_large().into());
         }
-        let read = tokio::time::timeout(limits.body_time, Bytes::from_request(request, app));
+        let read = tokio::time::timeout(limits.body_time, read(request, limits.body_bytes));
         let read = tokio::select! {
             read = read => read,
             () = app.ending() => return Err(ending().into()),
@@ -44,25 +36,28 @@ impl FromRequest<SharedApp> for JsonBody {
             let message = format!("the body did not arrive within {} s", limits.body_time.as_secs());
             return Err(ApiError::refused(408, "invalid_request_error", message).into());
         };
-        let bytes = read.map_err(|rejection| match rejection.status() {
-            StatusCode::PAYLOAD_TOO_LARGE => too_large(),
-            _ => ApiError::invalid_request("the body could not be read to its end"),
-        })?;
+        let cut_off = |_| ApiError::invalid_request("the body could not be read to its end");
+        let bytes = read.map_err(cut_off)?.ok_or_else(too_large)?;
         let json = serde_json::from_slice(&bytes);
         Ok(Self(json.map_err(|error| ApiError::invalid_request(format!("the body is not JSON: {error}")))?))
     }
 }
 
-/// Reads a body that is too large, and drops it: most clients read no response before they have sent all, and a connection that is closed
-/// before that is an error without a reason to them. A body of more than four times the limit is not read to its end.
-async fn drop_body(request: Request, limit: usize) {
-    let mut left = limit.saturating_mul(4);
+/// Reads a body; `None` if it has more bytes than `limit`. It is dropped then, but read: most clients read no response before they have sent
+/// all, and a connection that is closed before that is an error without a reason to them. A body of more than four times the limit is not read
+/// to its end.
+async fn read(request: Request, limit: usize) -> Result<Option<Vec<u8>>, axum::Error> {
+    let (mut bytes, mut len) = (Vec::new(), 0_usize);
     let mut pieces = request.into_body().into_data_stream();
-    while let Some(Ok(piece)) = pieces.next().await
-        && piece.len() < left
-    {
-        left -= piece.len();
+    while let Some(piece) = pieces.next().await.transpose()? {
+        len = len.saturating_add(piece.len());
+        match len {
+            _ if len > limit.saturating_mul(4) => break,
+            _ if len > limit => bytes = Vec::new(),
+            _ => bytes.extend_from_slice(&piece),
+        }
     }
+    Ok((len <= limit).then_some(bytes))
 }
 
 /// Refuses a compressed body: its size in memory would not be bounded by that of the request.
