@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use lm_hub::{Error, ModelName, ModelStores};
+use lm_hub::{Error, ModelName, ModelStores, StoredModel};
 
 /// A model found on this machine.
 #[derive(Debug)]
@@ -12,6 +12,8 @@ pub struct Located {
     pub path: PathBuf,
     /// Name of the model; `None` if the argument was a path.
     pub name: Option<String>,
+    /// Its `mmproj` file, where that is not beside the model.
+    pub projector: Option<PathBuf>,
     /// Bytes of its files; `None` if the argument was a path.
     pub bytes: Option<u64>,
 }
@@ -39,12 +41,14 @@ impl std::error::Error for ModelNotFound {}
 /// Resolves a path or a name. The network is not used.
 pub fn locate(asked: &Path) -> Result<Located> {
     if asked.exists() {
-        return Ok(Located { path: asked.to_owned(), name: None, bytes: None });
+        return Ok(Located { path: asked.to_owned(), name: None, projector: None, bytes: None });
     }
     let not_found = |name| ModelNotFound { asked: asked.to_owned(), name };
     let Some(name) = asked.to_str().and_then(as_name) else { return Err(not_found(None).into()) };
     match ModelStores::from_env()?.find(&name) {
-        Ok(model) => Ok(Located { path: model.path, name: Some(model.name), bytes: Some(model.bytes) }),
+        Ok(StoredModel { path, name, projector, bytes, .. }) => {
+            Ok(Located { path, name: Some(name), projector, bytes: Some(bytes) })
+        }
         Err(Error::NotFound { .. }) => Err(not_found(Some(name)).into()),
         Err(other) => Err(other.into()),
     }

@@ -41,8 +41,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Log by default: warnings, without those of the MCP library, whose failures are errors of ours.
-const DEFAULT_LOG: &str = "warn,rmcp=off";
+/// Log by default: warnings, without those of the libraries of MCP and of sounds, whose failures are errors of ours.
+const DEFAULT_LOG: &str = "warn,rmcp=off,symphonia=off";
 
 /// Starts logging to standard error: warnings, or what `LM_LOG` asks for (`LM_LOG=debug`, `LM_LOG=lm_session=trace`). Colours are for
 /// terminals.

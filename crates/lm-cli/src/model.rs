@@ -40,11 +40,12 @@ pub fn folder_with(path: Option<&Path>, mmproj: Option<&Path>) -> Result<ModelFo
         }
         return Ok(ModelFolder::embedded(lm_pocket::NAME, lm_pocket::FILES));
     };
-    let Located { path, name, .. } = locate(path)?;
+    let Located { path, name, projector, .. } = locate(path)?;
     unusable::check(&path)?;
-    let folder = match mmproj {
-        Some(mmproj) => ModelFolder::open_with_projector(path, mmproj).context("--mmproj")?,
-        None => ModelFolder::open(path)?,
+    let folder = match (mmproj, projector) {
+        (Some(mmproj), _) => ModelFolder::open_with_projector(path, mmproj).context("--mmproj")?,
+        (None, Some(stored)) => ModelFolder::open(path)?.with_stored_projector(stored)?,
+        (None, None) => ModelFolder::open(path)?,
     };
     Ok(match name {
         Some(name) => folder.with_name(name),

@@ -204,6 +204,54 @@ fn one_of_several_gguf_models_is_chosen() {
     assert_eq!(home.ok(&["list"]).lines().count(), 1);
 }
 
+/// A GGUF model that reads pictures, and its `mmproj` file.
+fn seeing() -> [Vec<u8>; 2] {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/vision/mmproj/qwen3-vl-tiny");
+    ["model.gguf", "mmproj-qwen3-vl-tiny.gguf"].map(|name| fs::read(folder.join(name)).expect("is there"))
+}
+
+#[test]
+fn a_gguf_model_is_pulled_with_its_vision_tower() {
+    let [model, tower] = seeing();
+    let files = [("see-Q8_0.gguf", model), ("mmproj-F32.gguf", vec![0; 9]), ("mmproj-BF16.gguf", tower)];
+    let files = files.map(|(path, bytes)| TestFile::large(path, bytes));
+    let home = Home::new(TestRepo::new("owner/see-GGUF", files.to_vec()));
+    let picture = format!("{}/../../testdata/media/rgb_37x53.png", env!("CARGO_MANIFEST_DIR"));
+    let look = ["generate", "What is it?", "-m", "owner/see-GGUF", "--image", &picture, "-n", "2"];
+    home.ok(&["pull", "owner/see-GGUF", "--no-mmproj"]);
+    assert!(home.error(&look, &[]).contains("reads no pictures"));
+    home.ok(&["pull", "owner/see-GGUF"]);
+    home.ok(&look);
+    home.ok(&["rm", "owner/see-GGUF:Q8_0", "--yes"]);
+    let blobs = home.cache().join("models--owner--see-GGUF/blobs");
+    assert_eq!(fs::read_dir(blobs).expect("is there").count(), 0, "the tower went with the model");
+}
+
+#[test]
+fn a_model_of_ollama_has_its_projector() {
+    let home = Home::new(pocket());
+    let store = |sees: &[u8]| {
+        let [model, _] = seeing();
+        let mut layers = Vec::new();
+        for (kind, letter, bytes) in [("model", "a", &*model), ("projector", "b", sees)] {
+            let digest = letter.repeat(64);
+            home.write(&format!(".ollama/models/blobs/sha256-{digest}"), bytes);
+            let kind = format!("application/vnd.ollama.image.{kind}");
+            layers.push(serde_json::json!({"mediaType": kind, "digest": format!("sha256:{digest}")}));
+        }
+        let manifest = serde_json::json!({"layers": layers}).to_string();
+        home.write(".ollama/models/manifests/registry.ollama.ai/library/see/latest", manifest.as_bytes());
+    };
+    let picture = format!("{}/../../testdata/media/rgb_37x53.png", env!("CARGO_MANIFEST_DIR"));
+    let look = ["generate", "What is it?", "-m", "see", "--image", &picture, "-n", "2"];
+    store(&seeing()[1]);
+    home.ok(&look);
+    // A tower that cannot be read leaves a model of text.
+    store(b"GGUF of an unknown kind");
+    assert!(home.error(&look, &[]).contains("reads no pictures"));
+    home.ok(&["generate", "What is it?", "-m", "see", "-n", "2"]);
+}
+
 #[test]
 fn models_of_other_programs_are_used_where_they_are() {
     let home = Home::new(pocket());

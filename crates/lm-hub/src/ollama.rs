@@ -2,7 +2,7 @@
 //! them. The layer with the weights is a GGUF file.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -17,6 +17,8 @@ const LATEST: &str = "latest";
 /// Hosts of models pulled from the Hugging Face hub.
 const HUBS: [&str; 2] = ["hf.co", "huggingface.co"];
 const WEIGHTS: &str = "application/vnd.ollama.image.model";
+/// Vision tower and projector of a model (`mmproj`).
+const PROJECTOR: &str = "application/vnd.ollama.image.projector";
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 
 #[derive(Deserialize)]
@@ -80,14 +82,25 @@ fn read(root: &Path, path: &Path, name: String) -> Result<StoredModel> {
     let damaged = |what: String| Error::Damaged { path: path.to_owned(), what };
     let text = read_short(path, MAX_MANIFEST_BYTES)?;
     let Manifest { layers } = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
-    let mut weights = layers.iter().filter(|layer| layer.media_type == WEIGHTS);
-    let layer = match (weights.next(), weights.next()) {
-        (Some(only), None) => only,
-        _ => return Err(damaged("expected exactly one layer of weights".to_owned())),
+    let blobs = |kind: &'static str| {
+        let layers = layers.iter().filter(move |layer| layer.media_type == kind);
+        layers.map(|layer| blob(root, &layer.digest)).collect::<Result<Vec<_>, _>>().map_err(damaged)
     };
-    let digest = layer.digest.strip_prefix("sha256:").filter(|sum| sum.len() == 64 && is_hex(sum));
-    let digest = digest.ok_or_else(|| damaged(format!("the digest is {:?}", layer.digest)))?;
-    let blob = root.join("blobs").join(format!("sha256-{digest}"));
-    let bytes = fs::metadata(&blob).map_err(Error::io(&blob))?.len();
-    Ok(StoredModel { name, store: Store::Ollama, path: blob, bytes })
+    let Ok([weights]) = <[PathBuf; 1]>::try_from(blobs(WEIGHTS)?) else {
+        return Err(damaged("expected exactly one layer of weights".to_owned()));
+    };
+    let mut projectors = blobs(PROJECTOR)?;
+    let projector = projectors.pop().filter(|file| projectors.is_empty() && file.is_file());
+    let bytes = fs::metadata(&weights).map_err(Error::io(&weights))?.len();
+    Ok(StoredModel { name, store: Store::Ollama, path: weights, projector, bytes })
+}
+
+/// Path of the blob with this digest.
+///
+/// # Errors
+/// A text that says what is wrong with the digest.
+fn blob(root: &Path, digest: &str) -> Result<PathBuf, String> {
+    let sum = digest.strip_prefix("sha256:").filter(|sum| sum.len() == 64 && is_hex(sum));
+    let sum = sum.ok_or_else(|| format!("the digest is {digest:?}"))?;
+    Ok(root.join("blobs").join(format!("sha256-{sum}")))
 }

@@ -89,8 +89,8 @@ impl Hub {
         Ok(Self { client: Client::new(&settings)?, cache: settings.cache })
     }
 
-    /// Queries the files of a model: its weights, configuration, tokenizer, templates, model card and licence, or with
-    /// [`ModelName::file`] that GGUF model with model card and licence.
+    /// Queries the files of a model: its weights, configuration, tokenizer, templates, model card and licence; or of a GGUF model the file that
+    /// [`ModelName::file`] selects, the `mmproj` file beside it (in BF16 if there are several formats), model card and licence.
     ///
     /// # Errors
     /// Errors of the hub ([`Error::NoSuchRepo`], [`Error::NoSuchRevision`], [`Error::Gated`], …), [`Error::Offline`],

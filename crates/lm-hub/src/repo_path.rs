@@ -56,6 +56,12 @@ impl RepoPath {
         self.0.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
 
+    /// Returns true for the name of a GGUF file with a vision tower and projector (`mmproj`).
+    pub fn is_projector(&self) -> bool {
+        let name = self.file_name().to_ascii_lowercase();
+        name.ends_with(".gguf") && name.contains("mmproj")
+    }
+
     /// The file's location when the repository is at `root`.
     pub fn under(&self, root: &Path) -> PathBuf {
         self.0.split('/').fold(root.to_owned(), |path, part| path.join(part))

@@ -19,6 +19,8 @@ const TEXTS: [&str; 10] = [
 ];
 /// Folder of additional chat templates.
 const TEMPLATES: &str = "additional_chat_templates";
+/// Formats of an `mmproj` file in the order of preference: towers run in bf16.
+const PROJECTOR_FORMATS: [&str; 4] = ["BF16", "F16", "Q8_0", "F32"];
 /// Prefixes of licence files.
 const TERMS: [&str; 4] = ["LICENCE", "LICENSE", "NOTICE", "USE_POLICY"];
 
@@ -66,7 +68,9 @@ impl Weights {
     pub(crate) fn with_texts(&self, files: &[RepoPath]) -> Vec<RepoPath> {
         let (mut chosen, needs_config) = match self {
             Self::Safetensors(files) => (files.clone(), true),
-            Self::Gguf(choice) => (choice.parts.clone(), false),
+            Self::Gguf(choice) => {
+                (choice.parts.iter().chain(choice.projector(files)).cloned().collect(), false)
+            }
         };
         // A GGUF file contains configuration, vocabulary and chat template itself.
         let belongs = |path: &&RepoPath| is_card_or_terms(path) || (needs_config && is_text(path));
@@ -76,16 +80,32 @@ impl Weights {
 }
 
 impl GgufChoice {
+    /// The vision tower (`mmproj`) beside the model, where it is looked for; of several that in the preferred format.
+    fn projector<'a>(&self, files: &'a [RepoPath]) -> Option<&'a RepoPath> {
+        let beside = files.iter().filter(|path| path.is_projector() && path.folder() == self.file.folder());
+        beside.min_by_key(|path| {
+            PROJECTOR_FORMATS
+                .iter()
+                .position(|format| ends_with_word(stem(path), format))
+                .unwrap_or(usize::MAX)
+        })
+    }
+
     /// Returns true if `wanted` matches this model: its path, its file name, or the end of its name.
     fn is(&self, wanted: &str) -> bool {
         if self.parts.iter().any(|part| [part.as_str(), part.file_name()].contains(&wanted)) {
             return true;
         }
         let stem = split_part(&self.file).map_or_else(|| stem(&self.file), |(stem, ..)| stem);
-        let stem = stem.rsplit('/').next().unwrap_or(stem).to_ascii_lowercase();
-        let rest = stem.strip_suffix(&wanted.to_ascii_lowercase());
-        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with(['-', '.', '_']))
+        ends_with_word(stem.rsplit('/').next().unwrap_or(stem), wanted)
     }
+}
+
+/// Returns true if a name ends with a word, in capitals or not: `m-Q4_K_M` with `q4_k_m`.
+fn ends_with_word(name: &str, word: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let rest = name.strip_suffix(&word.to_ascii_lowercase());
+    rest.is_some_and(|rest| rest.is_empty() || rest.ends_with(['-', '.', '_']))
 }
 
 /// Lists the complete GGUF models among `files`, sorted by path. Multimodal projectors (`mmproj`) are not models.
@@ -111,8 +131,7 @@ pub(crate) fn gguf_choices(files: &[RepoPath]) -> Vec<GgufChoice> {
 }
 
 fn is_gguf(path: &RepoPath) -> bool {
-    let name = path.file_name().to_ascii_lowercase();
-    name.ends_with(".gguf") && !name.starts_with("mmproj")
+    path.file_name().to_ascii_lowercase().ends_with(".gguf") && !path.is_projector()
 }
 
 fn stem(path: &RepoPath) -> &str {
@@ -219,8 +238,8 @@ mod tests {
     #[test]
     fn a_gguf_model_is_chosen_by_path_name_or_quantisation() {
         for (wanted, expected) in [
-            ("m-Q4_K_M.gguf", &["README.md", "m-Q4_K_M.gguf"][..]),
-            ("q4_k_m", &["README.md", "m-Q4_K_M.gguf"]),
+            ("m-Q4_K_M.gguf", &["README.md", "m-Q4_K_M.gguf", "mmproj-F16.gguf"][..]),
+            ("q4_k_m", &["README.md", "m-Q4_K_M.gguf", "mmproj-F16.gguf"]),
             ("BF16", &["BF16/m-BF16-00001-of-00002.gguf", "BF16/m-BF16-00002-of-00002.gguf", "README.md"]),
             (
                 "BF16/m-BF16-00001-of-00002.gguf",
@@ -241,9 +260,22 @@ mod tests {
             Err(Error::SeveralModels { choices, .. }) => assert_eq!(choices.len(), 3),
             other => panic!("{other:?}"),
         }
-        assert_eq!(select("a/b", &["x.gguf", "mmproj-x.gguf"]).expect("one"), ["x.gguf"]);
+        assert_eq!(select("a/b", &["x.gguf", "mmproj-x.gguf"]).expect("one"), ["mmproj-x.gguf", "x.gguf"]);
         assert!(matches!(select("a/b", &["pytorch_model.bin"]), Err(Error::NoWeights { .. })));
         let tensors = select("a/b", &["x.gguf", "model.safetensors", "config.json"]).expect("tensors");
         assert_eq!(tensors, ["config.json", "model.safetensors"]);
+    }
+    #[test]
+    fn a_gguf_model_comes_with_one_vision_tower() {
+        for (towers, expected) in [
+            (&["mmproj-F32.gguf", "mmproj-bf16.gguf", "mmproj-F16.gguf"][..], "mmproj-bf16.gguf"),
+            (&["x-mmproj-Q8_0.gguf", "x-mmproj-f16.gguf"], "x-mmproj-f16.gguf"),
+            (&["mmproj-a.gguf", "mmproj-Q8_0.gguf"], "mmproj-Q8_0.gguf"),
+        ] {
+            let files = [towers, &["x.gguf"]].concat();
+            assert_eq!(select("a/b", &files).expect("one"), [expected, "x.gguf"]);
+        }
+        let elsewhere = select("a/b", &["q4/x.gguf", "mmproj-F16.gguf"]).expect("one");
+        assert_eq!(elsewhere, ["q4/x.gguf"]);
     }
 }

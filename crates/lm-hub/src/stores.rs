@@ -41,7 +41,9 @@ pub struct StoredModel {
     pub store: Store,
     /// The path to load: a folder with safetensors files, or a GGUF file (the first one of a split model).
     pub path: PathBuf,
-    /// Bytes of its files.
+    /// GGUF file with the model's vision tower (`mmproj`), where the store keeps it in another place than beside the model.
+    pub projector: Option<PathBuf>,
+    /// Bytes of its files, without an `mmproj` file.
     pub bytes: u64,
 }
 
@@ -188,7 +190,7 @@ fn chosen(store: Store, name: &ModelName, folder: &Path, files: &[(RepoPath, u64
         Weights::Safetensors(_) => (folder.to_owned(), weights.with_texts(&paths)),
         Weights::Gguf(choice) => (choice.file.under(folder), choice.parts.clone()),
     };
-    Ok(StoredModel { name: name.to_string(), store, path, bytes: sum(files, &parts) })
+    Ok(StoredModel { name: name.to_string(), store, path, projector: None, bytes: sum(files, &parts) })
 }
 
 /// Lists the models among the files of a repository.
@@ -201,6 +203,7 @@ fn models_of(store: Store, name: &ModelName, folder: &Path, files: &[(RepoPath, 
         name: ModelName { file: Some(choice.file.to_string()), ..name.clone() }.to_string(),
         store,
         path: choice.file.under(folder),
+        projector: None,
         bytes: sum(files, &choice.parts),
     });
     let named: Vec<_> = named.collect();

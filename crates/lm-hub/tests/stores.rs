@@ -116,6 +116,23 @@ fn models_of_ollama_are_found_by_name_and_tag() {
 }
 
 #[test]
+fn the_projector_of_a_model_of_ollama_is_found() {
+    let machine = Machine::new();
+    let [weights, projector] = ["a", "b"].map(|letter| letter.repeat(64));
+    let manifest = format!(
+        r#"{{"layers": [
+            {{"mediaType": "application/vnd.ollama.image.projector", "digest": "sha256:{projector}"}},
+            {{"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:{weights}"}}]}}"#
+    );
+    machine.write("ollama/manifests/registry.ollama.ai/library/see/latest", manifest.as_bytes());
+    machine.write(&format!("ollama/blobs/sha256-{weights}"), b"GGUF");
+    assert_eq!(machine.find("see").expect("is there").projector, None, "its blob is gone");
+    let blob = machine.write(&format!("ollama/blobs/sha256-{projector}"), b"GGUF");
+    let found = machine.find("see").expect("is there");
+    assert_eq!((found.bytes, found.projector), (4, Some(blob)));
+}
+
+#[test]
 fn invalid_manifests_are_rejected() {
     let machine = Machine::new();
     for digest in ["sha256:../../secret", "sha256:", "md5:00", &format!("sha256:{}", "A".repeat(64))] {
@@ -180,9 +197,12 @@ fn removal_deletes_only_unshared_blobs() {
 #[test]
 fn one_gguf_model_is_removed_with_its_parts() {
     let machine = Machine::new();
-    for (file, etag) in
-        [("m-Q4_0.gguf", "q4"), ("m-Q8_0-00001-of-00002.gguf", "q81"), ("m-Q8_0-00002-of-00002.gguf", "q82")]
-    {
+    for (file, etag) in [
+        ("m-Q4_0.gguf", "q4"),
+        ("m-Q8_0-00001-of-00002.gguf", "q81"),
+        ("m-Q8_0-00002-of-00002.gguf", "q82"),
+        ("mmproj-BF16.gguf", "tower"),
+    ] {
         machine.cached("a/b", COMMIT, file, etag, &[0; 10]);
     }
     machine.set_ref("a/b", "main", COMMIT);
@@ -191,6 +211,9 @@ fn one_gguf_model_is_removed_with_its_parts() {
     assert_eq!((removal.bytes, removal.paths.len()), (20, 4));
     removal.execute().expect("can be removed");
     assert_eq!(machine.names(), [(Store::HuggingFace, "a/b".to_owned(), 10)]);
+    // The vision tower goes with the last model.
+    let removal = cache.removal(&"a/b:Q4_0".parse().expect("a name")).expect("is there");
+    assert_eq!((removal.bytes, removal.paths.len()), (20, 4));
 }
 
 #[cfg(unix)]

@@ -30,12 +30,19 @@ pub fn run(args: &Args) -> Result<()> {
     let cached = stores.hugging_face.models()?;
     let mut out = io::stdout().lock();
     if args.json {
-        for StoredModel { name, store, path, bytes } in &models {
+        for StoredModel { name, store, path, projector, bytes } in &models {
             let store = store.name();
             writeln!(
                 out,
                 "{}",
-                json!({"version": events::VERSION, "name": name, "store": store, "path": path, "bytes": bytes})
+                json!({
+                    "version": events::VERSION,
+                    "name": name,
+                    "store": store,
+                    "path": path,
+                    "projector": projector,
+                    "bytes": bytes,
+                })
             )?;
         }
         return Ok(());

@@ -15,8 +15,8 @@ Examples:
   lm pull bartowski/Llama-3.2-1B-Instruct-GGUF:Q4_K_M
   lm chat Qwen/Qwen3-0.6B
 
-What belongs to the model is downloaded: safetensors or one GGUF model, configuration, tokenizer, templates, card and licence. An \
-interrupted download goes on where it ended; every file is checked. The path of the model is printed.
+What belongs to the model is downloaded: safetensors or one GGUF model with its vision tower (mmproj), configuration, tokenizer, \
+templates, card and licence. An interrupted download goes on where it ended; every file is checked. The path of the model is printed.
 
 HF_HUB_CACHE or HF_HOME is where models are kept, HF_TOKEN or HF_TOKEN_PATH is who asks, HF_ENDPOINT is another hub, and \
 HF_HUB_OFFLINE=1 forbids the network.";
@@ -30,6 +30,9 @@ pub struct Args {
     /// GGUF file to download, with all parts of a split file; or the suffix of its name, such as Q4_K_M
     #[arg(long, value_name = "FILE")]
     file: Option<String>,
+    /// Leave out the vision tower of a GGUF model (its mmproj file): the model takes text only
+    #[arg(long)]
+    no_mmproj: bool,
 }
 
 pub fn run(args: &Args) -> Result<()> {
@@ -42,7 +45,8 @@ pub fn run(args: &Args) -> Result<()> {
         eprintln!("asking {} for {name}", settings.endpoint);
     }
     let hub = Hub::new(settings)?;
-    let pull = hub.plan(&name)?;
+    let mut pull = hub.plan(&name)?;
+    pull.files.retain(|file| !(args.no_mmproj && file.path.is_projector()));
     let bar = model::progress_bar("");
     bar.set_length(pull.bytes());
     let path = hub.fetch(&pull, &mut |progress| show(&bar, progress))?;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::listing::{INCOMPLETE, entries};
 use super::{Cache, CachedFile, CachedModel};
-use crate::selection::Weights;
-use crate::{Error, ModelName, Result};
+use crate::selection::{Weights, gguf_choices};
+use crate::{Error, ModelName, RepoPath, Result};
 
 /// A planned removal: the paths to delete and the bytes freed. Nothing is deleted yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Removal {
 
 impl Cache {
     /// Plans the removal of a name: the repository; with a revision, its snapshot and the blobs that no other one
-    /// needs; with a file, that GGUF model in all snapshots, or in that of the revision.
+    /// needs; with a file, that GGUF model in all snapshots, or in that of the revision, and with the last one its `mmproj` file.
     ///
     /// # Errors
     /// [`Error::NotFound`] when none of it is cached; [`Error::NoSuchFile`]; those of [`Cache::models`].
@@ -56,8 +56,10 @@ impl Cache {
             }
             let files: Vec<_> = snapshot.files.iter().map(|file| file.path.clone()).collect();
             let Weights::Gguf(choice) = Weights::select(name, &files)? else { continue };
+            let is_last = gguf_choices(&files).len() == 1;
+            let is_part = |file: &RepoPath| choice.parts.contains(file) || (is_last && file.is_projector());
             let (meant, others): (Vec<_>, Vec<_>) =
-                snapshot.files.iter().partition(|file| choice.parts.contains(&file.path));
+                snapshot.files.iter().partition(|file| is_part(&file.path));
             paths.extend(meant.iter().map(|file| file.path.under(&snapshot.folder)));
             gone.extend(meant);
             stay.extend(others);

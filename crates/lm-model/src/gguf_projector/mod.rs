@@ -44,13 +44,18 @@ impl Projector {
         names.retain(|name| is_projector(name));
         match &*names {
             [] => {}
-            [name] => match Self::open(files, name) {
-                Ok(found) => return Ok(Some(Self { is_named: false, ..found })),
-                Err(error) => tracing::warn!(%error, "the mmproj file beside the model is not used"),
-            },
+            [name] => return Ok(Self::open_unnamed(files, name)),
             _ => tracing::warn!(?names, "several mmproj files are beside the model: one has to be named"),
         }
         Ok(None)
+    }
+
+    /// Opens a file that the caller did not name; `None` if it is none of a tower, as the log says.
+    pub(crate) fn open_unnamed(files: &dyn ModelFiles, name: &str) -> Option<Self> {
+        Self::open(files, name)
+            .map(|found| Self { is_named: false, ..found })
+            .inspect_err(|error| tracing::warn!(%error, "the mmproj file of the model is not used"))
+            .ok()
     }
 
     /// True if the caller named the file.
@@ -182,7 +187,8 @@ impl Projector {
 
 /// True for the name of an `mmproj` file.
 pub(crate) fn is_projector(name: &str) -> bool {
-    name.ends_with(".gguf") && name.contains("mmproj") && !is_later_shard(name)
+    let lower = name.to_ascii_lowercase();
+    lower.ends_with(".gguf") && lower.contains("mmproj") && !is_later_shard(name)
 }
 
 fn stored(tensor: &GgufTensor, values: StoredValues) -> StoredTensor {

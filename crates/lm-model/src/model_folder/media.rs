@@ -26,14 +26,24 @@ impl ModelFolder {
     ///
     /// That the two belong together is checked by [`ModelFolder::load`] and [`ModelFolder::footprint`].
     pub fn open_with_projector(model: impl AsRef<Path>, projector: impl AsRef<Path>) -> Result<Self> {
-        let (folder, path) = (Self::open(model)?, projector.as_ref());
+        let folder = Self::open(model)?;
         if folder.gguf.is_none() {
             return Err(Error::ProjectorWithoutGguf { model: folder.name });
         }
-        let place = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let projector = Projector::open(&Directory::open(place)?, &name)?;
+        let (directory, name) = place(projector.as_ref())?;
+        let projector = Projector::open(&directory, &name)?;
         Ok(Self { projector: Some(Arc::new(projector)), ..folder })
+    }
+
+    /// Returns a GGUF model with the tower and projector that a model store keeps for it, under any file name. As with a file beside the model,
+    /// one that does not belong to it or is not supported is left alone: the log says so, and the model takes text only.
+    ///
+    /// # Errors
+    /// When there is no such folder.
+    pub fn with_stored_projector(self, projector: impl AsRef<Path>) -> Result<Self> {
+        let (directory, name) = place(projector.as_ref())?;
+        let projector = Projector::open_unnamed(&directory, &name).map(Arc::new);
+        Ok(Self { projector, ..self })
     }
 
     /// Returns true if the model reads pictures: its files have a vision tower of a known family. The tower is not loaded.
@@ -74,4 +84,10 @@ impl ModelFolder {
             _ => EncoderPart::find(&VISION, &*self.files, config, weights),
         }
     }
+}
+
+/// Folder and name of a file.
+fn place(path: &Path) -> Result<(Directory, String)> {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok((Directory::open(folder)?, path.file_name().unwrap_or_default().to_string_lossy().into_owned()))
 }
