@@ -129,12 +129,9 @@ fn audio_cases(name: &str) -> Vec<Case> {
 }
 
 fn load(folder: &Path, prefill_chunk: usize) -> Engine {
-    // The prompts of Granite Speech run with the adapter that its folder has.
-    let has_adapter = folder.join("adapter_config.json").exists();
-    let adapters = has_adapter.then(|| folder.to_owned()).into_iter().collect();
-    let options = LoadOptions { adapters, ..LoadOptions::default() };
     let settings = EngineSettings { prefill_chunk, ..EngineSettings::default() };
-    Engine::load(&ModelFolder::open(folder).unwrap(), &options, settings, &mut |_| {}).unwrap()
+    let folder = ModelFolder::open(folder).unwrap();
+    Engine::load(&folder, &LoadOptions::default(), settings, &mut |_| {}).unwrap()
 }
 
 fn placeholder(engine: &Engine, kind: MediaKind) -> String {
@@ -172,8 +169,7 @@ fn message(case: &Case, engine: &Engine) -> Message {
 }
 
 fn greedy(engine: &Engine, ids: &[TokenId], media: &[Arc<Media>], count: usize) -> Vec<TokenId> {
-    let adapter = engine.adapters().first().map(|(id, _)| *id);
-    let mut session = engine.session(SessionConfig { adapter, ..SessionConfig::default() }).unwrap();
+    let mut session = engine.session(SessionConfig::default()).unwrap();
     let sampler = SamplerParams { temperature: 0.0, ..SamplerParams::default() };
     let params = GenerateParams {
         sampler: Some(sampler),

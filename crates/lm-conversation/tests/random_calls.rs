@@ -127,6 +127,7 @@ fn random(tokenizer: Tokenizer) -> LoadedModel {
         name: "random".to_owned(),
         adapters: Vec::new(),
         adapter_loader: None,
+        audio_adapter: None,
         vision: None,
         audio: None,
     }

@@ -50,7 +50,7 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
-    /// The sound is longer than [`SoundLimits::max_seconds`](crate::SoundLimits::max_seconds).
+    /// The sound is longer than [`SoundLimits::max_seconds`](crate::SoundLimits::max_seconds), or than the model's preprocessing reads.
     #[error("the sound is longer than {limit} seconds, which is the limit")]
     TooLong {
         /// The limit in seconds.

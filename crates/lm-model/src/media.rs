@@ -41,6 +41,11 @@ pub trait AudioEncoder: Send + Sync {
     /// When the model cannot take a sound of this length.
     fn layout(&self, samples: usize) -> Result<MediaLayout>;
 
+    /// Largest number of samples that the model hears: of a longer sound, the preprocessing drops the rest. `None` by default: there is no limit.
+    fn max_samples(&self) -> Option<usize> {
+        None
+    }
+
     /// Runs encoder and projector. The number of rows is [`MediaLayout::rows`] of the sound's length.
     ///
     /// # Errors

@@ -79,8 +79,11 @@ impl KvCaches {
         self.sessions.get(&session).map_or(0, |cache| cache.table.len())
     }
 
-    /// Marks `session`, which runs with `adapter`, as active: its pages are evicted last.
+    /// Marks `session`, which runs with `adapter`, as active: its pages are evicted last. Those of another adapter are dropped.
     pub fn begin(&mut self, session: SessionId, adapter: Option<AdapterId>) {
+        if self.sessions.get(&session).is_some_and(|cache| cache.adapter != adapter) {
+            self.close(session);
+        }
         if !self.sessions.contains_key(&session) {
             let table = self.new_table(adapter);
             self.sessions.insert(session, SessionCache { adapter, table, logits: None, idle_since: None });

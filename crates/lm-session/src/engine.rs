@@ -26,7 +26,8 @@ use crate::residency::{ModelSource, Residency};
 use crate::sampling_pool::is_engine_thread;
 use crate::steering::ClosingTokens;
 use crate::{
-    CacheStats, EngineSettings, Error, GrammarCompiler, Result, Session, SessionConfig, Speculation, worker,
+    AdapterId, CacheStats, EngineSettings, Error, GrammarCompiler, Result, Session, SessionConfig,
+    Speculation, worker,
 };
 
 mod grammars;
@@ -81,6 +82,8 @@ struct Shared {
     recorder: Mutex<Option<Recorder>>,
     fingerprint: Fingerprint,
     adapters: Mutex<AdapterRegistry>,
+    /// Adapter of sessions with sounds.
+    sound_adapter: Option<AdapterId>,
     /// Values that layers above derive from the model.
     derived: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
     media_tokens: Vec<MediaTokens>,
@@ -111,10 +114,13 @@ impl Engine {
             chat_template,
             generation_config,
             name,
-            adapters,
+            mut adapters,
             adapter_loader,
+            audio_adapter,
             ..
         } = loaded.clone();
+        let sound_adapter = audio_adapter.is_some().then_some(AdapterId(adapters.len() as u32));
+        adapters.extend(audio_adapter);
         let source = source.map(ModelSource::without_adapters);
         let info = model.info().clone();
         settings.draft_model.as_ref().map_or(Ok(()), |draft| draft.check(&tokenizer))?;
@@ -159,6 +165,7 @@ impl Engine {
             fingerprint,
             adapters: Mutex::new(AdapterRegistry::new(adapter_loader, adapters)),
             derived: Mutex::default(),
+            sound_adapter,
             media_tokens,
             picture_limits,
             sound_limits,
@@ -335,6 +342,12 @@ impl Engine {
         let registry = self.adapter_registry();
         request.low_ranks = request.adapter.map(|adapter| registry.get(adapter)).transpose()?;
         self.send(Command::Run(request))
+    }
+
+    /// Adapter in the model's own folder, with which it hears ([`LoadedModel::audio_adapter`](crate::LoadedModel::audio_adapter)). Sessions
+    /// without an adapter of their own run with it while they have sounds; the first sound of a session makes it run its earlier tokens again.
+    pub fn sound_adapter(&self) -> Option<AdapterId> {
+        self.shared.sound_adapter
     }
 
     pub(crate) fn adapter_registry(&self) -> MutexGuard<'_, AdapterRegistry> {

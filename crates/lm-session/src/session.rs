@@ -15,8 +15,8 @@ use crate::speculation::Drafter;
 use crate::stop::{Matched, StopMatcher};
 use crate::token_log::TokenLog;
 use crate::{
-    AdapterId, CancelHandle, Engine, Error, GenerateParams, Generation, Media, PrefillStats, Prompt,
-    RecordedEnd, RequestRecord, Result, SamplerParams, SessionConfig, SessionEvent,
+    AdapterId, CancelHandle, Engine, Error, GenerateParams, Generation, Media, MediaKind, PrefillStats,
+    Prompt, RecordedEnd, RequestRecord, Result, SamplerParams, SessionConfig, SessionEvent,
 };
 
 mod cache;
@@ -51,6 +51,8 @@ pub struct Session {
     id: SessionId,
     config: SessionConfig,
     tokens: TokenLog,
+    /// Adapter of the last request.
+    adapter: Option<AdapterId>,
     /// Statistics of the prefills since the last generation.
     prefilled: PrefillStats,
 }
@@ -62,7 +64,8 @@ impl Session {
         config.adapter.map(|adapter| engine.adapter_registry().get(adapter)).transpose()?;
         let id = engine.next_session_id();
         let tokens = TokenLog::new(engine.clone(), id, ResolvedPrompt::default());
-        Ok(Self { engine, id, config, tokens, prefilled: PrefillStats::default() })
+        let adapter = config.adapter;
+        Ok(Self { engine, id, config, tokens, adapter, prefilled: PrefillStats::default() })
     }
 
     /// Tokens of this session: all tokens prefilled or yielded by generations, including the end token. All but the last token
@@ -141,7 +144,8 @@ impl Session {
         let id = engine.next_session_id();
         engine.send(Command::Fork { from: self.id, to: id })?;
         let tokens = TokenLog::new(engine.clone(), id, self.tokens.resolved());
-        Ok(Self { engine, id, config: self.config.clone(), tokens, prefilled: PrefillStats::default() })
+        let (config, adapter) = (self.config.clone(), self.adapter);
+        Ok(Self { engine, id, config, tokens, adapter, prefilled: PrefillStats::default() })
     }
 
     /// Starts sampling tokens after those of the session. Tokens that have not been run yet run first. A running generation of
@@ -353,7 +357,7 @@ impl Session {
         limits: RequestLimits,
     ) -> Result<async_channel::Receiver<Reply>> {
         let (replies, answers) = async_channel::unbounded();
-        let (session, adapter) = (self.id, self.config.adapter);
+        let (session, adapter) = (self.id, self.adapter_for(&prompt));
         let request = Request {
             session,
             adapter,
@@ -368,7 +372,14 @@ impl Session {
             replies,
         };
         self.tokens = self.tokens.submit(prompt, request)?;
+        self.adapter = adapter;
         Ok(answers)
+    }
+
+    /// Adapter with which a prompt runs: the session's own, or that of sounds if there are any.
+    fn adapter_for(&self, prompt: &ResolvedPrompt) -> Option<AdapterId> {
+        let hears = || prompt.spans.iter().any(|span| span.media.kind() == MediaKind::Sound);
+        self.config.adapter.or_else(|| self.engine.sound_adapter().filter(|_| hears()))
     }
 }
 

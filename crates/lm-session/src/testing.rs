@@ -16,6 +16,7 @@ pub fn loaded(model: impl CausalLm + 'static) -> LoadedModel {
         name: "fake".to_owned(),
         adapters: Vec::new(),
         adapter_loader: None,
+        audio_adapter: None,
         vision: None,
         audio: None,
     }

@@ -60,6 +60,9 @@ fn files_that_are_no_sounds() {
     assert!(matches!(refused(limits, &hours), lm_media::Error::TooLong { limit: 600 }));
     let short = SoundLimits { max_seconds: 0, ..limits };
     assert!(matches!(refused(short, &file), lm_media::Error::TooLong { limit: 0 }));
+    // The model hears 30 seconds.
+    assert_eq!(open(limits, &sound_file(480_000, 1)).unwrap().rows(), 5);
+    assert!(matches!(refused(limits, &sound_file(480_001, 1)), lm_media::Error::TooLong { limit: 30 }));
     let small = SoundLimits { max_bytes: 99, ..limits };
     assert!(matches!(refused(small, &file), lm_media::Error::TooManyBytes { limit: 99, .. }));
 }

@@ -53,6 +53,7 @@ impl Vocabulary {
                 name: "random".to_owned(),
                 adapters: Vec::new(),
                 adapter_loader: None,
+                audio_adapter: None,
                 vision: None,
                 audio: None,
             };

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use lm_formats::{Directory, parse_json, read_required};
+use lm_formats::{Directory, ModelFiles, parse_json, read_required};
 use lm_kernels::{Arena, Device, Weight, WeightFormat};
 
 use super::lora_config::{ADAPTER_CONFIG, AdapterConfig};
@@ -41,16 +41,25 @@ impl AdapterFolder {
     /// Reads the config and the header of a PEFT folder.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let files = Directory::open(path)?;
-        let file = path.join(ADAPTER_CONFIG).display().to_string();
-        let config_bytes = read_required(&files, ADAPTER_CONFIG)?;
-        let config: AdapterConfig = parse_json(&file, &config_bytes)?;
-        config.check(&file)?;
-        let weights = path.join(ADAPTER_WEIGHTS).display().to_string();
-        let bytes = read_required(&files, ADAPTER_WEIGHTS)?;
+        Self::read(&files, files.name())
+    }
+
+    /// Reads the adapter in the folder of a model, if there is one.
+    pub(crate) fn of_model(files: &dyn ModelFiles, name: &str) -> Result<Option<Self>> {
+        let found = files.read(ADAPTER_CONFIG)?.is_some();
+        found.then(|| Self::read(files, name.to_owned())).transpose()
+    }
+
+    fn read(files: &dyn ModelFiles, name: String) -> Result<Self> {
+        let place = |file: &str| Path::new(&files.location()).join(file).display().to_string();
+        let config_bytes = read_required(files, ADAPTER_CONFIG)?;
+        let config: AdapterConfig = parse_json(&place(ADAPTER_CONFIG), &config_bytes)?;
+        config.check(&place(ADAPTER_CONFIG))?;
+        let bytes = read_required(files, ADAPTER_WEIGHTS)?;
         let [first, second] = [&*config_bytes, &*bytes].map(|bytes| checksum(bytes, |_| {}));
         let sum = first.rotate_left(1) ^ second;
-        let checkpoint = Checkpoint::of_file(&weights, bytes)?;
-        Ok(Self { name: files.name(), config, checkpoint, checksum: (sum ^ (sum >> 32)) as u32 })
+        let checkpoint = Checkpoint::of_file(&place(ADAPTER_WEIGHTS), bytes)?;
+        Ok(Self { name, config, checkpoint, checksum: (sum ^ (sum >> 32)) as u32 })
     }
 
     /// Checks that each tensor is half of a pair for one of `matrices`, given as location, outputs and inputs.

@@ -26,6 +26,7 @@ use crate::spec::DecoderSpec;
 struct Weights {
     model: Decoder,
     adapters: Vec<Adapter>,
+    audio_adapter: Option<Adapter>,
     vision: Option<Arc<dyn VisionEncoder>>,
     audio: Option<Arc<dyn AudioEncoder>>,
 }
@@ -57,10 +58,12 @@ impl ModelFolder {
                 Err(_) => read(), // No thread is available.
             };
             let Texts { tokenizer, chat_template, generation_config } = texts?;
-            let (Weights { model, adapters, vision, audio }, tokenizer) = (model?, Arc::new(tokenizer));
+            let Weights { model, adapters, audio_adapter, vision, audio } = model?;
+            let tokenizer = Arc::new(tokenizer);
             Ok(LoadedModel {
                 adapter_loader: Some(model.adapter_loader().clone()),
                 adapters,
+                audio_adapter,
                 model: Arc::new(model),
                 tokenizer,
                 chat_template,
@@ -92,8 +95,12 @@ impl ModelFolder {
         let own_samples = vision.as_ref().map_or_else(Vec::new, EncoderPart::own_samples);
         let checksum =
             checksum(&[format!("{spec:?}").into_bytes(), stored.samples(), own_samples].concat(), |_| {});
-        let adapters: Vec<_> =
+        let mut adapters: Vec<_> =
             options.adapters.iter().map(|path| AdapterFolder::open(path)).collect::<Result<_>>()?;
+        // That of a model with an audio part is the last one.
+        if audio.is_some() {
+            adapters.extend(AdapterFolder::of_model(&*self.files, &self.name)?);
+        }
         let storage = storage(&config, options.quantization)?;
         let cached = self.cached(storage, options, (&stored, architecture, &spec), progress)?;
         let (checkpoint, storage) =
@@ -119,7 +126,8 @@ impl ModelFolder {
         let encoder_bytes = vision.iter().map(|part| part.1).chain(audio.iter().map(|part| part.1));
         encoder_bytes.for_each(|bytes| model.count_weights(bytes));
         let adapters = adapters.iter().map(|folder| model.adapter_loader().load_folder(folder));
-        let adapters = adapters.collect::<Result<_>>()?;
+        let mut adapters: Vec<_> = adapters.collect::<Result<_>>()?;
+        let audio_adapter = adapters.drain(options.adapters.len()..).next();
         let bytes = own_bytes + checkpoint.infos().map(|tensor| tensor.bytes as u64).sum::<u64>();
         progress(LoadProgress { phase: LoadPhase::Done, done_bytes: bytes, total_bytes: bytes });
         tracing::info!(
@@ -129,7 +137,7 @@ impl ModelFolder {
             "model loaded"
         );
         let (vision, audio) = (vision.map(|part| part.0), audio.map(|part| part.0));
-        Ok(Weights { model, adapters, vision, audio })
+        Ok(Weights { model, adapters, audio_adapter, vision, audio })
     }
 
     /// Returns the quantised weights from the pack cache, writing them there first if needed; `None` for weights that are not quantised on

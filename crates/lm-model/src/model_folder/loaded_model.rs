@@ -53,4 +53,6 @@ pub struct LoadedModel {
     pub vision: Option<Arc<dyn VisionEncoder>>,
     /// Encoder of sounds; `None` if the model takes none.
     pub audio: Option<Arc<dyn AudioEncoder>>,
+    /// Adapter in the model's own folder, with which it hears (Granite Speech): for sequences with rows of sounds, and no others.
+    pub audio_adapter: Option<Adapter>,
 }

@@ -11,11 +11,13 @@ use crate::media::{AudioEncoder, MediaLayout, MediaPiece, MediaPositions, MediaR
 const SAMPLES: usize = 2000;
 /// Largest number of rows.
 const MAX_ROWS: usize = 5;
+/// Largest number of samples, 30 seconds.
+const MAX_SAMPLES: usize = 480_000;
 
 /// [`AudioEncoder`] without weights for [`FakeLm`](super::FakeLm): each row depends on all samples.
 ///
-/// A sound is `(`, a causal row for each 2000 samples begun, at most five, and `)`. Placeholder and token are `</tool_response>`, which the
-/// test tokenizer has.
+/// A sound is `(`, a causal row for each 2000 samples begun, at most five, and `)`; it has at most 30 seconds. Placeholder and
+/// token are `</tool_response>`, which the test tokenizer has.
 ///
 /// ```
 /// use lm_media::Sound;
@@ -56,6 +58,10 @@ impl AudioEncoder for FakeAudio {
         };
         let text = |text: &str| MediaPiece::Text(text.to_owned());
         Ok(MediaLayout { pieces: vec![text("("), MediaPiece::Rows(rows), text(")")] })
+    }
+
+    fn max_samples(&self) -> Option<usize> {
+        Some(MAX_SAMPLES)
     }
 
     fn encode(&self, sound: &Sound) -> Result<EncodedMedia> {

@@ -29,7 +29,7 @@ fn check_prompts(golden: &Golden, loaded: &LoadedModel, sounds: &[Sound]) {
         let sounds = expected.sounds.iter().map(|&sound| Medium::sound(audio, &sounds[sound]));
         let media: Vec<Medium> = pictures.chain(sounds).collect();
         let mut prompt = Prompt::new(&expected.text, loaded, &media);
-        prompt.adapter = loaded.adapters.first().cloned();
+        prompt.adapter = loaded.audio_adapter.clone();
         assert_eq!(prompt.ids, expected.ids, "{name}");
         golden.folder.print_stage("ids", 0.0);
         let (whole, tokens) = prompt.greedy(&*loaded.model, expected.greedy.len());
@@ -42,9 +42,7 @@ fn check_prompts(golden: &Golden, loaded: &LoadedModel, sounds: &[Sound]) {
 }
 
 fn check(golden: &Golden, device: Device) {
-    let has_adapter = golden.path.join("adapter_config.json").exists();
-    let adapters = has_adapter.then(|| golden.path.clone()).into_iter().collect();
-    let options = LoadOptions { device, kv_dtype: KvDtype::F32, adapters, ..LoadOptions::default() };
+    let options = LoadOptions { device, kv_dtype: KvDtype::F32, ..LoadOptions::default() };
     let loaded = load_with(&golden.path, &options);
     let audio = loaded.audio.as_deref().unwrap();
     let sounds: Vec<Sound> = golden.json.sounds.iter().map(|sound| sound.sound()).collect();

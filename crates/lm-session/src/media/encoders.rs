@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use lm_media::{DecodeLimits, Picture, Sound, SoundLimits};
+use lm_media::{DecodeLimits, Picture, SAMPLE_RATE, Sound, SoundLimits};
 use lm_model::{AudioEncoder, EncodedMedia, LoadedModel, MediaLayout, PictureOptions, VisionEncoder};
 
 use crate::{Error, Result};
@@ -108,7 +108,11 @@ impl Encoders {
     pub fn layout(&self, decoded: &Decoded) -> Result<MediaLayout> {
         Ok(match decoded {
             Decoded::Picture(picture, options) => self.vision()?.layout(picture.size(), options)?,
-            Decoded::Sound(sound) => self.audio()?.layout(sound.samples().len())?,
+            Decoded::Sound(sound) => {
+                let audio = self.audio()?;
+                check_length(sound, audio.max_samples())?;
+                audio.layout(sound.samples().len())?
+            }
         })
     }
 
@@ -126,5 +130,13 @@ impl Encoders {
 
     fn audio(&self) -> Result<&dyn AudioEncoder> {
         self.audio.as_deref().ok_or(Error::NoAudio)
+    }
+}
+
+/// Refuses a sound of which the model would hear the beginning only.
+fn check_length(sound: &Sound, max_samples: Option<usize>) -> Result<()> {
+    match max_samples.filter(|&limit| sound.samples().len() > limit) {
+        Some(limit) => Err(lm_media::Error::TooLong { limit: (limit / SAMPLE_RATE) as u32 }.into()),
+        None => Ok(()),
     }
 }

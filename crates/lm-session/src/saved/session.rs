@@ -166,7 +166,7 @@ impl Session {
         let (cache, outcome) = options.copy(self, usize::MAX)?;
         let saved = SavedSession {
             fingerprint: self.engine().fingerprint().to_owned(),
-            adapter: self.adapter_checksum()?,
+            adapter: self.engine().adapter_checksum(self.config().adapter)?,
             tokens: self.tokens(),
             config: self.config().clone(),
             cache,

@@ -8,7 +8,7 @@ use super::Session;
 use crate::media::{ResolvedPrompt, is_virtual};
 use crate::request::Command;
 use crate::saved::SavedPages;
-use crate::{CacheSave, Error, PrefillStats, Result, SavedCache};
+use crate::{AdapterId, CacheSave, Engine, Error, PrefillStats, Result, SavedCache};
 
 impl Session {
     /// Copies the KV pages of the cached tokens to host memory if they take at most `max_bytes`, for
@@ -45,7 +45,7 @@ impl Session {
             SavedPages::Saved { tokens: cached, pages } => {
                 tokens.truncate(cached);
                 let fingerprint = self.engine.fingerprint().to_owned();
-                let adapter = self.adapter_checksum()?;
+                let adapter = self.engine.adapter_checksum(self.adapter)?;
                 CacheSave::Saved(SavedCache { fingerprint, adapter, tokens, pages: pages.into() })
             }
             SavedPages::TooLarge { bytes } => CacheSave::TooLarge { bytes },
@@ -65,15 +65,12 @@ impl Session {
     pub fn restore_cache(&mut self, cache: &SavedCache) -> Result<bool> {
         let SavedCache { fingerprint, adapter, tokens, pages } = cache;
         self.engine.check_fingerprint(fingerprint)?;
-        let expected = self.adapter_checksum()?;
-        if *adapter != expected {
-            return Err(Error::ForeignAdapter { expected, found: *adapter });
-        }
+        let adapter = self.adapter_of_saved(*adapter)?;
         self.check_saved(tokens)?;
         let (restored, answer) = mpsc::channel();
         self.engine.send(Command::RestoreCache {
             session: self.id,
-            adapter: self.config.adapter,
+            adapter,
             ids: tokens.clone(),
             pages: pages.clone(),
             restored,
@@ -81,7 +78,7 @@ impl Session {
         let restored = answer.recv().map_err(|_| Error::EngineStopped)??;
         let ids = if restored { tokens.clone() } else { Vec::new() };
         self.tokens = self.tokens.replace(ResolvedPrompt { ids, spans: Vec::new() });
-        self.prefilled = PrefillStats::default();
+        (self.adapter, self.prefilled) = (adapter, PrefillStats::default());
         Ok(restored)
     }
 
@@ -110,8 +107,25 @@ impl Session {
         }
     }
 
-    pub(crate) fn adapter_checksum(&self) -> Result<Option<u32>> {
-        let adapter = self.config.adapter.map(|adapter| self.engine.adapter_registry().get(adapter));
+    /// Adapter with which saved pages were computed: the session's own, or that of sounds.
+    fn adapter_of_saved(&self, checksum: Option<u32>) -> Result<Option<AdapterId>> {
+        let own = self.config.adapter;
+        let expected = self.engine.adapter_checksum(own)?;
+        let of_sounds = self.engine.sound_adapter().filter(|_| own.is_none());
+        match checksum == expected {
+            true => Ok(own),
+            false if of_sounds.is_some() && self.engine.adapter_checksum(of_sounds)? == checksum => {
+                Ok(of_sounds)
+            }
+            false => Err(Error::ForeignAdapter { expected, found: checksum }),
+        }
+    }
+}
+
+impl Engine {
+    /// [`crate::AdapterInfo::checksum`] of an adapter.
+    pub(crate) fn adapter_checksum(&self, adapter: Option<AdapterId>) -> Result<Option<u32>> {
+        let adapter = adapter.map(|adapter| self.adapter_registry().get(adapter));
         Ok(adapter.transpose()?.map(|adapter| adapter.info().checksum))
     }
 }

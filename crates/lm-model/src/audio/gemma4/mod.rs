@@ -130,6 +130,10 @@ impl AudioEncoder for Gemma4 {
         Ok(MediaLayout { pieces })
     }
 
+    fn max_samples(&self) -> Option<usize> {
+        Some(self.preprocessing.max_samples)
+    }
+
     fn encode(&self, sound: &Sound) -> Result<EncodedMedia> {
         let features = self.preprocessing.features(sound)?;
         let mut x = {

@@ -44,7 +44,8 @@ struct OuterKeys {
     text_config: TextKeys,
     downsample_rate: usize,
     window_size: usize,
-    has_lora_adapter: bool,
+    #[serde(rename = "has_lora_adapter")]
+    _has_lora_adapter: bool,
 }
 
 /// Keys of `text_config`, which the decoder has checked.
@@ -135,11 +136,6 @@ impl Sizes {
         let head_dim = keys.dim_head.unwrap_or(keys.hidden_dim / keys.num_heads.max(1));
         check_encoder(&keys, head_dim)?;
         check_projector(&outer, keys.hidden_dim)?;
-        if outer.has_lora_adapter {
-            tracing::warn!(
-                "sounds need the adapter in the model's folder: load the folder as an adapter too"
-            );
-        }
         let OuterKeys { projector_config: projector, text_config, downsample_rate, window_size, .. } = outer;
         Ok(Self {
             input: keys.input_dim,
