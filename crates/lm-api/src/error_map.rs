@@ -104,7 +104,9 @@ impl Mapping<'_> {
             Session::EmptyStopString { .. } => param(self.names.stop),
             Session::NoCandidate { .. } => param("logit_bias"),
             Session::Grammar { .. } => param(self.grammar()).with_code(SCHEMA),
-            Session::ConstraintFailed { .. } => param(self.grammar()).with_code("constraint_failed"),
+            Session::ConstraintFailed { .. } | Session::TokenRefused { .. } => {
+                param(self.grammar()).with_code("constraint_failed")
+            }
             Session::BudgetTooSmall { needed_tokens, available_tokens } => {
                 self.budget(*needed_tokens, *available_tokens)
             }

@@ -92,7 +92,7 @@ pub enum Error {
     },
     /// The answer violates the schema of the response format, in a keyword that the grammar does not enforce, in every attempt of
     /// rejection sampling.
-    #[error("the answer does not fit the response format at `{path}`: {message}")]
+    #[error("the answer does not fit the response format at `#{path}`: {message}")]
     InvalidAnswer {
         /// The answer.
         text: String,
@@ -103,7 +103,7 @@ pub enum Error {
     },
     /// A call violates the parameters of its tool, in a keyword that the grammar does not enforce, in every attempt of rejection
     /// sampling.
-    #[error("a call of `{}` does not fit its parameters at `{path}`, keyword `{keyword}`: {message}", call.name)]
+    #[error("a call of `{}` does not fit its parameters at `#{path}`, keyword `{keyword}`: {message}", call.name)]
     InvalidCall {
         /// The call of the last attempt.
         call: Box<ToolCall>,

@@ -39,12 +39,13 @@ pub use error::{Error, Result};
 pub use execution::{CallEvent, CallLimits, CallResult, RetryPolicy, RunningCalls};
 pub use invocation::{Invocation, InvocationKind, invocations};
 pub use lm_conversation::{
-    CancelHandle, Conversation, ConversationConfig, ConversationEvent, ConversationId, ConversationStore,
-    Device, Engine, EngineSettings, FinishReason, Finished, FolderStore, IntoMessages, InvalidId,
-    LoadOptions, LoadProgress, MemoryStore, ModelFolder, OnCancel, Reply, ResponseFormat, SavedConversation,
-    ToolChoice, TurnOptions, Usage, WeightFormat,
+    Calls, CancelHandle, Conversation, ConversationConfig, ConversationEvent, ConversationId,
+    ConversationStore, Device, Engine, EngineSettings, FinishReason, Finished, FolderStore, IntoMessages,
+    InvalidId, LoadOptions, LoadProgress, MemoryStore, ModelFolder, OnCancel, Overflow, Reply,
+    ResponseFormat, SamplerParams, SavedConversation, ThinkingConfig, ToolChoice, TurnOptions, Usage,
+    WeightFormat,
 };
-pub use lm_template::{Declarations, Map, Message, ToolCall, ToolForm, ToolSpec, Value};
+pub use lm_template::{Declarations, Map, Message, Preface, ToolCall, ToolForm, ToolSpec, Value};
 pub use lm_tools_macros::{tool, tools};
 pub use model_with_tools::ModelWithTools;
 pub use tool::{Tool, ToolFuture, ToolOutput};

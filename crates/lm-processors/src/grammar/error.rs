@@ -68,10 +68,10 @@ impl SchemaError {
         Self::new(path, keyword, SchemaFault::Unsatisfiable(reason))
     }
 
-    /// Fault of a schema whose values the syntax of `processor` cannot write: the listed one at its place, if there is one.
-    pub(super) fn unwritable(listed: Option<&(String, Value)>, processor: &'static str) -> Self {
+    /// Fault of a schema whose values the syntax of `processor` cannot write: the one at its place that was found, if it is listed.
+    pub(super) fn unwritable(found: Option<&(String, Option<Value>)>, processor: &'static str) -> Self {
         let (path, value) =
-            listed.map_or(("#", None), |(path, value)| (path.as_str(), Some(shortened(value))));
+            found.map_or(("#", None), |(path, value)| (path.as_str(), value.as_ref().map(shortened)));
         Self::new(path, "", SchemaFault::Unwritable { value, processor })
     }
 

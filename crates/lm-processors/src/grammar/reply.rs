@@ -13,6 +13,7 @@ use crate::dialect::{
     UnmatchedEnd,
 };
 use crate::error::{Error, Result};
+use crate::parsers::after_channel;
 use crate::reply_form::FormattedAnswer;
 
 /// Builds the grammar of a reply in `dialect`; `None` if the request does not constrain it.
@@ -114,9 +115,10 @@ impl ReplyWriter<'_, '_> {
     /// Builds the text of an open channel, its end, and the layout after it.
     fn channel_rest(&mut self, channel: &ChannelSyntax) -> String {
         let end = channel.tags.close;
-        let mut excluded: Vec<&str> = vec![end];
+        // The parser divides a reply of messages at their markers, whatever they are in.
+        let mut excluded = [vec![end], self.message_markers()].concat();
         if channel.calls_inside != CallsInside::Text {
-            excluded.extend(openers(self.dialect));
+            excluded.extend(after_channel(self.dialect));
         }
         let free = self.lark.text_without(&excluded);
         let text = self.lark.up_to(&free, "", end);

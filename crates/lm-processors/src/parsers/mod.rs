@@ -22,5 +22,5 @@ mod text_flow;
 pub(crate) use body::name_ends;
 pub(crate) use guard::{GuardedParser, guarded, unguarded};
 pub(crate) use parameter_body::{CDATA_CLOSE, CDATA_OPEN};
-pub(crate) use reply::{MessageParser, ReplyParser, open_channel};
+pub(crate) use reply::{MessageParser, ReplyParser, after_channel, open_channel};
 pub(crate) use stripper::StrippedParser;

@@ -18,6 +18,7 @@ mod schemas;
 #[path = "../../../../testdata/shared.rs"]
 mod shared;
 mod takes;
+mod texts;
 #[path = "../support/tokens.rs"]
 mod tokens;
 mod unions;

@@ -227,3 +227,33 @@ fn what_cannot_be_asked_is_an_error() {
     assert_eq!(errors[0], "a tool call is required, but no tool is declared");
     assert_eq!(errors[1], "the tool `other` must be called, but is not declared");
 }
+
+/// A marker of messages, or of a call inside its section, is none in reasoning: the parser would end the reasoning there.
+#[test]
+fn reasoning_spells_no_marker_that_ends_it() {
+    let tools = tools();
+    let auto = GrammarRequest { tools: &tools, thinking: Thinking::Allowed, ..Default::default() };
+    check_in(
+        "gpt_oss",
+        &auto,
+        &["<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>So."],
+        &[
+            "<|channel|>analysis<|message|>Pa<|channel|>commentary to=functions.get_time <|constrain|>json<|message|>{}<|end|><|start|>assistant",
+            "<|channel|>analysis<|message|>Pa<|channel|>final<|message|>x<|end|><|start|>assistant",
+        ],
+    );
+    let format = Some(ResponseFormat::JsonObject);
+    let request = GrammarRequest { response_format: format, ..auto };
+    check_in(
+        "kimi_k2",
+        &request,
+        &["<think>Hm.</think>{\"a\": 1}"],
+        &["<think>I could write <|tool_call_begin|> here.</think>{\"a\": 1}"],
+    );
+    check_in(
+        "deepseek_dsml",
+        &request,
+        &["<think>Hm.</think>{\"a\": 1}"],
+        &["<think>the tag <｜DSML｜invoke is</think>{\"a\": 1}"],
+    );
+}

@@ -12,12 +12,12 @@ use crate::random::Random;
 use crate::walk::{Pieces, walk};
 
 /// A required call of `f`, whose argument `v` has this schema.
-fn tool(schema: &Value) -> [ToolSpec; 1] {
+pub fn tool(schema: &Value) -> [ToolSpec; 1] {
     let schema = json!({"type": "object", "properties": {"v": schema}, "required": ["v"]});
     [ToolSpec::new("f", "", schema)]
 }
 
-fn grammar(family: &Family, tools: &[ToolSpec]) -> Result<ReplyGrammar, Error> {
+pub fn grammar(family: &Family, tools: &[ToolSpec]) -> Result<ReplyGrammar, Error> {
     let request = GrammarRequest {
         tools,
         choice: ToolChoice::Required,
@@ -29,7 +29,7 @@ fn grammar(family: &Family, tools: &[ToolSpec]) -> Result<ReplyGrammar, Error> {
 }
 
 /// The first call of a random text of the grammar, as the parser reads it.
-fn written(family: &Family, tools: &[ToolSpec], grammar: &ReplyGrammar) -> Value {
+pub fn written(family: &Family, tools: &[ToolSpec], grammar: &ReplyGrammar) -> Value {
     let name = family.processor.name();
     let matcher = Compiler::new().compile_grammar(&grammar.grammar).expect("a grammar");
     let pieces = Pieces::of(family.processor.dialect().expect("a dialect"));
@@ -38,7 +38,8 @@ fn written(family: &Family, tools: &[ToolSpec], grammar: &ReplyGrammar) -> Value
     let options =
         ParserOptions { tools: tools.to_vec().into(), recovery: Recovery::Off, ..ParserOptions::default() };
     let read = family.processor.to_message(&text, &options).expect("a call").tool_calls;
-    read.first().unwrap_or_else(|| panic!("{name}: no call in {text}")).arguments["v"].clone()
+    let call = read.first().unwrap_or_else(|| panic!("{name}: no call in {text}"));
+    call.arguments.get("v").unwrap_or_else(|| panic!("{name}: no argument in {text}")).clone()
 }
 
 /// Markers of a family that may end a value.

@@ -186,12 +186,15 @@ impl CallWriter<'_> {
             .extend(all.map(|found| UnenforcedKeyword { tool: Some((*name).to_owned()), ..found }));
     }
 
-    /// Fault of a tool without calls; `listed` is a value that the syntax cannot write, with its location.
-    fn impossible(&self, at: usize, listed: Option<(String, Value)>) -> SchemaError {
+    /// Fault of a tool without calls; `listed` is the location of a value that the syntax cannot write, and the value if it is listed.
+    fn impossible(&self, at: usize, listed: Option<(String, Option<Value>)>) -> SchemaError {
         let Tool { name, parameters } = &self.tools[at];
         let mut lark = Lark::default();
         let mut values = Values::new(&mut lark, Spelling::JSON, self.layout, &parameters.schema);
-        let fault = match values.value(&parameters.schema, "#") {
+        let fault = match values.object_value(&parameters.schema) {
+            None if values.objects(&parameters.schema).is_empty() => {
+                SchemaError::unsatisfiable("#", "", ": the arguments of a call are an object")
+            }
             Some(_) => {
                 let listed = listed.map(|(path, value)| (parameters.place(&path), value));
                 SchemaError::unwritable(listed.as_ref(), self.processor)
@@ -206,7 +209,7 @@ impl CallWriter<'_> {
         let layout = self.layout;
         let object = self.for_each_tool(
             spelling,
-            |values, parameters| values.value(parameters, "#"),
+            |values, parameters| values.object_value(parameters),
             |lark, name, arguments| json_object(lark, &call.object, &spelling, layout, name, arguments),
         )?;
         let Count::List { after_open, comma, before_close } = call.count else { return Ok(object) };
@@ -221,7 +224,7 @@ impl CallWriter<'_> {
         let space = |lark: &mut Lark, text: &str| text_or_marker(lark, text, layout);
         self.for_each_tool(
             Spelling::JSON,
-            |values, parameters| values.value(parameters, "#"),
+            |values, parameters| values.object_value(parameters),
             |lark, name, arguments| {
                 let id = match (call.id, layout) {
                     (NamedId::NameAndIndex, _) => "/[0-9]{1,4}/".to_owned(),

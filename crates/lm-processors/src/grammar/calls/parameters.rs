@@ -21,6 +21,13 @@ pub(in crate::grammar) fn parameters(
     name: &str,
     schema: &Value,
 ) -> Option<String> {
+    let lists_objects = |schema: &Map<String, Value>| {
+        enum_values(schema).is_some_and(|listed| listed.iter().any(Value::is_object))
+    };
+    // The parser types a parameter by its property, which listed objects do not declare.
+    if values.plain(schema).iter().any(lists_objects) {
+        return None;
+    }
     let alternatives = values.objects(schema);
     let texts = Texts::of(values, &alternatives);
     let mut options = Vec::new();
@@ -232,7 +239,7 @@ fn of_types(
     for name in types_of(schema) {
         let Some(name) = TYPE_NAMES.into_iter().find(|known| *known == name) else { continue };
         let body = match name {
-            "string" => Some(Body::Content(text(values, tags, schema, path))),
+            "string" => text(values, tags, schema, path).map(Body::Content),
             "array" | "object" if structures == Structures::Elements && has_elements(name, schema) => {
                 let key = format!("{name} {} {}", tags.close, Value::Object(schema.clone()));
                 values.recursive(&key, |values| elements(values, tags, name, schema, path)).map(Body::Closed)

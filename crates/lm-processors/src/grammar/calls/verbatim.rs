@@ -5,7 +5,7 @@ use serde_json::Map;
 
 use super::super::Layout;
 use super::super::lark::{literal, sequence};
-use super::super::values::Values;
+use super::super::values::{Escapes, Values};
 use super::parameters::{Beside, Body, ValueTags};
 use super::space;
 use crate::dialect::ValueText;
@@ -68,17 +68,17 @@ pub(super) fn enclosed(values: &mut Values<'_>, tags: &ValueTags<'_>, body: &str
     sequence([&*after, body, &before, &values.lark.marker(&tags.close)])
 }
 
-/// A terminal expression for texts as they are.
+/// A terminal expression for texts as they are; `None` if there are none.
 pub(super) fn text(
     values: &mut Values<'_>,
     tags: &ValueTags<'_>,
     schema: &Map<String, Value>,
     path: &str,
-) -> String {
+) -> Option<String> {
     let cdata = (tags.call.written == ValueText::VerbatimOrCdata).then_some(CDATA_OPEN);
     let excluded: Vec<String> =
         values.lark.spelled(tags.excluded()).chain(values.excluded().to_vec()).collect();
-    values.text_rules(schema, path, None).raw(&excluded, cdata)
+    Some(values.text_rules(schema, path, Escapes::None, &excluded)?.raw(&excluded, cdata))
 }
 
 /// A text with what closes it. Any layout around a free text reads as a part of it, or is taken off.

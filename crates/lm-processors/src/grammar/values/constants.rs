@@ -40,7 +40,7 @@ impl Values<'_> {
 
     /// Records a listed value that the syntax cannot write.
     pub(in crate::grammar) fn leave_out(&mut self, value: &Value, path: &str) {
-        self.unwritable.get_or_insert_with(|| (path.to_owned(), value.clone()));
+        self.unwritable.get_or_insert_with(|| (path.to_owned(), Some(value.clone())));
         self.leave_unenforced(path, "enum");
     }
 

@@ -3,6 +3,7 @@
 mod arrays;
 mod call_exclusion;
 mod constants;
+mod emptiness;
 mod further_names;
 mod merge;
 mod name_patterns;
@@ -15,7 +16,7 @@ mod types;
 use std::collections::{BTreeSet, HashMap};
 
 use lm_template::Value;
-use serde_json::Map;
+use serde_json::{Map, json};
 
 use super::Layout;
 use super::error::{SchemaError, SchemaFault};
@@ -27,7 +28,8 @@ use merge::merged;
 pub(super) use name_patterns::{NamePattern, with_patterns};
 pub(super) use objects::{Member, named_properties};
 pub(super) use spelling::{Keys, Spelling, Strings, loose};
-use strings::TextRules;
+pub(in crate::grammar) use strings::Escapes;
+use strings::{NoText, TextRules};
 pub(super) use types::{enum_values, types_of};
 
 /// Maximum nesting depth of unconstrained values. (JSON parsers stop at 127.)
@@ -51,8 +53,10 @@ pub(super) struct Values<'a> {
     /// Rules that may be recursive, by reference or another key.
     references: HashMap<String, Option<String>>,
     free: Vec<String>,
-    /// The first listed value that the syntax cannot write, and its location.
-    pub(super) unwritable: Option<(String, Value)>,
+    /// Location of the first value that the syntax cannot write, and the value if it is a listed one.
+    pub(super) unwritable: Option<(String, Option<Value>)>,
+    /// Location of the first strings of which none matches the schema.
+    no_text: Option<String>,
     /// Location of the first range of numbers that all have too many decimals to be written, once found; `None` if such numbers
     /// do not count as values.
     narrow_range: Option<Option<String>>,
@@ -79,6 +83,7 @@ impl<'a> Values<'a> {
             references: HashMap::new(),
             free: Vec::new(),
             unwritable: None,
+            no_text: None,
             narrow_range: None,
             excluded: Vec::new(),
             first: None,
@@ -94,9 +99,13 @@ impl<'a> Values<'a> {
         let mut values = Values::new(&mut lark, Spelling::JSON, layout, &normalized.schema);
         values.narrow_range = Some(None);
         let value = values.value(&normalized.schema, "#");
+        let no_text = values.no_text.take();
         match values.narrow_range.flatten().filter(|_| value.is_some()) {
             Some(path) => SchemaError::new(&normalized.place(&path), "", SchemaFault::NarrowRange),
-            None => SchemaError::unsatisfiable("#", "", ""),
+            None => {
+                let place = no_text.map_or_else(|| "#".to_owned(), |path| normalized.place(&path));
+                SchemaError::unsatisfiable(&place, "", "")
+            }
         }
     }
 
@@ -206,17 +215,21 @@ impl<'a> Values<'a> {
                 literal(self.spelling.constants[2])
             )),
             "integer" | "number" => self.number(name, schema, path),
-            "string" => Some(self.text(schema, path)),
+            "string" => self.text(schema, path),
             "array" => self.array(schema, path),
             "object" => self.object(schema, path),
             _ => None,
         }
     }
 
-    fn text(&mut self, schema: &Object, path: &str) -> String {
-        let escaped = self.spelling.strings.escaped();
-        let rules = self.text_rules(schema, path, escaped);
-        match self.spelling.strings {
+    fn text(&mut self, schema: &Object, path: &str) -> Option<String> {
+        let fence = match self.spelling.strings {
+            Strings::Fenced(fence) => Some(fence),
+            Strings::Json | Strings::Python(_) => None,
+        };
+        let excluded: Vec<String> = self.lark.spelled(fence).chain(self.excluded.iter().cloned()).collect();
+        let rules = self.text_rules(schema, path, self.spelling.strings.kind_of_escapes(), &excluded)?;
+        Some(match self.spelling.strings {
             Strings::Json => {
                 let text = rules.quoted('"', self.spelling.strings.escapes(self.layout), &self.excluded);
                 self.lark.terminal(text)
@@ -227,25 +240,32 @@ impl<'a> Values<'a> {
                 self.lark.terminal(options.map(|option| format!("({option})")).join(" | "))
             }
             Strings::Fenced(fence) => {
-                let excluded: Vec<String> =
-                    self.lark.spelled([fence]).chain(self.excluded.iter().cloned()).collect();
                 let content = rules.raw(&excluded, None);
                 let open = self.lark.marker(fence);
                 let rest = self.lark.up_to(&content, "", fence);
                 format!("{open} {rest}")
             }
-        }
+        })
     }
 
+    /// Constraints on the strings of a schema, which contain none of `excluded`; `None` if there is no such string.
     pub(in crate::grammar) fn text_rules(
         &mut self,
         schema: &Object,
         path: &str,
-        escaped: Option<&str>,
-    ) -> TextRules {
-        let (rules, unenforced) = TextRules::of(schema, escaped);
-        unenforced.into_iter().for_each(|keyword| self.leave_unenforced(path, keyword));
-        rules
+        escapes: Escapes,
+        excluded: &[String],
+    ) -> Option<TextRules> {
+        let excluded: Vec<&str> = excluded.iter().map(String::as_str).collect();
+        match TextRules::of(schema, escapes, &excluded) {
+            Ok((rules, unenforced)) => {
+                unenforced.into_iter().for_each(|keyword| self.leave_unenforced(path, keyword));
+                return Some(rules);
+            }
+            Err(NoText::Unsatisfiable) => _ = self.no_text.get_or_insert_with(|| path.to_owned()),
+            Err(NoText::Unwritable) => _ = self.unwritable.get_or_insert_with(|| (path.to_owned(), None)),
+        }
+        None
     }
 
     /// Builds an unconstrained value, nested at most `depth` levels deep.
@@ -321,10 +341,39 @@ impl Values<'_> {
         vec![rest]
     }
 
-    /// Alternatives of a schema that are objects.
+    /// Builds the objects that match a schema; `None` if there are none.
+    pub(super) fn object_value(&mut self, schema: &Value) -> Option<String> {
+        let alternatives = self.objects(schema);
+        let options: Vec<String> =
+            alternatives.into_iter().filter_map(|schema| self.value(&schema.into(), "#")).collect();
+        (!options.is_empty()).then(|| one_of(&options))
+    }
+
+    /// Alternatives of a schema that are objects, by their members.
     pub(super) fn objects(&mut self, schema: &Value) -> Vec<Object> {
-        let mut found = self.plain(schema);
-        found.retain(|schema| types_of(schema).contains(&"object"));
+        let mut found = Vec::new();
+        for mut schema in self.plain(schema) {
+            if let Some(listed) = enum_values(&schema) {
+                found.extend(listed.iter().filter_map(Value::as_object).map(listed_object));
+            } else if types_of(&schema).contains(&"object") {
+                schema.insert("type".to_owned(), "object".into());
+                found.push(schema);
+            }
+        }
         found
     }
+}
+
+/// Schema of one object.
+fn listed_object(object: &Object) -> Object {
+    let names: Vec<&String> = object.keys().collect();
+    let members: Object =
+        object.iter().map(|(name, value)| (name.clone(), json!({"const": value}))).collect();
+    let schema = [
+        ("type", "object".into()),
+        ("properties", members.into()),
+        ("required", json!(names)),
+        ("additionalProperties", false.into()),
+    ];
+    schema.map(|(key, value)| (key.to_owned(), value)).into_iter().collect()
 }

@@ -197,5 +197,9 @@ fn multiples(name: &str, divisor: &Number, lower: &Bound, upper: &Bound) -> Opti
         };
         format!("\"{key}\": {}", bound.at)
     });
-    Some(format!("%json {{\"type\": \"{name}\", \"multipleOf\": {divisor}, {minimum}, {maximum}}}"))
+    // Blanks before a number are of the syntax around it.
+    let options = r#""x-guidance": {"whitespace_flexible": false}"#;
+    Some(format!(
+        "%json {{\"type\": \"{name}\", \"multipleOf\": {divisor}, {minimum}, {maximum}, {options}}}"
+    ))
 }

@@ -9,12 +9,94 @@ use lm_template::Value;
 use super::super::Layout;
 use super::super::lark::text_without;
 use super::super::schema::{escaped_regex, full_match, needs_escape};
+use super::emptiness::is_empty;
 use super::spelling::Strings;
 
 /// Maximum length bound that is counted.
 const MAX_COUNTED: u64 = 65_536;
 /// The longest bound of length that the lexer counts together with excluded texts.
 const MAX_COMBINED: u64 = 64;
+
+/// Reason why a schema's strings have no grammar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::grammar) enum NoText {
+    /// No string matches the schema.
+    Unsatisfiable,
+    /// The syntax can write none of them: all contain a text that ends them.
+    Unwritable,
+}
+
+/// Escapes of a syntax.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::grammar) enum Escapes {
+    /// Strings are written as they are.
+    None,
+    /// JSON's.
+    Json,
+    /// Python's: one of two quotes is not the string's own.
+    Python,
+}
+
+impl Escapes {
+    /// Returns true if all texts of the pattern have characters that are escaped.
+    fn needed(self, pattern: Option<&str>) -> bool {
+        let escaped = match self {
+            Self::None => return false,
+            Self::Json => "\"\\",
+            Self::Python => "\\",
+        };
+        pattern.is_some_and(|pattern| needs_escape(pattern, escaped))
+    }
+
+    /// Terminal expression for the texts without escapes.
+    fn plain(self) -> &'static str {
+        match self {
+            Self::None => "/(?s:.*)/",
+            Self::Json => r"/[^\x22\\\x00-\x1f]*/",
+            Self::Python => r"/([^\x22\\\x00-\x1f]*|[^'\\\x00-\x1f]*)/",
+        }
+    }
+}
+
+/// Constraints on a string, of which some can be omitted.
+struct Choice {
+    counts: TextRules,
+    pattern: Vec<String>,
+    format: Option<Format>,
+    needs_escape: bool,
+}
+
+impl Choice {
+    /// The strictest rules that a string without escapes meets, and the keywords that are omitted.
+    fn rules(&self, escapes: Escapes, excluded: &[&str]) -> Result<(TextRules, Vec<&'static str>), NoText> {
+        let exact = self.format.as_ref().filter(|format| format.is_exact);
+        let schema = self.counts.with(&self.pattern, exact);
+        if schema.is_empty(&[]) {
+            return Err(NoText::Unsatisfiable);
+        }
+        let pattern = if self.needs_escape { &[][..] } else { &self.pattern };
+        let mut omitted = Vec::new();
+        if self.needs_escape {
+            omitted.push("pattern");
+        }
+        let mut rules = self.counts.with(pattern, self.format.as_ref());
+        let plain = [escapes.plain()];
+        if rules.is_empty(&plain) && self.format.is_some() && exact.is_none() {
+            omitted.push("format");
+            rules = self.counts.with(pattern, None);
+        }
+        if rules.is_empty(&plain) {
+            omitted.push("pattern");
+            rules = self.counts.with(&[], exact);
+        }
+        let without = text_without(excluded);
+        let without: Vec<&str> = without.split(" & ").collect();
+        match !excluded.is_empty() && rules.is_empty(&[&plain[..], &without].concat()) {
+            true => Err(NoText::Unwritable),
+            false => Ok((rules, omitted)),
+        }
+    }
+}
 
 /// Constraints of a schema on a string.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,34 +108,51 @@ pub(in crate::grammar) struct TextRules {
 }
 
 impl TextRules {
-    /// Reads the constraints of `schema`; also returns the keywords that are omitted. A string matches its pattern without
-    /// escapes: a pattern all of whose texts have characters of `escaped`, or control characters, is omitted. `None` for a
-    /// syntax without escapes.
-    pub(super) fn of(schema: &Map<String, Value>, escaped: Option<&str>) -> (Self, Vec<&'static str>) {
+    /// These lengths with a pattern and a format.
+    fn with(&self, pattern: &[String], format: Option<&Format>) -> Self {
+        let format = format.map(|format| format!("/{}/", format.regex));
+        Self { regexes: pattern.iter().cloned().chain(format).collect(), ..*self }
+    }
+
+    /// Returns true if no text meets these rules and the other terminal expressions. Lengths alone leave texts.
+    fn is_empty(&self, others: &[&str]) -> bool {
+        let count = format!("/(?s:.){}/", self.count());
+        let terms = self.regexes.iter().map(String::as_str).chain([&*count]).chain(others.iter().copied());
+        !self.regexes.is_empty() && is_empty(terms)
+    }
+
+    /// Reads the constraints of `schema`; also returns the keywords that are omitted. A string matches its pattern without escapes: a pattern
+    /// none of whose texts can be written so is omitted. A format is omitted if none of the texts that a grammar writes for it match the pattern.
+    ///
+    /// # Errors
+    /// [`NoText`].
+    pub(super) fn of(
+        schema: &Map<String, Value>,
+        escapes: Escapes,
+        excluded: &[&str],
+    ) -> Result<(Self, Vec<&'static str>), NoText> {
         let count = |key: &str| schema.get(key).and_then(Value::as_u64);
         let text = |key: &str| schema.get(key).and_then(Value::as_str);
         let mut unenforced = Vec::new();
         let min = count("minLength").unwrap_or(0);
+        let max = count("maxLength");
+        if max.is_some_and(|max| max < min) {
+            return Err(NoText::Unsatisfiable);
+        }
         if min > MAX_COUNTED {
             unenforced.push("minLength");
         }
-        let max = count("maxLength");
         if max.is_some_and(|max| max > MAX_COUNTED) {
             unenforced.push("maxLength");
         }
-        let needs_escape = |pattern: &&str| escaped.is_some_and(|escaped| needs_escape(pattern, escaped));
-        if text("pattern").as_ref().is_some_and(needs_escape) {
-            unenforced.push("pattern");
-        }
-        let pattern = text("pattern").filter(|pattern| !needs_escape(pattern)).and_then(full_match);
-        let format = text("format").and_then(format_regex).map(|regex| format!("/{regex}/"));
-        let regexes = pattern.into_iter().flatten().chain(format).collect();
-        let rules = Self {
-            min: if min > MAX_COUNTED { 0 } else { min },
-            max: max.filter(|max| *max <= MAX_COUNTED),
-            regexes,
-        };
-        (rules, unenforced)
+        let min = if min > MAX_COUNTED { 0 } else { min };
+        let counts = Self { min, max: max.filter(|max| *max <= MAX_COUNTED), regexes: Vec::new() };
+        let pattern: Vec<String> = text("pattern").and_then(full_match).into_iter().flatten().collect();
+        let format = text("format").and_then(format_regex);
+        let choice = Choice { counts, pattern, format, needs_escape: escapes.needed(text("pattern")) };
+        let (rules, omitted) = choice.rules(escapes, excluded)?;
+        unenforced.extend(omitted);
+        Ok((rules, unenforced))
     }
 
     /// Terminal expression for verbatim strings that contain none of `excluded` and do not start with `start` after
@@ -131,12 +230,12 @@ impl TextRules {
 }
 
 impl Strings {
-    /// Characters, besides control characters, that every string of the syntax escapes; `None` without escapes.
-    pub(super) fn escaped(self) -> Option<&'static str> {
+    /// Kind of the escapes of the syntax.
+    pub(super) fn kind_of_escapes(self) -> Escapes {
         match self {
-            Self::Json => Some("\"\\"),
-            Self::Python(_) => Some("\\"), // One of the two quotes is not the string's own.
-            Self::Fenced(_) => None,
+            Self::Json => Escapes::Json,
+            Self::Python(_) => Escapes::Python,
+            Self::Fenced(_) => Escapes::None,
         }
     }
 
@@ -169,29 +268,44 @@ macro_rules! time {
     };
 }
 
-/// String formats as regular expressions, at most as permissive as the RFCs; dates are those from the year 1 on.
-fn format_regex(format: &str) -> Option<&'static str> {
-    Some(match format {
-        "date" => date!(),
-        "time" => time!(),
-        "date-time" => concat!(date!(), "T", time!()),
-        "duration" => {
-            r"P([0-9]{1,6}W|[0-9]{1,6}Y([0-9]{1,6}M([0-9]{1,6}D)?)?|[0-9]{1,6}M([0-9]{1,6}D)?|[0-9]{1,6}D|([0-9]{1,6}D)?T([0-9]{1,6}H([0-9]{1,6}M([0-9]{1,6}S)?)?|[0-9]{1,6}M([0-9]{1,6}S)?|[0-9]{1,6}S))"
-        }
-        "email" => {
-            r"[A-Za-z0-9_+-]{1,32}(\.[A-Za-z0-9_+-]{1,31})?@[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?){1,3}"
-        }
-        "hostname" => {
-            r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?){0,2}"
-        }
-        "ipv4" => {
-            r"((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])\.){3}(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
-        }
-        "ipv6" => r"([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}|::([0-9a-f]{1,4}:){0,5}[0-9a-f]{1,4}|::",
-        "uri" => {
-            r"[a-z][a-z0-9+.-]{0,15}:(\/\/[A-Za-z0-9._~-]+(:[0-9]{1,5})?)?[A-Za-z0-9._~\/+,;=:@&$!()*-]*(\?[A-Za-z0-9._~+,;=:@&$!()*\/?-]*)?(#[A-Za-z0-9._~+,;=:@&$!()*\/?-]*)?"
-        }
-        "uuid" => r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}",
+/// A string format as a regular expression.
+#[derive(Debug, Clone, Copy)]
+struct Format {
+    /// At most as permissive as the RFC.
+    regex: &'static str,
+    /// The RFC allows no other text, except for leap seconds and letters of the other case.
+    is_exact: bool,
+}
+
+/// Formats of strings; dates are those from the year 1 on.
+fn format_regex(format: &str) -> Option<Format> {
+    let (regex, is_exact) = match format {
+        "date" => (date!(), true),
+        "time" => (time!(), false),
+        "date-time" => (concat!(date!(), "T", time!()), false),
+        "duration" => (
+            r"P([0-9]{1,6}W|[0-9]{1,6}Y([0-9]{1,6}M([0-9]{1,6}D)?)?|[0-9]{1,6}M([0-9]{1,6}D)?|[0-9]{1,6}D|([0-9]{1,6}D)?T([0-9]{1,6}H([0-9]{1,6}M([0-9]{1,6}S)?)?|[0-9]{1,6}M([0-9]{1,6}S)?|[0-9]{1,6}S))",
+            false,
+        ),
+        "email" => (
+            r"[A-Za-z0-9_+-]{1,32}(\.[A-Za-z0-9_+-]{1,31})?@[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?){1,3}",
+            false,
+        ),
+        "hostname" => (
+            r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?){0,2}",
+            false,
+        ),
+        "ipv4" => (
+            r"((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])\.){3}(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])",
+            true,
+        ),
+        "ipv6" => (r"([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}|::([0-9a-f]{1,4}:){0,5}[0-9a-f]{1,4}|::", false),
+        "uri" => (
+            r"[a-z][a-z0-9+.-]{0,15}:(\/\/[A-Za-z0-9._~-]+(:[0-9]{1,5})?)?[A-Za-z0-9._~\/+,;=:@&$!()*-]*(\?[A-Za-z0-9._~+,;=:@&$!()*\/?-]*)?(#[A-Za-z0-9._~+,;=:@&$!()*\/?-]*)?",
+            false,
+        ),
+        "uuid" => (r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}", true),
         _ => return None,
-    })
+    };
+    Some(Format { regex, is_exact })
 }

@@ -43,13 +43,16 @@ impl Markers {
             !text.is_empty() && (recovery == Recovery::On || is_regular(*role, channels))
         });
         let (texts, roles) = table.into_iter().unzip();
-        let answer = dialect.answer.tags.open;
-        let calls = dialect.calls.iter().filter(|syntax| !is_bare(syntax)).map(opener);
-        let inner =
-            dialect.calls.iter().filter(|syntax| is_distinctive(inner_opener(syntax))).map(inner_opener);
-        let after_channel = calls.chain(inner).chain((!answer.is_empty()).then_some(answer)).collect();
-        Self { texts, roles, after_channel }
+        Self { texts, roles, after_channel: after_channel(dialect).collect() }
     }
+}
+
+/// Markers that may end a channel of the dialect without its end marker: those of calls, and the answer's own.
+pub(crate) fn after_channel(dialect: &Dialect) -> impl Iterator<Item = &'static str> {
+    let answer = dialect.answer.tags.open;
+    let calls = dialect.calls.iter().filter(|syntax| !is_bare(syntax)).map(opener);
+    let inner = dialect.calls.iter().map(inner_opener).filter(|marker| is_distinctive(marker));
+    calls.chain(inner).chain((!answer.is_empty()).then_some(answer))
 }
 
 /// Returns true if a marker has a role in a reply without defects.

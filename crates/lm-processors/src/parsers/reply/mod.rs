@@ -12,6 +12,7 @@ use std::sync::Arc;
 use self::calls::{Block, MalformedCall};
 use self::channel::InChannel;
 use self::markers::Markers;
+pub(crate) use self::markers::after_channel;
 pub(crate) use self::messages::MessageParser;
 use super::body::CallState;
 use super::text_buffer::TextBuffer;
@@ -81,6 +82,8 @@ pub(crate) struct ReplyParser {
     open_section: Option<usize>,
     /// Syntax of the last call, if its closing marker is still missing.
     unclosed: Option<usize>,
+    /// Number of calls that were read to the end of the reply in vain.
+    unfinished: usize,
     /// True if a call in an unterminated channel is a call.
     calls_in_channels: bool,
     /// The channel that ended last.
@@ -116,6 +119,7 @@ impl ReplyParser {
             section_is_text: false,
             open_section: None,
             unclosed: None,
+            unfinished: 0,
             calls_in_channels: recovery == Recovery::On,
             after_channel: None,
         };

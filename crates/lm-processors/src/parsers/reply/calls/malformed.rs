@@ -8,6 +8,9 @@ use crate::parsers::marker_scan::{Scan, scan};
 use crate::parsers::reply::markers::{is_bare, opener};
 use crate::parsers::reply::{ReplyParser, State, Step};
 
+/// Maximum number of calls in a reply that are read to its end in vain. What follows the start of the next one is no call.
+const MAX_UNFINISHED: usize = 2;
+
 /// Invalid call, before its end is found.
 #[derive(Debug)]
 pub(in crate::parsers::reply) struct MalformedCall {
@@ -33,7 +36,9 @@ impl ReplyParser {
     pub(super) fn reject_call(&mut self, fault: Fault, events: &mut Vec<ProcessorEvent>) {
         let State::Body(block) = &self.state else { return };
         let (syntax, position) = (block.syntax, block.reader.position());
-        let read = position.max(1);
+        self.unfinished += usize::from(fault.kind == CallFault::Unfinished);
+        // Each call that nothing ends is read to the end of the reply.
+        let read = if self.unfinished > MAX_UNFINISHED { self.buffer.rest().len() } else { position.max(1) };
         if !is_bare(&self.syntaxes[syntax]) || (self.calls.certain() && !fault.is_text) {
             let completed = match self.syntaxes[syntax].reported {
                 Reported::Streaming => block.reader.completed(),

@@ -1,0 +1,59 @@
+//! Constraints on a string that no string meets.
+
+use derivre::{RegexAst, RegexBuilder};
+
+/// Work after which the search for a string is given up, in the library's units.
+const FUEL: u64 = 200_000;
+/// Maximum length of the expressions together.
+const MAX_BYTES: usize = 4_096;
+/// Maximum number of branches of their conjunction for one byte, estimated by the signs that make branches.
+const MAX_BRANCHES: u64 = 1 << 16;
+
+/// Returns true if no text matches all of these terminal expressions, each of the form `/…/` or `~/…/`. False also if that takes too long to
+/// find out.
+pub(super) fn is_empty<'a>(terms: impl Iterator<Item = &'a str> + Clone) -> bool {
+    let bytes: usize = terms.clone().map(str::len).sum();
+    let branches = terms.clone().fold(1_u64, |product, term| product.saturating_mul(branches_of(term)));
+    if bytes > MAX_BYTES || branches > MAX_BRANCHES {
+        return false;
+    }
+    let mut builder = RegexBuilder::new();
+    let all = RegexAst::And(terms.map(ast).collect());
+    let regex = builder.mk(&all).and_then(|all| builder.into_regex_limited(all, FUEL));
+    regex.is_ok_and(|mut regex| regex.always_empty())
+}
+
+fn ast(term: &str) -> RegexAst {
+    let regex = |term: &str| RegexAst::Regex(term[1..term.len() - 1].to_owned());
+    match term.strip_prefix('~') {
+        Some(term) => RegexAst::Not(Box::new(regex(term))),
+        None => regex(term),
+    }
+}
+
+fn branches_of(term: &str) -> u64 {
+    1 + term.bytes().filter(|byte| b"|*+?{".contains(byte)).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contradictions_are_found() {
+        for empty in [
+            &["/a/", "/(?s:.){2,}/"][..],
+            &["/[0-9a-f]{8}-[0-9a-f]{4}/", "/(?s:.){0,12}/"],
+            &["/x(?s:.*)/", r"/[0-9]{4}-[0-9]{2}/"],
+            &["/(?s:.*)a(?s:.*)/", "~/(?s:.*)a(?s:.*)/"],
+            &[r"/(\x22|abcdef)/", r"/[^\x22\\\x00-\x1f]*/", "/(?s:.){0,3}/"],
+        ] {
+            assert!(is_empty(empty.iter().copied()), "{empty:?}");
+        }
+        for possible in [&["/a/"][..], &["/(?s:.*)a/", "/b(?s:.*)/", "/(?s:.){2}/"], &["/a*/", "~/a{1,}/"]] {
+            assert!(!is_empty(possible.iter().copied()), "{possible:?}");
+        }
+        // Not searched.
+        assert!(!is_empty(["/(a|b|c|d|e|f|g|h|i|j|k|l|m|n|o|p)x/"; 5].into_iter().chain(["/y/"])));
+    }
+}
