@@ -23,6 +23,7 @@ use super::error::{SchemaError, SchemaFault};
 use super::lark::{Lark, literal, one_of};
 use super::schema::{Normalized, UnenforcedKeyword};
 pub(super) use call_exclusion::CallStart;
+use emptiness::Emptiness;
 pub(super) use further_names::{FurtherNames, NameForm};
 use merge::merged;
 pub(super) use name_patterns::{NamePattern, with_patterns};
@@ -57,6 +58,7 @@ pub(super) struct Values<'a> {
     pub(super) unwritable: Option<(String, Option<Value>)>,
     /// Location of the first strings of which none matches the schema.
     no_text: Option<String>,
+    searches: Emptiness,
     /// Location of the first range of numbers that all have too many decimals to be written, once found; `None` if such numbers
     /// do not count as values.
     narrow_range: Option<Option<String>>,
@@ -84,6 +86,7 @@ impl<'a> Values<'a> {
             free: Vec::new(),
             unwritable: None,
             no_text: None,
+            searches: Emptiness::default(),
             narrow_range: None,
             excluded: Vec::new(),
             first: None,
@@ -257,7 +260,7 @@ impl<'a> Values<'a> {
         excluded: &[String],
     ) -> Option<TextRules> {
         let excluded: Vec<&str> = excluded.iter().map(String::as_str).collect();
-        match TextRules::of(schema, escapes, &excluded) {
+        match TextRules::of(schema, escapes, &excluded, &mut self.searches) {
             Ok((rules, unenforced)) => {
                 unenforced.into_iter().for_each(|keyword| self.leave_unenforced(path, keyword));
                 return Some(rules);

@@ -9,7 +9,7 @@ use lm_template::Value;
 use super::super::Layout;
 use super::super::lark::text_without;
 use super::super::schema::{escaped_regex, full_match, needs_escape};
-use super::emptiness::is_empty;
+use super::emptiness::Emptiness;
 use super::spelling::Strings;
 
 /// Maximum length bound that is counted.
@@ -68,10 +68,19 @@ struct Choice {
 
 impl Choice {
     /// The strictest rules that a string without escapes meets, and the keywords that are omitted.
-    fn rules(&self, escapes: Escapes, excluded: &[&str]) -> Result<(TextRules, Vec<&'static str>), NoText> {
+    fn rules(
+        &self,
+        escapes: Escapes,
+        excluded: &[&str],
+        searches: &mut Emptiness,
+    ) -> Result<(TextRules, Vec<&'static str>), NoText> {
+        if self.pattern.is_empty() && self.counts.min == 0 && self.counts.max.is_none() {
+            // Each format has texts without escapes and markers.
+            return Ok((self.counts.with(&[], self.format.as_ref()), Vec::new()));
+        }
         let exact = self.format.as_ref().filter(|format| format.is_exact);
         let schema = self.counts.with(&self.pattern, exact);
-        if schema.is_empty(&[]) {
+        if schema.is_empty(&[], searches) {
             return Err(NoText::Unsatisfiable);
         }
         let pattern = if self.needs_escape { &[][..] } else { &self.pattern };
@@ -81,17 +90,17 @@ impl Choice {
         }
         let mut rules = self.counts.with(pattern, self.format.as_ref());
         let plain = [escapes.plain()];
-        if rules.is_empty(&plain) && self.format.is_some() && exact.is_none() {
+        if rules.is_empty(&plain, searches) && self.format.is_some() && exact.is_none() {
             omitted.push("format");
             rules = self.counts.with(pattern, None);
         }
-        if rules.is_empty(&plain) {
+        if rules.is_empty(&plain, searches) {
             omitted.push("pattern");
             rules = self.counts.with(&[], exact);
         }
         let without = text_without(excluded);
         let without: Vec<&str> = without.split(" & ").collect();
-        match !excluded.is_empty() && rules.is_empty(&[&plain[..], &without].concat()) {
+        match !excluded.is_empty() && rules.is_empty(&[&plain[..], &without].concat(), searches) {
             true => Err(NoText::Unwritable),
             false => Ok((rules, omitted)),
         }
@@ -115,10 +124,10 @@ impl TextRules {
     }
 
     /// Returns true if no text meets these rules and the other terminal expressions. Lengths alone leave texts.
-    fn is_empty(&self, others: &[&str]) -> bool {
+    fn is_empty(&self, others: &[&str], searches: &mut Emptiness) -> bool {
         let count = format!("/(?s:.){}/", self.count());
         let terms = self.regexes.iter().map(String::as_str).chain([&*count]).chain(others.iter().copied());
-        !self.regexes.is_empty() && is_empty(terms)
+        !self.regexes.is_empty() && searches.is_empty(terms)
     }
 
     /// Reads the constraints of `schema`; also returns the keywords that are omitted. A string matches its pattern without escapes: a pattern
@@ -130,6 +139,7 @@ impl TextRules {
         schema: &Map<String, Value>,
         escapes: Escapes,
         excluded: &[&str],
+        searches: &mut Emptiness,
     ) -> Result<(Self, Vec<&'static str>), NoText> {
         let count = |key: &str| schema.get(key).and_then(Value::as_u64);
         let text = |key: &str| schema.get(key).and_then(Value::as_str);
@@ -150,7 +160,7 @@ impl TextRules {
         let pattern: Vec<String> = text("pattern").and_then(full_match).into_iter().flatten().collect();
         let format = text("format").and_then(format_regex);
         let choice = Choice { counts, pattern, format, needs_escape: escapes.needed(text("pattern")) };
-        let (rules, omitted) = choice.rules(escapes, excluded)?;
+        let (rules, omitted) = choice.rules(escapes, excluded, searches)?;
         unenforced.extend(omitted);
         Ok((rules, unenforced))
     }
