@@ -62,4 +62,11 @@ mod tests {
             assert_eq!(declared(text, names, &[">", ""]), expected, "{text}");
         }
     }
+
+    #[test]
+    fn a_name_that_is_another_one_with_its_end_keeps_both_open() {
+        assert_eq!(declared("a>", ["a", "a>"], &[">"]), Declared::Open);
+        assert_eq!(declared("a>1", ["a", "a>"], &[">"]), Declared::Found("a"));
+        assert_eq!(declared("a>>", ["a", "a>"], &[">"]), Declared::Found("a>"));
+    }
 }

@@ -257,3 +257,47 @@ fn reasoning_spells_no_marker_that_ends_it() {
         &["<think>the tag <｜DSML｜invoke is</think>{\"a\": 1}"],
     );
 }
+
+/// Every syntax of calls that the parser reads is excluded from text, not only the one that the grammar writes.
+#[test]
+fn text_spells_no_marker_of_another_syntax_of_calls() {
+    let tools = tools();
+    let request = GrammarRequest { tools: &tools, ..Default::default() };
+    for (family, texts) in [
+        ("deepseek_v3", &["a<｜tool_calls_begin｜>b"][..]),
+        ("hy_v3", &["a<tool_calls:opensource>b"]),
+        ("llama3_json", &["a<|python_tag|>b", "a<function=get_time>b"]),
+    ] {
+        check_in(family, &request, &["a<b"], texts);
+    }
+}
+
+#[test]
+fn an_open_reasoning_is_the_only_one() {
+    let tools = tools();
+    let format = Some(ResponseFormat::Regex("yes|no".into()));
+    let request = GrammarRequest {
+        tools: &tools,
+        response_format: format,
+        thinking: Thinking::Open,
+        ..Default::default()
+    };
+    check(&request, &["I</think>yes"], &["I</think><think>I</think>yes"]);
+}
+
+#[test]
+fn an_expression_matches_what_it_says() {
+    let thinking = Thinking::Forbidden;
+    let of = |regex: &str| GrammarRequest {
+        response_format: Some(ResponseFormat::Regex(regex.into())),
+        thinking,
+        ..Default::default()
+    };
+    check(&of("(?s:.)*"), &["<think>b", ""], &[]);
+    check(&of("a\\\\/b"), &["a\\/b"], &["a/b"]);
+    let schema = json!({"type": "string", "maxLength": 65_536});
+    let format = Some(ResponseFormat::JsonSchema(schema));
+    let request = GrammarRequest { response_format: format, thinking, ..Default::default() };
+    let text = |length: usize| format!("\"{}\"", "a".repeat(length));
+    check(&request, &[&text(65_536)], &[&text(65_537)]);
+}

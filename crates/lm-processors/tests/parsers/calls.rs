@@ -72,7 +72,18 @@ fn calls_are_numbered_in_every_dialect() {
 #[test]
 fn rules_of_the_readers() {
     let graz = || json!({"city": "Graz"});
-    let cases: [(&str, &str, Vec<Value>, &str, usize); 10] = [
+    let cases: [(&str, &str, Vec<Value>, &str, usize); 11] = [
+        (
+            "k2_horizon",
+            "<ifm|tool_calls><ifm|tool_call>get_weather<ifm|arg_key>city</ifm|arg_key>\
+             <ifm|arg_value>Linz</ifm|arg_value></ifm|tool_call><ifm|tool_call>get_weather<ifm|arg_key>city</ifm|arg_key>\
+             <ifm|arg_value>Wels</ifm|arg_value></ifm|tool_call>x</ifm|tool_calls>\
+             <ifm|tool_calls><ifm|tool_call>get_weather<ifm|arg_key>city</ifm|arg_key>\
+             <ifm|arg_value>Graz</ifm|arg_value></ifm|tool_call></ifm|tool_calls>",
+            vec![graz()],
+            "",
+            1,
+        ),
         // A malformed call rejects its section, whose calls do not count.
         (
             "k2_horizon",
@@ -139,6 +150,22 @@ fn rules_of_the_readers() {
             .collect();
         assert_eq!((read, said.as_str(), faults), (expected, text, malformed), "{name}: {reply}");
         assert!(calls(&events).iter().all(|call| call.name == "get_weather"), "{name}: {reply}");
+    }
+}
+
+/// The closing marker of a section is text if its opening marker is, as a part of its first call.
+#[test]
+fn a_section_with_a_malformed_call_has_both_its_markers_or_none() {
+    let good = "<tool_call>get_weather<tool_sep>\n<arg_key>city</arg_key>\n<arg_value>Graz</arg_value>\n</tool_call>";
+    let bad = "<tool_call>no name {</tool_call>";
+    let options = ParserOptions { tools: [tool()].into(), ..with_a_tool(OnMalformed::Text, "") };
+    for (first, second) in [(good, bad), (bad, good)] {
+        let reply = format!("<tool_calls>\n{first}\n{second}\n</tool_calls>");
+        let events = parse(family("hy_v3"), &options, [&*reply]);
+        let complete = events.iter().filter(|event| matches!(event, ProcessorEvent::ToolCall { .. }));
+        assert_eq!(complete.count(), 1, "{events:?}");
+        let text = |event: &ProcessorEvent| matches!(event, ProcessorEvent::Text(text) if text.contains("</tool_calls>"));
+        assert!(!events.iter().any(text), "{events:?}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Recovery in replies without a grammar, and none in replies under a grammar.
 
 use crate::common::{Broken, Sum, family, parse, sum};
-use lm_processors::{OnMalformed, ParserOptions, Recovery, ToolSpec};
+use lm_processors::{OnMalformed, ParserOptions, ProcessorEvent, Recovery, ToolSpec};
 use serde_json::{Value, json};
 
 fn read(name: &str, recovery: Recovery, prompt_tail: &str, reply: &str) -> Sum {
@@ -91,4 +91,17 @@ fn keys_of_replies_under_a_grammar_may_be_long() {
     ] {
         assert_eq!(read(name, Recovery::Off, "", &reply).calls, [call(json!({(key.as_str()): 1}))], "{name}");
     }
+}
+
+#[test]
+fn without_recovery_a_round_bracket_begins_no_arguments() {
+    let tools = [ToolSpec::new(
+        "forecast",
+        "",
+        json!({"type": "object", "properties": {"town": {"type": "string"}}}),
+    )];
+    let options = ParserOptions { tools: tools.into(), recovery: Recovery::Off, ..ParserOptions::default() };
+    let events =
+        parse(family("gemma4"), &options, ["<|tool_call>call:forecast(town:<|\"|>Graz<|\"|>)<tool_call|>"]);
+    assert!(matches!(&events[..], [ProcessorEvent::Malformed { index: None, .. }]), "{events:?}");
 }

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use derivre::{RegexAst, RegexBuilder};
 
 /// Work after which one search for a string is given up, in the library's units.
-const FUEL: u64 = 20_000;
+const FUEL: u64 = 200_000;
 /// Maximum number of different searches for a schema.
-const MAX_SEARCHES: usize = 100;
+const MAX_SEARCHES: usize = 50;
 /// Maximum length of the expressions together.
 const MAX_BYTES: usize = 4_096;
 /// Maximum number of branches of their conjunction for one byte, estimated by the signs that make branches.

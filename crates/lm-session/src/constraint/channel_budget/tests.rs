@@ -54,6 +54,18 @@ fn the_end_is_forced_once_and_taken_back_by_a_rollback() {
 }
 
 #[test]
+fn a_channel_that_begins_again_after_its_forced_end_has_no_tokens_left() {
+    let (budget, tokenizer) = budget(2);
+    let mut budget = budget.starting_inside();
+    write(&mut budget, &tokenizer, "a");
+    write(&mut budget, &tokenizer, "b");
+    let closing = budget.forced().expect("no inner one");
+    closing.iter().for_each(|&id| budget.commit(id).expect("all is let in"));
+    write(&mut budget, &tokenizer, "<think>");
+    assert_eq!(budget.forced().expect("no inner one"), closing);
+}
+
+#[test]
 fn what_holds_for_the_reply_decides_when_the_end_can_come() {
     /// Requires "ab" first.
     #[derive(Clone, Debug)]

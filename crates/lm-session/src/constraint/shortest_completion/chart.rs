@@ -334,3 +334,33 @@ impl Search {
         [first].into_iter().chain(rest).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use llguidance::ParserFactory;
+    use llguidance::api::TopLevelGrammar;
+
+    use super::super::super::vocabulary::Vocabulary;
+    use super::super::CompletionTables;
+
+    #[test]
+    fn removed_tokens_leave_no_items_behind() {
+        let tokenizer = Arc::new(crate::testing::tokenizer());
+        let factory = ParserFactory::new_simple(&Vocabulary::env(&tokenizer)).expect("tables");
+        let grammar = TopLevelGrammar::from_lark("start: (\"a\" | \"b\")* \"c\"".to_owned());
+        let parser = factory.create_parser(grammar).expect("it compiles");
+        let CompletionTables { rules, mut lexemes, mut chart, .. } =
+            CompletionTables::from_parser(&parser).expect("supported features");
+        let empty = chart.bytes();
+        for _ in 0..3 {
+            for id in tokenizer.encode("abba").expect("it encodes") {
+                chart.push(id, tokenizer.token_bytes(id), &rules, &mut lexemes).expect("within the bounds");
+            }
+            assert!(chart.bytes() > empty);
+            chart.truncate(0);
+            assert_eq!(chart.bytes(), empty);
+        }
+    }
+}

@@ -129,6 +129,16 @@ fn results_are_given_to_streams_and_in_async_code_with_further_messages() {
 }
 
 #[test]
+fn the_calls_after_the_callers_results_are_those_of_the_next_round() {
+    let multiply = ScriptedReply::call("multiply", json!({"a": 3, "b": 5}));
+    let (mut agent, _) = recording([open("a"), multiply, "15.".into()]);
+    let waiting = calls(&agent.run("Go on.").expect("a reply"));
+    let reply = agent.run(result(&waiting[0])).expect("an answer");
+    let rounds: Vec<_> = reply.steps.iter().map(|step| (step.call.name.as_str(), step.round)).collect();
+    assert_eq!(rounds, [("open", 0), ("multiply", 1)]);
+}
+
+#[test]
 fn the_answer_after_the_callers_calls_is_a_rust_type() {
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     struct Opened {

@@ -250,3 +250,30 @@ fn the_progress_of_a_tool_is_an_event_with_the_index_of_its_call() {
     });
     assert_eq!(progress, Some((1, json!("half"))));
 }
+
+#[test]
+fn the_retry_of_a_call_is_an_event_with_the_index_of_its_call() {
+    let spec = crate::ToolSpec::new("multiply", "Fail once.", json!({"type": "object"}));
+    let has_failed = std::sync::atomic::AtomicBool::new(false);
+    let fail_once = move |_| match has_failed.swap(true, Ordering::SeqCst) {
+        false => Err(crate::ToolError::failed("busy").with_retry(crate::Retry::Always)),
+        true => Ok(86.into()),
+    };
+    let backoff = std::time::Duration::from_millis(1);
+    let retries = crate::RetryPolicy { max_retries: 1, backoff, max_backoff: backoff };
+    let limits = CallLimits { retries, ..CallLimits::default() };
+    let tools = Toolset::new().with_limits(limits).with_fn(spec, fail_once).expect("one tool");
+    let mut agent =
+        agent_with(tools, [said("multiply", 3, 5) + "\n" + &said("multiply", 2, 43), "86.".to_owned()]);
+    // The first call does not run: the toolset has the second one only.
+    let deny = |request: &CallRequest<'_>| match request.call.arguments["a"].as_i64() {
+        Some(3) => Decision::Deny("no".to_owned()),
+        _ => Decision::Run,
+    };
+    agent.settings.hooks.push(Arc::new(super::super::hooks::BeforeCall(deny)));
+    let retry = agent.stream("Go on.").expect("a turn").find_map(|event| match event {
+        Ok(AgentEvent::ToolRetry { index, attempt, .. }) => Some((index, attempt)),
+        _ => None,
+    });
+    assert_eq!(retry, Some((1, 1)));
+}

@@ -39,6 +39,15 @@ fn identical_calls_are_limited_and_others_of_the_round_run() {
 }
 
 #[test]
+fn of_the_limits_that_a_round_exceeds_the_first_one_is_the_reason_to_stop() {
+    let limits = AgentLimits { max_calls: Some(2), max_identical_calls: Some(1), ..AgentLimits::default() };
+    let calls = [(1, 2), (1, 2), (3, 4), (5, 6)].map(|(a, b)| said("multiply", a, b));
+    let reply = limited(limits, [calls.join("\n"), "Never.".to_owned()]);
+    assert_eq!(reply.stop, StopReason::RepeatedCall { name: "multiply".to_owned(), max_identical_calls: 1 });
+    assert_eq!(outcomes(&reply), [Ran, NotRun, Ran, NotRun]);
+}
+
+#[test]
 fn the_model_may_answer_at_a_limit() {
     let limits = AgentLimits { max_rounds: 1, at_limit: AtLimit::Answer, ..AgentLimits::default() };
     let reply = limited(limits, [said("multiply", 1, 2), "It is 2.".to_owned()]);

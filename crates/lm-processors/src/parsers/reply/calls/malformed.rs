@@ -9,7 +9,7 @@ use crate::parsers::reply::markers::{is_bare, opener};
 use crate::parsers::reply::{ReplyParser, State, Step};
 
 /// Maximum number of calls in a reply that are read to its end in vain. What follows the start of the next one is no call.
-const MAX_UNFINISHED: usize = 2;
+const MAX_UNFINISHED: usize = 1;
 
 /// Invalid call, before its end is found.
 #[derive(Debug)]
