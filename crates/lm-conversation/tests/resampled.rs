@@ -167,6 +167,74 @@ fn a_call_that_can_never_fit_is_a_typed_error() {
     assert_eq!(conversation.history().len(), 2);
 }
 
+/// The same conversation, with a prompt that opens the reasoning.
+fn reasoning(conversation: &Conversation) -> Conversation {
+    let template = "{% for m in messages %}{{ m.content }}{% endfor %}{% if tools %}{% endif %}<think>";
+    let template = Some(PromptTemplate::new(template).expect("a template"));
+    let config = ConversationConfig { template, ..conversation.config() };
+    Conversation::new(conversation.engine(), config).expect("a conversation")
+}
+
+/// Makes the end of the reasoning more or less likely.
+fn biased(options: &mut TurnOptions, conversation: &Conversation, bias: f32) {
+    let close = conversation.engine().tokenizer().token_id("</think>").expect("a token");
+    options.sampler.as_mut().expect("a sampler").logit_bias = vec![(close, bias)];
+}
+
+/// All calls are rejected, so that reasoning that waits for a call is never told.
+#[test]
+fn reasoning_after_a_rejected_call_does_not_wait_for_the_next_one() {
+    let mut never = parameters();
+    never["not"]["properties"]["unit"] = parameters()["properties"]["unit"].clone();
+    for seed in 0..6 {
+        let mut conversation = reasoning(&conversation("hermes", vec![tool("read", never.clone())]));
+        let mut options = required(&conversation, seed, 1.0);
+        biased(&mut options, &conversation, 5.0);
+        let (mut told, mut failed) = (String::new(), None);
+        for event in conversation.stream("go", options).expect("a turn") {
+            match event {
+                Ok(ConversationEvent::Reasoning(text)) => told += &text,
+                Ok(_) => {}
+                Err(error) => failed = Some(error),
+            }
+        }
+        assert!(matches!(failed, Some(Error::InvalidCall { .. })), "{failed:?}");
+        let tokenizer = conversation.engine().tokenizer();
+        let bytes = conversation.tokens().iter().flat_map(|&id| tokenizer.token_bytes(id).to_vec()).collect();
+        let last = String::from_utf8(bytes).expect("text");
+        assert!(last.starts_with(&format!("go<think>{told}\n</think>")), "{told:?} of {last:?}");
+    }
+}
+
+/// The first turn has reached the limit on reasoning of the second, which then begins with the call.
+#[test]
+fn a_reply_that_goes_on_keeps_its_beginning_when_its_call_is_resampled() {
+    let mut resampled = 0;
+    for seed in 0..6 {
+        let mut conversation = reasoning(&conversation("hermes", vec![tool("read", parameters())]));
+        let options = required(&conversation, seed, 1.0);
+        let mut begin = TurnOptions {
+            sampler: options.sampler.clone(),
+            max_output_tokens: Some(25),
+            ..TurnOptions::default()
+        };
+        biased(&mut begin, &conversation, f32::NEG_INFINITY);
+        let (mut events, _) = turn(&mut conversation, begin).expect("a beginning");
+        // The text that ended the reply at its token limit is not kept.
+        events.retain(|event| matches!(event, ConversationEvent::Reasoning(_)));
+        for event in conversation.continue_reply(options).expect("it goes on") {
+            match event.expect("it goes on") {
+                ConversationEvent::Finished(reply) => {
+                    assert_tells(&events, &reply);
+                    resampled += reply.resampled;
+                }
+                event => events.push(event),
+            }
+        }
+    }
+    assert!(resampled > 0, "no call was sampled again");
+}
+
 #[test]
 fn answers_fit_what_no_grammar_says() {
     let schema = json!({

@@ -86,9 +86,11 @@ fn an_empty_answer_separates_results_from_a_question_that_is_refused_after_them(
 fn tools_and_calls_become_text_in_one_form() {
     let call =
         |arguments: Value| json!({"type": "function", "function": {"name": "f", "arguments": arguments}});
-    let messages = json!([{"role": "assistant", "content": "A", "tool_calls": [call(json!({"a": 1})), call(json!("{\"a\": 2}"))]}]);
+    let calls = [call(json!({"a": 1})), call(json!("{\"a\": 2}")), call(json!({"a": "</tool_call>"}))];
+    let messages = json!([{"role": "assistant", "content": "A", "tool_calls": calls}]);
     let expected = "[assistant|A\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>\n\
-                    <tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 2}}\n</tool_call>]";
+                    <tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 2}}\n</tool_call>\n\
+                    <tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"<\\/tool_call>\"}}\n</tool_call>]";
     check(PLAIN, &messages, &Value::Null, Polyfill::CallsAsText, expected);
 
     let tools = json!([{"type": "function", "function": {"name": "f"}}]);
@@ -148,6 +150,13 @@ fn arguments_ids_and_calls_take_the_form_that_a_template_reads() {
     ]);
     let expected = "[assistant|Afx][tool|1][assistant|fy][tool|2][user|U]";
     check(&single, &parallel, &Value::Null, Polyfill::CallsSplit, expected);
+    let without_id = |name: &str| json!({"type": "function", "function": {"name": name, "arguments": {}}});
+    let in_order = json!([
+        {"role": "assistant", "content": "A", "tool_calls": [without_id("f"), without_id("g")]},
+        {"role": "tool", "content": "1"}, {"role": "tool", "content": "2"}, {"role": "user", "content": "U"},
+    ]);
+    let expected = "[assistant|Af][tool|1][assistant|g][tool|2][user|U]";
+    check(&single, &in_order, &Value::Null, Polyfill::CallsSplit, expected);
 }
 
 #[test]

@@ -65,15 +65,21 @@ fn a_family_channel_may_be_renamed_or_disabled() {
 fn a_thinking_limit_holds_for_a_channel_that_the_caller_names() {
     let channels = Some(vec![channel("plan", "<plan>", "</plan>")]);
     let thinking = ThinkingConfig { mode: ThinkingMode::Default, max_tokens: Some(8) };
-    let reply = format!("<plan>{}</plan>Done.", "on and ".repeat(30));
-    let (mut conversation, _) =
-        conversation(ConversationConfig { channels, thinking, ..config() }, [reply.as_str()]);
-    let options = TurnOptions { max_output_tokens: Some(60), ..TurnOptions::default() };
-    let message = conversation.send_with("Go.", options).expect("a reply").message;
-    let plan =
-        message.extra("channels").and_then(|channels| channels["plan"].as_str()).expect("a plan").to_owned();
-    let tokens = conversation.engine().tokenizer().encode(&plan).expect("text").len();
-    assert!((1..=8).contains(&tokens), "{tokens}: {plan}");
+    let plan = "on and ".repeat(30);
+    for (opened, reply) in
+        [("", format!("<plan>{plan}</plan>Done.")), ("<plan>", format!("{plan}</plan>Done."))]
+    {
+        let source = format!("{CHATML}{{{{ '{opened}' if add_generation_prompt }}}}");
+        let template = Some(PromptTemplate::new(&source).expect("it compiles"));
+        let config = ConversationConfig { channels: channels.clone(), thinking, template, ..config() };
+        let (mut conversation, _) = conversation(config, [reply.as_str()]);
+        let options = TurnOptions { max_output_tokens: Some(60), ..TurnOptions::default() };
+        let message = conversation.send_with("Go.", options).expect("a reply").message;
+        let channels = message.extra("channels");
+        let plan = channels.and_then(|channels| channels["plan"].as_str()).expect("a plan").to_owned();
+        let tokens = conversation.engine().tokenizer().encode(&plan).expect("text").len();
+        assert!((1..=8).contains(&tokens), "{tokens}: {plan}");
+    }
 }
 
 #[test]
@@ -123,6 +129,20 @@ fn an_answer_of_a_given_form_has_reasoning_if_the_template_asks_for_it() {
         reasoning.as_deref() == Some("Hm.") && ["yes", "no"].contains(&text.as_str()),
         "{reasoning:?} {text}"
     );
+}
+
+#[test]
+fn a_turn_may_turn_off_the_reasoning_that_the_preface_asks_for() {
+    let enable_thinking = |on: bool| json!({"enable_thinking": on}).as_object().expect("an object").clone();
+    let preface = Preface { extra_context: enable_thinking(true), ..Preface::default() };
+    let (mut conversation, _) =
+        conversation(config().with_preface(preface), ["<think>\nHm.\n</think>\n\nyes"]);
+    let response_format = Some(ResponseFormat::Regex("yes|no".to_owned()));
+    let options =
+        TurnOptions { response_format, extra_context: enable_thinking(false), ..TurnOptions::default() };
+    let reply = conversation.send_with("Well?", options).expect("a reply");
+    let (reasoning, text) = (&reply.message.reasoning_content, reply.text());
+    assert!(reasoning.is_none() && ["yes", "no"].contains(&text.as_str()), "{reasoning:?} {text}");
 }
 
 #[test]
