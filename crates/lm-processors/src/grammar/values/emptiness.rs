@@ -32,10 +32,11 @@ impl Emptiness {
         if let Some(known) = self.known.get(&all) {
             return *known;
         }
-        let found = self.known.len() < MAX_SEARCHES && is_empty(terms);
-        if self.known.len() < MAX_SEARCHES {
-            self.known.insert(all, found);
+        if self.known.len() == MAX_SEARCHES {
+            return false;
         }
+        let found = is_empty(terms);
+        self.known.insert(all, found);
         found
     }
 }

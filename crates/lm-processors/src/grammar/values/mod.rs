@@ -226,11 +226,7 @@ impl<'a> Values<'a> {
     }
 
     fn text(&mut self, schema: &Object, path: &str) -> Option<String> {
-        let fence = match self.spelling.strings {
-            Strings::Fenced(fence) => Some(fence),
-            Strings::Json | Strings::Python(_) => None,
-        };
-        let excluded: Vec<String> = self.lark.spelled(fence).chain(self.excluded.iter().cloned()).collect();
+        let excluded = self.avoided();
         let rules = self.text_rules(schema, path, self.spelling.strings.kind_of_escapes(), &excluded)?;
         Some(match self.spelling.strings {
             Strings::Json => {
