@@ -87,7 +87,7 @@ impl ModelFolder {
 }
 
 /// Folder and name of a file.
-fn place(path: &Path) -> Result<(Directory, String)> {
+pub(super) fn place(path: &Path) -> Result<(Directory, String)> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Ok((Directory::open(folder)?, path.file_name().unwrap_or_default().to_string_lossy().into_owned()))
 }

@@ -59,11 +59,9 @@ impl ModelFolder {
     /// - [`Error::SeveralModels`] when a folder has more than one GGUF model
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        if let (true, Some(name)) = (GgufFile::has_magic(path), path.file_name()) {
-            let folder =
-                path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let directory = Directory::open(folder)?;
-            let model = GgufModel::open(&directory, &name.to_string_lossy())?;
+        if GgufFile::has_magic(path) {
+            let (directory, name) = media::place(path)?;
+            let model = GgufModel::open(&directory, &name)?;
             return Ok(Self::of_gguf(model, Projector::find(&directory)?));
         }
         let directory = Directory::open(path)?;
