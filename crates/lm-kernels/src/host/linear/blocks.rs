@@ -13,14 +13,12 @@
 use std::ops::Range;
 
 use super::super::cpu::Kernel;
-use super::super::lanes::{LANES, Lanes, Line, prefetch_ahead};
+use super::super::lanes::{LANES, Lanes, Line, prefetch_stream};
 use super::super::pack::{BlockFormat, EXPANDED_LINES, GROUP, RECORD, RecordTile, Scales, code};
 use super::activations::{QuantizedRows, Span};
 use super::integer::SPAN_LINES;
 use super::multiply::FEW_ROWS;
 
-/// Prefetch distance of records, in bytes.
-const PREFETCH_DISTANCE: usize = 7 << 10;
 /// Columns per sum of the row's integers.
 const SUMMED: usize = 16;
 
@@ -282,7 +280,7 @@ fn group_of<const T: usize>(lines: [&[Line]; T], group: usize, group_lines: usiz
 #[inline(always)]
 fn prefetch_records(lines: &[Line]) {
     for line in lines {
-        prefetch_ahead(line, PREFETCH_DISTANCE);
+        prefetch_stream(line);
     }
 }
 

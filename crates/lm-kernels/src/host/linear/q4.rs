@@ -2,7 +2,7 @@
 
 #![allow(clippy::needless_range_loop, reason = "see the parent")]
 
-use super::super::lanes::{LANES, Lanes, Line, prefetch_ahead};
+use super::super::lanes::{LANES, Lanes, Line, prefetch_stream};
 use super::super::pack::{GROUP, IntegerLayout, Q4, Q4Scales, Tile};
 use super::activations::{QuantizedRows, Span};
 use super::integer::{IntegerWeights, SPAN_LINES, add_block};
@@ -11,8 +11,6 @@ use super::integer::{IntegerWeights, SPAN_LINES, add_block};
 const LINES: usize = Q4::GROUP_LINES;
 /// Groups per block.
 const GROUPS: usize = Q4::BLOCK / GROUP;
-/// Prefetch distance of quants, in bytes.
-const PREFETCH_DISTANCE: usize = 7 << 10;
 
 impl IntegerWeights for Q4 {
     #[inline(always)]
@@ -93,7 +91,7 @@ fn group_sums<V: Lanes, const M: usize>(
         sums[m] = V::start_nibbles(&x[m].nibble_corrections[group]);
     }
     for j in 0..LINES {
-        prefetch_ahead(&lines[j], PREFETCH_DISTANCE);
+        prefetch_stream(&lines[j]);
         let [low, high] = V::load_nibbles(&lines[j]);
         for m in 0..M {
             let quads = &x[m].quads;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::needless_range_loop, reason = "see the parent")]
 
-use super::super::lanes::{Lanes, Line, prefetch_ahead};
+use super::super::lanes::{Lanes, Line, prefetch_stream};
 use super::super::pack::{IntegerLayout, Q8, Tile};
 use super::activations::{QuantizedRows, SPAN, Span};
 use super::integer::{IntegerWeights, SPAN_LINES, add_block};
@@ -11,8 +11,6 @@ use super::integer::{IntegerWeights, SPAN_LINES, add_block};
 const BLOCKS: usize = SPAN / Q8::BLOCK;
 /// Lines per block.
 const LINES: usize = Q8::BLOCK / 4;
-/// Prefetch distance of quants, in bytes.
-const PREFETCH_DISTANCE: usize = 6 << 10;
 
 impl IntegerWeights for Q8 {
     #[inline(always)]
@@ -50,7 +48,7 @@ fn dots<V: Lanes, const M: usize>(lines: &[Line], block: usize, x: &[Span; M]) -
         dots[m] = V::start_bytes(x[m].byte_corrections[block]);
     }
     for j in 0..lines.len().min(LINES) {
-        prefetch_ahead(&lines[j], PREFETCH_DISTANCE);
+        prefetch_stream(&lines[j]);
         let w = V::load_bytes(&lines[j]);
         for m in 0..M {
             dots[m] = V::dot_bytes(dots[m], w, V::quad(x[m].quads[block * LINES + j]));
