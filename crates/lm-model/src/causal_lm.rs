@@ -5,6 +5,7 @@ use lm_tokenizer::TokenId;
 
 use crate::batch::{Batch, Embeddings, Logits};
 use crate::error::Result;
+use crate::spec::AttentionShape;
 
 /// Decoder that turns a ragged batch into logits over a paged KV pool.
 ///
@@ -81,6 +82,8 @@ pub struct ModelInfo {
     pub weight_bytes: u64,
     /// Parameters of the decoder's layers that are active for one prompt token: of experts, only those it is routed to.
     pub layer_parameters: u64,
+    /// Attention layers, in order.
+    pub attention: Vec<AttentionShape>,
     /// Bytes of `weight_bytes` that a decode step of one sequence reads: all except embeddings that are not also the output head,
     /// and the experts that the token is not routed to.
     pub decode_bytes: u64,

@@ -44,4 +44,5 @@ pub use media::{
     AudioEncoder, MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder,
 };
 pub use model_folder::{ChatTemplateSource, Footprint, LoadOptions, LoadedModel, ModelFolder, Parameters};
+pub use spec::AttentionShape;
 pub use vision::{ALL_VISION_FAMILIES, VisionFamily};

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use common::{TinyModel, assert_close, for_each_device, load, logits_of};
-use lm_model::{Device, LoadOptions, LoadPhase, ModelFolder};
+use lm_model::{AttentionShape, Device, LoadOptions, LoadPhase, ModelFolder};
 use lm_tokenizer::{SpecialTokens, TextSegment, TokenKind};
 use safetensors::tensor::Dtype;
 use serde_json::json;
@@ -92,6 +92,13 @@ fn rope_scaling_goes_before_rope_parameters_and_unknown_parameters_change_nothin
     let [plain, both] =
         [plain, both].map(|model| logits_of(&*load(model.write().path(), Device::Cpu).model, &[1; 40]));
     assert_eq!(plain, both);
+}
+
+#[test]
+fn info_lists_attention_layers_with_their_windows() {
+    let loaded = load(TinyModel::qwen3().write().path(), Device::Cpu);
+    let shapes = [None, Some(7), Some(7)].map(|window| AttentionShape { query_width: 4 * 12, window });
+    assert_eq!(loaded.model.info().attention, shapes);
 }
 
 #[test]

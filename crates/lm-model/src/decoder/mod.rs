@@ -96,6 +96,7 @@ impl Decoder {
             parameters: loader.parameters,
             weight_bytes: loader.weight_bytes,
             layer_parameters: layer_parameters - spec.inactive_parameters(),
+            attention: spec.attention_shapes(),
             decode_bytes: loader.weight_bytes
                 - embedding.bytes_of_table_alone()
                 - table

@@ -81,6 +81,15 @@ pub(crate) enum Mixer {
     DeltaNet(DeltaNetLayer),
 }
 
+/// Queries of an attention layer, from which its arithmetic follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttentionShape {
+    /// `num_heads * head_dim`.
+    pub query_width: usize,
+    /// Sliding window in slots; `None` for full attention.
+    pub window: Option<usize>,
+}
+
 /// Placement of the norms around a layer's two blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NormPlacement {
@@ -198,6 +207,18 @@ impl DecoderSpec {
     pub(crate) fn inactive_parameters(&self) -> u64 {
         let experts = self.layers.iter().filter_map(|layer| layer.mlp.experts());
         experts.map(|experts| experts.inactive_parameters(self.hidden_size)).fold(0, u64::saturating_add)
+    }
+
+    /// Attention layers, in order.
+    pub(crate) fn attention_shapes(&self) -> Vec<AttentionShape> {
+        let shape = |layer: &LayerSpec| match &layer.mixer {
+            Mixer::Attention(attention) => {
+                let [query_width, _] = attention.widths();
+                Some(AttentionShape { query_width, window: attention.window.slots() })
+            }
+            Mixer::ShortConv(_) | Mixer::DeltaNet(_) => None,
+        };
+        self.layers.iter().filter_map(shape).collect()
     }
 
     /// Parameters that files may contain and this decoder does not read.

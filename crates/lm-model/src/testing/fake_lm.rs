@@ -142,6 +142,7 @@ impl FakeLm {
             parameters: 0,
             weight_bytes: 0,
             layer_parameters: 0,
+            attention: Vec::new(),
             decode_bytes: 0,
             device: Device::Cpu,
             format: WeightFormat::F32,

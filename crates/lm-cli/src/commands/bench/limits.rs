@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use lm_kernels::host::limits::{self, BandwidthProbe};
 use lm_kernels::{KvGeometry, LayerCache, PAGE_LEN, PagedLayer, Pool, WeightFormat};
-use lm_model::{CacheLayout, KvDtype, ModelInfo};
+use lm_model::{AttentionShape, CacheLayout, KvDtype, ModelInfo};
 
 use super::runs;
 use crate::locate::Located;
@@ -18,12 +18,18 @@ pub struct Rates {
     pub read: f64,
     /// Rate of the products that the weights' format needs.
     pub product: f64,
+    /// Rate of the products that the type of keys and values needs.
+    pub attention: f64,
 }
 
 impl Rates {
     /// Maximum of the two: a machine is at least as fast as it was measured.
     pub fn best(self, other: Self) -> Self {
-        Self { read: self.read.max(other.read), product: self.product.max(other.product) }
+        Self {
+            read: self.read.max(other.read),
+            product: self.product.max(other.product),
+            attention: self.attention.max(other.attention),
+        }
     }
 }
 
@@ -32,22 +38,31 @@ impl Rates {
 pub struct Machine {
     memory: BandwidthProbe,
     product_rate: fn(&Pool) -> f64,
+    attention_rate: fn(&Pool) -> f64,
 }
 
 impl Machine {
-    /// Creates it for weights of a format.
-    pub fn new(format: WeightFormat) -> Result<Self> {
+    /// Creates it for weights of a format and a type of keys and values.
+    pub fn new(format: WeightFormat, kv: KvDtype) -> Result<Self> {
         let product_rate = match format {
             WeightFormat::Q4 | WeightFormat::Q8 | WeightFormat::Ggml(_) => limits::int8_rate,
             WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => limits::multiply_add_rate,
         };
-        Ok(Self { memory: BandwidthProbe::new()?, product_rate })
+        let attention_rate = match kv {
+            KvDtype::Q8 => limits::int8_rate,
+            KvDtype::F32 | KvDtype::F16 => limits::multiply_add_rate,
+        };
+        Ok(Self { memory: BandwidthProbe::new()?, product_rate, attention_rate })
     }
 
     /// Measures the current rates.
     pub fn rates(&self) -> Rates {
         let pool = Pool::global();
-        Rates { read: self.memory.read_bandwidth(pool), product: (self.product_rate)(pool) }
+        Rates {
+            read: self.memory.read_bandwidth(pool),
+            product: (self.product_rate)(pool),
+            attention: (self.attention_rate)(pool),
+        }
     }
 }
 
@@ -84,6 +99,7 @@ pub struct Costs {
     pub decode_bytes: f64,
     cache: CacheCosts,
     operations_per_token: f64,
+    attention: Vec<AttentionShape>,
 }
 
 impl Costs {
@@ -93,36 +109,67 @@ impl Costs {
             decode_bytes: info.decode_bytes as f64,
             cache,
             operations_per_token: 2.0 * info.layer_parameters as f64,
+            attention: info.attention.clone(),
         }
     }
 
-    /// Prompt tokens per second, without the cost of attention.
+    /// Prompt tokens per second.
     pub fn prefill(&self, rates: Rates, tokens: usize) -> f64 {
-        tokens as f64 / self.step(rates, tokens, 0.0)
+        tokens as f64 / self.step(rates, &Step { rows: tokens, ..Step::default() })
     }
 
     /// Tokens per second in the middle of a decode that begins at `context` tokens.
     pub fn decode(&self, rates: Rates, context: usize) -> f64 {
-        1.0 / self.step(rates, 1, self.cache.bytes(context + runs::OUTPUT / 2))
+        1.0 / self.step(rates, &Step { cached_tokens: context + runs::OUTPUT / 2, ..Step::default() })
     }
 
     /// Tokens per second of several concurrent sequences.
     pub fn batch(&self, rates: Rates, sequences: usize) -> f64 {
-        let prompts = self.step(rates, sequences * runs::PROMPT, 0.0);
-        let cached = sequences as f64 * self.cache.bytes(runs::PROMPT + runs::OUTPUT / 2);
-        let replies = runs::OUTPUT as f64 * self.step(rates, sequences, cached);
-        (sequences * runs::OUTPUT) as f64 / (prompts + replies)
+        let cached_tokens = runs::PROMPT + runs::OUTPUT / 2;
+        let prompts = self.step(rates, &Step { sequences, rows: runs::PROMPT, ..Step::default() });
+        let reply = self.step(rates, &Step { sequences, cached_tokens, ..Step::default() });
+        (sequences * runs::OUTPUT) as f64 / (prompts + runs::OUTPUT as f64 * reply)
     }
 
     /// Milliseconds to the first token of a second turn.
-    pub fn second_turn(&self, rates: Rates, context: usize) -> f64 {
-        self.step(rates, runs::TURN, self.cache.bytes(context)) * 1e3
+    pub fn second_turn(&self, rates: Rates, cached_tokens: usize) -> f64 {
+        self.step(rates, &Step { rows: runs::TURN, cached_tokens, ..Step::default() }) * 1e3
     }
 
-    /// Seconds of a step: the maximum of the memory time, including `cached` bytes of the cache, and the arithmetic time.
-    fn step(&self, rates: Rates, rows: usize, cached: f64) -> f64 {
-        ((self.decode_bytes + cached) / rates.read)
-            .max(rows as f64 * self.operations_per_token / rates.product)
+    /// Seconds of a step: its memory time or its arithmetic time, whichever is longer.
+    fn step(&self, rates: Rates, step: &Step) -> f64 {
+        let sequences = step.sequences as f64;
+        let read = self.decode_bytes + sequences * self.cache.bytes(step.cached_tokens);
+        let linear = sequences * step.rows as f64 * self.operations_per_token / rates.product;
+        let attention = sequences * self.attention_operations(step) / rates.attention;
+        (read / rates.read).max(linear + attention)
+    }
+
+    /// Operations of attention for the new rows of one sequence: a multiply-add for each element of a query and slot that it sees,
+    /// once with the key and once with the value.
+    fn attention_operations(&self, step: &Step) -> f64 {
+        let seen = |window: Option<usize>| {
+            let slots = step.cached_tokens + 1..=step.cached_tokens + step.rows;
+            slots.map(|slots| slots.min(window.unwrap_or(slots))).sum::<usize>() as f64
+        };
+        self.attention.iter().map(|layer| 4.0 * layer.query_width as f64 * seen(layer.window)).sum()
+    }
+}
+
+/// A forward pass of one or more equal sequences.
+#[derive(Debug)]
+struct Step {
+    sequences: usize,
+    /// New rows of each sequence.
+    rows: usize,
+    /// Tokens in the cache of each sequence before the step.
+    cached_tokens: usize,
+}
+
+impl Default for Step {
+    /// A decode step of one sequence without a context.
+    fn default() -> Self {
+        Self { sequences: 1, rows: 1, cached_tokens: 0 }
     }
 }
 
@@ -156,16 +203,28 @@ mod tests {
 
     #[test]
     fn a_step_is_as_long_as_its_reads_or_its_products() {
-        let rates = Rates { read: 1000.0, product: 100.0 };
+        let rates = Rates { read: 1000.0, product: 100.0, attention: 50.0 };
         let costs = Costs {
             weight_bytes: 90.0,
-            decode_bytes: 90.0,
+            decode_bytes: 100.0,
             cache: CacheCosts::new(CacheLayout::empty(), KvDtype::F16),
             operations_per_token: 2.0,
+            attention: Vec::new(),
         };
-        assert_eq!(costs.step(rates, 1, 10.0), 0.1);
-        assert_eq!(costs.step(rates, 100, 10.0), 2.0);
+        let step = |rows| Step { rows, ..Step::default() };
+        assert_eq!(costs.step(rates, &step(1)), 0.1);
+        assert_eq!(costs.step(rates, &step(100)), 2.0);
+        assert_eq!(costs.step(rates, &Step { sequences: 3, ..step(100) }), 6.0);
         assert_eq!(costs.prefill(rates, 100), 50.0);
+        let attention = vec![
+            AttentionShape { query_width: 5, window: None },
+            AttentionShape { query_width: 5, window: Some(2) },
+        ];
+        let costs = Costs { attention, ..costs };
+        // Rows that see 4, 5 and 6 slots, or 2 each.
+        assert_eq!(costs.attention_operations(&Step { cached_tokens: 3, ..step(3) }), 20.0 * (15.0 + 6.0));
+        // 100 rows: 5,050 slots, or 199 with the window.
+        assert_eq!(costs.step(rates, &step(100)), 2.0 + 20.0 * 5249.0 / 50.0);
     }
 
     #[test]

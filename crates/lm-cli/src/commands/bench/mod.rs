@@ -40,7 +40,7 @@ Examples:
   lm bench ./Qwen3-0.6B --quantize q4 --profile --prefill 512 --decode 0,4096
 
 Every figure has its limit beside it: the figure at the memory's read rate for the bytes that must be read, or at the processor's \
-rate of products for all operations. Both rates are measured before and after each run.";
+rates of products for all operations. The rates are measured before and after each run.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -109,8 +109,9 @@ pub fn run(args: &Args) -> Result<()> {
         return profile::run(args, &engine);
     }
     let resident = memory::resident(); // Before the buffers of the bandwidth measurement are allocated.
-    let machine = Machine::new(engine.model_info().format)?;
-    let cache = CacheCosts::new(layout, args.run.load.kv.unwrap_or_default());
+    let kv = args.run.load.kv.unwrap_or_default();
+    let machine = Machine::new(engine.model_info().format, kv)?;
+    let cache = CacheCosts::new(layout, kv);
     let costs = Costs::of(engine.model_info(), cache);
     let progress = model::status_line();
     let bench = Bench { args, engine, machine, costs, num_shown: Cell::new(0), progress };
