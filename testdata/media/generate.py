@@ -51,7 +51,39 @@ def png16(name, array):
     (FOLDER / name).write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
+def gif(name, place, screen, palette, transparent=None, is_local=False, is_interlaced=False, colors=None):
+    """Pillow writes no frames that cover a part of the screen, and no indexes past a palette's end."""
+    import struct
+
+    (left, top, width, height), bits = place, (len(palette) - 1).bit_length() - 1
+    indexes = [(5 * i + i * i // 3) % (colors or len(palette)) for i in range(width * height)]
+    # Codes of five bits, a clear code before each: the dictionary stays empty.
+    codes = [code for index in indexes for code in (16, index)] + [17]
+    stream = sum(code << 5 * place for place, code in enumerate(codes))
+    data = stream.to_bytes((5 * len(codes) + 7) // 8, "little")
+    blocks = b"".join(bytes([len(data[i : i + 255])]) + data[i : i + 255] for i in range(0, len(data), 255)) + b"\0"
+    table = bytes(value for color in palette for value in color)
+    header = b"GIF89a" + struct.pack("<HHBBB", *screen, 0x80 | (1 if is_local else bits), 2, 0)
+    header += bytes(range(100, 112)) if is_local else table
+    control = b"" if transparent is None else b"\x21\xf9\x04" + bytes([1, 0, 0, transparent, 0])
+    flags = (0x80 | bits if is_local else 0) | (0x40 if is_interlaced else 0)
+    image = b"\x2c" + struct.pack("<HHHHB", left, top, width, height, flags) + (table if is_local else b"")
+    (FOLDER / name).write_bytes(header + control + image + b"\x04" + blocks + b"\x3b")
+
+
+def gifs():
+    palette = [(90, 17, 201), (3, 240, 77), (250, 128, 4), (66, 66, 1)]
+    gif("frame_11x9.gif", (3, 2, 5, 4), (11, 9), palette)
+    gif("frame_transparent_11x9.gif", (3, 2, 5, 4), (11, 9), palette, transparent=3)
+    gif("frame_local_10x6.gif", (0, 1, 10, 3), (10, 6), palette, transparent=1, is_local=True)
+    gif("frame_beyond_9x8.gif", (4, 5, 9, 6), (9, 8), palette)
+    gif("frame_interlaced_7x13.gif", (1, 0, 6, 13), (7, 13), palette, is_interlaced=True)
+    gif("palette_short_8x5.gif", (1, 1, 6, 3), (8, 5), palette[:2], transparent=9, colors=11)
+    gif("palette_grey_8x5.gif", (1, 1, 6, 3), (8, 5), [(i, i, i) for i in range(4)], transparent=7, colors=11)
+
+
 def pictures():
+    gifs()
     save("rgb_1x1.png", rgb(1, 1))
     save("rgb_37x53.png", rgb(37, 53))
     save("rgb_1x400.png", rgb(1, 400))

@@ -5,6 +5,7 @@ use std::io::Cursor;
 use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader};
 
+use crate::gif::FirstFrame;
 use crate::{Error, Picture, PictureSize, Result};
 
 /// Limits of decoding.
@@ -39,8 +40,12 @@ const FORMATS: [(ImageFormat, &str); 5] = [
 /// # Errors
 /// Those of [`Picture::decode`] that the beginning of the file shows.
 pub fn picture_size(bytes: &[u8], limits: &DecodeLimits) -> Result<PictureSize> {
-    let (format, mut decoder) = open(bytes, limits)?;
-    let (size, orientation) = header(format, &mut decoder)?;
+    let (format, name) = format_of(bytes, limits)?;
+    if format == ImageFormat::Gif {
+        return Ok(FirstFrame::open(bytes, limits)?.size());
+    }
+    let mut decoder = open(bytes, (format, name), limits)?;
+    let (size, orientation) = header(name, &mut decoder)?;
     Ok(match is_transposed(orientation) {
         true => PictureSize::new(size.height, size.width),
         false => size,
@@ -48,47 +53,62 @@ pub fn picture_size(bytes: &[u8], limits: &DecodeLimits) -> Result<PictureSize> 
 }
 
 impl Picture {
-    /// Decodes PNG, JPEG, WebP, BMP, or the first frame of a GIF, as transformers loads a picture with Pillow: rotated as its EXIF data says,
-    /// in RGB; transparency is dropped; of 16 bits of a colour the upper eight stay, and grey values of 16 bits above 255 become 255.
+    /// Decodes PNG, JPEG, WebP, BMP, or the first frame of a GIF on its canvas, as transformers loads a picture with Pillow: rotated as its EXIF data
+    /// says, in RGB; transparency is dropped; of 16 bits of a colour the upper eight stay, and grey values of 16 bits above 255 become 255.
     ///
     /// # Errors
     /// [`Error::UnknownFormat`], [`Error::TooManyBytes`], [`Error::TooManyPixels`] and [`Error::SideTooLong`] before anything is decoded, [`Error::Invalid`], also for a file
     /// that breaks off.
     pub fn decode(bytes: &[u8], limits: &DecodeLimits) -> Result<Self> {
-        let (format, mut decoder) = open(bytes, limits)?;
-        let (_, orientation) = header(format, &mut decoder)?;
-        let mut image = DynamicImage::from_decoder(decoder).map_err(|error| invalid(format, &error))?;
+        let (format, name) = format_of(bytes, limits)?;
+        if format == ImageFormat::Gif {
+            return FirstFrame::open(bytes, limits)?.decode();
+        }
+        let mut decoder = open(bytes, (format, name), limits)?;
+        let (_, orientation) = header(name, &mut decoder)?;
+        let mut image = DynamicImage::from_decoder(decoder).map_err(|error| invalid(name, &error))?;
         image.apply_orientation(orientation);
         let size = PictureSize::new(image.width() as usize, image.height() as usize);
         Self::from_rgb(size, rgb(image))
     }
 }
 
-/// Opens a file in a known format, and checks its size.
-fn open<'a>(bytes: &'a [u8], limits: &DecodeLimits) -> Result<(&'static str, Box<dyn ImageDecoder + 'a>)> {
+/// Format of a file and its name.
+fn format_of(bytes: &[u8], limits: &DecodeLimits) -> Result<(ImageFormat, &'static str)> {
     if bytes.len() > limits.max_bytes {
         return Err(Error::TooManyBytes { bytes: bytes.len(), limit: limits.max_bytes });
     }
     let found = image::guess_format(bytes).ok();
     let known = found.and_then(|found| FORMATS.into_iter().find(|(format, _)| *format == found));
-    let Some((found, name)) = known else {
-        return Err(Error::UnknownFormat { start: bytes.iter().take(8).copied().collect() });
-    };
-    if found == ImageFormat::Jpeg && !has_end(bytes) {
+    known.ok_or_else(|| Error::UnknownFormat { start: bytes.iter().take(8).copied().collect() })
+}
+
+/// Opens a file, and checks its size.
+fn open<'a>(
+    bytes: &'a [u8],
+    (format, name): (ImageFormat, &'static str),
+    limits: &DecodeLimits,
+) -> Result<Box<dyn ImageDecoder + 'a>> {
+    if format == ImageFormat::Jpeg && !has_end(bytes) {
         return Err(Error::Invalid { format: name, message: "it is truncated".to_owned() });
     }
-    let mut reader = ImageReader::with_format(Cursor::new(bytes), found);
-    reader.limits(library_limits(bytes, found, limits));
+    let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
+    reader.limits(library_limits(bytes, format, limits));
     let decoder = reader.into_decoder().map_err(|error| invalid(name, &error))?;
     let (width, height) = decoder.dimensions();
-    let size = PictureSize::new(width as usize, height as usize);
+    check_size(PictureSize::new(width as usize, height as usize), limits)?;
+    Ok(Box::new(decoder))
+}
+
+/// Refuses a size above the limits.
+pub(crate) fn check_size(size: PictureSize, limits: &DecodeLimits) -> Result<()> {
     if size.width.max(size.height) > limits.max_side {
         return Err(Error::SideTooLong { size, limit: limits.max_side });
     }
     if size.pixels() as u64 > limits.max_pixels {
         return Err(Error::TooManyPixels { size, limit: limits.max_pixels });
     }
-    Ok((name, Box::new(decoder)))
+    Ok(())
 }
 
 /// Returns true unless a JPEG file breaks off within its pixels, which the decoder takes as grey: after the first start of scan there is

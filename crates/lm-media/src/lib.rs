@@ -4,6 +4,7 @@
 mod decode;
 mod error;
 pub mod families;
+mod gif;
 mod mel;
 mod patches;
 mod picture;

@@ -6,8 +6,14 @@ use lm_media::families::{Gemma3, Gemma4, Lfm2Vl, QwenVl, SmolVlm};
 use lm_media::{DecodeLimits, Error, Normalization, Picture, PictureSize, picture_size};
 use proptest::prelude::*;
 
-const FILES: [&str; 5] =
-    ["rgb_37x53.png", "smooth_64x48.jpg", "lossless_23x19.webp", "animated_15x12.gif", "rgb_18x14.bmp"];
+const FILES: [&str; 6] = [
+    "rgb_37x53.png",
+    "smooth_64x48.jpg",
+    "lossless_23x19.webp",
+    "animated_15x12.gif",
+    "frame_beyond_9x8.gif",
+    "rgb_18x14.bmp",
+];
 
 fn file(name: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/media");
@@ -68,6 +74,33 @@ fn files_and_pictures_above_the_limits_are_refused() {
     assert!(Picture::decode(&bytes, &limits).is_ok());
     let limits = DecodeLimits { max_side: 52, ..limits };
     assert!(matches!(Picture::decode(&bytes, &limits), Err(Error::SideTooLong { limit: 52, .. })));
+}
+
+/// The screen of a GIF file is small, and its first frame is not.
+#[test]
+fn the_frame_of_a_gif_file_counts_for_the_limits() {
+    const PLACE: usize = 13 + 3 * 4 + 1; // Header, palette, separator.
+    let bytes = file("frame_11x9.gif");
+    let with = |at: usize, value: u16| {
+        let mut bytes = bytes.clone();
+        bytes[PLACE + at..PLACE + at + 2].copy_from_slice(&value.to_le_bytes());
+        bytes
+    };
+    let limits = DecodeLimits { max_pixels: 12 * 9, ..DecodeLimits::default() };
+    assert_eq!(picture_size(&with(0, 7), &limits).expect("a size"), PictureSize::new(12, 9));
+    let size = PictureSize::new(13, 9);
+    for result in [picture_size(&with(0, 8), &limits).err(), Picture::decode(&with(0, 8), &limits).err()] {
+        assert!(matches!(result, Some(Error::TooManyPixels { size: found, .. }) if found == size));
+    }
+    assert!(matches!(decode(&with(2, 65_534)), Err(Error::SideTooLong { .. })), "its top and its height");
+    for side in [4, 6] {
+        assert!(matches!(decode(&with(side, 0)), Err(Error::Invalid { .. })));
+    }
+    let no_frame = [&bytes[..PLACE - 1], b";"].concat();
+    assert!(matches!(decode(&no_frame), Err(Error::Invalid { .. })));
+    for length in PLACE..bytes.len() - 2 {
+        assert!(decode(&bytes[..length]).is_err(), "{length} of {} bytes", bytes.len());
+    }
 }
 
 /// A BMP header of 30,000 × 30,000 pixels, without any.
