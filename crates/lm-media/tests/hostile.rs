@@ -95,6 +95,8 @@ fn the_frame_of_a_gif_file_counts_for_the_limits() {
     assert!(matches!(decode(&with(2, 65_534)), Err(Error::SideTooLong { .. })), "its top and its height");
     for side in [4, 6] {
         assert!(matches!(decode(&with(side, 0)), Err(Error::Invalid { .. })));
+        let size = picture_size(&with(side, 0), &DecodeLimits::default());
+        assert!(matches!(size, Err(Error::Invalid { .. })), "no pixels");
     }
     let no_frame = [&bytes[..PLACE - 1], b";"].concat();
     assert!(matches!(decode(&no_frame), Err(Error::Invalid { .. })));
