@@ -1,6 +1,7 @@
 //! Every path against the portable one and exact numbers.
 
 use super::super::cpu::{Isa, Kernel};
+use super::super::testing::Random;
 use super::*;
 
 #[test]
@@ -105,5 +106,100 @@ fn dot_takes_the_tail() {
         let x: Vec<f32> = (0..len).map(|i| i as f32).collect();
         let expected: f32 = x.iter().map(|x| x * x).sum();
         assert_eq!(dot::<F32x16>(&x, &x), expected);
+    }
+}
+
+/// Random operands of the primitives, with zeros of both signs among the floats.
+struct Primitives {
+    floats: [[f32; LANES]; 3],
+    line: Line,
+    halves: [u16; LANES],
+    magnitudes: [u8; LANES],
+    signs: [u16; 2],
+    x: [i8; 4],
+}
+
+impl Primitives {
+    fn random(random: &mut Random) -> Self {
+        let mut bytes = [0_u8; 256];
+        bytes.fill_with(|| random.next() as u8);
+        let float = |random: &mut Random| match random.next() % 4 {
+            0 => 0.0,
+            1 => -0.0,
+            _ => f32::from(random.next() as i16) * 1e-3,
+        };
+        Self {
+            floats: std::array::from_fn(|_| std::array::from_fn(|_| float(random))),
+            line: std::array::from_fn(|i| bytes[i].max(1)),
+            // Exponents below that of infinities and NaNs.
+            halves: std::array::from_fn(|lane| {
+                u16::from_le_bytes([bytes[64 + lane], bytes[80 + lane]]) & 0xbbff
+            }),
+            magnitudes: std::array::from_fn(|lane| bytes[96 + lane]),
+            signs: [random.next() as u16, random.next() as u16],
+            x: std::array::from_fn(|i| (bytes[112 + i] as i8).max(-127)),
+        }
+    }
+}
+
+impl Kernel for &Primitives {
+    type Output = Vec<[u32; LANES]>;
+
+    #[inline(always)]
+    fn run<V: Lanes>(self) -> Self::Output {
+        fn bits<V: Lanes>(lanes: V) -> [u32; LANES] {
+            let mut out = [0.0; LANES];
+            lanes.store(&mut out);
+            out.map(f32::to_bits)
+        }
+        let Primitives { floats, line, halves, magnitudes, signs, x } = self;
+        let [a, b, c] = [V::load(&floats[0]), V::load(&floats[1]), V::load(&floats[2])];
+        let mut out: Vec<_> = [a.mul(b), a.mul_add(b, c), a.min(b), a.max(b), V::splat(floats[0][0])]
+            .into_iter()
+            .chain([V::load_f16(halves), V::load_bf16(halves), V::splat(a.mul(b).sum())])
+            .map(bits)
+            .collect();
+        let mut push = |ints: V::Ints| out.push(bits(V::from_ints(ints)));
+        let bytes = V::load_bytes(line);
+        let small = V::bits_of(bytes, 0, 127);
+        let [low, high] = V::load_nibbles(line);
+        let (quad, zero) = (V::quad(*x), V::splat_int(0));
+        let sum: i32 = x.iter().map(|&x| i32::from(x)).sum();
+        push(V::dot_bytes(V::start_bytes(-128 * sum), bytes, quad));
+        let parts = V::splat_pair([-128, 0]);
+        push(V::dot_bytes(V::start_bytes_of(parts, [sum as i16, 7]), bytes, quad));
+        push(V::dot_small_bytes(zero, small, quad));
+        push(V::dot_pairs(zero, V::pair(bytes, [2, 1]), [-300, 517]));
+        let [factors, others] = V::factors(magnitudes, *signs);
+        let nibbles = V::dot_nibbles(V::start_nibbles(&ZeroPointCorrection::of(2 * sum)), low, quad);
+        let scaled = V::add_scaled(zero, V::dot_nibbles(nibbles, high, quad), factors);
+        push(V::add_scaled(scaled, V::start_nibbles(&ZeroPointCorrection::of(sum)), others));
+        push(V::first_bytes(V::next_bytes(bytes)));
+        push(V::add_products(V::splat_int(9), V::first_bytes(bytes), V::first_bytes(V::next_bytes(low))));
+        for lanes in [
+            small,
+            V::bits_of(bytes, 3, 0x1f),
+            V::bits_of(bytes, -2, 0xfc),
+            V::or(low, V::bits_of(high, -4, 0xf0)),
+            V::shuffle(magnitudes, low),
+            V::next_bytes(high),
+        ] {
+            let mut line = [0; size_of::<Line>()];
+            V::store_bytes(lanes, &mut line);
+            out.push(bytemuck::cast(line));
+        }
+        out
+    }
+}
+
+#[test]
+fn every_path_has_the_primitives_of_the_portable_one() {
+    let mut random = Random(23);
+    for case in 0..200 {
+        let operands = Primitives::random(&mut random);
+        let expected = Isa::Scalar.run(&operands);
+        for isa in Isa::supported() {
+            assert_eq!(isa.run(&operands), expected, "{isa}, case {case}");
+        }
     }
 }
