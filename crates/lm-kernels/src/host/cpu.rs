@@ -7,7 +7,11 @@ use std::sync::OnceLock;
 
 #[cfg(target_arch = "x86_64")]
 use super::lanes::{Avx2, Avx512};
+#[cfg(target_arch = "aarch64")]
+use super::lanes::{Baseline, ByteProducts, Dotprod, I8mm, Neon};
 use super::lanes::{F32x16, Lanes};
+#[cfg(target_arch = "aarch64")]
+use super::matrix_unit::Usmmla;
 #[cfg(target_arch = "x86_64")]
 use super::matrix_unit::{Amx, MatrixUnit, NoMatrixUnit};
 use crate::{Error, Result};
@@ -29,11 +33,26 @@ pub enum Isa {
     Avx512,
     /// The same with AMX tiles of 8-bit integers, for many rows of quantised weights.
     Amx,
+    /// AArch64 with NEON, which is always there.
+    Neon,
+    /// The same with dot products of bytes (`FEAT_DotProd`), as in Cortex-A76, Neoverse N1 and Apple M1.
+    Dotprod,
+    /// The same with matrix products of bytes (`FEAT_I8MM`), as in Neoverse V1 and Apple M2.
+    I8mm,
 }
+
+/// Instruction sets of the compilation target, narrowest first.
+const ALL: &[Isa] = if cfg!(target_arch = "x86_64") {
+    &[Isa::Scalar, Isa::Avx2, Isa::Avx512, Isa::Amx]
+} else if cfg!(target_arch = "aarch64") {
+    &[Isa::Scalar, Isa::Neon, Isa::Dotprod, Isa::I8mm]
+} else {
+    &[Isa::Scalar]
+};
 
 impl Isa {
     /// Returns the instruction set in use: the widest this processor has, or the one that `LM_CPU`
-    /// (`scalar`, `avx2`, `avx512`, `amx`) forces.
+    /// (`scalar`, `avx2`, `avx512`, `amx`, `neon`, `dotprod`, `i8mm`) forces.
     ///
     /// Read once, by the first kernel that runs.
     ///
@@ -54,48 +73,69 @@ impl Isa {
     /// # Errors
     /// [`Error::UnknownName`] for an unknown name, [`Error::UnsupportedIsa`] for one this processor lacks.
     pub fn requested() -> Result<Option<Isa>> {
-        env::var_os(VARIABLE).map(|name| Isa::among(&name.to_string_lossy(), Isa::best())).transpose()
+        env::var_os(VARIABLE).map(|name| Isa::among(&name.to_string_lossy(), Isa::supported())).transpose()
     }
 
-    /// Parses `name`, which a processor whose widest is `best` must support.
-    fn among(name: &str, best: Isa) -> Result<Isa> {
+    /// Parses `name`, which must be among the instruction sets `supported` by a processor.
+    fn among(name: &str, supported: &[Isa]) -> Result<Isa> {
         let isa: Isa = name.parse()?;
-        if isa > best { Err(Error::UnsupportedIsa { isa, best }) } else { Ok(isa) }
+        let best = supported.last().copied().unwrap_or(Isa::Scalar);
+        if supported.contains(&isa) { Ok(isa) } else { Err(Error::UnsupportedIsa { isa, best }) }
     }
 
-    /// Instruction sets that this processor supports, narrowest first.
+    /// Instruction sets that this processor supports, narrowest first; detected once.
     pub fn supported() -> &'static [Isa] {
-        let all = &[Isa::Scalar, Isa::Avx2, Isa::Avx512, Isa::Amx];
-        &all[..=Isa::best() as usize]
+        static SUPPORTED: OnceLock<&[Isa]> = OnceLock::new();
+        SUPPORTED.get_or_init(|| {
+            let narrower = ALL.iter().take_while(|isa| isa.is_detected()).count();
+            &ALL[..narrower]
+        })
     }
 
-    /// The widest that this processor supports, detected once.
+    /// The widest that this processor supports.
     fn best() -> Isa {
-        static BEST: OnceLock<Isa> = OnceLock::new();
-        *BEST.get_or_init(Isa::detect)
+        Isa::supported().last().copied().unwrap_or(Isa::Scalar)
     }
 
+    /// Returns true if the processor has what this instruction set adds to those before it.
     #[cfg(target_arch = "x86_64")]
-    fn detect() -> Isa {
-        let avx2 = is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("fma")
-            && is_x86_feature_detected!("f16c");
-        let avx512 = is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("avx512vnni");
-        match (avx2, avx512) {
-            (true, true) if Amx::works() => Isa::Amx,
-            (true, true) => Isa::Avx512,
-            (true, false) => Isa::Avx2,
-            (false, _) => Isa::Scalar,
+    fn is_detected(self) -> bool {
+        match self {
+            Isa::Scalar => true,
+            Isa::Avx2 => {
+                is_x86_feature_detected!("avx2")
+                    && is_x86_feature_detected!("fma")
+                    && is_x86_feature_detected!("f16c")
+            }
+            Isa::Avx512 => {
+                is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl")
+                    && is_x86_feature_detected!("avx512vnni")
+            }
+            Isa::Amx => Amx::works(),
+            _ => false,
         }
     }
 
-    #[cfg(not(target_arch = "x86_64"))]
-    fn detect() -> Isa {
-        Isa::Scalar
+    /// Returns true if the processor has what this instruction set adds to those before it.
+    #[cfg(target_arch = "aarch64")]
+    fn is_detected(self) -> bool {
+        use std::arch::is_aarch64_feature_detected;
+        match self {
+            Isa::Scalar => true,
+            Isa::Neon => Baseline::works(),
+            Isa::Dotprod => is_aarch64_feature_detected!("dotprod") && Dotprod::works(),
+            Isa::I8mm => is_aarch64_feature_detected!("i8mm") && I8mm::works() && Usmmla::works(),
+            _ => false,
+        }
+    }
+
+    /// Returns true if the processor has what this instruction set adds to those before it.
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    fn is_detected(self) -> bool {
+        self == Isa::Scalar
     }
 
     /// Runs `kernel` in its copy compiled for this instruction set.
@@ -103,20 +143,27 @@ impl Isa {
     /// # Panics
     /// When this processor lacks it, which only a test that names it can cause.
     pub(super) fn run<K: Kernel>(self, kernel: K) -> K::Output {
-        assert!(self <= Isa::best(), "this processor cannot run {self} kernels");
+        assert!(Isa::supported().contains(&self), "this processor cannot run {self} kernels");
         match self {
             Isa::Scalar => kernel.run::<F32x16>(),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `best` has detected the features, as asserted above.
+            // SAFETY: the features were detected, as asserted above.
             Isa::Avx2 => unsafe { run_avx2(kernel) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `best` has detected the features, as asserted above.
+            // SAFETY: the features were detected, as asserted above.
             Isa::Avx512 => unsafe { run_avx512::<NoMatrixUnit, K>(kernel) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `best` has detected the features, as asserted above.
+            // SAFETY: the features were detected, as asserted above.
             Isa::Amx => unsafe { run_avx512::<Amx, K>(kernel) },
-            #[cfg(not(target_arch = "x86_64"))]
-            Isa::Avx2 | Isa::Avx512 | Isa::Amx => unreachable!("not supported, as asserted above"),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => run_neon(kernel),
+            #[cfg(target_arch = "aarch64")]
+            // SAFETY: the feature was detected, as asserted above.
+            Isa::Dotprod => unsafe { run_dotprod(kernel) },
+            #[cfg(target_arch = "aarch64")]
+            // SAFETY: the feature was detected, as asserted above.
+            Isa::I8mm => unsafe { run_i8mm(kernel) },
+            _ => unreachable!("not supported, as asserted above"),
         }
     }
 }
@@ -148,6 +195,26 @@ pub(super) fn run_avx512<U: MatrixUnit, K: Kernel>(kernel: K) -> K::Output {
     kernel.run::<Avx512<U>>()
 }
 
+#[cfg(target_arch = "aarch64")]
+#[inline(never)]
+pub(super) fn run_neon<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Neon<Baseline>>()
+}
+
+#[cfg(target_arch = "aarch64")]
+#[inline(never)]
+#[target_feature(enable = "neon,dotprod")]
+pub(super) fn run_dotprod<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Neon<Dotprod>>()
+}
+
+#[cfg(target_arch = "aarch64")]
+#[inline(never)]
+#[target_feature(enable = "neon,dotprod,i8mm")]
+pub(super) fn run_i8mm<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Neon<I8mm>>()
+}
+
 impl fmt::Display for Isa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -155,6 +222,9 @@ impl fmt::Display for Isa {
             Isa::Avx2 => "avx2",
             Isa::Avx512 => "avx512",
             Isa::Amx => "amx",
+            Isa::Neon => "neon",
+            Isa::Dotprod => "dotprod",
+            Isa::I8mm => "i8mm",
         })
     }
 }
@@ -168,10 +238,13 @@ impl FromStr for Isa {
             "avx2" => Ok(Isa::Avx2),
             "avx512" => Ok(Isa::Avx512),
             "amx" => Ok(Isa::Amx),
+            "neon" => Ok(Isa::Neon),
+            "dotprod" => Ok(Isa::Dotprod),
+            "i8mm" => Ok(Isa::I8mm),
             _ => Err(Error::UnknownName {
                 what: "instruction set",
                 name: name.to_owned(),
-                known: "scalar, avx2, avx512, amx",
+                known: "scalar, avx2, avx512, amx, neon, dotprod, i8mm",
             }),
         }
     }
@@ -183,17 +256,18 @@ mod tests {
 
     #[test]
     fn names_round_trip() {
-        for isa in [Isa::Scalar, Isa::Avx2, Isa::Avx512, Isa::Amx] {
+        for isa in [Isa::Scalar, Isa::Avx2, Isa::Avx512, Isa::Amx, Isa::Neon, Isa::Dotprod, Isa::I8mm] {
             assert_eq!(isa.to_string().parse::<Isa>().unwrap(), isa);
         }
     }
 
     #[test]
     fn a_request_that_cannot_be_followed_says_why() {
-        assert_eq!(Isa::among("scalar", Isa::Avx2).unwrap(), Isa::Scalar);
-        let unknown = Isa::among("sse9", Isa::Avx2).unwrap_err();
+        const SUPPORTED: &[Isa] = &[Isa::Scalar, Isa::Avx2];
+        assert_eq!(Isa::among("scalar", SUPPORTED).unwrap(), Isa::Scalar);
+        let unknown = Isa::among("sse9", SUPPORTED).unwrap_err();
         assert!(unknown.to_string().contains("scalar, avx2, avx512"), "{unknown}");
-        let wide = Isa::among("avx512", Isa::Avx2).unwrap_err();
+        let wide = Isa::among("avx512", SUPPORTED).unwrap_err();
         assert_eq!(
             wide.to_string(),
             "this processor cannot run `avx512` kernels, the widest it can run is `avx2`"

@@ -151,6 +151,7 @@ impl Kernel for ByteProducts {
     }
 }
 
+#[inline(always)]
 fn tile_products<U: MatrixUnit>(rounds: usize) -> usize {
     const STEPS: usize = 4;
     let (rows, weights) = (vec![1_i8; SIDE * STEPS * STEP], vec![1_u8; 2 * STEPS * 1024]);

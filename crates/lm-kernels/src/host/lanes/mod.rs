@@ -8,6 +8,8 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod portable;
 #[cfg(test)]
 mod tests;
@@ -18,6 +20,8 @@ use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 pub(super) use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub(super) use avx512::Avx512;
+#[cfg(target_arch = "aarch64")]
+pub(super) use neon::{Baseline, ByteProducts, Dotprod, I8mm, Neon};
 pub(super) use portable::F32x16;
 
 use super::cpu::Kernel;

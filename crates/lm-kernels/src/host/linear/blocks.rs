@@ -36,7 +36,8 @@ impl<F: BlockFormat> Kernel for Products<'_, F> {
     #[inline(always)]
     fn run<V: Lanes>(self) {
         let Self { tiles, x, rows, out } = self;
-        if V::PANELS && rows.len() > FEW_ROWS {
+        // No matrix unit multiplies these panels: the sums have to fit the registers.
+        if V::PANELS && V::MANY_REGISTERS && rows.len() > FEW_ROWS {
             by_panels::<V, F>(tiles, x, rows, out);
         } else {
             for t in 0..2 {

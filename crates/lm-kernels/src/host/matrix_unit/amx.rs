@@ -1,6 +1,6 @@
 //! Matrix unit of Intel AMX (tile registers).
 
-use super::{MatrixUnit, Products, SIDE, STEP, multiply_tiles, plain_products};
+use super::{MatrixUnit, Products, SIDE, STEP, multiplies, multiply_tiles};
 
 /// Intel AMX with 8-bit integers.
 ///
@@ -58,7 +58,7 @@ impl MatrixUnit for Amx {
 impl Amx {
     /// Returns true if the processor has AMX, the system permits its use, and its results are correct.
     pub fn works() -> bool {
-        Self::is_present() && Self::is_permitted() && Self::multiplies()
+        Self::is_present() && Self::is_permitted() && multiplies::<Self>()
     }
 
     fn is_present() -> bool {
@@ -90,21 +90,5 @@ impl Amx {
     #[cfg(not(target_os = "linux"))]
     fn is_permitted() -> bool {
         false
-    }
-
-    /// Checks one product against plain sums.
-    fn multiplies() -> bool {
-        const STEPS: usize = 2;
-        let a: Vec<i8> = (0..SIDE * STEPS * STEP).map(|i| (i * 37 % 255) as i8).collect();
-        let b: Vec<u8> = (0..2 * STEPS * 1024).map(|i| (i * 101 % 256) as u8).collect();
-        let (first, second) = b.split_at(STEPS * 1024);
-        let mut products = [[0; SIDE]; SIDE];
-        Self::configure();
-        // SAFETY: the sizes are the required ones, as the lines above show.
-        unsafe {
-            Self::multiply(a.as_ptr(), STEPS * STEP, [first.as_ptr(), second.as_ptr()], STEPS, &mut products)
-        };
-        Self::release();
-        products == plain_products(&a, [first, second])
     }
 }

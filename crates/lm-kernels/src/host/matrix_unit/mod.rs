@@ -1,12 +1,16 @@
-//! Matrix units: instructions that multiply whole tiles of bytes (Intel AMX).
+//! Matrix units: instructions that multiply whole tiles of bytes (Intel AMX) or pairs of rows (Arm's `USMMLA`).
 
 #[cfg(target_arch = "x86_64")]
 mod amx;
 #[cfg(test)]
 pub(super) mod tests;
+#[cfg(target_arch = "aarch64")]
+mod usmmla;
 
 #[cfg(target_arch = "x86_64")]
 pub(super) use amx::Amx;
+#[cfg(target_arch = "aarch64")]
+pub(super) use usmmla::Usmmla;
 
 /// Rows of activations, and of weights, in a product of tiles.
 pub(super) const SIDE: usize = 32;
@@ -164,8 +168,23 @@ tile_program! {
     { [store 0 c0 c_stride 0] [store 1 c0 c_stride 64] [store 2 c1 c_stride 0] [store 3 c1 c_stride 64] }
 }
 
+/// Checks one product of a unit against plain sums.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn multiplies<U: MatrixUnit>() -> bool {
+    const STEPS: usize = 2;
+    let a: Vec<i8> = (0..SIDE * STEPS * STEP).map(|i| (i * 37 % 255) as i8).collect();
+    let b: Vec<u8> = (0..2 * STEPS * 1024).map(|i| (i * 101 % 256) as u8).collect();
+    let (first, second) = b.split_at(STEPS * 1024);
+    let mut products = [[0; SIDE]; SIDE];
+    U::configure();
+    // SAFETY: the sizes are the required ones, as the lines above show.
+    unsafe { U::multiply(a.as_ptr(), STEPS * STEP, [first.as_ptr(), second.as_ptr()], STEPS, &mut products) };
+    U::release();
+    products == plain_products(&a, [first, second])
+}
+
 /// Reference implementation of [`MatrixUnit::multiply`].
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn plain_products(a: &[i8], b: [&[u8]; 2]) -> Products {
     let columns = a.len() / SIDE;
     let weight = |row: usize, column: usize| b[row / 16][column / 4 * STEP + row % 16 * 4 + column % 4];

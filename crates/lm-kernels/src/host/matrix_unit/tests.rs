@@ -123,7 +123,7 @@ impl MatrixUnit for Interpreter {
 }
 
 #[test]
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn the_program_multiplies_tiles() {
     for steps in [1, 2, 5] {
         let a: Vec<i8> = (0..SIDE * steps * STEP).map(|i| (i * 91 % 251) as i8).collect();
