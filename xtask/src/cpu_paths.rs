@@ -7,8 +7,12 @@ use anyhow::{Result, bail};
 
 use crate::process;
 
-/// Values of `LM_CPU`, narrowest first.
-const ALL: [&str; 4] = ["scalar", "avx2", "avx512", "amx"];
+/// Values of `LM_CPU` on this architecture, narrowest first.
+const ALL: &[&str] = if cfg!(target_arch = "aarch64") {
+    &["scalar", "neon", "dotprod", "i8mm"]
+} else {
+    &["scalar", "avx2", "avx512", "amx"]
+};
 
 /// Test of lm-kernels' library that fails if `LM_CPU` requests a path that the processor lacks.
 const PROBE: &str = "host::cpu::tests::the_environment_is_followed";

@@ -9,6 +9,7 @@ mod check;
 mod convert;
 mod cpu_paths;
 mod devices;
+mod emulate;
 mod fuzz;
 mod golden;
 mod load;
@@ -41,6 +42,8 @@ enum Command {
     Devices(devices::Args),
     /// Run the tests of the kernels under AddressSanitizer and Valgrind, on each CPU path
     Sanitize(sanitize::Args),
+    /// Run the tests of the kernels for AArch64 under QEMU
+    Emulate,
     /// Compare the committed goldens with our output, or regenerate them
     Golden(golden::Args),
     /// Run the conformance matrix of tool calls under random logits: every schema, dialect, budget and tool choice
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Devices(args) => devices::run(&args),
         Command::Sanitize(args) => sanitize::run(&args),
+        Command::Emulate => emulate::run(),
         Command::Golden(args) => golden::run(&args),
         Command::Matrix(args) => matrix::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
