@@ -11,7 +11,7 @@ use crate::process;
 const ALL: &[&str] = if cfg!(target_arch = "aarch64") {
     &["scalar", "neon", "dotprod", "i8mm"]
 } else {
-    &["scalar", "avx2", "avx512", "amx"]
+    &["scalar", "avx2", "avxvnni", "avx512", "amx"]
 };
 
 /// Test of lm-kernels' library that fails if `LM_CPU` requests a path that the processor lacks.

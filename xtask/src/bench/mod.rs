@@ -33,7 +33,7 @@ pub struct Args {
     /// Formats of the weights: q4, q8, bf16 (as stored)
     #[arg(long, value_delimiter = ',', default_value = "q4,q8,bf16")]
     weights: Vec<String>,
-    /// CPU paths: scalar, avx2, avx512, amx, neon, dotprod, i8mm [default: the best one]
+    /// CPU paths: scalar, avx2, avxvnni, avx512, amx, neon, dotprod, i8mm [default: the best one]
     #[arg(long, value_delimiter = ',')]
     cpu: Vec<String>,
     /// KV cache types: f16, f32, q8; those after the first are measured only in decoding

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 
 #[cfg(target_arch = "x86_64")]
-use super::lanes::{Avx2, Avx512};
+use super::lanes::{Avx2, Avx512, Evex, Vex, Vnni};
 #[cfg(target_arch = "aarch64")]
 use super::lanes::{Baseline, ByteProducts, Dotprod, I8mm, Neon};
 use super::lanes::{F32x16, Lanes};
@@ -29,6 +29,9 @@ pub enum Isa {
     Scalar,
     /// x86-64 with AVX2, FMA and F16C.
     Avx2,
+    /// The same with AVX-VNNI, as Intel's client processors have it without AVX-512; or with its instructions in the
+    /// encoding of AVX-512 VNNI, where `LM_CPU` asks for this path.
+    AvxVnni,
     /// x86-64 with AVX-512 F, BW, DQ, VL and VNNI.
     Avx512,
     /// The same with AMX tiles of 8-bit integers, for many rows of quantised weights.
@@ -41,9 +44,21 @@ pub enum Isa {
     I8mm,
 }
 
+/// Names of all instruction sets, of any target.
+const NAMES: [(Isa, &str); 8] = [
+    (Isa::Scalar, "scalar"),
+    (Isa::Avx2, "avx2"),
+    (Isa::AvxVnni, "avxvnni"),
+    (Isa::Avx512, "avx512"),
+    (Isa::Amx, "amx"),
+    (Isa::Neon, "neon"),
+    (Isa::Dotprod, "dotprod"),
+    (Isa::I8mm, "i8mm"),
+];
+
 /// Instruction sets of the compilation target, narrowest first.
 const ALL: &[Isa] = if cfg!(target_arch = "x86_64") {
-    &[Isa::Scalar, Isa::Avx2, Isa::Avx512, Isa::Amx]
+    &[Isa::Scalar, Isa::Avx2, Isa::AvxVnni, Isa::Avx512, Isa::Amx]
 } else if cfg!(target_arch = "aarch64") {
     &[Isa::Scalar, Isa::Neon, Isa::Dotprod, Isa::I8mm]
 } else {
@@ -52,7 +67,7 @@ const ALL: &[Isa] = if cfg!(target_arch = "x86_64") {
 
 impl Isa {
     /// Returns the instruction set in use: the widest this processor has, or the one that `LM_CPU`
-    /// (`scalar`, `avx2`, `avx512`, `amx`, `neon`, `dotprod`, `i8mm`) forces.
+    /// (`scalar`, `avx2`, `avxvnni`, `avx512`, `amx`, `neon`, `dotprod`, `i8mm`) forces.
     ///
     /// Read once, by the first kernel that runs.
     ///
@@ -107,6 +122,10 @@ impl Isa {
                     && is_x86_feature_detected!("fma")
                     && is_x86_feature_detected!("f16c")
             }
+            Isa::AvxVnni => {
+                is_x86_feature_detected!("avxvnni")
+                    || is_x86_feature_detected!("avx512vl") && is_x86_feature_detected!("avx512vnni")
+            }
             Isa::Avx512 => {
                 is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512bw")
@@ -150,6 +169,15 @@ impl Isa {
             // SAFETY: the features were detected, as asserted above.
             Isa::Avx2 => unsafe { run_avx2(kernel) },
             #[cfg(target_arch = "x86_64")]
+            // SAFETY: the features were detected, as asserted above: those of AVX-512 where there is no AVX-VNNI.
+            Isa::AvxVnni => unsafe {
+                if is_x86_feature_detected!("avxvnni") {
+                    run_avx_vnni(kernel)
+                } else {
+                    run_avx_vnni_evex(kernel)
+                }
+            },
+            #[cfg(target_arch = "x86_64")]
             // SAFETY: the features were detected, as asserted above.
             Isa::Avx512 => unsafe { run_avx512::<NoMatrixUnit, K>(kernel) },
             #[cfg(target_arch = "x86_64")]
@@ -190,6 +218,21 @@ pub(super) fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
 
 #[cfg(target_arch = "x86_64")]
 #[inline(never)]
+#[target_feature(enable = "avxvnni,avx2,fma,f16c")]
+pub(super) fn run_avx_vnni<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Avx2<Vnni<Vex>>>()
+}
+
+// Without the features of AVX-512, which would give it more registers.
+#[cfg(target_arch = "x86_64")]
+#[inline(never)]
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn run_avx_vnni_evex<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Avx2<Vnni<Evex>>>()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")]
 pub(super) fn run_avx512<U: MatrixUnit, K: Kernel>(kernel: K) -> K::Output {
     kernel.run::<Avx512<U>>()
@@ -217,15 +260,8 @@ pub(super) fn run_i8mm<K: Kernel>(kernel: K) -> K::Output {
 
 impl fmt::Display for Isa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Isa::Scalar => "scalar",
-            Isa::Avx2 => "avx2",
-            Isa::Avx512 => "avx512",
-            Isa::Amx => "amx",
-            Isa::Neon => "neon",
-            Isa::Dotprod => "dotprod",
-            Isa::I8mm => "i8mm",
-        })
+        let named = NAMES.iter().find(|(isa, _)| isa == self);
+        f.pad(named.map_or("", |(_, name)| name))
     }
 }
 
@@ -233,20 +269,9 @@ impl FromStr for Isa {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "scalar" => Ok(Isa::Scalar),
-            "avx2" => Ok(Isa::Avx2),
-            "avx512" => Ok(Isa::Avx512),
-            "amx" => Ok(Isa::Amx),
-            "neon" => Ok(Isa::Neon),
-            "dotprod" => Ok(Isa::Dotprod),
-            "i8mm" => Ok(Isa::I8mm),
-            _ => Err(Error::UnknownName {
-                what: "instruction set",
-                name: name.to_owned(),
-                known: "scalar, avx2, avx512, amx, neon, dotprod, i8mm",
-            }),
-        }
+        let known = "scalar, avx2, avxvnni, avx512, amx, neon, dotprod, i8mm";
+        let unknown = || Error::UnknownName { what: "instruction set", name: name.to_owned(), known };
+        NAMES.iter().find(|named| named.1 == name).map(|named| named.0).ok_or_else(unknown)
     }
 }
 
@@ -256,8 +281,9 @@ mod tests {
 
     #[test]
     fn names_round_trip() {
-        for isa in [Isa::Scalar, Isa::Avx2, Isa::Avx512, Isa::Amx, Isa::Neon, Isa::Dotprod, Isa::I8mm] {
-            assert_eq!(isa.to_string().parse::<Isa>().unwrap(), isa);
+        for (isa, name) in NAMES {
+            assert_eq!(isa.to_string(), name);
+            assert_eq!(name.parse::<Isa>().unwrap(), isa);
         }
     }
 
@@ -266,7 +292,7 @@ mod tests {
         const SUPPORTED: &[Isa] = &[Isa::Scalar, Isa::Avx2];
         assert_eq!(Isa::among("scalar", SUPPORTED).unwrap(), Isa::Scalar);
         let unknown = Isa::among("sse9", SUPPORTED).unwrap_err();
-        assert!(unknown.to_string().contains("scalar, avx2, avx512"), "{unknown}");
+        assert!(unknown.to_string().contains("scalar, avx2, avxvnni, avx512"), "{unknown}");
         let wide = Isa::among("avx512", SUPPORTED).unwrap_err();
         assert_eq!(
             wide.to_string(),

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use super::super::cpu::{Kernel, run_avx512};
 use super::super::matrix_unit::{MatrixUnit, NoMatrixUnit};
-use super::avx2::places_of_pair;
+use super::avx2::{Maddubs, places_of_pair};
 use super::{Avx2, LANES, Lanes, Line, ZeroPointCorrection};
 
 /// Sixteen floats in an AVX-512 register, with a matrix unit or none.
@@ -170,7 +170,7 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
     #[inline(always)]
     fn sum(self) -> f32 {
         // SAFETY: AVX-512 is there, DQ too.
-        Avx2::from([unsafe { _mm512_castps512_ps256(self.0) }, unsafe {
+        Avx2::<Maddubs>::from([unsafe { _mm512_castps512_ps256(self.0) }, unsafe {
             _mm512_extractf32x8_ps::<1>(self.0)
         }])
         .sum()

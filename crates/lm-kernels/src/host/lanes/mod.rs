@@ -17,7 +17,7 @@ mod tests;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use avx2::Avx2;
+pub(super) use avx2::{Avx2, Evex, Vex, Vnni};
 #[cfg(target_arch = "x86_64")]
 pub(super) use avx512::Avx512;
 #[cfg(target_arch = "aarch64")]

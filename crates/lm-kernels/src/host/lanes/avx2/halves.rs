@@ -36,18 +36,6 @@ pub(super) fn transpose_8(rows: [[u32; LANES / 2]; LANES / 2]) -> [[u32; LANES /
     bytemuck::cast(y)
 }
 
-/// The weights' magnitudes times the activations with the weights' signs: two products are at most 2 · 127 · 127,
-/// so they do not saturate.
-#[inline(always)]
-pub(super) fn add_dot_bytes(sums: __m256i, w: __m256i, x: __m256i) -> __m256i {
-    // SAFETY: AVX2 is there, as the module says.
-    unsafe {
-        let w = _mm256_xor_si256(w, _mm256_set1_epi8(i8::MIN));
-        let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
-        _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
-    }
-}
-
 /// Byte shuffle control: two of each four bytes, each followed by a zero.
 #[inline(always)]
 pub(in crate::host::lanes) fn places_of_pair(which: [u8; 2]) -> [u8; 16] {

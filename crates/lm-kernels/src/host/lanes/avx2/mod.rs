@@ -1,23 +1,36 @@
 //! Sixteen-lane vectors in two AVX2 registers.
 
 mod halves;
+mod products;
+mod vnni;
 
 use std::arch::x86_64::*;
+use std::marker::PhantomData;
 
-use super::super::cpu::{Kernel, run_avx2};
+use super::super::cpu::Kernel;
 use super::super::matrix_unit::NoMatrixUnit;
 use super::{LANES, Lanes, Line, ZeroPointCorrection};
 pub(super) use halves::places_of_pair;
-use halves::{add_dot_bytes, bits_of, exp2, negate, transpose_8, twice};
+use halves::{bits_of, exp2, negate, transpose_8};
+pub(in crate::host) use products::{Maddubs, Products};
+pub(in crate::host) use vnni::{Evex, Vex, Vnni};
 
-/// Sixteen floats in two AVX registers, the first eight lanes first.
-#[derive(Clone, Copy)]
-pub(in crate::host) struct Avx2([__m256; 2]);
+/// Sixteen floats in two AVX registers, the first eight lanes first, and how integers are multiplied.
+pub(in crate::host) struct Avx2<P = Maddubs>([__m256; 2], PhantomData<P>);
 
-impl From<[__m256; 2]> for Avx2 {
+impl<P> Clone for Avx2<P> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P> Copy for Avx2<P> {}
+
+impl<P> From<[__m256; 2]> for Avx2<P> {
     #[inline(always)]
     fn from(halves: [__m256; 2]) -> Self {
-        Self(halves)
+        Self(halves, PhantomData)
     }
 }
 
@@ -29,15 +42,13 @@ fn halves<T>(x: &[T; LANES]) -> [&[T; LANES / 2]; 2] {
 }
 
 // Safety invariant of all unsafe blocks below: only `Isa::run` names this type, after it has detected AVX2,
-// FMA and F16C.
-impl Lanes for Avx2 {
+// FMA and F16C, and what its products need.
+impl<P: Products> Lanes for Avx2<P> {
     type Unit = NoMatrixUnit;
     type Ints = [__m256i; 2];
     type Bytes = [__m256i; 2];
     type Quad = __m256i;
-    /// Two 16-bit sums per lane, each over two of every four columns.
     type NibbleSums = [__m256i; 2];
-    /// The factor of each lane twice, in 16 bits.
     type Factors = [__m256i; 2];
     type Pairs = [__m256i; 2];
     const MANY_REGISTERS: bool = false;
@@ -45,28 +56,27 @@ impl Lanes for Avx2 {
 
     #[inline(always)]
     fn call<K: Kernel>(kernel: K) -> K::Output {
-        // SAFETY: AVX2, FMA and F16C are there, as said above.
-        unsafe { run_avx2(kernel) }
+        P::call(kernel)
     }
 
     #[inline(always)]
     fn splat(value: f32) -> Self {
         // SAFETY: AVX is there, as said above.
-        Self([unsafe { _mm256_set1_ps(value) }; 2])
+        Self::from([unsafe { _mm256_set1_ps(value) }; 2])
     }
 
     #[inline(always)]
     fn load(x: &[f32; LANES]) -> Self {
         let [low, high] = halves(x);
         // SAFETY: AVX is there; 8 floats each are read from arrays of 8.
-        Self(unsafe { [_mm256_loadu_ps(low.as_ptr()), _mm256_loadu_ps(high.as_ptr())] })
+        Self::from(unsafe { [_mm256_loadu_ps(low.as_ptr()), _mm256_loadu_ps(high.as_ptr())] })
     }
 
     #[inline(always)]
     fn load_f16(bits: &[u16; LANES]) -> Self {
         let [low, high] = halves(bits);
         // SAFETY: F16C is there; 16 bytes each are read from arrays of 16.
-        Self(unsafe {
+        Self::from(unsafe {
             [
                 _mm256_cvtph_ps(_mm_loadu_si128(low.as_ptr().cast())),
                 _mm256_cvtph_ps(_mm_loadu_si128(high.as_ptr().cast())),
@@ -86,7 +96,7 @@ impl Lanes for Avx2 {
         };
         let [low, high] = wide;
         // SAFETY: AVX2 is there.
-        Self(unsafe {
+        Self::from(unsafe {
             [
                 _mm256_castsi256_ps(_mm256_slli_epi32::<16>(low)),
                 _mm256_castsi256_ps(_mm256_slli_epi32::<16>(high)),
@@ -97,7 +107,7 @@ impl Lanes for Avx2 {
     #[inline(always)]
     fn load_exp2(exponents: &[u8; LANES]) -> Self {
         let [low, high] = halves(exponents);
-        Self([exp2(low), exp2(high)])
+        Self::from([exp2(low), exp2(high)])
     }
 
     #[inline(always)]
@@ -108,28 +118,30 @@ impl Lanes for Avx2 {
     #[inline(always)]
     fn mul(self, factor: Self) -> Self {
         // SAFETY: AVX is there.
-        Self(unsafe { [_mm256_mul_ps(self.0[0], factor.0[0]), _mm256_mul_ps(self.0[1], factor.0[1])] })
+        Self::from(unsafe { [_mm256_mul_ps(self.0[0], factor.0[0]), _mm256_mul_ps(self.0[1], factor.0[1])] })
     }
 
     #[inline(always)]
     fn mul_add(self, factor: Self, addend: Self) -> Self {
         let ([a, b], [factor_a, factor_b], [addend_a, addend_b]) = (self.0, factor.0, addend.0);
         // SAFETY: FMA is there.
-        Self(unsafe { [_mm256_fmadd_ps(a, factor_a, addend_a), _mm256_fmadd_ps(b, factor_b, addend_b)] })
+        Self::from(unsafe {
+            [_mm256_fmadd_ps(a, factor_a, addend_a), _mm256_fmadd_ps(b, factor_b, addend_b)]
+        })
     }
 
     #[inline(always)]
     fn min(self, other: Self) -> Self {
         let ([a, b], [other_a, other_b]) = (self.0, other.0);
         // SAFETY: AVX is there.
-        Self(unsafe { [_mm256_min_ps(a, other_a), _mm256_min_ps(b, other_b)] })
+        Self::from(unsafe { [_mm256_min_ps(a, other_a), _mm256_min_ps(b, other_b)] })
     }
 
     #[inline(always)]
     fn max(self, other: Self) -> Self {
         let ([a, b], [other_a, other_b]) = (self.0, other.0);
         // SAFETY: AVX is there.
-        Self(unsafe { [_mm256_max_ps(a, other_a), _mm256_max_ps(b, other_b)] })
+        Self::from(unsafe { [_mm256_max_ps(a, other_a), _mm256_max_ps(b, other_b)] })
     }
 
     #[inline(always)]
@@ -261,34 +273,25 @@ impl Lanes for Avx2 {
         unsafe { _mm256_set1_epi32(bytemuck::cast(x)) }
     }
 
-    /// The bytes' offset is subtracted before they are multiplied.
     #[inline(always)]
-    fn start_bytes(_: i32) -> [__m256i; 2] {
-        Self::splat_int(0)
+    fn start_bytes(correction: i32) -> [__m256i; 2] {
+        Self::splat_int(P::start_bytes(correction))
     }
 
     #[inline(always)]
     fn dot_bytes(sums: [__m256i; 2], w: [__m256i; 2], x: __m256i) -> [__m256i; 2] {
-        [add_dot_bytes(sums[0], w[0], x), add_dot_bytes(sums[1], w[1], x)]
+        [P::dot_bytes(sums[0], w[0], x), P::dot_bytes(sums[1], w[1], x)]
     }
 
     #[inline(always)]
     fn dot_small_bytes(sums: [__m256i; 2], w: [__m256i; 2], x: __m256i) -> [__m256i; 2] {
-        // The sum of two products is at most 2 · 127 · 127, so it does not saturate.
-        // SAFETY: AVX2 is there.
-        unsafe {
-            let one = _mm256_set1_epi16(1);
-            [
-                _mm256_add_epi32(sums[0], _mm256_madd_epi16(_mm256_maddubs_epi16(w[0], x), one)),
-                _mm256_add_epi32(sums[1], _mm256_madd_epi16(_mm256_maddubs_epi16(w[1], x), one)),
-            ]
-        }
+        [P::dot_small_bytes(sums[0], w[0], x), P::dot_small_bytes(sums[1], w[1], x)]
     }
 
-    /// The bytes' offset is subtracted before they are multiplied.
     #[inline(always)]
-    fn start_bytes_of(_: [__m256i; 2], _: [i16; 2]) -> [__m256i; 2] {
-        Self::splat_int(0)
+    fn start_bytes_of(parts: [__m256i; 2], sums: [i16; 2]) -> [__m256i; 2] {
+        let [sums, _] = Self::splat_pair(sums);
+        [P::start_bytes_of(parts[0], sums), P::start_bytes_of(parts[1], sums)]
     }
 
     #[inline(always)]
@@ -298,14 +301,8 @@ impl Lanes for Avx2 {
 
     #[inline(always)]
     fn dot_pairs(sums: [__m256i; 2], w: [__m256i; 2], x: [i16; 2]) -> [__m256i; 2] {
-        // SAFETY: AVX2 is there.
-        unsafe {
-            let x = _mm256_set1_epi32(bytemuck::cast(x));
-            [
-                _mm256_add_epi32(sums[0], _mm256_madd_epi16(w[0], x)),
-                _mm256_add_epi32(sums[1], _mm256_madd_epi16(w[1], x)),
-            ]
-        }
+        let [x, _] = Self::splat_pair(x);
+        [P::dot_pairs(sums[0], w[0], x), P::dot_pairs(sums[1], w[1], x)]
     }
 
     #[inline(always)]
@@ -319,23 +316,14 @@ impl Lanes for Avx2 {
         }
     }
 
-    /// At the end, each of a lane's two sums is that of 16 products with nibbles minus 4 times the sum of 32
-    /// activations: at most 16 · (15 - 4) · 127 + 16 · 4 · 127 = 30,480, which fits 16 bits.
     #[inline(always)]
     fn start_nibbles(correction: &ZeroPointCorrection) -> [__m256i; 2] {
-        Self::splat_int(correction.halves)
+        Self::splat_int(P::start_nibbles(correction))
     }
 
     #[inline(always)]
     fn dot_nibbles(sums: [__m256i; 2], w: [__m256i; 2], x: __m256i) -> [__m256i; 2] {
-        // The sum of two products is at most 2 · 15 · 127, so it does not saturate.
-        // SAFETY: AVX2 is there.
-        unsafe {
-            [
-                _mm256_add_epi16(sums[0], _mm256_maddubs_epi16(w[0], x)),
-                _mm256_add_epi16(sums[1], _mm256_maddubs_epi16(w[1], x)),
-            ]
-        }
+        [P::dot_nibbles(sums[0], w[0], x), P::dot_nibbles(sums[1], w[1], x)]
     }
 
     #[inline(always)]
@@ -345,18 +333,12 @@ impl Lanes for Avx2 {
             let wide = _mm256_cvtepu8_epi16(_mm_loadu_si128(magnitudes.as_ptr().cast()));
             (_mm256_and_si256(wide, _mm256_set1_epi16(15)), _mm256_srli_epi16::<4>(wide))
         };
-        [twice(negate(low, signs[0])), twice(negate(high, signs[1]))]
+        [P::factors(negate(low, signs[0])), P::factors(negate(high, signs[1]))]
     }
 
     #[inline(always)]
     fn add_scaled(sums: [__m256i; 2], terms: [__m256i; 2], factors: [__m256i; 2]) -> [__m256i; 2] {
-        // SAFETY: AVX2 is there.
-        unsafe {
-            [
-                _mm256_add_epi32(sums[0], _mm256_madd_epi16(terms[0], factors[0])),
-                _mm256_add_epi32(sums[1], _mm256_madd_epi16(terms[1], factors[1])),
-            ]
-        }
+        [P::dot_pairs(sums[0], terms[0], factors[0]), P::dot_pairs(sums[1], terms[1], factors[1])]
     }
 
     #[inline(always)]
@@ -369,6 +351,6 @@ impl Lanes for Avx2 {
     #[inline(always)]
     fn from_ints(ints: [__m256i; 2]) -> Self {
         // SAFETY: AVX2 is there.
-        Self(unsafe { [_mm256_cvtepi32_ps(ints[0]), _mm256_cvtepi32_ps(ints[1])] })
+        Self::from(unsafe { [_mm256_cvtepi32_ps(ints[0]), _mm256_cvtepi32_ps(ints[1])] })
     }
 }
