@@ -122,6 +122,32 @@ pub enum Error {
         format: WeightFormat,
     },
 
+    /// Importances that are not one for each column of a matrix, or of several equal parts of its rows.
+    #[error(
+        "{got} importances for a [{rows}, {cols}] weight, expected {cols}, or as many for each of several equal parts of the rows"
+    )]
+    ImportanceShape {
+        /// Rows of the weight.
+        rows: usize,
+        /// Columns of the weight.
+        cols: usize,
+        /// Number of importances.
+        got: usize,
+    },
+
+    /// An importance that is negative or not finite, or the first of a matrix that has zeros alone.
+    #[error(
+        "the importance of column {col} of matrix {matrix} is {value}, expected 0 or more, and more than 0 in some column"
+    )]
+    ImportanceValue {
+        /// The matrix, of several stacked ones.
+        matrix: usize,
+        /// The column.
+        col: usize,
+        /// The value.
+        value: f32,
+    },
+
     /// The size of a shape in bytes overflows the address space.
     #[error("the shape {shape:?} is too large")]
     ShapeOverflow {

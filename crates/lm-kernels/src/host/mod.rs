@@ -46,7 +46,8 @@ pub use linear::{Input, Output, Then, gated, linear, linears};
 pub use moe::{ExpertBiases, Experts, Routing, moe};
 pub use norm::{LayerNorm, Norm, layer_norm, rms_norm};
 pub use pack::{
-    Arena, FloatDtype, GgmlType, PackedMatrix, Packing, Source, StoredBytes, StoredMatrix, WeightFormat,
+    Arena, FloatDtype, GgmlType, Importance, PackedMatrix, Packing, Source, StoredBytes, StoredMatrix,
+    WeightFormat,
 };
 pub use pages::{KvDtype, NO_PAGE, PAGE_LEN, PageId, PagedLayer, StatePages, StateRun};
 pub use pool::{Pool, PoolTurn};

@@ -3,6 +3,7 @@
 mod buffer;
 mod encode;
 mod ggml;
+mod importance;
 mod integer;
 mod packing;
 mod q4;
@@ -26,6 +27,7 @@ pub(super) use buffer::Buffer;
 use buffer::SharedBuffer;
 pub use ggml::GgmlType;
 pub(super) use ggml::{BlockFormat, EXPANDED_LINES, ForBlocks, RECORD, RecordTile, Scales, code};
+pub use importance::Importance;
 use integer::tile_bytes;
 pub(super) use integer::{GROUP, IntegerLayout, Tile};
 pub use packing::Packing;

@@ -10,6 +10,7 @@ use super::super::pool::Pool;
 use super::super::split::for_each_chunk;
 use super::buffer::{Arena, Buffer};
 use super::ggml::PackBlocks;
+use super::importance::Importance;
 use super::integer::{GROUP, tile_mut};
 use super::quantize::Quantize;
 use super::stored::ReadTile;
@@ -29,6 +30,7 @@ pub struct Packing {
     done: usize,
     tile_bytes: usize,
     buffer: Buffer,
+    importance: Option<Importance>,
 }
 
 impl Packing {
@@ -64,7 +66,18 @@ impl Packing {
         rows.checked_mul(cols).ok_or_else(overflow)?;
         let tile_bytes = format.tile_bytes(cols).ok_or_else(overflow)?;
         let bytes = tile_bytes.checked_mul(rows.div_ceil(LANES)).ok_or_else(overflow)?;
-        Ok(Self { format, rows, cols, done: 0, tile_bytes, buffer: allocate(bytes)? })
+        let (done, buffer) = (0, allocate(bytes)?);
+        Ok(Self { format, rows, cols, done, tile_bytes, buffer, importance: None })
+    }
+
+    /// Weights the columns' squared errors by their importance in the search for scales of Q4; other formats search for none.
+    ///
+    /// # Panics
+    /// When the importance is that of a matrix of another shape.
+    #[must_use]
+    pub fn with_importance(self, importance: Importance) -> Self {
+        assert!(importance.fits(self.rows, self.cols), "an importance of [{}, {}]", self.rows, self.cols);
+        Self { importance: Some(importance), ..self }
     }
 
     /// Packs the next rows from row-major elements, on the threads of the global pool; values as in
@@ -85,9 +98,13 @@ impl Packing {
             let blocks = ggml.quantize(cols, source).map_err(|error| error.after_rows(self.done))?;
             return self.push_blocks(rows, &blocks);
         }
-        self.tiles(rows, |first_row, out| {
-            Isa::current().run(PackTile { format, source, rows, cols, first_row, out })
-        })
+        let (importance, done) = (self.importance.take(), self.done);
+        let packed = self.tiles(rows, |first_row, out| {
+            let importance = importance.as_ref().map(|importance| (importance, done + first_row));
+            Isa::current().run(PackTile { format, source, rows, cols, first_row, importance, out })
+        });
+        self.importance = importance;
+        packed
     }
 
     /// Packs the next rows of an already quantised matrix, without changing a value: `quants` and `scales` as in
@@ -193,6 +210,8 @@ pub(super) struct PackTile<'a> {
     pub rows: usize,
     pub cols: usize,
     pub first_row: usize,
+    /// Importance of the matrix's columns, and the number of the first row in the matrix.
+    pub importance: Option<(&'a Importance, usize)>,
     pub out: &'a mut [u8],
 }
 
@@ -262,6 +281,7 @@ impl PackTile<'_> {
         let (scales, lines) = tile_mut::<F>(self.out, self.cols);
         let lines = lines.chunks_mut(groups * F::GROUP_LINES);
         let mut columns = vec![F32x16::ZERO; F::BLOCK];
+        let mut importances = vec![F32x16::ZERO; if self.importance.is_some() { F::BLOCK } else { 0 }];
         for (index, (scales, lines)) in scales.iter_mut().zip(lines).enumerate() {
             let first = index * F::BLOCK;
             let columns = &mut columns[..lines.len() / F::GROUP_LINES * GROUP];
@@ -271,7 +291,12 @@ impl PackTile<'_> {
             if !all_finite::<V>(columns) {
                 find_unrepresentable(columns, self.first_row, first, f32::is_finite)?;
             }
-            F::quantize::<V>(columns, scales, lines);
+            if let Some((importance, first_row)) = self.importance {
+                for (group, importances) in importances.as_chunks_mut::<GROUP>().0.iter_mut().enumerate() {
+                    importance.gather(first_row, first + group * GROUP, importances);
+                }
+            }
+            F::quantize::<V>(columns, &importances, scales, lines);
             let infinite = F::steps(scales).map(|scale| scale & 0x7f80 == 0x7f80);
             if let Some(lane) = infinite.iter().position(|&infinite| infinite) {
                 let largest = |x: &(usize, &F32x16), y: &(usize, &F32x16)| {

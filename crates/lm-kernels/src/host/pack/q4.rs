@@ -8,7 +8,7 @@ use bytemuck::{Pod, Zeroable};
 
 use super::super::lanes::{F32x16, LANES, Lanes, Line, bf16_to_f32};
 use super::integer::{GROUP, IntegerLayout, Tile};
-use super::quantize::{Quantize, low_bits};
+use super::quantize::{Quantize, inverse, low_bits};
 use super::scale_search::Group;
 
 /// Maximum magnitude of an integer scale.
@@ -88,29 +88,93 @@ impl Q4 {
 
 impl Quantize for Q4 {
     /// Each group finds its best scale; the block's largest becomes 15 steps, and the others take the best of the
-    /// nearest step counts.
+    /// nearest step counts. With importances that is done for both weightings of the errors, and each row takes the scales
+    /// with the lesser error by importance.
     #[inline(always)]
-    fn quantize<V: Lanes>(x: &[F32x16], scales: &mut Q4Scales, lines: &mut [Line]) {
+    fn quantize<V: Lanes>(x: &[F32x16], importances: &[F32x16], scales: &mut Q4Scales, lines: &mut [Line]) {
         let mut groups = [Group::EMPTY; GROUPS];
-        let mut best = [F32x16::ZERO; GROUPS];
-        let x = x.as_chunks::<GROUP>().0;
-        for ((group, best), x) in groups.iter_mut().zip(&mut best).zip(x) {
+        let (x, importances) = (x.as_chunks::<GROUP>().0, importances.as_chunks::<GROUP>().0);
+        for (group, x) in groups.iter_mut().zip(x) {
             *group = Group::new::<V>(x);
+        }
+        let mut chosen = BlockScales::search::<V>(&groups);
+        if !importances.is_empty() {
+            let mut weighted = groups;
+            for (group, importances) in weighted.iter_mut().zip(importances) {
+                *group = group.weighted(importances);
+            }
+            chosen.keep_best::<V>(&BlockScales::search::<V>(&weighted), &weighted);
+        }
+        scales.steps = chosen.steps;
+        for (index, lines) in lines.chunks_mut(Self::GROUP_LINES).enumerate() {
+            for (lane, factor) in chosen.factors[index].0.into_iter().enumerate() {
+                scales.set_factor(lane, index, factor as i8);
+            }
+            groups[index].quants::<V>(&chosen.scale(index), |column, quants| {
+                Self::set(lines, column, quants);
+            });
+        }
+    }
+}
+
+/// Scales of 16 rows of a block, as floats.
+struct BlockScales {
+    /// `D` of each row, as bf16 bits.
+    steps: [u16; LANES],
+    /// `s` of each row in each group.
+    factors: [F32x16; GROUPS],
+}
+
+impl BlockScales {
+    /// Searches the scales with the least weighted error.
+    #[inline(always)]
+    fn search<V: Lanes>(groups: &[Group; GROUPS]) -> Self {
+        let mut best = [F32x16::ZERO; GROUPS];
+        for (best, group) in best.iter_mut().zip(groups) {
             *best = group.best_scale::<V>();
         }
         let largest = best.iter().fold(F32x16::ZERO, |a, b| a.zip(*b, |a, b| a.max(b.abs())));
         let step = largest.map(|largest| largest / f32::from(MAX_SCALE));
-        scales.steps = step.0.map(|step| half::bf16::from_f32(step).to_bits());
-        let step = F32x16(scales.steps.map(bf16_to_f32));
-        for (index, lines) in lines.chunks_mut(Self::GROUP_LINES).enumerate() {
-            let group = &groups[index];
-            let factors = group.best_factor::<V>(&best[index], &step);
-            for (lane, factor) in factors.0.into_iter().enumerate() {
-                scales.set_factor(lane, index, factor as i8);
+        let steps = step.0.map(|step| half::bf16::from_f32(step).to_bits());
+        let mut scales = Self { steps, factors: [F32x16::ZERO; GROUPS] };
+        let step = scales.step();
+        for (index, group) in groups.iter().enumerate() {
+            scales.factors[index] = group.best_factor::<V>(&best[index], &step);
+        }
+        scales
+    }
+
+    /// `D` of each row.
+    #[inline(always)]
+    fn step(&self) -> F32x16 {
+        F32x16(self.steps.map(bf16_to_f32))
+    }
+
+    /// Scale of each row in a group.
+    #[inline(always)]
+    fn scale(&self, group: usize) -> F32x16 {
+        self.factors[group].zip(self.step(), |factor, step| factor * step)
+    }
+
+    /// Takes the `others` in the rows where their weighted error is less.
+    #[inline(always)]
+    fn keep_best<V: Lanes>(&mut self, others: &Self, groups: &[Group; GROUPS]) {
+        let largest = groups.iter().fold(F32x16::ZERO, |a, b| a.zip(*b.largest(), |a, b| a.max(b.abs())));
+        let (mut gain, mut gain_of_others) = (F32x16::ZERO, F32x16::ZERO);
+        for (index, group) in groups.iter().enumerate() {
+            let unit = group.largest().zip(largest, |x, largest| (x * inverse(largest)).powi(2));
+            for (sum, scales) in [(&mut gain, &*self), (&mut gain_of_others, others)] {
+                let of_group = group.gain::<V>(&scales.scale(index));
+                for lane in 0..LANES {
+                    sum.0[lane] += of_group.0[lane] * unit.0[lane];
+                }
             }
-            group.quants::<V>(&factors.zip(step, |factor, step| factor * step), |column, quants| {
-                Self::set(lines, column, quants);
-            });
+        }
+        for lane in (0..LANES).filter(|&lane| gain_of_others.0[lane] > gain.0[lane]) {
+            self.steps[lane] = others.steps[lane];
+            for (factors, others) in self.factors.iter_mut().zip(&others.factors) {
+                factors.0[lane] = others.0[lane];
+            }
         }
     }
 }

@@ -43,7 +43,7 @@ impl Q8 {
 impl Quantize for Q8 {
     /// The largest magnitude maps to 127; the scale is rounded up, so that nothing is clipped.
     #[inline(always)]
-    fn quantize<V: Lanes>(x: &[F32x16], scales: &mut [u16; LANES], lines: &mut [Line]) {
+    fn quantize<V: Lanes>(x: &[F32x16], _: &[F32x16], scales: &mut [u16; LANES], lines: &mut [Line]) {
         // In registers throughout: loops over lanes compile to scattered loads.
         let (one, minus) = (V::splat(1.0), V::splat(-1.0));
         let mut greatest = V::splat(0.0);

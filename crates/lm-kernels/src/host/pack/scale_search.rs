@@ -1,7 +1,7 @@
 //! Scale search for groups of 4-bit integers: tries several scales and keeps the one with the least weighted error.
 //!
 //! The error of each value is weighted by its magnitude plus the group's root mean square: large values mostly
-//! matter more (docs/decisions/0010-accuracy.md).
+//! matter more (docs/decisions/0010-accuracy.md). Where the importance of the columns is known, it is the weight.
 
 use super::super::lanes::{F32x16, LANES, Lanes};
 use super::integer::GROUP;
@@ -65,6 +65,11 @@ impl Group {
         group
     }
 
+    /// The group with its columns' importances as weights.
+    pub fn weighted(&self, importances: &[F32x16; GROUP]) -> Self {
+        Self { weights: *importances, ..*self }
+    }
+
     /// Finds the scale with the least error among the candidates that map the largest magnitude to about -8; 0 for
     /// a group of zeros.
     ///
@@ -93,17 +98,32 @@ impl Group {
         for offset in [0.0, 1.0, -1.0] {
             let limit = f32::from(MAX_SCALE);
             let tried = nearest.map(|nearest| (nearest + offset).clamp(-limit, limit));
-            let scale = self.relative(&tried.zip(*step, |factor, step| factor * step));
-            let sums = self.sums::<V>(V::load(&scale.map(inverse).0));
+            let gain = self.gain::<V>(&tried.zip(*step, |factor, step| factor * step));
             for lane in 0..LANES {
-                let scale = scale.0[lane];
-                let gain = scale * (2.0 * sums.xq.0[lane] - scale * sums.qq.0[lane]);
-                if gain > best_gain.0[lane] {
-                    (best_gain.0[lane], factor.0[lane]) = (gain, tried.0[lane]);
+                if gain.0[lane] > best_gain.0[lane] {
+                    (best_gain.0[lane], factor.0[lane]) = (gain.0[lane], tried.0[lane]);
                 }
             }
         }
         factor
+    }
+
+    /// Weighted sum of squares that a scale explains, relative to the square of the largest value: the more, the less the error.
+    #[inline(always)]
+    pub fn gain<V: Lanes>(&self, scale: &F32x16) -> F32x16 {
+        let scale = self.relative(scale);
+        let sums = self.sums::<V>(V::load(&scale.map(inverse).0));
+        let mut gain = scale;
+        for lane in 0..LANES {
+            let scale = scale.0[lane];
+            gain.0[lane] = scale * (2.0 * sums.xq.0[lane] - scale * sums.qq.0[lane]);
+        }
+        gain
+    }
+
+    /// The value of largest magnitude of each row, with its sign.
+    pub fn largest(&self) -> &F32x16 {
+        &self.largest
     }
 
     /// Computes the quants of each column for a scale.

@@ -156,7 +156,15 @@ fn every_instruction_set_packs_the_same() {
             let mut out = vec![0_u32; format.tile_bytes(cols).unwrap() / 4];
             let out_bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut out);
             let source = Source::F32(&values);
-            let done = isa.run(PackTile { format, source, rows, cols, first_row: 16, out: out_bytes });
+            let done = isa.run(PackTile {
+                format,
+                source,
+                rows,
+                cols,
+                first_row: 16,
+                importance: None,
+                out: out_bytes,
+            });
             assert!(done.is_ok());
             out
         };
