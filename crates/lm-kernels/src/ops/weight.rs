@@ -8,7 +8,7 @@ use burn::backend::{Backend, Dispatch, ExtensionType, TensorMetadata};
 use burn::tensor::{DType, Device as BurnDevice, Int, Tensor, TensorData};
 
 use super::backend::Bridge;
-use super::from_host;
+use super::{InputSums, from_host};
 use crate::{Device, GgmlType, PackedMatrix, Result, Source, WeightFormat};
 
 /// A weight matrix `[rows, cols]` = `[out, in]`, in the memory of the device that multiplies by it.
@@ -31,6 +31,7 @@ pub struct Weight {
     cols: usize,
     format: WeightFormat,
     matrix: Matrix<Dispatch>,
+    inputs: Option<Arc<InputSums>>,
 }
 
 /// Representations of a weight as operation arguments.
@@ -101,7 +102,42 @@ impl Weight {
                 Matrix::Dense(dense.into_dispatch())
             }
         };
-        Self { rows, cols, format, matrix }
+        Self { rows, cols, format, matrix, inputs: None }
+    }
+
+    /// Adds the squares of all inputs to `inputs` from now on, at some cost in speed. Results may differ within rounding, because
+    /// operations that are fused otherwise run one after another.
+    ///
+    /// # Panics
+    /// When the sums are of another number of columns.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use lm_kernels::{Device, InputSums, Source, Weight, WeightFormat, from_host, linear};
+    ///
+    /// let weight = Weight::load(Device::Cpu, WeightFormat::F32, 1, 2, Source::F32(&[1.0, 1.0]))?;
+    /// let inputs = Arc::new(InputSums::new(1, 2));
+    /// let weight = weight.with_inputs(Arc::clone(&inputs));
+    /// linear(from_host(vec![1.0, 2.0, 3.0, 4.0], [2, 2], &Device::Cpu.burn()?), &weight);
+    /// assert_eq!((&inputs.matrices()[0].squares[..], inputs.matrices()[0].rows), (&[10.0, 20.0][..], 2));
+    /// # Ok::<(), lm_kernels::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_inputs(self, inputs: Arc<InputSums>) -> Self {
+        assert_eq!(inputs.cols(), self.cols, "the sums of a weight have its columns");
+        Self { inputs: Some(inputs), ..self }
+    }
+
+    /// Sums of the inputs, if they are recorded.
+    pub(super) fn inputs(&self) -> Option<&Arc<InputSums>> {
+        self.inputs.as_ref()
+    }
+
+    /// Adds the squares of inputs, `[rows, cols]`, if they are recorded.
+    pub(super) fn record(&self, x: &Tensor<2>) {
+        if let Some(inputs) = &self.inputs {
+            inputs.add(0, x);
+        }
     }
 
     /// Number of rows: the outputs of a layer, or the entries of an embedding.
@@ -141,7 +177,7 @@ impl From<Arc<PackedMatrix>> for Weight {
     /// A weight for the CPU devices.
     fn from(packed: Arc<PackedMatrix>) -> Self {
         let (rows, cols, format) = (packed.rows(), packed.cols(), packed.format());
-        Self { rows, cols, format, matrix: Matrix::Host(packed) }
+        Self { rows, cols, format, matrix: Matrix::Host(packed), inputs: None }
     }
 }
 

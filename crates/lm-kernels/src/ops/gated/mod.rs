@@ -5,8 +5,11 @@ use burn::backend::{Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
 
 use super::backend::{Bridge, on_every_backend};
+use super::glu::{self, glu};
+use super::linear::linear;
+use super::rms_norm::{self, rms_norm};
 use super::weight::Matrix;
-use super::{Op, Weight, glu, rms_norm, spare};
+use super::{Op, Weight, spare};
 use crate::host::{Input, Norm};
 use crate::{Activation, Pool, host};
 
@@ -36,6 +39,10 @@ pub fn gated(
     assert_eq!(norm.dims(), [size], "gated: the norm's weight must be as long as a row of x");
     assert_eq!([gate.cols(), up.cols()], [size; 2], "gated: a row of x must be as long as a row of a weight");
     assert_eq!(gate.rows(), up.rows(), "gated: gate and up must give as many results");
+    if gate.inputs().or(up.inputs()).is_some() {
+        let x = rms_norm(x, norm, eps);
+        return glu(linear(x.clone(), gate), linear(x, up), activation);
+    }
     let (gate, up) = (gate.matrix().clone(), up.matrix().clone());
     Tensor::from_dispatch(Dispatch::gated(x.into_dispatch(), norm.into_dispatch(), eps, gate, up, activation))
 }

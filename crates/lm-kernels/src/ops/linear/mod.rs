@@ -24,6 +24,7 @@ pub(super) const OP: Op = Op { name: "linear", summary: "x · Wᵀ for weights i
 pub fn linear(x: Tensor<2>, weight: &Weight) -> Tensor<2> {
     let [_, size] = x.dims();
     assert_eq!(size, weight.cols(), "linear: a row of x must be as long as a row of the weight");
+    weight.record(&x);
     Tensor::from_dispatch(Dispatch::linear(x.into_dispatch(), weight.matrix().clone()))
 }
 

@@ -36,6 +36,7 @@ pub fn linear_add(x: Tensor<2>, weight: &Weight, bias: Option<Tensor<1>>, residu
         [rows, weight.rows()],
         "linear_add: the residual must have the result's shape"
     );
+    weight.record(&x);
     let bias = match bias {
         None => Bias::Absent,
         Some(bias) => {

@@ -29,6 +29,7 @@ pub fn linear_bias(
     let [_, size] = x.dims();
     assert_eq!(size, weight.cols(), "linear_bias: a row of x must be as long as a row of the weight");
     assert_eq!(bias.dims(), [weight.rows()], "linear_bias: the bias must be as long as a row of the result");
+    weight.record(&x);
     let (x, bias) = (x.into_dispatch(), bias.into_dispatch());
     Tensor::from_dispatch(Dispatch::linear_bias(x, weight.matrix().clone(), bias, activation))
 }

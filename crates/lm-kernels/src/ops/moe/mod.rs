@@ -9,7 +9,7 @@ use burn::tensor::{Int, Tensor};
 
 use super::backend::{Bridge, on_every_backend};
 use super::weight::Matrix;
-use super::{Op, Weight, from_host, glu, spare};
+use super::{InputSums, Op, Weight, from_host, glu, spare};
 use crate::host::ExpertBiases;
 use crate::{Activation, Pool, Routing, host};
 
@@ -34,6 +34,16 @@ pub struct Experts {
 pub struct ExpertShape {
     pub count: usize,
     pub activation: Activation,
+}
+
+/// Sums of the inputs of gate, up and down projections, by expert.
+type Recorded = Option<[Option<Arc<InputSums>>; 3]>;
+
+/// Routing of the rows, and the sums that their inputs to experts are added to.
+#[derive(Clone, Debug)]
+pub struct RoutedRows {
+    routing: Arc<Routing>,
+    recorded: Recorded,
 }
 
 /// Biases of all experts, as operation arguments.
@@ -84,6 +94,12 @@ impl Experts {
         self.shape.count
     }
 
+    /// Sums of the inputs of the three projections, if they are recorded.
+    fn recorded(&self) -> Recorded {
+        let sums = [&self.gate, &self.up, &self.down].map(|weight| weight.inputs().cloned());
+        sums.iter().any(Option::is_some).then_some(sums)
+    }
+
     /// Bytes of the weights of all experts in the device's memory.
     pub fn bytes(&self) -> usize {
         [&self.gate, &self.up, &self.down].map(Weight::bytes).into_iter().sum()
@@ -116,8 +132,8 @@ pub fn moe(x: Tensor<2>, experts: &Experts, routing: &Arc<Routing>) -> Tensor<2>
             Biases::Present { gate, up, down }
         }
     };
-    let routing = Arc::clone(routing);
-    Tensor::from_dispatch(Dispatch::moe(x.into_dispatch(), gate, up, down, biases, experts.shape, routing))
+    let rows = RoutedRows { routing: Arc::clone(routing), recorded: experts.recorded() };
+    Tensor::from_dispatch(Dispatch::moe(x.into_dispatch(), gate, up, down, biases, experts.shape, rows))
 }
 
 /// Backend operation of [`moe`].
@@ -130,9 +146,10 @@ pub trait MoeOp: Bridge {
         #[extension_type] down: Matrix<Self>,
         #[extension_type] biases: Biases<Self>,
         shape: ExpertShape,
-        routing: Arc<Routing>,
+        rows: RoutedRows,
     ) -> FloatTensor<Self> {
-        match (Self::HOST, gate, up, down) {
+        let RoutedRows { routing, recorded } = rows;
+        match (Self::HOST.filter(|_| recorded.is_none()), gate, up, down) {
             (Some(tensors), Matrix::Host(gate), Matrix::Host(up), Matrix::Host(down)) => {
                 let biases = match &biases {
                     Biases::Absent => None,
@@ -149,7 +166,7 @@ pub trait MoeOp: Bridge {
                 tensors.create(y, shape)
             }
             (_, gate, up, down) => {
-                Self::lower(portable(Self::lift(x), [gate, up, down], biases, shape, &routing))
+                Self::lower(portable(Self::lift(x), [gate, up, down], biases, shape, &routing, recorded))
             }
         }
     }
@@ -163,6 +180,7 @@ pub(super) fn portable<B: Bridge>(
     biases: Biases<B>,
     ExpertShape { count, activation }: ExpertShape,
     routing: &Routing,
+    recorded: Recorded,
 ) -> Tensor<2> {
     let ([rows, hidden], device) = (x.dims(), x.device());
     if rows == 0 {
@@ -179,6 +197,9 @@ pub(super) fn portable<B: Bridge>(
     let grouped = routing.grouped(count);
     let of_expert = |(expert, slots): &(usize, Range<usize>)| {
         let product = |projection: usize, x: Tensor<2>| {
+            if let Some(inputs) = recorded.as_ref().and_then(|inputs| inputs[projection].as_ref()) {
+                inputs.add(*expert, &x);
+            }
             let rows = weights[projection].rows() / count;
             let part = expert * rows..(expert + 1) * rows;
             let y = weights[projection].multiply_part(part.clone(), x);

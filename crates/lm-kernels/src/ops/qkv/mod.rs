@@ -5,8 +5,10 @@ use burn::backend::{Backend, Dispatch, ExtensionType, TensorMetadata, backend_ex
 use burn::tensor::Tensor;
 
 use super::backend::{Bridge, on_every_backend};
+use super::linear::linear;
+use super::rms_norm::{self, rms_norm};
 use super::weight::Matrix;
-use super::{Op, Weight, rms_norm, spare};
+use super::{Op, Weight, spare};
 use crate::host::{Input, Norm, Output, Then};
 use crate::{Pool, host};
 
@@ -34,6 +36,10 @@ pub fn qkv(x: Tensor<2>, norm: Tensor<1>, eps: f32, weights: [&Weight; 3]) -> [T
     weights
         .iter()
         .for_each(|w| assert_eq!(size, w.cols(), "qkv: a row of x must be as long as a row of a weight"));
+    if weights.iter().any(|weight| weight.inputs().is_some()) {
+        let x = rms_norm(x, norm, eps);
+        return weights.map(|weight| linear(x.clone(), weight));
+    }
     let [q, k, v] = weights.map(|weight| weight.matrix().clone());
     let Qkv { q, k, v } = Dispatch::qkv(x.into_dispatch(), norm.into_dispatch(), eps, q, k, v);
     [q, k, v].map(Tensor::from_dispatch)

@@ -2,6 +2,7 @@
 //! tested without a GPU.
 
 mod caches;
+mod input_sums;
 
 use std::sync::Arc;
 
@@ -140,6 +141,7 @@ fn check_experts([count, hidden, inner]: [usize; 3]) {
                 moe::Biases::Present { gate, up, down },
                 moe::ExpertShape { count, activation },
                 &routing,
+                None,
             );
             assert_close(&format!("moe {format}, uploaded"), uploaded, portable.clone(), 1e-4);
             // Both products are rounded, and the second one's inputs are off by the first one's rounding: up to six times 8.
