@@ -86,6 +86,14 @@ pub enum Error {
         /// Description of the valid values.
         expected: String,
     },
+    /// An importance matrix of another model.
+    #[error("{file} has the importance of none of the matrices of {model}")]
+    NoImportance {
+        /// The file.
+        file: String,
+        /// Name of the model.
+        model: String,
+    },
     /// Weights that are stored quantised cannot be loaded or written in another format.
     #[error(
         "the weights are quantised already: they are stored in {stored} and cannot be loaded or written in {requested}"

@@ -13,6 +13,7 @@ mod error;
 mod gguf;
 mod gguf_model;
 mod gguf_projector;
+mod imatrix;
 mod loader;
 mod media;
 mod model_folder;
@@ -32,6 +33,7 @@ pub use checkpoint::TensorInfo;
 pub use config::{GenerationConfig, ModelConfig, RopeParameters, TokenIds};
 pub use encoders::EncoderFamily;
 pub use error::{BatchProblem, Error, Result};
+pub use imatrix::{Calibration, ImportanceMatrix, LayerSums};
 pub use lm_formats::{FileBytes, GgufFile, GgufMetadata, GgufProblem, ModelFiles};
 pub use lm_kernels::{
     CacheGroup, CacheLayout, Device, KvDtype, KvGeometry, KvPool, LayerCache, NO_PAGE, PAGE_LEN, PageId,
@@ -43,6 +45,8 @@ pub use loader::{Adapter, AdapterInfo, AdapterLoader, LoadPhase, LoadProgress};
 pub use media::{
     AudioEncoder, MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder,
 };
-pub use model_folder::{ChatTemplateSource, Footprint, LoadOptions, LoadedModel, ModelFolder, Parameters};
+pub use model_folder::{
+    ChatTemplateSource, Footprint, InputRecorder, LoadOptions, LoadedModel, ModelFolder, Parameters,
+};
 pub use spec::AttentionShape;
 pub use vision::{ALL_VISION_FAMILIES, VisionFamily};

@@ -7,7 +7,7 @@ mod texts;
 mod unused;
 mod write;
 
-pub(crate) use self::write::{NewFile, NewHead, Texts};
+pub(crate) use self::write::{NewFile, NewHead, Texts, matrix_name};
 
 use lm_formats::{
     Error as FormatError, FileBytes, GgufEntry, GgufMetadata, GgufShard, ModelFiles, file_names,

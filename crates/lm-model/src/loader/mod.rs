@@ -2,6 +2,7 @@
 
 mod adapter;
 mod checksum;
+mod inputs;
 mod lora;
 mod lora_config;
 mod low_rank;
@@ -12,6 +13,7 @@ use self::adapter::AdaptedLinear;
 pub(crate) use self::adapter::ModelShape;
 pub use self::adapter::{Adapter, AdapterLoader};
 pub(crate) use self::checksum::checksum;
+pub(crate) use self::inputs::InputRecords;
 pub(crate) use self::lora::AdapterFolder;
 pub use self::lora::AdapterInfo;
 pub(crate) use self::low_rank::{AdaptedRows, LowRank};
@@ -28,7 +30,7 @@ use crate::checkpoint::{Blocks, Checkpoint, LOADABLE, Param, TensorLocation};
 use crate::error::{Error, Result};
 use crate::spec::DecoderSpec;
 
-pub(crate) use self::pack::pack_dense;
+pub(crate) use self::pack::{pack_dense, pack_weighted};
 pub use self::progress::{LoadPhase, LoadProgress};
 
 /// Stored form of the matrices.
@@ -54,6 +56,8 @@ pub(crate) struct WeightLoader<'a> {
     linears: Vec<AdaptedLinear>,
     /// Memory of the matrices of CPU devices. Matrices of a GPU are in it only until they are uploaded.
     arena: Arena,
+    /// Records of the inputs of the matrices, if they are wanted.
+    inputs: Option<&'a mut InputRecords>,
     progress: &'a mut dyn FnMut(LoadProgress),
     done_bytes: u64,
     total_bytes: u64,
@@ -116,12 +120,18 @@ impl<'a> WeightLoader<'a> {
             float_locations,
             linears: Vec::new(),
             arena: Arena::default(),
+            inputs: None,
             progress,
             done_bytes,
             total_bytes,
             parameters,
             weight_bytes,
         })
+    }
+
+    /// Records the inputs of the matrices that are loaded from now on, except those that keep floats in every format.
+    pub(crate) fn record_inputs(&mut self, records: &'a mut InputRecords) {
+        self.inputs = Some(records);
     }
 
     /// The weights' device, as a burn device.
@@ -131,6 +141,24 @@ impl<'a> WeightLoader<'a> {
 
     /// Loads a matrix `[rows, cols]` in the requested format, packed straight from the file's bytes.
     pub(crate) fn matrix(&mut self, param: Param, rows: usize, cols: usize) -> Result<Weight> {
+        self.matrices(param, 1, [rows, cols])
+    }
+
+    /// [`matrix`](Self::matrix) for several matrices of one shape, stacked: `[count * rows, cols]`.
+    pub(crate) fn matrices(
+        &mut self,
+        param: Param,
+        count: usize,
+        [rows, cols]: [usize; 2],
+    ) -> Result<Weight> {
+        let weight = self.stored_matrix(param, count * rows, cols)?;
+        Ok(match &mut self.inputs {
+            None => weight,
+            Some(records) => weight.with_inputs(records.add(param, count, cols)),
+        })
+    }
+
+    fn stored_matrix(&mut self, param: Param, rows: usize, cols: usize) -> Result<Weight> {
         let location = self.location(param).clone();
         let shape = [rows, cols];
         let (packed, stored_bytes) = match (self.storage, self.storage.blocks(param, location.name(), &shape))

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use lm_kernels::{Arena, GgmlType, PackedMatrix, Packing, Source, WeightFormat};
+use lm_kernels::{Arena, GgmlType, Importance, PackedMatrix, Packing, Source, WeightFormat};
 
 use crate::checkpoint::{Blocks, Checkpoint, StoredRows, TensorLocation};
 use crate::error::{Error, Result};
@@ -18,8 +18,19 @@ pub(crate) fn pack_dense(
     shape: (WeightFormat, usize, usize),
     arena: &Arena,
 ) -> Result<PackedMatrix> {
+    pack_weighted(rows, name, shape, arena, None)
+}
+
+/// [`pack_dense`] with the importance of the columns, if it is known.
+pub(crate) fn pack_weighted(
+    rows: &StoredRows<'_>,
+    name: &str,
+    shape: (WeightFormat, usize, usize),
+    arena: &Arena,
+    importance: Option<&Importance>,
+) -> Result<PackedMatrix> {
     let (format, _, cols) = shape;
-    let packed = pack(name, shape, arena, |packing, range| {
+    let packed = pack(name, shape, arena, importance, |packing, range| {
         rows.check_files()?;
         let (count, bytes) = (range.len(), rows.read(range.clone()));
         match (rows.ty().float(), rows.ty().blocks()) {
@@ -58,7 +69,7 @@ pub(crate) fn pack_stored(
 ) -> Result<PackedMatrix> {
     let rows = |name: &str| checkpoint.rows(&TensorLocation::whole(name));
     let [quants, scales] = [rows(&blocks.quants.0)?, rows(&blocks.scales.0)?];
-    pack(&blocks.quants.0, shape, arena, |packing, range| {
+    pack(&blocks.quants.0, shape, arena, None, |packing, range| {
         quants.check_files()?;
         scales.check_files()?;
         packing.push_stored(range.len(), &quants.read(range.clone()), &scales.read(range.clone()))?;
@@ -72,10 +83,14 @@ fn pack(
     name: &str,
     (format, rows, cols): (WeightFormat, usize, usize),
     arena: &Arena,
+    importance: Option<&Importance>,
     mut push: impl FnMut(&mut Packing, Range<usize>) -> lm_kernels::Result<()>,
 ) -> Result<PackedMatrix> {
     let failed = |source| Error::Weight { tensor: name.to_owned(), source };
     let mut packing = Packing::new(arena, format, rows, cols).map_err(failed)?;
+    if let Some(importance) = importance {
+        packing = packing.with_importance(importance.clone());
+    }
     // No file has more than four bytes per weight.
     let piece = (PIECE_BYTES / (4 * cols.max(1))).next_multiple_of(Packing::ROWS).max(Packing::ROWS);
     for first in (0..rows).step_by(piece) {

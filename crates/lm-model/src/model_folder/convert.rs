@@ -11,7 +11,8 @@ use super::quantized_file::QuantizedFile;
 use super::temp_output::TempOutput;
 use super::{ChatTemplateSource, ModelFolder};
 use crate::config::describe;
-use crate::error::{Result, io_error};
+use crate::error::{Error, Result, io_error};
+use crate::imatrix::ImportanceMatrix;
 use crate::loader::LoadProgress;
 
 /// Files of a copy besides the config, the weights and the chat template, where the original has them.
@@ -29,7 +30,7 @@ impl ModelFolder {
         }
         let config = self.config_to_quantize(format)?;
         let (architecture, spec, checkpoint) = self.decoder_and_weights(&config)?;
-        QuantizedFile::plan(&checkpoint, architecture, &spec, format).map(drop)
+        QuantizedFile::plan(&checkpoint, architecture, &spec, format, None).map(drop)
     }
 
     /// Writes a quantised copy of the model to a new folder, with matrices of 8 or 4 bit. Loading the copy gives weights that are
@@ -46,10 +47,24 @@ impl ModelFolder {
         format: WeightFormat,
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<()> {
-        let output = output.as_ref();
+        self.write_folder(output.as_ref(), format, None, progress).map(drop)
+    }
+
+    /// Writes a quantised copy; returns the names of the matrices without an importance.
+    pub(super) fn write_folder(
+        &self,
+        output: &Path,
+        format: WeightFormat,
+        importance: Option<&ImportanceMatrix>,
+        progress: &mut dyn FnMut(LoadProgress),
+    ) -> Result<Vec<String>> {
         let config = self.config_to_quantize(format)?;
         let (architecture, spec, checkpoint) = self.decoder_and_weights(&config)?;
-        let weights = QuantizedFile::plan(&checkpoint, architecture, &spec, format)?;
+        let weights = QuantizedFile::plan(&checkpoint, architecture, &spec, format, importance)?;
+        if let Some(importance) = importance.filter(|_| !weights.has_importance()) {
+            let (file, model) = (importance.file().to_owned(), self.name.clone());
+            return Err(Error::NoImportance { file, model });
+        }
         let folder = TempOutput::folder(output)?;
         self.copy_texts(&folder.path, format)?;
         let path = folder.path.join(file_names::WEIGHTS);
@@ -57,7 +72,8 @@ impl ModelFolder {
         let mut file = File::create_new(&path).map_err(failed)?;
         weights.write(&mut file, output, &[], progress)?;
         file.sync_all().map_err(failed)?;
-        folder.finish(output)
+        folder.finish(output)?;
+        Ok(weights.without_importance())
     }
 
     fn copy_texts(&self, folder: &Path, format: WeightFormat) -> Result<()> {

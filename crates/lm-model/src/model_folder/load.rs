@@ -18,7 +18,9 @@ use crate::config::{GenerationConfig, ModelConfig};
 use crate::decoder::Decoder;
 use crate::encoders::EncoderPart;
 use crate::error::{Error, Result};
-use crate::loader::{Adapter, AdapterFolder, LoadPhase, LoadProgress, Storage, WeightLoader, checksum};
+use crate::loader::{
+    Adapter, AdapterFolder, InputRecords, LoadPhase, LoadProgress, Storage, WeightLoader, checksum,
+};
 use crate::media::{AudioEncoder, VisionEncoder};
 use crate::spec::DecoderSpec;
 
@@ -47,12 +49,22 @@ impl ModelFolder {
     /// # Errors
     /// When a file is missing or not valid, tensors and config do not match, or the device is not compiled in.
     pub fn load(&self, options: &LoadOptions, progress: &mut dyn FnMut(LoadProgress)) -> Result<LoadedModel> {
+        self.load_parts(options, None, progress)
+    }
+
+    /// [`load`](Self::load), with records of the inputs of the decoder's matrices if they are wanted.
+    pub(super) fn load_parts(
+        &self,
+        options: &LoadOptions,
+        records: Option<&mut InputRecords>,
+        progress: &mut dyn FnMut(LoadProgress),
+    ) -> Result<LoadedModel> {
         progress(LoadProgress { phase: LoadPhase::Opening, done_bytes: 0, total_bytes: 0 });
         let config = self.config()?;
         thread::scope(|scope| {
             let read = || self.texts();
             let texts = thread::Builder::new().name("lm-tokenizer".into()).spawn_scoped(scope, read);
-            let model = self.load_weights(config, options, progress);
+            let model = self.load_weights(config, options, records, progress);
             let texts = match texts {
                 Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
                 Err(_) => read(), // No thread is available.
@@ -88,6 +100,7 @@ impl ModelFolder {
         &self,
         config: ModelConfig,
         options: &LoadOptions,
+        records: Option<&mut InputRecords>,
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<Weights> {
         let (architecture, spec, stored) = self.decoder_and_weights(&config)?;
@@ -114,8 +127,11 @@ impl ModelFolder {
             progress(LoadProgress { total_bytes: part.total_bytes + vision_bytes + audio_bytes, ..part });
         };
         let device = options.device;
-        let loader =
+        let mut loader =
             WeightLoader::new(checkpoint, architecture, &spec, device, storage, &adapters, &mut of_decoder)?;
+        if let Some(records) = records {
+            loader.record_inputs(records);
+        }
         let mut model = Decoder::load(config.model_type, spec, device, options.kv_dtype, checksum, loader)?;
         let mut of_vision = |part: LoadProgress| {
             progress(LoadProgress { total_bytes: part.total_bytes + audio_bytes, ..part });
@@ -153,7 +169,7 @@ impl ModelFolder {
             return Ok(None);
         };
         let Some(cache) = &options.pack_cache else { return Ok(None) };
-        let plan = QuantizedFile::plan(stored, architecture, spec, format)?;
+        let plan = QuantizedFile::plan(stored, architecture, spec, format, None)?;
         Ok(self.open_or_write(cache, &plan, progress).map(|checkpoint| (checkpoint, Storage::Blocks(format))))
     }
 

@@ -4,6 +4,7 @@ mod chat_template;
 mod convert;
 mod convert_gguf;
 mod footprint;
+mod importance;
 mod load;
 mod loaded_model;
 mod media;
@@ -31,6 +32,7 @@ use crate::spec::DecoderSpec;
 
 pub use self::chat_template::ChatTemplateSource;
 pub use self::footprint::Footprint;
+pub use self::importance::InputRecorder;
 pub use self::loaded_model::{LoadOptions, LoadedModel};
 
 /// A model: a Hugging Face folder, or a GGUF model. Each part is read on demand; the headers of GGUF files (metadata, tensor

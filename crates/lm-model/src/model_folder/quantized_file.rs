@@ -4,16 +4,18 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use lm_kernels::{Arena, WeightFormat};
+use lm_kernels::{Arena, Importance, WeightFormat};
 use safetensors::Dtype;
 use serde_json::{Map, Value, json};
 
 use crate::architectures::Architecture;
-use crate::checkpoint::{Blocks, Checkpoint, TensorLocation};
+use crate::checkpoint::{Blocks, Checkpoint, Param, TensorLocation};
 use crate::config::unsupported;
 use crate::error::{Result, io_error};
-use crate::loader::{LoadPhase, LoadProgress, pack_dense};
-use crate::spec::DecoderSpec;
+use crate::gguf_model::matrix_name;
+use crate::imatrix::ImportanceMatrix;
+use crate::loader::{LoadPhase, LoadProgress, pack_weighted};
+use crate::spec::{DecoderSpec, OutputHead};
 
 /// Plan of the file for a checkpoint.
 pub(super) struct QuantizedFile<'a> {
@@ -27,16 +29,24 @@ enum Parameter {
     /// Unquantised values: a vector, or a matrix that keeps floats.
     Floats { name: String, location: TensorLocation, shape: Vec<usize> },
     /// Quants and scales.
-    Quantized { location: TensorLocation, rows: usize, cols: usize, blocks: Blocks },
+    Quantized {
+        location: TensorLocation,
+        rows: usize,
+        cols: usize,
+        blocks: Blocks,
+        importance: Option<Importance>,
+    },
 }
 
 impl<'a> QuantizedFile<'a> {
-    /// Plans the parameters of `spec` in a storable format; checks that all are present.
+    /// Plans the parameters of `spec` in a storable format; checks that all are present, and that the importances of those that have some
+    /// are of their shape.
     pub(super) fn plan(
         checkpoint: &'a Checkpoint,
         architecture: &Architecture,
         spec: &DecoderSpec,
         format: WeightFormat,
+        importance: Option<&ImportanceMatrix>,
     ) -> Result<Self> {
         if format.stored_row_bytes(1).is_none() {
             return Err(unsupported("quantization_config.format", format, "q8, q4").into());
@@ -47,9 +57,29 @@ impl<'a> QuantizedFile<'a> {
                 ((architecture.weight_name)(param), architecture.location(spec, param, checkpoint));
             checkpoint.check(&location, &shape)?;
             let format = (!param.keeps_floats()).then_some(format);
-            parameters.push(Parameter::plan(name, location, &shape, format));
+            let mut parameter = Parameter::plan(name, location, &shape, format);
+            if let (Some(matrix), Parameter::Quantized { rows, cols, importance, .. }) =
+                (importance, &mut parameter)
+            {
+                *importance = importance_of(matrix, architecture, spec, (param, [*rows, *cols]))?;
+            }
+            parameters.push(parameter);
         }
         Ok(Self { checkpoint, format, parameters })
+    }
+
+    /// Returns true if a matrix has an importance.
+    pub(super) fn has_importance(&self) -> bool {
+        self.parameters.iter().any(|p| matches!(p, Parameter::Quantized { importance: Some(_), .. }))
+    }
+
+    /// Names of the quantised matrices without an importance.
+    pub(super) fn without_importance(&self) -> Vec<String> {
+        let name = |parameter: &Parameter| match parameter {
+            Parameter::Quantized { location, importance: None, .. } => Some(location.name().to_owned()),
+            Parameter::Quantized { .. } | Parameter::Floats { .. } => None,
+        };
+        self.parameters.iter().filter_map(name).collect()
     }
 
     /// Writes the file, with `metadata` in its header. At most one tensor is in memory; `progress` is called after each.
@@ -76,9 +106,9 @@ impl<'a> QuantizedFile<'a> {
                     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
                     out.write_all(&bytes).map_err(failed)?;
                 }
-                Parameter::Quantized { location, rows, cols, .. } => {
-                    let shape = (self.format, *rows, *cols);
-                    let packed = pack_dense(&stored, location.name(), shape, &Arena::default())?;
+                Parameter::Quantized { location, rows, cols, importance, .. } => {
+                    let (shape, name) = ((self.format, *rows, *cols), location.name());
+                    let packed = pack_weighted(&stored, name, shape, &Arena::default(), importance.as_ref())?;
                     let blocks = packed.to_stored().expect("the format was found to have a form for files");
                     out.write_all(&blocks.quants).map_err(failed)?;
                     out.write_all(&blocks.scales).map_err(failed)?;
@@ -126,13 +156,28 @@ impl<'a> QuantizedFile<'a> {
     }
 }
 
+/// Importance of a parameter's columns; a table that is also the output head has the head's.
+fn importance_of(
+    matrix: &ImportanceMatrix,
+    architecture: &Architecture,
+    spec: &DecoderSpec,
+    (param, shape): (Param, [usize; 2]),
+) -> Result<Option<Importance>> {
+    let count = spec.num_experts(param).unwrap_or(1);
+    let of = |param| matrix.importance(&matrix_name(architecture, spec, param), count, shape);
+    match (of(param)?, param, spec.output_head) {
+        (None, Param::Embedding, OutputHead::Tied) => of(Param::OutputHead),
+        (importance, ..) => Ok(importance),
+    }
+}
+
 impl Parameter {
     fn plan(name: String, location: TensorLocation, shape: &[usize], format: Option<WeightFormat>) -> Self {
         if let &[rows, cols] = shape
             && let Some(format) = format
             && let Some(blocks) = Blocks::of(&name, format, rows, cols)
         {
-            return Self::Quantized { location, rows, cols, blocks };
+            return Self::Quantized { location, rows, cols, blocks, importance: None };
         }
         Self::Floats { name, location, shape: shape.to_vec() }
     }

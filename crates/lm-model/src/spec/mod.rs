@@ -21,7 +21,7 @@ pub(crate) use rope::{QueryTemperature, RopeAxes, RopeScaling, RopeSpec};
 pub(crate) use short_conv::ShortConvLayer;
 
 use lm_formats::Result;
-use lm_kernels::{CacheLayout, LayerCache};
+use lm_kernels::{CacheLayout, HeadOrder, LayerCache};
 
 use crate::checkpoint::{LayerParam, Param, Piece};
 use crate::config::ModelConfig;
@@ -219,6 +219,20 @@ impl DecoderSpec {
             Mixer::ShortConv(_) | Mixer::DeltaNet(_) => None,
         };
         self.layers.iter().filter_map(shape).collect()
+    }
+
+    /// Number of experts whose rows a parameter holds.
+    pub(crate) fn num_experts(&self, param: Param) -> Option<usize> {
+        use LayerParam::{ExpertDowns, ExpertGates, ExpertUps};
+        let Param::Layer(layer, ExpertDowns(_) | ExpertGates(_) | ExpertUps(_)) = param else { return None };
+        self.layers[layer].mlp.experts().map(|experts| experts.num_experts)
+    }
+
+    /// Returns true if the columns of a parameter are value heads in the order of Hugging Face's files, which GGUF files change.
+    pub(crate) fn has_grouped_columns(&self, param: Param) -> bool {
+        let Param::Layer(layer, LayerParam::DeltaOutput(_)) = param else { return false };
+        let Mixer::DeltaNet(net) = &self.layers[layer].mixer else { return false };
+        matches!(net.heads.order, HeadOrder::Grouped)
     }
 
     /// Parameters that files may contain and this decoder does not read.

@@ -38,7 +38,7 @@ impl MoeMlp {
             Bias::Present => Some(loader.vector(of_layer(LayerParam::Router, Piece::Bias), count)?),
         };
         let mut weight =
-            |param, rows, cols| loader.matrix(of_layer(param, Piece::Weight), count * rows, cols);
+            |param, rows, cols| loader.matrices(of_layer(param, Piece::Weight), count, [rows, cols]);
         let weights = [
             weight(LayerParam::ExpertGates, inner, hidden)?,
             weight(LayerParam::ExpertUps, inner, hidden)?,

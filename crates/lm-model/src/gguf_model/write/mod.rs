@@ -33,6 +33,7 @@ use crate::gguf::Settings;
 use crate::loader::{LoadPhase, LoadProgress};
 use crate::spec::DecoderSpec;
 
+pub(crate) use self::tensors::matrix_name;
 pub(crate) use self::texts::Texts;
 
 const ALIGNMENT: &str = "general.alignment";

@@ -4,7 +4,8 @@ use lm_formats::{GgufNewTensor, GgufTensorType};
 use lm_kernels::{FloatDtype, WeightFormat};
 
 use super::super::names;
-use crate::checkpoint::{LayerParam, Param, SliceRows, TensorLocation};
+use crate::architectures::Architecture;
+use crate::checkpoint::{Param, SliceRows, TensorLocation};
 use crate::error::{Error, Result};
 use crate::gguf::GgufArchitecture;
 use crate::gguf_model::NewFile;
@@ -51,7 +52,7 @@ pub(super) fn plan(file: &NewFile<'_>, architecture: &GgufArchitecture) -> Resul
         let shape = [&[rows], &shape[1..]].concat();
         let ty = ty(file, param, &name, &shape, &location)?;
         let cols = shape.get(1).copied();
-        let shape = match stack.or_else(|| num_experts(file.spec, param)) {
+        let shape = match stack.or_else(|| file.spec.num_experts(param)) {
             Some(count) => [&[count, rows / count], &shape[1..]].concat(),
             None => shape,
         };
@@ -114,6 +115,19 @@ fn name(
     }
 }
 
+/// Name of a matrix in llama.cpp's files: of the fused tensor that it is in, or its own. A matrix that has none there, or columns in
+/// another order, keeps the name of its parameter.
+pub(crate) fn matrix_name(architecture: &Architecture, spec: &DecoderSpec, param: Param) -> String {
+    let own = (architecture.weight_name)(param);
+    let Some(gguf) = architecture.gguf.first().filter(|_| !spec.has_grouped_columns(param)) else {
+        return own;
+    };
+    let file_name = |name: &str| names::file_name(gguf, spec.layers.len(), name);
+    let published = architecture.published_location(spec, param);
+    let fused = tensor_of(&published, 0).and_then(|(tensor, _)| file_name(tensor));
+    fused.or_else(|| file_name(&own)).unwrap_or(own)
+}
+
 /// Returns the single tensor whose rows, all or some, a location covers, and that tensor's number of rows; `all` is the
 /// parameter's.
 fn tensor_of(location: &TensorLocation, all: usize) -> Option<(&str, usize)> {
@@ -134,13 +148,6 @@ fn parts_of(file: &NewFile<'_>, tensor: &str) -> Vec<String> {
         locations.iter().any(|location| tensor_of(location, 0).is_some_and(|(other, _)| other == tensor))
     };
     params.filter(is_part).map(file.architecture.weight_name).collect()
-}
-
-/// Number of experts whose rows a parameter holds.
-fn num_experts(spec: &DecoderSpec, param: Param) -> Option<usize> {
-    use LayerParam::{ExpertDowns, ExpertGates, ExpertUps};
-    let Param::Layer(layer, ExpertDowns(_) | ExpertGates(_) | ExpertUps(_)) = param else { return None };
-    spec.layers[layer].mlp.experts().map(|experts| experts.num_experts)
 }
 
 /// Type of a tensor, as llama.cpp's converter chooses it: vectors, norms and anything that is not a matrix to multiply by are

@@ -1,0 +1,163 @@
+//! Importance matrices: sums of the squared inputs of each linear layer over a text, in the GGUF files of llama.cpp.
+//!
+//! Source: `tools/imatrix/imatrix.cpp` and `common/imatrix-loader.cpp` of llama.cpp, as in llama-cpp-python 0.3.36.
+
+mod read;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::collections::BTreeMap;
+
+use lm_formats::Error as FormatError;
+use lm_kernels::{Importance, InputSum};
+
+use crate::error::{Error, Result};
+
+/// Suffix of the tensor of sums, `[matrices, cols]` in F32.
+const SUMS: &str = ".in_sum2";
+/// Suffix of the tensor of numbers of input rows, `[matrices, 1]` in F32.
+const COUNTS: &str = ".counts";
+const TYPE: &str = "general.type";
+/// Value of [`TYPE`].
+const IMATRIX: &str = "imatrix";
+const DATASETS: &str = "imatrix.datasets";
+const CHUNK_COUNT: &str = "imatrix.chunk_count";
+const CHUNK_SIZE: &str = "imatrix.chunk_size";
+
+/// Importance matrix of a model: for each linear layer, the sum of the squares of its inputs in each column.
+///
+/// Layers have the names of llama.cpp's files (`blk.0.attn_q.weight`), so that its importance matrices can be used, and it can use
+/// ours. The experts of a layer have sums of their own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImportanceMatrix {
+    /// The file in errors.
+    file: String,
+    layers: BTreeMap<String, LayerSums>,
+    calibration: Calibration,
+}
+
+/// Origin of an importance matrix.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Calibration {
+    /// Files of text.
+    pub datasets: Vec<String>,
+    /// Number of chunks that the text was cut into.
+    pub chunk_count: u32,
+    /// Tokens of a chunk.
+    pub chunk_size: u32,
+}
+
+/// Sums of a linear layer: of one matrix, or of several that are stacked, such as those of experts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayerSums {
+    /// Number of columns.
+    pub cols: usize,
+    /// Sums of the squares of the inputs, `[matrices, cols]`.
+    pub squares: Vec<f32>,
+    /// Number of input rows of each matrix.
+    pub counts: Vec<f32>,
+}
+
+impl ImportanceMatrix {
+    /// Creates the matrix of recorded sums by name; those without rows are left out.
+    ///
+    /// # Errors
+    /// [`Error::TensorValue`] for a sum that is not a number of 32 bits: the model overflowed.
+    pub(crate) fn new(
+        file: String,
+        sums: impl IntoIterator<Item = (String, Vec<InputSum>)>,
+        calibration: Calibration,
+    ) -> Result<Self> {
+        let mut layers = BTreeMap::new();
+        for (name, sums) in sums.into_iter().filter(|(_, sums)| sums.iter().any(|sum| sum.rows > 0)) {
+            let layer = LayerSums {
+                cols: sums[0].squares.len(),
+                squares: sums.iter().flat_map(|sum| &sum.squares).map(|&square| square as f32).collect(),
+                counts: sums.iter().map(|sum| sum.rows as f32).collect(),
+            };
+            layer.check(&file, &name)?;
+            layers.insert(name, layer);
+        }
+        Ok(Self { file, layers, calibration })
+    }
+
+    /// Names and sums of the layers, sorted by name.
+    pub fn layers(&self) -> impl ExactSizeIterator<Item = (&str, &LayerSums)> {
+        self.layers.iter().map(|(name, sums)| (name.as_str(), sums))
+    }
+
+    /// Origin of the sums.
+    pub fn calibration(&self) -> &Calibration {
+        &self.calibration
+    }
+
+    /// The file in errors.
+    pub(crate) fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// Importance of the columns of a matrix `[rows, cols]` that stacks `count` ones; `None` if the layer is absent. Stacked matrices may
+    /// share one importance. Those without inputs get the mean of the others.
+    ///
+    /// # Errors
+    /// [`FormatError::TensorShape`] when the layer has other columns or another number of matrices.
+    pub(crate) fn importance(
+        &self,
+        name: &str,
+        count: usize,
+        [rows, cols]: [usize; 2],
+    ) -> Result<Option<Importance>> {
+        let Some(layer) = self.layers.get(name) else { return Ok(None) };
+        if layer.cols != cols || ![1, count].contains(&layer.counts.len()) {
+            let (file, tensor) = (self.file.clone(), format!("{name}{SUMS}"));
+            let (expected, got) = (vec![count, cols], vec![layer.counts.len(), layer.cols]);
+            return Err(FormatError::TensorShape { file, tensor, expected, got }.into());
+        }
+        let importance = Importance::new(rows, cols, &layer.means());
+        importance.map(Some).map_err(|source| Error::Weight { tensor: name.to_owned(), source })
+    }
+}
+
+impl LayerSums {
+    /// Checks the numbers of a layer.
+    ///
+    /// # Errors
+    /// [`Error::TensorValue`] for a sum or a count that is negative or not finite, zeros alone as counts, and zeros alone as sums of a
+    /// matrix that had inputs.
+    fn check(&self, file: &str, name: &str) -> Result<()> {
+        let wrong = |suffix: &str, value: f32, expected: &str| {
+            let (file, tensor) = (file.to_owned(), format!("{name}{suffix}"));
+            Err(Error::TensorValue { file, tensor, value, expected: expected.to_owned() })
+        };
+        let is_wrong = |value: &&f32| !(value.is_finite() && **value >= 0.0);
+        for (suffix, values) in [(SUMS, &self.squares), (COUNTS, &self.counts)] {
+            if let Some(&value) = values.iter().find(is_wrong) {
+                return wrong(suffix, value, "finite numbers from 0 on");
+            }
+        }
+        if self.counts.iter().all(|&count| count == 0.0) {
+            return wrong(COUNTS, 0.0, "a number of inputs above 0");
+        }
+        let mut matrices = self.squares.chunks_exact(self.cols).zip(&self.counts);
+        match matrices.any(|(squares, &count)| count > 0.0 && squares.iter().all(|&square| square == 0.0)) {
+            true => wrong(SUMS, 0.0, "a sum above 0 in some column of a matrix with inputs"),
+            false => Ok(()),
+        }
+    }
+
+    /// Mean squares, `[matrices, cols]`.
+    fn means(&self) -> Vec<f32> {
+        let matrices = || self.squares.chunks_exact(self.cols).zip(&self.counts);
+        let with_inputs = matrices().filter(|(_, count)| **count > 0.0);
+        let mut shared = vec![0.0; self.cols];
+        for (squares, count) in with_inputs {
+            shared.iter_mut().zip(squares).for_each(|(mean, square)| *mean += square / count);
+        }
+        let mean = |(squares, &count): (&[f32], &f32)| match count > 0.0 {
+            true => squares.iter().map(|square| square / count).collect(),
+            false => shared.clone(),
+        };
+        matrices().flat_map(mean).collect()
+    }
+}
