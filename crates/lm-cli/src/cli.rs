@@ -12,8 +12,8 @@ use crate::commands::mcp;
 #[cfg(feature = "serve")]
 use crate::commands::serve;
 use crate::commands::{
-    batch, bench, chat, convert, detokenize, embed, eval, generate, grammar, inspect, list, logits, parse,
-    pull, replay, rm, score, template, tokenize,
+    batch, bench, chat, convert, detokenize, embed, eval, generate, grammar, imatrix, inspect, list, logits,
+    parse, pull, replay, rm, score, template, tokenize,
 };
 use crate::interrupt::Interrupt;
 
@@ -75,6 +75,8 @@ enum Command {
     Bench(bench::Args),
     /// Write a quantised folder or a GGUF file of a model
     Convert(convert::Args),
+    /// Record the importance of a model's weights over a text, for `lm convert --imatrix`
+    Imatrix(imatrix::Args),
     /// Compute embeddings of texts, one JSON line each
     Embed(embed::Args),
     /// Measure the perplexity of a text, and the divergence from another model
@@ -118,6 +120,7 @@ impl Cli {
             Command::Batch(args) => return batch::run(&args, interrupt),
             Command::Bench(args) => bench::run(&args)?,
             Command::Convert(args) => convert::run(&args)?,
+            Command::Imatrix(args) => imatrix::run(&args)?,
             Command::Embed(args) => embed::run(&args, interrupt)?,
             Command::Eval(args) => eval::run(&args)?,
             Command::Score(args) => score::run(&args)?,

@@ -25,6 +25,7 @@ mod suggestion;
 mod tools;
 mod unusable;
 mod user_folders;
+mod windows;
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;

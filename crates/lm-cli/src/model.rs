@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lm_conversation::Conversation;
-use lm_model::{LoadOptions, LoadProgress, LoadedModel, ModelFolder};
+use lm_model::{InputRecorder, LoadOptions, LoadProgress, LoadedModel, ModelFolder};
 use lm_session::{DraftModel, Engine, WeightChoice};
 use lm_template::{GenerationPrompt, Polyfill};
 
@@ -142,6 +142,22 @@ pub fn load(path: Option<&Path>, options: &LoadOptions, args: &LoadArgs) -> Resu
         memory.check(&folder, options)?;
     }
     load_folder(&folder, options)
+}
+
+/// [`load`], with the inputs of the model's linear layers recorded.
+pub fn load_recording(
+    path: Option<&Path>,
+    options: &LoadOptions,
+    args: &LoadArgs,
+) -> Result<(LoadedModel, InputRecorder)> {
+    let folder = folder_with(path, args.mmproj.as_deref())?;
+    if let Some(memory) = Memory::of(stored(path), args) {
+        memory.check(&folder, options)?;
+    }
+    let bar = progress_bar("loading");
+    let loaded = folder.load_recording(options, &mut show_on(&bar));
+    bar.finish_and_clear();
+    loaded.context("the model cannot be loaded")
 }
 
 fn load_folder(folder: &ModelFolder, options: &LoadOptions) -> Result<LoadedModel> {

@@ -389,6 +389,7 @@ fn help_is_as_documented() {
         "eval",
         "generate",
         "grammar",
+        "imatrix",
         "inspect",
         "list",
         "logits",

@@ -32,6 +32,7 @@ const TEMPLATES: &[Comparison] =
 /// Scripts that generate goldens: folder and command line, run with Python.
 const SCRIPTS: &[(&str, &[&str])] = &[
     ("testdata/models", &["generate.py"]),
+    ("testdata/imatrix", &["generate.py"]),
     ("testdata/media", &["generate.py"]),
     ("testdata/sound", &["generate.py"]),
     ("testdata/vision", &["generate.py"]),

@@ -9,12 +9,14 @@ mod model_path;
 pub mod numbers;
 mod prompt;
 mod sampling;
+mod text;
 
 pub use conversation::{CallArgs, ChatArgs, OverflowArg};
 pub use load::{LoadArgs, RunArgs, quantized_format};
 pub use model_path::{ModelPath, names_model, takes_model};
 pub use prompt::{PromptArgs, PromptSource, refuse_model};
 pub use sampling::{SamplerArgs, adapter};
+pub use text::{TextArgs, read_text};
 
 /// Invalid use of the command line that the parser of arguments cannot see. The exit code is 2, as for its own errors.
 #[derive(Debug)]

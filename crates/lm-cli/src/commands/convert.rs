@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use lm_kernels::GgmlType;
-use lm_model::WeightFormat;
+use lm_model::{ImportanceMatrix, WeightFormat};
 
 use crate::args::usage;
 use crate::locate::locate;
@@ -14,6 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   lm convert ./Qwen3-0.6B ./Qwen3-0.6B-q4 --quantize q4
   lm chat ./Qwen3-0.6B-q4
+  lm convert ./Qwen3-0.6B ./Qwen3-0.6B-q4 --quantize q4 --imatrix imatrix.gguf   after `lm imatrix`
   lm convert ./Qwen3-0.6B Qwen3-0.6B-Q8_0.gguf --quantize q8_0
   lm convert pocket.gguf                       the embedded model
 
@@ -44,6 +45,9 @@ pub struct Args {
     /// Format of the weight matrices: q8 (default) or q4 for a folder; q8_0 (default), q4_0, f16, bf16 or f32 for a GGUF file
     #[arg(long, value_name = "FORMAT")]
     quantize: Option<WeightFormat>,
+    /// Importance matrix of `lm imatrix` or llama-imatrix (GGUF), for --quantize q4: weights that matter more have less error
+    #[arg(long, value_name = "FILE")]
+    imatrix: Option<PathBuf>,
 }
 
 /// Kind of output, by the file name's extension.
@@ -78,6 +82,18 @@ impl Output {
 }
 
 impl Args {
+    /// Reads the importance matrix.
+    fn importance(&self, format: WeightFormat) -> Result<Option<ImportanceMatrix>> {
+        let Some(path) = &self.imatrix else { return Ok(None) };
+        if format != WeightFormat::Q4 {
+            return Err(usage(format!(
+                "--imatrix: only the scales of a folder in q4 are searched for, not those of {format}; add `--quantize q4`, and name an \
+                 output that does not end in .gguf"
+            )));
+        }
+        ImportanceMatrix::open(path).map(Some).context("--imatrix")
+    }
+
     /// Returns model and output.
     fn paths(&self) -> Result<(Option<&Path>, &Path)> {
         match (self.model.as_deref(), &self.paths[..]) {
@@ -172,6 +188,7 @@ pub fn run(args: &Args) -> Result<()> {
     let (path, target) = args.paths()?;
     let output = Output::of(target);
     let format = output.format(args.quantize)?;
+    let importance = args.importance(format)?;
     let folder = model::folder(path)?;
     ensure!(
         target.symlink_metadata().is_err(),
@@ -181,16 +198,31 @@ pub fn run(args: &Args) -> Result<()> {
     );
     let bar = model::progress_bar("converting");
     let mut show = model::show_on(&bar);
-    let converted = match output {
-        Output::Folder => folder.convert(target, format, &mut show),
-        Output::Gguf => folder.convert_to_gguf(target, format, &mut show),
+    let converted = match (&importance, output) {
+        (Some(importance), _) => folder.convert_with_importance(target, importance, &mut show),
+        (None, Output::Folder) => folder.convert(target, format, &mut show).map(|()| Vec::new()),
+        (None, Output::Gguf) => folder.convert_to_gguf(target, format, &mut show).map(|()| Vec::new()),
     };
     bar.finish_and_clear();
-    converted.with_context(|| format!("`{}` cannot be converted", folder.name()))?;
+    let plain = converted.with_context(|| format!("`{}` cannot be converted", folder.name()))?;
+    note_without_importance(&plain);
     let bytes = size_of_files(target).with_context(|| target.display().to_string())?;
     let source = if path.is_none() { " from the embedded model" } else { "" };
     println!("wrote {} ({format}, {}){source}", target.display(), size::format_bytes(bytes));
     Ok(())
+}
+
+/// Prints a note on the matrices that are quantised without an importance.
+fn note_without_importance(names: &[String]) {
+    const SHOWN: usize = 3;
+    if !names.is_empty() {
+        let more = if names.len() > SHOWN { ", …" } else { "" };
+        let shown = names[..names.len().min(SHOWN)].join(", ");
+        eprintln!(
+            "note: --imatrix has nothing on {} matrices, quantised without it: {shown}{more}",
+            names.len()
+        );
+    }
 }
 
 /// Bytes of a file, or of the files of a folder.

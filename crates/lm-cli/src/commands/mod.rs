@@ -9,6 +9,7 @@ pub mod embed;
 pub mod eval;
 pub mod generate;
 pub mod grammar;
+pub mod imatrix;
 pub mod inspect;
 pub mod list;
 pub mod logits;

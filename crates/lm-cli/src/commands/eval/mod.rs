@@ -1,7 +1,6 @@
 //! `lm eval`: perplexity of a text, and KL divergence of the model's distributions from another model's.
 
 mod measures;
-mod windows;
 
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -13,17 +12,12 @@ use lm_model::{KvDtype, LoadOptions, LoadedModel, LogitRows, WeightFormat};
 use lm_tokenizer::TokenId;
 use serde_json::json;
 
-use crate::args::{LoadArgs, numbers, quantized_format, usage};
+use crate::args::{LoadArgs, TextArgs, quantized_format, read_text};
 use crate::reader::Reader;
+use crate::windows::Windows;
 use crate::{events, model};
 
 use measures::Measures;
-use windows::Windows;
-
-/// Maximum size of the text.
-const MAX_TEXT_BYTES: u64 = 1 << 30;
-/// Default length of a window.
-const WINDOW: NonZeroUsize = NonZeroUsize::new(512).expect("is not zero");
 
 const EXAMPLES: &str = "\
 The text is cut into windows that do not overlap; each is read from an empty cache, so that its first tokens have \
@@ -41,27 +35,14 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Model folder, GGUF file, or name such as Qwen/Qwen3-0.6B [default: the embedded model], and a file of UTF-8 text
-    #[arg(value_names = ["MODEL", "FILE"], num_args = 0..=2)]
-    paths: Vec<PathBuf>,
-    /// The model, by name
-    #[arg(long, short, value_name = "MODEL")]
-    model: Option<PathBuf>,
-    /// The text, by name
-    #[arg(long, short, value_name = "FILE")]
-    file: Option<PathBuf>,
+    #[command(flatten)]
+    text: TextArgs,
     /// Reference model, as stored unless --against-quantize is given; may be the same model
     #[arg(long, value_name = "OTHER")]
     against: Option<PathBuf>,
     /// Quantise the reference model's weights while loading: q8 or q4
     #[arg(long, value_name = "FORMAT", value_parser = quantized_format, requires = "against")]
     against_quantize: Option<WeightFormat>,
-    /// Window length in tokens [default: 512, or the model's context if that is shorter]
-    #[arg(long, value_name = "TOKENS", value_parser = numbers::count, allow_negative_numbers = true)]
-    context: Option<NonZeroUsize>,
-    /// Text prepended to every window; its tokens are not scored
-    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
-    prefix: String,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -70,38 +51,19 @@ pub struct Args {
 }
 
 impl Args {
-    /// Returns model and text; each is given by position, the model first, or by name.
-    fn paths(&self) -> Result<(Option<&Path>, &Path)> {
-        match (self.model.as_deref(), self.file.as_deref(), &self.paths[..]) {
-            (None, None, [model, file]) => Ok((Some(model), file)),
-            (model, None, [file]) => Ok((model, file)),
-            (None, Some(file), [model]) => Ok((Some(model), file)),
-            (model, Some(file), []) => Ok((model, file)),
-            (_, None, []) => {
-                Err(usage("the text is missing: expected MODEL FILE, or --model MODEL --file FILE"))
-            }
-            _ => Err(usage("the model or the text is given twice: by position and by name")),
-        }
-    }
-
-    /// Returns the window length. Both models must support it; a default that is too long is reduced, with a note.
+    /// Returns the window length, which both models must support.
     fn window(&self, path: Option<&Path>) -> Result<NonZeroUsize> {
         let mut limit = model::folder(path)?.config()?.max_position_embeddings;
         if let Some(base) = &self.against {
             let config = model::folder(Some(base)).and_then(|folder| Ok(folder.config()?));
             limit = limit.min(config.context("--against")?.max_position_embeddings);
         }
-        if let Some(context) = self.context {
-            return model::check_context(context, limit).map(|()| context);
-        }
-        let Some(limit) = NonZeroUsize::new(limit).filter(|limit| *limit < WINDOW) else { return Ok(WINDOW) };
-        eprintln!("note: windows of {limit} tokens, the context of the model; the default is {WINDOW}");
-        Ok(limit)
+        self.text.window(limit)
     }
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let (path, file) = args.paths()?;
+    let (path, file) = args.text.paths()?;
     let text = read_text(file)?;
     let context = args.window(path)?;
     let options = args.load.options()?;
@@ -114,7 +76,7 @@ pub fn run(args: &Args) -> Result<()> {
         }
         None => None,
     };
-    let windows = windows(&tested, &text, &args.prefix, context)?;
+    let windows = args.text.windows(&tested.tokenizer, &text, context)?;
     ensure!(
         windows.scored() > 0,
         "{}: it has {} tokens, and none can be scored",
@@ -128,20 +90,6 @@ pub fn run(args: &Args) -> Result<()> {
     let report =
         Report { tested: &tested, base: base.as_ref(), windows: &windows, measures: &measures, context };
     report.print(args.json)
-}
-
-/// Reads the whole file.
-fn read_text(path: &Path) -> Result<String> {
-    let name = || path.display().to_string();
-    let bytes = std::fs::metadata(path).with_context(name)?.len();
-    ensure!(bytes <= MAX_TEXT_BYTES, "{}: {bytes} bytes, at most {MAX_TEXT_BYTES} are read", name());
-    std::fs::read_to_string(path).with_context(name)
-}
-
-fn windows(tested: &LoadedModel, text: &str, prefix: &str, context: NonZeroUsize) -> Result<Windows> {
-    let prefix = tested.tokenizer.encode(prefix).context("--prefix")?;
-    let text = tested.tokenizer.encode(text)?;
-    Windows::new(text, prefix, context.get()).map_err(usage)
 }
 
 /// Checks that both models have the same vocabulary, so that their distributions can be compared.

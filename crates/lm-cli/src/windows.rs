@@ -4,8 +4,10 @@ use std::ops::Range;
 
 use lm_tokenizer::TokenId;
 
-/// Number of logits rows in memory at a time.
+/// Number of logits rows in memory at a time, where they are compared.
 const PIECE: usize = 64;
+/// The same, where only the pass counts: each piece reads the weights again.
+const LONG_PIECE: usize = 256;
 
 /// Tokens of a text, cut into windows that are run independently.
 pub struct Windows {
@@ -62,9 +64,17 @@ impl Windows {
 impl Window {
     /// Ranges of the tokens whose logits predict a token of the window, in pieces.
     pub fn pieces(&self) -> impl Iterator<Item = Range<usize>> {
-        let end = self.ids.len().saturating_sub(1);
-        (0..end).step_by(PIECE).map(move |start| start..end.min(start + PIECE))
+        pieces(self.ids.len().saturating_sub(1), PIECE)
     }
+
+    /// Ranges of all tokens of the window, in long pieces.
+    pub fn all_pieces(&self) -> impl Iterator<Item = Range<usize>> {
+        pieces(self.ids.len(), LONG_PIECE)
+    }
+}
+
+fn pieces(end: usize, len: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..end).step_by(len).map(move |start| start..end.min(start + len))
 }
 
 #[cfg(test)]
@@ -95,6 +105,7 @@ mod tests {
         assert!(pieces(1).is_empty());
         assert_eq!(pieces(65), vec![0..64; 1]);
         assert_eq!(pieces(66), [0..64, 64..65]);
+        assert_eq!(window(257).all_pieces().collect::<Vec<_>>(), [0..256, 256..257]);
     }
 
     #[test]

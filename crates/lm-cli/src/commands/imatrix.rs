@@ -1,0 +1,88 @@
+//! `lm imatrix`: the importance matrix of a model over a text.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
+use lm_model::{Calibration, LoadedModel, LogitRows};
+
+use crate::args::{LoadArgs, TextArgs, numbers, read_text};
+use crate::model;
+use crate::reader::Reader;
+use crate::windows::Windows;
+
+const EXAMPLES: &str = "\
+For every linear layer, the mean square of its input is recorded in each column. Columns with a large input matter more: \
+`lm convert --imatrix` quantises their weights with less error. The text should be like that of later prompts, the chat \
+template included; ten thousand tokens are enough for most models. The file is that of llama.cpp's llama-imatrix, and \
+llama-quantize reads it.
+
+The text is cut into windows that do not overlap, as by `lm eval`. Special tokens spelled in the text are recognised.
+
+Examples:
+  lm imatrix ./Qwen3-0.6B calibration.txt -o Qwen3-0.6B.imatrix.gguf
+  lm convert ./Qwen3-0.6B ./Qwen3-0.6B-q4 --quantize q4 --imatrix Qwen3-0.6B.imatrix.gguf
+  lm eval ./Qwen3-0.6B-q4 notes.txt --against ./Qwen3-0.6B";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    text: TextArgs,
+    /// File to write, which must not exist yet
+    #[arg(long, short, value_name = "FILE", default_value = "imatrix.gguf")]
+    output: PathBuf,
+    /// Maximum number of windows [default: all]
+    #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
+    chunks: Option<NonZeroUsize>,
+    #[command(flatten)]
+    load: LoadArgs,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let (path, file) = args.text.paths()?;
+    let text = read_text(file)?;
+    let output = args.output.display();
+    ensure!(
+        args.output.symlink_metadata().is_err(),
+        "`{output}` cannot be written: it exists already; remove it, or name another by --output"
+    );
+    let context = args.text.window(model::folder(path)?.config()?.max_position_embeddings)?;
+    let (loaded, recorder) = model::load_recording(path, &args.load.options()?, &args.load)?;
+    let windows = args.text.windows(&loaded.tokenizer, &text, context)?;
+    let chunks = windows.count().min(args.chunks.map_or(usize::MAX, NonZeroUsize::get));
+    ensure!(chunks > 0, "{}: it has no tokens", file.display());
+    let tokens = read(&loaded, &windows, chunks, context.get())?;
+    let calibration = Calibration {
+        datasets: vec![file.display().to_string()],
+        chunk_count: chunks as u32,
+        chunk_size: context.get() as u32,
+    };
+    let importance = recorder.importance_matrix(calibration)?;
+    importance.save(&args.output).context("the importance matrix cannot be written")?;
+    println!("wrote {output} ({} linear layers, {tokens} tokens)", importance.layers().len());
+    Ok(())
+}
+
+/// Runs the first windows; returns their number of tokens.
+fn read(loaded: &LoadedModel, windows: &Windows, chunks: usize, context: usize) -> Result<usize> {
+    let (mut reader, mut tokens) = (Reader::new(loaded, context)?, 0);
+    let bar = progress_bar(chunks);
+    for window in windows.iter().take(chunks) {
+        for piece in window.all_pieces() {
+            reader.read(&window.ids, piece, LogitRows::All)?;
+        }
+        tokens += window.ids.len();
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(tokens)
+}
+
+fn progress_bar(windows: usize) -> ProgressBar {
+    let bar = model::progress_bar("running");
+    bar.set_length(windows as u64);
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} windows, {eta} left");
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}

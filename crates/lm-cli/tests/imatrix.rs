@@ -1,0 +1,136 @@
+//! `lm imatrix` against sums that transformers computed, and `lm convert --imatrix`.
+
+mod program;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lm_model::{ImportanceMatrix, LayerSums};
+use program::{error, lm, ok, parse, pocket_folder, refused, shown};
+
+fn testdata(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(path)
+}
+
+fn assert_close(name: &str, got: &LayerSums, expected: &LayerSums) {
+    assert_eq!((got.cols, &got.counts), (expected.cols, &expected.counts), "{name}");
+    for (got, expected) in got.squares.iter().zip(&expected.squares) {
+        assert!((got - expected).abs() <= 1e-3 * expected + 1e-4, "{name}: {got}, expected {expected}");
+    }
+}
+
+#[test]
+fn sums_are_those_of_transformers() {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let text = testdata("imatrix/text.txt");
+    for name in ["llama-tiny", "llama-tiny-bias", "phi3-tiny", "qwen3-moe-tiny"] {
+        let (model, file) = (testdata("models").join(name), out.path().join(format!("{name}.gguf")));
+        let run =
+            ["imatrix", shown(&model), shown(&text), "-o", shown(&file), "--context", "32", "--kv", "f32"];
+        let wrote = ok(&run, "");
+        let [got, expected] = [file, testdata("imatrix").join(format!("{name}.gguf"))]
+            .map(|file| ImportanceMatrix::open(file).expect("an importance matrix"));
+        assert!(
+            wrote.contains(&format!("({} linear layers, 165 tokens)", expected.layers().len())),
+            "{wrote}"
+        );
+        assert_eq!((got.calibration().chunk_count, got.calibration().chunk_size), (6, 32));
+        assert_eq!(got.layers().len(), expected.layers().len(), "{name}");
+        for ((name, got), (expected_name, expected)) in got.layers().zip(expected.layers()) {
+            assert_eq!(name, expected_name);
+            assert_close(name, got, expected);
+        }
+    }
+}
+
+#[test]
+fn every_matrix_of_every_architecture_has_an_importance() {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let text = testdata("imatrix/text.txt");
+    for architecture in lm_model::ALL_ARCHITECTURES {
+        let name = architecture.goldens[0];
+        let (model, file) = (testdata("models").join(name), out.path().join(format!("{name}.gguf")));
+        if parse(&fs::read_to_string(model.join("config.json")).expect("a config"))["quantization_config"]
+            .is_object()
+        {
+            continue; // No float matrices are left to quantise.
+        }
+        ok(&["imatrix", shown(&model), shown(&text), "-o", shown(&file), "--context", "32"], "");
+        let copy = out.path().join(name);
+        let run =
+            lm(&["convert", shown(&model), shown(&copy), "--quantize", "q4", "--imatrix", shown(&file)], "");
+        assert_eq!(run.code, Some(0), "{name}: {}", run.err);
+        // Tables of embeddings are looked up, not multiplied; experts may be chosen by no token of the text.
+        let plain = run.err.split(": ").nth(2).unwrap_or_default().trim();
+        let tables = ["", "model.embed_tokens.weight", "model.embed_tokens_per_layer.weight"];
+        assert!(tables.contains(&plain), "{name}: {}", run.err);
+    }
+}
+
+#[test]
+fn a_copy_with_importance_is_closer_on_its_text() {
+    let folder = pocket_folder();
+    let text = folder.path().join("text.txt");
+    let conversations = testdata("../models/pocket/eval/documented.jsonl");
+    fs::write(&text, fs::read(&conversations).expect("conversations")).expect("a text");
+    let (importance, plain, weighted) =
+        (folder.path().join("imatrix.gguf"), folder.path().join("plain"), folder.path().join("weighted"));
+    let args = ["imatrix", "-f", shown(&text), "-o", shown(&importance), "--chunks", "8", "--context", "256"];
+    assert!(ok(&args, "").contains("2048 tokens"), "the embedded model, eight windows");
+    ok(&["convert", "-m", shown(folder.path()), shown(&plain), "--quantize", "q4"], "");
+    let run = [
+        "convert",
+        "-m",
+        shown(folder.path()),
+        shown(&weighted),
+        "--quantize",
+        "q4",
+        "--imatrix",
+        shown(&importance),
+    ];
+    assert_eq!(lm(&run, "").err, "", "every matrix has an importance, the tied table that of the head");
+    let size = |path: &Path| fs::metadata(path.join("model.safetensors")).expect("weights").len();
+    assert_eq!(size(&plain), size(&weighted));
+    let divergence = |path: &Path| {
+        let run = ["eval", shown(path), shown(&text), "--against", shown(folder.path()), "--json"];
+        parse(&ok(&run, ""))["against"]["kl_divergence"].as_f64().expect("a number")
+    };
+    let (plain, weighted) = (divergence(&plain), divergence(&weighted));
+    assert!(weighted < plain, "{weighted} with importance, {plain} without");
+}
+
+#[test]
+fn what_cannot_be_used_is_refused() {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let (llama, phi) = (testdata("models/llama-tiny"), testdata("models/phi3-tiny"));
+    let [of_llama, of_phi] =
+        ["llama-tiny", "phi3-tiny"].map(|name| testdata("imatrix").join(format!("{name}.gguf")));
+    let copy = out.path().join("copy");
+    let convert = |imatrix: &Path| {
+        error(&["convert", shown(&llama), shown(&copy), "--quantize", "q4", "--imatrix", shown(imatrix)], "")
+    };
+    assert!(
+        convert(&of_phi).contains("tensor blk.0.attn_output.weight.in_sum2 has shape [1, 64], expected [1, ")
+    );
+    assert!(convert(&testdata("imatrix/text.txt")).contains("is not a GGUF file that can be used"));
+    assert!(
+        convert(&testdata("gguf/llama-tiny-q8_0.gguf"))
+            .contains("`general.type` is model, supported: imatrix")
+    );
+    assert!(convert(&out.path().join("nowhere.gguf")).contains("nowhere.gguf"));
+    assert!(!copy.exists());
+    refused(&["convert", shown(&llama), shown(&copy), "--imatrix", shown(&of_llama)], "add `--quantize q4`");
+    let gguf = out.path().join("copy.gguf");
+    refused(&["convert", shown(&llama), shown(&gguf), "--imatrix", shown(&of_llama)], "not those of q8_0");
+    let text = testdata("imatrix/text.txt");
+    let again = ["imatrix", shown(&phi), shown(&text), "-o", shown(&of_phi)];
+    assert!(error(&again, "").contains("it exists already"));
+    let empty = out.path().join("empty.txt");
+    fs::write(&empty, "").expect("a file");
+    let written = out.path().join("imatrix.gguf");
+    assert!(
+        error(&["imatrix", shown(&phi), shown(&empty), "-o", shown(&written)], "")
+            .contains("it has no tokens")
+    );
+    refused(&["imatrix"], "the text is missing");
+}
