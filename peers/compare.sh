@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Speed of llama.cpp beside this stack: the same shape with random weights, the same number of threads, by turns.
+# Speed of llama.cpp and OpenVINO GenAI beside this stack: the same shape with random weights, the same number of threads, by turns.
 #
-#     peers/compare.sh                           # Qwen3-0.6B's shape at 4 bit beside llama.cpp
+#     peers/compare.sh                           # Qwen3-0.6B's shape at 4 bit beside both
 #     peers/compare.sh --runs 7 --threads 4
 #     peers/compare.sh --image FILE              # SmolVLM-256M's shape and a picture beside llama.cpp
 #
 # Options: --shape NAME (of `cargo xtask bench`), --threads N [default: all], --runs N [default: 5], --image FILE.
 #
 # Needs cargo, a C++ compiler and Python with venv. pip fetches everything else into target/peers: CMake, Ninja and the source
-# package of llama-cpp-python, which holds llama.cpp; with --image torch and transformers, which its converter needs. The first
-# run builds llama.cpp, which takes minutes. `chrt -f 10` before the command gives the runs real-time priority.
+# package of llama-cpp-python, which holds llama.cpp; OpenVINO and what exports a model to it, or with --image what the converter of
+# llama.cpp needs, either of which includes torch (6 GB). The first run builds llama.cpp, which takes minutes. `chrt -f 10` before
+# the command gives the runs real-time priority.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -54,6 +55,20 @@ build_llama() {
     cmake --build "$llama/build" --target llama-bench llama-batched-bench llama-mtmd-cli > "$work/build.log"
 }
 
+# Exports the checkpoint to the folder $1 at 4 bit, the embedding and the head included: 4.125 bits a weight.
+export_openvino() {
+    install 'optimum-intel[openvino]==2.2.0' openvino-genai==2026.4.1.0 || return 1
+    [ ! -d "$1" ] || return 0
+    HF_HUB_OFFLINE=1 "$work/venv/bin/optimum-cli" export openvino --model "$checkpoint" --task text-generation-with-past \
+        --weight-format int4 --sym --group-size 128 --all-layers --disable-convert-tokenizer "$1.part" && mv "$1.part" "$1"
+}
+
+# Names the releases of the other stacks.
+versions() {
+    (cd "$work" && ls llama_cpp_python-*.tar.gz)
+    "$python" -m pip list | grep -E '^(openvino|openvino-genai|optimum-intel|nncf|torch|transformers) '
+}
+
 # Writes the checkpoint of the shape and builds `lm`.
 cargo xtask bench --shape "$shape" --weights bf16 --kv f16 --only dram_rate --runs 1 > /dev/null
 build_llama
@@ -67,8 +82,15 @@ if [ -n "$image" ]; then
     "$python" peers/turns.py --lm "$lm" --llama "$bin" --threads "$threads" --runs "$runs" --checkpoint "$checkpoint" \
         --image "$image" --gguf "$files/model.gguf" --mmproj "$files/mmproj.gguf"
 else
-    file=$work/$shape-q4_0.gguf
+    file=$work/$shape-q4_0.gguf openvino=$work/$shape-openvino
     [ -f "$file" ] || "$lm" convert "$checkpoint" "$file" --quantize q4_0
+    columns=()
+    if export_openvino "$openvino" > "$work/openvino.log" 2>&1; then
+        columns=(--openvino "$openvino")
+    else
+        echo "OpenVINO is left out, its export of $shape failed: see $work/openvino.log" >&2
+    fi
+    versions >&2 || true
     "$python" peers/turns.py --lm "$lm" --llama "$bin" --threads "$threads" --runs "$runs" --checkpoint "$checkpoint" \
-        --gguf "$file"
+        --gguf "$file" "${columns[@]}"
 fi

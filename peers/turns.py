@@ -1,4 +1,4 @@
-"""Runs this stack and llama.cpp by turns and prints their figures side by side. `compare.sh` prepares its arguments."""
+"""Runs this stack and others by turns and prints their figures side by side. `compare.sh` prepares its arguments."""
 
 import argparse
 import json
@@ -15,6 +15,7 @@ CONTEXTS = (0, 512, 4096)
 parser = argparse.ArgumentParser(description=__doc__)
 for option in ("--lm", "--llama", "--checkpoint", "--gguf"):
     parser.add_argument(option, type=Path, required=True)
+parser.add_argument("--openvino", type=Path, help="model that OpenVINO GenAI loads; without it, OpenVINO is left out")
 parser.add_argument("--mmproj", type=Path)
 parser.add_argument("--image", type=Path)
 parser.add_argument("--threads", required=True)
@@ -45,10 +46,20 @@ def lines_of(text: str) -> list[dict]:
 def ours(*extra: object) -> Figures:
     """Text, of a checkpoint that is quantised when it is loaded or of a GGUF file."""
     contexts = ",".join(map(str, CONTEXTS))
-    lines = lines_of(run([ARGS.lm, "bench", *extra, "--kv", "f16", "--threads", ARGS.threads, "--runs", 1, "--json",
-                          "--only", "prefill,decode", "--prefill", 512, "--decode", contexts, "--sequences", 8]))  # fmt: skip
+    return figures_of(run([ARGS.lm, "bench", *extra, "--kv", "f16", "--threads", ARGS.threads, "--runs", 1, "--json",
+                           "--only", "prefill,decode", "--prefill", 512, "--decode", contexts, "--sequences", 8]))  # fmt: skip
+
+
+def openvino() -> Figures:
+    contexts = ",".join(map(str, CONTEXTS))
+    return figures_of(run([sys.executable, Path(__file__).with_name("openvino_bench.py"), ARGS.openvino, "--threads",
+                           ARGS.threads, "--prefill", 512, "--decode", contexts, "--sequences", 8]))  # fmt: skip
+
+
+def figures_of(text: str) -> Figures:
+    """The lines that `lm bench --json` writes."""
     figures = {}
-    for line in lines:
+    for line in lines_of(text):
         name = f"{line['metric']} {line['context']}" if line["sequences"] == 1 else "8 sequences"
         figures[name] = line["value"]
     return figures
@@ -125,6 +136,8 @@ def main() -> None:
     else:
         stacks = {"lm, q4": lambda: ours(ARGS.checkpoint, "--quantize", "q4"), "lm, the same file": lambda: ours(ARGS.gguf),
                   "llama.cpp": llama}  # fmt: skip
+        if ARGS.openvino:
+            stacks["OpenVINO"] = openvino
     turns: dict[str, list[Figures]] = {name: [] for name in stacks}
     for turn in range(ARGS.runs):
         for name, measure in stacks.items():
