@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Error, Result, anyhow, ensure};
 use lm_media::{DecodeLimits, SoundLimits, picture_size, sound_length};
 use lm_session::MediaKind;
 use lm_template::{Content, Media, Message, Part};
@@ -17,12 +17,19 @@ const fn extensions(kind: MediaKind) -> &'static [&'static str] {
     }
 }
 
+/// A picture or a sound, and its file.
+pub struct MediaFile {
+    pub path: PathBuf,
+    pub part: Part,
+}
+
 /// Reads the file of a picture or a sound, and checks its header.
 ///
 /// # Errors
 /// When it cannot be read, is too large or of another kind; the error names the file, and its causes are text.
-pub fn read(path: &Path, kind: MediaKind) -> Result<Part> {
-    checked(path, kind).with_context(|| path.display().to_string())
+pub fn read(path: &Path, kind: MediaKind) -> Result<MediaFile> {
+    let part = checked(path, kind).with_context(|| path.display().to_string())?;
+    Ok(MediaFile { path: path.to_owned(), part })
 }
 
 fn checked(path: &Path, kind: MediaKind) -> Result<Part> {
@@ -47,7 +54,7 @@ fn checked(path: &Path, kind: MediaKind) -> Result<Part> {
 }
 
 /// Reads several files: pictures, then sounds.
-pub fn read_all(pictures: &[PathBuf], sounds: &[PathBuf]) -> Result<Vec<Part>> {
+pub fn read_all(pictures: &[PathBuf], sounds: &[PathBuf]) -> Result<Vec<MediaFile>> {
     let pictures = pictures.iter().map(|path| read(path, MediaKind::Picture));
     pictures.chain(sounds.iter().map(|path| read(path, MediaKind::Sound))).collect()
 }
@@ -72,17 +79,42 @@ pub fn dropped(line: &str) -> Option<(PathBuf, MediaKind)> {
     path.is_file().then_some((path, kind))
 }
 
-/// A message of the user: pictures and sounds before the text.
-pub fn message(mut media: Vec<Part>, text: &str) -> Message {
+/// A message of the user, pictures and sounds before the text, and the files of its first parts.
+pub fn message(media: Vec<MediaFile>, text: &str) -> (Message, Vec<PathBuf>) {
     if media.is_empty() {
-        return Message::user(text);
+        return (Message::user(text), Vec::new());
     }
-    media.push(Part::Text(text.to_owned()));
-    Message::user(Content::Parts(media))
+    let (files, mut parts): (Vec<_>, Vec<_>) = media.into_iter().map(|file| (file.path, file.part)).unzip();
+    parts.push(Part::Text(text.to_owned()));
+    (Message::user(Content::Parts(parts)), files)
+}
+
+/// Adds the file to the error of a turn whose model cannot take a picture or a sound of message `index`, which has these files.
+pub fn with_file(error: Error, index: usize, files: &[PathBuf]) -> Error {
+    let place = error.chain().find_map(place).filter(|(message, _)| *message == index);
+    match place.and_then(|(_, part)| files.get(part)) {
+        Some(file) => error.context(file.display().to_string()),
+        None => error,
+    }
+}
+
+/// Message and part of a picture or a sound that the model cannot take.
+fn place(cause: &(dyn std::error::Error + 'static)) -> Option<(usize, usize)> {
+    use lm_conversation::Error::{Medium, UnreadMedium};
+    let error = match cause.downcast_ref() {
+        Some(lm_tools::Error::Conversation(error)) => error,
+        _ => cause.downcast_ref()?,
+    };
+    match error {
+        Medium { message, part, .. } | UnreadMedium { message, part, .. } => Some((*message, *part)),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
+
     use super::*;
 
     #[test]
@@ -111,11 +143,23 @@ mod tests {
     }
 
     #[test]
+    fn pictures_are_before_sounds_and_both_before_the_text() {
+        let data = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name);
+        let (picture, sound) = (data("media/rgb_1x1.png"), data("sound/one_sample.wav"));
+        let files = read_all(from_ref(&picture), from_ref(&sound)).expect("are read");
+        let (message, files) = message(files, "What is it?");
+        let kinds: Vec<_> = message.content.parts().iter().map(Part::kind).collect();
+        assert_eq!(kinds, ["image", "audio", "text"]);
+        assert_eq!(files, [picture, sound]);
+        assert_eq!(super::message(Vec::new(), "Hello"), (Message::user("Hello"), Vec::new()));
+    }
+
+    #[test]
     fn a_file_that_is_no_medium_is_named() {
         let file = tempfile::NamedTempFile::new().expect("a temporary file");
         std::fs::write(file.path(), "Hello").expect("can be written");
         for kind in MediaKind::ALL {
-            let error = format!("{:#}", read(file.path(), kind).expect_err("is no medium"));
+            let error = format!("{:#}", read(file.path(), kind).err().expect("is no medium"));
             assert!(error.starts_with(&file.path().display().to_string()), "{error}");
             assert!(error.contains(&format!("no {kind}")), "{error}");
         }

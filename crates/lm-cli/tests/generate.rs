@@ -239,8 +239,36 @@ fn a_model_of_pictures_and_sounds_says_so_and_hears_a_sound() {
     assert_ne!(noise.1, silence.1);
     let one_sample = data("sound/one_sample.wav");
     let error = program::error(&["generate", "Hello", "-m", model, "--audio", &one_sample], "");
-    assert!(error.contains("part 0 of message 0 is no sound for this model"), "{error}");
+    let expected = format!("{one_sample}: part 0 of message 0 is no sound for this model");
+    assert!(error.contains(&expected), "{error}");
     assert!(error.contains("1 samples"), "too short for a frame: {error}");
+    let second = ["--system", "Listen.", "--audio", &sounds[0], "--audio", &one_sample];
+    let error = program::error(&[&["generate", "Hello", "-m", model], &second[..]].concat(), "");
+    assert!(error.contains(&format!("{one_sample}: part 1 of message 1 is no sound")), "{error}");
+    chat_names_the_file(model, &sounds[0], &one_sample);
+}
+
+/// Checks that a chat names the file of a sound that is refused after another one was heard, which its history shows.
+fn chat_names_the_file(model: &str, heard: &str, refused: &str) {
+    let lines = format!("/audio {heard}\nHello\n/audio {refused}\nWhat is it?\n/history\n");
+    let run = lm(&["chat", "-m", model, "-n", "2", "--system", "Listen."], &lines);
+    let errors: Vec<_> = run.err.lines().filter(|line| line.starts_with("error: ")).collect();
+    let [error] = errors[..] else { panic!("{}", run.err) };
+    assert!(error.contains(&format!("{refused}: part 0 of message 3 is no sound")), "{error}");
+    assert!(run.err.contains("user: [audio] Hello") && !run.err.contains("What is it?"), "{}", run.err);
+}
+
+#[test]
+fn a_picture_that_breaks_off_is_named() {
+    let data = |path: &str| format!("{}/../../testdata/{path}", env!("CARGO_MANIFEST_DIR"));
+    let folder = with_template(&data("vision/gemma3-tiny"), ["<start_of_image>", ""]);
+    let cut = folder.path().join("cut.png");
+    let whole = std::fs::read(data("media/rgb_37x53.png")).expect("a picture");
+    std::fs::write(&cut, &whole[..whole.len() / 2]).expect("is written");
+    let args = ["generate", "Hello", "-m", shown(folder.path()), "--image", shown(&cut)];
+    let error = program::error(&args, "");
+    assert!(error.contains(&format!("{}: part 0 of message 0 is no picture", shown(&cut))), "{error}");
+    assert!(error.contains("the PNG file cannot be decoded"), "{error}");
 }
 
 #[test]

@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Result;
 use lm_conversation::{ConversationConfig, Overflow, SaveOptions};
 use lm_session::Engine;
-use lm_template::Part;
 use lm_tools::{Agent, Toolset};
 
 use crate::args::{ChatArgs, ModelPath, OverflowArg, RunArgs, SamplerArgs, numbers};
 use crate::interrupt::{self, Interrupt};
 use crate::lines::{History, Line, Lines, unquoted};
 use crate::mcp::{ChatTools, McpArgs, Person};
+use crate::media::MediaFile;
 use crate::screen::{CallsTo, Screen};
 use crate::{failure, media, model};
 use settings::Settings;
@@ -172,7 +172,7 @@ struct State {
     /// Handling of a conversation that exceeds the context.
     overflow: Overflow,
     /// Pictures and sounds of the next message.
-    media: Vec<Part>,
+    media: Vec<MediaFile>,
 }
 
 /// Loop over the user's lines.
@@ -251,9 +251,10 @@ impl Chat {
         if message.trim().is_empty() {
             return Ok(None);
         }
-        let message = media::message(std::mem::take(&mut self.state.media), message);
-        let ended = self.state.turns.run(message, &self.state.settings, &mut self.state.screen)?;
-        self.after(ended)
+        let (message, files) = media::message(std::mem::take(&mut self.state.media), message);
+        let index = self.state.turns.messages();
+        let ended = self.state.turns.run(message, &self.state.settings, &mut self.state.screen);
+        self.after(ended.map_err(|error| media::with_file(error, index, &files))?)
     }
 
     /// Shows how a turn ended. Without a terminal an interrupt ends the program.

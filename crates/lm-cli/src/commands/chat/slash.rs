@@ -197,7 +197,7 @@ fn save(path: &str, state: &mut State) -> Result<After> {
 
 fn medium(path: &str, kind: MediaKind, state: &mut State) -> Result<After> {
     if path.is_empty() {
-        state.media.retain(|part| !media::is(part, kind));
+        state.media.retain(|file| !media::is(&file.part, kind));
         state.screen.note(&format!("(no {kind}s)"))?;
     } else {
         add_medium(&parse_path(path), kind, state)?;
@@ -208,7 +208,7 @@ fn medium(path: &str, kind: MediaKind, state: &mut State) -> Result<After> {
 /// Adds a picture or a sound to the next message.
 pub fn add_medium(path: &Path, kind: MediaKind, state: &mut State) -> Result<()> {
     state.media.push(media::read(path, kind)?);
-    let count = state.media.iter().filter(|part| media::is(part, kind)).count();
+    let count = state.media.iter().filter(|file| media::is(&file.part, kind)).count();
     let command = match kind {
         MediaKind::Picture => "/image",
         MediaKind::Sound => "/audio",

@@ -40,6 +40,12 @@ pub enum Ended {
 }
 
 impl Turns {
+    /// Number of messages of preface and history.
+    pub fn messages(&self) -> usize {
+        let conversation = self.agent.conversation();
+        conversation.preface().messages.len() + conversation.history().len()
+    }
+
     /// Runs a turn to its answer. On an error the conversation has the calls that ran, or is unchanged if there are none.
     pub fn run(&mut self, question: Message, settings: &Settings, screen: &mut Screen) -> Result<Ended> {
         let before = self.agent.conversation().history();

@@ -196,8 +196,10 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
         let mut config = args.chat.conversation(session);
         config.preface.tools = tools;
         Conversation::new(&engine, config).map_err(Into::into).and_then(|conversation| {
-            let message = media::message(media, &prompt);
-            reply(conversation, message, turn, interrupt, &mut output)
+            let (message, files) = media::message(media, &prompt);
+            let index = conversation.preface().messages.len();
+            let ended = reply(conversation, message, turn, interrupt, &mut output);
+            ended.map_err(|error| media::with_file(error, index, &files))
         })
     };
     output.end(ended)
