@@ -110,6 +110,7 @@ def pictures():
     exif = Image.Exif()
     exif[0x0112] = 6
     save("orientation6_64x48.jpg", smooth, quality=95, subsampling=0, exif=exif)
+    png16("grey_alpha16_12x7.png", pixels(12, 7, 2, np.uint16))
 
 
 def digest(array):

@@ -208,8 +208,22 @@ fn views_have_the_sizes_and_tokens_of_their_grid() {
     let one = Lfm2Vl { tiles: 1..=4, ..lfm };
     let large = PictureSize::new(4000, 4001);
     assert!(matches!(one.grid(large), Ok(TileGrid { rows: 2, columns: 2, .. })));
+    // The picture fills half of nine tiles, and not more.
+    let half = Lfm2Vl::default().grid(PictureSize::new(1024, 1152));
+    assert!(matches!(half, Ok(TileGrid { rows: 2, columns: 2, .. })), "{half:?}");
     let least = PictureSize::new(32, 31);
     assert_eq!(one.grid(least).expect("a grid"), TileGrid::single(PictureSize::new(24, 24)));
+}
+
+#[test]
+fn sizes_at_the_limits_of_families() {
+    let thin = |width| QwenVl::default().resized_size(PictureSize::new(width, 1));
+    assert_eq!(thin(200).expect("200 times the other side"), PictureSize::new(812, 28));
+    assert!(thin(201).is_err());
+    // Longer sides than 4,096 pixels are shortened, whatever the configuration.
+    let long = SmolVlm { longest_edge: 8192, ..SmolVlm::default() };
+    let grid = long.grid(PictureSize::new(1000, 500)).expect("a grid");
+    assert_eq!((grid.rows, grid.columns), (4, 8));
 }
 
 #[test]

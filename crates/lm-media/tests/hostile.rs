@@ -60,6 +60,27 @@ fn a_jpeg_file_that_breaks_off_anywhere_is_an_error() {
     }
 }
 
+/// A JPEG file with a segment after its start.
+fn with_segment(marker: &[u8], contents: &[u8]) -> Vec<u8> {
+    let (bytes, length) = (file("smooth_64x48.jpg"), contents.len() as u16 + 2);
+    [&bytes[..2], marker, &length.to_be_bytes(), contents, &bytes[2..]].concat()
+}
+
+#[test]
+fn a_jpeg_file_that_breaks_off_after_other_segments_is_an_error() {
+    let thumbnail = file("smooth_64x48.jpg");
+    let whole = decode(&thumbnail).expect("a picture");
+    for (marker, contents, name) in [
+        (&[0xff, 0xef][..], &thumbnail[..], "a picture in a segment has an end of its own"),
+        (&[0xff, 0xff, 0xff, 0xfe], b"a comment after fill bytes", "fill bytes"),
+    ] {
+        let bytes = with_segment(marker, contents);
+        assert_eq!(decode(&bytes).expect(name), whole, "{name}");
+        let cut = decode(&bytes[..bytes.len() - 200]);
+        assert!(matches!(cut, Err(Error::Invalid { .. })), "{name}: {cut:?}");
+    }
+}
+
 #[test]
 fn files_and_pictures_above_the_limits_are_refused() {
     let bytes = file("rgb_37x53.png");
@@ -112,6 +133,51 @@ fn a_header_of_many_pixels_allocates_nothing() {
     bytes[18..22].copy_from_slice(&30_000_u32.to_le_bytes());
     bytes[22..26].copy_from_slice(&30_000_u32.to_le_bytes());
     assert!(matches!(decode(&bytes), Err(Error::TooManyPixels { .. })), "{:?}", decode(&bytes));
+}
+
+/// A zlib stream of zeros: a literal, and copies of 258 bytes in thirteen bits each.
+fn compressed_zeros(copies: usize) -> Vec<u8> {
+    // The last block, with the fixed code; codes are written from their highest bit on.
+    let start = [true, true, false, false, false, true, true, false, false, false, false];
+    let copy = [true, true, false, false, false, true, false, true, false, false, false, false, false];
+    let bits: Vec<bool> =
+        start.into_iter().chain(copy.into_iter().cycle().take(13 * copies)).chain([false; 7]).collect();
+    let byte = |bits: &[bool]| bits.iter().rev().fold(0, |byte, &bit| byte << 1 | u8::from(bit));
+    let adler = ((1 + 258 * copies as u32) % 65_521) << 16 | 1;
+    [&[0x78, 0x9c][..], &bits.chunks(8).map(byte).collect::<Vec<_>>(), &adler.to_be_bytes()].concat()
+}
+
+/// A chunk of a PNG file.
+fn chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
+    let step = |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
+    let crc = |crc: u32, byte: &u8| (0..8).fold(crc ^ u32::from(*byte), step);
+    let named = [&name[..], data].concat();
+    let sum = !named.iter().fold(u32::MAX, crc);
+    [&(data.len() as u32).to_be_bytes(), &named[..], &sum.to_be_bytes()].concat()
+}
+
+/// The process's largest memory so far in bytes.
+#[cfg(target_os = "linux")]
+fn peak() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").expect("the status of the process");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") << 10
+}
+
+/// A PNG file of one pixel with a colour profile of 200 MiB in 1.3 MiB.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_compressed_profile_of_a_small_picture_takes_little_memory() {
+    let (bytes, zeros) = (file("rgb_1x1.png"), compressed_zeros((200 << 20) / 258));
+    let profile = chunk(b"iCCP", &[b"profile\0\0", &zeros[..]].concat());
+    let header = 8 + 25;
+    let with = |chunk: &[u8]| [&bytes[..header], chunk, &bytes[header..]].concat();
+    let small = with(&chunk(b"iCCP", &[b"profile\0\0", &compressed_zeros(9)[..]].concat()));
+    assert_eq!(decode(&small).expect("a picture"), decode(&bytes).expect("a picture"));
+    let before = peak();
+    let _ = decode(&with(&profile));
+    let taken = peak() - before;
+    assert!(taken < 64 << 20, "{taken} bytes");
 }
 
 #[test]

@@ -210,6 +210,53 @@ fn tags_before_a_sound_are_skipped() {
 }
 
 #[test]
+fn a_tag_with_a_footer_is_skipped_with_it() {
+    let tag = [b"ID3\x04\0\x10\0\0\x01\x02", &[0; 130][..], b"3DI\x04\0\x10\0\0\x01\x02"].concat();
+    for name in ["mono_16k.mp3", "mono_16k.flac"] {
+        let tagged = [&tag[..], &file(name)].concat();
+        assert_eq!(decode(&tagged).expect(name), decode(&file(name)).expect(name));
+    }
+}
+
+/// Layers I and II of MPEG begin like MP3, which is layer III.
+#[test]
+fn other_layers_of_mpeg_are_named_by_their_beginning() {
+    let mut bytes = file("mono_16k.mp3");
+    for layer in [0, 4, 6] {
+        bytes[1] = bytes[1] & 0xf9 | layer;
+        assert!(matches!(decode(&bytes), Err(Error::UnknownSound { .. })), "{layer}: {:?}", decode(&bytes));
+    }
+}
+
+/// A WAV file of this many samples.
+fn wav(samples: u32) -> Vec<u8> {
+    let mut bytes = file("pcm16_16k.wav");
+    bytes.resize(44 + 2 * samples as usize, 0);
+    bytes[4..8].copy_from_slice(&(36 + 2 * samples).to_le_bytes());
+    bytes[40..44].copy_from_slice(&(2 * samples).to_le_bytes());
+    bytes
+}
+
+#[test]
+fn a_sound_as_long_as_the_limit_is_read() {
+    let limits = SoundLimits { max_seconds: 1, ..SoundLimits::default() };
+    assert_eq!(Sound::decode(&wav(16_000), &limits).expect("a second").samples().len(), 16_000);
+    assert!(matches!(Sound::decode(&wav(16_001), &limits), Err(Error::TooLong { limit: 1 })));
+}
+
+#[test]
+fn lengths_at_the_limits_of_families() {
+    let chunks = |samples| Whisper { long: LongSounds::Chunks, ..Whisper::default() }.chunk_count(samples);
+    assert_eq!([0, 1, 480_000, 480_001, 960_000].map(chunks), [1, 1, 1, 2, 2]);
+    let granite = |samples| {
+        let sound = Sound::from_samples(vec![0.5; samples]).expect("a sound");
+        GraniteSpeech::default().features(&sound)
+    };
+    assert!(matches!(granite(256), Err(Error::UnsuitableLength { samples: 256, .. })));
+    assert_eq!(granite(257).expect("two frames").frames(), 1);
+}
+
+#[test]
 fn long_and_large_files_are_refused() {
     let bytes = file("pcm16_16k.wav");
     let limits = SoundLimits { max_bytes: bytes.len() - 1, ..SoundLimits::default() };
