@@ -246,6 +246,13 @@ fn pictures_and_sounds_are_added_to_the_next_message_and_dropped() {
     );
 }
 
+#[test]
+fn a_chat_that_begins_again_has_no_pictures() {
+    let picture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/media/rgb_1x1.png");
+    let run = lm(&["chat"], &format!("/image {picture}\n/clear\nHello\n"));
+    assert_eq!((run.code, run.out.lines().count()), (Some(0), 1), "{}", run.err);
+}
+
 /// Ctrl-C is the signal SIGINT: without a terminal it ends the program with its turn.
 #[cfg(unix)]
 #[test]

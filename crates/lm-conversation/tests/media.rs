@@ -11,7 +11,9 @@ use lm_conversation::{
 };
 use lm_model::testing::{FakeAudio, FakeVision};
 use lm_session::testing::{FakeLm, loaded, picture_file, sound_file, tokenizer};
-use lm_session::{Engine, EngineSettings, FinishReason, LoadedModel, MediaKind, SpecialTokens, TokenId};
+use lm_session::{
+    Engine, EngineSettings, FinishReason, LoadedModel, MediaKind, SoundLimits, SpecialTokens, TokenId,
+};
 use lm_template::{Content, Media, Role};
 use serde_json::{Value, json};
 
@@ -460,6 +462,21 @@ fn media_that_cannot_be_decoded() {
             panic!("{error}")
         };
         assert_eq!((named, source.kind()), (path, kind));
+    }
+}
+
+/// The limit of a file's size is that of the engine; what is above it is not read.
+#[test]
+fn a_file_of_a_byte_more_than_the_limit_is_refused() {
+    let file = [&sound_file(4001, 1)[..], &[0]].concat();
+    let named = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(named.path(), &file).unwrap();
+    for (max_bytes, is_read) in [(file.len(), true), (file.len() - 1, false)] {
+        let sound_limits = SoundLimits { max_bytes, ..SoundLimits::default() };
+        let engine = Fakes::default().engine(EngineSettings { sound_limits, ..EngineSettings::default() });
+        let mut conversation = Conversation::new(&engine, config()).unwrap();
+        let sent = conversation.send(user(vec![Part::Audio(Media::from_path(named.path()))]));
+        assert_eq!(sent.is_ok(), is_read, "{max_bytes}: {sent:?}");
     }
 }
 

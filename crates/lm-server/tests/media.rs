@@ -166,3 +166,15 @@ fn a_model_that_reads_text_refuses_pictures_and_sounds() {
     }
     assert_eq!(server.get("/v1/models").json()["data"][0]["input_modalities"], json!(["text"]));
 }
+
+#[test]
+fn a_model_that_hears_is_none_that_sees() {
+    let shown = |server: &Running| {
+        let model = server.get("/v1/models").json()["data"][0]["id"].clone();
+        server.post("/api/show", &json!({"model": model})).json()["capabilities"].clone()
+    };
+    let hearing = Running::hearing(FakeLm::random(3, tokenizer().logits_width()));
+    assert_eq!(shown(&hearing), json!(["completion", "tools"]));
+    assert_eq!(hearing.get("/v1/models").json()["data"][0]["input_modalities"], json!(["text", "audio"]));
+    assert_eq!(shown(&server()), json!(["completion", "tools", "vision"]));
+}

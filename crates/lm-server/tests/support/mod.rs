@@ -73,7 +73,16 @@ impl Running {
     /// Serves a model that reads pictures and sounds.
     pub fn with_media(model: FakeLm) -> Self {
         let (vision, audio) = (Arc::new(FakeVision::default()), Arc::new(FakeAudio::default()));
-        let model = LoadedModel { vision: Some(vision), audio: Some(audio), ..loaded(model) };
+        Self::of_media_model(LoadedModel { vision: Some(vision), audio: Some(audio), ..loaded(model) })
+    }
+
+    /// Serves a model that reads sounds and no pictures.
+    pub fn hearing(model: FakeLm) -> Self {
+        let audio = Arc::new(FakeAudio::default());
+        Self::of_media_model(LoadedModel { audio: Some(audio), ..loaded(model) })
+    }
+
+    fn of_media_model(model: LoadedModel) -> Self {
         let engine = Engine::new(model, EngineSettings::default()).expect("an engine");
         let template = Some(PromptTemplate::new(MEDIA).expect("it compiles"));
         let defaults = ConversationConfig { template, ..ConversationConfig::from_engine(&engine) };
