@@ -2,10 +2,13 @@
 
 use proptest::prelude::*;
 
+#[cfg(target_arch = "x86_64")]
 use super::super::cpu::Kernel;
+#[cfg(target_arch = "x86_64")]
 use super::super::lanes::{LANES, Lanes};
 use super::super::testing::{Random, bits, halves};
 use super::super::{GgmlType, PackedMatrix, Pool, Source, WeightFormat};
+#[cfg(target_arch = "x86_64")]
 use super::multiply::multiply;
 use super::*;
 
