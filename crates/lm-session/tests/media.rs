@@ -141,6 +141,9 @@ fn rewinding_ends_before_a_medium_that_would_be_cut() {
         let mut other = session(&engine);
         reply(&mut other, &with_a, from_ref(&a));
         let row = with_a.iter().position(|id| id >> 31 == 1).unwrap();
+        let end = with_a.iter().rposition(|id| id >> 31 == 1).unwrap() + 1;
+        assert_eq!(other.rewind(end), end, "no row is cut off");
+        assert_eq!(other.tokens(), with_a[..end]);
         assert_eq!(other.rewind(row + 1), row, "the first piece has several rows");
         assert_eq!(other.tokens(), with_a[..row]);
         assert!(other.media().is_empty());
@@ -346,15 +349,49 @@ fn positions_of_grids_are_those_of_mrope_in_every_chunk() {
 
 #[test]
 fn without_a_cache_an_encoding_serves_the_requests_that_wait_for_it() {
-    let vision = Arc::new(FakeVision::default());
-    let settings = EngineSettings { media_cache_bytes: 0, ..EngineSettings::default() };
-    let engine = engine_with(vision.clone(), settings);
-    let a = picture(&engine, 1);
-    let ids = ids(&[&a], 3);
-    let first = reply(&mut session(&engine), &ids, from_ref(&a));
-    assert_eq!(reply(&mut session(&engine), &ids, &[a]), first);
-    assert_eq!(vision.encodings(), 2);
-    assert_eq!(engine.activity().media_cache_bytes, 0);
+    // A request keeps it until its last row has run.
+    for prefill_chunk in [1, 2, 3, 512] {
+        let vision = Arc::new(FakeVision::default());
+        let settings = EngineSettings { media_cache_bytes: 0, prefill_chunk, ..EngineSettings::default() };
+        let engine = engine_with(vision.clone(), settings);
+        let a = picture(&engine, 1);
+        let ids = ids(&[&a], 3);
+        let first = reply(&mut session(&engine), &ids, from_ref(&a));
+        assert_eq!(reply(&mut session(&engine), &ids, &[a]), first);
+        assert_eq!(vision.encodings(), 2, "chunks of {prefill_chunk}");
+        assert_eq!(engine.activity().media_cache_bytes, 0);
+    }
+}
+
+#[test]
+fn the_encoding_that_was_not_used_for_the_longest_time_is_dropped() {
+    let run = |vision: &Arc<FakeVision>, media_cache_bytes, order: &[u8]| {
+        let settings = EngineSettings { media_cache_bytes, ..EngineSettings::default() };
+        let engine = engine_with(vision.clone(), settings);
+        for (place, seed) in order.iter().enumerate() {
+            let a = picture(&engine, *seed);
+            // No prompt begins like another: the pages of earlier ones are of no use.
+            let ids = ids(&[&a], place + 1);
+            reply(&mut session(&engine), &ids[place..], &[a]);
+        }
+        engine.activity().media_cache_bytes
+    };
+    let one = run(&Arc::default(), 1 << 20, &[1]);
+    let vision = Arc::default();
+    assert_eq!(run(&vision, 2 * one, &[1, 2, 1, 3, 1, 3]), 2 * one);
+    assert_eq!(vision.encodings(), 3, "the second picture was dropped for the third");
+}
+
+#[test]
+fn a_picture_with_other_options_is_another_medium() {
+    let (engine, fakes) = fake();
+    let file = picture_file(3, 2, 1);
+    let [a, b] = [None, Some(5)]
+        .map(|token_budget| engine.picture(file.clone(), &PictureOptions { token_budget }).unwrap());
+    assert_ne!(a.rows(), b.rows());
+    let ids = ids(&[&a, &b], 5);
+    reply(&mut session(&engine), &ids, &[a, b]);
+    assert_eq!(fakes.encodings(), 2);
 }
 
 #[test]
@@ -424,6 +461,38 @@ fn a_request_is_cancelled_while_its_picture_is_encoded_and_others_go_on() {
     drop(open);
     assert_eq!(reply(&mut waiting, &ids, &media).len(), 6);
     assert_eq!(engine.activity().encoded_media, 1);
+}
+
+#[test]
+fn a_picture_that_only_cancelled_requests_wait_for_is_not_encoded() {
+    let ((arrive, arrived), (open, opened)) = (channel(), channel());
+    let vision = Laid { gate: Some(Mutex::new((arrive, opened))), ..Laid::new([grid(2, 3)]) };
+    let engine = engine_with(Arc::new(vision), EngineSettings::default());
+    let deadline = Some(std::time::Instant::now() + std::time::Duration::from_secs(60));
+    let start = |seed| {
+        let a = picture(&engine, seed);
+        let ids = ids(&[&a], 10);
+        let params = GenerateParams { deadline, ..tokens(3) };
+        // A request ends with its session.
+        let mut session = support::endless(&engine);
+        let generation = session.submit(lm_session::Prompt { ids: &ids, media: &[a] }, params).unwrap();
+        (session, generation)
+    };
+    let first = start(1);
+    arrived.recv().unwrap();
+    // Two requests wait for the third picture: the one that asked for it is cancelled.
+    let [dead, asked, other] = [2, 3, 3].map(start);
+    assert_eq!(generate_text(&engine), 5, "the others have begun");
+    for (_session, generation) in [dead, asked] {
+        generation.canceller().cancel();
+        assert_eq!(support::last(generation).reason, lm_session::FinishReason::Cancelled);
+    }
+    assert_eq!(generate_text(&engine), 5, "they have ended");
+    drop(open);
+    for (_session, generation) in [first, other] {
+        assert_eq!(support::last(generation).reason, lm_session::FinishReason::MaxOutputTokens);
+    }
+    assert_eq!(engine.activity().encoded_media, 2, "not the second one");
 }
 
 /// Number of tokens of a request without pictures.
