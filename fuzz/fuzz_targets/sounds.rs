@@ -1,0 +1,41 @@
+//! A sound file (WAV, FLAC, MP3, Ogg Vorbis): decoding within limits gives finite samples, as many as the header tells, and each model family
+//! as many tokens as its length has, or an error.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use lm_media::families::{Gemma4Audio, GraniteSpeech};
+use lm_media::{SAMPLE_RATE, Sound, SoundLimits, sound_length};
+
+/// Short sounds: the fuzzer looks for files, not for memory.
+const LIMITS: SoundLimits = SoundLimits { max_bytes: 1 << 16, max_seconds: 4 };
+
+/// Panics of the decoding library are errors of the crate; panics of the crate itself abort the run.
+fn end_at_own_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        if panic.location().is_none_or(|place| !place.file().contains("/registry/")) {
+            eprintln!("{panic}");
+            std::process::abort();
+        }
+    }));
+}
+
+fuzz_target!(init: end_at_own_panics(), |bytes: &[u8]| {
+    let length = sound_length(bytes, &LIMITS);
+    let Ok(sound) = Sound::decode(bytes, &LIMITS) else { return };
+    let samples = sound.samples();
+    assert!((1..=LIMITS.max_seconds as usize * SAMPLE_RATE).contains(&samples.len()), "{sound:?}");
+    assert!(samples.iter().all(|sample| sample.is_finite()));
+    if let Some(length) = length.expect("a header") {
+        assert_eq!(length, samples.len());
+    }
+    let gemma = Gemma4Audio::default();
+    if let Ok(features) = gemma.features(&sound) {
+        assert_eq!(features.frames().div_ceil(4), gemma.tokens(samples.len()).expect("tokens"));
+    }
+    let granite = GraniteSpeech::default();
+    if let Ok(features) = granite.features(&sound) {
+        let windows = features.frames().div_ceil(granite.projector_window);
+        let tokens = windows * (granite.projector_window / granite.downsample);
+        assert_eq!(tokens, granite.tokens(samples.len()).expect("tokens"));
+    }
+});
