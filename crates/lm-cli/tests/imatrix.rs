@@ -110,7 +110,8 @@ fn what_cannot_be_used_is_refused() {
         error(&["convert", shown(&llama), shown(&copy), "--quantize", "q4", "--imatrix", shown(imatrix)], "")
     };
     assert!(
-        convert(&of_phi).contains("tensor blk.0.attn_output.weight.in_sum2 has shape [1, 64], expected [1, ")
+        convert(&of_phi)
+            .contains("tensor blk.0.ffn_down.weight.in_sum2 has shape [1, 96], expected [1, 128]")
     );
     assert!(convert(&testdata("imatrix/text.txt")).contains("is not a GGUF file that can be used"));
     assert!(

@@ -22,7 +22,17 @@ struct Registry {
 const REGISTRIES: &[Registry] = &[
     Registry {
         folder: "crates/lm-kernels/src/ops",
-        shared: &["backend", "device", "host_tensor", "kv_pool", "spare", "states", "transfer", "weight"],
+        shared: &[
+            "backend",
+            "device",
+            "host_tensor",
+            "input_sums",
+            "kv_pool",
+            "spare",
+            "states",
+            "transfer",
+            "weight",
+        ],
     },
     Registry { folder: "crates/lm-model/src/architectures", shared: &[] },
     Registry { folder: "crates/lm-processors/src/families", shared: &["tagged"] },
