@@ -56,8 +56,9 @@ impl Footprint {
                 continue;
             };
             let name = (architecture.weight_name)(param);
+            let format = blocks.filter(|_| !param.keeps_floats());
             let stored =
-                match blocks.and_then(|format| Some((format, Blocks::of(&name, format, *rows, *cols)?))) {
+                match format.and_then(|format| Some((format, Blocks::of(&name, format, *rows, *cols)?))) {
                     Some((format, blocks)) => {
                         blocks.check(checkpoint)?;
                         format
