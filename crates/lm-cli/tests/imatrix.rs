@@ -64,6 +64,7 @@ fn every_matrix_of_every_architecture_has_an_importance() {
         let plain = run.err.split(": ").nth(2).unwrap_or_default().trim();
         let tables = ["", "model.embed_tokens.weight", "model.embed_tokens_per_layer.weight"];
         assert!(tables.contains(&plain), "{name}: {}", run.err);
+        ok(&["eval", shown(&copy), shown(&text), "--context", "32"], "");
     }
 }
 
@@ -130,7 +131,7 @@ fn what_cannot_be_used_is_refused() {
     fs::write(&empty, "").expect("a file");
     let written = out.path().join("imatrix.gguf");
     assert!(
-        error(&["imatrix", shown(&phi), shown(&empty), "-o", shown(&written)], "")
+        error(&["imatrix", shown(&phi), shown(&empty), "-o", shown(&written), "--context", "32"], "")
             .contains("it has no tokens")
     );
     refused(&["imatrix"], "the text is missing");

@@ -15,8 +15,7 @@ use crate::windows::Windows;
 const EXAMPLES: &str = "\
 For every linear layer, the mean square of its input is recorded in each column. Columns with a large input matter more: \
 `lm convert --imatrix` quantises their weights with less error. The text should be like that of later prompts, the chat \
-template included; ten thousand tokens are enough for most models. The file is that of llama.cpp's llama-imatrix, and \
-llama-quantize reads it.
+template included. The file is that of llama.cpp's llama-imatrix, and llama-quantize reads it.
 
 The text is cut into windows that do not overlap, as by `lm eval`. Special tokens spelled in the text are recognised.
 

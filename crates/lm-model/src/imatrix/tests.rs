@@ -107,7 +107,9 @@ fn wrong_files_are_refused_with_the_tensor() {
 #[test]
 fn sizes_beyond_the_file_are_refused() {
     let whole = matrix(&[("x", vec![sum(&[1.0, 2.0], 1)])]).unwrap().to_gguf().unwrap();
-    for len in 0..whole.len() {
+    assert!(whole.len().is_multiple_of(32), "ggml reads whole alignments");
+    let padding = 32 - 4; // The last tensor is one count.
+    for len in 0..whole.len() - padding {
         assert!(read(&whole[..len]).is_err(), "{len} bytes");
     }
     // The number of tensors, and the columns.

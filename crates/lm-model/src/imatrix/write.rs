@@ -5,6 +5,9 @@ use lm_formats::{GgufEntries, GgufEntry, GgufHeader, GgufNewTensor, GgufTensorTy
 use super::{CHUNK_COUNT, CHUNK_SIZE, COUNTS, DATASETS, IMATRIX, ImportanceMatrix, SUMS, TYPE};
 use crate::error::Result;
 
+/// Alignment of tensors. ggml refuses to read tensors of a file whose last one is not padded to it.
+const ALIGNMENT: usize = 32;
+
 impl ImportanceMatrix {
     /// Encodes the matrix as a GGUF file, as `llama-imatrix` writes it.
     ///
@@ -34,6 +37,7 @@ impl ImportanceMatrix {
             bytes.resize(tensor.range.start, 0);
             bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
         }
+        bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
         Ok(bytes)
     }
 }
