@@ -107,7 +107,7 @@ impl<const STREAMS: usize, const PREFETCH_DISTANCE: usize> Kernel for Xor<'_, ST
             for stream in 0..STREAMS {
                 let line = &self.0[stream * len + i];
                 if PREFETCH_DISTANCE > 0 {
-                    prefetch_ahead(bytemuck::cast_ref(line), PREFETCH_DISTANCE);
+                    prefetch_ahead(line, PREFETCH_DISTANCE);
                 }
                 for word in 0..8 {
                     sums[stream][word] ^= line[word];

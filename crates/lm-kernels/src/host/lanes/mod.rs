@@ -14,6 +14,7 @@ mod portable;
 #[cfg(test)]
 mod tests;
 
+use bytemuck::Pod;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 
 #[cfg(target_arch = "x86_64")]
@@ -154,25 +155,47 @@ pub(super) trait Lanes: Copy {
     fn sum(self) -> f32;
 }
 
-/// Prefetches for a sequential pass over weights that are in no cache, from `line` on: the line 12 KiB ahead to the L2 cache, which has
-/// room for more outstanding reads, and the line 4 KiB ahead to the L1 cache.
+/// Bytes that the weights of a single row are prefetched ahead.
+const AHEAD: usize = 256;
+
+/// Prefetches for a sequential pass of `M` rows over weights that are in no cache, from `line` on.
+///
+/// The processor prefetches for one row by itself as long as the requests are sequential and near: requests far ahead hold a core's
+/// line-fill buffers, two dozen, for the whole latency of the memory. More rows take longer for each line, and request the one 12 KiB
+/// ahead for the L2 cache and the one 4 KiB ahead for the L1 cache.
 #[inline(always)]
-pub(super) fn prefetch_stream(line: &Line) {
-    prefetch_to_l2(line, 12 << 10);
-    prefetch_ahead(line, 4 << 10);
+pub(super) fn prefetch_stream<const M: usize>(line: &Line) {
+    if M == 1 {
+        prefetch_ahead(line, AHEAD);
+    } else {
+        prefetch_to_l2(line, 12 << 10);
+        prefetch_ahead(line, 4 << 10);
+    }
 }
 
-/// Prefetches the cache line `distance` bytes after `line` to all caches; an unmapped address is ignored.
+/// Prefetches over the scales at the beginning of a tile, for one row. They are read later, and a gap between the lines that
+/// [`prefetch_stream`] requests before and after them would stop the processor's own prefetching.
 #[inline(always)]
-pub(super) fn prefetch_ahead(line: &Line, distance: usize) {
+pub(super) fn prefetch_over<const M: usize>(scales: &[impl Pod]) {
+    if M == 1 {
+        let bytes: &[u8] = bytemuck::cast_slice(scales);
+        for line in (0..bytes.len()).step_by(size_of::<Line>()) {
+            prefetch_ahead(&bytes[line], AHEAD);
+        }
+    }
+}
+
+/// Prefetches the cache line `distance` bytes after `place` to all caches; an unmapped address is ignored.
+#[inline(always)]
+pub(super) fn prefetch_ahead<T>(place: &T, distance: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a hint, which reads nothing and faults nowhere; SSE belongs to x86-64.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().wrapping_add(distance).cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast::<i8>().wrapping_add(distance)) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (line, distance);
+    let _ = (place, distance);
 }
 
 /// As [`prefetch_ahead`], to the L2 cache: for what is used so late that it would leave the L1 cache, which also has room for fewer

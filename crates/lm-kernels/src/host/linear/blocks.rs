@@ -80,7 +80,7 @@ fn few<V: Lanes, F: BlockFormat, const M: usize>(
 ) -> usize {
     let mut sums = [[V::splat(0.0)]; M];
     for (span, record) in tile.records().enumerate() {
-        prefetch_records(record.scale_lines());
+        prefetch_records::<M>(record.scale_lines());
         add_record::<V, F, M, 1, false>(&mut sums, [record.scales], [record.lines], x.spans(span, row));
     }
     for m in 0..M {
@@ -182,7 +182,7 @@ fn add_floats<V: Lanes, F: BlockFormat, const M: usize, const T: usize, const EX
         for group in 2 * block..(2 * block + 2).min(groups) {
             let lines = group_of::<T>(lines, group, group_lines);
             if !EXPANDED {
-                prefetch_records(lines[0]);
+                prefetch_records::<M>(lines[0]);
             }
             let dots = dots::<V, F, M, T, EXPANDED>(lines, group, 0..EXPANDED_LINES, x);
             for t in 0..T {
@@ -229,7 +229,7 @@ fn add_integers<V: Lanes, F: BlockFormat, const M: usize, const T: usize, const 
             let first = column % GROUP / 4;
             let lines = group_of::<T>(lines, group, group_lines);
             if !EXPANDED && first == 0 {
-                prefetch_records(lines[0]);
+                prefetch_records::<M>(lines[0]);
             }
             let dots = dots::<V, F, M, T, EXPANDED>(lines, group, first..first + columns / 4, x);
             for t in 0..T {
@@ -279,9 +279,9 @@ fn group_of<const T: usize>(lines: [&[Line]; T], group: usize, group_lines: usiz
 }
 
 #[inline(always)]
-fn prefetch_records(lines: &[Line]) {
+fn prefetch_records<const M: usize>(lines: &[Line]) {
     for line in lines {
-        prefetch_stream(line);
+        prefetch_stream::<M>(line);
     }
 }
 

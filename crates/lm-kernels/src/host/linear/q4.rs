@@ -2,7 +2,7 @@
 
 #![allow(clippy::needless_range_loop, reason = "see the parent")]
 
-use super::super::lanes::{LANES, Lanes, Line, prefetch_stream};
+use super::super::lanes::{LANES, Lanes, Line, prefetch_over, prefetch_stream};
 use super::super::pack::{GROUP, IntegerLayout, Q4, Q4Scales, Tile};
 use super::activations::{QuantizedRows, Span};
 use super::integer::{IntegerWeights, SPAN_LINES, add_block};
@@ -16,6 +16,7 @@ impl IntegerWeights for Q4 {
     #[inline(always)]
     fn multiply<V: Lanes, const M: usize>(tile: &Tile<'_, Q4>, x: &QuantizedRows, row: usize) -> [V; M] {
         let mut sums = [V::splat(0.0); M];
+        prefetch_over::<M>(tile.scales);
         for (block, (scales, lines)) in tile.scales.iter().zip(tile.lines.chunks(GROUPS * LINES)).enumerate()
         {
             let x = x.spans::<M>(block, row);
@@ -91,7 +92,7 @@ fn group_sums<V: Lanes, const M: usize>(
         sums[m] = V::start_nibbles(&x[m].nibble_corrections[group]);
     }
     for j in 0..LINES {
-        prefetch_stream(&lines[j]);
+        prefetch_stream::<M>(&lines[j]);
         let [low, high] = V::load_nibbles(&lines[j]);
         for m in 0..M {
             let quads = &x[m].quads;

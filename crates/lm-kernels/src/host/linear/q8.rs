@@ -2,7 +2,7 @@
 
 #![allow(clippy::needless_range_loop, reason = "see the parent")]
 
-use super::super::lanes::{Lanes, Line, prefetch_stream};
+use super::super::lanes::{Lanes, Line, prefetch_over, prefetch_stream};
 use super::super::pack::{IntegerLayout, Q8, Tile};
 use super::activations::{QuantizedRows, SPAN, Span};
 use super::integer::{IntegerWeights, SPAN_LINES, add_block};
@@ -16,6 +16,7 @@ impl IntegerWeights for Q8 {
     #[inline(always)]
     fn multiply<V: Lanes, const M: usize>(tile: &Tile<'_, Q8>, x: &QuantizedRows, row: usize) -> [V; M] {
         let mut sums = [V::splat(0.0); M];
+        prefetch_over::<M>(tile.scales);
         for (span, (scales, lines)) in
             tile.scales.chunks(BLOCKS).zip(tile.lines.chunks(SPAN_LINES)).enumerate()
         {
@@ -48,7 +49,7 @@ fn dots<V: Lanes, const M: usize>(lines: &[Line], block: usize, x: &[Span; M]) -
         dots[m] = V::start_bytes(x[m].byte_corrections[block]);
     }
     for j in 0..lines.len().min(LINES) {
-        prefetch_stream(&lines[j]);
+        prefetch_stream::<M>(&lines[j]);
         let w = V::load_bytes(&lines[j]);
         for m in 0..M {
             dots[m] = V::dot_bytes(dots[m], w, V::quad(x[m].quads[block * LINES + j]));
