@@ -123,7 +123,10 @@ fn what_cannot_be_used_is_refused() {
     assert!(!copy.exists());
     refused(&["convert", shown(&llama), shown(&copy), "--imatrix", shown(&of_llama)], "add `--quantize q4`");
     let gguf = out.path().join("copy.gguf");
-    refused(&["convert", shown(&llama), shown(&gguf), "--imatrix", shown(&of_llama)], "not those of q8_0");
+    refused(
+        &["convert", shown(&llama), shown(&gguf), "--imatrix", shown(&of_llama)],
+        "not to q8_0; name a folder",
+    );
     let text = testdata("imatrix/text.txt");
     let again = ["imatrix", shown(&phi), shown(&text), "-o", shown(&of_phi)];
     assert!(error(&again, "").contains("it exists already"));
@@ -135,4 +138,18 @@ fn what_cannot_be_used_is_refused() {
             .contains("it has no tokens")
     );
     refused(&["imatrix"], "the text is missing");
+    for output in ["nowhere/imatrix.gguf", "imatrix/"] {
+        let output = out.path().join(output);
+        let run = ["imatrix", shown(&phi), shown(&text), "-o", shown(&output), "--context", "32"];
+        assert!(error(&run, "").contains("there is no such folder"), "before the model runs");
+    }
+    assert!(error(&["imatrix", shown(&phi), shown(&phi)], "").contains("it is a folder; expected a text"));
+}
+
+#[test]
+fn an_importance_matrix_beside_a_model_is_no_model() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::copy(testdata("gguf/llama-tiny-q8_0.gguf"), folder.path().join("model.gguf")).expect("a model");
+    fs::copy(testdata("imatrix/llama-tiny.gguf"), folder.path().join("imatrix.gguf")).expect("a matrix");
+    ok(&["inspect", shown(folder.path())], "");
 }

@@ -108,7 +108,7 @@ fn ends_with_word(name: &str, word: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.ends_with(['-', '.', '_']))
 }
 
-/// Lists the complete GGUF models among `files`, sorted by path. Multimodal projectors (`mmproj`) are not models.
+/// Lists the complete GGUF models among `files`, sorted by path. Multimodal projectors (`mmproj`) and importance matrices (`imatrix`) are not models.
 pub(crate) fn gguf_choices(files: &[RepoPath]) -> Vec<GgufChoice> {
     let mut choices = Vec::new();
     let mut split: BTreeMap<(&str, usize), BTreeMap<usize, &RepoPath>> = BTreeMap::new();
@@ -131,7 +131,8 @@ pub(crate) fn gguf_choices(files: &[RepoPath]) -> Vec<GgufChoice> {
 }
 
 fn is_gguf(path: &RepoPath) -> bool {
-    path.file_name().to_ascii_lowercase().ends_with(".gguf") && !path.is_projector()
+    let name = path.file_name().to_ascii_lowercase();
+    name.ends_with(".gguf") && !path.is_projector() && !name.contains("imatrix")
 }
 
 fn stem(path: &RepoPath) -> &str {
@@ -261,6 +262,7 @@ mod tests {
             other => panic!("{other:?}"),
         }
         assert_eq!(select("a/b", &["x.gguf", "mmproj-x.gguf"]).expect("one"), ["mmproj-x.gguf", "x.gguf"]);
+        assert_eq!(select("a/b", &["x.gguf", "x.imatrix.gguf"]).expect("one"), ["x.gguf"]);
         assert!(matches!(select("a/b", &["pytorch_model.bin"]), Err(Error::NoWeights { .. })));
         let tensors = select("a/b", &["x.gguf", "model.safetensors", "config.json"]).expect("tensors");
         assert_eq!(tensors, ["config.json", "model.safetensors"]);

@@ -1,5 +1,7 @@
 //! Arguments of the commands that run a model over a text.
 
+use std::fs::File;
+use std::io::Read;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -70,7 +72,14 @@ impl TextArgs {
 /// Reads the whole file.
 pub fn read_text(path: &Path) -> Result<String> {
     let name = || path.display().to_string();
-    let bytes = std::fs::metadata(path).with_context(name)?.len();
-    ensure!(bytes <= MAX_TEXT_BYTES, "{}: {bytes} bytes, at most {MAX_TEXT_BYTES} are read", name());
-    std::fs::read_to_string(path).with_context(name)
+    let file = File::open(path).with_context(name)?;
+    ensure!(!path.is_dir(), "{}: it is a folder; expected a text, after the model", name());
+    let mut text = String::new();
+    let bytes = file.take(MAX_TEXT_BYTES + 1).read_to_string(&mut text).with_context(name)?;
+    ensure!(
+        bytes as u64 <= MAX_TEXT_BYTES,
+        "{}: it has more than {MAX_TEXT_BYTES} bytes, which is the limit",
+        name()
+    );
+    Ok(text)
 }

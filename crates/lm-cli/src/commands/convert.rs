@@ -83,12 +83,15 @@ impl Output {
 
 impl Args {
     /// Reads the importance matrix.
-    fn importance(&self, format: WeightFormat) -> Result<Option<ImportanceMatrix>> {
+    fn importance(&self, output: Output, format: WeightFormat) -> Result<Option<ImportanceMatrix>> {
         let Some(path) = &self.imatrix else { return Ok(None) };
         if format != WeightFormat::Q4 {
+            let hint = match output {
+                Output::Folder => "add `--quantize q4`",
+                Output::Gguf => "name a folder as the output, and add `--quantize q4`",
+            };
             return Err(usage(format!(
-                "--imatrix: only the scales of a folder in q4 are searched for, not those of {format}; add `--quantize q4`, and name an \
-                 output that does not end in .gguf"
+                "--imatrix is used by conversion to a folder in q4, not to {format}; {hint}"
             )));
         }
         ImportanceMatrix::open(path).map(Some).context("--imatrix")
@@ -188,7 +191,7 @@ pub fn run(args: &Args) -> Result<()> {
     let (path, target) = args.paths()?;
     let output = Output::of(target);
     let format = output.format(args.quantize)?;
-    let importance = args.importance(format)?;
+    let importance = args.importance(output, format)?;
     let folder = model::folder(path)?;
     ensure!(
         target.symlink_metadata().is_err(),
@@ -218,10 +221,7 @@ fn note_without_importance(names: &[String]) {
     if !names.is_empty() {
         let more = if names.len() > SHOWN { ", …" } else { "" };
         let shown = names[..names.len().min(SHOWN)].join(", ");
-        eprintln!(
-            "note: --imatrix has nothing on {} matrices, quantised without it: {shown}{more}",
-            names.len()
-        );
+        eprintln!("note: quantised without importance, {} of the matrices: {shown}{more}", names.len());
     }
 }
 

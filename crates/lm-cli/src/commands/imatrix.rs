@@ -1,7 +1,7 @@
 //! `lm imatrix`: the importance matrix of a model over a text.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -15,12 +15,15 @@ use crate::windows::Windows;
 const EXAMPLES: &str = "\
 For every linear layer, the mean square of its input is recorded in each column. Columns with a large input matter more: \
 `lm convert --imatrix` quantises their weights with less error. The text should be like that of later prompts, the chat \
-template included. The file is that of llama.cpp's llama-imatrix, and llama-quantize reads it.
+template included. The file has the format of llama.cpp's \
+llama-imatrix, and llama-quantize reads it.
 
-The text is cut into windows that do not overlap, as by `lm eval`. Special tokens spelled in the text are recognised.
+The text is cut into windows that do not overlap, as by `lm eval`. Special tokens spelled in the text are recognised. A model \
+that wants a token to begin with gets it by --prefix.
 
 Examples:
   lm imatrix ./Qwen3-0.6B calibration.txt -o Qwen3-0.6B.imatrix.gguf
+  lm imatrix ./Llama-3.2-1B calibration.txt --prefix '<|begin_of_text|>'
   lm convert ./Qwen3-0.6B ./Qwen3-0.6B-q4 --quantize q4 --imatrix Qwen3-0.6B.imatrix.gguf
   lm eval ./Qwen3-0.6B-q4 notes.txt --against ./Qwen3-0.6B";
 
@@ -47,6 +50,7 @@ pub fn run(args: &Args) -> Result<()> {
         args.output.symlink_metadata().is_err(),
         "`{output}` cannot be written: it exists already; remove it, or name another by --output"
     );
+    ensure!(is_in_a_folder(&args.output), "`{output}` cannot be written: there is no such folder");
     let context = args.text.window(model::folder(path)?.config()?.max_position_embeddings)?;
     let (loaded, recorder) = model::load_recording(path, &args.load.options()?, &args.load)?;
     let windows = args.text.windows(&loaded.tokenizer, &text, context)?;
@@ -62,6 +66,14 @@ pub fn run(args: &Args) -> Result<()> {
     importance.save(&args.output).context("the importance matrix cannot be written")?;
     println!("wrote {output} ({} linear layers, {tokens} tokens)", importance.layers().len());
     Ok(())
+}
+
+/// Returns true if a file can have this path: its folder exists.
+fn is_in_a_folder(path: &Path) -> bool {
+    let folder = path
+        .parent()
+        .map_or(path, |folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
+    folder.is_dir() && !path.to_string_lossy().ends_with(std::path::is_separator)
 }
 
 /// Runs the first windows; returns their number of tokens.

@@ -41,7 +41,9 @@ impl GgufModel {
         if names.iter().any(|name| name == file_names::CONFIG) {
             return Ok(None);
         }
-        names.retain(|name| name.ends_with(".gguf") && !is_later_shard(name) && !is_projector(name));
+        let is_model =
+            |name: &str| !is_later_shard(name) && !is_projector(name) && !is_importance_matrix(name);
+        names.retain(|name| name.ends_with(".gguf") && is_model(name));
         if names.len() > 1 {
             return Err(Error::SeveralModels { location: files.location(), names });
         }
@@ -139,4 +141,9 @@ impl ModelFiles for GgufModel {
     fn location(&self) -> String {
         self.location.clone()
     }
+}
+
+/// True for the name of an importance matrix, as llama.cpp's users name them.
+fn is_importance_matrix(name: &str) -> bool {
+    name.to_ascii_lowercase().contains("imatrix")
 }

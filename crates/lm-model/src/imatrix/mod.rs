@@ -31,7 +31,7 @@ const CHUNK_SIZE: &str = "imatrix.chunk_size";
 /// ours. The experts of a layer have sums of their own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportanceMatrix {
-    /// The file in errors.
+    /// Name shown in errors.
     file: String,
     layers: BTreeMap<String, LayerSums>,
     calibration: Calibration,
@@ -97,8 +97,8 @@ impl ImportanceMatrix {
         &self.file
     }
 
-    /// Importance of the columns of a matrix `[rows, cols]` that stacks `count` ones; `None` if the layer is absent. Stacked matrices may
-    /// share one importance. Those without inputs get the mean of the others.
+    /// Importance of the columns of a matrix `[rows, cols]` that stacks `count` ones; `None` if the layer is absent or had only inputs of
+    /// zeros. Stacked matrices may share one importance. Those without inputs, or with inputs of zeros only, get the mean of the others.
     ///
     /// # Errors
     /// [`FormatError::TensorShape`] when the layer has other columns or another number of matrices.
@@ -114,8 +114,8 @@ impl ImportanceMatrix {
             let (expected, got) = (vec![count, cols], vec![layer.counts.len(), layer.cols]);
             return Err(FormatError::TensorShape { file, tensor, expected, got }.into());
         }
-        let importance = Importance::new(rows, cols, &layer.means());
-        importance.map(Some).map_err(|source| Error::Weight { tensor: name.to_owned(), source })
+        let importance = layer.means().map(|means| Importance::new(rows, cols, &means)).transpose();
+        importance.map_err(|source| Error::Weight { tensor: name.to_owned(), source })
     }
 }
 
@@ -123,8 +123,7 @@ impl LayerSums {
     /// Checks the numbers of a layer.
     ///
     /// # Errors
-    /// [`Error::TensorValue`] for a sum or a count that is negative or not finite, zeros alone as counts, and zeros alone as sums of a
-    /// matrix that had inputs.
+    /// [`Error::TensorValue`] for a sum or a count that is negative or not finite, and for a mean that is too large.
     fn check(&self, file: &str, name: &str) -> Result<()> {
         let wrong = |suffix: &str, value: f32, expected: &str| {
             let (file, tensor) = (file.to_owned(), format!("{name}{suffix}"));
@@ -136,28 +135,24 @@ impl LayerSums {
                 return wrong(suffix, value, "finite numbers from 0 on");
             }
         }
-        if self.counts.iter().all(|&count| count == 0.0) {
-            return wrong(COUNTS, 0.0, "a number of inputs above 0");
-        }
-        let mut matrices = self.squares.chunks_exact(self.cols).zip(&self.counts);
-        match matrices.any(|(squares, &count)| count > 0.0 && squares.iter().all(|&square| square == 0.0)) {
-            true => wrong(SUMS, 0.0, "a sum above 0 in some column of a matrix with inputs"),
-            false => Ok(()),
+        match self.means().into_iter().flatten().find(|mean| !mean.is_finite()) {
+            Some(mean) => wrong(SUMS, mean, "sums whose quotients by the counts are finite"),
+            None => Ok(()),
         }
     }
 
-    /// Mean squares, `[matrices, cols]`.
-    fn means(&self) -> Vec<f32> {
-        let matrices = || self.squares.chunks_exact(self.cols).zip(&self.counts);
-        let with_inputs = matrices().filter(|(_, count)| **count > 0.0);
-        let mut shared = vec![0.0; self.cols];
-        for (squares, count) in with_inputs {
-            shared.iter_mut().zip(squares).for_each(|(mean, square)| *mean += square / count);
-        }
-        let mean = |(squares, &count): (&[f32], &f32)| match count > 0.0 {
-            true => squares.iter().map(|square| square / count).collect(),
-            false => shared.clone(),
+    /// Mean squares, `[matrices, cols]`; `None` if all are zero.
+    fn means(&self) -> Option<Vec<f32>> {
+        let of_matrix = |(squares, &count): (&[f32], &f32)| {
+            let active = count > 0.0 && squares.iter().any(|square| *square > 0.0);
+            active.then(|| squares.iter().map(|square| square / count).collect::<Vec<_>>())
         };
-        matrices().flat_map(mean).collect()
+        let means: Vec<_> = self.squares.chunks_exact(self.cols).zip(&self.counts).map(of_matrix).collect();
+        let mut shared = vec![0.0; self.cols];
+        for mean in means.iter().flatten() {
+            shared.iter_mut().zip(mean).for_each(|(sum, mean)| *sum += mean);
+        }
+        let any = means.iter().any(Option::is_some);
+        any.then(|| means.into_iter().flat_map(|mean| mean.unwrap_or_else(|| shared.clone())).collect())
     }
 }

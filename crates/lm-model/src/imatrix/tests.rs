@@ -96,11 +96,26 @@ fn wrong_files_are_refused_with_the_tensor() {
         refused(IMATRIX, &[sums(values), counts(&[1.0])], "expected finite numbers from 0 on");
     }
     refused(IMATRIX, &[sums(&[1.0, 2.0]), counts(&[-1.0])], "tensor x.counts holds -1");
-    refused(IMATRIX, &[sums(&[1.0, 2.0]), counts(&[0.0])], "tensor x.counts holds 0, expected a number");
     refused(
         IMATRIX,
-        &[sums(&[0.0, 0.0]), counts(&[1.0])],
-        "tensor x.in_sum2 holds 0, expected a sum above 0",
+        &[sums(&[1.0, 2.0]), counts(&[1e-38])],
+        "tensor x.in_sum2 holds inf, expected sums whose quotients",
+    );
+}
+
+#[test]
+fn layers_without_active_inputs_have_no_importance() {
+    for (squares, count) in [(&[0.0, 0.0], 1.0), (&[1.0, 2.0], 0.0)] {
+        let tensors =
+            [("x.in_sum2", "F32", &[1, 2][..], &squares[..]), ("x.counts", "F32", &[1, 1], &[count])];
+        assert_eq!(read(&file(IMATRIX, &tensors)).unwrap().importance("x", 1, [4, 2]).unwrap(), None);
+    }
+    let experts = matrix(&[("x", vec![sum(&[0.0, 0.0], 5), sum(&[2.0, 4.0], 2)])]).unwrap();
+    let expected = Importance::new(4, 2, &[1.0, 2.0, 1.0, 2.0]).unwrap();
+    assert_eq!(
+        experts.importance("x", 2, [4, 2]).unwrap(),
+        Some(expected),
+        "a dead expert has that of the other"
     );
 }
 

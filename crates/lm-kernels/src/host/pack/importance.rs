@@ -8,8 +8,8 @@ use crate::{Error, Result};
 /// be active in another.
 const FLOOR: f32 = 1e-6;
 
-/// Importance of each column of a matrix `[rows, cols]`: usually the mean square of the layer's input there, which is the factor
-/// of the weight's squared error in the squared error of the layer's result.
+/// Importance of each column of a matrix `[rows, cols]`: usually the mean square of the layer's input in that column, the
+/// factor by which the squared error of a weight counts in that of the result.
 ///
 /// A matrix that stacks several of the same shape, such as the experts of a layer, has importances for each of them. Only ratios
 /// within one of them matter.
