@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 
 use super::super::cpu::{Kernel, run_avx512};
 use super::super::matrix_unit::{MatrixUnit, NoMatrixUnit};
-use super::avx2::{Maddubs, places_of_pair};
-use super::{Avx2, LANES, Lanes, Line, ZeroPointCorrection};
+use super::avx2::Maddubs;
+use super::{Avx2, LANES, Lanes, Line, ZeroPointCorrection, places_of_pair};
 
 /// Sixteen floats in an AVX-512 register, with a matrix unit or none.
 pub(in crate::host) struct Avx512<U>(__m512, PhantomData<U>);

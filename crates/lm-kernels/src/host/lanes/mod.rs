@@ -212,6 +212,19 @@ pub(super) fn prefetch_to_l2(line: &Line, distance: usize) {
     let _ = (line, distance);
 }
 
+/// Byte shuffle control for [`Lanes::pair`]: two of each four bytes, each followed by a zero.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[inline(always)]
+fn places_of_pair(which: [u8; 2]) -> [u8; 16] {
+    const ZERO: u8 = 0x80;
+    let mut places = [ZERO; 16];
+    for lane in 0..4 {
+        places[4 * lane] = 4 * lane as u8 + which[0];
+        places[4 * lane + 2] = 4 * lane as u8 + which[1];
+    }
+    places
+}
+
 /// Dot product of two slices of the same length: element `i` is added to lane `i % 16`.
 #[inline(always)]
 pub(super) fn dot<V: Lanes>(a: &[f32], b: &[f32]) -> f32 {

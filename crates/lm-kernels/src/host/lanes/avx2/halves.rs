@@ -36,18 +36,6 @@ pub(super) fn transpose_8(rows: [[u32; LANES / 2]; LANES / 2]) -> [[u32; LANES /
     bytemuck::cast(y)
 }
 
-/// Byte shuffle control: two of each four bytes, each followed by a zero.
-#[inline(always)]
-pub(in crate::host::lanes) fn places_of_pair(which: [u8; 2]) -> [u8; 16] {
-    const NONE: u8 = 0x80;
-    let mut places = [NONE; 16];
-    for lane in 0..4 {
-        places[4 * lane] = 4 * lane as u8 + which[0];
-        places[4 * lane + 2] = 4 * lane as u8 + which[1];
-    }
-    places
-}
-
 /// The computation of [`exp2`](super::super::exp2).
 #[inline(always)]
 pub(super) fn exp2(exponents: &[u8; LANES / 2]) -> __m256 {

@@ -9,23 +9,14 @@ use std::marker::PhantomData;
 
 use super::super::cpu::Kernel;
 use super::super::matrix_unit::NoMatrixUnit;
-use super::{LANES, Lanes, Line, ZeroPointCorrection};
-pub(super) use halves::places_of_pair;
+use super::{LANES, Lanes, Line, ZeroPointCorrection, places_of_pair};
 use halves::{bits_of, exp2, negate, transpose_8};
 pub(in crate::host) use products::{Maddubs, Products};
 pub(in crate::host) use vnni::{Evex, Vex, Vnni};
 
 /// Sixteen floats in two AVX registers, the first eight lanes first, and how integers are multiplied.
+#[derive(Clone, Copy)]
 pub(in crate::host) struct Avx2<P = Maddubs>([__m256; 2], PhantomData<P>);
-
-impl<P> Clone for Avx2<P> {
-    #[inline(always)]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<P> Copy for Avx2<P> {}
 
 impl<P> From<[__m256; 2]> for Avx2<P> {
     #[inline(always)]

@@ -9,7 +9,7 @@ use std::arch::aarch64::*;
 use std::marker::PhantomData;
 
 use super::super::cpu::Kernel;
-use super::{LANES, Lanes, Line, ZeroPointCorrection};
+use super::{LANES, Lanes, Line, ZeroPointCorrection, places_of_pair};
 pub(in crate::host) use products::{Baseline, ByteProducts, Dotprod, I8mm};
 
 /// Registers of sixteen lanes.
@@ -24,16 +24,8 @@ type Bytes = [uint8x16_t; REGISTERS];
 ///
 /// Bit-identical to the portable lanes under QEMU; never run on hardware. [`ByteProducts::works`] compares them before a path is
 /// selected.
+#[derive(Clone, Copy)]
 pub(in crate::host) struct Neon<P>([float32x4_t; REGISTERS], PhantomData<P>);
-
-impl<P> Clone for Neon<P> {
-    #[inline(always)]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<P> Copy for Neon<P> {}
 
 impl<P> From<[float32x4_t; REGISTERS]> for Neon<P> {
     #[inline(always)]
@@ -299,13 +291,7 @@ impl<P: ByteProducts> Lanes for Neon<P> {
     #[inline(always)]
     fn pair(bytes: Bytes, which: [u8; 2]) -> Self::Pairs {
         // A place past the end of the register gives zero.
-        const NONE: u8 = 0xff;
-        let mut places = [NONE; 16];
-        for lane in 0..4 {
-            places[4 * lane] = 4 * lane as u8 + which[0];
-            places[4 * lane + 2] = 4 * lane as u8 + which[1];
-        }
-        let places: uint8x16_t = bytemuck::cast(places);
+        let places: uint8x16_t = bytemuck::cast(places_of_pair(which));
         // SAFETY: NEON is there.
         each(|q| unsafe { vreinterpretq_s16_u8(vqtbl1q_u8(bytes[q], places)) })
     }
