@@ -206,6 +206,13 @@ pub fn progress_bar(what: &'static str) -> ProgressBar {
     on_stderr(style).with_message(what)
 }
 
+/// Creates a progress bar on standard error that counts `unit` up to `len`, hidden if that is no terminal.
+pub fn counting_bar(what: &'static str, unit: &str, len: usize) -> ProgressBar {
+    let bar = on_stderr(&format!("{{msg}} {{wide_bar}} {{pos}}/{{len}} {unit}, {{eta}} left"));
+    bar.set_length(len as u64);
+    bar.with_message(what)
+}
+
 /// Creates a line on standard error that shows the current step, hidden if that is no terminal.
 pub fn status_line() -> ProgressBar {
     on_stderr("{msg}")

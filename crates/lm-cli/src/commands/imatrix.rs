@@ -4,7 +4,6 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use indicatif::{ProgressBar, ProgressStyle};
 use lm_model::{Calibration, LoadedModel, LogitRows};
 
 use crate::args::{LoadArgs, TextArgs, numbers, read_text};
@@ -79,7 +78,7 @@ fn is_in_a_folder(path: &Path) -> bool {
 /// Runs the first windows; returns their number of tokens.
 fn read(loaded: &LoadedModel, windows: &Windows, chunks: usize, context: usize) -> Result<usize> {
     let (mut reader, mut tokens) = (Reader::new(loaded, context)?, 0);
-    let bar = progress_bar(chunks);
+    let bar = model::counting_bar("running", "windows", chunks);
     for window in windows.iter().take(chunks) {
         for piece in window.all_pieces() {
             reader.read(&window.ids, piece, LogitRows::All)?;
@@ -89,11 +88,4 @@ fn read(loaded: &LoadedModel, windows: &Windows, chunks: usize, context: usize) 
     }
     bar.finish_and_clear();
     Ok(tokens)
-}
-
-fn progress_bar(windows: usize) -> ProgressBar {
-    let bar = model::progress_bar("running");
-    bar.set_length(windows as u64);
-    let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} windows, {eta} left");
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

@@ -7,7 +7,6 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use indicatif::{ProgressBar, ProgressStyle};
 use lm_model::{KvDtype, LoadOptions, LoadedModel, LogitRows, WeightFormat};
 use lm_tokenizer::TokenId;
 use serde_json::json;
@@ -114,7 +113,7 @@ fn measure(
     let mut tested = Reader::new(tested, context)?;
     let mut base = base.map(|base| Reader::new(base, context)).transpose().context("--against")?;
     let mut measures = Measures::default();
-    let bar = progress_bar(windows.scored());
+    let bar = model::counting_bar("scoring", "tokens", windows.scored());
     for window in windows.iter() {
         for piece in window.pieces() {
             let read = |reader: &mut Reader<'_>| reader.read(&window.ids, piece.clone(), LogitRows::All);
@@ -132,13 +131,6 @@ fn measure(
     }
     bar.finish_and_clear();
     Ok(measures)
-}
-
-fn progress_bar(tokens: usize) -> ProgressBar {
-    let bar = model::progress_bar("scoring");
-    bar.set_length(tokens as u64);
-    let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} tokens, {eta} left");
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 /// The printed report.
