@@ -2,6 +2,8 @@
 //! as many tokens as its length has, or an error.
 #![no_main]
 
+mod panics;
+
 use libfuzzer_sys::fuzz_target;
 use lm_media::families::{Gemma4Audio, GraniteSpeech};
 use lm_media::{SAMPLE_RATE, Sound, SoundLimits, sound_length};
@@ -9,17 +11,7 @@ use lm_media::{SAMPLE_RATE, Sound, SoundLimits, sound_length};
 /// Short sounds: the fuzzer looks for files, not for memory.
 const LIMITS: SoundLimits = SoundLimits { max_bytes: 1 << 16, max_seconds: 4 };
 
-/// Panics of the decoding library are errors of the crate; panics of the crate itself abort the run.
-fn end_at_own_panics() {
-    std::panic::set_hook(Box::new(|panic| {
-        if panic.location().is_none_or(|place| !place.file().contains("/registry/")) {
-            eprintln!("{panic}");
-            std::process::abort();
-        }
-    }));
-}
-
-fuzz_target!(init: end_at_own_panics(), |bytes: &[u8]| {
+fuzz_target!(init: panics::end_at_own_panics(), |bytes: &[u8]| {
     let length = sound_length(bytes, &LIMITS);
     let Ok(sound) = Sound::decode(bytes, &LIMITS) else { return };
     let samples = sound.samples();

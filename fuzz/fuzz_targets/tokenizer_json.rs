@@ -3,6 +3,8 @@
 
 #![no_main]
 
+mod panics;
+
 use libfuzzer_sys::fuzz_target;
 use lm_tokenizer::{SpecialTokens, TextSegment, TokenId, Tokenizer};
 
@@ -11,17 +13,7 @@ const TEXTS: [&str; 4] =
 /// Maximum number of ids to decode, from the lowest on.
 const MAX_IDS: usize = 4096;
 
-/// Panics of the library are errors of the crate; panics of the crate itself abort the run.
-fn end_at_own_panics() {
-    std::panic::set_hook(Box::new(|panic| {
-        if panic.location().is_none_or(|place| !place.file().contains("/registry/")) {
-            eprintln!("{panic}");
-            std::process::abort();
-        }
-    }));
-}
-
-fuzz_target!(init: end_at_own_panics(), |bytes: &[u8]| {
+fuzz_target!(init: panics::end_at_own_panics(), |bytes: &[u8]| {
     let Ok(tokenizer) = Tokenizer::from_json(bytes) else { return };
     for text in TEXTS {
         for segment in [TextSegment::Template(text), TextSegment::Content(text)] {
