@@ -40,7 +40,7 @@ pub enum Error {
     },
 
     /// `LM_CPU` requests an instruction set that this processor does not have.
-    #[error("this processor cannot run `{isa}` kernels, the widest it can run is `{best}`")]
+    #[error("LM_CPU: this processor cannot run `{isa}` kernels, only those up to `{best}`")]
     UnsupportedIsa {
         /// The instruction set requested.
         isa: Isa,

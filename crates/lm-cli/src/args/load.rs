@@ -48,7 +48,7 @@ pub struct LoadArgs {
 impl LoadArgs {
     /// Returns the load options, and sets the size of the thread pool.
     pub fn options(&self) -> Result<LoadOptions> {
-        lm_kernels::Isa::requested()?; // A misspelt LM_CPU is an error here, not a silent default.
+        lm_kernels::Isa::requested()?; // Before anything is read: a misspelt LM_CPU is no silent default.
         if let Some(threads) = self.threads {
             lm_kernels::Pool::set_global_threads(threads.get()).context("--threads")?;
         }

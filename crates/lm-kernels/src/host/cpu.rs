@@ -74,26 +74,32 @@ impl Isa {
     /// # Panics
     /// When `LM_CPU` names no instruction set or one that this processor lacks; there is no fallback.
     /// [`Isa::requested`] returns the error, and so does every function that opens a device (`Device::burn`,
-    /// `Weight`, `KvPool`).
+    /// `Weight`, `KvPool`) or packs a matrix (`Packing::new`).
     pub fn current() -> Isa {
         static CURRENT: OnceLock<Isa> = OnceLock::new();
         *CURRENT.get_or_init(|| match Isa::requested() {
             Ok(requested) => requested.unwrap_or_else(Isa::best),
-            Err(error) => panic!("{VARIABLE}: {error}"),
+            Err(error) => panic!("{error}"),
         })
     }
 
-    /// Returns the instruction set that `LM_CPU` requests, if it is set.
+    /// Returns the instruction set that `LM_CPU` requests, if it is set and not empty.
     ///
     /// # Errors
     /// [`Error::UnknownName`] for an unknown name, [`Error::UnsupportedIsa`] for one this processor lacks.
     pub fn requested() -> Result<Option<Isa>> {
-        env::var_os(VARIABLE).map(|name| Isa::among(&name.to_string_lossy(), Isa::supported())).transpose()
+        let name = env::var_os(VARIABLE).filter(|name| !name.is_empty());
+        name.map(|name| Isa::among(&name.to_string_lossy(), Isa::supported())).transpose()
     }
 
     /// Parses `name`, which must be among the instruction sets `supported` by a processor.
     fn among(name: &str, supported: &[Isa]) -> Result<Isa> {
-        let isa: Isa = name.parse()?;
+        let isa: Isa = name.parse().map_err(|error| match error {
+            Error::UnknownName { name, known, .. } => {
+                Error::UnknownName { what: "LM_CPU instruction set", name, known }
+            }
+            other => other,
+        })?;
         let best = supported.last().copied().unwrap_or(Isa::Scalar);
         if supported.contains(&isa) { Ok(isa) } else { Err(Error::UnsupportedIsa { isa, best }) }
     }
@@ -277,6 +283,7 @@ impl FromStr for Isa {
 
 #[cfg(test)]
 mod tests {
+    use super::super::pack::{Arena, Packing, WeightFormat};
     use super::*;
 
     #[test]
@@ -296,7 +303,7 @@ mod tests {
         let wide = Isa::among("avx512", SUPPORTED).unwrap_err();
         assert_eq!(
             wide.to_string(),
-            "this processor cannot run `avx512` kernels, the widest it can run is `avx2`"
+            "LM_CPU: this processor cannot run `avx512` kernels, only those up to `avx2`"
         );
     }
 
@@ -317,9 +324,11 @@ mod tests {
         if env::var_os(VARIABLE).is_some_and(|value| value == "sse9") {
             let panic = std::panic::catch_unwind(Isa::current).unwrap_err();
             let message = panic.downcast_ref::<String>().unwrap();
-            assert!(message.starts_with("LM_CPU: unknown instruction set `sse9`"), "{message}");
+            assert!(message.starts_with("unknown LM_CPU instruction set `sse9`"), "{message}");
             #[cfg(feature = "burn")]
             assert!(matches!(crate::Device::Cpu.burn(), Err(Error::UnknownName { .. })));
+            let packing = Packing::new(&Arena::default(), WeightFormat::Q4, 16, 32);
+            assert!(matches!(packing, Err(Error::UnknownName { .. })));
             return;
         }
         let mut child = std::process::Command::new(env::current_exe().unwrap());
@@ -332,5 +341,72 @@ mod tests {
     fn the_narrowest_is_always_there_and_the_current_one_is_supported() {
         assert_eq!(Isa::supported().first(), Some(&Isa::Scalar));
         assert!(Isa::supported().contains(&Isa::current()));
+    }
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn no_path_hides_a_wider_one() {
+        let has_avx512 = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512vnni");
+        assert_eq!(Isa::supported().contains(&Isa::Avx512), has_avx512);
+    }
+
+    #[test]
+    fn the_widest_is_chosen_without_a_request() {
+        if Isa::requested().expect("LM_CPU names a path of this processor").is_none() {
+            assert_eq!(Some(&Isa::current()), Isa::supported().last());
+        }
+    }
+
+    /// In a process of its own: the variable is read once.
+    #[test]
+    #[cfg_attr(miri, ignore = "starts a process")]
+    fn a_request_is_followed() {
+        const NAME: &str = "host::cpu::tests::a_request_is_followed";
+        if env::var_os(VARIABLE).is_some_and(|value| value == "scalar") {
+            assert_eq!(Isa::current(), Isa::Scalar);
+            return;
+        }
+        let mut child = std::process::Command::new(env::current_exe().unwrap());
+        let output = child.args(["--exact", NAME]).env(VARIABLE, "scalar").output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn every_path_runs_its_own_lanes() {
+        use std::any::type_name;
+
+        struct Name;
+        impl Kernel for Name {
+            type Output = &'static str;
+            fn run<V: Lanes>(self) -> &'static str {
+                type_name::<V>()
+            }
+        }
+        struct Call;
+        impl Kernel for Call {
+            type Output = &'static str;
+            #[inline(always)]
+            fn run<V: Lanes>(self) -> &'static str {
+                V::call(Name)
+            }
+        }
+        for &isa in Isa::supported() {
+            let expected = match isa {
+                Isa::Scalar => [type_name::<F32x16>(); 2],
+                Isa::Avx2 => [type_name::<Avx2>(); 2],
+                Isa::AvxVnni if is_x86_feature_detected!("avxvnni") => [type_name::<Avx2<Vnni<Vex>>>(); 2],
+                Isa::AvxVnni => [type_name::<Avx2<Vnni<Evex>>>(); 2],
+                Isa::Avx512 => [type_name::<Avx512<NoMatrixUnit>>(); 2],
+                // A kernel that is called needs no matrix unit.
+                Isa::Amx => [type_name::<Avx512<Amx>>(), type_name::<Avx512<NoMatrixUnit>>()],
+                _ => unreachable!("a path of AArch64"),
+            };
+            assert_eq!([isa.run(Name), isa.run(Call)], expected, "{isa}");
+        }
     }
 }

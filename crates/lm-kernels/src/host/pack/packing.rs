@@ -42,6 +42,7 @@ impl Packing {
     /// # Errors
     /// - [`Error::PartialBlock`] when the format is a block type and `cols` is not a multiple of its blocks
     /// - [`Error::ShapeOverflow`], [`Error::OutOfMemory`] when there is not enough memory
+    /// - those of [`Isa::requested`]
     pub fn new(arena: &Arena, format: WeightFormat, rows: usize, cols: usize) -> Result<Self> {
         Self::allocated_by(format, rows, cols, |bytes| arena.allocate(bytes))
     }
@@ -57,6 +58,7 @@ impl Packing {
         cols: usize,
         allocate: impl FnOnce(usize) -> Result<Buffer>,
     ) -> Result<Self> {
+        Isa::requested()?;
         let overflow = || Error::ShapeOverflow { shape: vec![rows, cols] };
         if let WeightFormat::Ggml(ggml) = format
             && !cols.is_multiple_of(ggml.block_len())
