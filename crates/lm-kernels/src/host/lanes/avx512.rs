@@ -188,6 +188,7 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
         unsafe { _mm512_loadu_si512(line.as_ptr().cast()) }
     }
 
+    #[cfg(test)]
     #[inline(always)]
     fn store_bytes(bytes: __m512i, line: &mut Line) {
         // SAFETY: AVX-512 is there; 64 bytes are written to an array of 64.

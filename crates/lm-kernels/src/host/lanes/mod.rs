@@ -103,6 +103,7 @@ pub(super) trait Lanes: Copy {
     fn from_ints(ints: Self::Ints) -> Self;
 
     fn load_bytes(line: &Line) -> Self::Bytes;
+    #[cfg(test)]
     fn store_bytes(bytes: Self::Bytes, line: &mut Line);
     /// Loads the low and the high nibbles of the bytes.
     fn load_nibbles(line: &Line) -> [Self::Bytes; 2];

@@ -19,6 +19,8 @@ use super::activations::{QuantizedRows, Span};
 pub(super) trait IntegerWeights: IntegerLayout {
     /// Lines per block, expanded to unsigned bytes, four columns each.
     const BLOCK_LINES: usize = Self::BLOCK / 4;
+    /// Maximum rows for which unpacking the quants anew for each 8 rows is faster than panels without a matrix unit.
+    const FEW_ROWS: usize;
 
     /// Multiplies `M` rows, the first of which is `row`, by a tile.
     fn multiply<V: Lanes, const M: usize>(tile: &Tile<'_, Self>, x: &QuantizedRows, row: usize) -> [V; M];

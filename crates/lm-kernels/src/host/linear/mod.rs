@@ -1,8 +1,8 @@
 //! Linear layers: `y = x · Wᵀ`, several of them over the same rows, with fused prologue (norm) and epilogue
 //! (bias, add, gating).
 //!
-//! The unit of work is two tiles of 16 weight rows times some activation rows ([`Products`]): 32 columns of a
-//! result or, in a gated layer, 16 of each half. [`integer`] and [`float`] define the arithmetic of a format.
+//! The unit of work is two tiles of 16 weight rows times some activation rows ([`multiply`]): 32 columns of a
+//! result. [`integer`] and [`float`] define the arithmetic of a format.
 //! Results do not depend on the number of activation rows, the threads or the vector width.
 
 mod activations;
@@ -28,7 +28,7 @@ use super::profile::{self, Work};
 use super::split::SharedMatrix;
 use activations::{QuantizedRows, float_rows, gathered_floats};
 pub use tasks::Then;
-pub(super) use tasks::{Epilogue, Layer, Tiles, run};
+pub(super) use tasks::{Epilogue, Layer, run};
 
 /// Input rows of linear layers.
 #[derive(Clone, Copy, Debug)]
@@ -115,15 +115,7 @@ fn linears_on(isa: Isa, pool: &Pool, input: Input<'_>, outputs: &mut [Output<'_>
         .collect();
     let layers: Vec<_> = results
         .iter()
-        .map(|&(w, epilogue, ref y)| Layer {
-            weights: [w; 2],
-            tiles: Tiles::Shared,
-            skip: 0,
-            width: w.rows(),
-            epilogue,
-            rows: 0..input.rows,
-            y,
-        })
+        .map(|&(w, epilogue, ref y)| Layer { w, skip: 0, width: w.rows(), epilogue, rows: 0..input.rows, y })
         .collect();
     run(isa, pool, &x, &layers);
 }
@@ -167,9 +159,9 @@ fn gated_on(
     assert_eq!(y.len(), input.rows * out, "results are [{}, {out}]", input.rows);
     let x = Rows::of(isa, pool, &input, weights.into_iter());
     let y = SharedMatrix::new(y, out);
-    let epilogue = Epilogue::Gate { activation, biases: None };
-    let (tiles, rows) = (Tiles::OfEach, 0..input.rows);
-    run(isa, pool, &x, &[Layer { weights, tiles, skip: 0, width: out, epilogue, rows, y: &y }]);
+    let [w, up] = weights;
+    let epilogue = Epilogue::Gate { up, activation, biases: None };
+    run(isa, pool, &x, &[Layer { w, skip: 0, width: out, epilogue, rows: 0..input.rows, y: &y }]);
 }
 
 fn check(input: &Input<'_>, w: &PackedMatrix) {

@@ -14,6 +14,11 @@ use super::super::pack::{GROUP, Tile};
 use super::activations::{QuantizedRows, SPAN, Span};
 use super::integer::{IntegerWeights, SPAN_LINES};
 
+/// Maximum rows for which [`integer`](super::integer) is faster; a matrix unit has tiles of 16 rows.
+pub(super) const fn few_rows<V: Lanes, F: IntegerWeights>() -> usize {
+    if V::Unit::PRESENT { SIDE } else { F::FEW_ROWS }
+}
+
 /// Multiplies the rows `rows` by two tiles; `out` is `[rows, 2, 16]`.
 #[inline(always)]
 pub(super) fn multiply<V: Lanes, F: IntegerWeights>(

@@ -13,6 +13,8 @@ const LINES: usize = Q4::GROUP_LINES;
 const GROUPS: usize = Q4::BLOCK / GROUP;
 
 impl IntegerWeights for Q4 {
+    const FEW_ROWS: usize = 32;
+
     #[inline(always)]
     fn multiply<V: Lanes, const M: usize>(tile: &Tile<'_, Q4>, x: &QuantizedRows, row: usize) -> [V; M] {
         let mut sums = [V::splat(0.0); M];

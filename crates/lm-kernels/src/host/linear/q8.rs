@@ -13,6 +13,8 @@ const BLOCKS: usize = SPAN / Q8::BLOCK;
 const LINES: usize = Q8::BLOCK / 4;
 
 impl IntegerWeights for Q8 {
+    const FEW_ROWS: usize = 96;
+
     #[inline(always)]
     fn multiply<V: Lanes, const M: usize>(tile: &Tile<'_, Q8>, x: &QuantizedRows, row: usize) -> [V; M] {
         let mut sums = [V::splat(0.0); M];

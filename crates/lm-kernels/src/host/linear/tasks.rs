@@ -10,21 +10,24 @@ use super::super::pack::PackedMatrix;
 use super::super::pool::Pool;
 use super::super::split::{Block, SharedMatrix};
 use super::Rows;
-use super::multiply::multiply_pair;
+use super::multiply::multiply;
 
-/// Activation rows per task: their sums, 64 KiB, stay in the L2 cache.
+/// Activation rows per task, and products of a weight at a time: their sums, 64 KiB, stay in the L2 cache.
 const ROWS: usize = 512;
 
-/// Bytes of weights per task, enough to amortise scheduling.
+/// Bytes of each weight per task, enough to amortise scheduling.
 const TASK_BYTES: usize = 64 << 10;
 
 /// Columns of a pair of tiles.
 const PAIR: usize = 2 * LANES;
 
-/// A linear layer over a range of rows, of one or two weights.
+/// The products of a row and a pair of tiles.
+type Sums = [[f32; LANES]; 2];
+
+/// A linear layer over a range of rows, of one weight or of two.
 pub(in crate::host) struct Layer<'a> {
-    pub weights: [&'a PackedMatrix; 2],
-    pub tiles: Tiles,
+    /// The weight; of two, the gate's.
+    pub w: &'a PackedMatrix,
     /// Number of leading rows of the first tile to skip, fewer than 16.
     pub skip: usize,
     /// Number of weight rows after those skipped: columns of `y`.
@@ -35,32 +38,13 @@ pub(in crate::host) struct Layer<'a> {
     pub y: &'a SharedMatrix<'a, f32>,
 }
 
-/// Source of the two tiles of a pair.
-#[derive(Clone, Copy)]
-pub(in crate::host) enum Tiles {
-    /// Consecutive tiles of one weight, given twice.
-    Shared,
-    /// The tiles at the same index of each weight.
-    OfEach,
-}
-
-impl Tiles {
-    /// Distance between pairs, in tiles of the result.
-    fn step(self) -> usize {
-        match self {
-            Tiles::Shared => 2,
-            Tiles::OfEach => 1,
-        }
-    }
-}
-
 /// Epilogue of a pair's products.
 #[derive(Clone, Copy)]
 pub(in crate::host) enum Epilogue<'a> {
-    /// Writes both tiles to columns of `y`, after adding the bias.
+    /// Writes them to columns of `y`, after adding the bias.
     Store { bias: Option<&'a [f32]>, then: Then },
-    /// Gates the second tile by the first, after adding the biases.
-    Gate { activation: Activation, biases: Option<[&'a [f32]; 2]> },
+    /// Gates the products of `up` by them, after adding the biases.
+    Gate { up: &'a PackedMatrix, activation: Activation, biases: Option<[&'a [f32]; 2]> },
 }
 
 /// Use of sums in a linear layer.
@@ -75,39 +59,46 @@ pub enum Then {
 }
 
 impl<'a> Layer<'a> {
-    /// Number of tiles of the result.
+    /// The weights, the gate's first; a single weight twice.
+    fn weights(&self) -> [&'a PackedMatrix; 2] {
+        match self.epilogue {
+            Epilogue::Store { .. } => [self.w; 2],
+            Epilogue::Gate { up, .. } => [self.w, up],
+        }
+    }
+
+    /// Number of weights.
+    fn num_weights(&self) -> usize {
+        1 + usize::from(matches!(self.epilogue, Epilogue::Gate { .. }))
+    }
+
     fn num_tiles(&self) -> usize {
         (self.skip + self.width).div_ceil(LANES)
+    }
+
+    fn num_pairs(&self) -> usize {
+        self.num_tiles().div_ceil(2)
+    }
+
+    /// The tiles of a pair; an unpaired last tile is taken twice.
+    #[inline(always)]
+    fn tiles(&self, pair: usize) -> [usize; 2] {
+        [2 * pair, (2 * pair + 1).min(self.num_tiles() - 1)]
     }
 
     /// The columns of the result that a pair computes, and the number of its leading products to skip.
     #[inline(always)]
     fn columns(&self, pair: usize) -> (Range<usize>, usize) {
-        let (start, products) = (pair * self.tiles.step() * LANES, self.tiles.step() * LANES);
-        let end = (start + products).min(self.skip + self.width) - self.skip;
+        let start = pair * PAIR;
+        let end = (start + PAIR).min(self.skip + self.width) - self.skip;
         let skip = self.skip.saturating_sub(start);
         (start + skip - self.skip..end, skip)
     }
 
-    fn num_pairs(&self) -> usize {
-        self.num_tiles().div_ceil(self.tiles.step())
-    }
-
     /// Pairs per task.
     fn pairs_of_task(&self) -> usize {
-        let bytes: usize = self.weights.iter().map(|w| w.bytes()).sum();
-        (TASK_BYTES * self.num_tiles() / bytes.max(1)).clamp(1, self.num_pairs().max(1))
-    }
-
-    /// The tiles of a pair; an unpaired last tile is taken twice.
-    #[inline(always)]
-    fn pair(&self, pair: usize) -> [(&'a PackedMatrix, usize); 2] {
-        let first = pair * self.tiles.step();
-        let second = match self.tiles {
-            Tiles::Shared => (first + 1).min(self.num_tiles() - 1),
-            Tiles::OfEach => first,
-        };
-        [(self.weights[0], first), (self.weights[1], second)]
+        let pairs = self.num_pairs().max(1);
+        (TASK_BYTES * pairs / self.w.bytes().max(1)).clamp(1, pairs)
     }
 }
 
@@ -128,26 +119,30 @@ pub(in crate::host) fn run(isa: Isa, pool: &Pool, x: &Rows<'_>, layers: &[Layer<
     }
     pool.run(tasks.len(), |index| {
         let (layer, pairs, rows) = &tasks[index];
+        let together = (ROWS / rows.len()).clamp(1, pairs.len());
         SUMS.with_borrow_mut(|sums| {
-            sums.resize(rows.len().max(sums.len()), [[0.0; LANES]; 2]);
-            let out = &mut sums[..rows.len()];
-            isa.run(Task { layer, pairs: pairs.clone(), x, rows: rows.clone(), out });
+            let len = layer.num_weights() * together * rows.len();
+            sums.resize(len.max(sums.len()), [[0.0; LANES]; 2]);
+            let sums = &mut sums[..len];
+            isa.run(Task { layer, pairs: pairs.clone(), together, x, rows: rows.clone(), sums });
         });
     });
 }
 
 thread_local! {
-    /// Scratch space for the products of a pair, `[rows, 2, 16]`.
-    static SUMS: RefCell<Vec<[[f32; LANES]; 2]>> = const { RefCell::new(Vec::new()) };
+    /// Scratch space for products, `[weights, pairs, rows, 2, 16]`.
+    static SUMS: RefCell<Vec<Sums>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Some pairs of a layer times some rows.
 struct Task<'a> {
     layer: &'a Layer<'a>,
     pairs: Range<usize>,
+    /// Maximum pairs at a time: with few rows a weight is read sequentially before the next one.
+    together: usize,
     x: &'a Rows<'a>,
     rows: Range<usize>,
-    out: &'a mut [[[f32; LANES]; 2]],
+    sums: &'a mut [Sums],
 }
 
 impl Kernel for Task<'_> {
@@ -155,15 +150,28 @@ impl Kernel for Task<'_> {
 
     #[inline(always)]
     fn run<V: Lanes>(self) {
-        let Self { layer, pairs, x, rows, out } = self;
-        for pair in pairs {
-            multiply_pair::<V>(layer.pair(pair), x, rows.clone(), out);
-            let (columns, skip) = layer.columns(pair);
-            // SAFETY: each task has distinct pairs, and so columns, or rows.
-            let y = unsafe { layer.y.block(rows.clone(), columns) };
-            match layer.epilogue {
-                Epilogue::Store { bias, then } => store(y, out, skip, bias, then),
-                Epilogue::Gate { activation, biases } => gate::<V>(y, out, skip, activation, biases),
+        let Self { layer, pairs, together, x, rows, sums } = self;
+        let (weights, of_weight) = (layer.weights(), together * rows.len());
+        for start in pairs.clone().step_by(together) {
+            let pairs = start..pairs.end.min(start + together);
+            for (w, sums) in weights.iter().zip(sums.chunks_exact_mut(of_weight)) {
+                for (pair, sums) in pairs.clone().zip(sums.chunks_exact_mut(rows.len())) {
+                    multiply::<V>(w, layer.tiles(pair), x, rows.clone(), sums);
+                }
+            }
+            let (sums, ups) = sums.split_at(of_weight);
+            for (index, pair) in pairs.enumerate() {
+                let (columns, skip) = layer.columns(pair);
+                // SAFETY: each task has distinct pairs, and so columns, or rows.
+                let y = unsafe { layer.y.block(rows.clone(), columns) };
+                let places = index * rows.len()..(index + 1) * rows.len();
+                let sums = &sums[places.clone()];
+                match layer.epilogue {
+                    Epilogue::Store { bias, then } => store(y, sums, skip, bias, then),
+                    Epilogue::Gate { activation, biases, .. } => {
+                        gate(y, [sums, &ups[places]], skip, activation, biases)
+                    }
+                }
             }
         }
     }
@@ -171,13 +179,7 @@ impl Kernel for Task<'_> {
 
 /// Writes the products of a pair, without the first `skip`, to their columns of `y`.
 #[inline(always)]
-fn store(
-    mut y: Block<'_, f32>,
-    products: &[[[f32; LANES]; 2]],
-    skip: usize,
-    bias: Option<&[f32]>,
-    then: Then,
-) {
+fn store(mut y: Block<'_, f32>, products: &[Sums], skip: usize, bias: Option<&[f32]>, then: Then) {
     let bias = bias.map(|bias| &bias[y.columns()]);
     for (row, products) in products.iter().enumerate() {
         let y = y.row(row);
@@ -204,29 +206,25 @@ fn store(
 
 /// Writes the gated products of a pair, without the first `skip`, to their columns of `y`.
 #[inline(always)]
-fn gate<V: Lanes>(
+fn gate(
     mut y: Block<'_, f32>,
-    products: &[[[f32; LANES]; 2]],
+    products: [&[Sums]; 2],
     skip: usize,
     activation: Activation,
     biases: Option<[&[f32]; 2]>,
 ) {
     let columns = y.columns();
-    let mut added = [[0.0; LANES]; 2];
-    if let Some(biases) = biases {
-        for (added, bias) in added.iter_mut().zip(biases) {
-            added[skip..skip + columns.len()].copy_from_slice(&bias[columns.clone()]);
-        }
-    }
-    for (row, products) in products.iter().enumerate() {
-        let mut products = *products;
-        if biases.is_some() {
-            for (products, added) in products.as_flattened_mut().iter_mut().zip(added.as_flattened()) {
-                *products += added;
+    let biases = biases.map(|biases| biases.map(|bias| &bias[columns.clone()]));
+    for (row, (gate, up)) in products[0].iter().zip(products[1]).enumerate() {
+        let mut products = [*gate, *up];
+        if let Some(biases) = biases {
+            for (products, bias) in products.iter_mut().zip(biases) {
+                let products = &mut products.as_flattened_mut()[skip..];
+                products.iter_mut().zip(bias).for_each(|(product, bias)| *product += bias);
             }
         }
         let [gate, up] = products;
-        let gated = activation.gate_lanes(&gate, &up);
-        y.row(row).copy_from_slice(&gated[skip..skip + columns.len()]);
+        let gated = [activation.gate_lanes(&gate[0], &up[0]), activation.gate_lanes(&gate[1], &up[1])];
+        y.row(row).copy_from_slice(&gated.as_flattened()[skip..skip + columns.len()]);
     }
 }

@@ -20,8 +20,8 @@ fn formats() -> Vec<WeightFormat> {
         .collect()
 }
 
-/// rows, cols, m: full tiles and blocks, and partial ones of every kind.
-const SHAPES: [(usize, usize, usize); 13] = [
+/// rows, cols, m: full tiles and blocks, and partial ones of every kind; few rows and, for every format, many.
+const SHAPES: [(usize, usize, usize); 14] = [
     (1, 1, 1),
     (16, 32, 1),
     (64, 64, 8),
@@ -35,6 +35,7 @@ const SHAPES: [(usize, usize, usize); 13] = [
     (40, 1100, 21),
     (32, 512, 40),
     (16, 800, 7),
+    (33, 300, 101),
 ];
 
 /// A weight of at least `cols` columns, rounded up to full blocks, and rows.
@@ -132,10 +133,10 @@ fn a_row_does_not_know_its_company() {
     let mut random = Random(6);
     for format in formats() {
         let (rows, cols) = (50, 700);
-        let (w, x) = case(&mut random, format, rows, cols, 40);
+        let (w, x) = case(&mut random, format, rows, cols, 110);
         let cols = w.cols();
         let alone: Vec<_> = x.chunks(cols).map(|x| run(Isa::Scalar, 1, &w, x, 1)).collect();
-        for m in 1..=40 {
+        for m in (1..=40).chain([97, 98, 100, 104, 110]) {
             for &isa in Isa::supported() {
                 let all = run(isa, 2, &w, &x[..m * cols], m);
                 assert_eq!(bits(&all), bits(&alone[..m].concat()), "{w:?} with {isa}, {m} rows");
@@ -147,6 +148,7 @@ fn a_row_does_not_know_its_company() {
 /// Rows and weights at the limits of their ranges, where 16-bit sums are closest to overflow.
 #[test]
 fn sums_at_the_ends_of_their_ranges_are_exact() {
+    const M: usize = 100; // Many for both formats.
     let signs = |seed: usize, i: usize| if (i * 7 + seed).is_multiple_of(3) { -1.0 } else { 1.0 };
     let patterns: [fn(usize) -> f32; 4] = [
         |_| 1.0,
@@ -160,9 +162,8 @@ fn sums_at_the_ends_of_their_ranges_are_exact() {
             let source: Vec<f32> =
                 (0..rows * cols).map(|i| weights(i) * signs(i / cols, i % cols / 32)).collect();
             let w = PackedMatrix::pack(format, rows, cols, Source::F32(&source)).unwrap();
-            let x: Vec<f32> =
-                patterns.iter().flat_map(|x| (0..cols).map(x)).cycle().take(20 * cols).collect();
-            let expected = run(Isa::Scalar, 1, &w, &x, 20);
+            let x: Vec<f32> = patterns.iter().flat_map(|x| (0..cols).map(x)).cycle().take(M * cols).collect();
+            let expected = run(Isa::Scalar, 1, &w, &x, M);
             for (y, x) in expected.chunks(rows).zip(x.chunks(cols)) {
                 for (row, y) in y.iter().enumerate() {
                     let (exact, tolerance) = expected_of(&w, x, row);
@@ -170,7 +171,7 @@ fn sums_at_the_ends_of_their_ranges_are_exact() {
                 }
             }
             for &isa in Isa::supported() {
-                assert_eq!(run(isa, 1, &w, &x, 20), expected, "{w:?} with {isa}");
+                assert_eq!(run(isa, 1, &w, &x, M), expected, "{w:?} with {isa}");
             }
         }
     }
@@ -345,11 +346,51 @@ fn activations_of_another_width_are_refused() {
     run(Isa::current(), 1, &w, &[1.0; 7], 2);
 }
 
-/// Rows times the first two tiles of a weight.
+#[test]
+fn more_rows_than_a_task_takes_are_all_computed() {
+    let mut random = Random(9);
+    for format in [WeightFormat::F32, WeightFormat::Q8, WeightFormat::Q4] {
+        let (w, x) = case(&mut random, format, 50, 64, 1030);
+        for &isa in Isa::supported() {
+            let all = run(isa, 2, &w, &x, 1030);
+            for row in [0, 511, 512, 513, 1023, 1024, 1029] {
+                let alone = run(Isa::Scalar, 1, &w, &x[row * 64..(row + 1) * 64], 1);
+                assert_eq!(
+                    bits(&all[row * 50..(row + 1) * 50]),
+                    bits(&alone),
+                    "{format} with {isa}, row {row}"
+                );
+            }
+        }
+    }
+}
+
+/// Tasks of seven pairs of tiles: three (170 rows), two (200) and one (300) at a time.
+#[test]
+fn pairs_of_a_task_that_do_not_fit_at_once_follow() {
+    let mut random = Random(10);
+    for m in [170, 200, 300] {
+        let (gate, x) = case(&mut random, WeightFormat::Q4, 7 * 32, 32, m);
+        let (up, _) = case(&mut random, WeightFormat::Q4, 7 * 32, 32, m);
+        let (gates, ups) = (run(Isa::Scalar, 1, &gate, &x, m), run(Isa::Scalar, 1, &up, &x, m));
+        for row in [0, m - 1] {
+            let alone = run(Isa::Scalar, 1, &gate, &x[row * 32..(row + 1) * 32], 1);
+            assert_eq!(bits(&gates[row * 224..(row + 1) * 224]), bits(&alone), "{m} rows, row {row}");
+        }
+        let mut y = vec![f32::NAN; m * 224];
+        let input = Input { x: &x, rows: m, norm: None };
+        gated_on(Isa::current(), &Pool::new(1), input, [&gate, &up], Activation::Silu, &mut y);
+        let expected: Vec<f32> = gates.iter().zip(&ups).map(|(g, u)| Activation::Silu.gate(*g, *u)).collect();
+        assert_eq!(bits(&y), bits(&expected), "{m} rows");
+    }
+}
+
+/// Rows times the first two tiles of a weight, from row `first` on.
 #[cfg(target_arch = "x86_64")]
 struct Pair<'a> {
     w: &'a PackedMatrix,
     rows: &'a Rows<'a>,
+    first: usize,
     out: &'a mut [[[f32; LANES]; 2]],
 }
 
@@ -359,8 +400,8 @@ impl Kernel for Pair<'_> {
 
     #[inline(always)]
     fn run<V: Lanes>(self) {
-        let rows = 0..self.out.len();
-        multiply::<V>([(self.w, 0), (self.w, 1)], self.rows, rows, self.out);
+        let rows = self.first..self.first + self.out.len();
+        multiply::<V>(self.w, [0, 1], self.rows, rows, self.out);
     }
 }
 
@@ -381,11 +422,13 @@ fn tiles_of_a_matrix_unit_do_not_change_a_bit() {
             let input = Input { x: &x, rows: m, norm: None };
             let rows = Rows::of(Isa::Scalar, &Pool::new(1), &input, [&w].into_iter());
             let mut expected = vec![[[0.0; LANES]; 2]; m];
-            Isa::Scalar.run(Pair { w: &w, rows: &rows, out: &mut expected });
-            let mut out = vec![[[f32::NAN; LANES]; 2]; m];
-            // SAFETY: AVX-512 is there, as checked above.
-            unsafe { run_avx512::<Interpreter, _>(Pair { w: &w, rows: &rows, out: &mut out }) };
-            assert_eq!(out, expected, "{format} [{m}, {cols}]");
+            Isa::Scalar.run(Pair { w: &w, rows: &rows, first: 0, out: &mut expected });
+            for first in [0, 7] {
+                let mut out = vec![[[f32::NAN; LANES]; 2]; m - first];
+                // SAFETY: AVX-512 is there, as checked above.
+                unsafe { run_avx512::<Interpreter, _>(Pair { w: &w, rows: &rows, first, out: &mut out }) };
+                assert_eq!(out, expected[first..], "{format} [{m}, {cols}] from row {first}");
+            }
         }
     }
 }

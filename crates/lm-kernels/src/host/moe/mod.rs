@@ -11,7 +11,7 @@ mod tests;
 use super::activation::Activation;
 use super::cpu::Isa;
 use super::lanes::LANES;
-use super::linear::{Epilogue, Input, Layer, Rows, Then, Tiles, run};
+use super::linear::{Epilogue, Input, Layer, Rows, Then, run};
 use super::pack::PackedMatrix;
 use super::pool::Pool;
 use super::profile::{self, Work};
@@ -167,9 +167,9 @@ fn gated_products(isa: Isa, pool: &Pool, x: &[f32], experts: &Experts<'_>, group
     let layers = weights.iter().zip(&grouped.groups).map(|(weights, (expert, slots))| {
         let part = expert * width..(expert + 1) * width;
         let biases = experts.biases.map(|biases| [&biases.gate[part.clone()], &biases.up[part]]);
-        let epilogue = Epilogue::Gate { activation: experts.activation, biases };
-        let (weights, rows, skip) = (weights.each_ref(), slots.clone(), expert * width % LANES);
-        Layer { weights, tiles: Tiles::OfEach, skip, width, epilogue, rows, y: &y }
+        let [w, up] = weights;
+        let epilogue = Epilogue::Gate { up, activation: experts.activation, biases };
+        Layer { w, skip: expert * width % LANES, width, epilogue, rows: slots.clone(), y: &y }
     });
     run(isa, pool, &input, &layers.collect::<Vec<_>>());
     gated
@@ -187,8 +187,7 @@ fn down_products(isa: Isa, pool: &Pool, gated: &[f32], experts: &Experts<'_>, gr
     let layers = weights.iter().zip(&grouped.groups).map(|(w, (expert, slots))| {
         let bias = experts.biases.map(|biases| &biases.down[expert * width..(expert + 1) * width]);
         let epilogue = Epilogue::Store { bias, then: Then::Store };
-        let (rows, skip) = (slots.clone(), expert * width % LANES);
-        Layer { weights: [w; 2], tiles: Tiles::Shared, skip, width, epilogue, rows, y: &y }
+        Layer { w, skip: expert * width % LANES, width, epilogue, rows: slots.clone(), y: &y }
     });
     run(isa, pool, &input, &layers.collect::<Vec<_>>());
     results

@@ -155,3 +155,25 @@ fn the_clamped_gate_is_that_of_its_definition() {
     }
     assert!(activation.gate(f32::NAN, 1.0).is_nan() && activation.gate(1.0, f32::NAN).is_nan());
 }
+
+/// More rows than a task of a linear layer takes, and than one of the sum of the results; the other expert has few.
+#[test]
+fn an_expert_of_many_rows_has_all_of_them() {
+    const ROWS: usize = 600;
+    let mut random = Random(53);
+    for format in [WeightFormat::F32, WeightFormat::Q4] {
+        let layers = Layers::new(&mut random, format, [2, 40, 24], true);
+        let experts = (0..ROWS).map(|row| u32::from(row % 100 == 7)).collect();
+        let routing = Routing { per_row: 1, experts, weights: random.normal(ROWS) };
+        let x = random.normal(ROWS * 40);
+        for &isa in Isa::supported() {
+            let mut y = vec![f32::NAN; x.len()];
+            moe_on(isa, &Pool::new(2), &x, &layers.experts(Activation::Silu), &routing, &mut y);
+            for row in [0, 7, 408, 409, 410, 507, 516, 517, 518, 519, 599] {
+                let place = row * 40..(row + 1) * 40;
+                let expected = layers.expected(&x[place.clone()], &routing, row, Activation::Silu);
+                assert_eq!(bits(&y[place]), bits(&expected), "{format} with {isa}, row {row}");
+            }
+        }
+    }
+}
