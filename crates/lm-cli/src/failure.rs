@@ -91,6 +91,9 @@ pub fn hint(error: &anyhow::Error) -> Option<String> {
         if let Some(error) = session_error(cause) {
             return about_session(error);
         }
+        if let Some(hint) = format_error(cause).and_then(about_file) {
+            return Some(hint);
+        }
         if let Some(hint) = cause.downcast_ref().and_then(about_conversation).or_else(|| mcp::hint(cause)) {
             return Some(hint);
         }
@@ -146,6 +149,28 @@ fn kernel_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a 
         Some(lm_model::Error::Kernels(error)) => Some(error),
         _ => cause.downcast_ref(),
     }
+}
+
+/// The same of the files.
+fn format_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a lm_model::FormatError> {
+    match cause.downcast_ref() {
+        Some(lm_model::Error::Format(error)) => Some(error),
+        _ => cause.downcast_ref(),
+    }
+}
+
+/// Hint for a GGUF file of another kind than a model.
+fn about_file(error: &lm_model::FormatError) -> Option<String> {
+    let lm_model::FormatError::UnsupportedValue { key, value, .. } = error else { return None };
+    let hint = match (key.as_str(), value.as_str()) {
+        ("general.type", "mmproj" | "clip-vision") => {
+            "it belongs beside the GGUF file of a model; or name that model, and this file with --mmproj"
+        }
+        ("general.type", "imatrix") => "name the model, and this file with `lm convert --imatrix`",
+        ("general.type", "adapter") => "adapters are read from PEFT's folders, with --lora",
+        _ => return None,
+    };
+    Some(hint.to_owned())
 }
 
 fn about_session(error: &lm_session::Error) -> Option<String> {
@@ -256,6 +281,24 @@ mod tests {
         assert!(hint("./x", None).contains("config.json"));
         assert!(hint("a/b", Some("a/b")).contains("`lm pull a/b`"));
         assert!(hint("llama3", Some("llama3")).contains("`lm list`"));
+    }
+
+    #[test]
+    fn gguf_files_that_are_no_models_tell_their_use() {
+        let of = |kind: &str| hint(&lm_model::Error::Format(error_of_type(kind)).into());
+        assert!(of("mmproj").is_some_and(|hint| hint.contains("--mmproj")));
+        assert!(of("imatrix").is_some_and(|hint| hint.contains("--imatrix")));
+        assert!(of("adapter").is_some_and(|hint| hint.contains("--lora")));
+        assert_eq!(of("other"), None);
+    }
+
+    fn error_of_type(kind: &str) -> lm_model::FormatError {
+        lm_model::FormatError::UnsupportedValue {
+            file: "x.gguf".to_owned(),
+            key: "general.type".to_owned(),
+            value: kind.to_owned(),
+            known: "model".to_owned(),
+        }
     }
 
     #[test]

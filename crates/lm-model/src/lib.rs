@@ -34,7 +34,7 @@ pub use config::{GenerationConfig, ModelConfig, RopeParameters, TokenIds};
 pub use encoders::EncoderFamily;
 pub use error::{BatchProblem, Error, Result};
 pub use imatrix::{Calibration, ImportanceMatrix, LayerSums};
-pub use lm_formats::{FileBytes, GgufFile, GgufMetadata, GgufProblem, ModelFiles};
+pub use lm_formats::{Error as FormatError, FileBytes, GgufFile, GgufMetadata, GgufProblem, ModelFiles};
 pub use lm_kernels::{
     CacheGroup, CacheLayout, Device, KvDtype, KvGeometry, KvPool, LayerCache, NO_PAGE, PAGE_LEN, PageId,
     Retention, WeightFormat,

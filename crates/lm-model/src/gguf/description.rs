@@ -19,11 +19,19 @@ pub(crate) struct Description<'a> {
     read: RefCell<BTreeSet<String>>,
 }
 
+/// Key that tells models from other files, and its value for models.
+const TYPE: (&str, &str) = ("general.type", "model");
+
 /// Maximum length of a vector that is read as metadata.
 const MAX_VECTOR: usize = 1 << 16;
 
 impl<'a> Description<'a> {
     pub(crate) fn new(metadata: &'a GgufMetadata, shards: &'a [GgufShard]) -> Result<Self> {
+        let (key, model) = TYPE;
+        match metadata.str(key)? {
+            Some(other) if other != model => return Err(metadata.unsupported(key, other, model)),
+            _ => {}
+        }
         Ok(Self { metadata, shards, architecture: metadata.architecture()?, read: RefCell::default() })
     }
 }
