@@ -188,6 +188,7 @@ fn word(path: &Path) -> String {
 }
 
 pub fn run(args: &Args) -> Result<()> {
+    lm_kernels::Isa::requested()?; // Also where no kernel runs.
     let (path, target) = args.paths()?;
     let output = Output::of(target);
     let format = output.format(args.quantize)?;

@@ -12,19 +12,22 @@ use crate::reader::Reader;
 use crate::windows::Windows;
 
 const EXAMPLES: &str = "\
-For every linear layer, the mean square of its input is recorded in each column. Columns with a large input matter more: \
+For each linear layer, the mean square of each input column is recorded. Columns with a large input matter more: \
 `lm convert --imatrix` quantises their weights with less error. The text should be like that of later prompts, the chat \
 template included. The file has the format of llama.cpp's \
 llama-imatrix, and llama-quantize reads it.
 
-The text is cut into windows that do not overlap, as by `lm eval`. Special tokens spelled in the text are recognised. A model \
-that wants a token to begin with gets it by --prefix.
+The text is cut into windows that do not overlap, as by `lm eval`. Special tokens spelled in the text are recognised. No \
+beginning token is added: a model that needs one gets it by --prefix.
 
 Examples:
   lm imatrix ./Qwen3-0.6B calibration.txt -o Qwen3-0.6B.imatrix.gguf
   lm imatrix ./Llama-3.2-1B calibration.txt --prefix '<|begin_of_text|>'
   lm convert ./Qwen3-0.6B ./Qwen3-0.6B-q4 --quantize q4 --imatrix Qwen3-0.6B.imatrix.gguf
   lm eval ./Qwen3-0.6B-q4 notes.txt --against ./Qwen3-0.6B";
+
+/// A text shorter than this gets a note. Tens of thousands are common.
+const FEW_TOKENS: usize = 2_000;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -64,6 +67,11 @@ pub fn run(args: &Args) -> Result<()> {
     let importance = recorder.importance_matrix(calibration)?;
     importance.save(&args.output).context("the importance matrix cannot be written")?;
     println!("wrote {output} ({} linear layers, {tokens} tokens)", importance.layers().len());
+    if tokens < FEW_TOKENS {
+        eprintln!(
+            "note: a text of {tokens} token(s) is short, and the weights may become worse than without importance; use a longer one"
+        );
+    }
     Ok(())
 }
 

@@ -144,8 +144,8 @@ impl LayerSums {
     /// Mean squares, `[matrices, cols]`; `None` if all are zero.
     fn means(&self) -> Option<Vec<f32>> {
         let of_matrix = |(squares, &count): (&[f32], &f32)| {
-            let active = count > 0.0 && squares.iter().any(|square| *square > 0.0);
-            active.then(|| squares.iter().map(|square| square / count).collect::<Vec<_>>())
+            let means: Vec<_> = squares.iter().map(|square| square / count).collect();
+            (count > 0.0 && means.iter().any(|mean| *mean > 0.0)).then_some(means)
         };
         let means: Vec<_> = self.squares.chunks_exact(self.cols).zip(&self.counts).map(of_matrix).collect();
         let mut shared = vec![0.0; self.cols];

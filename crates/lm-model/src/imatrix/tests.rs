@@ -145,3 +145,24 @@ fn sums_that_overflowed_are_refused() {
         assert!(matches!(error, Error::TensorValue { .. }), "{error}");
     }
 }
+
+#[test]
+fn a_file_has_a_row_of_sums_and_a_count_for_each_matrix() {
+    let sums = vec![sum(&[1.0, 2.0, 3.0], 1), sum(&[1.0, 2.0, 3.0], 4)];
+    let bytes = matrix(&[("x", sums)]).unwrap().to_gguf().unwrap();
+    let file = lm_formats::GgufFile::read("file", FileBytes::Owned(bytes.into())).unwrap();
+    let shapes: Vec<_> = file.tensors().iter().map(|t| (t.name.as_str(), t.shape.clone())).collect();
+    assert_eq!(shapes, [("x.in_sum2", vec![2, 3]), ("x.counts", vec![2, 1])]);
+}
+
+#[test]
+fn means_that_underflow_are_those_of_inputs_of_zeros() {
+    let tiny = f64::from(f32::from_bits(1));
+    let importance = |first: Vec<f64>| {
+        let sums = vec![InputSum { squares: first, rows: 1000 }, sum(&[1.0, 2.0], 1)];
+        matrix(&[("x", sums)]).unwrap().importance("x", 2, [2, 2]).unwrap()
+    };
+    assert!(importance(vec![tiny; 2]).is_some(), "the mean of the other matrix");
+    let alone = matrix(&[("x", vec![InputSum { squares: vec![tiny; 2], rows: 1000 }])]).unwrap();
+    assert!(alone.importance("x", 1, [1, 2]).unwrap().is_none());
+}

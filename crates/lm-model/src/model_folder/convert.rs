@@ -50,7 +50,7 @@ impl ModelFolder {
         self.write_folder(output.as_ref(), format, None, progress).map(drop)
     }
 
-    /// Writes a quantised copy; returns the names of the matrices without an importance.
+    /// Writes a quantised copy; returns the names of the matrices without an importance, but for tables whose rows are only looked up.
     pub(super) fn write_folder(
         &self,
         output: &Path,
@@ -73,7 +73,7 @@ impl ModelFolder {
         weights.write(&mut file, output, &[], progress)?;
         file.sync_all().map_err(failed)?;
         folder.finish(output)?;
-        Ok(weights.without_importance())
+        Ok(weights.without_importance)
     }
 
     fn copy_texts(&self, folder: &Path, format: WeightFormat) -> Result<()> {

@@ -22,6 +22,8 @@ pub(super) struct QuantizedFile<'a> {
     pub(super) checkpoint: &'a Checkpoint,
     pub(super) format: WeightFormat,
     parameters: Vec<Parameter>,
+    /// Names of the quantised matrices that inputs are multiplied by and that have no importance.
+    pub(super) without_importance: Vec<String>,
 }
 
 /// Parameter and the tensors that store it.
@@ -51,7 +53,7 @@ impl<'a> QuantizedFile<'a> {
         if format.stored_row_bytes(1).is_none() {
             return Err(unsupported("quantization_config.format", format, "q8, q4").into());
         }
-        let mut parameters = Vec::new();
+        let (mut parameters, mut without_importance) = (Vec::new(), Vec::new());
         for (param, shape) in spec.params() {
             let (name, location) =
                 ((architecture.weight_name)(param), architecture.location(spec, param, checkpoint));
@@ -63,23 +65,19 @@ impl<'a> QuantizedFile<'a> {
             {
                 *importance = importance_of(matrix, architecture, spec, (param, [*rows, *cols]))?;
             }
+            if let Parameter::Quantized { location, importance: None, .. } = &parameter
+                && is_multiplied(spec, param)
+            {
+                without_importance.push(location.name().to_owned());
+            }
             parameters.push(parameter);
         }
-        Ok(Self { checkpoint, format, parameters })
+        Ok(Self { checkpoint, format, parameters, without_importance })
     }
 
     /// Returns true if a matrix has an importance.
     pub(super) fn has_importance(&self) -> bool {
         self.parameters.iter().any(|p| matches!(p, Parameter::Quantized { importance: Some(_), .. }))
-    }
-
-    /// Names of the quantised matrices without an importance.
-    pub(super) fn without_importance(&self) -> Vec<String> {
-        let name = |parameter: &Parameter| match parameter {
-            Parameter::Quantized { location, importance: None, .. } => Some(location.name().to_owned()),
-            Parameter::Quantized { .. } | Parameter::Floats { .. } => None,
-        };
-        self.parameters.iter().filter_map(name).collect()
     }
 
     /// Writes the file, with `metadata` in its header. At most one tensor is in memory; `progress` is called after each.
@@ -153,6 +151,15 @@ impl<'a> QuantizedFile<'a> {
             }
         }
         Value::Object(header)
+    }
+}
+
+/// Returns false for tables whose rows are only looked up.
+fn is_multiplied(spec: &DecoderSpec, param: Param) -> bool {
+    match param {
+        Param::Embedding => spec.output_head == OutputHead::Tied,
+        Param::PerLayerEmbedding => false,
+        _ => true,
     }
 }
 
