@@ -59,17 +59,14 @@ pub enum Then {
 }
 
 impl<'a> Layer<'a> {
-    /// The weights, the gate's first; a single weight twice.
-    fn weights(&self) -> [&'a PackedMatrix; 2] {
-        match self.epilogue {
-            Epilogue::Store { .. } => [self.w; 2],
-            Epilogue::Gate { up, .. } => [self.w, up],
-        }
-    }
-
-    /// Number of weights.
-    fn num_weights(&self) -> usize {
-        1 + usize::from(matches!(self.epilogue, Epilogue::Gate { .. }))
+    /// The weights, the gate's first.
+    #[inline(always)]
+    fn weights(&self) -> impl Iterator<Item = &'a PackedMatrix> {
+        let up = match self.epilogue {
+            Epilogue::Store { .. } => None,
+            Epilogue::Gate { up, .. } => Some(up),
+        };
+        std::iter::once(self.w).chain(up)
     }
 
     fn num_tiles(&self) -> usize {
@@ -121,7 +118,7 @@ pub(in crate::host) fn run(isa: Isa, pool: &Pool, x: &Rows<'_>, layers: &[Layer<
         let (layer, pairs, rows) = &tasks[index];
         let together = (ROWS / rows.len()).clamp(1, pairs.len());
         SUMS.with_borrow_mut(|sums| {
-            let len = layer.num_weights() * together * rows.len();
+            let len = layer.weights().count() * together * rows.len();
             sums.resize(len.max(sums.len()), [[0.0; LANES]; 2]);
             let sums = &mut sums[..len];
             isa.run(Task { layer, pairs: pairs.clone(), together, x, rows: rows.clone(), sums });
@@ -151,10 +148,10 @@ impl Kernel for Task<'_> {
     #[inline(always)]
     fn run<V: Lanes>(self) {
         let Self { layer, pairs, together, x, rows, sums } = self;
-        let (weights, of_weight) = (layer.weights(), together * rows.len());
+        let of_weight = together * rows.len();
         for start in pairs.clone().step_by(together) {
             let pairs = start..pairs.end.min(start + together);
-            for (w, sums) in weights.iter().zip(sums.chunks_exact_mut(of_weight)) {
+            for (w, sums) in layer.weights().zip(sums.chunks_exact_mut(of_weight)) {
                 for (pair, sums) in pairs.clone().zip(sums.chunks_exact_mut(rows.len())) {
                     multiply::<V>(w, layer.tiles(pair), x, rows.clone(), sums);
                 }
