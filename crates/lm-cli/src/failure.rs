@@ -161,8 +161,14 @@ fn format_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a 
 
 /// Hint for a GGUF file of another kind than a model.
 fn about_file(error: &lm_model::FormatError) -> Option<String> {
-    let lm_model::FormatError::UnsupportedValue { key, value, .. } = error else { return None };
-    let hint = match (key.as_str(), value.as_str()) {
+    use lm_model::FormatError;
+    let (key, value) = match error {
+        FormatError::UnsupportedValue { key, value, .. } => (key.as_str(), value.as_str()),
+        FormatError::MissingFile { location, file } if location.ends_with(".gguf") => ("gguf", file.as_str()),
+        _ => return None,
+    };
+    let hint = match (key, value) {
+        ("gguf", "tokenizer.json") => "a copy whose name ends in .gguf keeps the tokenizer in the file",
         ("general.type", "mmproj" | "clip-vision") => {
             "it belongs beside the GGUF file of a model; or name that model, and this file with --mmproj"
         }

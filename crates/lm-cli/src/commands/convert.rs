@@ -210,6 +210,11 @@ pub fn run(args: &Args) -> Result<()> {
     bar.finish_and_clear();
     let plain = converted.with_context(|| format!("`{}` cannot be converted", folder.name()))?;
     note_without_importance(&plain);
+    if matches!(output, Output::Gguf) && (folder.reads_pictures()? || folder.reads_sounds()?) {
+        eprintln!(
+            "note: the GGUF file has the text model alone, without the encoders of pictures and sounds"
+        );
+    }
     let bytes = size_of_files(target).with_context(|| target.display().to_string())?;
     let source = if path.is_none() { " from the embedded model" } else { "" };
     println!("wrote {} ({format}, {}){source}", target.display(), size::format_bytes(bytes));

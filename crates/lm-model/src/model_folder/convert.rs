@@ -15,8 +15,17 @@ use crate::error::{Error, Result, io_error};
 use crate::imatrix::ImportanceMatrix;
 use crate::loader::LoadProgress;
 
-/// Files of a copy besides the config, the weights and the chat template, where the original has them.
-const COPIED: [&str; 2] = ["generation_config.json", "tokenizer.json"];
+const TOKENIZER: &str = "tokenizer.json";
+/// Files of a copy besides the config, the weights and the chat template, where the original has them: preprocessing of pictures and
+/// sounds, and the adapter for sounds.
+const COPIED: [&str; 6] = [
+    "generation_config.json",
+    TOKENIZER,
+    "preprocessor_config.json",
+    "processor_config.json",
+    "adapter_config.json",
+    "adapter_model.safetensors",
+];
 
 impl ModelFolder {
     /// Checks that the model can be converted to `format`: to a folder in q8 or q4 ([`convert`](Self::convert)), or to a GGUF file in
@@ -28,19 +37,21 @@ impl ModelFolder {
         if format.stored_row_bytes(1).is_none() {
             return self.check_conversion_to_gguf(format);
         }
+        self.check_tokenizer_file()?;
         let config = self.config_to_quantize(format)?;
         let (architecture, spec, checkpoint) = self.decoder_and_weights(&config)?;
         QuantizedFile::plan(&checkpoint, architecture, &spec, format, None).map(drop)
     }
 
     /// Writes a quantised copy of the model to a new folder, with matrices of 8 or 4 bit. Loading the copy gives weights that are
-    /// bit-identical to quantising the original on load.
+    /// bit-identical to quantising the original on load. Encoders of pictures and sounds are copied as they are stored.
     ///
     /// The folder appears when it is complete. `progress` is called after each tensor.
     ///
     /// # Errors
     /// When the model cannot be read (as for [`ModelFolder::load`]) or is quantised already, `format` is a float format,
-    /// `output` exists, or it cannot be written.
+    /// `output` exists, or it cannot be written. A GGUF model without a tokenizer.json in its metadata can be converted to a GGUF
+    /// file only.
     pub fn convert(
         &self,
         output: impl AsRef<Path>,
@@ -58,9 +69,11 @@ impl ModelFolder {
         importance: Option<&ImportanceMatrix>,
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<Vec<String>> {
+        self.check_tokenizer_file()?;
         let config = self.config_to_quantize(format)?;
         let (architecture, spec, checkpoint) = self.decoder_and_weights(&config)?;
-        let weights = QuantizedFile::plan(&checkpoint, architecture, &spec, format, importance)?;
+        let weights = QuantizedFile::plan(&checkpoint, architecture, &spec, format, importance)?
+            .with_stored(&self.encoder_prefixes(&config, &checkpoint)?);
         if let Some(importance) = importance.filter(|_| !weights.has_importance()) {
             let (file, model) = (importance.file().to_owned(), self.name.clone());
             return Err(Error::NoImportance { file, model });
@@ -74,6 +87,14 @@ impl ModelFolder {
         file.sync_all().map_err(failed)?;
         folder.finish(output)?;
         Ok(weights.without_importance)
+    }
+
+    /// Checks that the tokenizer can be copied.
+    fn check_tokenizer_file(&self) -> Result<()> {
+        if self.gguf.is_some() {
+            read_required(&*self.files, TOKENIZER)?;
+        }
+        Ok(())
     }
 
     fn copy_texts(&self, folder: &Path, format: WeightFormat) -> Result<()> {

@@ -62,6 +62,17 @@ impl ModelFolder {
         Ok(self.audio(&self.config()?, &self.checkpoint()?)?.is_some())
     }
 
+    /// Prefixes of the names of the encoders' tensors.
+    pub(super) fn encoder_prefixes(
+        &self,
+        config: &ModelConfig,
+        weights: &Checkpoint,
+    ) -> Result<Vec<&'static str>> {
+        let vision = self.vision(config, weights)?.map_or(&[][..], |part| part.prefixes());
+        let audio = self.audio(config, weights)?.map_or(&[][..], |part| part.prefixes());
+        Ok([vision, audio].concat())
+    }
+
     /// Finds the audio encoder.
     pub(super) fn audio(
         &self,

@@ -1,5 +1,6 @@
 //! Writing the quantised weights of a checkpoint to one safetensors file.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -9,7 +10,7 @@ use safetensors::Dtype;
 use serde_json::{Map, Value, json};
 
 use crate::architectures::Architecture;
-use crate::checkpoint::{Blocks, Checkpoint, Param, TensorLocation};
+use crate::checkpoint::{Blocks, Checkpoint, Param, TensorLocation, TensorType};
 use crate::config::unsupported;
 use crate::error::{Result, io_error};
 use crate::gguf_model::matrix_name;
@@ -38,6 +39,8 @@ enum Parameter {
         blocks: Blocks,
         importance: Option<Importance>,
     },
+    /// Values as in the source checkpoint: an encoder's.
+    Stored { name: String, location: TensorLocation, dtype: Dtype, shape: Vec<usize> },
 }
 
 impl<'a> QuantizedFile<'a> {
@@ -75,6 +78,21 @@ impl<'a> QuantizedFile<'a> {
         Ok(Self { checkpoint, format, parameters, without_importance })
     }
 
+    /// Adds the tensors under these prefixes, which are copied as they are.
+    pub(super) fn with_stored(mut self, prefixes: &[&str]) -> Self {
+        let slices = self.parameters.iter().flat_map(|parameter| parameter.location().slices());
+        let planned: BTreeSet<_> = slices.map(|slice| slice.tensor.clone()).collect();
+        for (name, shape, ty) in self.checkpoint.under(prefixes) {
+            if let TensorType::Plain(dtype) = ty
+                && !planned.contains(name)
+            {
+                let (name, location) = (name.to_owned(), TensorLocation::whole(name));
+                self.parameters.push(Parameter::Stored { name, location, dtype, shape: shape.to_vec() });
+            }
+        }
+        self
+    }
+
     /// Returns true if a matrix has an importance.
     pub(super) fn has_importance(&self) -> bool {
         self.parameters.iter().any(|p| matches!(p, Parameter::Quantized { importance: Some(_), .. }))
@@ -103,6 +121,11 @@ impl<'a> QuantizedFile<'a> {
                     let values = self.checkpoint.vector(location)?;
                     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
                     out.write_all(&bytes).map_err(failed)?;
+                }
+                Parameter::Stored { .. } => {
+                    stored.check_files()?;
+                    out.write_all(&stored.read_all()).map_err(failed)?;
+                    stored.release_all();
                 }
                 Parameter::Quantized { location, rows, cols, importance, .. } => {
                     let (shape, name) = ((self.format, *rows, *cols), location.name());
@@ -143,6 +166,7 @@ impl<'a> QuantizedFile<'a> {
         for parameter in &self.parameters {
             match parameter {
                 Parameter::Floats { name, shape, .. } => add(name, Dtype::F32, shape),
+                Parameter::Stored { name, dtype, shape, .. } => add(name, *dtype, shape),
                 Parameter::Quantized { blocks, .. } => {
                     for (name, dtype, shape) in [&blocks.quants, &blocks.scales] {
                         add(name, *dtype, shape);
@@ -192,7 +216,9 @@ impl Parameter {
     /// Location in the source checkpoint.
     fn location(&self) -> &TensorLocation {
         match self {
-            Self::Floats { location, .. } | Self::Quantized { location, .. } => location,
+            Self::Floats { location, .. }
+            | Self::Quantized { location, .. }
+            | Self::Stored { location, .. } => location,
         }
     }
 }

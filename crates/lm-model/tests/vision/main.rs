@@ -12,7 +12,7 @@ mod prompt;
 mod settings;
 
 use lm_media::PictureSize;
-use lm_model::{Device, Error, PictureOptions, Position};
+use lm_model::{Device, Error, ModelFolder, PictureOptions, Position, WeightFormat};
 
 use common::{for_each_device, load};
 use golden::Golden;
@@ -87,4 +87,22 @@ fn the_budget_of_gemma_4_is_a_choice() {
     let options = PictureOptions { token_budget: Some(280) };
     let error = vision.layout(PictureSize::new(4000, 10), &options).unwrap_err().to_string();
     assert!(error.contains("560 × 2 patches, and the model 80 positions"), "{error}");
+}
+
+/// The copy's rows of a picture are the same bits: the encoder is not quantised.
+#[test]
+fn a_converted_folder_keeps_its_encoder() {
+    for golden in Golden::all() {
+        let out = tempfile::tempdir().unwrap();
+        let copy = out.path().join("copy");
+        let folder = ModelFolder::open(&golden.path).unwrap();
+        folder.convert(&copy, WeightFormat::Q8, &mut |_| {}).unwrap();
+        assert!(ModelFolder::open(&copy).unwrap().reads_pictures().unwrap(), "{}", golden.name());
+        let [expected, got] = [&golden.path, &copy].map(|path| {
+            let vision = load(path, Device::Cpu).vision.unwrap();
+            vision.encode(&golden.pictures[0], &golden.options).unwrap()
+        });
+        assert_eq!(got.rows, expected.rows, "{}", golden.name());
+        assert_eq!(got.deep, expected.deep, "{}", golden.name());
+    }
 }
