@@ -10,6 +10,9 @@ use crate::error::{ApiError, Result};
 pub struct Limits {
     /// Maximum number of messages. Default 65,536.
     pub messages: usize,
+    /// Maximum number of pictures and sounds. Default 256: each takes a part of the context that its bytes do not tell, a picture of one pixel
+    /// more than a thousand tokens with some models.
+    pub media: usize,
     /// Maximum number of tools. Default 1,024.
     pub tools: usize,
     /// Maximum length of a tool's name, in bytes. Default 256.
@@ -35,6 +38,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             messages: 65_536,
+            media: 256,
             tools: 1_024,
             tool_name_bytes: 256,
             choices: 128,

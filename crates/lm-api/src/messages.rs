@@ -1,6 +1,6 @@
 //! `messages` of a request.
 
-use lm_template::{Message, messages_from_json};
+use lm_template::{Message, Part, messages_from_json};
 use serde_json::{Map, Value, json};
 
 use crate::error::{ApiError, Result};
@@ -27,7 +27,16 @@ pub(crate) fn messages(messages: Value, limits: &Limits) -> Result<Vec<Message>>
     for (index, message) in messages.iter_mut().enumerate() {
         normalize(message, &format!("messages[{index}]"))?;
     }
-    messages_from_json(Value::Array(messages)).map_err(|error| error_map::template(&error))
+    let messages = messages_from_json(Value::Array(messages)).map_err(|error| error_map::template(&error))?;
+    check_media(&messages, limits)?;
+    Ok(messages)
+}
+
+/// Checks the number of pictures and sounds.
+pub(crate) fn check_media(messages: &[Message], limits: &Limits) -> Result<()> {
+    let parts = messages.iter().flat_map(|message| message.content.parts());
+    let media = parts.filter(|part| matches!(part, Part::Image(_) | Part::Audio(_))).count();
+    at_most("messages", media, limits.media, "pictures and sounds")
 }
 
 /// Converts older and foreign spellings of a message, and checks its role and parts.

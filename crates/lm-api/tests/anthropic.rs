@@ -336,3 +336,16 @@ fn pictures_are_parts_of_messages_and_of_results() {
     assert_eq!(user.content.parts(), [picture.clone(), Part::Text("What is it?".to_owned())]);
     assert_eq!(request.last.content.parts(), [Part::Text("error: ".to_owned()), picture]);
 }
+
+#[test]
+fn pictures_are_counted() {
+    let block =
+        json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBO"}});
+    let limits = Limits { media: 2, ..Limits::default() };
+    let read = |count: usize| {
+        let messages = json!([{"role": "user", "content": vec![block.clone(); count]}]);
+        AnthropicRequest::message(body(json!({"messages": messages})), &limits)
+    };
+    assert!(read(2).is_ok());
+    assert_eq!(read(3).expect_err("too many").param.as_deref(), Some("messages"));
+}

@@ -230,3 +230,19 @@ fn pictures_are_before_the_text() {
         assert_eq!(request.expect("a request").last.content.parts(), expected);
     }
 }
+
+#[test]
+fn pictures_need_no_text() {
+    let picture = Part::Image(Media::from_bytes(*b"\x89PN"));
+    let text = |text: &str| Part::Text(text.to_owned());
+    for (content, expected) in [
+        (json!({}), text("")),
+        (json!({"content": null}), text("")),
+        (json!({"content": [{"type": "text", "text": "a"}]}), text("a")),
+    ] {
+        let mut message = json!({"role": "user", "images": ["iVBO"]});
+        message.as_object_mut().expect("an object").extend(content.as_object().expect("an object").clone());
+        let request = read(json!({"messages": [message]})).expect("a request");
+        assert_eq!(request.last.content.parts(), [picture.clone(), expected], "{content}");
+    }
+}

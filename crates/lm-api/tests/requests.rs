@@ -445,3 +445,19 @@ fn pictures_and_sound_are_parts_with_their_bytes() {
         }
     }
 }
+
+/// Over all messages: a small file can take much of the context.
+#[test]
+fn pictures_and_sounds_are_counted() {
+    let picture = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO"}});
+    let limits = Limits { media: 2, ..Limits::default() };
+    let read = |counts: &[usize]| {
+        let message = |&count: &usize| json!({"role": "user", "content": vec![picture.clone(); count]});
+        let messages: Vec<_> = counts.iter().map(message).collect();
+        ChatRequest::from_json_within(body(json!({"messages": messages})), &limits)
+    };
+    assert!(read(&[1, 1]).is_ok());
+    let error = read(&[1, 2]).expect_err("too many");
+    assert_eq!((error.status, error.param.as_deref()), (400, Some("messages")), "{error}");
+    assert!(error.to_string().contains("3 pictures and sounds, at most 2"), "{error}");
+}

@@ -288,19 +288,23 @@ fn suggested_conversions_work() {
             command.env("PATH", program.parent().expect("a folder")).output().expect("the shell starts");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    for line in
-        ["q8", "it\\'s.gguf", "'a copy' --quantize q4", "q4.gguf --quantize q4_0", "--model q4.gguf 'q4 0'"]
-    {
+    for line in [
+        "q8",
+        "it\\'s.gguf",
+        "'a copy' --quantize q4",
+        "q4.gguf --quantize q4_0",
+        "--model q4.gguf 'q4 0.gguf' --quantize q4_0",
+    ] {
         assert_eq!(run(&format!("lm convert {line}")), (Some(0), String::new()), "{line}");
     }
     std::fs::create_dir(folder.path().join("nothing")).expect("can be made");
     for (line, suggestions) in [
         ("q8", 1),
-        ("it\\'s.gguf", 3),
+        ("it\\'s.gguf", 2),
         ("'a copy'", 1),
         ("nothing", 1),
-        ("--model it\\'s.gguf", 2),
-        ("q4.gguf", 2),
+        ("--model it\\'s.gguf", 1),
+        ("q4.gguf", 1),
     ] {
         let (code, message) = run(&format!("lm convert {line}"));
         assert_eq!(code, Some(2), "{line}: {message}");

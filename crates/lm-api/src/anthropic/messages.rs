@@ -7,6 +7,7 @@ use super::content::{Block, blocks, content, parts, texts};
 use crate::error::{ApiError, Result};
 use crate::fields::{json_type, shown};
 use crate::limits::{Limits, at_most};
+use crate::messages::check_media;
 
 /// Reads `system`: text or text blocks.
 pub(super) fn system(system: Value) -> Result<Message> {
@@ -30,6 +31,7 @@ pub(super) fn messages(messages: Value, limits: &Limits) -> Result<Vec<Message>>
             "`messages` is empty, expected at least one message",
         ));
     }
+    check_media(&read, limits)?;
     Ok(read)
 }
 

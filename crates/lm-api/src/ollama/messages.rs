@@ -14,6 +14,9 @@ pub(super) fn read(mut body: Value, limits: &Limits) -> Result<Vec<Message>> {
     for (index, message) in body.as_array_mut().into_iter().flatten().enumerate() {
         let Value::Object(fields) = message else { continue };
         let images = images(fields, &format!("messages[{index}].images"))?;
+        if !images.is_empty() && fields.get("content").is_none_or(Value::is_null) {
+            fields.insert("content".to_owned(), "".into());
+        }
         if let Some(content) = fields.get_mut("content") {
             no_sounds(content, &format!("messages[{index}].content"))?;
             *content = with_images(images, content.take());
@@ -60,5 +63,9 @@ pub(super) fn with_images(images: Vec<Value>, text: Value) -> Value {
         return text;
     }
     let images = images.into_iter().map(|image| json!({"type": "image", "blob": image}));
-    images.chain([json!({"type": "text", "text": text})]).collect()
+    let content = match text {
+        Value::Array(parts) => parts,
+        text => vec![json!({"type": "text", "text": text})],
+    };
+    images.chain(content).collect()
 }
