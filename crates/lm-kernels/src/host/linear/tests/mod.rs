@@ -1,15 +1,13 @@
 //! `linear` against loops in double precision, and against itself with every split and batching.
 
+#[cfg(target_arch = "x86_64")]
+mod matrix_unit;
+mod partition;
+
 use proptest::prelude::*;
 
-#[cfg(target_arch = "x86_64")]
-use super::super::cpu::Kernel;
-#[cfg(target_arch = "x86_64")]
-use super::super::lanes::{LANES, Lanes};
 use super::super::testing::{Random, bits, halves};
 use super::super::{GgmlType, PackedMatrix, Pool, Source, WeightFormat};
-#[cfg(target_arch = "x86_64")]
-use super::multiply::multiply;
 use super::*;
 
 fn formats() -> Vec<WeightFormat> {
@@ -316,22 +314,6 @@ fn fused_layers_give_the_bits_of_their_parts() {
 }
 
 #[test]
-fn rows_of_a_weight_give_their_part_of_the_products() {
-    let mut random = Random(8);
-    for format in formats() {
-        for m in [1, 20] {
-            let (w, x) = case(&mut random, format, 70, 256, m);
-            let all = run(Isa::current(), 2, &w, &x, m);
-            for rows in [0..70, 16..16, 16..50, 32..64, 64..70] {
-                let part = run(Isa::current(), 2, &w.row_range(rows.clone()), &x, m);
-                let expected: Vec<f32> = all.chunks(70).flat_map(|all| all[rows.clone()].to_vec()).collect();
-                assert_eq!(bits(&part), bits(&expected), "{w:?}, rows {rows:?}");
-            }
-        }
-    }
-}
-
-#[test]
 fn nothing_in_gives_nothing_or_zeros() {
     let empty = PackedMatrix::pack(WeightFormat::Q8, 3, 0, Source::F32(&[])).unwrap();
     assert_eq!(run(Isa::current(), 1, &empty, &[], 2), [0.0; 6]);
@@ -344,91 +326,4 @@ fn nothing_in_gives_nothing_or_zeros() {
 fn activations_of_another_width_are_refused() {
     let w = PackedMatrix::pack(WeightFormat::F32, 1, 4, Source::F32(&[1.0; 4])).unwrap();
     run(Isa::current(), 1, &w, &[1.0; 7], 2);
-}
-
-#[test]
-fn more_rows_than_a_task_takes_are_all_computed() {
-    let mut random = Random(9);
-    for format in [WeightFormat::F32, WeightFormat::Q8, WeightFormat::Q4] {
-        let (w, x) = case(&mut random, format, 50, 64, 1030);
-        for &isa in Isa::supported() {
-            let all = run(isa, 2, &w, &x, 1030);
-            for row in [0, 511, 512, 513, 1023, 1024, 1029] {
-                let alone = run(Isa::Scalar, 1, &w, &x[row * 64..(row + 1) * 64], 1);
-                assert_eq!(
-                    bits(&all[row * 50..(row + 1) * 50]),
-                    bits(&alone),
-                    "{format} with {isa}, row {row}"
-                );
-            }
-        }
-    }
-}
-
-/// Tasks of seven pairs of tiles: three (170 rows), two (200) and one (300) at a time.
-#[test]
-fn pairs_of_a_task_that_do_not_fit_at_once_follow() {
-    let mut random = Random(10);
-    for m in [170, 200, 300] {
-        let (gate, x) = case(&mut random, WeightFormat::Q4, 7 * 32, 32, m);
-        let (up, _) = case(&mut random, WeightFormat::Q4, 7 * 32, 32, m);
-        let (gates, ups) = (run(Isa::Scalar, 1, &gate, &x, m), run(Isa::Scalar, 1, &up, &x, m));
-        for row in [0, m - 1] {
-            let alone = run(Isa::Scalar, 1, &gate, &x[row * 32..(row + 1) * 32], 1);
-            assert_eq!(bits(&gates[row * 224..(row + 1) * 224]), bits(&alone), "{m} rows, row {row}");
-        }
-        let mut y = vec![f32::NAN; m * 224];
-        let input = Input { x: &x, rows: m, norm: None };
-        gated_on(Isa::current(), &Pool::new(1), input, [&gate, &up], Activation::Silu, &mut y);
-        let expected: Vec<f32> = gates.iter().zip(&ups).map(|(g, u)| Activation::Silu.gate(*g, *u)).collect();
-        assert_eq!(bits(&y), bits(&expected), "{m} rows");
-    }
-}
-
-/// Rows times the first two tiles of a weight, from row `first` on.
-#[cfg(target_arch = "x86_64")]
-struct Pair<'a> {
-    w: &'a PackedMatrix,
-    rows: &'a Rows<'a>,
-    first: usize,
-    out: &'a mut [[[f32; LANES]; 2]],
-}
-
-#[cfg(target_arch = "x86_64")]
-impl Kernel for Pair<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<V: Lanes>(self) {
-        let rows = self.first..self.first + self.out.len();
-        multiply::<V>(self.w, [0, 1], self.rows, rows, self.out);
-    }
-}
-
-#[test]
-#[cfg(target_arch = "x86_64")]
-fn tiles_of_a_matrix_unit_do_not_change_a_bit() {
-    use super::super::cpu::run_avx512;
-    use super::super::matrix_unit::tests::Interpreter;
-    if !Isa::supported().contains(&Isa::Avx512) {
-        println!("skipped: the interpreted matrix unit is used with AVX-512, which this processor lacks");
-        return;
-    }
-    let mut random = Random(5);
-    let ggml = GgmlType::ALL.iter().map(|&ggml| WeightFormat::Ggml(ggml));
-    for format in [WeightFormat::Q4, WeightFormat::Q8].into_iter().chain(ggml) {
-        for (cols, m) in [(256, 32), (64, 9), (600, 40), (1024, 70), (96, 33), (1300, 12)] {
-            let (w, x) = case(&mut random, format, 32, cols, m);
-            let input = Input { x: &x, rows: m, norm: None };
-            let rows = Rows::of(Isa::Scalar, &Pool::new(1), &input, [&w].into_iter());
-            let mut expected = vec![[[0.0; LANES]; 2]; m];
-            Isa::Scalar.run(Pair { w: &w, rows: &rows, first: 0, out: &mut expected });
-            for first in [0, 7] {
-                let mut out = vec![[[f32::NAN; LANES]; 2]; m - first];
-                // SAFETY: AVX-512 is there, as checked above.
-                unsafe { run_avx512::<Interpreter, _>(Pair { w: &w, rows: &rows, first, out: &mut out }) };
-                assert_eq!(out, expected[first..], "{format} [{m}, {cols}] from row {first}");
-            }
-        }
-    }
 }
