@@ -159,21 +159,23 @@ fn format_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a 
     }
 }
 
-/// Hint for a GGUF file of another kind than a model.
+/// Hint for a GGUF file that cannot be used in this way.
 fn about_file(error: &lm_model::FormatError) -> Option<String> {
     use lm_model::FormatError;
-    let (key, value) = match error {
-        FormatError::UnsupportedValue { key, value, .. } => (key.as_str(), value.as_str()),
-        FormatError::MissingFile { location, file } if location.ends_with(".gguf") => ("gguf", file.as_str()),
-        _ => return None,
-    };
-    let hint = match (key, value) {
-        ("gguf", "tokenizer.json") => "a copy whose name ends in .gguf keeps the tokenizer in the file",
-        ("general.type", "mmproj" | "clip-vision") => {
-            "it belongs beside the GGUF file of a model; or name that model, and this file with --mmproj"
+    let hint = match error {
+        FormatError::MissingFile { location, file }
+            if location.ends_with(".gguf") && file == "tokenizer.json" =>
+        {
+            "a copy whose name ends in .gguf keeps the tokenizer in the file"
         }
-        ("general.type", "imatrix") => "name the model, and this file with `lm convert --imatrix`",
-        ("general.type", "adapter") => "adapters are read from PEFT's folders, with --lora",
+        FormatError::UnsupportedValue { key, value, .. } if key == "general.type" => match value.as_str() {
+            "mmproj" | "clip-vision" => {
+                "it belongs beside the GGUF file of a model; or name that model, and this file with --mmproj"
+            }
+            "imatrix" => "name the model, and this file with `lm convert --imatrix`",
+            "adapter" => "adapters are read from PEFT's folders, with --lora",
+            _ => return None,
+        },
         _ => return None,
     };
     Some(hint.to_owned())

@@ -314,6 +314,13 @@ fn suggested_conversions_work() {
             assert_eq!(run(command), (Some(0), String::new()), "{command}: {message}");
         }
     }
+    let (code, message) = run("lm convert q4.gguf folder");
+    assert_eq!(code, Some(1), "{message}");
+    assert!(
+        message.contains("q4.gguf has no tokenizer.json\nhint: a copy whose name ends in .gguf"),
+        "{message}"
+    );
+    assert!(!folder.path().join("folder").exists());
     let (code, message) = run("lm convert it\\'s.gguf q8");
     assert_eq!(code, Some(1), "{message}");
     assert!(

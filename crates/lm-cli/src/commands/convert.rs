@@ -157,7 +157,7 @@ fn copies(model: &Path) -> String {
         (Ok(folder), Ok(gguf)) => format!("write {folder} for a folder or {gguf} for a GGUF file"),
         (Ok(folder), Err(_)) => format!("write {folder} for a folder"),
         (Err(_), Ok(gguf)) => format!("write {gguf} for a GGUF file"),
-        (Err(error), Err(_)) => format!("it cannot be converted: {}", failure::message(&error)),
+        (Err(_), Err(error)) => format!("it cannot be converted: {}", failure::message(&error)),
     }
 }
 
@@ -210,7 +210,10 @@ pub fn run(args: &Args) -> Result<()> {
     bar.finish_and_clear();
     let plain = converted.with_context(|| format!("`{}` cannot be converted", folder.name()))?;
     note_without_importance(&plain);
-    if matches!(output, Output::Gguf) && (folder.reads_pictures()? || folder.reads_sounds()?) {
+    // An encoder that cannot be read is no error here, where none is copied.
+    let has_encoders =
+        matches!(folder.reads_pictures(), Ok(true)) || matches!(folder.reads_sounds(), Ok(true));
+    if matches!(output, Output::Gguf) && has_encoders {
         eprintln!(
             "note: the GGUF file has the text model alone, without the encoders of pictures and sounds"
         );

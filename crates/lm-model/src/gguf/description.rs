@@ -7,6 +7,7 @@ use lm_formats::{Error, GgufMetadata, GgufShard, GgufTensor, GgufValue, Result};
 use lm_kernels::Source;
 use serde_json::{Number, Value};
 
+use super::{FILE_TYPE, MODEL};
 use crate::checkpoint::TensorType;
 
 /// Metadata and tensors of a model. Keys are written without the architecture prefix.
@@ -19,18 +20,13 @@ pub(crate) struct Description<'a> {
     read: RefCell<BTreeSet<String>>,
 }
 
-/// Key that tells models from other files, and its value for models.
-const TYPE: (&str, &str) = ("general.type", "model");
-
 /// Maximum length of a vector that is read as metadata.
 const MAX_VECTOR: usize = 1 << 16;
 
 impl<'a> Description<'a> {
     pub(crate) fn new(metadata: &'a GgufMetadata, shards: &'a [GgufShard]) -> Result<Self> {
-        let (key, model) = TYPE;
-        match metadata.str(key)? {
-            Some(other) if other != model => return Err(metadata.unsupported(key, other, model)),
-            _ => {}
+        if let Some(other) = metadata.str(FILE_TYPE)?.filter(|ty| *ty != MODEL) {
+            return Err(metadata.unsupported(FILE_TYPE, other, MODEL));
         }
         Ok(Self { metadata, shards, architecture: metadata.architecture()?, read: RefCell::default() })
     }

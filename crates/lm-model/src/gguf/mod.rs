@@ -33,6 +33,11 @@ pub(crate) const SHARED: &[(&str, &str)] = &[
     ("rope.freq_base", "rope_theta"),
 ];
 
+/// Key of the kind of a file.
+pub(crate) const FILE_TYPE: &str = "general.type";
+/// Its value for models.
+pub(crate) const MODEL: &str = "model";
+
 /// Tensor names in the file and in the model; those of layers without the layer number. A row without suffix (`.weight`, `.bias`)
 /// applies to all suffixes.
 pub(crate) type TensorNames = &'static [(&'static str, &'static str)];

@@ -13,13 +13,13 @@ use lm_formats::Error as FormatError;
 use lm_kernels::{Importance, InputSum};
 
 use crate::error::{Error, Result};
+use crate::gguf::FILE_TYPE;
 
 /// Suffix of the tensor of sums, `[matrices, cols]` in F32.
 const SUMS: &str = ".in_sum2";
 /// Suffix of the tensor of numbers of input rows, `[matrices, 1]` in F32.
 const COUNTS: &str = ".counts";
-const TYPE: &str = "general.type";
-/// Value of [`TYPE`].
+/// Value of [`FILE_TYPE`].
 const IMATRIX: &str = "imatrix";
 const DATASETS: &str = "imatrix.datasets";
 const CHUNK_COUNT: &str = "imatrix.chunk_count";

@@ -6,7 +6,8 @@ use std::path::Path;
 use lm_formats::{Error as FormatError, FileBytes, GgufFile, GgufMetadata, GgufTensor};
 
 use super::{
-    CHUNK_COUNT, CHUNK_SIZE, COUNTS, Calibration, DATASETS, IMATRIX, ImportanceMatrix, LayerSums, SUMS, TYPE,
+    CHUNK_COUNT, CHUNK_SIZE, COUNTS, Calibration, DATASETS, FILE_TYPE, IMATRIX, ImportanceMatrix, LayerSums,
+    SUMS,
 };
 use crate::error::Result;
 
@@ -31,9 +32,9 @@ impl ImportanceMatrix {
     pub fn read(name: &str, bytes: FileBytes) -> Result<Self> {
         let file = GgufFile::read(name, bytes.clone())?;
         let metadata = file.metadata();
-        match metadata.required(TYPE, GgufMetadata::str)? {
+        match metadata.required(FILE_TYPE, GgufMetadata::str)? {
             IMATRIX => {}
-            other => return Err(metadata.unsupported(TYPE, other, IMATRIX).into()),
+            other => return Err(metadata.unsupported(FILE_TYPE, other, IMATRIX).into()),
         }
         let tensors: BTreeMap<_, _> =
             file.tensors().iter().map(|tensor| (tensor.name.as_str(), tensor)).collect();

@@ -19,7 +19,7 @@ fn read(bytes: &[u8]) -> Result<ImportanceMatrix> {
 /// A file of type `kind` with these tensors: name, type, shape, values.
 fn file(kind: &str, tensors: &[(&str, &str, &[usize], &[f32])]) -> Vec<u8> {
     let mut keys = GgufEntries::default();
-    keys.put(TYPE, GgufEntry::Text(kind.to_owned()));
+    keys.put(FILE_TYPE, GgufEntry::Text(kind.to_owned()));
     let new = |&(name, ty, shape, _): &(&str, &str, &[usize], &[f32])| GgufNewTensor {
         name: name.to_owned(),
         ty: GgufTensorType::from_name(ty).unwrap(),

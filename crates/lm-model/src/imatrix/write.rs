@@ -2,7 +2,7 @@
 
 use lm_formats::{GgufEntries, GgufEntry, GgufHeader, GgufNewTensor, GgufTensorType};
 
-use super::{CHUNK_COUNT, CHUNK_SIZE, COUNTS, DATASETS, IMATRIX, ImportanceMatrix, SUMS, TYPE};
+use super::{CHUNK_COUNT, CHUNK_SIZE, COUNTS, DATASETS, FILE_TYPE, IMATRIX, ImportanceMatrix, SUMS};
 use crate::error::Result;
 
 /// Alignment of tensors. ggml refuses to read tensors of a file whose last one is not padded to it.
@@ -15,7 +15,7 @@ impl ImportanceMatrix {
     /// [`lm_formats::Error::TensorShape`] when the sums exceed `usize`.
     pub fn to_gguf(&self) -> Result<Vec<u8>> {
         let mut keys = GgufEntries::default();
-        keys.put(TYPE, GgufEntry::Text(IMATRIX.to_owned()));
+        keys.put(FILE_TYPE, GgufEntry::Text(IMATRIX.to_owned()));
         keys.put(DATASETS, GgufEntry::Texts(self.calibration.datasets.clone()));
         keys.put(CHUNK_COUNT, GgufEntry::Size(self.calibration.chunk_count));
         keys.put(CHUNK_SIZE, GgufEntry::Size(self.calibration.chunk_size));

@@ -50,8 +50,8 @@ impl ModelFolder {
     ///
     /// # Errors
     /// When the model cannot be read (as for [`ModelFolder::load`]) or is quantised already, `format` is a float format,
-    /// `output` exists, or it cannot be written. A GGUF model without a tokenizer.json in its metadata can be converted to a GGUF
-    /// file only.
+    /// `output` exists, or it cannot be written. A GGUF model, which has its tokenizer in its metadata, can be converted to a GGUF
+    /// file only ([`convert_to_gguf`](Self::convert_to_gguf)).
     pub fn convert(
         &self,
         output: impl AsRef<Path>,

@@ -23,7 +23,7 @@ pub(super) struct QuantizedFile<'a> {
     pub(super) checkpoint: &'a Checkpoint,
     pub(super) format: WeightFormat,
     parameters: Vec<Parameter>,
-    /// Names of the quantised matrices that inputs are multiplied by and that have no importance.
+    /// Names of the quantised matrices that inputs are multiplied by and that the importance matrix lacks.
     pub(super) without_importance: Vec<String>,
 }
 
@@ -63,15 +63,13 @@ impl<'a> QuantizedFile<'a> {
             checkpoint.check(&location, &shape)?;
             let format = (!param.keeps_floats()).then_some(format);
             let mut parameter = Parameter::plan(name, location, &shape, format);
-            if let (Some(matrix), Parameter::Quantized { rows, cols, importance, .. }) =
+            if let (Some(matrix), Parameter::Quantized { location, rows, cols, importance, .. }) =
                 (importance, &mut parameter)
             {
                 *importance = importance_of(matrix, architecture, spec, (param, [*rows, *cols]))?;
-            }
-            if let Parameter::Quantized { location, importance: None, .. } = &parameter
-                && is_multiplied(spec, param)
-            {
-                without_importance.push(location.name().to_owned());
+                if importance.is_none() && is_multiplied(spec, param) {
+                    without_importance.push(location.name().to_owned());
+                }
             }
             parameters.push(parameter);
         }

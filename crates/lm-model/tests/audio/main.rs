@@ -12,7 +12,7 @@ mod prompt;
 mod settings;
 
 use lm_media::{Error as MediaError, Sound};
-use lm_model::{Device, Error, KvDtype, LoadOptions, LoadedModel, PictureOptions};
+use lm_model::{Device, Error, KvDtype, LoadOptions, LoadedModel, ModelFolder, PictureOptions, WeightFormat};
 
 use common::{for_each_device, load, load_with};
 use golden::{Golden, every};
@@ -88,5 +88,22 @@ fn sounds_without_rows_are_errors() {
                 "{error}"
             );
         }
+    }
+}
+
+/// The copy's rows of a sound are the same bits: the encoder is not quantised. Its adapter comes with it.
+#[test]
+fn a_converted_folder_keeps_its_encoder() {
+    for golden in Golden::all() {
+        let out = tempfile::tempdir().unwrap();
+        let copy = out.path().join("copy");
+        let folder = ModelFolder::open(&golden.path).unwrap();
+        folder.convert(&copy, WeightFormat::Q8, &mut |_| {}).unwrap();
+        let sound = golden.json.sounds[0].sound();
+        let [expected, got] = [&golden.path, &copy].map(|path| {
+            let loaded = load(path, Device::Cpu);
+            (loaded.audio.unwrap().encode(&sound).unwrap().rows, loaded.audio_adapter.is_some())
+        });
+        assert!(got == expected, "{}", golden.name());
     }
 }

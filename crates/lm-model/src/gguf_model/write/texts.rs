@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use super::super::texts::{END_KEYS, SAMPLING_KEYS, TEMPLATE_KEY};
 use crate::config::GenerationConfig;
 use crate::error::{Error, Result};
+use crate::gguf::{FILE_TYPE, MODEL};
 
 /// Special tokens: names in tokenizer_config.json and in GGUF keys.
 ///
@@ -38,7 +39,7 @@ impl Texts<'_> {
     pub(super) fn general(&self) -> GgufEntries {
         let mut keys = GgufEntries::default();
         let text = |text: &str| GgufEntry::Text(text.to_owned());
-        keys.put("general.type", text("model"));
+        keys.put(FILE_TYPE, text(MODEL));
         keys.put("general.name", text(self.name));
         if let Some(licence) = &self.licence {
             keys.put("general.license", text(licence));
