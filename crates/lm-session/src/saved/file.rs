@@ -1,6 +1,6 @@
 //! Files of JSON and KV pages.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -98,11 +98,12 @@ impl SavedFile {
         // A link stays one: the file that it names is replaced.
         let path = path.as_ref();
         let target = path.canonicalize().unwrap_or_else(|_| linked(path));
-        if target.exists() {
-            check_regular(&target)?;
-        }
+        let old = match regular(&target) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            old => Some(old?),
+        };
         let file = self.unfinished(&target)?;
-        if let Ok(old) = target.metadata() {
+        if let Some(old) = old {
             file.as_file().set_permissions(old.permissions())?;
         }
         file.persist(&target).map_err(|error| error.error)?;
@@ -177,16 +178,17 @@ fn linked(path: &Path) -> PathBuf {
     path.read_link().map_or_else(|_| path.to_owned(), |target| folder.join(target))
 }
 
-/// Checks that a path is a regular file: opening a pipe or a device would block.
-fn check_regular(path: &Path) -> io::Result<()> {
-    match path.metadata()?.is_file() {
-        true => Ok(()),
+/// Metadata of a path, which must be a regular file: opening a pipe or a device would block.
+fn regular(path: &Path) -> io::Result<Metadata> {
+    let metadata = path.metadata()?;
+    match metadata.is_file() {
+        true => Ok(metadata),
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "expected a regular file")),
     }
 }
 
 fn open(path: &Path) -> io::Result<BufReader<File>> {
-    check_regular(path)?;
+    regular(path)?;
     File::open(path).map(BufReader::new)
 }
 
