@@ -6,10 +6,12 @@ mod tests;
 mod turns;
 
 use std::fmt;
+use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use shared::Shared;
 pub use turns::PoolTurn;
@@ -18,6 +20,11 @@ use turns::Turns;
 use crate::{Error, Result};
 
 static GLOBAL: OnceLock<Pool> = OnceLock::new();
+
+/// Time after which a loop of a background turn lets others go first: about a decode step of a small model.
+const QUANTUM: Duration = Duration::from_millis(5);
+/// Tasks of each thread in the first part of such a loop.
+const FIRST_TASKS: usize = 4;
 
 /// A thread pool that runs one parallel loop at a time; the calling thread takes part.
 ///
@@ -97,6 +104,20 @@ impl Pool {
         self.turns.wait()
     }
 
+    /// Waits for a turn as [`Pool::turn`] does, for work that may be interrupted, such as the encoding of a picture: a loop of this thread
+    /// that takes longer than some milliseconds is run in parts, and those who wait for a turn go first between the parts.
+    ///
+    /// ```
+    /// let pool = lm_kernels::Pool::new(2);
+    /// let turn = pool.background_turn();
+    /// pool.run(10_000, |_| {});
+    /// drop(turn);
+    /// assert!(!pool.has_turns());
+    /// ```
+    pub fn background_turn(&self) -> PoolTurn<'_> {
+        self.turns.wait_in_background()
+    }
+
     /// Returns true if someone holds a turn or waits for one.
     pub fn has_turns(&self) -> bool {
         self.turns.any()
@@ -125,11 +146,33 @@ impl Pool {
         if tasks > 1 {
             self.loops.fetch_add(1, Ordering::Relaxed);
         }
-        if tasks <= 1 || self.workers.is_empty() || self.busy.swap(true, Ordering::Acquire) {
-            return (0..tasks).for_each(task);
-        }
         assert!(u32::try_from(tasks).is_ok(), "{tasks} tasks are too many");
-        let panic = self.shared.run_round(tasks, self.threads(), &task);
+        if !self.turns.in_background(|| self.run_in_parts(tasks, &task)) {
+            self.run_part(0..tasks, &task);
+        }
+    }
+
+    /// Runs the tasks in parts that take about [`QUANTUM`] each.
+    fn run_in_parts(&self, tasks: usize, task: &(impl Fn(usize) + Sync)) {
+        let (mut next, mut part) = (0, FIRST_TASKS * self.threads());
+        while next < tasks {
+            let (began, end) = (Instant::now(), tasks.min(next + part));
+            self.run_part(next..end, task);
+            next = end;
+            part = match began.elapsed() {
+                short if short < QUANTUM / 2 => part * 2,
+                long if long > QUANTUM => (part / 2).max(self.threads()),
+                _ => part,
+            };
+            self.turns.pass();
+        }
+    }
+
+    fn run_part(&self, tasks: Range<usize>, task: &(impl Fn(usize) + Sync)) {
+        if tasks.len() <= 1 || self.workers.is_empty() || self.busy.swap(true, Ordering::Acquire) {
+            return tasks.for_each(task);
+        }
+        let panic = self.shared.run_round(tasks.len(), self.threads(), &|index| task(tasks.start + index));
         self.busy.store(false, Ordering::Release);
         if let Some(panic) = panic {
             resume_unwind(panic);

@@ -104,3 +104,34 @@ fn the_global_pool_is_sized_once() {
     let late = Pool::set_global_threads(3).unwrap_err();
     assert!(matches!(late, Error::PoolStarted { threads: 2, requested: 3 }));
 }
+
+/// The turn that is asked for in the first task comes before the last one.
+#[test]
+fn a_long_loop_in_the_background_lets_others_go_first() {
+    for threads in [1, 2] {
+        let pool = Pool::new(threads);
+        let (ran, at_turn) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
+        let (ask, asked) = std::sync::mpsc::channel();
+        thread::scope(|scope| {
+            let turn = pool.background_turn();
+            scope.spawn(|| {
+                ask.send(()).expect("the loop waits");
+                let _turn = pool.turn();
+                at_turn.store(ran.load(Ordering::SeqCst), Ordering::SeqCst);
+                assert_eq!(counts(&pool, 100), vec![1; 100]);
+            });
+            asked.recv().expect("the thread has started");
+            let tasks = 100;
+            pool.run(tasks, |_| {
+                // The other thread has all the time to ask: this is far longer than the time of a part.
+                thread::sleep(QUANTUM);
+                ran.fetch_add(1, Ordering::SeqCst);
+            });
+            assert_eq!(ran.load(Ordering::SeqCst), tasks);
+            let before = at_turn.load(Ordering::SeqCst);
+            assert!(before < tasks, "{threads} threads: the other turn came after {before} tasks");
+            drop(turn);
+        });
+        assert!(!pool.has_turns());
+    }
+}

@@ -1,5 +1,6 @@
 //! Turns at a pool: first come, first served.
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -18,21 +19,58 @@ struct Tickets {
     ended: u64,
 }
 
+thread_local! {
+    /// True while this thread holds a turn of [`Pool::background_turn`](super::Pool::background_turn).
+    static IN_BACKGROUND: Cell<bool> = const { Cell::new(false) };
+}
+
 /// A turn at a [`Pool`](super::Pool); it ends when it is dropped.
 #[must_use = "the turn ends when it is dropped"]
 pub struct PoolTurn<'a> {
     turns: &'a Turns,
+    background: bool,
 }
 
 impl Turns {
     pub(super) fn wait(&self) -> PoolTurn<'_> {
-        let mut tickets = self.lock();
+        self.queue(self.lock());
+        PoolTurn { turns: self, background: false }
+    }
+
+    pub(super) fn wait_in_background(&self) -> PoolTurn<'_> {
+        self.queue(self.lock());
+        IN_BACKGROUND.set(true);
+        PoolTurn { turns: self, background: true }
+    }
+
+    /// Asks for a turn, and waits for it.
+    fn queue(&self, mut tickets: MutexGuard<'_, Tickets>) {
         let own = tickets.asked;
         tickets.asked += 1;
         while tickets.ended != own {
             tickets = self.next.wait(tickets).unwrap_or_else(PoisonError::into_inner);
         }
-        PoolTurn { turns: self }
+    }
+
+    /// Calls `work`, a loop that may [`pass`](Turns::pass), and returns true if this thread holds a turn in the background. Loops in the tasks of
+    /// `work` are not interrupted.
+    pub(super) fn in_background(&self, work: impl FnOnce()) -> bool {
+        let in_background = IN_BACKGROUND.take();
+        if in_background {
+            work();
+            IN_BACKGROUND.set(true);
+        }
+        in_background
+    }
+
+    /// Lets those who wait go first. The calling thread holds a turn, before and afterwards.
+    pub(super) fn pass(&self) {
+        let mut tickets = self.lock();
+        if tickets.asked > tickets.ended + 1 {
+            tickets.ended += 1;
+            self.next.notify_all();
+            self.queue(tickets);
+        }
     }
 
     pub(super) fn any(&self) -> bool {
@@ -47,6 +85,9 @@ impl Turns {
 
 impl Drop for PoolTurn<'_> {
     fn drop(&mut self) {
+        if self.background {
+            IN_BACKGROUND.set(false);
+        }
         self.turns.lock().ended += 1;
         self.turns.next.notify_all();
     }
@@ -93,11 +134,14 @@ mod tests {
     #[test]
     fn a_turn_ends_with_a_panic() {
         let turns = Turns::default();
-        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let _turn = turns.wait();
-            panic!("in a turn");
-        }));
-        assert!(panicked.is_err() && !turns.any());
-        drop(turns.wait());
+        for wait in [Turns::wait, Turns::wait_in_background] {
+            let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                let _turn = wait(&turns);
+                panic!("in a turn");
+            }));
+            assert!(panicked.is_err() && !turns.any());
+            assert!(!turns.in_background(|| panic!("no turn is held")));
+            drop(wait(&turns));
+        }
     }
 }

@@ -27,9 +27,9 @@ pub(crate) use self::tensors::TowerTensors;
 use burn::tensor::Tensor;
 use lm_kernels::{Activation, Device, Pool, PoolTurn};
 
-/// Waits until no other model runs on the CPU. Encoders take a turn for each layer, so that decode steps of other sequences run between layers.
+/// Waits until no other model runs on the CPU. Encoders take a turn for each layer, which decode steps of other sequences interrupt.
 pub(crate) fn turn(device: Device) -> Option<PoolTurn<'static>> {
-    (device == Device::Cpu).then(|| Pool::global().turn())
+    (device == Device::Cpu).then(|| Pool::global().background_turn())
 }
 
 /// Rows that are widened at a time, so that the wide rows of thousands are never all in memory.
