@@ -5,7 +5,7 @@
 
 Writes an ordinary Hugging Face folder per function of ``MODELS``, with ``golden.json`` (sounds, prompts, their token ids and greedy tokens,
 numbers of tokens of many lengths) and ``golden.safetensors`` in it: features of the sounds, their rows for the decoder, logits of the prompts.
-The run fails when a fault of ``FAULTS`` moves no logit by ten times the tolerance. Parts are shared with ``../vision/generate.py``.
+The run fails when a fault of ``Made.faults`` moves no logit by ten times the tolerance. Parts are shared with ``../vision/generate.py``.
 """
 
 from __future__ import annotations
@@ -147,6 +147,7 @@ def generate(name: str, make: Callable[[], Made]) -> None:
         "faults": faults(name, make, drawn, lora, [given for given, _ in inputs], logits),
     }
     vision.write(folder, made, drawn, golden, {key: value.contiguous() for key, value in tensors.items()})
+    (folder / "chat_template.jinja").write_text(chat_template(made.processor))
     if lora:
         write_adapter(folder, made, lora)
     print(name, [len(prompt["ids"]) for prompt in prompts], "ids", f"lead {lead:.3f}", golden["faults"])
@@ -166,6 +167,15 @@ def halves(shape: torch.Size, random: torch.Generator) -> tuple[Tensor, Tensor]:
     outputs, inputs = shape
     a, b = torch.randn((LORA["r"], inputs), generator=random), torch.randn((outputs, LORA["r"]), generator=random)
     return a / inputs**0.5, b / LORA["r"] ** 0.5
+
+
+def chat_template(processor: Any) -> str:
+    """Texts as they are, a placeholder for each sound and picture. The prompts of ``golden.json`` are made without it."""
+    tokens = {"audio": processor.audio_token, "image": getattr(processor.tokenizer, "image_token", None)}
+    media = "".join(f"{{% elif part.type == '{kind}' %}}{token}" for kind, token in tokens.items() if token)
+    parts = f"{{% for part in m.content %}}{{% if part.type == 'text' %}}{{{{ part.text }}}}{media}{{% endif %}}{{% endfor %}}"
+    content = f"{{% if m.content is string %}}{{{{ m.content }}}}{{% else %}}{parts}{{% endif %}}"
+    return f"{{% for m in messages %}}{content}{{% endfor %}}"
 
 
 def write_adapter(folder: Path, made: Made, lora: dict[str, tuple[Tensor, Tensor]]) -> None:
