@@ -37,9 +37,13 @@ const runner = new Runner(api, {
   ended(conversation, node) {
     save(conversation);
     if (conversation === current) draw();
+    if (isUnloaded(node.model)) loadModels();
     announce(node.state === "error" ? `Error: ${node.error}` : endText(node));
   },
 });
+
+/** A model that was loaded after the models were listed: its context was not known then. */
+const isUnloaded = (name) => models.some(({ id, max_model_len: tokens }) => id === name && tokens === null);
 
 const endText = ({ content, calls }) =>
   calls.length ? `The model calls ${calls.map(({ name }) => name).join(", ")}.` : `Reply complete. ${content.slice(0, 300)}`;
@@ -168,6 +172,7 @@ function render() {
   document.body.classList.toggle("empty", nodes.length === 0);
   document.title = current.title ? `${current.title} – lm` : "lm";
   byId("model").value = current.settings.model || (models[0]?.id ?? "");
+  byId("empty-model").textContent = byId("model").value;
   const model = models.find(({ id }) => id === byId("model").value);
   composer.update(current.settings, isRunning, model?.input_modalities ?? []);
   thread.render(current, isRunning, model?.max_model_len);
@@ -181,7 +186,6 @@ async function loadModels() {
     notify(`The models cannot be listed: ${error.message}`);
   }
   byId("model").replaceChildren(...models.map(({ id }) => el("option", { value: id }, id)));
-  byId("empty-model").textContent = models[0]?.id ?? "";
   checkModel();
   render();
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lm_api::{ChatEngine, ConversationConfig, Embeddings, KeepAlive};
-use lm_session::Engine;
+use lm_session::{Engine, MediaKind};
 
 use crate::error::{Error, Result};
 
@@ -18,6 +18,8 @@ pub struct ServedModel {
     name: String,
     aliases: Vec<String>,
     created: u64,
+    /// Kinds of media that it reads, as far as is known before it is loaded.
+    media: Vec<MediaKind>,
     /// Its engine, once it is loaded.
     engines: Arc<OnceLock<Engines>>,
     load: Arc<Load>,
@@ -90,6 +92,7 @@ impl ServedModel {
             name: name.into(),
             aliases: Vec::new(),
             created: seconds_since_1970(),
+            media: Vec::new(),
             engines: Arc::default(),
             load: Arc::new(load),
         }
@@ -98,6 +101,13 @@ impl ServedModel {
     /// Adds a name, by which requests find the model too.
     pub fn alias(mut self, name: impl Into<String>) -> Self {
         self.aliases.push(name.into());
+        self
+    }
+
+    /// Sets the kinds of media that lists of models show until the model is loaded: those of `ModelFolder::reads_pictures` and
+    /// `ModelFolder::reads_sounds`. Default: none.
+    pub fn media(mut self, kinds: impl IntoIterator<Item = MediaKind>) -> Self {
+        self.media = kinds.into_iter().collect();
         self
     }
 
@@ -113,6 +123,11 @@ impl ServedModel {
     /// Time of its start, in seconds since 1970.
     pub(crate) fn created(&self) -> u64 {
         self.created
+    }
+
+    /// Returns true if the model reads media of this kind.
+    pub(crate) fn reads(&self, kind: MediaKind) -> bool {
+        self.loaded().map_or_else(|| self.media.contains(&kind), |loaded| loaded.engine.reads(kind))
     }
 
     /// Engine of the model; loads it if this is the first use, which blocks.
@@ -132,11 +147,12 @@ impl ServedModel {
 
 impl fmt::Debug for ServedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, aliases, created, engines, load: _ } = self;
+        let Self { name, aliases, created, media, engines, load: _ } = self;
         f.debug_struct("ServedModel")
             .field("name", name)
             .field("aliases", aliases)
             .field("created", created)
+            .field("media", media)
             .field("engines", engines)
             .finish_non_exhaustive()
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use lm_conversation::ConversationConfig;
 use lm_server::{ServedModel, ServerConfig, ServerLimits};
-use lm_session::Error;
 use lm_session::testing::scripted_engine;
+use lm_session::{Error, MediaKind};
 use serde_json::{Value, json};
 use support::{Request, Running};
 
@@ -52,6 +52,23 @@ fn the_first_request_loads_a_model_and_no_other() {
     assert!(server.get("/metrics").body.contains(r#"lm_requests_running{model_name="second"}"#));
     assert_eq!(server.post("/api/show", &json!({"model": "first"})).status, 200);
     assert_eq!(first_loads.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn media_of_a_model_are_listed_before_it_is_loaded() {
+    let ((model, loads), (other, _)) = (model("sees", 1), model("reads", 1));
+    let server = Running::serve_all(vec![model.media(MediaKind::ALL), other], ServerConfig::default());
+    let listed = || {
+        let models = server.get("/v1/models").json()["data"].clone();
+        [0, 1].map(|index| models[index]["input_modalities"].clone())
+    };
+    let capabilities = || server.get("/api/tags").json()["models"][0]["capabilities"].clone();
+    assert_eq!(listed(), [json!(["text", "image", "audio"]), json!(["text"])]);
+    assert_eq!(capabilities(), json!(["completion", "tools", "vision"]));
+    assert_eq!(loads.load(Ordering::SeqCst), 0);
+    assert_eq!(server.post("/tokenize", &json!({"model": "sees", "content": "a"})).status, 200);
+    assert_eq!(listed()[0], json!(["text"]), "the loaded model's own: this one has no encoders");
+    assert_eq!(capabilities(), json!(["completion", "tools"]));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use lm_session::{Engine, MediaKind};
+use lm_session::MediaKind;
 use serde_json::{Value, json};
 
 use super::path_name::PathName;
@@ -27,8 +27,7 @@ pub(crate) async fn show(
 }
 
 fn object(model: &ServedModel, name: &str) -> Value {
-    let engine = model.loaded().map(|loaded| &loaded.engine);
-    let media = engine.into_iter().flat_map(Engine::media_tokens).map(|tokens| match tokens.kind {
+    let media = MediaKind::ALL.into_iter().filter(|kind| model.reads(*kind)).map(|kind| match kind {
         MediaKind::Picture => "image",
         MediaKind::Sound => "audio",
     });

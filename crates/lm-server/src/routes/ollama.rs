@@ -128,7 +128,14 @@ fn listed(model: &ServedModel, name: &str) -> Value {
         "size": info.map(|info| info.weight_bytes),
         "digest": info.map(|info| format!("{:016x}", info.checksum)),
         "details": info.map(details),
+        "capabilities": capabilities(model),
     })
+}
+
+/// Capabilities in the words of Ollama's API, which has none of sounds.
+fn capabilities(model: &ServedModel) -> Vec<&'static str> {
+    let sees = model.reads(MediaKind::Picture);
+    ["completion", "tools"].into_iter().chain(sees.then_some("vision")).collect()
 }
 
 fn details(info: &ModelInfo) -> Value {
@@ -151,17 +158,14 @@ pub(super) async fn show(
         None => fields.required("model")?,
     };
     let model = app.models.find(Some(&name))?.clone();
-    let object = app.prepare(move || Ok(shown(model.engines()?, model.created()))).await?;
+    let object = app.prepare(move || Ok(shown(&model, model.engines()?))).await?;
     Ok(response::json(StatusCode::OK, &object))
 }
 
-fn shown(engines: &Engines, created: u64) -> Value {
+fn shown(model: &ServedModel, engines: &Engines) -> Value {
     let info = engines.engine.model_info();
-    let sees = engines.engine.reads(MediaKind::Picture);
-    let capabilities: Vec<&str> =
-        ["completion", "tools"].into_iter().chain(sees.then_some("vision")).collect();
     json!({
-        "modified_at": ollama_time(created),
+        "modified_at": ollama_time(model.created()),
         "details": details(info),
         "model_info": {
             "general.architecture": info.architecture,
@@ -169,6 +173,6 @@ fn shown(engines: &Engines, created: u64) -> Value {
             format!("{}.context_length", info.architecture): engines.engine.context_tokens(),
             format!("{}.embedding_length", info.architecture): info.hidden_size,
         },
-        "capabilities": capabilities,
+        "capabilities": capabilities(model),
     })
 }

@@ -26,6 +26,7 @@ await withPage(async (page, url) => {
 
 async function settings(page) {
   await page.getByRole("combobox", { name: "Model" }).selectOption("other/name");
+  await until(async () => (await page.locator("#empty-model").textContent()) === "other/name", "the heading names the chosen model");
   await page.getByRole("button", { name: "Settings", exact: true }).click();
   await page.getByLabel("System prompt").fill("Be brief.");
   await page.getByLabel("Temperature").fill("0");

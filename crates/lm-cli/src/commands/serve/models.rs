@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use lm_api::ConversationConfig;
+use lm_model::ModelFolder;
 use lm_server::ServedModel;
-use lm_session::{Engine, EngineSettings, Models, WeightChoice, available_memory};
+use lm_session::{Engine, EngineSettings, MediaKind, Models, WeightChoice, available_memory};
 
 use super::Args;
 use crate::args::{RunArgs, usage};
@@ -73,16 +74,28 @@ fn on_demand(args: &Args, run: &RunArgs, paths: &[PathBuf]) -> Result<Vec<Served
             check_context(context, folder.config()?.max_position_embeddings)?;
         }
         let (registry, name) = (registry.clone(), folder.name().to_owned());
+        let media = media(&folder).with_context(|| path.display().to_string())?;
         registry
             .add(&name, folder, &request, options.clone(), settings.clone())
             .with_context(|| path.display().to_string())?;
-        Ok(ServedModel::on_demand(name.clone(), move || {
-            let engine = registry.engine(&name, &mut |_| {})?;
+        let load = move |name: &str| {
+            let engine = registry.engine(name, &mut |_| {})?;
             let config = config(&engine);
             Ok((engine, config))
-        }))
+        };
+        Ok(ServedModel::on_demand(name.clone(), move || load(&name)).media(media))
     };
     paths.iter().map(served).collect()
+}
+
+/// Kinds of media that a model reads, without loading it.
+fn media(folder: &ModelFolder) -> Result<Vec<MediaKind>> {
+    let reads = |kind: &MediaKind| match kind {
+        MediaKind::Picture => folder.reads_pictures(),
+        MediaKind::Sound => folder.reads_sounds(),
+    };
+    let kinds = MediaKind::ALL.into_iter().map(|kind| Ok(reads(&kind)?.then_some(kind)));
+    Ok(kinds.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
 fn refuse_single_model_options(run: &RunArgs) -> Result<()> {
@@ -122,5 +135,19 @@ mod tests {
         let line = Line::try_parse_from(["lm", "--parallel", "3", "--queue", "5"]).expect("options");
         let settings = run_args(&line.args).engine_settings();
         assert_eq!((settings.max_running_requests, settings.max_waiting_requests), (3, 5));
+    }
+
+    #[test]
+    fn media_of_a_model_are_known_before_it_is_loaded() {
+        for (name, expected) in [
+            ("models/llama-tiny", &[][..]),
+            ("vision/gemma3-tiny", &[MediaKind::Picture]),
+            ("audio/gemma4-tiny", &MediaKind::ALL),
+            ("audio/granite-speech-tiny", &[MediaKind::Sound]),
+        ] {
+            let path = format!("{}/../../testdata/{name}", env!("CARGO_MANIFEST_DIR"));
+            let folder = ModelFolder::open(path).expect("a model");
+            assert_eq!(media(&folder).expect("its files can be read"), expected, "{name}");
+        }
     }
 }
