@@ -7,12 +7,31 @@ const MAX_BYTES = 8 * 1024 * 1024;
 
 /** Kinds of media by their MIME types, which are also the names of the model's modalities. */
 const KINDS = {
-  image: { name: "picture", element: (url) => el("img", { src: url, alt: "Picture" }) },
-  audio: { name: "sound", element: (url) => el("audio", { src: url, controls: true, "aria-label": "Sound" }) },
+  image: { name: "picture", formats: "PNG, JPEG, WebP, GIF or BMP", element: (url) => el("img", { src: url, alt: "Picture" }) },
+  audio: { name: "sound", formats: "WAV, FLAC, MP3 or Ogg Vorbis", element: (url) => el("audio", { src: url, controls: true, "aria-label": "Sound" }) },
 };
 
 /** Formats of sounds, as the API names them, by their MIME types. */
 const FORMATS = { mpeg: "mp3", mp3: "mp3", flac: "flac", ogg: "ogg", wav: "wav", wave: "wav", "vnd.wave": "wav" };
+
+/** Beginnings of files by their MIME types, as texts of one character a byte. */
+const BEGINNINGS = [
+  ["image/png", /^\x89PNG/],
+  ["image/jpeg", /^\xff\xd8\xff/],
+  ["image/gif", /^GIF8/],
+  ["image/webp", /^RIFF[^]{4}WEBP/],
+  ["image/bmp", /^BM/],
+  ["audio/wav", /^RIFF/],
+  ["audio/flac", /^fLaC/],
+  ["audio/ogg", /^OggS/],
+  ["audio/mpeg", /^(?:ID3|\xff[\xe2\xe3\xea\xeb\xf2\xf3\xfa\xfb])/],
+];
+
+/** MIME type of a file by its first 16 bytes, whatever its name is; undefined for formats that the server does not read. */
+export function mimeOf(bytes) {
+  const beginning = String.fromCharCode(...bytes);
+  return BEGINNINGS.find(([, pattern]) => pattern.test(beginning))?.[0];
+}
 
 /** Kind of a picture or a sound as messages keep it: a data URL. Undefined for any other value. */
 export function kindOf(value) {
@@ -92,11 +111,12 @@ export class MediaTray {
   /** Adds files, each with the kind that it is to be. */
   async #add(files) {
     for (const [file, kind] of files) {
+      const { name, formats } = KINDS[kind];
+      const type = await typeOf(file);
       const sum = this.#media.reduce((sum, medium) => sum + bytesOf(medium), file.size);
-      const medium = sum <= MAX_BYTES && (await dataUrl(file));
-      if (!medium) this.#hooks.failed(`${file.name}: the files of a message have at most ${MAX_BYTES} bytes`);
-      else if (kindOf(medium) !== kind) this.#hooks.failed(`${file.name} is no ${KINDS[kind].name}`);
-      else this.#media.push(medium);
+      if (!type?.startsWith(`${kind}/`)) this.#hooks.failed(`${file.name} is no ${name}: expected ${formats}`);
+      else if (sum > MAX_BYTES) this.#hooks.failed(`${file.name}: the files of a message have at most ${MAX_BYTES} bytes`);
+      else this.#media.push(await dataUrl(new Blob([file], { type })));
     }
     this.#render();
   }
@@ -113,6 +133,12 @@ export class MediaTray {
     this.#list.hidden = this.isEmpty;
     this.#hooks.changed();
   }
+}
+
+/** MIME type of a file's content; undefined if it cannot be read, too. */
+async function typeOf(file) {
+  const start = await file.slice(0, 16).arrayBuffer().catch(() => new ArrayBuffer(0));
+  return mimeOf(new Uint8Array(start));
 }
 
 function dataUrl(file) {

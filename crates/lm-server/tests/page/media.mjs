@@ -20,8 +20,9 @@ await withPage(async (page, url) => {
   await tray.nth(1).waitFor();
   await page.getByRole("button", { name: "Remove picture" }).first().click();
   assert.equal(await tray.count(), 1);
-  await input.setInputFiles([file("notes.txt", "text/plain")]);
-  await page.getByText("notes.txt is no picture").waitFor();
+  await input.setInputFiles([file("notes.txt", "text/plain", "SGVsbG8="), file("fake.png", "image/png", "SGVsbG8=")]);
+  await page.getByText("notes.txt is no picture: expected PNG").waitFor();
+  await page.getByText("fake.png is no picture").waitFor();
   await page.locator("#sound-file").setInputFiles([file("a.wav", "audio/wav", WAV), file("b.png", "image/png")]);
   await page.getByText("b.png is no sound").waitFor();
   await page.locator("#media audio").waitFor();

@@ -11,6 +11,7 @@ const { evaluate } = await load("calculator");
 const { fillsContext, statsText } = await load("stats");
 const { callError, runCall } = await load("tools");
 const { inherited } = await load("settings");
+const { mimeOf } = await load("media");
 const tree = await load("tree");
 const { parseFile } = await load("transfer");
 
@@ -165,5 +166,22 @@ test("pictures and sounds come before the text, and only data URLs are read from
   assert.deepEqual(parseFile(file([png, mp3]))[0].nodes.a.media, [png, mp3]);
   for (const other of [["https://example.com/a.png"], ["data:text/html;base64,aa"], ["data:image/png,raw"], [7], "x"]) {
     assert.throws(() => parseFile(file(other)), { message: /media is not an array of data URLs$/ });
+  }
+});
+
+test("a file is what its bytes say", () => {
+  const bytes = (text) => Uint8Array.from(text, (character) => character.charCodeAt(0));
+  for (const [text, type] of [
+    ["\x89PNG\r\n\x1a\n", "image/png"],
+    ["\xff\xd8\xff\xe0", "image/jpeg"],
+    ["RIFF\n\0\r\0WEBPVP8 ", "image/webp"],
+    ["RIFF\x24\0\0\0WAVEfmt ", "audio/wav"],
+    ["ID3\x04", "audio/mpeg"],
+    ["\xff\xfb\x90", "audio/mpeg"],
+    ["OggS", "audio/ogg"],
+    ["Hello", undefined],
+    ["", undefined],
+  ]) {
+    assert.equal(mimeOf(bytes(text)), type, text);
   }
 });
