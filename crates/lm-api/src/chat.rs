@@ -37,6 +37,8 @@ impl ChatEngine {
         request: ChatRequest,
         writer: impl FnOnce(&ChatRequest, &str) -> W,
     ) -> Result<Running<W>> {
+        // Before the turns: a writer that measures the time of the response includes theirs.
+        let writer = writer(&request, request.model.as_deref().unwrap_or(self.engine.name()));
         let cancel = request.turn.cancel.child();
         let turn = |choice| {
             let options = TurnOptions { cancel: cancel.clone(), ..request.turn.clone() };
@@ -49,7 +51,6 @@ impl ChatEngine {
         };
         let turns = (0..request.choices).map(turn).collect::<lm_conversation::Result<Vec<_>>>();
         let turns = turns.map_err(|error| request.api_error(&error))?;
-        let writer = writer(&request, request.model.as_deref().unwrap_or(self.engine.name()));
         Ok(Running::new(request, writer, turns, cancel))
     }
 

@@ -53,6 +53,9 @@ fn a_picture_is_the_same_over_all_apis() {
     let object =
         server.post("/api/chat", &json!({"messages": [message], "stream": false, "options": options})).json();
     assert_eq!(object["message"]["content"], json!(expected));
+    let duration = |name: &str| object[name].as_u64().expect("a duration");
+    let parts = duration("load_duration") + duration("prompt_eval_duration") + duration("eval_duration");
+    assert!(duration("total_duration") >= parts, "{object}");
 }
 
 #[test]

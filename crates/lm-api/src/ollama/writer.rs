@@ -35,7 +35,7 @@ struct Parts<'a> {
 }
 
 impl OllamaWriter {
-    /// Creates a writer for `/api/chat`.
+    /// Creates a writer for `/api/chat`. `total_duration` begins now.
     pub fn chat(_: &ChatRequest, model: &str) -> Self {
         Self { model: model.to_owned(), endpoint: Endpoint::Chat, began: Instant::now() }
     }
