@@ -53,32 +53,45 @@ fn input_audio(field: &Value, at: &str) -> Result<String> {
         return Err(ApiError::invalid_param(at, message).with_code(UNSUPPORTED));
     }
     let at = format!("{at}.data");
-    let data = text(&field["data"], &at)?;
+    let data = without_head(text(&field["data"], &at)?);
     decoded(data, &at)?;
     Ok(data.to_owned())
 }
 
-/// Base64 of a data URL: `data:image/png;base64,…`.
-fn data_url<'a>(url: &'a str, at: &str) -> Result<&'a str> {
-    let has_scheme =
-        |scheme: &str| url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
-    let head_and_data = if has_scheme("data:") { url.split_once(',') } else { None };
-    match head_and_data {
-        Some((head, data)) if head.to_ascii_lowercase().ends_with(";base64") => Ok(data),
-        _ => {
-            let start: String = url.chars().take(24).collect();
-            let message = format!(
-                "`{at}` begins with {}, expected a data URL in base64, such as data:image/png;base64,…; nothing is fetched from other URLs",
-                shown(&start.into())
-            );
-            Err(ApiError::invalid_param(at, message).with_code(UNSUPPORTED))
-        }
-    }
+/// Base64 of a field that has either that or a data URL, which some clients send in its place.
+fn without_head(data: &str) -> &str {
+    base64_of_url(data).unwrap_or(data)
 }
 
-/// A picture in base64, of a field named `at`.
-pub(crate) fn picture(base64: &Value, at: &str) -> Result<Part> {
-    decoded(text(base64, at)?, at).map(Part::Image)
+/// Base64 of a data URL: `data:image/png;base64,…`.
+fn base64_of_url(url: &str) -> Option<&str> {
+    let (head, data) = url.split_once(',')?;
+    let head = head.to_ascii_lowercase();
+    (head.starts_with("data:") && head.ends_with(";base64")).then_some(data)
+}
+
+/// Base64 of a field that is to be a data URL.
+fn data_url<'a>(url: &'a str, at: &str) -> Result<&'a str> {
+    base64_of_url(url).ok_or_else(|| {
+        let start: String = url.chars().take(24).collect();
+        let message = format!(
+            "`{at}` begins with {}, expected a data URL in base64, such as data:image/png;base64,…; nothing is fetched from other URLs",
+            shown(&start.into())
+        );
+        ApiError::invalid_param(at, message).with_code(UNSUPPORTED)
+    })
+}
+
+/// A picture of a field named `at`, in base64 or as a data URL.
+pub(crate) fn picture(data: &Value, at: &str) -> Result<Part> {
+    decoded(without_head(text(data, at)?), at).map(Part::Image)
+}
+
+/// Checks a picture of a field named `at`, and returns its base64.
+pub(crate) fn picture_base64(data: &Value, at: &str) -> Result<String> {
+    let base64 = without_head(text(data, at)?);
+    decoded(base64, at)?;
+    Ok(base64.to_owned())
 }
 
 /// A picture or a sound of the base64 in a field named `at`.

@@ -224,10 +224,13 @@ fn an_invalid_field_is_named() {
 #[test]
 fn pictures_are_before_the_text() {
     let expected = [Part::Image(Media::from_bytes(*b"\x89PN")), Part::Text("a".to_owned())];
-    let chat = read(json!({"messages": [{"role": "user", "content": "a", "images": ["iVBO"]}]}));
-    let generate = read_prompt(json!({"prompt": "a", "images": ["iVBO"]}));
-    for request in [chat, generate] {
-        assert_eq!(request.expect("a request").last.content.parts(), expected);
+    // Some clients send data URLs.
+    for image in ["iVBO", "data:image/png;base64,iVBO", "DATA:;BASE64,iVBO"] {
+        let chat = read(json!({"messages": [{"role": "user", "content": "a", "images": [image]}]}));
+        let generate = read_prompt(json!({"prompt": "a", "images": [image]}));
+        for request in [chat, generate] {
+            assert_eq!(request.expect("a request").last.content.parts(), expected, "{image}");
+        }
     }
 }
 

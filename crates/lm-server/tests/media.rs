@@ -110,6 +110,9 @@ fn a_sound_is_the_same_over_the_apis_of_openai() {
         json!({"input": [{"role": "user", "content": content}], "max_output_tokens": 12, "temperature": 0});
     let object = server.post("/v1/responses", &body).json();
     assert_eq!(object["output"][0]["content"][0]["text"], expected);
+    let data = format!("data:audio/wav;base64,{}", STANDARD.encode(&file));
+    let sound = json!({"type": "input_audio", "input_audio": {"data": data, "format": "wav"}});
+    assert_eq!(reply(sound), expected, "a data URL, as some clients send it");
     // A picture beside it is another prompt.
     let image = json!({"type": "image_url", "image_url": {"url": url(&picture_file(3, 2, 1))}});
     let orders = [json!([image, input_audio(&file, "wav")]), json!([input_audio(&file, "wav"), image])];

@@ -41,14 +41,13 @@ fn no_sounds(content: &Value, at: &str) -> Result<()> {
     Ok(())
 }
 
-/// Takes `images`, each in base64.
-pub(super) fn images(fields: &mut Map<String, Value>, at: &str) -> Result<Vec<Value>> {
+/// Takes `images`, each in base64 or as a data URL, and returns them in base64.
+pub(super) fn images(fields: &mut Map<String, Value>, at: &str) -> Result<Vec<String>> {
     match fields.shift_remove("images") {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::Array(images)) => {
-            let checked = |(index, image): (usize, &Value)| media::picture(image, &format!("{at}[{index}]"));
-            images.iter().enumerate().try_for_each(|image| checked(image).map(drop))?;
-            Ok(images)
+            let images = images.iter().enumerate();
+            images.map(|(index, image)| media::picture_base64(image, &format!("{at}[{index}]"))).collect()
         }
         Some(other) => {
             let message = format!("`{at}` is {}, expected an array", json_type(&other));
@@ -58,7 +57,7 @@ pub(super) fn images(fields: &mut Map<String, Value>, at: &str) -> Result<Vec<Va
 }
 
 /// Content of a message with pictures, which are before its text as Ollama's prompts have them.
-pub(super) fn with_images(images: Vec<Value>, text: Value) -> Value {
+pub(super) fn with_images(images: Vec<String>, text: Value) -> Value {
     if images.is_empty() {
         return text;
     }
