@@ -6,6 +6,7 @@ mod cli;
 mod commands;
 mod events;
 mod failure;
+mod file_url;
 mod interrupt;
 mod json_file;
 mod json_lines;

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, anyhow, ensure};
 use lm_media::{DecodeLimits, SoundLimits, picture_size, sound_length};
-use lm_session::MediaKind;
+use lm_session::{Engine, MediaKind};
 use lm_template::{Content, Media, Message, Part};
+
+use crate::file_url;
 
 /// Ends of the names of files of a kind.
 const fn extensions(kind: MediaKind) -> &'static [&'static str] {
@@ -23,13 +25,34 @@ pub struct MediaFile {
     pub part: Part,
 }
 
-/// Reads the file of a picture or a sound, and checks its header.
+/// Reads the file of a picture or a sound, and checks its header. The path may be a `file:` URL.
 ///
 /// # Errors
 /// When it cannot be read, is too large or of another kind; the error names the file, and its causes are text.
 pub fn read(path: &Path, kind: MediaKind) -> Result<MediaFile> {
-    let part = checked(path, kind).with_context(|| path.display().to_string())?;
-    Ok(MediaFile { path: path.to_owned(), part })
+    let read = file_url::local(path).and_then(|path| Ok(MediaFile { part: checked(&path, kind)?, path }));
+    read.with_context(|| path.display().to_string())
+}
+
+/// Checks that the model reads files of this kind.
+///
+/// # Errors
+/// When it does not; the error names the model.
+pub fn check_kind(engine: &Engine, kind: MediaKind) -> Result<()> {
+    ensure!(engine.reads(kind), "the model `{}` reads no {kind}s", engine.name());
+    Ok(())
+}
+
+/// Checks that the model reads these files.
+///
+/// # Errors
+/// When it does not; the error names a file and the model.
+pub fn check_all(engine: &Engine, files: &[MediaFile]) -> Result<()> {
+    files.iter().try_for_each(|MediaFile { path, part }| {
+        let kind = MediaKind::ALL.into_iter().find(|kind| is(part, *kind));
+        let checked = kind.map_or(Ok(()), |kind| check_kind(engine, kind));
+        checked.with_context(|| path.display().to_string())
+    })
 }
 
 fn checked(path: &Path, kind: MediaKind) -> Result<Part> {
@@ -68,11 +91,16 @@ pub fn is(part: &Part, kind: MediaKind) -> bool {
     }
 }
 
-/// The picture or the sound that a line names and nothing else: terminals type the path of a file that is dropped on them.
-pub fn dropped(line: &str) -> Option<(PathBuf, MediaKind)> {
-    let words = shlex::split(line.strip_prefix("file://").unwrap_or(line))?;
-    let [path] = &words[..] else { return None };
-    let path = PathBuf::from(path);
+/// The pictures and sounds that a line names and nothing else: terminals type the paths of files that are dropped on them.
+pub fn dropped(line: &str) -> Option<Vec<(PathBuf, MediaKind)>> {
+    let words = shlex::split(line)?;
+    let files: Vec<_> = words.iter().map(|word| named(word)).collect::<Option<_>>()?;
+    Some(files).filter(|files| !files.is_empty())
+}
+
+/// The picture or the sound of a path or a `file:` URL.
+fn named(word: &str) -> Option<(PathBuf, MediaKind)> {
+    let path = file_url::local(Path::new(word)).ok()?;
     let extension = path.extension()?.to_str()?.to_ascii_lowercase();
     let mut kinds = MediaKind::ALL.into_iter();
     let kind = kinds.find(|kind| extensions(*kind).contains(&extension.as_str()))?;
@@ -118,22 +146,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_that_is_the_path_of_a_medium_names_it() {
+    fn a_line_of_paths_names_the_files() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        for (name, kind) in [("a cat.PNG", MediaKind::Picture), ("a cat.WAV", MediaKind::Sound)] {
+        let file = |name: &str| {
             let path = folder.path().join(name);
             std::fs::write(&path, "x").expect("can be written");
-            named(&path, kind);
+            path
+        };
+        let (cat, purr) = (file("a cat.PNG"), file("a purr.WAV"));
+        named_by_lines(&cat, MediaKind::Picture);
+        named_by_lines(&purr, MediaKind::Sound);
+        let both = vec![(cat.clone(), MediaKind::Picture), (purr.clone(), MediaKind::Sound)];
+        let (cat, purr) = (cat.display().to_string(), purr.display().to_string());
+        for line in [
+            format!("'{cat}' '{purr}' "),
+            format!("{}  '{purr}'", cat.replace(' ', "\\ ")),
+            format!("file://{}\nfile://{}", cat.replace(' ', "%20"), purr.replace(' ', "%20")),
+        ] {
+            assert_eq!(dropped(&line).as_ref(), Some(&both), "{line}");
         }
+        assert_eq!(dropped(&format!("'{cat}' '{purr}' what is it?")), None);
     }
 
     /// Checks the lines that name `path`, and those that do not.
-    fn named(path: &Path, kind: MediaKind) {
+    fn named_by_lines(path: &Path, kind: MediaKind) {
         let shown = path.display().to_string();
-        for line in
-            [format!("'{shown}'"), shown.replace(' ', "\\ "), format!("file://{}", shown.replace(' ', "\\ "))]
-        {
-            assert_eq!(dropped(&line), Some((path.to_owned(), kind)), "{line}");
+        let escaped = shown.replace(' ', "\\ ");
+        let url = format!("file://{}", shown.replace(' ', "%20"));
+        for line in [format!("'{shown}'"), format!("file://{escaped}"), escaped, url] {
+            assert_eq!(dropped(&line), Some(vec![(path.to_owned(), kind)]), "{line}");
         }
         for line in
             [shown.as_str(), &format!("'{shown}' what is it?"), "'/nowhere/cat.png'", "cat.png", "", "'"]

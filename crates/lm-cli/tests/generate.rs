@@ -213,9 +213,11 @@ fn media_are_files_that_are_read_before_the_model_is_loaded() {
         [("--image", &*format!("{media}rgb_1x1.png"), "picture"), ("--audio", sound, "sound")]
     {
         let error = program::error(&["generate", "Hello", option, file], "");
-        let expected = format!("`, and the model reads no {kind}s");
-        assert!(error.contains(&expected), "the embedded model reads text: {error}");
+        let expected = format!("{file}: the model `pocket` reads no {kind}s");
+        assert_eq!(error, expected, "the embedded model reads text");
     }
+    let error = program::error(&["generate", "Hello", "--image", "https://example.com/cat.png"], "");
+    assert!(error.contains("https://example.com/cat.png: URLs are not fetched"), "{error}");
     let error = program::error(&["generate", "Hello", "--audio", sound, "-m", shown(folder.path())], "");
     assert!(error.contains("reads no sounds"), "a model of pictures and text: {error}");
 }
@@ -239,12 +241,12 @@ fn a_model_of_pictures_and_sounds_says_so_and_hears_a_sound() {
     assert_ne!(noise.1, silence.1);
     let one_sample = data("sound/one_sample.wav");
     let error = program::error(&["generate", "Hello", "-m", model, "--audio", &one_sample], "");
-    let expected = format!("{one_sample}: part 0 of message 0 is no sound for this model");
-    assert!(error.contains(&expected), "{error}");
+    assert!(error.starts_with(&format!("{one_sample}: ")), "{error}");
     assert!(error.contains("1 samples"), "too short for a frame: {error}");
     let second = ["--system", "Listen.", "--audio", &sounds[0], "--audio", &one_sample];
     let error = program::error(&[&["generate", "Hello", "-m", model], &second[..]].concat(), "");
-    assert!(error.contains(&format!("{one_sample}: part 1 of message 1 is no sound")), "{error}");
+    assert!(error.starts_with(&format!("{one_sample}: ")), "{error}");
+    assert!(error.contains("part 1 of message 1"), "{error}");
     chat_names_the_file(model, &sounds[0], &one_sample);
 }
 
@@ -254,7 +256,7 @@ fn chat_names_the_file(model: &str, heard: &str, refused: &str) {
     let run = lm(&["chat", "-m", model, "-n", "2", "--system", "Listen."], &lines);
     let errors: Vec<_> = run.err.lines().filter(|line| line.starts_with("error: ")).collect();
     let [error] = errors[..] else { panic!("{}", run.err) };
-    assert!(error.contains(&format!("{refused}: part 0 of message 3 is no sound")), "{error}");
+    assert!(error.contains(refused) && error.contains("part 0 of message 3"), "{error}");
     assert!(run.err.contains("user: [audio] Hello") && !run.err.contains("What is it?"), "{}", run.err);
 }
 
@@ -267,7 +269,7 @@ fn a_picture_that_breaks_off_is_named() {
     std::fs::write(&cut, &whole[..whole.len() / 2]).expect("is written");
     let args = ["generate", "Hello", "-m", shown(folder.path()), "--image", shown(&cut)];
     let error = program::error(&args, "");
-    assert!(error.contains(&format!("{}: part 0 of message 0 is no picture", shown(&cut))), "{error}");
+    assert!(error.starts_with(&format!("{}: ", shown(&cut))), "{error}");
     assert!(error.contains("the PNG file cannot be decoded"), "{error}");
 }
 

@@ -41,7 +41,8 @@ names, Up recalls earlier messages. Ctrl-C ends the reply, whose beginning is ke
 twice or Ctrl-D leaves. /help shows the commands, such as /save, /undo and /set.
 
 A model with a vision encoder reads pictures, one with an audio encoder sounds: --image, /image, --audio and /audio add a file to the next \
-message, as does a line that is the path of a picture or a sound and nothing else, such as one that is dropped on the terminal.
+message, as does a line of paths of pictures and sounds and nothing else, such as that of files dropped on the terminal. Paths may be file:// URLs; \
+nothing is fetched from other URLs.
 
 A conversation that is loaded brings its system prompt; one that has none is continued with that of --system.
 
@@ -63,10 +64,10 @@ pub struct Args {
     /// First message; the chat goes on after its reply
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
-    /// Picture of the first message: PNG, JPEG, WebP, GIF or BMP; may be given several times
+    /// Picture to send with the first new message: PNG, JPEG, WebP, GIF or BMP; may be repeated
     #[arg(long, value_name = "FILE")]
     image: Vec<PathBuf>,
-    /// Sound of the first message: WAV, FLAC, MP3 or Ogg Vorbis; may be given several times
+    /// Sound to send with the first new message: WAV, FLAC, MP3 or Ogg Vorbis; may be repeated
     #[arg(long, value_name = "FILE")]
     audio: Vec<PathBuf>,
     /// Continue the conversation in FILE, which /save wrote
@@ -111,6 +112,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let media = media::read_all(&args.image, &args.audio)?;
     let resumed = args.resume.as_deref().map(saved::read).transpose()?;
     let engine = model::engine(args.model.get(), &args.run)?;
+    media::check_all(&engine, &media)?;
     let mut session = args.sampler.session_config(&engine)?;
     // The settings of a chat can change: they are those of each turn.
     let settings = Settings {
@@ -229,8 +231,8 @@ impl Chat {
     /// Runs a command or sends a message; returns an exit code to leave with.
     fn line(&mut self, line: &str) -> Result<Option<ExitCode>> {
         let text = line.trim();
-        if let Some((path, kind)) = media::dropped(text) {
-            slash::add_medium(&path, kind, &mut self.state)?;
+        if let Some(files) = media::dropped(text) {
+            files.iter().try_for_each(|(path, kind)| slash::add_medium(path, *kind, &mut self.state))?;
             return Ok(None);
         }
         let message = match unquoted(text) {

@@ -207,6 +207,7 @@ fn medium(path: &str, kind: MediaKind, state: &mut State) -> Result<After> {
 
 /// Adds a picture or a sound to the next message.
 pub fn add_medium(path: &Path, kind: MediaKind, state: &mut State) -> Result<()> {
+    media::check_kind(state.turns.agent.conversation().engine(), kind)?;
     state.media.push(media::read(path, kind)?);
     let count = state.media.iter().filter(|file| media::is(&file.part, kind)).count();
     let command = match kind {

@@ -82,10 +82,10 @@ pub struct Args {
     /// Complete prompts given as token ids, one JSON list a line; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = CHAT_ARGS.iter().chain(&["raw", "json", "text", "file"]))]
     ids: Option<PathBuf>,
-    /// Picture of the message, before its text: PNG, JPEG, WebP, GIF or BMP; may be given several times
+    /// Picture before the text of the message: PNG, JPEG, WebP, GIF or BMP; may be repeated
     #[arg(long, value_name = "FILE")]
     image: Vec<PathBuf>,
-    /// Sound of the message, before its text: WAV, FLAC, MP3 or Ogg Vorbis; may be given several times
+    /// Sound before the text of the message: WAV, FLAC, MP3 or Ogg Vorbis; may be repeated
     #[arg(long, value_name = "FILE")]
     audio: Vec<PathBuf>,
     #[command(flatten)]
@@ -183,6 +183,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     let prompt = read_prompt(&prompt)?;
     let media = media::read_all(&args.image, &args.audio)?;
     let engine = model::engine(model, &args.run)?;
+    media::check_all(&engine, &media)?;
     let mut session = args.sampler.session_config(&engine)?;
     session.sampler = session.sampler.seeded()?;
     let screen = Screen::new(CallsTo::Answer, args.chat.hide_thinking);
