@@ -294,6 +294,17 @@ fn an_interrupt_ends_a_piped_chat() {
 }
 
 #[test]
+fn a_recorded_picture_is_not_replayed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("talk.jsonl");
+    let run = chat_with_media(&["--image", PICTURE, "--record", shown(&file)], "Hello\n");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let replay = lm(&["replay", shown(&file), READS_ALL], "");
+    assert!(replay.out.contains("request 1: not replayed: its prompt has pictures"), "{}", replay.err);
+    assert!(replay.out.ends_with("0 equal, 0 different, 1 not replayed\n"), "{}", replay.out);
+}
+
+#[test]
 fn a_recorded_chat_is_replayed_token_by_token() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("talk.jsonl");

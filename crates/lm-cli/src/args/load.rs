@@ -90,7 +90,7 @@ pub struct RunArgs {
     /// `--memory`
     #[arg(long, value_name = "MODEL")]
     pub draft_model: Option<PathBuf>,
-    /// Record the requests to the model in a new file, for `lm replay`
+    /// Record the requests to the model in a new file, for `lm replay`, which leaves out those with pictures or sounds
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Maximum number of waiting requests. `None`: all requests are this program's, which bounds them itself (`lm batch --parallel`).
