@@ -274,6 +274,20 @@ fn a_picture_that_breaks_off_is_named() {
 }
 
 #[test]
+fn a_tower_of_another_model_is_warned_about_once() {
+    let files = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/vision/mmproj/");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let model = folder.path().join("m.gguf");
+    std::fs::copy(format!("{files}gemma3-tiny/model.gguf"), &model).expect("is copied");
+    let tower = format!("{files}smolvlm-tiny/mmproj-smolvlm-tiny.gguf");
+    std::fs::copy(tower, folder.path().join("mmproj.gguf")).expect("is copied");
+    let run = program::lm(&["generate", "Hello", "-m", shown(&model), "-n", "1"], "");
+    let warnings =
+        run.err.lines().filter(|line| line.contains("the mmproj file beside the model is not used"));
+    assert_eq!((run.code, warnings.count()), (Some(0), 1), "{}", run.err);
+}
+
+#[test]
 fn a_gguf_model_reads_pictures_with_the_tower_in_a_second_file() {
     let files = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/vision/mmproj/");
     let picture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/media/rgb_37x53.png");
