@@ -200,7 +200,8 @@ fn is_full_context(error: &lm_session::Error) -> bool {
 fn about_conversation(error: &lm_conversation::Error) -> Option<String> {
     match error {
         lm_conversation::Error::NoChatTemplate { .. } => Some(
-            "`lm generate --raw` continues plain text, and `lm template` shows what a chat template does"
+            "pictures and sounds need a chat template (chat_template.jinja in a model folder); `lm generate --raw` continues plain text \
+             without one"
                 .to_owned(),
         ),
         _ => None,
