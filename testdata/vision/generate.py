@@ -5,7 +5,7 @@
 
 Writes an ordinary Hugging Face folder per function of ``MODELS``, with ``golden.json`` (the prompt, its token ids and greedy tokens) and
 ``golden.safetensors`` in it: pictures (bytes), their rows for the decoder, logits of the prompt. Two pictures of different
-size are in the prompt. The run fails when a fault of ``FAULTS`` moves no logit by ten times the tolerance.
+size are in the prompt. The run fails when a fault of ``Made.faults`` moves no logit by ten times the tolerance.
 """
 
 from __future__ import annotations
