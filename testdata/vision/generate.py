@@ -35,6 +35,11 @@ GREEDY_TOKENS = 12
 GREEDY_MARGIN = 0.02  # between the two likeliest tokens, so that rounding cannot turn the choice
 VOCABULARY = 320
 CHOICES = VOCABULARY  # for greedy tokens
+# Chat template of the folders. The prompts of ``golden.json`` are made without it.
+TEMPLATE = (
+    "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}{% for part in m.content %}"
+    "{% if part.type == 'image' %}PICTURE{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}{% endfor %}"
+)
 
 
 @dataclass
@@ -51,6 +56,7 @@ class Made:
     positions: Callable[[Any, dict[str, Any]], Tensor | None] = lambda model, inputs: None  # M-RoPE: [3, ids]
     dtype: torch.dtype = torch.float32
     names: Callable[[str], str] = lambda name: name
+    picture: str = ""  # text of a picture in a chat template, where it is more than the placeholder
     files: dict[str, Any] = field(default_factory=dict)
     faults: dict[str, Callable[[Any], None]] = field(default_factory=dict)
 
@@ -163,6 +169,7 @@ def generate(name: str, make: Callable[[], Made]) -> None:
         "faults": faults(name, make, drawn, inputs, logits),
     }
     write(folder, made, drawn, golden, {key: value.contiguous() for key, value in tensors.items()})
+    (folder / "chat_template.jinja").write_text(TEMPLATE.replace("PICTURE", made.picture or made.placeholder))
     print(name, len(golden["ids"]), "ids", f"lead {lead:.3f}", golden["faults"])
 
 
@@ -542,7 +549,7 @@ def qwen_vl(kind: str, dtype: torch.dtype, *, text: dict[str, Any], vision: dict
         getattr(transformers, f"{model_class}ForConditionalGeneration")(config), processor, "<|image_pad|>",
         f"<|im_start|>the town:{picture} and then {picture}in the rain?", [(61, 40), (17, 42)],
         rows=lambda model, inputs: list(features(model, inputs).pooler_output), deep=deep, positions=positions,
-        dtype=dtype, names=names, files=files, faults=faults,
+        dtype=dtype, names=names, picture=picture, files=files, faults=faults,
     )  # fmt: skip
 
 

@@ -47,13 +47,6 @@ ARCHITECTURES = {
 }  # fmt: skip
 # Architectures of text models that have one of their own, as published checkpoints name them.
 TEXT_ARCHITECTURES = {"idefics3": "VLlama3ForCausalLM", "lfm2_vl": "Lfm2ForCausalLM", "smolvlm": "VLlama3ForCausalLM"}
-# Placeholders of pictures in a chat template.
-PLACEHOLDERS = {"gemma3": "<start_of_image>", "gemma4": "<|image|>", "idefics3": "<image>", "lfm2_vl": "<image>", "smolvlm": "<image>"}
-QWEN_PLACEHOLDER = "<|vision_start|><|image_pad|><|vision_end|>"
-TEMPLATE = (
-    "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}{% for part in m.content %}"
-    "{% if part.type == 'image' %}PLACEHOLDER{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}{% endfor %}"
-)
 # Settings of published image processors, as llama.cpp has them.
 LFM2_VL = {"encoder_patch_size": 16, "downsample_factor": 2, "tile_size": 512, "min_tiles": 2, "max_tiles": 10, "min_image_tokens": 64,
            "max_image_tokens": 256, "max_pixels_tolerance": 2.0, "use_thumbnail": True, "do_image_splitting": True}  # fmt: skip
@@ -121,7 +114,7 @@ def convert(folder: Path, out: Path, name: str) -> None:
         keys["eos_token_id"] = 0
         keys.pop("bos_token_id", None)
     (folder / "config.json").write_text(json.dumps(config))
-    template = TEMPLATE.replace("PLACEHOLDER", PLACEHOLDERS.get(kind, QWEN_PLACEHOLDER))
+    template = (folder / "chat_template.jinja").read_text()
     (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}))
     preprocessor = folder / "preprocessor_config.json"
     settings = json.loads(preprocessor.read_text()) if preprocessor.exists() else {}

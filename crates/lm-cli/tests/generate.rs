@@ -274,6 +274,28 @@ fn a_picture_that_breaks_off_is_named() {
 }
 
 #[test]
+fn the_examples_with_files_of_the_repository_run() {
+    let readmes = [
+        include_str!("../../../README.md"),
+        include_str!("../../../testdata/audio/README.md"),
+        include_str!("../../../testdata/vision/README.md"),
+    ];
+    let starts = readmes.iter().flat_map(|readme| readme.split("lm generate ").skip(1));
+    let examples: Vec<_> = starts
+        .filter_map(|start| start.split(['\n', '`']).next().filter(|line| line.contains(" testdata/")))
+        .collect();
+    assert_eq!(examples.len(), 4, "{examples:?}");
+    for example in examples {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/");
+        let words =
+            shlex::split(&example.replace(" testdata/", &format!(" {root}"))).expect("a command line");
+        let args: Vec<_> = ["generate"].into_iter().chain(words.iter().map(String::as_str)).collect();
+        let run = program::lm(&args, "");
+        assert_eq!(run.code, Some(0), "{example}: {}", run.err);
+    }
+}
+
+#[test]
 fn a_tower_of_another_model_is_warned_about_once() {
     let files = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/vision/mmproj/");
     let folder = tempfile::tempdir().expect("a temporary folder");
