@@ -151,7 +151,9 @@ pub(crate) fn gguf_of(model_type: &str) -> Result<&'static GgufArchitecture> {
     let has = |architecture: &&&Architecture| !architecture.gguf.is_empty();
     let types = || ALL_ARCHITECTURES.iter().filter(has).flat_map(|architecture| architecture.model_types);
     let known = || types().copied().collect::<Vec<_>>().join(", ");
-    find(model_type)?.gguf.first().copied().ok_or_else(|| unsupported("model_type", model_type, known()))
+    let forms = find(model_type)?.gguf;
+    let own = forms.iter().find(|form| form.written_for.contains(&model_type));
+    own.or(forms.first()).copied().ok_or_else(|| unsupported("model_type", model_type, known()))
 }
 
 /// Rules for GGUF files; a row that several architectures share occurs several times.

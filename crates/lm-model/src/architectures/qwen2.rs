@@ -26,8 +26,11 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
 const GGUF: GgufArchitecture = GgufArchitecture::new("qwen2", "qwen2");
 
 /// Text models of Qwen2-VL and Qwen2.5-VL.
-const GGUF_VL: GgufArchitecture =
-    GgufArchitecture { rope: rope::with_sections, ..GgufArchitecture::new("qwen2vl", "qwen2_vl") };
+const GGUF_VL: GgufArchitecture = GgufArchitecture {
+    written_for: &["qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"],
+    rope: rope::with_sections,
+    ..GgufArchitecture::new("qwen2vl", "qwen2_vl")
+};
 
 /// `mrope_section` of the vision models where a file leaves it out.
 const SECTIONS: [usize; 3] = [16, 24, 24];

@@ -3,6 +3,7 @@
 //! Source: Qwen3 Technical Report (arXiv 2505.09388); `config.json` of Qwen/Qwen3-0.6B.
 
 use lm_formats::Result;
+use serde_json::Value;
 
 use super::{Architecture, WHOLE_TENSORS};
 use crate::checkpoint::hugging_face_name;
@@ -33,7 +34,13 @@ const GGUF: GgufArchitecture = GgufArchitecture {
 
 /// Text model of Qwen3-VL.
 const GGUF_VL: GgufArchitecture = GgufArchitecture {
+    written_for: &["qwen3_vl_text"],
     read: GGUF.read,
+    write: |config, _, settings| {
+        let deep = config.keys.get("vision_config").and_then(|vision| vision.get("deepstack_visual_indexes"));
+        let layers = deep.and_then(Value::as_array).map_or(0, Vec::len);
+        settings.put_size("n_deepstack_layers", "deepstack_visual_indexes", layers)
+    },
     rope: rope::with_sections,
     ..GgufArchitecture::new("qwen3vl", "qwen3_vl_text")
 };

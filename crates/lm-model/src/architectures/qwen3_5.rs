@@ -71,7 +71,7 @@ const GGUF: GgufArchitecture = GgufArchitecture {
 /// Default M-RoPE sections: rotated pairs per position (time, height, width), which are equal for text.
 const SECTIONS: [usize; 3] = [11, 11, 10];
 
-fn write_gguf(config: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {
+fn write_gguf(_: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {
     let is_recurrent = |layer: &LayerSpec| matches!(layer.mixer, Mixer::DeltaNet(_));
     settings
         .put("attention.recurrent_layers", GgufEntry::Bools(spec.layers.iter().map(is_recurrent).collect()));
@@ -82,11 +82,6 @@ fn write_gguf(config: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings)
     if let Some(width) = widths.max() {
         settings.put_size("ssm.inner_size", "linear_value_head_dim", width)?;
     }
-    let given = config.keys.get("rope_parameters").and_then(|rope| rope.get("mrope_section")?.as_array());
-    let given = given.map(|list| list.iter().filter_map(|n| i32::try_from(n.as_i64()?).ok()).collect());
-    let mut sections: Vec<i32> = given.unwrap_or(SECTIONS.map(|pairs| pairs as i32).into());
-    sections.resize(4, 0);
-    settings.put("rope.dimension_sections", GgufEntry::Ints(sections));
     Ok(())
 }
 

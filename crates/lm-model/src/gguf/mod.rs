@@ -49,6 +49,8 @@ pub(crate) struct GgufArchitecture {
     pub(crate) name: &'static str,
     /// `model_type` of the config.json that the metadata is read as.
     pub(crate) model_type: &'static str,
+    /// `model_type`s that are written in this form; those that no form names are written in the first one of their architecture.
+    pub(crate) written_for: &'static [&'static str],
     /// Settings beyond the shared ones: GGUF key, config.json key.
     pub(crate) keys: &'static [(&'static str, &'static str)],
     /// Writes the RoPE parameters.
@@ -87,6 +89,7 @@ impl GgufArchitecture {
         Self {
             name,
             model_type,
+            written_for: &[],
             keys: &[],
             rope: rope::of_all_layers,
             read: |_, _| Ok(()),

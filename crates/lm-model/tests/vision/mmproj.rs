@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use lm_formats::{FileBytes, GgufEntries, GgufEntry, GgufFile, GgufHeader, GgufNewTensor};
 use lm_media::PictureSize;
-use lm_model::{Device, Error, LoadOptions, LoadedModel, ModelFolder, PictureOptions};
+use lm_model::{Device, Error, LoadOptions, LoadedModel, ModelFolder, PictureOptions, WeightFormat};
 
 use crate::common::for_each_device;
 use crate::golden::Golden;
@@ -95,6 +95,31 @@ fn files_of_llama_cpps_converter_give_the_results_of_transformers() {
             super::check(&golden, device);
         }
     });
+}
+
+/// The projector finds the settings of the text model that it needs in our files, too, and so does llama.cpp.
+#[test]
+fn files_that_are_converted_from_folders_fit_llama_cpps_projectors() {
+    let key = |path: &std::path::Path, key: &str| {
+        let bytes = FileBytes::Owned(std::fs::read(path).unwrap().into());
+        let file = GgufFile::read("model.gguf", bytes).unwrap();
+        let architecture = file.metadata().str("general.architecture").unwrap().unwrap().to_owned();
+        let raw = file.metadata().raw(&format!("{architecture}.{key}")).unwrap();
+        (architecture, raw.map(|(_, bytes)| bytes.to_vec()))
+    };
+    for name in ["qwen2-vl-tiny", "qwen2_5-vl-tiny", "qwen3-vl-tiny"] {
+        let folder = tempfile::tempdir().unwrap();
+        let written = folder.path().join("model.gguf");
+        let converted = ModelFolder::open(Golden::folder(name)).unwrap();
+        converted.convert_to_gguf(&written, WeightFormat::F32, &mut |_| {}).unwrap();
+        for own in ["rope.dimension_sections", "n_deepstack_layers"] {
+            assert_eq!(key(&written, own), key(&model(name), own), "{name}: {own}");
+        }
+        std::fs::copy(projector(name), folder.path().join("mmproj.gguf")).unwrap();
+        let mut golden = Golden::of_mmproj(name);
+        golden.path = folder.path().to_owned();
+        super::check(&golden, Device::Cpu);
+    }
 }
 
 #[test]

@@ -17,6 +17,8 @@ use super::{Description, decimal};
 const THETA: f64 = 10_000.0;
 const ATTENTION_FACTOR: &str = "rope.scaling.attn_factor";
 const TYPE: &str = "rope.scaling.type";
+/// Pairs of each axis of M-RoPE.
+pub(crate) const ROPE_SECTIONS: &str = "rope.dimension_sections";
 
 /// RoPE scaling of all frequencies alike, or by their index.
 #[derive(Clone, Copy, PartialEq)]
@@ -43,14 +45,13 @@ pub(crate) fn of_all_layers(model: &Description<'_>, config: &mut Map<String, Va
 
 /// Writes the parameters that all layers share, with the sections of M-RoPE where the file has them.
 pub(crate) fn with_sections(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
-    const KEY: &str = "rope.dimension_sections";
     let mut rope = parameters(model)?;
-    if let Some(sections) = model.sizes(KEY)? {
+    if let Some(sections) = model.sizes(ROPE_SECTIONS)? {
         // The fourth is of models with four axes; the others have none or 0.
         let (axes, others) = sections.split_at(sections.len().min(3));
         if axes.len() < 3 || others.iter().any(|&section| section != 0) {
             let expected = "three numbers of pairs, and zeros";
-            return Err(model.metadata.invalid(&model.key(KEY), format!("{sections:?}"), expected));
+            return Err(model.metadata.invalid(&model.key(ROPE_SECTIONS), format!("{sections:?}"), expected));
         }
         rope.insert("mrope_section".to_owned(), json!(axes));
     }

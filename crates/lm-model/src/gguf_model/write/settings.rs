@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::key_types::written;
 use crate::config::{ModelConfig, RopeParameters, invalid, json_error};
-use crate::gguf::rope::yarn_magnitude;
+use crate::gguf::rope::{ROPE_SECTIONS, yarn_magnitude};
 use crate::gguf::{GgufArchitecture, RopeLayout, SHARED, Settings};
 use crate::spec::{AttentionLayer, DecoderSpec, GatedSpec, Mixer, Mlp, RopeScaling, RopeSpec};
 
@@ -45,6 +45,10 @@ pub(super) fn settings(
         }
         for (key, value) in scaling(&rope_parameters(config)?, rope)? {
             settings.put(&format!("rope.scaling.{key}"), value);
+        }
+        if let Some(sections) = rope.axes.sections() {
+            let [temporal, height, width] = sections.map(|pairs| pairs as i32);
+            settings.put(ROPE_SECTIONS, GgufEntry::Ints(vec![temporal, height, width, 0]));
         }
         vectors_of(rope).into_iter().for_each(|(name, values)| settings.put_vector(name, values));
     }

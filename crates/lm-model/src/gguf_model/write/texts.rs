@@ -84,7 +84,8 @@ impl Texts<'_> {
             let of_text = text.and_then(|text| tokenizer.token_id(text));
             let key = format!("{name}_token_id");
             let of_model = |model: &Value| model.get(&key)?.as_u64()?.try_into().ok();
-            of_text.or_else(|| of_model(&model)).or_else(|| of_model(model.get("text_config")?))
+            let id = of_text.or_else(|| of_model(&model)).or_else(|| of_model(model.get("text_config")?));
+            id.filter(|&id| (id as usize) < rows) // As llama.cpp's converter does; no token has the others.
         };
         for (name, key) in SPECIAL_TOKENS {
             if let Some(id) = id(name) {

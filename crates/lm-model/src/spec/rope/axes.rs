@@ -35,6 +35,14 @@ impl RopeAxes {
         };
         (0..pairs).map(axis).collect()
     }
+
+    /// Pairs of each axis; `None` without M-RoPE.
+    pub(crate) fn sections(self) -> Option<[usize; 3]> {
+        match self {
+            Self::Temporal => None,
+            Self::Sections(sections) | Self::Interleaved(sections) => Some(sections),
+        }
+    }
 }
 
 impl DecoderSpec {
