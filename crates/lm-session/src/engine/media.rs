@@ -6,7 +6,7 @@ use lm_model::PictureOptions;
 use lm_tokenizer::{TextSegment, TokenId, Tokenizer};
 
 use super::Engine;
-use crate::media::{Encoders, MediaForm, MediaKey};
+use crate::media::{Encoders, MediaForm, MediaKey, decoding};
 use crate::request::Command;
 use crate::{Error, Media, MediaKind, Result};
 
@@ -70,7 +70,7 @@ impl Engine {
     /// Decodes a picture and lays it out for the model. Its rows are encoded when a prompt needs them.
     ///
     /// The file may be PNG, JPEG, WebP, BMP or GIF, within [`EngineSettings::picture_limits`](crate::EngineSettings::picture_limits). While
-    /// the result of an earlier call with the same file and options is in use, it is returned, and nothing is decoded. Files are decoded one at a
+    /// the result of an earlier call with the same file and options is in use, it is returned, and nothing is decoded. A process decodes one file at a
     /// time.
     ///
     /// # Errors
@@ -99,13 +99,14 @@ impl Engine {
         if let Some(known) = self.shared.media.get(key) {
             return Ok(known);
         }
-        let _one_at_a_time = self.shared.media.decoding();
+        let one_at_a_time = decoding();
         if let Some(known) = self.shared.media.get(key) {
             return Ok(known);
         }
         // Decoded whole, so that a truncated file is an error here and not in the middle of a prompt.
-        let decoded = form.decode(&bytes)?;
-        let layout = self.encoders()?.layout(&decoded)?;
+        let extent = form.decode(&bytes)?.extent();
+        drop(one_at_a_time); // The model may have to be loaded.
+        let layout = self.encoders()?.layout(&extent)?;
         Ok(self.shared.media.add(Media::new(bytes, form, layout)))
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use lm_media::{DecodeLimits, Picture, SAMPLE_RATE, Sound, SoundLimits};
+use lm_media::{DecodeLimits, Picture, PictureSize, SAMPLE_RATE, Sound, SoundLimits};
 use lm_model::{AudioEncoder, EncodedMedia, LoadedModel, MediaLayout, PictureOptions, VisionEncoder};
 
 use crate::{Error, Result};
@@ -84,6 +84,22 @@ pub(crate) enum Decoded {
     Sound(Sound),
 }
 
+/// Size of a decoded medium, which its rows follow from.
+pub(crate) enum Extent {
+    Picture(PictureSize, PictureOptions),
+    /// Number of samples.
+    Sound(usize),
+}
+
+impl Decoded {
+    pub fn extent(&self) -> Extent {
+        match self {
+            Self::Picture(picture, options) => Extent::Picture(picture.size(), *options),
+            Self::Sound(sound) => Extent::Sound(sound.samples().len()),
+        }
+    }
+}
+
 /// Encoders of a model: one for each kind of media that it reads.
 #[derive(Clone, Default)]
 pub(crate) struct Encoders {
@@ -105,13 +121,13 @@ impl Encoders {
     }
 
     /// Texts and rows of a medium in a prompt.
-    pub fn layout(&self, decoded: &Decoded) -> Result<MediaLayout> {
-        Ok(match decoded {
-            Decoded::Picture(picture, options) => self.vision()?.layout(picture.size(), options)?,
-            Decoded::Sound(sound) => {
+    pub fn layout(&self, extent: &Extent) -> Result<MediaLayout> {
+        Ok(match extent {
+            Extent::Picture(size, options) => self.vision()?.layout(*size, options)?,
+            Extent::Sound(samples) => {
                 let audio = self.audio()?;
-                check_length(sound, audio.max_samples())?;
-                audio.layout(sound.samples().len())?
+                check_length(*samples, audio.max_samples())?;
+                audio.layout(*samples)?
             }
         })
     }
@@ -134,8 +150,8 @@ impl Encoders {
 }
 
 /// Refuses a sound of which the model would hear the beginning only.
-fn check_length(sound: &Sound, max_samples: Option<usize>) -> Result<()> {
-    match max_samples.filter(|&limit| sound.samples().len() > limit) {
+fn check_length(samples: usize, max_samples: Option<usize>) -> Result<()> {
+    match max_samples.filter(|&limit| samples > limit) {
         Some(limit) => Err(lm_media::Error::TooLong { limit: (limit / SAMPLE_RATE) as u32 }.into()),
         None => Ok(()),
     }

@@ -5,21 +5,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{Media, MediaKey};
 
+static DECODING: Mutex<()> = Mutex::new(());
+
+/// Waits until no other thread of the process decodes a file: that of a large picture takes hundreds of megabytes
+/// ([`lm_media::DecodeLimits::max_pixels`]).
+pub(crate) fn decoding() -> MutexGuard<'static, ()> {
+    DECODING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Media that a caller or a session holds, by key: one that is given again is not decoded again.
 #[derive(Debug, Default)]
 pub(crate) struct MediaLibrary {
     known: Mutex<HashMap<MediaKey, Weak<Media>>>,
-    decoding: Mutex<()>,
 }
 
 impl MediaLibrary {
     pub fn get(&self, key: MediaKey) -> Option<Arc<Media>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&key)?.upgrade()
-    }
-
-    /// Waits until no other thread decodes a file: one that is being decoded may take half a gigabyte.
-    pub fn decoding(&self) -> MutexGuard<'_, ()> {
-        self.decoding.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a medium, and removes those that nobody holds. Returns the one that is in use if another thread was faster.

@@ -23,7 +23,7 @@ mod span;
 pub use encoders::MediaKind;
 pub(crate) use encoders::{Decoded, Encoders, MediaForm};
 pub(crate) use encodings::{Encoded, Encodings};
-pub(crate) use library::MediaLibrary;
+pub(crate) use library::{MediaLibrary, decoding};
 pub use prompt::Prompt;
 pub(crate) use prompt::ResolvedPrompt;
 pub(crate) use span::{MediaSpan, positions, whole_spans};
@@ -128,8 +128,9 @@ impl Media {
         self.form.kind()
     }
 
-    /// Decodes the file.
+    /// Decodes the file, when no other one is being decoded.
     pub(crate) fn decode(&self) -> Result<Decoded> {
+        let _one_at_a_time = decoding();
         self.form.decode(&self.bytes)
     }
 

@@ -1,0 +1,121 @@
+//! Pictures in engines with a draft model, and in engines whose model is unloaded.
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+mod support;
+
+use std::path::Path;
+use std::slice::from_ref;
+use std::sync::Arc;
+
+use lm_model::PictureOptions;
+use lm_model::testing::FakeVision;
+use lm_session::testing::{FakeLm, loaded, picture_file, tokenizer};
+use lm_session::{
+    DraftModel, Engine, EngineActivity, EngineSettings, GenerateParams, LoadOptions, LoadedModel, Media,
+    ModelFolder, Prompt, PromptPiece, SamplerParams, Session, SessionEvent, Speculation, TokenId, Usage,
+};
+use support::{endless, prompt, random_model};
+
+/// A prompt with a picture between texts, and the picture.
+fn with_picture(
+    engine: &Engine,
+    [width, height]: [u32; 2],
+    seed: u8,
+    len: usize,
+) -> (Vec<TokenId>, Arc<Media>) {
+    let file = picture_file(width, height, seed);
+    let picture = engine.picture(file, &PictureOptions::default()).unwrap();
+    let mut ids = prompt(seed.into(), len);
+    for piece in picture.pieces() {
+        match piece {
+            PromptPiece::Text(text) => ids.extend(engine.tokenizer().encode(text).unwrap()),
+            PromptPiece::Rows(rows) => ids.extend(rows),
+        }
+    }
+    ids.extend(prompt(seed as u32 + 7, len));
+    (ids, picture)
+}
+
+fn reply(
+    session: &mut Session,
+    (ids, picture): &(Vec<TokenId>, Arc<Media>),
+    sampler: Option<SamplerParams>,
+) -> (Vec<TokenId>, Usage) {
+    let params = GenerateParams { sampler, max_output_tokens: Some(30), ..GenerateParams::default() };
+    let (mut tokens, mut usage) = (Vec::new(), Usage::default());
+    for event in session.submit(Prompt { ids, media: from_ref(picture) }, params).unwrap() {
+        match event.unwrap() {
+            SessionEvent::Token { id, .. } => tokens.push(id),
+            SessionEvent::Finished(finished) => usage = finished.usage,
+            _ => {}
+        }
+    }
+    (tokens, usage)
+}
+
+/// Requests with pictures run without the draft model, which reads none: a twin of the model, and one of another seed.
+#[test]
+fn a_draft_model_changes_no_reply_to_a_picture() {
+    let always = Speculation { max_draft: 5, min_match: usize::MAX, break_even: Some(0.0) };
+    let engine = |draft: Option<u64>| {
+        let model = |seed| loaded(FakeLm::random(seed, tokenizer().logits_width()));
+        let settings = EngineSettings {
+            draft_model: draft.map(|seed| DraftModel::new(model(seed))),
+            speculation: always,
+            ..EngineSettings::default()
+        };
+        let vision = Some(Arc::new(FakeVision::default()) as Arc<_>);
+        Engine::new(LoadedModel { vision, ..loaded(random_model()) }, settings).unwrap()
+    };
+    let sampled = SamplerParams { temperature: 0.8, seed: Some(3), ..SamplerParams::default() };
+    let replies = |draft| {
+        let engine = engine(draft);
+        let mut all = Vec::new();
+        for seed in 1..4 {
+            let media = with_picture(&engine, [3, 2], seed, 11 * seed as usize);
+            // In a session of its own, and again in one that has another picture's rows.
+            let mut session = endless(&engine);
+            for sampler in [None, Some(sampled.clone())] {
+                all.push(reply(&mut session, &media, sampler));
+            }
+        }
+        all
+    };
+    let plain = replies(None);
+    for draft in [11, 5] {
+        let drafted = replies(Some(draft));
+        for ((expected, _), (found, usage)) in plain.iter().zip(&drafted) {
+            assert_eq!(expected, found, "draft model {draft}");
+            assert_eq!(usage.drafted_tokens, 0, "draft model {draft}");
+        }
+    }
+}
+
+/// Activity after all that was asked before.
+fn activity(engine: &Engine) -> EngineActivity {
+    engine.cache_stats().unwrap(); // The worker publishes its activity before it takes another command.
+    engine.activity()
+}
+
+#[test]
+fn an_unloaded_model_reads_its_pictures_again() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/vision/qwen2-vl-tiny");
+    let folder = ModelFolder::open(path).unwrap();
+    let settings = EngineSettings { kv_cache_tokens: Some(512), ..EngineSettings::default() };
+    let engine = Engine::load(&folder, &LoadOptions::default(), settings, &mut |_| {}).unwrap();
+    let media = [1, 2].map(|seed| with_picture(&engine, [24, 16], seed, 9));
+    let mut session = endless(&engine);
+    let expected = media.each_ref().map(|media| reply(&mut session, media, None).0);
+    assert_ne!(expected[0], expected[1]);
+    assert_eq!(activity(&engine).encoded_media, 2);
+    assert!(activity(&engine).media_cache_bytes > 0);
+    assert!(engine.unload().unwrap());
+    assert_eq!(activity(&engine).media_cache_bytes, 0, "encodings are released with the model");
+    // The held ones, and one that is made while nothing is loaded.
+    assert_eq!(reply(&mut session, &media[0], None).0, expected[0]);
+    assert_eq!(activity(&engine).encoded_media, 3);
+    assert!(engine.unload().unwrap());
+    let again = with_picture(&engine, [24, 16], 2, 9);
+    assert_eq!(reply(&mut endless(&engine), &again, None).0, expected[1]);
+    assert_eq!(activity(&engine).encoded_media, 4);
+}
