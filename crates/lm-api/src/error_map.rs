@@ -59,6 +59,7 @@ impl Mapping<'_> {
             Error::NoChatTemplate { .. } => {
                 ApiError::invalid_request(error.to_string()).with_code("no_chat_template")
             }
+            Error::TooManyMediaRows { .. } => param(self.names.messages).with_code(CONTEXT),
             Error::NoMessage | Error::Placeholders { .. } | Error::MediaRows { .. } => {
                 param(self.names.messages)
             }
@@ -314,6 +315,10 @@ mod tests {
             ),
             (
                 of(Session::PromptTooLong { prompt_tokens: 9, context_tokens: 8 }),
+                param("messages", Some(CONTEXT)),
+            ),
+            (
+                of(Error::TooManyMediaRows { media: 2, rows: 9, context_tokens: 8 }),
                 param("messages", Some(CONTEXT)),
             ),
             (of(Session::CacheFull { needed_pages: 1, free_pages: 0 }), param("messages", Some(CONTEXT))),

@@ -25,7 +25,7 @@ pub enum Error {
     #[error(transparent)]
     Tokenizer(#[from] lm_tokenizer::Error),
     /// A picture or a sound cannot be decoded, or not be given to the model.
-    #[error("part {part} of message {message} is no {kind} for this model")]
+    #[error("the {kind}, part {part} of message {message}, cannot be given to the model")]
     Medium {
         /// Kind of the part.
         kind: MediaKind,
@@ -35,6 +35,16 @@ pub enum Error {
         part: usize,
         /// The reason.
         source: Box<lm_session::Error>,
+    },
+    /// Pictures and sounds take more tokens than the context holds, without the text. Further ones were not decoded.
+    #[error("the first {media} pictures and sounds take {rows} tokens, the context holds {context_tokens}")]
+    TooManyMediaRows {
+        /// Number of media that were decoded.
+        media: usize,
+        /// Their rows, one token each.
+        rows: usize,
+        /// Maximum number of tokens of a session.
+        context_tokens: usize,
     },
     /// A part is a picture or a sound, and the model reads none.
     #[error("part {part} of message {message} is of type `{}`, and the model reads no {kind}s", part_type(*kind))]

@@ -8,9 +8,10 @@ use lm_template::{
     Role, Value,
 };
 
+use crate::config::TurnOptions;
 use crate::conversation::Conversation;
 use crate::error::{Error, Result};
-use crate::media::{self, MediaPrompt};
+use crate::media::{self, MediaBounds, MediaPrompt, MediaReader};
 use crate::overflow::{DroppedHistory, DroppedTurns, Overflow, cuts, first_that_fits};
 use crate::rendered::RenderedPrompt;
 
@@ -76,10 +77,16 @@ pub(crate) struct PromptMessages {
 
 impl PromptMessages {
     /// Converts `messages`, of which the first `preface` ones are never dropped.
-    pub(crate) fn new(conversation: &Conversation, messages: &[Message], preface: usize) -> Result<Self> {
+    pub(crate) fn new(
+        conversation: &Conversation,
+        messages: &[Message],
+        preface: usize,
+        bounds: &MediaBounds,
+    ) -> Result<Self> {
         let Conversation { processor, engine, settings, .. } = conversation;
+        let mut media = MediaReader::new(&settings.media, engine, bounds);
         let input = |(index, message): (usize, &Message)| -> Result<_> {
-            let read = settings.media.read(message, index, engine)?;
+            let read = media.read(message, index)?;
             let refused = |error| media::unread(error, message, index);
             Ok((processor.message_to_template_input(&read.message).map_err(refused)?, read.media))
         };
@@ -104,16 +111,16 @@ impl Conversation {
         generation_prompt: GenerationPrompt,
         extra_context: &Map<String, Value>,
     ) -> Result<MediaPrompt> {
-        let (all, dropped) = self.prompt_messages(messages)?;
+        let (all, dropped) = self.prompt_messages(messages, &MediaBounds::default())?;
         self.render_messages(all.without(dropped), generation_prompt, extra_context)
     }
 
     /// Returns all messages, and the number of those of the history that are left out of prompts.
-    fn prompt_messages(&self, messages: &[Message]) -> Result<(PromptMessages, usize)> {
+    fn prompt_messages(&self, messages: &[Message], bounds: &MediaBounds) -> Result<(PromptMessages, usize)> {
         let state = self.shared.lock();
         let (all, dropped) = ([&self.preface.messages, &state.history, messages].concat(), state.dropped);
         drop(state); // Media may be decoded.
-        Ok((PromptMessages::new(self, &all, self.preface.messages.len())?, dropped))
+        Ok((PromptMessages::new(self, &all, self.preface.messages.len(), bounds)?, dropped))
     }
 
     fn render_messages(
@@ -143,11 +150,13 @@ impl Conversation {
     pub(crate) fn open(
         &self,
         messages: Vec<Message>,
-        extra_context: &Map<String, Value>,
+        options: &TurnOptions,
         overflow: Overflow,
         max_output_tokens: Option<usize>,
     ) -> Result<Opening> {
-        let (all, before) = self.prompt_messages(&messages)?;
+        let bounds = MediaBounds::of_turn(options, overflow, &self.engine);
+        let (all, before) = self.prompt_messages(&messages, &bounds)?;
+        let extra_context = &options.extra_context;
         let render = |dropped: usize| -> Result<(MediaPrompt, Vec<TokenId>)> {
             let rendered =
                 self.render_messages(all.without(dropped), GenerationPrompt::Add, extra_context)?;
@@ -204,12 +213,12 @@ impl Conversation {
     pub fn render_reply(&self) -> Result<RenderedPrompt> {
         let last = last_reply(self.shared.lock().history.last())?;
         let (text, reasoning) = (last.content.text(), last.reasoning_content.unwrap_or_default());
-        let (prompt, _) = self.prompt_to_continue(&text, &reasoning, &Map::new())?;
+        let (prompt, _) = self.prompt_to_continue(&text, &reasoning, &TurnOptions::default())?;
         prompt.to_rendered(&self.engine, self.settings.content_tokens)
     }
 
     /// Opens the last reply of the history again: by its tokens if they are known, or else by its text.
-    pub(crate) fn reopen(&self, extra_context: &Map<String, Value>) -> Result<Opening> {
+    pub(crate) fn reopen(&self, options: &TurnOptions) -> Result<Opening> {
         let state = self.shared.lock();
         let (last, dropped) = (last_reply(state.history.last())?, state.dropped);
         let known = state.open.clone();
@@ -221,7 +230,7 @@ impl Conversation {
             return Ok(opening);
         }
         let (text, reasoning) = (last.content.text(), last.reasoning_content.unwrap_or_default());
-        let (prompt, open) = self.prompt_to_continue(&text, &reasoning, extra_context)?;
+        let (prompt, open) = self.prompt_to_continue(&text, &reasoning, options)?;
         let opening = self.reopen_text(open, prompt)?;
         // The tokens of the reply's beginning are read with the rest of it.
         let before = match (opening.written > 0, text.is_empty()) {
@@ -237,15 +246,16 @@ impl Conversation {
         &self,
         text: &'a str,
         reasoning: &'a str,
-        extra: &Map<String, Value>,
+        options: &TurnOptions,
     ) -> Result<(MediaPrompt, &'a str)> {
         let (open, field) = match (text.is_empty(), reasoning.is_empty()) {
             (false, _) => (text, ContinueField::Content),
             (true, false) => (reasoning, ContinueField::Named("reasoning_content")),
             (true, true) => return Err(Error::NoReply { reason: "it has no text" }),
         };
-        let (all, dropped) = self.prompt_messages(&[])?;
-        let (tools, extra_context) = self.template_variables(extra);
+        let bounds = MediaBounds::of_turn(options, Overflow::Error, &self.engine);
+        let (all, dropped) = self.prompt_messages(&[], &bounds)?;
+        let (tools, extra_context) = self.template_variables(&options.extra_context);
         let (messages, media) = all.without(dropped);
         let input = RenderInput {
             messages: &messages,

@@ -62,7 +62,7 @@ impl Conversation {
     ) -> Result<ReplyScore> {
         let messages: Vec<Message> = messages.into_messages()?;
         let settings = self.turn_settings(&mut options)?;
-        let opening = self.open(messages, &options.extra_context, settings.overflow, Some(0))?;
+        let opening = self.open(messages, &options, settings.overflow, Some(0))?;
         let ids = self.engine.tokenizer().encode_segments(&[TextSegment::Template(text)])?;
         let prompt = Prompt { ids: &opening.ids, media: &opening.media };
         let scores = self.score_ids(prompt, &ids, &options).map_err(|error| match error {

@@ -107,7 +107,7 @@ impl Conversation {
         self.abort();
         let settings = self.turn_settings(&mut options)?;
         let limit = options.max_output_tokens.or_else(|| self.output_limit());
-        let opening = self.open(messages, &options.extra_context, settings.overflow, limit)?;
+        let opening = self.open(messages, &options, settings.overflow, limit)?;
         self.start(opening, settings, options)
     }
 
@@ -146,7 +146,7 @@ impl Conversation {
     pub fn continue_reply(&mut self, mut options: TurnOptions) -> Result<Turn> {
         self.abort();
         let settings = self.turn_settings(&mut options)?;
-        let opening = self.reopen(&options.extra_context)?;
+        let opening = self.reopen(&options)?;
         let limit = options.max_output_tokens.or_else(|| self.output_limit());
         options.max_output_tokens = limit.map(|limit| limit.saturating_add(opening.written));
         self.start(opening, settings, options)

@@ -430,7 +430,7 @@ fn media_that_cannot_be_decoded() {
     let blob = |bytes: &[u8]| json!({"type": "image", "blob": base64::engine::general_purpose::STANDARD.encode(bytes)});
     let whole = picture_file(3, 2, 1);
     let error = refused(blob(&whole[..whole.len() - 4]));
-    assert_eq!(error.to_string(), "part 1 of message 2 is no picture for this model");
+    assert_eq!(error.to_string(), "the picture, part 1 of message 2, cannot be given to the model");
     assert!(error.source().unwrap().to_string().starts_with("the BMP file cannot be decoded"), "{error:?}");
     let mut huge = whole;
     huge[18..22].copy_from_slice(&10_000_u32.to_le_bytes());
@@ -440,7 +440,7 @@ fn media_that_cannot_be_decoded() {
     let audio = |bytes: &[u8]| json!({"type": "audio", "blob": base64::engine::general_purpose::STANDARD.encode(bytes)});
     let whole = sound_file(16_000, 1);
     let error = refused(audio(&whole[..whole.len() - 4]));
-    assert_eq!(error.to_string(), "part 1 of message 2 is no sound for this model");
+    assert_eq!(error.to_string(), "the sound, part 1 of message 2, cannot be given to the model");
     assert!(error.source().unwrap().to_string().starts_with("the WAV file cannot be decoded"), "{error:?}");
     let mut hours = whole;
     hours[4..8].copy_from_slice(&(36 + 36_000 * 4_000 * 2_u32).to_le_bytes());
@@ -463,6 +463,31 @@ fn media_that_cannot_be_decoded() {
         };
         assert_eq!((named, source.kind()), (path, kind));
     }
+}
+
+/// The last file is damaged: an error before it shows that it was not decoded.
+#[test]
+fn media_are_not_decoded_when_the_turn_has_ended_or_the_context_is_full() {
+    let engine =
+        Fakes::default().engine(EngineSettings { max_context: Some(160), ..EngineSettings::default() });
+    let send = |pictures: usize, options: TurnOptions| {
+        let damaged = Part::Image(Media::from_bytes(b"BM".to_vec()));
+        let parts = (0..pictures).map(|seed| blob(seed as u8)).chain([damaged]).collect();
+        let mut conversation = Conversation::new(&engine, config()).unwrap();
+        conversation.send_with(user(parts), options).unwrap_err()
+    };
+    let options = TurnOptions::default();
+    options.cancel.cancel();
+    assert!(matches!(send(1, options), Error::Cancelled));
+    let deadline = Some(std::time::Instant::now());
+    let late = send(1, TurnOptions { deadline, ..TurnOptions::default() });
+    assert!(matches!(late, Error::DeadlineExceeded));
+    let decoded = |error: Error| matches!(error, Error::Medium { message: 0, .. });
+    assert!(decoded(send(20, TurnOptions::default())), "twenty pictures of 8 rows are 160 tokens");
+    let full = send(21, TurnOptions::default());
+    assert!(matches!(full, Error::TooManyMediaRows { media: 21, rows: 168, context_tokens: 160 }), "{full}");
+    let overflow = Some(Overflow::SlidingWindow);
+    assert!(decoded(send(21, TurnOptions { overflow, ..TurnOptions::default() })), "turns may be dropped");
 }
 
 /// The limit of a file's size is that of the engine; what is above it is not read.
