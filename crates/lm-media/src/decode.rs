@@ -3,9 +3,10 @@
 use std::io::Cursor;
 
 use image::metadata::Orientation;
-use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader};
+use image::{ImageDecoder, ImageFormat, ImageReader};
 
 use crate::gif::FirstFrame;
+use crate::rgb::{into_rgb, oriented, oriented_size};
 use crate::{Error, Picture, PictureSize, Result};
 
 /// Limits of decoding.
@@ -13,7 +14,8 @@ use crate::{Error, Picture, PictureSize, Result};
 pub struct DecodeLimits {
     /// Largest file in bytes; 64 MiB by default.
     pub max_bytes: usize,
-    /// Largest number of pixels; 64 million by default, which take up to half a gigabyte while they are decoded.
+    /// Largest number of pixels; 64 million by default. Beside the file, decoding holds up to eight bytes a pixel (PNG of 16-bit RGBA), and twelve
+    /// for lossy WebP with transparency and progressive JPEG of four colours: 770 MB at most.
     pub max_pixels: u64,
     /// Longest side in pixels; 65,535 by default. A resized picture has its new width before its new height, so a picture of one pixel by
     /// millions would take gigabytes.
@@ -46,10 +48,7 @@ pub fn picture_size(bytes: &[u8], limits: &DecodeLimits) -> Result<PictureSize> 
     }
     let mut decoder = open(bytes, (format, name), limits)?;
     let (size, orientation) = header(name, &mut decoder)?;
-    Ok(match is_transposed(orientation) {
-        true => PictureSize::new(size.height, size.width),
-        false => size,
-    })
+    Ok(oriented_size(size, orientation))
 }
 
 impl Picture {
@@ -65,11 +64,9 @@ impl Picture {
             return FirstFrame::open(bytes, limits)?.decode();
         }
         let mut decoder = open(bytes, (format, name), limits)?;
-        let (_, orientation) = header(name, &mut decoder)?;
-        let mut image = DynamicImage::from_decoder(decoder).map_err(|error| invalid(name, &error))?;
-        image.apply_orientation(orientation);
-        let size = PictureSize::new(image.width() as usize, image.height() as usize);
-        Self::from_rgb(size, rgb(image))
+        let (size, orientation) = header(name, &mut decoder)?;
+        let rgb = rgb(name, decoder, orientation)?;
+        Self::from_rgb(oriented_size(size, orientation), rgb)
     }
 }
 
@@ -155,32 +152,15 @@ fn invalid(format: &'static str, error: &image::ImageError) -> Error {
     Error::Invalid { format, message: error.to_string() }
 }
 
-fn is_transposed(orientation: Orientation) -> bool {
-    use Orientation::{Rotate90, Rotate90FlipH, Rotate270, Rotate270FlipH};
-    matches!(orientation, Rotate90 | Rotate270 | Rotate90FlipH | Rotate270FlipH)
-}
-
-/// RGB without transparency: the colours of transparent pixels stay.
-fn rgb(image: DynamicImage) -> Vec<u8> {
-    match image {
-        DynamicImage::ImageRgb8(image) => image.into_raw(),
-        DynamicImage::ImageRgba8(image) => {
-            image.pixels().flat_map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect()
-        }
-        DynamicImage::ImageLuma8(image) => image.pixels().flat_map(|pixel| [pixel[0]; 3]).collect(),
-        DynamicImage::ImageLumaA8(image) => image.pixels().flat_map(|pixel| [pixel[0]; 3]).collect(),
-        DynamicImage::ImageLuma16(image) => {
-            image.pixels().flat_map(|pixel| [pixel[0].min(255) as u8; 3]).collect()
-        }
-        DynamicImage::ImageLumaA16(image) => image.pixels().flat_map(|pixel| [upper(pixel[0]); 3]).collect(),
-        DynamicImage::ImageRgb16(image) => image.pixels().flat_map(|pixel| pixel.0.map(upper)).collect(),
-        DynamicImage::ImageRgba16(image) => {
-            image.pixels().flat_map(|pixel| [pixel[0], pixel[1], pixel[2]].map(upper)).collect()
-        }
-        other => other.into_rgb8().into_raw(),
-    }
-}
-
-fn upper(value: u16) -> u8 {
-    (value >> 8) as u8
+/// Decodes the pixels, in one buffer; it is reduced to RGB before it is rotated, which takes a second one.
+fn rgb(
+    format: &'static str,
+    decoder: Box<dyn ImageDecoder + '_>,
+    orientation: Orientation,
+) -> Result<Vec<u8>> {
+    let (size, color) = (decoder.dimensions(), decoder.color_type());
+    let unsuitable = || Error::Invalid { format, message: format!("it has pixels of type {color:?}") };
+    let mut pixels = vec![0; usize::try_from(decoder.total_bytes()).map_err(|_| unsuitable())?];
+    decoder.read_image_boxed(&mut pixels).map_err(|error| invalid(format, &error))?;
+    into_rgb(color, pixels).and_then(|rgb| oriented(size, rgb, orientation)).ok_or_else(unsuitable)
 }

@@ -9,6 +9,7 @@ mod mel;
 mod patches;
 mod picture;
 mod resample;
+mod rgb;
 mod settings;
 mod sinc;
 mod sound;
