@@ -17,8 +17,7 @@ pub struct DecodeLimits {
     /// Largest number of pixels; 64 million by default. Beside the file, decoding holds up to eight bytes a pixel (PNG of 16-bit RGBA), and twelve
     /// for lossy WebP with transparency and progressive JPEG of four colours: 770 MB at most.
     pub max_pixels: u64,
-    /// Longest side in pixels; 65,535 by default. A resized picture has its new width before its new height, so a picture of one pixel by
-    /// millions would take gigabytes.
+    /// Longest side in pixels; 65,535 by default. A picture up to 100 times as high as wide keeps its rows while it gets its new width.
     pub max_side: usize,
 }
 

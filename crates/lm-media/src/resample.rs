@@ -1,9 +1,10 @@
 //! Resampling with the arithmetic of Pillow's `Image.resize` for 8-bit pictures (`src/libImaging/Resample.c` of Pillow 12.3): a pass over rows, then
-//! one over columns, weights with 22 fractional bits, and bytes between the passes.
+//! one over columns, weights with 22 fractional bits, and bytes between the passes. The columns come first in pictures more than 100 times as high
+//! as wide that get less high (`PIL/Image.py`).
 //!
-//! The filters of other libraries differ in single bits, which a vision tower amplifies. So does Pillow 13.0, which resizes columns first for some
-//! sizes.
+//! The filters of other libraries differ in single bits, which a vision tower amplifies.
 
+use std::borrow::Cow;
 use std::f64::consts::PI;
 
 use crate::PictureSize;
@@ -92,15 +93,23 @@ const HALF: i32 = 1 << (PRECISION - 1);
 
 /// Resamples `[height, width, 3]` bytes.
 pub fn resampled(rgb: &[u8], source: PictureSize, target: PictureSize, filter: Filter) -> Vec<u8> {
-    let narrowed = match source.width == target.width {
-        true => rgb.to_vec(),
-        false => resampled_rows(rgb, source.width, &windows(source.width, target.width, filter)),
+    let columns_first = source.height > source.width.saturating_mul(100) && target.height < source.height;
+    let between = match columns_first {
+        true => PictureSize::new(source.width, target.height),
+        false => PictureSize::new(target.width, source.height),
     };
-    match source.height == target.height {
-        true => narrowed,
-        false => {
-            resampled_columns(&narrowed, target.width * 3, &windows(source.height, target.height, filter))
-        }
+    let first = resampled_once(rgb, source, between, filter);
+    resampled_once(&first, between, target, filter).into_owned()
+}
+
+/// Resamples the rows or the columns: one side of the target is the source's.
+fn resampled_once(rgb: &[u8], source: PictureSize, target: PictureSize, filter: Filter) -> Cow<'_, [u8]> {
+    if source.width != target.width {
+        resampled_rows(rgb, source.width, &windows(source.width, target.width, filter)).into()
+    } else if source.height != target.height {
+        resampled_columns(rgb, source.width * 3, &windows(source.height, target.height, filter)).into()
+    } else {
+        rgb.into()
     }
 }
 
