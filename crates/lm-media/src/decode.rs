@@ -1,13 +1,15 @@
 //! Decoding of picture files, within limits: they come from strangers.
 
+use std::borrow::Cow;
 use std::io::Cursor;
 
 use image::metadata::Orientation;
-use image::{ImageDecoder, ImageFormat, ImageReader};
+use image::{ColorType, ImageDecoder, ImageFormat, ImageReader};
 
 use crate::gif::FirstFrame;
+use crate::orientation::Metadata;
 use crate::rgb::{into_rgb, oriented, oriented_size};
-use crate::{Error, Picture, PictureSize, Result};
+use crate::{Error, Picture, PictureSize, Result, bmp, jpeg, png, webp};
 
 /// Limits of decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,73 +29,116 @@ impl Default for DecodeLimits {
     }
 }
 
-/// Formats that are read, with their names.
-const FORMATS: [(ImageFormat, &str); 5] = [
-    (ImageFormat::Png, "PNG"),
-    (ImageFormat::Jpeg, "JPEG"),
-    (ImageFormat::WebP, "WebP"),
-    (ImageFormat::Gif, "GIF"),
-    (ImageFormat::Bmp, "BMP"),
+/// A format that is read.
+struct Format {
+    kind: ImageFormat,
+    name: &'static str,
+    /// Reads the file but for its pixels; the error is a reason to refuse it.
+    contents: for<'a> fn(&'a [u8]) -> Result<Contents<'a>, &'static str>,
+}
+
+const FORMATS: [Format; 5] = [
+    Format { kind: ImageFormat::Png, name: "PNG", contents: png::contents },
+    Format { kind: ImageFormat::Jpeg, name: "JPEG", contents: jpeg::contents },
+    Format { kind: ImageFormat::WebP, name: "WebP", contents: webp::contents },
+    Format { kind: ImageFormat::Gif, name: "GIF", contents: |bytes| Ok(Contents::plain(bytes)) },
+    Format { kind: ImageFormat::Bmp, name: "BMP", contents: bmp::contents },
 ];
+
+/// A file for the decoder, and what the decoder does as Pillow does not.
+pub(crate) struct Contents<'a> {
+    pub bytes: Cow<'a, [u8]>,
+    pub metadata: Metadata<'a>,
+    /// Makes RGB bytes of decoded pixels.
+    pub reduce: fn(ColorType, Vec<u8>) -> Option<Vec<u8>>,
+}
+
+impl<'a> Contents<'a> {
+    /// A file without metadata.
+    pub(crate) fn plain(bytes: &'a [u8]) -> Self {
+        Self { bytes: bytes.into(), metadata: Metadata::default(), reduce: into_rgb }
+    }
+}
 
 /// Size of the picture in a file, after its rotation, without decoding the pixels.
 ///
 /// # Errors
 /// Those of [`Picture::decode`] that the beginning of the file shows.
 pub fn picture_size(bytes: &[u8], limits: &DecodeLimits) -> Result<PictureSize> {
-    let (format, name) = format_of(bytes, limits)?;
-    if format == ImageFormat::Gif {
-        return Ok(FirstFrame::open(bytes, limits)?.size());
+    let format = format_of(bytes, limits)?;
+    match format.kind {
+        ImageFormat::Gif => Ok(FirstFrame::open(bytes, limits)?.size()),
+        _ => Ok(Opened::open(bytes, format, limits)?.size()),
     }
-    let mut decoder = open(bytes, (format, name), limits)?;
-    let (size, orientation) = header(name, &mut decoder)?;
-    Ok(oriented_size(size, orientation))
 }
 
 impl Picture {
-    /// Decodes PNG, JPEG, WebP, BMP, or the first frame of a GIF on its canvas, as transformers loads a picture with Pillow: rotated as its EXIF data
-    /// says, in RGB; transparency is dropped; of 16 bits of a colour the upper eight stay, and grey values of 16 bits above 255 become 255.
+    /// Decodes PNG, JPEG, WebP, BMP, or the first frame of a GIF on its canvas, as transformers loads a picture with Pillow: rotated as its EXIF or XMP
+    /// data say, in RGB; transparency is dropped; of 16 bits of a colour the upper eight stay, and grey values of 16 bits above 255 become 255.
     ///
     /// # Errors
     /// [`Error::UnknownFormat`], [`Error::TooManyBytes`], [`Error::TooManyPixels`] and [`Error::SideTooLong`] before anything is decoded, [`Error::Invalid`], also for a file
-    /// that breaks off.
+    /// that breaks off within its pixels.
     pub fn decode(bytes: &[u8], limits: &DecodeLimits) -> Result<Self> {
-        let (format, name) = format_of(bytes, limits)?;
-        if format == ImageFormat::Gif {
-            return FirstFrame::open(bytes, limits)?.decode();
+        let format = format_of(bytes, limits)?;
+        match format.kind {
+            ImageFormat::Gif => FirstFrame::open(bytes, limits)?.decode(),
+            _ => Opened::open(bytes, format, limits)?.decode(),
         }
-        let mut decoder = open(bytes, (format, name), limits)?;
-        let (size, orientation) = header(name, &mut decoder)?;
-        let rgb = rgb(name, decoder, orientation)?;
-        Self::from_rgb(oriented_size(size, orientation), rgb)
     }
 }
 
-/// Format of a file and its name.
-fn format_of(bytes: &[u8], limits: &DecodeLimits) -> Result<(ImageFormat, &'static str)> {
+/// Format of a file.
+fn format_of(bytes: &[u8], limits: &DecodeLimits) -> Result<&'static Format> {
     if bytes.len() > limits.max_bytes {
         return Err(Error::TooManyBytes { bytes: bytes.len(), limit: limits.max_bytes });
     }
     let found = image::guess_format(bytes).ok();
-    let known = found.and_then(|found| FORMATS.into_iter().find(|(format, _)| *format == found));
+    let known = found.and_then(|found| FORMATS.iter().find(|format| format.kind == found));
     known.ok_or_else(|| Error::UnknownFormat { start: bytes.iter().take(8).copied().collect() })
 }
 
-/// Opens a file, and checks its size.
-fn open<'a>(
-    bytes: &'a [u8],
-    (format, name): (ImageFormat, &'static str),
-    limits: &DecodeLimits,
-) -> Result<Box<dyn ImageDecoder + 'a>> {
-    if format == ImageFormat::Jpeg && !has_end(bytes) {
-        return Err(Error::Invalid { format: name, message: "it is truncated".to_owned() });
+/// A file that is not a GIF, with its header read.
+struct Opened<'a> {
+    format: &'static Format,
+    decoder: Box<dyn ImageDecoder + 'a>,
+    orientation: Orientation,
+    reduce: fn(ColorType, Vec<u8>) -> Option<Vec<u8>>,
+}
+
+impl<'a> Opened<'a> {
+    /// Opens a file, and checks its size.
+    fn open(bytes: &'a [u8], format: &'static Format, limits: &DecodeLimits) -> Result<Self> {
+        let name = format.name;
+        let refused = |reason: &str| Error::Invalid { format: name, message: reason.to_owned() };
+        let Contents { bytes, metadata, reduce } = (format.contents)(bytes).map_err(refused)?;
+        let (orientation, library_limits) =
+            (metadata.orientation(), library_limits(&bytes, format.kind, limits));
+        drop(metadata);
+        let mut reader = ImageReader::with_format(Cursor::new(bytes), format.kind);
+        reader.limits(library_limits);
+        let decoder = reader.into_decoder().map_err(|error| invalid(name, &error))?;
+        let opened = Self { format, decoder: Box::new(decoder), orientation, reduce };
+        check_size(opened.size(), limits)?;
+        Ok(opened)
     }
-    let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
-    reader.limits(library_limits(bytes, format, limits));
-    let decoder = reader.into_decoder().map_err(|error| invalid(name, &error))?;
-    let (width, height) = decoder.dimensions();
-    check_size(PictureSize::new(width as usize, height as usize), limits)?;
-    Ok(Box::new(decoder))
+
+    /// Size after the rotation.
+    fn size(&self) -> PictureSize {
+        let (width, height) = self.decoder.dimensions();
+        oriented_size(PictureSize::new(width as usize, height as usize), self.orientation)
+    }
+
+    /// Decodes the pixels in one buffer; it is reduced to RGB before it is rotated, which takes a second one.
+    fn decode(self) -> Result<Picture> {
+        let (format, size) = (self.format.name, self.size());
+        let (dimensions, color) = (self.decoder.dimensions(), self.decoder.color_type());
+        let unsuitable = || Error::Invalid { format, message: format!("it has pixels of type {color:?}") };
+        let mut pixels = vec![0; usize::try_from(self.decoder.total_bytes()).map_err(|_| unsuitable())?];
+        self.decoder.read_image_boxed(&mut pixels).map_err(|error| invalid(format, &error))?;
+        let rgb = (self.reduce)(color, pixels).and_then(|rgb| oriented(dimensions, rgb, self.orientation));
+        Picture::from_rgb(size, rgb.ok_or_else(unsuitable)?)
+    }
 }
 
 /// Refuses a size above the limits.
@@ -105,24 +150,6 @@ pub(crate) fn check_size(size: PictureSize, limits: &DecodeLimits) -> Result<()>
         return Err(Error::TooManyPixels { size, limit: limits.max_pixels });
     }
     Ok(())
-}
-
-/// Returns true unless a JPEG file breaks off within its pixels, which the decoder takes as grey: after the first start of scan there is
-/// an end of image. Other segments, which may hold a picture of their own, are skipped.
-fn has_end(bytes: &[u8]) -> bool {
-    const START_OF_SCAN: u8 = 0xda;
-    const END_OF_IMAGE: [u8; 2] = [0xff, 0xd9];
-    let mut rest = bytes.get(2..).unwrap_or_default();
-    while let [0xff, marker, high, low, ..] = *rest {
-        if marker == START_OF_SCAN {
-            return rest.windows(2).any(|pair| pair == END_OF_IMAGE);
-        }
-        // Fill bytes may come before a marker.
-        let skipped = if marker == 0xff { 1 } else { 2 + usize::from(u16::from_be_bytes([high, low])) };
-        rest = rest.get(skipped..).unwrap_or_default();
-    }
-    // The decoder reports what is wrong.
-    true
 }
 
 /// Memory of a decoder: eight bytes a pixel, as 16-bit RGBA takes, and what a colour profile takes. The size of a PNG file comes first, so
@@ -141,25 +168,6 @@ fn library_limits(bytes: &[u8], format: ImageFormat, limits: &DecodeLimits) -> i
     own
 }
 
-fn header(format: &'static str, decoder: &mut dyn ImageDecoder) -> Result<(PictureSize, Orientation)> {
-    let (width, height) = decoder.dimensions();
-    let orientation = decoder.orientation().map_err(|error| invalid(format, &error))?;
-    Ok((PictureSize::new(width as usize, height as usize), orientation))
-}
-
 fn invalid(format: &'static str, error: &image::ImageError) -> Error {
     Error::Invalid { format, message: error.to_string() }
-}
-
-/// Decodes the pixels, in one buffer; it is reduced to RGB before it is rotated, which takes a second one.
-fn rgb(
-    format: &'static str,
-    decoder: Box<dyn ImageDecoder + '_>,
-    orientation: Orientation,
-) -> Result<Vec<u8>> {
-    let (size, color) = (decoder.dimensions(), decoder.color_type());
-    let unsuitable = || Error::Invalid { format, message: format!("it has pixels of type {color:?}") };
-    let mut pixels = vec![0; usize::try_from(decoder.total_bytes()).map_err(|_| unsuitable())?];
-    decoder.read_image_boxed(&mut pixels).map_err(|error| invalid(format, &error))?;
-    into_rgb(color, pixels).and_then(|rgb| oriented(size, rgb, orientation)).ok_or_else(unsuitable)
 }

@@ -1,19 +1,24 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod bmp;
 mod decode;
 mod error;
 pub mod families;
 mod gif;
+mod jpeg;
 mod mel;
+mod orientation;
 mod patches;
 mod picture;
+mod png;
 mod resample;
 mod rgb;
 mod settings;
 mod sinc;
 mod sound;
 mod tiles;
+mod webp;
 
 pub use decode::{DecodeLimits, picture_size};
 pub use error::{Error, Result};

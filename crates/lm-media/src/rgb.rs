@@ -20,6 +20,16 @@ pub(crate) fn into_rgb(color: ColorType, pixels: Vec<u8>) -> Option<Vec<u8>> {
     })
 }
 
+/// RGB bytes of a PNG file of grey pixels. A transparent colour makes the decoder add transparency, and 16 bits stay a grey value.
+pub(crate) fn grey16(color: ColorType, pixels: Vec<u8>) -> Option<Vec<u8>> {
+    match color {
+        ColorType::La16 => {
+            Some(reduced(pixels, |[a, b, _, _]| [u16::from_ne_bytes([a, b]).min(255) as u8; 3]))
+        }
+        _ => into_rgb(color, pixels),
+    }
+}
+
 fn upper(value: [u8; 2]) -> u8 {
     (u16::from_ne_bytes(value) >> 8) as u8
 }

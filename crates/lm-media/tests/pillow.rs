@@ -2,13 +2,24 @@
 
 use std::path::Path;
 
-use lm_media::{Filter, Picture, PictureSize};
+use lm_media::{DecodeLimits, Filter, Picture, PictureSize, picture_size};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 #[derive(Deserialize)]
 struct Golden {
     resized: Vec<Resized>,
+    decoded: Vec<Decoded>,
+}
+
+#[derive(Deserialize)]
+struct Decoded {
+    name: String,
+    /// Bytes in digits of base 16.
+    file: String,
+    /// `None` where Pillow refuses the file.
+    size: Option<[usize; 2]>,
+    rgb: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -26,6 +37,11 @@ fn file(name: &str) -> Vec<u8> {
 
 fn golden() -> Golden {
     serde_json::from_slice(&file("golden.json")).expect("golden.json")
+}
+
+fn from_digits(digits: &str) -> Vec<u8> {
+    let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).expect("digits");
+    (0..digits.len()).step_by(2).map(byte).collect()
 }
 
 fn digest(picture: &Picture) -> String {
@@ -57,5 +73,32 @@ fn high_pictures_are_resized_to_the_bytes_of_pillow() {
         let resized = pattern(size(case.source)).resized(size(case.size), filter);
         assert_eq!(digest(&resized), case.sha256, "{} {:?} {:?}", case.filter, case.source, case.size);
         println!("stage: {} | resized bytes | 1 | 0", case.filter);
+    }
+}
+
+/// Files that are read otherwise than by Pillow: the checksum of the pixels is checked, and an orientation is a whole number.
+const DIFFERENT: [&str; 2] = ["PNG: checksum of the pixels", "PNG: a decimal"];
+
+#[test]
+fn files_at_the_edges_of_formats_are_read_as_by_pillow() {
+    let cases = golden().decoded;
+    assert!(cases.len() > 80);
+    for case in cases {
+        let (name, bytes) = (&case.name, from_digits(&case.file));
+        let found = Picture::decode(&bytes, &DecodeLimits::default());
+        let header = picture_size(&bytes, &DecodeLimits::default());
+        if let (Ok(header), Ok(picture)) = (header, &found) {
+            assert_eq!(header, picture.size(), "{name}");
+        }
+        let tolerance = if name.starts_with("JPEG") { 2 } else { 0 };
+        let is_same = match (&found, case.size, case.rgb) {
+            (Ok(found), Some(expected), Some(rgb)) => {
+                let mut bytes = found.rgb().iter().zip(from_digits(&rgb));
+                found.size() == size(expected) && bytes.all(|(own, other)| own.abs_diff(other) <= tolerance)
+            }
+            (found, ..) => found.is_err() == case.size.is_none(),
+        };
+        assert_eq!(is_same, !DIFFERENT.contains(&&**name), "{name}: {found:?}");
+        println!("stage: files at the edges of formats | decoded bytes | 1 | 0");
     }
 }
