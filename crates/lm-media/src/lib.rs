@@ -18,6 +18,7 @@ mod settings;
 mod sinc;
 mod sound;
 mod tiles;
+mod wav;
 mod webp;
 
 pub use decode::{DecodeLimits, picture_size};

@@ -1,6 +1,5 @@
 //! Sounds in one channel at 16 kHz, and their decoding within limits: files come from strangers.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +12,7 @@ use symphonia::core::io::{MediaSource, MediaSourceStream, ReadOnlySource};
 use symphonia::default::formats::{FlacReader, MpaReader, OggReader, WavReader};
 
 use crate::sinc::{Resampler, length_at_sample_rate};
-use crate::{Error, Result};
+use crate::{Error, Result, wav};
 
 /// Samples a second of a [`Sound`].
 pub const SAMPLE_RATE: usize = 16_000;
@@ -60,7 +59,7 @@ impl Sound {
         checked("raw", samples)
     }
 
-    /// Decodes WAV (integers of 8 to 32 bits, floats, A-law, µ-law), MP3, FLAC or Ogg Vorbis. Channels are averaged; other rates than 16 kHz are
+    /// Decodes WAV and RF64 (integers of 8 to 32 bits, floats, A-law, µ-law), MP3, FLAC or Ogg Vorbis. Channels are averaged; other rates than 16 kHz are
     /// resampled as torchaudio's `functional.resample` does. The silence that an encoder of MP3 has added is removed where the file tells its
     /// length.
     ///
@@ -133,9 +132,12 @@ enum Length {
 const FORMATS: [Format; 4] = [
     Format {
         name: "WAV",
-        begins: |bytes| bytes.starts_with(b"RIFF"),
+        begins: wav::begins,
         open: |bytes| {
-            Ok(Box::new(WavReader::try_new(stream(Cursor::new(with_length(bytes))), Default::default())?))
+            Ok(Box::new(WavReader::try_new(
+                stream(Cursor::new(wav::with_length(bytes))),
+                Default::default(),
+            )?))
         },
         length: Length::Exact,
     },
@@ -252,25 +254,6 @@ fn audio(track: &Track) -> Option<(&Track, &symphonia::core::codecs::audio::Audi
 
 fn invalid(format: &Format, error: &SymphoniaError) -> Error {
     Error::Invalid { format: format.name, message: error.to_string() }
-}
-
-/// The WAV file with the length of its samples, which a program that writes a stream does not know.
-fn with_length(bytes: &[u8]) -> Cow<'_, [u8]> {
-    let mut at = 12;
-    while let Some(&[a, b, c, d, ref len @ ..]) = bytes.get(at..at + 8) {
-        let len = len.try_into().map_or(0, u32::from_le_bytes);
-        match [a, b, c, d] {
-            _ if len != u32::MAX => at += 8 + len.next_multiple_of(2) as usize,
-            id if id != *b"data" => break,
-            _ => {
-                let rest = u32::try_from(bytes.len() - at - 8).unwrap_or(u32::MAX);
-                let mut file = bytes.to_vec();
-                file[at + 4..at + 8].copy_from_slice(&rest.to_le_bytes());
-                return file.into();
-            }
-        }
-    }
-    bytes.into()
 }
 
 /// The file after its ID3v2 tags, which precede MP3 and some FLAC files.
