@@ -9,7 +9,7 @@ use image::{ColorType, ImageDecoder, ImageFormat, ImageReader};
 use crate::gif::FirstFrame;
 use crate::orientation::Metadata;
 use crate::rgb::{into_rgb, oriented, oriented_size};
-use crate::{Error, Picture, PictureSize, Result, bmp, jpeg, png, webp};
+use crate::{Error, Picture, PictureSize, Result, beginnings, bmp, jpeg, png, webp};
 
 /// Limits of decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +95,7 @@ fn format_of(bytes: &[u8], limits: &DecodeLimits) -> Result<&'static Format> {
     }
     let found = image::guess_format(bytes).ok();
     let known = found.and_then(|found| FORMATS.iter().find(|format| format.kind == found));
-    known.ok_or_else(|| Error::UnknownFormat { start: bytes.iter().take(8).copied().collect() })
+    known.ok_or_else(|| Error::UnknownFormat { start: beginnings::start(bytes) })
 }
 
 /// A file that is not a GIF, with its header read.

@@ -1,6 +1,7 @@
 //! Error type of this crate.
 
 use crate::PictureSize;
+use crate::beginnings::described;
 
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -10,19 +11,15 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// The bytes are in no format that this crate reads.
-    #[error(
-        "the bytes are no picture: expected PNG, JPEG, WebP, GIF or BMP, and they begin with {start:02x?}"
-    )]
+    #[error("{}", described(start, "picture", "PNG, JPEG, WebP, GIF or BMP"))]
     UnknownFormat {
-        /// Up to eight bytes of the beginning.
+        /// Up to 36 bytes of the beginning.
         start: Vec<u8>,
     },
     /// The bytes are in no format of sounds that this crate reads.
-    #[error(
-        "the bytes are no sound: expected WAV, MP3, FLAC or Ogg Vorbis, and they begin with {start:02x?}"
-    )]
+    #[error("{}", described(start, "sound", "WAV, MP3, FLAC or Ogg Vorbis"))]
     UnknownSound {
-        /// Up to eight bytes of the beginning.
+        /// Up to 36 bytes of the beginning.
         start: Vec<u8>,
     },
     /// The file is larger than [`DecodeLimits::max_bytes`](crate::DecodeLimits::max_bytes) or

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod beginnings;
 mod bmp;
 mod decode;
 mod error;

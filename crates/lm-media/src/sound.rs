@@ -12,7 +12,7 @@ use symphonia::core::io::{MediaSource, MediaSourceStream, ReadOnlySource};
 use symphonia::default::formats::{FlacReader, MpaReader, OggReader, WavReader};
 
 use crate::sinc::{Resampler, length_at_sample_rate};
-use crate::{Error, Result, wav};
+use crate::{Error, Result, beginnings, wav};
 
 /// Samples a second of a [`Sound`].
 pub const SAMPLE_RATE: usize = 16_000;
@@ -149,7 +149,7 @@ const FORMATS: [Format; 4] = [
     },
     Format {
         name: "Ogg",
-        begins: |bytes| bytes.starts_with(b"OggS"),
+        begins: |bytes| bytes.starts_with(b"OggS") && !beginnings::is_opus(bytes),
         open: |bytes| Ok(Box::new(OggReader::try_new(stream(Cursor::new(bytes)), Default::default())?)),
         length: Length::Hint,
     },
@@ -188,7 +188,7 @@ impl<'a> SoundFile<'a> {
         }
         let sound = without_tags(bytes);
         let Some(format) = FORMATS.iter().find(|format| (format.begins)(sound)) else {
-            return Err(Error::UnknownSound { start: bytes.iter().take(8).copied().collect() });
+            return Err(Error::UnknownSound { start: beginnings::start(bytes) });
         };
         let invalid = |error: SymphoniaError| invalid(format, &error);
         let reader = (format.open)(sound).map_err(invalid)?;

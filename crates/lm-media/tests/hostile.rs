@@ -32,6 +32,8 @@ fn decode(bytes: &[u8]) -> Result<Picture, Error> {
 #[test]
 fn unknown_formats_are_named_by_their_beginning() {
     let error = decode(b"%PDF-1.7 and more").expect_err("no picture").to_string();
+    assert_eq!(error, "the bytes are a PDF file; expected PNG, JPEG, WebP, GIF or BMP");
+    let error = decode(b"no picture").expect_err("no picture").to_string();
     assert!(error.starts_with("the bytes are no picture: expected PNG, JPEG, WebP, GIF or BMP"), "{error}");
     assert!(matches!(decode(b""), Err(Error::UnknownFormat { start }) if start.is_empty()));
     // A format of the library that is not one of ours.

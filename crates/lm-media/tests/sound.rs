@@ -195,8 +195,11 @@ fn pieces_of_files_are_errors() {
 
 #[test]
 fn other_files_are_named_by_their_beginning() {
-    let error = decode(b"%PDF-1.7 and more").expect_err("no sound").to_string();
+    let error = decode(b"no sound").expect_err("no sound").to_string();
     assert!(error.starts_with("the bytes are no sound: expected WAV, MP3, FLAC or Ogg Vorbis"), "{error}");
+    let opus = [&b"OggS\0\x02"[..], &[0; 20], b"\x01\x13OpusHead\x01"].concat();
+    let error = decode(&opus).expect_err("no Vorbis").to_string();
+    assert_eq!(error, "the bytes are an Opus file; expected WAV, MP3, FLAC or Ogg Vorbis");
     assert!(matches!(decode(b""), Err(Error::UnknownSound { start }) if start.is_empty()));
     assert!(matches!(decode(b"ID3\x04\0\0\x7f\x7f\x7f\x7f"), Err(Error::UnknownSound { .. })));
 }
