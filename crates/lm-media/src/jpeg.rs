@@ -1,34 +1,75 @@
-//! Segments of JPEG files: their end and their metadata, as Pillow reads them.
+//! Segments of JPEG files: their end, metadata and colours, as Pillow reads them.
+
+use std::borrow::Cow;
 
 use crate::decode::Contents;
 use crate::orientation::{EXIF_PREFIX, Metadata};
 
 const START_OF_SCAN: u8 = 0xda;
+const APP0: u8 = 0xe0;
 const APP1: u8 = 0xe1;
+const APP14: u8 = 0xee;
+/// Place of the transform in Adobe's segment.
+const ADOBE_TRANSFORM: usize = 11;
 const XMP_PREFIX: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
 
 /// Checks that the file does not break off within its pixels, which the decoder takes as grey: after the first start of scan there is an end
 /// of image.
 pub(crate) fn contents(bytes: &[u8]) -> Result<Contents<'_>, &'static str> {
     const END_OF_IMAGE: [u8; 2] = [0xff, 0xd9];
-    let (mut exif, mut metadata) = (Vec::new(), Metadata::default());
+    let mut found = Found::default();
     for (marker, data, rest) in segments(bytes) {
         match marker {
             START_OF_SCAN if !rest.windows(2).any(|pair| pair == END_OF_IMAGE) => {
                 return Err("it is truncated");
             }
             START_OF_SCAN => break,
+            _ => found.add(marker, data, bytes.len() - rest.len()),
+        }
+    }
+    Ok(found.contents(bytes))
+}
+
+/// What was found of the metadata and of the colours.
+#[derive(Default)]
+struct Found<'a> {
+    exif: Vec<u8>,
+    xmp: Option<&'a [u8]>,
+    is_jfif: bool,
+    components: u8,
+    /// Place of Adobe's mark that the colours are RGB.
+    adobe_rgb: Option<usize>,
+}
+
+impl<'a> Found<'a> {
+    fn add(&mut self, marker: u8, data: &'a [u8], at: usize) {
+        match marker {
             // EXIF data may be longer than a segment.
             APP1 => match (data.strip_prefix(EXIF_PREFIX), data.strip_prefix(XMP_PREFIX)) {
-                (Some(part), _) => exif.extend_from_slice(part),
-                (_, Some(xmp)) => metadata.xmp = Some(xmp.into()),
+                (Some(part), _) => self.exif.extend_from_slice(part),
+                (_, Some(xmp)) => self.xmp = Some(xmp),
                 _ => {}
             },
+            APP0 => self.is_jfif |= data.starts_with(b"JFIF\0") && data.len() >= 14,
+            APP14 if data.starts_with(b"Adobe") && data.get(ADOBE_TRANSFORM) == Some(&0) => {
+                self.adobe_rgb = Some(at + 4 + ADOBE_TRANSFORM);
+            }
+            // Tables of codes and the like have markers among those of frames.
+            0xc4 | 0xc8 | 0xcc => {}
+            0xc0..=0xcf => self.components = data.get(5).copied().unwrap_or(0),
             _ => {}
         }
     }
-    metadata.exif = Some(exif.into());
-    Ok(Contents { metadata, ..Contents::plain(bytes) })
+
+    /// JFIF files have YCbCr whatever Adobe's mark says, as libjpeg takes them; the decoder prefers the mark.
+    fn contents(self, bytes: &'a [u8]) -> Contents<'a> {
+        let metadata = Metadata { exif: Some(self.exif.into()), xmp: self.xmp.map(Cow::from) };
+        let mut contents = Contents { metadata, ..Contents::plain(bytes) };
+        if let Some(at) = self.adobe_rgb.filter(|_| self.is_jfif && self.components == 3) {
+            contents.bytes.to_mut()[at] = 1;
+        }
+        contents
+    }
 }
 
 /// Marker and data of each segment, which may hold a picture of its own, and the bytes from the marker on.

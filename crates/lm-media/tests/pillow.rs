@@ -76,8 +76,10 @@ fn high_pictures_are_resized_to_the_bytes_of_pillow() {
     }
 }
 
-/// Files that are read otherwise than by Pillow: the checksum of the pixels is checked, and an orientation is a whole number.
-const DIFFERENT: [&str; 2] = ["PNG: checksum of the pixels", "PNG: a decimal"];
+/// Files that are read otherwise than by Pillow: the checksum of the pixels is checked, an orientation is a whole number, and colours that a
+/// JPEG file calls R, G and B are these.
+const DIFFERENT: [&str; 3] =
+    ["PNG: checksum of the pixels", "PNG: a decimal", "JPEG: RGB of Adobe with JFIF"];
 
 #[test]
 fn files_at_the_edges_of_formats_are_read_as_by_pillow() {

@@ -165,9 +165,9 @@ def colors():
     yield "16-bit RGB with a transparent colour", png(chunk(b"tRNS", struct.pack(">3H", 511, 512, 768)), values=struct.pack(">6H", 511, 512, 768, 1024, 1280, 65535), width=2, bits=16)
 
 
-def jpeg(*segments):
+def jpeg(*segments, **options):
     file = io.BytesIO()
-    Image.fromarray(pixels(6, 4) // 16 + 100).save(file, "JPEG", quality=100, subsampling=0)
+    Image.fromarray(pixels(6, 4) // 16 + 100).save(file, "JPEG", quality=100, subsampling=0, **options)
     data = b"".join(b"\xff" + bytes([marker]) + struct.pack(">H", len(data) + 2) + data for marker, data in segments)
     return file.getvalue()[:2] + data + file.getvalue()[2:]
 
@@ -181,6 +181,10 @@ def jpegs():
     yield "XMP", jpeg((0xE1, namespace + xmp(6)))
     yield "XMP twice", jpeg((0xE1, namespace + xmp(6)), (0xE1, namespace + xmp(3)))
     yield "EXIF and XMP", jpeg((0xE1, namespace + xmp(6)), (0xE1, prefix + exif(1)))
+    for transform in [0, 1]:
+        yield f"JFIF with Adobe's transform {transform}", jpeg((0xEE, b"Adobe\0\x64\0\0\0\0" + bytes([transform])))
+    yield "RGB of Adobe", jpeg(keep_rgb=True)
+    yield "RGB of Adobe with JFIF", jpeg((0xE0, b"JFIF\0\1\1\0\0\1\0\1\0\0"), keep_rgb=True)
 
 
 def webp(flags, *chunks):
