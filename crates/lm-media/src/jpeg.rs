@@ -30,7 +30,7 @@ pub(crate) fn contents(bytes: &[u8]) -> Result<Contents<'_>, &'static str> {
     Ok(found.contents(bytes))
 }
 
-/// What was found of the metadata and of the colours.
+/// Metadata and marks of the colours that were found.
 #[derive(Default)]
 struct Found<'a> {
     exif: Vec<u8>,

@@ -70,7 +70,7 @@ fn chunks(bytes: &[u8]) -> impl Iterator<Item = Chunk<'_>> {
 /// Longest EXIF data in digits, as long as a compressed one may be.
 const LONGEST_TEXT: usize = 2 << 20;
 
-/// What was found of the metadata; the last of several counts.
+/// Metadata that were found; the last of several counts.
 #[derive(Default)]
 struct Found<'a> {
     exif: Option<&'a [u8]>,

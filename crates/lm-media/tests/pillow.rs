@@ -103,7 +103,9 @@ fn files_at_the_edges_of_formats_are_read_as_by_pillow() {
             (found, ..) => found.is_err() == case.size.is_none(),
         };
         assert_eq!(is_same, !DIFFERENT.contains(&&**name), "{name}: {found:?}");
-        println!("stage: files at the edges of formats | decoded bytes | 1 | 0");
+        if is_same && tolerance == 0 {
+            println!("stage: files at the edges of formats | decoded bytes | 1 | 0");
+        }
     }
 }
 
