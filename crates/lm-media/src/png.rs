@@ -1,10 +1,10 @@
 //! Chunks of PNG files: their checksums, their end and their metadata, as Pillow reads them.
 
 use std::borrow::Cow;
-use std::io::Cursor;
+use std::io::Read;
 
-use image::ImageDecoder;
-use image::codecs::png::PngDecoder;
+use flate2::Crc;
+use flate2::read::ZlibDecoder;
 
 use crate::decode::Contents;
 use crate::orientation::Metadata;
@@ -43,7 +43,7 @@ fn is_name(bytes: &[u8]) -> bool {
 }
 
 fn with_end(bytes: &[u8]) -> Vec<u8> {
-    [bytes, &written(b"IEND", b"")].concat()
+    [bytes, &0_u32.to_be_bytes(), b"IEND", &checksum(b"IEND", b"").to_be_bytes()].concat()
 }
 
 struct Chunk<'a> {
@@ -67,7 +67,7 @@ fn chunks(bytes: &[u8]) -> impl Iterator<Item = Chunk<'_>> {
     })
 }
 
-/// Longest EXIF data in digits, as long as a compressed one may be.
+/// Longest metadata that are decompressed, or read as digits.
 const LONGEST_TEXT: usize = 2 << 20;
 
 /// Metadata that were found; the last of several counts.
@@ -141,13 +141,11 @@ fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&bytes[..end], &bytes[end + 1..]))
 }
 
-/// The bytes of a zlib stream, at most 2 MiB. The decoder decompresses texts, but gives only those of some keywords: it is shown a picture of
-/// one pixel with this text under one of them.
+/// The bytes of a zlib stream; `None` for more than 2 MiB.
 fn decompressed(bytes: &[u8]) -> Option<Vec<u8>> {
-    let header = written(b"IHDR", &[0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0]);
-    let text = written(b"zTXt", &[b"Raw profile type iptc\0\0", bytes].concat());
-    let file = [SIGNATURE, &header, &text, &written(b"IDAT", b"")].concat();
-    PngDecoder::new(Cursor::new(file)).ok()?.iptc_metadata().ok()?
+    let mut text = Vec::new();
+    ZlibDecoder::new(bytes).take(LONGEST_TEXT as u64 + 1).read_to_end(&mut text).ok()?;
+    (text.len() <= LONGEST_TEXT).then_some(text)
 }
 
 /// Bytes of a text of a name, their number and digits of base 16, in lines.
@@ -159,30 +157,10 @@ fn from_digits(text: &[u8]) -> Option<Vec<u8>> {
     pairs.1.is_empty().then(|| pairs.0.iter().map(|[high, low]| (high << 4 | low) as u8).collect())
 }
 
-/// A chunk as bytes.
-fn written(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
-    let sum = checksum(name, data).to_be_bytes();
-    [&(data.len() as u32).to_be_bytes(), &name[..], data, &sum].concat()
-}
-
 /// CRC-32 of the name and the data of a chunk.
 fn checksum(name: &[u8], data: &[u8]) -> u32 {
-    let step = |sum: u32, byte: &u8| CRC[usize::from(sum as u8 ^ byte)] ^ sum >> 8;
-    !name.iter().chain(data).fold(u32::MAX, step)
+    let mut sum = Crc::new();
+    sum.update(name);
+    sum.update(data);
+    sum.sum()
 }
-
-/// Remainders of the bytes by CRC-32's polynomial.
-const CRC: [u32; 256] = {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let (mut sum, mut bit) = (byte as u32, 0);
-        while bit < 8 {
-            sum = if sum & 1 == 1 { sum >> 1 ^ 0xedb8_8320 } else { sum >> 1 };
-            bit += 1;
-        }
-        table[byte] = sum;
-        byte += 1;
-    }
-    table
-};

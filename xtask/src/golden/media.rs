@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use crate::process;
 
 /// Tests that print stages, of `lm-media` and `lm-model`.
-const TESTS: &[&str] = &["audio", "golden", "sound", "vision"];
+const TESTS: &[&str] = &["audio", "golden", "headers", "pillow", "sound", "vision"];
 
 /// Cases of a stage, and their largest difference.
 #[derive(Debug, Default, PartialEq)]
