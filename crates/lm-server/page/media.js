@@ -21,7 +21,7 @@ const BEGINNINGS = [
   ["image/gif", /^GIF8/],
   ["image/webp", /^RIFF[^]{4}WEBP/],
   ["image/bmp", /^BM/],
-  ["audio/wav", /^RIFF/],
+  ["audio/wav", /^RIFF|^RF64/],
   ["audio/flac", /^fLaC/],
   ["audio/ogg", /^OggS/],
   ["audio/mpeg", /^(?:ID3|\xff[\xe2\xe3\xea\xeb\xf2\xf3\xfa\xfb])/],
