@@ -207,7 +207,7 @@ fn media_are_files_that_are_read_before_the_model_is_loaded() {
     let error = program::error(&["generate", "Hello", "--image", &format!("{media}README.md")], "");
     assert!(error.contains("README.md") && error.contains("no picture"), "{error}");
     let error = program::error(&["generate", "Hello", "--audio", &format!("{media}rgb_1x1.png")], "");
-    assert!(error.contains("rgb_1x1.png") && error.contains("no sound"), "{error}");
+    assert!(error.contains("rgb_1x1.png") && error.contains("expected WAV"), "{error}");
     let sound = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/sound/one_sample.wav");
     for (option, file, kind) in
         [("--image", &*format!("{media}rgb_1x1.png"), "picture"), ("--audio", sound, "sound")]

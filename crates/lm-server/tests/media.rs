@@ -68,7 +68,7 @@ fn what_is_no_picture_is_an_error_of_the_request() {
         (&b"Hello"[..], "no picture"),
         (&whole[..whole.len() / 2], "BMP"),
         (&huge, "10000 × 10000"),
-        (b"", "no picture"),
+        (b"", "the file is empty"),
     ] {
         let response = chat(&server, &json!([{"type": "image_url", "image_url": {"url": url(file)}}]));
         let error = &response.json()["error"];
@@ -132,7 +132,7 @@ fn what_is_no_sound_is_an_error_of_the_request() {
         (&b"Hello"[..], "no sound"),
         (&whole[..whole.len() / 2], "WAV"),
         (&hours, "longer than 600 seconds"),
-        (&picture_file(3, 2, 1), "no sound"),
+        (&picture_file(3, 2, 1), "expected WAV"),
     ] {
         let response = chat(&server, &json!([input_audio(file, "wav")]));
         let error = &response.json()["error"];
