@@ -8,7 +8,7 @@ use std::io::Write;
 #[cfg(unix)]
 use std::process::Command;
 
-use program::{Run, lm, parse, shown, start};
+use program::{lm, parse, shown, start};
 use serde_json::json;
 
 #[test]
@@ -206,73 +206,6 @@ fn a_turn_that_fails_leaves_the_others_and_the_exit_code_tells() {
     assert_eq!(run.out.lines().count(), 1, "the last turn is answered: {}", run.out);
 }
 
-/// A model that reads pictures and sounds.
-const READS_ALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/audio/gemma4-tiny");
-const PICTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/media/rgb_37x53.png");
-const SOUND: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/sound/pcm16_16k.wav");
-
-/// Runs a chat with that model.
-fn chat_with_media(args: &[&str], lines: &str) -> Run {
-    lm(&[&["chat", "-m", READS_ALL, "--temperature", "0", "-n", "2"], args].concat(), lines)
-}
-
-#[test]
-fn a_file_that_cannot_be_read_leaves_the_chat_open() {
-    let url = "https://example.com/cat.png";
-    let lines = format!("/image nofile.png\n/audio nofile.wav\n/image .\n/image {url}\nHello\n/history\n");
-    let run = chat_with_media(&[], &lines);
-    for expected in ["nofile.png", "nofile.wav", "https://example.com/cat.png: URLs are not fetched"] {
-        assert!(run.err.contains(expected), "{expected}: {}", run.err);
-    }
-    let is_answered = run.err.contains("user: Hello\n");
-    assert_eq!((run.code, is_answered), (Some(1), true), "{}", run.err);
-}
-
-#[test]
-fn pictures_and_sounds_are_added_to_the_next_message_and_dropped() {
-    // A line of paths is one of files that were dropped on the terminal.
-    let lines = format!(
-        "/audio {SOUND}\n{SOUND}\n/image file://{PICTURE}\n'{SOUND}' {PICTURE} \nWhat is it?\n/audio {PICTURE}\n/audio {SOUND}\n\
-         /audio\nHello\n/history\n"
-    );
-    let run = chat_with_media(&["--image", PICTURE, "--audio", SOUND], &lines);
-    let notes: Vec<_> = run.err.lines().filter(|line| line.contains("of the next message")).collect();
-    let note = |kind: &str, count, command: &str| {
-        format!("({kind} {count} of the next message; {command} alone drops them)")
-    };
-    let expected = [
-        note("sound", 2, "/audio"),
-        note("sound", 3, "/audio"),
-        note("picture", 2, "/image"),
-        note("sound", 4, "/audio"),
-        note("picture", 3, "/image"),
-        note("sound", 1, "/audio"),
-    ];
-    assert_eq!(notes, expected, "{}", run.err);
-    let sent = "user: [image] [audio] [audio] [audio] [image] [audio] [image] What is it?\n";
-    assert!(run.err.contains(sent), "{}", run.err);
-    assert!(run.err.contains("rgb_37x53.png") && run.err.contains("no sound"), "{}", run.err);
-    assert!(run.err.contains("(no sounds)") && run.err.contains("user: Hello\n"), "{}", run.err);
-    assert_eq!(run.code, Some(1), "{}", run.err);
-}
-
-#[test]
-fn a_model_that_reads_text_refuses_files_at_once() {
-    let run = lm(&["chat"], &format!("/image {PICTURE}\n/audio {SOUND}\n{PICTURE}\nHello\n"));
-    let errors: Vec<_> = run.err.lines().filter_map(|line| line.strip_prefix("error: ")).collect();
-    let [picture, sound] = ["pictures", "sounds"].map(|kind| format!("the model `pocket` reads no {kind}"));
-    assert_eq!(errors, [&picture, &sound, &picture], "{}", run.err);
-    assert_eq!((run.code, run.out.lines().count()), (Some(1), 1), "the message is answered: {}", run.err);
-    let error = program::error(&["chat", "--image", PICTURE], "Hello\n");
-    assert_eq!(error, format!("{PICTURE}: {picture}"));
-}
-
-#[test]
-fn a_chat_that_begins_again_has_no_pictures() {
-    let run = chat_with_media(&[], &format!("/image {PICTURE}\n/clear\nHello\n/history\n"));
-    assert_eq!((run.code, run.err.contains("user: Hello\n")), (Some(0), true), "{}", run.err);
-}
-
 /// Ctrl-C is the signal SIGINT: without a terminal it ends the program with its turn.
 #[cfg(unix)]
 #[test]
@@ -291,17 +224,6 @@ fn an_interrupt_ends_a_piped_chat() {
     stdout.read_to_string(&mut rest).expect("output is text");
     assert_eq!(rest.lines().count(), 1, "the second turn is not run: {rest}");
     assert_eq!(child.wait().expect("the program ends").code(), Some(130));
-}
-
-#[test]
-fn a_recorded_picture_is_not_replayed() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let file = folder.path().join("talk.jsonl");
-    let run = chat_with_media(&["--image", PICTURE, "--record", shown(&file)], "Hello\n");
-    assert_eq!(run.code, Some(0), "{}", run.err);
-    let replay = lm(&["replay", shown(&file), READS_ALL], "");
-    assert!(replay.out.contains("request 1: not replayed: its prompt has pictures"), "{}", replay.err);
-    assert!(replay.out.ends_with("0 equal, 0 different, 1 not replayed\n"), "{}", replay.out);
 }
 
 #[test]
