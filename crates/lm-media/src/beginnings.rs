@@ -71,8 +71,8 @@ pub(crate) fn described(start: &[u8], kind: &str, expected: &str) -> String {
         _ if start.is_empty() => "the file is empty".to_owned(),
         Some(name) => format!("the bytes are {name} file; expected {expected}"),
         None => {
-            let start = &start[..start.len().min(8)];
-            format!("the bytes are no {kind}: expected {expected}, and they begin with {start:02x?}")
+            let start = start[..start.len().min(8)].escape_ascii();
+            format!("the bytes are no {kind}: expected {expected}, and they begin with \"{start}\"")
         }
     }
 }
@@ -97,9 +97,8 @@ mod tests {
         assert_eq!(message(b"II*\0\x08\0\0\0"), "the bytes are a TIFF file; expected PNG");
         assert_eq!(message(b"\0\0\0\x1cftypavif\0\0\0\0"), "the bytes are an AVIF file; expected PNG");
         assert_eq!(message(b""), "the file is empty");
-        assert_eq!(
-            message(&[7; 99]),
-            format!("the bytes are no picture: expected PNG, and they begin with {:02x?}", [7; 8])
-        );
+        let expected =
+            r#"the bytes are no picture: expected PNG, and they begin with "A \x07\xff\x07\x07\x07\x07""#;
+        assert_eq!(message(b"A \x07\xff\x07\x07\x07\x07\x07"), expected);
     }
 }

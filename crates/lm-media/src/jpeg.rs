@@ -87,3 +87,28 @@ fn segments(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8], &[u8])> {
         Some((marker, &data[..len], segment))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jfif_decides_the_colours_of_three_components_only() {
+        let segment = |marker, data: &[u8]| {
+            [&[0xff, marker][..], &(data.len() as u16 + 2).to_be_bytes(), data].concat()
+        };
+        for components in [1, 3, 4] {
+            let bytes = [
+                vec![0xff, 0xd8],
+                segment(APP0, b"JFIF\0\x01\x01\0\0\x01\0\x01\0\0"),
+                segment(APP14, b"Adobe\0\x64\0\0\0\0\0"),
+                segment(0xc0, &[8, 0, 1, 0, 1, components]),
+                segment(START_OF_SCAN, &[]),
+                vec![0xff, 0xd9],
+            ]
+            .concat();
+            let found = contents(&bytes).expect("a whole file");
+            assert_eq!(found.bytes[..] != bytes[..], components == 3, "{components}");
+        }
+    }
+}

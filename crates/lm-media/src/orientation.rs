@@ -94,3 +94,17 @@ fn in_xmp(bytes: &[u8]) -> Option<u64> {
     };
     (0..bytes.len()).find_map(value)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_prefix_of_exif_data_is_skipped() {
+        let tiff = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
+        for prefixes in 0..3 {
+            let exif = [EXIF_PREFIX.repeat(prefixes), tiff.to_vec()].concat();
+            assert_eq!(in_exif(&exif), Some(6), "{prefixes}");
+        }
+    }
+}

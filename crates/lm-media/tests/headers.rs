@@ -64,3 +64,14 @@ fn chunks_longer_than_the_file_end_the_search() {
         assert!(matches!(found, Err(Error::Invalid { .. })), "{length}: {found:?}");
     }
 }
+
+#[test]
+fn a_chunk_of_odd_length_before_a_stream_is_padded() {
+    let Case { file, samples, .. } = cases().swap_remove(0);
+    let mut usual = from_digits(&file);
+    usual[40..44].copy_from_slice(&0x7fff_f000_u32.to_le_bytes());
+    let bytes = [&usual[..12], b"note\x03\0\0\0abc\0", &usual[12..]].concat();
+    let found = Sound::decode(&bytes, &SoundLimits::default()).expect("a sound");
+    let expected: Vec<f32> = samples.iter().map(|sample| f32::from(*sample) / 32_768.0).collect();
+    assert_eq!(found.samples(), expected);
+}

@@ -242,3 +242,47 @@ proptest! {
         }
     }
 }
+
+/// Metadata of 2 MiB are read, those of a byte more are not.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_compressed_text_above_the_limit_is_not_read() {
+    use std::io::Write;
+    let bytes = file("rgb_37x53.png");
+    let sized = |length: usize| {
+        let mut text = b"<tiff:Orientation>6</tiff:Orientation>".to_vec();
+        text.resize(length, b' ');
+        let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+        zlib.write_all(&text).expect("memory");
+        let data = [&b"XML:com.adobe.xmp\0\x01\0\0\0"[..], &zlib.finish().expect("memory")].concat();
+        let with = [&bytes[..33], &chunk(b"iTXt", &data), &bytes[33..]].concat();
+        picture_size(&with, &DecodeLimits::default()).expect("a size")
+    };
+    assert_eq!(sized(2 << 20), PictureSize::new(53, 37));
+    assert_eq!(sized((2 << 20) + 1), PictureSize::new(37, 53));
+}
+
+/// Its red and the next blue look like 16 bits a pixel of a longer header.
+#[test]
+fn a_bmp_file_with_the_first_header_keeps_its_colours() {
+    let words = [2_u16, 1, 1, 24].map(u16::to_le_bytes).concat();
+    let header = [34_u32, 0, 26, 12].map(u32::to_le_bytes).concat();
+    let bytes = [&b"BM"[..], &header, &words, &[7, 8, 16, 0, 9, 11, 0, 0]].concat();
+    assert_eq!(decode(&bytes).expect("a picture").rgb(), [16, 8, 7, 11, 9, 0]);
+}
+
+/// A header of many pixels does not raise the memory of a profile above the limit's.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_compressed_profile_of_a_picture_above_the_limit_takes_little_memory() {
+    let (bytes, zeros) = (file("rgb_1x1.png"), compressed_zeros((200 << 20) / 258));
+    let side = 30_000_u32.to_be_bytes();
+    let header = chunk(b"IHDR", &[&side[..], &side, &bytes[24..29]].concat());
+    let profile = chunk(b"iCCP", &[b"profile\0\0", &zeros[..]].concat());
+    let with = [&bytes[..8], &header, &profile, &bytes[33..]].concat();
+    let limits = DecodeLimits { max_pixels: 1_000_000, ..DecodeLimits::default() };
+    let before = peak();
+    assert!(Picture::decode(&with, &limits).is_err());
+    let taken = peak() - before;
+    assert!(taken < 64 << 20, "{taken} bytes");
+}
