@@ -45,7 +45,7 @@ install() {
 build_llama() {
     [ ! -x "$bin/llama-bench" ] || return 0
     install cmake ninja
-    "$python" -m pip download --quiet --no-deps --no-binary :all: --dest "$work" llama-cpp-python
+    "$python" -m pip download --quiet --no-deps --no-binary llama-cpp-python --dest "$work" llama-cpp-python
     mkdir -p "$llama"
     tar --extract --gzip --file "$(ls "$work"/llama_cpp_python-*.tar.gz | tail -n 1)" --directory "$llama" \
         --strip-components 3 --wildcards '*/vendor/llama.cpp/*'
