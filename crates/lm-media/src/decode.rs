@@ -7,6 +7,7 @@ use image::metadata::Orientation;
 use image::{ColorType, ImageDecoder, ImageFormat, ImageReader};
 
 use crate::gif::FirstFrame;
+use crate::guard::guarded;
 use crate::orientation::Metadata;
 use crate::rgb::{into_rgb, oriented, oriented_size};
 use crate::{Error, Picture, PictureSize, Result, beginnings, bmp, jpeg, png, webp};
@@ -66,10 +67,10 @@ impl<'a> Contents<'a> {
 /// Those of [`Picture::decode`] that the beginning of the file shows.
 pub fn picture_size(bytes: &[u8], limits: &DecodeLimits) -> Result<PictureSize> {
     let format = format_of(bytes, limits)?;
-    match format.kind {
+    guarded(format.name, || match format.kind {
         ImageFormat::Gif => Ok(FirstFrame::open(bytes, limits)?.size()),
         _ => Ok(Opened::open(bytes, format, limits)?.size()),
-    }
+    })
 }
 
 impl Picture {
@@ -81,10 +82,10 @@ impl Picture {
     /// that breaks off within its pixels.
     pub fn decode(bytes: &[u8], limits: &DecodeLimits) -> Result<Self> {
         let format = format_of(bytes, limits)?;
-        match format.kind {
+        guarded(format.name, || match format.kind {
             ImageFormat::Gif => FirstFrame::open(bytes, limits)?.decode(),
             _ => Opened::open(bytes, format, limits)?.decode(),
-        }
+        })
     }
 }
 

@@ -7,6 +7,7 @@ mod decode;
 mod error;
 pub mod families;
 mod gif;
+mod guard;
 mod jpeg;
 mod mel;
 mod orientation;

@@ -12,11 +12,18 @@ use crate::rgb::grey16;
 
 const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
+/// Largest number of chunks of a file. The decoder keeps texts and counts their bytes only, so that millions of empty ones would take hundreds of
+/// megabytes; pixels are in chunks of kilobytes.
+const MOST_CHUNKS: usize = 1 << 16;
+
 /// Checks what Pillow checks and the decoder does not: checksums before the pixels, and that no chunk after them breaks off. A file may end
 /// without its last chunk.
 pub(crate) fn contents(bytes: &[u8]) -> Result<Contents<'_>, &'static str> {
     let (mut found, mut has_pixels, mut end) = (Found::default(), false, SIGNATURE.len());
-    for chunk in chunks(bytes) {
+    for (index, chunk) in chunks(bytes).enumerate() {
+        if index == MOST_CHUNKS {
+            return Err("it has more than 65,536 chunks");
+        }
         has_pixels |= chunk.name == b"IDAT";
         match (chunk.data, chunk.checksum) {
             _ if !is_name(chunk.name) && has_pixels => break,

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io::Cursor;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use symphonia::core::codecs::CodecParameters;
 use symphonia::core::codecs::audio::{AudioDecoder, AudioDecoderOptions};
@@ -11,6 +10,7 @@ use symphonia::core::formats::{FormatReader, Track};
 use symphonia::core::io::{MediaSource, MediaSourceStream, ReadOnlySource};
 use symphonia::default::formats::{FlacReader, MpaReader, OggReader, WavReader};
 
+use crate::guard::guarded;
 use crate::sinc::{Resampler, length_at_sample_rate};
 use crate::{Error, Result, beginnings, wav};
 
@@ -67,7 +67,7 @@ impl Sound {
     /// [`Error::UnknownSound`]; [`Error::TooManyBytes`]; [`Error::TooLong`], before decoding if the file tells its length; [`Error::Invalid`], also for
     /// a WAV or FLAC file that is shorter than it tells.
     pub fn decode(bytes: &[u8], limits: &SoundLimits) -> Result<Self> {
-        guarded(|| decoded(SoundFile::open(bytes, limits)?))
+        guarded("sound", || decoded(SoundFile::open(bytes, limits)?))
     }
 
     /// The samples.
@@ -98,19 +98,13 @@ fn decoded(mut file: SoundFile<'_>) -> Result<Sound> {
     checked(file.format.name, resampler.finish())
 }
 
-/// Runs code of the decoding library, whose arithmetic overflows for some damaged headers: a panic is an error of the file.
-fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    let panicked = |_| Err(Error::Invalid { format: "sound", message: "the decoder panicked".into() });
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(panicked)
-}
-
 /// Number of samples at 16 kHz of the sound in a file, without decoding it; `None` where only decoding tells: in MP3, Ogg Vorbis, and FLAC files
 /// that were written as a stream.
 ///
 /// # Errors
 /// Those of [`Sound::decode`] that the beginning of the file shows.
 pub fn sound_length(bytes: &[u8], limits: &SoundLimits) -> Result<Option<usize>> {
-    let file = guarded(|| SoundFile::open(bytes, limits))?;
+    let file = guarded("sound", || SoundFile::open(bytes, limits))?;
     Ok(file.exact_frames().map(|frames| length_at_sample_rate(frames as usize, file.rate as usize)))
 }
 

@@ -286,3 +286,25 @@ fn a_compressed_profile_of_a_picture_above_the_limit_takes_little_memory() {
     let taken = peak() - before;
     assert!(taken < 64 << 20, "{taken} bytes");
 }
+
+/// The decoder indexes colours of three bytes, of which the last one breaks off.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_palette_of_a_part_of_a_colour_is_an_error() {
+    let size = 1_u32.to_be_bytes();
+    let header = chunk(b"IHDR", &[&size[..], &size, &[8, 3, 0, 0, 0]].concat());
+    let row = [0x78, 0x01, 0x01, 2, 0, 0xfd, 0xff, 0, 233, 0, 0xea, 0, 0xea];
+    let parts = [header, chunk(b"PLTE", &[7; 700]), chunk(b"IDAT", &row), chunk(b"IEND", b"")];
+    let bytes = [&b"\x89PNG\r\n\x1a\n"[..], &parts.concat()].concat();
+    assert!(matches!(decode(&bytes), Err(Error::Invalid { format: "PNG", .. })), "{:?}", decode(&bytes));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_png_file_of_very_many_chunks_is_refused() {
+    let bytes = file("rgb_1x1.png");
+    let texts = |count: usize| [&bytes[..33], &chunk(b"tEXt", b"k\0").repeat(count), &bytes[33..]].concat();
+    assert!(decode(&texts(1000)).is_ok());
+    let error = decode(&texts(1 << 16)).expect_err("too many").to_string();
+    assert!(error.contains("more than 65,536 chunks"), "{error}");
+}

@@ -1,0 +1,11 @@
+//! Panics of decoding libraries, whose arithmetic and tables damaged headers exceed, as errors of the file.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::{Error, Result};
+
+/// Runs code of a decoding library on a file of this format.
+pub(crate) fn guarded<T>(format: &'static str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let panicked = |_| Err(Error::Invalid { format, message: "the decoder panicked".into() });
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(panicked)
+}
