@@ -96,8 +96,10 @@ pub(crate) fn picture_base64(data: &Value, at: &str) -> Result<String> {
 
 /// A picture or a sound of the base64 in a field named `at`.
 fn decoded(base64: &str, at: &str) -> Result<Media> {
-    Media::from_base64(base64)
-        .map_err(|reason| ApiError::invalid_param(at, format!("`{at}` is not base64: {reason}")))
+    Media::from_base64(base64).map_err(|reason| {
+        let note = if base64.contains("://") { "; nothing is fetched from URLs" } else { "" };
+        ApiError::invalid_param(at, format!("`{at}` is not base64: {reason}{note}"))
+    })
 }
 
 /// A picture as Anthropic's API has it: the `source` of a block.

@@ -88,10 +88,10 @@ pub fn hint(error: &anyhow::Error) -> Option<String> {
         if let Some(reason) = stop_reason(cause) {
             return about_stop(reason);
         }
-        if let Some(error) = session_error(cause) {
-            return about_session(error);
-        }
         if let Some(hint) = format_error(cause).and_then(about_file) {
+            return Some(hint);
+        }
+        if let Some(hint) = session_error(cause).and_then(about_session) {
             return Some(hint);
         }
         if let Some(hint) = cause.downcast_ref().and_then(about_conversation).or_else(|| mcp::hint(cause)) {
@@ -143,9 +143,17 @@ fn session_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a
     cause.downcast_ref().or_else(|| cause.downcast_ref().and_then(of_conversation))
 }
 
+/// The same of the model.
+fn model_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a lm_model::Error> {
+    match session_error(cause) {
+        Some(lm_session::Error::Model(error)) => Some(error),
+        _ => cause.downcast_ref(),
+    }
+}
+
 /// The same of the kernels.
 fn kernel_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a lm_kernels::Error> {
-    match cause.downcast_ref() {
+    match model_error(cause) {
         Some(lm_model::Error::Kernels(error)) => Some(error),
         _ => cause.downcast_ref(),
     }
@@ -153,7 +161,7 @@ fn kernel_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a 
 
 /// The same of the files.
 fn format_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a lm_model::FormatError> {
-    match cause.downcast_ref() {
+    match model_error(cause) {
         Some(lm_model::Error::Format(error)) => Some(error),
         _ => cause.downcast_ref(),
     }

@@ -13,16 +13,22 @@ pub fn local(path: &Path) -> Result<PathBuf> {
         return Ok(path.to_owned());
     };
     match &*scheme.to_ascii_lowercase() {
-        "file" => Ok(path_of(rest)),
+        "file" => path_of(rest),
         "http" | "https" => bail!("URLs are not fetched; download the file and name its path"),
         _ => Ok(path.to_owned()),
     }
 }
 
 /// Path in a `file:` URL, given without the scheme.
-fn path_of(rest: &str) -> PathBuf {
-    let path = rest.strip_prefix("localhost").filter(|path| path.starts_with('/')).unwrap_or(rest);
-    String::from_utf8_lossy(&decoded(path.as_bytes())).into_owned().into()
+fn path_of(rest: &str) -> Result<PathBuf> {
+    let host = rest.split('/').next().unwrap_or_default();
+    let path = match host {
+        "" | "localhost" => &rest[host.len()..],
+        // Relative paths, and drives.
+        _ if host.starts_with(['.', '~']) || cfg!(windows) => rest,
+        _ => bail!("the URL names the machine `{host}`, expected file:///PATH of this one"),
+    };
+    Ok(String::from_utf8_lossy(&decoded(path.as_bytes())).into_owned().into())
 }
 
 /// Decodes percent-encoded bytes; a `%` without two hexadecimal digits stays.
@@ -58,6 +64,13 @@ mod tests {
         ] {
             assert_eq!(local(Path::new(text)).expect("a file"), Path::new(expected), "{text}");
         }
+    }
+
+    #[test]
+    #[cfg(not(windows))]
+    fn files_of_other_machines_are_refused() {
+        let error = local(Path::new("file://host/tmp/x.png")).expect_err("is refused").to_string();
+        assert!(error.contains("`host`"), "{error}");
     }
 
     #[test]

@@ -34,11 +34,20 @@ pub fn read(path: &Path, kind: MediaKind) -> Result<MediaFile> {
     read.with_context(|| path.display().to_string())
 }
 
+/// Reads the file of a picture or a sound for a model.
+///
+/// # Errors
+/// Those of [`read`], and when the model does not read files of this kind.
+pub fn read_for(engine: &Engine, path: &Path, kind: MediaKind) -> Result<MediaFile> {
+    check_kind(engine, kind).with_context(|| path.display().to_string())?;
+    read(path, kind)
+}
+
 /// Checks that the model reads files of this kind.
 ///
 /// # Errors
 /// When it does not; the error names the model.
-pub fn check_kind(engine: &Engine, kind: MediaKind) -> Result<()> {
+fn check_kind(engine: &Engine, kind: MediaKind) -> Result<()> {
     ensure!(engine.reads(kind), "the model `{}` reads no {kind}s", engine.name());
     Ok(())
 }

@@ -55,11 +55,22 @@ fn pictures_and_sounds_are_added_to_the_next_message_and_dropped() {
 }
 
 #[test]
+fn files_that_are_dropped_together_are_added_together_or_not_at_all() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let damaged = folder.path().join("damaged.png");
+    std::fs::write(&damaged, "x").expect("can be written");
+    let run = chat_with_media(&[], &format!("{PICTURE} {}\nHello\n/history\n", shown(&damaged)));
+    assert!(run.err.contains(shown(&damaged)) && run.err.contains("user: Hello\n"), "{}", run.err);
+}
+
+#[test]
 fn a_model_that_reads_text_refuses_files_at_once() {
     let run = lm(&["chat"], &format!("/image {PICTURE}\n/audio {SOUND}\n{PICTURE}\nHello\n"));
     let errors: Vec<_> = run.err.lines().filter_map(|line| line.strip_prefix("error: ")).collect();
     let [picture, sound] = ["pictures", "sounds"].map(|kind| format!("the model `pocket` reads no {kind}"));
-    assert_eq!(errors, [&picture, &sound, &picture], "{}", run.err);
+    let named = [(PICTURE, &picture), (SOUND, &sound), (PICTURE, &picture)]
+        .map(|(file, error)| format!("{file}: {error}"));
+    assert_eq!(errors, named, "{}", run.err);
     assert_eq!((run.code, run.out.lines().count()), (Some(1), 1), "the message is answered: {}", run.err);
     let error = program::error(&["chat", "--image", PICTURE], "Hello\n");
     assert_eq!(error, format!("{PICTURE}: {picture}"));
@@ -80,4 +91,5 @@ fn a_recorded_picture_is_not_replayed() {
     let replay = lm(&["replay", shown(&file), READS_ALL], "");
     assert!(replay.out.contains("request 1: not replayed: its prompt has pictures"), "{}", replay.err);
     assert!(replay.out.ends_with("0 equal, 0 different, 1 not replayed\n"), "{}", replay.out);
+    assert!(replay.err.contains("can be replayed") && replay.code == Some(1), "{}", replay.err);
 }

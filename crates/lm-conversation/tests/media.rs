@@ -490,6 +490,27 @@ fn media_are_not_decoded_when_the_turn_has_ended_or_the_context_is_full() {
     assert!(decoded(send(21, TurnOptions { overflow, ..TurnOptions::default() })), "turns may be dropped");
 }
 
+#[test]
+fn media_before_a_reply_that_goes_on_are_not_decoded_after_a_cancel() {
+    let mut conversation = conversation();
+    let damaged = Part::Image(Media::from_bytes(b"BM".to_vec()));
+    conversation.set_history(vec![user(vec![damaged]), Message::assistant("Hi.")]);
+    let options = TurnOptions::default();
+    options.cancel.cancel();
+    assert!(matches!(conversation.continue_reply(options), Err(Error::Cancelled)));
+}
+
+#[test]
+fn rows_of_all_messages_count_for_the_context() {
+    let engine =
+        Fakes::default().engine(EngineSettings { max_context: Some(160), ..EngineSettings::default() });
+    let mut conversation = Conversation::new(&engine, config()).unwrap();
+    conversation.set_history(vec![user((0..20).map(blob).collect()), Message::assistant("Hi.")]);
+    let damaged = Part::Image(Media::from_bytes(b"BM".to_vec()));
+    let error = conversation.send(user(vec![blob(20), damaged])).unwrap_err();
+    assert!(matches!(error, Error::TooManyMediaRows { media: 21, rows: 168, .. }), "{error}");
+}
+
 /// The limit of a file's size is that of the engine; what is above it is not read.
 #[test]
 fn a_file_of_a_byte_more_than_the_limit_is_refused() {

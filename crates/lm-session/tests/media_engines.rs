@@ -6,9 +6,12 @@ mod support;
 use std::path::Path;
 use std::slice::from_ref;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
-use lm_model::PictureOptions;
+use lm_media::{Picture, PictureSize};
 use lm_model::testing::FakeVision;
+use lm_model::{EncodedMedia, MediaLayout, PictureOptions, VisionEncoder};
 use lm_session::testing::{FakeLm, loaded, picture_file, tokenizer};
 use lm_session::{
     DraftModel, Engine, EngineActivity, EngineSettings, GenerateParams, LoadOptions, LoadedModel, Media,
@@ -118,4 +121,40 @@ fn an_unloaded_model_reads_its_pictures_again() {
     let again = with_picture(&engine, [24, 16], 2, 9);
     assert_eq!(reply(&mut endless(&engine), &again, None).0, expected[1]);
     assert_eq!(activity(&engine).encoded_media, 4);
+}
+
+/// An encoder that waits for a picture of another engine while it lays one out.
+struct Nested(Arc<Engine>);
+
+impl VisionEncoder for Nested {
+    fn placeholder(&self) -> &str {
+        "<tool_response>"
+    }
+
+    fn token(&self) -> &str {
+        "<tool_response>"
+    }
+
+    fn layout(&self, size: PictureSize, options: &PictureOptions) -> lm_model::Result<MediaLayout> {
+        let (engine, (done, decoded)) = (self.0.clone(), channel());
+        std::thread::spawn(move || done.send(with_picture(&engine, [3, 2], 9, 1).1.rows()));
+        decoded.recv_timeout(Duration::from_secs(30)).expect("another picture is decoded meanwhile");
+        FakeVision::default().layout(size, options)
+    }
+
+    fn encode(&self, picture: &Picture, options: &PictureOptions) -> lm_model::Result<EncodedMedia> {
+        FakeVision::default().encode(picture, options)
+    }
+}
+
+/// The lock of decoding is not held while a model is loaded, nor while it lays a picture out.
+#[test]
+fn files_are_decoded_while_another_engine_lays_one_out() {
+    let engine = |vision: Arc<dyn VisionEncoder>| {
+        let model = LoadedModel { vision: Some(vision), ..loaded(random_model()) };
+        Engine::new(model, EngineSettings::default()).unwrap()
+    };
+    let other = Arc::new(engine(Arc::new(FakeVision::default())));
+    let (_, picture) = with_picture(&engine(Arc::new(Nested(other))), [3, 2], 1, 1);
+    assert!(picture.rows() > 0);
 }

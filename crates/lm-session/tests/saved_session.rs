@@ -268,4 +268,8 @@ fn long_names_links_permissions_and_devices() {
     assert!(link.is_symlink() && target.is_file());
     assert_eq!(SavedSession::read(&link).unwrap(), saved);
     assert!(matches!(SavedSession::read("/dev/zero"), Err(SavedError::Io(_))));
+    let socket = folder.path().join("socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    assert!(matches!(saved.write(&socket), Err(SavedError::Io(_))));
+    assert!(!socket.is_file(), "the socket is not replaced");
 }

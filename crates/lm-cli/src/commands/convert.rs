@@ -215,7 +215,7 @@ pub fn run(args: &Args) -> Result<()> {
         matches!(folder.reads_pictures(), Ok(true)) || matches!(folder.reads_sounds(), Ok(true));
     if matches!(output, Output::Gguf) && has_encoders {
         eprintln!(
-            "note: the GGUF file has the text model alone, without the encoders of pictures and sounds"
+            "note: the GGUF file has the text model alone; pictures need the vision encoder in a second file, an mmproj*.gguf beside it or --mmproj FILE"
         );
     }
     let bytes = size_of_files(target).with_context(|| target.display().to_string())?;

@@ -28,7 +28,7 @@ The context length, sampling parameters, seeds, stop sequences and constraints a
 that load the model: give the model, --quantize or --dtype, --kv, --lora and --device as for the command that wrote it. Without \
 --quantize and --dtype the weights are loaded as stored. A record of another model, weight format, KV cache dtype, device or context \
 length is refused. Requests with pictures or sounds are not replayed: the record does not hold the files. Exit codes: 0 if the tokens of all \
-replayed requests are equal, 1 if not.";
+replayed requests are equal, 1 if not, or if none was replayed.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -66,6 +66,9 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
         bail!("{} holds no requests", args.file.display());
     }
     println!("{} equal, {} different, {} not replayed", counts.equal, counts.different, counts.left_out);
+    if counts.equal + counts.different == 0 {
+        bail!("no request of {} can be replayed", args.file.display());
+    }
     Ok(if counts.different == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

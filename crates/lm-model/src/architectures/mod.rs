@@ -178,6 +178,21 @@ mod tests {
     }
 
     #[test]
+    fn text_models_of_vision_models_are_written_in_their_own_form() {
+        for (model_type, name) in [
+            ("qwen2", "qwen2"),
+            ("qwen2_vl", "qwen2vl"),
+            ("qwen2_vl_text", "qwen2vl"),
+            ("qwen2_5_vl", "qwen2vl"),
+            ("qwen2_5_vl_text", "qwen2vl"),
+            ("qwen3", "qwen3"),
+            ("qwen3_vl_text", "qwen3vl"),
+        ] {
+            assert_eq!(gguf_of(model_type).expect(model_type).name, name, "{model_type}");
+        }
+    }
+
+    #[test]
     fn an_unknown_architecture_lists_the_known() {
         let error = find("gpt2").unwrap_err().to_string();
         let known = error.strip_prefix("config.json: `model_type` is gpt2, supported: ").expect(&error);

@@ -46,6 +46,12 @@ impl ModelFolder {
         Ok(Self { projector, ..self })
     }
 
+    /// Name of the GGUF file with the vision encoder, beside the model or named; `None` for a model without one. It may not belong to the model:
+    /// see [`ModelFolder::reads_pictures`].
+    pub fn projector_file(&self) -> Option<&str> {
+        self.projector.as_deref().map(Projector::name)
+    }
+
     /// Returns true if the model reads pictures: its files have a vision tower of a known family. The tower is not loaded.
     ///
     /// # Errors

@@ -122,6 +122,28 @@ fn files_that_are_converted_from_folders_fit_llama_cpps_projectors() {
     }
 }
 
+/// The tiny model has 320 tokens.
+#[test]
+fn special_ids_without_a_token_are_left_out() {
+    for (id, is_written) in [(319, true), (320, false)] {
+        let folder = tempfile::tempdir().unwrap();
+        for file in std::fs::read_dir(Golden::folder("qwen2-vl-tiny")).unwrap().map(Result::unwrap) {
+            std::fs::copy(file.path(), folder.path().join(file.file_name())).unwrap();
+        }
+        let path = folder.path().join("config.json");
+        let mut config: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        config["bos_token_id"] = id.into();
+        std::fs::write(&path, config.to_string()).unwrap();
+        let written = folder.path().join("model.gguf");
+        let model = ModelFolder::open(folder.path()).unwrap();
+        model.convert_to_gguf(&written, WeightFormat::F32, &mut |_| {}).unwrap();
+        let bytes = FileBytes::Owned(std::fs::read(&written).unwrap().into());
+        let file = GgufFile::read("model.gguf", bytes).unwrap();
+        let found = file.metadata().raw("tokenizer.ggml.bos_token_id").unwrap();
+        assert_eq!(found.is_some(), is_written, "{id}");
+    }
+}
+
 #[test]
 fn a_named_file_is_read_as_one_beside_the_model() {
     let name = "smolvlm-tiny";
@@ -131,7 +153,9 @@ fn a_named_file_is_read_as_one_beside_the_model() {
         let vision = loaded(folder).unwrap().vision.unwrap();
         vision.encode(&golden.pictures[0], &PictureOptions::default()).unwrap().rows.values
     };
-    let beside = rows(&ModelFolder::open(model(name)).unwrap());
+    let folder = ModelFolder::open(model(name)).unwrap();
+    assert_eq!(folder.projector_file(), Some("mmproj-smolvlm-tiny.gguf"));
+    let beside = rows(&folder);
     assert_eq!(beside, rows(&ModelFolder::open_with_projector(model(name), projector(name)).unwrap()));
     golden.assert_close("pictures.0.rows", &beside);
 }

@@ -232,7 +232,7 @@ impl Chat {
     fn line(&mut self, line: &str) -> Result<Option<ExitCode>> {
         let text = line.trim();
         if let Some(files) = media::dropped(text) {
-            files.iter().try_for_each(|(path, kind)| slash::add_medium(path, *kind, &mut self.state))?;
+            slash::add_media(&files, &mut self.state)?;
             return Ok(None);
         }
         let message = match unquoted(text) {

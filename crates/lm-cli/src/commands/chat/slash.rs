@@ -1,6 +1,6 @@
 //! Slash commands of a chat: `/help`, `/undo`, …
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use lm_conversation::SavedConversation;
@@ -200,21 +200,25 @@ fn medium(path: &str, kind: MediaKind, state: &mut State) -> Result<After> {
         state.media.retain(|file| !media::is(&file.part, kind));
         state.screen.note(&format!("(no {kind}s)"))?;
     } else {
-        add_medium(&parse_path(path), kind, state)?;
+        add_media(&[(parse_path(path), kind)], state)?;
     }
     Ok(After::GoOn)
 }
 
-/// Adds a picture or a sound to the next message.
-pub fn add_medium(path: &Path, kind: MediaKind, state: &mut State) -> Result<()> {
-    media::check_kind(state.turns.agent.conversation().engine(), kind)?;
-    state.media.push(media::read(path, kind)?);
-    let count = state.media.iter().filter(|file| media::is(&file.part, kind)).count();
-    let command = match kind {
-        MediaKind::Picture => "/image",
-        MediaKind::Sound => "/audio",
-    };
-    state.screen.note(&format!("({kind} {count} of the next message; {command} alone drops them)"))?;
+/// Adds pictures and sounds to the next message: all of them, or none after an error.
+pub fn add_media(files: &[(PathBuf, MediaKind)], state: &mut State) -> Result<()> {
+    let engine = state.turns.agent.conversation().engine();
+    let read = files.iter().map(|(path, kind)| media::read_for(engine, path, *kind));
+    let read = read.collect::<Result<Vec<_>>>()?;
+    for (file, (_, kind)) in read.into_iter().zip(files) {
+        state.media.push(file);
+        let count = state.media.iter().filter(|file| media::is(&file.part, *kind)).count();
+        let command = match kind {
+            MediaKind::Picture => "/image",
+            MediaKind::Sound => "/audio",
+        };
+        state.screen.note(&format!("({kind} {count} of the next message; {command} alone drops them)"))?;
+    }
     Ok(())
 }
 

@@ -26,6 +26,8 @@ pub struct Summary {
     memory: MemoryTable,
     /// Pictures and sounds that the model reads beside text.
     reads: [bool; 2],
+    /// GGUF file with the vision encoder of a GGUF model.
+    projector: Option<String>,
     /// Bytes of all files.
     file_bytes: u64,
 }
@@ -93,6 +95,7 @@ impl Summary {
             },
             memory: MemoryTable::of(&folder.footprint()?),
             reads: [folder.reads_pictures()?, folder.reads_sounds()?],
+            projector: folder.projector_file().map(str::to_owned),
         })
     }
 
@@ -154,6 +157,7 @@ impl Summary {
             "weight_bytes": self.bytes(),
             "dtypes": self.dtypes(),
             "files": self.files(),
+            "mmproj": self.projector,
             "licence": self.licence,
             "memory": self.memory.to_json(),
             "num_layers": config.num_hidden_layers,
@@ -224,6 +228,9 @@ impl fmt::Display for Summary {
             writeln!(f, "                {} of them in {file}", size::format_bytes(bytes))?;
         }
         writeln!(f, "  files         {} in all", size::format_bytes(self.file_bytes))?;
+        if let Some(file) = &self.projector {
+            writeln!(f, "  encoder       of pictures in {file}, which is not counted above")?;
+        }
         writeln!(f, "  licence       {}", self.licence.as_deref().unwrap_or("not said in the model's card"))?;
         self.fmt_text_side(f)?;
         write!(f, "{}", self.memory)?;

@@ -23,8 +23,6 @@ static GLOBAL: OnceLock<Pool> = OnceLock::new();
 
 /// Time after which a loop of a background turn lets others go first: about a decode step of a small model.
 const QUANTUM: Duration = Duration::from_millis(5);
-/// Tasks of each thread in the first part of such a loop.
-const FIRST_TASKS: usize = 4;
 
 /// A thread pool that runs one parallel loop at a time; the calling thread takes part.
 ///
@@ -154,12 +152,13 @@ impl Pool {
 
     /// Runs the tasks in parts that take about [`QUANTUM`] each.
     fn run_in_parts(&self, tasks: usize, task: &(impl Fn(usize) + Sync)) {
-        let (mut next, mut part) = (0, FIRST_TASKS * self.threads());
+        let (mut next, mut part) = (0, self.threads());
         while next < tasks {
             let (began, end) = (Instant::now(), tasks.min(next + part));
             self.run_part(next..end, task);
             next = end;
             part = match began.elapsed() {
+                short if short < QUANTUM / 8 => part * 4,
                 short if short < QUANTUM / 2 => part * 2,
                 long if long > QUANTUM => (part / 2).max(self.threads()),
                 _ => part,

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Ticket lock: whoever asks first is served first.
@@ -29,18 +30,20 @@ thread_local! {
 pub struct PoolTurn<'a> {
     turns: &'a Turns,
     background: bool,
+    /// It ends on the thread that took it, whose loops it marks.
+    on_this_thread: PhantomData<*const ()>,
 }
 
 impl Turns {
     pub(super) fn wait(&self) -> PoolTurn<'_> {
         self.queue(self.lock());
-        PoolTurn { turns: self, background: false }
+        PoolTurn { turns: self, background: false, on_this_thread: PhantomData }
     }
 
     pub(super) fn wait_in_background(&self) -> PoolTurn<'_> {
         self.queue(self.lock());
         IN_BACKGROUND.set(true);
-        PoolTurn { turns: self, background: true }
+        PoolTurn { turns: self, background: true, on_this_thread: PhantomData }
     }
 
     /// Asks for a turn, and waits for it.
