@@ -114,6 +114,7 @@ fn a_long_loop_in_the_background_lets_others_go_first() {
         let (ask, asked) = std::sync::mpsc::channel();
         thread::scope(|scope| {
             let turn = pool.background_turn();
+            pool.run(10, |_| {}); // Later loops of a turn are interrupted, too.
             scope.spawn(|| {
                 ask.send(()).expect("the loop waits");
                 let _turn = pool.turn();
@@ -133,5 +134,16 @@ fn a_long_loop_in_the_background_lets_others_go_first() {
             drop(turn);
         });
         assert!(!pool.has_turns());
+    }
+}
+
+#[test]
+fn every_task_of_a_loop_in_the_background_runs_once() {
+    for threads in [1, 2, 3] {
+        let pool = Pool::new(threads);
+        let _turn = pool.background_turn();
+        for tasks in [0, 1, 7, 8, 9, 12, 13, 100, 1000] {
+            assert_eq!(counts(&pool, tasks), vec![1; tasks], "{threads} threads, {tasks} tasks");
+        }
     }
 }
