@@ -7,7 +7,6 @@ use std::path::Path;
 
 use lm_media::families::{Gemma3, Gemma4, Lfm2Vl, QwenVl, SmolVlm};
 use lm_media::{DecodeLimits, Error, Normalization, Picture, PictureSize, picture_size};
-use proptest::prelude::*;
 #[cfg(target_os = "linux")]
 use support::{chunk, compressed_zeros, peak};
 
@@ -221,25 +220,6 @@ fn settings_out_of_range_are_named() {
         let error = error.expect(problem);
         assert!(matches!(error, Error::InvalidSettings { .. }), "{error}");
         assert!(error.to_string().contains(problem), "{error}: {problem}");
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
-
-    /// Damaged files are a picture or an error.
-    #[test]
-    fn damaged_files_do_not_panic(name in 0..FILES.len(), edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8), cut in any::<prop::sample::Index>()) {
-        let mut bytes = file(FILES[name]);
-        for (at, byte) in edits {
-            let at = at.index(bytes.len());
-            bytes[at] = byte;
-        }
-        bytes.truncate(bytes.len().min(cut.index(2 * bytes.len())));
-        let limits = DecodeLimits { max_pixels: 1_000_000, ..DecodeLimits::default() };
-        if let (Ok(size), Ok(picture)) = (picture_size(&bytes, &limits), Picture::decode(&bytes, &limits)) {
-            prop_assert_eq!(size, picture.size());
-        }
     }
 }
 

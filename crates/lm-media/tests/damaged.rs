@@ -1,0 +1,116 @@
+//! Damaged files are a picture, a sound or an error, and no code of this crate panics.
+
+use std::panic;
+use std::path::{MAIN_SEPARATOR_STR, Path};
+use std::sync::{LazyLock, Mutex, Once, PoisonError};
+
+use lm_media::{DecodeLimits, Picture, Sound, SoundLimits, picture_size, sound_length};
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+const PICTURES: [&str; 6] = [
+    "rgb_37x53.png",
+    "smooth_64x48.jpg",
+    "lossless_23x19.webp",
+    "animated_15x12.gif",
+    "frame_beyond_9x8.gif",
+    "rgb_18x14.bmp",
+];
+
+const SOUNDS: [&str; 8] = [
+    "pcm16_16k.wav",
+    "stereo_44k.wav",
+    "ulaw_8k.wav",
+    "stereo_48k.flac",
+    "mono_16k.flac",
+    "stereo_44k.ogg",
+    "stereo_44k.mp3",
+    "mono_16k.mp3",
+];
+
+fn file(name: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
+    std::fs::read(folder.join(name)).expect(name)
+}
+
+/// Small files at the edges of formats, and larger ones with pixels.
+static PICTURE_FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let golden: serde_json::Value = serde_json::from_slice(&file("media/pillow/golden.json")).expect("JSON");
+    let from_digits = |digits: &str| -> Vec<u8> {
+        let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).expect("digits");
+        (0..digits.len()).step_by(2).map(byte).collect()
+    };
+    let edges = golden["decoded"].as_array().expect("files").iter();
+    let edges = edges.map(|case| from_digits(case["file"].as_str().expect("digits")));
+    edges.chain(PICTURES.iter().map(|name| file(&format!("media/{name}")))).collect()
+});
+
+static SOUND_FILES: LazyLock<Vec<Vec<u8>>> =
+    LazyLock::new(|| SOUNDS.iter().map(|name| file(&format!("sound/{name}"))).collect());
+
+/// Changes bytes of a file and cuts it, the latter in half of the cases.
+fn damaged(file: &[u8], edits: &[(Index, u8)], cut: Index) -> Vec<u8> {
+    let mut bytes = file.to_vec();
+    for (at, byte) in edits {
+        let at = at.index(bytes.len());
+        bytes[at] = *byte;
+    }
+    bytes.truncate(bytes.len().min(cut.index(2 * bytes.len())));
+    bytes
+}
+
+static OWN_PANIC: Mutex<Option<String>> = Mutex::new(None);
+
+/// Runs a case and returns a panic of this crate's own code, which decoding reports as an error of the file, as for panics of libraries.
+fn own_panic(case: impl FnOnce()) -> Option<String> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            let place =
+                info.location().map(|at| at.file().replace(MAIN_SEPARATOR_STR, "/")).unwrap_or_default();
+            if place.contains("lm-media/src/") {
+                *OWN_PANIC.lock().unwrap_or_else(PoisonError::into_inner) = Some(info.to_string());
+            } else if place.contains("lm-media/tests/") {
+                before(info);
+            }
+        }));
+    });
+    case();
+    OWN_PANIC.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// A file of a list, damaged in up to seven bytes and cut.
+fn damaged_files(files: &'static LazyLock<Vec<Vec<u8>>>) -> impl Strategy<Value = Vec<u8>> {
+    let edits = prop::collection::vec((any::<Index>(), any::<u8>()), 1..8);
+    (any::<Index>(), edits, any::<Index>())
+        .prop_map(move |(file, edits, cut)| damaged(&files[file.index(files.len())], &edits, cut))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The size in a header is that of the picture.
+    #[test]
+    fn pictures(bytes in damaged_files(&PICTURE_FILES)) {
+        let limits = DecodeLimits { max_pixels: 1_000_000, ..DecodeLimits::default() };
+        let panic = own_panic(|| {
+            if let (Ok(size), Ok(picture)) = (picture_size(&bytes, &limits), Picture::decode(&bytes, &limits)) {
+                assert_eq!(size, picture.size());
+            }
+        });
+        prop_assert_eq!(panic, None);
+    }
+
+    /// The length in a header is that of the sound.
+    #[test]
+    fn sounds(bytes in damaged_files(&SOUND_FILES)) {
+        let limits = SoundLimits { max_seconds: 20, ..SoundLimits::default() };
+        let panic = own_panic(|| {
+            if let (Ok(Some(length)), Ok(sound)) = (sound_length(&bytes, &limits), Sound::decode(&bytes, &limits)) {
+                assert_eq!(length, sound.samples().len());
+            }
+        });
+        prop_assert_eq!(panic, None);
+    }
+}
