@@ -54,19 +54,21 @@ fn score_page<V: Lanes, E: FloatElement>(
     let mut done = 0;
     while done < queries.len() {
         let (queries, scores) = (&queries[done..], &mut scores[done..]);
-        done += match queries.len() {
-            1 => score_queries::<V, E, 1>(queries, keys, ahead, scale, place, scores),
-            2 | 3 => score_queries::<V, E, 2>(queries, keys, ahead, scale, place, scores),
-            4..=7 => score_queries::<V, E, 4>(queries, keys, ahead, scale, place, scores),
-            _ => score_queries::<V, E, 8>(queries, keys, ahead, scale, place, scores),
+        done += match (V::MANY_REGISTERS, queries.len()) {
+            (_, 1) => score_queries::<V, E, 1, 2>(queries, keys, ahead, scale, place, scores),
+            (_, 2 | 3) => score_queries::<V, E, 2, 2>(queries, keys, ahead, scale, place, scores),
+            (false, 4 | 5) => score_queries::<V, E, 4, 1>(queries, keys, ahead, scale, place, scores),
+            (false, _) => score_queries::<V, E, 6, 1>(queries, keys, ahead, scale, place, scores),
+            (true, 4..=7) => score_queries::<V, E, 4, 2>(queries, keys, ahead, scale, place, scores),
+            (true, 8..=11) => score_queries::<V, E, 8, 2>(queries, keys, ahead, scale, place, scores),
+            (true, _) => score_queries::<V, E, 12, 2>(queries, keys, ahead, scale, place, scores),
         };
     }
 }
 
-/// Computes the scores of `M` queries: slots are in lanes, and each score is one chain of multiply-adds
-/// over the head dimension.
+/// Computes the scores of `M` queries, `N` registers of slots at a time.
 #[inline(always)]
-fn score_queries<V: Lanes, E: FloatElement, const M: usize>(
+fn score_queries<V: Lanes, E: FloatElement, const M: usize, const N: usize>(
     queries: &[&[f32]],
     keys: &[[E; PAGE_LEN]],
     ahead: &[Prefetch<'_>; 2],
@@ -74,27 +76,51 @@ fn score_queries<V: Lanes, E: FloatElement, const M: usize>(
     place: usize,
     scores: &mut [[f32; CHUNK]],
 ) -> usize {
-    let mut sums = [[V::splat(0.0); 2]; M];
+    for first in (0..PAGE_LEN).step_by(N * LANES) {
+        score_slots::<V, E, M, N>(queries, keys, ahead, scale, place, first, scores);
+    }
+    M
+}
+
+/// [`score_queries`] for the slots from `first` on. Slots are in lanes, and each score is one chain of multiply-adds over the head
+/// dimension.
+#[inline(always)]
+fn score_slots<V: Lanes, E: FloatElement, const M: usize, const N: usize>(
+    queries: &[&[f32]],
+    keys: &[[E; PAGE_LEN]],
+    ahead: &[Prefetch<'_>; 2],
+    scale: f32,
+    place: usize,
+    first: usize,
+    scores: &mut [[f32; CHUNK]],
+) {
+    let mut sums = [[V::splat(0.0); N]; M];
     let mut rows: [&[f32]; M] = [&[]; M];
     for m in 0..M {
         rows[m] = &queries[m][..keys.len()];
     }
     for (column, keys) in keys.iter().enumerate() {
-        ahead.iter().for_each(|ahead| ahead.step::<M>(column));
-        let (halves, _) = keys.as_chunks::<LANES>();
-        let (low, high) = (E::load::<V>(&halves[0]), E::load::<V>(&halves[1]));
+        if first == 0 {
+            ahead.iter().for_each(|ahead| ahead.step::<M>(column));
+        }
+        let (keys, _) = keys[first..first + N * LANES].as_chunks::<LANES>();
+        let mut loaded = [V::splat(0.0); N];
+        for n in 0..N {
+            loaded[n] = E::load::<V>(&keys[n]);
+        }
         for m in 0..M {
             let query = V::splat(rows[m][column]);
-            sums[m] = [low.mul_add(query, sums[m][0]), high.mul_add(query, sums[m][1])];
+            for n in 0..N {
+                sums[m][n] = loaded[n].mul_add(query, sums[m][n]);
+            }
         }
     }
     for m in 0..M {
-        let (out, _) = scores[m][place..place + PAGE_LEN].as_chunks_mut::<LANES>();
-        for half in 0..2 {
-            sums[m][half].mul(V::splat(scale)).store(&mut out[half]);
+        let (out, _) = scores[m][place + first..][..N * LANES].as_chunks_mut::<LANES>();
+        for n in 0..N {
+            sums[m][n].mul(V::splat(scale)).store(&mut out[n]);
         }
     }
-    M
 }
 
 /// Accumulates a page's values times their weights, in the order of the slots.
@@ -110,11 +136,15 @@ fn add_values<V: Lanes, E: FloatElement>(
     let mut done = 0;
     while done < weights.len() {
         let (weights, out) = (&weights[done..], &mut out[done * width..]);
-        done += match weights.len() {
-            1 => add_rows::<V, E, 1, 8>(weights, place, values, width, ahead, out),
-            2 | 3 => add_rows::<V, E, 2, 8>(weights, place, values, width, ahead, out),
-            4 | 5 => add_rows::<V, E, 4, 4>(weights, place, values, width, ahead, out),
-            _ => add_rows::<V, E, 6, 4>(weights, place, values, width, ahead, out),
+        done += match (V::MANY_REGISTERS, weights.len()) {
+            (false, 1) => add_rows::<V, E, 1, 4>(weights, place, values, width, ahead, out),
+            (false, 2 | 3) => add_rows::<V, E, 2, 2>(weights, place, values, width, ahead, out),
+            (false, 4 | 5) => add_rows::<V, E, 4, 1>(weights, place, values, width, ahead, out),
+            (false, _) => add_rows::<V, E, 6, 1>(weights, place, values, width, ahead, out),
+            (true, 1) => add_rows::<V, E, 1, 8>(weights, place, values, width, ahead, out),
+            (true, 2 | 3) => add_rows::<V, E, 2, 8>(weights, place, values, width, ahead, out),
+            (true, 4 | 5) => add_rows::<V, E, 4, 4>(weights, place, values, width, ahead, out),
+            (true, _) => add_rows::<V, E, 6, 4>(weights, place, values, width, ahead, out),
         };
     }
 }
@@ -163,14 +193,14 @@ fn add_columns<V: Lanes, E: FloatElement, const M: usize, const N: usize>(
             ahead.step::<M>(slot);
         }
         let (row, _) = row[column..column + N * LANES].as_chunks::<LANES>();
-        let mut weight = [V::splat(0.0); M];
-        for m in 0..M {
-            weight[m] = V::splat(weights[m][place + slot]);
-        }
+        let mut loaded = [V::splat(0.0); N];
         for n in 0..N {
-            let value = E::load::<V>(&row[n]);
-            for m in 0..M {
-                sums[m][n] = value.mul_add(weight[m], sums[m][n]);
+            loaded[n] = E::load::<V>(&row[n]);
+        }
+        for m in 0..M {
+            let weight = V::splat(weights[m][place + slot]);
+            for n in 0..N {
+                sums[m][n] = loaded[n].mul_add(weight, sums[m][n]);
             }
         }
     }
