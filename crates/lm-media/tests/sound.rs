@@ -7,17 +7,6 @@ use lm_media::{Error, Sound, SoundFrames, SoundLimits, sound_length};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-const FILES: [&str; 8] = [
-    "pcm16_16k.wav",
-    "stereo_44k.wav",
-    "ulaw_8k.wav",
-    "stereo_48k.flac",
-    "mono_16k.flac",
-    "stereo_44k.ogg",
-    "stereo_44k.mp3",
-    "mono_16k.mp3",
-];
-
 #[derive(Deserialize)]
 struct Golden {
     decoded: Vec<Decoded>,
