@@ -1,7 +1,6 @@
 //! Sizes and files at the edges of formats against Pillow: `testdata/media/pillow`.
 
 use std::path::Path;
-use std::sync::LazyLock;
 
 use lm_media::{DecodeLimits, Filter, Picture, PictureSize, picture_size};
 use serde::Deserialize;
