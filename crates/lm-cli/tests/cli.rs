@@ -2,6 +2,8 @@
 
 mod program;
 
+use std::path::Path;
+
 use program::{error, lm, ok, parse, pocket_folder, refused, shown, text_file};
 use serde_json::{Value, json};
 
@@ -370,6 +372,31 @@ fn a_default_window_fits_the_model() {
     let run = lm(&["eval", shown(folder.path()), shown(text.path()), "--json"], "");
     assert_eq!((run.code, &parse(&run.out)["context"]), (Some(0), &json!(100)), "{}", run.err);
     assert!(run.err.contains("note: windows of 100 tokens"), "{}", run.err);
+}
+
+/// Their cache has fewer states than pages of tokens.
+#[test]
+fn recurrent_models_read_long_texts_in_pieces_and_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models/lfm2-tiny");
+    for file in ["model.safetensors", "tokenizer.json", "config.json"] {
+        std::fs::copy(model.join(file), folder.path().join(file)).expect(file);
+    }
+    let config = folder.path().join("config.json");
+    let mut json = parse(&std::fs::read_to_string(&config).expect("is there"));
+    json["max_position_embeddings"] = json!(1024);
+    std::fs::write(&config, json.to_string()).expect("can be written");
+    let ids: Vec<String> = (0..600).map(|index| (index * 7 % 60 + 3).to_string()).collect();
+    let ids = text_file(format!("[{}]", ids.join(", ")).as_bytes());
+    let logits = |chunk: &[&str]| {
+        let out = folder.path().join("logits.npy");
+        let args = ["logits", "-m", shown(folder.path()), "--ids", shown(ids.path()), "--out", shown(&out)];
+        let run = lm(&[&args[..], chunk].concat(), "");
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        std::fs::read(out).expect("the logits")
+    };
+    let whole = logits(&[]);
+    assert!(["7", "100"].iter().all(|chunk| logits(&["--chunk", chunk]) == whole));
 }
 
 #[test]
