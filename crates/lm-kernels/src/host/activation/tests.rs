@@ -81,3 +81,37 @@ fn what_is_no_number_stays_none() {
         assert!(y[0].is_nan() && y[1].is_nan());
     }
 }
+
+#[test]
+fn gates_of_a_sigmoid_and_of_clamped_inputs_are_those_of_the_definition() {
+    let (alpha, limit) = (1.702_f32, 0.7_f32);
+    let clamped = |gate: f64, up: f64| {
+        let (alpha, limit) = (f64::from(alpha), f64::from(limit));
+        let gate = gate.min(limit);
+        gate / (1.0 + (-alpha * gate).exp()) * (up.clamp(-limit, limit) + 1.0)
+    };
+    let sigmoid = |gate: f64, up: f64| up / (1.0 + (-gate).exp());
+    let values: Vec<f32> = (-30..=30).map(|x| x as f32 * 0.1).collect();
+    for &gate in &values {
+        let gates = vec![gate; values.len()];
+        let mut y = vec![f32::NAN; values.len()];
+        let close = |y: &[f32], exact: &dyn Fn(f64, f64) -> f64| {
+            for (y, up) in y.iter().zip(&values) {
+                let exact = exact(gate.into(), (*up).into());
+                assert!((f64::from(*y) - exact).abs() < 1e-6, "{gate}, {up}: {y}, not {exact}");
+            }
+        };
+        glu(&Pool::new(1), &gates, &values, Activation::Sigmoid, &mut y);
+        close(&y, &sigmoid);
+        glu(&Pool::new(1), &gates, &values, Activation::ClampedSwiglu { alpha, limit }, &mut y);
+        close(&y, &clamped);
+    }
+}
+
+#[test]
+fn clamps_keep_what_is_no_number() {
+    let mut y = [0.0; 2];
+    let activation = Activation::ClampedSwiglu { alpha: 1.702, limit: 7.0 };
+    glu(&Pool::new(1), &[f32::NAN, 1.0], &[1.0, f32::NAN], activation, &mut y);
+    assert!(y[0].is_nan() && y[1].is_nan());
+}

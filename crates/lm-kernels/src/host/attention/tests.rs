@@ -338,3 +338,119 @@ fn a_page_out_of_range_is_refused() {
     let layout = RaggedLayout { sequences: vec![sequence] };
     attention(&Pool::new(1), &[1.0], &layer, &layout, &spec, &mut [0.0]);
 }
+
+/// Register tiles of 1, 2, 4, 6, 8 and 12 queries, and what they leave.
+#[test]
+fn every_number_of_queries_gives_the_bits_of_each_alone() {
+    let mut random = Random(21);
+    for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::Q8] {
+        let spec =
+            AttentionSpec { num_heads: 1, num_kv_heads: 1, head_dim: 20, ..spec(&mut random, 1, None) };
+        let case = Case::new(&mut random, spec, &[(0, 48)]);
+        let alone = bits(&case.run(Isa::Scalar, 1, dtype, 1)[0]);
+        for &isa in Isa::supported() {
+            for step in 1..=24 {
+                assert_eq!(bits(&case.run(isa, 1, dtype, step)[0]), alone, "{dtype} with {isa}, {step} rows");
+            }
+        }
+    }
+}
+
+/// As many columns as the widest register tiles take, and what they leave.
+#[test]
+fn heads_of_every_width() {
+    let mut random = Random(22);
+    for head_dim in [80, 96, 128, 144, 256] {
+        let scale = 1.5 / (head_dim as f32).sqrt();
+        let spec = AttentionSpec { head_dim, scale, ..spec(&mut random, 1, None) };
+        let case = Case::new(&mut random, spec, &[(0, 3), (0, 40)]);
+        case.check(KvDtype::F32, 2e-6);
+        for dtype in [KvDtype::F16, KvDtype::Q8] {
+            let expected: Vec<_> = case.run(Isa::Scalar, 1, dtype, 100).iter().map(|out| bits(out)).collect();
+            for &isa in Isa::supported() {
+                let got: Vec<_> = case.run(isa, 1, dtype, 100).iter().map(|out| bits(out)).collect();
+                assert_eq!(got, expected, "{dtype} with {isa}, {head_dim} columns");
+            }
+        }
+    }
+}
+
+#[test]
+fn dimensions_that_fill_no_quad_take_part_in_8_bits() {
+    let mut random = Random(23);
+    for head_dim in [1, 2, 6, 18] {
+        let spec = AttentionSpec { head_dim, scale: 1.0, ..spec(&mut random, 2, None) };
+        Case::new(&mut random, spec, &[(0, 40)]).check(KvDtype::Q8, 8e-2);
+    }
+}
+
+#[test]
+fn more_heads_than_a_unit_takes_share_a_kv_head() {
+    let mut random = Random(24);
+    let spec = AttentionSpec { num_heads: 71, num_kv_heads: 1, head_dim: 8, ..spec(&mut random, 1, None) };
+    Case::new(&mut random, spec, &[(0, 5)]).check(KvDtype::F32, 2e-6);
+}
+
+#[test]
+fn a_score_far_above_its_cap_is_the_cap() {
+    let mut case = first_element(5);
+    case.spec.soft_cap = Some(1.0);
+    case.keys[0].iter_mut().step_by(32).for_each(|x| *x = 1000.0);
+    case.check(KvDtype::F32, 2e-6);
+}
+
+#[test]
+fn a_sink_far_above_the_scores_takes_all() {
+    for (sink, left) in [(1000.0, 0.0), (-1000.0, 1.0)] {
+        let mut case = first_element(3);
+        case.spec.sinks = Some([sink].into());
+        case.values[0] = vec![1.0; 3 * 16];
+        assert_eq!(case.run(Isa::current(), 1, KvDtype::F32, 3)[0], [left; 3 * 16], "{sink}");
+    }
+}
+
+#[test]
+fn a_result_that_rounds_to_zero_has_no_sign() {
+    let mut case = first_element(2);
+    case.values[0] = vec![-f32::from_bits(1); 2 * 16];
+    case.values[0][16..].fill(0.0);
+    let out = &case.run(Isa::current(), 1, KvDtype::F32, 2)[0];
+    assert_eq!(bits(&out[16..]), [0; 16]);
+}
+
+/// 127 and its scale 1 are exact in 8 bits.
+#[test]
+fn equal_values_are_kept_in_8_bits() {
+    let mut case = first_element(40);
+    case.values[0] = vec![127.0; 40 * 16];
+    let out = &case.run(Isa::current(), 1, KvDtype::Q8, 40)[0];
+    assert!(out.iter().all(|x| (x - 127.0).abs() < 0.1), "{out:?}");
+}
+
+#[test]
+fn queries_are_rounded_to_the_nearest() {
+    let mut case = first_element(2);
+    case.spec.scale = 1.0 / 127.0;
+    case.queries[0] = [[127.0, 0.9].as_slice(), &[0.0; 14]].concat().repeat(2);
+    case.keys[0][1] = 127.0;
+    case.values[0] = [[127.0; 16], [0.0; 16]].concat();
+    let got = case.run(Isa::current(), 1, KvDtype::Q8, 2)[0][16];
+    let e = std::f32::consts::E;
+    assert!((got - 127.0 * e / (e + 1.0)).abs() < 0.5, "{got}");
+}
+
+#[test]
+fn a_query_or_key_that_is_no_number_shows() {
+    for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::Q8] {
+        let mut case = first_element(5);
+        case.queries[0][2 * 16 + 3] = f32::NAN;
+        let out = &case.run(Isa::current(), 1, dtype, 5)[0];
+        let nan: Vec<bool> = out.chunks(16).map(|out| out.iter().all(|x| x.is_nan())).collect();
+        assert_eq!(nan, [false, false, true, false, false], "{dtype}");
+        let mut case = first_element(5);
+        case.keys[0][2 * 16 + 3] = f32::NAN;
+        let out = &case.run(Isa::current(), 1, dtype, 5)[0];
+        let nan: Vec<bool> = out.chunks(16).map(|out| out.iter().all(|x| x.is_nan())).collect();
+        assert_eq!(nan, [false, false, true, true, true], "{dtype}");
+    }
+}

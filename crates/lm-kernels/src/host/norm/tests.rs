@@ -61,3 +61,11 @@ fn centred_rows_are_those_of_the_definition_on_every_instruction_set() {
         }
     }
 }
+
+#[test]
+fn epsilon_is_added_to_the_variance() {
+    let mut y = [0.0; 2];
+    let norm = LayerNorm { weight: &[1.0; 2], bias: &[0.0; 2], eps: 3.0 };
+    layer_norm(&Pool::new(1), &[-1.0, 1.0], norm, &mut y);
+    assert_eq!(y, [-0.5, 0.5]);
+}

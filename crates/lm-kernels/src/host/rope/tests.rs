@@ -65,3 +65,22 @@ fn pairs_turn_by_the_position_on_their_axis() {
         assert_eq!(by_axis, [&[plain[0], plain[4], plain[8]], &plain[9..]].concat());
     }
 }
+
+#[test]
+fn angles_are_products_in_single_precision() {
+    let (table, position) = (RopeTable::new(10_000.0, 64), 1_000_003_u32);
+    let angles = table.angles(&[position]);
+    for ((inv_freq, sin), cos) in table.inv_freq.iter().zip(angles.sin()).zip(angles.cos()) {
+        let angle = f64::from(position as f32 * inv_freq);
+        assert_eq!((*sin, *cos), (angle.sin() as f32, angle.cos() as f32));
+    }
+}
+
+#[test]
+fn appended_angles_are_those_of_all_rows() {
+    let table = RopeTable::new(10_000.0, 6);
+    let mut angles = RopeAngles::default();
+    angles.append(&table.angles(&[3, 1]));
+    angles.append(&table.angles(&[70]));
+    assert_eq!(angles, table.angles(&[3, 1, 70]));
+}
