@@ -75,6 +75,7 @@ const STATES: PageId = 3;
 fn place_states(table: &mut [PageId], piece: &Range<usize>) {
     let last = piece.start.div_ceil(PAGE_LEN).checked_sub(1);
     let before = table[last.unwrap_or(0)];
+    // Groups have multiples of three pages before theirs.
     let first = table.iter().filter(|&&page| page != NO_PAGE).min().map_or(0, |page| page / STATES * STATES);
     let mut free = (first..first + STATES).filter(|&page| last.is_none() || page != before);
     table.fill(NO_PAGE);

@@ -1,21 +1,15 @@
 //! Damaged files are a picture, a sound or an error, and no code of this crate panics.
 
+mod files;
+
 use std::panic;
-use std::path::{MAIN_SEPARATOR_STR, Path};
+use std::path::MAIN_SEPARATOR_STR;
 use std::sync::{LazyLock, Mutex, Once, PoisonError};
 
+use files::{PICTURES, media};
 use lm_media::{DecodeLimits, Picture, Sound, SoundLimits, picture_size, sound_length};
 use proptest::prelude::*;
 use proptest::sample::Index;
-
-const PICTURES: [&str; 6] = [
-    "rgb_37x53.png",
-    "smooth_64x48.jpg",
-    "lossless_23x19.webp",
-    "animated_15x12.gif",
-    "frame_beyond_9x8.gif",
-    "rgb_18x14.bmp",
-];
 
 const SOUNDS: [&str; 8] = [
     "pcm16_16k.wav",
@@ -28,25 +22,20 @@ const SOUNDS: [&str; 8] = [
     "mono_16k.mp3",
 ];
 
-fn file(name: &str) -> Vec<u8> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
-    std::fs::read(folder.join(name)).expect(name)
-}
-
 /// Small files at the edges of formats, and larger ones with pixels.
 static PICTURE_FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
-    let golden: serde_json::Value = serde_json::from_slice(&file("media/pillow/golden.json")).expect("JSON");
+    let golden: serde_json::Value = serde_json::from_slice(&media("pillow/golden.json")).expect("JSON");
     let from_digits = |digits: &str| -> Vec<u8> {
         let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).expect("digits");
         (0..digits.len()).step_by(2).map(byte).collect()
     };
     let edges = golden["decoded"].as_array().expect("files").iter();
     let edges = edges.map(|case| from_digits(case["file"].as_str().expect("digits")));
-    edges.chain(PICTURES.iter().map(|name| file(&format!("media/{name}")))).collect()
+    edges.chain(PICTURES.iter().map(|name| media(name))).collect()
 });
 
 static SOUND_FILES: LazyLock<Vec<Vec<u8>>> =
-    LazyLock::new(|| SOUNDS.iter().map(|name| file(&format!("sound/{name}"))).collect());
+    LazyLock::new(|| SOUNDS.iter().map(|name| media(&format!("../sound/{name}"))).collect());
 
 /// Changes bytes of a file and cuts it, the latter in half of the cases.
 fn damaged(file: &[u8], edits: &[(Index, u8)], cut: Index) -> Vec<u8> {

@@ -1,28 +1,14 @@
 //! Files of strangers: errors that say what is wrong, before much memory is used.
 
+mod files;
 #[cfg(target_os = "linux")]
 mod support;
 
-use std::path::Path;
-
+use files::{PICTURES, media as file};
 use lm_media::families::{Gemma3, Gemma4, Lfm2Vl, QwenVl, SmolVlm};
 use lm_media::{DecodeLimits, Error, Normalization, Picture, PictureSize, picture_size};
 #[cfg(target_os = "linux")]
 use support::{chunk, compressed_zeros, peak};
-
-const FILES: [&str; 6] = [
-    "rgb_37x53.png",
-    "smooth_64x48.jpg",
-    "lossless_23x19.webp",
-    "animated_15x12.gif",
-    "frame_beyond_9x8.gif",
-    "rgb_18x14.bmp",
-];
-
-fn file(name: &str) -> Vec<u8> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/media");
-    std::fs::read(folder.join(name)).expect(name)
-}
 
 fn decode(bytes: &[u8]) -> Result<Picture, Error> {
     Picture::decode(bytes, &DecodeLimits::default())
@@ -41,7 +27,7 @@ fn unknown_formats_are_named_by_their_beginning() {
 
 #[test]
 fn truncated_files_are_errors() {
-    for name in FILES {
+    for name in PICTURES {
         let bytes = file(name);
         let cut = |length: usize| decode(&bytes[..length]);
         assert!(

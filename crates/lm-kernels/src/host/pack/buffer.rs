@@ -205,4 +205,15 @@ mod tests {
         drop(shared);
         assert_eq!(part.bytes(), [1; 20]);
     }
+
+    #[test]
+    fn what_does_not_fit_the_rest_of_a_region_has_another() {
+        for more in [1, 63, 64] {
+            let arena = Arena::default();
+            let first = arena.allocate(1).unwrap();
+            let left = first.region.len() - first.start - size_of::<Line>();
+            let last = arena.allocate(left + more).unwrap();
+            assert!(!Arc::ptr_eq(&first.region, &last.region), "{more} bytes too many");
+        }
+    }
 }

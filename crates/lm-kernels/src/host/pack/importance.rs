@@ -224,4 +224,22 @@ mod tests {
             assert!(matches!(error, Error::ImportanceShape { .. }), "{rows} {cols} {len}: {error}");
         }
     }
+
+    /// Only the last group of a block or of a row has values, full or not.
+    #[test]
+    fn importances_of_the_last_group_count() {
+        for cols in [20, 32, 256, 300] {
+            let rows = 64;
+            let first = (cols - 1) / GROUP * GROUP;
+            let mut values = Random(37).normal(rows * cols);
+            values.chunks_mut(cols).for_each(|row| row[..first].fill(0.0));
+            let importances: Vec<f32> =
+                Random(38).normal(cols).into_iter().map(|x| (3.0 * x).exp()).collect();
+            let importance = Importance::new(rows, cols, &importances).unwrap();
+            let sum = |packed| errors(&importance, &packed, &values).iter().sum::<f64>();
+            let weighted = sum(pack(rows, cols, &values, Some(&importance)));
+            let plain = sum(pack(rows, cols, &values, None));
+            assert!(weighted < 0.95 * plain, "{cols} columns: {weighted} against {plain}");
+        }
+    }
 }

@@ -174,3 +174,45 @@ fn stored<V: Lanes>(x: V) -> F32x16 {
     x.store(&mut out.0);
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::Random;
+    use super::*;
+
+    fn group(random: &mut Random) -> Group {
+        let x: [F32x16; GROUP] =
+            std::array::from_fn(|_| F32x16(random.normal(LANES).try_into().expect("as many as lanes")));
+        Group::new::<F32x16>(&x)
+    }
+
+    #[test]
+    fn no_neighbour_of_a_factor_is_better() {
+        let mut random = Random(26);
+        for _ in 0..50 {
+            let group = group(&mut random);
+            let best = group.best_scale::<F32x16>();
+            let step = best.map(|best| best.abs() / 9.4);
+            let factor = group.best_factor::<F32x16>(&best, &step);
+            let gain = group.gain::<F32x16>(&factor.zip(step, |factor, step| factor * step));
+            let nearest = best.zip(step, |best, step| round(best / step));
+            for offset in [-1.0, 0.0, 1.0] {
+                let other =
+                    group.gain::<F32x16>(&nearest.zip(step, |nearest, step| (nearest + offset) * step));
+                assert!((0..LANES).all(|lane| other.0[lane] <= gain.0[lane]), "{offset}");
+            }
+        }
+    }
+
+    #[test]
+    fn weights_are_magnitudes_and_their_root_mean_square() {
+        let group = group(&mut Random(27));
+        for lane in 0..LANES {
+            let squares: f32 = group.values.iter().map(|x| x.0[lane] * x.0[lane]).sum();
+            let root = (squares / GROUP as f32).sqrt();
+            for (x, weight) in group.values.iter().zip(&group.weights) {
+                assert!((weight.0[lane] - x.0[lane].abs() - root).abs() < 1e-5);
+            }
+        }
+    }
+}

@@ -147,3 +147,36 @@ fn every_task_of_a_loop_in_the_background_runs_once() {
         }
     }
 }
+
+#[test]
+fn loops_of_one_task_are_not_counted() {
+    for threads in [1, 2] {
+        let pool = Pool::new(threads);
+        let loops = [0, 1, 2, 7].map(|tasks| {
+            pool.run(tasks, |_| {});
+            pool.loops()
+        });
+        assert_eq!(loops, [0, 0, 1, 2]);
+    }
+}
+
+/// Also at the moment at which it stops to spin and parks. Both threads meet in each loop, so that none ends without the worker.
+#[test]
+fn a_worker_that_parks_misses_no_loop() {
+    let (done, ended) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        let pool = Pool::new(2);
+        for wait in (0..5_000).cycle().take(10_000) {
+            (0..wait).for_each(|_| std::hint::spin_loop());
+            let arrived = AtomicUsize::new(0);
+            pool.run(2, |_| {
+                arrived.fetch_add(1, Ordering::SeqCst);
+                while arrived.load(Ordering::SeqCst) < 2 {
+                    thread::yield_now();
+                }
+            });
+        }
+        done.send(())
+    });
+    assert!(ended.recv_timeout(Duration::from_secs(120)).is_ok(), "the worker sleeps");
+}

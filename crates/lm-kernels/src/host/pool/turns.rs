@@ -147,4 +147,31 @@ mod tests {
             drop(wait(&turns));
         }
     }
+
+    /// All who wait wake up for a pass, and then wait again in any order.
+    #[test]
+    fn all_that_wait_are_served_after_a_pass() {
+        let (done, served) = channel();
+        thread::spawn(move || {
+            for _ in 0..200 {
+                let turns = Turns::default();
+                thread::scope(|scope| {
+                    let turn = turns.wait();
+                    for number in 1..=8 {
+                        let turns = &turns;
+                        scope.spawn(move || drop(turns.wait()));
+                        while turns.lock().asked != number + 1 {
+                            thread::yield_now();
+                        }
+                    }
+                    turns.pass();
+                    drop(turn);
+                });
+                assert!(!turns.any());
+            }
+            done.send(())
+        });
+        let in_time = served.recv_timeout(std::time::Duration::from_secs(120));
+        assert!(in_time.is_ok(), "someone still waits for a turn");
+    }
 }
