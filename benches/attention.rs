@@ -36,19 +36,23 @@ impl Operands {
     /// Fills the cache with equal values, whose average is that value.
     fn new(dtype: KvDtype, cached_len: usize, rows: usize, layers: usize) -> lm_kernels::Result<Self> {
         let (spec, slots) = (spec(), cached_len + rows);
-        let mut layer = empty_layer(dtype, slots)?;
+        let shapes = vec![(spec.num_kv_heads, spec.head_dim); layers];
+        let mut layers = PagedLayer::for_layers(dtype, slots.div_ceil(PAGE_LEN), &shapes)?;
         let layout = |cached_len, rows| {
             let block_table = (0..slots.div_ceil(PAGE_LEN) as u32).collect();
             let sequence = SequenceLayout { rows: 0..rows, cached_len, block_table, ..Default::default() };
             RaggedLayout { sequences: vec![sequence] }
         };
         let width = spec.num_kv_heads * spec.head_dim;
-        layer.write(Pool::global(), &layout(0, slots), &noise(slots * width), &vec![0.25; slots * width]);
+        let (keys, values) = (noise(slots * width), vec![0.25; slots * width]);
+        for layer in &mut layers {
+            layer.write(Pool::global(), &layout(0, slots), &keys, &values);
+        }
         let q = noise(rows * spec.num_heads * spec.head_dim);
         let (mut out, layout) = (vec![0.0; q.len()], layout(cached_len, rows));
-        host::attention(Pool::global(), &q, &layer, &layout, &spec, &mut out);
+        host::attention(Pool::global(), &q, &layers[0], &layout, &spec, &mut out);
         assert!(out.iter().all(|out| (out - 0.25).abs() < 2e-3), "an average of equal values is that value");
-        Ok(Self { layers: vec![layer; layers], next: 0, layout, q, out })
+        Ok(Self { layers, next: 0, layout, q, out })
     }
 
     fn run(&mut self, pool: &Pool) {

@@ -1,6 +1,6 @@
 //! Page allocator: reference counts, free lists and LRU eviction of cached pages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lm_model::{CacheGroup, KvPool, NO_PAGE, PageId};
 
@@ -17,8 +17,8 @@ struct CacheKey {
 #[derive(Debug)]
 struct Space {
     pages: Vec<Page>,
-    /// Free pages without a key.
-    free_list: Vec<PageId>,
+    /// Free pages without a key. The lowest is allocated first: pages with consecutive ids are adjacent in memory.
+    free_list: BTreeSet<PageId>,
     /// Free pages that can still be found by their key, by release time (LRU order).
     evictable: BTreeMap<u64, PageId>,
     /// Number of releases: the clock of `released_at`.
@@ -36,7 +36,7 @@ impl Space {
     fn new(num_pages: usize) -> Self {
         Self {
             pages: vec![Page::default(); num_pages],
-            free_list: (0..num_pages as PageId).rev().collect(),
+            free_list: (0..num_pages as PageId).collect(),
             evictable: BTreeMap::new(),
             releases: 0,
         }
@@ -48,7 +48,7 @@ impl Space {
 
     /// Allocates a page with a reference count of 1 and no key; returns it and the key that it loses.
     fn allocate(&mut self) -> (PageId, Option<CacheKey>) {
-        let page = self.free_list.pop().or_else(|| self.evictable.pop_first().map(|(_, page)| page));
+        let page = self.free_list.pop_first().or_else(|| self.evictable.pop_first().map(|(_, page)| page));
         let page = page.expect("callers check for a shortage first");
         self.pages[page as usize].ref_count = 1;
         (page, self.pages[page as usize].key.take())
@@ -67,7 +67,7 @@ impl Space {
         *ref_count -= 1;
         if *ref_count > 0 {
         } else if key.is_none() {
-            self.free_list.push(page);
+            self.free_list.insert(page);
         } else {
             self.releases += 1;
             *released_at = self.releases;
@@ -183,7 +183,7 @@ impl PageAllocator {
             let stale: Vec<(u64, PageId)> = stale.map(|(&released_at, &page)| (released_at, page)).collect();
             for (released_at, page) in stale {
                 space.evictable.remove(&released_at);
-                space.free_list.push(page);
+                space.free_list.insert(page);
                 if let Some(CacheKey { node, group }) = space.pages[page as usize].key.take() {
                     self.tree.clear_page(node, group);
                 }
@@ -241,5 +241,15 @@ mod tests {
         let (first, lost) = space.allocate();
         assert_eq!((first, lost), (1, None));
         assert!(space.allocate().1.is_some());
+    }
+
+    #[test]
+    fn the_lowest_free_page_is_allocated_first() {
+        let mut space = Space::new(5);
+        let pages: Vec<PageId> = (0..4).map(|_| space.allocate().0).collect();
+        assert_eq!(pages, [0, 1, 2, 3]);
+        [1, 3, 2].into_iter().for_each(|page| space.release(page));
+        let pages: Vec<PageId> = (0..4).map(|_| space.allocate().0).collect();
+        assert_eq!(pages, [1, 2, 3, 4], "consecutive ids, whatever the order of the releases");
     }
 }

@@ -66,21 +66,22 @@ impl KvPool {
         let burn = device.burn()?;
         let on_host = matches!(device, Device::Cpu | Device::NdArray);
         let dtype = if on_host { dtype } else { on_device(dtype, &burn) };
-        let new_store = |layer: &LayerCache, num_pages| {
-            Ok(match *layer {
-                LayerCache::State { len } => Store::State(Some(StatePages::new(num_pages, len)?)),
-                LayerCache::Kv(KvGeometry { num_kv_heads, head_dim, .. }) => Store::Kv(Some(match on_host {
-                    true => {
-                        KvLayer::Host(Box::new(PagedLayer::new(dtype, num_pages, num_kv_heads, head_dim)?))
-                    }
-                    false => KvLayer::on_device(num_pages, num_kv_heads, head_dim, dtype, &burn),
-                })),
-            })
-        };
         let new_space = |space| {
-            let num_pages = layout.pages_of(space, num_pages);
-            let stores = layout.stores(space).iter().map(|layer| new_store(layer, num_pages));
-            Ok(Space { num_pages, stores: stores.collect::<Result<_>>()? })
+            let (num_pages, layers) = (layout.pages_of(space, num_pages), layout.stores(space));
+            let on_host: Vec<_> = layers.iter().filter(|_| on_host).filter_map(host_shape).collect();
+            let mut on_host = PagedLayer::for_layers(dtype, num_pages, &on_host)?.into_iter();
+            let new_store = |layer: &LayerCache| {
+                Ok(match *layer {
+                    LayerCache::State { len } => Store::State(Some(StatePages::new(num_pages, len)?)),
+                    LayerCache::Kv(KvGeometry { num_kv_heads, head_dim, .. }) => {
+                        Store::Kv(Some(match on_host.next() {
+                            Some(pages) => KvLayer::Host(Box::new(pages)),
+                            None => KvLayer::on_device(num_pages, num_kv_heads, head_dim, dtype, &burn),
+                        }))
+                    }
+                })
+            };
+            Ok(Space { num_pages, stores: layers.iter().map(new_store).collect::<Result<_>>()? })
         };
         let spaces = (0..layout.num_spaces()).map(new_space).collect::<Result<_>>()?;
         Ok(Self { layout: layout.clone(), spaces, dtype, on_host })
@@ -262,6 +263,14 @@ impl KvPool {
     fn store(&mut self, layer: usize) -> &mut Store {
         let place = self.layout.place(layer);
         &mut self.spaces[place.space].stores[place.store]
+    }
+}
+
+/// KV heads and head dimension of a layer with keys and values.
+fn host_shape(layer: &LayerCache) -> Option<(usize, usize)> {
+    match *layer {
+        LayerCache::Kv(KvGeometry { num_kv_heads, head_dim, .. }) => Some((num_kv_heads, head_dim)),
+        LayerCache::State { .. } => None,
     }
 }
 

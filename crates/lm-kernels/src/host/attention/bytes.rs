@@ -143,12 +143,13 @@ impl Attend for u8 {
         rows.clear(queries.heads.first().map_or(0, |query| query.len().div_ceil(4)));
         queries.heads.iter().for_each(|query| rows.push_query(query));
         rows.scales.iter_mut().for_each(|row| *row *= scale);
-        for ChunkPage { place, page, next, .. } in chunk.pages() {
-            let ahead = [pages.keys(next, chunk.kv_head), pages.values(page, chunk.kv_head)];
+        for at in chunk.pages() {
+            let ChunkPage { place, page, next, .. } = at;
+            let [next, values] = [pages.keys(next, chunk.kv_head), pages.values(page, chunk.kv_head)];
             let keys = Keys {
                 lines: pages.keys(page, chunk.kv_head).as_chunks::<{ size_of::<Line>() }>().0.as_chunks().0,
                 scales: pages.key_scales(page, chunk.kv_head),
-                ahead: ahead.map(|elements| Prefetch::new(elements, rows.width)),
+                ahead: [at.prefetch(next, rows.width), at.prefetch(values, rows.width)],
                 place,
             };
             score_page::<V>(&rows, &keys, scores);
@@ -171,10 +172,10 @@ impl Attend for u8 {
         }
         let values: Vec<ValuePage<'_>> = chunk
             .pages()
-            .map(|ChunkPage { place, page, of_next_chunk, .. }| ValuePage {
-                quad: place / 4,
-                lines: pages.values(page, chunk.kv_head).as_chunks().0,
-                ahead: Prefetch::new(pages.keys(of_next_chunk, chunk.kv_head), PAGE_LEN / 4),
+            .map(|at| ValuePage {
+                quad: at.place / 4,
+                lines: pages.values(at.page, chunk.kv_head).as_chunks().0,
+                ahead: at.prefetch(pages.keys(at.of_next_chunk, chunk.kv_head), PAGE_LEN / 4),
             })
             .collect();
         let (tiles, mut done) = (pages.width() / LANES, 0);

@@ -90,8 +90,15 @@ impl Chunk<'_> {
         self.slots.start / PAGE_LEN * PAGE_LEN - start..self.slots.end.next_multiple_of(PAGE_LEN) - start
     }
 
+    /// True if its pages have consecutive ids and so are adjacent in memory, where the hardware prefetcher follows them.
+    fn is_adjacent(&self) -> bool {
+        let pages = &self.block_table[self.slots.start / PAGE_LEN..self.slots.end.div_ceil(PAGE_LEN)];
+        pages.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]))
+    }
+
     /// The pages, with the place of their first slot.
     pub fn pages(&self) -> impl Iterator<Item = ChunkPage> {
+        let is_adjacent = self.is_adjacent();
         let (start, last) = (self.start(), self.block_table.len() - 1);
         let page = move |index: usize| self.block_table[index.min(last)];
         (self.slots.start / PAGE_LEN..self.slots.end.div_ceil(PAGE_LEN)).map(move |index| ChunkPage {
@@ -99,6 +106,7 @@ impl Chunk<'_> {
             page: page(index),
             next: page(index + 1),
             of_next_chunk: page(index + CHUNK / PAGE_LEN),
+            is_adjacent,
         })
     }
 }
@@ -111,6 +119,8 @@ pub(super) struct ChunkPage {
     pub next: PageId,
     /// The page at this place in the next chunk.
     pub of_next_chunk: PageId,
+    /// [`Chunk::is_adjacent`].
+    is_adjacent: bool,
 }
 
 /// Products with the keys and the values of a chunk, by element type of the pages.
@@ -166,23 +176,27 @@ pub(super) fn attend_chunk<V: Lanes, E: Attend>(
 /// Query count up to which a page is memory-bound, not compute-bound.
 const FEW_QUERIES: usize = 4;
 
+impl ChunkPage {
+    /// Distributes the prefetches of `elements`, which are read soon, over `steps`. Adjacent pages of floats need none.
+    #[inline(always)]
+    pub fn prefetch<'a, E: Element>(&self, elements: &'a [E], steps: usize) -> Prefetch<'a> {
+        let bytes: &[u8] = bytemuck::cast_slice(elements);
+        let first = bytes.first_chunk().expect("a page has 32 slots");
+        let needed = E::SCALED || !self.is_adjacent;
+        let lines = if needed { bytes.len().div_ceil(size_of::<Line>()).div_ceil(steps) } else { 0 };
+        Prefetch { first, lines }
+    }
+}
+
 /// Prefetches of keys or values distributed over the steps of a loop. With few queries there is little work for each page, and the
-/// hardware prefetcher stops at memory page boundaries.
+/// hardware prefetcher stops at the end of each page of a sequence whose pages are not adjacent.
 pub(super) struct Prefetch<'a> {
     first: &'a Line,
     /// Lines per step.
     lines: usize,
 }
 
-impl<'a> Prefetch<'a> {
-    /// Distributes the lines of `elements` over `steps`.
-    #[inline(always)]
-    pub fn new<E: Element>(elements: &'a [E], steps: usize) -> Self {
-        let bytes: &[u8] = bytemuck::cast_slice(elements);
-        let first = bytes.first_chunk().expect("a page has 32 slots");
-        Self { first, lines: bytes.len().div_ceil(size_of::<Line>()).div_ceil(steps) }
-    }
-
+impl Prefetch<'_> {
     /// Prefetches the lines of one step, if there are few `QUERIES`.
     #[inline(always)]
     pub fn step<const QUERIES: usize>(&self, step: usize) {

@@ -17,10 +17,11 @@ impl<E: FloatElement> Attend for E {
         scale: f32,
         scores: &mut [[f32; CHUNK]],
     ) {
-        for ChunkPage { place, page, next, .. } in chunk.pages() {
+        for at in chunk.pages() {
+            let ChunkPage { place, page, next, .. } = at;
             let (keys, _) = pages.keys(page, chunk.kv_head).as_chunks();
-            let ahead = [pages.keys(next, chunk.kv_head), pages.values(page, chunk.kv_head)]
-                .map(|elements| Prefetch::new(elements, keys.len()));
+            let [next, values] = [pages.keys(next, chunk.kv_head), pages.values(page, chunk.kv_head)];
+            let ahead = [at.prefetch(next, keys.len()), at.prefetch(values, keys.len())];
             score_page::<V, E>(&queries.heads, keys, &ahead, scale, place, scores);
         }
     }
@@ -32,10 +33,11 @@ impl<E: FloatElement> Attend for E {
         chunk: &Chunk<'_>,
         out: &mut Partial,
     ) {
-        for ChunkPage { place, page, of_next_chunk, .. } in chunk.pages() {
+        for at in chunk.pages() {
+            let ChunkPage { place, page, of_next_chunk, .. } = at;
             let used = PAGE_LEN.min(chunk.end() - place);
             let values = &pages.values(page, chunk.kv_head)[..used * pages.width()];
-            let ahead = Prefetch::new(pages.keys(of_next_chunk, chunk.kv_head), PAGE_LEN);
+            let ahead = at.prefetch(pages.keys(of_next_chunk, chunk.kv_head), PAGE_LEN);
             add_values::<V, E>(weights, place, values, pages.width(), &ahead, &mut out.values);
         }
     }

@@ -1,11 +1,11 @@
-//! Memory of packed matrices: cache-line aligned, in huge pages.
+//! Memory of packed matrices and cached pages: cache-line aligned, in huge pages.
 
 use std::fmt;
 use std::ops::Range;
 use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use memmap2::{MmapMut, MmapRaw};
+use memmap2::{MmapOptions, MmapRaw};
 
 use super::super::lanes::Line;
 use crate::{Error, Result};
@@ -55,7 +55,7 @@ impl Arena {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let range = match free.take() {
             Some(free) if free.region.len() - free.start >= len => free,
-            _ => FreeRange::map(len.max(REGION))?,
+            _ => FreeRange::map(len.max(REGION), MmapOptions::new())?,
         };
         let buffer = Buffer { region: Arc::clone(&range.region), start: range.start, len };
         let end = range.start + len;
@@ -75,12 +75,12 @@ impl fmt::Debug for Arena {
 
 impl FreeRange {
     /// Maps a region of at least `len` bytes after its start.
-    fn map(len: usize) -> Result<Self> {
+    fn map(len: usize, mut options: MmapOptions) -> Result<Self> {
         let no_memory = || Error::OutOfMemory { bytes: len };
         // Slack to align the start to a huge page; small mappings have none.
         let spare = if len >= HUGE_PAGE { HUGE_PAGE } else { 0 };
         let bytes = len.checked_add(spare).ok_or_else(no_memory)?.max(1);
-        let map = MmapMut::map_anon(bytes).map_err(|_| no_memory())?;
+        let map = options.len(bytes).map_anon().map_err(|_| no_memory())?;
         #[cfg(target_os = "linux")]
         if spare > 0 {
             // Fails if the kernel has no huge pages, which leaves small ones.
@@ -94,20 +94,35 @@ impl FreeRange {
 impl Buffer {
     /// Allocates zeroed bytes in a mapping of their own.
     pub fn zeroed(len: usize) -> Result<Self> {
-        let FreeRange { region, start } = FreeRange::map(len)?;
+        Self::map(len, MmapOptions::new())
+    }
+
+    /// Allocates zeroed bytes in a mapping that may exceed the memory of the machine: what is never written takes none.
+    pub fn committed_late(len: usize) -> Result<Self> {
+        Self::map(len, MmapOptions::new().no_reserve_swap().clone())
+    }
+
+    fn map(len: usize, options: MmapOptions) -> Result<Self> {
+        let FreeRange { region, start } = FreeRange::map(len, options)?;
         Ok(Self { region, start, len })
+    }
+
+    /// The first byte, for owners of parts of the buffer.
+    pub fn as_mut_ptr(&self) -> *mut u8 {
+        // SAFETY: `start` is inside the mapping.
+        unsafe { self.region.as_mut_ptr().add(self.start) }
     }
 
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `start..start + len` is inside the mapping, which lives as long as `self`, and no other buffer
         // overlaps it (`Arena::allocate` advances past it, `zeroed` gives the mapping to one buffer). Anonymous memory
         // is initialised: it is zeros.
-        unsafe { slice::from_raw_parts(self.region.as_ptr().add(self.start), self.len) }
+        unsafe { slice::from_raw_parts(self.as_mut_ptr(), self.len) }
     }
 
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above; the mapping is writable, and `&mut self` excludes other views of the range.
-        unsafe { slice::from_raw_parts_mut(self.region.as_mut_ptr().add(self.start), self.len) }
+        unsafe { slice::from_raw_parts_mut(self.as_mut_ptr(), self.len) }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Paged KV cache of one layer.
 
+mod blocks;
 mod element;
 mod kv_dtype;
 mod state;
@@ -31,9 +32,12 @@ pub const NO_PAGE: PageId = PageId::MAX;
 
 /// KV pages of one layer.
 ///
-/// Keys are `[page, kv_head, head_dim, slot]`, so that the slots of a page are adjacent, and values
-/// `[page, kv_head, slot, width]`, where `width` is `head_dim` rounded up to a multiple of 16. Four bytes of a dot product are
-/// adjacent in 8-bit pages: four dimensions of a key, four slots of values. Memory is committed when a page is first written. The caller assigns pages to sequences.
+/// The keys of a page and head are `[head_dim, slot]`, so that slots are adjacent, and its values `[slot, width]`, where `width` is
+/// `head_dim` rounded up to a multiple of 16. Four bytes of a dot product are adjacent in 8-bit pages: four dimensions of a key, four
+/// slots of values. Of eight pages whose first id is a multiple of eight, the keys of a head are adjacent, and so are its values: a
+/// sequence with consecutive pages is read faster. Memory is committed when a page is first written, with huge pages for its
+/// neighbours too. The caller assigns pages to sequences.
+///
 /// # Examples
 /// ```
 /// use lm_kernels::{KvDtype, PagedLayer, Pool, RaggedLayout, SequenceLayout};
@@ -57,12 +61,24 @@ impl PagedLayer {
     /// # Errors
     /// [`crate::Error::ShapeOverflow`] or [`crate::Error::OutOfMemory`] when there is not enough memory.
     pub fn new(dtype: KvDtype, num_pages: usize, num_kv_heads: usize, head_dim: usize) -> Result<Self> {
-        let storage = match dtype {
-            KvDtype::F16 => Storage::F16(Pages::new(num_pages, num_kv_heads, head_dim)?),
-            KvDtype::F32 => Storage::F32(Pages::new(num_pages, num_kv_heads, head_dim)?),
-            KvDtype::Q8 => Storage::Q8(Pages::new(num_pages, num_kv_heads, head_dim)?),
+        Ok(Self::for_layers(dtype, num_pages, &[(num_kv_heads, head_dim)])?.remove(0))
+    }
+
+    /// Allocates pages of zeros for several layers, given as KV heads and head dimensions: one mapping, with huge pages if the system
+    /// has them, in which the pages of all layers grow together.
+    ///
+    /// # Errors
+    /// As [`PagedLayer::new`].
+    pub fn for_layers(dtype: KvDtype, num_pages: usize, layers: &[(usize, usize)]) -> Result<Vec<Self>> {
+        let storages: Vec<Storage> = match dtype {
+            KvDtype::F16 => Pages::for_layers(num_pages, layers)?.into_iter().map(Storage::F16).collect(),
+            KvDtype::F32 => Pages::for_layers(num_pages, layers)?.into_iter().map(Storage::F32).collect(),
+            KvDtype::Q8 => Pages::for_layers(num_pages, layers)?.into_iter().map(Storage::Q8).collect(),
         };
-        Ok(Self { num_pages, num_kv_heads, head_dim, storage })
+        let layers = layers.iter().zip(storages);
+        Ok(layers
+            .map(|(&(num_kv_heads, head_dim), storage)| Self { num_pages, num_kv_heads, head_dim, storage })
+            .collect())
     }
 
     /// Number of pages.
@@ -138,7 +154,7 @@ impl PagedLayer {
     pub fn copy_page(&mut self, from: PageId, to: PageId) {
         self.check(from, 0, 0);
         self.check(to, 0, 0);
-        with_pages!(&mut self.storage, pages => pages.copy_page(from as usize, to as usize));
+        with_pages!(&mut self.storage, pages => pages.copy_page(from, to));
     }
 
     /// Appends the [`bytes_per_page`](Self::bytes_per_page) bytes of a page to `out`, in the byte order of this machine. Slots from
@@ -158,7 +174,7 @@ impl PagedLayer {
     /// When `page` or `slots` is out of range.
     pub fn read_page(&self, page: PageId, slots: usize, out: &mut Vec<u8>) {
         self.check(page, 0, 0);
-        with_pages!(&self.storage, pages => pages.read_page(page as usize, slots, out));
+        with_pages!(&self.storage, pages => pages.read_page(page, slots, out));
     }
 
     /// Fills a page with the bytes of [`read_page`](Self::read_page).
@@ -168,7 +184,7 @@ impl PagedLayer {
     pub fn write_page(&mut self, page: PageId, bytes: &[u8]) {
         self.check(page, 0, 0);
         assert_eq!(bytes.len(), self.bytes_per_page(), "bytes of a page");
-        with_pages!(&mut self.storage, pages => pages.write_page(page as usize, bytes));
+        with_pages!(&mut self.storage, pages => pages.write_page(page, bytes));
     }
 
     /// One key vector, as attention reads it.
@@ -205,6 +221,7 @@ impl PagedLayer {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ragged::SequenceLayout;
     use super::super::testing::Random;
     use super::*;
     use crate::Error;
@@ -295,6 +312,36 @@ mod tests {
                         false => (vec![0.0; 4], vec![0.0; 4]),
                     };
                     assert_eq!(got, expected, "{dtype} head {head} slot {slot} of {slots}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn layers_allocated_together_have_their_own_pages() {
+        for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::Q8] {
+            let mut layers = PagedLayer::for_layers(dtype, 19, &[(2, 4), (1, 20), (3, 8)]).unwrap();
+            let sequence =
+                SequenceLayout { rows: 0..32 * 19, block_table: (0..19).collect(), ..Default::default() };
+            let layout = RaggedLayout { sequences: vec![sequence] };
+            for (index, layer) in layers.iter_mut().enumerate() {
+                let len = 32 * 19 * layer.num_kv_heads() * layer.head_dim();
+                layer.write(
+                    &Pool::new(2),
+                    &layout,
+                    &vec![index as f32 + 1.0; len],
+                    &vec![-(index as f32); len],
+                );
+            }
+            for (index, layer) in layers.iter().enumerate() {
+                let dim = layer.head_dim();
+                for (page, head, slot) in
+                    [(0, 0, 0), (7, 0, 31), (8, layer.num_kv_heads() - 1, 0), (18, 0, 31)]
+                {
+                    let near =
+                        |got: Vec<f32>, x: f32| got.len() == dim && got.iter().all(|y| (y - x).abs() < 0.02);
+                    assert!(near(layer.key(page, head, slot), index as f32 + 1.0), "{dtype} {index} {page}");
+                    assert!(near(layer.value(page, head, slot), -(index as f32)), "{dtype} {index} {page}");
                 }
             }
         }

@@ -1,9 +1,12 @@
 //! Storage of a layer's keys and values, by element type.
 
+use std::marker::PhantomData;
 use std::ops::Range;
 
+use bytemuck::Pod;
+
 use super::super::lanes::{LANES, bf16_to_f32};
-use super::super::split::SharedMatrix;
+use super::blocks::Blocks;
 use super::{Element, PAGE_LEN, PageId};
 use crate::{Error, Result};
 
@@ -15,19 +18,33 @@ pub(in crate::host) enum Storage {
     Q8(Pages<u8>),
 }
 
-/// Keys and values of element type `E`. Where the elements of a dot product are adjacent ([`Element::GROUP`]), the dimensions of a
-/// key are padded to a multiple of it.
+/// Adjacent pages of a head, as many as attention reads at a time.
+const GROUP_PAGES: usize = 8;
+
+/// Keys and values of element type `E`: for each group of pages and each head, the keys of these pages, their values and their scales.
+/// So the keys of a sequence with consecutive pages are read as one stream, and so are the values. Where the elements of a
+/// dot product are adjacent ([`Element::GROUP`]), the dimensions of a key are padded to a multiple of it.
 #[derive(Clone, Debug)]
 pub(in crate::host) struct Pages<E> {
-    /// `[page, kv_head, head_dim / GROUP, slot, GROUP]`.
-    keys: Vec<E>,
-    /// `[page, kv_head, slot / GROUP, width, GROUP]`.
-    values: Vec<E>,
-    /// `[page, kv_head, slot]`, as bf16 bits; empty for types without scales.
-    key_scales: Vec<u16>,
-    value_scales: Vec<u16>,
+    /// A block for each group of pages: `[kv_head, part, page of the group]`.
+    blocks: Blocks,
+    /// By [`Part`], the first byte in the parts of a page and head, and their length.
+    starts: [usize; 5],
     num_kv_heads: usize,
     head_dim: usize,
+    element: PhantomData<E>,
+}
+
+/// Parts of a page and head.
+#[derive(Clone, Copy)]
+enum Part {
+    /// `[head_dim / GROUP, slot, GROUP]`
+    Keys,
+    /// `[slot / GROUP, width, GROUP]`
+    Values,
+    /// `[slot]`, as bf16 bits; empty for types without scales.
+    KeyScales,
+    ValueScales,
 }
 
 /// Runs the same code on the pages of any element type.
@@ -44,30 +61,46 @@ macro_rules! with_pages {
 pub(in crate::host) use with_pages;
 
 impl<E: Element> Pages<E> {
-    pub(super) fn new(num_pages: usize, num_kv_heads: usize, head_dim: usize) -> Result<Self> {
-        let width = head_dim.next_multiple_of(LANES);
-        let elements = |width: usize| {
-            let shape = [num_pages, num_kv_heads, PAGE_LEN, width];
-            let product = shape.iter().try_fold(1_usize, |product, &dim| product.checked_mul(dim));
-            product
-                .filter(|&elements| elements < isize::MAX as usize / 8)
-                .ok_or_else(|| Error::ShapeOverflow { shape: shape.to_vec() })
+    /// Allocates pages of zeros for layers with these KV heads and head dimensions. A group of pages is adjacent for all layers.
+    pub(super) fn for_layers(num_pages: usize, layers: &[(usize, usize)]) -> Result<Vec<Self>> {
+        let starts =
+            layers.iter().map(|&(_, head_dim)| Self::starts(head_dim)).collect::<Result<Vec<_>>>()?;
+        let lens = layers.iter().zip(&starts).map(|(&(num_kv_heads, _), starts)| {
+            let shape = [GROUP_PAGES, num_kv_heads, starts[4]];
+            let bytes = shape.iter().try_fold(1_usize, |product, &dim| product.checked_mul(dim));
+            bytes.ok_or_else(|| Error::ShapeOverflow { shape: shape.to_vec() })
+        });
+        let blocks =
+            Blocks::interleaved(&lens.collect::<Result<Vec<_>>>()?, num_pages.div_ceil(GROUP_PAGES))?;
+        let pages = layers.iter().zip(starts).zip(blocks);
+        Ok(pages
+            .map(|((&(num_kv_heads, head_dim), starts), blocks)| Self {
+                blocks,
+                starts,
+                num_kv_heads,
+                head_dim,
+                element: PhantomData,
+            })
+            .collect())
+    }
+
+    /// Offsets of the parts of a page and head, and their length.
+    fn starts(head_dim: usize) -> Result<[usize; 5]> {
+        let scales = if E::SCALED { PAGE_LEN * size_of::<u16>() } else { 0 };
+        let row = |multiple: usize| {
+            let elements = head_dim.checked_next_multiple_of(multiple)?;
+            elements.checked_mul(PAGE_LEN * size_of::<E>()).filter(|&bytes| bytes < isize::MAX as usize / 8)
         };
-        let scales = elements(usize::from(E::SCALED))?;
-        Ok(Self {
-            keys: zeroed(elements(head_dim.next_multiple_of(E::GROUP))?)?,
-            values: zeroed(elements(width)?)?,
-            key_scales: zeroed(scales)?,
-            value_scales: zeroed(scales)?,
-            num_kv_heads,
-            head_dim,
-        })
+        let overflow = || Error::ShapeOverflow { shape: vec![PAGE_LEN, head_dim] };
+        let (keys, values) = row(E::GROUP).zip(row(LANES)).ok_or_else(overflow)?;
+        let values_end = keys + values;
+        Ok([0, keys, values_end, values_end + scales, values_end + 2 * scales])
     }
 
     /// Memory addresses of the first key and the first value.
     #[cfg(feature = "burn")]
     pub(super) fn addresses(&self) -> [usize; 2] {
-        [self.keys.as_ptr().addr(), self.values.as_ptr().addr()]
+        [0, GROUP_PAGES * self.starts[1]].map(|byte| self.blocks.address(byte))
     }
 
     /// Elements of a value row: the head dimension rounded up to a multiple of 16.
@@ -76,53 +109,59 @@ impl<E: Element> Pages<E> {
         self.head_dim.next_multiple_of(LANES)
     }
 
-    /// Elements of the keys of a page and head.
+    /// The block of a page and the bytes of a part of it.
     #[inline(always)]
-    fn key_len(&self) -> usize {
-        self.head_dim.next_multiple_of(E::GROUP) * PAGE_LEN
+    fn place(&self, page: PageId, kv_head: usize, part: Part) -> (usize, Range<usize>) {
+        let (page, part) = (page as usize, part as usize);
+        let len = self.starts[part + 1] - self.starts[part];
+        let of_head = kv_head * self.starts[4] + self.starts[part];
+        let start = GROUP_PAGES * of_head + page % GROUP_PAGES * len;
+        (page / GROUP_PAGES, start..start + len)
     }
 
-    /// Elements of the values of a page and head.
     #[inline(always)]
-    fn value_len(&self) -> usize {
-        self.width() * PAGE_LEN
+    fn part<T: Pod>(&self, page: PageId, kv_head: usize, part: Part) -> &[T] {
+        let (block, bytes) = self.place(page, kv_head, part);
+        bytemuck::cast_slice(self.blocks.get(block, bytes))
     }
 
+    fn part_mut<T: Pod>(&mut self, page: PageId, kv_head: usize, part: Part) -> &mut [T] {
+        // SAFETY: `self` is borrowed as long as the result.
+        unsafe { self.shared_part_mut(page, kv_head, part) }
+    }
+
+    /// # Safety
+    /// As [`Blocks::get_mut`].
+    #[allow(clippy::mut_from_ref, reason = "the caller keeps the parts apart")]
     #[inline(always)]
-    fn block(&self, page: PageId, kv_head: usize) -> usize {
-        page as usize * self.num_kv_heads + kv_head
+    unsafe fn shared_part_mut<T: Pod>(&self, page: PageId, kv_head: usize, part: Part) -> &mut [T] {
+        let (block, bytes) = self.place(page, kv_head, part);
+        // SAFETY: the caller keeps the parts disjoint.
+        bytemuck::cast_slice_mut(unsafe { self.blocks.get_mut(block, bytes) })
     }
 
     /// The keys of a page and head, `[head_dim / GROUP, slot, GROUP]`.
     #[inline(always)]
     pub fn keys(&self, page: PageId, kv_head: usize) -> &[E] {
-        let (block, len) = (self.block(page, kv_head), self.key_len());
-        &self.keys[block * len..(block + 1) * len]
+        self.part(page, kv_head, Part::Keys)
     }
 
     /// The values of a page and head, `[slot / GROUP, width, GROUP]`.
     #[inline(always)]
     pub fn values(&self, page: PageId, kv_head: usize) -> &[E] {
-        let (block, len) = (self.block(page, kv_head), self.value_len());
-        &self.values[block * len..(block + 1) * len]
+        self.part(page, kv_head, Part::Values)
     }
 
     /// The scales of a page's keys, as bf16 bits; empty for types without scales.
     #[inline(always)]
     pub fn key_scales(&self, page: PageId, kv_head: usize) -> &[[u16; LANES]] {
-        self.scales(&self.key_scales, page, kv_head)
+        self.part(page, kv_head, Part::KeyScales).as_chunks().0
     }
 
     /// The scales of a page's values.
     #[inline(always)]
     pub fn value_scales(&self, page: PageId, kv_head: usize) -> &[[u16; LANES]] {
-        self.scales(&self.value_scales, page, kv_head)
-    }
-
-    #[inline(always)]
-    fn scales<'a>(&self, scales: &'a [u16], page: PageId, kv_head: usize) -> &'a [[u16; LANES]] {
-        let (block, len) = (self.block(page, kv_head), if E::SCALED { PAGE_LEN } else { 0 });
-        scales[block * len..(block + 1) * len].as_chunks().0
+        self.part(page, kv_head, Part::ValueScales).as_chunks().0
     }
 
     pub(super) fn key(&self, page: PageId, kv_head: usize, slot: usize) -> Vec<f32> {
@@ -136,22 +175,19 @@ impl<E: Element> Pages<E> {
         (0..self.head_dim).map(|dim| values[value_place::<E>(width, slot, dim)].widen() * scale).collect()
     }
 
-    pub(super) fn copy_page(&mut self, from: usize, to: usize) {
-        let (key_len, value_len, heads) = (self.key_len(), self.value_len(), self.num_kv_heads);
-        let (keys, values) = (self.blocks(from as PageId, key_len), self.blocks(from as PageId, value_len));
-        self.keys.copy_within(keys, to * heads * key_len);
-        self.values.copy_within(values, to * heads * value_len);
-        if E::SCALED {
-            let scales = self.blocks(from as PageId, PAGE_LEN);
-            self.key_scales.copy_within(scales.clone(), to * heads * PAGE_LEN);
-            self.value_scales.copy_within(scales, to * heads * PAGE_LEN);
+    pub(super) fn copy_page(&mut self, from: PageId, to: PageId) {
+        for kv_head in 0..self.num_kv_heads {
+            for part in Part::ALL {
+                let bytes: Vec<u8> = self.part(from, kv_head, part).to_vec();
+                self.part_mut(to, kv_head, part).copy_from_slice(&bytes);
+            }
         }
     }
 
     /// Appends a page to `out`: keys `[kv_head, head_dim, slot]`, values `[kv_head, slot, width]`, scales, in the memory's byte order
     /// and the same for every [`Element::GROUP`]. Slots from `slots` on are zeros, whatever they hold.
-    pub(super) fn read_page(&self, page: usize, slots: usize, out: &mut Vec<u8>) {
-        let (page, width) = (page as PageId, self.width());
+    pub(super) fn read_page(&self, page: PageId, slots: usize, out: &mut Vec<u8>) {
+        let width = self.width();
         let mut push = |element: E, slot: usize| {
             let element = if slot < slots { element } else { E::ZERO };
             out.extend_from_slice(bytemuck::bytes_of(&element));
@@ -164,10 +200,12 @@ impl<E: Element> Pages<E> {
             let values = self.values(page, kv_head);
             each(PAGE_LEN, width, |slot, column| push(values[value_place::<E>(width, slot, column)], slot));
         }
-        for scales in [&self.key_scales, &self.value_scales].into_iter().filter(|_| E::SCALED) {
-            let mut scales = scales[self.blocks(page, PAGE_LEN)].to_vec();
-            scales.as_chunks_mut::<PAGE_LEN>().0.iter_mut().for_each(|row| row[slots..].fill(0));
-            out.extend_from_slice(bytemuck::cast_slice(&scales));
+        for part in [Part::KeyScales, Part::ValueScales] {
+            for kv_head in 0..self.num_kv_heads {
+                let mut scales: Vec<u16> = self.part(page, kv_head, part).to_vec();
+                scales.iter_mut().skip(slots).for_each(|scale| *scale = 0);
+                out.extend_from_slice(bytemuck::cast_slice(&scales));
+            }
         }
     }
 
@@ -175,54 +213,43 @@ impl<E: Element> Pages<E> {
     ///
     /// # Panics
     /// When they are fewer than those of a page.
-    pub(super) fn write_page(&mut self, page: usize, mut bytes: &[u8]) {
-        let (key_len, value_len, width) = (self.key_len(), self.value_len(), self.width());
-        let page = page as PageId;
-        let (keys, values) = (self.blocks(page, key_len), self.blocks(page, value_len));
-        let scales = self.blocks(page, if E::SCALED { PAGE_LEN } else { 0 });
+    pub(super) fn write_page(&mut self, page: PageId, mut bytes: &[u8]) {
+        let (head_dim, width) = (self.head_dim, self.width());
         let mut next = || {
             let (element, rest) = bytes.split_at(size_of::<E>());
             bytes = rest;
             bytemuck::pod_read_unaligned(element)
         };
-        for keys in self.keys[keys].chunks_exact_mut(key_len) {
-            each(self.head_dim, PAGE_LEN, |dim, slot| keys[key_place::<E>(dim, slot)] = next());
+        for kv_head in 0..self.num_kv_heads {
+            let keys: &mut [E] = self.part_mut(page, kv_head, Part::Keys);
+            each(head_dim, PAGE_LEN, |dim, slot| keys[key_place::<E>(dim, slot)] = next());
         }
-        for values in self.values[values].chunks_exact_mut(value_len) {
+        for kv_head in 0..self.num_kv_heads {
+            let values: &mut [E] = self.part_mut(page, kv_head, Part::Values);
             each(PAGE_LEN, width, |slot, column| values[value_place::<E>(width, slot, column)] = next());
         }
-        let (keys, values) = bytes.split_at(scales.len() * size_of::<u16>());
-        bytemuck::cast_slice_mut(&mut self.key_scales[scales.clone()]).copy_from_slice(keys);
-        bytemuck::cast_slice_mut(&mut self.value_scales[scales]).copy_from_slice(values);
-    }
-
-    /// Place of a page among blocks of `len` for each page and head.
-    fn blocks(&self, page: PageId, len: usize) -> Range<usize> {
-        let first = page as usize * self.num_kv_heads;
-        first * len..(first + self.num_kv_heads) * len
+        for part in [Part::KeyScales, Part::ValueScales] {
+            for kv_head in 0..self.num_kv_heads {
+                let scales: &mut [u8] = self.part_mut(page, kv_head, part);
+                let (own, rest) = bytes.split_at(scales.len());
+                scales.copy_from_slice(own);
+                bytes = rest;
+            }
+        }
     }
 
     /// The pages, to be written by several tasks.
     pub fn share(&mut self) -> SharedPages<'_, E> {
-        let (key_len, value_len) = (self.key_len(), self.value_len());
-        SharedPages {
-            keys: SharedMatrix::new(&mut self.keys, key_len),
-            values: SharedMatrix::new(&mut self.values, value_len),
-            key_scales: SharedMatrix::new(&mut self.key_scales, PAGE_LEN),
-            value_scales: SharedMatrix::new(&mut self.value_scales, PAGE_LEN),
-            num_kv_heads: self.num_kv_heads,
-        }
+        SharedPages(self)
     }
 }
 
-/// Pages that several tasks write to.
-pub(in crate::host) struct SharedPages<'a, E> {
-    keys: SharedMatrix<'a, E>,
-    values: SharedMatrix<'a, E>,
-    key_scales: SharedMatrix<'a, u16>,
-    value_scales: SharedMatrix<'a, u16>,
-    num_kv_heads: usize,
+impl Part {
+    const ALL: [Self; 4] = [Self::Keys, Self::Values, Self::KeyScales, Self::ValueScales];
 }
+
+/// Pages that several tasks write to, borrowed mutably.
+pub(in crate::host) struct SharedPages<'a, E>(&'a Pages<E>);
 
 /// Mutable keys and values of one head of a page.
 pub(in crate::host) struct PageMut<'a, E> {
@@ -241,15 +268,13 @@ impl<E: Element> SharedPages<'_, E> {
     /// # Panics
     /// When there is no such page.
     pub unsafe fn page(&self, page: PageId, kv_head: usize) -> PageMut<'_, E> {
-        let block = page as usize * self.num_kv_heads + kv_head;
-        let scales = if E::SCALED { block..block + 1 } else { 0..0 };
-        // SAFETY: the caller keeps the pages disjoint.
+        // SAFETY: `Pages::share` has borrowed the pages mutably, and the caller keeps them disjoint.
         unsafe {
             PageMut {
-                keys: self.keys.rows(block..block + 1),
-                values: self.values.rows(block..block + 1),
-                key_scales: self.key_scales.rows(scales.clone()),
-                value_scales: self.value_scales.rows(scales),
+                keys: self.0.shared_part_mut(page, kv_head, Part::Keys),
+                values: self.0.shared_part_mut(page, kv_head, Part::Values),
+                key_scales: self.0.shared_part_mut(page, kv_head, Part::KeyScales),
+                value_scales: self.0.shared_part_mut(page, kv_head, Part::ValueScales),
             }
         }
     }
