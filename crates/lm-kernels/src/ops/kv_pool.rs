@@ -68,13 +68,13 @@ impl KvPool {
         let dtype = if on_host { dtype } else { on_device(dtype, &burn) };
         let new_space = |space| {
             let (num_pages, layers) = (layout.pages_of(space, num_pages), layout.stores(space));
-            let on_host: Vec<_> = layers.iter().filter(|_| on_host).filter_map(host_shape).collect();
-            let mut on_host = PagedLayer::for_layers(dtype, num_pages, &on_host)?.into_iter();
+            let shapes: Vec<_> = layers.iter().filter(|_| on_host).filter_map(kv_shape).collect();
+            let mut host_layers = PagedLayer::for_layers(dtype, num_pages, &shapes)?.into_iter();
             let new_store = |layer: &LayerCache| {
                 Ok(match *layer {
                     LayerCache::State { len } => Store::State(Some(StatePages::new(num_pages, len)?)),
                     LayerCache::Kv(KvGeometry { num_kv_heads, head_dim, .. }) => {
-                        Store::Kv(Some(match on_host.next() {
+                        Store::Kv(Some(match host_layers.next() {
                             Some(pages) => KvLayer::Host(Box::new(pages)),
                             None => KvLayer::on_device(num_pages, num_kv_heads, head_dim, dtype, &burn),
                         }))
@@ -267,7 +267,7 @@ impl KvPool {
 }
 
 /// KV heads and head dimension of a layer with keys and values.
-fn host_shape(layer: &LayerCache) -> Option<(usize, usize)> {
+fn kv_shape(layer: &LayerCache) -> Option<(usize, usize)> {
     match *layer {
         LayerCache::Kv(KvGeometry { num_kv_heads, head_dim, .. }) => Some((num_kv_heads, head_dim)),
         LayerCache::State { .. } => None,

@@ -243,3 +243,25 @@ fn softmax_weights<V: Lanes>(
     }
     (max, sum.sum())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::pages::NO_PAGE;
+    use super::*;
+
+    /// Lines that the first page of the chunk prefetches at each step of 32.
+    fn prefetched<E: Element>(block_table: &[PageId], slots: Range<usize>) -> usize {
+        let chunk = Chunk { block_table, kv_head: 0, slots };
+        chunk.pages().next().unwrap().prefetch(&[E::ZERO; 64 * PAGE_LEN], 32).lines
+    }
+
+    #[test]
+    fn chunks_of_floats_with_consecutive_pages_are_not_prefetched() {
+        assert_eq!(prefetched::<u16>(&[4, 5, 6], 0..90), 0);
+        assert_eq!(prefetched::<u16>(&[9, 5, 6, NO_PAGE], 32..96), 0, "pages of other chunks do not count");
+        assert_eq!(prefetched::<f32>(&[4, 5, 7], 0..96), 4);
+        assert_eq!(prefetched::<u16>(&[6, 5], 0..40), 2);
+        assert_eq!(prefetched::<u16>(&[NO_PAGE, 0], 0..40), 2);
+        assert_eq!(prefetched::<u8>(&[4, 5, 6], 0..90), 1, "8 bit always");
+    }
+}

@@ -148,6 +148,20 @@ fn assert_stays(mut pool: KvPool, burn: &BurnDevice) {
     assert_eq!(pool.addresses(), before);
 }
 
+/// A page of all layers is adjacent, so that huge pages commit little more than what is used.
+#[test]
+fn layers_of_a_pool_share_one_mapping() {
+    let layout = CacheLayout::new([geometry(); 3]);
+    for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::Q8] {
+        let pool = KvPool::new(Device::Cpu, &layout, 64, dtype).unwrap();
+        let addresses = pool.addresses();
+        let group = 8 * pool.bytes_per_page() / 3;
+        for layer in 1..3 {
+            assert_eq!(addresses[layer][0] - addresses[layer - 1][0], group, "{dtype}, layer {layer}");
+        }
+    }
+}
+
 /// A copy changes the addresses: without this the test above could not fail.
 #[test]
 fn a_pool_that_somebody_else_holds_moves() {
