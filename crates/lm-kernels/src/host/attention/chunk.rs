@@ -90,7 +90,8 @@ impl Chunk<'_> {
         self.slots.start / PAGE_LEN * PAGE_LEN - start..self.slots.end.next_multiple_of(PAGE_LEN) - start
     }
 
-    /// True if its pages have consecutive ids and so are adjacent in memory, where the hardware prefetcher follows them.
+    /// True if its pages have consecutive ids and so are adjacent in memory, but for the end of a group of pages: the hardware
+    /// prefetcher follows them.
     fn is_adjacent(&self) -> bool {
         let pages = &self.block_table[self.slots.start / PAGE_LEN..self.slots.end.div_ceil(PAGE_LEN)];
         pages.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]))

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use memmap2::{MmapOptions, MmapRaw};
+use memmap2::{MmapMut, MmapRaw};
 
 use super::super::lanes::Line;
 use crate::{Error, Result};
@@ -55,7 +55,7 @@ impl Arena {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let range = match free.take() {
             Some(free) if free.region.len() - free.start >= len => free,
-            _ => FreeRange::map(len.max(REGION), MmapOptions::new())?,
+            _ => FreeRange::map(len.max(REGION))?,
         };
         let buffer = Buffer { region: Arc::clone(&range.region), start: range.start, len };
         let end = range.start + len;
@@ -75,12 +75,12 @@ impl fmt::Debug for Arena {
 
 impl FreeRange {
     /// Maps a region of at least `len` bytes after its start.
-    fn map(len: usize, mut options: MmapOptions) -> Result<Self> {
+    fn map(len: usize) -> Result<Self> {
         let no_memory = || Error::OutOfMemory { bytes: len };
         // Slack to align the start to a huge page; small mappings have none.
         let spare = if len >= HUGE_PAGE { HUGE_PAGE } else { 0 };
         let bytes = len.checked_add(spare).ok_or_else(no_memory)?.max(1);
-        let map = options.len(bytes).map_anon().map_err(|_| no_memory())?;
+        let map = MmapMut::map_anon(bytes).map_err(|_| no_memory())?;
         #[cfg(target_os = "linux")]
         if spare > 0 {
             // Fails if the kernel has no huge pages, which leaves small ones.
@@ -94,16 +94,7 @@ impl FreeRange {
 impl Buffer {
     /// Allocates zeroed bytes in a mapping of their own.
     pub fn zeroed(len: usize) -> Result<Self> {
-        Self::map(len, MmapOptions::new())
-    }
-
-    /// Allocates zeroed bytes in a mapping that may exceed the memory of the machine: what is never written takes none.
-    pub fn committed_late(len: usize) -> Result<Self> {
-        Self::map(len, MmapOptions::new().no_reserve_swap().clone())
-    }
-
-    fn map(len: usize, options: MmapOptions) -> Result<Self> {
-        let FreeRange { region, start } = FreeRange::map(len, options)?;
+        let FreeRange { region, start } = FreeRange::map(len)?;
         Ok(Self { region, start, len })
     }
 

@@ -36,7 +36,7 @@ impl Blocks {
         }
         let stride = starts[lens.len()];
         let total = stride.checked_mul(count).filter(|&bytes| bytes < isize::MAX as usize);
-        let memory = Arc::new(Buffer::committed_late(total.ok_or_else(overflow)?)?);
+        let memory = Arc::new(Buffer::zeroed(total.ok_or_else(overflow)?)?);
         let blocks = lens.iter().zip(starts).map(|(&len, start)| {
             let memory = Arc::clone(&memory);
             Self { memory, start, len, stride, count }

@@ -174,6 +174,7 @@ impl PagedLayer {
     /// When `page` or `slots` is out of range.
     pub fn read_page(&self, page: PageId, slots: usize, out: &mut Vec<u8>) {
         self.check(page, 0, 0);
+        assert!(slots <= PAGE_LEN, "{slots} of {PAGE_LEN} slots");
         with_pages!(&self.storage, pages => pages.read_page(page, slots, out));
     }
 
@@ -315,6 +316,12 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "33 of 32 slots")]
+    fn more_slots_than_a_page_has_are_refused() {
+        PagedLayer::new(KvDtype::F16, 1, 1, 1).unwrap().read_page(0, 33, &mut Vec::new());
     }
 
     #[test]
