@@ -252,4 +252,17 @@ mod tests {
         let pages: Vec<PageId> = (0..4).map(|_| space.allocate().0).collect();
         assert_eq!(pages, [1, 2, 3, 4], "consecutive ids, whatever the order of the releases");
     }
+
+    #[test]
+    fn forgotten_pages_are_free() {
+        let mut allocator = PageAllocator::new(KvPool::empty(2));
+        let root = allocator.tree.new_root();
+        let node = allocator.tree.child(root, &[1; lm_model::PAGE_LEN]);
+        let page = allocator.allocate(0);
+        allocator.cache_page(0, page, node);
+        allocator.release(0, page);
+        assert_eq!((allocator.free(0), allocator.evictable()), (2, 1));
+        allocator.forget(root);
+        assert_eq!((allocator.free(0), allocator.evictable()), (2, 0));
+    }
 }

@@ -318,6 +318,49 @@ mod tests {
         }
     }
 
+    /// Saved sessions hold these bytes.
+    #[test]
+    fn the_bytes_of_a_page_have_one_order() {
+        const SLOTS: usize = 20;
+        // 127 is the largest of each vector, so that the scale is exact.
+        let integer = |h: usize, s: usize, c: usize| if c == 15 { 127 } else { 50 * h + s + 2 * c };
+        let scale = |part: usize, h: usize| (1_usize << (2 * part + h)) as f32;
+        for dtype in [KvDtype::F32, KvDtype::Q8] {
+            let mut layer = PagedLayer::new(dtype, 1, 2, 16).unwrap();
+            let sequence = SequenceLayout { rows: 0..32, block_table: vec![0], ..Default::default() };
+            let layout = RaggedLayout { sequences: vec![sequence] };
+            let rows = |part| {
+                let number = |i: usize| integer(i / 16 % 2, i / 32, i % 16) as f32 * scale(part, i / 16 % 2);
+                (0..32 * 32).map(number).collect::<Vec<_>>()
+            };
+            layer.write(&Pool::new(1), &layout, &rows(0), &rows(1));
+            let mut expected = Vec::new();
+            for (part, h, i) in (0..2 * 2 * 512).map(|i| (i / 1024, i / 512 % 2, i % 512)) {
+                let (s, c) = if part == 0 { (i % 32, i / 32) } else { (i / 16, i % 16) };
+                let integer = if s < SLOTS { integer(h, s, c) } else { 0 };
+                match dtype {
+                    KvDtype::Q8 => expected.push(128 + integer as u8),
+                    _ => expected.extend((integer as f32 * scale(part, h)).to_ne_bytes()),
+                }
+            }
+            for (part, h, s) in (0..2 * 2 * 32).map(|i| (i / 64, i / 32 % 2, i % 32)) {
+                let scale = if s < SLOTS { (scale(part, h).to_bits() >> 16) as u16 } else { 0 };
+                expected.extend(scale.to_ne_bytes().into_iter().filter(|_| dtype == KvDtype::Q8));
+            }
+            let mut bytes = Vec::new();
+            layer.read_page(0, SLOTS, &mut bytes);
+            assert!(bytes == expected, "{dtype}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "page 3 of 3")]
+    fn a_page_out_of_range_is_not_written() {
+        let sequence = SequenceLayout { rows: 0..1, block_table: vec![3], ..Default::default() };
+        let layout = RaggedLayout { sequences: vec![sequence] };
+        PagedLayer::new(KvDtype::F32, 3, 1, 1).unwrap().write(&Pool::new(1), &layout, &[1.0], &[1.0]);
+    }
+
     #[test]
     #[should_panic(expected = "33 of 32 slots")]
     fn more_slots_than_a_page_has_are_refused() {

@@ -162,6 +162,14 @@ fn layers_of_a_pool_share_one_mapping() {
     }
 }
 
+#[test]
+fn every_layer_has_all_pages_of_its_space() {
+    let layout = CacheLayout::new([geometry(), KvGeometry { window: Some(20), ..geometry() }]);
+    let mut pool = KvPool::new(Device::Cpu, &layout, 4, KvDtype::F32).unwrap();
+    assert_eq!((layout.num_spaces(), pool.num_pages(0)), (1, 8));
+    pool.copy_page(0, 0, 7);
+}
+
 /// A copy changes the addresses: without this the test above could not fail.
 #[test]
 fn a_pool_that_somebody_else_holds_moves() {
