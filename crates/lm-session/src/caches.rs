@@ -134,8 +134,7 @@ impl KvCaches {
         let sessions: Vec<SessionId> = sessions.map(|(&session, _)| session).collect();
         sessions.into_iter().for_each(|session| self.close(session));
         if let Some(root) = self.common_roots.remove(&Some(adapter)) {
-            self.allocator.forget(root);
-            self.allocator.tree.release(root);
+            self.allocator.release_root(root);
         }
     }
 

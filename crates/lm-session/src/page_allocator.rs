@@ -172,8 +172,16 @@ impl PageAllocator {
         }
     }
 
+    /// Releases a reference to `root`. After the last one nothing finds the prefixes that start there: their pages are free.
+    pub fn release_root(&mut self, root: NodeId) {
+        if self.tree.references(root) == 1 {
+            self.forget(root);
+        }
+        self.tree.release(root);
+    }
+
     /// Removes the pages without references from the prefixes that start at `root`: they are free, and no longer found.
-    pub fn forget(&mut self, root: NodeId) {
+    fn forget(&mut self, root: NodeId) {
         for space in &mut self.spaces {
             let starts_there = |key: CacheKey| self.tree.root(key.node) == root;
             let stale = space.evictable.iter().filter(|&(_, &page)| {
@@ -254,15 +262,17 @@ mod tests {
     }
 
     #[test]
-    fn forgotten_pages_are_free() {
+    fn pages_of_a_root_are_free_after_its_last_reference() {
         let mut allocator = PageAllocator::new(KvPool::empty(2));
         let root = allocator.tree.new_root();
         let node = allocator.tree.child(root, &[1; lm_model::PAGE_LEN]);
         let page = allocator.allocate(0);
         allocator.cache_page(0, page, node);
         allocator.release(0, page);
-        assert_eq!((allocator.free(0), allocator.evictable()), (2, 1));
-        allocator.forget(root);
+        allocator.tree.retain(root);
+        allocator.release_root(root);
+        assert_eq!((allocator.free(0), allocator.evictable()), (2, 1), "found from the other reference");
+        allocator.release_root(root);
         assert_eq!((allocator.free(0), allocator.evictable()), (2, 0));
     }
 }

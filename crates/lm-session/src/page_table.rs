@@ -144,12 +144,12 @@ impl PageTable {
         Self { pages, reserved: 0, ..*self }
     }
 
-    /// Releases all pages and prefix-tree nodes.
+    /// Releases all pages and prefix-tree nodes. Pages of a root that no other table has are free at once, not only reusable.
     pub fn close(mut self, allocator: &mut PageAllocator) {
         let pages = std::mem::take(&mut self.pages);
         release_all(&pages, allocator);
         allocator.tree.release(self.last_node);
-        allocator.tree.release(self.root);
+        allocator.release_root(self.root);
     }
 
     /// Bytes of the pages that a table of `len` tokens needs; `None` if pages cannot be read.

@@ -60,7 +60,8 @@ pub enum PrefixCache {
     /// All sessions of the engine: a new session with a known system prompt skips its prefill.
     #[default]
     Engine,
-    /// The session itself and its forks: for sessions of users who must not learn about each other.
+    /// The session itself and its forks: for sessions of users who must not learn about each other. When the last of them is closed,
+    /// their pages are free at once.
     Session,
 }
 

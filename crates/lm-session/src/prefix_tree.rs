@@ -22,7 +22,11 @@ struct Node {
     edge: Option<Edge>,
     /// Page of each group, [`NO_PAGE`] where none is cached.
     pages: Vec<PageId>,
-    /// Reference count: children and references from outside.
+    /// The root that it descends from; its own id for a root.
+    root: NodeId,
+    /// Number of prefixes that extend it by a page.
+    children: usize,
+    /// References from outside.
     ref_count: usize,
 }
 
@@ -68,11 +72,13 @@ impl PrefixTree {
     }
 
     /// Root of the prefix.
-    pub fn root(&self, mut node: NodeId) -> NodeId {
-        while let Some(edge) = &self.node(node).edge {
-            node = edge.parent;
-        }
-        node
+    pub fn root(&self, node: NodeId) -> NodeId {
+        self.node(node).root
+    }
+
+    /// Number of references to the prefix, those of longer prefixes not included.
+    pub fn references(&self, node: NodeId) -> usize {
+        self.node(node).ref_count
     }
 
     /// Returns or creates the prefix that extends `parent` by a page of `ids`. A new one must be retained or get a page.
@@ -81,7 +87,7 @@ impl PrefixTree {
         if let Some(&child) = self.by_edge.get(&edge) {
             return child;
         }
-        self.retain(parent);
+        self.node_mut(parent).children += 1;
         self.insert(Some(edge))
     }
 
@@ -117,18 +123,20 @@ impl PrefixTree {
             self.nodes.push(None);
             NodeId(self.nodes.len() - 1)
         });
+        let root = edge.as_ref().map_or(id, |edge| self.root(edge.parent));
         if let Some(edge) = &edge {
             self.by_edge.insert(edge.clone(), id);
         }
-        self.nodes[id.0] = Some(Node { edge, pages: vec![NO_PAGE; self.groups], ref_count: 0 });
+        let pages = vec![NO_PAGE; self.groups];
+        self.nodes[id.0] = Some(Node { edge, pages, root, children: 0, ref_count: 0 });
         id
     }
 
     /// Removes `node` if it is unused, and then its unused ancestors.
     fn prune(&mut self, mut node: NodeId) {
         loop {
-            let Node { pages, ref_count, .. } = self.node(node);
-            if *ref_count > 0 || pages.iter().any(|&page| page != NO_PAGE) {
+            let Node { pages, children, ref_count, .. } = self.node(node);
+            if *children + *ref_count > 0 || pages.iter().any(|&page| page != NO_PAGE) {
                 return;
             }
             let removed = self.nodes[node.0].take();
@@ -136,7 +144,7 @@ impl PrefixTree {
             let Some(edge) = removed.and_then(|removed| removed.edge) else { return };
             self.by_edge.remove(&edge);
             node = edge.parent;
-            self.node_mut(node).ref_count -= 1;
+            self.node_mut(node).children -= 1;
         }
     }
 

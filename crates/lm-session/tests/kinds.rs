@@ -54,6 +54,7 @@ fn an_isolated_session_reuses_only_its_own_prefixes() {
         );
         drop((first, fork));
         assert_eq!(pages_held(&engine), 0);
+        assert_eq!(engine.cache_stats().unwrap().reusable_pages, 0, "{layers:?}: nothing can find them");
     }
 }
 

@@ -18,7 +18,7 @@ use anyhow::{Context, Result};
 use indicatif::ProgressBar;
 use lm_kernels::Isa;
 use lm_model::LoadedModel;
-use lm_session::{Engine, EngineSettings, Speculation};
+use lm_session::{Engine, EngineSettings, PrefixCache, Speculation};
 
 use crate::args::{
     ModelPath, RunArgs,
@@ -100,9 +100,14 @@ pub fn run(args: &Args) -> Result<()> {
     let (loaded, seconds) = load(args)?;
     let layout = loaded.model.new_cache(1)?.layout().clone();
     let picture = args.image.as_ref().map(|file| PictureBench::open(file, &loaded)).transpose()?;
-    // A figure is that of one token a step, whatever the random prompts repeat, and of a picture that was not encoded before.
-    let settings =
-        EngineSettings { speculation: Speculation::OFF, media_cache_bytes: 0, ..args.run.engine_settings() };
+    // A figure is that of one token a step, whatever the random prompts repeat, of a picture that was not encoded before, and of cache
+    // pages that have been written before: the warm-up run maps their memory, and sessions that ended leave them to the next one.
+    let settings = EngineSettings {
+        speculation: Speculation::OFF,
+        media_cache_bytes: 0,
+        prefix_cache: PrefixCache::Session,
+        ..args.run.engine_settings()
+    };
     let engine = Engine::new(loaded, settings)?;
     runs::decode(&mut runs::context(&engine, 0)?)?;
     if args.profile {
