@@ -72,6 +72,12 @@ pub(super) struct Block<'a, T> {
 }
 
 impl<T> Block<'_, T> {
+    /// Number of its rows.
+    #[inline(always)]
+    pub fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
     /// Range of its columns.
     #[inline(always)]
     pub fn columns(&self) -> Range<usize> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::super::activation::Activation;
 use super::super::cpu::{Isa, Kernel};
-use super::super::lanes::{LANES, Lanes};
+use super::super::lanes::{LANES, Lanes, prefetch_ahead};
 use super::super::pack::PackedMatrix;
 use super::super::pool::Pool;
 use super::super::split::{Block, SharedMatrix};
@@ -20,6 +20,10 @@ const TASK_BYTES: usize = 64 << 10;
 
 /// Columns of a pair of tiles.
 const PAIR: usize = 2 * LANES;
+
+/// Rows of the result that are prefetched ahead of the one that is written. A pair's columns are two lines of each row, a whole row
+/// apart: writes in succession would each wait for the memory.
+const AHEAD: usize = 8;
 
 /// The products of a row and a pair of tiles.
 type Sums = [[f32; LANES]; 2];
@@ -179,6 +183,7 @@ impl Kernel for Task<'_> {
 fn store(mut y: Block<'_, f32>, products: &[Sums], skip: usize, bias: Option<&[f32]>, then: Then) {
     let bias = bias.map(|bias| &bias[y.columns()]);
     for (row, products) in products.iter().enumerate() {
+        prefetch_row(&mut y, row + AHEAD);
         let y = y.row(row);
         let mut products: [f32; PAIR] = bytemuck::cast(*products);
         if let Some(bias) = bias {
@@ -213,6 +218,7 @@ fn gate(
     let columns = y.columns();
     let biases = biases.map(|biases| biases.map(|bias| &bias[columns.clone()]));
     for (row, (gate, up)) in products[0].iter().zip(products[1]).enumerate() {
+        prefetch_row(&mut y, row + AHEAD);
         let mut products = [*gate, *up];
         if let Some(biases) = biases {
             for (products, bias) in products.iter_mut().zip(biases) {
@@ -223,5 +229,13 @@ fn gate(
         let [gate, up] = products;
         let gated = [activation.gate_lanes(&gate[0], &up[0]), activation.gate_lanes(&gate[1], &up[1])];
         y.row(row).copy_from_slice(&gated.as_flattened()[skip..skip + columns.len()]);
+    }
+}
+
+/// Prefetches the columns of a pair in a row, if there is one.
+#[inline(always)]
+fn prefetch_row(y: &mut Block<'_, f32>, row: usize) {
+    if row < y.rows() {
+        y.row(row).iter().step_by(LANES).for_each(|place| prefetch_ahead(place, 0));
     }
 }
