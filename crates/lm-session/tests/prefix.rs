@@ -5,7 +5,9 @@
 mod support;
 
 use lm_model::{Batch, CausalLm, KvPool, LayerCache, NO_PAGE, PAGE_LEN, PageId, SequenceInput};
-use lm_session::{CancelHandle, EngineSettings, GenerateParams, Session, SessionConfig, SessionEvent};
+use lm_session::{
+    CancelHandle, EngineSettings, GenerateParams, PrefixCache, Session, SessionConfig, SessionEvent,
+};
 use proptest::prelude::*;
 use support::{FULL, engine_of, kinds, pages_held, prompt, random_engine, random_model};
 
@@ -126,6 +128,7 @@ proptest! {
     #[test]
     fn sessions_behave_as_lists_of_tokens(
         layers in prop::sample::select(kinds()),
+        prefix_cache in prop::sample::select(&[PrefixCache::Engine, PrefixCache::Session]),
         operations in prop::collection::vec(operation(), 1..25),
     ) {
         // Six pages: one full context and one page, so three sessions evict each other's pages.
@@ -133,6 +136,7 @@ proptest! {
             max_context: Some(CONTEXT),
             kv_cache_tokens: Some(CONTEXT + PAGE_LEN),
             prefill_chunk: 20,
+            prefix_cache,
             ..EngineSettings::default()
         };
         let engine = engine_of(&layers, settings);
@@ -147,6 +151,7 @@ proptest! {
         drop(sessions);
         let stats = engine.cache_stats().unwrap();
         prop_assert_eq!(stats.free_pages, stats.total_pages);
+        prop_assert!(prefix_cache == PrefixCache::Engine || stats.reusable_pages == 0, "{:?}", stats);
     }
 }
 

@@ -219,5 +219,8 @@ proptest! {
         prop_assert_eq!(free(&allocator), allocator.total());
         // Every remaining prefix-tree node has a page, or leads to a node that has one.
         prop_assert!(allocator.evictable() > 0 || allocator.tree.len() == 1);
+        allocator.release_root(root);
+        prop_assert_eq!((allocator.evictable(), allocator.tree.len()), (0, 0), "nothing finds them");
+        prop_assert_eq!(free(&allocator), allocator.total());
     }
 }
