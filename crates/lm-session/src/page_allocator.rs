@@ -74,6 +74,18 @@ impl Space {
             self.evictable.insert(self.releases, page);
         }
     }
+
+    /// Takes the key of a page without references, and returns true; false for another page.
+    fn forget(&mut self, page: PageId) -> bool {
+        let Page { ref_count, key, released_at } = &mut self.pages[page as usize];
+        let is_free = *ref_count == 0;
+        if is_free {
+            *key = None;
+            self.evictable.remove(released_at);
+            self.free_list.insert(page);
+        }
+        is_free
+    }
 }
 
 /// Allocator of the pages of a [`KvPool`]: reference counts, and the prefix tree that finds full pages.
@@ -180,21 +192,12 @@ impl PageAllocator {
         self.tree.release(root);
     }
 
-    /// Removes the pages without references from the prefixes that start at `root`: they are free, and no longer found.
+    /// Removes the pages without references from the prefixes that start at `root`: they are free, and no longer found. Takes time in
+    /// proportion to the pages of these prefixes.
     fn forget(&mut self, root: NodeId) {
-        for space in &mut self.spaces {
-            let starts_there = |key: CacheKey| self.tree.root(key.node) == root;
-            let stale = space.evictable.iter().filter(|&(_, &page)| {
-                let Page { key, .. } = space.pages[page as usize];
-                key.is_some_and(starts_there)
-            });
-            let stale: Vec<(u64, PageId)> = stale.map(|(&released_at, &page)| (released_at, page)).collect();
-            for (released_at, page) in stale {
-                space.evictable.remove(&released_at);
-                space.free_list.insert(page);
-                if let Some(CacheKey { node, group }) = space.pages[page as usize].key.take() {
-                    self.tree.clear_page(node, group);
-                }
+        for (node, group, page) in self.tree.pages_of(root) {
+            if self.space(group).forget(page) {
+                self.tree.clear_page(node, group);
             }
         }
     }

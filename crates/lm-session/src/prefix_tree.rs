@@ -1,6 +1,6 @@
 //! Prefix tree (radix tree in steps of one page): finds cached pages by their tokens.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use lm_model::{NO_PAGE, PAGE_LEN, PageId};
 use lm_tokenizer::TokenId;
@@ -22,10 +22,8 @@ struct Node {
     edge: Option<Edge>,
     /// Page of each group, [`NO_PAGE`] where none is cached.
     pages: Vec<PageId>,
-    /// The root that it descends from; its own id for a root.
-    root: NodeId,
-    /// Number of prefixes that extend it by a page.
-    children: usize,
+    /// Prefixes that extend it by a page.
+    children: HashSet<NodeId>,
     /// References from outside.
     ref_count: usize,
 }
@@ -71,9 +69,16 @@ impl PrefixTree {
         path
     }
 
-    /// Root of the prefix.
-    pub fn root(&self, node: NodeId) -> NodeId {
-        self.node(node).root
+    /// Pages of all groups of the prefixes that extend `root`, with their nodes.
+    pub fn pages_of(&self, root: NodeId) -> Vec<(NodeId, usize, PageId)> {
+        let (mut found, mut open) = (Vec::new(), vec![root]);
+        while let Some(node) = open.pop() {
+            let Node { pages, children, .. } = self.node(node);
+            let cached = pages.iter().enumerate().filter(|&(_, &page)| page != NO_PAGE);
+            found.extend(cached.map(|(group, &page)| (node, group, page)));
+            open.extend(children);
+        }
+        found
     }
 
     /// Number of references to the prefix, those of longer prefixes not included.
@@ -87,8 +92,9 @@ impl PrefixTree {
         if let Some(&child) = self.by_edge.get(&edge) {
             return child;
         }
-        self.node_mut(parent).children += 1;
-        self.insert(Some(edge))
+        let child = self.insert(Some(edge));
+        self.node_mut(parent).children.insert(child);
+        child
     }
 
     /// Page of a group that ends the prefix, or [`NO_PAGE`].
@@ -123,12 +129,11 @@ impl PrefixTree {
             self.nodes.push(None);
             NodeId(self.nodes.len() - 1)
         });
-        let root = edge.as_ref().map_or(id, |edge| self.root(edge.parent));
         if let Some(edge) = &edge {
             self.by_edge.insert(edge.clone(), id);
         }
         let pages = vec![NO_PAGE; self.groups];
-        self.nodes[id.0] = Some(Node { edge, pages, root, children: 0, ref_count: 0 });
+        self.nodes[id.0] = Some(Node { edge, pages, children: HashSet::new(), ref_count: 0 });
         id
     }
 
@@ -136,15 +141,15 @@ impl PrefixTree {
     fn prune(&mut self, mut node: NodeId) {
         loop {
             let Node { pages, children, ref_count, .. } = self.node(node);
-            if *children + *ref_count > 0 || pages.iter().any(|&page| page != NO_PAGE) {
+            if *ref_count > 0 || !children.is_empty() || pages.iter().any(|&page| page != NO_PAGE) {
                 return;
             }
             let removed = self.nodes[node.0].take();
             self.free.push(node);
             let Some(edge) = removed.and_then(|removed| removed.edge) else { return };
             self.by_edge.remove(&edge);
+            self.node_mut(edge.parent).children.remove(&node);
             node = edge.parent;
-            self.node_mut(node).children -= 1;
         }
     }
 
