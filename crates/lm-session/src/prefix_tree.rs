@@ -228,4 +228,16 @@ mod tests {
         assert_eq!(tree.len(), 1);
         assert_eq!(tree.walk(root, &page(0)), []);
     }
+
+    #[test]
+    fn places_of_removed_prefixes_are_taken_again() {
+        let mut tree = PrefixTree::new(1);
+        let root = tree.new_root();
+        for first in 0..10 {
+            let child = tree.child(root, &page(first));
+            tree.retain(child);
+            tree.release(child);
+        }
+        assert_eq!((tree.len(), tree.nodes.len()), (1, 2));
+    }
 }

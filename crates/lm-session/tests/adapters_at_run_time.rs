@@ -292,6 +292,7 @@ fn saved_pages_belong_to_an_adapter_whatever_its_id() {
     restored.generate(GenerateParams::default()).into_text().unwrap();
     assert_eq!(restored.tokens().split_off(80), text);
     second.unload_adapter(same).unwrap();
+    assert_eq!(second.cache_stats().unwrap().reusable_pages, 0, "nothing can find restored pages any more");
     assert!(is_unloaded(&restored.restore_cache(&saved).unwrap_err(), same));
     assert!(matches!(restored.save_cache(usize::MAX).unwrap(), CacheSave::NothingCached));
 }

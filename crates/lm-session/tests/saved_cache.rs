@@ -7,7 +7,7 @@ use std::path::Path;
 
 use lm_session::{
     CacheSave, Engine, EngineSettings, Error, GenerateParams, KvDtype, LoadOptions, ModelFolder, PAGE_LEN,
-    SavedCache, Session, SessionEvent, TokenId,
+    PrefixCache, SavedCache, Session, SessionEvent, TokenId,
 };
 use support::{endless, engine_of, gated, generate, kinds, pages_held, prompt, random_engine};
 
@@ -307,4 +307,23 @@ fn a_pool_without_room_keeps_no_page_for_what_it_could_not_restore() {
     generation.for_each(drop);
     drop((running, restored));
     assert_eq!(pages_held(&engine), 0);
+}
+
+#[test]
+fn saving_and_restoring_hold_no_page_of_their_own() {
+    for prefix_cache in [PrefixCache::Engine, PrefixCache::Session] {
+        for layers in kinds() {
+            let engine = engine_of(&layers, EngineSettings { prefix_cache, ..EngineSettings::default() });
+            let mut session = endless(&engine);
+            session.prefill(&prompt(1, 100)).unwrap();
+            let cache = saved(&session);
+            let mut restored = endless(&engine);
+            restored.prefill(&prompt(2, 50)).unwrap();
+            assert!(restored.restore_cache(&cache).unwrap());
+            drop((session, restored));
+            assert_eq!(pages_held(&engine), 0, "{layers:?}");
+            let reusable = engine.cache_stats().unwrap().reusable_pages;
+            assert_eq!(reusable == 0, prefix_cache == PrefixCache::Session, "{layers:?}: {reusable}");
+        }
+    }
 }

@@ -141,4 +141,31 @@ mod tests {
         // SAFETY: the only block.
         unsafe { shared.block(1..3, 0..2) };
     }
+
+    #[test]
+    fn a_block_knows_its_rows_and_columns() {
+        let mut data = [0; 20];
+        let shared = SharedMatrix::new(&mut data, 5);
+        // SAFETY: the only block.
+        let block = unsafe { shared.block(1..4, 2..4) };
+        assert_eq!((block.rows(), block.columns()), (3, 2..4));
+    }
+
+    #[test]
+    #[should_panic(expected = "leave the matrix")]
+    fn columns_outside_are_refused() {
+        let mut data = [0; 6];
+        let shared = SharedMatrix::new(&mut data, 2);
+        // SAFETY: the only block.
+        unsafe { shared.block(0..2, 1..3) };
+    }
+
+    #[test]
+    #[should_panic(expected = "leave the matrix")]
+    fn a_part_of_a_row_is_no_row() {
+        let mut data = [0; 5];
+        let shared = SharedMatrix::new(&mut data, 2);
+        // SAFETY: the only rows.
+        unsafe { shared.rows(1..3) };
+    }
 }

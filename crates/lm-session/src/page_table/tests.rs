@@ -142,6 +142,29 @@ fn prefixes_of_another_root_are_not_found() {
     assert_eq!(two.len(), 0);
 }
 
+#[test]
+fn a_table_that_was_rewound_leaves_nothing_to_find_when_it_is_closed() {
+    let mut allocator = allocator([FULL], 4);
+    let roots = [allocator.tree.new_root(), allocator.tree.new_root()];
+    let [mut own, mut other] = roots.map(|root| PageTable::new(root, &mut allocator));
+    roots.map(|root| allocator.tree.release(root));
+    for table in [&mut own, &mut other] {
+        grow(table, &ids(0, 64), &mut allocator);
+        table.rewind(0, &mut allocator);
+    }
+    assert_eq!((allocator.free(0), allocator.evictable()), (4, 4));
+    own.close(&mut allocator);
+    assert_eq!(
+        (allocator.free(0), allocator.evictable(), allocator.tree.len()),
+        (4, 2, 3),
+        "the other's remain"
+    );
+    // A free page has lost its key: what is allocated takes nothing away from the other root.
+    allocator.allocate(0);
+    other.resume(&ids(0, 64), 0, &mut allocator);
+    assert_eq!(other.len(), 64);
+}
+
 /// A random operation on one of a few tables.
 #[derive(Clone, Debug)]
 enum Operation {
