@@ -147,7 +147,7 @@ fn a_table_that_was_rewound_leaves_nothing_to_find_when_it_is_closed() {
     let mut allocator = allocator([FULL], 4);
     let roots = [allocator.tree.new_root(), allocator.tree.new_root()];
     let [mut own, mut other] = roots.map(|root| PageTable::new(root, &mut allocator));
-    roots.map(|root| allocator.tree.release(root));
+    roots.into_iter().for_each(|root| allocator.tree.release(root));
     for table in [&mut own, &mut other] {
         grow(table, &ids(0, 64), &mut allocator);
         table.rewind(0, &mut allocator);
