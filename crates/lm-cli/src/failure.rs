@@ -167,7 +167,11 @@ fn format_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a 
     }
 }
 
-/// Hint for a GGUF file that cannot be used in this way.
+/// Forms of a model on this machine.
+const MODEL_FILES: &str = "give a folder that holds config.json, *.safetensors and tokenizer.json, a GGUF file, a name that `lm list` \
+                           shows, or no model for the embedded one";
+
+/// Hint for files of a model that are missing or cannot be used in this way.
 fn about_file(error: &lm_model::FormatError) -> Option<String> {
     use lm_model::FormatError;
     let hint = match error {
@@ -175,6 +179,11 @@ fn about_file(error: &lm_model::FormatError) -> Option<String> {
             if location.ends_with(".gguf") && file == "tokenizer.json" =>
         {
             "a copy whose name ends in .gguf keeps the tokenizer in the file"
+        }
+        FormatError::MissingFile { file, .. }
+            if ["config.json", "model.safetensors", "tokenizer.json"].contains(&file.as_str()) =>
+        {
+            MODEL_FILES
         }
         FormatError::UnsupportedValue { key, value, .. } if key == "general.type" => match value.as_str() {
             "mmproj" | "clip-vision" => {
@@ -225,10 +234,10 @@ fn about_missing_model(ModelNotFound { name, .. }: &ModelNotFound) -> String {
         Some(name) if name.repo.owner().is_some() => {
             format!("`lm pull {name}` downloads it; `lm list` shows what is on this machine")
         }
-        Some(_) => "`lm list` shows what is on this machine, and `lm pull OWNER/NAME` downloads more".to_owned(),
-        None => "give a folder that holds config.json, *.safetensors and tokenizer.json, a GGUF file, a name that \
-                 `lm list` shows, or no model for the embedded one"
-            .to_owned(),
+        Some(_) => {
+            "`lm list` shows what is on this machine, and `lm pull OWNER/NAME` downloads more".to_owned()
+        }
+        None => MODEL_FILES.to_owned(),
     }
 }
 

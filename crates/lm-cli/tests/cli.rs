@@ -64,12 +64,24 @@ fn figures_are_printed_as_json() {
     let two = figures.iter().find(|figure| figure["sequences"] == 2).expect("two sequences");
     assert_eq!((&two["metric"], &two["unit"]), (&json!("decode"), &json!("tokens/s")));
     assert!(of("decode")["limit"].as_f64() > Some(0.0), "{}", run.out);
-    assert!(run.err.contains("skipped: prefill of 100000 tokens"), "{}", run.err);
+    assert!(of("decode")["swing"].is_null(), "one run has no range: {}", run.out);
+    assert!(run.err.contains("skipped: prefill: it takes 100000 tokens"), "{}", run.err);
     assert!(!run.err.contains("measuring"), "only a terminal shows the progress: {}", run.err);
     for (runs, expected) in [("1", ", one run\n"), ("2", ", medians of 2 runs\n")] {
         let run = lm(&["bench", "--only", "prefill", "--prefill", "8", "--runs", runs], "");
         assert!(run.out.contains(expected), "{}", run.out);
+        assert_eq!(run.out.trim_end().ends_with('–'), runs == "1", "{}", run.out);
     }
+}
+
+#[test]
+fn a_folder_without_a_file_of_a_model_gets_a_hint() {
+    let recipe = format!("{}/../../models/pocket", env!("CARGO_MANIFEST_DIR"));
+    let message = lm(&["inspect", &recipe], "").err;
+    assert!(
+        message.contains("has no model.safetensors\nhint: give a folder that holds config.json"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -46,17 +46,19 @@ impl Figure {
         let digits = if value < 10.0 { 2 } else { 1 };
         let limit = self.number("limit").map(|limit| format!("{limit:.digits$}")).unwrap_or_default();
         let share = self.number("share").map(|share| format!("{:.0} %", share * 100.0)).unwrap_or_default();
-        let swing = self.number("swing").unwrap_or(0.0);
-        let mark = if swing > 0.1 { "!" } else { " " };
+        let mark = |swing: f64| if swing > 0.1 { "!" } else { " " };
+        let swing = self
+            .number("swing")
+            .map(|swing| format!("{:.0} %{}", swing * 100.0, mark(swing)))
+            .unwrap_or_default();
         let same = |other: &&Figure| KEY.iter().all(|&key| other.fields[key] == self.fields[key]);
         let ratio = before.iter().find(same).and_then(|before| Some(value / before.number("value")?));
         format!(
-            "{:<12} | {:>7} | {:>9} | {value:>10.digits$} {:<8} | {limit:>9} | {share:>6} | {:>4.0} %{mark}{}",
+            "{:<12} | {:>7} | {:>9} | {value:>10.digits$} {:<8} | {limit:>9} | {share:>6} | {swing:>7}{}",
             self.text("metric"),
             self.number("context").unwrap_or(0.0),
             self.number("sequences").unwrap_or(0.0),
             self.text("unit"),
-            swing * 100.0,
             ratio.map(|ratio| format!(" | {ratio:.2} x")).unwrap_or_default()
         )
     }

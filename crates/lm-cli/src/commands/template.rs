@@ -127,7 +127,11 @@ fn answer(args: &Args, templates: &mut LastTemplate, line: Map<String, Value>) -
             Ok(source) => source,
             Err(cause) => return error("model", cause),
         },
-        _ => return bad_line("expected one of `template` and `model`"),
+        _ => {
+            return bad_line(
+                "expected either `model` (a folder, a GGUF file or a name; `pocket` is the embedded one) or `template` (its text)",
+            );
+        }
     };
     context.extend(line.context.clone());
     let now = match line.now.as_deref().map(str::parse).transpose() {

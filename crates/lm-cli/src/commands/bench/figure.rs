@@ -98,8 +98,8 @@ pub struct Figure {
     pub limit: Option<f64>,
     /// Ratio to the limit: 1 is at the limit. The median over the runs, which on an unsteady machine says more than the value.
     pub share: Option<f64>,
-    /// Difference between the largest and the smallest run, relative to the median.
-    pub swing: f64,
+    /// Difference between the largest and the smallest run, relative to the median; `None` for a single run.
+    pub swing: Option<f64>,
 }
 
 /// Swing above which a figure is marked as unsteady.
@@ -109,7 +109,7 @@ impl Figure {
     pub fn heading() -> String {
         format!(
             "{:<12} {:>7} {:>9} {:>12} {:<8} {:>10} {:>6} {:>6}",
-            "", "context", "sequences", "", "", "limit", "", "swing"
+            "", "context", "sequences", "value", "", "limit", "share", "swing"
         )
     }
 }
@@ -123,8 +123,11 @@ impl fmt::Display for Figure {
             (Some(limit), Some(share)) => write!(f, "{limit:>10.digits$} {:>4.0} %", share * 100.0)?,
             _ => write!(f, "{:>17}", "")?,
         }
-        let mark = if self.swing > UNSTEADY { " unsteady" } else { "" };
-        write!(f, " {:>4.0} %{mark}", self.swing * 100.0)
+        match self.swing {
+            Some(swing) if swing > UNSTEADY => write!(f, " {:>4.0} % unsteady", swing * 100.0),
+            Some(swing) => write!(f, " {:>4.0} %", swing * 100.0),
+            None => write!(f, " {:>6}", "–"),
+        }
     }
 }
 
@@ -148,12 +151,12 @@ pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Difference between the largest and the smallest value, relative to the median.
-pub fn swing(samples: &[Sample]) -> f64 {
+/// Difference between the largest and the smallest value, relative to the median; `None` for fewer than two.
+pub fn swing(samples: &[Sample]) -> Option<f64> {
     let values = || samples.iter().map(|sample| sample.value);
     let (largest, smallest) =
         (values().fold(f64::NEG_INFINITY, f64::max), values().fold(f64::INFINITY, f64::min));
-    (largest - smallest) / median(values())
+    (samples.len() > 1).then(|| (largest - smallest) / median(values()))
 }
 
 #[cfg(test)]
@@ -163,7 +166,8 @@ mod tests {
     #[test]
     fn the_median_is_the_middle_value_and_the_swing_all_of_the_range() {
         let samples = [3.0, 1.0, 2.0].map(Sample::unlimited);
-        assert_eq!((median([3.0, 1.0, 2.0].into_iter()), swing(&samples)), (2.0, 1.0));
+        assert_eq!((median([3.0, 1.0, 2.0].into_iter()), swing(&samples)), (2.0, Some(1.0)));
+        assert_eq!(swing(&samples[..1]), None);
         assert_eq!(median([4.0, 1.0].into_iter()), 4.0);
         assert!(median(std::iter::empty()).is_nan());
     }

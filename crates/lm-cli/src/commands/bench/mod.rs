@@ -40,7 +40,9 @@ Examples:
   lm bench ./Qwen3-0.6B --quantize q4 --profile --prefill 512 --decode 0,4096
 
 Every figure has its limit beside it: the figure at the memory's read rate for the bytes that must be read, or at the processor's \
-rates of products for all operations. The rates are measured before and after each run.";
+rates of products for all operations, whichever takes longer. The rates are measured before and after each run. A share is \
+value / limit, for times and memory limit / value: 100 % is at the limit, more is better than it. The swing is the range of the runs \
+relative to their median.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -293,7 +295,9 @@ impl Bench<'_> {
     fn fits(&self, metric: Metric, tokens: usize) -> bool {
         let room = self.engine.context_tokens();
         if self.args.wants(metric) && tokens > room {
-            let skipped = format!("skipped: {metric} of {tokens} tokens: the context holds {room}");
+            let skipped = format!(
+                "skipped: {metric}: it takes {tokens} tokens, the new ones included, and the context holds {room}"
+            );
             self.progress.suspend(|| eprintln!("{skipped}"));
         }
         self.args.wants(metric) && tokens <= room
@@ -342,7 +346,8 @@ impl Bench<'_> {
         )?;
         writeln!(
             out,
-            "{threads} threads, {} kernels, keys and values in {}, {}",
+            "{threads} thread{}, {} kernels, keys and values in {}, {}",
+            if threads == 1 { "" } else { "s" },
             Isa::current(),
             self.args.run.load.kv.unwrap_or_default(),
             match self.args.runs {
@@ -353,7 +358,7 @@ impl Bench<'_> {
         if self.costs.decode_bytes < 64e6 {
             writeln!(
                 out,
-                "a model this small stays in the processor's caches: the memory is not what limits it"
+                "a model this small stays in the processor's caches: the memory does not limit it, and shares of decode say little"
             )?;
         }
         let heading = Figure::heading();
