@@ -280,6 +280,7 @@ fn a_conversion_names_the_argument_that_is_missing() {
         let line = format!("write `lm convert {model} ");
         refused(&[&["convert"], args].concat(), &line);
     }
+    refused(&["convert", "pocket"], "the output is missing; write `lm convert pocket ");
     refused(
         &["convert", "Owner/Name"],
         "`Owner/Name` is read as the model, because there is no folder `Owner` to write to; there is no model `Owner/Name`",

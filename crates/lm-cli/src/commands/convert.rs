@@ -114,7 +114,7 @@ impl Args {
 /// Returns true if the only path can be the output for the embedded model: it is not a model, and can be created.
 fn is_output(path: &Path) -> bool {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    locate(path).is_err() && parent.is_none_or(Path::is_dir)
+    path != Path::new(lm_pocket::NAME) && locate(path).is_err() && parent.is_none_or(Path::is_dir)
 }
 
 /// Error of a command with one path that cannot be the output for the embedded model.
