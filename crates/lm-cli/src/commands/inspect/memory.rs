@@ -55,11 +55,14 @@ impl MemoryTable {
 impl fmt::Display for MemoryTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let available = self.available.map_or("unknown".to_owned(), size::format_bytes);
-        write!(f, "  memory        {available} available")?;
+        write!(
+            f,
+            "  memory        {available} available; below, what is needed in all with a cache of so many tokens"
+        )?;
         let too_much =
             |plan: &MemoryPlan| self.available.is_some_and(|available| plan.needed_bytes > available);
         let some_is = self.rows.iter().flatten().any(too_much);
-        writeln!(f, "{}", if some_is { "; * is more than that" } else { "" })?;
+        writeln!(f, "{}", if some_is { ", * more than available" } else { "" })?;
         write!(f, "    {:<20}{:>10}", "weights, cache", "weights")?;
         for plan in self.rows.iter().take(1).flatten() {
             write!(f, "{:>16}", format!("{} tokens", plan.context_tokens))?;
