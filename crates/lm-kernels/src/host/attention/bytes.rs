@@ -149,7 +149,7 @@ impl Attend for u8 {
             let keys = Keys {
                 lines: pages.keys(page, chunk.kv_head).as_chunks::<{ size_of::<Line>() }>().0.as_chunks().0,
                 scales: pages.key_scales(page, chunk.kv_head),
-                ahead: [at.prefetch(next, rows.width), at.prefetch(values, rows.width)],
+                ahead: [at.prefetch::<V, _>(next, rows.width), at.prefetch::<V, _>(values, rows.width)],
                 place,
             };
             score_page::<V>(&rows, &keys, scores);
@@ -175,7 +175,7 @@ impl Attend for u8 {
             .map(|at| ValuePage {
                 quad: at.place / 4,
                 lines: pages.values(at.page, chunk.kv_head).as_chunks().0,
-                ahead: at.prefetch(pages.keys(at.of_next_chunk, chunk.kv_head), PAGE_LEN / 4),
+                ahead: at.prefetch::<V, _>(pages.keys(at.of_next_chunk, chunk.kv_head), PAGE_LEN / 4),
             })
             .collect();
         let (tiles, mut done) = (pages.width() / LANES, 0);

@@ -178,12 +178,13 @@ pub(super) fn attend_chunk<V: Lanes, E: Attend>(
 const FEW_QUERIES: usize = 4;
 
 impl ChunkPage {
-    /// Distributes the prefetches of `elements`, which are read soon, over `steps`. Adjacent pages of floats need none.
+    /// Distributes the prefetches of `elements`, which are read soon, over `steps`. Adjacent pages of floats need none with registers
+    /// of sixteen lanes; with narrower ones a line takes longer, and the hardware prefetcher falls behind.
     #[inline(always)]
-    pub fn prefetch<'a, E: Element>(&self, elements: &'a [E], steps: usize) -> Prefetch<'a> {
+    pub fn prefetch<'a, V: Lanes, E: Element>(&self, elements: &'a [E], steps: usize) -> Prefetch<'a> {
         let bytes: &[u8] = bytemuck::cast_slice(elements);
         let first = bytes.first_chunk().expect("a page has 32 slots");
-        let needed = E::SCALED || !self.is_adjacent;
+        let needed = E::SCALED || !self.is_adjacent || !V::MANY_REGISTERS;
         let lines = if needed { bytes.len().div_ceil(size_of::<Line>()).div_ceil(steps) } else { 0 };
         Prefetch { first, lines }
     }
@@ -247,22 +248,35 @@ fn softmax_weights<V: Lanes>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::pages::NO_PAGE;
     use super::*;
+    use crate::host::{lanes::F32x16, pages::NO_PAGE};
 
     /// Lines that the first page of the chunk prefetches at each step of 32.
-    fn prefetched<E: Element>(block_table: &[PageId], slots: Range<usize>) -> usize {
+    fn prefetched<V: Lanes, E: Element>(block_table: &[PageId], slots: Range<usize>) -> usize {
         let chunk = Chunk { block_table, kv_head: 0, slots };
-        chunk.pages().next().unwrap().prefetch(&[E::ZERO; 64 * PAGE_LEN], 32).lines
+        chunk.pages().next().unwrap().prefetch::<V, E>(&[E::ZERO; 64 * PAGE_LEN], 32).lines
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn chunks_of_floats_with_consecutive_pages_are_not_prefetched() {
+        use crate::host::{lanes::Avx512, matrix_unit::NoMatrixUnit};
+        // Only a constant of the lanes is used, none of their instructions.
+        type Wide = Avx512<NoMatrixUnit>;
+        assert_eq!(prefetched::<Wide, u16>(&[4, 5, 6], 0..90), 0);
+        assert_eq!(
+            prefetched::<Wide, u16>(&[9, 5, 6, NO_PAGE], 32..96),
+            0,
+            "pages of other chunks do not count"
+        );
+        assert_eq!(prefetched::<Wide, f32>(&[4, 5, 7], 0..96), 4);
+        assert_eq!(prefetched::<Wide, u16>(&[6, 5], 0..40), 2);
+        assert_eq!(prefetched::<Wide, u16>(&[NO_PAGE, 0], 0..40), 2);
+        assert_eq!(prefetched::<Wide, u8>(&[4, 5, 6], 0..90), 1, "8 bit always");
     }
 
     #[test]
-    fn chunks_of_floats_with_consecutive_pages_are_not_prefetched() {
-        assert_eq!(prefetched::<u16>(&[4, 5, 6], 0..90), 0);
-        assert_eq!(prefetched::<u16>(&[9, 5, 6, NO_PAGE], 32..96), 0, "pages of other chunks do not count");
-        assert_eq!(prefetched::<f32>(&[4, 5, 7], 0..96), 4);
-        assert_eq!(prefetched::<u16>(&[6, 5], 0..40), 2);
-        assert_eq!(prefetched::<u16>(&[NO_PAGE, 0], 0..40), 2);
-        assert_eq!(prefetched::<u8>(&[4, 5, 6], 0..90), 1, "8 bit always");
+    fn narrow_registers_prefetch_consecutive_pages_too() {
+        assert_eq!(prefetched::<F32x16, u16>(&[4, 5, 6], 0..90), 2);
     }
 }

@@ -21,7 +21,7 @@ impl<E: FloatElement> Attend for E {
             let ChunkPage { place, page, next, .. } = at;
             let (keys, _) = pages.keys(page, chunk.kv_head).as_chunks();
             let [next, values] = [pages.keys(next, chunk.kv_head), pages.values(page, chunk.kv_head)];
-            let ahead = [at.prefetch(next, keys.len()), at.prefetch(values, keys.len())];
+            let ahead = [at.prefetch::<V, _>(next, keys.len()), at.prefetch::<V, _>(values, keys.len())];
             score_page::<V, E>(&queries.heads, keys, &ahead, scale, place, scores);
         }
     }
@@ -37,7 +37,7 @@ impl<E: FloatElement> Attend for E {
             let ChunkPage { place, page, of_next_chunk, .. } = at;
             let used = PAGE_LEN.min(chunk.end() - place);
             let values = &pages.values(page, chunk.kv_head)[..used * pages.width()];
-            let ahead = at.prefetch(pages.keys(of_next_chunk, chunk.kv_head), PAGE_LEN);
+            let ahead = at.prefetch::<V, _>(pages.keys(of_next_chunk, chunk.kv_head), PAGE_LEN);
             add_values::<V, E>(weights, place, values, pages.width(), &ahead, &mut out.values);
         }
     }
