@@ -149,7 +149,7 @@ impl Attend for u8 {
             let keys = Keys {
                 lines: pages.keys(page, chunk.kv_head).as_chunks::<{ size_of::<Line>() }>().0.as_chunks().0,
                 scales: pages.key_scales(page, chunk.kv_head),
-                ahead: [at.prefetch::<V, _>(next, rows.width), at.prefetch::<V, _>(values, rows.width)],
+                ahead: [at.prefetch::<V, _>(next), at.prefetch::<V, _>(values)],
                 place,
             };
             score_page::<V>(&rows, &keys, scores);
@@ -175,7 +175,7 @@ impl Attend for u8 {
             .map(|at| ValuePage {
                 quad: at.place / 4,
                 lines: pages.values(at.page, chunk.kv_head).as_chunks().0,
-                ahead: at.prefetch::<V, _>(pages.keys(at.of_next_chunk, chunk.kv_head), PAGE_LEN / 4),
+                ahead: at.prefetch::<V, _>(pages.keys(at.of_next_chunk, chunk.kv_head)),
             })
             .collect();
         let (tiles, mut done) = (pages.width() / LANES, 0);
@@ -213,7 +213,7 @@ struct Keys<'a> {
     lines: &'a [[Line; KEY_LINES]],
     scales: &'a [[u16; LANES]],
     /// The next keys and the values.
-    ahead: [Prefetch<'a>; 2],
+    ahead: [Prefetch<'a, u8>; 2],
     /// First slot in the chunk.
     place: usize,
 }
@@ -247,7 +247,9 @@ fn score_rows<V: Lanes, const M: usize>(
         sums[m] = [V::start_bytes(rows.corrections[first + m]); KEY_LINES];
     }
     for (quad, lines) in keys.lines.iter().enumerate() {
-        keys.ahead.iter().for_each(|ahead| ahead.step::<M>(quad));
+        for ahead in &keys.ahead {
+            ahead.step::<M>(quad * KEY_LINES * size_of::<Line>(), KEY_LINES * size_of::<Line>());
+        }
         let lines = [V::load_bytes(&lines[0]), V::load_bytes(&lines[1])];
         for m in 0..M {
             let query = V::quad(queries[m][quad]);
@@ -273,7 +275,7 @@ struct ValuePage<'a> {
     /// Four slots and 16 columns each.
     lines: &'a [Line],
     /// Keys of the next chunk.
-    ahead: Prefetch<'a>,
+    ahead: Prefetch<'a, u8>,
 }
 
 /// Values of a chunk.
@@ -318,9 +320,7 @@ fn add_tiles<V: Lanes, const M: usize, const N: usize>(
     }
     for page in values.pages {
         for (quad, lines) in page.lines.chunks_exact(values.tiles).enumerate() {
-            if tile == 0 {
-                page.ahead.step::<M>(quad);
-            }
+            page.ahead.step::<M>((quad * values.tiles + tile) * size_of::<Line>(), N * size_of::<Line>());
             let lines = &lines[tile..tile + N];
             let mut bytes = [V::load_bytes(&lines[0]); N];
             for n in 1..N {

@@ -178,33 +178,28 @@ pub(super) fn attend_chunk<V: Lanes, E: Attend>(
 const FEW_QUERIES: usize = 4;
 
 impl ChunkPage {
-    /// Distributes the prefetches of `elements`, which are read soon, over `steps`. Adjacent pages of floats need none with registers
-    /// of sixteen lanes; with narrower ones a line takes longer, and the hardware prefetcher falls behind.
+    /// Prefetches of `elements`, which are read soon. Adjacent pages of floats need none with registers of sixteen lanes; with
+    /// narrower ones a line takes longer, and the hardware prefetcher falls behind.
     #[inline(always)]
-    pub fn prefetch<'a, V: Lanes, E: Element>(&self, elements: &'a [E], steps: usize) -> Prefetch<'a> {
-        let bytes: &[u8] = bytemuck::cast_slice(elements);
-        let first = bytes.first_chunk().expect("a page has 32 slots");
-        let needed = E::SCALED || !self.is_adjacent || !V::MANY_REGISTERS;
-        let lines = if needed { bytes.len().div_ceil(size_of::<Line>()).div_ceil(steps) } else { 0 };
-        Prefetch { first, lines }
+    pub fn prefetch<'a, V: Lanes, E: Element>(&self, elements: &'a [E]) -> Prefetch<'a, E> {
+        Prefetch { place: &elements[0], is_needed: E::SCALED || !self.is_adjacent || !V::MANY_REGISTERS }
     }
 }
 
-/// Prefetches of keys or values distributed over the steps of a loop. With few queries there is little work for each page, and the
-/// hardware prefetcher stops at the end of each page of a sequence whose pages are not adjacent.
-pub(super) struct Prefetch<'a> {
-    first: &'a Line,
-    /// Lines per step.
-    lines: usize,
+/// Prefetches of the keys or values of a page, a share at each step of a loop over another page. With few queries there is little
+/// work for each page, and the hardware prefetcher stops at the end of each page of a sequence whose pages are not adjacent.
+pub(super) struct Prefetch<'a, E> {
+    place: &'a E,
+    is_needed: bool,
 }
 
-impl Prefetch<'_> {
-    /// Prefetches the lines of one step, if there are few `QUERIES`.
+impl<E: Element> Prefetch<'_, E> {
+    /// Prefetches `count` elements from `first` on, if there are few `QUERIES`. A constant `count` makes it a few instructions.
     #[inline(always)]
-    pub fn step<const QUERIES: usize>(&self, step: usize) {
-        if QUERIES <= FEW_QUERIES {
-            for line in step * self.lines..(step + 1) * self.lines {
-                prefetch_to_l2(self.first, line * size_of::<Line>());
+    pub fn step<const QUERIES: usize>(&self, first: usize, count: usize) {
+        if QUERIES <= FEW_QUERIES && self.is_needed {
+            for line in 0..(count * size_of::<E>()).div_ceil(size_of::<Line>()) {
+                prefetch_to_l2(self.place, first * size_of::<E>() + line * size_of::<Line>());
             }
         }
     }
@@ -251,10 +246,10 @@ mod tests {
     use super::*;
     use crate::host::{lanes::F32x16, pages::NO_PAGE};
 
-    /// Lines that the first page of the chunk prefetches at each step of 32.
-    fn prefetched<V: Lanes, E: Element>(block_table: &[PageId], slots: Range<usize>) -> usize {
+    /// Whether the first page of the chunk prefetches.
+    fn prefetched<V: Lanes, E: Element>(block_table: &[PageId], slots: Range<usize>) -> bool {
         let chunk = Chunk { block_table, kv_head: 0, slots };
-        chunk.pages().next().unwrap().prefetch::<V, E>(&[E::ZERO; 64 * PAGE_LEN], 32).lines
+        chunk.pages().next().unwrap().prefetch::<V, E>(&[E::ZERO]).is_needed
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -263,20 +258,16 @@ mod tests {
         use crate::host::{lanes::Avx512, matrix_unit::NoMatrixUnit};
         // Only a constant of the lanes is used, none of their instructions.
         type Wide = Avx512<NoMatrixUnit>;
-        assert_eq!(prefetched::<Wide, u16>(&[4, 5, 6], 0..90), 0);
-        assert_eq!(
-            prefetched::<Wide, u16>(&[9, 5, 6, NO_PAGE], 32..96),
-            0,
-            "pages of other chunks do not count"
-        );
-        assert_eq!(prefetched::<Wide, f32>(&[4, 5, 7], 0..96), 4);
-        assert_eq!(prefetched::<Wide, u16>(&[6, 5], 0..40), 2);
-        assert_eq!(prefetched::<Wide, u16>(&[NO_PAGE, 0], 0..40), 2);
-        assert_eq!(prefetched::<Wide, u8>(&[4, 5, 6], 0..90), 1, "8 bit always");
+        assert!(!prefetched::<Wide, u16>(&[4, 5, 6], 0..90));
+        assert!(!prefetched::<Wide, u16>(&[9, 5, 6, NO_PAGE], 32..96), "pages of other chunks do not count");
+        assert!(prefetched::<Wide, f32>(&[4, 5, 7], 0..96));
+        assert!(prefetched::<Wide, u16>(&[6, 5], 0..40));
+        assert!(prefetched::<Wide, u16>(&[NO_PAGE, 0], 0..40));
+        assert!(prefetched::<Wide, u8>(&[4, 5, 6], 0..90), "8 bit always");
     }
 
     #[test]
     fn narrow_registers_prefetch_consecutive_pages_too() {
-        assert_eq!(prefetched::<F32x16, u16>(&[4, 5, 6], 0..90), 2);
+        assert!(prefetched::<F32x16, u16>(&[4, 5, 6], 0..90));
     }
 }

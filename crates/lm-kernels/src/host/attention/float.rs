@@ -21,7 +21,7 @@ impl<E: FloatElement> Attend for E {
             let ChunkPage { place, page, next, .. } = at;
             let (keys, _) = pages.keys(page, chunk.kv_head).as_chunks();
             let [next, values] = [pages.keys(next, chunk.kv_head), pages.values(page, chunk.kv_head)];
-            let ahead = [at.prefetch::<V, _>(next, keys.len()), at.prefetch::<V, _>(values, keys.len())];
+            let ahead = [at.prefetch::<V, _>(next), at.prefetch::<V, _>(values)];
             score_page::<V, E>(&queries.heads, keys, &ahead, scale, place, scores);
         }
     }
@@ -37,7 +37,7 @@ impl<E: FloatElement> Attend for E {
             let ChunkPage { place, page, of_next_chunk, .. } = at;
             let used = PAGE_LEN.min(chunk.end() - place);
             let values = &pages.values(page, chunk.kv_head)[..used * pages.width()];
-            let ahead = at.prefetch::<V, _>(pages.keys(of_next_chunk, chunk.kv_head), PAGE_LEN);
+            let ahead = at.prefetch::<V, _>(pages.keys(of_next_chunk, chunk.kv_head));
             add_values::<V, E>(weights, place, values, pages.width(), &ahead, &mut out.values);
         }
     }
@@ -48,7 +48,7 @@ impl<E: FloatElement> Attend for E {
 fn score_page<V: Lanes, E: FloatElement>(
     queries: &[&[f32]],
     keys: &[[E; PAGE_LEN]],
-    ahead: &[Prefetch<'_>; 2],
+    ahead: &[Prefetch<'_, E>; 2],
     scale: f32,
     place: usize,
     scores: &mut [[f32; CHUNK]],
@@ -73,7 +73,7 @@ fn score_page<V: Lanes, E: FloatElement>(
 fn score_queries<V: Lanes, E: FloatElement, const M: usize, const N: usize>(
     queries: &[&[f32]],
     keys: &[[E; PAGE_LEN]],
-    ahead: &[Prefetch<'_>; 2],
+    ahead: &[Prefetch<'_, E>; 2],
     scale: f32,
     place: usize,
     scores: &mut [[f32; CHUNK]],
@@ -90,7 +90,7 @@ fn score_queries<V: Lanes, E: FloatElement, const M: usize, const N: usize>(
 fn score_slots<V: Lanes, E: FloatElement, const M: usize, const N: usize>(
     queries: &[&[f32]],
     keys: &[[E; PAGE_LEN]],
-    ahead: &[Prefetch<'_>; 2],
+    ahead: &[Prefetch<'_, E>; 2],
     scale: f32,
     place: usize,
     first: usize,
@@ -102,8 +102,8 @@ fn score_slots<V: Lanes, E: FloatElement, const M: usize, const N: usize>(
         rows[m] = &queries[m][..keys.len()];
     }
     for (column, keys) in keys.iter().enumerate() {
-        if first == 0 {
-            ahead.iter().for_each(|ahead| ahead.step::<M>(column));
+        for ahead in ahead {
+            ahead.step::<M>(column * PAGE_LEN + first, N * LANES);
         }
         let (keys, _) = keys[first..first + N * LANES].as_chunks::<LANES>();
         let mut loaded = [V::splat(0.0); N];
@@ -132,7 +132,7 @@ fn add_values<V: Lanes, E: FloatElement>(
     place: usize,
     values: &[E],
     width: usize,
-    ahead: &Prefetch<'_>,
+    ahead: &Prefetch<'_, E>,
     out: &mut [f32],
 ) {
     let mut done = 0;
@@ -158,7 +158,7 @@ fn add_rows<V: Lanes, E: FloatElement, const M: usize, const N: usize>(
     place: usize,
     values: &[E],
     width: usize,
-    ahead: &Prefetch<'_>,
+    ahead: &Prefetch<'_, E>,
     out: &mut [f32],
 ) -> usize {
     let mut column = 0;
@@ -179,7 +179,7 @@ fn add_columns<V: Lanes, E: FloatElement, const M: usize, const N: usize>(
     place: usize,
     values: &[E],
     width: usize,
-    ahead: &Prefetch<'_>,
+    ahead: &Prefetch<'_, E>,
     column: usize,
     out: &mut [f32],
 ) {
@@ -191,9 +191,7 @@ fn add_columns<V: Lanes, E: FloatElement, const M: usize, const N: usize>(
         }
     }
     for (slot, row) in values.chunks_exact(width).enumerate() {
-        if column == 0 {
-            ahead.step::<M>(slot);
-        }
+        ahead.step::<M>(slot * width + column, N * LANES);
         let (row, _) = row[column..column + N * LANES].as_chunks::<LANES>();
         let mut loaded = [V::splat(0.0); N];
         for n in 0..N {

@@ -202,15 +202,15 @@ pub(super) fn prefetch_ahead<T>(place: &T, distance: usize) {
 /// As [`prefetch_ahead`], to the L2 cache: for what is used so late that it would leave the L1 cache, which also has room for fewer
 /// reads at a time.
 #[inline(always)]
-pub(super) fn prefetch_to_l2(line: &Line, distance: usize) {
+pub(super) fn prefetch_to_l2<T>(place: &T, distance: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         // SAFETY: a hint, which reads nothing and faults nowhere; SSE belongs to x86-64.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().wrapping_add(distance).cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(place).cast::<i8>().wrapping_add(distance)) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (line, distance);
+    let _ = (place, distance);
 }
 
 /// Byte shuffle control for [`Lanes::pair`]: two of each four bytes, each followed by a zero.
