@@ -1,7 +1,7 @@
 //! Paths that are no models, recognised with advice before anything is loaded.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Error, ErrorKind, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -89,7 +89,11 @@ fn is_pickle(head: &[u8]) -> bool {
     head.starts_with(b"PK\x03\x04") || matches!(head, [0x80, 2..=5, ..])
 }
 
-fn head(path: &Path) -> std::io::Result<Vec<u8>> {
+/// Reads the first bytes of a regular file: opening a pipe would wait for its writer.
+fn head(path: &Path) -> io::Result<Vec<u8>> {
+    if !path.metadata()?.is_file() {
+        return Err(Error::new(ErrorKind::InvalidInput, "it is not a regular file"));
+    }
     let mut head = Vec::new();
     File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
     Ok(head)
@@ -120,6 +124,13 @@ mod tests {
         }
         std::fs::write(&path, b"GGUF....").expect("can be written");
         assert!(check(&path).is_ok());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_is_not_opened() {
+        let error = format!("{:#}", check(Path::new("/dev/null")).expect_err("is refused"));
+        assert_eq!(error, "`/dev/null` cannot be read: it is not a regular file");
     }
 
     #[test]

@@ -153,6 +153,24 @@ fn a_conversion_that_fails_leaves_nothing() {
 }
 
 #[test]
+fn a_converted_folder_has_the_card_and_the_licence() {
+    let original = TinyModel::qwen3().write();
+    let texts = [("README.md", "---\nlicense: mit\n---\n# Model\n"), ("LICENSE", "Permission is granted\n")];
+    for (name, text) in texts {
+        std::fs::write(original.path().join(name), text).expect("can be written");
+    }
+    let parent = tempfile::tempdir().expect("a temporary folder");
+    let converted = parent.path().join("converted");
+    let folder = ModelFolder::open(original.path()).expect("the original is there");
+    folder.convert(&converted, WeightFormat::Q8, &mut |_| {}).expect("it can be converted");
+    for (name, text) in texts {
+        assert_eq!(std::fs::read_to_string(converted.join(name)).expect("was copied"), text);
+    }
+    let licence = ModelFolder::open(&converted).expect("was written").licence().expect("can be read");
+    assert_eq!(licence.as_deref(), Some("mit"));
+}
+
+#[test]
 fn a_converted_folder_is_read_with_distrust() {
     let original = TinyModel::qwen3().write();
     let parent = tempfile::tempdir().expect("a temporary folder");

@@ -1,10 +1,9 @@
 //! Argument that names a model.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use lm_hub::ModelName;
+use lm_model::GgufFile;
 
 use crate::locate::{Located, locate};
 
@@ -35,10 +34,7 @@ pub fn takes_model(text: &str) -> bool {
         let mut entries = path.read_dir().into_iter().flatten().flatten();
         return path.join("config.json").exists() || entries.any(|entry| is_gguf(entry.path()));
     }
-    let mut magic = [0; 4];
-    path.is_file()
-        && File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok()
-        && magic == *b"GGUF"
+    GgufFile::has_magic(path)
 }
 
 /// Returns true if a text in the position of a prompt is the name of a model on this machine, or is spelled like the path or the

@@ -17,14 +17,21 @@ use crate::loader::LoadProgress;
 
 const TOKENIZER: &str = "tokenizer.json";
 /// Files of a copy besides the config, the weights and the chat template, where the original has them: preprocessing of pictures and
-/// sounds, and the adapter for sounds.
-const COPIED: [&str; 6] = [
+/// sounds, the adapter for sounds, the model card and the licence.
+const COPIED: [&str; 13] = [
     "generation_config.json",
     TOKENIZER,
     "preprocessor_config.json",
     "processor_config.json",
     "adapter_config.json",
     "adapter_model.safetensors",
+    "README.md",
+    "LICENSE",
+    "LICENSE.md",
+    "LICENSE.txt",
+    "NOTICE",
+    "NOTICE.txt",
+    "USE_POLICY.md",
 ];
 
 impl ModelFolder {

@@ -246,7 +246,7 @@ mod tests {
     use super::*;
     use crate::host::{lanes::F32x16, pages::NO_PAGE};
 
-    /// Whether the first page of the chunk prefetches.
+    /// Returns true if the first page of the chunk prefetches.
     fn prefetched<V: Lanes, E: Element>(block_table: &[PageId], slots: Range<usize>) -> bool {
         let chunk = Chunk { block_table, kv_head: 0, slots };
         chunk.pages().next().unwrap().prefetch::<V, E>(&[E::ZERO]).is_needed
