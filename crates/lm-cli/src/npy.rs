@@ -22,9 +22,10 @@ impl NpyFile {
     /// Creates the temporary file.
     ///
     /// # Errors
-    /// When it cannot be written, or `path` is a folder.
+    /// When it cannot be written, or `path` is a folder or a device: renaming would replace a device.
     pub fn create(path: &Path) -> Result<Self> {
         ensure!(!path.is_dir(), "{} is a folder", path.display());
+        ensure!(path.is_file() || !path.exists(), "{} is not a regular file", path.display());
         let mut part = path.as_os_str().to_owned();
         part.push(".part");
         let part = PathBuf::from(part);
@@ -99,6 +100,13 @@ mod tests {
             assert!(text.starts_with("{'descr': '<f4', 'fortran_order': False, 'shape': ("), "{text}");
             assert!(text.contains(&format!("({rows}, {width}), }}")) && text.ends_with('\n'), "{text}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_is_not_replaced() {
+        let error = NpyFile::create(Path::new("/dev/zero")).map(drop).expect_err("is refused");
+        assert_eq!(error.to_string(), "/dev/zero is not a regular file");
     }
 
     #[test]

@@ -113,6 +113,8 @@ mod tests {
             (b"PK\x03\x04rest", "PyTorch"),
             (b"\x80\x02ctorch", "PyTorch"),
             (b"\x10\0\0\0\0\0\0\0{\"a\":", "safetensors"),
+            (b"{\"messages\": []}", "it is JSON; requests are read from standard input, `lm batch < "),
+            (b"12345678", "its first bytes are \"12345678\""),
             (b"\x7fELF\x02\x01\x01\0more", "\"\\x7fELF\\x02\\x01\\x01\\x00\""),
         ] {
             std::fs::write(&path, bytes).expect("can be written");
@@ -129,8 +131,33 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_device_is_not_opened() {
-        let error = format!("{:#}", check(Path::new("/dev/null")).expect_err("is refused"));
-        assert_eq!(error, "`/dev/null` cannot be read: it is not a regular file");
+        let error = format!("{:#}", check(Path::new("/dev/zero")).expect_err("is refused"));
+        assert_eq!(error, "`/dev/zero` cannot be read: it is not a regular file");
+    }
+
+    #[test]
+    fn folders_are_judged_by_the_names_and_the_contents_of_their_files() {
+        for (files, expected) in [
+            (&[("PYTORCH_MODEL.BIN", &b"PK\x03\x04"[..])][..], Some("PYTORCH_MODEL.BIN")),
+            (&[("consolidated.00.pth", b"PK\x03\x04")], Some("consolidated.00.pth")),
+            (&[("model.pt", b"\x80\x02c")], Some("model.pt")),
+            (&[("imatrix.bin", b"\x01\0\0\0")], None),
+            (&[("pytorch_model.bin", b"PK\x03\x04"), ("model.gguf", b"GGUF")], None),
+            (&[("config.json", LFS_POINTER)], Some("git lfs pull")),
+            (&[("tokenizer.json", LFS_POINTER)], Some("git lfs pull")),
+        ] {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            for (name, bytes) in files {
+                std::fs::write(folder.path().join(name), bytes).expect("can be written");
+            }
+            let error = check(folder.path()).err().map(|error| error.to_string());
+            match expected {
+                Some(part) => {
+                    assert!(error.as_deref().unwrap_or_default().contains(part), "{files:?}: {error:?}")
+                }
+                None => assert_eq!(error, None, "{files:?}"),
+            }
+        }
     }
 
     #[test]

@@ -344,6 +344,14 @@ fn suggested_conversions_work() {
         ),
         "{message}"
     );
+    for (output, why) in [
+        ("no/such/model.gguf", "there is no folder `no/such`; create it, or name another output"),
+        ("/dev/full", "it exists, and is neither a file nor a folder; name another output"),
+    ] {
+        let (code, message) = run(&format!("lm convert it\\'s.gguf {output}"));
+        assert_eq!(code, Some(1), "{message}");
+        assert!(message.contains(&format!("`{output}` cannot be written: {why}")), "{message}");
+    }
 }
 
 /// The weights are damaged: an error that does not name them comes before they are read.

@@ -246,6 +246,8 @@ fn a_model_of_ollama_has_its_projector() {
     let look = ["generate", "What is it?", "-m", "see", "--image", &picture, "-n", "2"];
     store(&seeing()[1]);
     home.ok(&look);
+    let run = home.lm(&["generate", "see", "-n", "2"]);
+    assert!(run.code == Some(2) && run.err.contains("`see` looks like"), "{}{}", run.out, run.err);
     // A tower that cannot be read leaves a model of text.
     store(b"GGUF of an unknown kind");
     assert!(home.error(&look, &[]).contains("reads no pictures"));

@@ -152,12 +152,15 @@ fn token_of_file(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Option<T
     if text.trim().is_empty() { Ok(None) } else { Token::new(&text).map(Some) }
 }
 
-/// Reads a small text file of at most `limit` bytes.
+/// Reads a small text file of at most `limit` bytes, which must be a regular one: opening a pipe would wait for its writer.
 pub(crate) fn read_short(file: &Path, limit: u64) -> Result<String> {
-    let length = fs::metadata(file).map_err(Error::io(file))?.len();
-    if length > limit {
-        let what = format!("it has {length} bytes, at most {limit} are read");
-        return Err(Error::Damaged { path: file.to_owned(), what });
+    let damaged = |what: String| Error::Damaged { path: file.to_owned(), what };
+    let metadata = fs::metadata(file).map_err(Error::io(file))?;
+    if !metadata.is_file() {
+        return Err(damaged("it is not a regular file".to_owned()));
+    }
+    if metadata.len() > limit {
+        return Err(damaged(format!("it has {} bytes, at most {limit} are read", metadata.len())));
     }
     fs::read_to_string(file).map_err(Error::io(file))
 }
@@ -203,6 +206,13 @@ mod tests {
         {
             assert_eq!(of(&[("HF_HUB_OFFLINE", value)]).network, network);
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_is_not_read() {
+        let error = read_short(Path::new("/dev/zero"), 10).expect_err("is refused");
+        assert!(error.to_string().ends_with("it is not a regular file"), "{error}");
     }
 
     #[test]

@@ -155,14 +155,24 @@ fn a_conversion_that_fails_leaves_nothing() {
 #[test]
 fn a_converted_folder_has_the_card_and_the_licence() {
     let original = TinyModel::qwen3().write();
-    let texts = [("README.md", "---\nlicense: mit\n---\n# Model\n"), ("LICENSE", "Permission is granted\n")];
+    let texts = [
+        ("README.md", "---\nlicense: mit\n---\n# Model\n"),
+        ("LICENSE-MODEL", "Permission is granted\n"),
+        ("Notice.txt", "Made by us\n"),
+        ("LICENCE", "Of the tokenizer\n"),
+        ("USE_POLICY.md", "For good\n"),
+        ("generation_config.json", "{\"temperature\": 0.5}"),
+    ];
     for (name, text) in texts {
         std::fs::write(original.path().join(name), text).expect("can be written");
     }
+    std::fs::create_dir(original.path().join("NOTICE")).expect("can be created");
+    std::fs::write(original.path().join("notes.txt"), "mine").expect("can be written");
     let parent = tempfile::tempdir().expect("a temporary folder");
     let converted = parent.path().join("converted");
     let folder = ModelFolder::open(original.path()).expect("the original is there");
     folder.convert(&converted, WeightFormat::Q8, &mut |_| {}).expect("it can be converted");
+    assert!(!converted.join("NOTICE").exists() && !converted.join("notes.txt").exists());
     for (name, text) in texts {
         assert_eq!(std::fs::read_to_string(converted.join(name)).expect("was copied"), text);
     }

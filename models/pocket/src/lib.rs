@@ -4,8 +4,9 @@
 /// The model's display name.
 pub const NAME: &str = "pocket";
 
-/// Licence of the model, as an SPDX expression.
-pub const LICENCE: &str = env!("CARGO_PKG_LICENSE");
+/// Model card, with the licence of the package.
+const CARD: &str =
+    concat!("---\nlicense: ", env!("CARGO_PKG_LICENSE"), "\n---\n\n", include_str!("../README.md"));
 
 /// Files of the model folder, by name: a complete Hugging Face folder, with bf16 weights.
 pub const FILES: &[(&str, &[u8])] = &[
@@ -14,5 +15,6 @@ pub const FILES: &[(&str, &[u8])] = &[
     ("tokenizer.json", include_bytes!("../model/tokenizer.json")),
     ("tokenizer_config.json", include_bytes!("../model/tokenizer_config.json")),
     ("chat_template.jinja", include_bytes!("../model/chat_template.jinja")),
+    ("README.md", CARD.as_bytes()),
     ("model.safetensors", include_bytes!("../model/model.safetensors")),
 ];

@@ -57,12 +57,33 @@ mod tests {
 
     #[test]
     fn a_word_that_is_spelled_like_a_model_is_no_prompt() {
-        for text in ["./m", "../m", "/m/smol", "~/m", "m/smol", "Qwen/Qwen3-0.6B:Q4_K_M", "m.gguf", "M.GGUF"]
-        {
+        for text in [
+            "./m",
+            "../m",
+            "/m/smol",
+            "~/m",
+            "m/smol",
+            "Qwen/Qwen3-0.6B:Q4_K_M",
+            "m.gguf",
+            "M.GGUF",
+            "model.safetensors",
+        ] {
             assert!(names_model(text), "{text}");
         }
         for text in ["Hello", "Hello, a/b", "1.5", "a/b/c?", "https://example.org/a", "", "TCP/IP?"] {
             assert!(!names_model(text), "{text}");
         }
+    }
+
+    #[test]
+    fn a_gguf_file_or_a_folder_with_one_is_a_model() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let takes = |name: &str| takes_model(folder.path().join(name).to_str().expect("is UTF-8"));
+        assert!(!takes(""), "an empty folder");
+        for (name, bytes) in [("M.GGUF", "GGUF"), ("blob", "GGUF...."), ("text.txt", "Hello")] {
+            std::fs::write(folder.path().join(name), bytes).expect("can be written");
+        }
+        assert!(takes("") && takes("blob") && !takes("text.txt") && !takes("nothing"));
+        assert!(!takes_model("/dev/zero"), "a device is not opened");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use lm_kernels::GgmlType;
 use lm_model::{ImportanceMatrix, WeightFormat};
 
@@ -113,8 +113,12 @@ impl Args {
 
 /// Returns true if the only path can be the output for the embedded model: it is not a model, and can be created.
 fn is_output(path: &Path) -> bool {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    path != Path::new(lm_pocket::NAME) && locate(path).is_err() && parent.is_none_or(Path::is_dir)
+    path != Path::new(lm_pocket::NAME) && locate(path).is_err() && missing_folder(path).is_none()
+}
+
+/// Returns the folder of an output if it does not exist.
+fn missing_folder(output: &Path) -> Option<&Path> {
+    output.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir())
 }
 
 /// Error of a command with one path that cannot be the output for the embedded model.
@@ -128,7 +132,7 @@ fn missing_output(path: &Path) -> anyhow::Error {
             word(&unused(path))
         ));
     }
-    match path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.is_dir()) {
+    match missing_folder(path) {
         Some(parent) => usage(format!(
             "the output is missing: `{}` is read as the model, because there is no folder `{}` to write to; {}",
             path.display(),
@@ -194,12 +198,7 @@ pub fn run(args: &Args) -> Result<()> {
     let format = output.format(args.quantize)?;
     let importance = args.importance(output, format)?;
     let folder = model::folder(path)?;
-    ensure!(
-        target.symlink_metadata().is_err(),
-        "`{}` cannot be written: it exists already; remove it, or name another output, such as {}",
-        target.display(),
-        word(&unused(target))
-    );
+    check_output(target)?;
     let bar = model::progress_bar("converting");
     let mut show = model::show_on(&bar);
     let converted = match (&importance, output) {
@@ -222,6 +221,23 @@ pub fn run(args: &Args) -> Result<()> {
     let source = if path.is_none() { " from the embedded model" } else { "" };
     println!("wrote {} ({format}, {}){source}", target.display(), size::format_bytes(bytes));
     Ok(())
+}
+
+/// Checks that the output does not exist, but its folder does.
+fn check_output(output: &Path) -> Result<()> {
+    let refused = format!("`{}` cannot be written", output.display());
+    if let Some(folder) = missing_folder(output) {
+        bail!("{refused}: there is no folder `{}`; create it, or name another output", folder.display());
+    }
+    let Ok(metadata) = output.symlink_metadata() else { return Ok(()) };
+    ensure!(
+        metadata.is_file() || metadata.is_dir() || metadata.is_symlink(),
+        "{refused}: it exists, and is neither a file nor a folder; name another output"
+    );
+    bail!(
+        "{refused}: it exists already; remove it, or name another output, such as {}",
+        word(&unused(output))
+    )
 }
 
 /// Prints a note on the matrices that are quantised without an importance.

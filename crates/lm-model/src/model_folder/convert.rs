@@ -17,22 +17,17 @@ use crate::loader::LoadProgress;
 
 const TOKENIZER: &str = "tokenizer.json";
 /// Files of a copy besides the config, the weights and the chat template, where the original has them: preprocessing of pictures and
-/// sounds, the adapter for sounds, the model card and the licence.
-const COPIED: [&str; 13] = [
+/// sounds, and the adapter for sounds.
+const COPIED: [&str; 6] = [
     "generation_config.json",
     TOKENIZER,
     "preprocessor_config.json",
     "processor_config.json",
     "adapter_config.json",
     "adapter_model.safetensors",
-    "README.md",
-    "LICENSE",
-    "LICENSE.md",
-    "LICENSE.txt",
-    "NOTICE",
-    "NOTICE.txt",
-    "USE_POLICY.md",
 ];
+/// Prefixes of licence files, those that `lm pull` downloads.
+const TERMS: [&str; 4] = ["LICENCE", "LICENSE", "NOTICE", "USE_POLICY"];
 
 impl ModelFolder {
     /// Checks that the model can be converted to `format`: to a folder in q8 or q4 ([`convert`](Self::convert)), or to a GGUF file in
@@ -110,6 +105,7 @@ impl ModelFolder {
                 write_file(&folder.join(name), &bytes)?;
             }
         }
+        self.copy_card_and_terms(folder)?;
         for (name, bytes) in ChatTemplateSource::read(&*self.files)?.iter() {
             write_file(&folder.join(name), bytes)?;
         }
@@ -118,6 +114,24 @@ impl ModelFolder {
         config.insert("quantization_config".to_owned(), describe(format));
         write_file(&folder.join(file_names::CONFIG), format!("{:#}\n", Value::Object(config)).as_bytes())
     }
+
+    /// Copies the model card and the licence; those that cannot be read are left out with a warning.
+    fn copy_card_and_terms(&self, folder: &Path) -> Result<()> {
+        for name in self.files.list("")?.into_iter().filter(|name| is_card_or_terms(name)) {
+            match self.files.read(&name) {
+                Ok(Some(bytes)) => write_file(&folder.join(name), &bytes)?,
+                Ok(None) => {}
+                Err(error) => tracing::warn!(%error, "the copy has no such file"),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns true for the model card and for licence files, in any case.
+fn is_card_or_terms(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    name == "README.MD" || TERMS.iter().any(|terms| name.starts_with(terms))
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {

@@ -176,12 +176,14 @@ impl Default for Step {
 /// Seconds of a plain read of the weights' files; `None` without a model path. As a side effect, it fills the system's page cache.
 pub fn read_files(model: Option<Located>) -> Result<Option<f64>> {
     let Some(Located { path, .. }) = model else { return Ok(None) };
-    let paths: Vec<_> = if path.is_dir() {
+    let mut paths: Vec<_> = if path.is_dir() {
         let files = fs::read_dir(path)?.filter_map(|entry| Some(entry.ok()?.path()));
         files.filter(|path| path.extension().is_some_and(|extension| extension == "safetensors")).collect()
     } else {
         vec![path]
     };
+    // Opening a pipe would wait for its writer; the load refuses it.
+    paths.retain(|path| path.is_file());
     let mut buffer = vec![0; 1 << 20];
     let mut seconds = f64::INFINITY;
     for _ in 0..3 {
@@ -200,6 +202,13 @@ mod tests {
     use super::*;
 
     const KV: KvGeometry = KvGeometry { num_kv_heads: 1, head_dim: 16, window: None, shared_with: None };
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_is_not_read() {
+        let device = Located { path: "/dev/zero".into(), name: None, projector: None, bytes: None };
+        assert!(read_files(Some(device)).expect("is left to the load").is_some());
+    }
 
     #[test]
     fn a_step_is_as_long_as_its_reads_or_its_products() {

@@ -89,10 +89,7 @@ impl Summary {
             tokenizer: folder.tokenizer()?,
             generation: folder.generation_config()?,
             template: source.map_or(Ok(None), |source| Template::of(&source, folder.name()))?,
-            licence: match path {
-                Some(_) => folder.licence()?,
-                None => Some(lm_pocket::LICENCE.to_owned()),
-            },
+            licence: folder.licence()?,
             memory: MemoryTable::of(&folder.footprint()?),
             reads: [folder.reads_pictures()?, folder.reads_sounds()?],
             projector: folder.projector_file().map(str::to_owned),

@@ -178,8 +178,8 @@ pub(super) fn attend_chunk<V: Lanes, E: Attend>(
 const FEW_QUERIES: usize = 4;
 
 impl ChunkPage {
-    /// Prefetches of `elements`, which are read soon. Adjacent pages of floats need none with registers of sixteen lanes; with
-    /// narrower ones a line takes longer, and the hardware prefetcher falls behind.
+    /// Prefetches of `elements`, which are read soon. Adjacent pages of floats need none with AVX-512; with narrower
+    /// registers a line takes longer, and the hardware prefetcher falls behind.
     #[inline(always)]
     pub fn prefetch<'a, V: Lanes, E: Element>(&self, elements: &'a [E]) -> Prefetch<'a, E> {
         Prefetch { place: &elements[0], is_needed: E::SCALED || !self.is_adjacent || !V::MANY_REGISTERS }
@@ -226,11 +226,12 @@ fn softmax_weights<V: Lanes>(
     let mut largest = [f32::NEG_INFINITY; LANES];
     for scores in &*scores {
         for lane in 0..LANES {
-            // NaN is taken as the maximum, so that it propagates.
-            largest[lane] = if scores[lane] < largest[lane] { largest[lane] } else { scores[lane] };
+            // NaN is the maximum, so that it propagates.
+            let (score, max) = (scores[lane], largest[lane]);
+            largest[lane] = if score < max || max.is_nan() { max } else { score };
         }
     }
-    let max = largest.iter().fold(f32::NEG_INFINITY, |max, &x| if x < max { max } else { x });
+    let max = largest.iter().fold(f32::NEG_INFINITY, |max, &x| if x < max || max.is_nan() { max } else { x });
     let mut sum = V::splat(0.0);
     for scores in scores {
         for score in &mut *scores {
@@ -244,7 +245,7 @@ fn softmax_weights<V: Lanes>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::{lanes::F32x16, pages::NO_PAGE};
+    use crate::host::lanes::F32x16;
 
     /// Returns true if the first page of the chunk prefetches.
     fn prefetched<V: Lanes, E: Element>(block_table: &[PageId], slots: Range<usize>) -> bool {
@@ -255,7 +256,7 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn chunks_of_floats_with_consecutive_pages_are_not_prefetched() {
-        use crate::host::{lanes::Avx512, matrix_unit::NoMatrixUnit};
+        use crate::host::{lanes::Avx512, matrix_unit::NoMatrixUnit, pages::NO_PAGE};
         // Only a constant of the lanes is used, none of their instructions.
         type Wide = Avx512<NoMatrixUnit>;
         assert!(!prefetched::<Wide, u16>(&[4, 5, 6], 0..90));
@@ -264,6 +265,14 @@ mod tests {
         assert!(prefetched::<Wide, u16>(&[6, 5], 0..40));
         assert!(prefetched::<Wide, u16>(&[NO_PAGE, 0], 0..40));
         assert!(prefetched::<Wide, u8>(&[4, 5, 6], 0..90), "8 bit always");
+    }
+
+    #[test]
+    fn the_pages_read_soon_are_the_next_and_that_of_the_next_chunk() {
+        let block_table: Vec<PageId> = (100..110).collect();
+        let chunk = Chunk { block_table: &block_table, kv_head: 0, slots: 0..CHUNK };
+        let soon: Vec<_> = chunk.pages().map(|at| (at.page, at.next, at.of_next_chunk)).collect();
+        assert_eq!([soon[0], soon[1], soon[7]], [(100, 101, 108), (101, 102, 109), (107, 108, 109)]);
     }
 
     #[test]

@@ -19,16 +19,18 @@ fn first_element(slots: usize) -> Case {
     case
 }
 
+/// The large weight's value is not 0 in another column, so that its scale counts among those of the chunk.
 #[test]
 fn small_weights_beside_a_large_one_are_not_lost() {
     let mut case = first_element(250);
-    // The first slot weighs as much as 300 others, and its value is 0.
-    case.keys[0][0] = 300_f32.ln();
-    case.values[0] = vec![1.0; 250 * 16];
-    case.values[0][..16].fill(0.0);
+    // exp(7.32) = 1506 times the others, which are 10.88 of 16,383 steps. The key, 127 times a bf16, is exact in 8 bits.
+    case.keys[0][0] = 127.0 * 236.0 / 4096.0;
+    case.values[0] = [[1.0].as_slice(), &[0.0; 15]].concat().repeat(250);
+    case.values[0][..2].copy_from_slice(&[0.0, 1.0]);
+    let exact = case.expected(0, 249, 0)[0];
     for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::Q8] {
-        let last = case.run(Isa::current(), 2, dtype, 250)[0][249 * 16];
-        assert!((f64::from(last) - 249.0 / 549.0).abs() < 2e-2, "{dtype}: {last}");
+        let last = f64::from(case.run(Isa::current(), 2, dtype, 250)[0][249 * 16]);
+        assert!((last / exact - 1.0).abs() < 0.02, "{dtype}: {last}, exactly {exact}");
     }
 }
 
@@ -142,16 +144,21 @@ fn queries_are_rounded_to_the_nearest() {
 
 #[test]
 fn a_query_or_key_that_is_no_number_shows() {
-    for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::Q8] {
+    let sinks = [None, Some([0.0].into())];
+    for (dtype, sinks) in [KvDtype::F32, KvDtype::F16, KvDtype::Q8]
+        .iter()
+        .flat_map(|&dtype| sinks.each_ref().map(|sinks| (dtype, sinks)))
+    {
+        let broken = |case: &mut Case| {
+            case.spec.sinks = sinks.clone();
+            let out = &case.run(Isa::current(), 1, dtype, 5)[0];
+            out.chunks(16).map(|out| out.iter().all(|x| x.is_nan())).collect::<Vec<bool>>()
+        };
         let mut case = first_element(5);
         case.queries[0][2 * 16 + 3] = f32::NAN;
-        let out = &case.run(Isa::current(), 1, dtype, 5)[0];
-        let nan: Vec<bool> = out.chunks(16).map(|out| out.iter().all(|x| x.is_nan())).collect();
-        assert_eq!(nan, [false, false, true, false, false], "{dtype}");
+        assert_eq!(broken(&mut case), [false, false, true, false, false], "{dtype}, {sinks:?}");
         let mut case = first_element(5);
         case.keys[0][2 * 16 + 3] = f32::NAN;
-        let out = &case.run(Isa::current(), 1, dtype, 5)[0];
-        let nan: Vec<bool> = out.chunks(16).map(|out| out.iter().all(|x| x.is_nan())).collect();
-        assert_eq!(nan, [false, false, true, true, true], "{dtype}");
+        assert_eq!(broken(&mut case), [false, false, true, true, true], "{dtype}, {sinks:?}");
     }
 }
