@@ -84,6 +84,16 @@ mod tests {
             std::fs::write(folder.path().join(name), bytes).expect("can be written");
         }
         assert!(takes("") && takes("blob") && !takes("text.txt") && !takes("nothing"));
-        assert!(!takes_model("/dev/zero"), "a device is not opened");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_is_not_opened() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("starts").success());
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || sender.send(takes_model(pipe.to_str().expect("is UTF-8"))));
+        assert_eq!(receiver.recv_timeout(std::time::Duration::from_secs(20)), Ok(false));
     }
 }
