@@ -154,6 +154,7 @@ struct Convolve<'a, A> {
 
 impl<A: Fusion> Kernel for Convolve<'_, A> {
     type Output = ();
+    const ONLY_FLOATS: bool = true;
 
     #[inline(always)]
     fn run<V: Lanes>(self) {

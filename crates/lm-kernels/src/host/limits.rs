@@ -13,10 +13,12 @@ use super::pack::Buffer;
 use super::pool::Pool;
 use crate::Result;
 
+/// Divisor of the work that is measured: builds with debug assertions, whose rates say nothing, measure less of it.
+const SHORTER: usize = if cfg!(debug_assertions) { 16 } else { 1 };
 /// Bytes read to measure memory bandwidth: far more than the last-level caches of most machines.
-const READ_BYTES: usize = 1 << 30;
+const READ_BYTES: usize = (1 << 30) / SHORTER;
 
-/// Measures read bandwidth on a 1 GiB buffer of the memory that weights are kept in.
+/// Measures read bandwidth on a 1 GiB buffer of the memory that weights are kept in (64 MiB in builds with debug assertions).
 ///
 /// # Examples
 /// ```no_run
@@ -63,7 +65,7 @@ impl BandwidthProbe {
 
 /// Peak floating-point operations per second of the pool's threads, in fused multiply-adds on registers.
 pub fn multiply_add_rate(pool: &Pool) -> f64 {
-    const ROUNDS: usize = 1 << 20;
+    const ROUNDS: usize = (1 << 20) / SHORTER;
     let operations = pool.threads() * ROUNDS * CHAINS * LANES * 2;
     best_rate(20, operations, || {
         pool.run(pool.threads(), |_| {
@@ -75,7 +77,7 @@ pub fn multiply_add_rate(pool: &Pool) -> f64 {
 /// Peak 8-bit integer operations per second of the pool's threads (a multiply-add counts as two): with the matrix
 /// unit if there is one, otherwise in registers; operands come from the L1 cache.
 pub fn int8_rate(pool: &Pool) -> f64 {
-    const ROUNDS: usize = 1 << 14;
+    const ROUNDS: usize = (1 << 14) / SHORTER;
     let operations = Isa::current().run(ByteProducts(1));
     best_rate(20, pool.threads() * ROUNDS * operations, || {
         pool.run(pool.threads(), |_| {
@@ -98,6 +100,7 @@ struct Xor<'a, const STREAMS: usize, const PREFETCH_DISTANCE: usize>(&'a [[u64; 
 
 impl<const STREAMS: usize, const PREFETCH_DISTANCE: usize> Kernel for Xor<'_, STREAMS, PREFETCH_DISTANCE> {
     type Output = u64;
+    const ONLY_FLOATS: bool = true;
 
     #[inline(always)]
     fn run<V: Lanes>(self) -> u64 {
@@ -125,6 +128,7 @@ struct MultiplyAdds(f32, usize);
 
 impl Kernel for MultiplyAdds {
     type Output = f32;
+    const ONLY_FLOATS: bool = true;
 
     #[inline(always)]
     fn run<V: Lanes>(self) -> f32 {

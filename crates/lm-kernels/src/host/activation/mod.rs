@@ -176,6 +176,7 @@ struct Glu<'a> {
 
 impl Kernel for Glu<'_> {
     type Output = ();
+    const ONLY_FLOATS: bool = true;
 
     #[inline(always)]
     fn run<V: Lanes>(self) {

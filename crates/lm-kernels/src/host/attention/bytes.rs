@@ -183,6 +183,7 @@ impl Attend for u8 {
             let values = Values { pages: &values, tiles };
             let out = &mut out.values[done / PLANES * pages.width()..];
             done += match rows.scales.len() - done {
+                _ if !V::IN_REGISTERS => add_rows::<V, 2, 1>(&rows, done, &values, out),
                 2 => add_rows::<V, 2, 4>(&rows, done, &values, out),
                 8.. if V::MANY_REGISTERS => add_rows::<V, 8, 2>(&rows, done, &values, out),
                 _ => add_rows::<V, 4, 2>(&rows, done, &values, out),
@@ -225,6 +226,7 @@ fn score_page<V: Lanes>(rows: &ByteRows, keys: &Keys<'_>, scores: &mut [[f32; CH
     while done < scores.len() {
         let scores = &mut scores[done..];
         done += match scores.len() {
+            _ if !V::IN_REGISTERS => score_rows::<V, 1>(rows, done, keys, scores),
             1 => score_rows::<V, 1>(rows, done, keys, scores),
             8.. if V::MANY_REGISTERS => score_rows::<V, 8>(rows, done, keys, scores),
             4.. if V::MANY_REGISTERS => score_rows::<V, 4>(rows, done, keys, scores),

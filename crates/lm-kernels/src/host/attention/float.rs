@@ -57,6 +57,7 @@ fn score_page<V: Lanes, E: FloatElement>(
     while done < queries.len() {
         let (queries, scores) = (&queries[done..], &mut scores[done..]);
         done += match (V::MANY_REGISTERS, queries.len()) {
+            _ if !V::IN_REGISTERS => score_queries::<V, E, 1, 1>(queries, keys, ahead, scale, place, scores),
             (_, 1) => score_queries::<V, E, 1, 2>(queries, keys, ahead, scale, place, scores),
             (_, 2 | 3) => score_queries::<V, E, 2, 2>(queries, keys, ahead, scale, place, scores),
             (false, 4 | 5) => score_queries::<V, E, 4, 1>(queries, keys, ahead, scale, place, scores),
@@ -139,6 +140,7 @@ fn add_values<V: Lanes, E: FloatElement>(
     while done < weights.len() {
         let (weights, out) = (&weights[done..], &mut out[done * width..]);
         done += match (V::MANY_REGISTERS, weights.len()) {
+            _ if !V::IN_REGISTERS => add_rows::<V, E, 1, 1>(weights, place, values, width, ahead, out),
             (false, 1) => add_rows::<V, E, 1, 4>(weights, place, values, width, ahead, out),
             (false, 2 | 3) => add_rows::<V, E, 2, 2>(weights, place, values, width, ahead, out),
             (false, 4 | 5) => add_rows::<V, E, 4, 1>(weights, place, values, width, ahead, out),

@@ -249,6 +249,7 @@ struct AttendChunk<'a, 'c, E> {
 
 impl<E: Attend> Kernel for AttendChunk<'_, '_, E> {
     type Output = ();
+    const ONLY_FLOATS: bool = !E::SCALED;
 
     #[inline(always)]
     fn run<V: Lanes>(self) {
@@ -268,6 +269,7 @@ struct Merge<'a> {
 
 impl Kernel for Merge<'_> {
     type Output = ();
+    const ONLY_FLOATS: bool = true;
 
     #[inline(always)]
     fn run<V: Lanes>(self) {
@@ -284,6 +286,7 @@ struct Finish<'a> {
 
 impl Kernel for Finish<'_> {
     type Output = ();
+    const ONLY_FLOATS: bool = true;
 
     #[inline(always)]
     fn run<V: Lanes>(mut self) {

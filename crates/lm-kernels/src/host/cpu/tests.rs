@@ -132,3 +132,14 @@ fn every_path_runs_its_own_lanes() {
         assert_eq!([isa.run(Name), isa.run(Call)], expected, "{isa}");
     }
 }
+
+/// The vendor as the system reads it.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[test]
+fn processors_of_intel_prefetch_far() {
+    let Ok(text) = std::fs::read_to_string("/proc/cpuinfo") else {
+        return println!("skipped: this system does not show its processors");
+    };
+    Isa::current();
+    assert_eq!(prefetches_far(), text.contains("GenuineIntel"));
+}

@@ -254,6 +254,7 @@ struct NormHeads<'a> {
 
 impl Kernel for NormHeads<'_> {
     type Output = ();
+    const ONLY_FLOATS: bool = true;
 
     #[inline(always)]
     fn run<V: Lanes>(self) {

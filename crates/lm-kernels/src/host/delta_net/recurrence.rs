@@ -67,6 +67,7 @@ struct Unit<'a> {
 
 impl Kernel for Unit<'_> {
     type Output = ();
+    const ONLY_FLOATS: bool = true;
 
     #[inline(always)]
     fn run<V: Lanes>(self) {
@@ -102,6 +103,7 @@ impl Unit<'_> {
         let (key_dim, mut done) = (self.heads.spec.key_dim, 0);
         while done < self.blocks.len() {
             let count = match self.blocks.len() - done {
+                _ if !V::IN_REGISTERS => 1,
                 1 => 1,
                 2 | 3 => 2,
                 _ if V::MANY_REGISTERS => 4,

@@ -37,6 +37,7 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
     type NibbleSums = __m512i;
     type Factors = __m512i;
     type Pairs = __m512i;
+    const IN_REGISTERS: bool = true;
     const MANY_REGISTERS: bool = true;
     const PANELS: bool = true;
 

@@ -25,7 +25,7 @@ pub(super) use avx512::Avx512;
 pub(super) use neon::{Baseline, ByteProducts, Dotprod, I8mm, Neon};
 pub(super) use portable::F32x16;
 
-use super::cpu::Kernel;
+use super::cpu::{self, Kernel};
 use super::matrix_unit::MatrixUnit;
 
 /// Number of lanes.
@@ -71,6 +71,9 @@ pub(super) trait Lanes: Copy {
     type Factors: Copy;
     /// Two 16-bit integers per lane.
     type Pairs: Copy;
+    /// True if the lanes are in registers, so that several rows share each load of weights. Arrays in memory gain nothing by it, and each kernel
+    /// would be compiled once more for each number of rows.
+    const IN_REGISTERS: bool;
     /// True if there are 32 registers of sixteen lanes, so that many rows can share each load of weights.
     const MANY_REGISTERS: bool;
     /// True if weights are expanded to bytes for products with many rows.
@@ -156,32 +159,46 @@ pub(super) trait Lanes: Copy {
     fn sum(self) -> f32;
 }
 
-/// Bytes that the weights of a single row are prefetched ahead.
-const AHEAD: usize = 256;
+/// Distances in bytes at which a sequential pass over weights prefetches.
+#[derive(Clone, Copy)]
+pub(super) struct Ahead {
+    /// To all caches.
+    l1: usize,
+    /// To the L2 cache.
+    l2: usize,
+}
 
-/// Prefetches for a sequential pass of `M` rows over weights that are in no cache, from `line` on.
-///
-/// The processor prefetches for one row by itself as long as the requests are sequential and near: requests far ahead hold a core's
-/// line-fill buffers, two dozen, for the whole latency of the memory. More rows take longer for each line, and request the one 12 KiB
-/// ahead for the L2 cache and the one 4 KiB ahead for the L1 cache.
-#[inline(always)]
-pub(super) fn prefetch_stream<const M: usize>(line: &Line) {
-    if M == 1 {
-        prefetch_ahead(line, AHEAD);
-    } else {
-        prefetch_to_l2(line, 12 << 10);
-        prefetch_ahead(line, 4 << 10);
+impl Ahead {
+    const FAR: Self = Self { l1: 4 << 10, l2: 12 << 10 };
+    /// The second request is for the same line: it costs nothing, and a branch in the loop would.
+    const NEAR: Self = Self { l1: 256, l2: 256 };
+
+    /// The distances for `M` rows on this processor, to read once for each tile.
+    #[inline(always)]
+    pub fn of_rows<const M: usize>() -> Self {
+        if M > 1 || cpu::prefetches_far() { Self::FAR } else { Self::NEAR }
     }
+}
+
+/// Prefetches for a sequential pass over weights that are in no cache, from `line` on.
+///
+/// An AMD processor prefetches for one row by itself as long as the requests are sequential and near: requests far ahead hold a core's
+/// line-fill buffers, two dozen, for the whole latency of the memory. More rows, which take longer for each line, and one row on an Intel
+/// processor request the line 12 KiB ahead for the L2 cache and the one 4 KiB ahead for the L1 cache.
+#[inline(always)]
+pub(super) fn prefetch_stream(line: &Line, ahead: Ahead) {
+    prefetch_ahead(line, ahead.l1);
+    prefetch_to_l2(line, ahead.l2);
 }
 
 /// Prefetches over the scales at the beginning of a tile, for one row. They are read later, and a gap between the lines that
 /// [`prefetch_stream`] requests before and after them would stop the processor's own prefetching.
 #[inline(always)]
 pub(super) fn prefetch_over<const M: usize>(scales: &[impl Pod]) {
-    if M == 1 {
+    if M == 1 && !cpu::prefetches_far() {
         let bytes: &[u8] = bytemuck::cast_slice(scales);
         for line in (0..bytes.len()).step_by(size_of::<Line>()) {
-            prefetch_ahead(&bytes[line], AHEAD);
+            prefetch_ahead(&bytes[line], Ahead::NEAR.l1);
         }
     }
 }

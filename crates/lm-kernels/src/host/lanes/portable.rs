@@ -31,6 +31,7 @@ impl Lanes for F32x16 {
     type NibbleSums = [i32; LANES];
     type Factors = [i32; LANES];
     type Pairs = [[i16; 2]; LANES];
+    const IN_REGISTERS: bool = false;
     const MANY_REGISTERS: bool = false;
     const PANELS: bool = false;
 

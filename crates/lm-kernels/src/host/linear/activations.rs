@@ -130,6 +130,7 @@ struct QuantizeRows<'a> {
 
 impl Kernel for QuantizeRows<'_> {
     type Output = ();
+    const ONLY_FLOATS: bool = true;
 
     #[inline(always)]
     fn run<V: Lanes>(mut self) {

@@ -13,7 +13,7 @@
 use std::ops::Range;
 
 use super::super::cpu::Kernel;
-use super::super::lanes::{LANES, Lanes, Line, prefetch_stream};
+use super::super::lanes::{Ahead, LANES, Lanes, Line, prefetch_stream};
 use super::super::pack::{BlockFormat, EXPANDED_LINES, GROUP, RECORD, RecordTile, Scales, code};
 use super::activations::{QuantizedRows, Span};
 
@@ -54,6 +54,7 @@ fn multiply<V: Lanes, F: BlockFormat>(
         let row = rows.start + done;
         let out = &mut out[done..];
         done += match out.len() {
+            _ if !V::IN_REGISTERS => few::<V, F, 1>(tile, x, row, t, out),
             1 => few::<V, F, 1>(tile, x, row, t, out),
             2..4 => few::<V, F, 2>(tile, x, row, t, out),
             8.. if V::MANY_REGISTERS => few::<V, F, 8>(tile, x, row, t, out),
@@ -173,8 +174,9 @@ fn add_integers<V: Lanes, F: BlockFormat, const M: usize>(
 
 #[inline(always)]
 fn prefetch_lines<const M: usize>(lines: &[Line]) {
+    let ahead = Ahead::of_rows::<M>();
     for line in lines {
-        prefetch_stream::<M>(line);
+        prefetch_stream(line, ahead);
     }
 }
 

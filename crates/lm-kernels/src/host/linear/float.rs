@@ -49,6 +49,7 @@ pub(super) fn multiply<V: Lanes, U: Column>(
     while done < out.len() {
         let (x, out) = (&x[(rows.start + done) * cols..], &mut out[done..]);
         done += match out.len() {
+            _ if !V::IN_REGISTERS => few::<V, U, 1>(tiles, x, out),
             1 => few::<V, U, 1>(tiles, x, out),
             2 => few::<V, U, 2>(tiles, x, out),
             3 => few::<V, U, 3>(tiles, x, out),

@@ -48,6 +48,7 @@ pub(super) fn multiply<V: Lanes, F: IntegerWeights>(
             let row = rows.start + done;
             let out = &mut out[done..];
             done += match out.len() {
+                _ if !V::IN_REGISTERS => few::<V, F, 1>(tile, x, row, t, out),
                 1 => few::<V, F, 1>(tile, x, row, t, out),
                 2..4 => few::<V, F, 2>(tile, x, row, t, out),
                 8.. if V::MANY_REGISTERS => few::<V, F, 8>(tile, x, row, t, out),

@@ -2,7 +2,7 @@
 
 #![allow(clippy::needless_range_loop, reason = "see the parent")]
 
-use super::super::lanes::{LANES, Lanes, Line, prefetch_over, prefetch_stream};
+use super::super::lanes::{Ahead, LANES, Lanes, Line, prefetch_over, prefetch_stream};
 use super::super::pack::{GROUP, IntegerLayout, Q4, Q4Scales, Tile};
 use super::activations::{QuantizedRows, Span};
 use super::integer::{IntegerWeights, SPAN_LINES, add_block};
@@ -19,10 +19,11 @@ impl IntegerWeights for Q4 {
     fn multiply<V: Lanes, const M: usize>(tile: &Tile<'_, Q4>, x: &QuantizedRows, row: usize) -> [V; M] {
         let mut sums = [V::splat(0.0); M];
         prefetch_over::<M>(tile.scales);
+        let ahead = Ahead::of_rows::<M>();
         for (block, (scales, lines)) in tile.scales.iter().zip(tile.lines.chunks(GROUPS * LINES)).enumerate()
         {
             let x = x.spans::<M>(block, row);
-            let dots = dots::<V, M>(scales, lines, x);
+            let dots = dots::<V, M>(scales, lines, x, ahead);
             add_block(&mut sums, &dots, &scales.steps, x, 0);
         }
         sums
@@ -65,7 +66,12 @@ impl IntegerWeights for Q4 {
 
 /// `Σ s · q · x` over a block: at most 256 · 120 · 127 in magnitude.
 #[inline(always)]
-fn dots<V: Lanes, const M: usize>(scales: &Q4Scales, lines: &[Line], x: &[Span; M]) -> [V::Ints; M] {
+fn dots<V: Lanes, const M: usize>(
+    scales: &Q4Scales,
+    lines: &[Line],
+    x: &[Span; M],
+    ahead: Ahead,
+) -> [V::Ints; M] {
     let mut dots = [V::splat_int(0); M];
     let groups = lines.as_chunks::<LINES>().0;
     let groups = &groups[..groups.len().min(GROUPS)];
@@ -73,7 +79,7 @@ fn dots<V: Lanes, const M: usize>(scales: &Q4Scales, lines: &[Line], x: &[Span; 
         let signs = [scales.signs[2 * pair], scales.signs[2 * pair + 1]];
         let factors = V::factors(&scales.magnitudes[pair], signs);
         for half in 0..groups.len() {
-            let sums = group_sums::<V, M>(&groups[half], 2 * pair + half, x);
+            let sums = group_sums::<V, M>(&groups[half], 2 * pair + half, x, ahead);
             for m in 0..M {
                 dots[m] = V::add_scaled(dots[m], sums[m], factors[half]);
             }
@@ -88,13 +94,14 @@ fn group_sums<V: Lanes, const M: usize>(
     lines: &[Line; LINES],
     group: usize,
     x: &[Span; M],
+    ahead: Ahead,
 ) -> [V::NibbleSums; M] {
     let mut sums = [V::start_nibbles(&x[0].nibble_corrections[group]); M];
     for m in 1..M {
         sums[m] = V::start_nibbles(&x[m].nibble_corrections[group]);
     }
     for j in 0..LINES {
-        prefetch_stream::<M>(&lines[j]);
+        prefetch_stream(&lines[j], ahead);
         let [low, high] = V::load_nibbles(&lines[j]);
         for m in 0..M {
             let quads = &x[m].quads;

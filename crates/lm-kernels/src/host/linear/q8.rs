@@ -2,7 +2,7 @@
 
 #![allow(clippy::needless_range_loop, reason = "see the parent")]
 
-use super::super::lanes::{Lanes, Line, prefetch_over, prefetch_stream};
+use super::super::lanes::{Ahead, Lanes, Line, prefetch_over, prefetch_stream};
 use super::super::pack::{IntegerLayout, Q8, Tile};
 use super::activations::{QuantizedRows, SPAN, Span};
 use super::integer::{IntegerWeights, SPAN_LINES, add_block};
@@ -50,8 +50,9 @@ fn dots<V: Lanes, const M: usize>(lines: &[Line], block: usize, x: &[Span; M]) -
     for m in 1..M {
         dots[m] = V::start_bytes(x[m].byte_corrections[block]);
     }
+    let ahead = Ahead::of_rows::<M>();
     for j in 0..lines.len().min(LINES) {
-        prefetch_stream::<M>(&lines[j]);
+        prefetch_stream(&lines[j], ahead);
         let w = V::load_bytes(&lines[j]);
         for m in 0..M {
             dots[m] = V::dot_bytes(dots[m], w, V::quad(x[m].quads[block * LINES + j]));

@@ -65,6 +65,7 @@ struct Rows<'a> {
 
 impl Kernel for Rows<'_> {
     type Output = ();
+    const ONLY_FLOATS: bool = true;
 
     #[inline(always)]
     fn run<V: Lanes>(self) {
@@ -141,6 +142,7 @@ struct CentredRows<'a> {
 
 impl Kernel for CentredRows<'_> {
     type Output = ();
+    const ONLY_FLOATS: bool = true;
 
     #[inline(always)]
     fn run<V: Lanes>(self) {

@@ -219,6 +219,7 @@ pub(super) struct PackTile<'a> {
 
 impl Kernel for PackTile<'_> {
     type Output = std::result::Result<(), Unrepresentable>;
+    const ONLY_FLOATS: bool = true;
 
     #[inline(always)]
     fn run<V: Lanes>(self) -> Self::Output {

@@ -210,6 +210,7 @@ pub(super) struct ReadTile<'a> {
 
 impl Kernel for ReadTile<'_> {
     type Output = std::result::Result<(), Unrepresentable>;
+    const ONLY_FLOATS: bool = true;
 
     #[inline(always)]
     fn run<V: Lanes>(self) -> Self::Output {

@@ -150,6 +150,7 @@ struct Rotate<'a> {
 
 impl Kernel for Rotate<'_> {
     type Output = ();
+    const ONLY_FLOATS: bool = true;
 
     #[inline(always)]
     fn run<V: Lanes>(self) {

@@ -42,6 +42,7 @@ impl<P: Products> Lanes for Avx2<P> {
     type NibbleSums = [__m256i; 2];
     type Factors = [__m256i; 2];
     type Pairs = [__m256i; 2];
+    const IN_REGISTERS: bool = true;
     const MANY_REGISTERS: bool = false;
     const PANELS: bool = false;
 

@@ -113,6 +113,7 @@ impl<P: ByteProducts> Lanes for Neon<P> {
     type NibbleSums = P::NibbleSums;
     type Factors = Ints;
     type Pairs = [int16x8_t; REGISTERS];
+    const IN_REGISTERS: bool = true;
     const MANY_REGISTERS: bool = false;
     const PANELS: bool = P::PANELS;
 
