@@ -6,10 +6,10 @@ use lm_processors::{
 };
 use serde_json::Map;
 
-use crate::common::{Compiler, Verdict, verdict};
-use crate::random::{Random, arguments, tool};
-use crate::walk::{Pieces, walk};
-use crate::writer::reply;
+use super::common::{Compiler, Verdict, verdict};
+use super::random::{Random, arguments, tool};
+use super::walk::{Pieces, walk};
+use super::writer::reply;
 
 /// Maximum length of a random text in bytes.
 const MAX_BYTES: usize = 4_000;
@@ -143,7 +143,7 @@ impl Case {
             self.lark
         );
         let more = format!("{text} and more");
-        assert_ne!(crate::common::verdict(&self.matcher, &more), Verdict::Accepted, "{name}: {more}");
+        assert_ne!(super::common::verdict(&self.matcher, &more), Verdict::Accepted, "{name}: {more}");
     }
 
     /// The calls of a text, which has nothing else; the same whether or not the parser knows the choice.

@@ -3,7 +3,7 @@
 use llguidance::Matcher;
 use lm_processors::{CallBody, Dialect};
 
-use crate::random::Random;
+use super::random::Random;
 
 /// Pieces for random texts: those of the dialect, and parts of values.
 pub struct Pieces {

@@ -1,0 +1,13 @@
+//! Runs fuzz targets on their seeds and on mutations of them, with the interface of `libfuzzer-sys` that the targets use.
+//!
+//! A run is the same each time: the mutations come from a pseudo-random generator with a fixed seed. `LM_FUZZ_CASES` sets their number for each
+//! target [default: 3,000].
+
+#![forbid(unsafe_code)]
+
+mod mutate;
+mod replay;
+mod target;
+
+pub use replay::replay;
+pub use target::{Corpus, Input};
