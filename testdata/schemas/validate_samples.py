@@ -1,6 +1,6 @@
 """Validates the texts of random schemas with the Python package `jsonschema`: a second opinion beside the Rust crate.
 
-    LM_SAMPLES=/tmp/samples.jsonl LM_PROPERTY_CASES=5000 cargo test -p lm-processors --test grammar differential
+    LM_SAMPLES=/tmp/samples.jsonl LM_PROPERTY_CASES=5000 cargo test -p lm-processors --test integration grammar::differential
     python3 testdata/schemas/validate_samples.py /tmp/samples.jsonl
 
 Needs `jsonschema`. An error is excused if the keyword at fault is listed as not enforced. Prints the other errors, and counts.

@@ -2,8 +2,7 @@
 //!
 //! `validate.py` parses the vectors with the types of Anthropic's Python client.
 
-mod support;
-
+use crate::support::{CALLS, check, scripted};
 use lm_api::{
     AnthropicRequest, ApiError, ChatCompletions, ChatEngine, ChatRequest, Limits, MessageWriter, ToolChoice,
     Value,
@@ -11,7 +10,6 @@ use lm_api::{
 use lm_conversation::{Calls, Role, ThinkingMode};
 use lm_template::{Media, Part};
 use serde_json::json;
-use support::{CALLS, check, scripted};
 
 const THOUGHT: &str = "<think>\nA greeting.\n</think>\nHello, Zürich!";
 

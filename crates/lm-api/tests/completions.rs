@@ -1,11 +1,9 @@
 //! Completions of prompts without messages: fields, and responses against vectors.
 
-mod support;
-
+use crate::support::check;
 use lm_api::{ApiError, ChatEngine, CompletionRequest, ConversationConfig, Limits, Value};
 use lm_session::testing::scripted_engine;
 use serde_json::json;
-use support::check;
 
 /// A valid body with these fields added.
 fn body(fields: Value) -> Value {

@@ -1,13 +1,11 @@
 //! Replies that begin with a given message, and the least length of a reply.
 
-mod support;
-
+use crate::support::scripted;
 use lm_api::{
     AnthropicRequest, ApiError, ChatEngine, ChatRequest, ChunkWriter, Limits, MessageWriter, Value,
 };
 use lm_session::testing::scripted_engine;
 use serde_json::json;
-use support::scripted;
 
 const REST: &str = " three.";
 

@@ -2,10 +2,9 @@
 //!
 //! `validate.py` parses the vectors with the types of Ollama's Python client.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
+use crate::support::{CALLS, check, scripted};
 use lm_api::{
     ApiError, ChatEngine, ChatRequest, ConversationEvent, Limits, OllamaRequest, OllamaWriter,
     ResponseFormat, ResponseWriter, Value,
@@ -13,7 +12,6 @@ use lm_api::{
 use lm_conversation::{FinishReason, Finished, Message, Reply, Role, ThinkingMode, Timing, Usage};
 use lm_template::{Media, Part};
 use serde_json::json;
-use support::{CALLS, check, scripted};
 
 const THOUGHT: &str = "<think>\nA greeting.\n</think>\nHello, Zürich!";
 

@@ -2,8 +2,7 @@
 //!
 //! `validate.py` parses the vectors with the types of OpenAI's Python client.
 
-mod support;
-
+use crate::support::{CALLS, check, scripted};
 use lm_api::{
     ChatCompletions, ChatRequest, ChunkWriter, CompletionHead, ConversationConfig, EmbeddingRequest,
     Embeddings, Value,
@@ -12,7 +11,6 @@ use lm_conversation::{ConversationEvent, PromptTemplate};
 use lm_session::testing::{FakeLm, loaded, scripted_engine, tokenizer};
 use lm_session::{Engine, EngineSettings};
 use serde_json::{Map, json};
-use support::{CALLS, check, scripted};
 
 fn completions(replies: &[&'static str]) -> ChatCompletions {
     let (engine, config) = scripted(replies, "hermes");

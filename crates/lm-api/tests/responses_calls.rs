@@ -3,9 +3,7 @@
 use lm_api::{ChatEngine, Frame, Limits, ResponseStore, ResponsesRequest, ResponsesWriter, Value};
 use serde_json::json;
 
-use self::support::{CALLS, scripted};
-
-mod support;
+use crate::support::{CALLS, scripted};
 
 fn engine(reply: &'static str) -> ChatEngine {
     let (engine, config) = scripted(&[reply, reply], "hermes");

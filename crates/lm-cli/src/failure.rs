@@ -313,6 +313,16 @@ mod tests {
         assert!(hint("llama3", Some("llama3")).contains("`lm list`"));
     }
 
+    /// Also in a build that has every device.
+    #[test]
+    fn a_device_that_is_not_built_in_is_wrong_usage_and_names_its_feature() {
+        let device = lm_kernels::Device::Gpu;
+        let error = anyhow::Error::from(lm_kernels::Error::DeviceNotCompiled { device, feature: "wgpu" });
+        assert!(is_usage(&error));
+        assert_eq!(message(&error), "device `gpu` is not compiled in; build with feature `wgpu`");
+        assert_eq!(hint(&error).as_deref(), Some("build with `cargo build --release --features wgpu`"));
+    }
+
     #[test]
     fn gguf_files_that_are_no_models_tell_their_use() {
         let of = |kind: &str| hint(&lm_model::Error::Format(error_of_type(kind)).into());

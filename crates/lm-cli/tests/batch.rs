@@ -1,11 +1,10 @@
 //! `lm batch`: one answer for each request, in order, also for invalid lines.
 
-mod json_lines;
-mod program;
-
+use crate::json_lines;
+use crate::program;
 use serde_json::{Value, json};
 
-use json_lines::{answers, failing};
+use crate::json_lines::{answers, failing};
 
 /// Answers to these lines, in order.
 fn batch(args: &[&str], lines: &str) -> Vec<Value> {

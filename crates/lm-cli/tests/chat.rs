@@ -1,14 +1,13 @@
 //! End-to-end tests of `lm chat` without a terminal.
 
-mod program;
-
 #[cfg(unix)]
+use crate::program;
 use std::io::Read;
 use std::io::Write;
 #[cfg(unix)]
 use std::process::Command;
 
-use program::{lm, parse, shown, start};
+use crate::program::{lm, parse, shown, start};
 use serde_json::json;
 
 #[test]

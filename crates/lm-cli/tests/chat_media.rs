@@ -1,8 +1,7 @@
 //! Pictures and sounds in `lm chat` without a terminal.
 
-mod program;
-
-use program::{Run, lm, shown};
+use crate::program;
+use crate::program::{Run, lm, shown};
 
 /// A model that reads pictures and sounds.
 const READS_ALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/audio/gemma4-tiny");

@@ -1,10 +1,8 @@
 //! End-to-end tests of the `lm` program's commands, errors and help.
 
-mod program;
-
 use std::path::Path;
 
-use program::{error, lm, ok, parse, pocket_folder, refused, shown, text_file};
+use crate::program::{error, lm, ok, parse, pocket_folder, refused, shown, text_file};
 use serde_json::{Value, json};
 
 #[test]

@@ -1,10 +1,8 @@
 //! `lm embed`: vectors of texts, and `lm batch` with embedding requests.
 
-mod json_lines;
-mod program;
-
-use json_lines::{answers, failing};
-use program::{lm, pocket_folder, shown};
+use crate::json_lines;
+use crate::json_lines::{answers, failing};
+use crate::program::{lm, pocket_folder, shown};
 use serde_json::{Value, json};
 
 fn vector(answer: &Value) -> Vec<f64> {

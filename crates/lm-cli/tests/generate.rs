@@ -1,8 +1,7 @@
 //! End-to-end tests of `lm generate`: answers, events, prompts and flags.
 
-mod program;
-
-use program::{lm, parse, pocket_folder, shown, text_file};
+use crate::program;
+use crate::program::{lm, parse, pocket_folder, shown, text_file};
 use serde_json::{Value, json};
 
 /// Runs `lm generate --json`, and checks every event against the published schema.

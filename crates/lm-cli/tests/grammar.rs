@@ -1,10 +1,8 @@
 //! `lm grammar`: verdicts, and errors that locate the defect of a schema.
 
-mod json_lines;
-
 use serde_json::{Value, json};
 
-use json_lines::{answers, failing};
+use crate::json_lines::{answers, failing};
 
 fn joined(lines: &[Value]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()

@@ -1,8 +1,6 @@
 //! Commands with token ids as input and logits, ids and texts as output, as a script uses them to compare `lm` with another
 //! implementation. The reference is the output of transformers for the tiny checkpoints.
 
-mod json_lines;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +8,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use json_lines::{answers, failing};
+use crate::json_lines::{answers, failing};
 
 /// Tolerance of a logit, as in `crates/lm-model/tests/goldens`.
 const TOLERANCE: f32 = 2e-4;

@@ -1,12 +1,10 @@
 //! `lm imatrix` against sums that transformers computed, and `lm convert --imatrix`.
 
-mod program;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::program::{error, lm, ok, parse, pocket_folder, refused, shown};
 use lm_model::{ImportanceMatrix, LayerSums};
-use program::{error, lm, ok, parse, pocket_folder, refused, shown};
 
 fn testdata(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(path)

@@ -1,13 +1,11 @@
 //! End-to-end tests of `lm mcp` and `lm chat --mcp`: the program with itself, and with the client of the Python SDK.
 #![cfg(feature = "mcp")]
 
-mod program;
-mod reference;
-
+use crate::reference;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
-use program::{lm, ok, parse, shown, text_file};
+use crate::program::{lm, ok, parse, shown, text_file};
 use serde_json::json;
 
 const LM: &str = env!("CARGO_BIN_EXE_lm");

@@ -1,11 +1,9 @@
 //! Errors, hints and notes about MCP servers, word for word.
 #![cfg(all(unix, feature = "mcp"))]
 
-mod program;
-
 use std::process::Command;
 
-use program::{error, lm, refused, shown, text_file};
+use crate::program::{error, lm, refused, shown, text_file};
 use serde_json::json;
 
 const LM: &str = env!("CARGO_BIN_EXE_lm");

@@ -1,13 +1,11 @@
 //! Calls of MCP servers' tools in a chat on a terminal: questions, and Ctrl-C.
 #![cfg(all(unix, feature = "mcp"))]
 
-mod pty;
-mod reference;
-
+use crate::reference;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use pty::{TIMEOUT_MS, Terminal, state};
+use crate::pty::{TIMEOUT_MS, Terminal, state};
 
 #[test]
 fn calls_of_servers_run_when_the_user_allows_them() {

@@ -1,12 +1,9 @@
 //! `lm parse` with the unchanged reference vectors, and with invalid lines.
 
-mod json_lines;
-#[path = "../../../testdata/shared.rs"]
-mod shared;
-
+use crate::shared;
 use serde_json::{Value, json};
 
-use json_lines::{answers, failing, output, parsed};
+use crate::json_lines::{answers, failing, output, parsed};
 
 fn joined(lines: &[Value]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()

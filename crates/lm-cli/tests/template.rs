@@ -1,14 +1,11 @@
 //! `lm template` with the reference cases, and with invalid lines.
 
-mod json_lines;
-#[path = "../../../testdata/shared.rs"]
-mod shared;
-
+use crate::shared;
 use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use json_lines::{answers, failing, output, parsed};
+use crate::json_lines::{answers, failing, output, parsed};
 
 /// Answers to these lines, in order.
 fn template(args: &[&str], lines: &str) -> Vec<Value> {

@@ -2,12 +2,10 @@
 //! redirected.
 #![cfg(unix)]
 
-mod pty;
-
 use std::fs;
 use std::io::Write;
 
-use pty::{ALT_ENTER, ENTER, Terminal, UP, state};
+use crate::pty::{ALT_ENTER, ENTER, Terminal, UP, state};
 use serde_json::Value;
 
 /// Without its end tokens the model generates until the context is full.

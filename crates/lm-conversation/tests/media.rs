@@ -1,5 +1,4 @@
 //! Pictures and sounds in messages: their places in prompts, their files, and conversations that hold them.
-#![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
 use std::error::Error as _;
 use std::path::Path;

@@ -1,6 +1,5 @@
 //! Pictures and sounds from files through conversations to the tiny checkpoints of `testdata/vision` and `testdata/audio`: token ids and greedy
 //! tokens as transformers has them.
-#![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -5,9 +5,7 @@
 //! docs/constrained-decoding.md. `LM_FAMILY=name` selects one family, `LM_TOKENIZER=file` another vocabulary, `LM_MODEL=folder` a
 //! checkpoint instead of random logits: `testdata/models/random_checkpoint.py` creates one.
 
-#[path = "../../../testdata/shared.rs"]
-mod shared;
-
+use crate::shared;
 use std::path::Path;
 use std::sync::Arc;
 

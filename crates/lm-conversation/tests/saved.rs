@@ -283,7 +283,7 @@ fn child() {
 }
 
 fn writer(command: &mut Command, target: &Path) -> std::process::Child {
-    let command = command.args(["child", "--exact", "--ignored"]).env(TARGET, target);
+    let command = command.args(["saved::child", "--exact", "--ignored"]).env(TARGET, target);
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a child process")
 }
 

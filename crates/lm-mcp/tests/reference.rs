@@ -1,8 +1,6 @@
 //! Servers made with the reference SDKs in Python and TypeScript, which `tests/reference/install` installs.
 
-mod common;
-
-use common::{LONG, installed, script, shown, wait_for};
+use crate::common::{LONG, installed, script, shown, wait_for};
 use lm_mcp::{Error, Mcp, McpLimits, ServerConfig};
 use lm_tools::{CancelHandle, ToolAnnotations, ToolCall, Value};
 use serde_json::json;

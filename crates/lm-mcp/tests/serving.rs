@@ -1,13 +1,13 @@
 //! Our server over HTTP, driven by the client of the Python SDK, and by requests that it must refuse.
 
-mod common;
-
-use common::{LONG, installed, served};
-use lm_mcp::{Error, HttpListen, Listen, Mcp, McpLimits, Server, ServerConfig, serve};
-use lm_tools::{CancelHandle, State, ToolCall, Toolset, tool};
+use crate::common::{LONG, installed, served};
+use lm_mcp::{Error, HttpListen, Listen, Mcp, McpBuilder, McpLimits, Server, ServerConfig, serve};
+use lm_tools::{CallContext, CancelHandle, State, ToolCall, Toolset, tool};
 use serde_json::json;
 use std::io::Write;
 use std::net::TcpStream;
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::Barrier;
 
@@ -64,6 +64,36 @@ fn our_server_refuses_other_hosts_and_pages_of_other_origins() {
     assert!(matches!(serve(Toolset::new(), Listen::Http(open)), Err(Error::OpenAddress { .. })));
 }
 
+fn connecting(url: String) -> McpBuilder {
+    let limits = McpLimits { start_timeout: LONG, call_timeout: Some(LONG), ..McpLimits::default() };
+    Mcp::builder().server(ServerConfig::http("s", url)).limits(limits)
+}
+
+/// Waits until it is cancelled; reports at its start and at its end whether it is.
+#[tool]
+fn wait(context: &CallContext, reports: State<Sender<bool>>) -> bool {
+    let start = Instant::now();
+    let report = || reports.send(context.is_cancelled()).is_ok();
+    report();
+    while !context.is_cancelled() && start.elapsed() < LONG {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    report()
+}
+
+#[test]
+fn a_notification_of_the_client_cancels_its_call_of_our_tool() {
+    let (reports, received) = channel();
+    let tools = Toolset::new().with_state(reports).with(wait::tool()).expect("one tool");
+    let server = serve(tools, Listen::Http(HttpListen::default())).expect("listens");
+    let mcp = connecting(server.url().expect("it listens")).connect().expect("connects");
+    let cancel = CancelHandle::new();
+    let _calls = mcp.tools().start(vec![ToolCall::new("s_wait", Default::default())], &cancel, None);
+    assert_eq!(received.recv_timeout(LONG), Ok(false), "it begins");
+    cancel.cancel();
+    assert_eq!(received.recv_timeout(LONG), Ok(true), "it is told");
+}
+
 /// Waits for the calls of all clients.
 #[tool]
 async fn meet(all: State<Barrier>, client: usize) -> usize {
@@ -73,9 +103,7 @@ async fn meet(all: State<Barrier>, client: usize) -> usize {
 
 /// Connects, meets the other clients in a call, and ends.
 async fn meet_others(client: usize, url: String) -> String {
-    let limits = McpLimits { start_timeout: LONG, call_timeout: Some(LONG), ..McpLimits::default() };
-    let mcp = Mcp::builder().server(ServerConfig::http("s", url)).limits(limits).runtime(Handle::current());
-    let mcp = mcp.connect_async().await.expect("connects");
+    let mcp = connecting(url).runtime(Handle::current()).connect_async().await.expect("connects");
     let call = ToolCall::from_json(json!({"name": "s_meet", "arguments": {"client": client}}));
     let mut calls = mcp.tools().start(vec![call.expect("a call")], &CancelHandle::new(), None);
     calls.recv().await.expect("one result").content.text()

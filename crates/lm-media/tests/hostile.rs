@@ -1,14 +1,11 @@
 //! Files of strangers: errors that say what is wrong, before much memory is used.
 
-mod files;
 #[cfg(target_os = "linux")]
-mod support;
-
-use files::{PICTURES, media as file};
+use crate::files::{PICTURES, media as file};
+#[cfg(target_os = "linux")]
+use crate::support::{chunk, compressed_zeros, peak};
 use lm_media::families::{Gemma3, Gemma4, Lfm2Vl, QwenVl, SmolVlm};
 use lm_media::{DecodeLimits, Error, Normalization, Picture, PictureSize, picture_size};
-#[cfg(target_os = "linux")]
-use support::{chunk, compressed_zeros, peak};
 
 fn decode(bytes: &[u8]) -> Result<Picture, Error> {
     Picture::decode(bytes, &DecodeLimits::default())

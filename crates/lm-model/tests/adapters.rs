@@ -1,11 +1,9 @@
 //! LoRA adapters: compared with PEFT, several in one batch, and rejected if they do not match the model.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
-mod common;
-
+use crate::common;
 use std::path::{Path, PathBuf};
 
-use common::{assert_close, assert_same, for_each_device, forward};
+use crate::common::{assert_close, assert_same, for_each_device, forward};
 use lm_model::{
     Adapter, CausalLm, Device, Error, KvDtype, LoadOptions, LoadedModel, LogitRows, ModelFolder, PAGE_LEN,
     PageId, SequenceInput, WeightFormat,

@@ -1,12 +1,9 @@
 //! A step of several rows of a sequence, the later ones draft tokens, gives each row the bits that it has in a step of its own: the
 //! tiny models of every architecture.
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
-
-mod common;
 
 use std::path::Path;
 
-use common::{Random, forward, load_with};
+use crate::common::{Random, forward, load_with};
 use lm_model::{
     CausalLm, Device, KvDtype, LoadOptions, LogitRows, PAGE_LEN, PageId, SequenceInput, WeightFormat,
 };

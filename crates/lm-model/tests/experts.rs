@@ -1,12 +1,9 @@
 //! Mixtures of experts and weights with scales, from folders as they are published.
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
-
-mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::logits_of;
+use crate::common::logits_of;
 use lm_model::{Error, KvDtype, LoadOptions, LoadedModel, ModelFolder, WeightFormat};
 use serde_json::{Value, json};
 

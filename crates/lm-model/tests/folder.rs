@@ -1,11 +1,10 @@
 //! Parts of a model folder, in each form of storage.
 
-mod common;
-
+use crate::common;
 use std::fs;
 use std::path::PathBuf;
 
-use common::{TinyModel, assert_close, for_each_device, load, logits_of};
+use crate::common::{TinyModel, assert_close, for_each_device, load, logits_of};
 use lm_model::{AttentionShape, Device, LoadOptions, LoadPhase, ModelFolder};
 use lm_tokenizer::{SpecialTokens, TextSegment, TokenKind};
 use safetensors::tensor::Dtype;

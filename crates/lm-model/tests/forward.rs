@@ -1,10 +1,8 @@
 //! Guarantees of a forward pass, on tiny random models of each architecture and on every device of this build.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{
+use crate::common::{
     Random, TinyModel, VOCAB, assert_close, assert_same, for_each_device, for_groups, forward,
     largest_difference, load, load_with, logits_of,
 };
@@ -47,9 +45,14 @@ fn for_each_form(test: impl Fn(&dyn CausalLm, &str)) {
     }
 }
 
-/// More than the 256 slots of a chunk of attention, if the device can run that many in a test.
+/// A pass takes a tenth of a second on a software Vulkan driver: there the tests run fewer.
+fn is_slow(model: &dyn CausalLm) -> bool {
+    model.info().device == Device::Gpu
+}
+
+/// More than the 256 slots of a chunk of attention; on a slow device more than a page.
 fn long(model: &dyn CausalLm) -> usize {
-    if model.info().device == Device::Gpu { 75 } else { 300 }
+    if is_slow(model) { 44 } else { 300 }
 }
 
 /// Runs `ids` in chunks, in pages out of order; returns the logits of every row.
@@ -198,7 +201,7 @@ fn a_prefill_cut_anywhere_gives_the_logits_of_one_piece() {
         let mut random = Random(4);
         let ids = random.ids(long(model));
         let whole = logits_of(model, &ids);
-        for _ in 0..4 {
+        for _ in 0..if is_slow(model) { 2 } else { 4 } {
             let mut pieces = Vec::new();
             let mut left = ids.len();
             while left > 0 {
@@ -217,7 +220,11 @@ fn a_prefill_cut_anywhere_gives_the_logits_of_one_piece() {
 fn decoded_token_by_token_logits_are_those_of_a_prefill() {
     for_each_form(|model, form| {
         let ids = Random(11).ids(long(model));
-        let decoded = in_pieces(model, &ids, &vec![1; ids.len()]);
+        // On a slow device only the tokens around the border of the first page.
+        let prefilled = if is_slow(model) { PAGE_LEN - 4 } else { 0 };
+        let pieces = std::iter::repeat_n(1, ids.len() - prefilled);
+        let pieces: Vec<_> = (prefilled > 0).then_some(prefilled).into_iter().chain(pieces).collect();
+        let decoded = in_pieces(model, &ids, &pieces);
         assert_same(model, &decoded, &logits_of(model, &ids), form);
     });
 }

@@ -1,13 +1,8 @@
 //! Tokenizers in the GGUF files that we write from a `tokenizer.json`: the same ids, for published tokenizers too.
 
-mod common;
 // Unused here: the texts with reference ids.
 #[allow(dead_code)]
-#[path = "../../lm-tokenizer/tests/tokenizers/data.rs"]
-mod data;
-#[path = "../../../testdata/shared.rs"]
-mod shared;
-
+use crate::shared;
 use std::fs;
 use std::path::Path;
 

@@ -1,11 +1,8 @@
 //! Folders of AutoAWQ, GPTQ and compressed-tensors: the weights are those that the published layouts define.
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
-
-mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::{assert_close, largest_difference, logits_of};
+use crate::common::{assert_close, largest_difference, logits_of};
 use lm_model::{KvDtype, LoadOptions, LoadedModel, ModelFolder, WeightFormat};
 use lm_tokenizer::TokenId;
 use safetensors::SafeTensors;

@@ -4,18 +4,16 @@
 //! The load is measured in a separate process: memory that writing the model left in the allocator would be reused and hide
 //! growth.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{TinyModel, load_with};
+use crate::common::{TinyModel, load_with};
 use lm_model::{Device, LoadOptions, WeightFormat};
 use safetensors::tensor::Dtype;
 use serde_json::json;
 
-const TEST: &str = "a_quantised_load_keeps_the_packed_bytes_only";
+const TEST: &str = "memory::a_quantised_load_keeps_the_packed_bytes_only";
 /// Environment variable with the model folder, set in the measuring process.
 const FOLDER: &str = "LM_MODEL_MEMORY_TEST_FOLDER";
 const SLACK: usize = 4 << 20;

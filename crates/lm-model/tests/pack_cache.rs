@@ -1,12 +1,10 @@
 //! The pack cache: entries give bit-identical results, stale or corrupt ones are replaced, and writers exclude each other.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use common::{Random, TinyModel, for_each_device, load_with, logits_of};
+use crate::common::{Random, TinyModel, for_each_device, load_with, logits_of};
 use lm_model::{Device, KvDtype, LoadOptions, LoadProgress, ModelFolder, WeightFormat};
 use tempfile::TempDir;
 

@@ -1,10 +1,10 @@
 //! Quantise-on-load: the packed form is kept, and the forward pass uses it.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::{Random, Tensor, TinyModel, for_each_device, largest_difference, load, load_with, logits_of};
+use crate::common::{
+    Random, Tensor, TinyModel, for_each_device, largest_difference, load, load_with, logits_of,
+};
 use lm_kernels::{PackedMatrix, Source};
 use lm_model::{Device, KvDtype, LoadOptions, ModelFolder, ModelInfo, WeightFormat};
 

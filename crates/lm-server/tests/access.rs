@@ -1,11 +1,9 @@
 //! Access to a server: host names, origins and keys.
 
-mod support;
-
+use crate::support::operations::{self, Document};
+use crate::support::{Request, Running};
 use lm_server::{ApiKeys, Error, ServedModel, Server, ServerConfig};
 use lm_session::testing::scripted_engine;
-use support::operations::{self, Document};
-use support::{Request, Running};
 
 fn with_keys() -> Running {
     let keys = ApiKeys::new(["first", "second"]).expect("keys");

@@ -1,10 +1,8 @@
 //! Bodies with fields of wrong types, sizes and signs, to every route of the document that reads one: none is the server's fault, and each is
 //! answered.
 
-mod support;
-
-use support::operations::{Document, serve};
-use support::values;
+use crate::support::operations::{Document, serve};
+use crate::support::values;
 
 /// Number of requests.
 const REQUESTS: usize = 1_500;

@@ -1,16 +1,14 @@
 //! Clients that others wrote, which `tests/clients/install` installs, against the embedded model: each test of theirs has to have the result
 //! that docs/clients.md lists.
 
-mod support;
-
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::support::Running;
 use lm_server::{ApiKeys, ServerConfig};
 use lm_session::EngineSettings;
-use support::Running;
 
 const KEY: &str = "secret";
 const DOCS: &str = "docs/clients.md";

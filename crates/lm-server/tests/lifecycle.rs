@@ -1,22 +1,45 @@
 //! Requests in time: disconnected clients, queues, panics, shutdown.
 
-mod support;
+use crate::support;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use std::sync::Arc;
-use std::time::Duration;
-
+use crate::support::{Request, Response, Running, slow_engine};
 use lm_model::testing::HookedLm;
 use lm_server::{ServerConfig, ServerLimits};
 use lm_session::testing::{FakeLm, loaded, scripted_engine, tokenizer};
-use lm_session::{Engine, EngineSettings};
+use lm_session::{Engine, EngineSettings, Speculation};
 use serde_json::json;
-use support::{Request, Response, Running, slow_engine};
 
 const PASS: Duration = Duration::from_millis(20);
 
 fn slow(settings: EngineSettings, limits: ServerLimits) -> (Running, support::Passes) {
     let (engine, passes) = slow_engine(PASS, settings);
     (Running::start(engine, ServerConfig { limits, ..ServerConfig::default() }), passes)
+}
+
+/// A server whose engine waits for a message before each pass, which gives one token, until the sender is dropped.
+fn stepped(limits: ServerLimits) -> (Running, Sender<()>) {
+    let (open, opened) = channel::<()>();
+    let opened = Mutex::new(opened);
+    let model = FakeLm::scripted(&tokenizer(), [["word "; 400].concat()]);
+    let model = HookedLm::new(Arc::new(model)).before_pass(move |_| {
+        let _ = opened.lock().expect("no panic").recv();
+        Ok(())
+    });
+    let settings = EngineSettings { speculation: Speculation::OFF, ..EngineSettings::default() };
+    let engine = Engine::new(loaded(model), settings).expect("it fits");
+    (Running::start(engine, ServerConfig { limits, ..ServerConfig::default() }), open)
+}
+
+/// Waits until the server says that it is not ready. A connection that is accepted as the shutdown begins is closed without an answer.
+fn wait_until_not_ready(server: &Running) {
+    let end = Instant::now() + Duration::from_secs(120);
+    while !server.open(&Request::new("GET", "/ready")).rest().starts_with("HTTP/1.1 503") {
+        assert!(Instant::now() < end, "the shutdown does not begin");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 #[test]
@@ -181,12 +204,14 @@ fn a_server_whose_engine_has_stopped_is_neither_healthy_nor_ready() {
 
 #[test]
 fn a_shutdown_lets_streams_end() {
-    let (server, _) = slow(EngineSettings::default(), ServerLimits::default());
-    let mut stream = server.open(&Request::chat(json!({"stream": true, "max_tokens": 150})));
+    let limits = ServerLimits { shutdown_time: Duration::from_secs(3_600), ..ServerLimits::default() };
+    let (server, open) = stepped(limits);
+    let mut stream = server.open(&Request::chat(json!({"stream": true, "max_tokens": 60})));
+    (0..20).for_each(|_| open.send(()).expect("the engine runs"));
     stream.event("data: ");
     assert_eq!(server.get("/ready").status, 200);
     server.shutdown.begin();
-    std::thread::sleep(Duration::from_millis(200));
+    wait_until_not_ready(&server);
     assert_eq!((server.get("/ready").status, server.get("/health").status), (503, 200));
     for refused in [server.send(&Request::chat(json!({}))), server.get("/v1/models")] {
         assert_eq!(
@@ -194,6 +219,8 @@ fn a_shutdown_lets_streams_end() {
             ((503, "unavailable_error".to_owned(), None), Some("1"))
         );
     }
+    // The stream has not ended before: 40 tokens are missing.
+    drop(open);
     let rest = stream.rest();
     assert!(rest.contains("\"finish_reason\":\"length\"") && rest.contains("data: [DONE]"), "{rest}");
     let addr = server.addr;

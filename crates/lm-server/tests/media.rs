@@ -1,13 +1,11 @@
 //! Pictures and sounds over the APIs: the same bytes are the same prompt, and what is neither is an error of its part.
 
-mod support;
-
+use crate::support::{Response, Running};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use lm_server::ServerConfig;
 use lm_session::testing::{FakeLm, picture_file, sound_file, tokenizer};
 use serde_json::{Value, json};
-use support::{Response, Running};
 
 /// Serves a model whose replies depend on every pixel and every sample.
 fn server() -> Running {

@@ -1,10 +1,9 @@
 //! Anthropic's messages over HTTP.
 
-mod support;
-
+use crate::support;
+use crate::support::{Request, Response, Running};
 use lm_server::{ApiKeys, ServerConfig, ServerLimits};
 use serde_json::{Value, json};
-use support::{Request, Response, Running};
 
 fn server() -> Running {
     Running::scripted(["Hello!", "Hello!"], ServerConfig::default())

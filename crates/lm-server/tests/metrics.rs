@@ -1,13 +1,11 @@
 //! `/metrics`: values that move with requests, under our names and under those of vLLM.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{Request, Running, chat, slow_engine};
 use lm_server::{ApiKeys, ServerConfig, ServerLimits};
 use lm_session::EngineSettings;
 use serde_json::json;
-use support::{Request, Running, chat, slow_engine};
 
 /// Value of a series; `None` if there is none.
 fn value(text: &str, series: &str) -> Option<f64> {

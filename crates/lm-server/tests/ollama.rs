@@ -1,13 +1,11 @@
 //! Ollama's API over HTTP.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{Running, chat};
 use lm_server::{ApiKeys, ServerConfig};
 use lm_session::EngineSettings;
 use serde_json::{Value, json};
-use support::{Running, chat};
 
 fn server() -> Running {
     Running::scripted(["Hello!", "Hello!"], ServerConfig::default())

@@ -1,18 +1,16 @@
 //! Models that are loaded when they are first used.
 
-mod support;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::support::{Request, Running};
 use lm_conversation::ConversationConfig;
 use lm_server::{ServedModel, ServerConfig, ServerLimits};
 use lm_session::testing::scripted_engine;
 use lm_session::{Error, MediaKind};
 use serde_json::{Value, json};
-use support::{Request, Running};
 
 /// A model that counts its loads; those after `loads` fail for want of memory.
 fn model(name: &'static str, loads: usize) -> (ServedModel, Arc<AtomicUsize>) {

@@ -1,14 +1,12 @@
 //! The commands of docs/openai-flow.md, with answers of the form that is shown there.
 
-mod support;
-
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::Running;
 use lm_server::ServerConfig;
 use lm_session::EngineSettings;
 use serde_json::{Map, Value, json};
-use support::Running;
 
 const DOCS: &str = "../../docs/openai-flow.md";
 

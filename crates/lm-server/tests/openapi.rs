@@ -1,11 +1,9 @@
 //! `/openapi.json` beside the routes: what it says of them is true.
 
-mod support;
-
+use crate::support::operations::{Document, Operation, serve};
+use crate::support::{Request, Response, Running, values};
 use lm_server::{ApiKeys, ServerConfig};
 use serde_json::{Value, json};
-use support::operations::{Document, Operation, serve};
-use support::{Request, Response, Running, values};
 
 /// Checks that a response is one that the document has.
 fn check(document: &Document, operation: &Operation, response: &Response) {

@@ -1,18 +1,16 @@
 //! The web page, in headless Chromium: `page/*.mjs` drive it, with what `page/install` installs.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::{Request, Running, slow_engine};
 use lm_conversation::{ConversationConfig, PromptTemplate};
 use lm_server::{ApiKeys, ServedModel, ServedTools, ServerConfig};
 use lm_session::EngineSettings;
 use lm_session::testing::{FakeLm, scripted_engine, tokenizer};
 use lm_tools::{CallContext, Map, ToolError, ToolErrorKind, ToolSpec, Toolset};
 use serde_json::{Value, json};
-use support::{Request, Running, slow_engine};
 
 /// ChatML with tools in the Hermes format.
 const TEMPLATE: &str = include_str!("../../../testdata/templates/hermes.jinja");

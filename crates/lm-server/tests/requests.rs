@@ -1,9 +1,9 @@
 //! Requests and their responses: routes, streams, errors.
 
-mod support;
-
+use crate::support;
 use std::sync::Arc;
 
+use crate::support::{Request, Running};
 use lm_api::Limits;
 use lm_model::testing::tokenizer_json;
 use lm_model::{LoadedModel, Tokenizer};
@@ -11,7 +11,6 @@ use lm_server::{ServerConfig, ServerLimits};
 use lm_session::testing::{FakeLm, loaded, tokenizer};
 use lm_session::{Engine, EngineSettings};
 use serde_json::{Value, json};
-use support::{Request, Running};
 
 fn server() -> Running {
     Running::scripted(["Hello!"], ServerConfig::default())

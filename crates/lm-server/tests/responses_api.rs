@@ -1,10 +1,8 @@
 //! `/v1/responses`: objects, streams, and responses that continue others.
 
-mod support;
-
+use crate::support::{Request, Running};
 use lm_server::ServerConfig;
 use serde_json::{Value, json};
-use support::{Request, Running};
 
 fn server<const N: usize>(replies: [&'static str; N]) -> Running {
     Running::scripted(replies, ServerConfig::default())

@@ -1,15 +1,13 @@
 //! Tools that the server runs for its clients.
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::support::{Request, Running};
 use lm_server::{ApiKeys, ServedTools, ServerConfig, ServerLimits};
 use lm_tools::{CallContext, Map, ToolSpec, Toolset, demo};
 use serde_json::{Value, json};
-use support::{Request, Running};
 
 fn serve(tools: ServedTools) -> Running {
     Running::scripted(["Hello!"], ServerConfig { tools, ..ServerConfig::default() })

@@ -1,11 +1,9 @@
 //! One conversation through all APIs.
 
-mod support;
-
+use crate::support::Running;
 use lm_server::ServerConfig;
 use lm_session::EngineSettings;
 use serde_json::{Map, Value, json};
-use support::Running;
 
 const QUESTION: &str = "What is the weather in Paris?";
 const RESULT: &str = "{\"weather\": \"rain\", \"celsius\": 12}";

@@ -52,3 +52,22 @@ impl CancelHandle {
         ancestors.into_iter().any(|handle| handle.node.cancelled.load(Ordering::Acquire))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_is_cancelled_with_each_of_its_ancestors() {
+        for cancelled in 0..4 {
+            let root = CancelHandle::new();
+            let child = root.child();
+            let grandchild = child.child();
+            let family = [root, child, grandchild.clone(), grandchild.child()];
+            family[cancelled].cancel();
+            for (generation, handle) in family.iter().enumerate() {
+                assert_eq!(handle.is_cancelled(), generation >= cancelled, "{generation} after {cancelled}");
+            }
+        }
+    }
+}

@@ -1,5 +1,4 @@
 //! Sessions with different adapters on one engine: each behaves as if alone, and none reuses another adapter's cache.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::path::{Path, PathBuf};
 

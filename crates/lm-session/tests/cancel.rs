@@ -1,16 +1,13 @@
 //! Cancellation from another thread, and dropped generations.
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
-
-mod support;
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use crate::support::{generate, hooked_engine, prompt, random_engine};
 use lm_session::{
     CancelHandle, EngineSettings, Error, FinishReason, GenerateParams, SamplerParams, SessionConfig,
     SessionEvent,
 };
-use support::{generate, hooked_engine, prompt, random_engine};
 
 /// Creates a gate in front of every forward pass: `arrived` receives a message for each pass, `open` lets it run.
 fn gate() -> (impl Fn() + Send + Sync + 'static, Receiver<()>, Sender<()>) {

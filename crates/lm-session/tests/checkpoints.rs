@@ -1,19 +1,17 @@
 //! Greedy tokens of the tiny checkpoints of `testdata/models` equal those of transformers, in an engine that batches them,
 //! splits their prompts and has too few pages for all.
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
-mod support;
-
+use crate::support;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::last_logits;
 use lm_model::ALL_ARCHITECTURES;
 use lm_session::{
     Device, Engine, EngineSettings, GenerateParams, KvDtype, LoadOptions, ModelFolder, SessionConfig,
     Speculation, TokenId,
 };
 use serde_json::Value;
-use support::last_logits;
 
 /// A prompt and its greedy continuation.
 struct Golden {

@@ -1,13 +1,10 @@
 //! Concurrent sessions: each gets the tokens that it gets alone, and none waits for another's reader.
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
-
-mod support;
 
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
+use crate::support::{hooked_engine, ids, prompt, random_engine};
 use lm_session::{Engine, EngineSettings, GenerateParams, SamplerParams, SessionConfig, SessionEvent};
-use support::{hooked_engine, ids, prompt, random_engine};
 
 /// Prompt and config of one of the eight requests: prompts of different lengths, greedy and sampled.
 fn config(index: u32) -> (Vec<u32>, SessionConfig) {

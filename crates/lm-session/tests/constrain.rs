@@ -1,14 +1,12 @@
 //! Constrained generations through the public API of the engine.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
-mod support;
-
+use crate::support;
+use crate::support::random_engine;
 use lm_session::testing::{scripted_engine, tokenizer};
 use lm_session::{
     ConstraintSpec, Engine, EngineSettings, FinishReason, Finished, GenerateParams, SamplerParams, Session,
     SessionConfig, SessionEvent, TokenId,
 };
-use support::random_engine;
 
 /// Returns ids, text and outcome of a generation of at most `max_output_tokens` under `spec`.
 fn generate(

@@ -1,15 +1,13 @@
 //! User-defined filters, and the seeds of generations.
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
-mod support;
-
+use crate::support;
 use std::sync::{Arc, Mutex};
 
+use crate::support::{endless, generate, last_error, random_engine};
 use lm_session::{
     CancelHandle, Constraint, ConstraintSpec, EngineSettings, Error, FilterFactory, Finished, GenerateParams,
     History, LogitsFilter, SamplerParams, Session, SessionEvent, TokenId, TokenLogits,
 };
-use support::{endless, generate, last_error, random_engine};
 
 /// Records what it is told.
 #[derive(Debug)]

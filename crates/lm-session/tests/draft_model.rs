@@ -1,12 +1,10 @@
 //! Speculative decoding with a draft model gives what plain decoding gives.
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
-
-mod support;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::support::{FULL, NEAR, STATE, endless, prompt, random_model};
 use lm_model::LayerCache;
 use lm_model::testing::HookedLm;
 use lm_session::testing::{FakeLm, loaded, tokenizer};
@@ -14,7 +12,6 @@ use lm_session::{
     DraftModel, Engine, EngineSettings, Error, GenerateParams, LoadOptions, LoadedModel, ModelFolder, Result,
     SamplerParams, Session, SessionEvent, Speculation, TokenId, Usage, WeightFormat,
 };
-use support::{FULL, NEAR, STATE, endless, prompt, random_model};
 
 /// Drafts of the model in every step, and none by prompt lookup.
 const ALWAYS: Speculation = Speculation { max_draft: 5, min_match: usize::MAX, break_even: Some(0.0) };

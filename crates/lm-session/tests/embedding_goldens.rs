@@ -1,5 +1,4 @@
 //! Embeddings, compared with the pooled last hidden state of transformers.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,13 +1,11 @@
 //! Failing requests, alone and in a batch.
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
-
-mod support;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake};
 
+use crate::support::{generate, hooked_engine, last_error, prompt, random_engine, random_model, runs};
 use futures_core::Stream;
 use lm_model::testing::HookedLm;
 use lm_model::{Batch, Logits};
@@ -16,7 +14,6 @@ use lm_session::{
     Engine, EngineSettings, Error, GenerateParams, Generation, Result, Session, SessionConfig, SessionEvent,
     TokenId,
 };
-use support::{generate, hooked_engine, last_error, prompt, random_engine, random_model, runs};
 
 /// Token on which the hooked model panics.
 const PANICS: u32 = 250;

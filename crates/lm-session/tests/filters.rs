@@ -1,5 +1,4 @@
 //! Logits filters against implementations that are not ours; see `data/filters.py`.
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 use std::sync::Arc;
 

@@ -1,14 +1,12 @@
 //! Text, stop rules and statistics of one generation.
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
-mod support;
-
+use crate::support;
+use crate::support::{ids, random_engine};
 use lm_session::testing::{Reply, loaded, scripted_engine, tokenizer};
 use lm_session::{
     CancelHandle, ConstraintSpec, Engine, EngineSettings, Error, FinishReason, GenerateParams, SamplerParams,
     Session, SessionConfig, SessionEvent,
 };
-use support::{ids, random_engine};
 
 /// Creates a session that has prefilled a prompt and replies with `reply`.
 fn asked(reply: impl Into<Reply>, config: SessionConfig) -> Session {
@@ -81,6 +79,23 @@ fn a_stop_string_is_found_at_every_cut() {
         let mut session = asked(reply, stop(&[stop_text]));
         let (got, _) = session.generate(GenerateParams::default()).into_text().unwrap();
         assert_eq!(got, reply[..reply.find(stop_text).unwrap()], "{stop_text}");
+    }
+}
+
+#[test]
+fn a_stop_string_that_began_in_the_continued_text_is_found() {
+    let output: Vec<u32> = "one END two".bytes().map(u32::from).collect();
+    for kept in ["one E".len(), "one EN".len()] {
+        let engine = scripted_engine([output.clone()]);
+        let mut session = engine.session(stop(&["END"])).unwrap();
+        let prompt = [engine.tokenizer().encode("question?").unwrap(), output[..kept].to_vec()].concat();
+        let params = GenerateParams { continued: kept, ..GenerateParams::default() };
+        let (rest, finished) = session.submit(&prompt, params).unwrap().into_text().unwrap();
+        assert_eq!(
+            (rest.as_str(), finished.reason),
+            ("", FinishReason::StopString("END".to_owned())),
+            "{kept} tokens kept"
+        );
     }
 }
 

@@ -1,16 +1,13 @@
 //! Thread safety of the handles, and the end of the worker thread.
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
-
-mod support;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
+use crate::support::random_model;
 use lm_model::testing::HookedLm;
 use lm_session::testing::{loaded, scripted_engine};
 use lm_session::{CancelHandle, Engine, EngineSettings, GenerateParams, Generation, Session, SessionConfig};
-use support::random_model;
 
 #[test]
 fn handles_cross_threads() {

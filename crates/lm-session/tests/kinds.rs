@@ -1,14 +1,11 @@
 //! Guarantees of each cache kind: windows release pages, states have snapshots, prefixes are found by other sessions.
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
-mod support;
-
+use crate::support::{
+    FULL, NEAR, STATE, endless, engine_of, generate, kinds, last_logits, pages_held, prompt, random_model,
+};
 use lm_model::{LayerCache, PAGE_LEN};
 use lm_session::testing::loaded;
 use lm_session::{CancelHandle, EngineSettings, GenerateParams, PrefixCache, TokenId};
-use support::{
-    FULL, NEAR, STATE, endless, engine_of, generate, kinds, last_logits, pages_held, prompt, random_model,
-};
 
 /// Continuation of `ids` by a fresh engine.
 fn alone(layers: &[LayerCache], ids: &[TokenId], count: usize) -> Vec<TokenId> {

@@ -1,13 +1,12 @@
 //! Pictures and sounds in prompts: what the model gets for them, and what caches know of them.
-#![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
-mod support;
-
+use crate::support;
 use std::ops::Range;
 use std::slice::from_ref;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
+use crate::support::{generate, prompt, random_model, tokens};
 use lm_media::{Picture, PictureSize};
 use lm_model::testing::{FakeAudio, FakeVision, HookedLm};
 use lm_model::{
@@ -19,7 +18,6 @@ use lm_session::{
     CancelHandle, Engine, EngineSettings, Error, GenerateParams, LoadedModel, Media, MediaKind, PromptPiece,
     SaveOptions, Session, SessionConfig, TokenId,
 };
-use support::{generate, prompt, random_model, tokens};
 
 fn engine_with(vision: Arc<dyn VisionEncoder>, settings: EngineSettings) -> Engine {
     Engine::new(LoadedModel { vision: Some(vision), ..loaded(random_model()) }, settings).unwrap()
@@ -344,6 +342,39 @@ fn positions_of_grids_are_those_of_mrope_in_every_chunk() {
             decoded,
             "tokens of the reply go on after the picture's positions"
         );
+    }
+}
+
+#[test]
+fn each_row_of_a_medium_is_at_its_place_in_every_chunk() {
+    for medium in MEDIA {
+        for prefill_chunk in [1, 2, 3, 5, 512] {
+            // Places in the prompt, and the rows of the media that the model gets there.
+            let seen: Arc<Mutex<Vec<(usize, usize)>>> = Arc::default();
+            let record = {
+                let seen = seen.clone();
+                move |batch: &Batch| {
+                    for input in &batch.sequences {
+                        let rows = input.media.iter().flat_map(|slice| slice.rows().zip(slice.range.clone()));
+                        let placed = rows.map(|(row, of_medium)| (input.cached_len + row, of_medium));
+                        seen.lock().unwrap().extend(placed);
+                    }
+                    Ok(())
+                }
+            };
+            let model = HookedLm::new(Arc::new(random_model())).before_pass(record);
+            let Fakes { vision, audio } = Fakes::default();
+            let loaded = LoadedModel { vision: Some(vision), audio: Some(audio), ..loaded(model) };
+            let settings = EngineSettings { prefill_chunk, ..EngineSettings::default() };
+            let engine = Engine::new(loaded, settings).unwrap();
+            let media = [1, 2].map(|seed| medium(&engine, seed));
+            let ids = ids(&media.each_ref(), 3);
+            reply(&mut session(&engine), &ids, &media);
+            let places = (0..ids.len()).filter(|&place| ids[place] >> 31 == 1);
+            let rows = media.iter().flat_map(|medium| 0..medium.rows());
+            let expected: Vec<(usize, usize)> = places.zip(rows).collect();
+            assert_eq!(*seen.lock().unwrap(), expected, "chunks of {prefill_chunk}");
+        }
     }
 }
 

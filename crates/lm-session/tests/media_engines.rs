@@ -1,7 +1,4 @@
 //! Pictures in engines with a draft model, and in engines whose model is unloaded.
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
-
-mod support;
 
 use std::path::Path;
 use std::slice::from_ref;
@@ -9,6 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use crate::support::{endless, prompt, random_model};
 use lm_media::{Picture, PictureSize};
 use lm_model::testing::FakeVision;
 use lm_model::{EncodedMedia, MediaLayout, PictureOptions, VisionEncoder};
@@ -17,7 +15,6 @@ use lm_session::{
     DraftModel, Engine, EngineActivity, EngineSettings, GenerateParams, LoadOptions, LoadedModel, Media,
     ModelFolder, Prompt, PromptPiece, SamplerParams, Session, SessionEvent, Speculation, TokenId, Usage,
 };
-use support::{endless, prompt, random_model};
 
 /// A prompt with a picture between texts, and the picture.
 fn with_picture(

@@ -1,5 +1,4 @@
 //! Files of pictures and sounds: those that are refused, and models that read one kind or none.
-#![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,16 +1,14 @@
 //! Models that are unloaded and loaded again, and several of them under one memory budget.
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
-mod support;
-
+use crate::support;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::support::{endless, gated, generate, ids, random_engine};
 use lm_session::{
     Engine, EngineSettings, Error, GenerateParams, LoadOptions, MemoryRequest, ModelFolder, Models, Result,
     TokenId,
 };
-use support::{endless, gated, generate, ids, random_engine};
 
 const NAMES: [&str; 3] = ["llama-tiny", "qwen3-tiny", "gemma2-tiny"];
 

@@ -1,15 +1,13 @@
 //! Model-based test of sessions against a plain list of tokens: whatever was cached, shared, found, evicted or rewound, and for
 //! every cache kind, the next tokens are those of the list.
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
-mod support;
-
+use crate::support;
+use crate::support::{FULL, engine_of, kinds, pages_held, prompt, random_engine, random_model};
 use lm_model::{Batch, CausalLm, KvPool, LayerCache, NO_PAGE, PAGE_LEN, PageId, SequenceInput};
 use lm_session::{
     CancelHandle, EngineSettings, GenerateParams, PrefixCache, Session, SessionConfig, SessionEvent,
 };
 use proptest::prelude::*;
-use support::{FULL, engine_of, kinds, pages_held, prompt, random_engine, random_model};
 
 const SESSIONS: usize = 3;
 const CONTEXT: usize = 160;

@@ -1,18 +1,15 @@
 //! Records of requests, and their replay.
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
-
-mod support;
 
 use std::io::{self, BufReader, Write};
 use std::sync::{Arc, Mutex};
 
+use crate::support::AllowAll;
 use lm_session::testing::{FakeLm, loaded, tokenizer};
 use lm_session::{
     CancelHandle, ChannelBudget, Constraint, ConstraintSpec, Engine, EngineSettings, Error, GenerateParams,
     RecordHeader, RecordReader, RecordedEnd, Replayed, RequestRecord, Result, SamplerParams, SessionConfig,
     SessionEvent, TokenId,
 };
-use support::AllowAll;
 
 fn random_engine(seed: u64) -> Engine {
     Engine::new(loaded(FakeLm::random(seed, tokenizer().logits_width())), EngineSettings::default()).unwrap()

@@ -1,5 +1,4 @@
 //! Rollback of a constraint restores its state: mask, forced tokens, ending.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::{Arc, LazyLock};
 

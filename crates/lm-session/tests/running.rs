@@ -1,13 +1,10 @@
 //! Running requests: deadlines, handles, and the faces of a generation.
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
-
-mod support;
 
 use std::time::{Duration, Instant};
 
+use crate::support::{endless, last, prompt, random_engine, tokens};
 use futures_util::StreamExt;
 use lm_session::{EngineSettings, FinishReason, GenerateParams, SessionEvent};
-use support::{endless, last, prompt, random_engine, tokens};
 
 #[test]
 fn a_deadline_ends_a_running_generation() {

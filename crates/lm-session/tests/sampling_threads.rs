@@ -1,15 +1,13 @@
 //! Constraints that are slow, that panic or that call the engine: only their own request notices.
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
-mod support;
-
+use crate::support;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
+use crate::support::{AllowAll, endless, generate, last_error, random_engine};
 use lm_session::{
     CancelHandle, Engine, EngineSettings, Error, FinishReason, GenerateParams, SessionEvent, TokenId,
 };
-use support::{AllowAll, endless, generate, last_error, random_engine};
 
 fn constrained(before: impl Fn() + Clone + Send + 'static, cancel: CancelHandle) -> GenerateParams {
     let constraint = Some(Box::new(AllowAll { before, state_bytes: 0 }) as _);

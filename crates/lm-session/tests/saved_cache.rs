@@ -1,15 +1,13 @@
 //! KV pages that are saved and restored: counts, bits, limits, and pages that do not fit.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
-mod support;
-
+use crate::support;
 use std::path::Path;
 
+use crate::support::{endless, engine_of, gated, generate, kinds, pages_held, prompt, random_engine};
 use lm_session::{
     CacheSave, Engine, EngineSettings, Error, GenerateParams, KvDtype, LoadOptions, ModelFolder, PAGE_LEN,
     PrefixCache, SavedCache, Session, SessionEvent, TokenId,
 };
-use support::{endless, engine_of, gated, generate, kinds, pages_held, prompt, random_engine};
 
 fn saved(session: &Session) -> SavedCache {
     match session.save_cache(usize::MAX).unwrap() {

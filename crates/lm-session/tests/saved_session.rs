@@ -1,17 +1,14 @@
 //! Sessions in files: contents, limits, damage, and sessions of other models.
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::{engine_of, generate, kinds, prompt, random_engine};
 use lm_session::{
     Engine, EngineSettings, Error, PAGE_LEN, SamplerParams, SaveOptions, SavedError, SavedSession,
     SavedTokens, Session, SessionConfig, TokenId,
 };
 use serde_json::{Value, json};
-use support::{engine_of, generate, kinds, prompt, random_engine};
 
 const ALL: SaveOptions = SaveOptions { cache: Some(usize::MAX) };
 

@@ -1,11 +1,9 @@
 //! Scores of prompts and texts, and embeddings, against the model's own forward pass.
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
-
-mod support;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use crate::support::{endless, engine_of, generate, kinds, prompt, random_model};
 use lm_model::testing::HookedLm;
 use lm_model::{Batch, KvPool, LogitRows, Logits, PageId, SequenceInput};
 use lm_session::testing::{FakeLm, loaded, tokenizer};
@@ -14,7 +12,6 @@ use lm_session::{
     KvDtype, LoadOptions, LoadedModel, ModelFolder, PAGE_LEN, Pooling, SessionConfig, SessionEvent, TokenId,
     TokenLogprobs,
 };
-use support::{endless, engine_of, generate, kinds, prompt, random_model};
 
 fn tiny(model: &str) -> LoadedModel {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models").join(model);

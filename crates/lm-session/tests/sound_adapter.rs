@@ -1,5 +1,4 @@
 //! The adapter in the folder of a model that hears (Granite Speech): on for sessions with sounds, off for others.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
 use std::sync::Arc;

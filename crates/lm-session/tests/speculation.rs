@@ -1,19 +1,16 @@
 //! Speculative decoding gives what plain decoding gives: tokens, texts, log probabilities, reasons and cached tokens.
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
-
-mod support;
 
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
 
+use crate::support::{FULL, NEAR, STATE, endless, engine_of, hooked_engine, ids, kinds, prompt};
 use lm_session::testing::{FakeLm, loaded, tokenizer};
 use lm_session::{
     CancelHandle, ConstraintSpec, Engine, EngineSettings, FinishReason, Finished, GenerateParams, Generation,
     KvDtype, LoadOptions, ModelFolder, SamplerParams, Session, SessionConfig, SessionEvent, Speculation,
     TokenId, Usage,
 };
-use support::{FULL, NEAR, STATE, endless, engine_of, hooked_engine, ids, kinds, prompt};
 
 /// Draft tokens in every step in which the last token has occurred before.
 const ALWAYS: Speculation = Speculation { max_draft: 6, min_match: 1, break_even: Some(0.0) };

@@ -1,13 +1,10 @@
 //! Models with recurrent-state layers in an engine: a session continues with the tokens of a fresh one.
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
-
-mod support;
 
 use std::path::Path;
 use std::time::Duration;
 
+use crate::support::{endless, generate, pages_held, prompt};
 use lm_session::{CancelHandle, Engine, EngineSettings, KvDtype, LoadOptions, ModelFolder, TokenId};
-use support::{endless, generate, pages_held, prompt};
 
 /// Checkpoints with convolutions and attention, and with gated delta nets and attention.
 const MODELS: [&str; 2] = ["lfm2-tiny", "qwen3_5-tiny"];

@@ -1,10 +1,7 @@
 //! Constraints over real vocabularies, byte-level and SentencePiece, read from the shared folder (`LM_SHARED`, by default
 //! `../shared` beside the checkout). Without the folder, the tests are skipped with a printed line.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
-#[path = "../../../testdata/shared.rs"]
-mod shared;
-
+use crate::shared;
 use std::sync::{Arc, LazyLock};
 
 use lm_session::testing::{FakeLm, loaded};

@@ -1,8 +1,6 @@
 //! Probed capabilities of well-known templates, against their reference renderings.
 
-#[path = "../../../testdata/shared.rs"]
-mod shared;
-
+use crate::shared;
 use lm_template::{CallIds, Capabilities, PromptTemplate};
 
 /// Template → its capabilities. (`typed`: content in parts; `parallel`: several calls per message; `object` and `text`:

@@ -1,8 +1,6 @@
 //! Polyfills, one by one with templates of ours, and with every published template.
 
-#[path = "../../../testdata/shared.rs"]
-mod shared;
-
+use crate::shared;
 use lm_template::{
     AfterPart, Capabilities, GenerationPrompt, Map, Origin, Polyfill, PolyfilledPrompt, PolyfilledTemplate,
     Polyfills, Prompt, PromptTemplate, RenderInput, SingleTurnPrompt, Value,

@@ -1,5 +1,6 @@
 //! Agents on one thread of an async runtime: tools overlap with each other and with decoding, and nothing blocks the thread.
 
+use crate::common;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,6 @@ use lm_tools::{
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{Barrier, Notify};
 
-mod common;
 #[allow(dead_code)] // `main`, which prints.
 #[path = "../examples/eight_agents.rs"]
 mod eight_agents;

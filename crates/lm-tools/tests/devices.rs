@@ -1,8 +1,7 @@
 //! A conversation whose text is the same on every device that is compiled in.
 
-mod common;
-
-use common::{PARIS_SENTENCE, litert_tools, paris_report};
+use crate::common;
+use crate::common::{PARIS_SENTENCE, litert_tools, paris_report};
 use lm_model::Device;
 use serde_json::{Value, json};
 

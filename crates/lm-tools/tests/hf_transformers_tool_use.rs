@@ -1,7 +1,6 @@
 //! The flows of the transformers page on tool use: functions as schemas, calls and results in a chat history.
 
-mod common;
-
+use crate::common;
 use lm_conversation::GenerationPrompt;
 use lm_template::{Message, Preface, ToolSpec};
 use lm_tools::{Tool, ToolCall, Toolset, tool};

@@ -1,7 +1,6 @@
 //! The flows of the LangChain article: a function as a tool, binding, calls, execution by id, the chain, the agent.
 
-mod common;
-
+use crate::common;
 use lm_conversation::ConversationConfig;
 use lm_template::{Message, Preface};
 use lm_tools::{

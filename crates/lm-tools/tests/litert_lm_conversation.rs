@@ -1,9 +1,8 @@
 //! The flows of LiteRT-LM's page on the conversation API: blocking and streamed messages, parts, preface, history,
 //! overrides.
 
-mod common;
-
-use common::{conversation, engine, litert_tools};
+use crate::common;
+use crate::common::{conversation, engine, litert_tools};
 use lm_conversation::{Conversation, ConversationConfig, ConversationEvent, GenerationPrompt, TurnOptions};
 use lm_session::{Device, FinishReason, SessionConfig};
 use lm_template::{Message, Part, Preface, PromptTemplate, Role};

@@ -1,8 +1,7 @@
 //! The flows of LiteRT-LM's page on tool use: declaration, call, execution, response, the loop, and its stream.
 
-mod common;
-
-use common::{PARIS_SENTENCE, litert_tools, paris_report};
+use crate::common;
+use crate::common::{PARIS_SENTENCE, litert_tools, paris_report};
 use lm_conversation::{ConversationEvent, TurnOptions};
 use lm_template::{Map, Message, ToolSpec};
 use lm_tools::{Agent, ToolCall, Toolset, demo};

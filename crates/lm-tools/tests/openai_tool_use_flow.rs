@@ -1,7 +1,6 @@
 //! The OpenAI document's flow at message level: `messages` and `tools` of its request bodies in, `tool_calls` out.
 
-mod common;
-
+use crate::common;
 use lm_conversation::Conversation;
 use lm_template::{Message, Role};
 use lm_tools::{ToolCall, Toolset};

@@ -1,7 +1,6 @@
 //! Methods as tools, options of tools and of their arguments.
 
-mod common;
-
+use crate::common;
 use lm_template::Preface;
 use lm_tools::{State, Tool, ToolCall, ToolChoice, Toolset, TurnOptions, Value, tool, tools, toolset};
 use schemars::JsonSchema;

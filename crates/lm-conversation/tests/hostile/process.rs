@@ -21,7 +21,7 @@ pub fn measure(input: &str, limit: Duration) -> Usage {
     let this = std::env::current_exe().expect("the path of this test");
     let started = Instant::now();
     let mut child = Command::new(this)
-        .args(["child", "--exact", "--ignored", "--nocapture"])
+        .args(["hostile::child", "--exact", "--ignored", "--nocapture"])
         .env(super::INPUT, input)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

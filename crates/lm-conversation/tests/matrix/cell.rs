@@ -9,9 +9,9 @@ use lm_conversation::{
 use lm_processors::Family;
 use serde_json::json;
 
-use crate::model::Opened;
-use crate::outcome::{Outcome, Refusal};
-use crate::wanted;
+use crate::matrix::model::Opened;
+use crate::matrix::outcome::{Outcome, Refusal};
+use crate::matrix::wanted;
 
 /// Token limits of a reply; without a limit, the context is the bound.
 const BUDGETS: [Option<usize>; 4] = [Some(64), Some(300), Some(1_000), None];

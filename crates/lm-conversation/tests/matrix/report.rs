@@ -8,9 +8,9 @@ use lm_conversation::Value;
 use lm_processors::Family;
 use serde_json::json;
 
-use crate::cell::Axes;
-use crate::model::Vocabulary;
-use crate::outcome::Outcome;
+use crate::matrix::cell::Axes;
+use crate::matrix::model::Vocabulary;
+use crate::matrix::outcome::Outcome;
 
 /// Maximum number of wrong cells printed in full.
 const MAX_SHOWN: usize = 40;

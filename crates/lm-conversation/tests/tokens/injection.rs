@@ -14,7 +14,7 @@ use serde_json::json;
 use tokenizers::AddedToken;
 
 use crate::shared;
-use crate::support::{Published, TOKENIZERS, tokenizer};
+use crate::tokens::support::{Published, TOKENIZERS, tokenizer};
 
 /// Position of the text in a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

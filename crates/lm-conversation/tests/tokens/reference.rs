@@ -7,7 +7,7 @@ use serde::Deserialize;
 use tokenizers::AddedToken;
 
 use crate::shared::{self, json};
-use crate::support::{Published, render, root, tokenizer};
+use crate::tokens::support::{Published, render, root, tokenizer};
 
 #[derive(Deserialize)]
 struct Ids {

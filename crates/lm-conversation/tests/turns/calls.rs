@@ -3,7 +3,7 @@
 use lm_conversation::{Content, ConversationConfig, ConversationEvent, Message, TurnOptions};
 use serde_json::json;
 
-use crate::fixture::{CALL, config, conversation, weather};
+use crate::turns::fixture::{CALL, config, conversation, weather};
 
 #[test]
 fn calls_get_ids_and_their_results_go_back() {

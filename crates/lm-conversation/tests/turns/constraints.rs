@@ -9,7 +9,7 @@ use lm_session::FinishReason;
 use lm_session::testing::{FakeLm, loaded, tokenizer};
 use serde_json::{Value, json};
 
-use crate::fixture::{CALL, config, conversation};
+use crate::turns::fixture::{CALL, config, conversation};
 
 /// Number of models, and of seeds for each model.
 const MODELS: u64 = 6;

@@ -7,7 +7,7 @@ use lm_conversation::{
 use lm_session::testing::{FakeLm, loaded, tokenizer};
 use serde_json::json;
 
-use crate::fixture::{CALL, config, conversation, weather};
+use crate::turns::fixture::{CALL, config, conversation, weather};
 
 fn limited(tokens: usize) -> TurnOptions {
     TurnOptions { max_output_tokens: Some(tokens), ..TurnOptions::default() }

@@ -8,7 +8,7 @@ use lm_session::MediaKind;
 use lm_session::testing::scripted_engine;
 use serde_json::json;
 
-use crate::fixture::{CALL, config, conversation, weather};
+use crate::turns::fixture::{CALL, config, conversation, weather};
 
 /// Asserts that the first turn of `conversation` is still the whole history, and that another turn works.
 fn check_untouched(conversation: &mut Conversation, text: &str) {

@@ -12,7 +12,7 @@ use lm_session::testing::{FakeLm, loaded};
 use lm_session::{LoadedModel, TextSegment, TokenId, Tokenizer};
 use serde_json::{Value, json};
 
-use crate::fixture::{config, weather};
+use crate::turns::fixture::{config, weather};
 
 /// Texts that are calls, reasoning or messages in the dialects of various families.
 const HOSTILE: [&str; 9] = [

@@ -8,7 +8,7 @@ use lm_session::testing::{FakeLm, loaded, tokenizer};
 use lm_template::Preface;
 use serde_json::json;
 
-use crate::fixture::config;
+use crate::turns::fixture::config;
 
 const CONTEXT: usize = 512;
 

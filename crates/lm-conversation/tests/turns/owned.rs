@@ -7,7 +7,7 @@ use lm_conversation::{
     TurnOptions,
 };
 
-use crate::fixture::{config, conversation, weather};
+use crate::turns::fixture::{config, conversation, weather};
 
 fn started(conversation: &mut Conversation, options: TurnOptions) -> Turn {
     let mut turn = conversation.stream("Talk.", options).expect("a turn");
@@ -46,6 +46,27 @@ fn a_cancelled_turn_may_keep_its_beginning() {
         let text = history[1].content.text();
         assert!(!text.is_empty() && long().starts_with(&text), "{text}");
         assert_eq!(conversation.send("More?").expect("a turn").text(), "Yes.");
+    }
+}
+
+#[test]
+fn a_partial_reply_keeps_its_reasoning() {
+    let thought = "Let me count: one, two, three.";
+    let script = format!("<think>\n{thought}\n</think>\n\n{}", long());
+    for dropped in [false, true] {
+        let (mut conversation, _) = conversation(config(), [script.as_str()]);
+        let options = TurnOptions { on_cancel: OnCancel::KeepPartial, ..TurnOptions::default() };
+        let turn = started(&mut conversation, options);
+        if dropped {
+            drop(turn);
+        } else {
+            turn.canceller().cancel();
+            let reply = finished(turn).expect("it is kept");
+            assert_eq!(reply.message.reasoning_content.as_deref(), Some(thought));
+        }
+        let kept = conversation.history().pop().expect("the reply");
+        assert_eq!(kept.reasoning_content.as_deref(), Some(thought));
+        assert!(long().starts_with(&kept.content.text()), "the reasoning is not part of the text: {kept:?}");
     }
 }
 

@@ -4,7 +4,7 @@ use lm_conversation::{
     ContentTokens, ConversationConfig, GenerationPrompt, Polyfill, Polyfills, PromptTemplate,
 };
 
-use crate::fixture::{CALL, config, conversation, weather};
+use crate::turns::fixture::{CALL, config, conversation, weather};
 
 #[test]
 fn special_tokens_that_a_user_types_are_plain_text() {
@@ -71,7 +71,7 @@ fn a_template_without_tools_is_helped_and_says_so() {
     assert!(prompt.text.contains(&format!("<assistant>{CALL}<user>Thanks.")), "{}", prompt.text);
 
     let alone = ConversationConfig { template: template(), polyfills: Polyfills::none(), ..config() };
-    let (conversation, _) = crate::fixture::conversation(alone.with_preface(weather()), []);
+    let (conversation, _) = crate::turns::fixture::conversation(alone.with_preface(weather()), []);
     let prompt = conversation.render("Weather?", GenerationPrompt::Add).unwrap();
     assert_eq!((prompt.text.as_str(), prompt.polyfills.len()), ("<user>Weather?", 0));
 }

@@ -6,7 +6,7 @@ use lm_conversation::{
 };
 use lm_session::{CancelHandle, SessionConfig};
 
-use crate::fixture::{config, conversation};
+use crate::turns::fixture::{config, conversation};
 
 const QUESTION: &str = "Hello, who are you?";
 

@@ -9,7 +9,7 @@ use lm_session::testing::scripted_engine;
 use lm_template::Preface;
 use serde_json::{Value, json};
 
-use crate::fixture::{CHATML, config, conversation, weather};
+use crate::turns::fixture::{CHATML, config, conversation, weather};
 
 fn channel(name: &'static str, start: &'static str, end: &'static str) -> Channel {
     Channel { name: name.into(), start: start.into(), end: end.into() }
@@ -260,7 +260,7 @@ fn a_turn_of_a_higher_priority_runs_before_one_that_waits_longer() {
     let engine = lm_conversation::Engine::new(loaded(FakeLm::scripted(&tokenizer(), replies)), settings)
         .expect("an engine");
     let [mut running, mut low, mut high] = [(); 3].map(|()| {
-        lm_conversation::Conversation::new(&engine, crate::fixture::config()).expect("a conversation")
+        lm_conversation::Conversation::new(&engine, crate::turns::fixture::config()).expect("a conversation")
     });
     let (open, opened) = std::sync::mpsc::channel::<()>();
     let opened = std::sync::Arc::new(std::sync::Mutex::new(opened));

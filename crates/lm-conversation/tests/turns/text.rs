@@ -6,7 +6,7 @@ use lm_conversation::{
 };
 use serde_json::json;
 
-use crate::fixture::{config, conversation};
+use crate::turns::fixture::{config, conversation};
 
 #[test]
 fn a_turn_adds_two_messages() {

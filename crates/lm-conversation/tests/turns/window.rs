@@ -8,8 +8,8 @@ use lm_session::testing::{FakeLm, loaded, tokenizer};
 use lm_session::{ConstraintSpec, GenerateParams, SpecialTokens, TokenKind};
 use lm_template::Preface;
 
-use crate::fixture::{config, weather};
-use crate::overflow::rendered;
+use crate::turns::fixture::{config, weather};
+use crate::turns::overflow::rendered;
 
 /// Context of [`endless`].
 const WINDOWED: usize = 256;
@@ -36,7 +36,8 @@ fn windowed(engine: &Engine, sampler: SamplerParams) -> Conversation {
     Conversation::new(engine, config.with_preface(preface)).expect("a conversation")
 }
 
-/// Runs a turn with a reply of `tokens` tokens; returns the ids of the reply, its text events, the shifts and the reply.
+/// Runs a turn with a reply of `tokens` tokens; returns the ids of the reply, its text events, the shifts and the reply. Fails when the
+/// reply goes on past its limit.
 fn run(
     conversation: &mut Conversation,
     message: &str,
@@ -53,6 +54,7 @@ fn run(
             ConversationEvent::Finished(reply) => return (ids, text, shifts, reply),
             _ => {}
         }
+        assert!(ids.len() <= tokens, "more than {tokens} tokens, after {} shifts", shifts.len());
     }
     panic!("no last event")
 }
@@ -111,6 +113,14 @@ fn a_reply_longer_than_the_context_goes_on_in_a_window_with_sinks() {
         assert_eq!(reply.text(), text);
         assert_eq!(conversation.history().len(), 2);
     }
+}
+
+#[test]
+fn a_token_limit_counts_the_tokens_that_each_shift_left_out() {
+    let mut conversation = windowed(&random_engine(), SamplerParams::default());
+    let (ids, _, shifts, reply) = run(&mut conversation, "Hi.", 500);
+    assert!(shifts.len() > 2, "{shifts:?}");
+    assert_eq!((ids.len(), reply.finish.reason), (500, FinishReason::MaxOutputTokens));
 }
 
 #[test]
@@ -244,7 +254,9 @@ fn a_prompt_is_scored_once_although_the_window_moves() {
     let options =
         TurnOptions { max_output_tokens: Some(600), prompt_logprobs: Some(0), ..TurnOptions::default() };
     let turn = conversation.stream("Hi.", options).expect("a turn");
-    let events: Vec<_> = turn.collect::<Result<_, _>>().expect("it ends");
+    // A reply that goes on past its limit has more events.
+    let events: Vec<_> = turn.take(2_000).collect::<Result<_, _>>().expect("it goes on");
+    assert!(matches!(events.last(), Some(ConversationEvent::Finished(_))), "{} events", events.len());
     let scored = events.iter().filter(|event| matches!(event, ConversationEvent::PromptLogprobs(_))).count();
     assert_eq!(scored, 1);
 }

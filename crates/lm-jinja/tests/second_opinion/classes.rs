@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use lm_jinja::Map;
 
-use crate::engines::{Minijinja, Outcome, ours};
+use crate::second_opinion::engines::{Minijinja, Outcome, ours};
 use crate::shared;
 
 /// A rendering on which the engines differ.

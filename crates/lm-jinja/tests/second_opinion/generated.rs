@@ -3,9 +3,9 @@
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-use crate::classes::Tally;
-use crate::engines::{Minijinja, ours};
-use crate::grammar;
+use crate::second_opinion::classes::Tally;
+use crate::second_opinion::engines::{Minijinja, ours};
+use crate::second_opinion::grammar;
 
 /// Default number of templates; `LM_PROPERTY_CASES` overrides it.
 const CASES: usize = 2000;

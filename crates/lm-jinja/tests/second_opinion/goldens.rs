@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use lm_jinja::{Map, Value};
 
-use crate::classes::Tally;
-use crate::engines::{Minijinja, ours};
+use crate::second_opinion::classes::Tally;
+use crate::second_opinion::engines::{Minijinja, ours};
 use crate::shared;
 
 /// Variables that the template sees, as `apply_chat_template` passes them.

@@ -4,7 +4,7 @@ use lm_media::families::{Gemma4Audio, GraniteSpeech};
 use lm_media::{Sound, SoundFrames};
 use serde_json::Value;
 
-use crate::golden::{Golden, every};
+use crate::audio::golden::{Golden, every};
 
 const TOLERANCE: f32 = 1e-5;
 

@@ -4,7 +4,7 @@ use lm_media::Sound;
 use lm_model::{Error, LoadOptions, LoadPhase, ModelFolder, WeightFormat};
 use serde_json::{Value, json};
 
-use crate::golden::Golden;
+use crate::audio::golden::Golden;
 use crate::golden_folder::{GoldenFolder, loaded};
 
 fn with_setting(folder: &str, file: &str, pointer: &str, value: &Value) -> ModelFolder {

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lm_model::{
     Batch, CacheGroup, CausalLm, Device, KvDtype, KvPool, LoadOptions, LoadedModel, LogitRows, ModelFolder,
@@ -189,13 +190,34 @@ impl Random {
     }
 }
 
-/// Runs a test body on every device of this build; a device that the machine lacks is reported and skipped.
-pub fn for_each_device(test: impl Fn(Device)) {
-    for &device in Device::available() {
-        match device.burn() {
-            Ok(_) => test(device),
-            Err(error) => println!("skipped: {device}: {error}"),
+/// Devices of this build, or those of them that `LM_TEST_DEVICES` names (`cpu`, `ndarray`, `gpu`, with commas between them). One that the machine lacks
+/// is left out with a printed line.
+pub fn devices() -> Vec<Device> {
+    let named = std::env::var("LM_TEST_DEVICES").ok();
+    let is_named = |device: &Device| {
+        named.as_ref().is_none_or(|names| names.split(',').any(|name| name == device.to_string()))
+    };
+    let usable = |device: &Device| match device.burn() {
+        Ok(_) => true,
+        Err(error) => {
+            println!("skipped: {device}: {error}");
+            false
         }
+    };
+    Device::available().iter().copied().filter(is_named).filter(usable).collect()
+}
+
+/// Lets one test at a time use a GPU: threads that wait for its queue spin, and a driver in software needs the cores.
+pub fn alone(device: Device) -> Option<MutexGuard<'static, ()>> {
+    static GPU: Mutex<()> = Mutex::new(());
+    (device == Device::Gpu).then(|| GPU.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Runs a test body on each of the [`devices`].
+pub fn for_each_device(test: impl Fn(Device)) {
+    for device in devices() {
+        let _alone = alone(device);
+        test(device);
     }
 }
 

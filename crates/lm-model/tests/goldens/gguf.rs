@@ -7,8 +7,8 @@ use lm_model::{CausalLm, Device, Input, KvDtype, LoadOptions, LogitRows, ModelFo
 use lm_tokenizer::TokenId;
 use serde::Deserialize;
 
-use crate::root;
-use crate::run::Cache;
+use crate::goldens::root;
+use crate::goldens::run::Cache;
 
 /// Tolerance of logits, whose standard deviation is about 2, against those of float products.
 const ROUNDING: f32 = 0.3;

@@ -10,8 +10,8 @@ use lm_model::{ALL_ARCHITECTURES, ModelFolder, WeightFormat};
 use lm_tokenizer::TokenId;
 use serde_json::{Map, Value, json};
 
-use crate::gguf::{difference, load, logits};
-use crate::root;
+use crate::goldens::gguf::{difference, load, logits};
+use crate::goldens::root;
 
 /// Keys of llama.cpp's files that differ in ours, and why; the empty name applies to any checkpoint.
 ///

@@ -5,8 +5,9 @@ use lm_tokenizer::{TextSegment, TokenId, Tokenizer};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::run::greedy;
-use crate::{devices, load, root};
+use crate::common::{alone, devices};
+use crate::goldens::run::greedy;
+use crate::goldens::{load, root};
 
 /// One rendered conversation.
 #[derive(Deserialize)]
@@ -56,6 +57,7 @@ fn ids_equal_the_reference_and_decode_to_the_text() -> anyhow::Result<()> {
 #[test]
 fn documented_turns_equal_the_reference() -> anyhow::Result<()> {
     for device in devices() {
+        let _alone = alone(device);
         let loaded = load(&root().join("models/pocket/model"), device)?;
         let mut turns = 0;
         for case in Case::all()? {

@@ -10,8 +10,9 @@ use lm_model::{
 };
 use lm_tokenizer::TokenId;
 
-use crate::run::{Cache, greedy, slice};
-use crate::{devices, load, root};
+use crate::common::{alone, devices};
+use crate::goldens::run::{Cache, greedy, slice};
+use crate::goldens::{load, root};
 
 /// Reference results for one folder of `testdata/models`.
 struct Golden {
@@ -238,6 +239,7 @@ fn is_thorough(device: Device) -> bool {
 fn for_each_golden(compare: impl Fn(&Golden, Device) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let mut failed = Vec::new();
     for device in devices() {
+        let _alone = alone(device);
         // A GPU may be a software driver, which takes minutes for a checkpoint.
         let (run, left) = Golden::all()?
             .into_iter()

@@ -8,7 +8,7 @@ use lm_media::PictureSize;
 use lm_model::{Device, Error, LoadOptions, LoadedModel, ModelFolder, PictureOptions, WeightFormat};
 
 use crate::common::for_each_device;
-use crate::golden::Golden;
+use crate::vision::golden::Golden;
 
 /// Folders of `testdata/vision/mmproj`.
 fn names() -> BTreeSet<String> {
@@ -338,7 +338,10 @@ fn the_footprint_counts_the_tower() {
         let folder = ModelFolder::open(model(&name)).unwrap();
         let (said, is) = (
             folder.footprint().unwrap().weight_bytes(None),
-            crate::load(&Golden::folder(&format!("mmproj/{name}")), Device::Cpu).model.info().weight_bytes,
+            crate::vision::load(&Golden::folder(&format!("mmproj/{name}")), Device::Cpu)
+                .model
+                .info()
+                .weight_bytes,
         );
         assert!(said.abs_diff(is) <= is / 50, "{name}: {said}, it is {is}");
     }

@@ -8,8 +8,8 @@ use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::{Value, json};
 
-use crate::golden::Golden;
 use crate::golden_folder::loaded;
+use crate::vision::golden::Golden;
 
 fn with_setting(folder: &str, file: &str, pointer: &str, value: Value) -> ModelFolder {
     Golden::read(folder).folder.with_setting(file, pointer, &value)

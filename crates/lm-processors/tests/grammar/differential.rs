@@ -6,9 +6,9 @@ use std::io::Write;
 use lm_processors::{Layout, SchemaError, SchemaFault, Value, json_grammar, validator};
 use serde_json::{Map, json};
 
-use crate::common::Compiler;
-use crate::random::Random;
-use crate::walk::{Pieces, walk};
+use crate::grammar::common::Compiler;
+use crate::grammar::random::Random;
+use crate::grammar::walk::{Pieces, walk};
 
 /// Default number of schemas. `LM_PROPERTY_CASES` overrides it, and `LM_PROPERTY_SEED` the first seed (0).
 const CASES: u64 = 300;

@@ -6,8 +6,8 @@ use lm_processors::{
 };
 use serde_json::json;
 
-use crate::common::{Compiler, Verdict, verdict};
-use crate::writer::reply;
+use crate::grammar::common::{Compiler, Verdict, verdict};
+use crate::grammar::writer::reply;
 
 /// One required call of a tool with these parameters.
 pub fn grammar(family: &Family, tools: &[ToolSpec]) -> ReplyGrammar {

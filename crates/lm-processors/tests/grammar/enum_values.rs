@@ -5,7 +5,7 @@ use lm_processors::{
 };
 use serde_json::json;
 
-use crate::common::{Compiler, Verdict, grammar_of, verdict};
+use crate::grammar::common::{Compiler, Verdict, grammar_of, verdict};
 
 fn answer(schema: &Value) -> Result<ReplyGrammar, Error> {
     let format = Some(ResponseFormat::JsonSchema(schema.clone()));

@@ -2,7 +2,7 @@
 
 use lm_processors::{GrammarRequest, Thinking, ToolChoice, ToolSpec, Value};
 
-use crate::common::Compiler;
+use crate::grammar::common::Compiler;
 
 /// Every `STEP`-th pair of dialect and schema is tested, each schema in several dialects; `LM_SCHEMAS=all` runs all.
 const STEP: usize = 4;

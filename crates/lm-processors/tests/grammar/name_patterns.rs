@@ -3,9 +3,9 @@
 use lm_processors::{CallBody, Family, ToolCall, ToolSpec, Value, ValueText};
 use serde_json::json;
 
-use crate::common::{Compiler, Verdict, verdict};
-use crate::enforced::{assert_taken, families, grammar};
-use crate::writer::reply;
+use crate::grammar::common::{Compiler, Verdict, verdict};
+use crate::grammar::enforced::{assert_taken, families, grammar};
+use crate::grammar::writer::reply;
 
 /// Objects that leave further names open run in every syntax, as arguments and as a value of one.
 #[test]

@@ -6,8 +6,8 @@ use lm_processors::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::common::{Compiler, Verdict, verdict};
-use crate::writer::reply;
+use crate::grammar::common::{Compiler, Verdict, verdict};
+use crate::grammar::writer::reply;
 
 /// Names common in APIs.
 const COMMON: &[&str] = &[

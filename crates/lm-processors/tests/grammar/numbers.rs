@@ -3,7 +3,7 @@
 use lm_processors::{GrammarRequest, ResponseFormat, SchemaFault, Value};
 use serde_json::json;
 
-use crate::common::{Compiler, Verdict, grammar_of, verdict};
+use crate::grammar::common::{Compiler, Verdict, grammar_of, verdict};
 
 fn takes(compiler: &Compiler, schema: &Value, texts: &[&str]) -> Vec<bool> {
     let format = Some(ResponseFormat::JsonSchema(schema.clone()));

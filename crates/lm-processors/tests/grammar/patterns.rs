@@ -3,7 +3,7 @@
 use lm_processors::{Layout, SchemaFault, Value, json_grammar, validator};
 use serde_json::json;
 
-use crate::common::{Compiler, Verdict, verdict};
+use crate::grammar::common::{Compiler, Verdict, verdict};
 
 /// Texts that grammars leave out: they need escapes, or have white space that implementations disagree on.
 fn is_left_out(text: &str) -> bool {

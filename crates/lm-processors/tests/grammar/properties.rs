@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::Compiler;
-use crate::random::Random;
-use crate::round_trip::{Case, Outcome};
+use crate::grammar::common::Compiler;
+use crate::grammar::random::Random;
+use crate::grammar::round_trip::{Case, Outcome};
 
 /// Number of texts of each kind per set of tools.
 const TEXTS: u64 = 3;

@@ -5,9 +5,9 @@ use lm_processors::{
 };
 use serde_json::json;
 
-use crate::common::Compiler;
+use crate::grammar::common::Compiler;
+use crate::grammar::writer::reply;
 use crate::tokens::{all_tokens, push, tokenized, tokens};
-use crate::writer::reply;
 
 /// Placeholder for the quoted markers while a call is written.
 const QUOTE: char = '\u{e000}';

@@ -3,7 +3,7 @@
 use lm_processors::{Calls, GrammarRequest, Layout, ResponseFormat, Thinking, ToolChoice, ToolSpec};
 use serde_json::json;
 
-use crate::common::{Compiler, Verdict, grammar_of, verdict};
+use crate::grammar::common::{Compiler, Verdict, grammar_of, verdict};
 
 fn tools() -> Vec<ToolSpec> {
     let weather = json!({"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer", "minimum": 1, "maximum": 14}}, "required": ["city"]});

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use lm_processors::{Layout, Value, json_grammar, validator};
 
-use crate::common::{Compiler, Verdict, verdict};
+use crate::grammar::common::{Compiler, Verdict, verdict};
 use crate::shared;
 
 #[derive(Default)]

@@ -6,9 +6,9 @@ use lm_processors::{
 };
 use serde_json::json;
 
-use crate::common::{Compiler, Verdict, grammar_of, verdict};
-use crate::enforced::{families, grammar};
-use crate::writer::reply;
+use crate::grammar::common::{Compiler, Verdict, grammar_of, verdict};
+use crate::grammar::enforced::{families, grammar};
+use crate::grammar::writer::reply;
 
 /// Every text of `taken` is accepted and every one of `stopped` is not, with nothing left unenforced.
 fn check(schema: &Value, taken: &[&str], stopped: &[&str]) {

@@ -3,9 +3,9 @@
 use lm_processors::{CallBody, Error, Family, Layout, SchemaFault, ToolSpec, Value, json_grammar, validator};
 use serde_json::json;
 
-use crate::common::{Compiler, Verdict, verdict};
-use crate::enforced::families;
-use crate::unwritable::{grammar, tool, written};
+use crate::grammar::common::{Compiler, Verdict, verdict};
+use crate::grammar::enforced::families;
+use crate::grammar::unwritable::{grammar, tool, written};
 
 fn schema_error(family: &Family, tools: &[ToolSpec]) -> lm_processors::SchemaError {
     let name = family.processor.name();

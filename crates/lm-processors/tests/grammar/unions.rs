@@ -3,11 +3,11 @@
 use lm_processors::{ParserOptions, ToolCall, ToolSpec, Value};
 use serde_json::json;
 
-use crate::common::Compiler;
-use crate::enforced::{assert_taken, families, grammar};
-use crate::random::Random;
-use crate::walk::{Pieces, walk};
-use crate::writer::reply;
+use crate::grammar::common::Compiler;
+use crate::grammar::enforced::{assert_taken, families, grammar};
+use crate::grammar::random::Random;
+use crate::grammar::walk::{Pieces, walk};
+use crate::grammar::writer::reply;
 
 #[test]
 fn elements_are_typed_by_the_alternative_that_fits() {

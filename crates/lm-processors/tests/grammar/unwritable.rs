@@ -6,10 +6,10 @@ use lm_processors::{
 };
 use serde_json::json;
 
-use crate::common::Compiler;
-use crate::enforced::families;
-use crate::random::Random;
-use crate::walk::{Pieces, walk};
+use crate::grammar::common::Compiler;
+use crate::grammar::enforced::families;
+use crate::grammar::random::Random;
+use crate::grammar::walk::{Pieces, walk};
 
 /// A required call of `f`, whose argument `v` has this schema.
 pub fn tool(schema: &Value) -> [ToolSpec; 1] {

@@ -8,7 +8,7 @@ use lm_processors::{
 };
 use serde_json::json;
 
-use crate::common::{Compiler, Verdict, verdict};
+use crate::grammar::common::{Compiler, Verdict, verdict};
 use crate::shared;
 
 /// Replies that a parser accepts and a grammar does not write, with the reason.

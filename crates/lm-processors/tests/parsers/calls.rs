@@ -6,8 +6,8 @@ use lm_processors::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::common::{family, parse, with_a_tool};
-use crate::writer;
+use crate::grammar::writer;
+use crate::parsers::common::{family, parse, with_a_tool};
 
 fn tool() -> ToolSpec {
     let properties = json!({"city": {"type": "string"}, "days": {"type": "integer"}});

@@ -1,6 +1,6 @@
 //! Results of the tag dialect on whole replies: one row per rule.
 
-use crate::common::{Broken, Sum, family, parse, sum, with_a_tool};
+use crate::parsers::common::{Broken, Sum, family, parse, sum, with_a_tool};
 use lm_processors::{Error, OnMalformed, ParserOptions, ProcessorEvent};
 use serde_json::json;
 

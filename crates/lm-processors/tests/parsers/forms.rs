@@ -6,8 +6,8 @@ use lm_processors::{
 };
 use serde_json::json;
 
-use crate::common::{coalesce, with_a_tool};
-use crate::random::Random;
+use crate::parsers::common::{coalesce, with_a_tool};
+use crate::parsers::random::Random;
 use crate::tokens::{Piece, all_tokens, push, tokenized, tokens};
 
 /// Texts with the special texts of some families, and all of this one.
@@ -190,7 +190,7 @@ fn calls_instead_of_a_formatted_answer() {
         ("llama4_pythonic", "[get_weather()]"),
         ("hermes", "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}\n</tool_call>"),
     ] {
-        let processor = crate::common::family(family);
+        let processor = crate::parsers::common::family(family);
         let events = parse(processor, &options(&request), &[(call, false)]);
         let calls = events.iter().filter(|event| matches!(event, ProcessorEvent::ToolCall { .. })).count();
         assert_eq!((calls, sum(&events).0), (1, String::new()), "{family}: {events:?}");
@@ -269,7 +269,7 @@ fn bare_calls_after_text_are_text() {
         ("mistral_json", "[{\"name\": \"get_weather\", \"arguments\": {}}]"),
     ] {
         let text = format!("Say {call}");
-        let events = parse(crate::common::family(family), &options(&request), &[(&text, false)]);
+        let events = parse(crate::parsers::common::family(family), &options(&request), &[(&text, false)]);
         assert_eq!(sum(&events), (text, String::new(), 0), "{family}");
     }
 }

@@ -1,6 +1,6 @@
 //! Adversarial replies that cost time or memory.
 
-use crate::common::{parse, with_a_tool};
+use crate::parsers::common::{parse, with_a_tool};
 use lm_processors::{ALL, ModelDataProcessor, OnMalformed, ParserOptions, ProcessorEvent, by_name};
 
 /// Long enough that this test does not end in bearable time if parsing is quadratic: a quarter of a megabyte takes half

@@ -5,9 +5,9 @@ use lm_processors::{
 };
 use serde_json::json;
 
-use crate::common::{coalesce, family, parse, with_a_tool};
+use crate::grammar::writer;
+use crate::parsers::common::{coalesce, family, parse, with_a_tool};
 use crate::tokens::{push, tokenized, tokens};
-use crate::writer;
 
 /// Texts before, between and after calls, without whitespace at their ends.
 const TEXTS: &[[&str; 3]] = &[

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use lm_processors::{ALL, Family, by_name};
 use serde_json::Value;
 
-use crate::vectors::own_files;
+use crate::parsers::vectors::own_files;
 
 /// Contents of a family's own vectors.
 #[derive(Default)]

@@ -1,6 +1,6 @@
 //! Recovery in replies without a grammar, and none in replies under a grammar.
 
-use crate::common::{Broken, Sum, family, parse, sum};
+use crate::parsers::common::{Broken, Sum, family, parse, sum};
 use lm_processors::{OnMalformed, ParserOptions, ProcessorEvent, Recovery, ToolSpec};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Any split of a reply gives the same events: generated replies of every family, and all reference vectors.
 
-use crate::common::{parse, with_a_tool};
-use crate::random::Random;
+use crate::parsers::common::{parse, with_a_tool};
+use crate::parsers::random::Random;
 use crate::shared;
 use lm_processors::{
     ALL, CallBody, CallSyntax, Dialect, ModelDataProcessor, OnMalformed, ParserOptions, ReadCalls,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::common::{Broken, Sum, parse, sum};
+use crate::parsers::common::{Broken, Sum, parse, sum};
 use crate::shared;
 use lm_processors::{
     CallBody, ModelDataProcessor, OnMalformed, ParserOptions, ReadCalls, ReasoningText, ToolSpec, by_name,

@@ -1,6 +1,6 @@
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::generating::{Clock, Generating};
@@ -15,6 +15,7 @@ type Replies = async_channel::Receiver<Reply>;
 mod drafts;
 mod followers;
 mod sampling;
+mod waiting;
 
 const CHUNK: usize = 16;
 
@@ -23,6 +24,8 @@ struct Bench {
     scheduler: Scheduler,
     model: Arc<FakeLm>,
     cancel: CancelHandle,
+    /// Deadline of the next requests.
+    deadline: Option<Instant>,
     /// Adapter of the next requests.
     adapter: Option<AdapterId>,
     commands: Receiver<Command>,
@@ -46,12 +49,13 @@ impl Bench {
             Totals::default(),
         )
         .unwrap();
-        Self { scheduler, model, cancel: CancelHandle::new(), adapter: None, commands }
+        Self { scheduler, model, cancel: CancelHandle::new(), deadline: None, adapter: None, commands }
     }
 
     fn run(&mut self, session: u64, ids: Vec<u32>, task: Task) -> Replies {
         let (replies, answers) = async_channel::unbounded();
-        let limits = RequestLimits { cancel: self.cancel.clone(), ..RequestLimits::default() };
+        let (cancel, deadline) = (self.cancel.clone(), self.deadline);
+        let limits = RequestLimits { cancel, deadline, ..RequestLimits::default() };
         self.scheduler.handle(Command::Run(Request {
             session: SessionId(session),
             adapter: self.adapter,

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use lm_template::{GenerationPrompt, PromptTemplate, RenderInput};
 use serde_json::{Map, Value};
 
-use crate::goldens::{Outcome, compare};
 use crate::shared;
+use crate::templates::goldens::{Outcome, compare};
 
 /// The expected result of the template alone; `None` for cases that the data does not cover.
 fn expected<'a>(case: &'a Value, variant: &Value) -> Option<&'a Value> {

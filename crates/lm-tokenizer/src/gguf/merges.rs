@@ -111,7 +111,38 @@ impl Found {
 
 #[cfg(test)]
 mod tests {
+    use lm_formats::{FileBytes, GgufEntries, GgufEntry, GgufFile, GgufHeader};
+
+    use super::super::vocabulary::{SCORES, TOKENS};
     use super::*;
+
+    /// A file's metadata and vocabulary: normal tokens with these scores.
+    fn vocabulary<const N: usize>(tokens: [&str; N], scores: [f32; N]) -> (GgufMetadata, Vocabulary) {
+        let mut entries = GgufEntries::default();
+        entries.put(TOKENS, GgufEntry::Texts(tokens.map(str::to_owned).into()));
+        entries.put(SCORES, GgufEntry::Floats(scores.into()));
+        let header = GgufHeader::new(&entries, &[]).expect("there are no tensors");
+        let file = GgufFile::read("test.gguf", FileBytes::Owned(header.bytes.into()));
+        let metadata = file.expect("what is written can be read").metadata().clone();
+        let vocabulary = Vocabulary::read(&metadata).expect("is valid");
+        (metadata, vocabulary)
+    }
+
+    /// The lists are those of transformers' `generate_merges`.
+    #[test]
+    fn ties_are_ordered_by_the_longer_left_part_and_then_by_the_longer_right_part() {
+        let tokens = ["a", "b", "c", "d", "cd", "ab", "bcd", "abc", "abcd", "da"];
+        let scores = [0.0, 0.0, 0.0, 0.0, -1.0, -1.0, -1.0, -1.0, -1.0, 0.0];
+        let (metadata, vocabulary) = vocabulary(tokens, scores);
+        for (order, expected) in [
+            (Order::Scores, ["d a", "abc d", "ab cd", "ab c", "a bcd", "b cd", "c d", "a b"]),
+            (Order::Ids, ["c d", "a b", "b cd", "ab c", "abc d", "ab cd", "a bcd", "d a"]),
+        ] {
+            let merges = implied(&metadata, &vocabulary, order).expect("all tokens are short");
+            let lines: Vec<String> = merges.iter().map(|(left, right)| format!("{left} {right}")).collect();
+            assert_eq!(lines, expected, "{order:?}");
+        }
+    }
 
     #[test]
     fn a_line_is_two_parts() {

@@ -13,12 +13,14 @@ use crate::shared;
 const TEXTS: u32 = 1_000;
 const SEED: [u8; 32] = *b"GGUF tokenizers and their twins.";
 
+#[allow(dead_code, reason = "the tests of lm-model, which include this file, use the random texts alone")]
 pub fn workspace() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// Texts of a reference vocabulary with their ids, special tokens treated as text; `None`, with a printed line, if the reference
 /// data is absent.
+#[allow(dead_code, reason = "as above")]
 pub fn reference_ids(name: &str) -> Option<Vec<(String, Vec<TokenId>)>> {
     let [texts, ids] = ["inp", "out"].map(|end| {
         let path = shared::path(format!("tokenizers/ggml-vocab-{name}.gguf.{end}"))?;

@@ -12,8 +12,6 @@ mod cell;
 mod model;
 mod outcome;
 mod report;
-#[path = "../../../../testdata/shared.rs"]
-mod shared;
 
 use std::sync::Mutex;
 

@@ -15,18 +15,6 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Compiled devices; one that this machine lacks (no GPU adapter) is skipped with a printed line.
-fn devices() -> Vec<Device> {
-    let usable = |device: &Device| match device.burn() {
-        Ok(_) => true,
-        Err(error) => {
-            println!("skipped: {device}: {error}");
-            false
-        }
-    };
-    Device::available().iter().copied().filter(usable).collect()
-}
-
 /// Loads a folder with the weights as stored and an f32 cache. Weights that are stored quantised become f32, as in the reference:
 /// kernels for quants round the other factor too.
 fn load(path: &Path, device: Device) -> anyhow::Result<LoadedModel> {

@@ -1,22 +1,15 @@
 //! Sounds in prompts of the tiny audio checkpoints: features, ids, rows, logits and greedy tokens against transformers.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod features;
 mod golden;
-#[path = "../common/golden_folder.rs"]
-mod golden_folder;
-#[path = "../common/prompt.rs"]
-mod prompt;
 mod settings;
 
 use lm_media::{Error as MediaError, Sound};
 use lm_model::{Device, Error, KvDtype, LoadOptions, LoadedModel, ModelFolder, PictureOptions, WeightFormat};
 
-use common::{for_each_device, load, load_with};
+use crate::common::{for_each_device, load, load_with};
+use crate::prompt::{Medium, Prompt};
 use golden::{Golden, every};
-use prompt::{Medium, Prompt};
 
 fn check_prompts(golden: &Golden, loaded: &LoadedModel, sounds: &[Sound]) {
     let audio = loaded.audio.as_deref().unwrap();

@@ -4,7 +4,6 @@
 //! and values are random from fixed seeds. A device that does not support a case prints one line.
 
 #![cfg(feature = "burn")]
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 mod attention;
 mod fused;

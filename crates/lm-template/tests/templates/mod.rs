@@ -3,5 +3,3 @@
 mod engine_alone;
 mod goldens;
 mod segments;
-#[path = "../../../../testdata/shared.rs"]
-mod shared;

@@ -1,22 +1,15 @@
 //! Pictures in prompts of the tiny vision checkpoints: ids, rows, logits and greedy tokens against transformers.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod golden;
-#[path = "../common/golden_folder.rs"]
-mod golden_folder;
 mod mmproj;
-#[path = "../common/prompt.rs"]
-mod prompt;
 mod settings;
 
 use lm_media::PictureSize;
 use lm_model::{Device, Error, ModelFolder, PictureOptions, Position, WeightFormat};
 
-use common::{for_each_device, load};
+use crate::common::{for_each_device, load};
+use crate::prompt::{Medium, Prompt};
 use golden::Golden;
-use prompt::{Medium, Prompt};
 
 fn check(golden: &Golden, device: Device) {
     let loaded = load(&golden.path, device);

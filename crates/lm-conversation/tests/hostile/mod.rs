@@ -1,14 +1,13 @@
 //! Hostile schemas and templates: time, memory and threads of each, measured in a child process.
 //!
-//! `cargo test --release -p lm-conversation --test hostile -- --nocapture` prints the table of docs/constrained-decoding.md.
+//! `cargo test --release -p lm-conversation --test integration hostile -- --nocapture` prints the table of docs/constrained-decoding.md.
 #![cfg(target_os = "linux")]
 
 mod process;
 mod schemas;
-#[path = "../../../../testdata/shared.rs"]
-mod shared;
 mod templates;
 
+use crate::shared;
 use std::time::Duration;
 
 use process::{Usage, measure};

@@ -1,6 +1,4 @@
 //! Tests of the engine: snippets against Jinja2, a comparison with minijinja, limits.
 
 mod limits;
-#[path = "../../../../testdata/shared.rs"]
-mod shared;
 mod snippets;

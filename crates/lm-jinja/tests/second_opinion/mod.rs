@@ -6,5 +6,3 @@ mod engines;
 mod generated;
 mod goldens;
 mod grammar;
-#[path = "../../../../testdata/shared.rs"]
-mod shared;

@@ -15,14 +15,10 @@ mod random;
 mod replies;
 mod round_trip;
 mod schemas;
-#[path = "../../../../testdata/shared.rs"]
-mod shared;
 mod takes;
 mod texts;
-#[path = "../support/tokens.rs"]
-mod tokens;
 mod unions;
 mod unwritable;
 mod vectors;
 mod walk;
-mod writer;
+pub mod writer;

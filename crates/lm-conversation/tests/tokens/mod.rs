@@ -3,6 +3,4 @@
 
 mod injection;
 mod reference;
-#[path = "../../../../testdata/shared.rs"]
-mod shared;
 mod support;

@@ -9,11 +9,5 @@ mod lossless;
 mod own_coverage;
 mod random;
 mod recovery;
-#[path = "../../../../testdata/shared.rs"]
-mod shared;
 mod splits;
-#[path = "../support/tokens.rs"]
-mod tokens;
 mod vectors;
-#[path = "../grammar/writer.rs"]
-mod writer;

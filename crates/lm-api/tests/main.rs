@@ -1,0 +1,11 @@
+//! Integration tests in one program.
+
+mod anthropic;
+mod completions;
+mod continued;
+mod embeddings;
+mod ollama;
+mod requests;
+mod responses;
+mod responses_calls;
+mod support;

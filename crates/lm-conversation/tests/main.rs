@@ -1,0 +1,18 @@
+//! Integration tests in one program; those that measure their process are programs of their own.
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+mod callable;
+mod examples;
+mod hostile;
+mod matrix;
+mod media;
+mod media_models;
+mod pocket;
+mod random_calls;
+mod resampled;
+mod saved;
+#[path = "../../../testdata/shared.rs"]
+mod shared;
+mod store;
+mod tokens;
+mod turns;

@@ -1,0 +1,4 @@
+//! Integration tests in one program.
+
+mod pull;
+mod stores;

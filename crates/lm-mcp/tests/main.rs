@@ -1,0 +1,9 @@
+//! Integration tests in one program; those that measure their process are programs of their own.
+
+mod common;
+mod faults;
+mod hostile_http;
+mod hostile_servers;
+mod programs;
+mod reference;
+mod serving;

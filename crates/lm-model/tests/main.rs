@@ -1,0 +1,26 @@
+//! Integration tests in one program; those that measure their process are programs of their own.
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+mod adapters;
+mod audio;
+mod common;
+#[path = "../../lm-tokenizer/tests/tokenizers/data.rs"]
+mod data;
+mod drafts;
+mod experts;
+mod folder;
+mod footprint;
+mod forward;
+mod gguf_tokenizers;
+#[path = "common/golden_folder.rs"]
+mod golden_folder;
+mod goldens;
+mod groups;
+mod memory;
+mod pack_cache;
+#[path = "common/prompt.rs"]
+mod prompt;
+mod quantized;
+#[path = "../../../testdata/shared.rs"]
+mod shared;
+mod vision;

@@ -1,0 +1,19 @@
+//! Integration tests in one program.
+
+mod access;
+mod any_body;
+mod clients;
+mod lifecycle;
+mod media;
+mod messages;
+mod metrics;
+mod ollama;
+mod on_demand;
+mod openai_flow;
+mod openapi;
+mod page;
+mod requests;
+mod responses_api;
+mod support;
+mod tools;
+mod wires;

@@ -1,0 +1,35 @@
+//! Integration tests in one program; those that measure their process are programs of their own.
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+mod adapters;
+mod cancel;
+mod checkpoints;
+mod concurrent;
+mod constrain;
+mod custom_filters;
+mod draft_model;
+mod embedding_goldens;
+mod failures;
+mod filters;
+mod generate;
+mod handles;
+mod kinds;
+mod media;
+mod media_engines;
+mod media_files;
+mod models;
+mod prefix;
+mod record;
+mod rollback;
+mod running;
+mod sampling_threads;
+mod saved_cache;
+mod saved_session;
+mod scoring;
+#[path = "../../../testdata/shared.rs"]
+mod shared;
+mod sound_adapter;
+mod speculation;
+mod states;
+mod support;
+mod vocabularies;

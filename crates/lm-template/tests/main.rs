@@ -1,0 +1,10 @@
+//! Integration tests in one program.
+
+mod capabilities;
+mod folders;
+mod messages;
+mod pocket;
+mod polyfills;
+#[path = "../../../testdata/shared.rs"]
+mod shared;
+mod templates;
