@@ -8,7 +8,6 @@ mod bench;
 mod check;
 mod convert;
 mod cpu_paths;
-mod devices;
 mod emulate;
 mod fuzz;
 mod golden;
@@ -38,8 +37,6 @@ enum Command {
     Tidy(tidy::Args),
     /// Check formatting, lints, docs, feature sets, CPU paths, licences, packages
     Check(check::Args),
-    /// Run the tests that loop over devices, on every portable device: NdArray and wgpu beside the CPU
-    Devices(devices::Args),
     /// Run the tests of the kernels under AddressSanitizer and Valgrind, on each CPU path
     Sanitize(sanitize::Args),
     /// Run the tests of the kernels for AArch64 under QEMU
@@ -62,7 +59,6 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Tidy(args) => tidy::run(&args),
         Command::Check(args) => check::run(&args),
-        Command::Devices(args) => devices::run(&args),
         Command::Sanitize(args) => sanitize::run(&args),
         Command::Emulate => emulate::run(),
         Command::Golden(args) => golden::run(&args),

@@ -6,6 +6,7 @@ use std::process::Stdio;
 use anyhow::{Context, Result, bail};
 
 use crate::process;
+use crate::test_programs::INTEGRATION;
 
 /// Document with the table, between two marker comments.
 const DOCUMENT: &str = "docs/constrained-decoding.md";
@@ -30,8 +31,8 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<()> {
     let root = process::root();
-    let mut command = process::cargo(&["test", "--release", "-p", "lm-conversation", "--test", "matrix"]);
-    command.args(["--", "--nocapture"]);
+    let mut command = process::cargo(&["test", "--release", "-p", "lm-conversation", "--test", INTEGRATION]);
+    command.args(["--", "--nocapture", "matrix::"]);
     command.env("LM_MATRIX", args.one_in.to_string()).env("LM_MATRIX_OUT", root.join("target/matrix.jsonl"));
     if args.resume {
         command.env("LM_MATRIX_RESUME", "1");

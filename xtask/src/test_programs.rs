@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::process;
 
 /// A built test executable.
+#[derive(Clone)]
 pub struct TestProgram {
     executable: PathBuf,
     /// Folder of its package, the working directory in which cargo runs it.
@@ -24,10 +25,14 @@ impl TestProgram {
     }
 }
 
+/// Target of a crate's integration tests.
+pub const INTEGRATION: &str = "integration";
+
 /// Builds the tests of the workspace and finds those of `wanted`, pairs of a package and a target; the target of a
-/// library has its Rust name, `lm_model`.
-pub fn build(wanted: &[(&str, &str)]) -> Result<Vec<TestProgram>> {
+/// library has its Rust name, `lm_model`. With the features of the last `cargo test --workspace`, nothing is built.
+pub fn build(features: &str, wanted: &[(&str, &str)]) -> Result<Vec<TestProgram>> {
     let mut build = process::cargo(&["test", "--workspace", "--no-run", "--message-format=json"]);
+    build.args(["--features", features]);
     let messages = process::output(build.stderr(Stdio::inherit()))?;
     let built: Vec<Value> = messages.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     wanted

@@ -92,6 +92,11 @@ impl Package {
         self.field("publish").and_then(toml::Value::as_bool) != Some(false)
     }
 
+    /// Returns true if each file and folder of `tests/` is a test target, cargo's default; false if the manifest lists them.
+    pub fn finds_tests(&self) -> bool {
+        self.field("autotests").and_then(toml::Value::as_bool) != Some(false)
+    }
+
     /// Path of the crate root, `src/lib.rs` before `src/main.rs`.
     pub fn crate_root(&self, tree: &Tree) -> Option<String> {
         ["src/lib.rs", "src/main.rs"]

@@ -2,12 +2,12 @@
 
 use anyhow::{Result, bail};
 
-use super::Outcome;
+use super::{Args, Outcome};
 use crate::process::{self, cargo};
 
 const CRATES: &[&str] = &["lm-formats", "lm-tokenizer", "lm-template", "lm-processors"];
 
-pub fn run() -> Result<Outcome> {
+pub fn run(_: &Args) -> Result<Outcome> {
     for name in CRATES {
         let tree = ["tree", "--package", name, "--edges", "normal", "--prefix", "none"];
         if let Some(dependency) = burn(&process::output(&mut cargo(&tree))?) {

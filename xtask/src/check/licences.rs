@@ -4,23 +4,18 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail};
 
-use super::Outcome;
+use super::{Args, Outcome};
 use crate::process::{self, cargo};
 
 const CONFIG: &str = "deny.toml";
 
-pub fn run() -> Result<Outcome> {
+pub fn run(_: &Args) -> Result<Outcome> {
     let config = std::fs::read_to_string(process::root().join(CONFIG)).context("deny.toml cannot be read")?;
     let allowed = allowed_licences(&config)?;
     // Every feature and every target; dev-dependencies are not shipped.
     let tree =
         ["tree", "--workspace", "--all-features", "--target", "all", "--edges", "normal,build", "--locked"];
-    let mut listing = String::new();
-    for manifest in ["Cargo.toml", "crates/lm-rig/Cargo.toml"] {
-        let mut command = cargo(&tree);
-        command.args(["--manifest-path", manifest, "--prefix", "none", "--format", "{p}\t{l}"]);
-        listing += &process::output(&mut command)?;
-    }
+    let listing = process::output(cargo(&tree).args(["--prefix", "none", "--format", "{p}\t{l}"]))?;
     // Repeated packages are marked `(*)`.
     let lines = listing.lines().map(|line| line.trim_end_matches(" (*)"));
     let packages: BTreeSet<(&str, &str)> = lines.filter_map(|line| line.split_once('\t')).collect();

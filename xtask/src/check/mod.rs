@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 
 use crate::cpu_paths;
 use crate::process::{self, cargo};
-use crate::test_programs::{self, TestProgram};
+use crate::test_programs::{self, INTEGRATION, TestProgram};
 
 const ALL: &[Step] = &[
     Step { name: "fmt", run: fmt },
@@ -25,18 +25,17 @@ const ALL: &[Step] = &[
     Step { name: "packages", run: packages::run },
 ];
 
-/// Tests that run on each CPU path; the first of them is the library with the probe for supported paths.
-const CPU_TESTS: &[(&str, &str)] = &[
-    ("lm-kernels", "lm_kernels"),
-    ("lm-kernels", "conformance"),
-    ("lm-model", "lm_model"),
-    ("lm-model", "forward"),
-    ("lm-model", "goldens"),
+/// Tests that run on each CPU path, with filters of their names; the first of them is the library with the probe for supported paths.
+const CPU_TESTS: &[(&str, &str, &[&str])] = &[
+    ("lm-kernels", "lm_kernels", &[]),
+    ("lm-kernels", INTEGRATION, &["conformance::", "--skip", "ndarray_conforms", "--skip", "gpu_conforms"]),
+    ("lm-model", "lm_model", &[]),
+    ("lm-model", INTEGRATION, &["forward::", "goldens::"]),
 ];
 
 struct Step {
     name: &'static str,
-    run: fn() -> Result<Outcome>,
+    run: fn(&Args) -> Result<Outcome>,
 }
 
 /// Result of a step that did not fail.
@@ -62,6 +61,9 @@ const FEATURE_SETS: &[&[&str]] = &[
 pub struct Args {
     /// Run only these steps [default: all]
     names: Vec<String>,
+    /// Features of clippy's and the CPU paths' builds, those of the last `cargo test --workspace`, so that nothing is built again
+    #[arg(long, default_value = "")]
+    features: String,
 }
 
 pub fn run(args: &Args) -> Result<()> {
@@ -73,7 +75,7 @@ pub fn run(args: &Args) -> Result<()> {
     for step in ALL.iter().filter(|step| args.names.is_empty() || args.names.iter().any(|n| n == step.name)) {
         eprintln!("== {}", step.name);
         let start = Instant::now();
-        let result = (step.run)();
+        let result = (step.run)(args);
         if let Err(error) = &result {
             eprintln!("error: {error:#}");
         }
@@ -104,24 +106,31 @@ fn passed(command: &mut Command) -> Result<Outcome> {
     process::run(command).map(|()| Outcome::Passed)
 }
 
-fn fmt() -> Result<Outcome> {
+fn fmt(_: &Args) -> Result<Outcome> {
     process::run(&mut cargo(&["fmt", "--all", "--check"]))?;
-    // Workspaces of their own.
-    for manifest in ["fuzz/Cargo.toml", "crates/lm-rig/Cargo.toml"] {
-        process::run(&mut cargo(&["fmt", "--manifest-path", manifest, "--check"]))?;
-    }
-    Ok(Outcome::Passed)
+    // A workspace of its own.
+    passed(&mut cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))
 }
 
-fn clippy() -> Result<Outcome> {
-    passed(&mut cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]))
+fn clippy(args: &Args) -> Result<Outcome> {
+    let features = ["--features", &args.features];
+    passed(
+        cargo(&["clippy", "--workspace", "--all-targets", "--quiet"])
+            .args(features)
+            .args(["--", "-D", "warnings"]),
+    )
 }
 
-fn docs() -> Result<Outcome> {
-    passed(cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"))
+fn docs(args: &Args) -> Result<Outcome> {
+    let features = ["--features", &args.features];
+    passed(
+        cargo(&["doc", "--workspace", "--no-deps", "--quiet"])
+            .args(features)
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    )
 }
 
-fn features() -> Result<Outcome> {
+fn features(_: &Args) -> Result<Outcome> {
     for set in FEATURE_SETS {
         // clippy, not check: its warnings are errors without flags that would rebuild all dependencies.
         process::run(cargo(&["clippy", "--quiet"]).args(*set).args(["--", "-D", "warnings"]))?;
@@ -130,19 +139,22 @@ fn features() -> Result<Outcome> {
 }
 
 /// Runs the kernels' tests, and the goldens through them, on each CPU path of this machine.
-fn cpu_paths() -> Result<Outcome> {
-    let programs = test_programs::build(CPU_TESTS)?;
-    let quiet = |program: &TestProgram| {
+fn cpu_paths(args: &Args) -> Result<Outcome> {
+    let wanted: Vec<_> = CPU_TESTS.iter().map(|(package, target, _)| (*package, *target)).collect();
+    let programs = test_programs::build(&args.features, &wanted)?;
+    let quiet = |(program, (.., filters)): (&TestProgram, &(&str, &str, &[&str]))| {
         let mut tests = program.command();
-        tests.arg("--quiet");
+        // Other devices do not run the kernels of a CPU path.
+        tests.arg("--quiet").args(*filters).env("LM_TEST_DEVICES", "cpu");
         tests
     };
-    cpu_paths::run("tests", || programs[0].command(), || programs.iter().map(quiet).collect())?;
+    let tests = || programs.iter().zip(CPU_TESTS).map(quiet).collect();
+    cpu_paths::run("tests", || programs[0].command(), tests)?;
     Ok(Outcome::Passed)
 }
 
 /// Checks licences, bans and sources with `deny.toml`; advisories only if their database is on the machine.
-fn deny() -> Result<Outcome> {
+fn deny(_: &Args) -> Result<Outcome> {
     let installed = cargo(&["deny", "--version"]).output().is_ok_and(|output| output.status.success());
     if !installed {
         return Ok(Outcome::Skipped("cargo-deny is not installed"));

@@ -2,13 +2,13 @@
 
 use anyhow::{Result, bail};
 
-use super::Outcome;
+use super::{Args, Outcome};
 use crate::process::{self, cargo};
 use crate::tree::Tree;
 
 const REQUIRED: &[&str] = &["Cargo.toml", "README.md"];
 
-pub fn run() -> Result<Outcome> {
+pub fn run(_: &Args) -> Result<Outcome> {
     let packages = Tree::read()?.packages();
     let published: Vec<_> = packages.iter().filter(|package| package.is_published()).collect();
     for package in &published {

@@ -1,14 +1,14 @@
 //! Table of pictures and sounds, stage by stage from files to tokens: the largest difference from the references.
 
 use std::collections::BTreeMap;
-use std::process::Stdio;
 
 use anyhow::{Result, bail};
 
-use crate::process;
+use crate::test_programs::{self, INTEGRATION};
 
-/// Tests that print stages, of `lm-media` and `lm-model`.
-const TESTS: &[&str] = &["audio", "golden", "headers", "pillow", "sound", "vision"];
+/// Integration tests that print stages, by package.
+const TESTS: [(&str, &[&str]); 2] =
+    [("lm-media", &["golden::", "headers::", "pillow::", "sound::"]), ("lm-model", &["audio::", "vision::"])];
 
 /// Cases of a stage, and their largest difference.
 #[derive(Debug, Default, PartialEq)]
@@ -19,12 +19,15 @@ struct Stage {
 
 /// Runs the comparisons and prints the table; fails if one of them does.
 pub(super) fn check() -> Result<()> {
-    let mut command = process::cargo(&["test", "--workspace"]);
-    command.args(TESTS.iter().flat_map(|test| ["--test", test])).args(["--", "--nocapture"]);
-    let output = command.stderr(Stdio::inherit()).output()?;
-    let printed = String::from_utf8_lossy(&output.stdout);
+    let programs = test_programs::build("", &TESTS.map(|(package, _)| (package, INTEGRATION)))?;
+    let (mut printed, mut passed) = (String::new(), true);
+    for ((_, filters), program) in TESTS.iter().zip(programs) {
+        let output = program.command().args(*filters).arg("--nocapture").output()?;
+        printed += &String::from_utf8_lossy(&output.stdout);
+        passed &= output.status.success();
+    }
     print!("{}", table(&printed));
-    if !output.status.success() {
+    if !passed {
         bail!("pictures or sounds differ:\n{printed}");
     }
     Ok(())

@@ -4,30 +4,29 @@
 mod media;
 mod models;
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Result, bail};
 
 use crate::process;
+use crate::test_programs::{self, INTEGRATION};
 
-/// A test that compares goldens with our output.
+/// Integration tests that compare goldens with our output.
 struct Comparison {
     package: &'static str,
-    test: &'static str,
-    /// True if it runs on devices, so that the package has a feature for each.
-    on_devices: bool,
+    /// Filter of the tests' names.
+    filter: &'static str,
 }
 
 /// The comparisons, in the order of the layers.
 const COMPARISONS: &[Comparison] = &[
-    Comparison { package: "lm-model", test: "goldens", on_devices: true },
-    Comparison { package: "lm-template", test: "pocket", on_devices: false },
-    Comparison { package: "lm-conversation", test: "pocket", on_devices: true },
+    Comparison { package: "lm-model", filter: "goldens::" },
+    Comparison { package: "lm-template", filter: "pocket::" },
+    Comparison { package: "lm-conversation", filter: "pocket::" },
 ];
 
 /// Chat templates of the shared reference data (`LM_SHARED`), which are not in the repository.
-const TEMPLATES: &[Comparison] =
-    &[Comparison { package: "lm-template", test: "templates", on_devices: false }];
+const TEMPLATES: &[Comparison] = &[Comparison { package: "lm-template", filter: "templates::" }];
 
 /// Scripts that generate goldens: folder and command line, run with Python.
 const SCRIPTS: &[(&str, &[&str])] = &[
@@ -63,7 +62,7 @@ pub struct Args {
     /// Compare only pictures and sounds, stage by stage from files to tokens, and print a table
     #[arg(long, requires = "check", conflicts_with_all = ["regenerate", "templates", "models"])]
     media: bool,
-    /// Features of the crates under test, such as `ndarray,wgpu`, for more devices
+    /// Features of the crates under test, such as `lm-tools/ndarray,lm-tools/wgpu`, for more devices
     #[arg(long, requires = "check", conflicts_with = "regenerate")]
     features: Option<String>,
 }
@@ -80,18 +79,18 @@ pub fn run(args: &Args) -> Result<()> {
 
 /// Runs every comparison; one that is skipped for lack of a file or a device is a failure.
 fn check(comparisons: &[Comparison], features: &str) -> Result<()> {
-    for Comparison { package, test, on_devices } in comparisons {
-        let features = if *on_devices { features } else { "" };
-        // Without features, reuses the build of `cargo test --workspace`.
-        let of_package = ["-p", package, "--features", features];
-        let build = if features.is_empty() { &["--workspace"] } else { &of_package[..] };
-        let mut command = process::cargo(&["test"]);
-        command.args(build).args(["--test", test, "--", "--nocapture"]);
-        let output = command.stderr(Stdio::inherit()).output()?;
+    let wanted: Vec<_> = comparisons.iter().map(|comparison| (comparison.package, INTEGRATION)).collect();
+    for (Comparison { package, filter }, program) in
+        comparisons.iter().zip(test_programs::build(features, &wanted)?)
+    {
+        let output = program.command().args([filter, "--nocapture"]).output()?;
         let printed = String::from_utf8_lossy(&output.stdout);
         print!("{printed}");
         if !output.status.success() {
-            bail!("the goldens of {package} do not match");
+            bail!("the goldens of {package} do not match:\n{}", String::from_utf8_lossy(&output.stderr));
+        }
+        if printed.contains("running 0 tests") {
+            bail!("{package} has no test `{filter}`");
         }
         if let Some(line) = skipped(&printed) {
             bail!("a comparison of {package} was skipped: {line}");

@@ -9,6 +9,7 @@ use std::process::Stdio;
 use anyhow::{Result, bail};
 
 use crate::process;
+use crate::test_programs::INTEGRATION;
 
 /// A device: its name in the tests' output, its backend's name, and its cargo feature.
 struct Column {
@@ -33,13 +34,13 @@ pub(super) fn check(features: &str) -> Result<()> {
         "-p",
         "lm-model",
         "--test",
-        "goldens",
+        INTEGRATION,
         "--features",
         features,
         "--",
         "--nocapture",
-        "tiny::",
-        "gguf::",
+        "goldens::tiny::",
+        "goldens::gguf::",
     ];
     let output = process::cargo(&arguments).stderr(Stdio::inherit()).output()?;
     let printed = String::from_utf8_lossy(&output.stdout);

@@ -99,13 +99,18 @@ fn programs(text: &str) -> Vec<(usize, &str)> {
         .collect()
 }
 
+/// Returns true if a package has a test target of this name: in its manifest, or as a file that cargo finds by itself.
 fn program_exists(tree: &Tree, name: &str) -> bool {
-    let is_program = |folder: &str| {
+    let is_file = |folder: &str| {
         [format!("{folder}/tests/{name}.rs"), format!("{folder}/tests/{name}/main.rs")]
             .iter()
             .any(|path| tree.text(path).is_some())
     };
-    tree.packages().iter().any(|package| is_program(&package.folder))
+    tree.packages().iter().any(|package| {
+        let listed = package.manifest.get("test").and_then(toml::Value::as_array).into_iter().flatten();
+        let is_listed = listed.filter_map(|target| target.get("name")?.as_str()).any(|listed| listed == name);
+        is_listed || (package.finds_tests() && is_file(&package.folder))
+    })
 }
 
 #[cfg(test)]
@@ -123,6 +128,12 @@ mod tests {
             ("crates/a/src/b/tests.rs", "fn it_works() {}\n"),
             ("crates/a/tests/all/main.rs", ""),
             ("crates/a/tests/all/one.rs", "fn first() {}"),
+            (
+                "crates/b/Cargo.toml",
+                "[package]\nname = \"b\"\nautotests = false\n[[test]]\nname = \"together\"\npath = \"tests/main.rs\"",
+            ),
+            ("crates/b/tests/main.rs", "mod part;"),
+            ("crates/b/tests/part.rs", ""),
             ("docs/a.md", &text),
         ]);
         run(&tree).into_iter().map(|finding| finding.text).collect()
@@ -133,7 +144,7 @@ mod tests {
         let rows = "| x | `flow::it_flows`, `lib::it_works` |\n| y | `all/one::first`, `all/one`, all of `flow` |\n\
             | z | `a/tests/flow.rs::it_flows`, `a/tests/all` |\n| `gone::x` | – |\n\
             | w | doc test of `gone::x` |\n| v | all over `a::ALL` |";
-        assert_eq!(check(rows, "`cargo test --test all -- first`"), Vec::<String>::new());
+        assert_eq!(check(rows, "`cargo test --test all -- first`, `--test together`"), Vec::<String>::new());
     }
 
     #[test]
@@ -144,7 +155,11 @@ mod tests {
             "no test `all/two`",
             "no test `other::it_flows`",
             "no `--test none`",
+            "no `--test part`",
         ];
-        assert_eq!(check(rows, "cargo test -p a --test none\ncargo test --test flow"), missing);
+        assert_eq!(
+            check(rows, "cargo test -p a --test none\ncargo test --test flow\ncargo test --test part"),
+            missing
+        );
     }
 }

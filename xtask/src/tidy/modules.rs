@@ -35,15 +35,14 @@ fn roots(tree: &Tree) -> BTreeSet<String> {
     let mut roots = BTreeSet::new();
     for (path, text) in tree.texts("Cargo.toml") {
         let Ok(manifest) = text.parse::<toml::Table>() else { continue };
-        if !manifest.contains_key("package") {
-            continue;
-        }
+        let Some(package) = manifest.get("package") else { continue };
+        let lists_tests = package.get("autotests").and_then(toml::Value::as_bool) == Some(false);
         let folder = path.strip_suffix("Cargo.toml").unwrap_or_default();
         roots.extend(["src/lib.rs", "src/main.rs", "build.rs"].map(|file| format!("{folder}{file}")));
         let targets = TARGETS.iter().filter_map(|name| manifest.get(*name)?.as_array()).flatten();
         let named = targets.chain(manifest.get("lib")).filter_map(|target| target.get("path")?.as_str());
         roots.extend(named.map(|file| format!("{folder}{file}")));
-        for targets in TARGET_FOLDERS {
+        for targets in TARGET_FOLDERS.iter().filter(|folder| !(lists_tests && **folder == "tests")) {
             let place = format!("{folder}{targets}");
             let files = tree.below(&place).filter(|file| match file.split_once('/') {
                 None => file.ends_with(".rs"),
@@ -136,8 +135,22 @@ mod tests {
             ),
             ("c/src/x/rows/a.rs", ""),
             ("c/src/x/rows/c.rs", ""),
+            (
+                "d/Cargo.toml",
+                "[package]\nname = \"d\"\nautotests = false\n[[test]]\nname = \"t\"\npath = \"tests/main.rs\"",
+            ),
+            ("d/tests/main.rs", "mod named;"),
+            ("d/tests/named.rs", ""),
+            ("d/tests/unnamed.rs", ""),
         ]);
         let lost: Vec<String> = run(&tree).into_iter().map(|finding| finding.place).collect();
-        assert_eq!(lost, ["c/src/lost.rs", "c/src/tests.rs", "c/src/x/rows/c.rs", "c/tests/more/other.rs"]);
+        let expected = [
+            "c/src/lost.rs",
+            "c/src/tests.rs",
+            "c/src/x/rows/c.rs",
+            "c/tests/more/other.rs",
+            "d/tests/unnamed.rs",
+        ];
+        assert_eq!(lost, expected);
     }
 }
