@@ -2,6 +2,7 @@
 
 mod common;
 mod faults;
+mod files;
 mod hostile_http;
 mod hostile_servers;
 mod programs;

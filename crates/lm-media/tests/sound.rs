@@ -236,6 +236,17 @@ fn a_sound_as_long_as_the_limit_is_read() {
 }
 
 #[test]
+fn the_limit_holds_for_a_header_without_a_length() {
+    let mut bytes = file("mono_16k.flac");
+    // The number of samples in STREAMINFO, 36 bits: an encoder of a stream writes 0.
+    bytes[21] &= 0xf0;
+    bytes[22..26].fill(0);
+    assert!(decode(&bytes).is_ok(), "{:?}", decode(&bytes));
+    let limits = SoundLimits { max_seconds: 0, ..SoundLimits::default() };
+    assert!(matches!(Sound::decode(&bytes, &limits), Err(Error::TooLong { limit: 0 })));
+}
+
+#[test]
 fn lengths_at_the_limits_of_families() {
     let chunks = |samples| Whisper { long: LongSounds::Chunks, ..Whisper::default() }.chunk_count(samples);
     assert_eq!([0, 1, 480_000, 480_001, 960_000].map(chunks), [1, 1, 1, 2, 2]);

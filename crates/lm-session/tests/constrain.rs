@@ -128,6 +128,20 @@ fn what_has_begun_ends_within_its_tokens() {
 }
 
 #[test]
+fn tokens_that_begin_too_long_a_part_are_rejected_in_every_position() {
+    let (engine, tokenizer) = (random_engine(EngineSettings::default()), tokenizer());
+    let id = |letter: &str| tokenizer.token_id(letter).unwrap();
+    // Four rejected tokens before each of twelve, which is more than one position may reject.
+    let mut logit_bias: Vec<_> = ["b", "c", "d", "e"].map(|letter| (id(letter), 200.0)).into();
+    logit_bias.push((id("a"), 100.0));
+    let sampler = SamplerParams { logit_bias, ..SamplerParams::default() };
+    let spec = ConstraintSpec::Regex("(a|[b-e]{20})*".to_owned());
+    let (_, text, finished) = generate(&engine, &spec, sampler, 12);
+    assert_eq!((text.as_str(), finished.reason), ("aaaaaaaaaaaa", FinishReason::MaxOutputTokens));
+    assert_eq!(finished.steered.map(|steered| steered.tokens), Some(12));
+}
+
+#[test]
 fn a_budget_below_the_shortest_text_is_an_error_that_says_what_suffices() {
     let engine = random_engine(EngineSettings::default());
     let constraint = || Some(engine.compile(&call()).unwrap().start());

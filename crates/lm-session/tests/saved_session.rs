@@ -99,6 +99,7 @@ fn damaged_files_and_files_of_other_programs_are_refused() {
         assert!(matches!(read(&bytes[..end]), SavedError::NotJson(_)), "cut at {end}");
     }
     assert!(matches!(read(&bytes[..bytes.len() - 1]), SavedError::CacheLength { .. }));
+    assert!(matches!(read(&[&bytes[..], b"\n"].concat()), SavedError::CacheLength { .. }));
     let without = SavedSession::read_without_cache(&path).unwrap();
     assert_eq!(without, SavedSession { cache: None, ..saved });
     let last = bytes.len() - 1;

@@ -139,6 +139,13 @@ fn arguments_ids_and_calls_take_the_form_that_a_template_reads() {
     ]);
     let expected = "[assistant|fcall00001fnineChars][toolnineChars|2][toolcall00001|1][assistant|fcall00002][toolcall00002|3]";
     check(&strict, &answered, &Value::Null, Polyfill::CallIdsShortened, expected);
+    let without_id = |name: &str| json!({"type": "function", "function": {"name": name, "arguments": {}}});
+    let parallel = json!([
+        {"role": "assistant", "content": "", "tool_calls": [without_id("f"), without_id("g")]},
+        {"role": "tool", "content": "1"}, {"role": "tool", "content": "2"},
+    ]);
+    let expected = "[assistant|fcall00001gcall00002][toolcall00001|1][toolcall00002|2]";
+    check(&strict, &parallel, &Value::Null, Polyfill::CallIdsShortened, expected);
 
     let single = calls("{% if m.tool_calls | length > 1 %}{{ raise_exception('one') }}{% endif %}{{ c.id }}");
     let parallel = json!([
@@ -148,7 +155,6 @@ fn arguments_ids_and_calls_take_the_form_that_a_template_reads() {
     ]);
     let expected = "[assistant|Afx][tool|1][assistant|fy][tool|2][user|U]";
     check(&single, &parallel, &Value::Null, Polyfill::CallsSplit, expected);
-    let without_id = |name: &str| json!({"type": "function", "function": {"name": name, "arguments": {}}});
     let in_order = json!([
         {"role": "assistant", "content": "A", "tool_calls": [without_id("f"), without_id("g")]},
         {"role": "tool", "content": "1"}, {"role": "tool", "content": "2"}, {"role": "user", "content": "U"},

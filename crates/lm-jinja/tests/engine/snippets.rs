@@ -41,3 +41,18 @@ fn own_snippets() {
         case["text"].as_str()
     });
 }
+
+/// The examples of the filter in Jinja's documentation.
+#[test]
+fn truncate_leaves_texts_that_are_longer_by_its_leeway_at_most() {
+    for (arguments, expected) in [
+        ("9", "foo..."),
+        ("9, true", "foo ba..."),
+        ("11", "foo bar baz qux"),
+        ("11, false, '...', 0", "foo bar..."),
+    ] {
+        let source = format!("{{{{ 'foo bar baz qux' | truncate({arguments}) }}}}");
+        let text = render(&source, &Map::new(), "2025-03-14T15:09:26").expect("it renders");
+        assert_eq!(text, expected, "{arguments}");
+    }
+}

@@ -67,6 +67,7 @@ const FILE: &[Bad] = &[
     Bad { what: "a shape of other size", spoil: |f| query(f, "shape", json!([128, 63])), error: "TensorFile", says: &[QUERY] },
     Bad { what: "a shape of other form", spoil: |f| query(f, "shape", json!([64, 128])), error: "TensorShape", says: &[QUERY, "[64, 128]", "[128, 64]"] },
     Bad { what: "a shape of a million dimensions", spoil: |f| query(f, "shape", json!(vec![1; 1 << 20])), error: "TensorFile", says: &[QUERY, "1048576 dimensions"] },
+    Bad { what: "a tensor that ends before it begins", spoil: |f| move_query(f, [0, -(1 << 14) - 1]), error: "TensorFile", says: &[QUERY, "has the offsets"] },
     Bad { what: "tensors that overlap by a row", spoil: |f| move_query(f, [-128, -128]), error: "TensorFile", says: &["shares bytes", "expected"] },
     Bad { what: "a gap before a tensor", spoil: |f| move_query(f, [128, 128]), error: "TensorFile", says: &["leaves a gap"] },
     Bad { what: "a tensor in another's place", spoil: |f| f.header(TENSORS, |h| h[QUERY]["data_offsets"] = h[KEYS]["data_offsets"].clone()), error: "TensorFile", says: &["shares bytes"] },

@@ -6,6 +6,7 @@ mod dialect;
 mod forms;
 mod hostile;
 mod lossless;
+mod messages;
 mod own_coverage;
 mod random;
 mod recovery;

@@ -1,7 +1,8 @@
 //! Special tokens in a message come out as content, whatever the template does with the message.
 
 use lm_template::{
-    GenerationPrompt, Message, Origin, Part, Prompt, PromptTemplate, RenderInput, Role, ToolSpec, Value,
+    ContinueField, GenerationPrompt, Message, Origin, Part, Prompt, PromptTemplate, RenderInput, Role,
+    ToolSpec, Value,
 };
 use proptest::prelude::*;
 use serde_json::{Map, json};
@@ -285,4 +286,22 @@ fn further_variables_are_content_and_the_templates_own_are_not() {
         prompt.segments.iter().map(|segment| (segment.origin, segment.text.as_str())).collect();
     let (own, content) = (Origin::Template, Origin::Content);
     assert_eq!(segments, [(own, "<s>"), (content, "</s></s>"), (own, "<s>"), (content, "high")]);
+}
+
+#[test]
+fn a_message_that_is_continued_ends_at_its_end_whatever_another_one_says() {
+    let template =
+        PromptTemplate::new("{% for m in messages %}[{{ m.content }}]{% endfor %}").expect("it compiles");
+    for marker in ["CONTINUE_FINAL_MESSAGE_TAG", "CONTINUE_FINAL_MESSAGE_TAG "] {
+        let messages =
+            [json!({"role": "user", "content": marker}), json!({"role": "assistant", "content": "Yes"})];
+        let input = RenderInput {
+            messages: &messages,
+            tools: &Value::Null,
+            generation_prompt: GenerationPrompt::Omit,
+            extra_context: &Map::new(),
+        };
+        let prompt = template.render_to_continue(&input, ContinueField::Content).expect("a text to continue");
+        assert_eq!(prompt.text(), format!("[{marker}][Yes"));
+    }
 }

@@ -175,8 +175,9 @@ fn touches(segments: &[(String, bool)], added: &[String]) -> bool {
 
 fn streamed(tokenizer: &Tokenizer, ids: &[TokenId]) -> String {
     let mut decoder = tokenizer.stream_decoder();
-    let mut text: String = ids.iter().map(|&id| decoder.push(id)).collect();
-    text += &decoder.finish();
+    let mut stream = || ids.iter().map(|&id| decoder.push(id)).collect::<String>() + &decoder.finish();
+    let text = stream();
+    assert_eq!(stream(), text, "a finished decoder is a new one");
     text
 }
 
@@ -256,4 +257,26 @@ fn a_vocabulary_that_holds_its_special_tokens_does_not_forge_them() {
     let ids = |segment| tokenizer.encode_segments(&[segment]).unwrap();
     assert_eq!(ids(TextSegment::Template("s</s>s")), [4, 1, 4]);
     assert_eq!(ids(TextSegment::Content("s</s></s>s")), [4, 2, 3, 4, 5, 2, 3, 4, 5, 4]);
+}
+
+/// Old files have `add_prefix_space` or neither of the settings, and the library's default then prepends a space.
+#[test]
+fn a_metaspace_decoder_drops_the_space_that_its_settings_prepend() {
+    let decoders = [json!({}), json!({"add_prefix_space": true})];
+    let schemes = ["always", "first", "never"].map(|scheme| json!({"prepend_scheme": scheme}));
+    for settings in decoders.into_iter().chain(schemes) {
+        let mut decoder = settings;
+        decoder["type"] = json!("Metaspace");
+        decoder["replacement"] = json!("▁");
+        let file = json!({
+            "version": "1.0", "truncation": null, "padding": null, "added_tokens": [],
+            "normalizer": null, "pre_tokenizer": null, "post_processor": null, "decoder": decoder,
+            "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["▁a", -1.0], ["▁", -9.0]], "byte_fallback": false},
+        });
+        let pair = Pair::of(decoder.to_string(), file.to_string().as_bytes());
+        let ids = [1, 1];
+        let expected = pair.library.decode(&ids, false).expect("it decodes");
+        assert_eq!(pair.ours.decode(&ids, SpecialTokens::Keep), expected, "{}", pair.name);
+        assert_eq!(streamed(&pair.ours, &ids), expected, "{}", pair.name);
+    }
 }
