@@ -32,7 +32,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     let root = process::root();
     let mut command = process::cargo(&["test", "--release", "-p", "lm-conversation", "--test", INTEGRATION]);
-    command.args(["--", "--nocapture", "matrix::"]);
+    command.args(["--", "--nocapture", "matrix::", "callable::"]);
     command.env("LM_MATRIX", args.one_in.to_string()).env("LM_MATRIX_OUT", root.join("target/matrix.jsonl"));
     if args.resume {
         command.env("LM_MATRIX_RESUME", "1");

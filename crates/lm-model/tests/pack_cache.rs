@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use crate::common::{Random, TinyModel, for_each_device, load_with, logits_of};
+use crate::common::{Random, TinyModel, for_each_thorough_device, load_with, logits_of};
 use lm_model::{Device, KvDtype, LoadOptions, LoadProgress, ModelFolder, WeightFormat};
 use tempfile::TempDir;
 
@@ -67,7 +67,7 @@ fn source_converted_folder_and_cache_give_the_same_bits() {
             let converted = parent.0.path().join(format.to_string());
             let folder = ModelFolder::open(source.path()).expect("is there");
             folder.convert(&converted, format, &mut |_| {}).expect("it can be converted");
-            for_each_device(|device| {
+            for_each_thorough_device(|device| {
                 let logits = |path: &Path, cache: Option<&Path>| {
                     let loaded = load_with(path, &LoadOptions { device, ..options(cache, format) });
                     assert_eq!(loaded.model.info().format, format);

@@ -11,6 +11,9 @@ use crate::target::Corpus;
 /// Mutations of each target, unless `LM_FUZZ_CASES` says otherwise.
 const CASES: usize = 3_000;
 
+/// Mutations of a target whose inputs take ten milliseconds each, of which `grammar::properties` of lm-processors tests more.
+const SLOW: (&str, usize) = ("grammar_parser", 600);
+
 /// Runs a target on every seed of `fuzz/seeds/NAME`, then on mutations of them.
 ///
 /// # Panics
@@ -20,7 +23,8 @@ pub fn replay(name: &'static str, target: fn(&[u8]) -> Corpus) {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| panic::set_hook(Box::new(abort_at_own_panics)));
     let seeds = seeds(name);
-    let cases = std::env::var("LM_FUZZ_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
+    let default = if name == SLOW.0 { SLOW.1 } else { CASES };
+    let cases = std::env::var("LM_FUZZ_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(default);
     let mutations = mutate::mutations(&seeds).take(cases);
     let mut kept = 0;
     for input in seeds.iter().cloned().chain(mutations) {

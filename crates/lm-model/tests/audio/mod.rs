@@ -7,12 +7,12 @@ mod settings;
 use lm_media::{Error as MediaError, Sound};
 use lm_model::{Device, Error, KvDtype, LoadOptions, LoadedModel, ModelFolder, PictureOptions, WeightFormat};
 
-use crate::common::{for_each_device, load, load_with};
+use crate::common::{first, for_each_device, is_thorough, load, load_with};
 use crate::prompt::{Medium, Prompt};
 use golden::{Golden, every};
 
 fn check_prompts(golden: &Golden, loaded: &LoadedModel, sounds: &[Sound]) {
-    let audio = loaded.audio.as_deref().unwrap();
+    let (audio, device) = (loaded.audio.as_deref().unwrap(), loaded.model.info().device);
     for (index, expected) in golden.json.prompts.iter().enumerate() {
         let name = format!("{} prompt {index}", golden.name());
         let pictures = golden.folder.pictures(&format!("prompts.{index}.pictures."));
@@ -25,12 +25,15 @@ fn check_prompts(golden: &Golden, loaded: &LoadedModel, sounds: &[Sound]) {
         prompt.adapter = loaded.audio_adapter.clone();
         assert_eq!(prompt.ids, expected.ids, "{name}");
         golden.folder.print_stage("ids", 0.0);
-        let (whole, tokens) = prompt.greedy(&*loaded.model, expected.greedy.len());
+        let greedy = first(&expected.greedy, device);
+        let (whole, tokens) = prompt.greedy(&*loaded.model, greedy.len());
         let logits = whole.iter().step_by(expected.step).flatten().copied().collect::<Vec<_>>();
         golden.assert_close(&format!("prompts.{index}.logits"), &logits);
-        assert_eq!(tokens, expected.greedy, "{name}");
+        assert_eq!(tokens, greedy, "{name}");
         golden.folder.print_stage("greedy tokens", 0.0);
-        prompt.check_in_pieces(&*loaded.model, &whole, &name);
+        if is_thorough(device) {
+            prompt.check_in_pieces(&*loaded.model, &whole, &name);
+        }
     }
 }
 
@@ -49,7 +52,11 @@ fn check(golden: &Golden, device: Device) {
 
 #[test]
 fn prompts_with_sounds_equal_those_of_transformers() {
-    for_each_device(|device| Golden::all().for_each(|golden| check(&golden, device)));
+    for_each_device(|device| {
+        // Storage in half precision is compared on a GPU in `folder`.
+        let runs = |golden: &Golden| is_thorough(device) || !golden.name().ends_with("bf16");
+        Golden::all().filter(runs).for_each(|golden| check(&golden, device));
+    });
 }
 
 #[test]

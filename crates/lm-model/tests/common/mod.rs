@@ -207,6 +207,17 @@ pub fn devices() -> Vec<Device> {
     Device::available().iter().copied().filter(is_named).filter(usable).collect()
 }
 
+/// Returns true if all checkpoints are compared in all ways. Not on a GPU, which may be a driver in software that takes minutes for
+/// each, unless `LM_GOLDENS=all`.
+pub fn is_thorough(device: Device) -> bool {
+    device != Device::Gpu || std::env::var("LM_GOLDENS").is_ok_and(|value| value == "all")
+}
+
+/// Greedy tokens that are compared: all where it [is thorough](is_thorough), else the first four.
+pub fn first(greedy: &[TokenId], device: Device) -> &[TokenId] {
+    if is_thorough(device) { greedy } else { &greedy[..greedy.len().min(4)] }
+}
+
 /// Lets one test at a time use a GPU: threads that wait for its queue spin, and a driver in software needs the cores.
 pub fn alone(device: Device) -> Option<MutexGuard<'static, ()>> {
     static GPU: Mutex<()> = Mutex::new(());
@@ -219,6 +230,14 @@ pub fn for_each_device(test: impl Fn(Device)) {
         let _alone = alone(device);
         test(device);
     }
+}
+
+/// Runs a test body on the [`devices`] where it [is thorough](is_thorough), for tests of files: other tests compare a GPU's weights.
+pub fn for_each_thorough_device(test: impl Fn(Device)) {
+    for_each_device(|device| match is_thorough(device) {
+        true => test(device),
+        false => println!("skipped: {device}: without `LM_GOLDENS=all` it runs what other tests load"),
+    });
 }
 
 /// Loads with an f32 cache, so that a tolerance covers the arithmetic alone.

@@ -7,7 +7,7 @@ use lm_formats::{FileBytes, GgufEntries, GgufEntry, GgufFile, GgufHeader, GgufNe
 use lm_media::PictureSize;
 use lm_model::{Device, Error, LoadOptions, LoadedModel, ModelFolder, PictureOptions, WeightFormat};
 
-use crate::common::for_each_device;
+use crate::common::for_each_thorough_device;
 use crate::vision::golden::Golden;
 
 /// Folders of `testdata/vision/mmproj`.
@@ -85,7 +85,7 @@ fn with_key(name: &str, key: &str, value: GgufEntry) -> Vec<u8> {
 #[test]
 fn files_of_llama_cpps_converter_give_the_results_of_transformers() {
     assert!(names().len() >= 10, "{:?}", names());
-    for_each_device(|device| {
+    for_each_thorough_device(|device| {
         for name in names() {
             let mut golden = Golden::of_mmproj(&name);
             golden.narrow_logits(ModelFolder::open(&golden.path).unwrap().config().unwrap().vocab_size);

@@ -7,7 +7,7 @@ mod settings;
 use lm_media::PictureSize;
 use lm_model::{Device, Error, ModelFolder, PictureOptions, Position, WeightFormat};
 
-use crate::common::{for_each_device, load};
+use crate::common::{first, for_each_device, is_thorough, load};
 use crate::prompt::{Medium, Prompt};
 use golden::Golden;
 
@@ -35,16 +35,23 @@ fn check(golden: &Golden, device: Device) {
             golden.assert_close(&format!("pictures.{index}.deep.{layer}"), &deep.values);
         }
     }
-    let (whole, tokens) = prompt.greedy(&*loaded.model, golden.json.greedy.len());
+    let expected = first(&golden.json.greedy, device);
+    let (whole, tokens) = prompt.greedy(&*loaded.model, expected.len());
     golden.assert_close("logits", &whole.concat());
-    assert_eq!(tokens, golden.json.greedy, "{}", golden.name());
+    assert_eq!(tokens, expected, "{}", golden.name());
     golden.folder.print_stage("greedy tokens", 0.0);
-    prompt.check_in_pieces(&*loaded.model, &whole, &golden.name());
+    if is_thorough(device) {
+        prompt.check_in_pieces(&*loaded.model, &whole, &golden.name());
+    }
 }
 
 #[test]
 fn prompts_with_pictures_equal_those_of_transformers() {
-    for_each_device(|device| Golden::all().for_each(|golden| check(&golden, device)));
+    for_each_device(|device| {
+        // Storage in half precision is compared on a GPU in `folder`.
+        let runs = |golden: &Golden| is_thorough(device) || !golden.name().ends_with("bf16");
+        Golden::all().filter(runs).for_each(|golden| check(&golden, device));
+    });
 }
 
 #[test]

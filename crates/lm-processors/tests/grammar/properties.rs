@@ -10,7 +10,7 @@ use crate::grammar::round_trip::{Case, Outcome};
 const TEXTS: u64 = 3;
 
 /// Default number of tool sets per family. `LM_PROPERTY_CASES` overrides it, and `LM_PROPERTY_SEED` the first seed (0).
-const CASES: u64 = 40;
+const CASES: u64 = 24;
 
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
