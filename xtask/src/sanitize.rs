@@ -87,7 +87,8 @@ impl Tool {
             tests.arg("--");
             tests
         };
-        cpu_paths::run(self.name, library, || {
+        let paths = cpu_paths::supported(self.name, library)?;
+        cpu_paths::run(self.name, &paths, || {
             let mut tests = library();
             self.skipped.iter().for_each(|(test, _)| _ = tests.args(["--skip", test]));
             vec![tests]
