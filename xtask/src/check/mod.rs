@@ -45,16 +45,16 @@ enum Outcome {
     Skipped(&'static str),
 }
 
-/// Feature sets that must compile, from the kernels alone up to the binary.
+/// Feature sets that must compile, from the kernels alone up to the binary. Devices are features of lm-kernels' code only; other crates pass them on.
 ///
 /// `vulkan` and `metal` are omitted: they only select a shader compiler, and take many times longer to build.
 const FEATURE_SETS: &[&[&str]] = &[
     &["--package", "lm-kernels", "--no-default-features"],
     &["--package", "lm-kernels"],
+    &["--package", "lm-kernels", "--features", "ndarray"],
+    &["--package", "lm-kernels", "--features", "wgpu"],
     &["--package", "lm-tokenizer"],
     &["--package", "lm-cli", "--no-default-features"],
-    &["--package", "lm-cli", "--features", "ndarray"],
-    &["--package", "lm-cli", "--features", "wgpu"],
 ];
 
 #[derive(clap::Args)]
