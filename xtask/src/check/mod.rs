@@ -150,7 +150,9 @@ fn cpu_paths(args: &Args) -> Result<Outcome> {
     };
     let tests = || programs.iter().zip(CPU_TESTS).map(quiet).collect();
     let paths = cpu_paths::supported("tests", || programs[0].command())?;
-    cpu_paths::run("tests", &paths[..paths.len() - 1], tests)?;
+    let Some((own, narrower)) = paths.split_last() else { return Ok(Outcome::Skipped("no CPU path")) };
+    println!("skipped: tests, LM_CPU={own}: the processor's own path, on which `cargo test` runs them");
+    cpu_paths::run("tests", narrower, tests)?;
     Ok(Outcome::Passed)
 }
 
