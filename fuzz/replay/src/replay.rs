@@ -11,7 +11,7 @@ use crate::target::Corpus;
 /// Mutations of each target, unless `LM_FUZZ_CASES` says otherwise.
 const CASES: usize = 3_000;
 
-/// Mutations of a target whose inputs take ten milliseconds each, of which `grammar::properties` of lm-processors tests more.
+/// Mutations of a target whose inputs take ten milliseconds each, which `grammar::properties` of lm-processors also tests.
 const SLOW: (&str, usize) = ("grammar_parser", 600);
 
 /// Runs a target on every seed of `fuzz/seeds/NAME`, then on mutations of them.

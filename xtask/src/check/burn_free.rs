@@ -5,7 +5,8 @@ use anyhow::{Result, bail};
 use super::{Args, Outcome};
 use crate::process::{self, cargo};
 
-const CRATES: &[&str] = &["lm-formats", "lm-tokenizer", "lm-template", "lm-processors"];
+const CRATES: &[&str] =
+    &["lm-formats", "lm-jinja", "lm-template", "lm-tokenizer", "lm-processors", "lm-media", "lm-hub"];
 
 pub fn run(_: &Args) -> Result<Outcome> {
     for name in CRATES {

@@ -7,7 +7,7 @@ use lm_formats::{FileBytes, GgufEntries, GgufEntry, GgufFile, GgufHeader, GgufNe
 use lm_media::PictureSize;
 use lm_model::{Device, Error, LoadOptions, LoadedModel, ModelFolder, PictureOptions, WeightFormat};
 
-use crate::common::for_each_thorough_device;
+use crate::common::{for_each_device, is_thorough};
 use crate::vision::golden::Golden;
 
 /// Folders of `testdata/vision/mmproj`.
@@ -85,8 +85,10 @@ fn with_key(name: &str, key: &str, value: GgufEntry) -> Vec<u8> {
 #[test]
 fn files_of_llama_cpps_converter_give_the_results_of_transformers() {
     assert!(names().len() >= 10, "{:?}", names());
-    for_each_thorough_device(|device| {
-        for name in names() {
+    for_each_device(|device| {
+        // On a GPU in software one file: the prompts above compare the encoders.
+        let files = if is_thorough(device) { usize::MAX } else { 1 };
+        for name in names().into_iter().take(files) {
             let mut golden = Golden::of_mmproj(&name);
             golden.narrow_logits(ModelFolder::open(&golden.path).unwrap().config().unwrap().vocab_size);
             if name.starts_with("gemma4") {

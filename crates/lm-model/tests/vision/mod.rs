@@ -47,11 +47,7 @@ fn check(golden: &Golden, device: Device) {
 
 #[test]
 fn prompts_with_pictures_equal_those_of_transformers() {
-    for_each_device(|device| {
-        // Storage in half precision is compared on a GPU in `folder`.
-        let runs = |golden: &Golden| is_thorough(device) || !golden.name().ends_with("bf16");
-        Golden::all().filter(runs).for_each(|golden| check(&golden, device));
-    });
+    for_each_device(|device| Golden::all().for_each(|golden| check(&golden, device)));
 }
 
 #[test]
