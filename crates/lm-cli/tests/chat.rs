@@ -55,9 +55,10 @@ fn the_tools_file_of_the_readme_works_as_shown() {
     let question = format!("What is the population{}", lines.next().expect("the rest of the question"));
     let call = lines.next().expect("a call");
     let typed = lines.next().and_then(|line| line.split_once("> ")).expect("a result").1;
+    let result = lines.next().expect("the result");
     let file = program::text_file(json.as_bytes());
     let run = lm(&["chat", "--tools", shown(file.path())], &format!("{question}\n{typed}\n"));
-    assert_eq!(run.err.lines().next(), Some(call), "{}", run.out);
+    assert_eq!(run.err.lines().collect::<Vec<_>>(), [call, result], "{}", run.out);
     assert_eq!(run.out.lines().next(), lines.next(), "{}", run.err);
 }
 
