@@ -42,7 +42,7 @@ pub struct Args {
     /// Picture for the measurements `picture` and `picture_prefill`, of a shape with a tower
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
-    /// Measure only these: load, prefill, decode, second_turn, resident, peak, dram_rate, matrix_rate
+    /// Measure only these: load, prefill, decode, second_turn, gap, gap_p99, gap_max, picture, picture_prefill, resident, peak, dram_rate, matrix_rate
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Runs of each measurement; the median is shown
