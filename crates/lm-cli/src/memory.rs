@@ -44,7 +44,7 @@ impl Memory {
     pub fn check(self, folder: &ModelFolder, options: &LoadOptions) -> Result<(), Error> {
         let plan = MemoryPlan::with(&folder.footprint()?, options.quantization, options.kv_dtype, 1);
         match plan.needed_bytes > self.bytes {
-            true => Err(Error::DoesNotFit { plan, available_bytes: self.bytes }),
+            true => Err(plan.does_not_fit(self.bytes)),
             false => Ok(()),
         }
     }

@@ -1,6 +1,9 @@
 //! Errors of this crate.
 
-use crate::MediaKind;
+use lm_model::{KvDtype, WeightFormat};
+use lm_tokenizer::TokenId;
+
+use crate::media_kind::MediaKind;
 
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -83,14 +86,24 @@ pub enum Error {
     /// A model, or the settings asked for with it, do not fit the memory. Nothing was loaded.
     #[error(
         "{} MB of memory are needed, {} MB are available: {} MB of weights{}, {} MB of cache for {} tokens in {}, {} MB besides",
-        mega(plan.needed_bytes), mega(*available_bytes), mega(plan.weight_bytes),
-        plan.quantization.map(|format| format!(" in {format}")).unwrap_or_default(),
-        mega(plan.cache_bytes), plan.context_tokens, plan.kv_dtype,
-        mega(plan.needed_bytes.saturating_sub(plan.weight_bytes).saturating_sub(plan.cache_bytes)),
+        mega(*needed_bytes), mega(*available_bytes), mega(*weight_bytes),
+        quantization.map(|format| format!(" in {format}")).unwrap_or_default(),
+        mega(*cache_bytes), context_tokens, kv_dtype,
+        mega(needed_bytes.saturating_sub(*weight_bytes).saturating_sub(*cache_bytes)),
     )]
     DoesNotFit {
-        /// The settings asked for, and the smallest choice of the open ones.
-        plan: crate::MemoryPlan,
+        /// Format of the weights: the one asked for, or the smallest; `None` as stored.
+        quantization: Option<WeightFormat>,
+        /// Data type of the KV cache: the one asked for, or the smallest.
+        kv_dtype: KvDtype,
+        /// Tokens of a session: those asked for, or the fewest.
+        context_tokens: usize,
+        /// Bytes of the weights.
+        weight_bytes: u64,
+        /// Bytes of the cache when it is full.
+        cache_bytes: u64,
+        /// Peak memory of the process.
+        needed_bytes: u64,
         /// Available memory.
         available_bytes: u64,
     },
@@ -110,7 +123,7 @@ pub enum Error {
         /// The draft model.
         name: String,
         /// First token that differs.
-        token: crate::TokenId,
+        token: TokenId,
     },
     /// The draft model has recurrent states, which cannot be rolled back to an accepted token.
     #[error("draft model {name} has recurrent states; a draft model needs attention layers alone")]
@@ -148,7 +161,7 @@ pub enum Error {
     #[error("logit of token {token} is {value}, expected a finite number or -infinity")]
     InvalidLogit {
         /// The first such token.
-        token: crate::TokenId,
+        token: TokenId,
         /// Its logit.
         value: f32,
     },
@@ -255,7 +268,7 @@ pub enum Error {
     #[error("saved token {token} is not one of the model's {tokens}")]
     SavedToken {
         /// The token.
-        token: crate::TokenId,
+        token: TokenId,
         /// Number of tokens of the model.
         tokens: usize,
     },

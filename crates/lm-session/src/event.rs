@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Timing, TokenId, TokenLogprobs, Usage};
+use crate::metrics::{Timing, Usage};
+use crate::sampling::TokenLogprobs;
+use lm_tokenizer::TokenId;
 
 /// One item of a [`crate::Generation`].
 #[derive(Clone, Debug, PartialEq)]

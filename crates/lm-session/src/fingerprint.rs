@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use lm_tokenizer::{TokenId, Tokenizer};
 use sha2::{Digest, Sha256};
 
-use crate::{Adapter, CausalLm};
+use lm_model::{Adapter, CausalLm};
 
 /// Number of tokens whose embeddings are part of the fingerprint.
 const SAMPLED: usize = 16;

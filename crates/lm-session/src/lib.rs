@@ -1,61 +1,40 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
-mod activity;
-mod adapters;
-mod admission;
-mod caches;
+mod cache;
 mod cancel;
-mod capacity;
 mod constraint;
-mod embedding;
 mod engine;
 mod error;
 mod event;
 mod fingerprint;
-mod generating;
-mod generation;
-mod guide;
+mod generate;
+mod ids;
 mod media;
+mod media_kind;
 mod memory;
 mod metrics;
-mod models;
-mod page_allocator;
-mod page_table;
 mod panics;
 mod params;
-mod prefix_tree;
-mod prompt_rows;
 mod record;
-mod request;
-mod residency;
 mod sampling;
-mod sampling_pool;
 mod saved;
 mod scheduler;
-mod scoring;
 mod session;
 mod speculation;
-mod steering;
-mod step_pace;
-mod stop;
 #[cfg(any(test, feature = "test-util"))]
 pub mod testing;
-mod token_log;
-mod worker;
 
-pub use activity::EngineActivity;
-pub use adapters::AdapterId;
 pub use cancel::CancelHandle;
 pub use constraint::{
-    Acceptance, ChannelBudget, CompiledConstraint, Constraint, ConstraintSpec, Ending, GrammarCompiler,
-    GrammarConstraint, TokenMask,
+    Acceptance, ChannelBudget, CompiledConstraint, Constraint, ConstraintRecord, ConstraintSpec, Ending,
+    GrammarCompiler, GrammarConstraint, TokenMask,
 };
-pub use embedding::{EmbedParams, Pooling, normalized};
-pub use engine::{Engine, MediaTokens};
+pub use engine::{Engine, EngineActivity, MediaTokens, ModelState, Models};
 pub use error::{Error, GrammarErrorKind, Result};
 pub use event::{FinishReason, Finished, PrefillProgress, SessionEvent, Steered};
-pub use generation::{Generation, GenerationStream};
+pub use generate::{Pooling, normalized};
+pub use ids::AdapterId;
 pub use lm_media::{DecodeLimits, SoundLimits};
 pub use lm_model::{
     Adapter, AdapterInfo, AdapterLoader, CausalLm, ChatTemplateSource, Device, Footprint, GenerationConfig,
@@ -63,15 +42,14 @@ pub use lm_model::{
     PictureOptions, WeightFormat,
 };
 pub use lm_tokenizer::{SpecialTokens, TextSegment, TokenId, TokenKind, Tokenizer};
-pub use media::{Media, MediaKind, Prompt, PromptPiece};
+pub use media::{Media, Prompt, PromptPiece};
+pub use media_kind::MediaKind;
 pub use memory::{MemoryPlan, MemoryRequest, WeightChoice, available_memory};
 pub use metrics::{CacheStats, PrefillStats, Timing, Usage};
-pub use models::{ModelState, Models};
 pub use panics::caught_wakes;
-pub use params::{EngineSettings, GenerateParams, PrefixCache, SessionConfig, Speculation};
-pub use record::{ConstraintRecord, RecordHeader, RecordReader, RecordedEnd, Replayed, RequestRecord};
+pub use params::{EngineSettings, GenerateParams, PrefixCache, SessionConfig};
+pub use record::{RecordHeader, RecordReader, RecordedEnd, RequestRecord};
 pub use sampling::{Chain, FilterFactory, History, LogitsFilter, SamplerParams, TokenLogits, TokenLogprobs};
-pub use saved::{CacheSave, SaveOptions, SavedCache, SavedError, SavedFile, SavedSession, SavedTokens};
-pub use scoring::TextScore;
-pub use session::Session;
-pub use speculation::DraftModel;
+pub use saved::{CacheSave, SaveOptions, SavedCache, SavedError, SavedFile, SavedTokens};
+pub use session::{EmbedParams, Generation, GenerationStream, Replayed, SavedSession, Session, TextScore};
+pub use speculation::{DraftModel, Speculation};

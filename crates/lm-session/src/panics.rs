@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Runs `work`; a panic becomes [`Error::WorkerPanicked`].
 pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {

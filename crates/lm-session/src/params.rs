@@ -1,11 +1,16 @@
 //! Parameters of an engine, a session and a generation.
 
+use crate::speculation::Speculation;
 use std::time::{Duration, Instant};
 
 use lm_media::{DecodeLimits, SoundLimits};
 use lm_tokenizer::TokenId;
 
-use crate::{AdapterId, CancelHandle, Constraint, DraftModel, SamplerParams};
+use crate::cancel::CancelHandle;
+use crate::constraint::Constraint;
+use crate::ids::AdapterId;
+use crate::sampling::SamplerParams;
+use crate::speculation::DraftModel;
 
 /// Sizes of an [`crate::Engine`].
 #[derive(Clone, Debug, PartialEq)]
@@ -84,35 +89,6 @@ impl Default for EngineSettings {
             media_cache_bytes: 256 << 20,
             keep_alive: None,
         }
-    }
-}
-
-/// Speculative decoding by prompt lookup: the tokens after an earlier occurrence of the last tokens, in the prompt or in the output,
-/// run in one step with the last token. Where none pays, a draft model drafts, if there is one ([`EngineSettings::draft_model`]).
-///
-/// Each row is sampled as without speculation, in order, until a sampled token differs from the drafted one. So the output is that of
-/// plain decoding, token for token and for every seed (on a GPU: where logits are equal within rounding). A step drafts only as many
-/// tokens as pay: those whose measured acceptance is above the measured cost of a row. Models with recurrent states do not speculate,
-/// because a state cannot be rolled back.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Speculation {
-    /// Maximum number of draft tokens of a step, at most 64. 0: no speculation. Default 8.
-    pub max_draft: usize,
-    /// Minimum number of last tokens that must have occurred before. Default 2.
-    pub min_match: usize,
-    /// Probability of acceptance from which on a draft token runs. `None` (the default): the cost of a row relative to a step, as
-    /// measured by the engine, times the number of sequences that decode.
-    pub break_even: Option<f32>,
-}
-
-impl Speculation {
-    /// No speculation.
-    pub const OFF: Self = Self { max_draft: 0, min_match: 2, break_even: None };
-}
-
-impl Default for Speculation {
-    fn default() -> Self {
-        Self { max_draft: 8, ..Self::OFF }
     }
 }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 pub use lm_model::testing::{FakeLm, Reply, tokenizer};
 
-use crate::{CausalLm, Engine, EngineSettings, GenerationConfig, LoadedModel};
+use crate::engine::Engine;
+use crate::params::EngineSettings;
+use lm_model::{CausalLm, GenerationConfig, LoadedModel};
 
 /// Wraps `model` with the tokenizer of [`tokenizer`] and no chat template.
 pub fn loaded(model: impl CausalLm + 'static) -> LoadedModel {

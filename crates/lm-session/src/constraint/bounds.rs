@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::ConstraintSpec;
-use crate::{Error, GrammarErrorKind, Result};
+use crate::error::{Error, GrammarErrorKind, Result};
 
 /// Maximum length of a grammar's text, in bytes.
 const MAX_BYTES: usize = 2 << 20;

@@ -17,8 +17,8 @@ use super::vocabulary::{Vocabulary, special_token};
 use super::{
     Acceptance, Constraint, ConstraintSpec, GrammarConstraint, bounds, conjunctions, cost, literals, refusal,
 };
+use crate::error::{Error, Result};
 use crate::panics::panic_message;
-use crate::{Error, Result};
 
 /// Compiles grammars for one tokenizer; no model is needed. Clones share the vocabulary's tables and the cache.
 ///

@@ -2,7 +2,7 @@
 
 use lm_tokenizer::{TextSegment, Tokenizer};
 
-use crate::TokenId;
+use lm_tokenizer::TokenId;
 
 /// Encodes `text` to ids that spell exactly it at any position; `None` where the tokenizer's ids spell something else, for
 /// example because of normalisation. Added tokens are not recognised.

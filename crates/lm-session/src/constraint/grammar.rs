@@ -10,8 +10,10 @@ use llguidance::api::StopReason;
 use super::shortest_completion::ShortestCompletion;
 use super::vocabulary::special_token;
 use super::{Acceptance, Constraint, ConstraintSpec, Ending, TokenMask};
+use crate::constraint::ConstraintRecord;
+use crate::error::{Error, Result};
 use crate::panics::panic_message;
-use crate::{ConstraintRecord, Error, Result, TokenId};
+use lm_tokenizer::TokenId;
 
 /// State of a text under a grammar; created by [`crate::CompiledConstraint::start`].
 pub struct GrammarConstraint {

@@ -9,8 +9,10 @@ pub(crate) mod continuation;
 mod cost;
 mod grammar;
 mod literals;
+mod record;
 mod refusal;
 mod shortest_completion;
+
 mod spec;
 mod token_mask;
 mod vocabulary;
@@ -20,10 +22,12 @@ use std::fmt;
 pub use channel_budget::ChannelBudget;
 pub use compiler::{CompiledConstraint, GrammarCompiler};
 pub use grammar::GrammarConstraint;
+pub use record::ConstraintRecord;
 pub use spec::{Acceptance, ConstraintSpec};
 pub use token_mask::TokenMask;
 
-use crate::{ConstraintRecord, Result, TokenId};
+use crate::error::Result;
+use lm_tokenizer::TokenId;
 
 /// Decides token by token which tokens may come next.
 ///

@@ -1,6 +1,6 @@
 //! Typed errors for grammars that do not compile.
 
-use crate::{Error, GrammarErrorKind};
+use crate::error::{Error, GrammarErrorKind};
 
 /// Parts of the messages for an exceeded limit.
 const TOO_LARGE: &[&str] =

@@ -1,6 +1,6 @@
 //! Token bitmask.
 
-use crate::TokenId;
+use lm_tokenizer::TokenId;
 
 /// Bits per word.
 const BITS: usize = u32::BITS as usize;

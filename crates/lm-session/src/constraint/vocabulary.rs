@@ -6,7 +6,7 @@ use llguidance::toktrie::{TokEnv, TokRxInfo, TokTrie, TokenizerEnv};
 use lm_tokenizer::{TokenKind, Tokenizer};
 
 use super::continuation;
-use crate::TokenId;
+use lm_tokenizer::TokenId;
 
 /// Trie of all tokens, and the real tokenizer for text that a grammar forces.
 ///

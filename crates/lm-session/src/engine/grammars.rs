@@ -5,9 +5,9 @@ use std::sync::{Arc, PoisonError};
 use lm_tokenizer::TokenId;
 
 use super::Engine;
-use crate::guide::GuideVocabulary;
-use crate::steering::ClosingTokens;
-use crate::{CompiledConstraint, ConstraintSpec, GrammarCompiler, Result};
+use crate::constraint::{CompiledConstraint, ConstraintSpec, GrammarCompiler};
+use crate::error::Result;
+use crate::generate::{ClosingTokens, GuideVocabulary};
 
 impl Engine {
     /// Compiles a grammar for this model's tokenizer, or returns it from the cache; see [`GrammarCompiler::compile`].

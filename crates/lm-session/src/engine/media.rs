@@ -6,9 +6,10 @@ use lm_model::PictureOptions;
 use lm_tokenizer::{TextSegment, TokenId, Tokenizer};
 
 use super::Engine;
-use crate::media::{Encoders, MediaForm, MediaKey, decoding};
-use crate::request::Command;
-use crate::{Error, Media, MediaKind, Result};
+use crate::error::{Error, Result};
+use crate::media::{Encoders, Media, MediaForm, MediaKey, decoding};
+use crate::media_kind::MediaKind;
+use crate::scheduler::Command;
 
 /// Texts that stand for media of a kind in prompts of a model that reads them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +94,10 @@ impl Engine {
 
     fn medium(&self, bytes: Arc<[u8]>, form: MediaForm) -> Result<Arc<Media>> {
         if !self.reads(form.kind()) {
-            return Err(form.kind().unread());
+            return Err(match form.kind() {
+                MediaKind::Picture => Error::NoVision,
+                MediaKind::Sound => Error::NoAudio,
+            });
         }
         let key = MediaKey::new(&bytes, &form);
         if let Some(known) = self.shared.media.get(key) {

@@ -4,8 +4,8 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use super::Engine;
-use crate::request::Command;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
+use crate::scheduler::Command;
 
 impl Engine {
     /// Releases the weights and the KV pool if no request runs or waits. The sessions stay: their next request loads the model

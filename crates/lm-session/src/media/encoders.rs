@@ -1,48 +1,12 @@
 //! Encoders of a model, and media as they take them.
 
-use std::fmt;
+use crate::media_kind::MediaKind;
 use std::sync::Arc;
 
 use lm_media::{DecodeLimits, Picture, PictureSize, SAMPLE_RATE, Sound, SoundLimits};
 use lm_model::{AudioEncoder, EncodedMedia, LoadedModel, MediaLayout, PictureOptions, VisionEncoder};
 
-use crate::{Error, Result};
-
-/// Kind of a medium.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum MediaKind {
-    /// A picture.
-    Picture,
-    /// A sound.
-    Sound,
-}
-
-impl MediaKind {
-    /// All kinds, in the order of the enum.
-    pub const ALL: [Self; 2] = [Self::Picture, Self::Sound];
-
-    /// The kind in words: `picture`, `sound`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Picture => "picture",
-            Self::Sound => "sound",
-        }
-    }
-
-    /// Error of a model that reads no media of this kind.
-    pub(crate) fn unread(self) -> Error {
-        match self {
-            Self::Picture => Error::NoVision,
-            Self::Sound => Error::NoAudio,
-        }
-    }
-}
-
-impl fmt::Display for MediaKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+use crate::error::{Error, Result};
 
 /// Kind of a medium, the options that change its rows, and the limits of its decoding.
 #[derive(Clone, Copy, Debug)]

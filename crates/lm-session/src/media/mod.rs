@@ -4,6 +4,7 @@
 //! number. So all that compares tokens tells media apart: prefix tree, rewinding, forks and saved pages. The model gets the id of the
 //! placeholder token of the medium's kind and the rows of its encoder.
 
+use crate::media_kind::MediaKind;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,17 +13,16 @@ use lm_model::{AttentionKind, MediaLayout, MediaPiece, MediaPositions};
 use lm_tokenizer::TokenId;
 use sha2::{Digest, Sha256};
 
-use crate::Result;
+use crate::error::Result;
 
+mod encoded;
 mod encoders;
-mod encodings;
 mod library;
 mod prompt;
 mod span;
 
-pub use encoders::MediaKind;
+pub(crate) use encoded::Encoded;
 pub(crate) use encoders::{Decoded, Encoders, MediaForm};
-pub(crate) use encodings::{Encoded, Encodings};
 pub(crate) use library::{MediaLibrary, decoding};
 pub use prompt::Prompt;
 pub(crate) use prompt::ResolvedPrompt;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use lm_tokenizer::TokenId;
 
-use super::{Media, MediaKind, MediaSpan, Piece, is_virtual};
-use crate::{Error, Result};
+use super::{Media, MediaSpan, Piece, is_virtual};
+use crate::error::{Error, Result};
+use crate::media_kind::MediaKind;
 
 /// A prompt: token ids, and the media whose rows are among them. Ids of text convert to it.
 ///

@@ -2,7 +2,8 @@
 
 use lm_model::{Footprint, KvDtype, LoadOptions, PAGE_LEN, WeightFormat};
 
-use crate::{EngineSettings, Error, Result};
+use crate::error::{Error, Result};
+use crate::params::EngineSettings;
 
 /// Overhead besides weights and cache: program, tokenizer, activations; measured by `lm bench`. Small models have less.
 const OVERHEAD_BYTES: u64 = 150 << 20;
@@ -154,9 +155,21 @@ impl MemoryPlan {
             .unwrap_or(TARGET_CONTEXTS[TARGET_CONTEXTS.len() - 1].min(footprint.context_len()));
         let (quantization, kv_dtype) =
             candidates(footprint, request).last().expect("there is one for each choice");
+        Self::with(footprint, quantization, kv_dtype, tokens).does_not_fit(available)
+    }
+
+    /// Error of a model that needs this plan, of which `available_bytes` are there.
+    pub fn does_not_fit(&self, available_bytes: u64) -> Error {
+        let Self { quantization, kv_dtype, context_tokens, weight_bytes, cache_bytes, needed_bytes, .. } =
+            *self;
         Error::DoesNotFit {
-            plan: Self::with(footprint, quantization, kv_dtype, tokens),
-            available_bytes: available,
+            quantization,
+            kv_dtype,
+            context_tokens,
+            weight_bytes,
+            cache_bytes,
+            needed_bytes,
+            available_bytes,
         }
     }
 }
@@ -228,10 +241,10 @@ mod tests {
                     last = (goal, plan.context_tokens);
                     chosen.insert(format!("{:?} {:?}", plan.quantization, plan.kv_dtype));
                 }
-                Err(Error::DoesNotFit { plan, available_bytes }) => {
+                Err(Error::DoesNotFit { quantization, needed_bytes, available_bytes, .. }) => {
                     assert!(last == (false, 0), "it fitted before, in less than {available}");
-                    assert!(plan.needed_bytes > available_bytes);
-                    assert_eq!(plan.quantization, Some(WeightFormat::Q4), "the smallest is shown");
+                    assert!(needed_bytes > available_bytes);
+                    assert_eq!(quantization, Some(WeightFormat::Q4), "the smallest is shown");
                 }
                 Err(other) => panic!("{other}"),
             }
@@ -250,8 +263,8 @@ mod tests {
         assert_eq!((plan.quantization, plan.kv_dtype), (format, KvDtype::F32));
         assert_eq!((plan.context_tokens, plan.cache_tokens, plan.needed_bytes), (1000, 1024, exact));
         match MemoryPlan::choose(&footprint, &request, exact - 1) {
-            Err(Error::DoesNotFit { plan, .. }) => {
-                assert_eq!((plan.quantization, plan.context_tokens), (format, 1000));
+            Err(Error::DoesNotFit { quantization, context_tokens, .. }) => {
+                assert_eq!((quantization, context_tokens), (format, 1000));
             }
             other => panic!("{other:?}"),
         }

@@ -6,16 +6,16 @@
 
 mod reader;
 mod recorder;
-mod replay;
 
+use crate::constraint::ConstraintRecord;
 use lm_tokenizer::TokenId;
 use serde::{Deserialize, Serialize};
 
+use crate::event::FinishReason;
+use crate::ids::AdapterId;
+use crate::sampling::SamplerParams;
 pub use reader::RecordReader;
 pub(crate) use recorder::{Recorder, Recording};
-pub use replay::Replayed;
-
-use crate::{AdapterId, ConstraintSpec, FinishReason, SamplerParams};
 
 /// First line of a record: the model and the build.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,29 +70,6 @@ pub struct RequestRecord {
     pub end: RecordedEnd,
 }
 
-/// A constraint at its start, as data: [`Constraint::record`](crate::Constraint::record).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum ConstraintRecord {
-    /// A compiled grammar.
-    Grammar(ConstraintSpec),
-    /// A [`ChannelBudget`](crate::ChannelBudget).
-    Budget {
-        /// Start of the channel.
-        start: String,
-        /// End of the channel.
-        end: String,
-        /// Tokens that close it.
-        closing: Vec<TokenId>,
-        /// Maximum number of tokens in the channel.
-        tokens: usize,
-        /// True if the output begins inside the channel.
-        inside: bool,
-        /// Constraint on the whole output.
-        inner: Option<Box<ConstraintRecord>>,
-    },
-}
-
 /// End of a recorded output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -124,7 +101,8 @@ impl From<&FinishReason> for RecordedEnd {
 }
 
 impl RequestRecord {
-    fn adapter(&self) -> Option<AdapterId> {
+    /// Id of the adapter.
+    pub(crate) fn adapter_id(&self) -> Option<AdapterId> {
         self.adapter.map(AdapterId)
     }
 }

@@ -5,7 +5,7 @@ use std::io::{BufRead, Read};
 use serde::de::DeserializeOwned;
 
 use super::{RecordHeader, RequestRecord};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Maximum bytes of a line.
 const MAX_LINE_BYTES: u64 = 64 << 20;

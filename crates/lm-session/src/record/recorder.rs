@@ -7,7 +7,8 @@ use lm_tokenizer::TokenId;
 use serde::Serialize;
 
 use super::{RecordHeader, RecordedEnd, RequestRecord};
-use crate::{Engine, Error, Finished, Result};
+use crate::error::{Error, Result};
+use crate::event::Finished;
 
 /// Writer of a record; clones share it.
 #[derive(Clone)]
@@ -21,28 +22,6 @@ pub(crate) struct Recording {
     recorder: Recorder,
     request: RequestRecord,
     written: bool,
-}
-
-impl Engine {
-    /// Records all requests from now on, one JSON line for each when it has ended; the first line is [`Engine::record_header`]. See
-    /// [`RequestRecord`](crate::RequestRecord). A request whose record cannot be written ends with [`Error::Recording`].
-    ///
-    /// # Errors
-    /// [`Error::Recording`] when the first line cannot be written.
-    pub fn record(&self, out: impl Write + Send + 'static) -> Result<()> {
-        let recorder = Recorder::new(Box::new(out), &self.record_header())?;
-        *self.recorder_slot() = Some(recorder);
-        Ok(())
-    }
-
-    /// Ends recording; requests that run are still written.
-    pub fn stop_recording(&self) {
-        *self.recorder_slot() = None;
-    }
-
-    pub(crate) fn recorder(&self) -> Option<Recorder> {
-        self.recorder_slot().clone()
-    }
 }
 
 impl Recorder {

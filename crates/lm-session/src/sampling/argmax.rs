@@ -1,7 +1,7 @@
 //! Argmax for greedy sampling.
 
 use super::weights::max;
-use crate::TokenMask;
+use crate::constraint::TokenMask;
 
 /// Number of tokens per mask word.
 const WORD_BITS: usize = TokenMask::WORD_LEN;

@@ -6,7 +6,8 @@ use super::{
     FilterFactory, History, LogitsFilter, TokenLogits, dry, logit_bias, min_p, no_repeat_ngram, penalties,
     suppress_tokens, temperature, top_k, top_n_sigma, top_p, typical, xtc,
 };
-use crate::{SamplerParams, TokenId, Tokenizer};
+use crate::sampling::SamplerParams;
+use lm_tokenizer::{TokenId, Tokenizer};
 
 /// A filter and the parameters that enable it.
 pub(super) struct FilterEntry {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::suffix_matches::SuffixMatches;
 use super::{FilterContext, History, LogitsFilter, TokenLogits};
-use crate::{TokenId, Tokenizer};
+use lm_tokenizer::{TokenId, Tokenizer};
 
 /// Penalizes the tokens that would continue a sequence that occurred before, exponentially in its length.
 ///
@@ -119,7 +119,7 @@ fn contains(bytes: &[u8], text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SamplerParams;
+    use crate::sampling::SamplerParams;
     use crate::sampling::tests::filtered;
 
     /// Penalties of the next letters after `text`, with one token a byte.

@@ -1,7 +1,7 @@
 //! Logit bias: additive biases for single tokens.
 
 use super::{FilterContext, History, LogitsFilter, TokenLogits};
-use crate::TokenId;
+use lm_tokenizer::TokenId;
 
 /// Adds a bias to the logits of given tokens; -infinity masks them.
 ///
@@ -27,7 +27,7 @@ impl LogitsFilter for LogitBias {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SamplerParams;
+    use crate::sampling::SamplerParams;
     use crate::sampling::tests::check_filter;
 
     #[test]

@@ -2,7 +2,9 @@
 
 use super::argmax::BLOCK_SIZE;
 use super::weights;
-use crate::{Error, Result, TokenId, TokenMask};
+use crate::constraint::TokenMask;
+use crate::error::{Error, Result};
+use lm_tokenizer::TokenId;
 
 /// Candidate tokens in ascending order of id, each with its logit.
 ///

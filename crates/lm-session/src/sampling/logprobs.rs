@@ -1,7 +1,8 @@
 //! Log probabilities of output tokens.
 
 use super::weights;
-use crate::{TokenId, TokenMask};
+use crate::constraint::TokenMask;
+use lm_tokenizer::TokenId;
 
 /// Log probability of an output token, and of the most probable tokens in its place.
 ///

@@ -28,7 +28,7 @@ impl LogitsFilter for MinP {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SamplerParams;
+    use crate::sampling::SamplerParams;
     use crate::sampling::tests::check_filter;
 
     #[test]

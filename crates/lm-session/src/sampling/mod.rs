@@ -36,7 +36,7 @@ pub use params::SamplerParams;
 pub(crate) use sampler::Sampler;
 pub(crate) use suffix_matches::SuffixMatches;
 
-use crate::TokenId;
+use lm_tokenizer::TokenId;
 
 /// A filter that changes or masks logits before a token is drawn.
 ///
@@ -104,6 +104,7 @@ pub struct History<'a> {
 }
 
 #[cfg(test)]
+#[path = "tests/distribution.rs"]
 mod distribution_tests;
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 use super::TokenLogits;
 use super::argmax::BLOCK_SIZE;
 use super::weights::{block_sum, exp};
-use crate::TokenId;
+use lm_tokenizer::TokenId;
 
 /// Inverse-CDF sampling: returns the token at the point `uniform` of `[0, 1)` of the cumulative distribution over ascending
 /// ids; `None` when every token is masked.

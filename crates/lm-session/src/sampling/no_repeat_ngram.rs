@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::suffix_matches::SuffixMatches;
 use super::{FilterContext, History, LogitsFilter, TokenLogits};
-use crate::TokenId;
+use lm_tokenizer::TokenId;
 
 /// Masks the tokens that would complete an n-gram that occurs in prompt and output. Where that would mask every token, which happens
 /// under a constraint, none is masked.
@@ -47,7 +47,7 @@ impl LogitsFilter for NoRepeatNgram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SamplerParams;
+    use crate::sampling::SamplerParams;
     use crate::sampling::tests::{check_filter, filtered};
 
     const MASKED: f32 = f32::NEG_INFINITY;

@@ -5,7 +5,7 @@ use lm_tokenizer::TokenId;
 use serde::{Deserialize, Serialize};
 
 use super::FilterFactory;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Maximum number of sequence breakers, and of bytes in each, as every token is searched for all of them.
 const MAX_BREAKERS: usize = 64;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::{FilterContext, History, LogitsFilter, TokenLogits};
-use crate::TokenId;
+use lm_tokenizer::TokenId;
 
 /// Divides the positive logits of seen tokens by the penalty and multiplies the negative ones, once per token, over
 /// prompt and output.
@@ -113,7 +113,7 @@ impl LogitsFilter for PresenceAndFrequency {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SamplerParams;
+    use crate::sampling::SamplerParams;
     use crate::sampling::tests::check_filter;
 
     // The history of `check_filter`: prompt 0 1 1, output 2 2 3.

@@ -9,7 +9,10 @@ use super::argmax::{argmax, masked_argmax};
 use super::logits::check;
 use super::multinomial::multinomial;
 use super::{Chain, History, TokenLogits};
-use crate::{Error, Result, SamplerParams, TokenId, TokenMask, Tokenizer};
+use crate::constraint::TokenMask;
+use crate::error::{Error, Result};
+use crate::sampling::SamplerParams;
+use lm_tokenizer::{TokenId, Tokenizer};
 
 /// Filters and random number generator of one generation: independent of other requests.
 #[derive(Debug)]

@@ -85,7 +85,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::TokenId;
+    use lm_tokenizer::TokenId;
 
     /// The set by a sort of all tokens.
     fn sorted(row: &[f32], share: f64, cost: impl Fn(f32) -> f32) -> Vec<TokenId> {

@@ -1,6 +1,6 @@
 //! Earlier occurrences of the end of a text, kept from token to token.
 
-use crate::TokenId;
+use lm_tokenizer::TokenId;
 
 /// A text, and for each of its tokens the length of the longest common suffix of the text up to that token and of the whole text.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! Suppressed tokens.
 
 use super::{FilterContext, History, LogitsFilter, TokenLogits};
-use crate::TokenId;
+use lm_tokenizer::TokenId;
 
 /// Masks given tokens.
 ///
@@ -26,7 +26,7 @@ impl LogitsFilter for SuppressTokens {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SamplerParams;
+    use crate::sampling::SamplerParams;
     use crate::sampling::tests::check_filter;
 
     #[test]

@@ -23,7 +23,7 @@ impl LogitsFilter for Temperature {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SamplerParams;
+    use crate::sampling::SamplerParams;
     use crate::sampling::tests::check_filter;
 
     #[test]

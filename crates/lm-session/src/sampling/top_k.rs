@@ -41,7 +41,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::SamplerParams;
+    use crate::sampling::SamplerParams;
     use crate::sampling::tests::check_filter;
 
     #[test]

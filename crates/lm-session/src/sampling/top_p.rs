@@ -26,7 +26,7 @@ impl LogitsFilter for TopP {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SamplerParams;
+    use crate::sampling::SamplerParams;
     use crate::sampling::tests::check_filter;
 
     #[test]

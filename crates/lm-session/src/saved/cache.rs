@@ -5,9 +5,6 @@ use std::sync::Arc;
 
 use lm_tokenizer::TokenId;
 
-use super::SavedFile;
-use crate::{Result, Session};
-
 /// KV pages of a session's cached tokens, made by [`crate::Session::save_cache`].
 ///
 /// It belongs to one model, tokenizer and cache format, which the fingerprint names. Of a model with windows or recurrent states it has
@@ -43,7 +40,7 @@ pub enum CacheSave {
 /// Options of [`Session::save`](crate::Session::save), and of a conversation's `save`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SaveOptions {
-    /// Saves the KV pages as well if they take at most this many bytes, and at most [`SavedFile::MAX_CACHE_BYTES`]: only later tokens
+    /// Saves the KV pages as well if they take at most this many bytes, and at most [`SavedFile::MAX_CACHE_BYTES`](crate::SavedFile::MAX_CACHE_BYTES): only later tokens
     /// have to be run then. Default `None`: no pages.
     pub cache: Option<usize>,
 }
@@ -68,32 +65,6 @@ pub enum SavedTokens {
     /// No token is cached: nothing was run yet, or the pool needed the pages for others.
     NothingCached,
     /// The pages are not in host memory.
-    NotInHostMemory,
-}
-
-impl SaveOptions {
-    /// Copies the KV pages of the first `len` tokens of `session` if they are asked for.
-    pub(super) fn copy(self, session: &Session, len: usize) -> Result<(Option<SavedCache>, SavedTokens)> {
-        let Some(limit) = self.cache else { return Ok((None, SavedTokens::NotAsked)) };
-        let limit = limit.min(usize::try_from(SavedFile::MAX_CACHE_BYTES).unwrap_or(usize::MAX));
-        Ok(match session.save_cache_to(len, limit)? {
-            CacheSave::Saved(cache) => {
-                let outcome = SavedTokens::Saved { tokens: cache.tokens.len(), bytes: cache.pages.len() };
-                (Some(cache), outcome)
-            }
-            CacheSave::TooLarge { bytes } => (None, SavedTokens::TooLarge { bytes }),
-            CacheSave::NothingCached => (None, SavedTokens::NothingCached),
-            CacheSave::NotInHostMemory => (None, SavedTokens::NotInHostMemory),
-        })
-    }
-}
-
-/// Answer of the worker: [`CacheSave`] without what it does not know.
-#[derive(Debug)]
-pub(crate) enum SavedPages {
-    Saved { tokens: usize, pages: Vec<u8> },
-    TooLarge { bytes: usize },
-    NothingCached,
     NotInHostMemory,
 }
 

@@ -20,7 +20,7 @@ const MAX_NAME_BYTES: usize = 100;
 /// Byte between the JSON and the KV pages. It cannot be part of JSON.
 const SEPARATOR: u8 = 0;
 
-/// A JSON object and KV pages in one file: the format of [`SavedSession`](super::SavedSession) and of saved conversations.
+/// A JSON object and KV pages in one file: the format of [`SavedSession`](crate::SavedSession) and of saved conversations.
 ///
 /// The file has the JSON, then, if there are KV pages, a zero byte and the pages. Two keys are added to the object:
 ///

@@ -3,10 +3,9 @@
 mod cache;
 mod error;
 mod file;
-mod session;
+mod pages;
 
-pub(crate) use cache::SavedPages;
 pub use cache::{CacheSave, SaveOptions, SavedCache, SavedTokens};
 pub use error::SavedError;
 pub use file::SavedFile;
-pub use session::SavedSession;
+pub(crate) use pages::SavedPages;

@@ -6,8 +6,9 @@ use std::time::Instant;
 use lm_tokenizer::TokenId;
 
 use super::media::ActiveMedia;
-use crate::request::{Reply, Request, Task};
-use crate::{FinishReason, PrefillProgress, PrefillStats, SessionEvent};
+use crate::event::{FinishReason, PrefillProgress, SessionEvent};
+use crate::metrics::PrefillStats;
+use crate::scheduler::request::{Reply, Request, Task};
 
 /// An active request. Its cache always lacks at least one of its tokens.
 #[derive(Debug)]

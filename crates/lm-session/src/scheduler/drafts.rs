@@ -1,9 +1,9 @@
 //! Draft tokens in a step: the rows they take, and those that stay in the cache.
 
 use super::{Active, ScheduledRows, Scheduler};
-use crate::generating::accepted;
-use crate::request::Task;
-use crate::speculation::DraftRequest;
+use crate::generate::accepted;
+use crate::scheduler::model_drafts::DraftRequest;
+use crate::scheduler::request::Task;
 
 /// Maximum number of draft rows of a step, over all requests: each has a row of logits.
 const MAX_ROWS: usize = 64;

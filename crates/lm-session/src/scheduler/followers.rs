@@ -3,7 +3,7 @@
 use lm_model::PAGE_LEN;
 
 use super::{Active, Scheduler};
-use crate::request::Request;
+use crate::scheduler::request::Request;
 
 impl Scheduler {
     /// Gives following requests the pages that were run for them meanwhile, and decides anew which requests follow: those of which

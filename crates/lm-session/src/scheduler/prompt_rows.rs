@@ -5,15 +5,15 @@ use std::ops::Range;
 use lm_model::{Batch, Embeddings, LogitRows, Logits};
 
 use super::{ScheduledRows, Scheduler};
-use crate::Result;
-use crate::request::Reply;
+use crate::error::Result;
+use crate::scheduler::request::Reply;
 
 impl Scheduler {
     /// Rows of a request in a step whose hidden states are read, counted from its first row.
     pub(super) fn rows_to_read(&self, scheduled: &ScheduledRows) -> Range<usize> {
         let request = &self.active[scheduled.active].request;
         let cached_len = self.caches.len(request.session);
-        let rows = |rows: &crate::prompt_rows::PromptRows| rows.rows(cached_len, cached_len + scheduled.rows);
+        let rows = |rows: &crate::generate::PromptRows| rows.rows(cached_len, cached_len + scheduled.rows);
         request.prompt_rows.as_deref().map_or(0..0, rows)
     }
 

@@ -6,11 +6,13 @@ use std::time::Instant;
 use lm_model::Logits;
 
 use super::{Active, Scheduler};
-use crate::generating::Generated;
+use crate::error::{Error, Result};
+use crate::event::{FinishReason, Finished, SessionEvent};
+use crate::generate::Generated;
+use crate::metrics::PrefillStats;
 use crate::panics::discard;
-use crate::request::{EndedByCaller, Reply, Request, Task};
-use crate::sampling_pool::{Sampled, SamplingJob, sample};
-use crate::{Error, FinishReason, Finished, PrefillStats, Result, SessionEvent};
+use crate::scheduler::request::{EndedByCaller, Reply, Request, Task};
+use crate::scheduler::sampling_job::{Sampled, SamplingJob, sample};
 
 impl Scheduler {
     /// Handles the logits of a request's last token and of its draft tokens: the rows of `sequence`.

@@ -7,9 +7,9 @@ use std::time::Instant;
 use lm_model::{Batch, LogitRows, Logits, SequenceInput};
 
 use super::{Active, ScheduledRows, Scheduler};
-use crate::caches::Shortage;
+use crate::cache::Shortage;
+use crate::error::{Error, Result};
 use crate::panics::panic_message;
-use crate::{Error, Result};
 
 impl Scheduler {
     /// Chooses the rows of the next forward pass and reserves the pages for them.

@@ -3,12 +3,13 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::generating::{Clock, Generating};
-use crate::request::RequestLimits;
-use crate::sampling::Sampler;
-use crate::stop::StopMatcher;
+use crate::cancel::CancelHandle;
+use crate::event::{FinishReason, SessionEvent};
+use crate::generate::{Clock, Generating, StopMatcher};
+use crate::ids::AdapterId;
+use crate::sampling::{Sampler, SamplerParams};
+use crate::scheduler::request::RequestLimits;
 use crate::testing::{FakeLm, tokenizer};
-use crate::{AdapterId, CancelHandle, FinishReason, SamplerParams, SessionEvent};
 
 type Replies = async_channel::Receiver<Reply>;
 

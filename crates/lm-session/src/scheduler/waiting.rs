@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::request::{EndedByCaller, Request, RequestLimits, SessionId};
+use crate::ids::SessionId;
+use crate::scheduler::request::{EndedByCaller, Request, RequestLimits};
 
 /// Waiting requests, by priority, then in the order of arrival.
 #[derive(Debug, Default)]

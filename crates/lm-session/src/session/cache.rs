@@ -5,10 +5,13 @@ use std::sync::mpsc;
 use lm_tokenizer::TokenId;
 
 use super::Session;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::ids::AdapterId;
 use crate::media::{ResolvedPrompt, is_virtual};
-use crate::request::Command;
-use crate::saved::SavedPages;
-use crate::{AdapterId, CacheSave, Engine, Error, PrefillStats, Result, SavedCache};
+use crate::metrics::PrefillStats;
+use crate::saved::{CacheSave, SavedCache, SavedPages};
+use crate::scheduler::Command;
 
 impl Session {
     /// Copies the KV pages of the cached tokens to host memory if they take at most `max_bytes`, for

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lm_model::{CausalLm, LoadedModel, TokenId};
 use lm_tokenizer::Tokenizer;
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// A small model that drafts tokens for a larger one with the same tokenizer; see [`crate::EngineSettings::draft_model`].
 ///
@@ -26,7 +26,7 @@ use crate::{Error, Result};
 /// ```
 #[derive(Clone)]
 pub struct DraftModel {
-    pub(super) model: Arc<dyn CausalLm>,
+    pub(crate) model: Arc<dyn CausalLm>,
     tokenizer: Arc<Tokenizer>,
     name: String,
 }

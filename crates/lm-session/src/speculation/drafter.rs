@@ -1,7 +1,8 @@
 //! Draft tokens of one generation.
 
 use crate::sampling::SuffixMatches;
-use crate::{Speculation, TokenId};
+use crate::speculation::Speculation;
+use lm_tokenizer::TokenId;
 
 use super::acceptance::{Acceptance, Origin};
 

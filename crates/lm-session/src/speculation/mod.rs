@@ -7,8 +7,8 @@
 mod acceptance;
 mod draft_model;
 mod drafter;
-mod model_drafts;
+mod params;
 
 pub use draft_model::DraftModel;
 pub(crate) use drafter::Drafter;
-pub(crate) use model_drafts::{DraftRequest, ModelDrafts};
+pub use params::Speculation;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{TokenId, Tokenizer};
+use lm_tokenizer::{TokenId, Tokenizer};
 
 #[derive(Debug)]
 pub(super) struct Channel {

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use self::channel::{Channel, State};
 use super::{Constraint, Ending, TokenMask};
-use crate::{ConstraintRecord, Result, TokenId, Tokenizer};
+use crate::constraint::ConstraintRecord;
+use crate::error::Result;
+use lm_tokenizer::{TokenId, Tokenizer};
 
 /// Maximum number of times that one completion closes the channel.
 const MAX_CLOSED: usize = 8;

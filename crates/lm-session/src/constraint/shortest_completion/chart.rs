@@ -7,7 +7,7 @@ use llguidance::earley::regexvec::StateID;
 
 use super::lexemes::{Kind, Lexemes};
 use super::rules::{Cost, DotPosition, INFINITE_COST, Rules, Symbol};
-use crate::TokenId;
+use lm_tokenizer::TokenId;
 
 /// Maximum number of items in one Earley set, and in all.
 const MAX_SET_ITEMS: usize = 100_000;

@@ -8,7 +8,7 @@ use llguidance::api::ParserLimits;
 use llguidance::earley::lexerspec::{LexemeIdx, LexerSpec};
 use llguidance::earley::regexvec::{NextByte, RegexVec, StateID};
 
-use crate::TokenId;
+use lm_tokenizer::TokenId;
 
 /// Maximum number of states of all automata together.
 const MAX_STATES: usize = 30_000;

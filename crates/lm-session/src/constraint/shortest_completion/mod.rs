@@ -17,9 +17,9 @@ use llguidance::earley::lexerspec::LexemeIdx;
 use llguidance::earley::regexvec::StateID;
 use llguidance::toktrie::{TokEnv, TokTrie};
 
-use crate::TokenId;
 use chart::{Chart, Part};
 use lexemes::{Kind, Lexemes};
+use lm_tokenizer::TokenId;
 use rules::{Cost, INFINITE_COST, Rules, Symbol};
 
 /// Maximum length of a completion, in estimated tokens.

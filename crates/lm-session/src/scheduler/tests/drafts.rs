@@ -1,7 +1,7 @@
 //! Rows of draft tokens in steps.
 
 use super::*;
-use crate::Speculation;
+use crate::speculation::Speculation;
 
 const ALWAYS: Speculation = Speculation { max_draft: 3, min_match: 1, break_even: Some(0.0) };
 

@@ -1,7 +1,7 @@
 //! Tokens on the sampling threads, and the end of an engine.
 
 use super::*;
-use crate::sampling_pool::Sampled;
+use crate::scheduler::sampling_job::Sampled;
 
 #[test]
 fn requests_go_on_while_the_token_of_another_is_sampled() {

@@ -1,0 +1,398 @@
+//! Engine: a handle to the worker thread that owns the model and the KV cache.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use lm_media::{DecodeLimits, SoundLimits};
+use lm_model::{
+    ChatTemplateSource, GenerationConfig, LoadOptions, LoadProgress, LoadedModel, ModelFolder, ModelInfo,
+};
+use lm_tokenizer::{TokenId, Tokenizer};
+
+use crate::cache::Capacity;
+use crate::constraint::GrammarCompiler;
+use crate::engine::activity::ActivityGauge;
+use crate::engine::adapter_registry::AdapterRegistry;
+use crate::engine::residency::{ModelSource, Residency};
+use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::generate::ClosingTokens;
+use crate::ids::{AdapterId, SessionId};
+use crate::media::{Encoders, MediaLibrary};
+use crate::metrics::CacheStats;
+use crate::params::EngineSettings;
+use crate::record::Recorder;
+use crate::scheduler::{Admission, Command, Request, is_engine_thread};
+use crate::speculation::Speculation;
+
+mod activity;
+mod adapter_registry;
+mod adapters;
+mod grammars;
+mod media;
+mod memory;
+mod models;
+mod recording;
+mod residency;
+mod worker;
+
+pub use activity::EngineActivity;
+pub use media::MediaTokens;
+pub use models::{ModelState, Models};
+
+/// A loaded model that serves any number of sessions.
+///
+/// The engine is a cheap handle: clones share one worker thread, which owns the weights and the KV pool and batches the
+/// requests of all sessions. The engine's threads end with [`Engine::shutdown`], or when the last engine and the last session are
+/// dropped, which waits for them. A panic in the model's code, a constraint or a filter ends the request that caused it with
+/// [`Error::WorkerPanicked`]; the others continue.
+///
+/// ```
+/// use lm_session::{GenerateParams, SessionConfig, testing};
+///
+/// // In a program: `Engine::load(&ModelFolder::open("path")?, ..)`.
+/// let engine = testing::scripted_engine(["Hello!"]);
+/// let mut session = engine.session(SessionConfig::default())?;
+/// session.prefill(&engine.tokenizer().encode("Say hello.")?)?;
+/// let (text, finished) = session.generate(GenerateParams::default()).into_text()?;
+/// assert_eq!(text, "Hello!");
+/// assert_eq!(finished.reason, lm_session::FinishReason::EndToken);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    commands: Sender<Command>,
+    admission: Admission,
+    activity: Arc<ActivityGauge>,
+    worker: Mutex<Option<JoinHandle<()>>>,
+    /// True from the beginning of the shutdown on.
+    stopped: AtomicBool,
+    sessions_opened: AtomicU64,
+    tokenizer: Arc<Tokenizer>,
+    info: ModelInfo,
+    chat_template: Option<ChatTemplateSource>,
+    generation_config: GenerationConfig,
+    name: String,
+    context_tokens: usize,
+    speculation: Speculation,
+    /// Created when the first grammar is compiled.
+    compiler: Mutex<Option<GrammarCompiler>>,
+    /// Created for the first constraint.
+    closing: OnceLock<Arc<ClosingTokens>>,
+    recorder: Mutex<Option<Recorder>>,
+    fingerprint: Fingerprint,
+    adapters: Mutex<AdapterRegistry>,
+    /// Adapter of sessions with sounds.
+    sound_adapter: Option<AdapterId>,
+    /// Values that layers above derive from the model.
+    derived: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    media_tokens: Vec<MediaTokens>,
+    picture_limits: DecodeLimits,
+    sound_limits: SoundLimits,
+    media: MediaLibrary,
+}
+
+impl Engine {
+    /// Starts an engine on a loaded model.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSettings`]; [`Error::Model`] when the device cannot hold the KV pool; [`Error::WorkerStart`].
+    pub fn new(loaded: LoadedModel, settings: EngineSettings) -> Result<Self> {
+        Self::start(loaded, None, settings)
+    }
+
+    /// Starts an engine whose model can be loaded again from `source`.
+    pub(crate) fn start(
+        loaded: LoadedModel,
+        source: Option<ModelSource>,
+        settings: EngineSettings,
+    ) -> Result<Self> {
+        let media_tokens = MediaTokens::of(&Encoders::of(&loaded), &loaded.tokenizer)?;
+        let LoadedModel {
+            model,
+            tokenizer,
+            chat_template,
+            generation_config,
+            name,
+            mut adapters,
+            adapter_loader,
+            audio_adapter,
+            ..
+        } = loaded.clone();
+        let sound_adapter = audio_adapter.is_some().then_some(AdapterId(adapters.len() as u32));
+        adapters.extend(audio_adapter);
+        let source = source.map(ModelSource::without_adapters);
+        let info = model.info().clone();
+        settings.draft_model.as_ref().map_or(Ok(()), |draft| draft.check(&tokenizer))?;
+        let capacity = Capacity::new(&settings, info.context_len, model.cache_bytes_per_page())?;
+        let fingerprint = Fingerprint::new(&*model, &adapters);
+        drop(model);
+        if capacity.context_tokens < settings.max_context.unwrap_or(info.context_len) {
+            tracing::info!(
+                context_tokens = capacity.context_tokens,
+                model_tokens = info.context_len,
+                "the KV pool shortens the context"
+            );
+        }
+        let (commands, received) = mpsc::channel();
+        let (admission, speculation) = (Admission::new(&settings), settings.speculation);
+        let (picture_limits, sound_limits) = (settings.picture_limits, settings.sound_limits);
+        let residency = Residency::new(loaded, source, settings, commands.clone())?;
+        let activity = Arc::new(ActivityGauge::default());
+        residency.publish(&activity);
+        let published = activity.clone();
+        let worker = thread::Builder::new()
+            .name("lm-engine".to_owned())
+            .spawn(move || worker::run(residency, &received, &published))
+            .map_err(Error::WorkerStart)?;
+        let shared = Shared {
+            commands,
+            admission,
+            activity,
+            worker: Mutex::new(Some(worker)),
+            stopped: AtomicBool::new(false),
+            sessions_opened: AtomicU64::new(0),
+            tokenizer,
+            info,
+            chat_template,
+            generation_config,
+            name,
+            context_tokens: capacity.context_tokens,
+            speculation,
+            compiler: Mutex::default(),
+            closing: OnceLock::new(),
+            recorder: Mutex::default(),
+            fingerprint,
+            adapters: Mutex::new(AdapterRegistry::new(adapter_loader, adapters)),
+            derived: Mutex::default(),
+            sound_adapter,
+            media_tokens,
+            picture_limits,
+            sound_limits,
+            media: MediaLibrary::default(),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Loads the model of a folder and starts an engine on it. `progress` is called during the load.
+    ///
+    /// # Errors
+    /// The errors of [`ModelFolder::load`] and [`Engine::new`].
+    pub fn load(
+        folder: &ModelFolder,
+        options: &LoadOptions,
+        settings: EngineSettings,
+        progress: &mut dyn FnMut(LoadProgress),
+    ) -> Result<Self> {
+        let source = ModelSource { folder: folder.clone(), options: options.clone(), share: None };
+        Self::start(folder.load(options, progress)?, Some(source), settings)
+    }
+
+    /// Refuses new requests, waits for the running and waiting ones, and ends the engine's threads. Later calls on this engine, its clones and
+    /// its sessions return [`Error::EngineStopped`]. To end running requests early, cancel them before.
+    ///
+    /// ```
+    /// # use lm_session::{Error, SessionConfig, testing};
+    /// let engine = testing::scripted_engine(["Hello!"]);
+    /// let mut session = engine.session(SessionConfig::default())?;
+    /// engine.shutdown();
+    /// assert!(matches!(session.prefill(&[1]), Err(Error::EngineStopped)));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn shutdown(&self) {
+        self.shared.shutdown();
+    }
+
+    /// Returns true if both are handles to one engine.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// Returns true if [`Engine::shutdown`] was called: every request fails with [`Error::EngineStopped`].
+    pub fn is_stopped(&self) -> bool {
+        self.shared.stopped.load(Ordering::Relaxed)
+    }
+
+    /// The model's tokenizer.
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
+        &self.shared.tokenizer
+    }
+
+    /// Properties of the model.
+    pub fn model_info(&self) -> &ModelInfo {
+        &self.shared.info
+    }
+
+    /// The model's chat template, if its folder has one.
+    pub fn chat_template(&self) -> Option<&ChatTemplateSource> {
+        self.shared.chat_template.as_ref()
+    }
+
+    /// The model's recommended generation settings; see [`crate::SamplerParams::from_generation_config`].
+    pub fn generation_config(&self) -> &GenerationConfig {
+        &self.shared.generation_config
+    }
+
+    /// Name of the model: its folder's name.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// Maximum number of tokens of one session, prompt and output together.
+    pub fn context_tokens(&self) -> usize {
+        self.shared.context_tokens
+    }
+
+    /// Speculation of generations that do not set their own.
+    pub(crate) fn speculation(&self) -> Speculation {
+        self.shared.speculation
+    }
+
+    /// Fingerprint of the model as it is loaded: its architecture, sizes, weight and cache formats, tokenizer, and a sample of its
+    /// embeddings, in hexadecimal.
+    pub fn fingerprint(&self) -> &str {
+        self.shared.fingerprint.with_tokenizer(self.tokenizer())
+    }
+
+    /// Checks that saved data belong to this model.
+    pub(crate) fn check_fingerprint(&self, found: &str) -> Result<()> {
+        let expected = self.fingerprint();
+        if found == expected {
+            return Ok(());
+        }
+        Err(Error::ForeignCache { expected: expected.to_owned(), found: found.to_owned() })
+    }
+
+    /// Recorder of the requests, if they are recorded.
+    pub(crate) fn recorder_slot(&self) -> MutexGuard<'_, Option<Recorder>> {
+        self.shared.recorder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the value of type `T` that a layer above derives from the model, such as its compiled chat templates. The first call for
+    /// each type creates it; all clones of the engine share it.
+    ///
+    /// ```
+    /// # let engine = lm_session::testing::scripted_engine(["Hello!"]);
+    /// struct Shout(String);
+    /// let name = engine.derived(|| Ok::<_, lm_session::Error>(Shout(engine.name().to_uppercase())))?;
+    /// assert_eq!(name.0, "FAKE");
+    /// # Ok::<(), lm_session::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `create`; the next call tries again.
+    pub fn derived<T, E>(&self, create: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E>
+    where
+        T: Any + Send + Sync,
+    {
+        let values = || self.shared.derived.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = values().get(&TypeId::of::<T>()).cloned();
+        if let Some(Ok(known)) = known.map(Arc::downcast) {
+            return Ok(known);
+        }
+        // No lock is held meanwhile: two threads may create it, and the last one's stays.
+        let created = Arc::new(create()?);
+        values().insert(TypeId::of::<T>(), created.clone());
+        Ok(created)
+    }
+
+    /// Returns what runs and waits, without waiting for the engine's step.
+    ///
+    /// ```
+    /// # let engine = lm_session::testing::scripted_engine(["Hello!"]);
+    /// let activity = engine.activity();
+    /// assert_eq!((activity.running_requests, activity.waiting_requests), (0, 0));
+    /// assert_eq!(activity.free_pages, activity.total_pages);
+    /// ```
+    pub fn activity(&self) -> EngineActivity {
+        self.shared.activity.read(self.shared.admission.waiting())
+    }
+
+    /// Returns the state of the KV pool, after all earlier commands.
+    ///
+    /// # Errors
+    /// [`Error::EngineStopped`].
+    pub fn cache_stats(&self) -> Result<CacheStats> {
+        let (answer, stats) = mpsc::channel();
+        self.send(Command::CacheStats(answer))?;
+        stats.recv().map_err(|_| Error::EngineStopped)
+    }
+
+    pub(crate) fn send(&self, command: Command) -> Result<()> {
+        self.shared.commands.send(command).map_err(|_| Error::EngineStopped)
+    }
+
+    /// Hands a request to the worker: the only way in for prefills and generations.
+    ///
+    /// # Errors
+    /// [`Error::Busy`], [`Error::EngineStopped`].
+    pub(crate) fn submit(&self, mut request: Request) -> Result<()> {
+        if !request.limits.continues {
+            request.waiting = Some(self.shared.admission.wait(request.size())?);
+        }
+        // Held until the request is sent: if its adapter is unloaded after that, the unloading waits for it.
+        let registry = self.adapter_registry();
+        request.low_ranks = request.adapter.map(|adapter| registry.get(adapter)).transpose()?;
+        self.send(Command::Run(request))
+    }
+
+    /// Adapter in the model's own folder, with which it hears ([`LoadedModel::audio_adapter`](crate::LoadedModel::audio_adapter)). Sessions
+    /// without an adapter of their own run with it while they have sounds; the first sound of a session makes it run its earlier tokens again.
+    pub fn sound_adapter(&self) -> Option<AdapterId> {
+        self.shared.sound_adapter
+    }
+
+    pub(crate) fn adapter_registry(&self) -> MutexGuard<'_, AdapterRegistry> {
+        self.shared.adapters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn next_session_id(&self) -> SessionId {
+        SessionId(self.shared.sessions_opened.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// End-of-sequence ids of this model.
+    pub(crate) fn end_ids(&self) -> impl Iterator<Item = TokenId> {
+        let advised = &self.shared.generation_config.eos_token_ids;
+        self.shared.tokenizer.end_ids().iter().chain(advised).copied()
+    }
+}
+
+impl Shared {
+    /// Ends the worker and waits for it, except on the engine's own threads.
+    fn shutdown(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        drop(self.commands.send(Command::Shutdown)); // It may have ended already.
+        if is_engine_thread() {
+            return;
+        }
+        // Other callers wait for the lock.
+        let mut worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(worker) = worker.take() {
+            drop(worker.join()); // The worker catches its panics.
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.shutdown();
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("name", &self.name())
+            .field("context_tokens", &self.context_tokens())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,15 @@
+//! The tokens of one reply: sampling under a constraint, forced tokens, stop strings; and what is read from the rows of a prompt.
+
+mod generating;
+mod guide;
+mod pooling;
+mod prompt_rows;
+mod steering;
+mod stop;
+
+pub(crate) use generating::{Clock, Generated, Generating, accepted};
+pub(crate) use guide::{Guide, GuideVocabulary};
+pub use pooling::{Pooling, normalized};
+pub(crate) use prompt_rows::{PromptOutput, PromptRows};
+pub(crate) use steering::ClosingTokens;
+pub(crate) use stop::{Matched, StopMatcher};

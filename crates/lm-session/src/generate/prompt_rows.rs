@@ -1,0 +1,102 @@
+//! Outputs of a prompt's rows: log probabilities and pooled hidden states, reduced piece by piece.
+
+use lm_model::{CausalLm, Embeddings};
+use lm_tokenizer::TokenId;
+
+use crate::error::Result;
+use crate::generate::pooling::{Pooling, normalized};
+use crate::sampling::{LogSoftmax, TokenLogprobs, check};
+
+/// Rows of logits in memory at a time: 19 MB with 152k tokens.
+const PIECE: usize = 32;
+
+/// Reader of the hidden states of a prompt's rows, in order.
+#[derive(Debug)]
+pub(crate) struct PromptRows {
+    /// Position of the next row.
+    next: usize,
+    /// Position after the last row.
+    end: usize,
+    output: PromptOutput,
+    /// Number of most probable tokens to report with each.
+    top: usize,
+}
+
+/// Output of a prompt.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum PromptOutput {
+    /// Log probabilities of the tokens after the first row read.
+    Logprobs(Vec<TokenLogprobs>),
+    /// Pooled hidden states.
+    Embedding(Vec<f32>),
+}
+
+impl PromptRows {
+    /// Reads the log probabilities of `ids[first..]`, with the `top` most probable tokens each. There is none for `ids[0]`.
+    pub fn logprobs(ids: &[TokenId], first: usize, top: usize) -> Self {
+        let output = PromptOutput::Logprobs(Vec::new());
+        Self { next: first.max(1) - 1, end: ids.len().saturating_sub(1), output, top }
+    }
+
+    /// Pools the hidden states of all rows of `ids`.
+    pub fn pooled(ids: &[TokenId], pooling: Pooling) -> Self {
+        let next = match pooling {
+            Pooling::Mean => 0,
+            Pooling::Last => ids.len() - 1,
+        };
+        let output = PromptOutput::Embedding(Vec::new());
+        Self { next, end: ids.len(), output, top: 0 }
+    }
+
+    /// Number of tokens that the cache may hold when the request begins.
+    pub fn max_cached(&self) -> usize {
+        self.next
+    }
+
+    /// Rows to read among those of the positions from `cached_len` to `end`, counted from the first of them.
+    pub fn rows(&self, cached_len: usize, end: usize) -> std::ops::Range<usize> {
+        let first = self.next.max(cached_len);
+        first - cached_len..self.end.min(end).max(first) - cached_len
+    }
+
+    /// Reads the hidden states of the next rows of `ids`.
+    ///
+    /// # Errors
+    /// Those of the output head; [`crate::Error::InvalidLogit`].
+    pub fn read(&mut self, model: &dyn CausalLm, rows: &Embeddings, ids: &[TokenId]) -> Result<()> {
+        let hidden_size = rows.hidden_size;
+        for piece in rows.values.chunks(PIECE * hidden_size) {
+            match &mut self.output {
+                PromptOutput::Logprobs(scores) => {
+                    let logits = model.head(Embeddings { values: piece.to_vec(), hidden_size })?;
+                    for (row, &target) in logits.sequence(0).rows().zip(&ids[self.next + 1..]) {
+                        check(row)?;
+                        scores.push(LogSoftmax::new(row, None, self.top).of(row, target));
+                        self.next += 1;
+                    }
+                }
+                PromptOutput::Embedding(sum) => {
+                    sum.resize(hidden_size, 0.0);
+                    let values = piece.chunks_exact(hidden_size).flat_map(|row| row.iter().enumerate());
+                    values.for_each(|(index, value)| sum[index] += value);
+                    self.next += piece.len() / hidden_size;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns true if all rows have been read.
+    pub fn is_complete(&self) -> bool {
+        self.next >= self.end
+    }
+
+    /// Returns the output; embeddings have length 1.
+    pub fn finish(self) -> PromptOutput {
+        match self.output {
+            // The mean differs from the sum by its length.
+            PromptOutput::Embedding(sum) => PromptOutput::Embedding(normalized(sum)),
+            scores => scores,
+        }
+    }
+}

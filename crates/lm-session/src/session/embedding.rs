@@ -1,0 +1,116 @@
+//! Embeddings: pooled hidden states of a text.
+
+use crate::generate::Pooling;
+use std::collections::VecDeque;
+
+use async_channel::Receiver;
+use lm_tokenizer::TokenId;
+
+use crate::cancel::CancelHandle;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::generate::{PromptOutput, PromptRows};
+use crate::ids::AdapterId;
+use crate::params::SessionConfig;
+use crate::scheduler::Reply;
+use crate::session::Session;
+use crate::session::scoring::prompt_output;
+
+/// Texts of [`Engine::embed_all`] that run or wait at a time.
+const AHEAD: usize = 8;
+
+/// Settings of an embedding.
+#[derive(Clone, Debug, Default)]
+pub struct EmbedParams {
+    /// Reduction to one vector; the mean by default.
+    pub pooling: Pooling,
+    /// LoRA adapter, as in [`SessionConfig::adapter`].
+    pub adapter: Option<AdapterId>,
+    /// Group of the requests, each of which takes a [`CancelHandle::child`] of it.
+    pub cancel: CancelHandle,
+}
+
+impl Engine {
+    /// Computes the embedding of a text: its pooled hidden states after the last norm, as a vector of length 1 and of
+    /// [`hidden_size`](crate::ModelInfo::hidden_size) elements. The ids are used as they are;
+    /// [`Tokenizer::encode_with_special_tokens`](crate::Tokenizer::encode_with_special_tokens) adds what an embedding model expects
+    /// around a text.
+    ///
+    /// ```
+    /// use lm_session::{EmbedParams, Pooling, TextSegment, testing};
+    ///
+    /// let engine = testing::scripted_engine(["Hello!"]);
+    /// let ids = engine.tokenizer().encode_with_special_tokens(TextSegment::Content("The weather in Paris"))?;
+    /// let params = EmbedParams { pooling: Pooling::Last, ..EmbedParams::default() };
+    /// let vector = engine.embed(&ids, &params)?;
+    /// assert_eq!(vector.len(), engine.model_info().hidden_size);
+    /// # Ok::<(), lm_session::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::EmptyPrompt`], [`Error::PromptTooLong`], [`Error::UnknownAdapter`], [`Error::Cancelled`], [`Error::Busy`],
+    /// [`Error::EngineStopped`], and the errors of the model.
+    pub fn embed(&self, ids: &[TokenId], params: &EmbedParams) -> Result<Vec<f32>> {
+        self.begin_embedding(ids, params)?.wait()
+    }
+
+    /// Computes the embeddings of several texts, in order. Up to 8 texts run or wait at a time, as one batch where they fit.
+    ///
+    /// ```
+    /// # use lm_session::{EmbedParams, testing};
+    /// # let engine = testing::scripted_engine(["Hello!"]);
+    /// let texts = [vec![1, 2, 3], vec![4]];
+    /// let vectors: Vec<Vec<f32>> = engine.embed_all(texts, &EmbedParams::default()).collect::<Result<_, _>>()?;
+    /// assert_eq!(vectors.len(), 2);
+    /// # Ok::<(), lm_session::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Each item has the errors of [`Engine::embed`] for its text.
+    pub fn embed_all(
+        &self,
+        texts: impl IntoIterator<Item = Vec<TokenId>>,
+        params: &EmbedParams,
+    ) -> impl Iterator<Item = Result<Vec<f32>>> {
+        let mut begun: VecDeque<Result<RunningEmbedding>> = VecDeque::new();
+        let mut texts = texts.into_iter().peekable();
+        std::iter::from_fn(move || {
+            while begun.len() < AHEAD
+                && let Some(ids) = texts.peek()
+            {
+                let embedding = self.begin_embedding(ids, params);
+                // An engine that is busy with earlier ones of these texts takes it after them.
+                if matches!(embedding, Err(Error::Busy { .. })) && begun.iter().any(Result::is_ok) {
+                    break;
+                }
+                texts.next();
+                begun.push_back(embedding);
+            }
+            begun.pop_front().map(|embedding| embedding.and_then(RunningEmbedding::wait))
+        })
+    }
+
+    fn begin_embedding(&self, ids: &[TokenId], params: &EmbedParams) -> Result<RunningEmbedding> {
+        let &EmbedParams { pooling, adapter, ref cancel } = params;
+        let mut session = self.session(SessionConfig { adapter, ..SessionConfig::default() })?;
+        let prompt = session.resolve(ids.into())?;
+        let replies = session.begin_prompt(prompt, 0, PromptRows::pooled(ids, pooling), cancel)?;
+        Ok(RunningEmbedding { replies, _session: session })
+    }
+}
+
+/// An embedding that is being computed.
+struct RunningEmbedding {
+    replies: Receiver<Reply>,
+    /// Dropping the session would end its request.
+    _session: Session,
+}
+
+impl RunningEmbedding {
+    fn wait(self) -> Result<Vec<f32>> {
+        match prompt_output(&self.replies)? {
+            PromptOutput::Embedding(values) => Ok(values),
+            PromptOutput::Logprobs(_) => Err(Error::EngineStopped), // Not asked for.
+        }
+    }
+}
