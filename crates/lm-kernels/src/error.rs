@@ -3,7 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::{Device, FloatDtype, Isa, WeightFormat};
+use crate::device::Device;
+use crate::host::{FloatDtype, Isa, WeightFormat};
 
 /// Result of the fallible functions of this crate.
 pub type Result<T> = std::result::Result<T, Error>;

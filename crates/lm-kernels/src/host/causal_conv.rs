@@ -1,7 +1,7 @@
 //! Causal depthwise 1-D convolutions over a sequence.
 
-use super::cpu::{Isa, Kernel};
-use super::lanes::{LANES, Lanes, load_part, store_part};
+use super::isa::Isa;
+use super::lanes::{Kernel, LANES, Lanes, load_part, store_part};
 use super::pages::StateRun;
 use super::pool::Pool;
 use super::split::SharedMatrix;

@@ -6,8 +6,8 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use super::cpu::{Isa, Kernel};
-use super::lanes::{LANES, Lanes, Line, prefetch_ahead};
+use super::isa::Isa;
+use super::lanes::{Kernel, LANES, Lanes, Line, prefetch_ahead};
 use super::matrix_unit::{MatrixUnit, SIDE, STEP};
 use super::pack::Buffer;
 use super::pool::Pool;

@@ -5,8 +5,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::cpu::{Isa, Kernel};
-use super::lanes::{LANES, Lanes, exp};
+use super::isa::Isa;
+use super::lanes::{Kernel, LANES, Lanes, exp};
 use super::pool::Pool;
 use super::profile::{self, Work};
 use super::split::for_each_chunk;

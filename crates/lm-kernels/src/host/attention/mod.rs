@@ -16,8 +16,8 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::cpu::{Isa, Kernel};
-use super::lanes::{Lanes, exp};
+use super::isa::Isa;
+use super::lanes::{Kernel, Lanes, exp};
 use super::pages::{PagedLayer, Pages, with_pages};
 use super::pool::Pool;
 use super::profile::{self, Work};

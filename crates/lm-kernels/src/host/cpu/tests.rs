@@ -2,6 +2,11 @@
 
 use std::process::Command;
 
+use super::super::isa::NAMES;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use super::super::lanes::prefetches_far;
+#[cfg(target_arch = "x86_64")]
+use super::super::lanes::{Avx2, Avx512, Evex, Lanes, Vex, Vnni};
 use super::super::pack::{Arena, Packing, WeightFormat};
 use super::*;
 

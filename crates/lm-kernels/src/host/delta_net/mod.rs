@@ -6,8 +6,8 @@ mod tests;
 
 use super::activation::Activation;
 use super::causal_conv::{CausalConv, Fusion};
-use super::cpu::{Isa, Kernel};
-use super::lanes::{LANES, Lanes, dot, load_part};
+use super::isa::Isa;
+use super::lanes::{Kernel, LANES, Lanes, dot, load_part};
 use super::pages::StatePages;
 use super::pool::Pool;
 use super::profile::{self, Work};

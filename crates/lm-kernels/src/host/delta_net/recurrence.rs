@@ -9,8 +9,8 @@
 
 use std::ops::Range;
 
-use super::super::cpu::{Isa, Kernel};
-use super::super::lanes::{LANES, Lanes, dot, load_part, store_part};
+use super::super::isa::Isa;
+use super::super::lanes::{Kernel, LANES, Lanes, dot, load_part, store_part};
 use super::super::pages::StateRun;
 use super::super::pool::Pool;
 use super::super::split::{Block, SharedMatrix};

@@ -3,10 +3,9 @@
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
-use super::super::cpu::{Kernel, run_avx512};
 use super::super::matrix_unit::{MatrixUnit, NoMatrixUnit};
-use super::avx2::Maddubs;
-use super::{Avx2, LANES, Lanes, Line, ZeroPointCorrection, places_of_pair};
+use super::avx2::{Avx2, Maddubs};
+use super::vector::{Kernel, LANES, Lanes, Line, ZeroPointCorrection, places_of_pair};
 
 /// Sixteen floats in an AVX-512 register, with a matrix unit or none.
 pub(in crate::host) struct Avx512<U>(__m512, PhantomData<U>);
@@ -25,6 +24,13 @@ impl<U> From<__m512> for Avx512<U> {
     fn from(register: __m512) -> Self {
         Self(register, PhantomData)
     }
+}
+
+/// Runs a kernel in its copy for AVX-512.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")]
+pub(in crate::host) fn run_avx512<U: MatrixUnit, K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Avx512<U>>()
 }
 
 // Safety invariant of all unsafe blocks below: only `Isa::run` names this type, after it has detected AVX-512 F,

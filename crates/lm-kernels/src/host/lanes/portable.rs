@@ -1,8 +1,8 @@
 //! Portable sixteen-lane vectors.
 
-use super::super::cpu::Kernel;
 use super::super::matrix_unit::NoMatrixUnit;
-use super::{LANES, Lanes, Line, ZeroPointCorrection, bf16_to_f32, exp2, f16_to_f32};
+use super::float::{bf16_to_f32, exp2, f16_to_f32};
+use super::vector::{Kernel, LANES, Lanes, Line, ZeroPointCorrection};
 
 /// Sixteen floats in an array; the reference implementation.
 #[derive(Clone, Copy)]

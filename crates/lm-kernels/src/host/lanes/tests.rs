@@ -1,6 +1,6 @@
 //! Every path against the portable one and exact numbers.
 
-use super::super::cpu::{Isa, Kernel};
+use super::super::isa::Isa;
 use super::super::testing::Random;
 use super::*;
 

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 
 use bytemuck::Zeroable;
 
-use super::super::cpu::{Isa, Kernel};
-use super::super::lanes::{Lanes, ZeroPointCorrection, round};
+use super::super::isa::Isa;
+use super::super::lanes::{Kernel, Lanes, ZeroPointCorrection, round};
 use super::super::matrix_unit::SIDE;
 use super::super::norm::{Norm, norm_row, rms_norm_on};
 use super::super::pack::GROUP;

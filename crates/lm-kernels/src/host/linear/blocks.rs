@@ -12,8 +12,7 @@
 
 use std::ops::Range;
 
-use super::super::cpu::Kernel;
-use super::super::lanes::{Ahead, LANES, Lanes, Line, prefetch_stream};
+use super::super::lanes::{Ahead, Kernel, LANES, Lanes, Line, prefetch_stream};
 use super::super::pack::{BlockFormat, EXPANDED_LINES, GROUP, RECORD, RecordTile, Scales, code};
 use super::activations::{QuantizedRows, Span};
 

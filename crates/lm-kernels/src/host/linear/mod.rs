@@ -20,7 +20,7 @@ mod tests;
 use std::borrow::Cow;
 
 use super::activation::Activation;
-use super::cpu::Isa;
+use super::isa::Isa;
 use super::norm::Norm;
 use super::pack::{IntegerLayout, PackedMatrix, Q4, Q8, WeightFormat};
 use super::pool::Pool;

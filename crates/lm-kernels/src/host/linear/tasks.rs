@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use super::super::activation::Activation;
-use super::super::cpu::{Isa, Kernel};
-use super::super::lanes::{LANES, Lanes, prefetch_ahead};
+use super::super::isa::Isa;
+use super::super::lanes::{Kernel, LANES, Lanes, prefetch_ahead};
 use super::super::pack::PackedMatrix;
 use super::super::pool::Pool;
 use super::super::split::{Block, SharedMatrix};

@@ -22,7 +22,7 @@ pub(super) type Products = [[i32; SIDE]; SIDE];
 
 /// Tile multiplication of a CPU path.
 ///
-/// The instructions of an implementation are available: only [`Isa::run`](super::cpu::Isa::run) chooses one.
+/// The instructions of an implementation are available: only [`Isa::run`](super::isa::Isa::run) chooses one.
 pub(super) trait MatrixUnit {
     /// True if the path has a matrix unit.
     const PRESENT: bool;

@@ -9,7 +9,7 @@ mod routing;
 mod tests;
 
 use super::activation::Activation;
-use super::cpu::Isa;
+use super::isa::Isa;
 use super::lanes::LANES;
 use super::linear::{Epilogue, Input, Layer, Rows, Then, run};
 use super::pack::PackedMatrix;

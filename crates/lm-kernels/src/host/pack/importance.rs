@@ -74,7 +74,7 @@ impl Importance {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::super::cpu::Isa;
+    use super::super::super::isa::Isa;
     use super::super::super::testing::{Random, bits};
     use super::super::packing::PackTile;
     use super::super::{Arena, PackedMatrix, Packing, Source, WeightFormat};

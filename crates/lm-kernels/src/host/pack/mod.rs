@@ -1,6 +1,7 @@
 //! Weights packed for the CPU kernels.
 
 mod buffer;
+mod dtype;
 mod encode;
 mod ggml;
 mod importance;
@@ -25,6 +26,7 @@ use crate::{Error, Result};
 pub use buffer::Arena;
 pub(super) use buffer::Buffer;
 use buffer::SharedBuffer;
+pub use dtype::FloatDtype;
 pub use ggml::GgmlType;
 pub(super) use ggml::{BlockFormat, EXPANDED_LINES, ForBlocks, RECORD, RecordTile, Scales, code};
 pub use importance::Importance;
@@ -33,7 +35,7 @@ pub(super) use integer::{GROUP, IntegerLayout, Tile};
 pub use packing::Packing;
 pub(super) use q4::{Q4, Q4Scales};
 pub(super) use q8::Q8;
-pub use source::{FloatDtype, Source};
+pub use source::Source;
 pub use stored::{StoredBytes, StoredMatrix};
 
 /// Storage format of weights.

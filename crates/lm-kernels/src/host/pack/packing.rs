@@ -4,8 +4,8 @@ use std::sync::{Mutex, PoisonError};
 
 use half::bf16;
 
-use super::super::cpu::{Isa, Kernel};
-use super::super::lanes::{F32x16, LANES, Lanes, f32_to_f16};
+use super::super::isa::Isa;
+use super::super::lanes::{F32x16, Kernel, LANES, Lanes, f32_to_f16};
 use super::super::pool::Pool;
 use super::super::split::for_each_chunk;
 use super::buffer::{Arena, Buffer};

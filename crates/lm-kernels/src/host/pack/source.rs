@@ -1,44 +1,12 @@
 //! Sources of weights to be packed.
 
-use std::fmt;
-
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 use super::super::lanes::{F32x16, LANES, Lanes, Line};
-use super::GROUP;
-use crate::{Error, Result};
-
-/// Float types of checkpoints.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum FloatDtype {
-    /// IEEE single precision.
-    F32,
-    /// IEEE half precision.
-    F16,
-    /// bfloat16, the upper half of a single.
-    Bf16,
-}
-
-impl FloatDtype {
-    /// Bytes of one element.
-    pub fn bytes(self) -> usize {
-        match self {
-            FloatDtype::F32 => 4,
-            FloatDtype::F16 | FloatDtype::Bf16 => 2,
-        }
-    }
-}
-
-impl fmt::Display for FloatDtype {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            FloatDtype::F32 => "f32",
-            FloatDtype::F16 => "f16",
-            FloatDtype::Bf16 => "bf16",
-        })
-    }
-}
+use super::dtype::FloatDtype;
+use super::integer::GROUP;
+use crate::error::{Error, Result};
 
 /// Elements of a dense weight, row-major and borrowed.
 ///

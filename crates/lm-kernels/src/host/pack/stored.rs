@@ -2,8 +2,7 @@
 
 use half::bf16;
 
-use super::super::cpu::Kernel;
-use super::super::lanes::{LANES, Lanes, Line};
+use super::super::lanes::{Kernel, LANES, Lanes, Line};
 use super::integer::tile_mut;
 use super::packing::{Packing, Unrepresentable};
 use super::q4::MAX_SCALE;

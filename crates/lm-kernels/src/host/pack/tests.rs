@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use proptest::prelude::*;
 
-use super::super::cpu::Isa;
+use super::super::isa::Isa;
 use super::super::testing::{Random, bits};
 use super::packing::PackTile;
 use super::*;

@@ -3,8 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::cpu::{Isa, Kernel};
-use super::lanes::Lanes;
+use super::isa::Isa;
+use super::lanes::{Kernel, Lanes};
 use super::pool::Pool;
 use super::profile::{self, Work};
 use super::split::for_each_chunk;

@@ -4,7 +4,7 @@
 mod tests;
 
 use super::causal_conv::{CausalConv, Fusion};
-use super::cpu::Isa;
+use super::isa::Isa;
 use super::lanes::{LANES, Lanes, load_part};
 use super::pages::StatePages;
 use super::pool::Pool;

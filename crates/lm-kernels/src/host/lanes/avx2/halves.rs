@@ -5,7 +5,7 @@
 
 use std::arch::x86_64::*;
 
-use super::super::LANES;
+use super::super::vector::LANES;
 
 // Functions, not closures: only code inlined by force is compiled with the target features of its caller.
 

@@ -7,12 +7,13 @@ mod vnni;
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
-use super::super::cpu::Kernel;
 use super::super::matrix_unit::NoMatrixUnit;
-use super::{LANES, Lanes, Line, ZeroPointCorrection, places_of_pair};
+use super::vector::{Kernel, LANES, Lanes, Line, ZeroPointCorrection, places_of_pair};
 use halves::{bits_of, exp2, negate, transpose_8};
-pub(in crate::host) use products::{Maddubs, Products};
+pub(in crate::host) use products::{Maddubs, Products, run_avx2};
+#[cfg(test)]
 pub(in crate::host) use vnni::{Evex, Vex, Vnni};
+pub(in crate::host) use vnni::{run_avx_vnni, run_avx_vnni_evex};
 
 /// Sixteen floats in two AVX registers, the first eight lanes first, and how integers are multiplied.
 #[derive(Clone, Copy)]

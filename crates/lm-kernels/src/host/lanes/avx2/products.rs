@@ -5,8 +5,8 @@
 
 use std::arch::x86_64::*;
 
-use super::super::super::cpu::{Kernel, run_avx2};
-use super::super::ZeroPointCorrection;
+use super::super::vector::{Kernel, ZeroPointCorrection};
+use super::Avx2;
 use super::halves::twice;
 
 /// Dot products of integers in one register of [`Avx2`](super::Avx2): the operations of [`Lanes`](super::Lanes) of the same
@@ -32,6 +32,13 @@ pub(in crate::host) trait Products: Copy {
 /// Products of AVX2: `maddubs` and `madd`.
 #[derive(Clone, Copy)]
 pub(in crate::host) struct Maddubs;
+
+/// Runs a kernel in its copy for AVX2. Not inlined if one kernel calls another: a format's loops are a function of their own.
+#[inline(never)]
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(in crate::host) fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Avx2>()
+}
 
 impl Products for Maddubs {
     #[inline(always)]

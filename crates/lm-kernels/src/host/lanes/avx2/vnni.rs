@@ -6,8 +6,8 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use super::super::super::cpu::{Kernel, run_avx_vnni, run_avx_vnni_evex};
-use super::super::ZeroPointCorrection;
+use super::super::vector::{Kernel, ZeroPointCorrection};
+use super::Avx2;
 use super::products::Products;
 
 /// An encoding of the instructions, which are the same in both.
@@ -28,6 +28,20 @@ pub(in crate::host) struct Vex;
 /// Inline assembly, so that they have 16 registers as with [`Vex`].
 #[derive(Clone, Copy)]
 pub(in crate::host) struct Evex;
+
+/// Runs a kernel in its copy for AVX-VNNI.
+#[inline(never)]
+#[target_feature(enable = "avxvnni,avx2,fma,f16c")]
+pub(in crate::host) fn run_avx_vnni<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Avx2<Vnni<Vex>>>()
+}
+
+/// Runs a kernel in its copy for the encoding of AVX-512, without the features of AVX-512, which would give it more registers.
+#[inline(never)]
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(in crate::host) fn run_avx_vnni_evex<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Avx2<Vnni<Evex>>>()
+}
 
 impl Encoding for Vex {
     #[inline(always)]

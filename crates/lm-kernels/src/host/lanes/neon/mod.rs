@@ -8,9 +8,8 @@ mod products;
 use std::arch::aarch64::*;
 use std::marker::PhantomData;
 
-use super::super::cpu::Kernel;
-use super::{LANES, Lanes, Line, ZeroPointCorrection, places_of_pair};
-pub(in crate::host) use products::{Baseline, ByteProducts, Dotprod, I8mm};
+use super::vector::{Kernel, LANES, Lanes, Line, ZeroPointCorrection, places_of_pair};
+pub(in crate::host) use products::{Baseline, ByteProducts, Dotprod, I8mm, run_dotprod, run_i8mm, run_neon};
 
 /// Registers of sixteen lanes.
 const REGISTERS: usize = 4;

@@ -5,11 +5,10 @@
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-use super::super::super::cpu::{Kernel, run_dotprod, run_i8mm, run_neon};
 use super::super::super::matrix_unit::{MatrixUnit, NoMatrixUnit, Usmmla};
-use super::super::{F32x16, Lanes};
-use super::super::{LANES, Line, ZeroPointCorrection};
-use super::{Bytes, Ints, REGISTERS, each};
+use super::super::portable::F32x16;
+use super::super::vector::{Kernel, LANES, Lanes, Line, ZeroPointCorrection};
+use super::{Bytes, Ints, Neon, REGISTERS, each};
 
 /// Dot products of bytes in the lanes of [`Neon`](super::Neon), and the processors that have their instructions.
 ///
@@ -55,6 +54,26 @@ pub(in crate::host) struct Dotprod;
 /// The `FEAT_I8MM` extension: sums of four products of unsigned and signed bytes, and products of matrices.
 #[derive(Clone, Copy)]
 pub(in crate::host) struct I8mm;
+
+/// Runs a kernel in its copy for NEON. Not inlined if one kernel calls another: a format's loops are a function of their own.
+#[inline(never)]
+pub(in crate::host) fn run_neon<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Neon<Baseline>>()
+}
+
+/// Runs a kernel in its copy for `FEAT_DotProd`.
+#[inline(never)]
+#[target_feature(enable = "neon,dotprod")]
+pub(in crate::host) fn run_dotprod<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Neon<Dotprod>>()
+}
+
+/// Runs a kernel in its copy for `FEAT_I8MM`.
+#[inline(never)]
+#[target_feature(enable = "neon,dotprod,i8mm")]
+pub(in crate::host) fn run_i8mm<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Neon<I8mm>>()
+}
 
 /// Subtracts the zero point 128.
 #[inline(always)]

@@ -1,7 +1,6 @@
 //! Products on a matrix unit, as an interpreter of its program runs it.
 
-use super::super::super::cpu::{Kernel, run_avx512};
-use super::super::super::lanes::{LANES, Lanes};
+use super::super::super::lanes::{Kernel, LANES, Lanes, run_avx512};
 use super::super::super::matrix_unit::tests::Interpreter;
 use super::super::multiply::multiply;
 use super::*;
