@@ -1,6 +1,6 @@
 //! Colours of BMP files of 16 bits a pixel, as Pillow widens them to eight each.
 
-use crate::decode::Contents;
+use crate::contents::Contents;
 use crate::rgb::into_rgb;
 
 /// Finds the numbers of bits of the colours.

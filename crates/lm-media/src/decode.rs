@@ -1,34 +1,19 @@
 //! Decoding of picture files, within limits: they come from strangers.
 
-use std::borrow::Cow;
 use std::io::Cursor;
 
 use image::metadata::Orientation;
 use image::{ColorType, ImageDecoder, ImageFormat, ImageReader};
 
+use crate::contents::Contents;
+use crate::error::{Error, Result};
 use crate::gif::FirstFrame;
 use crate::guard::guarded;
-use crate::orientation::Metadata;
-use crate::rgb::{into_rgb, oriented, oriented_size};
-use crate::{Error, Picture, PictureSize, Result, beginnings, bmp, jpeg, png, webp};
-
-/// Limits of decoding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DecodeLimits {
-    /// Largest file in bytes; 64 MiB by default.
-    pub max_bytes: usize,
-    /// Largest number of pixels; 64 million by default. Beside the file, decoding holds up to eight bytes a pixel (PNG of 16-bit RGBA), and twelve
-    /// for lossy WebP with transparency and progressive JPEG of four colours: 770 MB at most.
-    pub max_pixels: u64,
-    /// Longest side in pixels; 65,535 by default. A picture up to 100 times as high as wide keeps its rows while it gets its new width.
-    pub max_side: usize,
-}
-
-impl Default for DecodeLimits {
-    fn default() -> Self {
-        Self { max_bytes: 64 << 20, max_pixels: 64_000_000, max_side: 65_535 }
-    }
-}
+use crate::limits::{DecodeLimits, check_size};
+use crate::picture::Picture;
+use crate::rgb::{oriented, oriented_size};
+use crate::size::PictureSize;
+use crate::{beginnings, bmp, jpeg, png, webp};
 
 /// A format that is read.
 struct Format {
@@ -45,21 +30,6 @@ const FORMATS: [Format; 5] = [
     Format { kind: ImageFormat::Gif, name: "GIF", contents: |bytes| Ok(Contents::plain(bytes)) },
     Format { kind: ImageFormat::Bmp, name: "BMP", contents: bmp::contents },
 ];
-
-/// A file for the decoder, and what the decoder does as Pillow does not.
-pub(crate) struct Contents<'a> {
-    pub bytes: Cow<'a, [u8]>,
-    pub metadata: Metadata<'a>,
-    /// Makes RGB bytes of decoded pixels.
-    pub reduce: fn(ColorType, Vec<u8>) -> Option<Vec<u8>>,
-}
-
-impl<'a> Contents<'a> {
-    /// A file without metadata.
-    pub(crate) fn plain(bytes: &'a [u8]) -> Self {
-        Self { bytes: bytes.into(), metadata: Metadata::default(), reduce: into_rgb }
-    }
-}
 
 /// Size of the picture in a file, after its rotation, without decoding the pixels.
 ///
@@ -140,17 +110,6 @@ impl<'a> Opened<'a> {
         let rgb = (self.reduce)(color, pixels).and_then(|rgb| oriented(dimensions, rgb, self.orientation));
         Picture::from_rgb(size, rgb.ok_or_else(unsuitable)?)
     }
-}
-
-/// Refuses a size above the limits.
-pub(crate) fn check_size(size: PictureSize, limits: &DecodeLimits) -> Result<()> {
-    if size.width.max(size.height) > limits.max_side {
-        return Err(Error::SideTooLong { size, limit: limits.max_side });
-    }
-    if size.pixels() as u64 > limits.max_pixels {
-        return Err(Error::TooManyPixels { size, limit: limits.max_pixels });
-    }
-    Ok(())
 }
 
 /// Memory of a decoder: eight bytes a pixel, as 16-bit RGBA takes, and what a colour profile takes. The size of a PNG file comes first, so

@@ -1,7 +1,7 @@
 //! Error type of this crate.
 
-use crate::PictureSize;
 use crate::beginnings::described;
+use crate::size::PictureSize;
 
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -2,8 +2,10 @@
 
 use gif::{ColorOutput, DecodeOptions, Decoder, MemoryLimit};
 
-use crate::decode::{DecodeLimits, check_size};
-use crate::{Error, Picture, PictureSize, Result};
+use crate::error::{Error, Result};
+use crate::limits::{DecodeLimits, check_size};
+use crate::picture::Picture;
+use crate::size::PictureSize;
 
 /// A file whose header and first frame's description are read.
 pub(crate) struct FirstFrame<'a> {

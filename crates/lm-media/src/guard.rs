@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Runs code of a decoding library on a file of this format.
 pub(crate) fn guarded<T>(format: &'static str, work: impl FnOnce() -> Result<T>) -> Result<T> {

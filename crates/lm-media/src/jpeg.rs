@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::decode::Contents;
+use crate::contents::Contents;
 use crate::orientation::{EXIF_PREFIX, Metadata};
 
 const START_OF_SCAN: u8 = 0xda;

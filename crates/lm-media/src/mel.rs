@@ -7,8 +7,9 @@ use std::ops::Range;
 use realfft::RealFftPlanner;
 use realfft::num_complex::Complex;
 
+use crate::error::Result;
 use crate::settings::Settings;
-use crate::{Result, SAMPLE_RATE};
+use crate::sound::SAMPLE_RATE;
 
 /// Largest number of samples of a frame and of a Fourier transform.
 pub const MAX_WINDOW: usize = 1 << 14;

@@ -1,6 +1,7 @@
 //! Pictures as rows of numbers, one for each patch, as vision towers take them.
 
-use crate::{Picture, PictureSize};
+use crate::picture::Picture;
+use crate::size::PictureSize;
 
 /// Values of a channel: `(byte / 255 - mean) / std`.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -2,35 +2,9 @@
 
 use std::fmt;
 
+use crate::error::{Error, Result};
 use crate::resample::{Filter, resampled};
-use crate::{Error, Result};
-
-/// Width and height in pixels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PictureSize {
-    /// Pixels of a row.
-    pub width: usize,
-    /// Number of rows.
-    pub height: usize,
-}
-
-impl PictureSize {
-    /// A size of `width` by `height` pixels.
-    pub const fn new(width: usize, height: usize) -> Self {
-        Self { width, height }
-    }
-
-    /// Number of pixels; `usize::MAX` if it is larger than that.
-    pub const fn pixels(self) -> usize {
-        self.width.saturating_mul(self.height)
-    }
-}
-
-impl fmt::Display for PictureSize {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} × {}", self.width, self.height)
-    }
-}
+use crate::size::PictureSize;
 
 /// A picture of at least one pixel: red, green and blue in one byte each, row by row from the top left.
 ///

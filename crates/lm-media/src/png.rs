@@ -6,7 +6,7 @@ use std::io::Read;
 use flate2::Crc;
 use flate2::read::ZlibDecoder;
 
-use crate::decode::Contents;
+use crate::contents::Contents;
 use crate::orientation::Metadata;
 use crate::rgb::grey16;
 

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::f64::consts::PI;
 
-use crate::PictureSize;
+use crate::size::PictureSize;
 
 /// Fractional bits of the weights: eight for a byte and two for sums above it are left of 32.
 const PRECISION: u32 = 32 - 8 - 2;

@@ -3,7 +3,7 @@
 use image::metadata::Orientation;
 use image::{ColorType, DynamicImage, RgbImage};
 
-use crate::PictureSize;
+use crate::size::PictureSize;
 
 /// RGB bytes of pixels of type `color`, without transparency: the colours of transparent pixels stay. `None` for a type that no format here has.
 pub(crate) fn into_rgb(color: ColorType, pixels: Vec<u8>) -> Option<Vec<u8>> {

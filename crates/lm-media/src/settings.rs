@@ -3,7 +3,9 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-use crate::{Error, Normalization, PictureSize, Result};
+use crate::error::{Error, Result};
+use crate::patches::Normalization;
+use crate::size::PictureSize;
 
 /// Largest number of pixels of a resized picture.
 pub const MAX_PIXELS: usize = 1 << 26;

@@ -4,7 +4,7 @@
 
 use std::f64::consts::PI;
 
-use crate::SAMPLE_RATE;
+use crate::sound::SAMPLE_RATE;
 
 /// Zero crossings of a filter at each side.
 const CROSSINGS: f64 = 6.0;

@@ -10,9 +10,10 @@ use symphonia::core::formats::{FormatReader, Track};
 use symphonia::core::io::{MediaSource, MediaSourceStream, ReadOnlySource};
 use symphonia::default::formats::{FlacReader, MpaReader, OggReader, WavReader};
 
+use crate::error::{Error, Result};
 use crate::guard::guarded;
 use crate::sinc::{Resampler, length_at_sample_rate};
-use crate::{Error, Result, beginnings, wav};
+use crate::{beginnings, wav};
 
 /// Samples a second of a [`Sound`].
 pub const SAMPLE_RATE: usize = 16_000;

@@ -1,6 +1,7 @@
 //! Pictures cut into tiles, which a vision tower encodes one by one.
 
-use crate::{Picture, PictureSize};
+use crate::picture::Picture;
+use crate::size::PictureSize;
 
 /// Views of a picture: a grid of tiles, row by row, and the whole picture after them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

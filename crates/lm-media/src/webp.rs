@@ -1,6 +1,6 @@
 //! Metadata of WebP files, as libwebp gives them.
 
-use crate::decode::Contents;
+use crate::contents::Contents;
 use crate::orientation::Metadata;
 
 /// The first chunks of EXIF and XMP data, where the header announces them.

@@ -1,8 +1,12 @@
 //! Gemma 3: each picture in one square size.
 //! Source: `Gemma3ImageProcessorPil` of transformers 5.23.0, without pan and scan, which its checkpoints leave off.
 
+use crate::error::Result;
+use crate::patches::{Normalization, PatchOrder, Patches};
+use crate::picture::Picture;
+use crate::resample::Filter;
 use crate::settings::Settings;
-use crate::{Filter, Normalization, PatchOrder, Patches, Picture, PictureSize, Result};
+use crate::size::PictureSize;
 
 const FAMILY: &str = "Gemma 3";
 

@@ -1,8 +1,12 @@
 //! Gemma 4: pictures keep their shape and use as much of a token budget as they can.
 //! Source: `Gemma4ImageProcessorPil` of transformers 5.23.0. Its padding to the budget is left to the batch.
 
+use crate::error::{Error, Result};
+use crate::patches::{Normalization, PatchOrder, Patches};
+use crate::picture::Picture;
+use crate::resample::Filter;
 use crate::settings::{MAX_PIXELS, Settings};
-use crate::{Error, Filter, Normalization, PatchOrder, Patches, Picture, PictureSize, Result};
+use crate::size::PictureSize;
 
 const FAMILY: &str = "Gemma 4";
 

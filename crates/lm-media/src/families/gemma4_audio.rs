@@ -4,9 +4,10 @@
 
 use std::ops::Range;
 
-use crate::mel::MAX_WINDOW;
+use crate::error::{Error, Result};
+use crate::mel::{MAX_WINDOW, MelLog, MelScale, MelSpectrogram, SoundFrames, Spectrum};
 use crate::settings::Settings;
-use crate::{Error, MelLog, MelScale, MelSpectrogram, Result, Sound, SoundFrames, Spectrum};
+use crate::sound::Sound;
 
 const FAMILY: &str = "Gemma 4";
 

@@ -1,9 +1,10 @@
 //! Granite Speech.
 //! Source: `GraniteSpeechFeatureExtractor` of transformers 5.23.0 with torchaudio 2.11.
 
-use crate::mel::mirrored;
+use crate::error::{Error, Result};
+use crate::mel::{MelLog, MelScale, MelSpectrogram, SoundFrames, Spectrum, mirrored};
 use crate::settings::Settings;
-use crate::{Error, MelLog, MelScale, MelSpectrogram, Result, Sound, SoundFrames, Spectrum};
+use crate::sound::Sound;
 
 const FAMILY: &str = "Granite Speech";
 

@@ -4,8 +4,13 @@
 
 use std::ops::RangeInclusive;
 
+use crate::error::{Error, Result};
+use crate::patches::{Normalization, PatchOrder, Patches};
+use crate::picture::Picture;
+use crate::resample::Filter;
 use crate::settings::{MAX_PIXELS, Settings};
-use crate::{Error, Filter, Normalization, PatchOrder, Patches, Picture, PictureSize, Result, TileGrid};
+use crate::size::PictureSize;
+use crate::tiles::TileGrid;
 
 const FAMILY: &str = "LFM2-VL";
 

@@ -1,8 +1,12 @@
 //! Qwen2-VL, Qwen2.5-VL, Qwen3-VL and the vision part of Qwen3.5: pictures keep their shape, within a number of pixels.
 //! Source: `Qwen2VLImageProcessorPil` of transformers 5.23.0.
 
+use crate::error::{Error, Result};
+use crate::patches::{Normalization, PatchOrder, Patches};
+use crate::picture::Picture;
+use crate::resample::Filter;
 use crate::settings::{MAX_PIXELS, Settings};
-use crate::{Error, Filter, Normalization, PatchOrder, Patches, Picture, PictureSize, Result};
+use crate::size::PictureSize;
 
 const FAMILY: &str = "Qwen's vision models";
 

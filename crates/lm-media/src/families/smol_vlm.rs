@@ -1,8 +1,13 @@
 //! SmolVLM, SmolVLM2 and Idefics3: pictures are resized to a fixed length and cut into square tiles, with a view of the whole picture.
 //! Source: `SmolVLMImageProcessorPil` of transformers 5.23.0.
 
+use crate::error::{Error, Result};
+use crate::patches::{Normalization, PatchOrder, Patches};
+use crate::picture::Picture;
+use crate::resample::Filter;
 use crate::settings::Settings;
-use crate::{Error, Filter, Normalization, PatchOrder, Patches, Picture, PictureSize, Result, TileGrid};
+use crate::size::PictureSize;
+use crate::tiles::TileGrid;
 
 const FAMILY: &str = "SmolVLM";
 

@@ -3,8 +3,9 @@
 
 use std::borrow::Cow;
 
-use crate::mel::mirrored;
-use crate::{MelLog, MelScale, MelSpectrogram, Result, SAMPLE_RATE, Sound, SoundFrames, Spectrum};
+use crate::error::Result;
+use crate::mel::{MelLog, MelScale, MelSpectrogram, SoundFrames, Spectrum, mirrored};
+use crate::sound::{SAMPLE_RATE, Sound};
 
 /// Samples of a chunk: 30 seconds.
 const CHUNK: usize = 30 * SAMPLE_RATE;

@@ -1,0 +1,30 @@
+//! Sizes of pictures.
+
+use std::fmt;
+
+/// Width and height in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PictureSize {
+    /// Pixels of a row.
+    pub width: usize,
+    /// Number of rows.
+    pub height: usize,
+}
+
+impl PictureSize {
+    /// A size of `width` by `height` pixels.
+    pub const fn new(width: usize, height: usize) -> Self {
+        Self { width, height }
+    }
+
+    /// Number of pixels; `usize::MAX` if it is larger than that.
+    pub const fn pixels(self) -> usize {
+        self.width.saturating_mul(self.height)
+    }
+}
+
+impl fmt::Display for PictureSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} × {}", self.width, self.height)
+    }
+}
