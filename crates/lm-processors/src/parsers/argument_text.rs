@@ -2,7 +2,8 @@
 
 use lm_template::{Map, ToolCall, ToolSpec, Value};
 
-use super::body::{CallSink, Fault, declared_name};
+use super::call_sink::{CallSink, declared_name};
+use super::fault::Fault;
 use super::guard::unguarded;
 use crate::values::{Schema, SchemaCache};
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use lm_template::ToolSpec;
 
 use super::argument_text::{ArgumentText, is_name, names, schema};
-use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
+use super::body_reader::{BodyReader, MAX_BLOCK_BYTES, Progress};
+use super::call_sink::CallSink;
+use super::fault::Fault;
 use crate::declared_names::{Declared, declared};
 use crate::dialect::BraceCall;
 use crate::parser::Recovery;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use lm_template::{Map, Value};
 
-use super::body::Fault;
+use super::fault::Fault;
 use super::guard::unguarded;
 use super::marker_scan::{Scan, scan};
 use crate::declared_names::{Declared, declared};

@@ -2,9 +2,12 @@
 
 mod argument_text;
 mod body;
+mod body_reader;
 mod brace_body;
+mod call_sink;
 mod channel_flow;
 mod elements;
+mod fault;
 mod guard;
 mod json_body;
 mod json_mend;

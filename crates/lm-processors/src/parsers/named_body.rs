@@ -6,7 +6,9 @@ use lm_template::{ToolCall, ToolSpec};
 use serde_json::{Map, Value};
 
 use super::argument_text::{FENCE, fence, names};
-use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
+use super::body_reader::{BodyReader, MAX_BLOCK_BYTES, Progress};
+use super::call_sink::CallSink;
+use super::fault::Fault;
 use super::guard::unguarded;
 use super::json_body::parsed;
 use super::json_mend::JsonMend;

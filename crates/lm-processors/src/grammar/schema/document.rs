@@ -48,7 +48,7 @@ fn anchored<'a>(
     pointer: String,
     depth: usize,
 ) -> Option<(String, &'a Value)> {
-    if depth > super::normalize::MAX_DEPTH * 2 {
+    if depth > super::node::MAX_DEPTH * 2 {
         return None;
     }
     match value {

@@ -4,7 +4,8 @@ use lm_template::Value;
 
 use super::integer_range::beyond_64_bits;
 use super::keywords::role;
-use super::normalize::{Node, Normalizer, Object};
+use super::node::{Node, Object};
+use super::normalize::Normalizer;
 use super::validator::{validator, validators};
 use crate::grammar::error::SchemaError;
 

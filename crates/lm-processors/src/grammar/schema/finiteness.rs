@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use lm_template::Value;
 
-use super::normalize::{Normalizer, Object};
+use super::node::Object;
+use super::normalize::Normalizer;
 use crate::grammar::error::SchemaError;
 
 /// Maximum number of passes over the definitions. Undecided ones then count as having values.

@@ -3,7 +3,7 @@
 use lm_template::Value;
 use serde_json::Number;
 
-use super::normalize::{Node, Object};
+use super::node::{Node, Object};
 use crate::grammar::error::SchemaError;
 
 /// Error message for such a number.

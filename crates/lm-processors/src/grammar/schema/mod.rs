@@ -10,6 +10,7 @@ mod finiteness;
 mod integer_range;
 mod keywords;
 mod look_around;
+mod node;
 mod normalize;
 mod objects;
 mod pattern;

@@ -10,13 +10,12 @@ use super::disjoint::all_disjoint;
 use super::document::{Document, escaped};
 use super::integer_range::{BEYOND, beyond_64_bits, check_integer_bounds};
 use super::keywords::{FORMATS, Role, TYPES, role};
+use super::node::{Closing, MAX_DEPTH, Node, Object, Place};
 use super::pattern::has_grammar;
 use super::validator::{pattern_error, with_ecma_patterns};
 use super::{Normalized, Reading, UnenforcedKeyword};
 use crate::grammar::error::{SchemaError, SchemaFault};
 
-/// Maximum nesting depth of schemas.
-pub(super) const MAX_DEPTH: usize = 48;
 /// Maximum number of schemas in a document, each reference's target counted once.
 const MAX_SCHEMAS: usize = 20_000;
 /// Maximum number of properties of an object, and of required ones.
@@ -25,51 +24,6 @@ const MAX_PROPERTIES: usize = 5_000;
 const MAX_ENUM: usize = 5_000;
 /// Maximum bytes of the values of an `enum`, as JSON.
 const MAX_ENUM_BYTES: usize = 1 << 20;
-
-pub(super) type Object = Map<String, Value>;
-
-/// Default for additional properties of an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Closing {
-    Open,
-    Closed,
-}
-
-/// A schema being read: its keywords and location.
-#[derive(Clone, Copy)]
-pub(super) struct Node<'s> {
-    pub(super) map: &'s Object,
-    pub(super) path: &'s str,
-    pub(super) place: Place,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
-    pub(super) depth: usize,
-    pub(super) closing: Closing,
-    /// The definition that this schema is a part of in place: not below a property or an item.
-    pub(super) definition: Option<usize>,
-    /// True if the whole may have values even if this schema has none: it is a branch of a combination, or an optional
-    /// property.
-    pub(super) may_be_empty: bool,
-}
-
-impl Place {
-    /// Place of a branch of a combination; it must not close an object that another branch leaves open.
-    fn branch(self, closing: Closing) -> Self {
-        Self { depth: self.depth + 1, closing, may_be_empty: true, ..self }
-    }
-}
-
-impl Node<'_> {
-    pub(super) fn bad(&self, keyword: &str, reason: &str) -> SchemaError {
-        SchemaError::bad(self.path, keyword, reason)
-    }
-
-    fn text<'v>(&self, keyword: &str, value: &'v Value) -> Result<&'v str, SchemaError> {
-        value.as_str().ok_or_else(|| self.bad(keyword, "it must be a string"))
-    }
-}
 
 pub(super) struct Normalizer<'a> {
     pub(super) document: Document<'a>,

@@ -4,7 +4,8 @@ use lm_template::Value;
 use serde_json::Map;
 
 use super::Reading;
-use super::normalize::{Closing, Node, Normalizer, Object};
+use super::node::{Closing, Node, Object};
+use super::normalize::Normalizer;
 use super::pattern::{are_disjoint, full_match};
 use crate::grammar::error::SchemaError;
 

@@ -6,7 +6,8 @@ use lm_template::Value;
 use serde_json::json;
 
 use super::keywords::role;
-use super::normalize::{Closing, Node, Normalizer, Object, Place};
+use super::node::{Closing, Node, Object, Place};
+use super::normalize::Normalizer;
 use crate::grammar::error::{SchemaError, SchemaFault};
 
 impl Normalizer<'_> {

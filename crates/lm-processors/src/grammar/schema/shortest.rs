@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use lm_template::Value;
 
 use super::document::escaped;
-use super::normalize::{Normalizer, Object};
+use super::node::Object;
+use super::normalize::Normalizer;
 use crate::grammar::error::{SchemaError, SchemaFault};
 
 /// Maximum length of the shortest value of a schema, in characters of JSON.
@@ -46,7 +47,7 @@ impl Normalizer<'_> {
 /// Place of a required property without values; the root if there is none.
 fn without_value(root: &Value, lengths: &Lengths) -> String {
     let (mut schema, mut path) = (root, "#".to_owned());
-    for _ in 0..super::normalize::MAX_DEPTH {
+    for _ in 0..super::node::MAX_DEPTH {
         let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
         let mut required = required.filter_map(Value::as_str);
         let property = |name: &&str| schema.get("properties").and_then(|properties| properties.get(name));

@@ -9,7 +9,9 @@ use lm_template::ToolCall;
 
 pub(super) use self::element::parsed;
 use super::argument_text::{FENCE, fence};
-use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
+use super::body_reader::{BodyReader, MAX_BLOCK_BYTES, Progress};
+use super::call_sink::CallSink;
+use super::fault::Fault;
 use super::json_mend::JsonMend;
 use super::json_scan::{JsonScan, JsonStep, Leniency};
 use crate::dialect::{CallSyntax, JsonCall, JsonObject, Tags};

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use lm_template::ToolSpec;
 
 use super::argument_text::{ArgumentText, schema};
-use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
+use super::body_reader::{BodyReader, MAX_BLOCK_BYTES, Progress};
+use super::call_sink::CallSink;
+use super::fault::Fault;
 use super::json_scan::{JsonScan, Leniency};
 use super::tag::{Tag, match_tag, trim_blanks};
 use crate::dialect::{Accepted, CallSyntax, ParameterCall, Tags, ValueText};

@@ -6,8 +6,11 @@ use crate::channel::ReplyChannel;
 use crate::dialect::{BeforeCalls, CallSyntax, CallsInside, Place, Trim, Undeclared};
 use crate::event::{CallFault, ProcessorEvent};
 use crate::parser::ReasoningText;
-use crate::parsers::body::{CallSink, CallState, Fault, Progress, reader};
+use crate::parsers::body::reader;
+use crate::parsers::body_reader::Progress;
+use crate::parsers::call_sink::{CallSink, CallState};
 use crate::parsers::channel_flow::ChannelFlow;
+use crate::parsers::fault::Fault;
 use crate::parsers::marker_scan::{Scan, scan};
 
 /// Maximum whitespace between a start marker and its repetition, and maximum text examined to select a call syntax.

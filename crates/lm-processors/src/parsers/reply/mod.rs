@@ -14,7 +14,7 @@ use self::channel::InChannel;
 use self::markers::Markers;
 pub(crate) use self::markers::after_channel;
 pub(crate) use self::messages::MessageParser;
-use super::body::CallState;
+use super::call_sink::CallState;
 use super::text_buffer::TextBuffer;
 use super::text_flow::TextFlow;
 use crate::channel::{Channel, ReplyChannel};

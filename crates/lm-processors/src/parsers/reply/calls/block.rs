@@ -4,7 +4,9 @@ use super::MAX_LAYOUT_BYTES;
 use crate::dialect::{CallBody, CallSyntax, Reported, Tags, Trim};
 use crate::event::ProcessorEvent;
 use crate::parser::Recovery;
-use crate::parsers::body::{CallSink, Fault, Progress};
+use crate::parsers::body_reader::Progress;
+use crate::parsers::call_sink::CallSink;
+use crate::parsers::fault::Fault;
 use crate::parsers::reply::markers::{bare_opener, is_bare};
 use crate::parsers::reply::{ReplyParser, State, Step};
 

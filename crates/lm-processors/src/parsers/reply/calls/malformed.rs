@@ -3,7 +3,7 @@
 use crate::dialect::{CallSyntax, Reported, Trim};
 use crate::event::{CallFault, ProcessorEvent};
 use crate::parser::OnMalformed;
-use crate::parsers::body::Fault;
+use crate::parsers::fault::Fault;
 use crate::parsers::marker_scan::{Scan, scan};
 use crate::parsers::reply::markers::{is_bare, opener};
 use crate::parsers::reply::{ReplyParser, State, Step};

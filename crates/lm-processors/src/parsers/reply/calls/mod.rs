@@ -9,7 +9,8 @@ use super::markers::{is_bare, may_start_with, opener};
 use super::{ReplyParser, State, Step};
 use crate::dialect::{CallSyntax, Undeclared};
 use crate::event::ProcessorEvent;
-use crate::parsers::body::{BodyReader, reader};
+use crate::parsers::body::reader;
+use crate::parsers::body_reader::BodyReader;
 
 /// Maximum amount of layout examined to decide what follows.
 const MAX_LAYOUT_BYTES: usize = 256;

@@ -3,7 +3,7 @@
 use super::{MAX_LAYOUT_BYTES, MalformedCall};
 use crate::dialect::{CallSyntax, Reported};
 use crate::event::ProcessorEvent;
-use crate::parsers::body::Fault;
+use crate::parsers::fault::Fault;
 use crate::parsers::reply::markers::opener;
 use crate::parsers::reply::{ReplyParser, State, Step};
 
