@@ -7,7 +7,7 @@ use lm_processors::{Error as Processor, ToolChoice};
 use lm_session::{Error as Session, MediaKind};
 use lm_template::{Error as Template, ToolSpec};
 
-use crate::chat_completions;
+use crate::chat_completions::NAMES;
 use crate::error::ApiError;
 use crate::request::{ChatRequest, FieldNames};
 
@@ -21,8 +21,8 @@ const CALL: &str = "tool_use_failed";
 impl From<Error> for ApiError {
     /// Converts an error without its request: parameters are named as a whole.
     fn from(error: Error) -> Self {
-        let names = &chat_completions::NAMES;
-        Mapping { names, tools: &[], choice: &ToolChoice::Auto, limit: None, has_format: false }.error(&error)
+        Mapping { names: &NAMES, tools: &[], choice: &ToolChoice::Auto, limit: None, has_format: false }
+            .error(&error)
     }
 }
 

@@ -31,10 +31,9 @@ mod tools;
 
 pub use anthropic::{AnthropicRequest, MessageWriter, anthropic_error};
 pub use batch::{BatchAnswer, BatchLine, BatchReader, BatchRequest};
-pub use chat::ChatEngine;
+pub use chat::{ChatCompletions, ChatEngine, RunningCompletion};
 pub use chat_completions::{
-    ChatCompletions, ChunkWriter, CompletionHead, RunningCompletion, completion, response_format,
-    tool_choice, tool_choice_word,
+    ChunkWriter, CompletionHead, completion, response_format, tool_choice, tool_choice_word,
 };
 pub use completions::{CompletionRequest, TextWriter};
 pub use embeddings::{EmbeddingEncoding, EmbeddingRequest, Embeddings};

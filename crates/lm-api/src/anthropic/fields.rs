@@ -1,8 +1,22 @@
 //! Fields of Anthropic's messages.
 
 use crate::chat_completions::MESSAGES;
+use crate::request::FieldNames;
 use crate::request_body::{BOOLEAN, BodyField, MODEL, OBJECT, OBJECTS, POSITIVE, RequestBody, STOP};
 use crate::sampling::SAMPLING;
+
+/// Names of the fields.
+pub(super) const NAMES: FieldNames = FieldNames {
+    messages: "messages",
+    tools: "tools",
+    tool_name: "name",
+    tool_schema: "input_schema",
+    tool_choice: "tool_choice",
+    format: "output_config.format",
+    max_output_tokens: "max_tokens",
+    max_reasoning_tokens: "thinking",
+    stop: "stop_sequences",
+};
 
 /// Body of a message.
 pub(super) const MESSAGE: RequestBody = RequestBody {

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use lm_conversation::{Preface, ResponseFormat, Role, ThinkingConfig, ThinkingMode, TurnOptions};
 use serde_json::{Map, Value};
 
-use super::fields::{COUNT, MESSAGE};
+use super::fields::{COUNT, MESSAGE, NAMES};
 use super::messages::{messages, system};
 use super::tools::{choice, declared};
 use crate::chat_completions::response_format_at;
@@ -15,19 +15,6 @@ use crate::limits::Limits;
 use crate::request::{ChatRequest, FieldNames, StreamOptions};
 use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
-
-/// Names of the fields.
-pub(super) const NAMES: FieldNames = FieldNames {
-    messages: "messages",
-    tools: "tools",
-    tool_name: "name",
-    tool_schema: "input_schema",
-    tool_choice: "tool_choice",
-    format: "output_config.format",
-    max_output_tokens: "max_tokens",
-    max_reasoning_tokens: "thinking",
-    stop: "stop_sequences",
-};
 
 /// Reader of the bodies of `/v1/messages` and `/v1/messages/count_tokens`.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use lm_conversation::{Calls, ToolChoice, ToolSpec};
 use serde_json::Value;
 
-use super::request::NAMES;
+use super::fields::NAMES;
 use crate::error::{ApiError, Result};
 use crate::fields::shown;
 use crate::limits::Limits;

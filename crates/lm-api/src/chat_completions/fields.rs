@@ -1,9 +1,23 @@
 //! Fields of a chat completion.
 
+use crate::request::FieldNames;
 use crate::request_body::{
     BOOLEAN, BodyField, COUNT, MODEL, OBJECT, OBJECTS, POSITIVE, RequestBody, STOP, TEXT,
 };
 use crate::sampling::SAMPLING;
+
+/// Names of the fields.
+pub(crate) const NAMES: FieldNames = FieldNames {
+    messages: "messages",
+    tools: "tools",
+    tool_name: "function.name",
+    tool_schema: "function.parameters",
+    tool_choice: "tool_choice",
+    format: "response_format",
+    max_output_tokens: "max_completion_tokens",
+    max_reasoning_tokens: "max_reasoning_tokens",
+    stop: "stop",
+};
 
 /// Body of a chat completion.
 pub(super) const BODY: RequestBody = RequestBody {

@@ -5,7 +5,7 @@ use lm_processors::{ALL as FAMILIES, by_name};
 use lm_template::Map;
 use serde_json::Value;
 
-use super::fields::BODY;
+use super::fields::{BODY, NAMES};
 use super::response_format::answer_format;
 use super::tools::choice_among;
 use crate::error::{ApiError, Result};
@@ -13,23 +13,10 @@ use crate::fields::{Fields, in_range, missing, shown, stop_sequences};
 use crate::limits::Limits;
 use crate::messages::messages;
 use crate::reasoning::thinking;
-use crate::request::{ChatRequest, FieldNames, StreamOptions};
+use crate::request::{ChatRequest, StreamOptions};
 use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
 use crate::tools::tools;
-
-/// Names of the fields.
-pub(crate) const NAMES: FieldNames = FieldNames {
-    messages: "messages",
-    tools: "tools",
-    tool_name: "function.name",
-    tool_schema: "function.parameters",
-    tool_choice: "tool_choice",
-    format: "response_format",
-    max_output_tokens: "max_completion_tokens",
-    max_reasoning_tokens: "max_reasoning_tokens",
-    stop: "stop",
-};
 
 impl ChatRequest {
     /// Body of a request.

@@ -1,8 +1,13 @@
 //! Fields of a completion.
 
-use crate::chat_completions::{FORMATS, STREAM};
+use crate::chat_completions::{FORMATS, NAMES as CHAT_NAMES, STREAM};
+use crate::request::FieldNames;
 use crate::request_body::{BOOLEAN, BodyField, COUNT, MODEL, POSITIVE, RequestBody, STOP, TEXTS_OR_TOKENS};
 use crate::sampling::SAMPLING;
+
+/// Names of the fields.
+pub(super) const NAMES: FieldNames =
+    FieldNames { messages: "prompt", max_output_tokens: "max_tokens", ..CHAT_NAMES };
 
 /// Body of a completion.
 pub(super) const BODY: RequestBody = RequestBody {

@@ -5,19 +5,15 @@ use lm_session::{CompiledConstraint, TextSegment};
 use serde_json::Value;
 
 use super::constraint;
-use super::fields::BODY;
-use crate::chat_completions::{self, answer_format, choices, min_tokens, stream};
+use super::fields::{BODY, NAMES};
+use crate::chat_completions::{answer_format, choices, min_tokens, stream};
 use crate::error::{ApiError, Result};
 use crate::fields::{Fields, in_range, stop_sequences};
 use crate::limits::{Limits, at_most};
-use crate::request::{ChatRequest, FieldNames};
+use crate::request::ChatRequest;
 use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
 use crate::text_inputs::TextInputs;
-
-/// Names of the fields.
-pub(super) const NAMES: FieldNames =
-    FieldNames { messages: "prompt", max_output_tokens: "max_tokens", ..chat_completions::NAMES };
 
 /// Token limit of a request without `max_tokens`, as OpenAI documents it.
 const MAX_TOKENS: usize = 16;

@@ -1,9 +1,23 @@
 //! Fields of Ollama's requests.
 
+use crate::request::FieldNames;
 use crate::request_body::{
     BOOLEAN, BodyField, INTEGER, MODEL, OBJECTS, POSITIVE, RequestBody, STOP, TEXT, TEXTS_OR_TOKENS,
 };
 use crate::sampling::SAMPLING;
+
+/// Names of the fields.
+pub(super) const NAMES: FieldNames = FieldNames {
+    messages: "messages",
+    tools: "tools",
+    tool_name: "function.name",
+    tool_schema: "function.parameters",
+    tool_choice: "tools",
+    format: "format",
+    max_output_tokens: "options.num_predict",
+    max_reasoning_tokens: "think",
+    stop: "options.stop",
+};
 
 /// Body of `/api/chat`.
 pub(super) const CHAT: RequestBody = RequestBody {

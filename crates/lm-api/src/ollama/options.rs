@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::fields::OPTIONS;
-use super::request::NAMES;
+use super::fields::{NAMES, OPTIONS};
 use crate::error::{ApiError, Result};
 use crate::fields::{Fields, stop_sequences};
 use crate::limits::Limits;

@@ -3,7 +3,7 @@
 use lm_conversation::{Message, Preface, ResponseFormat, ThinkingConfig, ThinkingMode, TurnOptions};
 use serde_json::{Map, Value, json};
 
-use super::fields::{CHAT, EMBED, GENERATE};
+use super::fields::{CHAT, EMBED, GENERATE, NAMES};
 use super::keep_alive::KeepAlive;
 use super::messages;
 use super::options;
@@ -11,22 +11,9 @@ use crate::error::{ApiError, Result};
 use crate::fields::{Fields, shown};
 use crate::limits::Limits;
 use crate::messages::messages as read_messages;
-use crate::request::{ChatRequest, FieldNames, StreamOptions};
+use crate::request::{ChatRequest, StreamOptions};
 use crate::request_body::RequestBody;
 use crate::tools::tools;
-
-/// Names of the fields.
-pub(super) const NAMES: FieldNames = FieldNames {
-    messages: "messages",
-    tools: "tools",
-    tool_name: "function.name",
-    tool_schema: "function.parameters",
-    tool_choice: "tools",
-    format: "format",
-    max_output_tokens: "options.num_predict",
-    max_reasoning_tokens: "think",
-    stop: "options.stop",
-};
 
 /// Reader of the bodies of `/api/chat` and `/api/generate`. Unknown fields are ignored.
 #[derive(Debug)]

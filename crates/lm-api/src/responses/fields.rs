@@ -1,8 +1,22 @@
 //! Fields of a request of the Responses API.
 
 use crate::chat_completions::TOOL_CHOICE;
+use crate::request::FieldNames;
 use crate::request_body::{BOOLEAN, BodyField, COUNT, MODEL, OBJECT, OBJECTS, POSITIVE, RequestBody, TEXT};
 use crate::sampling::SAMPLING;
+
+/// Names of the fields.
+pub(super) const NAMES: FieldNames = FieldNames {
+    messages: "input",
+    tools: "tools",
+    tool_name: "name",
+    tool_schema: "parameters",
+    tool_choice: "tool_choice",
+    format: "text.format",
+    max_output_tokens: "max_output_tokens",
+    max_reasoning_tokens: "max_reasoning_tokens",
+    stop: "stop",
+};
 
 /// Body of a response.
 pub(super) const BODY: RequestBody = RequestBody {

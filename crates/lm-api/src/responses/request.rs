@@ -4,7 +4,7 @@ use lm_conversation::{Calls, Preface, ToolSpec, TurnOptions};
 use lm_template::{Map, Message};
 use serde_json::{Value, json};
 
-use super::fields::BODY;
+use super::fields::{BODY, NAMES};
 use super::input;
 use super::store::ResponseStore;
 use crate::chat_completions::{choice_among, response_format_at};
@@ -12,23 +12,10 @@ use crate::error::{ApiError, Result};
 use crate::fields::{Fields, in_range, missing, shown};
 use crate::limits::Limits;
 use crate::reasoning::thinking;
-use crate::request::{ChatRequest, FieldNames, StreamOptions};
+use crate::request::{ChatRequest, StreamOptions};
 use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
 use crate::tools::tools;
-
-/// Names of the fields.
-const NAMES: FieldNames = FieldNames {
-    messages: "input",
-    tools: "tools",
-    tool_name: "name",
-    tool_schema: "parameters",
-    tool_choice: "tool_choice",
-    format: "text.format",
-    max_output_tokens: "max_output_tokens",
-    max_reasoning_tokens: "max_reasoning_tokens",
-    stop: "stop",
-};
 
 /// A request of the Responses API: a [`ChatRequest`], and what the response repeats of it.
 ///
