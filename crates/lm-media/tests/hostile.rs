@@ -3,7 +3,7 @@
 #[cfg(target_os = "linux")]
 use crate::files::{PICTURES, media as file};
 #[cfg(target_os = "linux")]
-use crate::support::{chunk, compressed_zeros, peak};
+use crate::support::chunk;
 use lm_media::families::{Gemma3, Gemma4, Lfm2Vl, QwenVl, SmolVlm};
 use lm_media::{DecodeLimits, Error, Normalization, Picture, PictureSize, picture_size};
 
@@ -124,22 +124,6 @@ fn a_header_of_many_pixels_allocates_nothing() {
     assert!(matches!(decode(&bytes), Err(Error::TooManyPixels { .. })), "{:?}", decode(&bytes));
 }
 
-/// A PNG file of one pixel with a colour profile of 200 MiB in 1.3 MiB.
-#[cfg(target_os = "linux")]
-#[test]
-fn a_compressed_profile_of_a_small_picture_takes_little_memory() {
-    let (bytes, zeros) = (file("rgb_1x1.png"), compressed_zeros((200 << 20) / 258));
-    let profile = chunk(b"iCCP", &[b"profile\0\0", &zeros[..]].concat());
-    let header = 8 + 25;
-    let with = |chunk: &[u8]| [&bytes[..header], chunk, &bytes[header..]].concat();
-    let small = with(&chunk(b"iCCP", &[b"profile\0\0", &compressed_zeros(9)[..]].concat()));
-    assert_eq!(decode(&small).expect("a picture"), decode(&bytes).expect("a picture"));
-    let before = peak();
-    let _ = decode(&with(&profile));
-    let taken = peak() - before;
-    assert!(taken < 64 << 20, "{taken} bytes");
-}
-
 #[test]
 fn pixels_of_another_number_are_an_error() {
     for (size, bytes) in
@@ -232,22 +216,6 @@ fn a_bmp_file_with_the_first_header_keeps_its_colours() {
     let header = [34_u32, 0, 26, 12].map(u32::to_le_bytes).concat();
     let bytes = [&b"BM"[..], &header, &words, &[7, 8, 16, 0, 9, 11, 0, 0]].concat();
     assert_eq!(decode(&bytes).expect("a picture").rgb(), [16, 8, 7, 11, 9, 0]);
-}
-
-/// A header of many pixels does not raise the memory of a profile above the limit's.
-#[cfg(target_os = "linux")]
-#[test]
-fn a_compressed_profile_of_a_picture_above_the_limit_takes_little_memory() {
-    let (bytes, zeros) = (file("rgb_1x1.png"), compressed_zeros((200 << 20) / 258));
-    let side = 30_000_u32.to_be_bytes();
-    let header = chunk(b"IHDR", &[&side[..], &side, &bytes[24..29]].concat());
-    let profile = chunk(b"iCCP", &[b"profile\0\0", &zeros[..]].concat());
-    let with = [&bytes[..8], &header, &profile, &bytes[33..]].concat();
-    let limits = DecodeLimits { max_pixels: 1_000_000, ..DecodeLimits::default() };
-    let before = peak();
-    assert!(Picture::decode(&with, &limits).is_err());
-    let taken = peak() - before;
-    assert!(taken < 64 << 20, "{taken} bytes");
 }
 
 /// The decoder indexes colours of three bytes, of which the last one breaks off.

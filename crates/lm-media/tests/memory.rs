@@ -3,11 +3,28 @@
 
 mod support;
 
+use std::fs;
+use std::sync::{Mutex, PoisonError};
+
 use lm_media::{DecodeLimits, Picture, PictureSize};
-use support::{chunk, compressed_zeros, peak};
+use support::chunk;
 
 /// Sides of the picture.
 const SIDE: usize = 3000;
+
+const ONE_PIXEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/media/rgb_1x1.png");
+
+/// A zlib stream of zeros: a literal, and copies of 258 bytes in thirteen bits each.
+fn compressed_zeros(copies: usize) -> Vec<u8> {
+    // The last block, with the fixed code; codes are written from their highest bit on.
+    let start = [true, true, false, false, false, true, true, false, false, false, false];
+    let copy = [true, true, false, false, false, true, false, true, false, false, false, false, false];
+    let bits: Vec<bool> =
+        start.into_iter().chain(copy.into_iter().cycle().take(13 * copies)).chain([false; 7]).collect();
+    let byte = |bits: &[bool]| bits.iter().rev().fold(0, |byte, &bit| byte << 1 | u8::from(bit));
+    let adler = ((1 + 258 * copies as u32) % 65_521) << 16 | 1;
+    [&[0x78, 0x9c][..], &bits.chunks(8).map(byte).collect::<Vec<_>>(), &adler.to_be_bytes()].concat()
+}
 
 /// A PNG file of 16-bit RGBA, black and rotated by its EXIF data.
 fn rotated_png() -> Vec<u8> {
@@ -19,14 +36,59 @@ fn rotated_png() -> Vec<u8> {
     [&b"\x89PNG\r\n\x1a\n"[..], &chunks.concat()].concat()
 }
 
+/// Memory of the process in bytes: `VmRSS`, or its peak, `VmHWM`.
+fn status(key: &str) -> usize {
+    let status = fs::read_to_string("/proc/self/status").expect("the status of the process");
+    let line = status.lines().find_map(|line| line.strip_prefix(key)).expect("the key");
+    line.trim_matches(':').trim().trim_end_matches(" kB").parse::<usize>().expect("a number") << 10
+}
+
+/// Peak memory of `work` above that before it, in bytes. One runs at a time.
+fn peak_of(work: impl FnOnce()) -> usize {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    fs::write("/proc/self/clear_refs", "5").expect("the peak can be reset");
+    let before = status("VmRSS");
+    work();
+    status("VmHWM").saturating_sub(before)
+}
+
 /// The pixels are reduced to RGB in their buffer before they are rotated.
 #[test]
 fn a_rotated_picture_of_16_bits_takes_eight_bytes_a_pixel() {
     let bytes = rotated_png();
-    let before = peak();
-    let picture = Picture::decode(&bytes, &DecodeLimits::default()).expect("a picture");
-    let taken = peak() - before;
-    assert_eq!(picture.size(), PictureSize::new(SIDE, SIDE));
+    let taken = peak_of(|| {
+        let picture = Picture::decode(&bytes, &DecodeLimits::default()).expect("a picture");
+        assert_eq!(picture.size(), PictureSize::new(SIDE, SIDE));
+    });
     let pixels = 8 * SIDE * SIDE;
     assert!(taken < pixels + (8 << 20), "{taken} bytes for {pixels}");
+}
+
+/// A PNG file of one pixel with a colour profile of 200 MiB in 1.3 MiB.
+#[test]
+fn a_compressed_profile_of_a_small_picture_takes_little_memory() {
+    let (bytes, zeros) = (fs::read(ONE_PIXEL).expect("a file"), compressed_zeros((200 << 20) / 258));
+    let profile = chunk(b"iCCP", &[b"profile\0\0", &zeros[..]].concat());
+    let header = 8 + 25;
+    let with = |chunk: &[u8]| [&bytes[..header], chunk, &bytes[header..]].concat();
+    let small = with(&chunk(b"iCCP", &[b"profile\0\0", &compressed_zeros(9)[..]].concat()));
+    let decode = |bytes: &[u8]| Picture::decode(bytes, &DecodeLimits::default()).expect("a picture");
+    assert_eq!(decode(&small), decode(&bytes));
+    let large = with(&profile);
+    let taken = peak_of(|| drop(Picture::decode(&large, &DecodeLimits::default())));
+    assert!(taken < 64 << 20, "{taken} bytes");
+}
+
+/// A header of many pixels does not raise the memory of a profile above the limit's.
+#[test]
+fn a_compressed_profile_of_a_picture_above_the_limit_takes_little_memory() {
+    let (bytes, zeros) = (fs::read(ONE_PIXEL).expect("a file"), compressed_zeros((200 << 20) / 258));
+    let side = 30_000_u32.to_be_bytes();
+    let header = chunk(b"IHDR", &[&side[..], &side, &bytes[24..29]].concat());
+    let profile = chunk(b"iCCP", &[b"profile\0\0", &zeros[..]].concat());
+    let with = [&bytes[..8], &header, &profile, &bytes[33..]].concat();
+    let limits = DecodeLimits { max_pixels: 1_000_000, ..DecodeLimits::default() };
+    let taken = peak_of(|| assert!(Picture::decode(&with, &limits).is_err()));
+    assert!(taken < 64 << 20, "{taken} bytes");
 }
