@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{History, Sampler};
-use crate::sampling::SamplerParams;
+use crate::sampling::{History, Sampler, SamplerParams};
 
 const DRAWS: usize = 20_000;
 /// Probabilities of a vocabulary. Entropy 1.526.
