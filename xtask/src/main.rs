@@ -11,6 +11,7 @@ mod cpu_paths;
 mod emulate;
 mod fuzz;
 mod golden;
+mod imports;
 mod load;
 mod matrix;
 mod process;

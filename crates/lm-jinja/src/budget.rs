@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::error::{BoxedResult as Result, Error};
+use crate::error::{BoxedResult as Result, Error};
 
 /// Bytes read per step.
 const BYTES_PER_STEP: usize = 32;

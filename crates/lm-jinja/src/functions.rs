@@ -1,16 +1,12 @@
 //! Functions available to chat templates.
 
-use jiff::civil::DateTime;
-
-use super::args::{Args, required};
-use super::dict::Dict;
-use super::error::{BoxedResult as Result, Error};
-use super::interpreter::{Interpreter, Object};
-use super::python_text;
-use super::strftime::strftime;
-use super::text::Text;
-use super::value::{Range, Value};
+use crate::error::{BoxedResult as Result, Error};
+use crate::interpreter::{Interpreter, Object};
 use crate::origin::Origin;
+use crate::python_text;
+use crate::strftime::strftime;
+use crate::text::Text;
+use crate::values::{Args, Dict, Function, Range, Value, required};
 
 /// Maximum number of items of a range: the limit of Jinja2's sandbox.
 const MAX_RANGE: usize = 100_000;
@@ -18,65 +14,18 @@ const MAX_RANGE: usize = 100_000;
 /// Maximum bytes of a `strftime_now` format: one of its fields may be some hundred characters wide.
 const MAX_TIME_FORMAT: usize = 1 << 12;
 
-/// Start of the seconds of `%s`.
-const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
-
-/// The clock of `strftime_now`.
-#[derive(Debug, Clone, Copy, Default)]
-pub enum Clock {
-    /// The interpreter's clock, in local time.
-    #[default]
-    System,
-    /// A fixed time, in UTC for seconds since 1970 (`%s`).
-    Fixed(DateTime),
-}
-
-/// A built-in function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Function {
-    Cycler,
-    Dict,
-    DictFromKeys,
-    Joiner,
-    Namespace,
-    RaiseException,
-    Range,
-    /// `self`, of which only the existence is used.
-    SelfReference,
-    StrftimeNow,
-}
-
-/// Global functions by name.
-const GLOBALS: &[(&str, Function)] = &[
-    ("cycler", Function::Cycler),
-    ("dict", Function::Dict),
-    ("joiner", Function::Joiner),
-    ("namespace", Function::Namespace),
-    ("raise_exception", Function::RaiseException),
-    ("range", Function::Range),
-    ("self", Function::SelfReference),
-    ("strftime_now", Function::StrftimeNow),
-];
-
-impl Function {
-    /// Looks up a global function by name.
-    pub(crate) fn global(name: &str) -> Option<Self> {
-        GLOBALS.iter().find(|(found, _)| *found == name).map(|(_, function)| *function)
-    }
-
-    /// Calls the function.
-    pub(crate) fn call(self, interpreter: &mut Interpreter<'_>, args: Args) -> Result<Value> {
-        match self {
-            Function::Cycler => cycler(interpreter, args),
-            Function::Dict => Ok(Value::Dict(dict(interpreter, args)?.into())),
-            Function::DictFromKeys => from_keys(interpreter, args),
-            Function::Joiner => joiner(interpreter, args),
-            Function::Namespace => namespace(interpreter, args),
-            Function::RaiseException => raise_exception(interpreter, args),
-            Function::Range => range(args),
-            Function::SelfReference => Err(Error::runtime("'TemplateReference' object is not callable")),
-            Function::StrftimeNow => strftime_now(interpreter, args),
-        }
+/// Calls a function.
+pub(crate) fn call(function: Function, interpreter: &mut Interpreter<'_>, args: Args) -> Result<Value> {
+    match function {
+        Function::Cycler => cycler(interpreter, args),
+        Function::Dict => Ok(Value::Dict(dict(interpreter, args)?.into())),
+        Function::DictFromKeys => from_keys(interpreter, args),
+        Function::Joiner => joiner(interpreter, args),
+        Function::Namespace => namespace(interpreter, args),
+        Function::RaiseException => raise_exception(interpreter, args),
+        Function::Range => range(args),
+        Function::SelfReference => Err(Error::runtime("'TemplateReference' object is not callable")),
+        Function::StrftimeNow => strftime_now(interpreter, args),
     }
 }
 
@@ -176,13 +125,7 @@ fn strftime_now(interpreter: &mut Interpreter<'_>, args: Args) -> Result<Value> 
     let [format] = args.bind(["format"])?;
     let format = required(format, "format")?;
     let format = format.expect_text()?;
-    let (now, seconds) = match interpreter.clock {
-        Clock::System => {
-            let now = jiff::Zoned::now();
-            (now.datetime(), now.timestamp().as_second())
-        }
-        Clock::Fixed(now) => (now, now.duration_since(EPOCH).as_secs()),
-    };
+    let (now, seconds) = interpreter.clock.now();
     if format.len() > MAX_TIME_FORMAT {
         return Err(Error::runtime(format!(
             "strftime_now: the format has more than {MAX_TIME_FORMAT} bytes"

@@ -1,12 +1,11 @@
 //! `tojson` as transformers defines it: Python's `json.dumps` without ASCII escapes.
 
-use super::args::{Args, flag};
-use super::error::{BoxedResult as Result, Error};
-use super::interpreter::Interpreter;
-use super::operators::sort;
-use super::python_text;
-use super::text::{Text, TextWriter};
-use super::value::Value;
+use crate::error::{BoxedResult as Result, Error};
+use crate::interpreter::Interpreter;
+use crate::operators::sort;
+use crate::python_text;
+use crate::text::{Text, TextWriter};
+use crate::values::{Args, Value, flag};
 
 /// Options of `json.dumps` that the filter supports.
 struct Dump {

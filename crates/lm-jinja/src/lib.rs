@@ -3,38 +3,38 @@
 //! | module | contents |
 //! |---|---|
 //! | `syntax` | source to syntax tree |
-//! | `interpreter` | statements, expressions, scopes, loops, macros, attributes, calls |
-//! | `value`, `dict`, `generator`, `text` | Python values |
-//! | `operators`, `formatting`, `python_text`, `json_text` | operations on them |
-//! | `filters`, `tests`, `methods`, `functions` | callables of templates |
+//! | `values`, `text` | Python values |
+//! | `interpreter`, `evaluation` | state of a rendering; statements, expressions, loops, macros, attributes, calls |
+//! | `operators`, `formatting`, `python_text`, `json_text` | operations on values |
+//! | `filters`, `predicates`, `methods`, `functions` | callables of templates |
 //! | `budget` | limits of a rendering |
 #![forbid(unsafe_code)]
 
-mod args;
 mod budget;
-mod dict;
+mod builtins;
+mod clock;
 mod error;
+mod evaluation;
 mod filters;
 mod formatting;
 mod functions;
-mod generator;
 mod interpreter;
 mod json_text;
 mod methods;
 mod operators;
 mod origin;
+mod predicates;
 mod python_text;
 mod strftime;
 mod syntax;
 mod template;
-mod tests;
 mod text;
-mod value;
+mod values;
 mod variables;
 
 pub use budget::Limits;
+pub use clock::Clock;
 pub use error::{Error, Result};
-pub use functions::Clock;
 pub use jiff::civil::DateTime;
 pub use origin::Origin;
 pub use serde_json::{Map, Value};

@@ -1,10 +1,10 @@
 //! Python's `str` and `repr` of values.
 
-use super::budget::MAX_VALUE_DEPTH;
-use super::error::{BoxedResult as Result, Error};
-use super::interpreter::{Interpreter, Object, ObjectId};
-use super::text::{Text, TextWriter};
-use super::value::{Items, Value};
+use crate::budget::MAX_VALUE_DEPTH;
+use crate::error::{BoxedResult as Result, Error};
+use crate::interpreter::{Interpreter, Object};
+use crate::text::{Text, TextWriter};
+use crate::values::{Items, ObjectId, Value};
 
 /// `str(value)`, as `{{ value }}` prints it; empty for undefined.
 pub(super) fn str(interpreter: &Interpreter<'_>, value: &Value) -> Result<Text> {

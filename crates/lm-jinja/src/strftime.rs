@@ -5,7 +5,7 @@
 use jiff::civil::DateTime;
 use jiff::fmt::strtime::{BrokenDownTime, Config, PosixCustom};
 
-use super::error::{BoxedResult as Result, Error};
+use crate::error::{BoxedResult as Result, Error};
 
 /// Conversions that are formatted by the library, and those that may have a modifier.
 const CONVERSIONS: &str = "aAbBcCdDeFgGhHIjklmMnpPrRStTuUVwWxXyY%";

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::budget::{Budget, Limits};
+use crate::clock::Clock;
 use crate::error::Result;
-use crate::functions::Clock;
+use crate::evaluation::BUILTINS;
 use crate::origin::Origin;
 use crate::syntax::ast::Body;
 use crate::text::Text;
 use crate::variables::VariableText;
-use crate::{interpreter, syntax, variables};
+use crate::{evaluation, syntax, variables};
 
 /// A compiled template. Cloning is cheap.
 #[derive(Debug, Clone)]
@@ -48,7 +49,7 @@ impl Template {
     /// # Errors
     /// [`Error::Syntax`](crate::Error::Syntax) with the line.
     pub fn new(source: &str) -> Result<Self> {
-        syntax::parse(source).map(|body| Self(Arc::new(body))).map_err(|error| *error)
+        syntax::parse(source, BUILTINS).map(|body| Self(Arc::new(body))).map_err(|error| *error)
     }
 
     /// Renders the template with `variables`.
@@ -58,7 +59,7 @@ impl Template {
     pub fn render(&self, variables: &Map<String, Value>, options: &RenderOptions<'_>) -> Result<Rendering> {
         let budget = Budget::new(options.limits);
         let (text, mut generation) = variables::convert(variables, options.origin, &budget)
-            .and_then(|variables| interpreter::render(&self.0, variables, options.clock, &budget))
+            .and_then(|variables| evaluation::render(&self.0, variables, options.clock, &budget))
             .map_err(|error| *error)?;
         // A range inside a macro has offsets of the output at that time, which may not be character boundaries.
         let is_boundary = |at: usize| text.as_str().is_char_boundary(at);

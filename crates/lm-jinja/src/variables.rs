@@ -3,11 +3,10 @@
 use serde_json::{Map, Value as Json};
 
 use crate::budget::Budget;
-use crate::dict::Dict;
 use crate::error::BoxedResult as Result;
 use crate::origin::Origin;
 use crate::text::Text;
-use crate::value::{Value, check_depth};
+use crate::values::{Dict, Value, check_depth};
 
 /// A text in a variable, for [`RenderOptions::origin`](crate::RenderOptions::origin).
 #[derive(Debug, Clone, Copy)]

@@ -3,6 +3,7 @@
 mod cited_tests;
 mod crate_docs;
 mod doc_openings;
+mod import_circles;
 mod layers;
 mod lib_files;
 mod links;
@@ -23,6 +24,7 @@ const ALL: &[&Check] = &[
     &cited_tests::CHECK,
     &crate_docs::CHECK,
     &doc_openings::CHECK,
+    &import_circles::CHECK,
     &layers::CHECK,
     &lib_files::CHECK,
     &links::CHECK,
@@ -73,7 +75,8 @@ impl Finding {
 pub struct Args {
     /// Run only these checks [default: all]
     names: Vec<String>,
-    /// Print the import graph of each crate that has a table of modules, and check nothing
+    /// Print the import graph of each crate that has a table of modules and the largest import circle of each crate, and
+    /// check nothing
     #[arg(long)]
     print_modules: bool,
 }
@@ -86,6 +89,7 @@ pub fn run(args: &Args) -> Result<()> {
     let tree = Tree::read()?;
     if args.print_modules {
         module_layers::print(&tree);
+        import_circles::print(&tree);
         return Ok(());
     }
     let mut errors = 0;

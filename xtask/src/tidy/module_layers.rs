@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Check, Finding};
-use crate::rust_source::code_only;
+use crate::imports::{self, files, shipped_code};
 use crate::tree::Tree;
 
 pub(super) const CHECK: Check = Check {
@@ -80,12 +80,13 @@ impl Layers<'_> {
 
 fn check(tree: &Tree, layers: &Layers<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let modules: BTreeSet<&str> = files(tree, layers.krate).map(|(_, path)| path[0]).collect();
+    let modules: BTreeSet<String> =
+        files(tree, layers.krate).into_keys().filter_map(|path| path.into_iter().next()).collect();
     for module in modules.iter().filter(|module| layers.position(module).is_none()) {
         let text = format!("the table of `{}` has no row for `{module}`", layers.krate);
         findings.push(Finding::error(DOCUMENT, text));
     }
-    for module in layers.modules.iter().filter(|module| !modules.contains(*module)) {
+    for module in layers.modules.iter().filter(|module| !modules.contains(**module)) {
         let text = format!("the table of `{}` has `{module}`, which is no module", layers.krate);
         findings.push(Finding::error(DOCUMENT, text));
     }
@@ -100,65 +101,15 @@ fn check(tree: &Tree, layers: &Layers<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Source files of a crate except its root and tests, with the path of their module.
-fn files<'a>(tree: &'a Tree, krate: &str) -> impl Iterator<Item = (String, Vec<&'a str>)> {
-    let folder = format!("crates/{krate}/src");
-    let inside: Vec<_> = tree.below(&folder).filter(|file| *file != "lib.rs").collect();
-    inside.into_iter().filter_map(move |file| {
-        let path: Vec<_> = file.strip_suffix(".rs")?.split('/').filter(|part| *part != "mod").collect();
-        (!path.contains(&"tests")).then(|| (format!("{folder}/{file}"), path))
-    })
-}
-
 /// Imports between the modules of a crate outside tests.
 fn imports(tree: &Tree, krate: &str) -> Vec<Import> {
     let mut found = Vec::new();
-    for (file, path) in files(tree, krate) {
-        let code = code_only(tree.text(&file).unwrap_or_default());
-        let shipped = code.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
-        let to_root = ["crate::".to_owned(), "super::".repeat(path.len())];
-        for root in &to_root {
-            for (at, _) in shipped.match_indices(root.as_str()) {
-                let before = shipped[..at].chars().next_back();
-                if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
-                    continue;
-                }
-                let place = format!("{file}:{}", shipped[..at].matches('\n').count() + 1);
-                let targets = first_segments(&shipped[at + root.len()..]);
-                found.extend(targets.into_iter().filter(|to| *to != path[0]).map(|to| Import {
-                    from: path[0].to_owned(),
-                    to: to.to_owned(),
-                    place: place.clone(),
-                }));
-            }
+    for (module, file) in files(tree, krate) {
+        for import in imports::imports(&shipped_code(tree, &file), &module) {
+            let Some(to) = import.path.into_iter().next().filter(|to| *to != module[0]) else { continue };
+            found.push(Import { from: module[0].clone(), to, place: format!("{file}:{}", import.line) });
         }
     }
-    found
-}
-
-/// First segments of the paths at the start of `code`: one name, or those of a group in braces.
-fn first_segments(code: &str) -> Vec<&str> {
-    let name = |text: &'_ str| text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
-    let Some(group) = code.strip_prefix('{') else {
-        return vec![&code[..name(code)]];
-    };
-    let (mut depth, mut start, mut found) = (0_usize, 0, Vec::new());
-    for (at, byte) in group.bytes().enumerate() {
-        match byte {
-            b'{' => depth += 1,
-            b'}' if depth > 0 => depth -= 1,
-            b',' | b'}' if depth == 0 => {
-                let item = group[start..at].trim_start();
-                found.push(&item[..name(item)]);
-                start = at + 1;
-                if byte == b'}' {
-                    break;
-                }
-            }
-            _ => {}
-        }
-    }
-    found.retain(|name| !name.is_empty());
     found
 }
 

@@ -1,29 +1,26 @@
 //! Jinja2's filters.
 
+mod attr;
 mod html;
 mod numbers;
-mod path;
 mod select;
 mod sequences;
 mod sorting;
 mod texts;
 
-use super::args::Args;
-use super::error::{BoxedResult as Result, Error};
-use super::interpreter::Interpreter;
-use super::json_text;
-use super::value::Value;
-
-pub(super) use html::markup_method;
-pub(super) use path::Path;
+use crate::builtins::FilterId;
+use crate::error::{BoxedResult as Result, Error};
+use crate::interpreter::Interpreter;
+use crate::json_text;
+use crate::values::{Args, Value};
 
 /// A filter: receives the value and the arguments.
-pub(crate) type Filter = fn(&mut Interpreter<'_>, Value, Args) -> Result<Value>;
+type Filter = fn(&mut Interpreter<'_>, Value, Args) -> Result<Value>;
 
 /// Filters by name.
 const ALL: &[(&str, Filter)] = &[
     ("abs", numbers::abs),
-    ("attr", path::attr),
+    ("attr", attr::attr),
     ("batch", sequences::batch),
     ("capitalize", texts::capitalize),
     ("center", texts::center),
@@ -79,8 +76,18 @@ const ALL: &[(&str, Filter)] = &[
 ];
 
 /// Looks up a filter by name.
-pub(crate) fn find(name: &str) -> Option<Filter> {
-    ALL.iter().find(|(found, _)| *found == name).map(|(_, filter)| *filter)
+pub(crate) fn find(name: &str) -> Option<FilterId> {
+    ALL.binary_search_by(|(found, _)| (*found).cmp(name)).ok().map(FilterId)
+}
+
+/// Applies a filter.
+pub(crate) fn apply(
+    filter: FilterId,
+    interpreter: &mut Interpreter<'_>,
+    value: Value,
+    args: Args,
+) -> Result<Value> {
+    (ALL[filter.0].1)(interpreter, value, args)
 }
 
 /// Unsupported filters: those for web pages, and `random`, since a prompt depends only on its input.

@@ -1,13 +1,11 @@
 //! Filters on numbers.
 
-use super::Path;
-use crate::args::{Args, flag};
 use crate::error::{BoxedResult as Result, Error};
 use crate::interpreter::Interpreter;
 use crate::methods::decimal_value;
 use crate::operators::{arithmetic, negative};
 use crate::syntax::ast::Arithmetic;
-use crate::value::Value;
+use crate::values::{Args, Path, Value, flag};
 
 /// Decimals from which a float is its own rounded value, and powers of ten from which it is rounded to 0.
 const MAX_PRECISION: i128 = 400;
@@ -181,7 +179,7 @@ pub(super) fn sum(interpreter: &mut Interpreter<'_>, value: Value, args: Args) -
         return Err(Error::runtime("sum() can't sum strings"));
     }
     for item in interpreter.collect(&value)? {
-        let item = path.follow(interpreter, &item, None)?;
+        let item = interpreter.follow(&path, &item, None)?;
         sum = arithmetic(interpreter, Arithmetic::Add, &sum, &item)?;
     }
     Ok(sum)

@@ -1,12 +1,8 @@
 //! Lazy filters, which process items one by one on demand.
 
-use super::{Path, find};
-use crate::args::{Args, required};
 use crate::error::{BoxedResult as Result, Error};
-use crate::generator::{Generator, Operation};
-use crate::interpreter::{Cursor, Interpreter};
-use crate::tests;
-use crate::value::Value;
+use crate::interpreter::Interpreter;
+use crate::values::{Args, Cursor, Generator, Operation, Path, Value, required};
 
 /// Cursor over the value; empty if the value is falsy.
 fn source(interpreter: &Interpreter<'_>, value: &Value) -> Result<Cursor> {
@@ -25,8 +21,7 @@ pub(super) fn map(interpreter: &mut Interpreter<'_>, value: Value, mut args: Arg
         None if args.positional.is_empty() => return Err(Error::runtime("map requires a filter argument")),
         None => {
             let name = args.positional.remove(0);
-            let name = name.expect_text()?.as_str();
-            let filter = find(name).ok_or_else(|| Error::runtime(format!("No filter named '{name}'.")))?;
+            let filter = interpreter.builtins.filter(name.expect_text()?.as_str()).map_err(Error::runtime)?;
             Operation::Filter(filter, args)
         }
     };
@@ -71,8 +66,8 @@ fn choose(
         None
     } else {
         let name = args.positional.remove(0);
-        let name = name.expect_text()?.as_str();
-        Some((tests::find(name).ok_or_else(|| Error::runtime(format!("No test named '{name}'.")))?, args))
+        let test = interpreter.builtins.test(name.expect_text()?.as_str());
+        Some((test.map_err(Error::runtime)?, args))
     };
     let operation = Operation::Select { attribute, test, keep };
     Value::generator(Generator::new(source(interpreter, &value)?, operation), interpreter.budget)

@@ -1,11 +1,9 @@
 //! Filters on lists and other sequences.
 
-use crate::args::{Args, flag, required};
 use crate::error::{BoxedResult as Result, Error};
-use crate::generator::Generator;
 use crate::interpreter::Interpreter;
 use crate::text::{Text, TextWriter};
-use crate::value::Value;
+use crate::values::{Args, Generator, Value, flag, required};
 
 pub(super) fn length(interpreter: &mut Interpreter<'_>, value: Value, args: Args) -> Result<Value> {
     args.bind_positional::<0>()?;

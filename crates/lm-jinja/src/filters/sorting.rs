@@ -4,15 +4,11 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use super::Path;
-use crate::args::{Args, flag, required};
-use crate::dict::{self, Key};
 use crate::error::{BoxedResult as Result, Error};
-use crate::generator::Generator;
 use crate::interpreter::Interpreter;
 use crate::methods;
 use crate::operators::{self, equal, order};
-use crate::value::{Items, Value};
+use crate::values::{Args, ENTRY_BYTES, Generator, Items, Key, Path, Value, flag, required};
 
 /// Comparison key of a value: text in lower case, unless `case_sensitive`.
 fn compared(interpreter: &Interpreter<'_>, value: Value, case_sensitive: bool) -> Result<Value> {
@@ -42,7 +38,7 @@ pub(super) fn sort(interpreter: &mut Interpreter<'_>, value: Value, args: Args) 
     for item in interpreter.collect(&value)? {
         let mut keys = Vec::new();
         for path in &paths {
-            let key = path.follow(interpreter, &item, None)?;
+            let key = interpreter.follow(&path, &item, None)?;
             keys.push(compared(interpreter, key, case_sensitive)?);
         }
         keyed.push((Value::list(keys, interpreter.budget)?, item));
@@ -86,7 +82,7 @@ fn extreme(interpreter: &mut Interpreter<'_>, value: Value, args: Args, wanted: 
     let path = Path::new(&attribute.unwrap_or(Value::None), interpreter.budget)?;
     let mut best: Option<(Value, Value)> = None;
     for item in interpreter.collect(&value)? {
-        let key = path.follow(interpreter, &item, None)?;
+        let key = interpreter.follow(&path, &item, None)?;
         let key = compared(interpreter, key, case_sensitive)?;
         let better = match &best {
             Some((best, _)) => order(interpreter.budget, &key, best)? == Some(wanted),
@@ -106,9 +102,9 @@ pub(super) fn unique(interpreter: &mut Interpreter<'_>, value: Value, args: Args
     let mut seen = HashSet::new();
     let mut unique = Vec::new();
     for item in interpreter.collect(&value)? {
-        let key = path.follow(interpreter, &item, None)?;
+        let key = interpreter.follow(&path, &item, None)?;
         let key = compared(interpreter, key, case_sensitive)?;
-        interpreter.budget.build(dict::ENTRY_BYTES)?;
+        interpreter.budget.build(ENTRY_BYTES)?;
         if seen.insert(Key::of(&key, interpreter.budget)?) {
             unique.push(item);
         }
@@ -124,7 +120,7 @@ pub(super) fn groupby(interpreter: &mut Interpreter<'_>, value: Value, args: Arg
     let budget = interpreter.budget;
     let mut keyed = Vec::new();
     for item in interpreter.collect(&value)? {
-        let name = path.follow(interpreter, &item, default.as_ref())?;
+        let name = interpreter.follow(&path, &item, default.as_ref())?;
         let key = compared(interpreter, name.clone(), case_sensitive)?;
         keyed.push((key.clone(), (key, name, item)));
     }

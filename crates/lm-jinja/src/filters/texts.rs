@@ -1,16 +1,11 @@
 //! Filters on text.
 
-use super::Path;
-use crate::args::{Args, flag, required};
-use crate::dict::Dict;
 use crate::error::{BoxedResult as Result, Error};
 use crate::formatting::percent;
 use crate::interpreter::Interpreter;
-use crate::methods;
-use crate::operators;
-use crate::python_text;
 use crate::text::{Text, TextWriter};
-use crate::value::Value;
+use crate::values::{Args, Dict, Path, Value, flag, required};
+use crate::{methods, operators, python_text};
 
 /// Converts a value to text; markup stays markup (`soft_str`).
 pub(super) fn soft_text(interpreter: &Interpreter<'_>, value: &Value) -> Result<Text> {
@@ -77,7 +72,7 @@ pub(super) fn join(interpreter: &mut Interpreter<'_>, value: Value, args: Args) 
     let mut cursor = interpreter.iterate(&value)?;
     let mut first = true;
     while let Some(item) = interpreter.next(&mut cursor)? {
-        let item = path.follow(interpreter, &item, None)?;
+        let item = interpreter.follow(&path, &item, None)?;
         if !std::mem::replace(&mut first, false) {
             out.text(&separator)?;
         }

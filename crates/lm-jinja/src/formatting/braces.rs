@@ -2,14 +2,13 @@
 
 use super::numbers::{FloatStyle, float, grouped, integer};
 use super::{Align, leading_number, meter, pad};
-use crate::args::Args;
 use crate::error::{BoxedResult as Result, Error};
 use crate::interpreter::Interpreter;
-use crate::operators::escape;
 use crate::origin::Origin;
 use crate::python_text;
+use crate::text::html::escape;
 use crate::text::{Text, TextWriter};
-use crate::value::Value;
+use crate::values::{Args, Value};
 
 /// Cost of checking one named argument in a look-up, in bytes read.
 const LOOKUP_COST: usize = 16;

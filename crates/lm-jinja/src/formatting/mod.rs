@@ -4,9 +4,9 @@ mod braces;
 mod numbers;
 mod percent;
 
-use super::error::{BoxedResult as Result, Error};
-use super::interpreter::Interpreter;
-use super::text::{Text, TextWriter};
+use crate::error::{BoxedResult as Result, Error};
+use crate::interpreter::Interpreter;
+use crate::text::{Text, TextWriter};
 
 pub(super) use braces::format;
 pub(super) use percent::percent;

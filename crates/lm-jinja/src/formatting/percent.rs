@@ -4,11 +4,11 @@ use super::numbers::{FloatStyle, float, integer};
 use super::{Align, leading_number, meter, pad, too_wide};
 use crate::error::{BoxedResult as Result, Error};
 use crate::interpreter::Interpreter;
-use crate::operators::escape;
 use crate::origin::Origin;
 use crate::python_text;
+use crate::text::html::escape;
 use crate::text::{Text, TextWriter};
-use crate::value::Value;
+use crate::values::Value;
 
 /// One conversion specifier (`%…`).
 #[derive(Default)]

@@ -1,18 +1,15 @@
 //! Mutable objects. They live as long as the rendering, so that reference cycles are harmless.
 
+use std::sync::Arc;
+
 use super::Interpreter;
-use super::loops::Loop;
-use crate::dict::Dict;
 use crate::error::BoxedResult as Result;
+use crate::syntax::ast::For;
 use crate::text::Text;
-use crate::value::Value;
+use crate::values::{Cursor, Dict, ObjectId, ScopeId, Value};
 
 /// Approximate memory of an object.
 const OBJECT_BYTES: usize = 768;
-
-/// Index of an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct ObjectId(usize);
 
 /// A mutable object.
 #[derive(Debug)]
@@ -21,6 +18,28 @@ pub(crate) enum Object {
     Cycler { items: Vec<Value>, at: usize },
     Joiner { separator: Text, used: bool },
     Loop(Box<Loop>),
+}
+
+/// A running loop.
+#[derive(Debug)]
+pub(crate) struct Loop {
+    pub(crate) node: Arc<For>,
+    /// Scope of the loop.
+    pub(crate) scope: ScopeId,
+    pub(crate) cursor: Cursor,
+    /// True if the items ahead have passed the loop's test already.
+    pub(crate) tested: bool,
+    /// Total number of items, if known.
+    pub(crate) length: Option<usize>,
+    /// Number of iterations started.
+    pub(crate) index: usize,
+    pub(crate) depth: usize,
+    pub(crate) before: Option<Value>,
+    pub(crate) current: Option<Value>,
+    /// The next item, if it was fetched ahead.
+    pub(crate) after: Option<Option<Value>>,
+    /// Last arguments of `loop.changed`.
+    pub(crate) last_changed: Option<Vec<Value>>,
 }
 
 impl Interpreter<'_> {
@@ -40,7 +59,7 @@ impl Interpreter<'_> {
     }
 
     /// Returns the current item of a cycler, then advances it.
-    pub(super) fn next_of_cycler(&mut self, id: ObjectId) -> Value {
+    pub(crate) fn next_of_cycler(&mut self, id: ObjectId) -> Value {
         match self.object_mut(id) {
             Object::Cycler { items, at } => {
                 let item = items[*at % items.len()].clone();
@@ -52,7 +71,7 @@ impl Interpreter<'_> {
     }
 
     /// Calls a joiner: empty the first time, then its separator.
-    pub(super) fn next_of_joiner(&mut self, id: ObjectId) -> Value {
+    pub(crate) fn next_of_joiner(&mut self, id: ObjectId) -> Value {
         match self.object_mut(id) {
             Object::Joiner { separator, used } => {
                 let first = !std::mem::replace(used, true);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::budget::Budget;
 use crate::error::BoxedResult as Result;
-use crate::value::Value;
+use crate::values::ScopeId;
+use crate::values::Value;
 
 /// Approximate memory of a kept scope.
 const SCOPE_BYTES: usize = 1024;
@@ -18,14 +19,10 @@ const SCOPE_COST: usize = 8;
 
 /// All scopes; those that a macro or loop may still access are kept.
 #[derive(Debug)]
-pub(super) struct Scopes {
+pub(crate) struct Scopes {
     all: Vec<Scope>,
     current: usize,
 }
-
-/// Index of a scope.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct ScopeId(usize);
 
 #[derive(Debug, Default)]
 struct Scope {
@@ -67,7 +64,7 @@ impl Variables {
 
 impl Scopes {
     /// Creates the outermost scope, with the variables of the rendering.
-    pub(super) fn new(given: Vec<(String, Value)>) -> Self {
+    pub(crate) fn new(given: Vec<(String, Value)>) -> Self {
         let mut variables = Variables::default();
         for (name, value) in given {
             variables.set(&name.into(), value);
@@ -76,13 +73,13 @@ impl Scopes {
     }
 
     /// Enters a scope inside the current one.
-    pub(super) fn enter(&mut self) {
+    pub(crate) fn enter(&mut self) {
         self.all.push(Scope { parent: Some(self.current), ..Scope::default() });
         self.current = self.all.len() - 1;
     }
 
     /// Leaves the current scope.
-    pub(super) fn leave(&mut self) {
+    pub(crate) fn leave(&mut self) {
         let left = self.current;
         self.current = self.all[left].parent.unwrap_or(0);
         if left + 1 == self.all.len() && !self.all[left].kept {
@@ -91,12 +88,12 @@ impl Scopes {
     }
 
     /// The current scope, without keeping it alive.
-    pub(super) fn current(&self) -> ScopeId {
+    pub(crate) fn current(&self) -> ScopeId {
         ScopeId(self.current)
     }
 
     /// Keeps the current scope and the ones around it alive for later use.
-    pub(super) fn keep(&mut self, budget: &Budget) -> Result<ScopeId> {
+    pub(crate) fn keep(&mut self, budget: &Budget) -> Result<ScopeId> {
         let mut scope = Some(self.current);
         while let Some(index) = scope {
             if std::mem::replace(&mut self.all[index].kept, true) {
@@ -109,12 +106,12 @@ impl Scopes {
     }
 
     /// Makes a kept scope the current one; returns the previous one.
-    pub(super) fn switch(&mut self, scope: ScopeId) -> ScopeId {
+    pub(crate) fn switch(&mut self, scope: ScopeId) -> ScopeId {
         ScopeId(std::mem::replace(&mut self.current, scope.0))
     }
 
     /// Looks up a variable in the current scope and the ones around it, innermost first.
-    pub(super) fn get(&self, name: &str, budget: &Budget) -> Result<Option<&Value>> {
+    pub(crate) fn get(&self, name: &str, budget: &Budget) -> Result<Option<&Value>> {
         let mut scope = Some(self.current);
         while let Some(index) = scope {
             budget.read(name.len() + SCOPE_COST)?;
@@ -128,7 +125,7 @@ impl Scopes {
     }
 
     /// Sets a variable of the current scope.
-    pub(super) fn set(&mut self, name: &Arc<str>, value: Value, budget: &Budget) -> Result<()> {
+    pub(crate) fn set(&mut self, name: &Arc<str>, value: Value, budget: &Budget) -> Result<()> {
         budget.read(name.len())?;
         let variables = &mut self.all[self.current].variables;
         let is_new = variables.set(name, value);

@@ -1,14 +1,11 @@
 //! Methods of dicts and lists.
 
-use crate::args::{Args, required};
-use crate::dict::Dict;
 use crate::error::{BoxedResult as Result, Error};
-use crate::formatting;
-use crate::functions::Function;
 use crate::interpreter::Interpreter;
 use crate::operators::equal;
 use crate::text::Text;
-use crate::value::Value;
+use crate::values::{Args, Dict, Function, Value, required};
+use crate::{formatting, functions};
 
 pub(super) fn dict_method(
     interpreter: &mut Interpreter<'_>,
@@ -23,7 +20,7 @@ pub(super) fn dict_method(
             let found = dict.get(&required(key, "key")?, budget)?;
             return Ok(found.cloned().or(default).unwrap_or(Value::None));
         }
-        "fromkeys" => return Function::DictFromKeys.call(interpreter, args),
+        "fromkeys" => return functions::call(Function::DictFromKeys, interpreter, args),
         _ => {
             args.bind_positional::<0>()?;
         }

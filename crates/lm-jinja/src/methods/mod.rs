@@ -8,12 +8,13 @@ mod split;
 mod strip;
 mod width;
 
-use super::args::Args;
-use super::error::{BoxedResult as Result, Error};
-use super::formatting;
-use super::interpreter::{Interpreter, Object};
-use super::text::Text;
-use super::value::Value;
+use crate::budget::Budget;
+use crate::error::{BoxedResult as Result, Error};
+use crate::formatting;
+use crate::interpreter::{Interpreter, Object};
+use crate::text::Text;
+use crate::text::html::{unescape, without_tags};
+use crate::values::{Args, Value};
 
 pub(super) use case::{capitalize, lower, title_word, upper};
 pub(super) use collections::items;
@@ -158,10 +159,17 @@ fn text_method(interpreter: &mut Interpreter<'_>, text: &Text, name: &str, args:
         "expandtabs" => width::expand_tabs(budget, text, args),
         "format" => formatting::format(interpreter, text, &args).map(Value::Text),
         "format_map" => collections::format_map(interpreter, text, args),
-        "striptags" | "unescape" => super::filters::markup_method(interpreter, text, name),
+        "striptags" | "unescape" => markup_method(budget, text, name),
         _ => {
             args.bind_positional::<0>()?;
             Ok(Value::Bool(predicates::predicate(text.as_str(), name)))
         }
+    }
+}
+
+fn markup_method(budget: &Budget, text: &Text, name: &str) -> Result<Value> {
+    match name {
+        "striptags" => without_tags(budget, text).map(Value::Text),
+        _ => unescape(budget, text).map(Value::Text),
     }
 }

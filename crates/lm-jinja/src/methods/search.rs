@@ -1,10 +1,9 @@
 //! Search in texts.
 
-use crate::args::{Args, required};
 use crate::error::{BoxedResult as Result, Error};
 use crate::interpreter::Interpreter;
 use crate::text::Text;
-use crate::value::Value;
+use crate::values::{Args, Value, required};
 
 /// The part of a text between two character positions (negative ones count from the end), with its start position;
 /// `None` if the start is after the end.

@@ -3,13 +3,12 @@
 use std::ops::Range;
 
 use super::predicates::is_space;
-use crate::args::{Args, flag, required};
 use crate::budget::Budget;
 use crate::error::{BoxedResult as Result, Error};
 use crate::interpreter::Interpreter;
-use crate::operators::escape;
+use crate::text::html::escape;
 use crate::text::{Text, TextWriter};
-use crate::value::Value;
+use crate::values::{Args, Value, flag, required};
 
 /// `split` and `rsplit`.
 pub(super) fn split(budget: &Budget, text: &Text, name: &str, args: Args) -> Result<Value> {

@@ -3,11 +3,10 @@
 use std::collections::HashSet;
 
 use super::predicates::is_space;
-use crate::args::{Args, required};
 use crate::budget::Budget;
 use crate::error::BoxedResult as Result;
 use crate::text::Text;
-use crate::value::Value;
+use crate::values::{Args, Value, required};
 
 /// Cost of looking a character up in a set, relative to passing it.
 const LOOKUP_COST: usize = 8;

@@ -1,10 +1,9 @@
 //! Padding of texts to a width.
 
-use crate::args::{Args, required};
 use crate::budget::Budget;
 use crate::error::{BoxedResult as Result, Error};
 use crate::text::{Text, TextWriter};
-use crate::value::Value;
+use crate::values::{Args, Value, required};
 
 /// `ljust`, `rjust`, `center` and `zfill`.
 pub(super) fn pad(budget: &Budget, text: &Text, name: &str, args: Args) -> Result<Value> {

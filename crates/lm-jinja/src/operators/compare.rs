@@ -4,11 +4,10 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 use crate::budget::Budget;
-use crate::dict::Key;
 use crate::error::{BoxedResult as Result, Error};
 use crate::interpreter::Interpreter;
 use crate::syntax::ast::Comparison;
-use crate::value::{Items, Value};
+use crate::values::{Items, Key, Value};
 
 /// `left comparison right`.
 pub(crate) fn compare(

@@ -2,13 +2,14 @@
 
 mod compare;
 
-use super::budget::Budget;
-use super::error::{BoxedResult as Result, Error};
-use super::formatting::percent;
-use super::interpreter::Interpreter;
-use super::syntax::ast::Arithmetic;
-use super::text::{Text, TextWriter};
-use super::value::Value;
+use crate::budget::Budget;
+use crate::error::{BoxedResult as Result, Error};
+use crate::formatting::percent;
+use crate::interpreter::Interpreter;
+use crate::syntax::ast::Arithmetic;
+use crate::text::html::escape;
+use crate::text::{Text, TextWriter};
+use crate::values::Value;
 
 pub(super) use compare::{compare, equal, order, same, sort};
 
@@ -58,22 +59,6 @@ fn add_texts(budget: &Budget, left: &Text, right: &Text) -> Result<Text> {
         if markup { writer.text(&escape(budget, side)?)? } else { writer.text(side)? }
     }
     Ok(writer.finish().with_markup(markup))
-}
-
-/// Escapes a text for HTML, unless it is markup already.
-pub(super) fn escape(budget: &Budget, text: &Text) -> Result<Text> {
-    if text.is_markup() {
-        return Ok(text.clone());
-    }
-    let escaped = text.map(budget, |c, out| match c {
-        '&' => out.push_str("&amp;"),
-        '<' => out.push_str("&lt;"),
-        '>' => out.push_str("&gt;"),
-        '"' => out.push_str("&#34;"),
-        '\'' => out.push_str("&#39;"),
-        c => out.push(c),
-    });
-    Ok(escaped?.with_markup(true))
 }
 
 fn repeat(budget: &Budget, value: &Value, count: &Value) -> Result<Value> {

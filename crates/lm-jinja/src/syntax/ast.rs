@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::filters::Filter;
-use crate::tests::Test;
 use crate::text::Text;
 
 /// Statements in order.
@@ -163,7 +161,6 @@ pub(crate) struct Arguments {
 #[derive(Debug)]
 pub(crate) struct FilterCall {
     pub(crate) name: Arc<str>,
-    pub(crate) filter: Option<Filter>,
     pub(crate) arguments: Arguments,
 }
 
@@ -171,6 +168,5 @@ pub(crate) struct FilterCall {
 #[derive(Debug)]
 pub(crate) struct TestCall {
     pub(crate) name: Arc<str>,
-    pub(crate) test: Option<Test>,
     pub(crate) arguments: Arguments,
 }

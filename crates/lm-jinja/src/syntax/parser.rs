@@ -3,6 +3,7 @@
 use super::ast::Body;
 use super::lexer::tokens;
 use super::tokens::{Kind, Token};
+use crate::builtins::Builtins;
 use crate::error::{BoxedResult as Result, Error};
 
 /// Maximum nesting of tags and expressions. (Jinja2 fails from some seventy parentheses on.)
@@ -11,9 +12,10 @@ const MAX_NESTING: usize = 60;
 const MAX_TREE_DEPTH: usize = 200;
 
 /// Parses a template.
-pub(crate) fn parse(source: &str) -> Result<Body> {
+pub(crate) fn parse(source: &str, builtins: Builtins) -> Result<Body> {
     let mut parser = Parser {
         tokens: tokens(source)?,
+        builtins,
         at: 0,
         nesting: 0,
         tree_depth: 0,
@@ -28,6 +30,7 @@ pub(crate) fn parse(source: &str) -> Result<Body> {
 
 pub(super) struct Parser {
     tokens: Vec<Token>,
+    pub(super) builtins: Builtins,
     at: usize,
     nesting: usize,
     tree_depth: usize,
@@ -159,6 +162,13 @@ impl Parser {
     pub(super) fn reads(&self, uses: usize, name: &str) -> bool {
         let first = self.special[uses..].iter().find(|(index, _)| SPECIAL[*index] == name);
         matches!(first, Some((_, Use::Load)))
+    }
+
+    /// Records an unknown filter or test.
+    pub(super) fn expect_known<T>(&mut self, found: Result<T, String>) {
+        if let Err(message) = found {
+            self.unknown.push(*Error::syntax(message, self.line()));
+        }
     }
 
     /// Fails if there are more than `known` unknown filters and tests.

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use super::ast::{Arguments, Expr, FilterCall, TestCall};
 use super::parser::Parser;
 use super::tokens::Kind;
-use crate::error::{BoxedResult as Result, Error};
+use crate::error::BoxedResult as Result;
 use crate::text::Text;
-use crate::{filters, tests};
 
 enum Subscript {
     Key(Expr),
@@ -153,12 +152,9 @@ impl Parser {
 
     fn filter(&mut self) -> Result<FilterCall> {
         let name = self.dotted_name()?;
-        let filter = filters::find(&name);
-        if filter.is_none() {
-            self.unknown.push(*Error::syntax(format!("No filter named '{name}'."), self.line()));
-        }
+        self.expect_known(self.builtins.filter(&name));
         let arguments = if self.peek().is("(") { self.arguments()? } else { Arguments::default() };
-        Ok(FilterCall { name: name.into(), filter, arguments })
+        Ok(FilterCall { name: name.into(), arguments })
     }
 
     fn dotted_name(&mut self) -> Result<String> {
@@ -173,12 +169,9 @@ impl Parser {
         self.next();
         let negated = self.skip_name("not");
         let name: Arc<str> = self.dotted_name()?.into();
-        let test = tests::find(&name);
-        if test.is_none() {
-            self.unknown.push(*Error::syntax(format!("No test named '{name}'."), self.line()));
-        }
+        self.expect_known(self.builtins.test(&name));
         let arguments = if self.peek().is("(") { self.arguments()? } else { self.bare_argument()? };
-        let test = Expr::Test(Box::new(value), TestCall { name, test, arguments });
+        let test = Expr::Test(Box::new(value), TestCall { name, arguments });
         Ok(if negated { Expr::Not(Box::new(test)) } else { test })
     }
 

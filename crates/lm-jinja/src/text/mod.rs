@@ -3,13 +3,14 @@
 //! Every string of a template is a [`Text`], and every string operation builds its result with a [`TextWriter`] from
 //! segments of texts. Text from a message thus stays content wherever the template puts it.
 
+pub(crate) mod html;
 mod writer;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::budget::{Budget, TEXT_BYTES};
-use super::error::BoxedResult as Result;
+use crate::budget::{Budget, TEXT_BYTES};
+use crate::error::BoxedResult as Result;
 use crate::origin::Origin;
 
 pub(crate) use writer::TextWriter;

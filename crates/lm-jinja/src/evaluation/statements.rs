@@ -3,15 +3,12 @@
 use std::sync::Arc;
 
 use super::expressions::repeated;
-use super::{Flow, Interpreter};
-use crate::args::Args;
 use crate::error::{BoxedResult as Result, Error};
+use crate::interpreter::{Flow, Interpreter, Object};
 use crate::python_text;
 use crate::syntax::ast::{Arguments, Body, Expr, FilterCall, MacroDefinition, Statement, Target};
 use crate::text::{Text, TextWriter};
-use crate::value::Value;
-
-use super::objects::Object;
+use crate::values::{Args, Value};
 
 impl Interpreter<'_> {
     /// Runs statements until one leaves or continues a loop.
@@ -79,7 +76,7 @@ impl Interpreter<'_> {
     ) -> Result<Flow> {
         for (test, body) in branches {
             let test = self.value(test)?;
-            if self.is_true(&test) {
+            if test.is_true() {
                 return self.run(body, out);
             }
         }

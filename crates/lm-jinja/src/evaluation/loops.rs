@@ -2,38 +2,12 @@
 
 use std::sync::Arc;
 
-use super::cursor::Cursor;
-use super::objects::{Object, ObjectId};
-use super::scopes::ScopeId;
-use super::{Flow, Interpreter};
-use crate::args::Args;
 use crate::error::{BoxedResult as Result, Error};
+use crate::interpreter::{Flow, Interpreter, Loop, Object};
 use crate::operators::equal;
 use crate::syntax::ast::For;
 use crate::text::TextWriter;
-use crate::value::Value;
-
-/// A running loop.
-#[derive(Debug)]
-pub(crate) struct Loop {
-    node: Arc<For>,
-    /// Scope of the loop.
-    scope: ScopeId,
-    cursor: Cursor,
-    /// True if the items ahead have passed the loop's test already.
-    tested: bool,
-    /// Total number of items, if known.
-    length: Option<usize>,
-    /// Number of iterations started.
-    index: usize,
-    depth: usize,
-    before: Option<Value>,
-    current: Option<Value>,
-    /// The next item, if it was fetched ahead.
-    after: Option<Option<Value>>,
-    /// Last arguments of `loop.changed`.
-    last_changed: Option<Vec<Value>>,
-}
+use crate::values::{Args, Cursor, ObjectId, ScopeId, Value};
 
 impl Interpreter<'_> {
     pub(super) fn for_loop(&mut self, node: &Arc<For>, out: &mut TextWriter<'_>) -> Result<Flow> {
@@ -153,7 +127,7 @@ impl Interpreter<'_> {
         let passes = self.scoped(|interpreter| {
             interpreter.assign(&node.target, item.clone())?;
             let passes = interpreter.value(test)?;
-            Ok(interpreter.is_true(&passes))
+            Ok(passes.is_true())
         });
         self.scopes.switch(caller);
         passes

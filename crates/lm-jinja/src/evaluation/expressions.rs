@@ -2,16 +2,13 @@
 
 use std::collections::HashSet;
 
-use super::Interpreter;
-use crate::args::Args;
-use crate::dict::Dict;
 use crate::error::{BoxedResult as Result, Error};
-use crate::functions::Function;
+use crate::interpreter::Interpreter;
 use crate::operators::{arithmetic, compare, negative, positive};
 use crate::python_text;
 use crate::syntax::ast::{Arguments, Comparison, Expr, FilterCall, TestCall};
 use crate::text::{Text, TextWriter};
-use crate::value::{SHARED_BYTES, Value, truncated};
+use crate::values::{Args, Dict, Function, SHARED_BYTES, Value, truncated};
 
 impl Interpreter<'_> {
     /// Evaluates an expression.
@@ -41,7 +38,7 @@ impl Interpreter<'_> {
             Expr::Call(callee, arguments) => self.call_of(callee, arguments),
             Expr::Filter(value, filter) => self.value(value).and_then(|value| self.filter(value, filter)),
             Expr::Test(value, test) => self.test(value, test),
-            Expr::Not(value) => self.value(value).map(|value| Value::Bool(!self.is_true(&value))),
+            Expr::Not(value) => self.value(value).map(|value| Value::Bool(!value.is_true())),
             Expr::Negative(value) => self.value(value).and_then(|value| negative(&value)),
             Expr::Positive(value) => self.value(value).and_then(|value| positive(&value)),
             Expr::And(left, right) => self.either(left, right, false),
@@ -129,15 +126,14 @@ impl Interpreter<'_> {
     }
 
     pub(super) fn filter(&mut self, value: Value, call: &FilterCall) -> Result<Value> {
-        let filter =
-            call.filter.ok_or_else(|| Error::runtime(format!("No filter named '{}'.", call.name)))?;
+        let filter = self.builtins.filter(&call.name).map_err(Error::runtime)?;
         let args = self.arguments(&call.arguments)?;
         self.apply_filter(filter, value, args)
     }
 
     fn test(&mut self, value: &Expr, call: &TestCall) -> Result<Value> {
         let value = self.value(value)?;
-        let test = call.test.ok_or_else(|| Error::runtime(format!("No test named '{}'.", call.name)))?;
+        let test = self.builtins.test(&call.name).map_err(Error::runtime)?;
         let args = self.arguments(&call.arguments)?;
         self.apply_test(test, &value, args).map(Value::Bool)
     }
@@ -145,7 +141,7 @@ impl Interpreter<'_> {
     /// `and` and `or`, which return one operand: the left one if its truth value is `wanted`.
     fn either(&mut self, left: &Expr, right: &Expr, wanted: bool) -> Result<Value> {
         let left = self.value(left)?;
-        if self.is_true(&left) == wanted { Ok(left) } else { self.value(right) }
+        if left.is_true() == wanted { Ok(left) } else { self.value(right) }
     }
 
     fn concat(&mut self, parts: &[Expr]) -> Result<Value> {
@@ -173,17 +169,12 @@ impl Interpreter<'_> {
     fn conditional(&mut self, test: &Expr, value: &Expr, otherwise: Option<&Expr>) -> Result<Value> {
         let test = self.value(test)?;
         match otherwise {
-            _ if self.is_true(&test) => self.value(value),
+            _ if test.is_true() => self.value(value),
             Some(otherwise) => self.value(otherwise),
             None => Ok(Value::undefined(
                 "the inline if-expression evaluated to false and no else section was defined.",
             )),
         }
-    }
-
-    /// Returns true if a value is truthy.
-    pub(crate) fn is_true(&self, value: &Value) -> bool {
-        value.is_true()
     }
 }
 

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
-use super::budget::Budget;
-use super::error::{BoxedResult as Result, Error};
-use super::functions::Function;
-use super::interpreter::ObjectId;
-use super::text::Text;
+use super::function::Function;
+use super::ids::ObjectId;
 use super::value::{Value, check_depth};
+use crate::budget::Budget;
+use crate::error::{BoxedResult as Result, Error};
+use crate::text::Text;
 
 /// Approximate memory of an entry.
-pub(super) const ENTRY_BYTES: usize = 320;
+pub(crate) const ENTRY_BYTES: usize = 320;
 
 /// A Python dict.
 #[derive(Debug, Default)]

@@ -3,43 +3,11 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::Interpreter;
-use super::scopes::ScopeId;
-use crate::args::Args;
 use crate::budget::Budget;
-use crate::dict::Dict;
 use crate::error::{BoxedResult as Result, Error};
+use crate::interpreter::Interpreter;
 use crate::syntax::ast::{Expr, MacroDefinition};
-use crate::value::{SHARED_BYTES, Value};
-
-/// A macro and its enclosing scope.
-#[derive(Debug)]
-pub(crate) struct Macro {
-    definition: Arc<MacroDefinition>,
-    scope: ScopeId,
-}
-
-impl Macro {
-    /// Name, for printing.
-    pub(crate) fn name(&self) -> Option<&str> {
-        self.definition.name.as_deref()
-    }
-
-    pub(super) fn attribute(&self, name: &str, budget: &Budget) -> Result<Option<Value>> {
-        Ok(Some(match name {
-            "name" => self.name().map_or(Value::None, Value::text),
-            "arguments" => {
-                let names = self.definition.parameters.iter().map(|(name, _)| Value::text(&**name));
-                Value::tuple(names.collect(), budget)?
-            }
-            "caller" => Value::Bool(self.definition.reads_caller),
-            "catch_kwargs" => Value::Bool(self.definition.reads_kwargs),
-            "catch_varargs" => Value::Bool(self.definition.reads_varargs),
-            "explicit_caller" => Value::Bool(self.definition.has_parameter("caller")),
-            _ => return Ok(None),
-        }))
-    }
-}
+use crate::values::{Args, Dict, Macro, SHARED_BYTES, Value};
 
 impl Interpreter<'_> {
     pub(super) fn define(&mut self, definition: &Arc<MacroDefinition>) -> Result<()> {
@@ -135,4 +103,20 @@ impl Interpreter<'_> {
         }
         Ok(())
     }
+}
+
+/// Looks up an attribute of a macro.
+pub(super) fn macro_attribute(called: &Macro, name: &str, budget: &Budget) -> Result<Option<Value>> {
+    Ok(Some(match name {
+        "name" => called.name().map_or(Value::None, Value::text),
+        "arguments" => {
+            let names = called.definition.parameters.iter().map(|(name, _)| Value::text(&**name));
+            Value::tuple(names.collect(), budget)?
+        }
+        "caller" => Value::Bool(called.definition.reads_caller),
+        "catch_kwargs" => Value::Bool(called.definition.reads_kwargs),
+        "catch_varargs" => Value::Bool(called.definition.reads_varargs),
+        "explicit_caller" => Value::Bool(called.definition.has_parameter("caller")),
+        _ => return Ok(None),
+    }))
 }

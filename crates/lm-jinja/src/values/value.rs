@@ -2,13 +2,14 @@
 
 use std::rc::Rc;
 
-use super::budget::{Budget, MAX_VALUE_DEPTH};
 use super::dict::Dict;
-use super::error::{BoxedResult as Result, Error};
-use super::functions::Function;
+use super::function::Function;
 use super::generator::Generator;
-use super::interpreter::{Macro, ObjectId};
-use super::text::Text;
+use super::ids::ObjectId;
+use super::macros::Macro;
+use crate::budget::{Budget, MAX_VALUE_DEPTH};
+use crate::error::{BoxedResult as Result, Error};
+use crate::text::Text;
 
 /// Maximum length of a name in an error message.
 const MAX_NAME_CHARACTERS: usize = 100;

@@ -4,37 +4,7 @@ use std::rc::Rc;
 
 use super::Interpreter;
 use crate::error::{BoxedResult as Result, Error};
-use crate::generator::Generator;
-use crate::text::Text;
-use crate::value::{Items, Range, Value};
-
-/// An iterator's position.
-#[derive(Debug)]
-pub(crate) enum Cursor {
-    Items(Rc<Items>, usize),
-    Values(std::vec::IntoIter<Value>),
-    Range(Range, usize),
-    /// Characters, from a byte offset on.
-    Text(Text, usize),
-    Generator(Rc<Generator>),
-}
-
-impl Cursor {
-    /// A cursor over owned values.
-    pub(crate) fn values(values: Vec<Value>) -> Self {
-        Cursor::Values(values.into_iter())
-    }
-
-    /// Nesting depth of the items.
-    pub(crate) fn depth(&self) -> usize {
-        match self {
-            Cursor::Items(items, _) => items.inner_depth(),
-            Cursor::Values(values) => values.as_slice().iter().map(Value::depth).max().unwrap_or(0),
-            Cursor::Generator(generator) => generator.depth(),
-            Cursor::Range(..) | Cursor::Text(..) => 0,
-        }
-    }
-}
+use crate::values::{Cursor, Items, Value};
 
 impl Interpreter<'_> {
     /// Starts an iteration over a value.
@@ -75,7 +45,7 @@ impl Interpreter<'_> {
                 }
                 None => None,
             },
-            Cursor::Generator(generator) => generator.clone().next(self)?,
+            Cursor::Generator(generator) => self.next_of_generator(&generator.clone())?,
         })
     }
 

@@ -1,13 +1,10 @@
 //! Calls of functions, methods, macros, filters and tests.
 
-use super::Interpreter;
-use super::objects::{Object, ObjectId};
-use crate::args::{Args, required};
+use crate::builtins::{FilterId, TestId};
 use crate::error::{BoxedResult as Result, Error};
-use crate::filters::Filter;
-use crate::methods;
-use crate::tests::Test;
-use crate::value::Value;
+use crate::interpreter::{Interpreter, Object};
+use crate::values::{Args, ObjectId, Value, required};
+use crate::{filters, functions, methods, predicates};
 
 impl Interpreter<'_> {
     /// Calls a value.
@@ -16,7 +13,7 @@ impl Interpreter<'_> {
         self.meter(receiver, &args)?;
         match callee {
             Value::Undefined(undefined) => Err(undefined.error()),
-            Value::Function(function) => function.call(self, args),
+            Value::Function(function) => functions::call(*function, self, args),
             Value::Method(method) => methods::call(self, &method.receiver, method.name, args),
             Value::Macro(definition) => self.call_macro(&definition.clone(), args),
             Value::Object(id) => self.call_object(*id, args),
@@ -25,15 +22,15 @@ impl Interpreter<'_> {
     }
 
     /// Applies a filter.
-    pub(crate) fn apply_filter(&mut self, filter: Filter, value: Value, args: Args) -> Result<Value> {
+    pub(crate) fn apply_filter(&mut self, filter: FilterId, value: Value, args: Args) -> Result<Value> {
         self.meter(&value, &args)?;
-        filter(self, value, args)
+        filters::apply(filter, self, value, args)
     }
 
     /// Applies a test.
-    pub(crate) fn apply_test(&mut self, test: Test, value: &Value, args: Args) -> Result<bool> {
+    pub(crate) fn apply_test(&mut self, test: TestId, value: &Value, args: Args) -> Result<bool> {
         self.meter(value, &args)?;
-        test(self, value, args)
+        predicates::apply(test, self, value, args)
     }
 
     /// Counts the basic cost of any function: one read of all texts. A function that does more counts that itself.

@@ -1,9 +1,9 @@
 //! Python's slices.
 
-use super::Interpreter;
 use crate::error::{BoxedResult as Result, Error};
+use crate::interpreter::Interpreter;
 use crate::text::{Text, TextWriter};
-use crate::value::{Range, Value};
+use crate::values::{Range, Value};
 
 impl Interpreter<'_> {
     /// `value[start:stop:step]`.

@@ -1,12 +1,11 @@
 //! Attribute and item look-up, as in Jinja2's immutable sandbox.
 
-use super::Interpreter;
-use super::objects::{Object, ObjectId};
+use super::macros::macro_attribute;
 use crate::error::BoxedResult as Result;
-use crate::functions::Function;
+use crate::interpreter::{Interpreter, Object};
 use crate::methods;
 use crate::text::Text;
-use crate::value::{Items, SHARED_BYTES, Value, truncated};
+use crate::values::{Function, Items, ObjectId, Path, SHARED_BYTES, Value, truncated};
 
 impl Interpreter<'_> {
     /// `value.name`: a Python attribute, else an item.
@@ -48,6 +47,19 @@ impl Interpreter<'_> {
         }
     }
 
+    /// Resolves a path; `default` replaces a missing value on the way.
+    pub(crate) fn follow(&mut self, path: &Path, item: &Value, default: Option<&Value>) -> Result<Value> {
+        let mut value = item.clone();
+        for step in &path.0 {
+            self.budget.step()?;
+            value = self.item(&value, step)?;
+            if let (true, Some(default)) = (value.is_undefined(), default) {
+                value = default.clone();
+            }
+        }
+        Ok(value)
+    }
+
     fn python_attribute(&mut self, value: &Value, name: &Text) -> Result<Option<Value>> {
         let text = name.as_str();
         if text.starts_with("__") && text.ends_with("__") && text.len() > 4 {
@@ -74,7 +86,7 @@ impl Interpreter<'_> {
             Value::Function(Function::Dict) if text == "fromkeys" => {
                 Ok(Some(Value::Function(Function::DictFromKeys)))
             }
-            Value::Macro(definition) => definition.attribute(text, self.budget),
+            Value::Macro(definition) => macro_attribute(definition, text, self.budget),
             _ => Ok(None),
         }
     }

@@ -1,8 +1,8 @@
 //! Arguments of calls.
 
-use super::error::{BoxedResult as Result, Error};
-use super::text::Text;
 use super::value::Value;
+use crate::error::{BoxedResult as Result, Error};
+use crate::text::Text;
 
 /// Cost of an argument besides its text, in bytes read.
 const ARGUMENT_COST: usize = 64;

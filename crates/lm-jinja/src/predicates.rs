@@ -1,18 +1,16 @@
 //! Jinja2's tests.
 
-use super::args::{Args, required};
-use super::dict::Key;
-use super::error::BoxedResult as Result;
-use super::filters;
-use super::interpreter::{Interpreter, Object};
-use super::methods::predicate;
-use super::operators::{arithmetic, compare, same};
-use super::python_text;
-use super::syntax::ast::{Arithmetic, Comparison};
-use super::value::Value;
+use crate::builtins::TestId;
+use crate::error::BoxedResult as Result;
+use crate::interpreter::{Interpreter, Object};
+use crate::methods::predicate;
+use crate::operators::{arithmetic, compare, same};
+use crate::python_text;
+use crate::syntax::ast::{Arithmetic, Comparison};
+use crate::values::{Args, Key, Value, required};
 
 /// A test: receives the value and the arguments.
-pub(crate) type Test = fn(&mut Interpreter<'_>, &Value, Args) -> Result<bool>;
+type Test = fn(&mut Interpreter<'_>, &Value, Args) -> Result<bool>;
 
 /// Tests by name.
 const ALL: &[(&str, Test)] = &[
@@ -34,7 +32,7 @@ const ALL: &[(&str, Test)] = &[
     ("escaped", |_, v, a| plain(a, matches!(v, Value::Text(text) if text.is_markup()))),
     ("even", |m, v, a| plain(a, has_remainder(m, v, &Value::Int(2), 0)?)),
     ("false", |_, v, a| plain(a, matches!(v, Value::Bool(false)))),
-    ("filter", |m, v, a| plain(a, is_among(m, v, |name| filters::find(name).is_some())?)),
+    ("filter", |m, v, a| plain(a, is_among(m, v, |m, name| m.builtins.filter(name).is_ok())?)),
     ("float", |_, v, a| plain(a, matches!(v, Value::Float(_)))),
     ("ge", |m, v, a| compared(m, v, a, Comparison::GreaterOrEqual)),
     ("greaterthan", |m, v, a| compared(m, v, a, Comparison::Greater)),
@@ -57,15 +55,25 @@ const ALL: &[(&str, Test)] = &[
     }),
     ("sequence", |_, v, a| plain(a, is_sequence(v))),
     ("string", |_, v, a| plain(a, matches!(v, Value::Text(_)))),
-    ("test", |m, v, a| plain(a, is_among(m, v, |name| find(name).is_some())?)),
+    ("test", |m, v, a| plain(a, is_among(m, v, |m, name| m.builtins.test(name).is_ok())?)),
     ("true", |_, v, a| plain(a, matches!(v, Value::Bool(true)))),
     ("undefined", |_, v, a| plain(a, v.is_undefined())),
     ("upper", |m, v, a| plain(a, predicate(python_text::str(m, v)?.as_str(), "isupper"))),
 ];
 
 /// Looks up a test by name.
-pub(crate) fn find(name: &str) -> Option<Test> {
-    ALL.iter().find(|(found, _)| *found == name).map(|(_, test)| *test)
+pub(crate) fn find(name: &str) -> Option<TestId> {
+    ALL.binary_search_by(|(found, _)| (*found).cmp(name)).ok().map(TestId)
+}
+
+/// Applies a test.
+pub(crate) fn apply(
+    test: TestId,
+    interpreter: &mut Interpreter<'_>,
+    value: &Value,
+    args: Args,
+) -> Result<bool> {
+    (ALL[test.0].1)(interpreter, value, args)
 }
 
 /// Result of a test without arguments.
@@ -94,9 +102,13 @@ fn has_remainder(
 }
 
 /// Returns true if a name is in a table. Python looks it up in a dict, which refuses unhashable values.
-fn is_among(interpreter: &Interpreter<'_>, value: &Value, is_known: fn(&str) -> bool) -> Result<bool> {
+fn is_among(
+    interpreter: &Interpreter<'_>,
+    value: &Value,
+    is_known: fn(&Interpreter<'_>, &str) -> bool,
+) -> Result<bool> {
     Key::of(value, interpreter.budget)?;
-    Ok(matches!(value, Value::Text(name) if is_known(name.as_str())))
+    Ok(matches!(value, Value::Text(name) if is_known(interpreter, name.as_str())))
 }
 
 fn is_callable(interpreter: &Interpreter<'_>, value: &Value) -> bool {
@@ -126,7 +138,7 @@ fn is_same(interpreter: &mut Interpreter<'_>, value: &Value, other: &Value) -> R
 }
 
 #[cfg(test)]
-mod unit_tests {
+mod tests {
     #[test]
     fn tests_are_in_order() {
         assert!(super::ALL.is_sorted_by(|a, b| a.0 < b.0));
