@@ -316,7 +316,7 @@ mod tests {
     /// Also in a build that has every device.
     #[test]
     fn a_device_that_is_not_built_in_is_wrong_usage_and_names_its_feature() {
-        let device = lm_kernels::Device::Gpu;
+        let device = lm_kernels::Device::Gpu.name();
         let error = anyhow::Error::from(lm_kernels::Error::DeviceNotCompiled { device, feature: "wgpu" });
         assert!(is_usage(&error));
         assert_eq!(message(&error), "device `gpu` is not compiled in; build with feature `wgpu`");

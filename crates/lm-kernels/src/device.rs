@@ -37,15 +37,20 @@ impl Device {
             Device::Gpu,
         ]
     }
+
+    /// Name, which [`FromStr`] reads.
+    pub fn name(self) -> &'static str {
+        match self {
+            Device::Cpu => "cpu",
+            Device::NdArray => "ndarray",
+            Device::Gpu => "gpu",
+        }
+    }
 }
 
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Device::Cpu => "cpu",
-            Device::NdArray => "ndarray",
-            Device::Gpu => "gpu",
-        })
+        f.pad(self.name())
     }
 }
 

@@ -3,9 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::device::Device;
-use crate::host::{FloatDtype, Isa, WeightFormat};
-
 /// Result of the fallible functions of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -27,8 +24,8 @@ pub enum Error {
     /// The device exists, but this build has no code for it.
     #[error("device `{device}` is not compiled in; build with feature `{feature}`")]
     DeviceNotCompiled {
-        /// The device requested.
-        device: Device,
+        /// Name of the device requested.
+        device: &'static str,
         /// The cargo feature that enables it.
         feature: &'static str,
     },
@@ -43,10 +40,10 @@ pub enum Error {
     /// `LM_CPU` requests an instruction set that this processor does not have.
     #[error("LM_CPU: this processor cannot run `{isa}` kernels, only those up to `{best}`")]
     UnsupportedIsa {
-        /// The instruction set requested.
-        isa: Isa,
-        /// The widest one this processor has.
-        best: Isa,
+        /// Name of the instruction set requested.
+        isa: &'static str,
+        /// Name of the widest one this processor has.
+        best: &'static str,
     },
 
     /// The global pool is already running with another number of threads.
@@ -86,8 +83,8 @@ pub enum Error {
     /// The length in bytes is not a multiple of the element size.
     #[error("{bytes} bytes are no whole number of {dtype} elements")]
     PartialElement {
-        /// The element type.
-        dtype: FloatDtype,
+        /// Name of the element type.
+        dtype: &'static str,
         /// Number of bytes.
         bytes: usize,
     },
@@ -101,15 +98,15 @@ pub enum Error {
         col: usize,
         /// The value.
         value: f32,
-        /// The target format.
-        format: WeightFormat,
+        /// Name of the target format.
+        format: &'static str,
     },
 
     /// Floats cannot be quantised to a format that is only read from files.
     #[error("weights cannot be quantised to {format}: its blocks are read from files only")]
     NotQuantizable {
-        /// The format requested.
-        format: WeightFormat,
+        /// Name of the format requested.
+        format: &'static str,
     },
 
     /// The row length is not a multiple of the format's block size.
@@ -119,8 +116,8 @@ pub enum Error {
         cols: usize,
         /// Columns of a block.
         block: usize,
-        /// The format.
-        format: WeightFormat,
+        /// Name of the format.
+        format: &'static str,
     },
 
     /// Importances that are not one for each column of a matrix, or of several equal parts of its rows.

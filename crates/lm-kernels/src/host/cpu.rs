@@ -66,7 +66,11 @@ impl Isa {
             other => other,
         })?;
         let best = supported.last().copied().unwrap_or(Isa::Scalar);
-        if supported.contains(&isa) { Ok(isa) } else { Err(Error::UnsupportedIsa { isa, best }) }
+        if supported.contains(&isa) {
+            Ok(isa)
+        } else {
+            Err(Error::UnsupportedIsa { isa: isa.name(), best: best.name() })
+        }
     }
 
     /// Instruction sets that this processor supports, narrowest first; detected once.

@@ -42,10 +42,16 @@ pub(super) const NAMES: [(Isa, &str); 8] = [
     (Isa::I8mm, "i8mm"),
 ];
 
+impl Isa {
+    /// Name, which [`FromStr`] and `LM_CPU` read.
+    pub fn name(self) -> &'static str {
+        NAMES.iter().find(|(isa, _)| *isa == self).map_or("", |(_, name)| name)
+    }
+}
+
 impl fmt::Display for Isa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = NAMES.iter().find(|(isa, _)| isa == self);
-        f.pad(named.map_or("", |(_, name)| name))
+        f.pad(self.name())
     }
 }
 

@@ -28,6 +28,7 @@ mod matrix_unit;
 mod moe;
 mod norm;
 mod pack;
+mod page_id;
 mod pages;
 mod pool;
 pub mod profile;
@@ -50,7 +51,8 @@ pub use pack::{
     Arena, FloatDtype, GgmlType, Importance, PackedMatrix, Packing, Source, StoredBytes, StoredMatrix,
     WeightFormat,
 };
-pub use pages::{KvDtype, NO_PAGE, PAGE_LEN, PageId, PagedLayer, StatePages, StateRun};
+pub use page_id::{NO_PAGE, PAGE_LEN, PageId};
+pub use pages::{KvDtype, PagedLayer, StatePages, StateRun};
 pub use pool::{Pool, PoolTurn};
 pub use ragged::{RaggedLayout, SequenceLayout};
 pub use rope::{RopeAngles, RopeTable, rope};

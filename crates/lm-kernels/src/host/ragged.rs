@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::pages::{PAGE_LEN, PageId};
+use super::page_id::{PAGE_LEN, PageId};
 
 /// Layout of a ragged batch: the rows of each sequence, and the pages of its KV cache.
 ///
@@ -53,7 +53,7 @@ pub struct SequenceLayout {
     /// Number of slots already in the cache before them.
     pub cached_len: usize,
     /// Block table: the pages of its slots, in order, covering `cached_len + rows.len()`. Pages without a slot
-    /// visible to any row may be [`NO_PAGE`](super::pages::NO_PAGE).
+    /// visible to any row may be [`NO_PAGE`](super::page_id::NO_PAGE).
     pub block_table: Vec<PageId>,
     /// Disjoint ranges of its rows, relative to its first, with bidirectional attention within each (an image's tokens).
     pub bidirectional: Vec<Range<usize>>,

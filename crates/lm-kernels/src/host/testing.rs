@@ -3,7 +3,7 @@
 use half::f16;
 
 use super::pack::GgmlType;
-use super::pages::PAGE_LEN;
+use super::page_id::PAGE_LEN;
 use super::ragged::{RaggedLayout, SequenceLayout};
 
 /// SplitMix64 generator.

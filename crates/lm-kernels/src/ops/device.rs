@@ -26,7 +26,7 @@ fn ndarray() -> Result<burn::tensor::Device> {
 
 #[cfg(not(feature = "ndarray"))]
 fn ndarray() -> Result<burn::tensor::Device> {
-    Err(Error::DeviceNotCompiled { device: Device::NdArray, feature: "ndarray" })
+    Err(Error::DeviceNotCompiled { device: Device::NdArray.name(), feature: "ndarray" })
 }
 
 /// Initialised once per process: the runtime rejects a second initialisation of the same adapter.
@@ -42,5 +42,5 @@ fn gpu() -> Result<burn::tensor::Device> {
 
 #[cfg(not(feature = "wgpu"))]
 fn gpu() -> Result<burn::tensor::Device> {
-    Err(Error::DeviceNotCompiled { device: Device::Gpu, feature: "wgpu" })
+    Err(Error::DeviceNotCompiled { device: Device::Gpu.name(), feature: "wgpu" })
 }

@@ -10,7 +10,8 @@
 use std::cell::RefCell;
 
 use super::super::lanes::{LANES, Lanes, Line, bf16_to_f32, round};
-use super::super::pages::{PAGE_LEN, Pages};
+use super::super::page_id::PAGE_LEN;
+use super::super::pages::Pages;
 use super::chunk::{Attend, CHUNK, Chunk, ChunkPage, Partial, Prefetch, Queries};
 
 /// Lines of the keys of four dimensions: 16 slots each.

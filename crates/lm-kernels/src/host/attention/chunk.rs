@@ -7,7 +7,8 @@
 use std::ops::Range;
 
 use super::super::lanes::{LANES, Lanes, Line, exp, prefetch_to_l2};
-use super::super::pages::{Element, PAGE_LEN, PageId, Pages};
+use super::super::page_id::{PAGE_LEN, PageId};
+use super::super::pages::{Element, Pages};
 use super::AttentionSpec;
 
 /// Slots of a chunk. Chunks are aligned to multiples of it in the sequence, whatever rows a call has.
@@ -256,7 +257,7 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn chunks_of_floats_with_consecutive_pages_are_not_prefetched() {
-        use crate::host::{lanes::Avx512, matrix_unit::NoMatrixUnit, pages::NO_PAGE};
+        use crate::host::{lanes::Avx512, matrix_unit::NoMatrixUnit, page_id::NO_PAGE};
         // Only a constant of the lanes is used, none of their instructions.
         type Wide = Avx512<NoMatrixUnit>;
         assert!(!prefetched::<Wide, u16>(&[4, 5, 6], 0..90));

@@ -5,7 +5,8 @@
 #![allow(clippy::needless_range_loop)]
 
 use super::super::lanes::{LANES, Lanes};
-use super::super::pages::{FloatElement, PAGE_LEN, Pages};
+use super::super::page_id::PAGE_LEN;
+use super::super::pages::{FloatElement, Pages};
 use super::chunk::{Attend, CHUNK, Chunk, ChunkPage, Partial, Prefetch, Queries};
 
 impl<E: FloatElement> Attend for E {

@@ -21,14 +21,19 @@ impl FloatDtype {
             FloatDtype::F16 | FloatDtype::Bf16 => 2,
         }
     }
+
+    /// Name: `f32`, `f16` or `bf16`.
+    pub fn name(self) -> &'static str {
+        match self {
+            FloatDtype::F32 => "f32",
+            FloatDtype::F16 => "f16",
+            FloatDtype::Bf16 => "bf16",
+        }
+    }
 }
 
 impl fmt::Display for FloatDtype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            FloatDtype::F32 => "f32",
-            FloatDtype::F16 => "f16",
-            FloatDtype::Bf16 => "bf16",
-        })
+        f.pad(self.name())
     }
 }

@@ -43,7 +43,12 @@ impl FloatDtype {
             }
             if let Some(index) = values.iter().position(|&value| self.overflows(value)) {
                 let (at, value, format) = (first + index, values[index], self.format());
-                return Err(Error::NotRepresentable { row: at / cols, col: at % cols, value, format });
+                return Err(Error::NotRepresentable {
+                    row: at / cols,
+                    col: at % cols,
+                    value,
+                    format: format.name(),
+                });
             }
         }
         Ok(bytes)

@@ -56,6 +56,18 @@ pub enum WeightFormat {
 }
 
 impl WeightFormat {
+    /// Name, which [`FromStr`] reads.
+    pub fn name(self) -> &'static str {
+        match self {
+            WeightFormat::F32 => "f32",
+            WeightFormat::F16 => "f16",
+            WeightFormat::Bf16 => "bf16",
+            WeightFormat::Q8 => "q8",
+            WeightFormat::Q4 => "q4",
+            WeightFormat::Ggml(ggml) => ggml.name(),
+        }
+    }
+
     /// Returns this format, or F16 if rows of `cols` columns are not a multiple of its blocks, as in llama.cpp's
     /// converter.
     ///
@@ -99,14 +111,7 @@ impl WeightFormat {
 
 impl fmt::Display for WeightFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            WeightFormat::Ggml(ggml) => return ggml.fmt(f),
-            WeightFormat::F32 => "f32",
-            WeightFormat::F16 => "f16",
-            WeightFormat::Bf16 => "bf16",
-            WeightFormat::Q8 => "q8",
-            WeightFormat::Q4 => "q4",
-        })
+        f.pad(self.name())
     }
 }
 

@@ -63,7 +63,7 @@ impl Packing {
         if let WeightFormat::Ggml(ggml) = format
             && !cols.is_multiple_of(ggml.block_len())
         {
-            return Err(Error::PartialBlock { cols, block: ggml.block_len(), format });
+            return Err(Error::PartialBlock { cols, block: ggml.block_len(), format: format.name() });
         }
         rows.checked_mul(cols).ok_or_else(overflow)?;
         let tile_bytes = format.tile_bytes(cols).ok_or_else(overflow)?;
@@ -185,7 +185,12 @@ impl Packing {
         if let Some(Unrepresentable { row, col, value }) =
             first_bad.into_inner().unwrap_or_else(PoisonError::into_inner)
         {
-            return Err(Error::NotRepresentable { row: self.done + row, col, value, format: self.format });
+            return Err(Error::NotRepresentable {
+                row: self.done + row,
+                col,
+                value,
+                format: self.format.name(),
+            });
         }
         self.done += rows;
         Ok(())

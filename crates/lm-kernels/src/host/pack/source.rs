@@ -44,7 +44,7 @@ impl<'a> Source<'a> {
     /// [`Error::PartialElement`] when the last one is incomplete.
     pub fn from_le_bytes(dtype: FloatDtype, bytes: &'a [u8]) -> Result<Self> {
         if !bytes.len().is_multiple_of(dtype.bytes()) {
-            return Err(Error::PartialElement { dtype, bytes: bytes.len() });
+            return Err(Error::PartialElement { dtype: dtype.name(), bytes: bytes.len() });
         }
         Ok(Source::LeBytes { dtype, bytes })
     }

@@ -9,6 +9,7 @@ mod storage;
 mod tests;
 
 use super::lanes::LANES;
+use super::page_id::{PAGE_LEN, PageId};
 use super::pool::Pool;
 use super::profile::{self, Work};
 use super::ragged::RaggedLayout;
@@ -22,15 +23,6 @@ pub(super) use storage::{Pages, Storage, with_pages};
 
 /// Rows from which each head is a task: fewer are written before another thread would begin.
 const PARALLEL_ROWS: usize = 16;
-
-/// Slots (tokens) per page.
-pub const PAGE_LEN: usize = 32;
-
-/// Index of a page in its pool.
-pub type PageId = u32;
-
-/// Block-table entry of a freed page, none of whose slots is visible any more.
-pub const NO_PAGE: PageId = PageId::MAX;
 
 /// KV pages of one layer.
 ///

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::super::page_id::{PAGE_LEN, PageId};
 use super::super::ragged::{RaggedLayout, SequenceLayout};
 use super::super::split::{Block, SharedMatrix};
-use super::{PAGE_LEN, PageId, zeroed};
+use super::zeroed;
 use crate::{Error, Result};
 
 /// A run of rows of a sequence, after the last of which its state is stored.

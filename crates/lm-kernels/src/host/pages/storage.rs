@@ -6,8 +6,9 @@ use std::ops::Range;
 use bytemuck::Pod;
 
 use super::super::lanes::{LANES, bf16_to_f32};
+use super::super::page_id::{PAGE_LEN, PageId};
+use super::Element;
 use super::blocks::Blocks;
-use super::{Element, PAGE_LEN, PageId};
 use crate::{Error, Result};
 
 /// Keys and values in one of the element types.

@@ -105,6 +105,13 @@ macro_rules! block_types {
             /// All types.
             pub const ALL: &[GgmlType] = &[$(GgmlType::$variant,)+];
 
+            /// Name, which [`FromStr`] reads.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(GgmlType::$variant => $name,)+
+                }
+            }
+
             /// Runs `work` for this type.
             #[inline(always)]
             pub(in crate::host) fn run<W: ForBlocks>(self, work: W) -> W::Output {
@@ -116,9 +123,7 @@ macro_rules! block_types {
 
         impl fmt::Display for GgmlType {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(match self {
-                    $(GgmlType::$variant => $name,)+
-                })
+                f.pad(self.name())
             }
         }
 

@@ -9,7 +9,7 @@ use half::f16;
 
 use super::super::super::pool::Pool;
 use super::super::super::split::for_each_chunk;
-use super::super::{Source, WeightFormat};
+use super::super::Source;
 use super::{BlockFormat, ForBlocks, GgmlType};
 use crate::{Error, Result};
 
@@ -43,7 +43,7 @@ impl GgmlType {
     /// # Ok::<(), lm_kernels::Error>(())
     /// ```
     pub fn quantize(self, cols: usize, source: Source<'_>) -> Result<Vec<u8>> {
-        let format = WeightFormat::Ggml(self);
+        let format = self.name();
         let quantize = self.run(Function).ok_or(Error::NotQuantizable { format })?;
         let row_bytes = self.row_bytes(cols).ok_or(Error::PartialBlock { cols, block: BLOCK, format })?;
         let rows = source.len().checked_div(cols).unwrap_or(0);
