@@ -7,10 +7,12 @@ use lm_template::{Content, Message, ToolSpec, Value};
 use crate::channel::Channel;
 use crate::dialect::{Dialect, MessageSyntax, Tags};
 use crate::error::Result;
-use crate::grammar::{GrammarRequest, ReplyGrammar, reply_grammar};
+use crate::grammar::{ReplyGrammar, reply_grammar};
+use crate::grammar_request::GrammarRequest;
 use crate::json_text::json_text;
+use crate::marker_guard::GuardedParser;
 use crate::parser::{OutputParser, ParserOptions};
-use crate::parsers::{GuardedParser, MessageParser, ReplyParser, StrippedParser, open_channel};
+use crate::parsers::{MessageParser, ReplyParser, StrippedParser, open_channel};
 use crate::preformatted::Syntax;
 use crate::processor::{ModelDataProcessor, text_only};
 

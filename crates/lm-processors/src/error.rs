@@ -1,6 +1,6 @@
 //! Errors of processors.
 
-use crate::grammar::SchemaError;
+use crate::schema::SchemaError;
 
 /// Result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -11,13 +11,16 @@ mod error;
 mod event;
 mod families;
 mod grammar;
+mod grammar_request;
 mod json_text;
+mod marker_guard;
 mod message_builder;
 mod parser;
 mod parsers;
 mod preformatted;
 mod processor;
 mod reply_form;
+mod schema;
 mod tokens;
 mod values;
 
@@ -31,13 +34,12 @@ pub use dialect::{
 pub use error::{Error, Result};
 pub use event::{CallFault, ProcessorEvent, REASONING};
 pub use families::{ALL, Family, by_name, detect};
-pub use grammar::{
-    Calls, Grammar, GrammarRequest, Layout, ReplyGrammar, ResponseFormat, SchemaError, SchemaFault,
-    SchemaValidator, Thinking, ToolChoice, UnenforcedKeyword, json_grammar, validator,
-};
+pub use grammar::{Grammar, ReplyGrammar, json_grammar};
+pub use grammar_request::{Calls, GrammarRequest, Layout, ResponseFormat, Thinking, ToolChoice};
 pub use lm_template::{Message, ToolCall, ToolSpec, Value};
 pub use message_builder::MessageBuilder;
 pub use parser::{OnMalformed, OutputParser, ParserOptions, ReadCalls, ReasoningText, Recovery};
 pub use processor::ModelDataProcessor;
 pub use reply_form::ReplyForm;
+pub use schema::{SchemaError, SchemaFault, SchemaValidator, UnenforcedKeyword, validator};
 pub use tokens::MarkerTokens;

@@ -7,7 +7,8 @@ use lm_template::{Content, Message, Part, ToolSpec, Value};
 use crate::channel::Channel;
 use crate::dialect::Dialect;
 use crate::error::{Error, Result};
-use crate::grammar::{GrammarRequest, ReplyGrammar};
+use crate::grammar::ReplyGrammar;
+use crate::grammar_request::GrammarRequest;
 use crate::message_builder::MessageBuilder;
 use crate::parser::{OutputParser, ParserOptions};
 

@@ -1,6 +1,6 @@
 //! Allowed form of a reply, for its parser.
 
-use crate::grammar::{GrammarRequest, ResponseFormat, Thinking, ToolChoice};
+use crate::grammar_request::{GrammarRequest, ResponseFormat, Thinking, ToolChoice};
 use crate::tokens::MarkerTokens;
 
 /// Allowed form of a reply: the part of a [`GrammarRequest`] that its parser depends on.

@@ -2,16 +2,16 @@
 
 use lm_template::{ToolSpec, Value};
 
-use super::Thinking;
 use super::calls::opener;
 use super::lark::{literal, sequence, text_regex};
 use super::reply::ReplyWriter;
-use super::schema::{Reading, normalized};
 use super::values::{CallStart, Spelling, Values};
 use crate::call_prefixes::reserved_prefixes;
 use crate::dialect::{CallBody, Count, JsonObject};
 use crate::error::{Error, Result};
+use crate::grammar_request::Thinking;
 use crate::reply_form::FormattedAnswer;
+use crate::schema::{Reading, normalized};
 
 impl ReplyWriter<'_, '_> {
     /// Prefixes of calls that ordinary text can spell.

@@ -2,10 +2,12 @@
 
 use lm_template::Value;
 
+use super::ReplyGrammar;
 use super::lark::Lark;
-use super::schema::{Reading, normalized};
 use super::values::{Spelling, Values};
-use super::{Layout, ReplyGrammar, SchemaError};
+use crate::grammar_request::Layout;
+use crate::schema::SchemaError;
+use crate::schema::{Reading, normalized};
 
 /// Builds the grammar of the JSON texts that match `schema`, for validating texts or decoding without a chat format.
 ///

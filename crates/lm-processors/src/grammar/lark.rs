@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use lm_template::Value;
 
 use super::Grammar;
-use super::schema::escaped_regex;
+use crate::schema::escaped_regex;
 use crate::tokens::MarkerTokens;
 
 /// Maximum number of literals as separate alternatives of a rule.

@@ -4,22 +4,16 @@
 //! thus serves every mode, and no trigger needs to watch for a marker to enable a constraint.
 
 mod calls;
-mod error;
 mod given;
 mod json_document;
 mod lark;
 mod reply;
-mod schema;
 mod values;
 
-use lm_template::{ToolSpec, Value};
-
-use crate::tokens::MarkerTokens;
+use crate::schema::UnenforcedKeyword;
 pub(crate) use reply::reply_grammar;
 
-pub use error::{SchemaError, SchemaFault};
 pub use json_document::json_grammar;
-pub use schema::{SchemaValidator, UnenforcedKeyword, validator};
 
 /// A grammar as text, to be compiled with a tokenizer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -30,86 +24,6 @@ pub struct Grammar {
     /// added tokens of some tokenizers. The compiling side defines each as the sequence of tokens and strings that the
     /// tokenizer makes of it.
     pub markers: Vec<String>,
-}
-
-/// Tools that a reply must or may call.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum ToolChoice {
-    /// The model writes text, or text and then calls.
-    #[default]
-    Auto,
-    /// The model calls at least one tool.
-    Required,
-    /// The model calls this tool.
-    Named(String),
-    /// The model writes text, in which no call can occur.
-    None,
-}
-
-/// Number of calls that a reply may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Calls {
-    /// Any number.
-    #[default]
-    Several,
-    /// One.
-    One,
-}
-
-/// Form of the answer, if it is text.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ResponseFormat {
-    /// A JSON object.
-    JsonObject,
-    /// JSON that matches this schema.
-    JsonSchema(Value),
-    /// A text whose whole matches this regular expression (syntax of the crate `regex`, without look-around).
-    Regex(String),
-    /// One of these texts.
-    Choice(Vec<String>),
-    /// A text of this grammar: llguidance's Lark dialect, with the start rule `start`.
-    Lark(String),
-}
-
-/// Reasoning in the reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Thinking {
-    /// Allowed, before the answer.
-    #[default]
-    Allowed,
-    /// The prompt has opened the channel: the reply starts inside it.
-    Open,
-    /// Forbidden.
-    Forbidden,
-}
-
-/// Whitespace that a grammar accepts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Layout {
-    /// The family's own, byte for byte: layout is forced, and no tokens are spent on blanks. For decoding.
-    #[default]
-    Exact,
-    /// Any that the family's parser accepts, with the keys of a call in any order. For validating texts.
-    Any,
-}
-
-/// Constraints of a reply.
-#[derive(Debug, Clone, Default)]
-pub struct GrammarRequest<'a> {
-    /// The declared tools.
-    pub tools: &'a [ToolSpec],
-    /// Tool calls that the reply must or may contain.
-    pub choice: ToolChoice,
-    /// Number of calls allowed.
-    pub calls: Calls,
-    /// Reasoning in the reply.
-    pub thinking: Thinking,
-    /// Form of the answer, if it is text; `None` for free text.
-    pub response_format: Option<ResponseFormat>,
-    /// Whitespace that the grammar accepts.
-    pub layout: Layout,
-    /// Added tokens in the family's markers; empty if the tokenizer is unknown. Text may spell them.
-    pub tokens: MarkerTokens,
 }
 
 /// The grammar of a reply, and the keywords it does not enforce.

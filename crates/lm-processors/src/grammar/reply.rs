@@ -4,17 +4,18 @@ use std::collections::BTreeSet;
 
 use lm_template::ToolSpec;
 
+use super::ReplyGrammar;
 use super::calls::{CallRules, NameCheck, NewParser, calls, opener, space, text_or_marker};
 use super::lark::{Lark, literal, one_of, sequence};
-use super::schema::UnenforcedKeyword;
-use super::{GrammarRequest, Layout, ReplyGrammar, ResponseFormat, Thinking, ToolChoice};
 use crate::dialect::{
     CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, MessageSyntax, NamedCall, Tags, Trim,
     UnmatchedEnd,
 };
 use crate::error::{Error, Result};
+use crate::grammar_request::{GrammarRequest, Layout, ResponseFormat, Thinking, ToolChoice};
 use crate::parsers::after_channel;
 use crate::reply_form::FormattedAnswer;
+use crate::schema::UnenforcedKeyword;
 
 /// Builds the grammar of a reply in `dialect`; `None` if the request does not constrain it.
 ///

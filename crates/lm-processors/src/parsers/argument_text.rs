@@ -4,7 +4,7 @@ use lm_template::{Map, ToolCall, ToolSpec, Value};
 
 use super::call_sink::{CallSink, declared_name};
 use super::fault::Fault;
-use super::guard::unguarded;
+use crate::marker_guard::unguarded;
 use crate::values::{Schema, SchemaCache};
 
 /// Number of bytes of the arguments' text emitted so far. The final arguments are parsed from the same text.

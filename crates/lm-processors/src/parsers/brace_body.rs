@@ -10,8 +10,8 @@ use super::call_sink::CallSink;
 use super::fault::Fault;
 use crate::declared_names::{Declared, declared};
 use crate::dialect::BraceCall;
+use crate::marker_guard::unguarded;
 use crate::parser::Recovery;
-use crate::parsers::unguarded;
 use crate::values::{BraceArguments, SchemaCache};
 
 /// Maximum length of a name; longer text is not a call.

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use lm_template::{Map, Value};
 
 use super::fault::Fault;
-use super::guard::unguarded;
 use super::marker_scan::{Scan, scan};
 use crate::declared_names::{Declared, declared};
 use crate::dialect::ParameterCall;
+use crate::marker_guard::unguarded;
 use crate::values::{Alternative, MAX_DEPTH, Schema, Types, typed_value};
 
 /// Element name of list elements.

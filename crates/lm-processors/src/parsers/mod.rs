@@ -8,7 +8,6 @@ mod call_sink;
 mod channel_flow;
 mod elements;
 mod fault;
-mod guard;
 mod json_body;
 mod json_mend;
 mod json_scan;
@@ -23,7 +22,6 @@ mod text_buffer;
 mod text_flow;
 
 pub(crate) use body::name_ends;
-pub(crate) use guard::{GuardedParser, guarded, unguarded};
 pub(crate) use parameter_body::{CDATA_CLOSE, CDATA_OPEN};
 pub(crate) use reply::{MessageParser, ReplyParser, after_channel, open_channel};
 pub(crate) use stripper::StrippedParser;

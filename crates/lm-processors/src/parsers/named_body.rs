@@ -9,13 +9,13 @@ use super::argument_text::{FENCE, fence, names};
 use super::body_reader::{BodyReader, MAX_BLOCK_BYTES, Progress};
 use super::call_sink::CallSink;
 use super::fault::Fault;
-use super::guard::unguarded;
 use super::json_body::parsed;
 use super::json_mend::JsonMend;
 use super::json_scan::{JsonScan, JsonStep, Leniency, UNTERMINATED};
 use super::marker_scan::{Scan, scan};
 use crate::declared_names::{Declared, declared};
 use crate::dialect::{CallSyntax, NamedCall, NamedId, Nameless};
+use crate::marker_guard::unguarded;
 use crate::parser::{ParserOptions, Recovery};
 use crate::values::PythonArguments;
 

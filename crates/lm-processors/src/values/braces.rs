@@ -12,7 +12,7 @@ use super::typed::typed_value;
 use super::{MAX_DEPTH, partial, push_json_chars, push_json_string};
 use crate::dialect::Untyped;
 use crate::json_text::json_text;
-use crate::parsers::{guarded, unguarded};
+use crate::marker_guard::{guarded, unguarded};
 
 /// Maximum whitespace between a closing quote and what follows it.
 const MAX_LAYOUT_BYTES: usize = 256;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::schema::{Schema, Types};
 use crate::json_text::json_text;
-use crate::parsers::{guarded, unguarded};
+use crate::marker_guard::{guarded, unguarded};
 
 /// Maximum number of readings of a call.
 const MAX_READINGS: usize = 16;

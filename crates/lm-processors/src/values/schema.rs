@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 use super::SchemaCache;
-use crate::grammar::{SchemaValidator, validator};
-use crate::parsers::unguarded;
+use crate::marker_guard::unguarded;
+use crate::schema::{SchemaValidator, validator};
 
 /// A set of JSON types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

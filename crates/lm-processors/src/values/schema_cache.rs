@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
-use crate::grammar::{SchemaValidator, validator};
+use crate::schema::{SchemaValidator, validator};
 
 /// Maximum number of schemas, and of name patterns, that are compiled.
 const MAX_VALIDATORS: usize = 64;

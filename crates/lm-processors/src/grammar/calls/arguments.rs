@@ -3,12 +3,12 @@
 use lm_template::Value;
 use serde_json::Map;
 
-use super::super::Layout;
 use super::super::lark::{literal, one_of};
-use super::super::schema::escaped_pointer;
 use super::super::values::{
     FurtherNames, Keys, Member, NameForm, NamePattern, Values, loose, named_properties, with_patterns,
 };
+use crate::grammar_request::Layout;
+use crate::schema::escaped_pointer;
 
 impl Values<'_> {
     /// Builds the arguments of a call, without brackets: `a=1, b=2`.

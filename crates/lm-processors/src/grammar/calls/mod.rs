@@ -12,14 +12,14 @@ use std::collections::BTreeSet;
 use lm_template::{ToolSpec, Value};
 use serde_json::json;
 
-use super::error::SchemaError;
 use super::lark::{Lark, literal, sequence};
-use super::schema::{Normalized, Reading, UnenforcedKeyword, normalized};
 use super::values::{Spelling, Values};
-use super::{Calls, Layout};
 use crate::dialect::{
     BraceCall, CallBody, CallSyntax, Count, JsonCall, NamedCall, NamedId, PythonCall, PythonList,
 };
+use crate::grammar_request::{Calls, Layout};
+use crate::schema::SchemaError;
+use crate::schema::{Normalized, Reading, UnenforcedKeyword, normalized};
 use json::json_object;
 pub(super) use names::NameCheck;
 pub(crate) use names::NewParser;

@@ -6,10 +6,7 @@ use std::sync::Arc;
 use lm_template::{ToolSpec, Value};
 use serde_json::{Map, json};
 
-use super::super::Layout;
-use super::super::error::{SchemaError, SchemaFault};
 use super::super::lark::Lark;
-use super::super::schema::{Reading, escaped_pointer, normalized};
 use super::super::values::{Spelling, Values, named_properties};
 use super::parameters::attribute_text;
 use super::parameters_of;
@@ -18,8 +15,11 @@ use crate::dialect::{
     PythonList, Tags, ValueText,
 };
 use crate::event::ProcessorEvent;
+use crate::grammar_request::Layout;
 use crate::parser::{OutputParser, ParserOptions, ReadCalls, Recovery};
 use crate::parsers::name_ends;
+use crate::schema::{Reading, escaped_pointer, normalized};
+use crate::schema::{SchemaError, SchemaFault};
 use crate::values::in_braces;
 
 /// Factory for parsers of the replies that a grammar describes.

@@ -4,7 +4,6 @@ use lm_template::Value;
 use serde_json::Map;
 
 use super::super::lark::{literal, one_of, sequence};
-use super::super::schema::{escaped_pointer, type_of};
 use super::super::values::{
     FurtherNames, Member, NameForm, NamePattern, Values, enum_values, named_properties, types_of,
     with_patterns,
@@ -13,6 +12,7 @@ use super::space;
 use super::texts::Texts;
 use super::verbatim::{closed_text, constant, enclosed, text};
 use crate::dialect::{Accepted, ParameterCall, Tags, TypeAttribute, ValueText};
+use crate::schema::{escaped_pointer, type_of};
 
 /// Builds a call of `name` with its parameters in markup; `None` if no arguments match the schema.
 pub(in crate::grammar) fn parameters(

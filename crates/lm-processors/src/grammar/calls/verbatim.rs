@@ -3,12 +3,12 @@
 use lm_template::Value;
 use serde_json::Map;
 
-use super::super::Layout;
 use super::super::lark::{literal, sequence};
 use super::super::values::{Escapes, Values};
 use super::parameters::{Beside, Body, ValueTags};
 use super::space;
 use crate::dialect::ValueText;
+use crate::grammar_request::Layout;
 use crate::parsers::{CDATA_CLOSE, CDATA_OPEN};
 
 /// A listed value: a text as it is, another one as JSON; none when the value's end would be found inside it.

@@ -7,7 +7,7 @@ use lm_template::Value;
 use super::name_patterns::NamePattern;
 use super::{Keys, Object, Strings, Values};
 use crate::grammar::lark::literal;
-use crate::grammar::schema::{escaped_pointer, escaped_regex};
+use crate::schema::{escaped_pointer, escaped_regex};
 
 /// Maximum length of a name that no pattern restricts.
 const MAX_NAME_CHARS: usize = 64;

@@ -3,7 +3,7 @@
 use lm_template::Value;
 use serde_json::{Map, json};
 
-use super::super::schema::{same_value, validator};
+use crate::schema::{same_value, validator};
 
 type Object = Map<String, Value>;
 

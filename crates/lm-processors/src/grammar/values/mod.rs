@@ -18,10 +18,10 @@ use std::collections::{BTreeSet, HashMap};
 use lm_template::Value;
 use serde_json::{Map, json};
 
-use super::Layout;
-use super::error::{SchemaError, SchemaFault};
 use super::lark::{Lark, literal, one_of};
-use super::schema::{Normalized, UnenforcedKeyword};
+use crate::grammar_request::Layout;
+use crate::schema::{Normalized, UnenforcedKeyword};
+use crate::schema::{SchemaError, SchemaFault};
 pub(super) use call_exclusion::CallStart;
 use emptiness::Emptiness;
 pub(super) use further_names::{FurtherNames, NameForm};

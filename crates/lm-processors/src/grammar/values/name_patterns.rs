@@ -3,8 +3,8 @@
 use lm_template::Value;
 use serde_json::{Map, json};
 
-use super::super::schema::{SchemaValidator, full_match, needs_escape, validator};
 use super::objects::named_properties;
+use crate::schema::{SchemaValidator, full_match, needs_escape, validator};
 
 /// A pattern of names, and the schema of the members that have such a name.
 pub(in crate::grammar) struct NamePattern {

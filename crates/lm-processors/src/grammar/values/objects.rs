@@ -9,7 +9,7 @@ use super::further_names::FurtherNames;
 use super::name_patterns::{NamePattern, with_patterns};
 use super::spelling::holds;
 use super::{CallStart, Keys, Object, Strings, Values};
-use crate::grammar::schema::escaped_pointer;
+use crate::schema::escaped_pointer;
 use crate::values::{BraceKey, brace_key};
 
 /// Maximum number of optional properties that are written: the grammar library follows each of them at once, three items

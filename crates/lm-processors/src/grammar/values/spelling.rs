@@ -2,9 +2,9 @@
 
 use lm_template::Value;
 
-use super::super::Layout;
 use super::super::lark::{literal, text_regex};
-use super::super::schema::escaped_regex;
+use crate::grammar_request::Layout;
+use crate::schema::escaped_regex;
 use crate::values::{BraceKey, brace_key};
 
 /// Spelling of JSON values in a syntax.

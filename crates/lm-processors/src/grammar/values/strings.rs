@@ -6,11 +6,11 @@ use serde_json::Map;
 
 use lm_template::Value;
 
-use super::super::Layout;
 use super::super::lark::text_without;
-use super::super::schema::{escaped_regex, full_match, needs_escape};
 use super::emptiness::Emptiness;
 use super::spelling::Strings;
+use crate::grammar_request::Layout;
+use crate::schema::{escaped_regex, full_match, needs_escape};
 
 /// Maximum length bound that is counted.
 const MAX_COUNTED: u64 = 65_536;

@@ -8,9 +8,9 @@ use serde_json::Map;
 
 use super::{Arguments, Element, JsonBody};
 use crate::dialect::{JsonKey, JsonObject};
+use crate::marker_guard::{guarded, unguarded};
 use crate::parsers::call_sink::CallSink;
 use crate::parsers::fault::Fault;
-use crate::parsers::guard::{guarded, unguarded};
 use crate::parsers::json_mend::JsonMend;
 use crate::parsers::json_scan::JsonStep;
 

@@ -4,10 +4,10 @@ use lm_template::{ToolCall, Value};
 
 use super::element::parsed;
 use super::{Arguments, Element, JsonBody};
+use crate::marker_guard::{guarded, unguarded};
 use crate::parsers::body_reader::{MAX_BLOCK_BYTES, Progress};
 use crate::parsers::call_sink::CallSink;
 use crate::parsers::fault::Fault;
-use crate::parsers::guard::{guarded, unguarded};
 use crate::parsers::json_scan::UNTERMINATED;
 use crate::values::PythonArguments;
 

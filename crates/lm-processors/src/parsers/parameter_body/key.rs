@@ -3,9 +3,9 @@
 use super::{MAX_GRAMMAR_KEY_BYTES, MAX_NAME_BYTES, ParameterBody, State, Step, ValueKind, WRAPPERS};
 use crate::declared_names::{Declared, declared};
 use crate::dialect::{Accepted, ParameterCall, ValueText};
+use crate::marker_guard::unguarded;
 use crate::parsers::call_sink::CallSink;
 use crate::parsers::fault::Fault;
-use crate::parsers::guard::unguarded;
 use crate::parsers::tag::{Tag, end_of_name, match_tag, trim_blanks, unquoted};
 use crate::values::{Schema, Types, push_json_string};
 

@@ -3,10 +3,10 @@
 use super::{MAX_LAYOUT_BYTES, MAX_NAME_BYTES, ParameterBody, State, Step, name_ends};
 use crate::declared_names::{Declared, declared};
 use crate::dialect::{ParameterCall, Tags};
+use crate::marker_guard::unguarded;
 use crate::parsers::argument_text::{is_name, names};
 use crate::parsers::call_sink::{CallSink, declared_name};
 use crate::parsers::fault::Fault;
-use crate::parsers::guard::unguarded;
 use crate::parsers::tag::{Tag, end_of_name, match_tag, trim_blanks, unquoted};
 use crate::values::{Readings, Schema};
 

@@ -9,10 +9,10 @@ use super::{
 use crate::declared_names::{Declared, declared};
 use crate::dialect::{Accepted, CallSyntax, ParameterCall, Tags, ValueText};
 use crate::json_text::json_text;
+use crate::marker_guard::{guarded, unguarded};
 use crate::parsers::argument_text::{is_name, names, schema};
 use crate::parsers::elements::{element_value, elements_end};
 use crate::parsers::fault::Fault;
-use crate::parsers::guard::{guarded, unguarded};
 use crate::parsers::json_body::parsed;
 use crate::parsers::json_scan::{JsonScan, JsonStep};
 use crate::parsers::marker_scan::{Scan, scan};

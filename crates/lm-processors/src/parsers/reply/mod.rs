@@ -20,7 +20,7 @@ use super::text_flow::TextFlow;
 use crate::channel::{Channel, ReplyChannel};
 use crate::dialect::{CallSyntax, Dialect, Trim, Undeclared, Unmarked, UnmatchedEnd};
 use crate::event::ProcessorEvent;
-use crate::grammar::Thinking;
+use crate::grammar_request::Thinking;
 use crate::parser::{OutputParser, ParserOptions, ReadCalls, Recovery};
 use crate::values::SchemaCache;
 

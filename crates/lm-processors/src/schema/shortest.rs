@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use lm_template::Value;
 
 use super::document::escaped;
+use super::error::{SchemaError, SchemaFault};
 use super::node::Object;
 use super::normalize::Normalizer;
-use crate::grammar::error::{SchemaError, SchemaFault};
 
 /// Maximum length of the shortest value of a schema, in characters of JSON.
 const MAX_SHORTEST: u64 = 100_000;
@@ -134,7 +134,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::SchemaFault;
-    use crate::grammar::schema::{Reading, normalized};
+    use crate::schema::{Reading, normalized};
 
     #[test]
     fn schemas_of_long_values_are_refused() {

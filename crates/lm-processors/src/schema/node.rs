@@ -3,7 +3,7 @@
 use lm_template::Value;
 use serde_json::Map;
 
-use crate::grammar::error::SchemaError;
+use super::error::SchemaError;
 
 /// Maximum nesting depth of schemas.
 pub(super) const MAX_DEPTH: usize = 48;

@@ -9,9 +9,9 @@ use serde_json::{Map, Number, json};
 
 use super::document::escaped;
 use super::ecma::{PatternError, for_validation};
+use super::error::{SchemaError, SchemaFault};
 use super::evaluations::check_evaluations;
 use super::schema_validator::SchemaValidator;
-use crate::grammar::error::{SchemaError, SchemaFault};
 
 /// Maximum nesting depth of lists and objects in a schema.
 const MAX_DEPTH: usize = 200;

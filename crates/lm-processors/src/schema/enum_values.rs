@@ -2,12 +2,12 @@
 
 use lm_template::Value;
 
+use super::error::SchemaError;
 use super::integer_range::beyond_64_bits;
 use super::keywords::role;
 use super::node::{Node, Object};
 use super::normalize::Normalizer;
 use super::validator::{validator, validators};
-use crate::grammar::error::SchemaError;
 
 impl Normalizer<'_> {
     /// Reduces a schema that lists its values to those that match all of it; the list is then the whole schema.
@@ -90,7 +90,7 @@ pub(crate) fn same_value(one: &Value, other: &Value) -> bool {
 mod tests {
     use serde_json::json;
 
-    use crate::grammar::schema::{Reading, normalized};
+    use crate::schema::{Reading, normalized};
 
     #[test]
     fn const_and_enum_are_intersected_by_value() {

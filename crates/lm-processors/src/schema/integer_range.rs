@@ -3,8 +3,8 @@
 use lm_template::Value;
 use serde_json::Number;
 
+use super::error::SchemaError;
 use super::node::{Node, Object};
-use crate::grammar::error::SchemaError;
 
 /// Error message for such a number.
 pub(super) const BEYOND: &str = "has more than 64 bits, so that values would not be exact";
@@ -53,7 +53,7 @@ fn is_beyond_64_bits(number: &Number) -> bool {
 mod tests {
     use serde_json::json;
 
-    use crate::grammar::schema::{Reading, normalized};
+    use crate::schema::{Reading, normalized};
 
     #[test]
     fn integers_that_no_value_holds_are_refused() {

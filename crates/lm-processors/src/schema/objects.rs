@@ -4,10 +4,10 @@ use lm_template::Value;
 use serde_json::Map;
 
 use super::Reading;
+use super::error::SchemaError;
 use super::node::{Closing, Node, Object};
 use super::normalize::Normalizer;
 use super::pattern::{are_disjoint, full_match};
-use crate::grammar::error::SchemaError;
 
 impl Normalizer<'_> {
     pub(super) fn adjust(&mut self, out: &mut Object, node: Node<'_>) {

@@ -8,13 +8,13 @@ use serde_json::{Map, json};
 
 use super::disjoint::all_disjoint;
 use super::document::{Document, escaped};
+use super::error::{SchemaError, SchemaFault};
 use super::integer_range::{BEYOND, beyond_64_bits, check_integer_bounds};
 use super::keywords::{FORMATS, Role, TYPES, role};
 use super::node::{Closing, MAX_DEPTH, Node, Object, Place};
 use super::pattern::has_grammar;
 use super::validator::{pattern_error, with_ecma_patterns};
 use super::{Normalized, Reading, UnenforcedKeyword};
-use crate::grammar::error::{SchemaError, SchemaFault};
 
 /// Maximum number of schemas in a document, each reference's target counted once.
 const MAX_SCHEMAS: usize = 20_000;

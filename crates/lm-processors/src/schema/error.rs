@@ -60,26 +60,26 @@ pub struct SchemaError {
 }
 
 impl SchemaError {
-    pub(super) fn bad(path: &str, keyword: &str, reason: &str) -> Self {
+    pub(crate) fn bad(path: &str, keyword: &str, reason: &str) -> Self {
         Self::new(path, keyword, SchemaFault::Bad(reason.to_owned()))
     }
 
-    pub(super) fn unsatisfiable(path: &str, keyword: &str, reason: &'static str) -> Self {
+    pub(crate) fn unsatisfiable(path: &str, keyword: &str, reason: &'static str) -> Self {
         Self::new(path, keyword, SchemaFault::Unsatisfiable(reason))
     }
 
     /// Fault of a schema whose values the syntax of `processor` cannot write: the one at its place that was found, if it is listed.
-    pub(super) fn unwritable(found: Option<&(String, Option<Value>)>, processor: &'static str) -> Self {
+    pub(crate) fn unwritable(found: Option<&(String, Option<Value>)>, processor: &'static str) -> Self {
         let (path, value) =
             found.map_or(("#", None), |(path, value)| (path.as_str(), value.as_ref().map(shortened)));
         Self::new(path, "", SchemaFault::Unwritable { value, processor })
     }
 
-    pub(super) fn new(path: &str, keyword: &str, fault: SchemaFault) -> Self {
+    pub(crate) fn new(path: &str, keyword: &str, fault: SchemaFault) -> Self {
         Self { tool: None, path: path.to_owned(), keyword: keyword.to_owned(), fault }
     }
 
-    pub(super) fn of_tool(self, name: &str) -> Self {
+    pub(crate) fn of_tool(self, name: &str) -> Self {
         Self { tool: Some(name.to_owned()), ..self }
     }
 }

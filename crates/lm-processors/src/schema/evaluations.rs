@@ -8,7 +8,7 @@ use lm_template::Value;
 use referencing::{Draft, Registry, uri};
 
 use super::applied::{Located, OF_ITEMS, OF_MEMBERS};
-use crate::grammar::error::{SchemaError, SchemaFault};
+use super::error::{SchemaError, SchemaFault};
 
 /// Maximum number of applications to a value, one of its parts, one of the part's parts, and so on.
 const MAX_APPLICATIONS: u64 = 100_000;

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use lm_template::Value;
 
+use super::error::SchemaError;
 use super::node::Object;
 use super::normalize::Normalizer;
-use crate::grammar::error::SchemaError;
 
 /// Maximum number of passes over the definitions. Undecided ones then count as having values.
 const MAX_ROUNDS: usize = 64;

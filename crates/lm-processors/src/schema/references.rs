@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use lm_template::Value;
 use serde_json::json;
 
+use super::error::{SchemaError, SchemaFault};
 use super::keywords::role;
 use super::node::{Closing, Node, Object, Place};
 use super::normalize::Normalizer;
-use crate::grammar::error::{SchemaError, SchemaFault};
 
 impl Normalizer<'_> {
     pub(super) fn reference(&mut self, node: Node<'_>, reference: &Value) -> Result<Value, SchemaError> {

@@ -5,6 +5,7 @@ mod disjoint;
 mod document;
 mod ecma;
 mod enum_values;
+mod error;
 mod evaluations;
 mod finiteness;
 mod integer_range;
@@ -23,9 +24,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lm_template::Value;
 
-use super::error::SchemaError;
 pub(crate) use document::escaped as escaped_pointer;
 pub(crate) use enum_values::same_value;
+pub use error::{SchemaError, SchemaFault};
 use normalize::Normalizer;
 pub(crate) use pattern::{escaped as escaped_regex, full_match, needs_escape};
 pub use schema_validator::SchemaValidator;
