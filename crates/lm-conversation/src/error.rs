@@ -3,7 +3,7 @@
 use lm_session::{FinishReason, MediaKind};
 use lm_template::ToolCall;
 
-use crate::media::part_type;
+use crate::media_part::part_type;
 
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;

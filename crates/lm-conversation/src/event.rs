@@ -5,8 +5,7 @@ use lm_session::{Finished, PrefillProgress, TokenId, TokenLogprobs, Tokenizer};
 use lm_template::{Content, Message, Polyfill, ToolCall, Value};
 use serde_json::json;
 
-use crate::overflow::DroppedTurns;
-use crate::window::ContextShift;
+use crate::overflow::{ContextShift, DroppedTurns};
 
 /// The model's complete reply to a turn.
 #[derive(Debug, Clone, PartialEq)]

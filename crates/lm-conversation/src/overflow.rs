@@ -49,6 +49,19 @@ pub enum DroppedHistory {
     Removed,
 }
 
+/// A shift of the context: tokens that were left out of it, and those that ran again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContextShift {
+    /// Number of earlier turns that the model no longer sees since this shift.
+    pub turns: usize,
+    /// Number of the reply's tokens that it no longer sees since this shift, the oldest ones.
+    pub reply_tokens: usize,
+    /// Number of tokens of the prompt that stays: the preface and the running turn.
+    pub sink_tokens: usize,
+    /// Number of the reply's tokens that stay, the most recent ones.
+    pub window_tokens: usize,
+}
+
 /// Turns that were left out of a prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DroppedTurns {

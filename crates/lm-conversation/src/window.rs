@@ -5,24 +5,12 @@ use lm_session::{Finished, GenerateParams, Generation, Session, TokenId, Tokeniz
 use crate::error::Result;
 use crate::event::ScoredToken;
 use crate::opening::{Opening, Sinks};
+use crate::overflow::ContextShift;
 use crate::reply_reader::Piece;
 use crate::resampling::SEED_STEP;
 
 /// Maximum number of bytes of a character in UTF-8 after the first one.
 const MAX_CONTINUATION: usize = 3;
-
-/// A shift of the context: tokens that were left out of it, and those that ran again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ContextShift {
-    /// Number of earlier turns that the model no longer sees since this shift.
-    pub turns: usize,
-    /// Number of the reply's tokens that it no longer sees since this shift, the oldest ones.
-    pub reply_tokens: usize,
-    /// Number of tokens of the prompt that stays: the preface and the running turn.
-    pub sink_tokens: usize,
-    /// Number of the reply's tokens that stay, the most recent ones.
-    pub window_tokens: usize,
-}
 
 /// State of the window of one reply.
 #[derive(Debug)]

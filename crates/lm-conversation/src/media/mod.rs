@@ -1,9 +1,10 @@
 //! Pictures and sounds in messages: their files, and their places in a rendered prompt.
 
-use lm_session::{MediaKind, PictureOptions};
-use lm_template::{Message, Part};
+use lm_session::PictureOptions;
+use lm_template::Message;
 
 use crate::error::Error;
+use crate::media_part::medium;
 
 mod prompt;
 mod reader;
@@ -28,23 +29,6 @@ pub enum MediaFiles {
     Refused,
     /// Opened, except for the results of tools, for messages of the local user. The file is read whenever the conversation is rendered.
     Opened,
-}
-
-/// The picture or the sound that a part is.
-fn medium(part: &Part) -> Option<(MediaKind, &lm_template::Media)> {
-    match part {
-        Part::Image(media) => Some((MediaKind::Picture, media)),
-        Part::Audio(media) => Some((MediaKind::Sound, media)),
-        _ => None,
-    }
-}
-
-/// Type of the parts of a kind.
-pub(crate) const fn part_type(kind: MediaKind) -> &'static str {
-    match kind {
-        MediaKind::Picture => "image",
-        MediaKind::Sound => "audio",
-    }
 }
 
 /// Names the message in a processor's error about a picture or a sound.

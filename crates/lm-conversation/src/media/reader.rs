@@ -11,10 +11,9 @@ use lm_session::{CancelHandle, Engine, Media, MediaKind};
 use lm_template::{MediaSource, Message, Part, Role};
 use serde_json::json;
 
-use super::{MediaFiles, MediaSettings, medium, part_type};
-use crate::config::TurnOptions;
+use super::{MediaFiles, MediaSettings};
 use crate::error::{Error, Result};
-use crate::overflow::Overflow;
+use crate::media_part::{medium, part_type};
 
 /// Bounds of the reading of a prompt's media, which may be hundreds of large files. They are checked before each file.
 #[derive(Debug, Clone, Default)]
@@ -26,10 +25,9 @@ pub(crate) struct MediaBounds {
 }
 
 impl MediaBounds {
-    /// Bounds of a turn: without [`Overflow::Error`], media may be in messages that are dropped.
-    pub fn of_turn(options: &TurnOptions, overflow: Overflow, engine: &Engine) -> Self {
-        let max_rows = matches!(overflow, Overflow::Error).then(|| engine.context_tokens());
-        Self { cancel: options.cancel.clone(), deadline: options.deadline, max_rows }
+    /// Creates bounds: a cancellation, a deadline, a largest number of rows.
+    pub fn new(cancel: CancelHandle, deadline: Option<Instant>, max_rows: Option<usize>) -> Self {
+        Self { cancel, deadline, max_rows }
     }
 
     fn check(&self) -> Result<()> {
