@@ -16,8 +16,66 @@ pub struct Import {
     pub line: usize,
 }
 
+/// Handling of `pub use` lines among the imports of a module.
+#[derive(Clone, Copy, PartialEq)]
+pub enum ReExports {
+    Counted,
+    Ignored,
+}
+
+/// Source files of a crate without tests, and what their modules re-export.
+pub struct CrateSource {
+    /// Files by module; the crate root is left out.
+    pub files: BTreeMap<Module, String>,
+    code: BTreeMap<Module, String>,
+    /// Modules that define what a module re-exports, by name; the crate root has the empty path.
+    exports: BTreeMap<Module, BTreeMap<String, Module>>,
+}
+
+impl CrateSource {
+    pub fn read(tree: &Tree, krate: &str) -> Self {
+        let files = files(tree, krate);
+        let code = files.iter().map(|(module, file)| (module.clone(), shipped_code(tree, file))).collect();
+        let mut source = Self { files, code, exports: BTreeMap::new() };
+        let root = shipped_code(tree, &format!("crates/{krate}/src/lib.rs"));
+        // The second pass follows re-exports of re-exports.
+        for _ in 0..2 {
+            let code = source.code.iter().chain([(&Module::new(), &root)]);
+            let exports = code.map(|(module, code)| (module.clone(), source.exports_of(module, code))).collect();
+            source.exports = exports;
+        }
+        source
+    }
+
+    /// Paths through `crate::` and `super::` in the code of a module.
+    pub fn imports(&self, module: &Module, re_exported: ReExports) -> impl Iterator<Item = Import> {
+        let code = self.code.get(module).map(String::as_str).unwrap_or_default();
+        let ignored: Vec<&str> = if re_exported == ReExports::Ignored { re_exports(code).collect() } else { Vec::new() };
+        let blank = |text: &str| text.chars().map(|c| if c == '\n' { c } else { ' ' }).collect::<String>();
+        let code = ignored.into_iter().fold(code.to_owned(), |code, export| code.replace(export, &blank(export)));
+        imports(&code, module).into_iter()
+    }
+
+    /// Module whose file defines what a path names, also if another one re-exports it; none for paths that lead out of the crate.
+    pub fn owner(&self, path: &[String]) -> Option<Module> {
+        let prefixes = (1..=path.len()).rev().map(|length| &path[..length]);
+        let module = prefixes.into_iter().find(|path| self.files.contains_key(*path));
+        let exported = path.get(module.map_or(0, <[String]>::len));
+        let exported = exported.and_then(|name| self.exports.get(module.unwrap_or_default())?.get(name));
+        exported.cloned().or_else(|| module.map(<[String]>::to_vec))
+    }
+
+    fn exports_of(&self, module: &Module, code: &str) -> BTreeMap<String, Module> {
+        let named = re_exports(code).flat_map(expand).filter_map(|path| {
+            let name = (*path.last()?).to_owned();
+            Some((name, self.owner(&absolute(path, module))?))
+        });
+        named.collect()
+    }
+}
+
 /// Source files of a crate by module. Tests and crate roots are left out.
-pub fn files(tree: &Tree, krate: &str) -> BTreeMap<Module, String> {
+fn files(tree: &Tree, krate: &str) -> BTreeMap<Module, String> {
     let folder = format!("crates/{krate}/src");
     let inside = tree.below(&folder).filter(|file| !matches!(*file, "lib.rs" | "main.rs"));
     let module = |file: &str| -> Option<Module> {
@@ -30,7 +88,7 @@ pub fn files(tree: &Tree, krate: &str) -> BTreeMap<Module, String> {
 }
 
 /// Code of a file without comments, texts and unit tests.
-pub fn shipped_code(tree: &Tree, file: &str) -> String {
+fn shipped_code(tree: &Tree, file: &str) -> String {
     let mut code = code_only(tree.text(file).unwrap_or_default());
     let is_inline =
         |at: usize| code[at..].find(['{', ';']).is_some_and(|end| code[at + end..].starts_with('{'));
@@ -40,7 +98,7 @@ pub fn shipped_code(tree: &Tree, file: &str) -> String {
 }
 
 /// Paths through `crate::` and `super::` in the code of a module.
-pub fn imports(code: &str, module: &[String]) -> Vec<Import> {
+fn imports(code: &str, module: &[String]) -> Vec<Import> {
     let mut found = Vec::new();
     for root in ["crate::", "super::"] {
         for (at, _) in code.match_indices(root) {
@@ -56,8 +114,19 @@ pub fn imports(code: &str, module: &[String]) -> Vec<Import> {
     found
 }
 
+/// Use trees after `pub use`, `pub(crate) use` and the like, up to the semicolon.
+fn re_exports(code: &str) -> impl Iterator<Item = &str> {
+    code.match_indices("use ").filter_map(|(at, word)| {
+        let before = code[..at].trim_end();
+        let is_public = before.ends_with("pub")
+            || (before.ends_with(')') && before.rsplit('\n').next()?.contains("pub("));
+        let tree = &code[at + word.len()..];
+        is_public.then(|| &tree[..tree.find(';').unwrap_or(tree.len())])
+    })
+}
+
 /// Resolves `crate`, `self` and leading `super` segments.
-pub fn absolute(path: Vec<&str>, module: &[String]) -> Module {
+fn absolute(path: Vec<&str>, module: &[String]) -> Module {
     let up = path.iter().take_while(|part| **part == "super").count();
     let base = match path.first() {
         Some(&"crate") => &[],
@@ -68,7 +137,7 @@ pub fn absolute(path: Vec<&str>, module: &[String]) -> Module {
 }
 
 /// Paths of the use tree at the start of `code`, or the one path there.
-pub fn expand(code: &str) -> Vec<Vec<&str>> {
+fn expand(code: &str) -> Vec<Vec<&str>> {
     let mut found = Vec::new();
     tree_paths(code, &[], &mut found);
     found

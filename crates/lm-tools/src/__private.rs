@@ -7,3 +7,14 @@ pub use lm_template::Value;
 
 /// The arguments of a call.
 pub type Arguments = lm_template::Map<String, Value>;
+
+/// Converts the result of a fallible function.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tool_result {
+    ($result:expr) => {{
+        #[allow(unused_imports)]
+        use $crate::__private::Displayed as _;
+        $crate::__private::Outcome($result).value()
+    }};
+}

@@ -1,6 +1,7 @@
 //! Conversion of a call's JSON arguments to a function's values, and of its result to JSON.
 
-use crate::{CallContext, State, ToolError};
+use crate::context::{CallContext, State};
+use crate::tool_error::ToolError;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -135,17 +136,6 @@ impl<T, E> Displayed<T, E> for Outcome<Result<T, E>> {
     }
 }
 
-/// Converts the result of a fallible function.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __tool_result {
-    ($result:expr) => {{
-        #[allow(unused_imports)]
-        use $crate::__private::Displayed as _;
-        $crate::__private::Outcome($result).value()
-    }};
-}
-
 /// JSON Schema accepts `3.0` as an integer, serde does not: the schema takes precedence.
 fn read<T: DeserializeOwned>(name: &str, value: Value) -> Result<T, ToolError> {
     let mut whole = value.clone();
@@ -236,10 +226,13 @@ mod tests {
     #[test]
     fn results_become_values_or_what_the_error_says() {
         assert_eq!(value(15), Ok(json!(15)));
-        assert_eq!(__tool_result!(Ok::<_, String>("x")), Ok(json!("x")));
+        assert_eq!(crate::__tool_result!(Ok::<_, String>("x")), Ok(json!("x")));
         let error = anyhow::anyhow!("no route").context("request failed");
-        assert_eq!(__tool_result!(Err::<i64, _>(error)), Err(ToolError::failed("request failed: no route")));
+        assert_eq!(
+            crate::__tool_result!(Err::<i64, _>(error)),
+            Err(ToolError::failed("request failed: no route"))
+        );
         let error = ToolError::failed("busy").with_retry(Retry::Always).with_model_text("wait");
-        assert_eq!(__tool_result!(Err::<i64, _>(error.clone())), Err(error));
+        assert_eq!(crate::__tool_result!(Err::<i64, _>(error.clone())), Err(error));
     }
 }

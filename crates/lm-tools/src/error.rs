@@ -1,6 +1,6 @@
 //! Error types of this crate.
 
-use crate::agent::{AgentStep, StopReason, names};
+use crate::steps::{AgentStep, StopReason, names};
 use lm_template::ToolCall;
 
 /// Result with this crate's [`Error`].

@@ -18,25 +18,28 @@ mod invocation;
 mod model_with_tools;
 #[cfg(doctest)]
 mod repository_readme;
+mod running_calls;
 mod schema;
+mod steps;
 #[cfg(feature = "test-util")]
 pub mod testing;
 mod tool;
 mod tool_error;
 mod toolset;
+mod truncation;
 mod validation;
 
 pub use agent::{
-    AfterCall, Agent, AgentBuilder, AgentEvent, AgentLimits, AgentReply, AgentSettings, AgentStep,
-    AgentStream, AgentTurn, AgentTurnBuilder, Approval, ApprovalRequest, AtLimit, Audit, AuditEntry,
-    CallOutcome, CallRequest, Decision, Hook, Plan, Replay, StopReason, ToolChoices,
+    AfterCall, Agent, AgentBuilder, AgentEvent, AgentLimits, AgentReply, AgentSettings, AgentStream,
+    AgentTurn, AgentTurnBuilder, Approval, ApprovalRequest, AtLimit, Audit, AuditEntry, CallRequest,
+    Decision, Hook, Plan, Replay, ToolChoices,
 };
 pub use annotations::ToolAnnotations;
 pub use coercion::{Coerced, Coercion};
 pub use context::{CallContext, State, StateType};
 pub use demo::demo;
 pub use error::{Error, Result};
-pub use execution::{CallEvent, CallLimits, CallResult, RetryPolicy, RunningCalls};
+pub use execution::{CallEvent, CallLimits, CallResult, RetryPolicy};
 pub use invocation::{Invocation, InvocationKind, invocations};
 pub use lm_conversation::{
     Calls, CancelHandle, Conversation, ConversationConfig, ConversationEvent, ConversationId,
@@ -48,6 +51,8 @@ pub use lm_conversation::{
 pub use lm_template::{Declarations, Map, Message, Preface, ToolCall, ToolForm, ToolSpec, Value};
 pub use lm_tools_macros::{tool, tools};
 pub use model_with_tools::ModelWithTools;
+pub use running_calls::RunningCalls;
+pub use steps::{AgentStep, CallOutcome, StopReason};
 pub use tool::{Tool, ToolFuture, ToolOutput};
 pub use tool_error::{Retry, ToolError, ToolErrorKind};
 pub use toolset::{CheckedCall, IntoTools, Toolset};

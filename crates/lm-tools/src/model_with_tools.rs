@@ -1,6 +1,7 @@
 //! Single model calls with tools, without an agent loop.
 
-use crate::{Result, Toolset};
+use crate::error::Result;
+use crate::toolset::Toolset;
 use lm_conversation::{Conversation, ConversationConfig, Engine, IntoMessages, Reply, TurnOptions};
 
 /// A model with bound tools: each call of [`invoke`](ModelWithTools::invoke) returns text or tool calls, and

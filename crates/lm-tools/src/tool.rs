@@ -1,6 +1,9 @@
 //! The trait of callable tools.
 
-use crate::{CallContext, RetryPolicy, StateType, ToolAnnotations, ToolError};
+use crate::annotations::ToolAnnotations;
+use crate::context::{CallContext, StateType};
+use crate::execution::RetryPolicy;
+use crate::tool_error::ToolError;
 use lm_template::ToolSpec;
 use serde_json::{Map, Value};
 use std::fmt;

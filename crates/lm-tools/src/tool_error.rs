@@ -1,6 +1,6 @@
 //! Errors of tools, for the model, the log and the execution.
 
-use crate::execution::shortened;
+use crate::truncation::truncated;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -159,7 +159,7 @@ impl ToolError {
 
     /// Cuts the texts to their limit; once for each error, since a second cut would take the mark off.
     pub(crate) fn cut(mut self) -> Self {
-        let cut = |text: &mut String| *text = shortened(std::mem::take(text), MAX_BYTES);
+        let cut = |text: &mut String| *text = truncated(std::mem::take(text), MAX_BYTES);
         match &mut self {
             Self::UnknownArgument { argument, known } => {
                 cut(argument);

@@ -10,19 +10,20 @@ pub use checks::CheckedCall;
 pub(crate) use entry::Entry;
 pub use into_tools::IntoTools;
 
+use crate::annotations::ToolAnnotations;
+use crate::coercion::Coercion;
+use crate::context::CallContext;
 use crate::context::States;
+use crate::error::Result;
+use crate::execution::CallLimits;
 use crate::execution::{Spawner, Watcher};
-use crate::{
-    CallContext, CallLimits, Coercion, Invocation, Result, RunningCalls, ToolAnnotations, ToolError,
-    ToolOutput,
-};
+use crate::tool::ToolOutput;
+use crate::tool_error::ToolError;
 use declared::DeclaredTool;
-use lm_conversation::CancelHandle;
-use lm_template::{Declarations, Message, ToolCall, ToolForm, ToolSpec};
+use lm_template::{Declarations, ToolForm, ToolSpec};
 use serde_json::{Map, Value};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// The tools that a model may call, in the order of their declarations. Cloning is cheap.
 ///
@@ -180,34 +181,6 @@ impl Toolset {
     /// JSON schema of a tool's result; `None` if the tool does not describe it, or there is no tool with this name.
     pub fn output_schema(&self, name: &str) -> Option<&Value> {
         self.entry(name)?.output_schema.as_ref()
-    }
-
-    /// Executes a call and returns its tool message, with the call's id and name.
-    ///
-    /// A text result is the message's text, an object its JSON; other values become text in JSON syntax. This never
-    /// fails: for an unknown name, invalid arguments, a tool's error or panic, or a passed time limit, the result is
-    /// `{"tool_name": …, "error": …}`, which the model can read. (A panic in a program built with `panic = "abort"`
-    /// aborts the program.)
-    pub fn call(&self, call: &ToolCall) -> Message {
-        let result = self.start(vec![call.clone()], &CancelHandle::new(), None).next();
-        result.unwrap_or_else(|| crate::execution::not_run(call))
-    }
-
-    /// Starts the calls of a reply. There is one result for each, in their order: see [`RunningCalls`]. After `cancel`, calls that did not
-    /// begin are not run; calls that run see it in their [`CallContext`], and are abandoned after [`CallLimits::cancel_grace`]. At
-    /// `deadline` they are abandoned at once.
-    pub fn start(
-        &self,
-        calls: Vec<ToolCall>,
-        cancel: &CancelHandle,
-        deadline: Option<Instant>,
-    ) -> RunningCalls {
-        RunningCalls::new(self, calls, cancel, deadline)
-    }
-
-    /// Executes a call in LangChain's format; see [`call`](Self::call).
-    pub fn invoke(&self, invocation: &Invocation) -> Message {
-        self.call(&ToolCall::from(invocation))
     }
 
     /// The limits of calls.

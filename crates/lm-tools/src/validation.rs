@@ -1,6 +1,7 @@
 //! Validation of arguments against the declared schema, with error messages that a model can act on.
 
-use crate::{Error, Result, ToolError, ToolErrorKind};
+use crate::error::{Error, Result};
+use crate::tool_error::{ToolError, ToolErrorKind};
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use lm_processors::SchemaValidator;

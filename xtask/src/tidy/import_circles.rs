@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Check, Finding};
-use crate::imports::{Module, absolute, expand, files, imports, shipped_code};
+use crate::imports::{CrateSource, Module, ReExports};
 use crate::tree::Tree;
 
 pub(super) const CHECK: Check = Check {
@@ -51,63 +51,14 @@ fn crates(tree: &Tree) -> BTreeSet<String> {
     tree.below("crates").filter_map(|file| file.split_once('/')).map(|(krate, _)| krate.to_owned()).collect()
 }
 
-/// Imports between the files of a crate. A name that a module re-exports leads to the file that defines it; re-exports and
-/// `mod` lines themselves do not count.
+/// Imports between the files of a crate; re-exports do not count.
 fn graph(tree: &Tree, krate: &str) -> Graph {
-    let files = files(tree, krate);
-    let code: BTreeMap<&Module, String> =
-        files.iter().map(|(module, file)| (module, shipped_code(tree, file))).collect();
-    let exports = exports(tree, krate, &files, &code);
-    let edges = |module: &Module, code: &str| {
-        let code = re_exports(code).fold(code.to_owned(), |code, export| code.replace(export, ""));
-        let named = imports(&code, module).into_iter();
-        let targets = named.filter_map(|import| owner(&import.path, &files, &exports));
+    let source = CrateSource::read(tree, krate);
+    let edges = |module: &Module| {
+        let targets = source.imports(module, ReExports::Ignored).filter_map(|import| source.owner(&import.path));
         targets.filter(|target| target != module).collect()
     };
-    code.iter().map(|(module, code)| ((*module).clone(), edges(module, code))).collect()
-}
-
-/// Modules that define what a module re-exports, by name; the crate root has the empty path.
-type Exports = BTreeMap<Module, BTreeMap<String, Module>>;
-
-fn exports(
-    tree: &Tree,
-    krate: &str,
-    files: &BTreeMap<Module, String>,
-    code: &BTreeMap<&Module, String>,
-) -> Exports {
-    let root = (Module::new(), shipped_code(tree, &format!("crates/{krate}/src/lib.rs")));
-    let mut exports = Exports::new();
-    // The second pass follows re-exports of re-exports.
-    for _ in 0..2 {
-        for (module, code) in code.iter().map(|(module, code)| (*module, code)).chain([(&root.0, &root.1)]) {
-            for path in re_exports(code).flat_map(expand) {
-                let Some(name) = path.last().map(|name| (*name).to_owned()) else { continue };
-                let target = owner(&absolute(path, module), files, &exports);
-                exports.entry(module.clone()).or_default().extend(target.map(|target| (name, target)));
-            }
-        }
-    }
-    exports
-}
-
-/// Use trees after `pub use`, `pub(crate) use` and the like, up to the semicolon.
-fn re_exports(code: &str) -> impl Iterator<Item = &str> {
-    code.match_indices("use ").filter_map(|(at, word)| {
-        let before = code[..at].trim_end();
-        let is_public = before.ends_with("pub")
-            || (before.ends_with(')') && before.rsplit('\n').next()?.contains("pub("));
-        let tree = &code[at + word.len()..];
-        is_public.then(|| &tree[..tree.find(';').unwrap_or(tree.len())])
-    })
-}
-
-/// Module whose file defines what a path names; none for paths that lead out of the crate.
-fn owner(path: &[String], files: &BTreeMap<Module, String>, exports: &Exports) -> Option<Module> {
-    let module = (1..=path.len()).rev().map(|length| &path[..length]).find(|path| files.contains_key(*path));
-    let exported = path.get(module.map_or(0, <[String]>::len));
-    let exported = exported.and_then(|name| exports.get(module.unwrap_or_default())?.get(name));
-    exported.cloned().or_else(|| module.map(<[String]>::to_vec))
+    source.files.keys().map(|module| (module.clone(), edges(module))).collect()
 }
 
 /// The largest set of modules of which each reaches each; empty if no two do.

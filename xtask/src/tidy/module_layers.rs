@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Check, Finding};
-use crate::imports::{self, files, shipped_code};
+use crate::imports::{CrateSource, Module, ReExports};
 use crate::tree::Tree;
 
 pub(super) const CHECK: Check = Check {
@@ -15,16 +15,16 @@ pub(super) const CHECK: Check = Check {
 const DOCUMENT: &str = "docs/ARCHITECTURE.md";
 const SECTION: &str = "\n## Modules\n";
 
-/// Modules of one crate, bottom layer first.
+/// Rows of one crate, bottom layer first: a module, or a module inside one (`host/lanes`).
 struct Layers<'a> {
     krate: &'a str,
-    modules: Vec<&'a str>,
+    rows: Vec<&'a str>,
 }
 
-/// Import of one module by another.
+/// Import of one row by another.
 struct Import {
     from: String,
-    /// First segment of the path after `crate::`: a module, or an item of the crate root.
+    /// A row, or the first segment of a path that leads to none.
     to: String,
     /// File and line.
     place: String,
@@ -41,12 +41,12 @@ fn run(tree: &Tree) -> Vec<Finding> {
 pub(super) fn print(tree: &Tree) {
     for layers in tree.text(DOCUMENT).and_then(read_tables).unwrap_or_default() {
         let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        let imports = imports(tree, layers.krate);
+        let imports = imports(&CrateSource::read(tree, layers.krate), &layers);
         for import in &imports {
             graph.entry(import.from.clone()).or_default().insert(import.to.clone());
         }
-        println!("{}: {} imports between {} modules", layers.krate, imports.len(), layers.modules.len());
-        for module in &layers.modules {
+        println!("{}: {} imports between {} modules", layers.krate, imports.len(), layers.rows.len());
+        for module in &layers.rows {
             let mut below: Vec<_> = graph.get(*module).into_iter().flatten().map(String::as_str).collect();
             below.sort_by_key(|name| layers.position(name));
             println!("  {module:14} {}", if below.is_empty() { "–".to_owned() } else { below.join(" ") });
@@ -62,37 +62,52 @@ fn read_tables(text: &str) -> Option<Vec<Layers<'_>>> {
     for line in section.lines() {
         let name = || line.split('`').nth(1);
         if line.starts_with("### ") {
-            tables.extend(name().map(|krate| Layers { krate, modules: Vec::new() }));
+            tables.extend(name().map(|krate| Layers { krate, rows: Vec::new() }));
         } else if line.starts_with("| `")
             && let (Some(table), Some(module)) = (tables.last_mut(), name())
         {
-            table.modules.push(module);
+            table.rows.push(module);
         }
     }
     (!tables.is_empty()).then_some(tables)
 }
 
 impl Layers<'_> {
-    fn position(&self, module: &str) -> Option<usize> {
-        self.modules.iter().position(|name| *name == module)
+    fn position(&self, row: &str) -> Option<usize> {
+        self.rows.iter().position(|name| *name == row)
+    }
+
+    /// The row of a module: the longest one that its path begins with.
+    fn row(&self, module: &Module) -> Option<&str> {
+        let path = module.join("/");
+        let rows = self.rows.iter().filter(|row| path == **row || path.starts_with(&format!("{row}/")));
+        rows.max_by_key(|row| row.len()).copied()
+    }
+
+    /// Returns true for a folder whose modules have rows of their own; its `mod.rs` re-exports them.
+    fn is_split(&self, module: &Module) -> bool {
+        let prefix = module.join("/") + "/";
+        self.rows.iter().any(|row| row.starts_with(&prefix))
     }
 }
 
 fn check(tree: &Tree, layers: &Layers<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let modules: BTreeSet<String> =
-        files(tree, layers.krate).into_keys().filter_map(|path| path.into_iter().next()).collect();
-    for module in modules.iter().filter(|module| layers.position(module).is_none()) {
-        let text = format!("the table of `{}` has no row for `{module}`", layers.krate);
+    let source = CrateSource::read(tree, layers.krate);
+    for module in source.files.keys().filter(|module| layers.row(module).is_none() && !layers.is_split(module)) {
+        let text = format!("the table of `{}` has no row for `{}`", layers.krate, module.join("/"));
         findings.push(Finding::error(DOCUMENT, text));
     }
-    for module in layers.modules.iter().filter(|module| !modules.contains(**module)) {
-        let text = format!("the table of `{}` has `{module}`, which is no module", layers.krate);
-        findings.push(Finding::error(DOCUMENT, text));
+    let is_module = |row: &str| source.files.keys().any(|module| layers.row(module).is_some_and(|found| found == row));
+    for row in layers.rows.iter().filter(|row| !is_module(row)) {
+        findings.push(Finding::error(DOCUMENT, format!("the table of `{}` has `{row}`, which is no module", layers.krate)));
     }
-    for Import { from, to, place } in imports(tree, layers.krate) {
+    for Import { from, to, place } in imports(&source, layers) {
         let text = match (layers.position(&from), layers.position(&to)) {
             (Some(from), Some(to)) if to < from => continue,
+            (_, None) if source.files.keys().any(|module| module[0] == to) => {
+                format!("`{from}` imports from `{to}` itself: name the module inside it")
+            }
             (_, None) => format!("`{from}` imports `crate::{to}` from the crate root: name its module"),
             _ => format!("`{from}` imports `{to}`, which is not below it"),
         };
@@ -101,13 +116,19 @@ fn check(tree: &Tree, layers: &Layers<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Imports between the modules of a crate outside tests.
-fn imports(tree: &Tree, krate: &str) -> Vec<Import> {
+/// Imports between the rows of a crate outside tests, re-exports included.
+fn imports(source: &CrateSource, layers: &Layers<'_>) -> Vec<Import> {
     let mut found = Vec::new();
-    for (module, file) in files(tree, krate) {
-        for import in imports::imports(&shipped_code(tree, &file), &module) {
-            let Some(to) = import.path.into_iter().next().filter(|to| *to != module[0]) else { continue };
-            found.push(Import { from: module[0].clone(), to, place: format!("{file}:{}", import.line) });
+    for (module, file) in &source.files {
+        let Some(from) = layers.row(module) else { continue };
+        for import in source.imports(module, ReExports::Counted) {
+            let Some(first) = import.path.first() else { continue };
+            let is_module = source.files.keys().any(|module| module[0] == *first);
+            let owner = if is_module { source.owner(&import.path) } else { None };
+            let to = owner.map_or(first.as_str(), |owner| layers.row(&owner).unwrap_or(first)).to_owned();
+            if to != from {
+                found.push(Import { from: from.to_owned(), to, place: format!("{file}:{}", import.line) });
+            }
         }
     }
     found

@@ -2,10 +2,12 @@
 
 use super::hooks::{AfterCallFn, BeforeCall};
 use super::{
-    AfterCall, Agent, AgentLimits, AgentReply, AgentSettings, AgentStep, AgentTurn, Approval, CallRequest,
-    Decision, Hook, ToolChoices,
+    AfterCall, Agent, AgentLimits, AgentReply, AgentSettings, AgentTurn, Approval, CallRequest, Decision,
+    Hook, ToolChoices,
 };
-use crate::{Result, Toolset};
+use crate::error::Result;
+use crate::steps::AgentStep;
+use crate::toolset::Toolset;
 use lm_conversation::{Conversation, ConversationConfig, Engine, IntoMessages, TurnOptions, answer_format};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;

@@ -3,9 +3,12 @@
 use super::driver::Driver;
 use super::external::ExternalCall;
 use super::state::refused;
-use super::{AgentEvent, AgentStep, ApprovalRequest, CallOutcome, CallRequest, Decision, Hook, StopReason};
+use super::{AgentEvent, ApprovalRequest, CallRequest, Decision, Hook};
+use crate::annotations::ToolAnnotations;
+use crate::error::Result;
 use crate::execution::given;
-use crate::{Result, ToolAnnotations, ToolErrorKind};
+use crate::steps::{AgentStep, CallOutcome, StopReason};
+use crate::tool_error::ToolErrorKind;
 use lm_template::{Message, ToolCall, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

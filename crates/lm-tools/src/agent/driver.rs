@@ -2,8 +2,10 @@
 
 use super::limits::Counts;
 use super::state::Shared;
-use super::{AgentEvent, AgentReply, AgentSettings, StopReason, spans};
-use crate::{Error, Result, Toolset};
+use super::{AgentEvent, AgentReply, AgentSettings, spans};
+use crate::error::{Error, Result};
+use crate::steps::StopReason;
+use crate::toolset::Toolset;
 use futures_core::Stream;
 use lm_conversation::{ConversationEvent, FinishReason, ToolChoice, Turn, TurnOptions};
 use lm_template::Message;

@@ -1,7 +1,8 @@
 //! Events of an agent's turn.
 
-use super::{AgentReply, AgentStep, ApprovalRequest};
-use crate::ToolError;
+use super::{AgentReply, ApprovalRequest};
+use crate::steps::AgentStep;
+use crate::tool_error::ToolError;
 use lm_conversation::{ConversationEvent, Reply};
 use lm_template::{ToolCall, Value};
 use std::time::Duration;

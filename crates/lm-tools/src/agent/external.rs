@@ -1,8 +1,8 @@
 //! Calls that the caller runs: handed over at the end of a turn, and answered by the input of the next one.
 
 use super::driver::{Driver, First};
-use super::{AgentStep, CallOutcome, StopReason};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
+use crate::steps::{AgentStep, CallOutcome, StopReason};
 use lm_template::{Map, Message, Role, ToolCall, Value};
 
 /// A call that the caller runs, after the decision on it.

@@ -1,6 +1,6 @@
 //! Limits of a turn.
 
-use super::StopReason;
+use crate::steps::StopReason;
 use lm_template::{Map, ToolCall, Value};
 use std::time::Duration;
 

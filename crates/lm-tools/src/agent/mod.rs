@@ -24,12 +24,12 @@ pub use hooks::{
 };
 pub use limits::{AgentLimits, AtLimit};
 pub use plan::Plan;
-pub(crate) use reply::names;
-pub use reply::{AgentReply, AgentStep, CallOutcome, StopReason};
+pub use reply::AgentReply;
 pub use settings::{AgentSettings, ToolChoices};
 pub use turn::{AgentStream, AgentTurn};
 
-use crate::{Result, Toolset};
+use crate::error::Result;
+use crate::toolset::Toolset;
 use driver::{Driver, Events};
 use external::ExternalCall;
 use lm_conversation::{Conversation, Engine, IntoMessages, TurnOptions};

@@ -1,7 +1,8 @@
 //! Planning of one step, without executing it.
 
-use super::AgentStep;
-use crate::{ModelWithTools, Result};
+use crate::error::Result;
+use crate::model_with_tools::ModelWithTools;
+use crate::steps::AgentStep;
 use lm_conversation::IntoMessages;
 use lm_template::{Message, ToolCall};
 

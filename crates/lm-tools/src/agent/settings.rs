@@ -1,6 +1,7 @@
 //! Settings of an agent's turns.
 
-use super::{AgentLimits, AgentStep, Hook};
+use super::{AgentLimits, Hook};
+use crate::steps::AgentStep;
 use lm_conversation::ToolChoice;
 use std::fmt;
 use std::sync::Arc;

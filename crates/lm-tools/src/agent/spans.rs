@@ -1,7 +1,8 @@
 //! Spans of a turn, with the attributes of OpenTelemetry's semantic conventions for generative AI (1.41): `invoke_agent` around the turn,
 //! `chat` for each reply, `execute_tool` for each call.
 
-use super::{AgentReply, AgentStep, CallOutcome};
+use super::AgentReply;
+use crate::steps::{AgentStep, CallOutcome};
 use lm_conversation::{Reply, Usage};
 use lm_template::ToolCall;
 use tracing::field::{Empty, display};

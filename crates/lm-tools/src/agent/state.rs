@@ -1,9 +1,11 @@
 //! State of a running turn, which its reader shares with its agent: the steps, and the history when the turn ends.
 
 use super::external::{Answered, ExternalCall};
-use super::{AgentReply, AgentStep, CallOutcome, Hook, StopReason};
+use super::{AgentReply, Hook};
+use crate::error::{Error, Result};
 use crate::execution::not_run;
-use crate::{Error, Result, ToolErrorKind};
+use crate::steps::{AgentStep, CallOutcome, StopReason};
+use crate::tool_error::ToolErrorKind;
 use lm_conversation::{
     CancelHandle, Conversation, DroppedHistory, DroppedTurns, Finished, OnCancel, Reply, Turn, TurnOptions,
 };

@@ -2,8 +2,9 @@
 
 use super::driver::Events;
 use super::state::Shared;
-use super::{AgentEvent, AgentReply, AgentStep};
-use crate::{Error, Result};
+use super::{AgentEvent, AgentReply};
+use crate::error::{Error, Result};
+use crate::steps::AgentStep;
 use futures_core::Stream;
 use lm_conversation::CancelHandle;
 use std::fmt;

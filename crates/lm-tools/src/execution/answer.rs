@@ -3,7 +3,7 @@
 use super::content::{content, discard};
 use super::event::CallResult;
 use super::updates::{Reporter, Updates};
-use crate::{ToolError, ToolErrorKind};
+use crate::tool_error::{ToolError, ToolErrorKind};
 use lm_template::{Message, ToolCall};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const NOT_RUN: &str = "the call was not run: the turn was ended";
 
 /// Place of the result of one call: the first one that is given counts.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     /// Number of the call in its reply.
     index: usize,
     id: Option<String>,
@@ -136,7 +136,7 @@ fn log(tool: &str, attempts: u32, elapsed: Duration, error: Option<&ToolError>) 
 
 /// Answer that its holder owes: it is an error if the holder is dropped without a result, as by a runtime that ends.
 #[derive(Debug)]
-pub(super) struct Owed(pub Arc<Answer>);
+pub(crate) struct Owed(pub Arc<Answer>);
 
 impl Drop for Owed {
     fn drop(&mut self) {
@@ -154,7 +154,7 @@ impl Drop for Owed {
 }
 
 /// Error of a call that was not run, since its turn was ended before.
-pub(super) fn ended_before() -> ToolError {
+pub(crate) fn ended_before() -> ToolError {
     ToolError::new(ToolErrorKind::Cancelled, NOT_RUN)
 }
 

@@ -1,6 +1,7 @@
 //! Results as the content of messages: bounded in bytes and in depth.
 
-use crate::ToolError;
+use crate::tool_error::ToolError;
+use crate::truncation::truncated;
 use lm_template::{Map, Value};
 
 /// Maximum depth of a result, as of JSON that is read.
@@ -14,9 +15,9 @@ const MAX_DEPTH: usize = 128;
 pub(super) fn content(value: Value, max: usize) -> Result<Value, ToolError> {
     let value = within_depth(value)?;
     Ok(match value {
-        Value::String(text) => Value::String(shortened(text, max)),
+        Value::String(text) => Value::String(truncated(text, max)),
         Value::Object(_) => cut(value, max),
-        other => Value::String(shortened(other.to_string(), max)),
+        other => Value::String(truncated(other.to_string(), max)),
     })
 }
 
@@ -80,16 +81,7 @@ fn cut(value: Value, max: usize) -> Value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    if text.len() <= max { value } else { Value::String(shortened(text, max)) }
-}
-
-/// Cuts a text at a character, with a mark.
-pub(crate) fn shortened(text: String, max: usize) -> String {
-    if text.len() <= max {
-        return text;
-    }
-    let shown = &text[..text.floor_char_boundary(max)];
-    format!("{shown}\n[cut: {} of {} bytes]", shown.len(), text.len())
+    if text.len() <= max { value } else { Value::String(truncated(text, max)) }
 }
 
 #[cfg(test)]

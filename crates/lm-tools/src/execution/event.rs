@@ -1,6 +1,6 @@
 //! Events of running calls.
 
-use crate::ToolError;
+use crate::tool_error::ToolError;
 use lm_template::{Message, ToolCall, Value};
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ pub struct CallResult {
 
 impl CallResult {
     /// Result of a call that was not begun.
-    pub(super) fn not_run(index: usize, call: &ToolCall) -> Self {
+    pub(crate) fn not_run(index: usize, call: &ToolCall) -> Self {
         let message = super::not_run(call);
         let error = Some(super::answer::ended_before());
         Self { index, message, error, attempts: 0, elapsed: Duration::ZERO }

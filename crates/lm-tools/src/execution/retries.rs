@@ -1,6 +1,7 @@
 //! Policy of retries.
 
-use crate::{Retry, ToolAnnotations, ToolError};
+use crate::annotations::ToolAnnotations;
+use crate::tool_error::{Retry, ToolError};
 use std::time::Duration;
 
 /// Retries of a call that fails, within its time limit and until its turn is cancelled.
@@ -38,7 +39,7 @@ impl RetryPolicy {
     }
 
     /// Delay before the attempt that follows the failed one; `None` if there is none.
-    pub(super) fn after(&self, attempt: u32, error: &ToolError, tool: &ToolAnnotations) -> Option<Duration> {
+    pub(crate) fn after(&self, attempt: u32, error: &ToolError, tool: &ToolAnnotations) -> Option<Duration> {
         let is_allowed = match error.retry() {
             Retry::Never => false,
             Retry::IfIdempotent => tool.is_idempotent(),

@@ -16,7 +16,7 @@ const MAX_REPORT_BYTES: usize = 4096;
 
 /// Update for the reader of calls.
 #[derive(Debug)]
-pub(super) enum Update {
+pub(crate) enum Update {
     Finished(Box<CallResult>),
     /// There are reports.
     Reports,
@@ -24,7 +24,7 @@ pub(super) enum Update {
 
 /// Updates that running calls send to their reader.
 #[derive(Debug)]
-pub(super) struct Updates {
+pub(crate) struct Updates {
     sender: Sender<Update>,
     reports: Mutex<Reports>,
 }
@@ -117,7 +117,7 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
-    pub(super) fn new(index: usize, updates: Arc<Updates>) -> Self {
+    pub(crate) fn new(index: usize, updates: Arc<Updates>) -> Self {
         Self { index, updates }
     }
 

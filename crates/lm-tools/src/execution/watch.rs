@@ -1,7 +1,7 @@
 //! Time limits and cancellation of running calls.
 
 use super::answer::Answer;
-use crate::{ToolError, ToolErrorKind};
+use crate::tool_error::{ToolError, ToolErrorKind};
 use async_channel::Sender as Notice;
 use futures_util::future::{AbortHandle, abortable};
 use lm_conversation::CancelHandle;
@@ -39,7 +39,7 @@ pub(crate) struct Watched {
 
 /// State that a call's run shares with the watcher, as long as it runs.
 #[derive(Debug, Default)]
-pub(super) struct RunState {
+pub(crate) struct RunState {
     /// End of a pause between attempts.
     pause: Mutex<Option<(Instant, AbortHandle)>>,
     /// Counts the run while it is abandoned.
@@ -97,7 +97,7 @@ impl Watcher {
     ///
     /// # Errors
     /// When the system has no thread for the watcher.
-    pub(super) fn watch(&self, call: Watched) -> io::Result<()> {
+    pub(crate) fn watch(&self, call: Watched) -> io::Result<()> {
         let mut watcher = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let calls = match watcher.take() {
             Some(calls) => calls,
@@ -109,7 +109,7 @@ impl Watcher {
     }
 
     /// Number of abandoned runs that have not ended.
-    pub(super) fn abandoned(&self) -> &Arc<AtomicUsize> {
+    pub(crate) fn abandoned(&self) -> &Arc<AtomicUsize> {
         &self.abandoned
     }
 }

@@ -2,8 +2,9 @@
 
 use super::{Entry, Toolset};
 use crate::coercion::coerce;
+use crate::coercion::{Coerced, Coercion};
 use crate::execution::is_shallow;
-use crate::{Coerced, Coercion, ToolError, ToolErrorKind};
+use crate::tool_error::{ToolError, ToolErrorKind};
 use lm_template::ToolCall;
 use serde_json::{Map, Value};
 use std::sync::Arc;

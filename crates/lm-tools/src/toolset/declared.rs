@@ -1,6 +1,10 @@
 //! Tools with a declaration given as data.
 
-use crate::{CallContext, Result, Tool, ToolError, ToolOutput, Toolset};
+use crate::Toolset;
+use crate::context::CallContext;
+use crate::error::Result;
+use crate::tool::{Tool, ToolOutput};
+use crate::tool_error::ToolError;
 use lm_template::ToolSpec;
 use serde_json::{Map, Value};
 

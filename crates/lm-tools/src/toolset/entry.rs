@@ -1,9 +1,12 @@
 //! A tool of a toolset.
 
 use super::Toolset;
+use crate::annotations::ToolAnnotations;
 use crate::context::States;
+use crate::error::{Error, Result};
+use crate::execution::RetryPolicy;
+use crate::tool::Tool;
 use crate::validation::ArgumentSchema;
-use crate::{Error, Result, RetryPolicy, Tool, ToolAnnotations};
 use lm_template::ToolSpec;
 use serde_json::Value;
 use std::sync::Arc;

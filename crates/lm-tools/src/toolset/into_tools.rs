@@ -1,7 +1,8 @@
 //! Sources of tools.
 
 use super::Toolset;
-use crate::{Result, Tool};
+use crate::error::Result;
+use crate::tool::Tool;
 use std::sync::Arc;
 
 /// Tools that [`Toolset::with`] adds: a [`Tool`], the tools of a value (`db.tools()`), or those of another toolset.

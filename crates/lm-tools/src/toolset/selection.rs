@@ -1,7 +1,7 @@
 //! Parts of a toolset, and its tools under other names.
 
 use super::{Entry, Toolset};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use std::sync::Arc;
 
 /// Maximum length of a tool name in the common APIs.

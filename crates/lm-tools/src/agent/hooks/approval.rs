@@ -1,7 +1,7 @@
 //! Approval of calls: ready policies, and requests that a person answers.
 
 use super::{CallRequest, Decision, Hook};
-use crate::ToolAnnotations;
+use crate::annotations::ToolAnnotations;
 use async_channel::{Receiver, Sender};
 use lm_conversation::CancelHandle;
 use lm_template::{Map, ToolCall, Value};

@@ -1,8 +1,8 @@
 //! Audit log of calls.
 
 use super::{CallRequest, Decision, Hook};
-use crate::ToolErrorKind;
-use crate::agent::{AgentStep, CallOutcome};
+use crate::steps::{AgentStep, CallOutcome};
+use crate::tool_error::ToolErrorKind;
 use jiff::Timestamp;
 use lm_template::{Map, Value};
 use serde::{Deserialize, Serialize};

@@ -8,8 +8,8 @@ pub use approval::{Approval, ApprovalRequest};
 pub use audit::{Audit, AuditEntry};
 pub use replay::Replay;
 
-use super::AgentStep;
-use crate::ToolAnnotations;
+use crate::annotations::ToolAnnotations;
+use crate::steps::AgentStep;
 use lm_template::{Map, ToolCall, Value};
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Replay of recorded steps.
 
 use super::{CallRequest, Decision, Hook};
-use crate::agent::AgentStep;
+use crate::steps::AgentStep;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 

@@ -1,14 +1,22 @@
-//! Running calls of one reply.
+//! Running calls of one reply: several at a time, each within its limits and with exactly one result.
 
-use super::answer::{Answer, Owed};
-use super::attempts::Attempts;
-use super::event::{CallEvent, CallResult};
-use super::place::Place;
-use super::updates::{Update, Updates};
-use super::watch::{RunState, Watched};
+mod attempts;
+mod place;
+mod start;
+#[cfg(test)]
+mod tests;
+
+use attempts::Attempts;
+use place::Place;
+use crate::context::CallContext;
 use crate::context::Reader;
+use crate::execution::{Answer, Owed};
+use crate::execution::{CallEvent, CallResult};
+use crate::execution::{RunState, Watched};
+use crate::execution::{Update, Updates};
+use crate::tool_error::{ToolError, ToolErrorKind};
 use crate::toolset::Entry;
-use crate::{CallContext, ToolError, ToolErrorKind, Toolset};
+use crate::toolset::Toolset;
 use async_channel::Receiver;
 use futures_util::future::abortable;
 use lm_conversation::CancelHandle;

@@ -1,6 +1,6 @@
 //! Threads and runtimes on which calls run.
 
-use super::limits::Spawner;
+use crate::execution::Spawner;
 use crate::toolset::Entry;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};

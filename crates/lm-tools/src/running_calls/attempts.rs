@@ -1,12 +1,14 @@
 //! Run of one call: its attempts, one after the other.
 
-use super::answer::{Answer, Owed, ended_before};
-use super::event::CallEvent;
 use super::place::Place;
-use super::retries::RetryPolicy;
-use super::watch::RunState;
+use crate::context::CallContext;
+use crate::execution::CallEvent;
+use crate::execution::RetryPolicy;
+use crate::execution::RunState;
+use crate::execution::{Answer, Owed, ended_before};
+use crate::tool::{ToolFuture, ToolOutput};
+use crate::tool_error::{ToolError, ToolErrorKind};
 use crate::toolset::Entry;
-use crate::{CallContext, ToolError, ToolErrorKind, ToolFuture, ToolOutput};
 use futures_util::future::{AbortHandle, abortable, select};
 use lm_template::{Map, Value};
 use std::any::Any;

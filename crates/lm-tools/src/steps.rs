@@ -1,0 +1,168 @@
+//! Calls of a turn of an agent with their results, and reasons for the end of a turn, as data.
+
+use crate::tool_error::ToolErrorKind;
+use lm_template::{Map, Message, ToolCall, Value};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A tool call and its result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentStep {
+    /// Number of the round, from 0: the calls of one reply are one round. It goes on in a turn that the results of external calls begin.
+    pub round: usize,
+    /// The model's call.
+    pub call: ToolCall,
+    /// Handling of the call.
+    pub outcome: CallOutcome,
+    /// True if the reader of the turn was asked ([`Decision::Ask`](crate::Decision::Ask)): the outcome is its answer, or a denial if there
+    /// was none.
+    #[serde(default)]
+    pub asked: bool,
+    /// The tool message with the result.
+    pub result: Message,
+    /// Kind of the call's error; `None` if it succeeded.
+    pub error: Option<ToolErrorKind>,
+    /// Number of attempts; 0 if the tool was not run.
+    pub attempts: u32,
+    /// Milliseconds from the start of the call to its result; 0 for a call that did not run, or that the caller ran.
+    pub elapsed_ms: u64,
+}
+
+impl AgentStep {
+    /// Creates the step of a call that ran in a loop of one's own; `round` is the number of the model's reply.
+    pub fn new(round: usize, call: ToolCall, result: Message) -> Self {
+        Self {
+            round,
+            call,
+            outcome: CallOutcome::Ran,
+            asked: false,
+            result,
+            error: None,
+            attempts: 1,
+            elapsed_ms: 0,
+        }
+    }
+
+    /// The arguments that the tool was given, or would have been.
+    pub fn arguments(&self) -> &Map<String, Value> {
+        match &self.outcome {
+            CallOutcome::Edited { arguments } => arguments,
+            _ => &self.call.arguments,
+        }
+    }
+}
+
+/// Handling of a call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CallOutcome {
+    /// The toolset was given the call. Its result may be an error: of an unknown tool, of invalid arguments, of the tool.
+    Ran,
+    /// As [`Ran`](Self::Ran), with arguments that a hook or a person changed.
+    Edited {
+        /// The arguments.
+        arguments: Map<String, Value>,
+    },
+    /// A hook or a person refused it.
+    Denied,
+    /// A hook gave the result in place of the tool.
+    Answered,
+    /// The caller ran it and gave the result ([`StopReason::ExternalCalls`]). With changed arguments it is [`Edited`](Self::Edited).
+    External,
+    /// The turn ended before it began.
+    NotRun,
+    /// The turn ended before its result: it may have taken effect.
+    Abandoned,
+}
+
+/// Reason for the end of a turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum StopReason {
+    /// The model answered.
+    Answered,
+    /// The model still called tools after the last round.
+    RoundLimit {
+        /// [`AgentLimits::max_rounds`](crate::AgentLimits::max_rounds).
+        max_rounds: usize,
+    },
+    /// The model called more tools than allowed.
+    CallLimit {
+        /// [`AgentLimits::max_calls`](crate::AgentLimits::max_calls).
+        max_calls: usize,
+    },
+    /// The model repeated a call too often.
+    RepeatedCall {
+        /// The tool.
+        name: String,
+        /// [`AgentLimits::max_identical_calls`](crate::AgentLimits::max_identical_calls).
+        max_identical_calls: usize,
+    },
+    /// The replies have as many tokens as allowed.
+    TokenLimit {
+        /// [`AgentLimits::max_output_tokens`](crate::AgentLimits::max_output_tokens).
+        max_output_tokens: usize,
+    },
+    /// [`AgentLimits::timeout`](crate::AgentLimits::timeout), or the deadline of the turn's options, has passed.
+    TimeLimit,
+    /// [`AgentLimits::round_timeout`](crate::AgentLimits::round_timeout) has passed.
+    RoundTimeLimit,
+    /// The calls and their results leave no room in the context for another reply.
+    ContextFull {
+        /// Tokens of the prompt.
+        prompt_tokens: usize,
+        /// Tokens of the context.
+        context_tokens: usize,
+    },
+    /// The model calls tools that the caller runs ([`Toolset::with_external`](crate::Toolset::with_external)). The other calls of the reply
+    /// have their results. The input of the next turn begins with a tool message for each of these calls, in any order; the history may
+    /// be saved and restored before. Limits count from the beginning in that turn.
+    ExternalCalls {
+        /// The calls, in order, with the arguments as hooks have left them.
+        calls: Vec<ToolCall>,
+    },
+    /// A hook ended the turn.
+    Hook {
+        /// The hook's text.
+        message: String,
+    },
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Answered => write!(f, "the model answered"),
+            Self::RoundLimit { max_rounds } => write!(f, "no answer after {max_rounds} rounds of tool calls"),
+            Self::CallLimit { max_calls } => write!(f, "no answer after {max_calls} tool calls"),
+            Self::RepeatedCall { name, max_identical_calls } => {
+                write!(f, "no answer after {max_identical_calls} identical calls of `{name}`")
+            }
+            Self::TokenLimit { max_output_tokens } => {
+                write!(f, "no answer within {max_output_tokens} output tokens")
+            }
+            Self::TimeLimit => write!(f, "no answer within the time limit"),
+            Self::RoundTimeLimit => write!(f, "no answer: a round exceeded its time limit"),
+            Self::ContextFull { prompt_tokens, context_tokens } => {
+                write!(
+                    f,
+                    "no answer: the prompt has {prompt_tokens} tokens, the context holds {context_tokens}"
+                )
+            }
+            Self::ExternalCalls { calls } => {
+                write!(f, "no answer before the results of the caller's tools: {}", names(calls))
+            }
+            Self::Hook { message } => write!(f, "the turn was stopped: {message}"),
+        }
+    }
+}
+
+/// Names and ids of calls, for messages.
+pub(crate) fn names(calls: &[ToolCall]) -> String {
+    let name = |call: &ToolCall| match &call.id {
+        Some(id) => format!("{} ({id})", call.name),
+        None => call.name.clone(),
+    };
+    calls.iter().map(name).collect::<Vec<_>>().join(", ")
+}
