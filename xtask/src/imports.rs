@@ -37,11 +37,12 @@ impl CrateSource {
         let files = files(tree, krate);
         let code = files.iter().map(|(module, file)| (module.clone(), shipped_code(tree, file))).collect();
         let mut source = Self { files, code, exports: BTreeMap::new() };
-        let root = shipped_code(tree, &format!("crates/{krate}/src/lib.rs"));
+        let root = (Module::new(), shipped_code(tree, &format!("crates/{krate}/src/lib.rs")));
         // The second pass follows re-exports of re-exports.
         for _ in 0..2 {
-            let code = source.code.iter().chain([(&Module::new(), &root)]);
-            let exports = code.map(|(module, code)| (module.clone(), source.exports_of(module, code))).collect();
+            let code = source.code.iter().chain([(&root.0, &root.1)]);
+            let exports =
+                code.map(|(module, code)| (module.clone(), source.exports_of(module, code))).collect();
             source.exports = exports;
         }
         source
@@ -50,9 +51,11 @@ impl CrateSource {
     /// Paths through `crate::` and `super::` in the code of a module.
     pub fn imports(&self, module: &Module, re_exported: ReExports) -> impl Iterator<Item = Import> {
         let code = self.code.get(module).map(String::as_str).unwrap_or_default();
-        let ignored: Vec<&str> = if re_exported == ReExports::Ignored { re_exports(code).collect() } else { Vec::new() };
+        let ignored: Vec<&str> =
+            if re_exported == ReExports::Ignored { re_exports(code).collect() } else { Vec::new() };
         let blank = |text: &str| text.chars().map(|c| if c == '\n' { c } else { ' ' }).collect::<String>();
-        let code = ignored.into_iter().fold(code.to_owned(), |code, export| code.replace(export, &blank(export)));
+        let code =
+            ignored.into_iter().fold(code.to_owned(), |code, export| code.replace(export, &blank(export)));
         imports(&code, module).into_iter()
     }
 
@@ -102,8 +105,10 @@ fn imports(code: &str, module: &[String]) -> Vec<Import> {
     let mut found = Vec::new();
     for root in ["crate::", "super::"] {
         for (at, _) in code.match_indices(root) {
-            let before = code[..at].chars().next_back();
-            if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
+            let before = &code[..at];
+            let is_segment = before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
+            // Neither a visibility, `pub(in crate::a)`, nor the path of a macro, `$crate::A`, is an import.
+            if is_segment || before.ends_with("pub(in ") || before.ends_with('$') {
                 continue;
             }
             let line = code[..at].matches('\n').count() + 1;

@@ -19,13 +19,14 @@ mod memory;
 mod model;
 mod npy;
 mod ordered_parallel_map;
+mod path_check;
+mod progress;
 mod prompt_ids;
 mod reader;
 mod screen;
 mod size;
 mod suggestion;
 mod tools;
-mod unusable;
 mod user_folders;
 mod windows;
 

@@ -1,31 +1,26 @@
 //! Loading of a model from a path or a name, with a progress bar.
 
 use std::fs::{File, Metadata};
-use std::io::{self, IsTerminal};
-use std::num::NonZeroUsize;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lm_conversation::Conversation;
-use lm_model::{InputRecorder, LoadOptions, LoadProgress, LoadedModel, ModelFolder};
+use lm_model::{InputRecorder, LoadOptions, LoadedModel, ModelFolder};
 use lm_session::{DraftModel, Engine, WeightChoice};
 use lm_template::{GenerationPrompt, Polyfill};
 
 pub use crate::args::adapter;
-use crate::args::{LoadArgs, RunArgs, usage};
+use crate::args::{LoadArgs, RunArgs, check_context, usage};
 use crate::locate::{Located, locate};
 use crate::memory::Memory;
-use crate::unusable;
+use crate::path_check;
+use crate::progress::{progress_bar, show_on};
 
 /// Returns the path or name of a model on this machine. `None` is the embedded one, also by its own name, unless a path has this name.
 pub fn stored(model: Option<&Path>) -> Option<&Path> {
     model.filter(|path| *path != Path::new(lm_pocket::NAME) || path.exists())
 }
-
-/// Interval of a progress bar's updates: one small file is many steps, and a terminal over a network shows each.
-const REDRAW: Duration = Duration::from_millis(100);
 
 /// Opens the model at a path or of a name, or the embedded one.
 pub fn folder(path: Option<&Path>) -> Result<ModelFolder> {
@@ -41,7 +36,7 @@ pub fn folder_with(path: Option<&Path>, mmproj: Option<&Path>) -> Result<ModelFo
         return Ok(ModelFolder::embedded(lm_pocket::NAME, lm_pocket::FILES));
     };
     let Located { path, name, projector, .. } = locate(path)?;
-    unusable::check(&path)?;
+    path_check::check(&path)?;
     let folder = match (mmproj, projector) {
         (Some(mmproj), _) => ModelFolder::open_with_projector(path, mmproj).context("--mmproj")?,
         (None, Some(stored)) => ModelFolder::open(path)?.with_stored_projector(stored)?,
@@ -114,17 +109,6 @@ fn fitting_engine(path: Option<&Path>, run: &RunArgs, weights: WeightChoice) -> 
     Ok(engine)
 }
 
-/// Checks `--context` against the context length of the model.
-///
-/// # Errors
-/// A usage error when it is longer.
-pub fn check_context(context: NonZeroUsize, limit: usize) -> Result<()> {
-    if context.get() <= limit {
-        return Ok(());
-    }
-    Err(usage(format!("--context {context}: this model supports at most {limit}")))
-}
-
 /// Prints a note if `--pack-cache` is given for the embedded model, which has no folder that identifies it.
 fn note_on_pack_cache(path: Option<&Path>, args: &LoadArgs) {
     if path.is_none() && args.pack_cache.is_some() {
@@ -178,67 +162,4 @@ pub fn tools_note(conversation: &Conversation) -> Option<String> {
          call them"
             .to_owned()
     })
-}
-
-/// Returns a function that updates a progress bar at most once in [`REDRAW`], and at the end.
-pub fn show_on(bar: &ProgressBar) -> impl FnMut(LoadProgress) {
-    let mut next = Instant::now();
-    move |progress| {
-        let now = Instant::now();
-        if now >= next || progress.done_bytes == progress.total_bytes {
-            show_progress(bar, progress);
-            next = now + REDRAW;
-        }
-    }
-}
-
-/// Updates a progress bar; one without a length, which is drawn empty, keeps none until the total is known.
-fn show_progress(bar: &ProgressBar, progress: LoadProgress) {
-    if progress.total_bytes > 0 {
-        bar.set_length(progress.total_bytes);
-    }
-    bar.set_position(progress.done_bytes);
-}
-
-/// Creates a progress bar of unknown length on standard error, hidden if that is no terminal.
-pub fn progress_bar(what: &'static str) -> ProgressBar {
-    let style = "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec}";
-    on_stderr(style).with_message(what)
-}
-
-/// Creates a progress bar on standard error that counts `unit` up to `len`, hidden if that is no terminal.
-pub fn counting_bar(what: &'static str, unit: &str, len: usize) -> ProgressBar {
-    let bar = on_stderr(&format!("{{msg}} {{wide_bar}} {{pos}}/{{len}} {unit}, {{eta}} left"));
-    bar.set_length(len as u64);
-    bar.with_message(what)
-}
-
-/// Creates a line on standard error that shows the current step, hidden if that is no terminal.
-pub fn status_line() -> ProgressBar {
-    on_stderr("{msg}")
-}
-
-fn on_stderr(style: &str) -> ProgressBar {
-    let target =
-        if io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let style = ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::with_draw_target(None, target).with_style(style)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use lm_model::LoadPhase;
-
-    #[test]
-    fn a_bar_is_empty_until_the_total_is_known() {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        let show = |done_bytes, total_bytes| {
-            show_progress(&bar, LoadProgress { phase: LoadPhase::Done, done_bytes, total_bytes });
-            (bar.length(), bar.position())
-        };
-        assert_eq!(show(0, 0), (None, 0), "a length of 0 is drawn full");
-        assert_eq!(show(0, 8), (Some(8), 0));
-        assert_eq!(show(8, 8), (Some(8), 8));
-    }
 }

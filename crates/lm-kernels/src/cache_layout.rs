@@ -1,6 +1,6 @@
 //! Per-layer KV cache and state requirements, and their layout in pages.
 
-use crate::{KvDtype, PAGE_LEN, PagedLayer};
+use crate::host::{KvDtype, PAGE_LEN, PagedLayer};
 
 /// Keys and values that an attention layer caches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Upper bound of the page sizes in use; ranges are narrowed to multiples of it.
 #[cfg(unix)]

@@ -109,7 +109,7 @@ impl ToolFn {
         // Errors about the type of the result point at it.
         let result = |call: TokenStream| match self.outcome {
             Outcome::Value => quote_spanned!(self.returned=> ::lm_tools::__private::value(#call)),
-            Outcome::Result => quote_spanned!(self.returned=> ::lm_tools::__private::result!(#call)),
+            Outcome::Result => quote_spanned!(self.returned=> ::lm_tools::__tool_result!(#call)),
         };
         let (given, context, receiver) = (local("arguments"), local("context"), local("receiver"));
         let read = quote! {

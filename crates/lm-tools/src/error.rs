@@ -1,5 +1,6 @@
 //! Error types of this crate.
 
+use crate::context::StateType;
 use crate::steps::{AgentStep, StopReason, names};
 use lm_template::ToolCall;
 
@@ -39,7 +40,7 @@ pub enum Error {
         /// The tool's name.
         tool: String,
         /// Type of the state.
-        state: crate::StateType,
+        state: StateType,
     },
     /// The `parameters` of a declaration are not a valid JSON schema.
     #[error("the parameters of tool `{tool}` are not a valid JSON schema: at `{path}`, {message}")]

@@ -55,7 +55,8 @@ fn crates(tree: &Tree) -> BTreeSet<String> {
 fn graph(tree: &Tree, krate: &str) -> Graph {
     let source = CrateSource::read(tree, krate);
     let edges = |module: &Module| {
-        let targets = source.imports(module, ReExports::Ignored).filter_map(|import| source.owner(&import.path));
+        let targets =
+            source.imports(module, ReExports::Ignored).filter_map(|import| source.owner(&import.path));
         targets.filter(|target| target != module).collect()
     };
     source.files.keys().map(|module| (module.clone(), edges(module))).collect()

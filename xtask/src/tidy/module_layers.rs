@@ -1,4 +1,4 @@
-//! The modules of a crate import only modules above them in the crate's table in `docs/ARCHITECTURE.md`.
+//! The modules of a crate import only modules above them in the crate's table in `docs/modules.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,11 +8,11 @@ use crate::tree::Tree;
 
 pub(super) const CHECK: Check = Check {
     name: "module-layers",
-    rule: "a module imports only modules above it in its crate's table in docs/ARCHITECTURE.md",
+    rule: "a module imports only modules above it in its crate's table in docs/modules.md",
     run,
 };
 
-const DOCUMENT: &str = "docs/ARCHITECTURE.md";
+const DOCUMENT: &str = "docs/modules.md";
 const SECTION: &str = "\n## Modules\n";
 
 /// Rows of one crate, bottom layer first: a module, or a module inside one (`host/lanes`).
@@ -73,8 +73,10 @@ fn read_tables(text: &str) -> Option<Vec<Layers<'_>>> {
 }
 
 impl Layers<'_> {
+    /// Place of a row, from the bottom; that of a folder whose modules have rows is the highest of theirs.
     fn position(&self, row: &str) -> Option<usize> {
-        self.rows.iter().position(|name| *name == row)
+        let inside = format!("{row}/");
+        self.rows.iter().rposition(|name| *name == row || name.starts_with(&inside))
     }
 
     /// The row of a module: the longest one that its path begins with.
@@ -94,20 +96,23 @@ impl Layers<'_> {
 fn check(tree: &Tree, layers: &Layers<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let source = CrateSource::read(tree, layers.krate);
-    for module in source.files.keys().filter(|module| layers.row(module).is_none() && !layers.is_split(module)) {
+    for module in
+        source.files.keys().filter(|module| layers.row(module).is_none() && !layers.is_split(module))
+    {
         let text = format!("the table of `{}` has no row for `{}`", layers.krate, module.join("/"));
         findings.push(Finding::error(DOCUMENT, text));
     }
-    let is_module = |row: &str| source.files.keys().any(|module| layers.row(module).is_some_and(|found| found == row));
+    let is_module =
+        |row: &str| source.files.keys().any(|module| layers.row(module).is_some_and(|found| found == row));
     for row in layers.rows.iter().filter(|row| !is_module(row)) {
-        findings.push(Finding::error(DOCUMENT, format!("the table of `{}` has `{row}`, which is no module", layers.krate)));
+        findings.push(Finding::error(
+            DOCUMENT,
+            format!("the table of `{}` has `{row}`, which is no module", layers.krate),
+        ));
     }
     for Import { from, to, place } in imports(&source, layers) {
         let text = match (layers.position(&from), layers.position(&to)) {
             (Some(from), Some(to)) if to < from => continue,
-            (_, None) if source.files.keys().any(|module| module[0] == to) => {
-                format!("`{from}` imports from `{to}` itself: name the module inside it")
-            }
             (_, None) => format!("`{from}` imports `crate::{to}` from the crate root: name its module"),
             _ => format!("`{from}` imports `{to}`, which is not below it"),
         };

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use lm_model::{Device, KvDtype, LoadOptions, WeightFormat};
 use lm_session::EngineSettings;
 
-use super::numbers;
+use super::{numbers, usage};
 
 /// Options of loading a model.
 #[derive(Clone, Debug, clap::Args)]
@@ -135,6 +135,17 @@ pub fn quantized_format(text: &str) -> Result<WeightFormat, String> {
         Ok(format @ WeightFormat::Ggml(ggml)) if ggml.quantizes() => Ok(format),
         _ => Err("known formats: q8, q4, q8_0, q4_0".to_owned()),
     }
+}
+
+/// Checks `--context` against the context length of the model.
+///
+/// # Errors
+/// A usage error when it is longer.
+pub fn check_context(context: NonZeroUsize, limit: usize) -> Result<()> {
+    if context.get() <= limit {
+        return Ok(());
+    }
+    Err(usage(format!("--context {context}: this model supports at most {limit}")))
 }
 
 #[cfg(test)]

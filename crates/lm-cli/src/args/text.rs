@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use lm_tokenizer::Tokenizer;
 
-use super::{numbers, usage};
-use crate::model;
+use super::{check_context, numbers, usage};
 use crate::windows::Windows;
 
 /// Maximum size of the text.
@@ -55,7 +54,7 @@ impl TextArgs {
     /// Returns the window length. The models must support `limit` tokens; a default that is too long is reduced, with a note.
     pub fn window(&self, limit: usize) -> Result<NonZeroUsize> {
         if let Some(context) = self.context {
-            return model::check_context(context, limit).map(|()| context);
+            return check_context(context, limit).map(|()| context);
         }
         let Some(limit) = NonZeroUsize::new(limit).filter(|limit| *limit < WINDOW) else { return Ok(WINDOW) };
         eprintln!("note: windows of {limit} tokens, the context of the model; the default is {WINDOW}");

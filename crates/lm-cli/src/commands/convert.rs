@@ -8,7 +8,7 @@ use lm_model::{ImportanceMatrix, WeightFormat};
 
 use crate::args::usage;
 use crate::locate::locate;
-use crate::{failure, model, size};
+use crate::{failure, model, progress, size};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -199,8 +199,8 @@ pub fn run(args: &Args) -> Result<()> {
     let importance = args.importance(output, format)?;
     let folder = model::folder(path)?;
     check_output(target)?;
-    let bar = model::progress_bar("converting");
-    let mut show = model::show_on(&bar);
+    let bar = progress::progress_bar("converting");
+    let mut show = progress::show_on(&bar);
     let converted = match (&importance, output) {
         (Some(importance), _) => folder.convert_with_importance(target, importance, &mut show),
         (None, Output::Folder) => folder.convert(target, format, &mut show).map(|()| Vec::new()),

@@ -7,9 +7,9 @@ use anyhow::{Context, Result, ensure};
 use lm_model::{Calibration, LoadedModel, LogitRows};
 
 use crate::args::{LoadArgs, TextArgs, numbers, read_text};
-use crate::model;
 use crate::reader::Reader;
 use crate::windows::Windows;
+use crate::{model, progress};
 
 const EXAMPLES: &str = "\
 For each linear layer, the mean square of each input column is recorded. Columns with a large input matter more: \
@@ -86,7 +86,7 @@ fn is_in_a_folder(path: &Path) -> bool {
 /// Runs the first windows; returns their number of tokens.
 fn read(loaded: &LoadedModel, windows: &Windows, chunks: usize, context: usize) -> Result<usize> {
     let (mut reader, mut tokens) = (Reader::new(loaded, context)?, 0);
-    let bar = model::counting_bar("running", "windows", chunks);
+    let bar = progress::counting_bar("running", "windows", chunks);
     for window in windows.iter().take(chunks) {
         for piece in window.all_pieces() {
             reader.read(&window.ids, piece, LogitRows::All)?;

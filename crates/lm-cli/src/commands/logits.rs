@@ -11,7 +11,7 @@ use crate::args::{LoadArgs, ModelPath, numbers};
 use crate::npy::NpyFile;
 use crate::prompt_ids::Prompt;
 use crate::reader::Reader;
-use crate::{model, prompt_ids};
+use crate::{model, progress, prompt_ids};
 
 /// Maximum bytes of logits in memory at a time, unless `--chunk` is given.
 const MAX_LOGIT_BYTES: usize = 256 << 20;
@@ -80,7 +80,7 @@ pub fn run(args: &Args) -> Result<()> {
     };
     file.begin(rows, width)?;
     let mut reader = Reader::new(&loaded, longest)?;
-    let bar = model::progress_bar("running");
+    let bar = progress::progress_bar("running");
     bar.set_length(prompts.len() as u64);
     for prompt in &prompts {
         write_prompt(&mut file, &mut reader, &prompt.ids, chunk, args.positions)?;

@@ -5,7 +5,7 @@ use indicatif::ProgressBar;
 use lm_hub::{Check, Hub, HubSettings, ModelName, Network};
 
 use crate::args::usage;
-use crate::model;
+use crate::progress;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> Result<()> {
     let hub = Hub::new(settings)?;
     let mut pull = hub.plan(&name)?;
     pull.files.retain(|file| !(args.no_mmproj && file.path.is_projector()));
-    let bar = model::progress_bar("");
+    let bar = progress::progress_bar("");
     bar.set_length(pull.bytes());
     let path = hub.fetch(&pull, &mut |progress| show(&bar, progress))?;
     bar.finish_and_clear();

@@ -11,7 +11,7 @@ use super::lanes::{Kernel, LANES, Lanes, Line, prefetch_ahead};
 use super::matrix_unit::{MatrixUnit, SIDE, STEP};
 use super::pack::Buffer;
 use super::pool::Pool;
-use crate::Result;
+use crate::error::Result;
 
 /// Divisor of the work that is measured: builds with debug assertions, whose rates say nothing, measure less of it.
 const SHORTER: usize = if cfg!(debug_assertions) { 16 } else { 1 };

@@ -1,6 +1,8 @@
 //! Mapping of our devices to burn's.
 
-use crate::{Device, Error, Isa, Result};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::host::Isa;
 
 impl Device {
     /// Returns the burn device of this name. It is never burn's default device, which depends on the features that

@@ -5,9 +5,10 @@ use burn::backend::{Backend, Dispatch, ExtensionType, Flex};
 use burn::tensor::{DType, Device as BurnDevice, Tensor};
 
 use super::backend::Bridge;
-use crate::{
-    CacheLayout, Device, KvDtype, KvGeometry, LayerCache, PAGE_LEN, PageId, PagedLayer, Result, StatePages,
-};
+use crate::cache_layout::{CacheLayout, KvGeometry, LayerCache};
+use crate::device::Device;
+use crate::error::Result;
+use crate::host::{KvDtype, PAGE_LEN, PageId, PagedLayer, StatePages};
 
 /// Pages of one layer: slices on the host, tensors of all slots elsewhere.
 #[derive(ExtensionType)]

@@ -7,7 +7,7 @@ use burn::backend::{Backend, Dispatch, ExtensionType};
 use burn::tensor::{Device, Tensor};
 
 use super::{KvPool, from_host, to_host};
-use crate::{CausalConv, RaggedLayout, StatePages};
+use crate::host::{CausalConv, RaggedLayout, StatePages};
 
 /// Channels and columns that are adjacent in a state.
 const BLOCK: usize = 16;
@@ -46,7 +46,7 @@ pub(super) fn for_each_run(
     mut operation: impl FnMut(Range<usize>, &mut [f32]) -> Tensor<2>,
 ) -> Vec<Tensor<2>> {
     let runs = layout.sequences.iter().flat_map(|sequence| sequence.state_runs());
-    let run = |run: crate::StateRun| {
+    let run = |run: crate::host::StateRun| {
         states.copy_input_state(&run);
         operation(run.rows, states.get_mut(run.to))
     };

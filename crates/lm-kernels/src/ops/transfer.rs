@@ -2,7 +2,7 @@
 
 use burn::tensor::{Device, Tensor, TensorData};
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Copies f32 values to a device.
 ///

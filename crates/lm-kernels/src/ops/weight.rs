@@ -9,7 +9,9 @@ use burn::tensor::{DType, Device as BurnDevice, Int, Tensor, TensorData};
 
 use super::backend::Bridge;
 use super::{InputSums, from_host};
-use crate::{Device, GgmlType, PackedMatrix, Result, Source, WeightFormat};
+use crate::device::Device;
+use crate::error::Result;
+use crate::host::{GgmlType, PackedMatrix, Source, WeightFormat};
 
 /// A weight matrix `[rows, cols]` = `[out, in]`, in the memory of the device that multiplies by it.
 ///

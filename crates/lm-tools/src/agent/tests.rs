@@ -1,5 +1,5 @@
 use super::*;
-use crate::{CallLimits, Error, ToolCall, tool};
+use crate::{AgentStep, CallLimits, CallOutcome, Error, StopReason, ToolCall, tool};
 use lm_conversation::{
     CancelHandle, ConstrainCalls, ConversationConfig, ConversationEvent, OnCancel, ToolChoice,
 };

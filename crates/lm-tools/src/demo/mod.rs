@@ -4,7 +4,8 @@ mod arithmetic;
 
 use arithmetic::{ArithmeticError, evaluate};
 
-use crate::{Toolset, tool, toolset};
+use crate::toolset::Toolset;
+use crate::{tool, toolset};
 use jiff::Zoned;
 use serde::Serialize;
 use serde_json::Number;

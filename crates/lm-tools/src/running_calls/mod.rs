@@ -6,8 +6,6 @@ mod start;
 #[cfg(test)]
 mod tests;
 
-use attempts::Attempts;
-use place::Place;
 use crate::context::CallContext;
 use crate::context::Reader;
 use crate::execution::{Answer, Owed};
@@ -18,10 +16,12 @@ use crate::tool_error::{ToolError, ToolErrorKind};
 use crate::toolset::Entry;
 use crate::toolset::Toolset;
 use async_channel::Receiver;
+use attempts::Attempts;
 use futures_util::future::abortable;
 use lm_conversation::CancelHandle;
 use lm_session::caught_wakes;
 use lm_template::{Message, ToolCall};
+use place::Place;
 use std::collections::{BTreeMap, VecDeque};
 use std::iter::FusedIterator;
 use std::sync::Arc;

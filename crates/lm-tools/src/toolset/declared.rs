@@ -1,6 +1,6 @@
 //! Tools with a declaration given as data.
 
-use crate::Toolset;
+use super::Toolset;
 use crate::context::CallContext;
 use crate::error::Result;
 use crate::tool::{Tool, ToolOutput};

@@ -1,5 +1,6 @@
 use super::*;
 use crate::{Tool, tool};
+use lm_template::ToolCall;
 use serde_json::json;
 
 /// Multiply a and b.

@@ -21,12 +21,12 @@ use lm_model::LoadedModel;
 use lm_session::{Engine, EngineSettings, PrefixCache, Speculation};
 
 use crate::args::{
-    ModelPath, RunArgs,
+    ModelPath, RunArgs, check_context,
     numbers::{at_least_one, at_least_zero},
     usage,
 };
 use crate::locate::locate;
-use crate::model;
+use crate::{model, progress};
 use figure::{Figure, Metric, Sample, median, swing};
 use limits::{CacheCosts, Costs, Machine, Rates};
 use picture::PictureBench;
@@ -96,7 +96,7 @@ pub fn run(args: &Args) -> Result<()> {
         return Err(usage("a picture is measured with --image FILE"));
     }
     if let Some(context) = args.run.context {
-        model::check_context(context, model::folder(args.model.get())?.config()?.max_position_embeddings)?;
+        check_context(context, model::folder(args.model.get())?.config()?.max_position_embeddings)?;
     }
     let file_read = limits::read_files(model::stored(args.model.get()).map(locate).transpose()?)?;
     let (loaded, seconds) = load(args)?;
@@ -120,7 +120,7 @@ pub fn run(args: &Args) -> Result<()> {
     let machine = Machine::new(engine.model_info().format, kv)?;
     let cache = CacheCosts::new(layout, kv);
     let costs = Costs::of(engine.model_info(), cache);
-    let progress = model::status_line();
+    let progress = progress::status_line();
     let bench = Bench { args, engine, machine, costs, num_shown: Cell::new(0), progress };
     if !args.json {
         bench.print_model()?;

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::args::{LoadArgs, TextArgs, quantized_format, read_text};
 use crate::reader::Reader;
 use crate::windows::Windows;
-use crate::{events, model};
+use crate::{events, model, progress};
 
 use measures::Measures;
 
@@ -113,7 +113,7 @@ fn measure(
     let mut tested = Reader::new(tested, context)?;
     let mut base = base.map(|base| Reader::new(base, context)).transpose().context("--against")?;
     let mut measures = Measures::default();
-    let bar = model::counting_bar("scoring", "tokens", windows.scored());
+    let bar = progress::counting_bar("scoring", "tokens", windows.scored());
     for window in windows.iter() {
         for piece in window.pieces() {
             let read = |reader: &mut Reader<'_>| reader.read(&window.ids, piece.clone(), LogitRows::All);

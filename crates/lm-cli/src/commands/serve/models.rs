@@ -10,9 +10,10 @@ use lm_server::ServedModel;
 use lm_session::{Engine, EngineSettings, MediaKind, Models, WeightChoice, available_memory};
 
 use super::Args;
+use crate::args::check_context;
 use crate::args::{RunArgs, usage};
 use crate::memory;
-use crate::model::{self, check_context};
+use crate::model;
 
 /// Models given by position or by `--model`.
 #[derive(Debug, clap::Args)]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use memmap2::{MmapMut, MmapRaw};
 
 use super::super::lanes::Line;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Huge page size of Linux on x86-64.
 const HUGE_PAGE: usize = 2 << 20;

@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 
 use super::{FloatDtype, Source, WeightFormat};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 impl FloatDtype {
     /// Encodes rows of floats as little-endian elements of this type, rounded to nearest.

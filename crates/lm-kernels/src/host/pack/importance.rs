@@ -2,7 +2,7 @@
 
 use super::super::lanes::{F32x16, LANES};
 use super::integer::GROUP;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Lower bound of an importance, as a share of the matrix's largest: columns that were never active in the calibration text may
 /// be active in another.

@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use super::lanes::{LANES, bf16_to_f32, f16_to_f32};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 pub use buffer::Arena;
 pub(super) use buffer::Buffer;

@@ -15,7 +15,7 @@ use super::integer::{GROUP, tile_mut};
 use super::quantize::Quantize;
 use super::stored::ReadTile;
 use super::{FloatDtype, GgmlType, PackedMatrix, Q4, Q8, Source, WeightFormat};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Builder of a [`PackedMatrix`].
 ///

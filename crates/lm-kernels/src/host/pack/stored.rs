@@ -8,7 +8,7 @@ use super::packing::{Packing, Unrepresentable};
 use super::q4::MAX_SCALE;
 use super::source::lines;
 use super::{GROUP, IntegerLayout, PackedMatrix, Q4, Q8, Tile, WeightFormat};
-use crate::Result;
+use crate::error::Result;
 
 /// A quantised weight `[rows, cols]` in the file layout, borrowed.
 ///

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::super::lanes::Line;
 use super::super::pack::Buffer;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Zeroed blocks of bytes with a single owner. Between two of them are the blocks of other owners with the same index.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Element type of cached keys and values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

@@ -13,7 +13,7 @@ use super::page_id::{PAGE_LEN, PageId};
 use super::pool::Pool;
 use super::profile::{self, Work};
 use super::ragged::RaggedLayout;
-use crate::Result;
+use crate::error::Result;
 
 pub(super) use element::{Element, FloatElement};
 pub use kv_dtype::KvDtype;

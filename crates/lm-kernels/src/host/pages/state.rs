@@ -7,7 +7,7 @@ use super::super::page_id::{PAGE_LEN, PageId};
 use super::super::ragged::{RaggedLayout, SequenceLayout};
 use super::super::split::{Block, SharedMatrix};
 use super::zeroed;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// A run of rows of a sequence, after the last of which its state is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use super::super::lanes::{LANES, bf16_to_f32};
 use super::super::page_id::{PAGE_LEN, PageId};
 use super::Element;
 use super::blocks::Blocks;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Keys and values in one of the element types.
 #[derive(Clone, Debug)]

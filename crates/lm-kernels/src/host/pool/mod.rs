@@ -17,7 +17,7 @@ use shared::Shared;
 pub use turns::PoolTurn;
 use turns::Turns;
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 static GLOBAL: OnceLock<Pool> = OnceLock::new();
 

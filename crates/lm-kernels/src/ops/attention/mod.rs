@@ -11,7 +11,8 @@ use burn::tensor::{DType, Device, Int, Tensor};
 use super::backend::{Bridge, on_every_backend};
 use super::kv_pool::KvLayer;
 use super::{KvPool, Op, from_host, spare, to_host};
-use crate::{AttentionSpec, PAGE_LEN, PageId, PagedLayer, Pool, RaggedLayout, SequenceLayout, host};
+use crate::host;
+use crate::host::{AttentionSpec, PAGE_LEN, PageId, PagedLayer, Pool, RaggedLayout, SequenceLayout};
 
 pub(super) const OP: Op =
     Op { name: "attention", summary: "writes new keys and values to their pages, then attends over them" };

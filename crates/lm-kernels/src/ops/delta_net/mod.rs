@@ -10,8 +10,9 @@ use burn::tensor::{Device, Tensor};
 use super::backend::{Bridge, on_every_backend};
 use super::states::{StatefulOutput, convolve, for_each_run, state_tensor, store_state, with_states};
 use super::{KvPool, Op, from_host};
+use crate::host;
 use crate::host::DeltaNetRows;
-use crate::{DeltaNet, DeltaNetSpec, HeadOrder, Pool, RaggedLayout, StatePages, host};
+use crate::host::{DeltaNet, DeltaNetSpec, HeadOrder, Pool, RaggedLayout, StatePages};
 
 pub(super) const OP: Op = Op {
     name: "delta_net",

@@ -10,8 +10,9 @@ use super::linear::linear;
 use super::rms_norm::{self, rms_norm};
 use super::weight::Matrix;
 use super::{Op, Weight, spare};
+use crate::host;
+use crate::host::{Activation, Pool};
 use crate::host::{Input, Norm};
-use crate::{Activation, Pool, host};
 
 pub(super) const OP: Op =
     Op { name: "gated", summary: "activation(x · Wᵀ of the gate) · (x · Wᵀ of up), x normed" };

@@ -7,7 +7,8 @@ use burn::tensor::activation::{gelu, relu, sigmoid, silu};
 
 use super::backend::{Bridge, on_every_backend};
 use super::{Op, spare};
-use crate::{Activation, Pool, host};
+use crate::host;
+use crate::host::{Activation, Pool};
 
 pub(super) const OP: Op = Op { name: "glu", summary: "activation(gate) · up, elementwise" };
 

@@ -6,8 +6,9 @@ use burn::tensor::Tensor;
 
 use super::backend::{Bridge, on_every_backend};
 use super::{Op, spare};
+use crate::host;
 use crate::host::LayerNorm;
-use crate::{Pool, host};
+use crate::host::Pool;
 
 pub(super) const OP: Op =
     Op { name: "layer_norm", summary: "(x - mean(x)) / sqrt(var(x) + eps) · weight + bias, per row" };

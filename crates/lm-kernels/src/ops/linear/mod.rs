@@ -7,7 +7,8 @@ use burn::tensor::Tensor;
 use super::backend::{Bridge, on_every_backend};
 use super::weight::Matrix;
 use super::{Op, Weight, spare};
-use crate::{Pool, host};
+use crate::host;
+use crate::host::Pool;
 
 pub(super) const OP: Op = Op { name: "linear", summary: "x · Wᵀ for weights in any format" };
 

@@ -7,8 +7,9 @@ use burn::tensor::Tensor;
 use super::backend::{Bridge, on_every_backend};
 use super::weight::Matrix;
 use super::{Op, Weight};
+use crate::host;
+use crate::host::Pool;
 use crate::host::{Input, Output, Then};
-use crate::{Pool, host};
 
 pub(super) const OP: Op = Op { name: "linear_add", summary: "residual + (x · Wᵀ + bias)" };
 

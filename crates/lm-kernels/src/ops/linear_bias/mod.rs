@@ -7,8 +7,9 @@ use burn::tensor::Tensor;
 use super::backend::{Bridge, on_every_backend};
 use super::weight::Matrix;
 use super::{Op, Weight, glu, spare};
+use crate::host;
+use crate::host::{Activation, Pool};
 use crate::host::{Input, Output, Then};
-use crate::{Activation, Pool, host};
 
 pub(super) const OP: Op = Op { name: "linear_bias", summary: "activation(x · Wᵀ + bias)" };
 

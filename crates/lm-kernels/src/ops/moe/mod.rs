@@ -10,8 +10,9 @@ use burn::tensor::{Int, Tensor};
 use super::backend::{Bridge, on_every_backend};
 use super::weight::Matrix;
 use super::{InputSums, Op, Weight, from_host, glu, spare};
+use crate::host;
 use crate::host::ExpertBiases;
-use crate::{Activation, Pool, Routing, host};
+use crate::host::{Activation, Pool, Routing};
 
 pub(super) const OP: Op =
     Op { name: "moe", summary: "Σ weight · down(activation(gate(x), up(x))) over the experts of each row" };

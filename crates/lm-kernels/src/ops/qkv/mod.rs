@@ -9,8 +9,9 @@ use super::linear::linear;
 use super::rms_norm::{self, rms_norm};
 use super::weight::Matrix;
 use super::{Op, Weight, spare};
+use crate::host;
+use crate::host::Pool;
 use crate::host::{Input, Norm, Output, Then};
-use crate::{Pool, host};
 
 pub(super) const OP: Op = Op { name: "qkv", summary: "three linear layers over the same normed rows" };
 

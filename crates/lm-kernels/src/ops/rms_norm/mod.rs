@@ -6,7 +6,8 @@ use burn::tensor::Tensor;
 
 use super::backend::{Bridge, on_every_backend};
 use super::{Op, spare};
-use crate::{Pool, host};
+use crate::host;
+use crate::host::Pool;
 
 pub(super) const OP: Op = Op { name: "rms_norm", summary: "x / sqrt(mean(x²) + eps) · weight, per row" };
 

@@ -8,7 +8,8 @@ use burn::tensor::Tensor;
 
 use super::backend::{Bridge, on_every_backend};
 use super::{Op, from_host};
-use crate::{Pool, RopeAngles, host};
+use crate::host;
+use crate::host::{Pool, RopeAngles};
 
 pub(super) const OP: Op =
     Op { name: "rope", summary: "rotates each head by absolute position, half-split layout" };

@@ -9,7 +9,8 @@ use burn::tensor::Tensor;
 use super::attention::attend;
 use super::backend::{Bridge, on_every_backend};
 use super::{Op, spare};
-use crate::{AttentionSpec, KvDtype, PAGE_LEN, PageId, PagedLayer, Pool, RaggedLayout, SequenceLayout, host};
+use crate::host;
+use crate::host::{AttentionSpec, KvDtype, PAGE_LEN, PageId, PagedLayer, Pool, RaggedLayout, SequenceLayout};
 
 pub(super) const OP: Op =
     Op { name: "segment_attention", summary: "each row attends to all rows of its own segment" };

@@ -9,7 +9,8 @@ use burn::tensor::Tensor;
 use super::backend::{Bridge, on_every_backend};
 use super::states::{StatefulOutput, convolve, for_each_run, with_states};
 use super::{KvPool, Op};
-use crate::{CausalConv, Pool, RaggedLayout, StatePages, host};
+use crate::host;
+use crate::host::{CausalConv, Pool, RaggedLayout, StatePages};
 
 pub(super) const OP: Op =
     Op { name: "short_conv", summary: "c · conv(b · x) over each sequence, going on from its state" };

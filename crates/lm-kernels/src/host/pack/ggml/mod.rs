@@ -20,7 +20,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::integer::GROUP;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 pub(in crate::host) use planes::{EXPANDED_LINES, code};
 use quantize::QuantizeBlock;

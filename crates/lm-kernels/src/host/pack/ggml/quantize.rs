@@ -11,7 +11,7 @@ use super::super::super::pool::Pool;
 use super::super::super::split::for_each_chunk;
 use super::super::Source;
 use super::{BlockFormat, ForBlocks, GgmlType};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Columns per block of the types that floats can be quantised to.
 pub(super) const BLOCK: usize = 32;
