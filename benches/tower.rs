@@ -1,7 +1,7 @@
-//! A layer of a vision tower of the public shape siglip2-base over a picture of 512² pixels (1,024 patches), in bfloat16:
+//! A layer of a vision tower of the public shape siglip2-base over an image of 512² pixels (1,024 patches), in bfloat16:
 //! `cargo bench -p lm-benches --bench tower [-- FILTER]`. The tower has twelve of them.
 
-#![allow(clippy::single_range_in_vec_init, reason = "a list of ranges with one picture in it")]
+#![allow(clippy::single_range_in_vec_init, reason = "a list of ranges with one image in it")]
 
 use lm_benches::{Amount, Group, check_product, criterion, noise, random_weight};
 use lm_kernels::{

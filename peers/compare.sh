@@ -3,7 +3,7 @@
 #
 #     peers/compare.sh                           # Qwen3-0.6B's shape at 4 bit beside both
 #     peers/compare.sh --runs 7 --threads 4
-#     peers/compare.sh --image FILE              # SmolVLM-256M's shape and a picture beside llama.cpp
+#     peers/compare.sh --image FILE              # SmolVLM-256M's shape and an image beside llama.cpp
 #
 # Options: --shape NAME (of `cargo xtask bench`), --threads N [default: all], --runs N [default: 5], --image FILE.
 #

@@ -77,11 +77,11 @@ def llama() -> Figures:
 
 
 def our_picture() -> Figures:
-    """The context of `picture` is the number of its rows, that of `picture_prefill` the number of all tokens."""
+    """The context of `image` is the number of its rows, that of `image_prefill` the number of all tokens."""
     text = run([ARGS.lm, "bench", ARGS.checkpoint, "--image", ARGS.image, "--kv", "f16", "--threads", ARGS.threads,
-                "--runs", 1, "--json", "--only", "picture,picture_prefill"])  # fmt: skip
+                "--runs", 1, "--json", "--only", "image,image_prefill"])  # fmt: skip
     lines = {line["metric"]: line for line in lines_of(text)}
-    encode, prefill = lines["picture"], lines["picture_prefill"]
+    encode, prefill = lines["image"], lines["image_prefill"]
     rest = prefill["context"] / prefill["value"] * 1e3 - encode["value"]
     return {"encode a view, ms": encode["value"], "decode its rows, ms": rest * encode["context"] / prefill["context"],
             "tokens/s with its encoding": prefill["value"]} | our_memory()  # fmt: skip

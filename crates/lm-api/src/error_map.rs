@@ -65,8 +65,8 @@ impl Mapping<'_> {
             }
             Error::Medium { kind, source, .. } => {
                 let code = match kind {
-                    MediaKind::Picture => "invalid_image",
-                    MediaKind::Sound => "invalid_audio",
+                    MediaKind::Image => "invalid_image",
+                    MediaKind::Audio => "invalid_audio",
                 };
                 let message = format!("{error}: {source}");
                 ApiError::invalid_param(self.names.messages, message).with_code(code)
@@ -325,7 +325,7 @@ mod tests {
             (of(Error::NoMessage), param("messages", None)),
             (
                 of(Error::Medium {
-                    kind: MediaKind::Sound,
+                    kind: MediaKind::Audio,
                     message: 0,
                     part: 1,
                     source: Box::new(Session::NoAudio),
@@ -333,7 +333,7 @@ mod tests {
                 param("messages", Some("invalid_audio")),
             ),
             (
-                of(Error::UnreadMedium { kind: MediaKind::Sound, message: 0, part: 1 }),
+                of(Error::UnreadMedium { kind: MediaKind::Audio, message: 0, part: 1 }),
                 param("messages", Some("unsupported_content")),
             ),
             (of(Session::EngineStopped), (503, None, None)),

@@ -10,7 +10,7 @@ use crate::error::{ApiError, Result};
 pub struct Limits {
     /// Maximum number of messages. Default 65,536.
     pub messages: usize,
-    /// Maximum number of pictures and sounds. Default 256: each takes a part of the context that its bytes do not tell, a picture of one pixel
+    /// Maximum number of images and audio. Default 256: each takes a part of the context that its bytes do not tell, an image of one pixel
     /// more than a thousand tokens with some models.
     pub media: usize,
     /// Maximum number of tools. Default 1,024.

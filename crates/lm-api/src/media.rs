@@ -1,4 +1,4 @@
-//! Pictures and sounds in requests: their bytes, in base64. Nothing is fetched, and no file is opened.
+//! Images and audio in requests: their bytes, in base64. Nothing is fetched, and no file is opened.
 
 use lm_template::{Media, Part};
 use serde_json::{Map, Value, json};
@@ -9,8 +9,8 @@ use crate::fields::{json_type, shown};
 /// Code of a content that no model of this stack reads, or that a request may not name.
 const UNSUPPORTED: &str = "unsupported_content";
 
-/// Formats of sounds that are read, as `input_audio` names them. The bytes of a sound tell its format.
-const SOUNDS: [&str; 4] = ["wav", "mp3", "flac", "ogg"];
+/// Formats of audio that are read, as `input_audio` names them. The bytes of an audio clip tell its format.
+const AUDIO: [&str; 4] = ["wav", "mp3", "flac", "ogg"];
 
 /// Error of a part of a type that the models do not read, or that the API of the request does not have.
 pub(crate) fn unsupported(at: &str, kind: &str, expected: &str) -> ApiError {
@@ -18,7 +18,7 @@ pub(crate) fn unsupported(at: &str, kind: &str, expected: &str) -> ApiError {
     ApiError::invalid_param(format!("{at}.type"), message).with_code(UNSUPPORTED)
 }
 
-/// Replaces a part of chat completions that is a picture or sound by the part of [`lm_template::messages_from_json`].
+/// Replaces a part of chat completions that is a image or audio by the part of [`lm_template::messages_from_json`].
 ///
 /// # Errors
 /// [`ApiError`] when its bytes are not in it.
@@ -47,9 +47,9 @@ fn image_url(field: &Value, at: &str) -> Result<String> {
 /// Base64 of an `input_audio`: an object with `data` and `format`.
 fn input_audio(field: &Value, at: &str) -> Result<String> {
     let format = &field["format"];
-    if !format.is_null() && !format.as_str().is_some_and(|format| SOUNDS.contains(&format)) {
+    if !format.is_null() && !format.as_str().is_some_and(|format| AUDIO.contains(&format)) {
         let at = format!("{at}.format");
-        let message = format!("`{at}` is {}, expected one of {}", shown(format), SOUNDS.join(", "));
+        let message = format!("`{at}` is {}, expected one of {}", shown(format), AUDIO.join(", "));
         return Err(ApiError::invalid_param(at, message).with_code(UNSUPPORTED));
     }
     let at = format!("{at}.data");
@@ -82,19 +82,19 @@ fn data_url<'a>(url: &'a str, at: &str) -> Result<&'a str> {
     })
 }
 
-/// A picture of a field named `at`, in base64 or as a data URL.
-pub(crate) fn picture(data: &Value, at: &str) -> Result<Part> {
+/// An image of a field named `at`, in base64 or as a data URL.
+pub(crate) fn image(data: &Value, at: &str) -> Result<Part> {
     decoded(without_head(text(data, at)?), at).map(Part::Image)
 }
 
-/// Checks a picture of a field named `at`, and returns its base64.
-pub(crate) fn picture_base64(data: &Value, at: &str) -> Result<String> {
+/// Checks an image of a field named `at`, and returns its base64.
+pub(crate) fn image_base64(data: &Value, at: &str) -> Result<String> {
     let base64 = without_head(text(data, at)?);
     decoded(base64, at)?;
     Ok(base64.to_owned())
 }
 
-/// A picture or a sound of the base64 in a field named `at`.
+/// An image or an audio clip of the base64 in a field named `at`.
 fn decoded(base64: &str, at: &str) -> Result<Media> {
     Media::from_base64(base64).map_err(|reason| {
         let note = if base64.contains("://") { "; nothing is fetched from URLs" } else { "" };
@@ -102,12 +102,12 @@ fn decoded(base64: &str, at: &str) -> Result<Media> {
     })
 }
 
-/// A picture as Anthropic's API has it: the `source` of a block.
+/// An image as Anthropic's API has it: the `source` of a block.
 pub(crate) fn source(fields: &Map<String, Value>, at: &str) -> Result<Part> {
     let at = format!("{at}.source");
     let source = fields.get("source").unwrap_or(&Value::Null);
     match source["type"].as_str() {
-        Some("base64") => picture(&source["data"], &format!("{at}.data")),
+        Some("base64") => image(&source["data"], &format!("{at}.data")),
         _ => {
             let message = format!(
                 "the `type` of `{at}` is {}, expected \"base64\"; nothing is fetched",

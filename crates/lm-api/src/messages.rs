@@ -32,11 +32,11 @@ pub(crate) fn messages(messages: Value, limits: &Limits) -> Result<Vec<Message>>
     Ok(messages)
 }
 
-/// Checks the number of pictures and sounds.
+/// Checks the number of images and audio.
 pub(crate) fn check_media(messages: &[Message], limits: &Limits) -> Result<()> {
     let parts = messages.iter().flat_map(|message| message.content.parts());
     let media = parts.filter(|part| matches!(part, Part::Image(_) | Part::Audio(_))).count();
-    at_most("messages", media, limits.media, "pictures and sounds")
+    at_most("messages", media, limits.media, "images and audio")
 }
 
 /// Converts older and foreign spellings of a message, and checks its role and parts.
@@ -71,7 +71,7 @@ fn normalize(message: &mut Value, at: &str) -> Result<()> {
     Ok(())
 }
 
-/// Converts the parts of a content: text, pictures and sounds. The result of a tool may be any other JSON as well.
+/// Converts the parts of a content: text, images and audio. The result of a tool may be any other JSON as well.
 fn check_content(content: &mut Value, is_result: bool, at: &str) -> Result<()> {
     let has_type = |part: &Value| part.get("type").is_some_and(Value::is_string);
     match content {
@@ -103,7 +103,7 @@ fn check_part(part: &mut Value, at: &str) -> Result<()> {
         }
         Some(kind @ ("image_url" | "image" | "input_audio" | "audio")) => media::normalize(part, kind, at),
         Some(kind @ ("file" | "video_url" | "video")) => {
-            Err(media::unsupported(at, kind, "text, an image or a sound"))
+            Err(media::unsupported(at, kind, "text, an image or an audio clip"))
         }
         _ => {
             let message = format!(

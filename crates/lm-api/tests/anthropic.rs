@@ -321,7 +321,7 @@ fn tokens_are_counted_without_a_limit_of_them() {
 }
 
 #[test]
-fn pictures_are_parts_of_messages_and_of_results() {
+fn images_are_parts_of_messages_and_of_results() {
     let image =
         json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBO"}});
     let result = json!({"type": "tool_result", "tool_use_id": "c", "is_error": true, "content": [image]});
@@ -329,14 +329,14 @@ fn pictures_are_parts_of_messages_and_of_results() {
         {"role": "user", "content": [image, {"type": "text", "text": "What is it?"}, result]},
     ]}));
     let request = request.expect("a request");
-    let picture = Part::Image(Media::from_bytes(*b"\x89PN"));
+    let image = Part::Image(Media::from_bytes(*b"\x89PN"));
     let user = &request.preface.messages[0];
-    assert_eq!(user.content.parts(), [picture.clone(), Part::Text("What is it?".to_owned())]);
-    assert_eq!(request.last.content.parts(), [Part::Text("error: ".to_owned()), picture]);
+    assert_eq!(user.content.parts(), [image.clone(), Part::Text("What is it?".to_owned())]);
+    assert_eq!(request.last.content.parts(), [Part::Text("error: ".to_owned()), image]);
 }
 
 #[test]
-fn pictures_are_counted() {
+fn images_are_counted() {
     let block =
         json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBO"}});
     let limits = Limits { media: 2, ..Limits::default() };

@@ -220,7 +220,7 @@ fn an_invalid_field_is_named() {
 }
 
 #[test]
-fn pictures_are_before_the_text() {
+fn images_are_before_the_text() {
     let expected = [Part::Image(Media::from_bytes(*b"\x89PN")), Part::Text("a".to_owned())];
     // Some clients send data URLs.
     for image in ["iVBO", "data:image/png;base64,iVBO", "DATA:;BASE64,iVBO"] {
@@ -233,8 +233,8 @@ fn pictures_are_before_the_text() {
 }
 
 #[test]
-fn pictures_need_no_text() {
-    let picture = Part::Image(Media::from_bytes(*b"\x89PN"));
+fn images_need_no_text() {
+    let image = Part::Image(Media::from_bytes(*b"\x89PN"));
     let text = |text: &str| Part::Text(text.to_owned());
     for (content, expected) in [
         (json!({}), text("")),
@@ -244,6 +244,6 @@ fn pictures_need_no_text() {
         let mut message = json!({"role": "user", "images": ["iVBO"]});
         message.as_object_mut().expect("an object").extend(content.as_object().expect("an object").clone());
         let request = read(json!({"messages": [message]})).expect("a request");
-        assert_eq!(request.last.content.parts(), [picture.clone(), expected], "{content}");
+        assert_eq!(request.last.content.parts(), [image.clone(), expected], "{content}");
     }
 }

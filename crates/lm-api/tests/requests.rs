@@ -35,7 +35,7 @@ fn an_invalid_field_is_named() {
     let part =
         |part: Value| message(json!({"role": "user", "content": [{"type": "text", "text": "x"}, part]}));
     let url = |url: &str| part(json!({"type": "image_url", "image_url": {"url": url}}));
-    let sound = |sound: Value| part(json!({"type": "input_audio", "input_audio": sound}));
+    let audio = |audio: Value| part(json!({"type": "input_audio", "input_audio": audio}));
     for (fields, param) in [
         (json!({"messages": null}), "messages"),
         (json!({"messages": "Hello"}), "messages"),
@@ -54,12 +54,12 @@ fn an_invalid_field_is_named() {
         (url("data:image/png;base64,%%%"), "messages[1].content[1]"),
         (part(json!({"type": "image", "path": "/etc/passwd"})), "messages[1].content[1].blob"),
         (part(json!({"type": "audio", "path": "/etc/passwd"})), "messages[1].content[1].blob"),
-        (sound(json!({})), "messages[1].content[1].input_audio.data"),
-        (sound(json!("UklG")), "messages[1].content[1].input_audio.data"),
-        (sound(json!({"data": "%", "format": "wav"})), "messages[1].content[1].input_audio.data"),
-        (sound(json!({"data": 7, "format": "wav"})), "messages[1].content[1].input_audio.data"),
-        (sound(json!({"data": "UklG", "format": "aac"})), "messages[1].content[1].input_audio.format"),
-        (sound(json!({"data": "UklG", "format": 7})), "messages[1].content[1].input_audio.format"),
+        (audio(json!({})), "messages[1].content[1].input_audio.data"),
+        (audio(json!("UklG")), "messages[1].content[1].input_audio.data"),
+        (audio(json!({"data": "%", "format": "wav"})), "messages[1].content[1].input_audio.data"),
+        (audio(json!({"data": 7, "format": "wav"})), "messages[1].content[1].input_audio.data"),
+        (audio(json!({"data": "UklG", "format": "aac"})), "messages[1].content[1].input_audio.format"),
+        (audio(json!({"data": "UklG", "format": 7})), "messages[1].content[1].input_audio.format"),
         (part(json!({"type": "file", "file": {}})), "messages[1].content[1].type"),
         (part(json!({"type": "text"})), "messages[1].content[1].text"),
         (part(json!({"text": "x"})), "messages[1].content[1].type"),
@@ -408,7 +408,7 @@ fn choices_count_up_from_the_servers_seed_as_well() {
 }
 
 #[test]
-fn pictures_and_sound_are_parts_with_their_bytes() {
+fn images_and_audio_are_parts_with_their_bytes() {
     let blob = |part: &Part| match part {
         Part::Image(media) => ("image", media.source.clone()),
         Part::Audio(media) => ("audio", media.source.clone()),
@@ -448,16 +448,16 @@ fn pictures_and_sound_are_parts_with_their_bytes() {
 
 /// Over all messages: a small file can take much of the context.
 #[test]
-fn pictures_and_sounds_are_counted() {
-    let picture = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO"}});
+fn images_and_audio_are_counted() {
+    let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO"}});
     let limits = Limits { media: 2, ..Limits::default() };
     let read = |counts: &[usize]| {
-        let message = |&count: &usize| json!({"role": "user", "content": vec![picture.clone(); count]});
+        let message = |&count: &usize| json!({"role": "user", "content": vec![image.clone(); count]});
         let messages: Vec<_> = counts.iter().map(message).collect();
         ChatRequest::from_json_within(body(json!({"messages": messages})), &limits)
     };
     assert!(read(&[1, 1]).is_ok());
     let error = read(&[1, 2]).expect_err("too many");
     assert_eq!((error.status, error.param.as_deref()), (400, Some("messages")), "{error}");
-    assert!(error.to_string().contains("3 pictures and sounds, at most 2"), "{error}");
+    assert!(error.to_string().contains("3 images and audio, at most 2"), "{error}");
 }

@@ -217,11 +217,11 @@ fn is_full_context(error: &lm_session::Error) -> bool {
 fn about_conversation(error: &lm_conversation::Error) -> Option<String> {
     match error {
         lm_conversation::Error::TooManyMediaRows { .. } => Some(
-            "fewer or smaller pictures and shorter sounds fit, and --context allows more tokens where the model supports them"
+            "fewer or smaller images and shorter audio clips fit, and --context allows more tokens where the model supports them"
                 .to_owned(),
         ),
         lm_conversation::Error::NoChatTemplate { .. } => Some(
-            "pictures and sounds need a chat template (chat_template.jinja in a model folder); `lm generate --raw` continues plain text \
+            "images and audio need a chat template (chat_template.jinja in a model folder); `lm generate --raw` continues plain text \
              without one"
                 .to_owned(),
         ),

@@ -1,11 +1,11 @@
-//! Pictures and sounds of messages: files that the user names.
+//! Images and audio of messages: files that the user names.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, anyhow, ensure};
-use lm_media::{DecodeLimits, SoundLimits, picture_size, sound_length};
+use lm_media::{AudioLimits, DecodeLimits, audio_length, image_size};
 use lm_session::{Engine, MediaKind};
 use lm_template::{Content, Media, Message, Part};
 
@@ -14,18 +14,18 @@ use crate::file_url;
 /// Ends of the names of files of a kind.
 const fn extensions(kind: MediaKind) -> &'static [&'static str] {
     match kind {
-        MediaKind::Picture => &["png", "jpg", "jpeg", "webp", "gif", "bmp"],
-        MediaKind::Sound => &["wav", "flac", "mp3", "ogg", "oga"],
+        MediaKind::Image => &["png", "jpg", "jpeg", "webp", "gif", "bmp"],
+        MediaKind::Audio => &["wav", "flac", "mp3", "ogg", "oga"],
     }
 }
 
-/// A picture or a sound, and its file.
+/// An image or an audio clip, and its file.
 pub struct MediaFile {
     pub path: PathBuf,
     pub part: Part,
 }
 
-/// Reads the file of a picture or a sound, and checks its header. The path may be a `file:` URL.
+/// Reads the file of an image or an audio clip, and checks its header. The path may be a `file:` URL.
 ///
 /// # Errors
 /// When it cannot be read, is too large or of another kind; the error names the file, and its causes are text.
@@ -34,7 +34,7 @@ pub fn read(path: &Path, kind: MediaKind) -> Result<MediaFile> {
     read.with_context(|| path.display().to_string())
 }
 
-/// Reads the file of a picture or a sound for a model.
+/// Reads the file of an image or an audio clip for a model.
 ///
 /// # Errors
 /// Those of [`read`], and when the model does not read files of this kind.
@@ -65,49 +65,49 @@ pub fn check_all(engine: &Engine, files: &[MediaFile]) -> Result<()> {
 }
 
 fn checked(path: &Path, kind: MediaKind) -> Result<Part> {
-    let (pictures, sounds) = (DecodeLimits::default(), SoundLimits::default());
+    let (images, audios) = (DecodeLimits::default(), AudioLimits::default());
     let most = match kind {
-        MediaKind::Picture => pictures.max_bytes,
-        MediaKind::Sound => sounds.max_bytes,
+        MediaKind::Image => images.max_bytes,
+        MediaKind::Audio => audios.max_bytes,
     };
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(most as u64 + 1).read_to_end(&mut bytes));
     read.map_err(|error| anyhow!("{error}"))?;
     ensure!(bytes.len() <= most, "it has more than {most} bytes");
     match kind {
-        MediaKind::Picture => drop(picture_size(&bytes, &pictures)?),
-        MediaKind::Sound => drop(sound_length(&bytes, &sounds)?),
+        MediaKind::Image => drop(image_size(&bytes, &images)?),
+        MediaKind::Audio => drop(audio_length(&bytes, &audios)?),
     }
     let media = Media::from_bytes(bytes);
     Ok(match kind {
-        MediaKind::Picture => Part::Image(media),
-        MediaKind::Sound => Part::Audio(media),
+        MediaKind::Image => Part::Image(media),
+        MediaKind::Audio => Part::Audio(media),
     })
 }
 
-/// Reads several files: pictures, then sounds.
-pub fn read_all(pictures: &[PathBuf], sounds: &[PathBuf]) -> Result<Vec<MediaFile>> {
-    let pictures = pictures.iter().map(|path| read(path, MediaKind::Picture));
-    pictures.chain(sounds.iter().map(|path| read(path, MediaKind::Sound))).collect()
+/// Reads several files: images, then audio clips.
+pub fn read_all(images: &[PathBuf], audios: &[PathBuf]) -> Result<Vec<MediaFile>> {
+    let images = images.iter().map(|path| read(path, MediaKind::Image));
+    images.chain(audios.iter().map(|path| read(path, MediaKind::Audio))).collect()
 }
 
 /// Returns true if a part is of this kind.
 pub fn is(part: &Part, kind: MediaKind) -> bool {
     match part {
-        Part::Image(_) => kind == MediaKind::Picture,
-        Part::Audio(_) => kind == MediaKind::Sound,
+        Part::Image(_) => kind == MediaKind::Image,
+        Part::Audio(_) => kind == MediaKind::Audio,
         _ => false,
     }
 }
 
-/// The pictures and sounds that a line names and nothing else: terminals type the paths of files that are dropped on them.
+/// The images and audio that a line names and nothing else: terminals type the paths of files that are dropped on them.
 pub fn dropped(line: &str) -> Option<Vec<(PathBuf, MediaKind)>> {
     let words = shlex::split(line)?;
     let files: Vec<_> = words.iter().map(|word| named(word)).collect::<Option<_>>()?;
     Some(files).filter(|files| !files.is_empty())
 }
 
-/// The picture or the sound of a path or a `file:` URL.
+/// The image or the audio of a path or a `file:` URL.
 fn named(word: &str) -> Option<(PathBuf, MediaKind)> {
     let path = file_url::local(Path::new(word)).ok()?;
     let extension = path.extension()?.to_str()?.to_ascii_lowercase();
@@ -116,7 +116,7 @@ fn named(word: &str) -> Option<(PathBuf, MediaKind)> {
     path.is_file().then_some((path, kind))
 }
 
-/// A message of the user, pictures and sounds before the text, and the files of its first parts.
+/// A message of the user, images and audio before the text, and the files of its first parts.
 pub fn message(media: Vec<MediaFile>, text: &str) -> (Message, Vec<PathBuf>) {
     if media.is_empty() {
         return (Message::user(text), Vec::new());
@@ -126,7 +126,7 @@ pub fn message(media: Vec<MediaFile>, text: &str) -> (Message, Vec<PathBuf>) {
     (Message::user(Content::Parts(parts)), files)
 }
 
-/// Adds the file to the error of a turn whose model cannot take a picture or a sound of message `index`, which has these files.
+/// Adds the file to the error of a turn whose model cannot take an image or an audio clip of message `index`, which has these files.
 pub fn with_file(error: Error, index: usize, files: &[PathBuf]) -> Error {
     let place = error.chain().find_map(place).filter(|(message, _)| *message == index);
     match place.and_then(|(_, part)| files.get(part)) {
@@ -135,7 +135,7 @@ pub fn with_file(error: Error, index: usize, files: &[PathBuf]) -> Error {
     }
 }
 
-/// Message and part of a picture or a sound that the model cannot take.
+/// Message and part of an image or an audio clip that the model cannot take.
 fn place(cause: &(dyn std::error::Error + 'static)) -> Option<(usize, usize)> {
     use lm_conversation::Error::{Medium, UnreadMedium};
     let error = match cause.downcast_ref() {
@@ -163,9 +163,9 @@ mod tests {
             path
         };
         let (cat, purr) = (file("a cat.PNG"), file("a purr.WAV"));
-        named_by_lines(&cat, MediaKind::Picture);
-        named_by_lines(&purr, MediaKind::Sound);
-        let both = vec![(cat.clone(), MediaKind::Picture), (purr.clone(), MediaKind::Sound)];
+        named_by_lines(&cat, MediaKind::Image);
+        named_by_lines(&purr, MediaKind::Audio);
+        let both = vec![(cat.clone(), MediaKind::Image), (purr.clone(), MediaKind::Audio)];
         let (cat, purr) = (cat.display().to_string(), purr.display().to_string());
         for line in [
             format!("'{cat}' '{purr}' "),
@@ -193,14 +193,14 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_before_sounds_and_both_before_the_text() {
+    fn images_are_before_audio_and_both_before_the_text() {
         let data = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name);
-        let (picture, sound) = (data("media/rgb_1x1.png"), data("sound/one_sample.wav"));
-        let files = read_all(from_ref(&picture), from_ref(&sound)).expect("are read");
+        let (image, audio) = (data("media/rgb_1x1.png"), data("sound/one_sample.wav"));
+        let files = read_all(from_ref(&image), from_ref(&audio)).expect("are read");
         let (message, files) = message(files, "What is it?");
         let kinds: Vec<_> = message.content.parts().iter().map(Part::kind).collect();
         assert_eq!(kinds, ["image", "audio", "text"]);
-        assert_eq!(files, [picture, sound]);
+        assert_eq!(files, [image, audio]);
         assert_eq!(super::message(Vec::new(), "Hello"), (Message::user("Hello"), Vec::new()));
     }
 

@@ -31,7 +31,7 @@ pub fn folder(path: Option<&Path>) -> Result<ModelFolder> {
 pub fn folder_with(path: Option<&Path>, mmproj: Option<&Path>) -> Result<ModelFolder> {
     let Some(path) = stored(path) else {
         if mmproj.is_some() {
-            return Err(usage("--mmproj: the embedded model reads no pictures; name a GGUF model"));
+            return Err(usage("--mmproj: the embedded model reads no images; name a GGUF model"));
         }
         return Ok(ModelFolder::embedded(lm_pocket::NAME, lm_pocket::FILES));
     };

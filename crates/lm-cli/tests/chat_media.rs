@@ -1,12 +1,12 @@
-//! Pictures and sounds in `lm chat` without a terminal.
+//! Images and audio in `lm chat` without a terminal.
 
 use crate::program;
 use crate::program::{Run, lm, shown};
 
-/// A model that reads pictures and sounds.
+/// A model that reads images and audio.
 const READS_ALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/audio/gemma4-tiny");
-const PICTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/media/rgb_37x53.png");
-const SOUND: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/sound/pcm16_16k.wav");
+const IMAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/media/rgb_37x53.png");
+const AUDIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/sound/pcm16_16k.wav");
 
 /// Runs a chat with that model.
 fn chat_with_media(args: &[&str], lines: &str) -> Run {
@@ -26,30 +26,30 @@ fn a_file_that_cannot_be_read_leaves_the_chat_open() {
 }
 
 #[test]
-fn pictures_and_sounds_are_added_to_the_next_message_and_dropped() {
+fn images_and_audio_are_added_to_the_next_message_and_dropped() {
     // A line of paths is one of files that were dropped on the terminal.
     let lines = format!(
-        "/audio {SOUND}\n{SOUND}\n/image file://{PICTURE}\n'{SOUND}' {PICTURE} \nWhat is it?\n/audio {PICTURE}\n/audio {SOUND}\n\
+        "/audio {AUDIO}\n{AUDIO}\n/image file://{IMAGE}\n'{AUDIO}' {IMAGE} \nWhat is it?\n/audio {IMAGE}\n/audio {AUDIO}\n\
          /audio\nHello\n/history\n"
     );
-    let run = chat_with_media(&["--image", PICTURE, "--audio", SOUND], &lines);
+    let run = chat_with_media(&["--image", IMAGE, "--audio", AUDIO], &lines);
     let notes: Vec<_> = run.err.lines().filter(|line| line.contains("of the next message")).collect();
     let note = |kind: &str, count, command: &str| {
         format!("({kind} {count} of the next message; {command} alone drops them)")
     };
     let expected = [
-        note("sound", 2, "/audio"),
-        note("sound", 3, "/audio"),
-        note("picture", 2, "/image"),
-        note("sound", 4, "/audio"),
-        note("picture", 3, "/image"),
-        note("sound", 1, "/audio"),
+        note("audio", 2, "/audio"),
+        note("audio", 3, "/audio"),
+        note("image", 2, "/image"),
+        note("audio", 4, "/audio"),
+        note("image", 3, "/image"),
+        note("audio", 1, "/audio"),
     ];
     assert_eq!(notes, expected, "{}", run.err);
     let sent = "user: [image] [audio] [audio] [audio] [image] [audio] [image] What is it?\n";
     assert!(run.err.contains(sent), "{}", run.err);
     assert!(run.err.contains("rgb_37x53.png") && run.err.contains("expected WAV"), "{}", run.err);
-    assert!(run.err.contains("(no sounds)") && run.err.contains("user: Hello\n"), "{}", run.err);
+    assert!(run.err.contains("(no audio)") && run.err.contains("user: Hello\n"), "{}", run.err);
     assert_eq!(run.code, Some(1), "{}", run.err);
 }
 
@@ -58,37 +58,37 @@ fn files_that_are_dropped_together_are_added_together_or_not_at_all() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let damaged = folder.path().join("damaged.png");
     std::fs::write(&damaged, "x").expect("can be written");
-    let run = chat_with_media(&[], &format!("{PICTURE} {}\nHello\n/history\n", shown(&damaged)));
+    let run = chat_with_media(&[], &format!("{IMAGE} {}\nHello\n/history\n", shown(&damaged)));
     assert!(run.err.contains(shown(&damaged)) && run.err.contains("user: Hello\n"), "{}", run.err);
 }
 
 #[test]
 fn a_model_that_reads_text_refuses_files_at_once() {
-    let run = lm(&["chat"], &format!("/image {PICTURE}\n/audio {SOUND}\n{PICTURE}\nHello\n"));
+    let run = lm(&["chat"], &format!("/image {IMAGE}\n/audio {AUDIO}\n{IMAGE}\nHello\n"));
     let errors: Vec<_> = run.err.lines().filter_map(|line| line.strip_prefix("error: ")).collect();
-    let [picture, sound] = ["pictures", "sounds"].map(|kind| format!("the model `pocket` reads no {kind}"));
-    let named = [(PICTURE, &picture), (SOUND, &sound), (PICTURE, &picture)]
-        .map(|(file, error)| format!("{file}: {error}"));
+    let [image, audio] = ["images", "audio"].map(|kind| format!("the model `pocket` reads no {kind}"));
+    let named =
+        [(IMAGE, &image), (AUDIO, &audio), (IMAGE, &image)].map(|(file, error)| format!("{file}: {error}"));
     assert_eq!(errors, named, "{}", run.err);
     assert_eq!((run.code, run.out.lines().count()), (Some(1), 1), "the message is answered: {}", run.err);
-    let error = program::error(&["chat", "--image", PICTURE], "Hello\n");
-    assert_eq!(error, format!("{PICTURE}: {picture}"));
+    let error = program::error(&["chat", "--image", IMAGE], "Hello\n");
+    assert_eq!(error, format!("{IMAGE}: {image}"));
 }
 
 #[test]
-fn a_chat_that_begins_again_has_no_pictures() {
-    let run = chat_with_media(&[], &format!("/image {PICTURE}\n/clear\nHello\n/history\n"));
+fn a_chat_that_begins_again_has_no_images() {
+    let run = chat_with_media(&[], &format!("/image {IMAGE}\n/clear\nHello\n/history\n"));
     assert_eq!((run.code, run.err.contains("user: Hello\n")), (Some(0), true), "{}", run.err);
 }
 
 #[test]
-fn a_recorded_picture_is_not_replayed() {
+fn a_recorded_image_is_not_replayed() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("talk.jsonl");
-    let run = chat_with_media(&["--image", PICTURE, "--record", shown(&file)], "Hello\n");
+    let run = chat_with_media(&["--image", IMAGE, "--record", shown(&file)], "Hello\n");
     assert_eq!(run.code, Some(0), "{}", run.err);
     let replay = lm(&["replay", shown(&file), READS_ALL], "");
-    assert!(replay.out.contains("request 1: not replayed: its prompt has pictures"), "{}", replay.err);
+    assert!(replay.out.contains("request 1: not replayed: its prompt has images"), "{}", replay.err);
     assert!(replay.out.ends_with("0 equal, 0 different, 1 not replayed\n"), "{}", replay.out);
     assert!(replay.err.contains("can be replayed") && replay.code == Some(1), "{}", replay.err);
 }

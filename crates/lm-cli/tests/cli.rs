@@ -83,20 +83,20 @@ fn a_folder_without_a_file_of_a_model_gets_a_hint() {
 }
 
 #[test]
-fn a_picture_is_measured_on_a_model_that_reads_pictures() {
+fn an_image_is_measured_on_a_model_that_reads_images() {
     let data = |path: &str| format!("{}/../../testdata/{path}", env!("CARGO_MANIFEST_DIR"));
-    let (model, picture) = (data("vision/smolvlm-tiny"), data("media/rgb_37x53.png"));
-    let only = ["--only", "picture,picture_prefill", "--runs", "1", "--json"];
-    let run = lm(&[&["bench", &*model, "--image", &*picture], &only[..]].concat(), "");
+    let (model, image) = (data("vision/smolvlm-tiny"), data("media/rgb_37x53.png"));
+    let only = ["--only", "image,image_prefill", "--runs", "1", "--json"];
+    let run = lm(&[&["bench", &*model, "--image", &*image], &only[..]].concat(), "");
     let figures: Vec<_> = run.out.lines().map(parse).collect();
     assert_eq!(figures.len(), 2, "{}", run.err);
-    assert_eq!((&figures[0]["metric"], &figures[0]["unit"]), (&json!("picture"), &json!("ms")));
-    // The picture is 48 pixels high: two rows of two tiles and the overview, four rows each.
+    assert_eq!((&figures[0]["metric"], &figures[0]["unit"]), (&json!("image"), &json!("ms")));
+    // The image is 48 pixels high: two rows of two tiles and the overview, four rows each.
     assert_eq!(figures[0]["context"], 20);
     assert_eq!(figures[1]["unit"], "tokens/s");
     assert!(figures.iter().all(|figure| figure["value"].as_f64() > Some(0.0)), "{}", run.out);
-    refused(&["bench", "--only", "picture"], "--image FILE");
-    let no_tower = lm(&["bench", "--image", &picture, "--only", "picture"], "");
+    refused(&["bench", "--only", "image"], "--image FILE");
+    let no_tower = lm(&["bench", "--image", &image, "--only", "image"], "");
     assert!(no_tower.err.contains("the model has no vision encoder"), "{}", no_tower.err);
 }
 

@@ -163,7 +163,7 @@ fn a_pack_cache_that_cannot_be_written_is_told() {
     assert!(run.err.contains("loading without the pack cache"), "{}", run.err);
 }
 
-/// A copy of a model folder with a chat template that writes these placeholders of pictures and sounds.
+/// A copy of a model folder with a chat template that writes these placeholders of images and audio.
 fn with_template(model: &str, [image, audio]: [&str; 2]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for file in std::fs::read_dir(model).expect("a folder").map(|file| file.expect("a file").path()) {
@@ -185,8 +185,8 @@ fn media_are_files_that_are_read_before_the_model_is_loaded() {
     let tiny = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/vision/gemma3-tiny");
     let media = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/media/");
     let folder = with_template(tiny, ["<start_of_image>", ""]);
-    let tokens = |pictures: &[&str]| {
-        let files: Vec<_> = pictures.iter().map(|name| format!("{media}{name}")).collect();
+    let tokens = |images: &[&str]| {
+        let files: Vec<_> = images.iter().map(|name| format!("{media}{name}")).collect();
         let images = files.iter().flat_map(|file| ["--image", file]);
         let args: Vec<_> = ["in the rain?", "-m", shown(folder.path()), "--temperature", "0", "-n", "8"]
             .into_iter()
@@ -198,18 +198,18 @@ fn media_are_files_that_are_read_before_the_model_is_loaded() {
     };
     let [none, one, other, two] =
         [&[][..], &["rgb_37x53.png"], &["rgba_29x41.png"], &["rgb_37x53.png", "rgba_29x41.png"]].map(tokens);
-    // Nine rows a picture, with a marker on each side and line breaks, of which those between two pictures are one token.
+    // Nine rows an image, with a marker on each side and line breaks, of which those between two images are one token.
     assert_eq!([one.0 - none.0, other.0 - none.0, two.0 - none.0], [14, 14, 27]);
     assert_ne!(one.1, other.1);
     let error = program::error(&["generate", "Hello", "--image", tiny], "");
     assert!(error.contains("gemma3-tiny"), "{error}");
     let error = program::error(&["generate", "Hello", "--image", &format!("{media}README.md")], "");
-    assert!(error.contains("README.md") && error.contains("no picture"), "{error}");
+    assert!(error.contains("README.md") && error.contains("no image"), "{error}");
     let error = program::error(&["generate", "Hello", "--audio", &format!("{media}rgb_1x1.png")], "");
     assert!(error.contains("rgb_1x1.png") && error.contains("expected WAV"), "{error}");
-    let sound = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/sound/one_sample.wav");
+    let audio = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/sound/one_sample.wav");
     for (option, file, kind) in
-        [("--image", &*format!("{media}rgb_1x1.png"), "picture"), ("--audio", sound, "sound")]
+        [("--image", &*format!("{media}rgb_1x1.png"), "image"), ("--audio", audio, "audio")]
     {
         let error = program::error(&["generate", "Hello", option, file], "");
         let expected = format!("{file}: the model `pocket` reads no {kind}s");
@@ -217,24 +217,24 @@ fn media_are_files_that_are_read_before_the_model_is_loaded() {
     }
     let error = program::error(&["generate", "Hello", "--image", "https://example.com/cat.png"], "");
     assert!(error.contains("https://example.com/cat.png: URLs are not fetched"), "{error}");
-    let error = program::error(&["generate", "Hello", "--audio", sound, "-m", shown(folder.path())], "");
-    assert!(error.contains("reads no sounds"), "a model of pictures and text: {error}");
+    let error = program::error(&["generate", "Hello", "--audio", audio, "-m", shown(folder.path())], "");
+    assert!(error.contains("reads no audio"), "a model of images and text: {error}");
 }
 
 #[test]
-fn a_model_of_pictures_and_sounds_says_so_and_hears_a_sound() {
+fn a_model_of_images_and_audio_says_so_and_hears_an_audio_clip() {
     let data = |path: &str| format!("{}/../../testdata/{path}", env!("CARGO_MANIFEST_DIR"));
     let folder = with_template(&data("audio/gemma4-tiny"), ["<|image|>", "<|audio|>"]);
     let model = shown(folder.path());
-    assert!(program::ok(&["inspect", model], "").contains("input         text, pictures, sounds\n"));
+    assert!(program::ok(&["inspect", model], "").contains("input         text, images, audio clips\n"));
     let reply = |more: &[&str]| {
         let args = ["in the rain?", "-m", model, "--temperature", "0", "-n", "8"];
         let last = events(&[&args, more].concat(), "").last().expect("an event").clone();
         (last["usage"]["prompt_tokens"].as_u64().expect("a count"), last["message"]["content"].clone())
     };
-    let sounds = ["sound/pcm16_16k.wav", "sound/silence.wav"].map(data);
+    let audios = ["sound/pcm16_16k.wav", "sound/silence.wav"].map(data);
     let (none, noise, silence) =
-        (reply(&[]), reply(&["--audio", &sounds[0]]), reply(&["--audio", &sounds[1]]));
+        (reply(&[]), reply(&["--audio", &audios[0]]), reply(&["--audio", &audios[1]]));
     // 8,000 and 1,000 samples: 50 and 6 frames, four of them a row, with a marker on each side.
     assert_eq!([noise.0 - none.0, silence.0 - none.0], [13 + 2, 2 + 2]);
     assert_ne!(noise.1, silence.1);
@@ -242,14 +242,14 @@ fn a_model_of_pictures_and_sounds_says_so_and_hears_a_sound() {
     let error = program::error(&["generate", "Hello", "-m", model, "--audio", &one_sample], "");
     assert!(error.starts_with(&format!("{one_sample}: ")), "{error}");
     assert!(error.contains("1 samples"), "too short for a frame: {error}");
-    let second = ["--system", "Listen.", "--audio", &sounds[0], "--audio", &one_sample];
+    let second = ["--system", "Listen.", "--audio", &audios[0], "--audio", &one_sample];
     let error = program::error(&[&["generate", "Hello", "-m", model], &second[..]].concat(), "");
     assert!(error.starts_with(&format!("{one_sample}: ")), "{error}");
     assert!(error.contains("part 1 of message 1"), "{error}");
-    chat_names_the_file(model, &sounds[0], &one_sample);
+    chat_names_the_file(model, &audios[0], &one_sample);
 }
 
-/// Checks that a chat names the file of a sound that is refused after another one was heard, which its history shows.
+/// Checks that a chat names the file of an audio clip that is refused after another one was heard, which its history shows.
 fn chat_names_the_file(model: &str, heard: &str, refused: &str) {
     let lines = format!("/audio {heard}\nHello\n/audio {refused}\nWhat is it?\n/history\n");
     let run = lm(&["chat", "-m", model, "-n", "2", "--system", "Listen."], &lines);
@@ -260,11 +260,11 @@ fn chat_names_the_file(model: &str, heard: &str, refused: &str) {
 }
 
 #[test]
-fn a_picture_that_breaks_off_is_named() {
+fn an_image_that_breaks_off_is_named() {
     let data = |path: &str| format!("{}/../../testdata/{path}", env!("CARGO_MANIFEST_DIR"));
     let folder = with_template(&data("vision/gemma3-tiny"), ["<start_of_image>", ""]);
     let cut = folder.path().join("cut.png");
-    let whole = std::fs::read(data("media/rgb_37x53.png")).expect("a picture");
+    let whole = std::fs::read(data("media/rgb_37x53.png")).expect("an image");
     std::fs::write(&cut, &whole[..whole.len() / 2]).expect("is written");
     let args = ["generate", "Hello", "-m", shown(folder.path()), "--image", shown(&cut)];
     let error = program::error(&args, "");
@@ -309,9 +309,9 @@ fn a_tower_of_another_model_is_warned_about_once() {
 }
 
 #[test]
-fn a_gguf_model_reads_pictures_with_the_tower_in_a_second_file() {
+fn a_gguf_model_reads_images_with_the_tower_in_a_second_file() {
     let files = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/vision/mmproj/");
-    let picture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/media/rgb_37x53.png");
+    let image = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/media/rgb_37x53.png");
     let folder = tempfile::tempdir().expect("a temporary folder");
     let model = folder.path().join("m.gguf");
     std::fs::copy(format!("{files}gemma3-tiny/model.gguf"), &model).expect("is copied");
@@ -322,15 +322,15 @@ fn a_gguf_model_reads_pictures_with_the_tower_in_a_second_file() {
         let last = events.last().expect("an event").clone();
         (last["usage"]["prompt_tokens"].as_u64().expect("a count"), last["message"]["content"].clone())
     };
-    let (none, seen) = (reply(&[]), reply(&["--mmproj", &tower, "--image", picture]));
+    let (none, seen) = (reply(&[]), reply(&["--mmproj", &tower, "--image", image]));
     assert_eq!(seen.0 - none.0, 14);
     let inspect = |more: &[&str]| program::ok(&[&["inspect", shown(&model)], more].concat(), "");
     assert!(inspect(&[]).contains("input         text\n"));
-    assert!(inspect(&["--mmproj", &tower]).contains("input         text, pictures\n"));
+    assert!(inspect(&["--mmproj", &tower]).contains("input         text, images\n"));
 
     std::fs::copy(&tower, folder.path().join("mmproj-f32.gguf")).expect("is copied");
-    assert_eq!(reply(&["--image", picture]), seen);
-    assert!(inspect(&[]).contains("input         text, pictures\n"));
+    assert_eq!(reply(&["--image", image]), seen);
+    assert!(inspect(&[]).contains("input         text, images\n"));
     let other = format!("{files}smolvlm-tiny/mmproj-smolvlm-tiny.gguf");
     let error = program::error(&[&["generate"], &args[..], &["--mmproj", &other]].concat(), "");
     assert!(error.contains("idefics3") && error.contains("gemma3"), "{error}");

@@ -204,7 +204,7 @@ fn one_of_several_gguf_models_is_chosen() {
     assert_eq!(home.ok(&["list"]).lines().count(), 1);
 }
 
-/// A GGUF model that reads pictures, and its `mmproj` file.
+/// A GGUF model that reads images, and its `mmproj` file.
 fn seeing() -> [Vec<u8>; 2] {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/vision/mmproj/qwen3-vl-tiny");
     ["model.gguf", "mmproj-qwen3-vl-tiny.gguf"].map(|name| fs::read(folder.join(name)).expect("is there"))
@@ -216,10 +216,10 @@ fn a_gguf_model_is_pulled_with_its_vision_tower() {
     let files = [("see-Q8_0.gguf", model), ("mmproj-F32.gguf", vec![0; 9]), ("mmproj-BF16.gguf", tower)];
     let files = files.map(|(path, bytes)| TestFile::large(path, bytes));
     let home = Home::new(TestRepo::new("owner/see-GGUF", files.to_vec()));
-    let picture = format!("{}/../../testdata/media/rgb_37x53.png", env!("CARGO_MANIFEST_DIR"));
-    let look = ["generate", "What is it?", "-m", "owner/see-GGUF", "--image", &picture, "-n", "2"];
+    let image = format!("{}/../../testdata/media/rgb_37x53.png", env!("CARGO_MANIFEST_DIR"));
+    let look = ["generate", "What is it?", "-m", "owner/see-GGUF", "--image", &image, "-n", "2"];
     home.ok(&["pull", "owner/see-GGUF", "--no-mmproj"]);
-    assert!(home.error(&look, &[]).contains("reads no pictures"));
+    assert!(home.error(&look, &[]).contains("reads no images"));
     home.ok(&["pull", "owner/see-GGUF"]);
     home.ok(&look);
     home.ok(&["rm", "owner/see-GGUF:Q8_0", "--yes"]);
@@ -242,15 +242,15 @@ fn a_model_of_ollama_has_its_projector() {
         let manifest = serde_json::json!({"layers": layers}).to_string();
         home.write(".ollama/models/manifests/registry.ollama.ai/library/see/latest", manifest.as_bytes());
     };
-    let picture = format!("{}/../../testdata/media/rgb_37x53.png", env!("CARGO_MANIFEST_DIR"));
-    let look = ["generate", "What is it?", "-m", "see", "--image", &picture, "-n", "2"];
+    let image = format!("{}/../../testdata/media/rgb_37x53.png", env!("CARGO_MANIFEST_DIR"));
+    let look = ["generate", "What is it?", "-m", "see", "--image", &image, "-n", "2"];
     store(&seeing()[1]);
     home.ok(&look);
     let run = home.lm(&["generate", "see", "-n", "2"]);
     assert!(run.code == Some(2) && run.err.contains("`see` looks like"), "{}{}", run.out, run.err);
     // A tower that cannot be read leaves a model of text.
     store(b"GGUF of an unknown kind");
-    assert!(home.error(&look, &[]).contains("reads no pictures"));
+    assert!(home.error(&look, &[]).contains("reads no images"));
     home.ok(&["generate", "What is it?", "-m", "see", "-n", "2"]);
 }
 

@@ -46,7 +46,7 @@ pub struct ConversationConfig {
     pub overflow: Overflow,
     /// Prefills the preface in [`Conversation::new`](crate::Conversation::new), which waits for it; false by default.
     pub prefill_on_init: bool,
-    /// Pictures and sounds in messages, if the model reads them: files are not opened by default.
+    /// Images and audio in messages, if the model reads them: files are not opened by default.
     pub media: MediaSettings,
 }
 

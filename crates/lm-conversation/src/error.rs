@@ -24,7 +24,7 @@ pub enum Error {
     /// The tokenizer failed.
     #[error(transparent)]
     Tokenizer(#[from] lm_tokenizer::Error),
-    /// A picture or a sound cannot be decoded, or not be given to the model.
+    /// An image or an audio clip cannot be decoded, or not be given to the model.
     #[error("the {kind}, part {part} of message {message}, cannot be given to the model")]
     Medium {
         /// Kind of the part.
@@ -36,8 +36,8 @@ pub enum Error {
         /// The reason.
         source: Box<lm_session::Error>,
     },
-    /// Pictures and sounds take more tokens than the context holds, without the text. Further ones were not decoded.
-    #[error("the first {media} pictures and sounds take {rows} tokens, the context holds {context_tokens}")]
+    /// Images and audio take more tokens than the context holds, without the text. Further ones were not decoded.
+    #[error("the first {media} images and audio take {rows} tokens, the context holds {context_tokens}")]
     TooManyMediaRows {
         /// Number of media that were decoded.
         media: usize,
@@ -46,8 +46,8 @@ pub enum Error {
         /// Maximum number of tokens of a session.
         context_tokens: usize,
     },
-    /// A part is a picture or a sound, and the model reads none.
-    #[error("part {part} of message {message} is of type `{}`, and the model reads no {kind}s", part_type(*kind))]
+    /// A part is an image or an audio clip, and the model reads none.
+    #[error("part {part} of message {message} is of type `{}`, and the model reads no {}", part_type(*kind), kind.plural())]
     UnreadMedium {
         /// Kind of the part.
         kind: MediaKind,
@@ -56,7 +56,7 @@ pub enum Error {
         /// Index of the part in the message, from 0.
         part: usize,
     },
-    /// The file of a picture or a sound cannot be opened, or may not be ([`MediaFiles`](crate::MediaFiles)).
+    /// The file of an image or an audio clip cannot be opened, or may not be ([`MediaFiles`](crate::MediaFiles)).
     #[error("the {kind} `{}`, part {part} of message {message}, cannot be read", path.display())]
     MediaFile {
         /// Kind of the part.
@@ -70,8 +70,8 @@ pub enum Error {
         /// The reason.
         source: std::io::Error,
     },
-    /// The chat template does not write one placeholder for each picture or sound.
-    #[error("the chat template wrote `{placeholder}` {found} times for {expected} {kind}s")]
+    /// The chat template does not write one placeholder for each image or audio.
+    #[error("the chat template wrote `{placeholder}` {found} times for {expected} {}", kind.plural())]
     Placeholders {
         /// Kind of the media.
         kind: MediaKind,
@@ -82,8 +82,8 @@ pub enum Error {
         /// Number of media of this kind in the messages.
         expected: usize,
     },
-    /// The prompt has tokens of pictures or sounds that stand for none.
-    #[error("the prompt has `{token}` {found} times, its {kind}s have {expected} rows")]
+    /// The prompt has tokens of images or audio that stand for none.
+    #[error("the prompt has `{token}` {found} times, its {} have {expected} rows", kind.plural())]
     MediaRows {
         /// Kind of the media.
         kind: MediaKind,

@@ -1,13 +1,13 @@
-//! Parts of messages that are pictures or sounds.
+//! Parts of messages that are images or audio.
 
 use lm_session::MediaKind;
 use lm_template::Part;
 
-/// The picture or the sound that a part is.
+/// The image or the audio that a part is.
 pub(crate) fn medium(part: &Part) -> Option<(MediaKind, &lm_template::Media)> {
     match part {
-        Part::Image(media) => Some((MediaKind::Picture, media)),
-        Part::Audio(media) => Some((MediaKind::Sound, media)),
+        Part::Image(media) => Some((MediaKind::Image, media)),
+        Part::Audio(media) => Some((MediaKind::Audio, media)),
         _ => None,
     }
 }
@@ -15,7 +15,7 @@ pub(crate) fn medium(part: &Part) -> Option<(MediaKind, &lm_template::Media)> {
 /// Type of the parts of a kind.
 pub(crate) const fn part_type(kind: MediaKind) -> &'static str {
     match kind {
-        MediaKind::Picture => "image",
-        MediaKind::Sound => "audio",
+        MediaKind::Image => "image",
+        MediaKind::Audio => "audio",
     }
 }

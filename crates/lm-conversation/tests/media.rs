@@ -1,4 +1,4 @@
-//! Pictures and sounds in messages: their places in prompts, their files, and conversations that hold them.
+//! Images and audio in messages: their places in prompts, their files, and conversations that hold them.
 
 use std::error::Error as _;
 use std::path::Path;
@@ -9,9 +9,9 @@ use lm_conversation::{
     Message, Overflow, Part, Preface, PromptTemplate, SaveOptions, TurnOptions,
 };
 use lm_model::testing::{FakeAudio, FakeVision};
-use lm_session::testing::{FakeLm, loaded, picture_file, sound_file, tokenizer};
+use lm_session::testing::{FakeLm, audio_file, image_file, loaded, tokenizer};
 use lm_session::{
-    Engine, EngineSettings, FinishReason, LoadedModel, MediaKind, SoundLimits, SpecialTokens, TokenId,
+    AudioLimits, Engine, EngineSettings, FinishReason, LoadedModel, MediaKind, SpecialTokens, TokenId,
 };
 use lm_template::{Content, Media, Role};
 use serde_json::{Value, json};
@@ -21,10 +21,10 @@ const TEMPLATE: &str = "{% for m in messages %}<{{ m.role }}>{% if m.content is 
     {% for p in m.content %}{% if p.type == 'image' %}<tool_response>{% elif p.type == 'audio' %}</tool_response>\
     {% elif p.type == 'text' %}{{ p.text }}{% endif %}\
     {% endfor %}{% endif %}{{ '\\n' }}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
-/// The token that stands for rows and, in templates, for a picture.
+/// The token that stands for rows and, in templates, for an image.
 const ROW: &str = "<tool_response>";
-/// The token that stands for rows and, in templates, for a sound.
-const SOUND_ROW: &str = "</tool_response>";
+/// The token that stands for rows and, in templates, for an audio clip.
+const AUDIO_ROW: &str = "</tool_response>";
 
 /// Encoders of both kinds.
 #[derive(Clone, Default)]
@@ -46,7 +46,7 @@ impl Fakes {
     }
 }
 
-/// An engine that reads pictures and sounds.
+/// An engine that reads images and audio.
 fn engine() -> (Engine, Fakes) {
     let fakes = Fakes::default();
     (fakes.engine(EngineSettings::default()), fakes)
@@ -68,15 +68,15 @@ fn conversation() -> Conversation {
 }
 
 fn blob(seed: u8) -> Part {
-    Part::Image(Media::from_bytes(picture_file(3, 2, seed)))
+    Part::Image(Media::from_bytes(image_file(3, 2, seed)))
 }
 
-fn sound(seed: u8) -> Part {
-    Part::Audio(Media::from_bytes(sound_file(4001, seed.into())))
+fn audio(seed: u8) -> Part {
+    Part::Audio(Media::from_bytes(audio_file(4001, seed.into())))
 }
 
 /// Media of one size, of each kind.
-const MEDIA: [fn(u8) -> Part; 2] = [blob, sound];
+const MEDIA: [fn(u8) -> Part; 2] = [blob, audio];
 
 fn text(text: &str) -> Part {
     Part::Text(text.to_owned())
@@ -88,14 +88,14 @@ fn user(parts: Vec<Part>) -> Message {
     message
 }
 
-/// Text of a picture of 3 × 2 pixels.
+/// Text of an image of 3 × 2 pixels.
 fn rows() -> String {
     format!("[{}\n{}]", ROW.repeat(2), ROW.repeat(6))
 }
 
-/// Text of a sound of 4,001 samples.
-fn sound_rows() -> String {
-    format!("({})", SOUND_ROW.repeat(3))
+/// Text of an audio clip of 4,001 samples.
+fn audio_rows() -> String {
+    format!("({})", AUDIO_ROW.repeat(3))
 }
 
 fn is_row(id: &TokenId) -> bool {
@@ -112,7 +112,7 @@ fn media_take_the_places_of_their_placeholders_in_order() {
         conversation.render(message, GenerationPrompt::Add).unwrap()
     };
     for (medium, shown, tokens) in
-        [(blob as fn(_) -> _, rows(), &tokens[0]), (sound, sound_rows(), &tokens[1])]
+        [(blob as fn(_) -> _, rows(), &tokens[0]), (audio, audio_rows(), &tokens[1])]
     {
         let ab = render(medium(1), medium(2));
         assert_eq!(ab.text, format!("<user>First {shown} and {shown}?\n<assistant>"));
@@ -136,7 +136,7 @@ fn media_take_the_places_of_their_placeholders_in_order() {
 }
 
 #[test]
-fn a_picture_and_a_sound_are_in_one_message_in_either_order() {
+fn an_image_and_an_audio_clip_are_in_one_message_in_either_order() {
     let (engine, fakes) = engine();
     let conversation = || Conversation::new(&engine, config()).unwrap();
     let parts = |parts: [Part; 2]| {
@@ -144,16 +144,16 @@ fn a_picture_and_a_sound_are_in_one_message_in_either_order() {
         user(vec![text("First "), first, text(" and "), second, text("?")])
     };
     let rendered = |message: Message| conversation().render(message, GenerationPrompt::Omit).unwrap();
-    let (one, other) = (parts([blob(1), sound(2)]), parts([sound(2), blob(1)]));
+    let (one, other) = (parts([blob(1), audio(2)]), parts([audio(2), blob(1)]));
     let [ab, ba] = [&one, &other].map(|message| rendered(message.clone()));
-    assert_eq!(ab.text, format!("<user>First {} and {}?\n", rows(), sound_rows()));
-    assert_eq!(ba.text, format!("<user>First {} and {}?\n", sound_rows(), rows()));
+    assert_eq!(ab.text, format!("<user>First {} and {}?\n", rows(), audio_rows()));
+    assert_eq!(ba.text, format!("<user>First {} and {}?\n", audio_rows(), rows()));
     let rows_of = |ids: &[TokenId]| ids.iter().copied().filter(is_row).collect::<Vec<_>>();
-    let picture = rows_of(&rendered(user(vec![blob(1)])).ids);
-    let sound = rows_of(&rendered(user(vec![self::sound(2)])).ids);
-    assert_eq!((picture.len(), sound.len()), (8, 3));
-    assert_eq!(rows_of(&ab.ids), [&picture[..], &sound].concat());
-    assert_eq!(rows_of(&ba.ids), [&sound[..], &picture].concat());
+    let image = rows_of(&rendered(user(vec![blob(1)])).ids);
+    let audio = rows_of(&rendered(user(vec![self::audio(2)])).ids);
+    assert_eq!((image.len(), audio.len()), (8, 3));
+    assert_eq!(rows_of(&ab.ids), [&image[..], &audio].concat());
+    assert_eq!(rows_of(&ba.ids), [&audio[..], &image].concat());
     let [one, other] = [one, other].map(|message| conversation().send(message).unwrap().text());
     assert_ne!(one, other);
     assert_eq!((fakes.vision.encodings(), fakes.audio.encodings()), (1, 1));
@@ -162,31 +162,30 @@ fn a_picture_and_a_sound_are_in_one_message_in_either_order() {
         {{ '</tool_response>' if kind == 'audio' else '<tool_response>' }}{% endfor %}{% endfor %}{% endfor %}";
     let config = ConversationConfig { template: Some(PromptTemplate::new(template).unwrap()), ..config() };
     let sorting = Conversation::new(&engine, config).unwrap();
-    let message = user(vec![blob(3), self::sound(3), blob(1), self::sound(2)]);
+    let message = user(vec![blob(3), self::audio(3), blob(1), self::audio(2)]);
     let sorted = rows_of(&sorting.render(message, GenerationPrompt::Omit).unwrap().ids);
-    assert_eq!(sorted[3..6], sound, "the second sound");
-    assert_eq!(sorted[14..], picture, "the second picture");
+    assert_eq!(sorted[3..6], audio, "the second audio");
+    assert_eq!(sorted[14..], image, "the second image");
 }
 
 #[test]
 fn a_placeholder_in_a_message_is_text() {
     let conversation = conversation();
-    let typed = format!("{ROW} or {SOUND_ROW}{ROW}: ");
-    let message = user(vec![text(&typed), blob(1), sound(1)]);
+    let typed = format!("{ROW} or {AUDIO_ROW}{ROW}: ");
+    let message = user(vec![text(&typed), blob(1), audio(1)]);
     let rendered = conversation.render(message.clone(), GenerationPrompt::Omit).unwrap();
-    assert_eq!(rendered.text, format!("<user>{typed}{}{}\n", rows(), sound_rows()));
+    assert_eq!(rendered.text, format!("<user>{typed}{}{}\n", rows(), audio_rows()));
     assert_eq!(rendered.ids.iter().filter(|id| is_row(id)).count(), 8 + 3);
     for tokens in conversation.engine().media_tokens() {
         assert!(!rendered.ids.contains(&tokens.row_id), "the typed ones are plain text");
     }
-    // Where content may spell tokens, it may not spell those of its pictures and sounds.
+    // Where content may spell tokens, it may not spell those of its images and audio.
     let config =
         ConversationConfig { content_tokens: lm_conversation::ContentTokens::Recognized, ..config() };
     let trusting = Conversation::new(&engine().0, config).unwrap();
-    for (message, kind, counts) in [
-        (message, MediaKind::Picture, (10, 8)),
-        (user(vec![text(&typed), sound(1)]), MediaKind::Sound, (4, 3)),
-    ] {
+    for (message, kind, counts) in
+        [(message, MediaKind::Image, (10, 8)), (user(vec![text(&typed), audio(1)]), MediaKind::Audio, (4, 3))]
+    {
         let error = trusting.render(message, GenerationPrompt::Omit).unwrap_err();
         let Error::MediaRows { kind: named, found, expected, .. } = error else { panic!("{error}") };
         assert_eq!((named, (found, expected)), (kind, counts));
@@ -198,7 +197,7 @@ fn a_placeholder_in_a_message_is_text() {
 }
 
 #[test]
-fn ranges_of_generated_text_move_with_the_pictures_before_them() {
+fn ranges_of_generated_text_move_with_the_images_before_them() {
     let template = "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}{% endgeneration %}\
         {% else %}{% for p in m.content %}<tool_response>{% endfor %}{% endif %}\n{% endfor %}";
     let config = ConversationConfig { template: Some(PromptTemplate::new(template).unwrap()), ..config() };
@@ -221,12 +220,12 @@ fn messages_of_the_litert_lm_page() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, seed| {
         let path = folder.path().join(name);
-        std::fs::write(&path, picture_file(3, 2, seed)).unwrap();
+        std::fs::write(&path, image_file(3, 2, seed)).unwrap();
         path.to_str().unwrap().to_owned()
     };
     let (image, image1, image2) = (file("image.jpg", 1), file("image1.jpg", 2), file("image2.jpg", 3));
     let audio = folder.path().join("audio.wav").to_str().unwrap().to_owned();
-    std::fs::write(&audio, sound_file(4001, 1)).unwrap();
+    std::fs::write(&audio, audio_file(4001, 1)).unwrap();
     let (engine, fakes) = engine();
     let (vision, heard) = (fakes.vision, fakes.audio);
     let mut conversation = Conversation::new(&engine, config()).unwrap();
@@ -271,8 +270,8 @@ fn messages_of_the_litert_lm_page() {
     // The same bytes as a blob are the same medium.
     use base64::Engine as _;
     for (index, kind, prompt, file) in [
-        (0, "image", "Describe the following image: ", picture_file(3, 2, 1)),
-        (2, "audio", "Transcribe the audio: ", sound_file(4001, 1)),
+        (0, "image", "Describe the following image: ", image_file(3, 2, 1)),
+        (2, "audio", "Transcribe the audio: ", audio_file(4001, 1)),
     ] {
         let mut other = Conversation::new(&engine, config()).unwrap();
         other.set_history(conversation.history()[..index].to_vec());
@@ -331,7 +330,7 @@ fn conversations_with_media_are_forked_edited_and_restored() {
 }
 
 #[test]
-fn a_reply_to_a_picture_goes_on() {
+fn a_reply_to_an_image_goes_on() {
     let (engine, _) = engine();
     let mut whole = Conversation::new(&engine, config()).unwrap();
     let mut long = config();
@@ -348,7 +347,7 @@ fn a_reply_to_a_picture_goes_on() {
 }
 
 #[test]
-fn turns_with_pictures_are_dropped_with_them() {
+fn turns_with_images_are_dropped_with_them() {
     let engine =
         Fakes::default().engine(EngineSettings { max_context: Some(160), ..EngineSettings::default() });
     for overflow in [Overflow::DropOldest(DroppedHistory::Kept), Overflow::SlidingWindow] {
@@ -364,7 +363,7 @@ fn turns_with_pictures_are_dropped_with_them() {
 }
 
 #[test]
-fn pictures_in_the_preface_and_in_results_of_tools() {
+fn images_in_the_preface_and_in_results_of_tools() {
     let mut system = user(vec![text("This is you: "), blob(9)]);
     system.role = Role::System;
     let messages = vec![system];
@@ -383,8 +382,8 @@ fn pictures_in_the_preface_and_in_results_of_tools() {
     // The path of a result is not opened.
     let mut history = history;
     for (part, kind) in [
-        (Part::Image(Media::from_path("/etc/passwd")), MediaKind::Picture),
-        (Part::Audio(Media::from_path("/etc/passwd")), MediaKind::Sound),
+        (Part::Image(Media::from_path("/etc/passwd")), MediaKind::Image),
+        (Part::Audio(Media::from_path("/etc/passwd")), MediaKind::Audio),
     ] {
         history[2].content = Content::Parts(vec![part]);
         conversation.set_history(history.clone());
@@ -398,7 +397,7 @@ fn pictures_in_the_preface_and_in_results_of_tools() {
 
 #[test]
 fn templates_that_lose_media_or_make_some_up() {
-    for (medium, token) in [(blob as fn(_) -> _, ROW), (sound, SOUND_ROW)] {
+    for (medium, token) in [(blob as fn(_) -> _, ROW), (audio, AUDIO_ROW)] {
         let two = format!("{{% for m in messages %}}{token}{token}{{% endfor %}}");
         for (template, found) in [("{% for m in messages %}{{ m.role }}{% endfor %}", 0), (&two, 2)] {
             let config =
@@ -427,9 +426,9 @@ fn media_that_cannot_be_decoded() {
     let image = |path: &Path| json!({"type": "image", "path": path});
     use base64::Engine as _;
     let blob = |bytes: &[u8]| json!({"type": "image", "blob": base64::engine::general_purpose::STANDARD.encode(bytes)});
-    let whole = picture_file(3, 2, 1);
+    let whole = image_file(3, 2, 1);
     let error = refused(blob(&whole[..whole.len() - 4]));
-    assert_eq!(error.to_string(), "the picture, part 1 of message 2, cannot be given to the model");
+    assert_eq!(error.to_string(), "the image, part 1 of message 2, cannot be given to the model");
     assert!(error.source().unwrap().to_string().starts_with("the BMP file cannot be decoded"), "{error:?}");
     let mut huge = whole;
     huge[18..22].copy_from_slice(&10_000_u32.to_le_bytes());
@@ -437,9 +436,9 @@ fn media_that_cannot_be_decoded() {
     let error = refused(blob(&huge));
     assert!(error.source().unwrap().to_string().contains("10000 × 10000 pixels"), "{error:?}");
     let audio = |bytes: &[u8]| json!({"type": "audio", "blob": base64::engine::general_purpose::STANDARD.encode(bytes)});
-    let whole = sound_file(16_000, 1);
+    let whole = audio_file(16_000, 1);
     let error = refused(audio(&whole[..whole.len() - 4]));
-    assert_eq!(error.to_string(), "the sound, part 1 of message 2, cannot be given to the model");
+    assert_eq!(error.to_string(), "the audio, part 1 of message 2, cannot be given to the model");
     assert!(error.source().unwrap().to_string().starts_with("the WAV file cannot be decoded"), "{error:?}");
     let mut hours = whole;
     hours[4..8].copy_from_slice(&(36 + 36_000 * 4_000 * 2_u32).to_le_bytes());
@@ -447,11 +446,11 @@ fn media_that_cannot_be_decoded() {
     hours[40..44].copy_from_slice(&(36_000 * 4_000 * 2_u32).to_le_bytes());
     let error = refused(audio(&hours));
     assert!(error.source().unwrap().to_string().contains("longer than 600 seconds"), "{error:?}");
-    let error = refused(audio(&picture_file(3, 2, 1)));
-    assert!(error.source().unwrap().to_string().contains("no sound"), "{error:?}");
+    let error = refused(audio(&image_file(3, 2, 1)));
+    assert!(error.source().unwrap().to_string().contains("no audio"), "{error:?}");
     let folder = tempfile::tempdir().unwrap();
     let error = refused(json!({"type": "audio", "path": folder.path().join("none.wav")}));
-    assert!(error.to_string().starts_with("the sound `"), "{error}");
+    assert!(error.to_string().starts_with("the audio `"), "{error}");
     for (path, kind) in [
         (folder.path().join("none"), std::io::ErrorKind::NotFound),
         (folder.path().to_owned(), std::io::ErrorKind::InvalidInput),
@@ -469,9 +468,9 @@ fn media_that_cannot_be_decoded() {
 fn media_are_not_decoded_when_the_turn_has_ended_or_the_context_is_full() {
     let engine =
         Fakes::default().engine(EngineSettings { max_context: Some(160), ..EngineSettings::default() });
-    let send = |pictures: usize, options: TurnOptions| {
+    let send = |images: usize, options: TurnOptions| {
         let damaged = Part::Image(Media::from_bytes(b"BM".to_vec()));
-        let parts = (0..pictures).map(|seed| blob(seed as u8)).chain([damaged]).collect();
+        let parts = (0..images).map(|seed| blob(seed as u8)).chain([damaged]).collect();
         let mut conversation = Conversation::new(&engine, config()).unwrap();
         conversation.send_with(user(parts), options).unwrap_err()
     };
@@ -482,7 +481,7 @@ fn media_are_not_decoded_when_the_turn_has_ended_or_the_context_is_full() {
     let late = send(1, TurnOptions { deadline, ..TurnOptions::default() });
     assert!(matches!(late, Error::DeadlineExceeded));
     let decoded = |error: Error| matches!(error, Error::Medium { message: 0, .. });
-    assert!(decoded(send(20, TurnOptions::default())), "twenty pictures of 8 rows are 160 tokens");
+    assert!(decoded(send(20, TurnOptions::default())), "twenty images of 8 rows are 160 tokens");
     let full = send(21, TurnOptions::default());
     assert!(matches!(full, Error::TooManyMediaRows { media: 21, rows: 168, context_tokens: 160 }), "{full}");
     let overflow = Some(Overflow::SlidingWindow);
@@ -513,12 +512,12 @@ fn rows_of_all_messages_count_for_the_context() {
 /// The limit of a file's size is that of the engine; what is above it is not read.
 #[test]
 fn a_file_of_a_byte_more_than_the_limit_is_refused() {
-    let file = [&sound_file(4001, 1)[..], &[0]].concat();
+    let file = [&audio_file(4001, 1)[..], &[0]].concat();
     let named = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(named.path(), &file).unwrap();
     for (max_bytes, is_read) in [(file.len(), true), (file.len() - 1, false)] {
-        let sound_limits = SoundLimits { max_bytes, ..SoundLimits::default() };
-        let engine = Fakes::default().engine(EngineSettings { sound_limits, ..EngineSettings::default() });
+        let audio_limits = AudioLimits { max_bytes, ..AudioLimits::default() };
+        let engine = Fakes::default().engine(EngineSettings { audio_limits, ..EngineSettings::default() });
         let mut conversation = Conversation::new(&engine, config()).unwrap();
         let sent = conversation.send(user(vec![Part::Audio(Media::from_path(named.path()))]));
         assert_eq!(sent.is_ok(), is_read, "{max_bytes}: {sent:?}");
@@ -528,7 +527,7 @@ fn a_file_of_a_byte_more_than_the_limit_is_refused() {
 #[test]
 fn files_are_opened_by_permission_only() {
     for (file, part) in
-        [(picture_file(3, 2, 1), Part::Image as fn(Media) -> Part), (sound_file(4001, 1), Part::Audio)]
+        [(image_file(3, 2, 1), Part::Image as fn(Media) -> Part), (audio_file(4001, 1), Part::Audio)]
     {
         let named = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(named.path(), &file).unwrap();
@@ -549,7 +548,7 @@ fn a_model_that_reads_one_kind_names_the_part_of_the_other() {
     let seeing = LoadedModel { vision: Some(Arc::new(FakeVision::default())), ..loaded(model()) };
     let hearing = LoadedModel { audio: Some(Arc::new(FakeAudio::default())), ..loaded(model()) };
     for (model, read, other, kind) in
-        [(seeing, blob(1), sound(1), MediaKind::Sound), (hearing, sound(1), blob(1), MediaKind::Picture)]
+        [(seeing, blob(1), audio(1), MediaKind::Audio), (hearing, audio(1), blob(1), MediaKind::Image)]
     {
         let engine = Engine::new(model, EngineSettings::default()).unwrap();
         let mut conversation = Conversation::new(&engine, config()).unwrap();
@@ -558,7 +557,7 @@ fn a_model_that_reads_one_kind_names_the_part_of_the_other() {
         let error = conversation.send(user(vec![text("And"), read, other])).unwrap_err();
         let Error::UnreadMedium { kind: named, message: 2, part: 2 } = error else { panic!("{error}") };
         assert_eq!(named, kind);
-        assert!(error.to_string().ends_with(&format!("and the model reads no {kind}s")), "{error}");
+        assert!(error.to_string().ends_with(&format!("and the model reads no {}", kind.plural())), "{error}");
         assert_eq!((conversation.history(), conversation.tokens()), before);
     }
 }

@@ -1,4 +1,4 @@
-//! Pictures and sounds from files through conversations to the tiny checkpoints of `testdata/vision` and `testdata/audio`: token ids and greedy
+//! Images and audio from files through conversations to the tiny checkpoints of `testdata/vision` and `testdata/audio`: token ids and greedy
 //! tokens as transformers has them.
 
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use lm_conversation::{
 };
 use lm_model::{ALL_AUDIO_FAMILIES, ALL_VISION_FAMILIES};
 use lm_session::{
-    Engine, EngineSettings, GenerateParams, Media, MediaKind, PictureOptions, Prompt, SamplerParams,
+    Engine, EngineSettings, GenerateParams, ImageOptions, Media, MediaKind, Prompt, SamplerParams,
     SessionConfig, SessionEvent, TokenId,
 };
 use lm_template::Content;
 use safetensors::SafeTensors;
 use serde_json::Value;
 
-/// A file of a picture or a sound.
+/// A file of an image or an audio clip.
 #[derive(Clone)]
 struct MediumFile(MediaKind, Vec<u8>);
 
@@ -25,15 +25,15 @@ impl MediumFile {
     fn part(&self) -> Part {
         let media = lm_template::Media::from_bytes(self.1.clone());
         match self.0 {
-            MediaKind::Picture => Part::Image(media),
-            MediaKind::Sound => Part::Audio(media),
+            MediaKind::Image => Part::Image(media),
+            MediaKind::Audio => Part::Audio(media),
         }
     }
 
     fn media(&self, engine: &Engine) -> Arc<Media> {
         let medium = match self.0 {
-            MediaKind::Picture => engine.picture(&self.1[..], &PictureOptions::default()),
-            MediaKind::Sound => engine.sound(&self.1[..]),
+            MediaKind::Image => engine.image(&self.1[..], &ImageOptions::default()),
+            MediaKind::Audio => engine.audio(&self.1[..]),
         };
         medium.unwrap()
     }
@@ -84,10 +84,10 @@ fn wav(recipe: &Value) -> Vec<u8> {
     file
 }
 
-/// The files of the pictures whose names begin with `prefix`.
-fn pictures(tensors: &SafeTensors<'_>, prefix: &str) -> Vec<MediumFile> {
+/// The files of the images whose names begin with `prefix`.
+fn images(tensors: &SafeTensors<'_>, prefix: &str) -> Vec<MediumFile> {
     let found = (0..).map_while(|index| tensors.tensor(&format!("{prefix}{index}.rgb")).ok());
-    found.map(|rgb| MediumFile(MediaKind::Picture, bmp(rgb.shape(), rgb.data()))).collect()
+    found.map(|rgb| MediumFile(MediaKind::Image, bmp(rgb.shape(), rgb.data()))).collect()
 }
 
 fn case(folder: &Path, golden: &Value, text: &str, files: Vec<MediumFile>) -> Case {
@@ -110,7 +110,7 @@ fn vision_case(name: &str) -> Case {
     let folder = testdata("vision").join(name);
     let (golden, bytes) = read(&folder);
     let tensors = SafeTensors::deserialize(&bytes).unwrap();
-    case(&folder, &golden, "prompt", pictures(&tensors, "pictures."))
+    case(&folder, &golden, "prompt", images(&tensors, "pictures."))
 }
 
 fn audio_cases(name: &str) -> Vec<Case> {
@@ -119,9 +119,9 @@ fn audio_cases(name: &str) -> Vec<Case> {
     let tensors = SafeTensors::deserialize(&bytes).unwrap();
     let prompts = golden["prompts"].as_array().unwrap().iter().enumerate();
     let of_prompt = |(index, prompt): (usize, &Value)| {
-        let sounds: Vec<usize> = serde_json::from_value(prompt["sounds"].clone()).unwrap();
-        let sounds = sounds.iter().map(|&sound| MediumFile(MediaKind::Sound, wav(&golden["sounds"][sound])));
-        let files = pictures(&tensors, &format!("prompts.{index}.pictures.")).into_iter().chain(sounds);
+        let audios: Vec<usize> = serde_json::from_value(prompt["sounds"].clone()).unwrap();
+        let audios = audios.iter().map(|&audio| MediumFile(MediaKind::Audio, wav(&golden["sounds"][audio])));
+        let files = images(&tensors, &format!("prompts.{index}.pictures.")).into_iter().chain(audios);
         case(&folder, prompt, "text", files.collect())
     };
     prompts.map(of_prompt).collect()
@@ -200,19 +200,19 @@ fn check(case: &Case) {
     let encoded = files.len() as u64;
     assert_eq!(greedy(&engine, &rendered.ids, &media, case.greedy.len()), case.greedy, "{name}");
     assert_eq!(engine.activity().encoded_media, encoded, "{name}");
-    // Rows of a picture that attend to each other run together, whatever the chunk.
+    // Rows of an image that attend to each other run together, whatever the chunk.
     let small = load(&case.folder, 7);
     let media: Vec<_> = case.files.iter().map(|file| file.media(&small)).collect();
     assert_eq!(greedy(&small, &rendered.ids, &media, case.greedy.len()), case.greedy, "{name}, chunks of 7");
 }
 
 #[test]
-fn prompts_with_pictures_and_their_replies_are_those_of_transformers() {
+fn prompts_with_images_and_their_replies_are_those_of_transformers() {
     ALL_VISION_FAMILIES.iter().flat_map(|family| family.goldens).for_each(|name| check(&vision_case(name)));
 }
 
 #[test]
-fn prompts_with_sounds_and_their_replies_are_those_of_transformers() {
+fn prompts_with_audio_and_their_replies_are_those_of_transformers() {
     let cases =
         ALL_AUDIO_FAMILIES.iter().flat_map(|family| family.goldens).flat_map(|name| audio_cases(name));
     cases.for_each(|case| check(&case));

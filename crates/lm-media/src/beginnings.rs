@@ -93,12 +93,12 @@ mod tests {
 
     #[test]
     fn messages_name_what_came_and_what_is_expected() {
-        let message = |bytes: &[u8]| described(&start(bytes), "picture", "PNG");
+        let message = |bytes: &[u8]| described(&start(bytes), "image", "PNG");
         assert_eq!(message(b"II*\0\x08\0\0\0"), "the bytes are a TIFF file; expected PNG");
         assert_eq!(message(b"\0\0\0\x1cftypavif\0\0\0\0"), "the bytes are an AVIF file; expected PNG");
         assert_eq!(message(b""), "the file is empty");
         let expected =
-            r#"the bytes are no picture: expected PNG, and they begin with "A \x07\xff\x07\x07\x07\x07""#;
+            r#"the bytes are no image: expected PNG, and they begin with "A \x07\xff\x07\x07\x07\x07""#;
         assert_eq!(message(b"A \x07\xff\x07\x07\x07\x07\x07"), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Picture files as the formats hand them to the decoder.
+//! Image files as the formats hand them to the decoder.
 
 use std::borrow::Cow;
 

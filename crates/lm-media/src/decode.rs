@@ -1,4 +1,4 @@
-//! Decoding of picture files, within limits: they come from strangers.
+//! Decoding of image files, within limits: they come from strangers.
 
 use std::io::Cursor;
 
@@ -9,10 +9,10 @@ use crate::contents::Contents;
 use crate::error::{Error, Result};
 use crate::gif::FirstFrame;
 use crate::guard::guarded;
+use crate::image::Image;
 use crate::limits::{DecodeLimits, check_size};
-use crate::picture::Picture;
 use crate::rgb::{oriented, oriented_size};
-use crate::size::PictureSize;
+use crate::size::ImageSize;
 use crate::{beginnings, bmp, jpeg, png, webp};
 
 /// A format that is read.
@@ -31,11 +31,11 @@ const FORMATS: [Format; 5] = [
     Format { kind: ImageFormat::Bmp, name: "BMP", contents: bmp::contents },
 ];
 
-/// Size of the picture in a file, after its rotation, without decoding the pixels.
+/// Size of the image in a file, after its rotation, without decoding the pixels.
 ///
 /// # Errors
-/// Those of [`Picture::decode`] that the beginning of the file shows.
-pub fn picture_size(bytes: &[u8], limits: &DecodeLimits) -> Result<PictureSize> {
+/// Those of [`Image::decode`] that the beginning of the file shows.
+pub fn image_size(bytes: &[u8], limits: &DecodeLimits) -> Result<ImageSize> {
     let format = format_of(bytes, limits)?;
     guarded(format.name, || match format.kind {
         ImageFormat::Gif => Ok(FirstFrame::open(bytes, limits)?.size()),
@@ -43,8 +43,8 @@ pub fn picture_size(bytes: &[u8], limits: &DecodeLimits) -> Result<PictureSize> 
     })
 }
 
-impl Picture {
-    /// Decodes PNG, JPEG, WebP, BMP, or the first frame of a GIF on its canvas, as transformers loads a picture with Pillow: rotated as its EXIF or XMP
+impl Image {
+    /// Decodes PNG, JPEG, WebP, BMP, or the first frame of a GIF on its canvas, as transformers loads an image with Pillow: rotated as its EXIF or XMP
     /// data say, in RGB; transparency is dropped; of 16 bits of a colour the upper eight stay, and grey values of 16 bits above 255 become 255.
     ///
     /// # Errors
@@ -95,25 +95,25 @@ impl<'a> Opened<'a> {
     }
 
     /// Size after the rotation.
-    fn size(&self) -> PictureSize {
+    fn size(&self) -> ImageSize {
         let (width, height) = self.decoder.dimensions();
-        oriented_size(PictureSize::new(width as usize, height as usize), self.orientation)
+        oriented_size(ImageSize::new(width as usize, height as usize), self.orientation)
     }
 
     /// Decodes the pixels in one buffer; it is reduced to RGB before it is rotated, which takes a second one.
-    fn decode(self) -> Result<Picture> {
+    fn decode(self) -> Result<Image> {
         let (format, size) = (self.format.name, self.size());
         let (dimensions, color) = (self.decoder.dimensions(), self.decoder.color_type());
         let unsuitable = || Error::Invalid { format, message: format!("it has pixels of type {color:?}") };
         let mut pixels = vec![0; usize::try_from(self.decoder.total_bytes()).map_err(|_| unsuitable())?];
         self.decoder.read_image_boxed(&mut pixels).map_err(|error| invalid(format, &error))?;
         let rgb = (self.reduce)(color, pixels).and_then(|rgb| oriented(dimensions, rgb, self.orientation));
-        Picture::from_rgb(size, rgb.ok_or_else(unsuitable)?)
+        Image::from_rgb(size, rgb.ok_or_else(unsuitable)?)
     }
 }
 
 /// Memory of a decoder: eight bytes a pixel, as 16-bit RGBA takes, and what a colour profile takes. The size of a PNG file comes first, so
-/// that a profile that was compressed a thousandfold cannot take the memory of the largest picture.
+/// that a profile that was compressed a thousandfold cannot take the memory of the largest image.
 fn library_limits(bytes: &[u8], format: ImageFormat, limits: &DecodeLimits) -> image::Limits {
     const PROFILE: u64 = 4 << 20;
     const PNG_SIZE: usize = 16;

@@ -1,7 +1,7 @@
 //! Error type of this crate.
 
 use crate::beginnings::described;
-use crate::size::PictureSize;
+use crate::size::ImageSize;
 
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -11,19 +11,19 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// The bytes are in no format that this crate reads.
-    #[error("{}", described(start, "picture", "PNG, JPEG, WebP, GIF or BMP"))]
+    #[error("{}", described(start, "image", "PNG, JPEG, WebP, GIF or BMP"))]
     UnknownFormat {
         /// Up to 36 bytes of the beginning.
         start: Vec<u8>,
     },
-    /// The bytes are in no format of sounds that this crate reads.
-    #[error("{}", described(start, "sound", "WAV, MP3, FLAC or Ogg Vorbis"))]
-    UnknownSound {
+    /// The bytes are in no format of audio that this crate reads.
+    #[error("{}", described(start, "audio", "WAV, MP3, FLAC or Ogg Vorbis"))]
+    UnknownAudio {
         /// Up to 36 bytes of the beginning.
         start: Vec<u8>,
     },
     /// The file is larger than [`DecodeLimits::max_bytes`](crate::DecodeLimits::max_bytes) or
-    /// [`SoundLimits::max_bytes`](crate::SoundLimits::max_bytes).
+    /// [`AudioLimits::max_bytes`](crate::AudioLimits::max_bytes).
     #[error("the file has {bytes} bytes, and at most {limit} are read")]
     TooManyBytes {
         /// Size of the file.
@@ -31,24 +31,24 @@ pub enum Error {
         /// The limit.
         limit: usize,
     },
-    /// A side of the picture is longer than [`DecodeLimits::max_side`](crate::DecodeLimits::max_side).
-    #[error("the picture has {size} pixels, and sides of at most {limit} are decoded")]
+    /// A side of the image is longer than [`DecodeLimits::max_side`](crate::DecodeLimits::max_side).
+    #[error("the image has {size} pixels, and sides of at most {limit} are decoded")]
     SideTooLong {
-        /// Size of the picture.
-        size: PictureSize,
+        /// Size of the image.
+        size: ImageSize,
         /// The limit.
         limit: usize,
     },
-    /// The picture has more pixels than [`DecodeLimits::max_pixels`](crate::DecodeLimits::max_pixels).
-    #[error("the picture has {size} pixels, and at most {limit} in all are decoded")]
+    /// The image has more pixels than [`DecodeLimits::max_pixels`](crate::DecodeLimits::max_pixels).
+    #[error("the image has {size} pixels, and at most {limit} in all are decoded")]
     TooManyPixels {
-        /// Size of the picture.
-        size: PictureSize,
+        /// Size of the image.
+        size: ImageSize,
         /// The limit.
         limit: u64,
     },
-    /// The sound is longer than [`SoundLimits::max_seconds`](crate::SoundLimits::max_seconds), or than the model's preprocessing reads.
-    #[error("the sound is longer than {limit} seconds, which is the limit")]
+    /// The audio is longer than [`AudioLimits::max_seconds`](crate::AudioLimits::max_seconds), or than the model's preprocessing reads.
+    #[error("the audio is longer than {limit} seconds, which is the limit")]
     TooLong {
         /// The limit in seconds.
         limit: u32,
@@ -62,25 +62,25 @@ pub enum Error {
         message: String,
     },
     /// A width or a height is zero, or the pixels are not three bytes each.
-    #[error("a picture of {size} pixels has {bytes} bytes; expected three a pixel, and at least one pixel")]
+    #[error("an image of {size} pixels has {bytes} bytes; expected three a pixel, and at least one pixel")]
     WrongLength {
-        /// Size of the picture.
-        size: PictureSize,
+        /// Size of the image.
+        size: ImageSize,
         /// Number of bytes.
         bytes: usize,
     },
-    /// The picture has a size that the model's preprocessing refuses.
-    #[error("a picture of {size} pixels cannot be shown to {family}: {reason}")]
+    /// The image has a size that the model's preprocessing refuses.
+    #[error("an image of {size} pixels cannot be shown to {family}: {reason}")]
     UnsuitableSize {
-        /// Size of the picture.
-        size: PictureSize,
+        /// Size of the image.
+        size: ImageSize,
         /// Name of the model family.
         family: &'static str,
         /// Reason of the refusal.
         reason: String,
     },
-    /// The sound has a length that the model's preprocessing refuses.
-    #[error("a sound of {samples} samples cannot be given to {family}: {reason}")]
+    /// The audio has a length that the model's preprocessing refuses.
+    #[error("an audio clip of {samples} samples cannot be given to {family}: {reason}")]
     UnsuitableLength {
         /// Number of samples at 16 kHz.
         samples: usize,

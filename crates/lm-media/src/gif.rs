@@ -3,17 +3,17 @@
 use gif::{ColorOutput, DecodeOptions, Decoder, MemoryLimit};
 
 use crate::error::{Error, Result};
+use crate::image::Image;
 use crate::limits::{DecodeLimits, check_size};
-use crate::picture::Picture;
-use crate::size::PictureSize;
+use crate::size::ImageSize;
 
 /// A file whose header and first frame's description are read.
 pub(crate) struct FirstFrame<'a> {
     decoder: Decoder<&'a [u8]>,
     left: usize,
     top: usize,
-    frame: PictureSize,
-    canvas: PictureSize,
+    frame: ImageSize,
+    canvas: ImageSize,
     /// Palette index of transparent pixels.
     transparent: Option<u8>,
 }
@@ -39,13 +39,13 @@ impl<'a> FirstFrame<'a> {
             return Err(invalid("its first frame has no pixels"));
         }
         // A frame that leaves the screen enlarges it.
-        let canvas = PictureSize::new(screen[0].max(left + width), screen[1].max(top + height));
+        let canvas = ImageSize::new(screen[0].max(left + width), screen[1].max(top + height));
         check_size(canvas, limits)?;
-        Ok(Self { decoder, left, top, frame: PictureSize::new(width, height), canvas, transparent })
+        Ok(Self { decoder, left, top, frame: ImageSize::new(width, height), canvas, transparent })
     }
 
     /// Size of the canvas.
-    pub(crate) fn size(&self) -> PictureSize {
+    pub(crate) fn size(&self) -> ImageSize {
         self.canvas
     }
 
@@ -54,7 +54,7 @@ impl<'a> FirstFrame<'a> {
     ///
     /// # Errors
     /// [`Error::Invalid`], also for a file that breaks off.
-    pub(crate) fn decode(mut self) -> Result<Picture> {
+    pub(crate) fn decode(mut self) -> Result<Image> {
         let mut indexes = vec![0; self.frame.pixels()];
         self.decoder.read_into_buffer(&mut indexes).map_err(invalid)?;
         let palette = Palette::of(self.decoder.palette().map_err(invalid)?);
@@ -66,7 +66,7 @@ impl<'a> FirstFrame<'a> {
                 *pixel = palette.color(index);
             }
         }
-        Picture::from_rgb(self.canvas, rgb)
+        Image::from_rgb(self.canvas, rgb)
     }
 }
 

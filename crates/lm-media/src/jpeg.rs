@@ -72,7 +72,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Marker and data of each segment, which may hold a picture of its own, and the bytes from the marker on.
+/// Marker and data of each segment, which may hold an image of its own, and the bytes from the marker on.
 fn segments(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8], &[u8])> {
     let mut rest = bytes.get(2..).unwrap_or_default();
     std::iter::from_fn(move || {

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod audio;
 mod beginnings;
 mod bmp;
 mod contents;
@@ -9,30 +10,29 @@ mod error;
 pub mod families;
 mod gif;
 mod guard;
+mod image;
 mod jpeg;
 mod limits;
 mod mel;
 mod orientation;
 mod patches;
-mod picture;
 mod png;
 mod resample;
 mod rgb;
 mod settings;
 mod sinc;
 mod size;
-mod sound;
 mod tiles;
 mod wav;
 mod webp;
 
-pub use decode::picture_size;
+pub use audio::{Audio, AudioLimits, SAMPLE_RATE, audio_length};
+pub use decode::image_size;
 pub use error::{Error, Result};
+pub use image::Image;
 pub use limits::DecodeLimits;
-pub use mel::{MelLog, MelScale, MelSpectrogram, SoundFrames, Spectrum};
+pub use mel::{AudioFrames, MelLog, MelScale, MelSpectrogram, Spectrum};
 pub use patches::{Normalization, PatchOrder, Patches};
-pub use picture::Picture;
 pub use resample::Filter;
-pub use size::PictureSize;
-pub use sound::{SAMPLE_RATE, Sound, SoundLimits, sound_length};
+pub use size::ImageSize;
 pub use tiles::TileGrid;

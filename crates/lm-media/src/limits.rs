@@ -1,7 +1,7 @@
-//! Limits on the files and sizes of pictures.
+//! Limits on the files and sizes of images.
 
 use crate::error::{Error, Result};
-use crate::size::PictureSize;
+use crate::size::ImageSize;
 
 /// Limits of decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct DecodeLimits {
     /// Largest number of pixels; 64 million by default. Beside the file, decoding holds up to eight bytes a pixel (PNG of 16-bit RGBA), and twelve
     /// for lossy WebP with transparency and progressive JPEG of four colours: 770 MB at most.
     pub max_pixels: u64,
-    /// Longest side in pixels; 65,535 by default. A picture up to 100 times as high as wide keeps its rows while it gets its new width.
+    /// Longest side in pixels; 65,535 by default. An image up to 100 times as high as wide keeps its rows while it gets its new width.
     pub max_side: usize,
 }
 
@@ -22,7 +22,7 @@ impl Default for DecodeLimits {
 }
 
 /// Refuses a size above the limits.
-pub(crate) fn check_size(size: PictureSize, limits: &DecodeLimits) -> Result<()> {
+pub(crate) fn check_size(size: ImageSize, limits: &DecodeLimits) -> Result<()> {
     if size.width.max(size.height) > limits.max_side {
         return Err(Error::SideTooLong { size, limit: limits.max_side });
     }

@@ -1,4 +1,4 @@
-//! Log-mel spectrograms, as audio encoders take sounds. Sums are in double precision.
+//! Log-mel spectrograms, as audio encoders take audio clips. Sums are in double precision.
 //! Source: `audio_utils.py` of transformers 5.23.0.
 
 use std::f64::consts::PI;
@@ -7,14 +7,14 @@ use std::ops::Range;
 use realfft::RealFftPlanner;
 use realfft::num_complex::Complex;
 
+use crate::audio::SAMPLE_RATE;
 use crate::error::Result;
 use crate::settings::Settings;
-use crate::sound::SAMPLE_RATE;
 
 /// Largest number of samples of a frame and of a Fourier transform.
 pub const MAX_WINDOW: usize = 1 << 14;
 
-/// Settings of a log-mel spectrogram of sounds at 16 kHz. The window is a periodic Hann window.
+/// Settings of a log-mel spectrogram of audio at 16 kHz. The window is a periodic Hann window.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MelSpectrogram {
     /// Samples of a frame.
@@ -62,16 +62,16 @@ pub enum MelLog {
     Log10,
 }
 
-/// The frames of a sound as an audio encoder takes them.
+/// The frames of an audio clip as an audio encoder takes them.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SoundFrames {
+pub struct AudioFrames {
     /// Numbers of a frame.
     pub bins: usize,
     /// Numbers, `[frames, bins]`.
     pub values: Vec<f32>,
 }
 
-impl SoundFrames {
+impl AudioFrames {
     /// Number of frames.
     pub fn frames(&self) -> usize {
         self.values.len() / self.bins
@@ -88,7 +88,7 @@ impl MelSpectrogram {
     ///
     /// # Errors
     /// [`Error::InvalidSettings`](crate::Error::InvalidSettings).
-    pub fn compute(&self, samples: &[f32]) -> Result<SoundFrames> {
+    pub fn compute(&self, samples: &[f32]) -> Result<AudioFrames> {
         self.check()?;
         let (window, bands) = (hann(self.window), self.bands());
         let transform = RealFftPlanner::new().plan_fft_forward(self.fft);
@@ -104,7 +104,7 @@ impl MelSpectrogram {
             values.extend(bands.iter().map(|band| self.log.of(band.sum(&quantities))));
         }
         self.log.finish(&mut values);
-        Ok(SoundFrames { bins: self.mels, values })
+        Ok(AudioFrames { bins: self.mels, values })
     }
 
     fn check(&self) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Orientation of a picture as `ImageOps.exif_transpose` of Pillow 12.3 finds it: in EXIF data, and in XMP data where EXIF data has none.
+//! Orientation of an image as `ImageOps.exif_transpose` of Pillow 12.3 finds it: in EXIF data, and in XMP data where EXIF data has none.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub(crate) struct Metadata<'a> {
 }
 
 impl Metadata<'_> {
-    /// The rotation that shows the picture upright; none where the data tell none, or are damaged.
+    /// The rotation that shows the image upright; none where the data tell none, or are damaged.
     pub(crate) fn orientation(&self) -> Orientation {
         let in_exif = self.exif.as_deref().and_then(in_exif);
         let value = in_exif.or_else(|| self.xmp.as_deref().and_then(in_xmp));

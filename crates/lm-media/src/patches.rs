@@ -1,7 +1,7 @@
-//! Pictures as rows of numbers, one for each patch, as vision towers take them.
+//! Images as rows of numbers, one for each patch, as vision towers take them.
 
-use crate::picture::Picture;
-use crate::size::PictureSize;
+use crate::image::Image;
+use crate::size::ImageSize;
 
 /// Values of a channel: `(byte / 255 - mean) / std`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,7 +17,7 @@ impl Normalization {
     pub const NONE: Self = Self { mean: [0.0; 3], std: [1.0; 3] };
     /// Values from -1 to 1.
     pub const HALF: Self = Self { mean: [0.5; 3], std: [0.5; 3] };
-    /// The statistics of CLIP's pictures.
+    /// The statistics of CLIP's images.
     pub const CLIP: Self = Self {
         mean: [0.481_454_66, 0.457_827_5, 0.408_210_73],
         std: [0.268_629_54, 0.261_302_6, 0.275_777_1],
@@ -43,12 +43,12 @@ pub enum PatchOrder {
     Blocks {
         /// Patches of a block's side.
         merge: usize,
-        /// Frames that a still picture stands for.
+        /// Frames that a still image stands for.
         frames: usize,
     },
 }
 
-/// The patches of a picture.
+/// The patches of an image.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Patches {
     /// Rows of patches.
@@ -60,21 +60,21 @@ pub struct Patches {
 }
 
 impl Patches {
-    /// Cuts a picture whose sides are multiples of `patch`.
+    /// Cuts an image whose sides are multiples of `patch`.
     ///
     /// # Panics
     /// When they are not, or blocks do not fit.
-    pub fn of(picture: &Picture, patch: usize, order: PatchOrder, normalization: &Normalization) -> Self {
-        let PictureSize { width, height } = picture.size();
+    pub fn of(image: &Image, patch: usize, order: PatchOrder, normalization: &Normalization) -> Self {
+        let ImageSize { width, height } = image.size();
         assert!(
             width.is_multiple_of(patch) && height.is_multiple_of(patch),
             "expected multiples of {patch}, got {}",
-            picture.size()
+            image.size()
         );
         let (rows, columns) = (height / patch, width / patch);
         let tables = [0, 1, 2].map(|channel| normalization.table(channel));
         let value = |y: usize, x: usize, channel: usize| {
-            tables[channel][usize::from(picture.rgb()[(y * width + x) * 3 + channel])]
+            tables[channel][usize::from(image.rgb()[(y * width + x) * 3 + channel])]
         };
         let mut values = Vec::with_capacity(width * height * 3);
         for (row, column) in positions(rows, columns, order) {

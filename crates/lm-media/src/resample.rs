@@ -1,5 +1,5 @@
-//! Resampling with the arithmetic of Pillow's `Image.resize` for 8-bit pictures (`src/libImaging/Resample.c` of Pillow 12.3): a pass over rows, then
-//! one over columns, weights with 22 fractional bits, and bytes between the passes. The columns come first in pictures more than 100 times as high
+//! Resampling with the arithmetic of Pillow's `Image.resize` for 8-bit images (`src/libImaging/Resample.c` of Pillow 12.3): a pass over rows, then
+//! one over columns, weights with 22 fractional bits, and bytes between the passes. The columns come first in images more than 100 times as high
 //! as wide that get less high (`PIL/Image.py`).
 //!
 //! The filters of other libraries differ in single bits, which a vision tower amplifies.
@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::f64::consts::PI;
 
-use crate::size::PictureSize;
+use crate::size::ImageSize;
 
 /// Fractional bits of the weights: eight for a byte and two for sums above it are left of 32.
 const PRECISION: u32 = 32 - 8 - 2;
@@ -24,7 +24,7 @@ pub enum Filter {
 }
 
 impl Filter {
-    /// Half the width of the filter in pixels of the coarser picture.
+    /// Half the width of the filter in pixels of the coarser image.
     fn support(self) -> f64 {
         match self {
             Self::Bilinear => 1.0,
@@ -92,18 +92,18 @@ fn byte(sum: i32) -> u8 {
 const HALF: i32 = 1 << (PRECISION - 1);
 
 /// Resamples `[height, width, 3]` bytes.
-pub fn resampled(rgb: &[u8], source: PictureSize, target: PictureSize, filter: Filter) -> Vec<u8> {
+pub fn resampled(rgb: &[u8], source: ImageSize, target: ImageSize, filter: Filter) -> Vec<u8> {
     let columns_first = source.height > source.width.saturating_mul(100) && target.height < source.height;
     let between = match columns_first {
-        true => PictureSize::new(source.width, target.height),
-        false => PictureSize::new(target.width, source.height),
+        true => ImageSize::new(source.width, target.height),
+        false => ImageSize::new(target.width, source.height),
     };
     let first = resampled_once(rgb, source, between, filter);
     resampled_once(&first, between, target, filter).into_owned()
 }
 
 /// Resamples the rows or the columns: one side of the target is the source's.
-fn resampled_once(rgb: &[u8], source: PictureSize, target: PictureSize, filter: Filter) -> Cow<'_, [u8]> {
+fn resampled_once(rgb: &[u8], source: ImageSize, target: ImageSize, filter: Filter) -> Cow<'_, [u8]> {
     if source.width != target.width {
         resampled_rows(rgb, source.width, &windows(source.width, target.width, filter)).into()
     } else if source.height != target.height {

@@ -1,9 +1,9 @@
-//! Reduction of decoded pixels to 8-bit RGB, within their buffer: a picture of 16 bits a colour is the largest thing that decoding holds.
+//! Reduction of decoded pixels to 8-bit RGB, within their buffer: an image of 16 bits a colour is the largest thing that decoding holds.
 
 use image::metadata::Orientation;
 use image::{ColorType, DynamicImage, RgbImage};
 
-use crate::size::PictureSize;
+use crate::size::ImageSize;
 
 /// RGB bytes of pixels of type `color`, without transparency: the colours of transparent pixels stay. `None` for a type that no format here has.
 pub(crate) fn into_rgb(color: ColorType, pixels: Vec<u8>) -> Option<Vec<u8>> {
@@ -53,16 +53,16 @@ fn reduced<const N: usize>(mut pixels: Vec<u8>, rgb: impl Fn([u8; N]) -> [u8; 3]
     pixels
 }
 
-/// The size of a picture that is rotated or mirrored.
-pub(crate) fn oriented_size(size: PictureSize, orientation: Orientation) -> PictureSize {
+/// The size of an image that is rotated or mirrored.
+pub(crate) fn oriented_size(size: ImageSize, orientation: Orientation) -> ImageSize {
     use Orientation::{Rotate90, Rotate90FlipH, Rotate270, Rotate270FlipH};
     match orientation {
-        Rotate90 | Rotate270 | Rotate90FlipH | Rotate270FlipH => PictureSize::new(size.height, size.width),
+        Rotate90 | Rotate270 | Rotate90FlipH | Rotate270FlipH => ImageSize::new(size.height, size.width),
         _ => size,
     }
 }
 
-/// Rotates or mirrors RGB bytes of a picture of `width` by `height` pixels. `None` when they are fewer than that.
+/// Rotates or mirrors RGB bytes of an image of `width` by `height` pixels. `None` when they are fewer than that.
 pub(crate) fn oriented(
     (width, height): (u32, u32),
     rgb: Vec<u8>,

@@ -5,12 +5,12 @@ use std::ops::RangeInclusive;
 
 use crate::error::{Error, Result};
 use crate::patches::Normalization;
-use crate::size::PictureSize;
+use crate::size::ImageSize;
 
-/// Largest number of pixels of a resized picture.
+/// Largest number of pixels of a resized image.
 pub const MAX_PIXELS: usize = 1 << 26;
 
-/// Longest side of a tile or of a picture of fixed size.
+/// Longest side of a tile or of an image of fixed size.
 const MAX_SIDE: usize = 4096;
 
 /// Checks of the settings of the family of this name.
@@ -52,8 +52,8 @@ impl Settings {
         self.ensure(usable, || format!("expected finite means and deviations other than zero, got {of:?}"))
     }
 
-    /// Checks that a resized picture is not larger than [`MAX_PIXELS`].
-    pub fn resized(&self, original: PictureSize, resized: PictureSize) -> Result<PictureSize> {
+    /// Checks that a resized image is not larger than [`MAX_PIXELS`].
+    pub fn resized(&self, original: ImageSize, resized: ImageSize) -> Result<ImageSize> {
         if resized.pixels() <= MAX_PIXELS {
             return Ok(resized);
         }

@@ -1,10 +1,10 @@
-//! Resampling of sounds to 16 kHz with windowed sincs, in the form and with the defaults of torchaudio's `functional.resample` (2.11):
+//! Resampling of audio to 16 kHz with windowed sincs, in the form and with the defaults of torchaudio's `functional.resample` (2.11):
 //! `sinc_interp_hann`, six zero crossings, a cut-off at 0.99 of the smaller Nyquist frequency. Weights and sums are
-//! in double precision; torchaudio's are so for a sound in double precision, and in single precision it is off by about 1e-5 of full scale.
+//! in double precision; torchaudio's are so for an audio clip in double precision, and in single precision it is off by about 1e-5 of full scale.
 
 use std::f64::consts::PI;
 
-use crate::sound::SAMPLE_RATE;
+use crate::audio::SAMPLE_RATE;
 
 /// Zero crossings of a filter at each side.
 const CROSSINGS: f64 = 6.0;
@@ -56,7 +56,7 @@ impl Resampler {
         self.produce(usize::MAX);
     }
 
-    /// The resampled sound: a sample for each that begins within the input.
+    /// The resampled audio: a sample for each that begins within the input.
     pub fn finish(mut self) -> Vec<f32> {
         let total = resampled_length(self.taken, self.block, self.filters.len());
         let last = self.filters.iter().map(|taps| taps.weights.len()).max().unwrap_or(0);
@@ -88,7 +88,7 @@ impl Resampler {
     }
 }
 
-/// Number of samples at [`SAMPLE_RATE`] of a sound of `samples` samples at `rate`.
+/// Number of samples at [`SAMPLE_RATE`] of an audio clip of `samples` samples at `rate`.
 pub fn length_at_sample_rate(samples: usize, rate: usize) -> usize {
     resampled_length(samples, rate, SAMPLE_RATE)
 }

@@ -1,17 +1,17 @@
-//! Sizes of pictures.
+//! Sizes of images.
 
 use std::fmt;
 
 /// Width and height in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PictureSize {
+pub struct ImageSize {
     /// Pixels of a row.
     pub width: usize,
     /// Number of rows.
     pub height: usize,
 }
 
-impl PictureSize {
+impl ImageSize {
     /// A size of `width` by `height` pixels.
     pub const fn new(width: usize, height: usize) -> Self {
         Self { width, height }
@@ -23,7 +23,7 @@ impl PictureSize {
     }
 }
 
-impl fmt::Display for PictureSize {
+impl fmt::Display for ImageSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} × {}", self.width, self.height)
     }

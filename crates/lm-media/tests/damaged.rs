@@ -1,4 +1,4 @@
-//! Damaged files are a picture, a sound or an error, and no code of this crate panics.
+//! Damaged files are an image, an audio clip or an error, and no code of this crate panics.
 
 mod files;
 
@@ -6,12 +6,12 @@ use std::panic;
 use std::path::MAIN_SEPARATOR_STR;
 use std::sync::{LazyLock, Mutex, Once, PoisonError};
 
-use files::{PICTURES, media};
-use lm_media::{DecodeLimits, Picture, Sound, SoundLimits, picture_size, sound_length};
+use files::{IMAGES, media};
+use lm_media::{Audio, AudioLimits, DecodeLimits, Image, audio_length, image_size};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-const SOUNDS: [&str; 8] = [
+const AUDIO: [&str; 8] = [
     "pcm16_16k.wav",
     "stereo_44k.wav",
     "ulaw_8k.wav",
@@ -23,7 +23,7 @@ const SOUNDS: [&str; 8] = [
 ];
 
 /// Small files at the edges of formats, and larger ones with pixels.
-static PICTURE_FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+static IMAGE_FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let golden: serde_json::Value = serde_json::from_slice(&media("pillow/golden.json")).expect("JSON");
     let from_digits = |digits: &str| -> Vec<u8> {
         let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).expect("digits");
@@ -31,11 +31,11 @@ static PICTURE_FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     };
     let edges = golden["decoded"].as_array().expect("files").iter();
     let edges = edges.map(|case| from_digits(case["file"].as_str().expect("digits")));
-    edges.chain(PICTURES.iter().map(|name| media(name))).collect()
+    edges.chain(IMAGES.iter().map(|name| media(name))).collect()
 });
 
-static SOUND_FILES: LazyLock<Vec<Vec<u8>>> =
-    LazyLock::new(|| SOUNDS.iter().map(|name| media(&format!("../sound/{name}"))).collect());
+static AUDIO_FILES: LazyLock<Vec<Vec<u8>>> =
+    LazyLock::new(|| AUDIO.iter().map(|name| media(&format!("../sound/{name}"))).collect());
 
 /// Changes bytes of a file and cuts it, the latter in half of the cases.
 fn damaged(file: &[u8], edits: &[(Index, u8)], cut: Index) -> Vec<u8> {
@@ -79,25 +79,25 @@ fn damaged_files(files: &'static LazyLock<Vec<Vec<u8>>>) -> impl Strategy<Value 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The size in a header is that of the picture.
+    /// The size in a header is that of the image.
     #[test]
-    fn pictures(bytes in damaged_files(&PICTURE_FILES)) {
+    fn images(bytes in damaged_files(&IMAGE_FILES)) {
         let limits = DecodeLimits { max_pixels: 1_000_000, ..DecodeLimits::default() };
         let panic = own_panic(|| {
-            if let (Ok(size), Ok(picture)) = (picture_size(&bytes, &limits), Picture::decode(&bytes, &limits)) {
-                assert_eq!(size, picture.size());
+            if let (Ok(size), Ok(image)) = (image_size(&bytes, &limits), Image::decode(&bytes, &limits)) {
+                assert_eq!(size, image.size());
             }
         });
         prop_assert_eq!(panic, None);
     }
 
-    /// The length in a header is that of the sound.
+    /// The length in a header is that of the audio.
     #[test]
-    fn sounds(bytes in damaged_files(&SOUND_FILES)) {
-        let limits = SoundLimits { max_seconds: 20, ..SoundLimits::default() };
+    fn audios(bytes in damaged_files(&AUDIO_FILES)) {
+        let limits = AudioLimits { max_seconds: 20, ..AudioLimits::default() };
         let panic = own_panic(|| {
-            if let (Ok(Some(length)), Ok(sound)) = (sound_length(&bytes, &limits), Sound::decode(&bytes, &limits)) {
-                assert_eq!(length, sound.samples().len());
+            if let (Ok(Some(length)), Ok(audio)) = (audio_length(&bytes, &limits), Audio::decode(&bytes, &limits)) {
+                assert_eq!(length, audio.samples().len());
             }
         });
         prop_assert_eq!(panic, None);

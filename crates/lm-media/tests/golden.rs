@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lm_media::families::{Gemma3, Gemma4, Lfm2Vl, QwenVl, SmolVlm};
-use lm_media::{DecodeLimits, Filter, Normalization, Patches, Picture, PictureSize, TileGrid, picture_size};
+use lm_media::{DecodeLimits, Filter, Image, ImageSize, Normalization, Patches, TileGrid, image_size};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
@@ -12,7 +12,7 @@ struct Golden {
     decoded: Vec<Decoded>,
     resized: Vec<Resized>,
     families: Vec<FamilyCase>,
-    /// A picture's size, and those of [`size_functions`] for it.
+    /// An image's size, and those of [`size_functions`] for it.
     sizes: Vec<[Option<[usize; 2]>; 5]>,
     /// For each of `sizes` those of SmolVLM's published and other settings, and those of LFM2-VL's.
     grids: Vec<(SmolGrid, SmolGrid, LfmGrid, LfmGrid)>,
@@ -20,12 +20,13 @@ struct Golden {
 
 /// Rows, columns, tokens.
 type SmolGrid = [usize; 3];
-/// Rows, columns, width and height of the picture as a whole, tokens.
+/// Rows, columns, width and height of the image as a whole, tokens.
 type LfmGrid = [usize; 5];
 
 #[derive(Deserialize)]
 struct Decoded {
-    picture: String,
+    #[serde(rename = "picture")]
+    image: String,
     size: [usize; 2],
     sha256: String,
     /// Some bytes of a JPEG file, whose decoders may differ a little.
@@ -42,7 +43,8 @@ struct Resized {
 #[derive(Deserialize)]
 struct FamilyCase {
     family: String,
-    picture: String,
+    #[serde(rename = "picture")]
+    image: String,
     /// Patches, and numbers of each.
     shape: [usize; 2],
     at: Vec<usize>,
@@ -58,16 +60,16 @@ fn golden() -> Golden {
     serde_json::from_slice(&file("golden.json")).expect("golden.json")
 }
 
-fn picture(name: &str) -> Picture {
-    Picture::decode(&file(name), &DecodeLimits::default()).expect(name)
+fn image(name: &str) -> Image {
+    Image::decode(&file(name), &DecodeLimits::default()).expect(name)
 }
 
-fn digest(picture: &Picture) -> String {
-    Sha256::digest(picture.rgb()).iter().map(|byte| format!("{byte:02x}")).collect()
+fn digest(image: &Image) -> String {
+    Sha256::digest(image.rgb()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn size([width, height]: [usize; 2]) -> PictureSize {
-    PictureSize::new(width, height)
+fn size([width, height]: [usize; 2]) -> ImageSize {
+    ImageSize::new(width, height)
 }
 
 #[test]
@@ -75,13 +77,13 @@ fn files_are_decoded_to_the_bytes_of_pillow() {
     let decoded = golden().decoded;
     assert!(decoded.len() > 20);
     for case in decoded {
-        let found = picture(&case.picture);
-        assert_eq!(found.size(), size(case.size), "{}", case.picture);
-        let header = picture_size(&file(&case.picture), &DecodeLimits::default());
-        assert_eq!(header.expect("a header"), found.size(), "{}", case.picture);
+        let found = image(&case.image);
+        assert_eq!(found.size(), size(case.size), "{}", case.image);
+        let header = image_size(&file(&case.image), &DecodeLimits::default());
+        assert_eq!(header.expect("a header"), found.size(), "{}", case.image);
         match case.bytes {
             None => {
-                assert_eq!(digest(&found), case.sha256, "{}", case.picture);
+                assert_eq!(digest(&found), case.sha256, "{}", case.image);
                 println!("stage: files without loss | decoded bytes | 1 | 0");
             }
             Some(bytes) => {
@@ -92,7 +94,7 @@ fn files_are_decoded_to_the_bytes_of_pillow() {
                 let own: Vec<u8> = pixels.flat_map(|pixel| found.rgb()[pixel * 3..][..3].to_vec()).collect();
                 let largest = own.iter().zip(&bytes).map(|(own, other)| own.abs_diff(*other)).max();
                 assert_eq!(own.len(), bytes.len());
-                assert!(largest <= Some(2), "{}: {largest:?}", case.picture);
+                assert!(largest <= Some(2), "{}: {largest:?}", case.image);
                 println!("stage: JPEG files | decoded bytes | 1 | {}", largest.unwrap_or_default());
             }
         }
@@ -101,7 +103,7 @@ fn files_are_decoded_to_the_bytes_of_pillow() {
 
 #[test]
 fn filters_give_the_bytes_of_pillow() {
-    let picture = picture("rgb_37x53.png");
+    let image = image("rgb_37x53.png");
     for case in golden().resized {
         let filter = match &*case.filter {
             "bilinear" => Filter::Bilinear,
@@ -109,7 +111,7 @@ fn filters_give_the_bytes_of_pillow() {
             "lanczos" => Filter::Lanczos,
             other => panic!("{other}"),
         };
-        let resized = picture.resized(size(case.size), filter);
+        let resized = image.resized(size(case.size), filter);
         assert_eq!(digest(&resized), case.sha256, "{} {:?}", case.filter, case.size);
         println!("stage: {} | resized bytes | 1 | 0", case.filter);
     }
@@ -130,16 +132,16 @@ fn small_lfm() -> Lfm2Vl {
     Lfm2Vl { patch: 4, downsample: 3, image_tokens, tile: 24, tiles, tolerance: 1.5, ..Lfm2Vl::default() }
 }
 
-/// The patches of each view of a picture.
-fn patches(family: &str, picture: &Picture) -> Vec<Patches> {
+/// The patches of each view of an image.
+fn patches(family: &str, image: &Image) -> Vec<Patches> {
     let found = match family {
-        "qwen2_vl" => QwenVl::default().patches(picture).map(|one| vec![one]),
-        "qwen3_vl" => qwen3().patches(picture).map(|one| vec![one]),
-        "gemma4_70" => Gemma4 { budget: 70, ..Gemma4::default() }.patches(picture).map(|one| vec![one]),
-        "gemma3_224" => Gemma3 { side: 224, ..Gemma3::default() }.patches(picture).map(|one| vec![one]),
-        "smol_tiles" => small_smol().patches(picture),
-        "smol_whole" => SmolVlm { splitting: false, ..small_smol() }.patches(picture),
-        "lfm_tiles" => small_lfm().patches(picture),
+        "qwen2_vl" => QwenVl::default().patches(image).map(|one| vec![one]),
+        "qwen3_vl" => qwen3().patches(image).map(|one| vec![one]),
+        "gemma4_70" => Gemma4 { budget: 70, ..Gemma4::default() }.patches(image).map(|one| vec![one]),
+        "gemma3_224" => Gemma3 { side: 224, ..Gemma3::default() }.patches(image).map(|one| vec![one]),
+        "smol_tiles" => small_smol().patches(image),
+        "smol_whole" => SmolVlm { splitting: false, ..small_smol() }.patches(image),
+        "lfm_tiles" => small_lfm().patches(image),
         other => panic!("{other}"),
     };
     found.expect("patches")
@@ -153,8 +155,8 @@ fn tolerance(family: &str) -> f32 {
 #[test]
 fn patches_are_those_of_transformers() {
     for case in golden().families {
-        let found = patches(&case.family, &picture(&case.picture));
-        let name = format!("{} {}", case.family, case.picture);
+        let found = patches(&case.family, &image(&case.image));
+        let name = format!("{} {}", case.family, case.image);
         assert_eq!(found.iter().map(|view| view.rows * view.columns).sum::<usize>(), case.shape[0], "{name}");
         let values: Vec<f32> = found.into_iter().flat_map(|view| view.values).collect();
         assert_eq!(values.len(), case.shape[0] * case.shape[1], "{name}");
@@ -195,34 +197,34 @@ fn grids_and_tokens_are_those_of_transformers() {
 
 #[test]
 fn views_have_the_sizes_and_tokens_of_their_grid() {
-    let picture = picture("rgb_37x53.png");
+    let image = image("rgb_37x53.png");
     let lfm = small_lfm();
-    let grid = lfm.grid(picture.size()).expect("a grid");
+    let grid = lfm.grid(image.size()).expect("a grid");
     assert!(grid.rows * grid.columns > 1);
-    let views = lfm.patches(&picture).expect("patches");
-    let sizes = views.iter().map(|view| PictureSize::new(view.columns * lfm.patch, view.rows * lfm.patch));
+    let views = lfm.patches(&image).expect("patches");
+    let sizes = views.iter().map(|view| ImageSize::new(view.columns * lfm.patch, view.rows * lfm.patch));
     assert!(grid.views().eq(sizes));
     let without = Lfm2Vl { thumbnail: false, ..lfm.clone() };
-    assert_eq!(without.patches(&picture).expect("patches"), views[..grid.rows * grid.columns]);
-    // One tile is a view of the picture as large as a tile.
+    assert_eq!(without.patches(&image).expect("patches"), views[..grid.rows * grid.columns]);
+    // One tile is a view of the image as large as a tile.
     let one = Lfm2Vl { tiles: 1..=4, ..lfm };
-    let large = PictureSize::new(4000, 4001);
+    let large = ImageSize::new(4000, 4001);
     assert!(matches!(one.grid(large), Ok(TileGrid { rows: 2, columns: 2, .. })));
-    // The picture fills half of nine tiles, and not more.
-    let half = Lfm2Vl::default().grid(PictureSize::new(1024, 1152));
+    // The image fills half of nine tiles, and not more.
+    let half = Lfm2Vl::default().grid(ImageSize::new(1024, 1152));
     assert!(matches!(half, Ok(TileGrid { rows: 2, columns: 2, .. })), "{half:?}");
-    let least = PictureSize::new(32, 31);
-    assert_eq!(one.grid(least).expect("a grid"), TileGrid::single(PictureSize::new(24, 24)));
+    let least = ImageSize::new(32, 31);
+    assert_eq!(one.grid(least).expect("a grid"), TileGrid::single(ImageSize::new(24, 24)));
 }
 
 #[test]
 fn sizes_at_the_limits_of_families() {
-    let thin = |width| QwenVl::default().resized_size(PictureSize::new(width, 1));
-    assert_eq!(thin(200).expect("200 times the other side"), PictureSize::new(812, 28));
+    let thin = |width| QwenVl::default().resized_size(ImageSize::new(width, 1));
+    assert_eq!(thin(200).expect("200 times the other side"), ImageSize::new(812, 28));
     assert!(thin(201).is_err());
     // Longer sides than 4,096 pixels are shortened, whatever the configuration.
     let long = SmolVlm { longest_edge: 8192, ..SmolVlm::default() };
-    let grid = long.grid(PictureSize::new(1000, 500)).expect("a grid");
+    let grid = long.grid(ImageSize::new(1000, 500)).expect("a grid");
     assert_eq!((grid.rows, grid.columns), (4, 8));
 }
 

@@ -1,6 +1,6 @@
-//! WAV files with unusual headers against libsndfile: `testdata/sound/headers`.
+//! WAV files with unusual headers against libsndfile: `testdata/audio/headers`.
 
-use lm_media::{Error, Sound, SoundLimits, sound_length};
+use lm_media::{Audio, AudioLimits, Error, audio_length};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -23,15 +23,15 @@ fn from_digits(digits: &str) -> Vec<u8> {
 #[test]
 fn wav_files_have_the_samples_that_libsndfile_reads() {
     for Case { name, file, samples } in cases() {
-        let (bytes, limits) = (from_digits(&file), SoundLimits::default());
-        let found = Sound::decode(&bytes, &limits);
+        let (bytes, limits) = (from_digits(&file), AudioLimits::default());
+        let found = Audio::decode(&bytes, &limits);
         if samples.is_empty() {
             assert!(matches!(found, Err(Error::Invalid { .. })), "{name}: {found:?}");
             continue;
         }
         let expected: Vec<f32> = samples.iter().map(|sample| f32::from(*sample) / 32_768.0).collect();
         assert_eq!(found.expect(&name).samples(), expected, "{name}");
-        assert_eq!(sound_length(&bytes, &limits).expect(&name), Some(expected.len()), "{name}");
+        assert_eq!(audio_length(&bytes, &limits).expect(&name), Some(expected.len()), "{name}");
         println!("stage: headers of WAV | samples | 1 | 0");
     }
 }
@@ -41,14 +41,14 @@ fn an_rf64_file_that_breaks_off_is_an_error() {
     let case = cases().into_iter().find(|case| case.name == "RF64").expect("a case");
     let bytes = from_digits(&case.file);
     for end in (12..bytes.len()).step_by(3) {
-        let found = Sound::decode(&bytes[..end], &SoundLimits::default());
+        let found = Audio::decode(&bytes[..end], &AudioLimits::default());
         assert!(matches!(found, Err(Error::Invalid { .. })), "{end}: {found:?}");
     }
     // The long length of more than 600 seconds, and of more than 32 bits.
     for length in [1 << 30, u64::MAX] {
         let mut bytes = bytes.clone();
         bytes[28..36].copy_from_slice(&length.to_le_bytes());
-        let found = Sound::decode(&bytes, &SoundLimits::default());
+        let found = Audio::decode(&bytes, &AudioLimits::default());
         assert!(matches!(found, Err(Error::TooLong { limit: 600 })), "{length}: {found:?}");
     }
 }
@@ -60,7 +60,7 @@ fn chunks_longer_than_the_file_end_the_search() {
     for length in [u32::MAX, u32::MAX - 1, u32::MAX - 8, u32::MAX - 19] {
         let chunk = [&b"LIST"[..], &length.to_le_bytes()].concat();
         let bytes = [&usual[..12], &chunk, &usual[12..]].concat();
-        let found = Sound::decode(&bytes, &SoundLimits::default());
+        let found = Audio::decode(&bytes, &AudioLimits::default());
         assert!(matches!(found, Err(Error::Invalid { .. })), "{length}: {found:?}");
     }
 }
@@ -71,7 +71,7 @@ fn a_chunk_of_odd_length_before_a_stream_is_padded() {
     let mut usual = from_digits(&file);
     usual[40..44].copy_from_slice(&0x7fff_f000_u32.to_le_bytes());
     let bytes = [&usual[..12], b"note\x03\0\0\0abc\0", &usual[12..]].concat();
-    let found = Sound::decode(&bytes, &SoundLimits::default()).expect("a sound");
+    let found = Audio::decode(&bytes, &AudioLimits::default()).expect("an audio clip");
     let expected: Vec<f32> = samples.iter().map(|sample| f32::from(*sample) / 32_768.0).collect();
     assert_eq!(found.samples(), expected);
 }

@@ -1,22 +1,22 @@
 //! Files of strangers: errors that say what is wrong, before much memory is used.
 
 #[cfg(target_os = "linux")]
-use crate::files::{PICTURES, media as file};
+use crate::files::{IMAGES, media as file};
 #[cfg(target_os = "linux")]
 use crate::support::chunk;
 use lm_media::families::{Gemma3, Gemma4, Lfm2Vl, QwenVl, SmolVlm};
-use lm_media::{DecodeLimits, Error, Normalization, Picture, PictureSize, picture_size};
+use lm_media::{DecodeLimits, Error, Image, ImageSize, Normalization, image_size};
 
-fn decode(bytes: &[u8]) -> Result<Picture, Error> {
-    Picture::decode(bytes, &DecodeLimits::default())
+fn decode(bytes: &[u8]) -> Result<Image, Error> {
+    Image::decode(bytes, &DecodeLimits::default())
 }
 
 #[test]
 fn unknown_formats_are_named_by_their_beginning() {
-    let error = decode(b"%PDF-1.7 and more").expect_err("no picture").to_string();
+    let error = decode(b"%PDF-1.7 and more").expect_err("no image").to_string();
     assert_eq!(error, "the bytes are a PDF file; expected PNG, JPEG, WebP, GIF or BMP");
-    let error = decode(b"no picture").expect_err("no picture").to_string();
-    assert!(error.starts_with("the bytes are no picture: expected PNG, JPEG, WebP, GIF or BMP"), "{error}");
+    let error = decode(b"no image").expect_err("no image").to_string();
+    assert!(error.starts_with("the bytes are no image: expected PNG, JPEG, WebP, GIF or BMP"), "{error}");
     assert!(matches!(decode(b""), Err(Error::UnknownFormat { start }) if start.is_empty()));
     // A format of the library that is not one of ours.
     assert!(matches!(decode(b"II*\0\x08\0\0\0\0\0"), Err(Error::UnknownFormat { .. })));
@@ -24,7 +24,7 @@ fn unknown_formats_are_named_by_their_beginning() {
 
 #[test]
 fn truncated_files_are_errors() {
-    for name in PICTURES {
+    for name in IMAGES {
         let bytes = file(name);
         let cut = |length: usize| decode(&bytes[..length]);
         assert!(
@@ -43,9 +43,9 @@ fn a_jpeg_file_that_breaks_off_anywhere_is_an_error() {
         for length in (2..bytes.len() - 2).step_by(7) {
             assert!(decode(&bytes[..length]).is_err(), "{name}: {length} of {} bytes", bytes.len());
         }
-        // Bytes after the end are no part of the picture.
+        // Bytes after the end are no part of the image.
         let more = [&bytes[..], b"more"].concat();
-        assert_eq!(decode(&more).expect("a picture"), decode(&bytes).expect("a picture"));
+        assert_eq!(decode(&more).expect("an image"), decode(&bytes).expect("an image"));
     }
 }
 
@@ -58,9 +58,9 @@ fn with_segment(marker: &[u8], contents: &[u8]) -> Vec<u8> {
 #[test]
 fn a_jpeg_file_that_breaks_off_after_other_segments_is_an_error() {
     let thumbnail = file("smooth_64x48.jpg");
-    let whole = decode(&thumbnail).expect("a picture");
+    let whole = decode(&thumbnail).expect("an image");
     for (marker, contents, name) in [
-        (&[0xff, 0xef][..], &thumbnail[..], "a picture in a segment has an end of its own"),
+        (&[0xff, 0xef][..], &thumbnail[..], "an image in a segment has an end of its own"),
         (&[0xff, 0xff, 0xff, 0xfe], b"a comment after fill bytes", "fill bytes"),
     ] {
         let bytes = with_segment(marker, contents);
@@ -71,19 +71,19 @@ fn a_jpeg_file_that_breaks_off_after_other_segments_is_an_error() {
 }
 
 #[test]
-fn files_and_pictures_above_the_limits_are_refused() {
+fn files_and_images_above_the_limits_are_refused() {
     let bytes = file("rgb_37x53.png");
     let limits = DecodeLimits { max_bytes: bytes.len() - 1, ..DecodeLimits::default() };
-    assert!(matches!(Picture::decode(&bytes, &limits), Err(Error::TooManyBytes { .. })));
+    assert!(matches!(Image::decode(&bytes, &limits), Err(Error::TooManyBytes { .. })));
     let limits = DecodeLimits { max_pixels: 37 * 53 - 1, ..DecodeLimits::default() };
-    let size = PictureSize::new(37, 53);
+    let size = ImageSize::new(37, 53);
     assert!(
-        matches!(picture_size(&bytes, &limits), Err(Error::TooManyPixels { size: found, limit: 1960 }) if found == size)
+        matches!(image_size(&bytes, &limits), Err(Error::TooManyPixels { size: found, limit: 1960 }) if found == size)
     );
     let limits = DecodeLimits { max_pixels: 37 * 53, max_bytes: bytes.len(), max_side: 53 };
-    assert!(Picture::decode(&bytes, &limits).is_ok());
+    assert!(Image::decode(&bytes, &limits).is_ok());
     let limits = DecodeLimits { max_side: 52, ..limits };
-    assert!(matches!(Picture::decode(&bytes, &limits), Err(Error::SideTooLong { limit: 52, .. })));
+    assert!(matches!(Image::decode(&bytes, &limits), Err(Error::SideTooLong { limit: 52, .. })));
 }
 
 /// The screen of a GIF file is small, and its first frame is not.
@@ -97,15 +97,15 @@ fn the_frame_of_a_gif_file_counts_for_the_limits() {
         bytes
     };
     let limits = DecodeLimits { max_pixels: 12 * 9, ..DecodeLimits::default() };
-    assert_eq!(picture_size(&with(0, 7), &limits).expect("a size"), PictureSize::new(12, 9));
-    let size = PictureSize::new(13, 9);
-    for result in [picture_size(&with(0, 8), &limits).err(), Picture::decode(&with(0, 8), &limits).err()] {
+    assert_eq!(image_size(&with(0, 7), &limits).expect("a size"), ImageSize::new(12, 9));
+    let size = ImageSize::new(13, 9);
+    for result in [image_size(&with(0, 8), &limits).err(), Image::decode(&with(0, 8), &limits).err()] {
         assert!(matches!(result, Some(Error::TooManyPixels { size: found, .. }) if found == size));
     }
     assert!(matches!(decode(&with(2, 65_534)), Err(Error::SideTooLong { .. })), "its top and its height");
     for side in [4, 6] {
         assert!(matches!(decode(&with(side, 0)), Err(Error::Invalid { .. })));
-        let size = picture_size(&with(side, 0), &DecodeLimits::default());
+        let size = image_size(&with(side, 0), &DecodeLimits::default());
         assert!(matches!(size, Err(Error::Invalid { .. })), "no pixels");
     }
     let no_frame = [&bytes[..PLACE - 1], b";"].concat();
@@ -127,15 +127,15 @@ fn a_header_of_many_pixels_allocates_nothing() {
 #[test]
 fn pixels_of_another_number_are_an_error() {
     for (size, bytes) in
-        [(PictureSize::new(2, 2), 11), (PictureSize::new(0, 4), 0), (PictureSize::new(usize::MAX, 2), 6)]
+        [(ImageSize::new(2, 2), 11), (ImageSize::new(0, 4), 0), (ImageSize::new(usize::MAX, 2), 6)]
     {
-        assert!(matches!(Picture::from_rgb(size, vec![0; bytes]), Err(Error::WrongLength { .. })), "{size}");
+        assert!(matches!(Image::from_rgb(size, vec![0; bytes]), Err(Error::WrongLength { .. })), "{size}");
     }
 }
 
 #[test]
 fn sizes_without_pixels_are_refused() {
-    for size in [(0, 0), (0, 5), (5, 0)].map(|(width, height)| PictureSize::new(width, height)) {
+    for size in [(0, 0), (0, 5), (5, 0)].map(|(width, height)| ImageSize::new(width, height)) {
         let refused = [
             QwenVl::default().tokens(size),
             Gemma4::default().tokens(size),
@@ -148,40 +148,40 @@ fn sizes_without_pixels_are_refused() {
 
 #[test]
 fn settings_out_of_range_are_named() {
-    let picture = Picture::from_rgb(PictureSize::new(3, 5), vec![7; 45]).expect("a picture");
+    let image = Image::from_rgb(ImageSize::new(3, 5), vec![7; 45]).expect("an image");
     let flat = Normalization { std: [1.0, 0.0, 1.0], ..Normalization::HALF };
     let (gemma3, gemma4, qwen) = (Gemma3::default(), Gemma4::default(), QwenVl::default());
     let (smol, lfm) = (SmolVlm::default(), Lfm2Vl::default());
     let refused = [
-        (Gemma3 { patch: 0, ..gemma3 }.patches(&picture).err(), "`patch` is 0"),
-        (Gemma3 { side: 0, ..gemma3 }.patches(&picture).err(), "`side` is 0"),
-        (Gemma3 { side: usize::MAX, ..gemma3 }.patches(&picture).err(), "`side` is 18446744073709551615"),
-        (Gemma3 { side: 897, ..gemma3 }.patches(&picture).err(), "expected a multiple of 14"),
-        (Gemma4 { patch: 0, ..gemma4 }.patches(&picture).err(), "`patch` is 0"),
-        (Gemma4 { pool: 0, ..gemma4 }.patches(&picture).err(), "`pool` is 0"),
-        (Gemma4 { budget: 0, ..gemma4 }.patches(&picture).err(), "`budget` is 0"),
-        (Gemma4 { budget: 1 << 20, ..gemma4 }.patches(&picture).err(), "`budget` is 1048576"),
-        (QwenVl { patch: 0, ..qwen }.patches(&picture).err(), "`patch` is 0"),
-        (QwenVl { merge: 0, ..qwen }.patches(&picture).err(), "`merge` is 0"),
-        (QwenVl { frames: 0, ..qwen }.patches(&picture).err(), "`frames` is 0"),
-        (QwenVl { max_pixels: usize::MAX, ..qwen }.patches(&picture).err(), "`max_pixels` is"),
-        (QwenVl { min_pixels: usize::MAX, ..qwen }.patches(&picture).err(), "`min_pixels` is"),
-        (QwenVl { normalization: flat, ..qwen }.patches(&picture).err(), "deviations other than zero"),
-        (SmolVlm { tile: 0, ..smol }.patches(&picture).err(), "`side` is 0"),
-        (SmolVlm { patch: 600, ..smol }.patches(&picture).err(), "`patch` is 600"),
-        (SmolVlm { scale: 0, ..smol }.patches(&picture).err(), "`scale` is 0"),
-        (SmolVlm { scale: 3, ..smol }.patches(&picture).err(), "expected a multiple of 3"),
-        (SmolVlm { longest_edge: 1 << 20, ..smol }.patches(&picture).err(), "`longest_edge` is 1048576"),
-        (SmolVlm { normalization: flat, ..smol }.patches(&picture).err(), "deviations other than zero"),
-        (Lfm2Vl { downsample: 0, ..lfm.clone() }.patches(&picture).err(), "`downsample` is 0"),
-        (Lfm2Vl { tile: 500, ..lfm.clone() }.patches(&picture).err(), "expected a multiple of 32"),
-        (Lfm2Vl { tiles: 0..=2, ..lfm.clone() }.patches(&picture).err(), "`min_tiles` is 0"),
-        (Lfm2Vl { tiles: 2..=usize::MAX, ..lfm.clone() }.patches(&picture).err(), "`max_tiles` is"),
+        (Gemma3 { patch: 0, ..gemma3 }.patches(&image).err(), "`patch` is 0"),
+        (Gemma3 { side: 0, ..gemma3 }.patches(&image).err(), "`side` is 0"),
+        (Gemma3 { side: usize::MAX, ..gemma3 }.patches(&image).err(), "`side` is 18446744073709551615"),
+        (Gemma3 { side: 897, ..gemma3 }.patches(&image).err(), "expected a multiple of 14"),
+        (Gemma4 { patch: 0, ..gemma4 }.patches(&image).err(), "`patch` is 0"),
+        (Gemma4 { pool: 0, ..gemma4 }.patches(&image).err(), "`pool` is 0"),
+        (Gemma4 { budget: 0, ..gemma4 }.patches(&image).err(), "`budget` is 0"),
+        (Gemma4 { budget: 1 << 20, ..gemma4 }.patches(&image).err(), "`budget` is 1048576"),
+        (QwenVl { patch: 0, ..qwen }.patches(&image).err(), "`patch` is 0"),
+        (QwenVl { merge: 0, ..qwen }.patches(&image).err(), "`merge` is 0"),
+        (QwenVl { frames: 0, ..qwen }.patches(&image).err(), "`frames` is 0"),
+        (QwenVl { max_pixels: usize::MAX, ..qwen }.patches(&image).err(), "`max_pixels` is"),
+        (QwenVl { min_pixels: usize::MAX, ..qwen }.patches(&image).err(), "`min_pixels` is"),
+        (QwenVl { normalization: flat, ..qwen }.patches(&image).err(), "deviations other than zero"),
+        (SmolVlm { tile: 0, ..smol }.patches(&image).err(), "`side` is 0"),
+        (SmolVlm { patch: 600, ..smol }.patches(&image).err(), "`patch` is 600"),
+        (SmolVlm { scale: 0, ..smol }.patches(&image).err(), "`scale` is 0"),
+        (SmolVlm { scale: 3, ..smol }.patches(&image).err(), "expected a multiple of 3"),
+        (SmolVlm { longest_edge: 1 << 20, ..smol }.patches(&image).err(), "`longest_edge` is 1048576"),
+        (SmolVlm { normalization: flat, ..smol }.patches(&image).err(), "deviations other than zero"),
+        (Lfm2Vl { downsample: 0, ..lfm.clone() }.patches(&image).err(), "`downsample` is 0"),
+        (Lfm2Vl { tile: 500, ..lfm.clone() }.patches(&image).err(), "expected a multiple of 32"),
+        (Lfm2Vl { tiles: 0..=2, ..lfm.clone() }.patches(&image).err(), "`min_tiles` is 0"),
+        (Lfm2Vl { tiles: 2..=usize::MAX, ..lfm.clone() }.patches(&image).err(), "`max_tiles` is"),
         (
-            Lfm2Vl { image_tokens: 1..=usize::MAX, ..lfm.clone() }.patches(&picture).err(),
+            Lfm2Vl { image_tokens: 1..=usize::MAX, ..lfm.clone() }.patches(&image).err(),
             "`max_image_tokens` is",
         ),
-        (Lfm2Vl { tolerance: f64::NAN, ..lfm }.patches(&picture).err(), "`tolerance` is NaN"),
+        (Lfm2Vl { tolerance: f64::NAN, ..lfm }.patches(&image).err(), "`tolerance` is NaN"),
     ];
     for (error, problem) in refused {
         let error = error.expect(problem);
@@ -203,10 +203,10 @@ fn a_compressed_text_above_the_limit_is_not_read() {
         zlib.write_all(&text).expect("memory");
         let data = [&b"XML:com.adobe.xmp\0\x01\0\0\0"[..], &zlib.finish().expect("memory")].concat();
         let with = [&bytes[..33], &chunk(b"iTXt", &data), &bytes[33..]].concat();
-        picture_size(&with, &DecodeLimits::default()).expect("a size")
+        image_size(&with, &DecodeLimits::default()).expect("a size")
     };
-    assert_eq!(sized(2 << 20), PictureSize::new(53, 37));
-    assert_eq!(sized((2 << 20) + 1), PictureSize::new(37, 53));
+    assert_eq!(sized(2 << 20), ImageSize::new(53, 37));
+    assert_eq!(sized((2 << 20) + 1), ImageSize::new(37, 53));
 }
 
 /// Its red and the next blue look like 16 bits a pixel of a longer header.
@@ -215,7 +215,7 @@ fn a_bmp_file_with_the_first_header_keeps_its_colours() {
     let words = [2_u16, 1, 1, 24].map(u16::to_le_bytes).concat();
     let header = [34_u32, 0, 26, 12].map(u32::to_le_bytes).concat();
     let bytes = [&b"BM"[..], &header, &words, &[7, 8, 16, 0, 9, 11, 0, 0]].concat();
-    assert_eq!(decode(&bytes).expect("a picture").rgb(), [16, 8, 7, 11, 9, 0]);
+    assert_eq!(decode(&bytes).expect("an image").rgb(), [16, 8, 7, 11, 9, 0]);
 }
 
 /// The decoder indexes colours of three bytes, of which the last one breaks off.

@@ -6,10 +6,10 @@ mod support;
 use std::fs;
 use std::sync::{Mutex, PoisonError};
 
-use lm_media::{DecodeLimits, Picture, PictureSize};
+use lm_media::{DecodeLimits, Image, ImageSize};
 use support::chunk;
 
-/// Sides of the picture.
+/// Sides of the image.
 const SIDE: usize = 3000;
 
 const ONE_PIXEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/media/rgb_1x1.png");
@@ -55,11 +55,11 @@ fn peak_of(work: impl FnOnce()) -> usize {
 
 /// The pixels are reduced to RGB in their buffer before they are rotated.
 #[test]
-fn a_rotated_picture_of_16_bits_takes_eight_bytes_a_pixel() {
+fn a_rotated_image_of_16_bits_takes_eight_bytes_a_pixel() {
     let bytes = rotated_png();
     let taken = peak_of(|| {
-        let picture = Picture::decode(&bytes, &DecodeLimits::default()).expect("a picture");
-        assert_eq!(picture.size(), PictureSize::new(SIDE, SIDE));
+        let image = Image::decode(&bytes, &DecodeLimits::default()).expect("an image");
+        assert_eq!(image.size(), ImageSize::new(SIDE, SIDE));
     });
     let pixels = 8 * SIDE * SIDE;
     assert!(taken < pixels + (8 << 20), "{taken} bytes for {pixels}");
@@ -67,28 +67,28 @@ fn a_rotated_picture_of_16_bits_takes_eight_bytes_a_pixel() {
 
 /// A PNG file of one pixel with a colour profile of 200 MiB in 1.3 MiB.
 #[test]
-fn a_compressed_profile_of_a_small_picture_takes_little_memory() {
+fn a_compressed_profile_of_a_small_image_takes_little_memory() {
     let (bytes, zeros) = (fs::read(ONE_PIXEL).expect("a file"), compressed_zeros((200 << 20) / 258));
     let profile = chunk(b"iCCP", &[b"profile\0\0", &zeros[..]].concat());
     let header = 8 + 25;
     let with = |chunk: &[u8]| [&bytes[..header], chunk, &bytes[header..]].concat();
     let small = with(&chunk(b"iCCP", &[b"profile\0\0", &compressed_zeros(9)[..]].concat()));
-    let decode = |bytes: &[u8]| Picture::decode(bytes, &DecodeLimits::default()).expect("a picture");
+    let decode = |bytes: &[u8]| Image::decode(bytes, &DecodeLimits::default()).expect("an image");
     assert_eq!(decode(&small), decode(&bytes));
     let large = with(&profile);
-    let taken = peak_of(|| drop(Picture::decode(&large, &DecodeLimits::default())));
+    let taken = peak_of(|| drop(Image::decode(&large, &DecodeLimits::default())));
     assert!(taken < 64 << 20, "{taken} bytes");
 }
 
 /// A header of many pixels does not raise the memory of a profile above the limit's.
 #[test]
-fn a_compressed_profile_of_a_picture_above_the_limit_takes_little_memory() {
+fn a_compressed_profile_of_an_image_above_the_limit_takes_little_memory() {
     let (bytes, zeros) = (fs::read(ONE_PIXEL).expect("a file"), compressed_zeros((200 << 20) / 258));
     let side = 30_000_u32.to_be_bytes();
     let header = chunk(b"IHDR", &[&side[..], &side, &bytes[24..29]].concat());
     let profile = chunk(b"iCCP", &[b"profile\0\0", &zeros[..]].concat());
     let with = [&bytes[..8], &header, &profile, &bytes[33..]].concat();
     let limits = DecodeLimits { max_pixels: 1_000_000, ..DecodeLimits::default() };
-    let taken = peak_of(|| assert!(Picture::decode(&with, &limits).is_err()));
+    let taken = peak_of(|| assert!(Image::decode(&with, &limits).is_err()));
     assert!(taken < 64 << 20, "{taken} bytes");
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lm_media::{DecodeLimits, Filter, Picture, PictureSize, picture_size};
+use lm_media::{DecodeLimits, Filter, Image, ImageSize, image_size};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
@@ -44,23 +44,23 @@ fn from_digits(digits: &str) -> Vec<u8> {
     (0..digits.len()).step_by(2).map(byte).collect()
 }
 
-fn digest(picture: &Picture) -> String {
-    Sha256::digest(picture.rgb()).iter().map(|byte| format!("{byte:02x}")).collect()
+fn digest(image: &Image) -> String {
+    Sha256::digest(image.rgb()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn size([width, height]: [usize; 2]) -> PictureSize {
-    PictureSize::new(width, height)
+fn size([width, height]: [usize; 2]) -> ImageSize {
+    ImageSize::new(width, height)
 }
 
 /// The pattern of the generator.
-fn pattern(size: PictureSize) -> Picture {
+fn pattern(size: ImageSize) -> Image {
     let pixel = |x, y| [0, 1, 2].map(|c| (x * 37 + y * y * 11 + x * y * 7 + c * 59) as u8);
     let rgb = (0..size.height).flat_map(|y| (0..size.width).flat_map(move |x| pixel(x, y))).collect();
-    Picture::from_rgb(size, rgb).expect("pixels")
+    Image::from_rgb(size, rgb).expect("pixels")
 }
 
 #[test]
-fn high_pictures_are_resized_to_the_bytes_of_pillow() {
+fn high_images_are_resized_to_the_bytes_of_pillow() {
     let cases = golden().resized;
     assert!(cases.len() > 50);
     for case in cases {
@@ -87,10 +87,10 @@ fn files_at_the_edges_of_formats_are_read_as_by_pillow() {
     assert!(cases.len() > 80);
     for case in cases {
         let (name, bytes) = (&case.name, from_digits(&case.file));
-        let found = Picture::decode(&bytes, &DecodeLimits::default());
-        let header = picture_size(&bytes, &DecodeLimits::default());
-        if let (Ok(header), Ok(picture)) = (header, &found) {
-            assert_eq!(header, picture.size(), "{name}");
+        let found = Image::decode(&bytes, &DecodeLimits::default());
+        let header = image_size(&bytes, &DecodeLimits::default());
+        if let (Ok(header), Ok(image)) = (header, &found) {
+            assert_eq!(header, image.size(), "{name}");
         }
         let tolerance = if name.starts_with("JPEG") { 2 } else { 0 };
         let is_same = match (&found, case.size, case.rgb) {

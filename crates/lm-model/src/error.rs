@@ -132,7 +132,7 @@ pub enum Error {
         /// Layers of the cache.
         got: usize,
     },
-    /// A picture or a sound cannot be given to the model.
+    /// An image or an audio clip cannot be given to the model.
     #[error(transparent)]
     Media(#[from] lm_media::Error),
     /// A kernel, a device or a mapped file failed.
@@ -257,9 +257,9 @@ pub enum BatchProblem {
         /// Number of rows.
         rows: usize,
     },
-    /// Rows of a picture that are none, leave the call or overlap those of another.
+    /// Rows of an image that are none, leave the call or overlap those of another.
     #[error(
-        "rows {start}..{end} of a picture are empty, leave the {rows} rows or overlap those of another picture"
+        "rows {start}..{end} of an image are empty, leave the {rows} rows or overlap those of another image"
     )]
     MediaRows {
         /// First row of the call.
@@ -269,20 +269,20 @@ pub enum BatchProblem {
         /// Number of rows of the call.
         rows: usize,
     },
-    /// Rows that an encoded picture does not have, in its first layer or in a deeper one.
-    #[error("rows {start}..{end} of a picture of {rows} rows")]
+    /// Rows that an encoded image does not have, in its first layer or in a deeper one.
+    #[error("rows {start}..{end} of an image of {rows} rows")]
     MediaRange {
-        /// First row of the picture.
+        /// First row of the image.
         start: usize,
         /// Row after the last.
         end: usize,
-        /// Number of rows of the picture.
+        /// Number of rows of the image.
         rows: usize,
     },
-    /// A picture with rows for more layers than the model has.
-    #[error("a picture has rows for {layers} layers, the model has {expected}")]
+    /// An image with rows for more layers than the model has.
+    #[error("an image has rows for {layers} layers, the model has {expected}")]
     MediaLayers {
-        /// Layers for which the picture has rows.
+        /// Layers for which the image has rows.
         layers: usize,
         /// The model's layers.
         expected: usize,

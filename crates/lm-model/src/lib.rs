@@ -39,11 +39,11 @@ pub use lm_kernels::{
     CacheGroup, CacheLayout, Device, KvDtype, KvGeometry, KvPool, LayerCache, NO_PAGE, PAGE_LEN, PageId,
     Retention, WeightFormat,
 };
-pub use lm_media::{Picture, PictureSize};
+pub use lm_media::{Image, ImageSize};
 pub use lm_tokenizer::{SpecialTokens, StreamDecoder, TextSegment, TokenId, TokenKind, Tokenizer};
 pub use loader::{Adapter, AdapterInfo, AdapterLoader, LoadPhase, LoadProgress};
 pub use media::{
-    AudioEncoder, MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder,
+    AudioEncoder, ImageOptions, MediaLayout, MediaPiece, MediaPositions, MediaRows, VisionEncoder,
 };
 pub use model_folder::{
     ChatTemplateSource, Footprint, InputRecorder, LoadOptions, LoadedModel, ModelFolder, Parameters,

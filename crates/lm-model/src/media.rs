@@ -1,66 +1,66 @@
-//! Pictures and sounds in prompts: their rows and texts, and the interfaces of vision towers and audio encoders.
+//! Images and audio in prompts: their rows and texts, and the interfaces of vision towers and audio encoders.
 
-use lm_media::{Picture, PictureSize, Sound};
+use lm_media::{Audio, Image, ImageSize};
 
 use crate::batch::{AttentionKind, EncodedMedia};
 use crate::error::Result;
 
-/// Preprocessing, tower and projector of a model's pictures.
+/// Preprocessing, tower and projector of a model's images.
 pub trait VisionEncoder: Send + Sync {
-    /// The text that a chat template writes for a picture: `<|image_pad|>`, `<start_of_image>`, `<image>`. The texts and rows of
+    /// The text that a chat template writes for an image: `<|image_pad|>`, `<start_of_image>`, `<image>`. The texts and rows of
     /// [`VisionEncoder::layout`] replace it.
     fn placeholder(&self) -> &str;
 
-    /// The added token whose id stands for each row of a picture: `<|image_pad|>`, `<image_soft_token>`, `<image>`.
+    /// The added token whose id stands for each row of an image: `<|image_pad|>`, `<image_soft_token>`, `<image>`.
     fn token(&self) -> &str;
 
-    /// Texts and rows of a picture of this size in a prompt.
+    /// Texts and rows of an image of this size in a prompt.
     ///
     /// # Errors
-    /// When the model cannot take a picture of this size, or these options.
-    fn layout(&self, size: PictureSize, options: &PictureOptions) -> Result<MediaLayout>;
+    /// When the model cannot take an image of this size, or these options.
+    fn layout(&self, size: ImageSize, options: &ImageOptions) -> Result<MediaLayout>;
 
-    /// Runs tower and projector. The number of rows is [`MediaLayout::rows`] of the picture's size.
+    /// Runs tower and projector. The number of rows is [`MediaLayout::rows`] of the image's size.
     ///
     /// # Errors
     /// Those of [`VisionEncoder::layout`], and the device's.
-    fn encode(&self, picture: &Picture, options: &PictureOptions) -> Result<EncodedMedia>;
+    fn encode(&self, image: &Image, options: &ImageOptions) -> Result<EncodedMedia>;
 }
 
-/// Preprocessing, encoder and projector of a model's sounds.
+/// Preprocessing, encoder and projector of a model's audio clips.
 pub trait AudioEncoder: Send + Sync {
-    /// The text that a chat template writes for a sound: `<|audio|>`. The texts and rows of [`AudioEncoder::layout`] replace it.
+    /// The text that a chat template writes for an audio clip: `<|audio|>`. The texts and rows of [`AudioEncoder::layout`] replace it.
     fn placeholder(&self) -> &str;
 
-    /// The added token whose id stands for each row of a sound: `<|audio|>`.
+    /// The added token whose id stands for each row of an audio clip: `<|audio|>`.
     fn token(&self) -> &str;
 
-    /// Texts and rows in a prompt of a sound of this many samples at [`lm_media::SAMPLE_RATE`].
+    /// Texts and rows in a prompt of an audio clip of this many samples at [`lm_media::SAMPLE_RATE`].
     ///
     /// # Errors
-    /// When the model cannot take a sound of this length.
+    /// When the model cannot take an audio clip of this length.
     fn layout(&self, samples: usize) -> Result<MediaLayout>;
 
-    /// Largest number of samples that the model hears: of a longer sound, the preprocessing drops the rest. `None` by default: there is no limit.
+    /// Largest number of samples that the model hears: of a longer audio, the preprocessing drops the rest. `None` by default: there is no limit.
     fn max_samples(&self) -> Option<usize> {
         None
     }
 
-    /// Runs encoder and projector. The number of rows is [`MediaLayout::rows`] of the sound's length.
+    /// Runs encoder and projector. The number of rows is [`MediaLayout::rows`] of the audio's length.
     ///
     /// # Errors
     /// Those of [`AudioEncoder::layout`], and the device's.
-    fn encode(&self, sound: &Sound) -> Result<EncodedMedia>;
+    fn encode(&self, audio: &Audio) -> Result<EncodedMedia>;
 }
 
-/// Options of a picture.
+/// Options of an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct PictureOptions {
+pub struct ImageOptions {
     /// Maximum number of rows, where the model lets the caller choose (`visual_token_budget` of Gemma 4). Default: the model's.
     pub token_budget: Option<usize>,
 }
 
-/// Texts and rows of a picture or a sound in a prompt.
+/// Texts and rows of an image or an audio clip in a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MediaLayout {
     /// The pieces, in the order of the prompt.
@@ -87,7 +87,7 @@ pub enum MediaPiece {
     Rows(MediaRows),
 }
 
-/// Adjacent rows of a picture or a sound.
+/// Adjacent rows of an image or an audio clip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MediaRows {
     /// Number of rows.

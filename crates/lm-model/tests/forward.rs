@@ -141,7 +141,7 @@ fn embedding_rows_give_the_logits_of_their_ids() {
 }
 
 #[test]
-fn rows_of_a_picture_replace_those_of_their_ids() {
+fn rows_of_an_image_replace_those_of_their_ids() {
     for_each_model(|model| {
         let ids = Random(3).ids(37);
         let media =
@@ -149,7 +149,7 @@ fn rows_of_a_picture_replace_those_of_their_ids() {
         let slice = |row, range| MediaSlice { row, media: Arc::clone(&media), range };
         let mut shown = ids.clone();
         shown[6..20].fill(0);
-        // The first two rows of the picture are not shown, the others are in two calls.
+        // The first two rows of the image are not shown, the others are in two calls.
         let calls = [(0..9, vec![slice(6, 2..5)]), (9..37, vec![slice(6, 11..16), slice(0, 5..11)])];
         let mut cache = model.new_cache(4).unwrap();
         let mut rows = Vec::new();
@@ -175,7 +175,7 @@ fn rows_for_deeper_layers_are_added_wherever_a_call_begins() {
             let (mut rows, mut start) = (Vec::new(), 0);
             for &end in cuts {
                 let mut input = SequenceInput::ids(&ids[start..end], start, [0, 1]);
-                // The picture has the rows 4 to 16 of the sequence.
+                // The image has the rows 4 to 16 of the sequence.
                 let shown = start.max(4)..end.min(16);
                 if !shown.is_empty() {
                     let range = shown.start - 4..shown.end - 4;
@@ -193,7 +193,7 @@ fn rows_for_deeper_layers_are_added_wherever_a_call_begins() {
         assert_same(model, &logits(vec![embedded(7), embedded(8)], &[7, 12, 30]), &whole, "in three calls");
         for deep in [vec![], vec![embedded(7)], vec![embedded(8), embedded(7)]] {
             let other = logits(deep, &[30]);
-            assert_same(model, &other[..4], &whole[..4], "rows before the picture");
+            assert_same(model, &other[..4], &whole[..4], "rows before the image");
             assert!(largest_difference(&other, &whole) > 0.02, "deeper rows hardly show");
         }
     });

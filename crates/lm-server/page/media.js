@@ -1,4 +1,4 @@
-// Pictures and sounds of the message that is being written.
+// Images and audio of the message that is being written.
 
 import { byId, el, iconButton, setChildren } from "./dom.js";
 
@@ -7,11 +7,11 @@ const MAX_BYTES = 8 * 1024 * 1024;
 
 /** Kinds of media by their MIME types, which are also the names of the model's modalities. */
 const KINDS = {
-  image: { name: "picture", formats: "PNG, JPEG, WebP, GIF or BMP", element: (url) => el("img", { src: url, alt: "Picture" }) },
-  audio: { name: "sound", formats: "WAV, FLAC, MP3 or Ogg Vorbis", element: (url) => el("audio", { src: url, controls: true, "aria-label": "Sound" }) },
+  image: { name: "image", formats: "PNG, JPEG, WebP, GIF or BMP", element: (url) => el("img", { src: url, alt: "Image" }) },
+  audio: { name: "audio", formats: "WAV, FLAC, MP3 or Ogg Vorbis", element: (url) => el("audio", { src: url, controls: true, "aria-label": "Audio" }) },
 };
 
-/** Formats of sounds, as the API names them, by their MIME types. */
+/** Formats of audio, as the API names them, by their MIME types. */
 const FORMATS = { mpeg: "mp3", mp3: "mp3", flac: "flac", ogg: "ogg", wav: "wav", wave: "wav", "vnd.wave": "wav" };
 
 /** Beginnings of files by their MIME types, as texts of one character a byte. */
@@ -33,14 +33,14 @@ export function mimeOf(bytes) {
   return BEGINNINGS.find(([, pattern]) => pattern.test(beginning))?.[0];
 }
 
-/** Kind of a picture or a sound as messages keep it: a data URL. Undefined for any other value. */
+/** Kind of an image or an audio clip as messages keep it: a data URL. Undefined for any other value. */
 export function kindOf(value) {
   const [, kind] = (typeof value === "string" && /^data:(image|audio)\/[a-z0-9.+-]+;base64,[A-Za-z0-9+/]*={0,2}$/.exec(value)) || [];
   return kind;
 }
 
-/** Name of a medium for people: Picture, Sound. */
-export const titleOf = (medium) => (kindOf(medium) === "audio" ? "Sound" : "Picture");
+/** Name of a medium for people: Image, Audio. */
+export const titleOf = (medium) => (kindOf(medium) === "audio" ? "Audio" : "Image");
 
 /** An element that shows or plays a medium. */
 export const mediumElement = (medium) => KINDS[kindOf(medium)].element(medium);

@@ -1,6 +1,6 @@
 // Conversations: a tree of messages, in which each parent has a selected child.
 //
-// A message is {id, parent, role, content} and, of a user: media (data URLs of pictures and sounds); of the assistant: reasoning, calls, state, stats, error, model; of a tool:
+// A message is {id, parent, role, content} and, of a user: media (data URLs of images and audio); of the assistant: reasoning, calls, state, stats, error, model; of a tool:
 // call (the id of the answered call), name, outcome.
 
 import { titleOf as mediumTitle, toPart } from "./media.js";
@@ -98,7 +98,7 @@ export function toMessages(nodes, system) {
   return system.trim() ? [{ role: "system", content: system }, ...messages] : messages;
 }
 
-/** Pictures and sounds come before the text, as templates expect. */
+/** Images and audio come before the text, as templates expect. */
 function userContent({ content, media = [] }) {
   if (!media.length) return content;
   const parts = media.map(toPart);

@@ -104,8 +104,8 @@ impl ServedModel {
         self
     }
 
-    /// Sets the kinds of media that lists of models show until the model is loaded: those of `ModelFolder::reads_pictures` and
-    /// `ModelFolder::reads_sounds`. Default: none.
+    /// Sets the kinds of media that lists of models show until the model is loaded: those of `ModelFolder::reads_images` and
+    /// `ModelFolder::reads_audio`. Default: none.
     pub fn media(mut self, kinds: impl IntoIterator<Item = MediaKind>) -> Self {
         self.media = kinds.into_iter().collect();
         self

@@ -1,10 +1,10 @@
-//! Pictures and sounds over the APIs: the same bytes are the same prompt, and what is neither is an error of its part.
+//! Images and audio over the APIs: the same bytes are the same prompt, and what is neither is an error of its part.
 
 use crate::support::{Response, Running};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use lm_server::ServerConfig;
-use lm_session::testing::{FakeLm, picture_file, sound_file, tokenizer};
+use lm_session::testing::{FakeLm, audio_file, image_file, tokenizer};
 use serde_json::{Value, json};
 
 /// Serves a model whose replies depend on every pixel and every sample.
@@ -29,11 +29,11 @@ fn reply(server: &Running, file: &[u8]) -> String {
 }
 
 #[test]
-fn a_picture_is_the_same_over_all_apis() {
+fn an_image_is_the_same_over_all_apis() {
     let server = server();
-    let file = picture_file(3, 2, 1);
+    let file = image_file(3, 2, 1);
     let expected = reply(&server, &file);
-    assert_ne!(reply(&server, &picture_file(3, 2, 2)), expected, "one byte of a pixel differs");
+    assert_ne!(reply(&server, &image_file(3, 2, 2)), expected, "one byte of a pixel differs");
     let text = json!({"type": "text", "text": "What is it?"});
     let source = json!({"type": "base64", "media_type": "image/bmp", "data": STANDARD.encode(&file)});
     let content = json!([{"type": "image", "source": source}, text]);
@@ -57,13 +57,13 @@ fn a_picture_is_the_same_over_all_apis() {
 }
 
 #[test]
-fn what_is_no_picture_is_an_error_of_the_request() {
+fn what_is_no_image_is_an_error_of_the_request() {
     let server = server();
-    let whole = picture_file(300, 200, 1);
-    let mut huge = picture_file(1, 1, 1);
+    let whole = image_file(300, 200, 1);
+    let mut huge = image_file(1, 1, 1);
     huge[18..26].copy_from_slice(&[0x10, 0x27, 0, 0, 0x10, 0x27, 0, 0]); // 10,000 × 10,000
     for (file, expected) in [
-        (&b"Hello"[..], "no picture"),
+        (&b"Hello"[..], "no image"),
         (&whole[..whole.len() / 2], "BMP"),
         (&huge, "10000 × 10000"),
         (b"", "the file is empty"),
@@ -87,17 +87,17 @@ fn input_audio(file: &[u8], format: &str) -> Value {
 }
 
 #[test]
-fn a_sound_is_the_same_over_the_apis_of_openai() {
+fn an_audio_clip_is_the_same_over_the_apis_of_openai() {
     let server = server();
     let text = json!({"type": "text", "text": "What is it?"});
-    let reply = |sound: Value| {
-        let response = chat(&server, &json!([sound, text]));
+    let reply = |audio: Value| {
+        let response = chat(&server, &json!([audio, text]));
         assert_eq!(response.status, 200, "{}", response.body);
         response.json()["choices"][0]["message"]["content"].clone()
     };
-    let file = sound_file(4001, 1);
+    let file = audio_file(4001, 1);
     let expected = reply(input_audio(&file, "wav"));
-    assert_ne!(reply(input_audio(&sound_file(4001, 2), "wav")), expected, "one sample differs");
+    assert_ne!(reply(input_audio(&audio_file(4001, 2), "wav")), expected, "one sample differs");
     assert_eq!(
         reply(json!({"type": "audio", "blob": STANDARD.encode(&file)})),
         expected,
@@ -109,28 +109,28 @@ fn a_sound_is_the_same_over_the_apis_of_openai() {
     let object = server.post("/v1/responses", &body).json();
     assert_eq!(object["output"][0]["content"][0]["text"], expected);
     let data = format!("data:audio/wav;base64,{}", STANDARD.encode(&file));
-    let sound = json!({"type": "input_audio", "input_audio": {"data": data, "format": "wav"}});
-    assert_eq!(reply(sound), expected, "a data URL, as some clients send it");
-    // A picture beside it is another prompt.
-    let image = json!({"type": "image_url", "image_url": {"url": url(&picture_file(3, 2, 1))}});
+    let audio = json!({"type": "input_audio", "input_audio": {"data": data, "format": "wav"}});
+    assert_eq!(reply(audio), expected, "a data URL, as some clients send it");
+    // An image beside it is another prompt.
+    let image = json!({"type": "image_url", "image_url": {"url": url(&image_file(3, 2, 1))}});
     let orders = [json!([image, input_audio(&file, "wav")]), json!([input_audio(&file, "wav"), image])];
     let [one, other] = orders.map(|content| chat(&server, &content).json()["choices"][0]["message"].clone());
     assert_ne!(one, other);
 }
 
 #[test]
-fn what_is_no_sound_is_an_error_of_the_request() {
+fn what_is_no_audio_is_an_error_of_the_request() {
     let server = server();
-    let whole = sound_file(16_000, 1);
+    let whole = audio_file(16_000, 1);
     let mut hours = whole.clone();
     hours[4..8].copy_from_slice(&(36 + 36_000 * 4_000 * 2_u32).to_le_bytes());
     hours[24..28].copy_from_slice(&4_000_u32.to_le_bytes());
     hours[40..44].copy_from_slice(&(36_000 * 4_000 * 2_u32).to_le_bytes());
     for (file, expected) in [
-        (&b"Hello"[..], "no sound"),
+        (&b"Hello"[..], "no audio"),
         (&whole[..whole.len() / 2], "WAV"),
         (&hours, "longer than 600 seconds"),
-        (&picture_file(3, 2, 1), "expected WAV"),
+        (&image_file(3, 2, 1), "expected WAV"),
     ] {
         let response = chat(&server, &json!([input_audio(file, "wav")]));
         let error = &response.json()["error"];
@@ -138,18 +138,18 @@ fn what_is_no_sound_is_an_error_of_the_request() {
         assert_eq!(error["code"], "invalid_audio", "{error}");
         assert!(error["message"].as_str().is_some_and(|message| message.contains(expected)), "{error}");
     }
-    for (sound, field) in [
+    for (audio, field) in [
         (json!({"data": "%", "format": "wav"}), "data"),
         (json!({"data": STANDARD.encode(&whole), "format": "aac"}), "format"),
         (json!({"format": "wav"}), "data"),
     ] {
-        let response = chat(&server, &json!([{"type": "input_audio", "input_audio": sound}]));
+        let response = chat(&server, &json!([{"type": "input_audio", "input_audio": audio}]));
         let expected = json!(format!("messages[0].content[0].input_audio.{field}"));
-        assert_eq!((response.status, &response.json()["error"]["param"]), (400, &expected), "{sound}");
+        assert_eq!((response.status, &response.json()["error"]["param"]), (400, &expected), "{audio}");
     }
     let path = json!([{"type": "audio", "path": "/etc/passwd"}]);
     assert_eq!(chat(&server, &path).json()["error"]["code"], "unsupported_content");
-    // Anthropic's and Ollama's APIs have no sounds.
+    // Anthropic's and Ollama's APIs have no audio.
     let messages = json!([{"role": "user", "content": [input_audio(&whole, "wav")]}]);
     let response = server.post("/v1/messages", &json!({"messages": messages, "max_tokens": 12}));
     let error = response.json();
@@ -160,10 +160,10 @@ fn what_is_no_sound_is_an_error_of_the_request() {
 }
 
 #[test]
-fn a_model_that_reads_text_refuses_pictures_and_sounds() {
+fn a_model_that_reads_text_refuses_images_and_audio() {
     let server = Running::scripted(["Hello!"], ServerConfig::default());
-    let image = json!({"type": "image_url", "image_url": {"url": url(&picture_file(1, 1, 1))}});
-    for part in [image, input_audio(&sound_file(1, 1), "wav")] {
+    let image = json!({"type": "image_url", "image_url": {"url": url(&image_file(1, 1, 1))}});
+    for part in [image, input_audio(&audio_file(1, 1), "wav")] {
         let response = chat(&server, &json!([part]));
         let error = &response.json()["error"];
         assert_eq!((response.status, &error["code"]), (400, &json!("unsupported_content")), "{error}");

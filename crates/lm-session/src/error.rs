@@ -29,11 +29,11 @@ pub enum Error {
     /// A session without tokens cannot be prefilled or generate: there is nothing to continue.
     #[error("the prompt is empty, expected at least one token")]
     EmptyPrompt,
-    /// A picture was given to a model that reads none.
-    #[error("the model reads no pictures, and was given one")]
+    /// An image was given to a model that reads none.
+    #[error("the model reads no images, and was given one")]
     NoVision,
-    /// A sound was given to a model that reads none.
-    #[error("the model reads no sounds, and was given one")]
+    /// An audio clip was given to a model that reads none.
+    #[error("the model reads no audio, and was given one")]
     NoAudio,
     /// The tokenizer has no token for the rows of the model's media.
     #[error("the tokenizer has no token `{token}`, which stands for the rows of {kind}s")]
@@ -43,11 +43,11 @@ pub enum Error {
         /// Text of the token.
         token: String,
     },
-    /// The file of a picture or a sound cannot be decoded, exceeds the limits, or has a size that the model refuses.
+    /// The file of an image or an audio clip cannot be decoded, exceeds the limits, or has a size that the model refuses.
     #[error(transparent)]
     Media(#[from] lm_media::Error),
     /// An id stands for a row of a medium that was not given with the prompt, or for a part of its rows.
-    #[error("token {position} is a row of a picture or a sound that was not given")]
+    #[error("token {position} is a row of an image or an audio clip that was not given")]
     UnknownMedia {
         /// Its place among the tokens of the session.
         position: usize,

@@ -35,11 +35,11 @@ pub use error::{Error, GrammarErrorKind, Result};
 pub use event::{FinishReason, Finished, PrefillProgress, SessionEvent, Steered};
 pub use generate::{Pooling, normalized};
 pub use ids::AdapterId;
-pub use lm_media::{DecodeLimits, SoundLimits};
+pub use lm_media::{AudioLimits, DecodeLimits};
 pub use lm_model::{
     Adapter, AdapterInfo, AdapterLoader, CausalLm, ChatTemplateSource, Device, Footprint, GenerationConfig,
-    KvDtype, LoadOptions, LoadPhase, LoadProgress, LoadedModel, ModelFolder, ModelInfo, PAGE_LEN,
-    PictureOptions, WeightFormat,
+    ImageOptions, KvDtype, LoadOptions, LoadPhase, LoadProgress, LoadedModel, ModelFolder, ModelInfo,
+    PAGE_LEN, WeightFormat,
 };
 pub use lm_tokenizer::{SpecialTokens, TextSegment, TokenId, TokenKind, Tokenizer};
 pub use media::{Media, Prompt, PromptPiece};

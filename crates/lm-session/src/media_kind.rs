@@ -5,21 +5,31 @@ use std::fmt;
 /// Kind of a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MediaKind {
-    /// A picture.
-    Picture,
-    /// A sound.
-    Sound,
+    /// An image.
+    Image,
+    /// An audio clip.
+    Audio,
 }
 
 impl MediaKind {
     /// All kinds, in the order of the enum.
-    pub const ALL: [Self; 2] = [Self::Picture, Self::Sound];
+    pub const ALL: [Self; 2] = [Self::Image, Self::Audio];
 
-    /// The kind in words: `picture`, `sound`.
+    /// The kind in words: `image`, `audio`.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Picture => "picture",
-            Self::Sound => "sound",
+            Self::Image => "image",
+            Self::Audio => "audio",
+        }
+    }
+}
+
+impl MediaKind {
+    /// Several of the kind in words: `images`, `audio clips`.
+    pub const fn plural(self) -> &'static str {
+        match self {
+            Self::Image => "images",
+            Self::Audio => "audio clips",
         }
     }
 }

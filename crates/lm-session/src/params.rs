@@ -3,7 +3,7 @@
 use crate::speculation::Speculation;
 use std::time::{Duration, Instant};
 
-use lm_media::{DecodeLimits, SoundLimits};
+use lm_media::{AudioLimits, DecodeLimits};
 use lm_tokenizer::TokenId;
 
 use crate::cancel::CancelHandle;
@@ -43,10 +43,10 @@ pub struct EngineSettings {
     /// Draft model of speculative decoding, where prompt lookup has no draft that pays. It has the tokenizer of the model, a KV pool of as
     /// many tokens, and stays in memory when the model is unloaded. `None` (the default): prompt lookup alone.
     pub draft_model: Option<DraftModel>,
-    /// Limits of the pictures that are decoded. Default 64 MiB and 64 million pixels.
-    pub picture_limits: DecodeLimits,
-    /// Limits of the sounds that are decoded. Default 64 MiB and 600 seconds.
-    pub sound_limits: SoundLimits,
+    /// Limits of the images that are decoded. Default 64 MiB and 64 million pixels.
+    pub image_limits: DecodeLimits,
+    /// Limits of the audio clips that are decoded. Default 64 MiB and 600 seconds.
+    pub audio_limits: AudioLimits,
     /// Memory for encoded media that no request is about to use, so that a prompt that has one again need not encode it again.
     /// Default 256 MiB.
     pub media_cache_bytes: usize,
@@ -84,8 +84,8 @@ impl Default for EngineSettings {
             prefix_cache: PrefixCache::Engine,
             speculation: Speculation::default(),
             draft_model: None,
-            picture_limits: DecodeLimits::default(),
-            sound_limits: SoundLimits::default(),
+            image_limits: DecodeLimits::default(),
+            audio_limits: AudioLimits::default(),
             media_cache_bytes: 256 << 20,
             keep_alive: None,
         }

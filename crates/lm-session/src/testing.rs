@@ -25,7 +25,7 @@ pub fn loaded(model: impl CausalLm + 'static) -> LoadedModel {
 }
 
 /// A BMP file of `width` by `height` pixels, whose colours depend on `seed`: the first pixel's blue is `seed`.
-pub fn picture_file(width: u32, height: u32, seed: u8) -> Vec<u8> {
+pub fn image_file(width: u32, height: u32, seed: u8) -> Vec<u8> {
     let row_bytes = (width * 3).next_multiple_of(4);
     let mut file = b"BM".to_vec();
     for field in [54 + row_bytes * height, 0, 54, 40, width, height, 1 | 24 << 16, 0, 0, 0, 0, 0, 0] {
@@ -39,7 +39,7 @@ pub fn picture_file(width: u32, height: u32, seed: u8) -> Vec<u8> {
 }
 
 /// A WAV file of one channel at 16 kHz with `samples` samples, which depend on `seed`: the first is `seed`.
-pub fn sound_file(samples: u32, seed: i16) -> Vec<u8> {
+pub fn audio_file(samples: u32, seed: i16) -> Vec<u8> {
     let bytes = samples * 2;
     let mut file = b"RIFF".to_vec();
     file.extend((36 + bytes).to_le_bytes());

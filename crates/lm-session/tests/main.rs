@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 mod adapters;
+mod audio_adapter;
 mod cancel;
 mod checkpoints;
 mod concurrent;
@@ -28,7 +29,6 @@ mod saved_session;
 mod scoring;
 #[path = "../../../testdata/shared.rs"]
 mod shared;
-mod sound_adapter;
 mod speculation;
 mod states;
 mod support;

@@ -1,4 +1,4 @@
-//! Pictures and sounds in prompts: what the model gets for them, and what caches know of them.
+//! Images and audio in prompts: what the model gets for them, and what caches know of them.
 
 use crate::support;
 use std::ops::Range;
@@ -7,13 +7,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use crate::support::{generate, prompt, random_model, tokens};
-use lm_media::{Picture, PictureSize};
+use lm_media::{Image, ImageSize};
 use lm_model::testing::{FakeAudio, FakeVision, HookedLm};
 use lm_model::{
-    AttentionKind, Batch, EncodedMedia, Input, MediaLayout, MediaPiece, MediaPositions, MediaRows,
-    PictureOptions, Position, VisionEncoder,
+    AttentionKind, Batch, EncodedMedia, ImageOptions, Input, MediaLayout, MediaPiece, MediaPositions,
+    MediaRows, Position, VisionEncoder,
 };
-use lm_session::testing::{loaded, picture_file, sound_file, tokenizer};
+use lm_session::testing::{audio_file, image_file, loaded, tokenizer};
 use lm_session::{
     CancelHandle, Engine, EngineSettings, Error, GenerateParams, LoadedModel, Media, MediaKind, PromptPiece,
     SaveOptions, Session, SessionConfig, TokenId,
@@ -36,7 +36,7 @@ impl Fakes {
     }
 }
 
-/// An engine that reads pictures and sounds.
+/// An engine that reads images and audio.
 fn fake() -> (Engine, Fakes) {
     let fakes = Fakes::default();
     let (vision, audio) = (fakes.vision.clone(), fakes.audio.clone());
@@ -48,17 +48,17 @@ fn session(engine: &Engine) -> Session {
     engine.session(SessionConfig::default()).unwrap()
 }
 
-fn picture(engine: &Engine, seed: u8) -> Arc<Media> {
-    engine.picture(picture_file(3, 2, seed), &PictureOptions::default()).unwrap()
+fn image(engine: &Engine, seed: u8) -> Arc<Media> {
+    engine.image(image_file(3, 2, seed), &ImageOptions::default()).unwrap()
 }
 
-fn sound(engine: &Engine, seed: i16) -> Arc<Media> {
-    engine.sound(sound_file(4001, seed)).unwrap()
+fn audio(engine: &Engine, seed: i16) -> Arc<Media> {
+    engine.audio(audio_file(4001, seed)).unwrap()
 }
 
 /// Media of one size, of each kind.
 const MEDIA: [fn(&Engine, u8) -> Arc<Media>; 2] =
-    [picture, |engine: &Engine, seed: u8| sound(engine, seed.into())];
+    [image, |engine: &Engine, seed: u8| audio(engine, seed.into())];
 
 /// Ids of text and of media, in turn: `len` tokens of text, then each medium and `len` tokens.
 fn ids(media: &[&Arc<Media>], len: usize) -> Vec<TokenId> {
@@ -230,11 +230,11 @@ impl VisionEncoder for Laid {
         self.inner.token()
     }
 
-    fn layout(&self, _: PictureSize, _: &PictureOptions) -> lm_model::Result<MediaLayout> {
+    fn layout(&self, _: ImageSize, _: &ImageOptions) -> lm_model::Result<MediaLayout> {
         Ok(MediaLayout { pieces: self.rows.iter().copied().map(MediaPiece::Rows).collect() })
     }
 
-    fn encode(&self, picture: &Picture, _: &PictureOptions) -> lm_model::Result<EncodedMedia> {
+    fn encode(&self, image: &Image, _: &ImageOptions) -> lm_model::Result<EncodedMedia> {
         if let Some(gate) = &self.gate {
             let gate = gate.lock().unwrap();
             let _ = gate.0.send(());
@@ -242,8 +242,8 @@ impl VisionEncoder for Laid {
         }
         let rows: usize = self.rows.iter().map(|rows| rows.count).sum();
         // The fake has two rows before a grid of one row.
-        let options = PictureOptions { token_budget: Some(rows - 2) };
-        self.inner.encode(picture, &options)
+        let options = ImageOptions { token_budget: Some(rows - 2) };
+        self.inner.encode(image, &options)
     }
 }
 
@@ -287,7 +287,7 @@ fn a_step_ends_before_or_after_bidirectional_rows() {
     for chunk in [3, 16, 30, 512] {
         let settings = EngineSettings { prefill_chunk: chunk, ..EngineSettings::default() };
         let (engine, seen) = observed(Laid::new([bidirectional(20), bidirectional(7)]), settings);
-        let a = picture(&engine, 1);
+        let a = image(&engine, 1);
         let ids = ids(&[&a, &a], 10);
         let media = [a];
         let expected = reply(&mut session(&fake_of_one_chunk()), &ids, &media);
@@ -329,7 +329,7 @@ fn positions_of_grids_are_those_of_mrope_in_every_chunk() {
     for chunk in [1, 2, 5, 512] {
         let settings = EngineSettings { prefill_chunk: chunk, ..EngineSettings::default() };
         let (engine, seen) = observed(Laid::new([grid(2, 3)]), settings);
-        let a = picture(&engine, 1);
+        let a = image(&engine, 1);
         let ids = ids(&[&a, &a], 2);
         assert_eq!(ids.len(), expected.len());
         let reply = reply(&mut session(&engine), &ids, &[a]);
@@ -337,11 +337,7 @@ fn positions_of_grids_are_those_of_mrope_in_every_chunk() {
         let found: Vec<Position> = seen.iter().flat_map(|(_, positions, ..)| positions.clone()).collect();
         assert_eq!(found[..expected.len()], expected, "chunk {chunk}");
         let decoded: Vec<Position> = (12..12 + reply.len() as u32 - 1).map(Position::from).collect();
-        assert_eq!(
-            found[expected.len()..],
-            decoded,
-            "tokens of the reply go on after the picture's positions"
-        );
+        assert_eq!(found[expected.len()..], decoded, "tokens of the reply go on after the image's positions");
     }
 }
 
@@ -385,7 +381,7 @@ fn without_a_cache_an_encoding_serves_the_requests_that_wait_for_it() {
         let vision = Arc::new(FakeVision::default());
         let settings = EngineSettings { media_cache_bytes: 0, prefill_chunk, ..EngineSettings::default() };
         let engine = engine_with(vision.clone(), settings);
-        let a = picture(&engine, 1);
+        let a = image(&engine, 1);
         let ids = ids(&[&a], 3);
         let first = reply(&mut session(&engine), &ids, from_ref(&a));
         assert_eq!(reply(&mut session(&engine), &ids, &[a]), first);
@@ -400,7 +396,7 @@ fn the_encoding_that_was_not_used_for_the_longest_time_is_dropped() {
         let settings = EngineSettings { media_cache_bytes, ..EngineSettings::default() };
         let engine = engine_with(vision.clone(), settings);
         for (place, seed) in order.iter().enumerate() {
-            let a = picture(&engine, *seed);
+            let a = image(&engine, *seed);
             // No prompt begins like another: the pages of earlier ones are of no use.
             let ids = ids(&[&a], place + 1);
             reply(&mut session(&engine), &ids[place..], &[a]);
@@ -410,15 +406,15 @@ fn the_encoding_that_was_not_used_for_the_longest_time_is_dropped() {
     let one = run(&Arc::default(), 1 << 20, &[1]);
     let vision = Arc::default();
     assert_eq!(run(&vision, 2 * one, &[1, 2, 1, 3, 1, 3]), 2 * one);
-    assert_eq!(vision.encodings(), 3, "the second picture was dropped for the third");
+    assert_eq!(vision.encodings(), 3, "the second image was dropped for the third");
 }
 
 #[test]
-fn a_picture_with_other_options_is_another_medium() {
+fn an_image_with_other_options_is_another_medium() {
     let (engine, fakes) = fake();
-    let file = picture_file(3, 2, 1);
+    let file = image_file(3, 2, 1);
     let [a, b] = [None, Some(5)]
-        .map(|token_budget| engine.picture(file.clone(), &PictureOptions { token_budget }).unwrap());
+        .map(|token_budget| engine.image(file.clone(), &ImageOptions { token_budget }).unwrap());
     assert_ne!(a.rows(), b.rows());
     let ids = ids(&[&a, &b], 5);
     reply(&mut session(&engine), &ids, &[a, b]);
@@ -436,7 +432,7 @@ fn evicted_rows_are_encoded_again() {
     };
     let vision = Arc::new(FakeVision::default());
     let engine = engine_with(vision.clone(), settings);
-    let (a, b) = (picture(&engine, 1), picture(&engine, 2));
+    let (a, b) = (image(&engine, 1), image(&engine, 2));
     let (with_a, with_b) = (ids(&[&a], 45), ids(&[&b], 45));
     let (mut one, mut other) = (session(&engine), session(&engine));
     let first = reply(&mut one, &with_a, from_ref(&a));
@@ -447,12 +443,12 @@ fn evicted_rows_are_encoded_again() {
 }
 
 #[test]
-fn preempted_requests_have_their_own_pictures() {
+fn preempted_requests_have_their_own_images() {
     let settings = EngineSettings { kv_cache_tokens: Some(256), ..EngineSettings::default() };
     let engine = engine_with(Arc::new(FakeVision::default()), settings);
-    let pictures: Vec<_> = (0..4).map(|seed| picture(&engine, seed)).collect();
+    let images: Vec<_> = (0..4).map(|seed| image(&engine, seed)).collect();
     let run = |engine: &Engine, index: usize| {
-        let (mut session, media) = (support::endless(engine), [pictures[index].clone()]);
+        let (mut session, media) = (support::endless(engine), [images[index].clone()]);
         let ids = ids(&[&media[0]], 40);
         let generation = session.submit(lm_session::Prompt { ids: &ids, media: &media }, tokens(60)).unwrap();
         support::ids(generation).unwrap()
@@ -475,11 +471,11 @@ fn preempted_requests_have_their_own_pictures() {
 }
 
 #[test]
-fn a_request_is_cancelled_while_its_picture_is_encoded_and_others_go_on() {
+fn a_request_is_cancelled_while_its_image_is_encoded_and_others_go_on() {
     let ((arrive, arrived), (open, opened)) = (channel(), channel());
     let vision = Laid { gate: Some(Mutex::new((arrive, opened))), ..Laid::new([grid(2, 3)]) };
     let engine = engine_with(Arc::new(vision), EngineSettings::default());
-    let a = picture(&engine, 1);
+    let a = image(&engine, 1);
     let ids = ids(&[&a], 10);
     let mut waiting = session(&engine);
     let media = [a];
@@ -495,13 +491,13 @@ fn a_request_is_cancelled_while_its_picture_is_encoded_and_others_go_on() {
 }
 
 #[test]
-fn a_picture_that_only_cancelled_requests_wait_for_is_not_encoded() {
+fn an_image_that_only_cancelled_requests_wait_for_is_not_encoded() {
     let ((arrive, arrived), (open, opened)) = (channel(), channel());
     let vision = Laid { gate: Some(Mutex::new((arrive, opened))), ..Laid::new([grid(2, 3)]) };
     let engine = engine_with(Arc::new(vision), EngineSettings::default());
     let deadline = Some(std::time::Instant::now() + std::time::Duration::from_secs(60));
     let start = |seed| {
-        let a = picture(&engine, seed);
+        let a = image(&engine, seed);
         let ids = ids(&[&a], 10);
         let params = GenerateParams { deadline, ..tokens(3) };
         // A request ends with its session.
@@ -511,7 +507,7 @@ fn a_picture_that_only_cancelled_requests_wait_for_is_not_encoded() {
     };
     let first = start(1);
     arrived.recv().unwrap();
-    // Two requests wait for the third picture: the one that asked for it is cancelled.
+    // Two requests wait for the third image: the one that asked for it is cancelled.
     let [dead, asked, other] = [2, 3, 3].map(start);
     assert_eq!(generate_text(&engine), 5, "the others have begun");
     for (_session, generation) in [dead, asked] {
@@ -526,14 +522,14 @@ fn a_picture_that_only_cancelled_requests_wait_for_is_not_encoded() {
     assert_eq!(engine.activity().encoded_media, 2, "not the second one");
 }
 
-/// Number of tokens of a request without pictures.
+/// Number of tokens of a request without images.
 fn generate_text(engine: &Engine) -> usize {
     let mut session = support::endless(engine);
     session.prefill(&prompt(9, 12)).unwrap();
     generate(&mut session, 5).unwrap().len()
 }
 
-/// An encoder that panics for pictures whose first blue is 0, fails for 1 and returns too few rows for 2.
+/// An encoder that panics for images whose first blue is 0, fails for 1 and returns too few rows for 2.
 struct Failing;
 
 impl VisionEncoder for Failing {
@@ -545,17 +541,17 @@ impl VisionEncoder for Failing {
         "<tool_response>"
     }
 
-    fn layout(&self, size: PictureSize, options: &PictureOptions) -> lm_model::Result<MediaLayout> {
+    fn layout(&self, size: ImageSize, options: &ImageOptions) -> lm_model::Result<MediaLayout> {
         FakeVision::default().layout(size, options)
     }
 
-    fn encode(&self, picture: &Picture, options: &PictureOptions) -> lm_model::Result<EncodedMedia> {
-        let last_row = &picture.rgb()[picture.rgb().len() - picture.size().width * 3..];
+    fn encode(&self, image: &Image, options: &ImageOptions) -> lm_model::Result<EncodedMedia> {
+        let last_row = &image.rgb()[image.rgb().len() - image.size().width * 3..];
         match last_row[2] {
-            0 => panic!("no such picture"),
+            0 => panic!("no such image"),
             1 => Err(lm_model::Error::from(lm_media::Error::UnknownFormat { start: vec![1] })),
             2 => Ok(EncodedMedia::default()),
-            _ => FakeVision::default().encode(picture, options),
+            _ => FakeVision::default().encode(image, options),
         }
     }
 }
@@ -564,21 +560,21 @@ impl VisionEncoder for Failing {
 fn failures_of_the_encoder_are_those_of_their_request() {
     let engine = engine_with(Arc::new(Failing), EngineSettings::default());
     let error = |seed: u8| {
-        let a = picture(&engine, seed);
+        let a = image(&engine, seed);
         let ids = ids(&[&a], 3);
         session(&engine).prefill(lm_session::Prompt { ids: &ids, media: &[a] }).err()
     };
-    assert!(matches!(error(0), Some(Error::WorkerPanicked { message }) if message == "no such picture"));
+    assert!(matches!(error(0), Some(Error::WorkerPanicked { message }) if message == "no such image"));
     assert!(matches!(error(1), Some(Error::Model(_))));
-    assert!(matches!(error(2), Some(Error::MediaRows { kind: MediaKind::Picture, expected: 8, found: 0 })));
+    assert!(matches!(error(2), Some(Error::MediaRows { kind: MediaKind::Image, expected: 8, found: 0 })));
     assert!(error(3).is_none());
     assert_eq!(generate_text(&engine), 5);
 }
 
 #[test]
-fn a_picture_and_a_sound_have_their_own_tokens_in_either_order() {
+fn an_image_and_an_audio_clip_have_their_own_tokens_in_either_order() {
     let (engine, fakes) = fake();
-    let (a, b) = (picture(&engine, 1), sound(&engine, 1));
+    let (a, b) = (image(&engine, 1), audio(&engine, 1));
     assert_eq!([a.kind(), b.kind()], MediaKind::ALL);
     let media = [a.clone(), b.clone()];
     let (ab, ba) = (ids(&[&a, &b], 10), ids(&[&b, &a], 10));
@@ -599,13 +595,13 @@ fn a_picture_and_a_sound_have_their_own_tokens_in_either_order() {
         assert_eq!((tokens.kind, rows), (medium.kind(), medium.rows()));
     }
     let rows: Vec<TokenId> = run.into_iter().filter(|id| tokens.iter().any(|t| t.row_id == *id)).collect();
-    assert!(rows.is_sorted_by_key(|id| *id == tokens[1].row_id), "the picture is first");
+    assert!(rows.is_sorted_by_key(|id| *id == tokens[1].row_id), "the image is first");
 }
 
 #[test]
 fn filters_records_and_log_probabilities_see_the_placeholder() {
     let (engine, _) = fake();
-    let a = picture(&engine, 1);
+    let a = image(&engine, 1);
     let ids = ids(&[&a], 5);
     let file = tempfile::NamedTempFile::new().unwrap();
     engine.record(file.reopen().unwrap()).unwrap();
@@ -633,5 +629,5 @@ fn filters_records_and_log_probabilities_see_the_placeholder() {
     let request = record.next().unwrap().unwrap();
     assert_eq!(request.prompt, ids);
     let replayed = engine.replay(&request, &CancelHandle::new());
-    assert!(matches!(replayed, Err(Error::UnknownMedia { .. })), "the picture is not in the record");
+    assert!(matches!(replayed, Err(Error::UnknownMedia { .. })), "the image is not in the record");
 }

@@ -1,12 +1,12 @@
-//! Files of pictures and sounds: those that are refused, and models that read one kind or none.
+//! Files of images and audio: those that are refused, and models that read one kind or none.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use lm_model::testing::{FakeAudio, FakeVision};
-use lm_session::testing::{FakeLm, loaded, picture_file, sound_file, tokenizer};
+use lm_session::testing::{FakeLm, audio_file, image_file, loaded, tokenizer};
 use lm_session::{
-    DecodeLimits, Engine, EngineSettings, Error, LoadedModel, MediaKind, PictureOptions, SoundLimits,
+    AudioLimits, DecodeLimits, Engine, EngineSettings, Error, ImageOptions, LoadedModel, MediaKind,
 };
 
 /// A model that reads nothing but text.
@@ -23,33 +23,33 @@ fn hearing(settings: EngineSettings) -> Engine {
 }
 
 #[test]
-fn files_that_are_no_pictures() {
-    let picture_limits = DecodeLimits { max_pixels: 20, ..DecodeLimits::default() };
-    let engine = seeing(EngineSettings { picture_limits, ..EngineSettings::default() });
-    let open = |bytes: &[u8]| engine.picture(bytes, &PictureOptions::default()).unwrap_err();
-    let file = picture_file(3, 2, 1);
+fn files_that_are_no_images() {
+    let image_limits = DecodeLimits { max_pixels: 20, ..DecodeLimits::default() };
+    let engine = seeing(EngineSettings { image_limits, ..EngineSettings::default() });
+    let open = |bytes: &[u8]| engine.image(bytes, &ImageOptions::default()).unwrap_err();
+    let file = image_file(3, 2, 1);
     assert!(matches!(open(&file[..file.len() - 5]), Error::Media(lm_media::Error::Invalid { .. })));
-    for other in [&b"no picture"[..], &sound_file(9, 1)] {
+    for other in [&b"no image"[..], &audio_file(9, 1)] {
         assert!(matches!(open(other), Error::Media(lm_media::Error::UnknownFormat { .. })));
     }
-    assert!(matches!(open(&picture_file(7, 3, 1)), Error::Media(lm_media::Error::TooManyPixels { .. })));
+    assert!(matches!(open(&image_file(7, 3, 1)), Error::Media(lm_media::Error::TooManyPixels { .. })));
 }
 
 #[test]
-fn files_that_are_no_sounds() {
-    let open = |sound_limits, bytes: &[u8]| {
-        hearing(EngineSettings { sound_limits, ..EngineSettings::default() }).sound(bytes)
+fn files_that_are_no_audio() {
+    let open = |audio_limits, bytes: &[u8]| {
+        hearing(EngineSettings { audio_limits, ..EngineSettings::default() }).audio(bytes)
     };
-    let limits = SoundLimits::default();
-    let file = sound_file(16_000, 1);
+    let limits = AudioLimits::default();
+    let file = audio_file(16_000, 1);
     assert_eq!(open(limits, &file).unwrap().rows(), 5);
     let refused = |limits, bytes: &[u8]| match open(limits, bytes).unwrap_err() {
         Error::Media(error) => error,
         error => panic!("{error}"),
     };
     assert!(matches!(refused(limits, &file[..file.len() - 5]), lm_media::Error::Invalid { .. }));
-    for other in [&b"no sound"[..], &picture_file(3, 2, 1)] {
-        assert!(matches!(refused(limits, other), lm_media::Error::UnknownSound { .. }));
+    for other in [&b"no audio"[..], &image_file(3, 2, 1)] {
+        assert!(matches!(refused(limits, other), lm_media::Error::UnknownAudio { .. }));
     }
     // Ten hours of 4,000 samples a second, as the header tells.
     let mut hours = file.clone();
@@ -57,12 +57,12 @@ fn files_that_are_no_sounds() {
     hours[24..28].copy_from_slice(&4_000_u32.to_le_bytes());
     hours[40..44].copy_from_slice(&(36_000 * 4_000 * 2_u32).to_le_bytes());
     assert!(matches!(refused(limits, &hours), lm_media::Error::TooLong { limit: 600 }));
-    let short = SoundLimits { max_seconds: 0, ..limits };
+    let short = AudioLimits { max_seconds: 0, ..limits };
     assert!(matches!(refused(short, &file), lm_media::Error::TooLong { limit: 0 }));
     // The model hears 30 seconds.
-    assert_eq!(open(limits, &sound_file(480_000, 1)).unwrap().rows(), 5);
-    assert!(matches!(refused(limits, &sound_file(480_001, 1)), lm_media::Error::TooLong { limit: 30 }));
-    let small = SoundLimits { max_bytes: 99, ..limits };
+    assert_eq!(open(limits, &audio_file(480_000, 1)).unwrap().rows(), 5);
+    assert!(matches!(refused(limits, &audio_file(480_001, 1)), lm_media::Error::TooLong { limit: 30 }));
+    let small = AudioLimits { max_bytes: 99, ..limits };
     assert!(matches!(refused(small, &file), lm_media::Error::TooManyBytes { limit: 99, .. }));
 }
 
@@ -75,16 +75,16 @@ fn models_that_read_one_kind_or_none() {
         (seeing(EngineSettings::default()), true, false),
         (hearing(EngineSettings::default()), false, true),
     ] {
-        let picture = engine.picture(picture_file(3, 2, 1), &PictureOptions::default());
-        assert!(if sees { picture.is_ok() } else { matches!(picture, Err(Error::NoVision)) });
-        let sound = engine.sound(sound_file(9, 1));
-        assert!(if hears { sound.is_ok() } else { matches!(sound, Err(Error::NoAudio)) });
+        let image = engine.image(image_file(3, 2, 1), &ImageOptions::default());
+        assert!(if sees { image.is_ok() } else { matches!(image, Err(Error::NoVision)) });
+        let audio = engine.audio(audio_file(9, 1));
+        assert!(if hears { audio.is_ok() } else { matches!(audio, Err(Error::NoAudio)) });
         assert_eq!(MediaKind::ALL.map(|kind| engine.reads(kind)), [sees, hears]);
     }
 }
 
 #[test]
-fn sounds_of_all_formats_are_read() {
+fn audio_of_all_formats_are_read() {
     let engine = hearing(EngineSettings::default());
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/sound");
     for (name, rows) in [
@@ -94,7 +94,7 @@ fn sounds_of_all_formats_are_read() {
         ("mono_16k.mp3", 2),
         ("mono_16k.ogg", 2),
     ] {
-        let medium = engine.sound(std::fs::read(folder.join(name)).unwrap()).unwrap();
-        assert_eq!((medium.kind(), medium.rows()), (MediaKind::Sound, rows), "{name}");
+        let medium = engine.audio(std::fs::read(folder.join(name)).unwrap()).unwrap();
+        assert_eq!((medium.kind(), medium.rows()), (MediaKind::Audio, rows), "{name}");
     }
 }

@@ -134,7 +134,7 @@ fn a_blob_that_is_no_base64_is_an_error_that_says_where() {
 }
 
 #[test]
-fn images_and_sound_are_refused_by_name_before_anything_is_prefilled() {
+fn images_and_audio_are_refused_by_name_before_anything_is_prefilled() {
     let mut conversation = conversation(Preface::default());
     for (content, part) in [
         (

@@ -20,6 +20,7 @@ macro_rules! targets {
 }
 
 targets! {
+    audio at "../../fuzz_targets/audio.rs",
     calls_braces at "../../fuzz_targets/calls_braces.rs",
     calls_json at "../../fuzz_targets/calls_json.rs",
     calls_messages at "../../fuzz_targets/calls_messages.rs",
@@ -30,11 +31,10 @@ targets! {
     config_json at "../../fuzz_targets/config_json.rs",
     gguf at "../../fuzz_targets/gguf.rs",
     grammar_parser at "../../fuzz_targets/grammar_parser.rs",
+    images at "../../fuzz_targets/images.rs",
     jinja at "../../fuzz_targets/jinja.rs",
-    pictures at "../../fuzz_targets/pictures.rs",
     safetensors_header at "../../fuzz_targets/safetensors_header.rs",
     schema_grammar at "../../fuzz_targets/schema_grammar.rs",
-    sounds at "../../fuzz_targets/sounds.rs",
     template_context at "../../fuzz_targets/template_context.rs",
     template_files at "../../fuzz_targets/template_files.rs",
     template_polyfills at "../../fuzz_targets/template_polyfills.rs",

@@ -18,7 +18,7 @@ Examples:
   cargo xtask bench --shape qwen3-0.6b
   cargo xtask bench --shape qwen3-0.6b --weights q4 --cpu avx512,avx2 --json before.jsonl
   cargo xtask bench --shape qwen3-0.6b --weights q4 --only decode --compare before.jsonl
-  cargo xtask bench --shape smolvlm-256m --weights bf16 --kv f16 --only picture,picture_prefill --image cat.png
+  cargo xtask bench --shape smolvlm-256m --weights bf16 --kv f16 --only image,image_prefill --image cat.png
   cargo xtask bench --kernels";
 
 #[derive(clap::Args)]
@@ -39,10 +39,10 @@ pub struct Args {
     /// KV cache types: f16, f32, q8; those after the first are measured only in decoding
     #[arg(long, value_delimiter = ',', default_value = "f16,q8")]
     kv: Vec<String>,
-    /// Picture for the measurements `picture` and `picture_prefill`, of a shape with a tower
+    /// Image for the measurements `image` and `image_prefill`, of a shape with a tower
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
-    /// Measure only these: load, prefill, decode, second_turn, gap, gap_p99, gap_max, picture, picture_prefill, resident, peak, dram_rate, matrix_rate
+    /// Measure only these: load, prefill, decode, second_turn, gap, gap_p99, gap_max, image, image_prefill, resident, peak, dram_rate, matrix_rate
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Runs of each measurement; the median is shown

@@ -1,4 +1,4 @@
-//! Table of pictures and sounds, stage by stage from files to tokens: the largest difference from the references.
+//! Table of images and audio, stage by stage from files to tokens: the largest difference from the references.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::test_programs::{self, INTEGRATION};
 
 /// Integration tests that print stages, by package.
 const TESTS: [(&str, &[&str]); 2] =
-    [("lm-media", &["golden::", "headers::", "pillow::", "sound::"]), ("lm-model", &["audio::", "vision::"])];
+    [("lm-media", &["golden::", "headers::", "pillow::", "audio::"]), ("lm-model", &["audio::", "vision::"])];
 
 /// Cases of a stage, and their largest difference.
 #[derive(Debug, Default, PartialEq)]
@@ -28,7 +28,7 @@ pub(super) fn check() -> Result<()> {
     }
     print!("{}", table(&printed));
     if !passed {
-        bail!("pictures or sounds differ:\n{printed}");
+        bail!("images or audio differ:\n{printed}");
     }
     Ok(())
 }

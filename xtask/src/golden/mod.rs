@@ -59,7 +59,7 @@ pub struct Args {
     /// others are named)
     #[arg(long, requires = "check", conflicts_with_all = ["regenerate", "templates"])]
     models: bool,
-    /// Compare only pictures and sounds, stage by stage from files to tokens, and print a table
+    /// Compare only images and audio, stage by stage from files to tokens, and print a table
     #[arg(long, requires = "check", conflicts_with_all = ["regenerate", "templates", "models"])]
     media: bool,
     /// Features of the crates under test, such as `lm-tools/ndarray,lm-tools/wgpu`, for more devices

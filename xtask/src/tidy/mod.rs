@@ -6,6 +6,7 @@ mod doc_openings;
 mod import_circles;
 mod layers;
 mod lib_files;
+mod line_width;
 mod links;
 mod machine_paths;
 mod manifests;
@@ -27,6 +28,7 @@ const ALL: &[&Check] = &[
     &import_circles::CHECK,
     &layers::CHECK,
     &lib_files::CHECK,
+    &line_width::CHECK,
     &links::CHECK,
     &machine_paths::CHECK,
     &manifests::CHECK,

@@ -42,7 +42,7 @@ impl Block {
         }
     }
 
-    /// The text or the picture that the block is; `None` for another type.
+    /// The text or the image that the block is; `None` for another type.
     pub fn part(&mut self) -> Result<Option<Part>> {
         match self.kind.as_str() {
             "text" => Ok(Some(Part::Text(self.text("text")?))),
@@ -91,13 +91,13 @@ pub(super) fn texts(content: Value, at: &str) -> Result<Vec<Part>> {
     blocks(content, at)?.into_iter().map(text).collect()
 }
 
-/// Reads a content of text and pictures.
+/// Reads a content of text and images.
 pub(super) fn parts(content: Value, at: &str) -> Result<Vec<Part>> {
     let part = |mut block: Block| block.part()?.ok_or_else(|| block.unexpected(&["text", "image"]));
     blocks(content, at)?.into_iter().map(part).collect()
 }
 
-/// Content of a message: text, or parts if there are several or one is a picture.
+/// Content of a message: text, or parts if there are several or one is an image.
 pub(super) fn content(mut parts: Vec<Part>) -> Content {
     match parts.pop() {
         None => Content::None,

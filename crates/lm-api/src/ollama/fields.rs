@@ -49,7 +49,7 @@ pub(super) const GENERATE: RequestBody = RequestBody {
             BodyField::new(
                 "images",
                 r#"{"type": "array", "items": {"type": "string", "contentEncoding": "base64"}}"#,
-                "Pictures of the message, for models that read them.",
+                "Images of the message, for models that read them.",
             ),
         ],
         COMMON,

@@ -18,7 +18,7 @@ pub(super) fn read(mut body: Value, limits: &Limits) -> Result<Vec<Message>> {
             fields.insert("content".to_owned(), "".into());
         }
         if let Some(content) = fields.get_mut("content") {
-            no_sounds(content, &format!("messages[{index}].content"))?;
+            no_audio(content, &format!("messages[{index}].content"))?;
             *content = with_images(images, content.take());
         }
         for (name, known) in [("thinking", "reasoning_content"), ("tool_name", "name")] {
@@ -30,8 +30,8 @@ pub(super) fn read(mut body: Value, limits: &Limits) -> Result<Vec<Message>> {
     messages(body, limits)
 }
 
-/// Refuses sounds among the parts of a content: Ollama's API has none.
-fn no_sounds(content: &Value, at: &str) -> Result<()> {
+/// Refuses audio clips among the parts of a content: Ollama's API has none.
+fn no_audio(content: &Value, at: &str) -> Result<()> {
     let parts = content.as_array().map_or(std::slice::from_ref(content), Vec::as_slice);
     for (index, part) in parts.iter().enumerate() {
         if let Some(kind @ ("audio" | "input_audio")) = part["type"].as_str() {
@@ -47,7 +47,7 @@ pub(super) fn images(fields: &mut Map<String, Value>, at: &str) -> Result<Vec<St
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::Array(images)) => {
             let images = images.iter().enumerate();
-            images.map(|(index, image)| media::picture_base64(image, &format!("{at}[{index}]"))).collect()
+            images.map(|(index, image)| media::image_base64(image, &format!("{at}[{index}]"))).collect()
         }
         Some(other) => {
             let message = format!("`{at}` is {}, expected an array", json_type(&other));
@@ -56,7 +56,7 @@ pub(super) fn images(fields: &mut Map<String, Value>, at: &str) -> Result<Vec<St
     }
 }
 
-/// Content of a message with pictures, which are before its text as Ollama's prompts have them.
+/// Content of a message with images, which are before its text as Ollama's prompts have them.
 pub(super) fn with_images(images: Vec<String>, text: Value) -> Value {
     if images.is_empty() {
         return text;

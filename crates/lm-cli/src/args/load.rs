@@ -34,8 +34,8 @@ pub struct LoadArgs {
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, requires = "quantize")]
     pub pack_cache: Option<Option<PathBuf>>,
     /// Memory limit, such as 8GB [default: memory available now]. Context, KV cache dtype and quantisation are chosen to fit
-    /// unless given; a model that cannot fit is refused. Pictures and sounds take more: up to 256 MB encoded, and up to 770 MB
-    /// while a very large picture is decoded
+    /// unless given; a model that cannot fit is refused. Images and audio take more: up to 256 MB encoded, and up to 770 MB
+    /// while a very large image is decoded
     #[arg(long, value_name = "BYTES", value_parser = crate::size::parse, allow_negative_numbers = true)]
     pub memory: Option<u64>,
     /// GGUF file with the vision tower of a GGUF model [default: the only mmproj*.gguf beside the model]
@@ -91,7 +91,7 @@ pub struct RunArgs {
     /// `--memory`
     #[arg(long, value_name = "MODEL")]
     pub draft_model: Option<PathBuf>,
-    /// Record the requests to the model in a new file, for `lm replay`, which leaves out those with pictures or sounds
+    /// Record the requests to the model in a new file, for `lm replay`, which leaves out those with images or audio
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Maximum number of waiting requests. `None`: all requests are this program's, which bounds them itself (`lm batch --parallel`).

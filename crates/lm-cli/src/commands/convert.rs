@@ -210,11 +210,10 @@ pub fn run(args: &Args) -> Result<()> {
     let plain = converted.with_context(|| format!("`{}` cannot be converted", folder.name()))?;
     note_without_importance(&plain);
     // An encoder that cannot be read is no error here, where none is copied.
-    let has_encoders =
-        matches!(folder.reads_pictures(), Ok(true)) || matches!(folder.reads_sounds(), Ok(true));
+    let has_encoders = matches!(folder.reads_images(), Ok(true)) || matches!(folder.reads_audio(), Ok(true));
     if matches!(output, Output::Gguf) && has_encoders {
         eprintln!(
-            "note: the GGUF file has the text model alone; pictures need the vision encoder in a second file, an mmproj*.gguf beside it or --mmproj FILE"
+            "note: the GGUF file has the text model alone; images need the vision encoder in a second file, an mmproj*.gguf beside it or --mmproj FILE"
         );
     }
     let bytes = size_of_files(target).with_context(|| target.display().to_string())?;

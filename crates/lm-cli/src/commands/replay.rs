@@ -27,7 +27,7 @@ came of them. The same build and model give the same tokens again, whatever ran 
 The context length, sampling parameters, seeds, stop sequences and constraints are those of the record. The record does not hold the options \
 that load the model: give the model, --quantize or --dtype, --kv, --lora and --device as for the command that wrote it. Without \
 --quantize and --dtype the weights are loaded as stored. A record of another model, weight format, KV cache dtype, device or context \
-length is refused. Requests with pictures or sounds are not replayed: the record does not hold the files. Exit codes: 0 if the tokens of all \
+length is refused. Requests with images or audio are not replayed: the record does not hold the files. Exit codes: 0 if the tokens of all \
 replayed requests are equal, 1 if not, or if none was replayed.";
 
 #[derive(Debug, clap::Args)]
@@ -115,10 +115,10 @@ impl Counts {
     }
 }
 
-/// Describes the outcome; `None` for a request with pictures or sounds.
+/// Describes the outcome; `None` for a request with images or audio.
 fn describe(outcome: Option<&Replayed>, request: &RequestRecord, engine: &Engine) -> String {
     let Some(outcome) = outcome else {
-        return "not replayed: its prompt has pictures or sounds, whose files the record does not hold"
+        return "not replayed: its prompt has images or audio, whose files the record does not hold"
             .to_owned();
     };
     let tokens = request.tokens.len();

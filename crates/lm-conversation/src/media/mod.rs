@@ -1,6 +1,6 @@
-//! Pictures and sounds in messages: their files, and their places in a rendered prompt.
+//! Images and audio in messages: their files, and their places in a rendered prompt.
 
-use lm_session::PictureOptions;
+use lm_session::ImageOptions;
 use lm_template::Message;
 
 use crate::error::Error;
@@ -12,13 +12,13 @@ mod reader;
 pub(crate) use prompt::MediaPrompt;
 pub(crate) use reader::{MediaBounds, MediaReader};
 
-/// Pictures and sounds of a conversation.
+/// Images and audio of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MediaSettings {
     /// Permission of parts with a `path` to open that file.
     pub files: MediaFiles,
-    /// Options with which pictures are shown to the model.
-    pub pictures: PictureOptions,
+    /// Options with which images are shown to the model.
+    pub images: ImageOptions,
 }
 
 /// Permission of an image or audio part to open a file of this machine by its `path`. Parts with a `blob` need none.
@@ -31,7 +31,7 @@ pub enum MediaFiles {
     Opened,
 }
 
-/// Names the message in a processor's error about a picture or a sound.
+/// Names the message in a processor's error about an image or an audio clip.
 pub(crate) fn unread(error: lm_processors::Error, content: &Message, message: usize) -> Error {
     if let lm_processors::Error::UnsupportedPart { index: part, .. } = error
         && let Some((kind, _)) = content.content.parts().get(part).and_then(medium)

@@ -1,4 +1,4 @@
-//! Places of pictures and sounds in a rendered prompt.
+//! Places of images and audio in a rendered prompt.
 
 use std::borrow::Cow;
 use std::sync::Arc;

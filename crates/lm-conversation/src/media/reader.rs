@@ -1,4 +1,4 @@
-//! Reading of the pictures and sounds of messages.
+//! Reading of the images and audio of messages.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -98,8 +98,8 @@ impl<'a> MediaReader<'a> {
 
     fn decode(&self, kind: MediaKind, bytes: Vec<u8>) -> lm_session::Result<Arc<Media>> {
         match kind {
-            MediaKind::Picture => self.engine.picture(bytes, &self.settings.pictures),
-            MediaKind::Sound => self.engine.sound(bytes),
+            MediaKind::Image => self.engine.image(bytes, &self.settings.images),
+            MediaKind::Audio => self.engine.audio(bytes),
         }
     }
 

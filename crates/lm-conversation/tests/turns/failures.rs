@@ -92,8 +92,8 @@ fn parts_the_model_cannot_read() {
     conversation.send("Hi.").unwrap();
     let ran = conversation.tokens();
     for (kind, part) in [
-        (MediaKind::Picture, json!({"type": "image", "path": "/no/such/image.jpg"})),
-        (MediaKind::Sound, json!({"type": "audio", "blob": "UklGRg=="})),
+        (MediaKind::Image, json!({"type": "image", "path": "/no/such/image.jpg"})),
+        (MediaKind::Audio, json!({"type": "audio", "blob": "UklGRg=="})),
     ] {
         let parts = json!([{"type": "text", "text": "What is this?"}, part]);
         let error = conversation.send(json!({"role": "user", "content": parts})).unwrap_err();

@@ -1,23 +1,23 @@
-//! Gemma 4: pictures keep their shape and use as much of a token budget as they can.
+//! Gemma 4: images keep their shape and use as much of a token budget as they can.
 //! Source: `Gemma4ImageProcessorPil` of transformers 5.23.0. Its padding to the budget is left to the batch.
 
 use crate::error::{Error, Result};
+use crate::image::Image;
 use crate::patches::{Normalization, PatchOrder, Patches};
-use crate::picture::Picture;
 use crate::resample::Filter;
 use crate::settings::{MAX_PIXELS, Settings};
-use crate::size::PictureSize;
+use crate::size::ImageSize;
 
 const FAMILY: &str = "Gemma 4";
 
-/// Preprocessing of Gemma 4's pictures.
+/// Preprocessing of Gemma 4's images.
 ///
 /// ```
-/// use lm_media::{PictureSize, families::Gemma4};
+/// use lm_media::{ImageSize, families::Gemma4};
 ///
 /// let gemma = Gemma4::default();
-/// assert_eq!(gemma.resized_size(PictureSize::new(1000, 1000))?, PictureSize::new(768, 768));
-/// assert_eq!(gemma.tokens(PictureSize::new(1000, 1000))?, 256);
+/// assert_eq!(gemma.resized_size(ImageSize::new(1000, 1000))?, ImageSize::new(768, 768));
+/// assert_eq!(gemma.tokens(ImageSize::new(1000, 1000))?, 256);
 /// # Ok::<(), lm_media::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Gemma4 {
     pub patch: usize,
     /// Patches of the side of a token, 3.
     pub pool: usize,
-    /// Largest number of tokens of a picture: 280; the model knows 70, 140, 280, 560 and 1,120.
+    /// Largest number of tokens of an image: 280; the model knows 70, 140, 280, 560 and 1,120.
     pub budget: usize,
 }
 
@@ -37,12 +37,12 @@ impl Default for Gemma4 {
 }
 
 impl Gemma4 {
-    /// The size to which a picture is resized: sides that are multiples of a token's, and no more tokens than the budget.
+    /// The size to which an image is resized: sides that are multiples of a token's, and no more tokens than the budget.
     ///
     /// # Errors
-    /// [`Error::UnsuitableSize`] for a picture without pixels, or so long and thin that the budget does not hold one row of it;
+    /// [`Error::UnsuitableSize`] for an image without pixels, or so long and thin that the budget does not hold one row of it;
     /// [`Error::InvalidSettings`].
-    pub fn resized_size(&self, size: PictureSize) -> Result<PictureSize> {
+    pub fn resized_size(&self, size: ImageSize) -> Result<ImageSize> {
         self.check()?;
         if size.pixels() == 0 {
             return Err(self.unsuitable(size));
@@ -60,26 +60,26 @@ impl Gemma4 {
         };
         match columns * rows > self.budget {
             true => Err(self.unsuitable(size)),
-            false => Ok(PictureSize::new(columns * token, rows * token)),
+            false => Ok(ImageSize::new(columns * token, rows * token)),
         }
     }
 
-    /// Number of tokens of a picture of this size.
+    /// Number of tokens of an image of this size.
     ///
     /// # Errors
     /// Those of [`Self::resized_size`].
-    pub fn tokens(&self, size: PictureSize) -> Result<usize> {
+    pub fn tokens(&self, size: ImageSize) -> Result<usize> {
         let token = self.patch * self.pool;
         self.resized_size(size).map(|size| (size.width / token) * (size.height / token))
     }
 
-    /// The patches of a picture, `[row, column, channel]`.
+    /// The patches of an image, `[row, column, channel]`.
     ///
     /// # Errors
     /// Those of [`Self::resized_size`].
-    pub fn patches(&self, picture: &Picture) -> Result<Patches> {
-        let picture = picture.resized(self.resized_size(picture.size())?, Filter::Bicubic);
-        Ok(Patches::of(&picture, self.patch, PatchOrder::ChannelsLast, &Normalization::NONE))
+    pub fn patches(&self, image: &Image) -> Result<Patches> {
+        let image = image.resized(self.resized_size(image.size())?, Filter::Bicubic);
+        Ok(Patches::of(&image, self.patch, PatchOrder::ChannelsLast, &Normalization::NONE))
     }
 
     fn check(&self) -> Result<()> {
@@ -88,7 +88,7 @@ impl Gemma4 {
         Settings(FAMILY).within("budget", self.budget, 1..=MAX_PIXELS / (token * token))
     }
 
-    fn unsuitable(&self, size: PictureSize) -> Error {
+    fn unsuitable(&self, size: ImageSize) -> Error {
         let reason = format!("it does not fit in {} tokens", self.budget);
         Error::UnsuitableSize { size, family: FAMILY, reason }
     }

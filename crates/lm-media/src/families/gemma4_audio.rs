@@ -1,17 +1,17 @@
-//! Gemma 4's sounds.
+//! Gemma 4's audio clips.
 //! Source: `Gemma4AudioFeatureExtractor` and `Gemma4Processor` of transformers 5.23.0. Its padding to a batch is left out: the frames are those that
 //! its mask keeps.
 
 use std::ops::Range;
 
+use crate::audio::Audio;
 use crate::error::{Error, Result};
-use crate::mel::{MAX_WINDOW, MelLog, MelScale, MelSpectrogram, SoundFrames, Spectrum};
+use crate::mel::{AudioFrames, MAX_WINDOW, MelLog, MelScale, MelSpectrogram, Spectrum};
 use crate::settings::Settings;
-use crate::sound::Sound;
 
 const FAMILY: &str = "Gemma 4";
 
-/// Preprocessing of Gemma 4's sounds. Of sounds of more than 30 seconds the rest is dropped, as transformers does.
+/// Preprocessing of Gemma 4's audio clips. Of audio clips of more than 30 seconds the rest is dropped, as transformers does.
 ///
 /// ```
 /// use lm_media::families::Gemma4Audio;
@@ -53,10 +53,10 @@ impl Default for Gemma4Audio {
 }
 
 impl Gemma4Audio {
-    /// Number of frames of a sound of this many samples.
+    /// Number of frames of an audio clip of this many samples.
     ///
     /// # Errors
-    /// [`Error::UnsuitableLength`] for a sound that is shorter than a frame and its padding; [`Error::InvalidSettings`].
+    /// [`Error::UnsuitableLength`] for an audio clip that is shorter than a frame and its padding; [`Error::InvalidSettings`].
     pub fn frames(&self, samples: usize) -> Result<usize> {
         Settings(FAMILY).within("window", self.window, 2..=MAX_WINDOW)?;
         Settings(FAMILY).within("hop", self.hop, 1..=self.window)?;
@@ -71,7 +71,7 @@ impl Gemma4Audio {
         }
     }
 
-    /// Number of tokens of a sound of this many samples: one for four frames.
+    /// Number of tokens of an audio clip of this many samples: one for four frames.
     ///
     /// # Errors
     /// Those of [`Self::frames`].
@@ -79,12 +79,12 @@ impl Gemma4Audio {
         Ok(self.frames(samples)?.div_ceil(4).min(self.max_tokens))
     }
 
-    /// The log-mel spectrogram of a sound.
+    /// The log-mel spectrogram of an audio clip.
     ///
     /// # Errors
     /// Those of [`Self::frames`].
-    pub fn features(&self, sound: &Sound) -> Result<SoundFrames> {
-        let frames = self.frames(sound.samples().len())?;
+    pub fn features(&self, audio: &Audio) -> Result<AudioFrames> {
+        let frames = self.frames(audio.samples().len())?;
         let spectrogram = MelSpectrogram {
             window: self.window,
             hop: self.hop,
@@ -97,7 +97,7 @@ impl Gemma4Audio {
         };
         let silence = std::iter::repeat_n(0.0, self.window / 2);
         let length = (frames - 1) * self.hop + self.window;
-        let padded: Vec<f32> = silence.chain(sound.samples().iter().copied()).take(length).collect();
+        let padded: Vec<f32> = silence.chain(audio.samples().iter().copied()).take(length).collect();
         spectrogram.compute(&padded)
     }
 }

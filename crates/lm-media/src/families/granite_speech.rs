@@ -1,10 +1,10 @@
 //! Granite Speech.
 //! Source: `GraniteSpeechFeatureExtractor` of transformers 5.23.0 with torchaudio 2.11.
 
+use crate::audio::Audio;
 use crate::error::{Error, Result};
-use crate::mel::{MelLog, MelScale, MelSpectrogram, SoundFrames, Spectrum, mirrored};
+use crate::mel::{AudioFrames, MelLog, MelScale, MelSpectrogram, Spectrum, mirrored};
 use crate::settings::Settings;
-use crate::sound::Sound;
 
 const FAMILY: &str = "Granite Speech";
 
@@ -42,7 +42,7 @@ impl Default for GraniteSpeech {
 }
 
 impl GraniteSpeech {
-    /// Number of tokens of a sound of this many samples.
+    /// Number of tokens of an audio clip of this many samples.
     ///
     /// # Errors
     /// [`Error::InvalidSettings`].
@@ -53,10 +53,10 @@ impl GraniteSpeech {
         Ok(frames.div_ceil(self.projector_window) * (self.projector_window / self.downsample))
     }
 
-    /// Checks that a sound of this many samples has frames.
+    /// Checks that an audio clip of this many samples has frames.
     ///
     /// # Errors
-    /// [`Error::UnsuitableLength`] for a sound of 256 samples or less.
+    /// [`Error::UnsuitableLength`] for an audio clip of 256 samples or less.
     pub fn check_length(&self, samples: usize) -> Result<()> {
         match samples > FFT / 2 {
             true => Ok(()),
@@ -71,8 +71,8 @@ impl GraniteSpeech {
     ///
     /// # Errors
     /// Those of [`Self::check_length`]; [`Error::InvalidSettings`].
-    pub fn features(&self, sound: &Sound) -> Result<SoundFrames> {
-        self.check_length(sound.samples().len())?;
+    pub fn features(&self, audio: &Audio) -> Result<AudioFrames> {
+        self.check_length(audio.samples().len())?;
         let spectrogram = MelSpectrogram {
             window: WINDOW,
             hop: HOP,
@@ -83,9 +83,9 @@ impl GraniteSpeech {
             spectrum: Spectrum::Power,
             log: MelLog::Log10,
         };
-        let mut values = spectrogram.compute(&mirrored(sound.samples(), WINDOW / 2))?.values;
+        let mut values = spectrogram.compute(&mirrored(audio.samples(), WINDOW / 2))?.values;
         let bins = 2 * self.mels;
         values.truncate(values.len() / bins * bins);
-        Ok(SoundFrames { bins, values })
+        Ok(AudioFrames { bins, values })
     }
 }

@@ -1,15 +1,15 @@
-//! LFM2-VL: pictures keep their shape within a number of tokens; large ones are cut into tiles, with a thumbnail.
+//! LFM2-VL: images keep their shape within a number of tokens; large ones are cut into tiles, with a thumbnail.
 //! Source: `Lfm2VlImageProcessor` of transformers 5.23.0, which has no twin with Pillow's arithmetic: it resizes with torchvision, whose bytes
 //! differ by one from Pillow's in places.
 
 use std::ops::RangeInclusive;
 
 use crate::error::{Error, Result};
+use crate::image::Image;
 use crate::patches::{Normalization, PatchOrder, Patches};
-use crate::picture::Picture;
 use crate::resample::Filter;
 use crate::settings::{MAX_PIXELS, Settings};
-use crate::size::PictureSize;
+use crate::size::ImageSize;
 use crate::tiles::TileGrid;
 
 const FAMILY: &str = "LFM2-VL";
@@ -19,15 +19,15 @@ const MAX_TILES: usize = 256;
 
 /// Preprocessing of LFM2-VL, with the values of `preprocessor_config.json`.
 ///
-/// In a prompt `<|image_start|>` begins the picture and `<|image_end|>` ends it. Each tile follows `<|img_row_r_col_c|>`, counted from one, and the
-/// thumbnail follows `<|img_thumbnail|>`. A picture that is not cut has neither.
+/// In a prompt `<|image_start|>` begins the image and `<|image_end|>` ends it. Each tile follows `<|img_row_r_col_c|>`, counted from one, and the
+/// thumbnail follows `<|img_thumbnail|>`. An image that is not cut has neither.
 ///
 /// ```
-/// use lm_media::{PictureSize, families::Lfm2Vl};
+/// use lm_media::{ImageSize, families::Lfm2Vl};
 ///
 /// let lfm = Lfm2Vl::default();
-/// assert_eq!(lfm.tokens(PictureSize::new(512, 512))?, 256);
-/// let grid = lfm.grid(PictureSize::new(1920, 1080))?;
+/// assert_eq!(lfm.tokens(ImageSize::new(512, 512))?, 256);
+/// let grid = lfm.grid(ImageSize::new(1920, 1080))?;
 /// assert_eq!((grid.rows, grid.columns), (2, 4));
 /// # Ok::<(), lm_media::Error>(())
 /// ```
@@ -37,16 +37,16 @@ pub struct Lfm2Vl {
     pub patch: usize,
     /// Patches of the side of a token (`downsample_factor`), 2.
     pub downsample: usize,
-    /// Number of tokens of a picture that is not cut, and of the thumbnail (`min_image_tokens`, `max_image_tokens`): 64 to 256. Pictures of
+    /// Number of tokens of an image that is not cut, and of the thumbnail (`min_image_tokens`, `max_image_tokens`): 64 to 256. Images of
     /// extreme shape may have more.
     pub image_tokens: RangeInclusive<usize>,
     /// Side of a tile in pixels (`tile_size`), 512.
     pub tile: usize,
-    /// Number of tiles (`min_tiles`, `max_tiles`): 2 to 10. With 1 to 1 pictures are not cut, as without `do_image_splitting`.
+    /// Number of tiles (`min_tiles`, `max_tiles`): 2 to 10. With 1 to 1 images are not cut, as without `do_image_splitting`.
     pub tiles: RangeInclusive<usize>,
-    /// Pictures of more than this multiple of the largest number of tokens are cut (`max_pixels_tolerance`), 2.
+    /// Images of more than this multiple of the largest number of tokens are cut (`max_pixels_tolerance`), 2.
     pub tolerance: f64,
-    /// Tiles are followed by the whole picture (`use_thumbnail`), true.
+    /// Tiles are followed by the whole image (`use_thumbnail`), true.
     pub thumbnail: bool,
     /// Values of the channels, from -1 to 1.
     pub normalization: Normalization,
@@ -68,12 +68,12 @@ impl Default for Lfm2Vl {
 }
 
 impl Lfm2Vl {
-    /// Tiles of a picture of this size, and the thumbnail. Where a single tile fits best, which needs a smallest number of 1, the picture is one
+    /// Tiles of an image of this size, and the thumbnail. Where a single tile fits best, which needs a smallest number of 1, the image is one
     /// view in the size of a tile.
     ///
     /// # Errors
-    /// [`Error::UnsuitableSize`] without pixels, or for a long and thin picture that becomes larger than 2²⁶ pixels; [`Error::InvalidSettings`].
-    pub fn grid(&self, size: PictureSize) -> Result<TileGrid> {
+    /// [`Error::UnsuitableSize`] without pixels, or for a long and thin image that becomes larger than 2²⁶ pixels; [`Error::InvalidSettings`].
+    pub fn grid(&self, size: ImageSize) -> Result<TileGrid> {
         self.check()?;
         if size.pixels() == 0 {
             return Err(Error::UnsuitableSize { size, family: FAMILY, reason: "it has no pixels".into() });
@@ -82,7 +82,7 @@ impl Lfm2Vl {
         if self.tiles == (1..=1) || !self.is_large(size) {
             return Ok(TileGrid::single(whole));
         }
-        let tile = PictureSize::new(self.tile, self.tile);
+        let tile = ImageSize::new(self.tile, self.tile);
         Ok(match self.shape(size) {
             (1, 1) => TileGrid::single(tile),
             (columns, rows) => TileGrid { rows, columns, tile, overview: self.thumbnail.then_some(whole) },
@@ -90,16 +90,16 @@ impl Lfm2Vl {
     }
 
     /// Number of tokens of a view: of a tile, or of the thumbnail.
-    pub fn view_tokens(&self, view: PictureSize) -> usize {
+    pub fn view_tokens(&self, view: ImageSize) -> usize {
         let side = (self.patch * self.downsample).max(1);
         (view.width / side) * (view.height / side)
     }
 
-    /// Number of tokens of all views of a picture of this size.
+    /// Number of tokens of all views of an image of this size.
     ///
     /// # Errors
     /// Those of [`Self::grid`].
-    pub fn tokens(&self, size: PictureSize) -> Result<usize> {
+    pub fn tokens(&self, size: ImageSize) -> Result<usize> {
         Ok(self.grid(size)?.views().map(|view| self.view_tokens(view)).sum())
     }
 
@@ -107,10 +107,10 @@ impl Lfm2Vl {
     ///
     /// # Errors
     /// Those of [`Self::grid`].
-    pub fn patches(&self, picture: &Picture) -> Result<Vec<Patches>> {
-        let grid = self.grid(picture.size())?;
-        let tiled = (grid.rows > 0).then(|| picture.resized(grid.pixels(), Filter::Bilinear));
-        let overview = grid.overview.map(|view| picture.resized(view, Filter::Bilinear));
+    pub fn patches(&self, image: &Image) -> Result<Vec<Patches>> {
+        let grid = self.grid(image.size())?;
+        let tiled = (grid.rows > 0).then(|| image.resized(grid.pixels(), Filter::Bilinear));
+        let overview = grid.overview.map(|view| image.resized(view, Filter::Bilinear));
         let views = tiled.iter().flat_map(|tiled| grid.cut(tiled)).chain(overview);
         let order = PatchOrder::ChannelsLast;
         Ok(views.map(|view| Patches::of(&view, self.patch, order, &self.normalization)).collect())
@@ -126,8 +126,8 @@ impl Lfm2Vl {
         self.image_tokens.end() * self.factor().pow(2)
     }
 
-    /// The size to which a picture is resized as a whole.
-    fn whole(&self, size: PictureSize) -> PictureSize {
+    /// The size to which an image is resized as a whole.
+    fn whole(&self, size: ImageSize) -> ImageSize {
         let factor = self.factor() as f64;
         let least = |side: f64| factor.max(side * factor);
         let (width, height) = (size.width as f64, size.height as f64);
@@ -144,20 +144,20 @@ impl Lfm2Vl {
                 rounded(side)
             }
         };
-        PictureSize::new(side(width) as usize, side(height) as usize)
+        ImageSize::new(side(width) as usize, side(height) as usize)
     }
 
-    /// True for a picture too large for one view.
-    fn is_large(&self, size: PictureSize) -> bool {
+    /// True for an image too large for one view.
+    fn is_large(&self, size: ImageSize) -> bool {
         let factor = self.factor() as f64;
         let rounded =
             |side: usize| (self.patch as f64).max((side as f64 / factor).round_ties_even() * factor);
         rounded(size.width) * rounded(size.height) > self.max_pixels() as f64 * self.tolerance
     }
 
-    /// Columns and rows of the grid whose shape is nearest to the picture's. Of grids of one shape, the largest is taken that the picture fills
+    /// Columns and rows of the grid whose shape is nearest to the image's. Of grids of one shape, the largest is taken that the image fills
     /// by more than half.
-    fn shape(&self, size: PictureSize) -> (usize, usize) {
+    fn shape(&self, size: ImageSize) -> (usize, usize) {
         let ratio = size.width as f64 / size.height as f64;
         let (mut best, mut least) = ((1, 1), f64::INFINITY);
         for (columns, rows) in grids(&self.tiles) {

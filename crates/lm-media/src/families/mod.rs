@@ -1,4 +1,4 @@
-//! Preprocessing of pictures and sounds, one file a model family.
+//! Preprocessing of images and audio, one file a model family.
 
 mod gemma3;
 mod gemma4;
@@ -16,4 +16,4 @@ pub use granite_speech::GraniteSpeech;
 pub use lfm2_vl::Lfm2Vl;
 pub use qwen_vl::QwenVl;
 pub use smol_vlm::SmolVlm;
-pub use whisper::{LongSounds, Whisper};
+pub use whisper::{LongAudio, Whisper};

@@ -1,12 +1,12 @@
-//! Qwen2-VL, Qwen2.5-VL, Qwen3-VL and the vision part of Qwen3.5: pictures keep their shape, within a number of pixels.
+//! Qwen2-VL, Qwen2.5-VL, Qwen3-VL and the vision part of Qwen3.5: images keep their shape, within a number of pixels.
 //! Source: `Qwen2VLImageProcessorPil` of transformers 5.23.0.
 
 use crate::error::{Error, Result};
+use crate::image::Image;
 use crate::patches::{Normalization, PatchOrder, Patches};
-use crate::picture::Picture;
 use crate::resample::Filter;
 use crate::settings::{MAX_PIXELS, Settings};
-use crate::size::PictureSize;
+use crate::size::ImageSize;
 
 const FAMILY: &str = "Qwen's vision models";
 
@@ -16,11 +16,11 @@ const MAX_RATIO: f64 = 200.0;
 /// Preprocessing of Qwen's vision models, with the values of `preprocessor_config.json`.
 ///
 /// ```
-/// use lm_media::{PictureSize, families::QwenVl};
+/// use lm_media::{ImageSize, families::QwenVl};
 ///
 /// let qwen = QwenVl::default();
-/// assert_eq!(qwen.resized_size(PictureSize::new(640, 480))?, PictureSize::new(644, 476));
-/// assert_eq!(qwen.tokens(PictureSize::new(640, 480))?, 23 * 17);
+/// assert_eq!(qwen.resized_size(ImageSize::new(640, 480))?, ImageSize::new(644, 476));
+/// assert_eq!(qwen.tokens(ImageSize::new(640, 480))?, 23 * 17);
 /// # Ok::<(), lm_media::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,7 +29,7 @@ pub struct QwenVl {
     pub patch: usize,
     /// Patches of the side of a token, 2.
     pub merge: usize,
-    /// Frames that a still picture stands for, 2.
+    /// Frames that a still image stands for, 2.
     pub frames: usize,
     /// Least number of pixels after resizing (`shortest_edge` of the configuration), 56².
     pub min_pixels: usize,
@@ -47,11 +47,11 @@ impl Default for QwenVl {
 }
 
 impl QwenVl {
-    /// The size to which a picture is resized: sides that are multiples of a token's.
+    /// The size to which an image is resized: sides that are multiples of a token's.
     ///
     /// # Errors
     /// [`Error::UnsuitableSize`] without pixels, or when one side is more than 200 times the other; [`Error::InvalidSettings`].
-    pub fn resized_size(&self, size: PictureSize) -> Result<PictureSize> {
+    pub fn resized_size(&self, size: ImageSize) -> Result<ImageSize> {
         self.check()?;
         let (width, height) = (size.width as f64, size.height as f64);
         if size.pixels() == 0 || width.max(height) / width.min(height) > MAX_RATIO {
@@ -73,26 +73,26 @@ impl QwenVl {
                 rounded(side)
             }
         };
-        Ok(PictureSize::new(side(width) as usize, side(height) as usize))
+        Ok(ImageSize::new(side(width) as usize, side(height) as usize))
     }
 
-    /// Number of tokens of a picture of this size.
+    /// Number of tokens of an image of this size.
     ///
     /// # Errors
     /// Those of [`Self::resized_size`].
-    pub fn tokens(&self, size: PictureSize) -> Result<usize> {
+    pub fn tokens(&self, size: ImageSize) -> Result<usize> {
         let side = self.patch * self.merge;
         self.resized_size(size).map(|size| (size.width / side) * (size.height / side))
     }
 
-    /// The patches of a picture in blocks of one token each, `[channel, frame, row, column]`.
+    /// The patches of an image in blocks of one token each, `[channel, frame, row, column]`.
     ///
     /// # Errors
     /// Those of [`Self::resized_size`].
-    pub fn patches(&self, picture: &Picture) -> Result<Patches> {
-        let picture = picture.resized(self.resized_size(picture.size())?, Filter::Bicubic);
+    pub fn patches(&self, image: &Image) -> Result<Patches> {
+        let image = image.resized(self.resized_size(image.size())?, Filter::Bicubic);
         let order = PatchOrder::Blocks { merge: self.merge, frames: self.frames };
-        Ok(Patches::of(&picture, self.patch, order, &self.normalization))
+        Ok(Patches::of(&image, self.patch, order, &self.normalization))
     }
 
     fn check(&self) -> Result<()> {

@@ -1,17 +1,17 @@
-//! SmolVLM, SmolVLM2 and Idefics3: pictures are resized to a fixed length and cut into square tiles, with a view of the whole picture.
+//! SmolVLM, SmolVLM2 and Idefics3: images are resized to a fixed length and cut into square tiles, with a view of the whole image.
 //! Source: `SmolVLMImageProcessorPil` of transformers 5.23.0.
 
 use crate::error::{Error, Result};
+use crate::image::Image;
 use crate::patches::{Normalization, PatchOrder, Patches};
-use crate::picture::Picture;
 use crate::resample::Filter;
 use crate::settings::Settings;
-use crate::size::PictureSize;
+use crate::size::ImageSize;
 use crate::tiles::TileGrid;
 
 const FAMILY: &str = "SmolVLM";
 
-/// Longest side of a resized picture, whatever the configuration.
+/// Longest side of a resized image, whatever the configuration.
 const MAX_SIDE: usize = 4096;
 
 /// Largest number of tiles of a row or column.
@@ -20,16 +20,16 @@ const MAX_TILES: usize = 64;
 /// Preprocessing of SmolVLM, with the values of `preprocessor_config.json`.
 ///
 /// In a prompt each tile follows `<fake_token_around_image><row_r_col_c>`, counted from one; a row of tiles ends with a newline. The view of the
-/// whole picture follows `<fake_token_around_image><global-img>`, after another newline if there are tiles, and a last
-/// `<fake_token_around_image>` ends the picture.
+/// whole image follows `<fake_token_around_image><global-img>`, after another newline if there are tiles, and a last
+/// `<fake_token_around_image>` ends the image.
 ///
 /// ```
-/// use lm_media::{PictureSize, families::SmolVlm};
+/// use lm_media::{ImageSize, families::SmolVlm};
 ///
 /// let smol = SmolVlm::default();
-/// let grid = smol.grid(PictureSize::new(640, 480))?;
+/// let grid = smol.grid(ImageSize::new(640, 480))?;
 /// assert_eq!((grid.rows, grid.columns), (3, 4));
-/// assert_eq!(smol.tokens(PictureSize::new(640, 480))?, (3 * 4 + 1) * 64);
+/// assert_eq!(smol.tokens(ImageSize::new(640, 480))?, (3 * 4 + 1) * 64);
 /// # Ok::<(), lm_media::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,7 +42,7 @@ pub struct SmolVlm {
     pub patch: usize,
     /// Patches of the side of a token (`scale_factor`), 4.
     pub scale: usize,
-    /// Pictures are cut into tiles (`do_image_splitting`), true.
+    /// Images are cut into tiles (`do_image_splitting`), true.
     pub splitting: bool,
     /// Values of the channels, from -1 to 1.
     pub normalization: Normalization,
@@ -56,13 +56,13 @@ impl Default for SmolVlm {
 }
 
 impl SmolVlm {
-    /// Tiles of a picture of this size, and the view of the whole picture.
+    /// Tiles of an image of this size, and the view of the whole image.
     ///
     /// # Errors
     /// [`Error::UnsuitableSize`] without pixels; [`Error::InvalidSettings`].
-    pub fn grid(&self, size: PictureSize) -> Result<TileGrid> {
+    pub fn grid(&self, size: ImageSize) -> Result<TileGrid> {
         let (_, resized) = self.steps(size)?;
-        let view = PictureSize::new(self.tile, self.tile);
+        let view = ImageSize::new(self.tile, self.tile);
         let single = !self.splitting || resized == view;
         Ok(match single {
             true => TileGrid::single(view),
@@ -84,11 +84,11 @@ impl SmolVlm {
         Ok((self.tile / self.patch / self.scale).pow(2))
     }
 
-    /// Number of tokens of all views of a picture of this size.
+    /// Number of tokens of all views of an image of this size.
     ///
     /// # Errors
     /// Those of [`Self::grid`].
-    pub fn tokens(&self, size: PictureSize) -> Result<usize> {
+    pub fn tokens(&self, size: ImageSize) -> Result<usize> {
         Ok(self.grid(size)?.views().count() * self.view_tokens()?)
     }
 
@@ -96,34 +96,33 @@ impl SmolVlm {
     ///
     /// # Errors
     /// Those of [`Self::grid`].
-    pub fn patches(&self, picture: &Picture) -> Result<Vec<Patches>> {
-        let grid = self.grid(picture.size())?;
-        let (longest, resized) = self.steps(picture.size())?;
-        let picture = picture.resized(longest, Filter::Lanczos).resized(resized, Filter::Lanczos);
-        let overview = grid.overview.map(|view| picture.resized(view, Filter::Lanczos));
-        Ok(grid.cut(&picture).chain(overview).map(|view| self.view_patches(&view)).collect())
+    pub fn patches(&self, image: &Image) -> Result<Vec<Patches>> {
+        let grid = self.grid(image.size())?;
+        let (longest, resized) = self.steps(image.size())?;
+        let image = image.resized(longest, Filter::Lanczos).resized(resized, Filter::Lanczos);
+        let overview = grid.overview.map(|view| image.resized(view, Filter::Lanczos));
+        Ok(grid.cut(&image).chain(overview).map(|view| self.view_patches(&view)).collect())
     }
 
-    fn view_patches(&self, view: &Picture) -> Patches {
+    fn view_patches(&self, view: &Image) -> Patches {
         let side = self.tile / self.patch * self.patch;
-        let view = view.cropped(0, 0, PictureSize::new(side, side));
+        let view = view.cropped(0, 0, ImageSize::new(side, side));
         Patches::of(&view, self.patch, PatchOrder::ChannelsFirst, &self.normalization)
     }
 
-    /// The sizes to which a picture is resized one after the other: the longest edge, then a multiple of the tile.
-    fn steps(&self, size: PictureSize) -> Result<(PictureSize, PictureSize)> {
+    /// The sizes to which an image is resized one after the other: the longest edge, then a multiple of the tile.
+    fn steps(&self, size: ImageSize) -> Result<(ImageSize, ImageSize)> {
         self.check()?;
         if size.pixels() == 0 {
             return Err(Error::UnsuitableSize { size, family: FAMILY, reason: "it has no pixels".into() });
         }
         let longest = bounded(scaled(size, self.longest_edge));
-        let resized =
-            if self.splitting { self.tiled(longest) } else { PictureSize::new(self.tile, self.tile) };
+        let resized = if self.splitting { self.tiled(longest) } else { ImageSize::new(self.tile, self.tile) };
         Ok((longest, Settings(FAMILY).resized(size, resized)?))
     }
 
     /// The size rounded up to multiples of the tile.
-    fn tiled(&self, size: PictureSize) -> PictureSize {
+    fn tiled(&self, size: ImageSize) -> ImageSize {
         let up = |side: usize| side.div_ceil(self.tile) * self.tile;
         with_ratio(size, up(size.width.max(size.height)), up)
     }
@@ -139,21 +138,21 @@ impl SmolVlm {
 }
 
 /// The size whose longer side is `longest`, and whose shorter side is computed from it by the ratio and `short`.
-fn with_ratio(size: PictureSize, longest: usize, short: impl Fn(usize) -> usize) -> PictureSize {
+fn with_ratio(size: ImageSize, longest: usize, short: impl Fn(usize) -> usize) -> ImageSize {
     let ratio = size.width as f64 / size.height as f64;
     match size.width >= size.height {
-        true => PictureSize::new(longest, short((longest as f64 / ratio) as usize)),
-        false => PictureSize::new(short((longest as f64 * ratio) as usize), longest),
+        true => ImageSize::new(longest, short((longest as f64 / ratio) as usize)),
+        false => ImageSize::new(short((longest as f64 * ratio) as usize), longest),
     }
 }
 
 /// The size with this longest side and an even shorter side.
-fn scaled(size: PictureSize, longest: usize) -> PictureSize {
+fn scaled(size: ImageSize, longest: usize) -> ImageSize {
     with_ratio(size, longest, |side| side.next_multiple_of(2).max(1))
 }
 
 /// The size with sides of at most [`MAX_SIDE`].
-fn bounded(size: PictureSize) -> PictureSize {
+fn bounded(size: ImageSize) -> ImageSize {
     match size.width.max(size.height) > MAX_SIDE {
         true => with_ratio(size, MAX_SIDE, |side| side.max(1)),
         false => size,

@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
+use crate::audio::{Audio, SAMPLE_RATE};
 use crate::error::Result;
-use crate::mel::{MelLog, MelScale, MelSpectrogram, SoundFrames, Spectrum, mirrored};
-use crate::sound::{SAMPLE_RATE, Sound};
+use crate::mel::{AudioFrames, MelLog, MelScale, MelSpectrogram, Spectrum, mirrored};
 
 /// Samples of a chunk: 30 seconds.
 const CHUNK: usize = 30 * SAMPLE_RATE;
@@ -19,9 +19,9 @@ const WINDOW: usize = 400;
 /// Preprocessing of Whisper: chunks of 30 seconds, of 3,000 frames each; silence fills the last one.
 ///
 /// ```
-/// use lm_media::{Sound, families::Whisper};
+/// use lm_media::{Audio, families::Whisper};
 ///
-/// let chunks = Whisper::default().chunks(&Sound::from_samples(vec![0.0; 16_000])?)?;
+/// let chunks = Whisper::default().chunks(&Audio::from_samples(vec![0.0; 16_000])?)?;
 /// assert_eq!((chunks.len(), chunks[0].frames(), chunks[0].bins), (1, 3000, 80));
 /// # Ok::<(), lm_media::Error>(())
 /// ```
@@ -29,13 +29,13 @@ const WINDOW: usize = 400;
 pub struct Whisper {
     /// Number of mel bands (`feature_size`): 80, or 128 in Whisper large-v3 and Voxtral.
     pub mels: usize,
-    /// Treatment of sounds of more than 30 seconds.
-    pub long: LongSounds,
+    /// Treatment of audio of more than 30 seconds.
+    pub long: LongAudio,
 }
 
-/// Treatment of sounds of more than 30 seconds.
+/// Treatment of audio of more than 30 seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LongSounds {
+pub enum LongAudio {
     /// The rest is dropped, as Whisper's feature extractor does by default.
     Cut,
     /// Further chunks follow, as in Voxtral.
@@ -44,16 +44,16 @@ pub enum LongSounds {
 
 impl Default for Whisper {
     fn default() -> Self {
-        Self { mels: 80, long: LongSounds::Cut }
+        Self { mels: 80, long: LongAudio::Cut }
     }
 }
 
 impl Whisper {
-    /// Number of chunks of a sound of this many samples.
+    /// Number of chunks of an audio clip of this many samples.
     pub fn chunk_count(&self, samples: usize) -> usize {
         match self.long {
-            LongSounds::Cut => 1,
-            LongSounds::Chunks => samples.div_ceil(CHUNK).max(1),
+            LongAudio::Cut => 1,
+            LongAudio::Chunks => samples.div_ceil(CHUNK).max(1),
         }
     }
 
@@ -61,7 +61,7 @@ impl Whisper {
     ///
     /// # Errors
     /// [`Error::InvalidSettings`](crate::Error::InvalidSettings).
-    pub fn chunks(&self, sound: &Sound) -> Result<Vec<SoundFrames>> {
+    pub fn chunks(&self, audio: &Audio) -> Result<Vec<AudioFrames>> {
         let spectrogram = MelSpectrogram {
             window: WINDOW,
             hop: HOP,
@@ -72,11 +72,11 @@ impl Whisper {
             spectrum: Spectrum::Power,
             log: MelLog::Log10,
         };
-        let chunks = filled(sound.samples(), self.chunk_count(sound.samples().len()) * CHUNK);
+        let chunks = filled(audio.samples(), self.chunk_count(audio.samples().len()) * CHUNK);
         let padded = mirrored(&chunks, WINDOW / 2);
         // One frame more would fit.
         let frames = spectrogram.compute(&padded[..padded.len() - HOP])?;
-        let chunk = |values: &[f32]| SoundFrames { bins: self.mels, values: values.to_vec() };
+        let chunk = |values: &[f32]| AudioFrames { bins: self.mels, values: values.to_vec() };
         Ok(frames.values.chunks_exact(CHUNK / HOP * self.mels).map(chunk).collect())
     }
 }

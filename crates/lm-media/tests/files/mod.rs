@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// One of each format, in `testdata/media`, and a GIF frame beyond its screen.
-pub const PICTURES: [&str; 6] = [
+pub const IMAGES: [&str; 6] = [
     "rgb_37x53.png",
     "smooth_64x48.jpg",
     "lossless_23x19.webp",

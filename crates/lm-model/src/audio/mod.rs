@@ -1,4 +1,4 @@
-//! Audio parts of models: encoders and projectors of sounds, one file and one row a family.
+//! Audio parts of models: encoders and projectors of audio, one file and one row a family.
 
 mod gemma4;
 mod granite_speech;
@@ -13,7 +13,7 @@ pub const ALL_AUDIO_FAMILIES: &[&AudioFamily] = &[&gemma4::FAMILY, &granite_spee
 /// Audio part of a model family: preprocessing, encoder and projector.
 pub type AudioFamily = EncoderFamily<dyn AudioEncoder>;
 
-/// Sounds.
+/// Audio.
 pub(crate) const AUDIO: Modality<dyn AudioEncoder> = Modality {
     name: "audio",
     keys: SettingsKeys {

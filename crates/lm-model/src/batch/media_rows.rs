@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::Embeddings;
 
-/// Rows of one picture or sound from encoder and projector.
+/// Rows of one image or audio from encoder and projector.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EncodedMedia {
     /// `[rows, hidden_size]`, in place of rows of the embedding table.
@@ -21,7 +21,7 @@ impl EncodedMedia {
     }
 }
 
-/// Rows of a picture or a sound in a call.
+/// Rows of an image or an audio clip in a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MediaSlice {
     /// First row of the call that gets a row of the medium.

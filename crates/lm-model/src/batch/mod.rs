@@ -39,7 +39,7 @@ pub struct SequenceInput {
     pub adapter: Option<Adapter>,
     /// Row ranges with their own attention kind; rows in no span are causal.
     pub spans: Vec<AttentionSpan>,
-    /// Rows of pictures and sounds, which replace the embeddings of the rows' ids: those ids are the model's placeholder for such rows.
+    /// Rows of images and audio, which replace the embeddings of the rows' ids: those ids are the model's placeholder for such rows.
     pub media: Vec<MediaSlice>,
     /// Rows whose logits are returned.
     pub logits: LogitRows,
@@ -81,11 +81,11 @@ impl SequenceInput {
 /// RoPE position of a row. Text has the same number three times; models without M-RoPE use `temporal` only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Position {
-    /// Place in the sequence; that of its beginning for a row of a picture.
+    /// Place in the sequence; that of its beginning for a row of an image.
     pub temporal: u32,
-    /// Row in a picture, counted from the place of its beginning.
+    /// Row in an image, counted from the place of its beginning.
     pub height: u32,
-    /// Column in a picture, counted from the place of its beginning.
+    /// Column in an image, counted from the place of its beginning.
     pub width: u32,
 }
 
@@ -107,7 +107,7 @@ impl From<u32> for Position {
 pub enum Input {
     /// Token ids, looked up in the embedding.
     Ids(Vec<TokenId>),
-    /// Embedding rows; those of pictures among token ids are [`SequenceInput::media`].
+    /// Embedding rows; those of images among token ids are [`SequenceInput::media`].
     Embeddings(Embeddings),
 }
 

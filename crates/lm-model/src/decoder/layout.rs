@@ -67,7 +67,7 @@ pub(crate) fn logit_rows(batch: &Batch) -> (Vec<i32>, Vec<usize>) {
     (selected, counts)
 }
 
-/// Returns the rows of pictures: their rows of the batch, each with the slice that fills them.
+/// Returns the rows of images: their rows of the batch, each with the slice that fills them.
 pub(crate) fn media_rows(batch: &Batch) -> impl Iterator<Item = (Range<usize>, &MediaSlice)> {
     let mut end = 0;
     batch.sequences.iter().flat_map(move |sequence| {
@@ -80,7 +80,7 @@ pub(crate) fn media_rows(batch: &Batch) -> impl Iterator<Item = (Range<usize>, &
     })
 }
 
-/// Token ids of the batch's rows; `None` for rows of embeddings and pictures.
+/// Token ids of the batch's rows; `None` for rows of embeddings and images.
 pub(crate) fn ids_of_rows(batch: &Batch) -> Vec<Option<TokenId>> {
     let of_sequence = |sequence: &SequenceInput| match &sequence.input {
         Input::Ids(ids) => ids.iter().copied().map(Some).collect(),

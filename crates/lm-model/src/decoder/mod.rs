@@ -205,7 +205,7 @@ impl Decoder {
     }
 }
 
-/// Adds the pictures' rows for a layer to its output, `[rows, streams * hidden]`.
+/// Adds the images' rows for a layer to its output, `[rows, streams * hidden]`.
 fn add_deep_rows(mut x: Tensor<2>, batch: &Batch, layer: usize) -> Tensor<2> {
     for (rows, MediaSlice { media, range, .. }) in media_rows(batch) {
         let Some(deep) = media.deep.get(layer) else { continue };

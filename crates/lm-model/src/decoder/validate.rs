@@ -146,7 +146,7 @@ fn check_apart(ranges: impl Iterator<Item = Range<usize>>, rows: usize) -> Resul
     Ok(())
 }
 
-/// Checks the rows of pictures, in the call and in the pictures.
+/// Checks the rows of images, in the call and in the images.
 fn check_media(slices: &[MediaSlice], rows: usize, limits: &BatchLimits) -> Result<(), BatchProblem> {
     let calls = slices.iter().map(MediaSlice::rows);
     check_apart(calls, rows).map_err(|Range { start, end }| BatchProblem::MediaRows { start, end, rows })?;
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_pictures_are_inside_and_apart() {
+    fn rows_of_images_are_inside_and_apart() {
         let embeddings =
             |rows: usize, width| Embeddings { values: vec![0.; rows * width], hidden_size: width };
         let encoded = |rows, deep: &[usize]| EncodedMedia {

@@ -1,4 +1,4 @@
-//! Encoders of pictures and sounds: what their families share. A family is a row of `ALL_VISION_FAMILIES` or `ALL_AUDIO_FAMILIES`.
+//! Encoders of images and audio: what their families share. A family is a row of `ALL_VISION_FAMILIES` or `ALL_AUDIO_FAMILIES`.
 
 pub(crate) mod blocks;
 mod projector;

@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::{GgufProjector, decimal};
 use crate::config::shown;
 
-/// Prefix of the keys of pictures.
+/// Prefix of the keys of images.
 const VISION: &str = "clip.vision.";
 
-/// Keys that change nothing here: those of sounds, and of other parts that early converters said to be there or absent.
+/// Keys that change nothing here: those of audio, and of other parts that early converters said to be there or absent.
 const HARMLESS: &[&str] = &[
     "clip.has_audio_encoder",
     "clip.has_llava_projector",
@@ -42,11 +42,11 @@ impl<'a> Clip<'a> {
         key
     }
 
-    /// `clip.projector_type`, or that of pictures where the file has sounds, too.
+    /// `clip.projector_type`, or that of images where the file has audio clips, too.
     pub(crate) fn projector_type(&self) -> Result<&'a str> {
         let key = self.reading(format!("{VISION}projector_type"));
         match self.metadata().str(&key)? {
-            Some(of_pictures) => Ok(of_pictures),
+            Some(of_images) => Ok(of_images),
             None => self.metadata().required(&self.reading("clip.projector_type".into()), GgufMetadata::str),
         }
     }
@@ -120,7 +120,7 @@ impl<'a> Clip<'a> {
         self.metadata().invalid(&format!("{VISION}{key}"), shown(&value), expected)
     }
 
-    /// Fails if a key under `clip.` has not been read, unless it is of sounds or changes nothing.
+    /// Fails if a key under `clip.` has not been read, unless it is of audio or changes nothing.
     pub(crate) fn refuse_unread(&self, rules: &GgufProjector) -> Result<()> {
         let harmless = |key: &str| {
             let own = key.strip_prefix(VISION);

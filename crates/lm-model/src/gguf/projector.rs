@@ -12,7 +12,7 @@ use crate::checkpoint::StoredValues;
 /// Reading rules for the `mmproj` files of one vision family.
 #[derive(Debug)]
 pub(crate) struct GgufProjector {
-    /// `clip.projector_type`, or `clip.vision.projector_type` of files with sounds, too.
+    /// `clip.projector_type`, or `clip.vision.projector_type` of files with audio, too.
     pub(crate) projector_type: &'static str,
     /// `general.architecture` of the text models that it belongs to.
     pub(crate) text_models: &'static [&'static str],

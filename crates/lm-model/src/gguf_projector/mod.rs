@@ -1,4 +1,4 @@
-//! Towers and projectors of pictures in GGUF files of their own (`mmproj`): metadata as the settings that vision families read, tensors
+//! Towers and projectors of images in GGUF files of their own (`mmproj`): metadata as the settings that vision families read, tensors
 //! under the names of their checkpoints.
 
 mod names;
@@ -158,7 +158,7 @@ impl Projector {
         let mut tensors = Vec::new();
         for tensor in self.shard.file.tensors() {
             let is_patches = [patches::PATCHES, patches::SECOND_FRAME].contains(&&*tensor.name);
-            if names::is_of_sounds(&tensor.name) || (is_patches && reordered.is_some()) {
+            if names::is_of_audio(&tensor.name) || (is_patches && reordered.is_some()) {
                 continue;
             }
             let own = if tensor.name == patches::PATCHES {

@@ -73,8 +73,8 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Tensors of sounds, which no model here takes.
-pub(super) fn is_of_sounds(name: &str) -> bool {
+/// Tensors of audio, which no model here takes.
+pub(super) fn is_of_audio(name: &str) -> bool {
     ["a.", "mm.a."].iter().any(|prefix| name.starts_with(prefix))
 }
 

@@ -16,8 +16,8 @@ use crate::imatrix::ImportanceMatrix;
 use crate::loader::LoadProgress;
 
 const TOKENIZER: &str = "tokenizer.json";
-/// Files of a copy besides the config, the weights and the chat template, where the original has them: preprocessing of pictures and
-/// sounds, and the adapter for sounds.
+/// Files of a copy besides the config, the weights and the chat template, where the original has them: preprocessing of images and
+/// audio clips, and the adapter for audio.
 const COPIED: [&str; 6] = [
     "generation_config.json",
     TOKENIZER,
@@ -46,7 +46,7 @@ impl ModelFolder {
     }
 
     /// Writes a quantised copy of the model to a new folder, with matrices of 8 or 4 bit. Loading the copy gives weights that are
-    /// bit-identical to quantising the original on load. Encoders of pictures and sounds are copied as they are stored.
+    /// bit-identical to quantising the original on load. Encoders of images and audio are copied as they are stored.
     ///
     /// The folder appears when it is complete. `progress` is called after each tensor.
     ///

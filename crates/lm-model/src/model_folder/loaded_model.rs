@@ -49,10 +49,10 @@ pub struct LoadedModel {
     pub adapters: Vec<Adapter>,
     /// Loader of further adapters; `None` if the model takes none.
     pub adapter_loader: Option<AdapterLoader>,
-    /// Encoder of pictures; `None` if the model takes none.
+    /// Encoder of images; `None` if the model takes none.
     pub vision: Option<Arc<dyn VisionEncoder>>,
-    /// Encoder of sounds; `None` if the model takes none.
+    /// Encoder of audio; `None` if the model takes none.
     pub audio: Option<Arc<dyn AudioEncoder>>,
-    /// Adapter in the model's own folder, with which it hears (Granite Speech): for sequences with rows of sounds, and no others.
+    /// Adapter in the model's own folder, with which it hears (Granite Speech): for sequences with rows of audio, and no others.
     pub audio_adapter: Option<Adapter>,
 }

@@ -1,4 +1,4 @@
-//! Encoders of a model folder: of pictures and of sounds.
+//! Encoders of a model folder: of images and of audio.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::media::{AudioEncoder, VisionEncoder};
 use crate::vision::VISION;
 
 impl ModelFolder {
-    /// Opens a GGUF model with the tower and projector of its pictures, which llama.cpp's converter writes to a GGUF file of their own
+    /// Opens a GGUF model with the tower and projector of its images, which llama.cpp's converter writes to a GGUF file of their own
     /// (`--mmproj`).
     ///
     /// # Errors
@@ -47,24 +47,24 @@ impl ModelFolder {
     }
 
     /// Name of the GGUF file with the vision encoder, beside the model or named; `None` for a model without one. It may not belong to the model:
-    /// see [`ModelFolder::reads_pictures`].
+    /// see [`ModelFolder::reads_images`].
     pub fn projector_file(&self) -> Option<&str> {
         self.projector.as_deref().map(Projector::name)
     }
 
-    /// Returns true if the model reads pictures: its files have a vision tower of a known family. The tower is not loaded.
+    /// Returns true if the model reads images: its files have a vision tower of a known family. The tower is not loaded.
     ///
     /// # Errors
     /// As [`ModelFolder::footprint`].
-    pub fn reads_pictures(&self) -> Result<bool> {
+    pub fn reads_images(&self) -> Result<bool> {
         Ok(self.vision(&self.config()?, &self.checkpoint()?)?.is_some())
     }
 
-    /// Returns true if the model reads sounds: its files have an audio encoder of a known family. The encoder is not loaded.
+    /// Returns true if the model reads audio: its files have an audio encoder of a known family. The encoder is not loaded.
     ///
     /// # Errors
     /// As [`ModelFolder::footprint`].
-    pub fn reads_sounds(&self) -> Result<bool> {
+    pub fn reads_audio(&self) -> Result<bool> {
         Ok(self.audio(&self.config()?, &self.checkpoint()?)?.is_some())
     }
 

@@ -51,7 +51,7 @@ impl ModelFolder {
     /// Opens a folder on disk, a GGUF file (any file with the GGUF magic), or a folder that holds one GGUF model and no
     /// `config.json`. The model is named after the last path component. Large files are mapped, not read.
     ///
-    /// For a GGUF model in several shards, `path` is any of them; the others must be in the same folder. A GGUF model reads pictures if
+    /// For a GGUF model in several shards, `path` is any of them; the others must be in the same folder. A GGUF model reads images if
     /// its folder has exactly one file with `mmproj` in its name that belongs to it, as LM Studio and `llama-server -hf` store them;
     /// [`ModelFolder::open_with_projector`] names another.
     ///

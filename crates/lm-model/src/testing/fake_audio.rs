@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use lm_media::Sound;
+use lm_media::Audio;
 
 use super::random::{encoded, mix};
 use crate::batch::{AttentionKind, EncodedMedia};
@@ -16,16 +16,16 @@ const MAX_SAMPLES: usize = 480_000;
 
 /// [`AudioEncoder`] without weights for [`FakeLm`](super::FakeLm): each row depends on all samples.
 ///
-/// A sound is `(`, a causal row for each 2000 samples begun, at most five, and `)`; it has at most 30 seconds. Placeholder and
+/// An audio clip is `(`, a causal row for each 2000 samples begun, at most five, and `)`; it has at most 30 seconds. Placeholder and
 /// token are `</tool_response>`, which the test tokenizer has.
 ///
 /// ```
-/// use lm_media::Sound;
+/// use lm_media::Audio;
 /// use lm_model::AudioEncoder;
 /// use lm_model::testing::FakeAudio;
 ///
 /// let audio = FakeAudio::default();
-/// let encoded = audio.encode(&Sound::from_samples(vec![0.25; 2001])?)?;
+/// let encoded = audio.encode(&Audio::from_samples(vec![0.25; 2001])?)?;
 /// assert_eq!((encoded.rows.rows(), audio.encodings()), (2, 1));
 /// # Ok::<(), lm_model::Error>(())
 /// ```
@@ -64,9 +64,9 @@ impl AudioEncoder for FakeAudio {
         Some(MAX_SAMPLES)
     }
 
-    fn encode(&self, sound: &Sound) -> Result<EncodedMedia> {
+    fn encode(&self, audio: &Audio) -> Result<EncodedMedia> {
         self.encodings.fetch_add(1, Ordering::Relaxed);
-        let samples = sound.samples();
+        let samples = audio.samples();
         let rows = self.layout(samples.len())?.rows();
         let seed = samples
             .iter()

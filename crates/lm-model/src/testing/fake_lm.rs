@@ -255,11 +255,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::sync::Arc;
 
-    use lm_media::{Picture, PictureSize};
+    use lm_media::{Image, ImageSize};
 
     use super::*;
     use crate::batch::MediaSlice;
-    use crate::media::{PictureOptions, VisionEncoder};
+    use crate::media::{ImageOptions, VisionEncoder};
     use crate::testing::{FakeVision, tokenizer};
 
     fn best(row: &[f32]) -> TokenId {
@@ -314,12 +314,12 @@ mod tests {
     }
 
     #[test]
-    fn random_and_noise_depend_on_every_row_of_a_picture_and_its_place() {
+    fn random_and_noise_depend_on_every_row_of_an_image_and_its_place() {
         let vision = FakeVision::default();
         for model in [FakeLm::random(1, 200), FakeLm::noise(1, 200)] {
             let row = |blue: u8, range: Range<usize>, width: u32| {
-                let picture = Picture::from_rgb(PictureSize::new(1, 2), vec![1, 2, 3, 4, 5, blue]).unwrap();
-                let media = Arc::new(vision.encode(&picture, &PictureOptions::default()).unwrap());
+                let image = Image::from_rgb(ImageSize::new(1, 2), vec![1, 2, 3, 4, 5, blue]).unwrap();
+                let media = Arc::new(vision.encode(&image, &ImageOptions::default()).unwrap());
                 let mut prompt = SequenceInput::ids([7, 7], 0, [0]);
                 prompt.media = vec![MediaSlice { row: 1, media, range }];
                 prompt.positions[1].width = width;

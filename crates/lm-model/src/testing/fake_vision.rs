@@ -1,11 +1,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use lm_media::{Picture, PictureSize};
+use lm_media::{Image, ImageSize};
 
 use super::random::{encoded, mix};
 use crate::batch::{AttentionKind, EncodedMedia};
 use crate::error::Result;
-use crate::media::{MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder};
+use crate::media::{ImageOptions, MediaLayout, MediaPiece, MediaPositions, MediaRows, VisionEncoder};
 
 /// Largest number of rows or columns of the grid.
 const MAX_SIDE: usize = 4;
@@ -14,18 +14,18 @@ const FIRST_ROWS: usize = 2;
 
 /// [`VisionEncoder`] without weights for [`FakeLm`](super::FakeLm): each row depends on all pixels.
 ///
-/// A picture is `[`, two rows with bidirectional attention, a line break, a grid of causal rows with M-RoPE positions and `]`. The grid has
-/// a row and a column for each pixel, at most 4 × 4, or [`PictureOptions::token_budget`] columns in one row. Placeholder and token are
+/// An image is `[`, two rows with bidirectional attention, a line break, a grid of causal rows with M-RoPE positions and `]`. The grid has
+/// a row and a column for each pixel, at most 4 × 4, or [`ImageOptions::token_budget`] columns in one row. Placeholder and token are
 /// `<tool_response>`, which the test tokenizer has.
 ///
 /// ```
-/// use lm_media::{Picture, PictureSize};
+/// use lm_media::{Image, ImageSize};
 /// use lm_model::testing::FakeVision;
-/// use lm_model::{PictureOptions, VisionEncoder};
+/// use lm_model::{ImageOptions, VisionEncoder};
 ///
 /// let vision = FakeVision::default();
-/// let picture = Picture::from_rgb(PictureSize::new(3, 1), vec![7; 9])?;
-/// let encoded = vision.encode(&picture, &PictureOptions::default())?;
+/// let image = Image::from_rgb(ImageSize::new(3, 1), vec![7; 9])?;
+/// let encoded = vision.encode(&image, &ImageOptions::default())?;
 /// assert_eq!(encoded.rows.rows(), 2 + 3);
 /// assert_eq!(vision.encodings(), 1);
 /// # Ok::<(), lm_model::Error>(())
@@ -51,7 +51,7 @@ impl VisionEncoder for FakeVision {
         "<tool_response>"
     }
 
-    fn layout(&self, size: PictureSize, options: &PictureOptions) -> Result<MediaLayout> {
+    fn layout(&self, size: ImageSize, options: &ImageOptions) -> Result<MediaLayout> {
         let (rows, columns) = match options.token_budget {
             Some(budget) => (1, budget),
             None => (size.height.min(MAX_SIDE), size.width.min(MAX_SIDE)),
@@ -71,12 +71,12 @@ impl VisionEncoder for FakeVision {
         Ok(MediaLayout { pieces })
     }
 
-    fn encode(&self, picture: &Picture, options: &PictureOptions) -> Result<EncodedMedia> {
+    fn encode(&self, image: &Image, options: &ImageOptions) -> Result<EncodedMedia> {
         self.encodings.fetch_add(1, Ordering::Relaxed);
-        let rows = self.layout(picture.size(), options)?.rows();
-        let PictureSize { width, height } = picture.size();
+        let rows = self.layout(image.size(), options)?.rows();
+        let ImageSize { width, height } = image.size();
         let start = mix((width as u64) << 32 | height as u64);
-        let seed = picture.rgb().iter().fold(start, |state, &byte| mix(state ^ u64::from(byte)));
+        let seed = image.rgb().iter().fold(start, |state, &byte| mix(state ^ u64::from(byte)));
         Ok(encoded(seed, rows))
     }
 }

@@ -159,7 +159,7 @@ pub(super) fn row_number(sequence: &SequenceInput, row: usize) -> u64 {
     }
 }
 
-/// Returns the position of text, and a number of its three parts for a row of a picture.
+/// Returns the position of text, and a number of its three parts for a row of an image.
 fn position_number(position: Position) -> u64 {
     let Position { temporal, height, width } = position;
     let differences = u64::from(temporal ^ height) << 32 | u64::from(temporal ^ width);

@@ -1,11 +1,11 @@
-//! Gemma 3: SigLIP over pictures of one size, patches pooled to a square of tokens, an RMS norm and a projection.
+//! Gemma 3: SigLIP over images of one size, patches pooled to a square of tokens, an RMS norm and a projection.
 //! Source: Gemma 3 Technical Report (arXiv 2503.19786); `modeling_gemma3.py`, `processing_gemma3.py` of transformers 5.23.0.
 
 use std::sync::Arc;
 
 use lm_formats::Result as FormatResult;
 use lm_media::families::Gemma3 as Preprocessing;
-use lm_media::{Normalization, Picture, PictureSize};
+use lm_media::{Image, ImageSize, Normalization};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -19,7 +19,7 @@ use crate::encoders::encoded;
 use crate::encoders::settings::{EncoderSettings, check_size};
 use crate::error::Result;
 use crate::gguf::{Clip, GgufProjector, Numbering, PatchOrder, ProjectorConfig, TensorList};
-use crate::media::{MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder};
+use crate::media::{ImageOptions, MediaLayout, MediaPiece, MediaPositions, MediaRows, VisionEncoder};
 
 pub(super) const FAMILY: VisionFamily = VisionFamily {
     model_types: &["gemma3"],
@@ -82,7 +82,7 @@ const TOWERS: &[&str] =
     &["vision_tower.vision_model.", "model.vision_tower.vision_model.", "model.vision_tower."];
 const PROJECTORS: &[&str] = &["multi_modal_projector.", "model.multi_modal_projector."];
 
-/// Gemma 3's pictures.
+/// Gemma 3's images.
 struct Gemma3 {
     preprocessing: Preprocessing,
     tower: Siglip,
@@ -153,7 +153,7 @@ impl VisionEncoder for Gemma3 {
         "<image_soft_token>"
     }
 
-    fn layout(&self, _: PictureSize, _: &PictureOptions) -> Result<MediaLayout> {
+    fn layout(&self, _: ImageSize, _: &ImageOptions) -> Result<MediaLayout> {
         let rows = MediaRows {
             count: self.preprocessing.tokens,
             attention: AttentionKind::Bidirectional,
@@ -167,8 +167,8 @@ impl VisionEncoder for Gemma3 {
         Ok(MediaLayout { pieces })
     }
 
-    fn encode(&self, picture: &Picture, _: &PictureOptions) -> Result<EncodedMedia> {
-        let patches = self.preprocessing.patches(picture)?;
+    fn encode(&self, image: &Image, _: &ImageOptions) -> Result<EncodedMedia> {
+        let patches = self.preprocessing.patches(image)?;
         let side = patches.rows;
         let ids: Vec<u32> = (0..(side * side) as u32).collect();
         let x = self.tower.forward(patches, self.tower.positions(&ids)); // [patches, hidden]

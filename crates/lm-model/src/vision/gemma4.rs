@@ -1,5 +1,5 @@
 //! Gemma 4: a ViT with RMS norms before and after each block, gated MLPs, norms of queries, keys and values, and RoPE over columns and rows;
-//! squares of patches are averaged. Pictures keep their shape within a budget of tokens that the caller may choose.
+//! squares of patches are averaged. Images keep their shape within a budget of tokens that the caller may choose.
 //! Source: `config.json` of google/gemma-4-E2B-it; `modeling_gemma4.py`, `processing_gemma4.py` of transformers 5.23.0.
 
 mod gguf;
@@ -10,7 +10,7 @@ use burn::tensor::{Device as BurnDevice, Tensor};
 use lm_formats::Result as FormatResult;
 use lm_kernels::{Activation, Device, RopeAngles, RopeTable, Weight, from_host, rope};
 use lm_media::families::Gemma4 as Preprocessing;
-use lm_media::{Error as MediaError, Normalization, Picture, PictureSize};
+use lm_media::{Error as MediaError, Image, ImageSize, Normalization};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ use crate::encoders::blocks::{Bias, ClippedLinear, Linear, RmsNorm, TowerTensors
 use crate::encoders::encoded;
 use crate::encoders::settings::{EncoderSettings, check_size};
 use crate::error::Result;
-use crate::media::{MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder};
+use crate::media::{ImageOptions, MediaLayout, MediaPiece, MediaPositions, MediaRows, VisionEncoder};
 use crate::spec::activation;
 
 pub(super) const FAMILY: VisionFamily = VisionFamily {
@@ -87,7 +87,7 @@ struct TextKeys {
     use_bidirectional_attention: Value,
 }
 
-/// Gemma 4's pictures.
+/// Gemma 4's images.
 struct Gemma4 {
     preprocessing: Preprocessing,
     attention: AttentionKind,
@@ -210,7 +210,7 @@ fn preprocessing(settings: &EncoderSettings, keys: &Keys) -> FormatResult<Prepro
     Ok(Preprocessing { patch, pool, budget })
 }
 
-/// Attention among a picture's rows in the decoder: only the larger models have the key.
+/// Attention among an image's rows in the decoder: only the larger models have the key.
 fn attention(settings: &EncoderSettings) -> FormatResult<AttentionKind> {
     let keys: OuterKeys = settings.outer(r#"{"text_config": {}}"#)?;
     Ok(match keys.text_config.use_bidirectional_attention.as_str() {
@@ -291,7 +291,7 @@ fn rotated(x: Tensor<3>, angles: &[Arc<RopeAngles>; 2]) -> Tensor<3> {
 
 impl Gemma4 {
     /// The preprocessing with the caller's budget.
-    fn with(&self, options: &PictureOptions) -> Result<Preprocessing> {
+    fn with(&self, options: &ImageOptions) -> Result<Preprocessing> {
         let budget = options.token_budget.unwrap_or(self.preprocessing.budget);
         if !BUDGETS.contains(&budget) {
             let problem = format!("`token_budget` is {budget}, expected one of {BUDGETS:?}");
@@ -300,10 +300,10 @@ impl Gemma4 {
         Ok(Preprocessing { budget, ..self.preprocessing })
     }
 
-    /// Preprocessing of a picture of this size, whose patches have positions.
-    fn suited(&self, options: &PictureOptions, size: PictureSize) -> Result<Preprocessing> {
+    /// Preprocessing of an image of this size, whose patches have positions.
+    fn suited(&self, options: &ImageOptions, size: ImageSize) -> Result<Preprocessing> {
         let preprocessing = self.with(options)?;
-        let PictureSize { width, height } = preprocessing.resized_size(size)?;
+        let ImageSize { width, height } = preprocessing.resized_size(size)?;
         let (columns, rows) = (width / preprocessing.patch, height / preprocessing.patch);
         if rows.max(columns) > self.num_positions {
             let reason =
@@ -333,7 +333,7 @@ impl VisionEncoder for Gemma4 {
         "<|image|>"
     }
 
-    fn layout(&self, size: PictureSize, options: &PictureOptions) -> Result<MediaLayout> {
+    fn layout(&self, size: ImageSize, options: &ImageOptions) -> Result<MediaLayout> {
         let rows = MediaRows {
             count: self.suited(options, size)?.tokens(size)?,
             attention: self.attention,
@@ -347,8 +347,8 @@ impl VisionEncoder for Gemma4 {
         Ok(MediaLayout { pieces })
     }
 
-    fn encode(&self, picture: &Picture, options: &PictureOptions) -> Result<EncodedMedia> {
-        let patches = self.suited(options, picture.size())?.patches(picture)?;
+    fn encode(&self, image: &Image, options: &ImageOptions) -> Result<EncodedMedia> {
+        let patches = self.suited(options, image.size())?.patches(image)?;
         let (rows, columns) = (patches.rows, patches.columns);
         let places = (0..rows as u32).flat_map(|row| (0..columns as u32).map(move |column| [column, row]));
         let places: Vec<[u32; 2]> = places.collect();

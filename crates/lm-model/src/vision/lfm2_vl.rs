@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lm_formats::Result as FormatResult;
 use lm_kernels::{from_host, to_host};
 use lm_media::families::Lfm2Vl as Preprocessing;
-use lm_media::{Normalization, Patches, Picture, PictureSize};
+use lm_media::{Image, ImageSize, Normalization, Patches};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ use crate::encoders::encoded;
 use crate::encoders::settings::{EncoderSettings, MAX_WIDTH, check_size};
 use crate::error::Result;
 use crate::gguf::{Clip, GgufProjector, Numbering, PatchOrder, ProjectorConfig, TensorList};
-use crate::media::{MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder};
+use crate::media::{ImageOptions, MediaLayout, MediaPiece, MediaPositions, MediaRows, VisionEncoder};
 use crate::spec::activation;
 
 pub(super) const FAMILY: VisionFamily = VisionFamily {
@@ -90,7 +90,7 @@ const PREPROCESSOR_DEFAULTS: &str = r#"{
     "max_image_tokens": 256, "tile_size": 512, "max_pixels_tolerance": 2.0
 }"#;
 
-/// LFM2-VL's pictures.
+/// LFM2-VL's images.
 struct Lfm2Vl {
     preprocessing: Preprocessing,
     tower: Siglip,
@@ -203,7 +203,7 @@ impl VisionEncoder for Lfm2Vl {
         "<image>"
     }
 
-    fn layout(&self, size: PictureSize, _: &PictureOptions) -> Result<MediaLayout> {
+    fn layout(&self, size: ImageSize, _: &ImageOptions) -> Result<MediaLayout> {
         let grid = self.preprocessing.grid(size)?;
         let view = |size| {
             MediaPiece::Rows(MediaRows {
@@ -229,8 +229,8 @@ impl VisionEncoder for Lfm2Vl {
         Ok(MediaLayout { pieces })
     }
 
-    fn encode(&self, picture: &Picture, _: &PictureOptions) -> Result<EncodedMedia> {
-        let views = self.preprocessing.patches(picture)?;
+    fn encode(&self, image: &Image, _: &ImageOptions) -> Result<EncodedMedia> {
+        let views = self.preprocessing.patches(image)?;
         let views = views.into_iter().map(|patches| self.encode_view(patches));
         Ok(concatenated(views.collect::<Result<Vec<_>>>()?))
     }

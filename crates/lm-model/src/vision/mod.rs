@@ -31,7 +31,7 @@ pub const ALL_VISION_FAMILIES: &[&VisionFamily] = &[
 /// Vision part of a model family: preprocessing, tower and projector.
 pub type VisionFamily = EncoderFamily<dyn VisionEncoder>;
 
-/// Pictures.
+/// Images.
 pub(crate) const VISION: Modality<dyn VisionEncoder> = Modality {
     name: "vision",
     keys: SettingsKeys { config: &["vision_config"], processor: &["image_processor"] },

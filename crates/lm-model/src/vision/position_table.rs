@@ -1,4 +1,4 @@
-//! Square table of learned positions, resized to the shape of a picture.
+//! Square table of learned positions, resized to the shape of an image.
 
 /// Learned positions of a square of patches.
 pub(super) struct PositionTable {

@@ -138,7 +138,7 @@ impl Siglip {
         embedding(&self.positions, ids, &self.burn_device)
     }
 
-    /// Runs the tower over the patches of one picture, to whose embeddings `positions`, `[patches, hidden]`, are added: `[patches, hidden]`.
+    /// Runs the tower over the patches of one image, to whose embeddings `positions`, `[patches, hidden]`, are added: `[patches, hidden]`.
     pub(super) fn forward(&self, patches: Patches, positions: Tensor<2>) -> Tensor<2> {
         let count = patches.rows * patches.columns;
         let mut x = {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lm_formats::Result as FormatResult;
 use lm_kernels::Device;
 use lm_media::families::SmolVlm as Preprocessing;
-use lm_media::{Normalization, Patches, Picture, PictureSize};
+use lm_media::{Image, ImageSize, Normalization, Patches};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -19,7 +19,7 @@ use crate::encoders::encoded;
 use crate::encoders::settings::{EncoderSettings, check_size};
 use crate::error::Result;
 use crate::gguf::{Clip, GgufProjector, Numbering, PatchOrder, ProjectorConfig, TensorList};
-use crate::media::{MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder};
+use crate::media::{ImageOptions, MediaLayout, MediaPiece, MediaPositions, MediaRows, VisionEncoder};
 
 pub(super) const FAMILY: VisionFamily = VisionFamily {
     model_types: &["smolvlm", "idefics3"],
@@ -54,7 +54,7 @@ const GGUF: GgufProjector = GgufProjector {
     patches: ("model.vision_model.embeddings.patch_embedding.weight", PatchOrder::Same),
 };
 
-/// Tiles are as large as the tower's pictures, in files and in published models.
+/// Tiles are as large as the tower's images, in files and in published models.
 fn read_gguf(clip: &Clip<'_>, config: &mut ProjectorConfig) -> FormatResult<()> {
     let scale = clip.size("projector.scale_factor")?.unwrap_or(2);
     config.outer.insert("scale_factor".into(), scale.into());
@@ -76,10 +76,10 @@ const PREPROCESSOR_DEFAULTS: &str = r#"{
     "size": {"longest_edge": 1456}, "max_image_size": {"longest_edge": 364}, "do_image_splitting": true
 }"#;
 
-/// Token around the views of a picture.
+/// Token around the views of an image.
 const AROUND: &str = "<fake_token_around_image>";
 
-/// SmolVLM's pictures.
+/// SmolVLM's images.
 struct SmolVlm {
     preprocessing: Preprocessing,
     tower: Siglip,
@@ -177,7 +177,7 @@ impl VisionEncoder for SmolVlm {
         "<image>"
     }
 
-    fn layout(&self, size: PictureSize, _: &PictureOptions) -> Result<MediaLayout> {
+    fn layout(&self, size: ImageSize, _: &ImageOptions) -> Result<MediaLayout> {
         let grid = self.preprocessing.grid(size)?;
         let view = MediaPiece::Rows(MediaRows {
             count: self.preprocessing.view_tokens()?,
@@ -198,8 +198,8 @@ impl VisionEncoder for SmolVlm {
         Ok(MediaLayout { pieces })
     }
 
-    fn encode(&self, picture: &Picture, _: &PictureOptions) -> Result<EncodedMedia> {
-        let views = self.preprocessing.patches(picture)?;
+    fn encode(&self, image: &Image, _: &ImageOptions) -> Result<EncodedMedia> {
+        let views = self.preprocessing.patches(image)?;
         let views = views.into_iter().map(|patches| self.encode_view(patches));
         Ok(concatenated(views.collect::<Result<Vec<_>>>()?))
     }

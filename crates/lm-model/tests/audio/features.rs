@@ -1,14 +1,14 @@
-//! Features of the sounds, with the settings of each folder.
+//! Features of the audio clips, with the settings of each folder.
 
 use lm_media::families::{Gemma4Audio, GraniteSpeech};
-use lm_media::{Sound, SoundFrames};
+use lm_media::{Audio, AudioFrames};
 use serde_json::Value;
 
 use crate::audio::golden::{Golden, every};
 
 const TOLERANCE: f32 = 1e-5;
 
-fn features(family: &str, settings: &Value, sound: &Sound) -> SoundFrames {
+fn features(family: &str, settings: &Value, audio: &Audio) -> AudioFrames {
     let (size, number) =
         (|key: &str| settings[key].as_u64().unwrap() as usize, |value: &Value| value.as_f64().unwrap());
     let features = match family {
@@ -20,10 +20,10 @@ fn features(family: &str, settings: &Value, sound: &Sound) -> SoundFrames {
             floor: number(&settings["floor"]),
             ..Gemma4Audio::default()
         }
-        .features(sound),
+        .features(audio),
         "granite_speech" => {
             let (projector_window, downsample) = (size("window"), size("downsample"));
-            GraniteSpeech { mels: size("mels"), projector_window, downsample }.features(sound)
+            GraniteSpeech { mels: size("mels"), projector_window, downsample }.features(audio)
         }
         other => panic!("{other}: no features"),
     };
@@ -33,8 +33,8 @@ fn features(family: &str, settings: &Value, sound: &Sound) -> SoundFrames {
 #[test]
 fn features_are_those_of_transformers() {
     for golden in Golden::all() {
-        for (index, expected) in golden.json.sounds.iter().enumerate() {
-            let features = features(golden.family, &golden.json.preprocessing, &expected.sound());
+        for (index, expected) in golden.json.audios.iter().enumerate() {
+            let features = features(golden.family, &golden.json.preprocessing, &expected.audio());
             let values = every(expected.steps[0], features.bins, &features.values);
             golden.folder.assert_close(&format!("sounds.{index}.features"), &values, TOLERANCE);
         }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lm_media::Sound;
+use lm_media::Audio;
 use lm_model::{ALL_AUDIO_FAMILIES, TokenId};
 use serde::Deserialize;
 use serde_json::Value;
@@ -24,14 +24,15 @@ pub struct GoldenJson {
     pub tolerance: f32,
     /// Settings of the features.
     pub preprocessing: Value,
-    pub sounds: Vec<GoldenSound>,
+    #[serde(rename = "sounds")]
+    pub audios: Vec<GoldenAudio>,
     pub prompts: Vec<GoldenPrompt>,
     /// Samples and tokens; no tokens where the reference fails.
     pub counts: Vec<[usize; 2]>,
 }
 
 #[derive(Deserialize)]
-pub struct GoldenSound {
+pub struct GoldenAudio {
     samples: usize,
     /// Of the noise; `None` is silence.
     seed: Option<u32>,
@@ -41,19 +42,20 @@ pub struct GoldenSound {
 
 #[derive(Deserialize)]
 pub struct GoldenPrompt {
-    /// With a placeholder for each picture and sound, the pictures before the sounds.
+    /// With a placeholder for each image and audio, the images before the audio clips.
     pub text: String,
-    /// Indices of the sounds.
-    pub sounds: Vec<usize>,
+    /// Indices of the audio clips.
+    #[serde(rename = "sounds")]
+    pub audios: Vec<usize>,
     pub ids: Vec<TokenId>,
     pub greedy: Vec<TokenId>,
     /// Every how many rows of logits are recorded.
     pub step: usize,
 }
 
-impl GoldenSound {
-    /// The sound that `generate.py` describes.
-    pub fn sound(&self) -> Sound {
+impl GoldenAudio {
+    /// The audio that `generate.py` describes.
+    pub fn audio(&self) -> Audio {
         let mut state = self.seed.unwrap_or(0);
         let noise = |index: usize| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -63,7 +65,7 @@ impl GoldenSound {
             None => vec![0.0; self.samples],
             Some(_) => (0..self.samples).map(noise).collect(),
         };
-        Sound::from_samples(samples).unwrap()
+        Audio::from_samples(samples).unwrap()
     }
 }
 

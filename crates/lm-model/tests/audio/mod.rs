@@ -1,26 +1,26 @@
-//! Sounds in prompts of the tiny audio checkpoints: features, ids, rows, logits and greedy tokens against transformers.
+//! Audio in prompts of the tiny audio checkpoints: features, ids, rows, logits and greedy tokens against transformers.
 
 mod features;
 mod golden;
 mod settings;
 
-use lm_media::{Error as MediaError, Sound};
-use lm_model::{Device, Error, KvDtype, LoadOptions, LoadedModel, ModelFolder, PictureOptions, WeightFormat};
+use lm_media::{Audio, Error as MediaError};
+use lm_model::{Device, Error, ImageOptions, KvDtype, LoadOptions, LoadedModel, ModelFolder, WeightFormat};
 
 use crate::common::{first, for_each_device, is_thorough, load, load_with};
 use crate::prompt::{Medium, Prompt};
 use golden::{Golden, every};
 
-fn check_prompts(golden: &Golden, loaded: &LoadedModel, sounds: &[Sound]) {
-    let (audio, device) = (loaded.audio.as_deref().unwrap(), loaded.model.info().device);
+fn check_prompts(golden: &Golden, loaded: &LoadedModel, audios: &[Audio]) {
+    let (encoder, device) = (loaded.audio.as_deref().unwrap(), loaded.model.info().device);
     for (index, expected) in golden.json.prompts.iter().enumerate() {
         let name = format!("{} prompt {index}", golden.name());
-        let pictures = golden.folder.pictures(&format!("prompts.{index}.pictures."));
-        let pictures = pictures.iter().map(|picture| {
-            Medium::picture(loaded.vision.as_deref().unwrap(), picture, &PictureOptions::default())
-        });
-        let sounds = expected.sounds.iter().map(|&sound| Medium::sound(audio, &sounds[sound]));
-        let media: Vec<Medium> = pictures.chain(sounds).collect();
+        let images = golden.folder.images(&format!("prompts.{index}.pictures."));
+        let images = images
+            .iter()
+            .map(|image| Medium::image(loaded.vision.as_deref().unwrap(), image, &ImageOptions::default()));
+        let audios = expected.audios.iter().map(|&index| Medium::audio(encoder, &audios[index]));
+        let media: Vec<Medium> = images.chain(audios).collect();
         let mut prompt = Prompt::new(&expected.text, loaded, &media);
         prompt.adapter = loaded.audio_adapter.clone();
         assert_eq!(prompt.ids, expected.ids, "{name}");
@@ -40,18 +40,18 @@ fn check_prompts(golden: &Golden, loaded: &LoadedModel, sounds: &[Sound]) {
 fn check(golden: &Golden, device: Device) {
     let options = LoadOptions { device, kv_dtype: KvDtype::F32, ..LoadOptions::default() };
     let loaded = load_with(&golden.path, &options);
-    let audio = loaded.audio.as_deref().unwrap();
-    let sounds: Vec<Sound> = golden.json.sounds.iter().map(|sound| sound.sound()).collect();
-    for (index, (sound, expected)) in sounds.iter().zip(&golden.json.sounds).enumerate() {
-        let rows = Medium::sound(audio, sound).encoded.rows.clone();
+    let encoder = loaded.audio.as_deref().unwrap();
+    let audios: Vec<Audio> = golden.json.audios.iter().map(|audio| audio.audio()).collect();
+    for (index, (audio, expected)) in audios.iter().zip(&golden.json.audios).enumerate() {
+        let rows = Medium::audio(encoder, audio).encoded.rows.clone();
         let values = every(expected.steps[1], rows.hidden_size, &rows.values);
         golden.assert_close(&format!("sounds.{index}.rows"), &values);
     }
-    check_prompts(golden, &loaded, &sounds);
+    check_prompts(golden, &loaded, &audios);
 }
 
 #[test]
-fn prompts_with_sounds_equal_those_of_transformers() {
+fn prompts_with_audio_equal_those_of_transformers() {
     for_each_device(|device| Golden::all().for_each(|golden| check(&golden, device)));
 }
 
@@ -73,11 +73,11 @@ fn numbers_of_rows_are_those_of_transformers() {
 }
 
 #[test]
-fn sounds_without_rows_are_errors() {
+fn audio_without_rows_is_an_error() {
     for golden in Golden::all() {
-        let audio = load(&golden.path, Device::Cpu).audio.unwrap();
-        let sound = Sound::from_samples(vec![0.5]).unwrap();
-        for error in [audio.layout(1).err(), audio.encode(&sound).err()] {
+        let encoder = load(&golden.path, Device::Cpu).audio.unwrap();
+        let audio = Audio::from_samples(vec![0.5]).unwrap();
+        for error in [encoder.layout(1).err(), encoder.encode(&audio).err()] {
             let error = error.unwrap();
             assert!(
                 matches!(error, Error::Media(MediaError::UnsuitableLength { samples: 1, .. })),
@@ -87,7 +87,7 @@ fn sounds_without_rows_are_errors() {
     }
 }
 
-/// The copy's rows of a sound are the same bits: the encoder is not quantised. Its adapter comes with it.
+/// The copy's rows of an audio clip are the same bits: the encoder is not quantised. Its adapter comes with it.
 #[test]
 fn a_converted_folder_keeps_its_encoder() {
     for golden in Golden::all() {
@@ -95,10 +95,10 @@ fn a_converted_folder_keeps_its_encoder() {
         let copy = out.path().join("copy");
         let folder = ModelFolder::open(&golden.path).unwrap();
         folder.convert(&copy, WeightFormat::Q8, &mut |_| {}).unwrap();
-        let sound = golden.json.sounds[0].sound();
+        let audio = golden.json.audios[0].audio();
         let [expected, got] = [&golden.path, &copy].map(|path| {
             let loaded = load(path, Device::Cpu);
-            (loaded.audio.unwrap().encode(&sound).unwrap().rows, loaded.audio_adapter.is_some())
+            (loaded.audio.unwrap().encode(&audio).unwrap().rows, loaded.audio_adapter.is_some())
         });
         assert!(got == expected, "{}", golden.name());
     }

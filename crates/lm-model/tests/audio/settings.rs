@@ -1,6 +1,6 @@
 //! Settings that make no encoder, folders without one, and what a load counts.
 
-use lm_media::Sound;
+use lm_media::Audio;
 use lm_model::{Error, LoadOptions, LoadPhase, ModelFolder, WeightFormat};
 use serde_json::{Value, json};
 
@@ -105,16 +105,16 @@ fn settings_that_make_no_encoder_are_errors() {
     }
 }
 
-/// Settings of the features that no encoder depends on are checked when a sound comes.
+/// Settings of the features that no encoder depends on are checked when an audio clip comes.
 #[test]
-fn preprocessing_that_cannot_be_is_an_error_of_the_sound() {
+fn preprocessing_that_cannot_be_is_an_error_of_the_audio() {
     for (key, value) in
         [("max_frequency", json!(9000)), ("min_frequency", json!(-1)), ("mel_floor", json!(0))]
     {
         let pointer = format!("/feature_extractor/{key}");
         let model = loaded(&with_setting("gemma4-tiny", "processor_config.json", &pointer, &value)).unwrap();
-        let sound = Sound::from_samples(vec![0.5; 4000]).unwrap();
-        let error = model.audio.unwrap().encode(&sound).unwrap_err();
+        let audio = Audio::from_samples(vec![0.5; 4000]).unwrap();
+        let error = model.audio.unwrap().encode(&audio).unwrap_err();
         assert!(matches!(error, Error::Media(_)), "{key}: {error}");
     }
 }
@@ -147,13 +147,13 @@ fn a_quantised_decoder_keeps_the_encoder_in_floats_and_the_footprint_counts_it()
     for golden in Golden::all() {
         let folder = ModelFolder::open(&golden.path).unwrap();
         let footprint = folder.footprint().unwrap();
-        let sound = golden.json.sounds[1].sound();
+        let audio = golden.json.audios[1].audio();
         let rows = |format| {
             let options = LoadOptions { quantization: format, ..LoadOptions::default() };
             let loaded = folder.load(&options, &mut |_| {}).unwrap();
             let (said, is) = (footprint.weight_bytes(format), loaded.model.info().weight_bytes);
             assert!(said.abs_diff(is) <= is / 50, "{} {format:?}: {said}, it is {is}", golden.name());
-            loaded.audio.unwrap().encode(&sound).unwrap().rows
+            loaded.audio.unwrap().encode(&audio).unwrap().rows
         };
         assert_eq!(rows(None), rows(Some(WeightFormat::Q8)), "{}", golden.name());
     }

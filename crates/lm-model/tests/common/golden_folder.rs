@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use lm_media::{Picture, PictureSize};
+use lm_media::{Image, ImageSize};
 use lm_model::{Error, FileBytes, LoadOptions, LoadedModel, ModelFolder};
 use safetensors::SafeTensors;
 use serde::de::DeserializeOwned;
@@ -14,7 +14,7 @@ use serde_json::Value;
 pub struct GoldenFolder {
     pub path: PathBuf,
     pub tensors: HashMap<String, Vec<f32>>,
-    pictures: HashMap<String, Picture>,
+    images: HashMap<String, Image>,
 }
 
 impl GoldenFolder {
@@ -23,17 +23,17 @@ impl GoldenFolder {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(kind).join(name);
         let bytes = std::fs::read(path.join("golden.safetensors")).unwrap();
         let file = SafeTensors::deserialize(&bytes).unwrap();
-        let (mut tensors, mut pictures) = (HashMap::new(), HashMap::new());
+        let (mut tensors, mut images) = (HashMap::new(), HashMap::new());
         for (name, view) in file.iter() {
             if let Some(name) = name.strip_suffix(".rgb") {
-                let size = PictureSize::new(view.shape()[1], view.shape()[0]);
-                pictures.insert(name.to_owned(), Picture::from_rgb(size, view.data().to_vec()).unwrap());
+                let size = ImageSize::new(view.shape()[1], view.shape()[0]);
+                images.insert(name.to_owned(), Image::from_rgb(size, view.data().to_vec()).unwrap());
             } else {
                 let floats = view.data().chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap()));
                 tensors.insert(name.to_owned(), floats.collect());
             }
         }
-        Self { path, tensors, pictures }
+        Self { path, tensors, images }
     }
 
     /// `golden.json`.
@@ -45,9 +45,9 @@ impl GoldenFolder {
         self.path.file_name().unwrap().to_string_lossy().into_owned()
     }
 
-    /// The pictures `<prefix>0`, `<prefix>1`, and so on.
-    pub fn pictures(&self, prefix: &str) -> Vec<Picture> {
-        (0..).map_while(|index| self.pictures.get(&format!("{prefix}{index}")).cloned()).collect()
+    /// The images `<prefix>0`, `<prefix>1`, and so on.
+    pub fn images(&self, prefix: &str) -> Vec<Image> {
+        (0..).map_while(|index| self.images.get(&format!("{prefix}{index}")).cloned()).collect()
     }
 
     /// Asserts that values are those of a tensor, within a tolerance relative to its largest value; prints the difference.

@@ -1,13 +1,13 @@
-//! Prompts with pictures and sounds as input of a model.
+//! Prompts with images and audio as input of a model.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use lm_media::{Picture, Sound};
+use lm_media::{Audio, Image};
 use lm_model::{
-    Adapter, AttentionKind, AttentionSpan, AudioEncoder, CausalLm, EncodedMedia, KvPool, LoadedModel,
-    LogitRows, MediaLayout, MediaPiece, MediaPositions, MediaRows, MediaSlice, PAGE_LEN, PictureOptions,
+    Adapter, AttentionKind, AttentionSpan, AudioEncoder, CausalLm, EncodedMedia, ImageOptions, KvPool,
+    LoadedModel, LogitRows, MediaLayout, MediaPiece, MediaPositions, MediaRows, MediaSlice, PAGE_LEN,
     Position, SequenceInput, TokenId, VisionEncoder,
 };
 
@@ -16,7 +16,7 @@ use crate::common::{assert_same, forward};
 /// Adjacent rows of a medium: rows of the prompt, the medium, its rows, and their attention.
 type Run = (Range<usize>, Arc<EncodedMedia>, Range<usize>, AttentionKind);
 
-/// An encoded picture or sound, and how it appears in a prompt.
+/// An encoded image or audio, and how it appears in a prompt.
 pub struct Medium {
     placeholder: String,
     token: String,
@@ -25,14 +25,14 @@ pub struct Medium {
 }
 
 impl Medium {
-    pub fn picture(vision: &dyn VisionEncoder, picture: &Picture, options: &PictureOptions) -> Self {
-        let layout = vision.layout(picture.size(), options).unwrap();
-        Self::new([vision.placeholder(), vision.token()], layout, vision.encode(picture, options).unwrap())
+    pub fn image(vision: &dyn VisionEncoder, image: &Image, options: &ImageOptions) -> Self {
+        let layout = vision.layout(image.size(), options).unwrap();
+        Self::new([vision.placeholder(), vision.token()], layout, vision.encode(image, options).unwrap())
     }
 
-    pub fn sound(audio: &dyn AudioEncoder, sound: &Sound) -> Self {
-        let layout = audio.layout(sound.samples().len()).unwrap();
-        Self::new([audio.placeholder(), audio.token()], layout, audio.encode(sound).unwrap())
+    pub fn audio(encoder: &dyn AudioEncoder, audio: &Audio) -> Self {
+        let layout = encoder.layout(audio.samples().len()).unwrap();
+        Self::new([encoder.placeholder(), encoder.token()], layout, encoder.encode(audio).unwrap())
     }
 
     fn new(texts: [&str; 2], layout: MediaLayout, encoded: EncodedMedia) -> Self {

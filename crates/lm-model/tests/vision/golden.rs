@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use lm_media::Picture;
-use lm_model::{ALL_VISION_FAMILIES, PictureOptions, TokenId};
+use lm_media::Image;
+use lm_model::{ALL_VISION_FAMILIES, ImageOptions, TokenId};
 use serde::Deserialize;
 
 use crate::golden_folder::GoldenFolder;
@@ -12,17 +12,17 @@ use crate::golden_folder::GoldenFolder;
 pub struct Golden {
     pub path: PathBuf,
     pub json: GoldenJson,
-    pub pictures: Vec<Picture>,
+    pub images: Vec<Image>,
     pub folder: GoldenFolder,
-    /// With which the pictures were shown.
-    pub options: PictureOptions,
+    /// With which the images were shown.
+    pub options: ImageOptions,
 }
 
 #[derive(Deserialize)]
 pub struct GoldenJson {
     /// Relative to the largest value of a tensor.
     pub tolerance: f32,
-    /// With a placeholder for each picture.
+    /// With a placeholder for each image.
     pub prompt: String,
     pub ids: Vec<TokenId>,
     pub greedy: Vec<TokenId>,
@@ -36,9 +36,9 @@ impl Golden {
         Self {
             path: folder.path.clone(),
             json: folder.json(),
-            pictures: folder.pictures("pictures."),
+            images: folder.images("pictures."),
             folder,
-            options: PictureOptions::default(),
+            options: ImageOptions::default(),
         }
     }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use lm_formats::{FileBytes, GgufEntries, GgufEntry, GgufFile, GgufHeader, GgufNewTensor};
-use lm_media::PictureSize;
-use lm_model::{Device, Error, LoadOptions, LoadedModel, ModelFolder, PictureOptions, WeightFormat};
+use lm_media::ImageSize;
+use lm_model::{Device, Error, ImageOptions, LoadOptions, LoadedModel, ModelFolder, WeightFormat};
 
 use crate::common::{for_each_device, is_thorough};
 use crate::vision::golden::Golden;
@@ -151,9 +151,9 @@ fn a_named_file_is_read_as_one_beside_the_model() {
     let name = "smolvlm-tiny";
     let golden = Golden::of_mmproj(name);
     let rows = |folder: &ModelFolder| {
-        assert!(folder.reads_pictures().unwrap());
+        assert!(folder.reads_images().unwrap());
         let vision = loaded(folder).unwrap().vision.unwrap();
-        vision.encode(&golden.pictures[0], &PictureOptions::default()).unwrap().rows.values
+        vision.encode(&golden.images[0], &ImageOptions::default()).unwrap().rows.values
     };
     let folder = ModelFolder::open(model(name)).unwrap();
     assert_eq!(folder.projector_file(), Some("mmproj-smolvlm-tiny.gguf"));
@@ -172,7 +172,7 @@ fn a_file_of_another_model_is_an_error_if_it_was_named_and_left_alone_otherwise(
         "other.gguf: `clip.vision.projection_dim` is 48, expected 32, the width of the text model"
     );
     let alone = found("smolvlm-tiny", wide());
-    assert!(!alone.reads_pictures().unwrap() && loaded(&alone).unwrap().vision.is_none());
+    assert!(!alone.reads_images().unwrap() && loaded(&alone).unwrap().vision.is_none());
 
     let other = std::fs::read(projector("gemma3-tiny")).unwrap();
     let error = named("smolvlm-tiny", other.clone()).err().unwrap().to_string();
@@ -202,9 +202,9 @@ fn one_of_several_files_has_to_be_named() {
     for name in ["mmproj-f16.gguf", "mmproj-f32.gguf"] {
         std::fs::copy(projector("smolvlm-tiny"), folder.path().join(name)).unwrap();
     }
-    assert!(!ModelFolder::open(folder.path()).unwrap().reads_pictures().unwrap());
+    assert!(!ModelFolder::open(folder.path()).unwrap().reads_images().unwrap());
     std::fs::remove_file(folder.path().join("mmproj-f32.gguf")).unwrap();
-    assert!(ModelFolder::open(folder.path()).unwrap().reads_pictures().unwrap());
+    assert!(ModelFolder::open(folder.path()).unwrap().reads_images().unwrap());
 }
 
 #[test]
@@ -234,21 +234,21 @@ fn feed_forward_projections_under_each_others_names_are_told_by_their_shapes() {
         let folder = found(name, changed(name, |_| true, Vec::new(), swapped));
         let golden = Golden::of_mmproj(name);
         let vision = loaded(&folder).unwrap().vision.unwrap();
-        let media = vision.encode(&golden.pictures[0], &PictureOptions::default()).unwrap();
+        let media = vision.encode(&golden.images[0], &ImageOptions::default()).unwrap();
         golden.assert_close("pictures.0.rows", &media.rows.values);
     }
 }
 
-/// Rows of pictures under the limits of published models, as transformers' image processors count them.
+/// Rows of images under the limits of published models, as transformers' image processors count them.
 #[test]
 fn limits_that_a_file_does_not_have_are_those_of_published_models() {
-    let (small, large) = (PictureSize::new(30, 20), PictureSize::new(1100, 500));
+    let (small, large) = (ImageSize::new(30, 20), ImageSize::new(1100, 500));
     for (name, size, rows) in
         [("lfm2-vl-tiny", large, 742), ("qwen2-vl-tiny", small, 54), ("qwen3-vl-tiny", small, 1080)]
     {
         let file = changed(name, |key| !key.ends_with("_pixels"), Vec::new(), str::to_owned);
         let vision = loaded(&found(name, file)).unwrap().vision.unwrap();
-        let layout = vision.layout(size, &PictureOptions::default()).unwrap();
+        let layout = vision.layout(size, &ImageOptions::default()).unwrap();
         assert_eq!(layout.rows(), rows, "{name}");
     }
 }
@@ -327,7 +327,7 @@ fn a_matrix_in_blocks_gives_nearly_the_same_rows() {
     }
     let golden = Golden::of_mmproj(name);
     let vision = loaded(&found(name, out)).unwrap().vision.unwrap();
-    let rows = vision.encode(&golden.pictures[0], &PictureOptions::default()).unwrap().rows.values;
+    let rows = vision.encode(&golden.images[0], &ImageOptions::default()).unwrap().rows.values;
     let expected = &golden.folder.tensors["pictures.0.rows"];
     let largest = expected.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
     assert_eq!(rows.len(), expected.len());

@@ -1,11 +1,11 @@
-//! Pictures in prompts of the tiny vision checkpoints: ids, rows, logits and greedy tokens against transformers.
+//! Images in prompts of the tiny vision checkpoints: ids, rows, logits and greedy tokens against transformers.
 
 mod golden;
 mod mmproj;
 mod settings;
 
-use lm_media::PictureSize;
-use lm_model::{Device, Error, ModelFolder, PictureOptions, Position, WeightFormat};
+use lm_media::ImageSize;
+use lm_model::{Device, Error, ImageOptions, ModelFolder, Position, WeightFormat};
 
 use crate::common::{first, for_each_device, is_thorough, load};
 use crate::prompt::{Medium, Prompt};
@@ -14,8 +14,8 @@ use golden::Golden;
 fn check(golden: &Golden, device: Device) {
     let loaded = load(&golden.path, device);
     let vision = loaded.vision.as_deref().unwrap();
-    let medium = |picture| Medium::picture(vision, picture, &golden.options);
-    let media: Vec<Medium> = golden.pictures.iter().map(medium).collect();
+    let medium = |image| Medium::image(vision, image, &golden.options);
+    let media: Vec<Medium> = golden.images.iter().map(medium).collect();
     let prompt = Prompt::new(&golden.json.prompt, &loaded, &media);
     assert_eq!(prompt.ids, golden.json.ids, "{}", golden.name());
     golden.folder.print_stage("ids", 0.0);
@@ -46,23 +46,23 @@ fn check(golden: &Golden, device: Device) {
 }
 
 #[test]
-fn prompts_with_pictures_equal_those_of_transformers() {
+fn prompts_with_images_equal_those_of_transformers() {
     for_each_device(|device| Golden::all().for_each(|golden| check(&golden, device)));
 }
 
 #[test]
-fn a_budget_of_tokens_limits_the_rows_of_qwens_pictures() {
+fn a_budget_of_tokens_limits_the_rows_of_qwens_images() {
     let golden = Golden::read("qwen2_5-vl-tiny");
     let vision = load(&golden.path, Device::Cpu).vision.unwrap();
-    let picture = &golden.pictures[0];
+    let image = &golden.images[0];
     let rows = |token_budget| {
-        let options = PictureOptions { token_budget };
-        let rows = vision.encode(picture, &options).unwrap().rows.rows();
-        assert_eq!(rows, vision.layout(picture.size(), &options).unwrap().rows());
+        let options = ImageOptions { token_budget };
+        let rows = vision.encode(image, &options).unwrap().rows.rows();
+        assert_eq!(rows, vision.layout(image.size(), &options).unwrap().rows());
         rows
     };
     assert_eq!((rows(None), rows(Some(1000)), rows(Some(9))), (24, 24, 6));
-    assert!(vision.layout(picture.size(), &PictureOptions { token_budget: Some(0) }).is_err());
+    assert!(vision.layout(image.size(), &ImageOptions { token_budget: Some(0) }).is_err());
 }
 
 #[test]
@@ -70,9 +70,9 @@ fn the_budget_of_gemma_4_is_a_choice() {
     let golden = Golden::read("gemma4-tiny");
     let vision = load(&golden.path, Device::Cpu).vision.unwrap();
     let rows = |budget| {
-        let options = PictureOptions { token_budget: budget };
-        let layout = vision.layout(golden.pictures[0].size(), &options)?;
-        let media = vision.encode(&golden.pictures[0], &options)?;
+        let options = ImageOptions { token_budget: budget };
+        let layout = vision.layout(golden.images[0].size(), &options)?;
+        let media = vision.encode(&golden.images[0], &options)?;
         assert_eq!(media.rows.rows(), layout.rows());
         Ok::<_, Error>(layout.rows())
     };
@@ -80,12 +80,12 @@ fn the_budget_of_gemma_4_is_a_choice() {
     assert!((71..=140).contains(&rows(Some(140)).unwrap()));
     let error = rows(Some(71)).unwrap_err().to_string();
     assert!(error.contains("expected one of [70, 140, 280, 560, 1120]"), "{error}");
-    let options = PictureOptions { token_budget: Some(280) };
-    let error = vision.layout(PictureSize::new(4000, 10), &options).unwrap_err().to_string();
+    let options = ImageOptions { token_budget: Some(280) };
+    let error = vision.layout(ImageSize::new(4000, 10), &options).unwrap_err().to_string();
     assert!(error.contains("560 × 2 patches, and the model 80 positions"), "{error}");
 }
 
-/// The copy's rows of a picture are the same bits: the encoder is not quantised.
+/// The copy's rows of an image are the same bits: the encoder is not quantised.
 #[test]
 fn a_converted_folder_keeps_its_encoder() {
     for golden in Golden::all() {
@@ -93,10 +93,10 @@ fn a_converted_folder_keeps_its_encoder() {
         let copy = out.path().join("copy");
         let folder = ModelFolder::open(&golden.path).unwrap();
         folder.convert(&copy, WeightFormat::Q8, &mut |_| {}).unwrap();
-        assert!(ModelFolder::open(&copy).unwrap().reads_pictures().unwrap(), "{}", golden.name());
+        assert!(ModelFolder::open(&copy).unwrap().reads_images().unwrap(), "{}", golden.name());
         let [expected, got] = [&golden.path, &copy].map(|path| {
             let vision = load(path, Device::Cpu).vision.unwrap();
-            vision.encode(&golden.pictures[0], &golden.options).unwrap()
+            vision.encode(&golden.images[0], &golden.options).unwrap()
         });
         assert_eq!(got.rows, expected.rows, "{}", golden.name());
         assert_eq!(got.deep, expected.deep, "{}", golden.name());

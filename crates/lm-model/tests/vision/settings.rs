@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use lm_media::{Picture, PictureSize};
-use lm_model::{Error, FileBytes, LoadOptions, LoadPhase, ModelFolder, PictureOptions, WeightFormat};
+use lm_media::{Image, ImageSize};
+use lm_model::{Error, FileBytes, ImageOptions, LoadOptions, LoadPhase, ModelFolder, WeightFormat};
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::{Value, json};
@@ -146,20 +146,17 @@ fn a_clipped_projection_with_an_empty_range_is_an_error() {
     }
 }
 
-/// Settings of the preprocessing are checked when a picture comes.
+/// Settings of the preprocessing are checked when an image comes.
 #[test]
-fn preprocessing_that_cannot_be_is_an_error_of_the_picture() {
+fn preprocessing_that_cannot_be_is_an_error_of_the_image() {
     let longest = "/max_image_size/longest_edge";
     for value in [0, 5, 1_usize << 40] {
         let folder = with_setting("smolvlm-tiny", "preprocessor_config.json", longest, json!(value));
         let vision = loaded(&folder).unwrap().vision.unwrap();
-        let size = PictureSize::new(30, 20);
-        assert!(matches!(vision.layout(size, &PictureOptions::default()), Err(Error::Media(_))), "{value}");
-        let picture = Picture::from_rgb(size, vec![7; 30 * 20 * 3]).unwrap();
-        assert!(
-            matches!(vision.encode(&picture, &PictureOptions::default()), Err(Error::Media(_))),
-            "{value}"
-        );
+        let size = ImageSize::new(30, 20);
+        assert!(matches!(vision.layout(size, &ImageOptions::default()), Err(Error::Media(_))), "{value}");
+        let image = Image::from_rgb(size, vec![7; 30 * 20 * 3]).unwrap();
+        assert!(matches!(vision.encode(&image, &ImageOptions::default()), Err(Error::Media(_))), "{value}");
     }
 }
 
@@ -182,7 +179,7 @@ fn a_quantised_decoder_keeps_the_tower_in_floats_and_the_footprint_counts_it() {
             let (said, is) = (footprint.weight_bytes(format), loaded.model.info().weight_bytes);
             assert!(said.abs_diff(is) <= is / 50, "{} {format:?}: {said}, it is {is}", golden.name());
             let encoder = loaded.vision.unwrap();
-            encoder.encode(&golden.pictures[0], &PictureOptions::default()).unwrap().rows
+            encoder.encode(&golden.images[0], &ImageOptions::default()).unwrap().rows
         };
         assert_eq!(rows(None), rows(Some(WeightFormat::Q8)), "{}", golden.name());
     }

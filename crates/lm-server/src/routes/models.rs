@@ -28,8 +28,8 @@ pub(crate) async fn show(
 
 fn object(model: &ServedModel, name: &str) -> Value {
     let media = MediaKind::ALL.into_iter().filter(|kind| model.reads(*kind)).map(|kind| match kind {
-        MediaKind::Picture => "image",
-        MediaKind::Sound => "audio",
+        MediaKind::Image => "image",
+        MediaKind::Audio => "audio",
     });
     let modalities: Vec<&str> = ["text"].into_iter().chain(media).collect();
     json!({

@@ -132,9 +132,9 @@ fn listed(model: &ServedModel, name: &str) -> Value {
     })
 }
 
-/// Capabilities in the words of Ollama's API, which has none of sounds.
+/// Capabilities in the words of Ollama's API, which has none of audio.
 fn capabilities(model: &ServedModel) -> Vec<&'static str> {
-    let sees = model.reads(MediaKind::Picture);
+    let sees = model.reads(MediaKind::Image);
     ["completion", "tools"].into_iter().chain(sees.then_some("vision")).collect()
 }
 

@@ -1,4 +1,4 @@
-// Pictures and sounds: chosen, removed, sent before the text, shown after a reload, and kept when the message is edited.
+// Images and audio: chosen, removed, sent before the text, shown after a reload, and kept when the message is edited.
 
 import assert from "node:assert/strict";
 import { open, send, withPage } from "./browser.mjs";
@@ -13,27 +13,27 @@ await withPage(async (page, url) => {
   await open(page, url);
   const requests = [];
   page.on("request", (request) => request.url().endsWith("/completions") && requests.push(request.postDataJSON()));
-  const input = page.locator("#picture-file");
+  const input = page.locator("#image-file");
   const tray = page.locator("#media img");
-  await page.getByRole("button", { name: "Picture", exact: true }).waitFor();
+  await page.getByRole("button", { name: "Image", exact: true }).waitFor();
   await input.setInputFiles([file("a.png", "image/png"), file("b.png", "image/png")]);
   await tray.nth(1).waitFor();
-  await page.getByRole("button", { name: "Remove picture" }).first().click();
+  await page.getByRole("button", { name: "Remove image" }).first().click();
   assert.equal(await tray.count(), 1);
   await input.setInputFiles([file("notes.txt", "text/plain", "SGVsbG8="), file("fake.png", "image/png", "SGVsbG8=")]);
-  await page.getByText("notes.txt is no picture: expected PNG").waitFor();
-  await page.getByText("fake.png is no picture").waitFor();
-  await page.locator("#sound-file").setInputFiles([file("a.wav", "audio/wav", WAV), file("b.png", "image/png")]);
-  await page.getByText("b.png is no sound").waitFor();
+  await page.getByText("notes.txt is no image: expected PNG").waitFor();
+  await page.getByText("fake.png is no image").waitFor();
+  await page.locator("#audio-file").setInputFiles([file("a.wav", "audio/wav", WAV), file("b.png", "image/png")]);
+  await page.getByText("b.png is no audio").waitFor();
   await page.locator("#media audio").waitFor();
 
   await send(page, "What is it?");
   await page.locator(".user .media img").waitFor();
   assert.equal(await tray.count(), 0, "the tray is empty after the message is sent");
   await page.locator(".message:not(.user) .stats").waitFor();
-  const sound = { type: "input_audio", input_audio: { data: WAV, format: "wav" } };
+  const audio = { type: "input_audio", input_audio: { data: WAV, format: "wav" } };
   const image = { type: "image_url", image_url: { url: `data:image/png;base64,${PNG}` } };
-  assert.deepEqual(requests[0].messages, [{ role: "user", content: [image, sound, { type: "text", text: "What is it?" }] }]);
+  assert.deepEqual(requests[0].messages, [{ role: "user", content: [image, audio, { type: "text", text: "What is it?" }] }]);
 
   await page.reload();
   await page.locator(".user .media img").waitFor();
@@ -44,5 +44,5 @@ await withPage(async (page, url) => {
   await page.keyboard.press("Enter");
   await page.getByText("And now?").waitFor();
   await page.locator(".message:not(.user) .stats").waitFor();
-  assert.deepEqual(requests.at(-1).messages[0].content, [image, sound, { type: "text", text: "And now?" }]);
+  assert.deepEqual(requests.at(-1).messages[0].content, [image, audio, { type: "text", text: "And now?" }]);
 });

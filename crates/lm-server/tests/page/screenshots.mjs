@@ -1,12 +1,12 @@
-// Makes the pictures in docs/page: node screenshots.mjs http://127.0.0.1:8080/, the address of `lm serve` with the embedded model.
+// Makes the images in docs/page: node screenshots.mjs http://127.0.0.1:8080/, the address of `lm serve` with the embedded model.
 
 import { fileURLToPath } from "node:url";
 import { open, reply, send, withPage } from "./browser.mjs";
 
-const picture = (page, name) => page.screenshot({ path: fileURLToPath(new URL(`../../../../docs/page/${name}.png`, import.meta.url)) });
+const image = (page, name) => page.screenshot({ path: fileURLToPath(new URL(`../../../../docs/page/${name}.png`, import.meta.url)) });
 const viewport = { width: 1000, height: 640 };
 
-/** Delays the parts of replies, so that a picture shows one that grows. */
+/** Delays the parts of replies, so that an image shows one that grows. */
 function slowly() {
   const original = window.fetch;
   window.fetch = async (...request) => {
@@ -25,7 +25,7 @@ async function askAboutTheWeather(page) {
 
 await withPage(async (page, url) => {
   await open(page, url);
-  await picture(page, "empty");
+  await image(page, "empty");
 }, { viewport });
 
 await withPage(async (page, url) => {
@@ -38,19 +38,19 @@ await withPage(async (page, url) => {
   await page.getByRole("button", { name: "Approve" }).click();
   await page.locator(".streaming .call[data-outcome=ok] summary").last().click();
   await page.locator(".streaming .reply:last-child .markdown p", { hasText: /\w+ \w+ \w+/ }).waitFor();
-  await picture(page, "tool-call");
+  await image(page, "tool-call");
 }, { viewport: { width: 1000, height: 760 } });
 
 await withPage(async (page, url) => {
   await open(page, url);
   await askAboutTheWeather(page);
   await page.getByRole("button", { name: "Settings", exact: true }).click();
-  await picture(page, "dark");
+  await image(page, "dark");
 }, { viewport: { width: 1200, height: 720 }, colorScheme: "dark" });
 
 await withPage(async (page, url) => {
   await open(page, url);
   await askAboutTheWeather(page);
   await page.locator(".call summary").click();
-  await picture(page, "phone");
+  await image(page, "phone");
 }, { viewport: { width: 390, height: 640 }, hasTouch: true });

@@ -149,7 +149,7 @@ test("files that are no exports are refused", () => {
   assert.equal(parseFile(file({ a: user("a", null) }))[0].nodes.a.content, "x");
 });
 
-test("pictures and sounds come before the text, and only data URLs are read from a file", () => {
+test("images and audio come before the text, and only data URLs are read from a file", () => {
   const [png, mp3] = ["data:image/png;base64,iVBO", "data:audio/mpeg;base64,SUQz"];
   const conversation = tree.newConversation({});
   tree.append(conversation, null, { role: "user", content: "What is it?", media: [png, mp3] });
@@ -159,7 +159,7 @@ test("pictures and sounds come before the text, and only data URLs are read from
   assert.deepEqual(content, [image, { type: "input_audio", input_audio: { data: "SUQz", format: "mp3" } }, { type: "text", text: "What is it?" }]);
   const untitled = tree.newConversation({});
   tree.append(untitled, null, { role: "user", content: "", media: [mp3] });
-  assert.equal(untitled.title, "Sound");
+  assert.equal(untitled.title, "Audio");
   assert.deepEqual(tree.toMessages(tree.path(untitled), ""), [{ role: "user", content: [{ type: "input_audio", input_audio: { data: "SUQz", format: "mp3" } }] }]);
   const file = (media) =>
     JSON.stringify({ format: "lm-conversations", version: 1, conversations: [{ nodes: { a: { id: "a", parent: null, role: "user", content: "", media } } }] });

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 const TEMPLATE: &str = "{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}";
 
-/// Writes the placeholders of [`FakeVision`] for a picture and of [`FakeAudio`] for a sound.
+/// Writes the placeholders of [`FakeVision`] for an image and of [`FakeAudio`] for an audio clip.
 const MEDIA: &str = "{% for m in messages %}{{ m.role + ': ' }}{% if m.content is string %}{{ m.content }}{% else %}{% for part in m.content %}\
                         {% if part.type == 'image' %}<tool_response>{% elif part.type == 'audio' %}</tool_response>{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}{{ '\n' }}{% endfor %}";
 
@@ -70,13 +70,13 @@ impl Running {
         Self { addr, shutdown, thread }
     }
 
-    /// Serves a model that reads pictures and sounds.
+    /// Serves a model that reads images and audio.
     pub fn with_media(model: FakeLm) -> Self {
         let (vision, audio) = (Arc::new(FakeVision::default()), Arc::new(FakeAudio::default()));
         Self::of_media_model(LoadedModel { vision: Some(vision), audio: Some(audio), ..loaded(model) })
     }
 
-    /// Serves a model that reads sounds and no pictures.
+    /// Serves a model that reads audio and no images.
     pub fn hearing(model: FakeLm) -> Self {
         let audio = Arc::new(FakeAudio::default());
         Self::of_media_model(LoadedModel { audio: Some(audio), ..loaded(model) })

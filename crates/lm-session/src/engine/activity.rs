@@ -16,7 +16,7 @@ pub struct EngineActivity {
     pub total_pages: usize,
     /// Pages that no session holds.
     pub free_pages: usize,
-    /// Pictures and sounds that were encoded since the engine started.
+    /// Images and audio that were encoded since the engine started.
     pub encoded_media: u64,
     /// Bytes of the encoded media in the cache ([`EngineSettings::media_cache_bytes`](crate::EngineSettings::media_cache_bytes)).
     pub media_cache_bytes: usize,

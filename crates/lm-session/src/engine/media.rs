@@ -1,8 +1,8 @@
-//! Pictures and sounds for an engine's model.
+//! Images and audio for an engine's model.
 
 use std::sync::{Arc, mpsc};
 
-use lm_model::PictureOptions;
+use lm_model::ImageOptions;
 use lm_tokenizer::{TextSegment, TokenId, Tokenizer};
 
 use super::Engine;
@@ -54,12 +54,12 @@ impl Engine {
         self.media_tokens().iter().any(|tokens| tokens.kind == kind)
     }
 
-    /// Largest file of a medium of this kind, in bytes: that of [`EngineSettings::picture_limits`](crate::EngineSettings::picture_limits) or
-    /// [`EngineSettings::sound_limits`](crate::EngineSettings::sound_limits).
+    /// Largest file of a medium of this kind, in bytes: that of [`EngineSettings::image_limits`](crate::EngineSettings::image_limits) or
+    /// [`EngineSettings::audio_limits`](crate::EngineSettings::audio_limits).
     pub fn max_media_bytes(&self, kind: MediaKind) -> usize {
         match kind {
-            MediaKind::Picture => self.shared.picture_limits.max_bytes,
-            MediaKind::Sound => self.shared.sound_limits.max_bytes,
+            MediaKind::Image => self.shared.image_limits.max_bytes,
+            MediaKind::Audio => self.shared.audio_limits.max_bytes,
         }
     }
 
@@ -68,35 +68,35 @@ impl Engine {
         self.media_tokens().iter().find(|tokens| tokens.kind == kind).map_or(0, |tokens| tokens.row_id)
     }
 
-    /// Decodes a picture and lays it out for the model. Its rows are encoded when a prompt needs them.
+    /// Decodes an image and lays it out for the model. Its rows are encoded when a prompt needs them.
     ///
-    /// The file may be PNG, JPEG, WebP, BMP or GIF, within [`EngineSettings::picture_limits`](crate::EngineSettings::picture_limits). While
+    /// The file may be PNG, JPEG, WebP, BMP or GIF, within [`EngineSettings::image_limits`](crate::EngineSettings::image_limits). While
     /// the result of an earlier call with the same file and options is in use, it is returned, and nothing is decoded. A process decodes one file at a
     /// time.
     ///
     /// # Errors
-    /// [`Error::NoVision`]; [`Error::Media`] for a file that is damaged or exceeds the limits; [`Error::Model`] for a picture that the
+    /// [`Error::NoVision`]; [`Error::Media`] for a file that is damaged or exceeds the limits; [`Error::Model`] for an image that the
     /// model's preprocessing refuses; [`Error::EngineStopped`], and the errors of loading a model that was unloaded.
-    pub fn picture(&self, bytes: impl Into<Arc<[u8]>>, options: &PictureOptions) -> Result<Arc<Media>> {
-        let limits = self.shared.picture_limits;
-        self.medium(bytes.into(), MediaForm::Picture { options: *options, limits })
+    pub fn image(&self, bytes: impl Into<Arc<[u8]>>, options: &ImageOptions) -> Result<Arc<Media>> {
+        let limits = self.shared.image_limits;
+        self.medium(bytes.into(), MediaForm::Image { options: *options, limits })
     }
 
-    /// Decodes a sound and lays it out for the model, as [`Engine::picture`] does with a picture.
+    /// Decodes an audio clip and lays it out for the model, as [`Engine::image`] does with an image.
     ///
-    /// The file may be WAV, FLAC, MP3 or Ogg Vorbis, within [`EngineSettings::sound_limits`](crate::EngineSettings::sound_limits).
+    /// The file may be WAV, FLAC, MP3 or Ogg Vorbis, within [`EngineSettings::audio_limits`](crate::EngineSettings::audio_limits).
     ///
     /// # Errors
-    /// [`Error::NoAudio`], and otherwise those of [`Engine::picture`].
-    pub fn sound(&self, bytes: impl Into<Arc<[u8]>>) -> Result<Arc<Media>> {
-        self.medium(bytes.into(), MediaForm::Sound { limits: self.shared.sound_limits })
+    /// [`Error::NoAudio`], and otherwise those of [`Engine::image`].
+    pub fn audio(&self, bytes: impl Into<Arc<[u8]>>) -> Result<Arc<Media>> {
+        self.medium(bytes.into(), MediaForm::Audio { limits: self.shared.audio_limits })
     }
 
     fn medium(&self, bytes: Arc<[u8]>, form: MediaForm) -> Result<Arc<Media>> {
         if !self.reads(form.kind()) {
             return Err(match form.kind() {
-                MediaKind::Picture => Error::NoVision,
-                MediaKind::Sound => Error::NoAudio,
+                MediaKind::Image => Error::NoVision,
+                MediaKind::Audio => Error::NoAudio,
             });
         }
         let key = MediaKey::new(&bytes, &form);

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use lm_media::{DecodeLimits, SoundLimits};
+use lm_media::{AudioLimits, DecodeLimits};
 use lm_model::{
     ChatTemplateSource, GenerationConfig, LoadOptions, LoadProgress, LoadedModel, ModelFolder, ModelInfo,
 };
@@ -91,13 +91,13 @@ struct Shared {
     recorder: Mutex<Option<Recorder>>,
     fingerprint: Fingerprint,
     adapters: Mutex<AdapterRegistry>,
-    /// Adapter of sessions with sounds.
-    sound_adapter: Option<AdapterId>,
+    /// Adapter of sessions with audio.
+    audio_adapter: Option<AdapterId>,
     /// Values that layers above derive from the model.
     derived: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
     media_tokens: Vec<MediaTokens>,
-    picture_limits: DecodeLimits,
-    sound_limits: SoundLimits,
+    image_limits: DecodeLimits,
+    audio_limits: AudioLimits,
     media: MediaLibrary,
 }
 
@@ -128,7 +128,7 @@ impl Engine {
             audio_adapter,
             ..
         } = loaded.clone();
-        let sound_adapter = audio_adapter.is_some().then_some(AdapterId(adapters.len() as u32));
+        let audio_adapter_id = audio_adapter.is_some().then_some(AdapterId(adapters.len() as u32));
         adapters.extend(audio_adapter);
         let source = source.map(ModelSource::without_adapters);
         let info = model.info().clone();
@@ -145,7 +145,7 @@ impl Engine {
         }
         let (commands, received) = mpsc::channel();
         let (admission, speculation) = (Admission::new(&settings), settings.speculation);
-        let (picture_limits, sound_limits) = (settings.picture_limits, settings.sound_limits);
+        let (image_limits, audio_limits) = (settings.image_limits, settings.audio_limits);
         let residency = Residency::new(loaded, source, settings, commands.clone())?;
         let activity = Arc::new(ActivityGauge::default());
         residency.publish(&activity);
@@ -174,10 +174,10 @@ impl Engine {
             fingerprint,
             adapters: Mutex::new(AdapterRegistry::new(adapter_loader, adapters)),
             derived: Mutex::default(),
-            sound_adapter,
+            audio_adapter: audio_adapter_id,
             media_tokens,
-            picture_limits,
-            sound_limits,
+            image_limits,
+            audio_limits,
             media: MediaLibrary::default(),
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -346,9 +346,9 @@ impl Engine {
     }
 
     /// Adapter in the model's own folder, with which it hears ([`LoadedModel::audio_adapter`](crate::LoadedModel::audio_adapter)). Sessions
-    /// without an adapter of their own run with it while they have sounds; the first sound of a session makes it run its earlier tokens again.
-    pub fn sound_adapter(&self) -> Option<AdapterId> {
-        self.shared.sound_adapter
+    /// without an adapter of their own run with it while they have audio clips; the first audio of a session makes it run its earlier tokens again.
+    pub fn audio_adapter(&self) -> Option<AdapterId> {
+        self.shared.audio_adapter
     }
 
     pub(crate) fn adapter_registry(&self) -> MutexGuard<'_, AdapterRegistry> {

@@ -3,63 +3,63 @@
 use crate::media_kind::MediaKind;
 use std::sync::Arc;
 
-use lm_media::{DecodeLimits, Picture, PictureSize, SAMPLE_RATE, Sound, SoundLimits};
-use lm_model::{AudioEncoder, EncodedMedia, LoadedModel, MediaLayout, PictureOptions, VisionEncoder};
+use lm_media::{Audio, AudioLimits, DecodeLimits, Image, ImageSize, SAMPLE_RATE};
+use lm_model::{AudioEncoder, EncodedMedia, ImageOptions, LoadedModel, MediaLayout, VisionEncoder};
 
 use crate::error::{Error, Result};
 
 /// Kind of a medium, the options that change its rows, and the limits of its decoding.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum MediaForm {
-    Picture { options: PictureOptions, limits: DecodeLimits },
-    Sound { limits: SoundLimits },
+    Image { options: ImageOptions, limits: DecodeLimits },
+    Audio { limits: AudioLimits },
 }
 
 impl MediaForm {
     pub fn kind(&self) -> MediaKind {
         match self {
-            Self::Picture { .. } => MediaKind::Picture,
-            Self::Sound { .. } => MediaKind::Sound,
+            Self::Image { .. } => MediaKind::Image,
+            Self::Audio { .. } => MediaKind::Audio,
         }
     }
 
     /// Kind and options as text, for hashes.
     pub fn tag(&self) -> String {
         match self {
-            Self::Picture { options: PictureOptions { token_budget }, .. } => {
+            Self::Image { options: ImageOptions { token_budget }, .. } => {
                 format!("picture {token_budget:?}\n")
             }
-            Self::Sound { .. } => "sound\n".to_owned(),
+            Self::Audio { .. } => "sound\n".to_owned(),
         }
     }
 
     /// Decodes a file.
     pub fn decode(&self, bytes: &[u8]) -> Result<Decoded> {
         Ok(match self {
-            Self::Picture { options, limits } => Decoded::Picture(Picture::decode(bytes, limits)?, *options),
-            Self::Sound { limits } => Decoded::Sound(Sound::decode(bytes, limits)?),
+            Self::Image { options, limits } => Decoded::Image(Image::decode(bytes, limits)?, *options),
+            Self::Audio { limits } => Decoded::Audio(Audio::decode(bytes, limits)?),
         })
     }
 }
 
 /// A decoded medium.
 pub(crate) enum Decoded {
-    Picture(Picture, PictureOptions),
-    Sound(Sound),
+    Image(Image, ImageOptions),
+    Audio(Audio),
 }
 
 /// Size of a decoded medium, which its rows follow from.
 pub(crate) enum Extent {
-    Picture(PictureSize, PictureOptions),
+    Image(ImageSize, ImageOptions),
     /// Number of samples.
-    Sound(usize),
+    Audio(usize),
 }
 
 impl Decoded {
     pub fn extent(&self) -> Extent {
         match self {
-            Self::Picture(picture, options) => Extent::Picture(picture.size(), *options),
-            Self::Sound(sound) => Extent::Sound(sound.samples().len()),
+            Self::Image(image, options) => Extent::Image(image.size(), *options),
+            Self::Audio(audio) => Extent::Audio(audio.samples().len()),
         }
     }
 }
@@ -79,16 +79,16 @@ impl Encoders {
     /// Placeholder of templates and token of rows; `None` for media that the model does not read.
     pub fn texts(&self, kind: MediaKind) -> Option<[&str; 2]> {
         match kind {
-            MediaKind::Picture => self.vision.as_ref().map(|vision| [vision.placeholder(), vision.token()]),
-            MediaKind::Sound => self.audio.as_ref().map(|audio| [audio.placeholder(), audio.token()]),
+            MediaKind::Image => self.vision.as_ref().map(|vision| [vision.placeholder(), vision.token()]),
+            MediaKind::Audio => self.audio.as_ref().map(|audio| [audio.placeholder(), audio.token()]),
         }
     }
 
     /// Texts and rows of a medium in a prompt.
     pub fn layout(&self, extent: &Extent) -> Result<MediaLayout> {
         Ok(match extent {
-            Extent::Picture(size, options) => self.vision()?.layout(*size, options)?,
-            Extent::Sound(samples) => {
+            Extent::Image(size, options) => self.vision()?.layout(*size, options)?,
+            Extent::Audio(samples) => {
                 let audio = self.audio()?;
                 check_length(*samples, audio.max_samples())?;
                 audio.layout(*samples)?
@@ -99,8 +99,8 @@ impl Encoders {
     /// Runs the encoder of the medium's kind.
     pub fn encode(&self, decoded: &Decoded) -> Result<EncodedMedia> {
         Ok(match decoded {
-            Decoded::Picture(picture, options) => self.vision()?.encode(picture, options)?,
-            Decoded::Sound(sound) => self.audio()?.encode(sound)?,
+            Decoded::Image(image, options) => self.vision()?.encode(image, options)?,
+            Decoded::Audio(audio) => self.audio()?.encode(audio)?,
         })
     }
 
@@ -113,7 +113,7 @@ impl Encoders {
     }
 }
 
-/// Refuses a sound of which the model would hear the beginning only.
+/// Refuses an audio clip of which the model would hear the beginning only.
 fn check_length(samples: usize, max_samples: Option<usize>) -> Result<()> {
     match max_samples.filter(|&limit| samples > limit) {
         Some(limit) => Err(lm_media::Error::TooLong { limit: (limit / SAMPLE_RATE) as u32 }.into()),

@@ -7,7 +7,7 @@ use super::{Media, MediaKey};
 
 static DECODING: Mutex<()> = Mutex::new(());
 
-/// Waits until no other thread of the process decodes a file: that of a large picture takes up to 770 MB
+/// Waits until no other thread of the process decodes a file: that of a large image takes up to 770 MB
 /// ([`lm_media::DecodeLimits::max_pixels`]).
 pub(crate) fn decoding() -> MutexGuard<'static, ()> {
     DECODING.lock().unwrap_or_else(PoisonError::into_inner)

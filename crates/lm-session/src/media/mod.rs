@@ -1,4 +1,4 @@
-//! Pictures and sounds in prompts: their identity, their rows, and the prompts that hold them.
+//! Images and audio in prompts: their identity, their rows, and the prompts that hold them.
 //!
 //! A row of a medium has a *virtual id* in the tokens of a session: the top bit, and 31 bits of SHA-256 of the medium's key and the row's
 //! number. So all that compares tokens tells media apart: prefix tree, rewinding, forks and saved pages. The model gets the id of the
@@ -58,8 +58,8 @@ impl fmt::Debug for MediaKey {
     }
 }
 
-/// A picture or a sound in the form in which the engine's model reads it, made by [`Engine::picture`](crate::Engine::picture) or
-/// [`Engine::sound`](crate::Engine::sound).
+/// An image or an audio clip in the form in which the engine's model reads it, made by [`Engine::image`](crate::Engine::image) or
+/// [`Engine::audio`](crate::Engine::audio).
 ///
 /// It holds the bytes of the file. The encoder of its kind runs when a prompt needs its rows, and is not run again while they are in
 /// the engine's cache ([`EngineSettings::media_cache_bytes`](crate::EngineSettings::media_cache_bytes)) or their keys and values in

@@ -110,15 +110,15 @@ impl Session {
         }
     }
 
-    /// Adapter with which saved pages were computed: the session's own, or that of sounds.
+    /// Adapter with which saved pages were computed: the session's own, or that of audio.
     fn adapter_of_saved(&self, checksum: Option<u32>) -> Result<Option<AdapterId>> {
         let own = self.config.adapter;
         let expected = self.engine.adapter_checksum(own)?;
-        let of_sounds = self.engine.sound_adapter().filter(|_| own.is_none());
+        let of_audio = self.engine.audio_adapter().filter(|_| own.is_none());
         match checksum == expected {
             true => Ok(own),
-            false if of_sounds.is_some() && self.engine.adapter_checksum(of_sounds)? == checksum => {
-                Ok(of_sounds)
+            false if of_audio.is_some() && self.engine.adapter_checksum(of_audio)? == checksum => {
+                Ok(of_audio)
             }
             false => Err(Error::ForeignAdapter { expected, found: checksum }),
         }

@@ -251,10 +251,10 @@ impl Session {
         Ok(answers)
     }
 
-    /// Adapter with which a prompt runs: the session's own, or that of sounds if there are any.
+    /// Adapter with which a prompt runs: the session's own, or that of audio if there are any.
     fn adapter_for(&self, prompt: &ResolvedPrompt) -> Option<AdapterId> {
-        let hears = || prompt.spans.iter().any(|span| span.media.kind() == MediaKind::Sound);
-        self.config.adapter.or_else(|| self.engine.sound_adapter().filter(|_| hears()))
+        let hears = || prompt.spans.iter().any(|span| span.media.kind() == MediaKind::Audio);
+        self.config.adapter.or_else(|| self.engine.audio_adapter().filter(|_| hears()))
     }
 }
 

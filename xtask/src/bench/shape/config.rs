@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Family, PICTURE_TOKENS, Shape, Tower};
+use super::{Family, IMAGE_TOKENS, Shape, Tower};
 
 pub(super) fn of_shape(shape: &Shape) -> Value {
     let mut config = json!({
@@ -27,7 +27,7 @@ pub(super) fn of_shape(shape: &Shape) -> Value {
         config[key] = value.clone();
     }
     match shape.family {
-        Family::SmolVlm(tower) => with_tower(config, tower, shape.vocab - PICTURE_TOKENS.len()),
+        Family::SmolVlm(tower) => with_tower(config, tower, shape.vocab - IMAGE_TOKENS.len()),
         _ => config,
     }
 }
@@ -53,7 +53,7 @@ fn with_tower(text: Value, tower: Tower, image_token: usize) -> Value {
     })
 }
 
-/// `preprocessor_config.json`: pictures are shown in one view.
+/// `preprocessor_config.json`: images are shown in one view.
 pub(super) fn image_processor(tower: Tower) -> Value {
     json!({
         "image_processor_type": "SmolVLMImageProcessor",

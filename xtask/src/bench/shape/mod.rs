@@ -60,7 +60,7 @@ struct Tower {
     hidden: usize,
     heads: usize,
     intermediate: usize,
-    /// Side of a picture in pixels.
+    /// Side of an image in pixels.
     image: usize,
     /// Side of a patch in pixels.
     patch: usize,
@@ -76,14 +76,14 @@ struct Experts {
     per_row: usize,
 }
 
-/// Chat template of all shapes; parts of messages are texts and pictures.
+/// Chat template of all shapes; parts of messages are texts and images.
 const TEMPLATE: &str = "{% for m in messages %}<|im_start|>{{ m.role }}\n\
     {% if m.content is string %}{{ m.content }}{% else %}{% for part in m.content %}\
     {% if part.type == 'image' %}<image>{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}\
     <|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
-/// Added tokens of a picture in one view; the first stands for a row.
-const PICTURE_TOKENS: &[&str] = &["<image>", "<fake_token_around_image>", "<global-img>"];
+/// Added tokens of an image in one view; the first stands for a row.
+const IMAGE_TOKENS: &[&str] = &["<image>", "<fake_token_around_image>", "<global-img>"];
 
 pub fn names() -> impl Iterator<Item = &'static str> {
     SHAPES.iter().map(|shape| shape.name)
@@ -99,7 +99,7 @@ pub fn checkpoint(name: &str) -> Result<PathBuf> {
         eprintln!("writing a checkpoint with random weights to target/bench/{name}");
         fs::create_dir_all(&folder)?;
         weights::write(&tensors::of_shape(shape), &folder.join("model.safetensors"))?;
-        let added = if let Family::SmolVlm(_) = shape.family { PICTURE_TOKENS } else { &[] };
+        let added = if let Family::SmolVlm(_) = shape.family { IMAGE_TOKENS } else { &[] };
         fs::write(folder.join("tokenizer.json"), tokenizer::of_size(shape.vocab, added).to_string())?;
         fs::write(folder.join("chat_template.jinja"), TEMPLATE)?;
         if let Family::SmolVlm(tower) = shape.family {

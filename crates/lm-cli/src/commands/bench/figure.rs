@@ -24,10 +24,10 @@ pub enum Metric {
     GapP99,
     /// Largest `gap`
     GapMax,
-    /// Milliseconds in which a picture is encoded (`--image`); its context is the number of its rows
-    Picture,
-    /// Prompt tokens a second of a picture and 32 tokens, the encoding included (`--image`)
-    PicturePrefill,
+    /// Milliseconds in which an image is encoded (`--image`); its context is the number of its rows
+    Image,
+    /// Prompt tokens a second of an image and 32 tokens, the encoding included (`--image`)
+    ImagePrefill,
     /// Memory after the first token
     Resident,
     /// Most memory until then
@@ -42,23 +42,23 @@ impl Metric {
     pub fn unit(self) -> &'static str {
         match self {
             Metric::Load => "s",
-            Metric::Prefill | Metric::Decode | Metric::PicturePrefill => "tokens/s",
-            Metric::Picture | Metric::SecondTurn | Metric::Gap | Metric::GapP99 | Metric::GapMax => "ms",
+            Metric::Prefill | Metric::Decode | Metric::ImagePrefill => "tokens/s",
+            Metric::Image | Metric::SecondTurn | Metric::Gap | Metric::GapP99 | Metric::GapMax => "ms",
             Metric::Resident | Metric::Peak => "MB",
             Metric::DramRate => "GB/s",
             Metric::MatrixRate => "TOP/s",
         }
     }
 
-    /// Returns true for a metric that needs a picture.
-    pub fn is_of_picture(self) -> bool {
-        matches!(self, Metric::Picture | Metric::PicturePrefill)
+    /// Returns true for a metric that needs an image.
+    pub fn is_of_image(self) -> bool {
+        matches!(self, Metric::Image | Metric::ImagePrefill)
     }
 
     /// Ratio of a value and its limit, inverted for costs: 1 is at the limit.
     pub fn share(self, sample: &Sample) -> Option<f64> {
         let limit = sample.limit?;
-        let is_rate = matches!(self, Metric::Prefill | Metric::Decode | Metric::PicturePrefill);
+        let is_rate = matches!(self, Metric::Prefill | Metric::Decode | Metric::ImagePrefill);
         Some(if is_rate { sample.value / limit } else { limit / sample.value })
     }
 }
@@ -73,8 +73,8 @@ impl fmt::Display for Metric {
             Metric::Gap => "gap",
             Metric::GapP99 => "gap_p99",
             Metric::GapMax => "gap_max",
-            Metric::Picture => "picture",
-            Metric::PicturePrefill => "picture_prefill",
+            Metric::Image => "image",
+            Metric::ImagePrefill => "image_prefill",
             Metric::Resident => "resident",
             Metric::Peak => "peak",
             Metric::DramRate => "dram_rate",

@@ -2,9 +2,9 @@
 
 mod figure;
 mod gaps;
+mod image;
 mod limits;
 mod memory;
-mod picture;
 mod profile;
 mod runs;
 
@@ -28,15 +28,15 @@ use crate::args::{
 use crate::locate::locate;
 use crate::{model, progress};
 use figure::{Figure, Metric, Sample, median, swing};
+use image::ImageBench;
 use limits::{CacheCosts, Costs, Machine, Rates};
-use picture::PictureBench;
 
 const EXAMPLES: &str = "\
 Examples:
   lm bench
   lm bench ./Qwen3-0.6B --quantize q4
   lm bench ./Qwen3-0.6B --quantize q4 --only decode --decode 0,4096 --kv q8 --json
-  lm bench ./SmolVLM-256M --only picture,picture_prefill --image cat.png
+  lm bench ./SmolVLM-256M --only image,image_prefill --image cat.png
   lm bench ./Qwen3-0.6B --quantize q4 --profile --prefill 512 --decode 0,4096
 
 Every figure has its limit beside it: the figure at the memory's read rate for the bytes that must be read, or at the processor's \
@@ -61,7 +61,7 @@ pub struct Args {
     /// Context length before a second turn of 32 tokens
     #[arg(long, value_name = "TOKENS", default_value_t = 1000, value_parser = at_least_one, allow_negative_numbers = true)]
     turn: usize,
-    /// Picture for the measurements of pictures, which are left out without it
+    /// Image for the measurements of images, which are left out without it
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
     /// Run only these measurements
@@ -92,8 +92,8 @@ pub fn run(args: &Args) -> Result<()> {
     if cfg!(debug_assertions) {
         eprintln!("warning: this is a debug build; its figures say nothing (`cargo run --release -- bench`)");
     }
-    if args.image.is_none() && args.only.iter().any(|metric| metric.is_of_picture()) {
-        return Err(usage("a picture is measured with --image FILE"));
+    if args.image.is_none() && args.only.iter().any(|metric| metric.is_of_image()) {
+        return Err(usage("an image is measured with --image FILE"));
     }
     if let Some(context) = args.run.context {
         check_context(context, model::folder(args.model.get())?.config()?.max_position_embeddings)?;
@@ -101,8 +101,8 @@ pub fn run(args: &Args) -> Result<()> {
     let file_read = limits::read_files(model::stored(args.model.get()).map(locate).transpose()?)?;
     let (loaded, seconds) = load(args)?;
     let layout = loaded.model.new_cache(1)?.layout().clone();
-    let picture = args.image.as_ref().map(|file| PictureBench::open(file, &loaded)).transpose()?;
-    // A figure is that of one token a step, whatever the random prompts repeat, of a picture that was not encoded before, and of cache
+    let image = args.image.as_ref().map(|file| ImageBench::open(file, &loaded)).transpose()?;
+    // A figure is that of one token a step, whatever the random prompts repeat, of an image that was not encoded before, and of cache
     // pages that have been written before: the warm-up run maps their memory, and sessions that ended leave them to the next one.
     let settings = EngineSettings {
         speculation: Speculation::OFF,
@@ -127,7 +127,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     bench.start(seconds, file_read, resident)?;
     bench.run()?;
-    picture.map_or(Ok(()), |picture| bench.picture(&picture))?;
+    image.map_or(Ok(()), |image| bench.image(&image))?;
     bench.progress.finish_and_clear();
     if bench.num_shown.get() == 0 {
         let room = bench.engine.context_tokens();
@@ -220,16 +220,16 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Measures a picture: its encoding, and a prompt with it. There is no limit beside them: it depends on the tower.
-    fn picture(&self, picture: &PictureBench) -> Result<()> {
-        let media = picture.media(&self.engine)?;
-        if self.args.wants(Metric::Picture) {
-            self.measure(Metric::Picture, (media.rows(), 1), |_| None, || picture.encode())?;
+    /// Measures an image: its encoding, and a prompt with it. There is no limit beside them: it depends on the tower.
+    fn image(&self, image: &ImageBench) -> Result<()> {
+        let media = image.media(&self.engine)?;
+        if self.args.wants(Metric::Image) {
+            self.measure(Metric::Image, (media.rows(), 1), |_| None, || image.encode())?;
         }
-        let tokens = picture::prompt(&self.engine, &media)?.len();
-        if self.fits(Metric::PicturePrefill, tokens) {
-            let run = || picture::prefill(&self.engine, &media);
-            self.measure(Metric::PicturePrefill, (tokens, 1), |_| None, run)?;
+        let tokens = image::prompt(&self.engine, &media)?.len();
+        if self.fits(Metric::ImagePrefill, tokens) {
+            let run = || image::prefill(&self.engine, &media);
+            self.measure(Metric::ImagePrefill, (tokens, 1), |_| None, run)?;
         }
         Ok(())
     }

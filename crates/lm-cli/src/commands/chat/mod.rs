@@ -32,7 +32,7 @@ Examples:
   lm chat --resume talk.json
   lm chat --mcp 'npx -y @modelcontextprotocol/server-everything'
   lm chat --mcp demo=http://127.0.0.1:8000/mcp --mcp-config servers.json
-  lm chat ./gemma-3-4b-it --image cat.png --prompt 'What is in the picture?'
+  lm chat ./gemma-3-4b-it --image cat.png --prompt 'What is in the image?'
   lm chat ./gemma-4-E2B-it --audio talk.wav --prompt 'Transcribe the audio'
   echo 'How is the weather in Paris?' | lm chat --tools demo
 
@@ -40,8 +40,8 @@ Keys: Enter sends, Alt-Enter begins another line, \"\"\" around several lines ma
 names, Up recalls earlier messages. Ctrl-C ends the reply, whose beginning is kept, or clears the line; at an empty prompt, Ctrl-C \
 twice or Ctrl-D leaves. /help shows the commands, such as /save, /undo and /set.
 
-A model with a vision encoder reads pictures, one with an audio encoder sounds: --image, /image, --audio and /audio add a file to the next \
-message, as does a line of paths of pictures and sounds and nothing else, such as that of files dropped on the terminal. Paths may be file:// URLs; \
+A model with a vision encoder reads images, one with an audio encoder audio clips: --image, /image, --audio and /audio add a file to the next \
+message, as does a line of paths of images and audio and nothing else, such as that of files dropped on the terminal. Paths may be file:// URLs; \
 nothing is fetched from other URLs.
 
 A conversation that is loaded brings its system prompt; one that has none is continued with that of --system.
@@ -64,10 +64,10 @@ pub struct Args {
     /// First message; the chat goes on after its reply
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
-    /// Picture to send with the first new message: PNG, JPEG, WebP, GIF or BMP; may be repeated
+    /// Image to send with the first new message: PNG, JPEG, WebP, GIF or BMP; may be repeated
     #[arg(long, value_name = "FILE")]
     image: Vec<PathBuf>,
-    /// Sound to send with the first new message: WAV, FLAC, MP3 or Ogg Vorbis; may be repeated
+    /// Audio to send with the first new message: WAV, FLAC, MP3 or Ogg Vorbis; may be repeated
     #[arg(long, value_name = "FILE")]
     audio: Vec<PathBuf>,
     /// Continue the conversation in FILE, which /save wrote
@@ -173,7 +173,7 @@ struct State {
     save: SaveOptions,
     /// Handling of a conversation that exceeds the context.
     overflow: Overflow,
-    /// Pictures and sounds of the next message.
+    /// Images and audio of the next message.
     media: Vec<MediaFile>,
 }
 

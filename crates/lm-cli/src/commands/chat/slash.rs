@@ -39,8 +39,8 @@ const ALL: [Command; 15] = [
     Command {
         names: &["audio"],
         argument: "FILE",
-        help: "add a sound to the next message; alone drops the sounds added",
-        run: |path, state| medium(path, MediaKind::Sound, state),
+        help: "add an audio clip to the next message; alone drops the audio clips added",
+        run: |path, state| medium(path, MediaKind::Audio, state),
     },
     Command {
         names: &["clear", "reset"],
@@ -60,8 +60,8 @@ const ALL: [Command; 15] = [
     Command {
         names: &["image"],
         argument: "FILE",
-        help: "add a picture to the next message; alone drops the pictures added",
-        run: |path, state| medium(path, MediaKind::Picture, state),
+        help: "add an image to the next message; alone drops the images added",
+        run: |path, state| medium(path, MediaKind::Image, state),
     },
     Command {
         names: &["load"],
@@ -205,7 +205,7 @@ fn medium(path: &str, kind: MediaKind, state: &mut State) -> Result<After> {
     Ok(After::GoOn)
 }
 
-/// Adds pictures and sounds to the next message: all of them, or none after an error.
+/// Adds images and audio to the next message: all of them, or none after an error.
 pub fn add_media(files: &[(PathBuf, MediaKind)], state: &mut State) -> Result<()> {
     let engine = state.turns.agent.conversation().engine();
     let read = files.iter().map(|(path, kind)| media::read_for(engine, path, *kind));
@@ -214,8 +214,8 @@ pub fn add_media(files: &[(PathBuf, MediaKind)], state: &mut State) -> Result<()
         state.media.push(file);
         let count = state.media.iter().filter(|file| media::is(&file.part, *kind)).count();
         let command = match kind {
-            MediaKind::Picture => "/image",
-            MediaKind::Sound => "/audio",
+            MediaKind::Image => "/image",
+            MediaKind::Audio => "/audio",
         };
         state.screen.note(&format!("({kind} {count} of the next message; {command} alone drops them)"))?;
     }

@@ -28,7 +28,7 @@ Examples:
   lm generate 'Paris, please' --tools demo --tool-choice get_weather
   lm generate -f notes.txt -m ./Qwen3-0.6B --hide-thinking > summary.txt
   git diff | lm generate 'Write a commit message'
-  lm generate 'What is in the picture?' --image cat.png -m ./gemma-3-4b-it
+  lm generate 'What is in the image?' --image cat.png -m ./gemma-3-4b-it
   lm generate 'Transcribe the audio' --audio talk.wav -m ./gemma-4-E2B-it
   lm generate --raw 'Once upon a time' -n 40
   lm generate ./Qwen3-0.6B --ids ids.jsonl --temperature 0 --max-tokens 32
@@ -82,10 +82,10 @@ pub struct Args {
     /// Complete prompts given as token ids, one JSON list a line; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = CHAT_ARGS.iter().chain(&["raw", "json", "text", "file"]))]
     ids: Option<PathBuf>,
-    /// Picture before the text of the message: PNG, JPEG, WebP, GIF or BMP; may be repeated
+    /// Image before the text of the message: PNG, JPEG, WebP, GIF or BMP; may be repeated
     #[arg(long, value_name = "FILE")]
     image: Vec<PathBuf>,
-    /// Sound before the text of the message: WAV, FLAC, MP3 or Ogg Vorbis; may be repeated
+    /// Audio before the text of the message: WAV, FLAC, MP3 or Ogg Vorbis; may be repeated
     #[arg(long, value_name = "FILE")]
     audio: Vec<PathBuf>,
     #[command(flatten)]

@@ -24,7 +24,7 @@ pub struct Summary {
     template: Option<Template>,
     licence: Option<String>,
     memory: MemoryTable,
-    /// Pictures and sounds that the model reads beside text.
+    /// Images and audio that the model reads beside text.
     reads: [bool; 2],
     /// GGUF file with the vision encoder of a GGUF model.
     projector: Option<String>,
@@ -91,15 +91,15 @@ impl Summary {
             template: source.map_or(Ok(None), |source| Template::of(&source, folder.name()))?,
             licence: folder.licence()?,
             memory: MemoryTable::of(&folder.footprint()?),
-            reads: [folder.reads_pictures()?, folder.reads_sounds()?],
+            reads: [folder.reads_images()?, folder.reads_audio()?],
             projector: folder.projector_file().map(str::to_owned),
         })
     }
 
-    /// Those of the names of text, pictures and sounds that the model reads.
-    fn input(&self, [text, picture, sound]: [&'static str; 3]) -> Vec<&'static str> {
-        let [pictures, sounds] = self.reads;
-        let media = [(pictures, picture), (sounds, sound)];
+    /// Those of the names of text, images and audio that the model reads.
+    fn input(&self, [text, image, audio]: [&'static str; 3]) -> Vec<&'static str> {
+        let [images, audios] = self.reads;
+        let media = [(images, image), (audios, audio)];
         std::iter::once(text)
             .chain(media.into_iter().filter_map(|(read, name)| read.then_some(name)))
             .collect()
@@ -201,7 +201,7 @@ impl fmt::Display for Summary {
             config.head_dim.map(|dim| format!(" of {dim}")).unwrap_or_default(),
         )?;
         writeln!(f, "  context       {} tokens", config.max_position_embeddings)?;
-        writeln!(f, "  input         {}", self.input(["text", "pictures", "sounds"]).join(", "))?;
+        writeln!(f, "  input         {}", self.input(["text", "images", "audio"]).join(", "))?;
         let dtypes: Vec<_> = self
             .dtypes()
             .iter()
@@ -226,7 +226,7 @@ impl fmt::Display for Summary {
         }
         writeln!(f, "  files         {} in all", size::format_bytes(self.file_bytes))?;
         if let Some(file) = &self.projector {
-            writeln!(f, "  encoder       of pictures in {file}, which is not counted above")?;
+            writeln!(f, "  encoder       of images in {file}, which is not counted above")?;
         }
         writeln!(f, "  licence       {}", self.licence.as_deref().unwrap_or("not said in the model's card"))?;
         self.fmt_text_side(f)?;

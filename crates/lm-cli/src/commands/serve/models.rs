@@ -92,8 +92,8 @@ fn on_demand(args: &Args, run: &RunArgs, paths: &[PathBuf]) -> Result<Vec<Served
 /// Kinds of media that a model reads, without loading it.
 fn media(folder: &ModelFolder) -> Result<Vec<MediaKind>> {
     let reads = |kind: &MediaKind| match kind {
-        MediaKind::Picture => folder.reads_pictures(),
-        MediaKind::Sound => folder.reads_sounds(),
+        MediaKind::Image => folder.reads_images(),
+        MediaKind::Audio => folder.reads_audio(),
     };
     let kinds = MediaKind::ALL.into_iter().map(|kind| Ok(reads(&kind)?.then_some(kind)));
     Ok(kinds.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
@@ -142,9 +142,9 @@ mod tests {
     fn media_of_a_model_are_known_before_it_is_loaded() {
         for (name, expected) in [
             ("models/llama-tiny", &[][..]),
-            ("vision/gemma3-tiny", &[MediaKind::Picture]),
+            ("vision/gemma3-tiny", &[MediaKind::Image]),
             ("audio/gemma4-tiny", &MediaKind::ALL),
-            ("audio/granite-speech-tiny", &[MediaKind::Sound]),
+            ("audio/granite-speech-tiny", &[MediaKind::Audio]),
         ] {
             let path = format!("{}/../../testdata/{name}", env!("CARGO_MANIFEST_DIR"));
             let folder = ModelFolder::open(path).expect("a model");

@@ -11,7 +11,7 @@ use burn::tensor::activation::relu;
 use burn::tensor::{Device as BurnDevice, Tensor};
 use lm_kernels::{Device, from_host};
 use lm_media::families::Gemma4Audio as Preprocessing;
-use lm_media::{Sound, SoundFrames};
+use lm_media::{Audio, AudioFrames};
 
 use self::layer::Layer;
 use self::settings::Sizes;
@@ -35,7 +35,7 @@ pub(super) const FAMILY: AudioFamily = AudioFamily {
 const TOWER: &str = "model.audio_tower";
 const PROJECTION: &str = "model.embed_audio.embedding_projection";
 
-/// Gemma 4's sounds.
+/// Gemma 4's audio clips.
 struct Gemma4 {
     preprocessing: Preprocessing,
     convs: [Subsampling; 2],
@@ -98,7 +98,7 @@ impl Subsampling {
 
 impl Gemma4 {
     /// Rows of the first layer: `[frames / 4, hidden]`.
-    fn embedded(&self, features: SoundFrames) -> Tensor<2> {
+    fn embedded(&self, features: AudioFrames) -> Tensor<2> {
         let shape = [features.frames(), features.bins, 1];
         let x = from_host(features.values, shape, &self.burn_device);
         let x = self.convs.iter().fold(x, |x, conv| conv.forward(x));
@@ -134,8 +134,8 @@ impl AudioEncoder for Gemma4 {
         Some(self.preprocessing.max_samples)
     }
 
-    fn encode(&self, sound: &Sound) -> Result<EncodedMedia> {
-        let features = self.preprocessing.features(sound)?;
+    fn encode(&self, audio: &Audio) -> Result<EncodedMedia> {
+        let features = self.preprocessing.features(audio)?;
         let mut x = {
             let _turn = turn(self.device);
             self.embedded(features)

@@ -35,7 +35,7 @@ impl Layer {
         })
     }
 
-    /// `[rows, hidden]` to the same shape. Each part takes a turn: those of a long sound have some thousand rows.
+    /// `[rows, hidden]` to the same shape. Each part takes a turn: those of a long audio have some thousand rows.
     pub(super) fn forward(&self, x: Tensor<2>, device: Device) -> Tensor<2> {
         let x = {
             let _turn = turn(device);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use burn::tensor::activation::softmax;
 use burn::tensor::{Device as BurnDevice, Tensor};
 use lm_kernels::{Device, from_host};
-use lm_media::Sound;
+use lm_media::Audio;
 use lm_media::families::GraniteSpeech as Preprocessing;
 
 use self::conformer::Layer;
@@ -34,7 +34,7 @@ pub(super) const FAMILY: AudioFamily = AudioFamily {
     load,
 };
 
-/// Granite Speech's sounds.
+/// Granite Speech's audio clips.
 struct GraniteSpeech {
     preprocessing: Preprocessing,
     input: Linear,
@@ -104,8 +104,8 @@ impl AudioEncoder for GraniteSpeech {
         Ok(MediaLayout { pieces: vec![MediaPiece::Rows(rows)] })
     }
 
-    fn encode(&self, sound: &Sound) -> Result<EncodedMedia> {
-        let features = self.preprocessing.features(sound)?;
+    fn encode(&self, audio: &Audio) -> Result<EncodedMedia> {
+        let features = self.preprocessing.features(audio)?;
         let shape = [features.frames(), features.bins];
         let mut x = {
             let _turn = turn(self.device);

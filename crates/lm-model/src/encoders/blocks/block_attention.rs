@@ -5,7 +5,7 @@ use burn::tensor::{Int, Tensor, TensorData};
 
 use super::with_zeros;
 
-/// Scores of a tile of blocks in bytes, so that those of a long sound are never all in memory.
+/// Scores of a tile of blocks in bytes, so that those of a long audio are never all in memory.
 const TILE_BYTES: usize = 16 << 20;
 
 /// Added to the scores of keys that a query does not attend to.

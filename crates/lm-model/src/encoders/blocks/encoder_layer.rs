@@ -37,7 +37,7 @@ impl EncoderLayer {
         })
     }
 
-    /// Maps `[rows, hidden]`, pictures of `lengths` patches one after another, to the same shape.
+    /// Maps `[rows, hidden]`, images of `lengths` patches one after another, to the same shape.
     pub(crate) fn forward(&self, x: Tensor<2>, lengths: &[usize]) -> Tensor<2> {
         let normed = self.attention_norm.forward(x.clone());
         let x = self.attention.add_to(x, normed, lengths);

@@ -16,7 +16,7 @@ pub(super) const GGUF: GgufProjector = GgufProjector {
         ("feed_forward_length", "intermediate_size"),
         ("patch_size", "patch_size"),
     ],
-    harmless: &[("image_size", "pictures keep their shape")],
+    harmless: &[("image_size", "images keep their shape")],
     activation: None, // Files have no key for it.
     read: read_gguf,
     tensors: &[
@@ -57,7 +57,7 @@ pub(super) const GGUF: GgufProjector = GgufProjector {
     patches: ("model.vision_tower.patch_embedder.input_proj.weight", PatchOrder::ChannelsLast),
 };
 
-/// Widths of the decoders of E2B and E4B, whose rows of pictures are causal.
+/// Widths of the decoders of E2B and E4B, whose rows of images are causal.
 const CAUSAL_WIDTHS: [usize; 2] = [1536, 2560];
 
 fn read_gguf(clip: &Clip<'_>, config: &mut ProjectorConfig) -> Result<()> {

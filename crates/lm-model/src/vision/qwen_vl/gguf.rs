@@ -15,7 +15,7 @@ const KEYS: TensorNames = &[
 ];
 const EPSILON: (&str, &str) = ("attention.layer_norm_epsilon", "the decoder's; towers have 1e-6");
 const WIDTH: (&str, &str) = ("feed_forward_length", "the tensors have it; of Qwen2-VL it is the decoder's");
-const SIDE: (&str, &str) = ("image_size", "pictures keep their shape");
+const SIDE: (&str, &str) = ("image_size", "images keep their shape");
 
 /// Blocks of Qwen2-VL and Qwen2.5-VL, whose queries, keys and values are apart in files.
 const BLOCKS: TensorList = TensorList {
@@ -127,7 +127,7 @@ pub(super) const QWEN3: GgufProjector = GgufProjector {
     ..QWEN2
 };
 
-/// Least and most pixels of a picture in published models: `preprocessor_config.json` of Qwen/Qwen2-VL-2B-Instruct and
+/// Least and most pixels of an image in published models: `preprocessor_config.json` of Qwen/Qwen2-VL-2B-Instruct and
 /// Qwen/Qwen2.5-VL-3B-Instruct.
 const PIXELS_OF_QWEN2: [usize; 2] = [56 * 56, 28 * 28 * 16_384];
 /// The same, of Qwen/Qwen3-VL-4B-Instruct.
@@ -146,7 +146,7 @@ fn read(clip: &Clip<'_>, config: &mut ProjectorConfig, [least, most]: &[usize; 2
     Ok(())
 }
 
-/// One layer in so many attends to the whole picture, the others within windows.
+/// One layer in so many attends to the whole image, the others within windows.
 fn windows(clip: &Clip<'_>, config: &mut ProjectorConfig) -> Result<()> {
     const PATTERN: &str = "n_wa_pattern";
     let (pattern, layers) = (clip.required_size(PATTERN)?, clip.required_size("block_count")?);

@@ -1,4 +1,4 @@
-//! Qwen2-VL, Qwen2.5-VL, Qwen3-VL and Qwen3.5: one ViT with rotary positions in two dimensions, which takes pictures in their own shape.
+//! Qwen2-VL, Qwen2.5-VL, Qwen3-VL and Qwen3.5: one ViT with rotary positions in two dimensions, which takes images in their own shape.
 //! Source: Qwen2-VL (arXiv 2409.12191), Qwen2.5-VL (arXiv 2502.13923); `modeling_qwen2_vl.py`, `modeling_qwen2_5_vl.py`,
 //! `modeling_qwen3_vl.py`, `modeling_qwen3_5.py` of transformers 5.23.0.
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use lm_formats::Result as FormatResult;
 use lm_media::families::QwenVl as Preprocessing;
-use lm_media::{Normalization, Picture, PictureSize};
+use lm_media::{Image, ImageSize, Normalization};
 use serde::Deserialize;
 
 use self::tower::Tower;
@@ -21,7 +21,7 @@ use crate::batch::{AttentionKind, EncodedMedia};
 use crate::encoders::blocks::TowerTensors;
 use crate::encoders::settings::EncoderSettings;
 use crate::error::Result;
-use crate::media::{MediaLayout, MediaPiece, MediaPositions, MediaRows, PictureOptions, VisionEncoder};
+use crate::media::{ImageOptions, MediaLayout, MediaPiece, MediaPositions, MediaRows, VisionEncoder};
 
 const PREFIXES: &[&str] = &["model.visual.", "visual."];
 const PATCH_EMBEDDINGS: &[&str] = &["model.visual.patch_embed.proj.weight", "visual.patch_embed.proj.weight"];
@@ -62,10 +62,10 @@ pub(super) const QWEN3_5_VL: VisionFamily = VisionFamily {
     load: |settings, tensors| load(settings, tensors, &QWEN3_5),
 };
 
-/// Token of each row of a picture; a chat template writes it once.
+/// Token of each row of an image; a chat template writes it once.
 const TOKEN: &str = "<|image_pad|>";
 
-/// Pictures of Qwen's vision models.
+/// Images of Qwen's vision models.
 struct QwenVl {
     preprocessing: Preprocessing,
     tower: Tower,
@@ -127,7 +127,7 @@ fn preprocessing(
 
 impl QwenVl {
     /// The preprocessing with no more pixels than `options` allow.
-    fn preprocessing(&self, options: &PictureOptions) -> Preprocessing {
+    fn preprocessing(&self, options: &ImageOptions) -> Preprocessing {
         let Preprocessing { patch, merge, min_pixels, max_pixels, .. } = self.preprocessing;
         let budget = options.token_budget.map(|tokens| tokens.saturating_mul((patch * merge).pow(2)));
         let max_pixels = budget.map_or(max_pixels, |budget| budget.min(max_pixels));
@@ -144,9 +144,9 @@ impl VisionEncoder for QwenVl {
         TOKEN
     }
 
-    fn layout(&self, size: PictureSize, options: &PictureOptions) -> Result<MediaLayout> {
+    fn layout(&self, size: ImageSize, options: &ImageOptions) -> Result<MediaLayout> {
         let side = self.preprocessing.patch * self.preprocessing.merge;
-        let PictureSize { width, height } = self.preprocessing(options).resized_size(size)?;
+        let ImageSize { width, height } = self.preprocessing(options).resized_size(size)?;
         let (rows, columns) = (height / side, width / side);
         Ok(MediaLayout {
             pieces: vec![MediaPiece::Rows(MediaRows {
@@ -157,7 +157,7 @@ impl VisionEncoder for QwenVl {
         })
     }
 
-    fn encode(&self, picture: &Picture, options: &PictureOptions) -> Result<EncodedMedia> {
-        self.tower.encode(self.preprocessing(options).patches(picture)?)
+    fn encode(&self, image: &Image, options: &ImageOptions) -> Result<EncodedMedia> {
+        self.tower.encode(self.preprocessing(options).patches(image)?)
     }
 }

@@ -1,8 +1,8 @@
-//! Order and places of a picture's patches.
+//! Order and places of an image's patches.
 
-/// Patches of a picture in the order in which the tower takes them: the `merge`² patches of a token stay together, and those of a window.
+/// Patches of an image in the order in which the tower takes them: the `merge`² patches of a token stay together, and those of a window.
 pub(super) struct PatchPlaces {
-    /// Index of each token in the row-by-row order of the picture.
+    /// Index of each token in the row-by-row order of the image.
     pub(super) tokens: Vec<usize>,
     /// Row and column of each patch.
     pub(super) patches: Vec<[u32; 2]>,
@@ -30,7 +30,7 @@ impl PatchPlaces {
         places
     }
 
-    /// Reorders the rows of a picture's tokens, or the `merge`² rows of each, for the tower.
+    /// Reorders the rows of an image's tokens, or the `merge`² rows of each, for the tower.
     pub(super) fn in_tower_order(&self, values: Vec<f32>) -> Vec<f32> {
         if self.tokens.is_sorted() {
             return values;
@@ -39,8 +39,8 @@ impl PatchPlaces {
         self.tokens.iter().flat_map(|token| &values[token * width..(token + 1) * width]).copied().collect()
     }
 
-    /// Reorders the tower's rows of tokens as they are in the picture.
-    pub(super) fn in_picture_order(&self, values: Vec<f32>) -> Vec<f32> {
+    /// Reorders the tower's rows of tokens as they are in the image.
+    pub(super) fn in_image_order(&self, values: Vec<f32>) -> Vec<f32> {
         if self.tokens.is_sorted() {
             return values;
         }
@@ -59,7 +59,7 @@ fn grid(
     rows.flat_map(move |row| columns.clone().map(move |column| (row, column)))
 }
 
-/// Values of a square table of positions, `[side, side, width]`, at each place of a picture of `rows` × `columns` patches, whose corners are
+/// Values of a square table of positions, `[side, side, width]`, at each place of an image of `rows` × `columns` patches, whose corners are
 /// those of the table: `[places, width]`, bilinear.
 pub(super) fn interpolated(
     table: &[f32],
@@ -99,12 +99,12 @@ mod tests {
         assert_eq!(places.windows, [16, 8]);
         assert_eq!(places.patches[4..8], [[0, 2], [0, 3], [1, 2], [1, 3]]);
         assert_eq!(places.in_tower_order(vec![0., 1., 2., 3., 4., 5.]), [0., 1., 3., 4., 2., 5.]);
-        assert_eq!(places.in_picture_order(vec![0., 1., 3., 4., 2., 5.]), [0., 1., 2., 3., 4., 5.]);
+        assert_eq!(places.in_image_order(vec![0., 1., 3., 4., 2., 5.]), [0., 1., 2., 3., 4., 5.]);
         assert_eq!(PatchPlaces::new([4, 6], 2, None).windows, [24]);
     }
 
     #[test]
-    fn corners_of_a_table_are_those_of_the_picture() {
+    fn corners_of_a_table_are_those_of_the_image() {
         let table = [0., 10., 20., 30., 40., 50., 60., 70., 80.];
         let at = |places: &[[u32; 2]]| interpolated(&table, 3, [2, 5], places);
         assert_eq!(at(&[[0, 0], [0, 4], [1, 0], [1, 4], [0, 1], [1, 3]]), [0., 20., 60., 80., 5., 75.]);

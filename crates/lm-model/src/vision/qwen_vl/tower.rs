@@ -64,7 +64,7 @@ impl Tower {
         })
     }
 
-    /// Runs the tower over the patches of one picture.
+    /// Runs the tower over the patches of one image.
     pub(super) fn encode(&self, patches: Patches) -> Result<EncodedMedia> {
         let shape = [patches.rows, patches.columns];
         let window = self.sizes.windows.as_ref().map(|(side, _)| *side);
@@ -108,9 +108,9 @@ impl Tower {
         self.rope.angles_by_axis(&positions, &axes)
     }
 
-    /// Rows of the decoder, in the order of the picture.
+    /// Rows of the decoder, in the order of the image.
     fn rows(&self, merger: &Merger, x: Tensor<2>, places: &PatchPlaces) -> Result<Embeddings> {
-        let values = places.in_picture_order(to_host(merger.forward(x))?);
+        let values = places.in_image_order(to_host(merger.forward(x))?);
         Ok(Embeddings { values, hidden_size: self.sizes.out })
     }
 }

@@ -136,7 +136,7 @@ pub(super) struct Sizes {
     pub(super) frames: usize,
     /// Side of the square of learned positions.
     pub(super) position_side: Option<usize>,
-    /// Tokens of a window's side, and the layers that attend to the whole picture all the same.
+    /// Tokens of a window's side, and the layers that attend to the whole image all the same.
     pub(super) windows: Option<(usize, Vec<usize>)>,
     /// Layers after which rows for the decoder's first layers are made.
     pub(super) deep_layers: Vec<usize>,

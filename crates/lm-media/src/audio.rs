@@ -1,4 +1,4 @@
-//! Sounds in one channel at 16 kHz, and their decoding within limits: files come from strangers.
+//! Audio in one channel at 16 kHz, and their decoding within limits: files come from strangers.
 
 use std::fmt;
 use std::io::Cursor;
@@ -15,44 +15,44 @@ use crate::guard::guarded;
 use crate::sinc::{Resampler, length_at_sample_rate};
 use crate::{beginnings, wav};
 
-/// Samples a second of a [`Sound`].
+/// Samples a second of a [`Audio`].
 pub const SAMPLE_RATE: usize = 16_000;
 
 /// Rates of samples that are read.
 const RATES: std::ops::RangeInclusive<u32> = 4_000..=192_000;
 
-/// Limits of decoding sounds. Decoding takes 64,000 bytes a second of sound and some megabytes.
+/// Limits of decoding audio clips. Decoding takes 64,000 bytes a second of audio and some megabytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SoundLimits {
+pub struct AudioLimits {
     /// Largest file in bytes; 64 MiB by default.
     pub max_bytes: usize,
-    /// Longest sound in seconds; 600 by default.
+    /// Longest audio in seconds; 600 by default.
     pub max_seconds: u32,
 }
 
-impl Default for SoundLimits {
+impl Default for AudioLimits {
     fn default() -> Self {
         Self { max_bytes: 64 << 20, max_seconds: 600 }
     }
 }
 
-/// A sound of at least one sample: one channel, 16,000 samples a second, full scale from -1 to 1.
+/// An audio clip of at least one sample: one channel, 16,000 samples a second, full scale from -1 to 1.
 ///
 /// ```
-/// use lm_media::{Sound, SoundLimits};
+/// use lm_media::{Audio, AudioLimits};
 ///
-/// # let file: &[u8] = include_bytes!("../../../testdata/sound/one_sample.wav");
-/// let sound = Sound::decode(file, &SoundLimits::default())?;
-/// assert_eq!(sound.samples(), [0.25]);
+/// # let file: &[u8] = include_bytes!("../../../testdata/audio/one_sample.wav");
+/// let audio = Audio::decode(file, &AudioLimits::default())?;
+/// assert_eq!(audio.samples(), [0.25]);
 /// # Ok::<(), lm_media::Error>(())
 /// ```
 #[derive(Clone, PartialEq)]
-pub struct Sound {
+pub struct Audio {
     samples: Vec<f32>,
 }
 
-impl Sound {
-    /// A sound of these samples at 16 kHz.
+impl Audio {
+    /// An audio clip of these samples at 16 kHz.
     ///
     /// # Errors
     /// [`Error::Invalid`] without samples, or when one is not finite.
@@ -65,10 +65,10 @@ impl Sound {
     /// length.
     ///
     /// # Errors
-    /// [`Error::UnknownSound`]; [`Error::TooManyBytes`]; [`Error::TooLong`], before decoding if the file tells its length; [`Error::Invalid`], also for
+    /// [`Error::UnknownAudio`]; [`Error::TooManyBytes`]; [`Error::TooLong`], before decoding if the file tells its length; [`Error::Invalid`], also for
     /// a WAV or FLAC file that is shorter than it tells.
-    pub fn decode(bytes: &[u8], limits: &SoundLimits) -> Result<Self> {
-        guarded("sound", || decoded(SoundFile::open(bytes, limits)?))
+    pub fn decode(bytes: &[u8], limits: &AudioLimits) -> Result<Self> {
+        guarded("audio", || decoded(AudioFile::open(bytes, limits)?))
     }
 
     /// The samples.
@@ -77,14 +77,14 @@ impl Sound {
     }
 }
 
-impl fmt::Debug for Sound {
+impl fmt::Debug for Audio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sound({} samples)", self.samples.len())
+        write!(f, "Audio({} samples)", self.samples.len())
     }
 }
 
 /// Decodes the whole of a file.
-fn decoded(mut file: SoundFile<'_>) -> Result<Sound> {
+fn decoded(mut file: AudioFile<'_>) -> Result<Audio> {
     let mut resampler = Resampler::new(file.rate as usize);
     let (mut frames, mut mono, mut interleaved) = (0_u64, Vec::new(), Vec::new());
     while let Some(channels) = file.next(&mut interleaved)? {
@@ -99,13 +99,13 @@ fn decoded(mut file: SoundFile<'_>) -> Result<Sound> {
     checked(file.format.name, resampler.finish())
 }
 
-/// Number of samples at 16 kHz of the sound in a file, without decoding it; `None` where only decoding tells: in MP3, Ogg Vorbis, and FLAC files
+/// Number of samples at 16 kHz of the audio in a file, without decoding it; `None` where only decoding tells: in MP3, Ogg Vorbis, and FLAC files
 /// that were written as a stream.
 ///
 /// # Errors
-/// Those of [`Sound::decode`] that the beginning of the file shows.
-pub fn sound_length(bytes: &[u8], limits: &SoundLimits) -> Result<Option<usize>> {
-    let file = guarded("sound", || SoundFile::open(bytes, limits))?;
+/// Those of [`Audio::decode`] that the beginning of the file shows.
+pub fn audio_length(bytes: &[u8], limits: &AudioLimits) -> Result<Option<usize>> {
+    let file = guarded("audio", || AudioFile::open(bytes, limits))?;
     Ok(file.exact_frames().map(|frames| length_at_sample_rate(frames as usize, file.rate as usize)))
 }
 
@@ -114,7 +114,7 @@ struct Format {
     name: &'static str,
     begins: fn(&[u8]) -> bool,
     open: for<'a> fn(&'a [u8]) -> SymphoniaResult<Box<dyn FormatReader + 'a>>,
-    /// The length that the header tells is that of the sound.
+    /// The length that the header tells is that of the audio.
     length: Length,
 }
 
@@ -152,7 +152,7 @@ const FORMATS: [Format; 4] = [
         name: "MP3",
         // The marker of a frame, and layer III.
         begins: |bytes| matches!(bytes, [0xff, second, ..] if second & 0xe6 == 0xe2),
-        // Without seeking, for with it a length is estimated, at which the sound would be cut.
+        // Without seeking, for with it a length is estimated, at which the audio would be cut.
         open: |bytes| {
             Ok(Box::new(MpaReader::try_new(stream(ReadOnlySource::new(bytes)), Default::default())?))
         },
@@ -165,7 +165,7 @@ fn stream<'a>(source: impl MediaSource + 'a) -> MediaSourceStream<'a> {
 }
 
 /// An opened file.
-struct SoundFile<'a> {
+struct AudioFile<'a> {
     format: &'static Format,
     reader: Box<dyn FormatReader + 'a>,
     decoder: Box<dyn AudioDecoder>,
@@ -176,20 +176,20 @@ struct SoundFile<'a> {
     max_seconds: u32,
 }
 
-impl<'a> SoundFile<'a> {
-    fn open(bytes: &'a [u8], limits: &SoundLimits) -> Result<Self> {
+impl<'a> AudioFile<'a> {
+    fn open(bytes: &'a [u8], limits: &AudioLimits) -> Result<Self> {
         if bytes.len() > limits.max_bytes {
             return Err(Error::TooManyBytes { bytes: bytes.len(), limit: limits.max_bytes });
         }
-        let sound = without_tags(bytes);
-        let Some(format) = FORMATS.iter().find(|format| (format.begins)(sound)) else {
-            return Err(Error::UnknownSound { start: beginnings::start(bytes) });
+        let audio = without_tags(bytes);
+        let Some(format) = FORMATS.iter().find(|format| (format.begins)(audio)) else {
+            return Err(Error::UnknownAudio { start: beginnings::start(bytes) });
         };
         let invalid = |error: SymphoniaError| invalid(format, &error);
-        let reader = (format.open)(sound).map_err(invalid)?;
-        let (track, params) = reader.tracks().iter().find_map(audio).ok_or_else(|| Error::Invalid {
+        let reader = (format.open)(audio).map_err(invalid)?;
+        let (track, params) = reader.tracks().iter().find_map(audio_track).ok_or_else(|| Error::Invalid {
             format: format.name,
-            message: "it has no sound that can be decoded".into(),
+            message: "it has no audio that can be decoded".into(),
         })?;
         let rate = params.sample_rate.unwrap_or(0);
         let decoder = symphonia::default::get_codecs()
@@ -240,7 +240,7 @@ impl<'a> SoundFile<'a> {
     }
 }
 
-fn audio(track: &Track) -> Option<(&Track, &symphonia::core::codecs::audio::AudioCodecParameters)> {
+fn audio_track(track: &Track) -> Option<(&Track, &symphonia::core::codecs::audio::AudioCodecParameters)> {
     match &track.codec_params {
         Some(CodecParameters::Audio(params)) => Some((track, params)),
         _ => None,
@@ -269,11 +269,11 @@ fn average(interleaved: &[f32], channels: usize, mono: &mut Vec<f32>) {
     mono.extend(frames.map(|frame| frame.iter().sum::<f32>() / channels as f32));
 }
 
-fn checked(format: &'static str, samples: Vec<f32>) -> Result<Sound> {
+fn checked(format: &'static str, samples: Vec<f32>) -> Result<Audio> {
     let problem = match samples.iter().position(|sample| !sample.is_finite()) {
         Some(index) => format!("sample {index} is {}, expected a finite number", samples[index]),
         None if samples.is_empty() => "it has no samples".into(),
-        None => return Ok(Sound { samples }),
+        None => return Ok(Audio { samples }),
     };
     Err(Error::Invalid { format, message: problem })
 }

@@ -1,9 +1,9 @@
-//! Decoding, resampling and spectrograms against libsndfile, torchaudio and transformers: `testdata/sound`.
+//! Decoding, resampling and spectrograms against libsndfile, torchaudio and transformers: `testdata/audio`.
 
 use std::path::Path;
 
-use lm_media::families::{Gemma4Audio, GraniteSpeech, LongSounds, Whisper};
-use lm_media::{Error, Sound, SoundFrames, SoundLimits, sound_length};
+use lm_media::families::{Gemma4Audio, GraniteSpeech, LongAudio, Whisper};
+use lm_media::{Audio, AudioFrames, AudioLimits, Error, audio_length};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
@@ -29,7 +29,8 @@ struct Decoded {
 struct Features {
     family: String,
     /// Name and number of samples.
-    sound: (String, usize),
+    #[serde(rename = "sound")]
+    audio: (String, usize),
     /// Frames and numbers of each.
     shape: [usize; 2],
     #[serde(flatten)]
@@ -58,12 +59,12 @@ fn golden() -> Golden {
     serde_json::from_slice(&file("golden.json")).expect("golden.json")
 }
 
-fn decode(bytes: &[u8]) -> Result<Sound, Error> {
-    Sound::decode(bytes, &SoundLimits::default())
+fn decode(bytes: &[u8]) -> Result<Audio, Error> {
+    Audio::decode(bytes, &AudioLimits::default())
 }
 
-fn digest(sound: &Sound) -> String {
-    let bytes: Vec<u8> = sound.samples().iter().flat_map(|sample| sample.to_le_bytes()).collect();
+fn digest(audio: &Audio) -> String {
+    let bytes: Vec<u8> = audio.samples().iter().flat_map(|sample| sample.to_le_bytes()).collect();
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -82,36 +83,36 @@ fn files_are_decoded_and_resampled_as_by_libsndfile_and_torchaudio() {
     assert!(decoded.len() > 20);
     for case in decoded {
         let name = &case.file;
-        let sound = decode(&file(name)).expect(name);
-        assert_eq!(sound.samples().len(), case.samples, "{name}");
-        let (difference, tolerance) = (case.picked.largest_difference(sound.samples()), tolerance(&case));
+        let audio = decode(&file(name)).expect(name);
+        assert_eq!(audio.samples().len(), case.samples, "{name}");
+        let (difference, tolerance) = (case.picked.largest_difference(audio.samples()), tolerance(&case));
         let kind = name.rsplit('.').next().unwrap_or_default();
         println!("stage: {kind} files at {} Hz | samples | 1 | {difference:e}", case.rate);
         assert!(difference <= tolerance, "{name}: {difference}");
-        assert!(tolerance > 0.0 || digest(&sound) == case.sha256, "{name}");
-        let length = sound_length(&file(name), &SoundLimits::default()).expect("a length");
+        assert!(tolerance > 0.0 || digest(&audio) == case.sha256, "{name}");
+        let length = audio_length(&file(name), &AudioLimits::default()).expect("a length");
         let exact = name.ends_with("wav") || name.ends_with("flac");
         assert_eq!(length, exact.then_some(case.samples), "{name}");
     }
 }
 
-/// The sound of a case: that of a file over and over, or silence.
-fn sound((name, samples): &(String, usize)) -> Sound {
-    let tone = decode(&file("pcm16_16k.wav")).expect("a sound");
+/// The audio of a case: that of a file over and over, or silence.
+fn audio((name, samples): &(String, usize)) -> Audio {
+    let tone = decode(&file("pcm16_16k.wav")).expect("an audio clip");
     let values = match &**name {
         "tone" => tone.samples().iter().copied().cycle().take(*samples).collect(),
         _ => vec![0.0; *samples],
     };
-    Sound::from_samples(values).expect("a sound")
+    Audio::from_samples(values).expect("an audio clip")
 }
 
-fn joined(chunks: Vec<SoundFrames>) -> SoundFrames {
+fn joined(chunks: Vec<AudioFrames>) -> AudioFrames {
     let bins = chunks[0].bins;
     assert!(chunks.iter().all(|chunk| chunk.frames() == 3000 && chunk.bins == bins));
-    SoundFrames { bins, values: chunks.into_iter().flat_map(|chunk| chunk.values).collect() }
+    AudioFrames { bins, values: chunks.into_iter().flat_map(|chunk| chunk.values).collect() }
 }
 
-fn features(family: &str, sound: &Sound) -> Result<SoundFrames, Error> {
+fn features(family: &str, audio: &Audio) -> Result<AudioFrames, Error> {
     let other = Gemma4Audio {
         mels: 40,
         window: 512,
@@ -121,12 +122,12 @@ fn features(family: &str, sound: &Sound) -> Result<SoundFrames, Error> {
         ..Gemma4Audio::default()
     };
     match family {
-        "gemma4" => Gemma4Audio::default().features(sound),
-        "gemma4_other" => other.features(sound),
-        "whisper_80" => Whisper::default().chunks(sound).map(joined),
-        "whisper_128" => Whisper { mels: 128, ..Whisper::default() }.chunks(sound).map(joined),
-        "voxtral" => Whisper { mels: 128, long: LongSounds::Chunks }.chunks(sound).map(joined),
-        "granite" => GraniteSpeech::default().features(sound),
+        "gemma4" => Gemma4Audio::default().features(audio),
+        "gemma4_other" => other.features(audio),
+        "whisper_80" => Whisper::default().chunks(audio).map(joined),
+        "whisper_128" => Whisper { mels: 128, ..Whisper::default() }.chunks(audio).map(joined),
+        "voxtral" => Whisper { mels: 128, long: LongAudio::Chunks }.chunks(audio).map(joined),
+        "granite" => GraniteSpeech::default().features(audio),
         other => panic!("{other}"),
     }
 }
@@ -136,8 +137,8 @@ fn spectrograms_are_those_of_transformers() {
     let cases = golden().features;
     assert!(cases.len() > 20);
     for case in cases {
-        let found = features(&case.family, &sound(&case.sound)).expect("features");
-        let name = format!("{} {:?}", case.family, case.sound);
+        let found = features(&case.family, &audio(&case.audio)).expect("features");
+        let name = format!("{} {:?}", case.family, case.audio);
         assert_eq!([found.frames(), found.bins], case.shape, "{name}");
         let difference = case.picked.largest_difference(&found.values);
         println!("stage: {} | spectrogram | 1 | {difference:e}", case.family);
@@ -175,25 +176,25 @@ fn pieces_of_files_are_errors() {
         let bytes = file(name);
         let whole = decode(&bytes).expect(name).samples().len();
         assert!(decode(&bytes[..40]).is_err(), "{name}");
-        if let Ok(sound) = decode(&bytes[..bytes.len() * 3 / 4]) {
-            assert!(sound.samples().len() < whole, "{name}");
+        if let Ok(audio) = decode(&bytes[..bytes.len() * 3 / 4]) {
+            assert!(audio.samples().len() < whole, "{name}");
         }
     }
 }
 
 #[test]
 fn other_files_are_named_by_their_beginning() {
-    let error = decode(b"no sound").expect_err("no sound").to_string();
-    assert!(error.starts_with("the bytes are no sound: expected WAV, MP3, FLAC or Ogg Vorbis"), "{error}");
+    let error = decode(b"no audio").expect_err("no audio").to_string();
+    assert!(error.starts_with("the bytes are no audio: expected WAV, MP3, FLAC or Ogg Vorbis"), "{error}");
     let opus = [&b"OggS\0\x02"[..], &[0; 20], b"\x01\x13OpusHead\x01"].concat();
     let error = decode(&opus).expect_err("no Vorbis").to_string();
     assert_eq!(error, "the bytes are an Opus file; expected WAV, MP3, FLAC or Ogg Vorbis");
-    assert!(matches!(decode(b""), Err(Error::UnknownSound { start }) if start.is_empty()));
-    assert!(matches!(decode(b"ID3\x04\0\0\x7f\x7f\x7f\x7f"), Err(Error::UnknownSound { .. })));
+    assert!(matches!(decode(b""), Err(Error::UnknownAudio { start }) if start.is_empty()));
+    assert!(matches!(decode(b"ID3\x04\0\0\x7f\x7f\x7f\x7f"), Err(Error::UnknownAudio { .. })));
 }
 
 #[test]
-fn tags_before_a_sound_are_skipped() {
+fn tags_before_an_audio_clip_are_skipped() {
     let tagged = |name: &str| [b"ID3\x04\0\0\0\0\x01\x02".as_slice(), &[0; 130], &file(name)].concat();
     for name in ["mono_16k.mp3", "mono_16k.flac"] {
         assert_eq!(decode(&tagged(name)).expect(name), decode(&file(name)).expect(name));
@@ -215,7 +216,7 @@ fn other_layers_of_mpeg_are_named_by_their_beginning() {
     let mut bytes = file("mono_16k.mp3");
     for layer in [0, 4, 6] {
         bytes[1] = bytes[1] & 0xf9 | layer;
-        assert!(matches!(decode(&bytes), Err(Error::UnknownSound { .. })), "{layer}: {:?}", decode(&bytes));
+        assert!(matches!(decode(&bytes), Err(Error::UnknownAudio { .. })), "{layer}: {:?}", decode(&bytes));
     }
 }
 
@@ -229,10 +230,10 @@ fn wav(samples: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_sound_as_long_as_the_limit_is_read() {
-    let limits = SoundLimits { max_seconds: 1, ..SoundLimits::default() };
-    assert_eq!(Sound::decode(&wav(16_000), &limits).expect("a second").samples().len(), 16_000);
-    assert!(matches!(Sound::decode(&wav(16_001), &limits), Err(Error::TooLong { limit: 1 })));
+fn an_audio_clip_as_long_as_the_limit_is_read() {
+    let limits = AudioLimits { max_seconds: 1, ..AudioLimits::default() };
+    assert_eq!(Audio::decode(&wav(16_000), &limits).expect("a second").samples().len(), 16_000);
+    assert!(matches!(Audio::decode(&wav(16_001), &limits), Err(Error::TooLong { limit: 1 })));
 }
 
 #[test]
@@ -242,17 +243,17 @@ fn the_limit_holds_for_a_header_without_a_length() {
     bytes[21] &= 0xf0;
     bytes[22..26].fill(0);
     assert!(decode(&bytes).is_ok(), "{:?}", decode(&bytes));
-    let limits = SoundLimits { max_seconds: 0, ..SoundLimits::default() };
-    assert!(matches!(Sound::decode(&bytes, &limits), Err(Error::TooLong { limit: 0 })));
+    let limits = AudioLimits { max_seconds: 0, ..AudioLimits::default() };
+    assert!(matches!(Audio::decode(&bytes, &limits), Err(Error::TooLong { limit: 0 })));
 }
 
 #[test]
 fn lengths_at_the_limits_of_families() {
-    let chunks = |samples| Whisper { long: LongSounds::Chunks, ..Whisper::default() }.chunk_count(samples);
+    let chunks = |samples| Whisper { long: LongAudio::Chunks, ..Whisper::default() }.chunk_count(samples);
     assert_eq!([0, 1, 480_000, 480_001, 960_000].map(chunks), [1, 1, 1, 2, 2]);
     let granite = |samples| {
-        let sound = Sound::from_samples(vec![0.5; samples]).expect("a sound");
-        GraniteSpeech::default().features(&sound)
+        let audio = Audio::from_samples(vec![0.5; samples]).expect("an audio clip");
+        GraniteSpeech::default().features(&audio)
     };
     assert!(matches!(granite(256), Err(Error::UnsuitableLength { samples: 256, .. })));
     assert_eq!(granite(257).expect("two frames").frames(), 1);
@@ -261,17 +262,17 @@ fn lengths_at_the_limits_of_families() {
 #[test]
 fn long_and_large_files_are_refused() {
     let bytes = file("pcm16_16k.wav");
-    let limits = SoundLimits { max_bytes: bytes.len() - 1, ..SoundLimits::default() };
-    assert!(matches!(Sound::decode(&bytes, &limits), Err(Error::TooManyBytes { .. })));
+    let limits = AudioLimits { max_bytes: bytes.len() - 1, ..AudioLimits::default() };
+    assert!(matches!(Audio::decode(&bytes, &limits), Err(Error::TooManyBytes { .. })));
     for (name, data) in
         [("pcm16_16k.wav", 44), ("mono_16k.mp3", 0), ("mono_16k.flac", 0), ("stereo_44k.ogg", 0)]
     {
-        let limits = SoundLimits { max_seconds: 0, ..SoundLimits::default() };
-        assert!(matches!(Sound::decode(&file(name), &limits), Err(Error::TooLong { limit: 0 })), "{name}");
+        let limits = AudioLimits { max_seconds: 0, ..AudioLimits::default() };
+        assert!(matches!(Audio::decode(&file(name), &limits), Err(Error::TooLong { limit: 0 })), "{name}");
         // The header is enough where it tells the length.
         if data > 0 {
             assert!(
-                matches!(sound_length(&file(name)[..data], &limits), Err(Error::TooLong { .. })),
+                matches!(audio_length(&file(name)[..data], &limits), Err(Error::TooLong { .. })),
                 "{name}"
             );
         }
@@ -279,7 +280,7 @@ fn long_and_large_files_are_refused() {
 }
 
 #[test]
-fn headers_of_endless_sounds_allocate_nothing() {
+fn headers_of_endless_audio_allocate_nothing() {
     let mut bytes = file("pcm16_16k.wav");
     bytes[4..8].copy_from_slice(&0xf000_0100_u32.to_le_bytes());
     bytes[40..44].copy_from_slice(&0xf000_0000_u32.to_le_bytes());
@@ -293,8 +294,8 @@ fn streams_end_with_their_file() {
     let mut bytes = whole.clone();
     bytes[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
     bytes[40..44].copy_from_slice(&u32::MAX.to_le_bytes());
-    let limits = SoundLimits::default();
-    assert_eq!(sound_length(&bytes, &limits).ok(), sound_length(&whole, &limits).ok());
+    let limits = AudioLimits::default();
+    assert_eq!(audio_length(&bytes, &limits).ok(), audio_length(&whole, &limits).ok());
     assert_eq!(decode(&bytes).ok(), decode(&whole).ok());
     // Without samples, or with a header that breaks off.
     for end in [44, 43, 40, 20, 13] {
@@ -317,37 +318,37 @@ fn panics_of_the_decoder_are_errors() {
     let mut bytes = file("pcm16_16k.wav");
     bytes[22..24].copy_from_slice(&u16::MAX.to_le_bytes());
     assert!(matches!(decode(&bytes), Err(Error::Invalid { .. })));
-    assert!(matches!(sound_length(&bytes, &SoundLimits::default()), Err(Error::Invalid { .. })));
+    assert!(matches!(audio_length(&bytes, &AudioLimits::default()), Err(Error::Invalid { .. })));
 }
 
 #[test]
 fn samples_that_are_no_numbers_are_refused() {
     for value in [f32::NAN, f32::INFINITY] {
-        assert!(matches!(Sound::from_samples(vec![0.0, value]), Err(Error::Invalid { .. })));
+        assert!(matches!(Audio::from_samples(vec![0.0, value]), Err(Error::Invalid { .. })));
         let mut bytes = file("float_16k.wav");
         let end = bytes.len();
         bytes[end - 4..].copy_from_slice(&value.to_le_bytes());
         assert!(matches!(decode(&bytes), Err(Error::Invalid { .. })), "{value}: {:?}", decode(&bytes));
     }
-    assert!(matches!(Sound::from_samples(Vec::new()), Err(Error::Invalid { .. })));
+    assert!(matches!(Audio::from_samples(Vec::new()), Err(Error::Invalid { .. })));
 }
 
 #[test]
 fn settings_out_of_range_are_named() {
-    let sound = Sound::from_samples(vec![0.5; 2000]).expect("a sound");
+    let audio = Audio::from_samples(vec![0.5; 2000]).expect("an audio clip");
     let (gemma, granite) = (Gemma4Audio::default(), GraniteSpeech::default());
     let refused = [
-        (Gemma4Audio { hop: 0, ..gemma.clone() }.features(&sound).err(), "`hop` is 0"),
-        (Gemma4Audio { window: usize::MAX, ..gemma.clone() }.features(&sound).err(), "`window` is"),
-        (Gemma4Audio { mels: 0, ..gemma.clone() }.features(&sound).err(), "`mels` is 0"),
-        (Gemma4Audio { frequencies: 9.0..1e9, ..gemma.clone() }.features(&sound).err(), "`max_frequency` is"),
+        (Gemma4Audio { hop: 0, ..gemma.clone() }.features(&audio).err(), "`hop` is 0"),
+        (Gemma4Audio { window: usize::MAX, ..gemma.clone() }.features(&audio).err(), "`window` is"),
+        (Gemma4Audio { mels: 0, ..gemma.clone() }.features(&audio).err(), "`mels` is 0"),
+        (Gemma4Audio { frequencies: 9.0..1e9, ..gemma.clone() }.features(&audio).err(), "`max_frequency` is"),
         (
-            Gemma4Audio { frequencies: f64::NAN..80.0, ..gemma.clone() }.features(&sound).err(),
+            Gemma4Audio { frequencies: f64::NAN..80.0, ..gemma.clone() }.features(&audio).err(),
             "`min_frequency` is NaN",
         ),
-        (Gemma4Audio { floor: 0.0, ..gemma }.features(&sound).err(), "`mel_floor` is 0"),
-        (Whisper { mels: usize::MAX, ..Whisper::default() }.chunks(&sound).err(), "`mels` is"),
-        (GraniteSpeech { mels: 0, ..granite }.features(&sound).err(), "`mels` is 0"),
+        (Gemma4Audio { floor: 0.0, ..gemma }.features(&audio).err(), "`mel_floor` is 0"),
+        (Whisper { mels: usize::MAX, ..Whisper::default() }.chunks(&audio).err(), "`mels` is"),
+        (GraniteSpeech { mels: 0, ..granite }.features(&audio).err(), "`mels` is 0"),
         (GraniteSpeech { downsample: 0, ..granite }.tokens(9).err(), "`projector_downsample_rate` is 0"),
     ];
     for (error, problem) in refused {
@@ -355,7 +356,7 @@ fn settings_out_of_range_are_named() {
         assert!(matches!(error, Error::InvalidSettings { .. }), "{error}");
         assert!(error.to_string().contains(problem), "{error}: {problem}");
     }
-    let short = Sound::from_samples(vec![0.5]).expect("a sound");
+    let short = Audio::from_samples(vec![0.5]).expect("an audio clip");
     assert!(matches!(
         Gemma4Audio::default().features(&short),
         Err(Error::UnsuitableLength { samples: 1, .. })

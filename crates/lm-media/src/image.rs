@@ -1,33 +1,33 @@
-//! Pictures in 8-bit RGB.
+//! Images in 8-bit RGB.
 
 use std::fmt;
 
 use crate::error::{Error, Result};
 use crate::resample::{Filter, resampled};
-use crate::size::PictureSize;
+use crate::size::ImageSize;
 
-/// A picture of at least one pixel: red, green and blue in one byte each, row by row from the top left.
+/// An image of at least one pixel: red, green and blue in one byte each, row by row from the top left.
 ///
 /// ```
-/// use lm_media::{Filter, Picture, PictureSize};
+/// use lm_media::{Filter, Image, ImageSize};
 ///
-/// let picture = Picture::from_rgb(PictureSize::new(2, 1), vec![255, 0, 0, 0, 0, 255])?;
-/// let wide = picture.resized(PictureSize::new(4, 1), Filter::Bilinear);
+/// let image = Image::from_rgb(ImageSize::new(2, 1), vec![255, 0, 0, 0, 0, 255])?;
+/// let wide = image.resized(ImageSize::new(4, 1), Filter::Bilinear);
 /// assert_eq!(wide.rgb(), [255, 0, 0, 191, 0, 64, 64, 0, 191, 0, 0, 255]);
 /// # Ok::<(), lm_media::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct Picture {
-    size: PictureSize,
+pub struct Image {
+    size: ImageSize,
     rgb: Vec<u8>,
 }
 
-impl Picture {
-    /// A picture of these pixels, three bytes each.
+impl Image {
+    /// An image of these pixels, three bytes each.
     ///
     /// # Errors
     /// [`Error::WrongLength`].
-    pub fn from_rgb(size: PictureSize, rgb: Vec<u8>) -> Result<Self> {
+    pub fn from_rgb(size: ImageSize, rgb: Vec<u8>) -> Result<Self> {
         if rgb.is_empty() || size.pixels().checked_mul(3) != Some(rgb.len()) {
             return Err(Error::WrongLength { size, bytes: rgb.len() });
         }
@@ -35,7 +35,7 @@ impl Picture {
     }
 
     /// Width and height.
-    pub fn size(&self) -> PictureSize {
+    pub fn size(&self) -> ImageSize {
         self.size
     }
 
@@ -44,22 +44,22 @@ impl Picture {
         &self.rgb
     }
 
-    /// The picture in another size, with the bytes that Pillow's `Image.resize` gives.
+    /// The image in another size, with the bytes that Pillow's `Image.resize` gives.
     ///
     /// # Panics
     /// When `size` has no pixels.
     #[must_use]
-    pub fn resized(&self, size: PictureSize, filter: Filter) -> Self {
+    pub fn resized(&self, size: ImageSize, filter: Filter) -> Self {
         assert!(size.pixels() > 0, "expected at least one pixel, got {size}");
         Self { size, rgb: resampled(&self.rgb, self.size, size, filter) }
     }
 
-    /// The part of the picture of `size` pixels whose top left pixel is in column `left` and row `top`.
+    /// The part of the image of `size` pixels whose top left pixel is in column `left` and row `top`.
     ///
     /// # Panics
-    /// When the part has no pixels or exceeds the picture.
+    /// When the part has no pixels or exceeds the image.
     #[must_use]
-    pub fn cropped(&self, left: usize, top: usize, size: PictureSize) -> Self {
+    pub fn cropped(&self, left: usize, top: usize, size: ImageSize) -> Self {
         assert!(size.pixels() > 0, "expected at least one pixel, got {size}");
         let row = |row: usize| &self.rgb[(row * self.size.width + left) * 3..][..size.width * 3];
         assert!(left + size.width <= self.size.width, "{left} + {size} exceeds {}", self.size);
@@ -67,7 +67,7 @@ impl Picture {
     }
 }
 
-impl fmt::Debug for Picture {
+impl fmt::Debug for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Picture({})", self.size)
     }

@@ -1,4 +1,4 @@
-//! Timed runs with a picture.
+//! Timed runs with an image.
 
 use std::fs;
 use std::path::Path;
@@ -6,43 +6,43 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use lm_media::{DecodeLimits, Picture};
-use lm_model::{LoadedModel, PictureOptions, VisionEncoder};
+use lm_media::{DecodeLimits, Image};
+use lm_model::{ImageOptions, LoadedModel, VisionEncoder};
 use lm_session::{Engine, Media, Prompt, PromptPiece, TextSegment, TokenId};
 
 use super::runs;
 
-/// A picture and the encoder of a model.
-pub struct PictureBench {
+/// An image and the encoder of a model.
+pub struct ImageBench {
     encoder: Arc<dyn VisionEncoder>,
     bytes: Vec<u8>,
-    picture: Picture,
+    image: Image,
 }
 
-impl PictureBench {
-    /// Reads the picture in `file`.
+impl ImageBench {
+    /// Reads the image in `file`.
     pub fn open(file: &Path, loaded: &LoadedModel) -> Result<Self> {
         let encoder = loaded.vision.clone().context("--image: the model has no vision encoder")?;
         let bytes = fs::read(file).with_context(|| format!("--image {}", file.display()))?;
-        let picture = Picture::decode(&bytes, &DecodeLimits::default())
+        let image = Image::decode(&bytes, &DecodeLimits::default())
             .with_context(|| format!("--image {}", file.display()))?;
-        Ok(Self { encoder, bytes, picture })
+        Ok(Self { encoder, bytes, image })
     }
 
-    /// The picture in an engine of the same model.
+    /// The image in an engine of the same model.
     pub fn media(&self, engine: &Engine) -> Result<Arc<Media>> {
-        Ok(engine.picture(self.bytes.clone(), &PictureOptions::default())?)
+        Ok(engine.image(self.bytes.clone(), &ImageOptions::default())?)
     }
 
     /// Milliseconds of preprocessing, tower and projector.
     pub fn encode(&self) -> Result<f64> {
         let started = Instant::now();
-        self.encoder.encode(&self.picture, &PictureOptions::default())?;
+        self.encoder.encode(&self.image, &ImageOptions::default())?;
         Ok(started.elapsed().as_secs_f64() * 1e3)
     }
 }
 
-/// Ids of a picture after a token that is another one for each call, so that none of its rows is in the prefix cache; then those of a question.
+/// Ids of an image after a token that is another one for each call, so that none of its rows is in the prefix cache; then those of a question.
 pub fn prompt(engine: &Engine, media: &Media) -> Result<Vec<TokenId>> {
     let mut ids = runs::prompt(engine, 1);
     for piece in media.pieces() {
@@ -57,7 +57,7 @@ pub fn prompt(engine: &Engine, media: &Media) -> Result<Vec<TokenId>> {
     Ok(ids)
 }
 
-/// Prompt tokens per second of a picture and a question, the encoding of the picture included.
+/// Prompt tokens per second of an image and a question, the encoding of the image included.
 pub fn prefill(engine: &Engine, media: &Arc<Media>) -> Result<f64> {
     let ids = prompt(engine, media)?;
     let prompt = Prompt { ids: &ids, media: std::slice::from_ref(media) };

@@ -1,9 +1,9 @@
-//! The adapter in the folder of a model that hears (Granite Speech): on for sessions with sounds, off for others.
+//! The adapter in the folder of a model that hears (Granite Speech): on for sessions with audio, off for others.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use lm_session::testing::sound_file;
+use lm_session::testing::audio_file;
 use lm_session::{
     AdapterId, CacheSave, CancelHandle, Engine, EngineSettings, Error, GenerateParams, LoadOptions, Media,
     ModelFolder, Prompt, PromptPiece, SaveOptions, Session, SessionConfig, SessionEvent, TokenId,
@@ -22,18 +22,18 @@ fn session(engine: &Engine, adapter: Option<AdapterId>) -> Session {
     engine.session(SessionConfig { adapter, ..SessionConfig::default() }).unwrap()
 }
 
-/// [`TEXT`], a sound, and a token more.
+/// [`TEXT`], an audio clip, and a token more.
 fn heard(engine: &Engine) -> (Vec<TokenId>, [Arc<Media>; 1]) {
-    let sound = engine.sound(sound_file(9000, 5)).unwrap();
+    let audio = engine.audio(audio_file(9000, 5)).unwrap();
     let mut ids = TEXT.to_vec();
-    for piece in sound.pieces() {
+    for piece in audio.pieces() {
         match piece {
             PromptPiece::Text(text) => ids.extend(engine.tokenizer().encode(text).unwrap()),
             PromptPiece::Rows(rows) => ids.extend(rows),
         }
     }
     ids.push(7);
-    (ids, [sound])
+    (ids, [audio])
 }
 
 /// Eight greedy tokens after a prompt, and how many of its tokens were cached.
@@ -49,10 +49,10 @@ fn reply(session: &mut Session, ids: &[TokenId], media: &[Arc<Media>]) -> (Vec<T
 }
 
 #[test]
-fn sounds_turn_the_adapter_on_and_their_end_turns_it_off() {
+fn audio_turn_the_adapter_on_and_their_end_turns_it_off() {
     let (engine, base) = (engine(true), engine(false));
-    let adapter = engine.sound_adapter();
-    assert_eq!((adapter, base.sound_adapter()), (Some(AdapterId(0)), None));
+    let adapter = engine.audio_adapter();
+    assert_eq!((adapter, base.audio_adapter()), (Some(AdapterId(0)), None));
     let (ids, media) = heard(&engine);
     let (with, _) = reply(&mut session(&engine, adapter), &ids, &media);
     let (text_with, _) = reply(&mut session(&engine, adapter), &TEXT, &[]);
@@ -63,7 +63,7 @@ fn sounds_turn_the_adapter_on_and_their_end_turns_it_off() {
 
     let mut session = session(&engine, None);
     assert_eq!(reply(&mut session, &TEXT, &[]), (text_without.clone(), 0));
-    // The text before the sound has keys and values without the adapter: it runs again, or comes from sessions with the adapter.
+    // The text before the audio has keys and values without the adapter: it runs again, or comes from sessions with the adapter.
     assert_eq!(reply(&mut session, &ids, &media).0, with);
     let mut fork = session.fork().unwrap();
     for session in [&mut session, &mut fork] {
@@ -74,7 +74,7 @@ fn sounds_turn_the_adapter_on_and_their_end_turns_it_off() {
 }
 
 #[test]
-fn pages_of_a_session_with_sounds_are_restored_for_the_adapter() {
+fn pages_of_a_session_with_audio_are_restored_for_the_adapter() {
     let engine = engine(true);
     let (ids, media) = heard(&engine);
     let mut heard = session(&engine, None);
