@@ -69,6 +69,6 @@ impl Image {
 
 impl fmt::Debug for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Picture({})", self.size)
+        write!(f, "Image({})", self.size)
     }
 }

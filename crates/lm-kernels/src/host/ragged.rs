@@ -79,7 +79,7 @@ impl SequenceLayout {
     /// is the range's end, whatever the window; its beginning is not seen past the window.
     ///
     /// # Source
-    /// `create_masks_for_vision_model` of Gemma 3 in transformers 5.23.0: (causal or same picture) and within the window.
+    /// `create_masks_for_vision_model` of Gemma 3 in transformers 5.23.0: (causal or same image) and within the window.
     pub fn visible(&self, row: usize, window: Option<usize>) -> Range<usize> {
         let slot = self.cached_len + row;
         let first = window.map_or(0, |window| (slot + 1).saturating_sub(window));

@@ -23,7 +23,7 @@ impl MediaForm {
         }
     }
 
-    /// Kind and options as text, for hashes.
+    /// Kind and options as text, for hashes, which saved sessions hold: the words never change.
     pub fn tag(&self) -> String {
         match self {
             Self::Image { options: ImageOptions { token_budget }, .. } => {

@@ -102,7 +102,7 @@ impl Pool {
         self.turns.wait()
     }
 
-    /// Waits for a turn as [`Pool::turn`] does, for work that may be interrupted, such as the encoding of a picture: a loop of this thread
+    /// Waits for a turn as [`Pool::turn`] does, for work that may be interrupted, such as the encoding of an image: a loop of this thread
     /// that takes longer than some milliseconds is run in parts, and those who wait for a turn go first between the parts.
     ///
     /// ```

@@ -1,4 +1,4 @@
-//! Bidirectional attention within segments of rows, without a cache: the patches of pictures.
+//! Bidirectional attention within segments of rows, without a cache: the patches of images.
 
 use std::sync::Arc;
 
