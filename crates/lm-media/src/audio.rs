@@ -41,7 +41,7 @@ impl Default for AudioLimits {
 /// ```
 /// use lm_media::{Audio, AudioLimits};
 ///
-/// # let file: &[u8] = include_bytes!("../../../testdata/audio/one_sample.wav");
+/// # let file: &[u8] = include_bytes!("../../../testdata/sound/one_sample.wav");
 /// let audio = Audio::decode(file, &AudioLimits::default())?;
 /// assert_eq!(audio.samples(), [0.25]);
 /// # Ok::<(), lm_media::Error>(())

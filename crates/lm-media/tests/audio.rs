@@ -1,4 +1,4 @@
-//! Decoding, resampling and spectrograms against libsndfile, torchaudio and transformers: `testdata/audio`.
+//! Decoding, resampling and spectrograms against libsndfile, torchaudio and transformers: `testdata/sound`.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! WAV files with unusual headers against libsndfile: `testdata/audio/headers`.
+//! WAV files with unusual headers against libsndfile: `testdata/sound/headers`.
 
 use lm_media::{Audio, AudioLimits, Error, audio_length};
 use serde::Deserialize;
