@@ -72,13 +72,13 @@ fn options_replace_name_and_description() {
 #[test]
 fn a_result_is_told_from_a_value_by_the_name_of_its_type() {
     for (output, outcome) in [
-        (quote!(-> Result<i64, String>), "result !"),
-        (quote!(-> anyhow::Result<i64>), "result !"),
-        (quote!(-> i64), "value"),
-        (quote!(), "value"),
+        (quote!(-> Result<i64, String>), "__tool_result !"),
+        (quote!(-> anyhow::Result<i64>), "__tool_result !"),
+        (quote!(-> i64), "__private :: value"),
+        (quote!(), "__private :: value"),
     ] {
         let expanded = expand(quote!(#[doc = "D"] fn f() #output { loop {} }));
-        let call = format!("__private :: {outcome} (f ())");
+        let call = format!("{outcome} (f ())");
         assert!(expanded.contains(&call), "{call} is not in {expanded}");
     }
 }
