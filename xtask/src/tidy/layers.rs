@@ -1,14 +1,22 @@
-//! A crate depends only on crates above it in the table of `docs/ARCHITECTURE.md` (the bottom layer is first).
+//! A crate depends only on crates above it in the table of `docs/ARCHITECTURE.md` (the lowest layer is first), and its row lists
+//! the crates of the workspace that it depends on.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::{Check, Finding};
 use crate::tree::{Package, Tree};
 
-pub(super) const CHECK: Check =
-    Check { name: "layers", rule: "a crate depends only on crates above it in docs/ARCHITECTURE.md", run };
+pub(super) const CHECK: Check = Check {
+    name: "layers",
+    rule: "a crate depends only on crates above it in docs/ARCHITECTURE.md, which lists its dependencies",
+    run,
+};
 
 const TABLE: &str = "docs/ARCHITECTURE.md";
+
+/// Column of the crate's name, and of its dependencies, after the border at the left.
+const NAME_CELL: usize = 1;
+const DEPENDENCIES_CELL: usize = 3;
 
 /// Crates with stricter rules than the order: all workspace crates they may depend on.
 const ONLY: &[(&str, &[&str])] = &[
@@ -22,48 +30,89 @@ const ONLY: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
+/// A row of the table.
+struct Row<'a> {
+    layer: usize,
+    dependencies: BTreeSet<&'a str>,
+}
+
 fn run(tree: &Tree) -> Vec<Finding> {
-    let Some(layers) = tree.text(TABLE).and_then(read_table) else {
+    let Some(rows) = tree.text(TABLE).and_then(read_table) else {
         return vec![Finding::error(TABLE, "no table of crates under a heading `## Layers`")];
     };
     let packages = tree.packages();
     let mut findings = Vec::new();
-    for name in layers.keys().filter(|name| !packages.iter().any(|package| package.name == **name)) {
+    for name in rows.keys().filter(|name| !packages.iter().any(|package| package.name == **name)) {
         findings.push(Finding::error(TABLE, format!("`{name}` is in the table and not in the workspace")));
     }
     for package in &packages {
-        if package.is_published() && !layers.contains_key(package.name.as_str()) {
-            findings.push(Finding::error(TABLE, format!("`{}` is missing from the table", package.name)));
+        match rows.get(package.name.as_str()) {
+            Some(row) => findings.extend(wrong_list(package, &packages, row)),
+            None if package.is_published() => {
+                findings.push(Finding::error(TABLE, format!("`{}` is missing from the table", package.name)));
+            }
+            None => {}
         }
-        findings.extend(upward_edges(package, &packages, &layers));
+        findings.extend(upward_edges(package, &packages, &rows));
     }
     findings
 }
 
-/// Parses crate name → row. Crates in one cell share a layer.
-fn read_table(text: &str) -> Option<HashMap<&str, usize>> {
+/// Parses crate name → row.
+fn read_table(text: &str) -> Option<HashMap<&str, Row<'_>>> {
     let section = text.split_once("\n## Layers\n")?.1;
     let section = section.split_once("\n## ").map_or(section, |(section, _)| section);
-    let mut layers = HashMap::new();
-    for (row, line) in section.lines().filter(|line| line.starts_with('|')).enumerate() {
-        let cell = line.split('|').nth(1)?;
-        layers.extend(cell.split('`').skip(1).step_by(2).map(|name| (name, row)));
+    let mut rows = HashMap::new();
+    for (layer, line) in section.lines().filter(|line| line.starts_with('|')).enumerate() {
+        let cells: Vec<_> = line.split('|').collect();
+        let Some(name) = code_spans(cells.get(NAME_CELL)?).next() else { continue };
+        let dependencies =
+            cells.get(DEPENDENCIES_CELL).into_iter().flat_map(|cell| code_spans(cell)).collect();
+        rows.insert(name, Row { layer, dependencies });
     }
-    (!layers.is_empty()).then_some(layers)
+    (!rows.is_empty()).then_some(rows)
 }
 
-fn upward_edges(package: &Package, packages: &[Package], layers: &HashMap<&str, usize>) -> Vec<Finding> {
+fn code_spans(cell: &str) -> impl Iterator<Item = &str> {
+    cell.split('`').skip(1).step_by(2)
+}
+
+/// Dependencies of `package` in a table of its manifest that are packages of the workspace, by the names of the packages.
+fn of_workspace<'a>(
+    package: &'a Package,
+    packages: &'a [Package],
+    table: &'a str,
+) -> impl Iterator<Item = &'a str> {
+    package
+        .dependencies(table)
+        .map(|(key, value)| value.get("package").and_then(toml::Value::as_str).unwrap_or(key))
+        .filter(|name| *name != package.name && packages.iter().any(|other| other.name == *name))
+}
+
+/// Compares the row of `package` with `[dependencies]` of its manifest.
+fn wrong_list(package: &Package, packages: &[Package], row: &Row<'_>) -> Option<Finding> {
+    let actual: BTreeSet<_> = of_workspace(package, packages, "dependencies").collect();
+    let missing: Vec<_> = actual.difference(&row.dependencies).copied().collect();
+    let extra: Vec<_> = row.dependencies.difference(&actual).copied().collect();
+    let (name, mut problems) = (&package.name, Vec::new());
+    if !missing.is_empty() {
+        problems.push(format!("lacks {}", missing.join(", ")));
+    }
+    if !extra.is_empty() {
+        problems.push(format!("lists {}, which its manifest lacks", extra.join(", ")));
+    }
+    let text = format!("the dependencies in the row of `{name}`: {}", problems.join("; "));
+    (!problems.is_empty()).then(|| Finding::error(TABLE, text))
+}
+
+fn upward_edges(package: &Package, packages: &[Package], rows: &HashMap<&str, Row<'_>>) -> Vec<Finding> {
     let manifest = format!("{}/Cargo.toml", package.folder);
     // A package outside the table (benches, xtask) is above all layers: nothing may depend on it.
-    let layer_of = |name: &str| layers.get(name).copied().unwrap_or(usize::MAX);
+    let layer_of = |name: &str| rows.get(name).map_or(usize::MAX, |row| row.layer);
     let only = ONLY.iter().find(|(name, _)| *name == package.name).map(|(_, allowed)| *allowed);
     let mut findings = Vec::new();
     for table in ["dependencies", "build-dependencies", "dev-dependencies"] {
-        for (key, value) in package.dependencies(table) {
-            let name = value.get("package").and_then(toml::Value::as_str).unwrap_or(key);
-            if name == package.name || !packages.iter().any(|other| other.name == name) {
-                continue;
-            }
+        for name in of_workspace(package, packages, table) {
             let upward = layer_of(name) > layer_of(&package.name) || layer_of(name) == usize::MAX;
             if upward {
                 findings.push(Finding::error(
@@ -86,7 +135,7 @@ fn upward_edges(package: &Package, packages: &[Package], layers: &HashMap<&str, 
 mod tests {
     use super::*;
 
-    const MAP: &str = "# Map\n\n## Layers\n\n| crate | owns |\n|---|---|\n| `low` | a |\n| `high` (+ `high-macros`) | b |\n\n## Next\n| `other` |\n";
+    const MAP: &str = "# Map\n\n## Layers\n\n| crate | owns | depends on |\n|---|---|---|\n| `low` | `a` | – |\n| `high` | b | `low` |\n\n## Next\n| `other` |\n";
 
     fn package(name: &str, dependencies: &str) -> String {
         format!("[package]\nname = \"{name}\"\n{dependencies}")
@@ -97,16 +146,16 @@ mod tests {
             ("docs/ARCHITECTURE.md", MAP.to_owned()),
             ("crates/low/Cargo.toml", package("low", low)),
             ("crates/high/Cargo.toml", package("high", high)),
-            ("crates/high-macros/Cargo.toml", package("high-macros", "")),
         ];
         let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
         run(&Tree::of(&files)).into_iter().map(|finding| finding.text).collect()
     }
 
+    const DOWN: &str = "[dependencies]\nlow.workspace = true\nserde = \"1\"";
+
     #[test]
-    fn an_edge_down_and_one_in_the_same_row_pass() {
-        let found = check("", "[dependencies]\nlow.workspace = true\nhigh-macros.workspace = true");
-        assert_eq!(found, Vec::<String>::new());
+    fn an_edge_down_passes() {
+        assert_eq!(check("", DOWN), Vec::<String>::new());
     }
 
     #[test]
@@ -117,21 +166,33 @@ mod tests {
             "[build-dependencies]\nrenamed = { package = \"high\", path = \"../high\" }",
             "[target.'cfg(unix)'.dependencies]\nhigh.workspace = true",
         ] {
-            assert_eq!(check(edge, "").len(), 1, "{edge}");
+            let found = check(edge, DOWN);
+            let upward = found.iter().filter(|text| text.contains("not below it"));
+            assert_eq!(upward.count(), 1, "{edge}: {found:?}");
         }
+    }
+
+    #[test]
+    fn a_dependency_that_its_row_lacks_and_one_without_an_edge_are_findings() {
+        let found = check("[dependencies]\nrenamed = { package = \"high\" }", "");
+        assert!(found.contains(&"the dependencies in the row of `low`: lacks high".to_owned()), "{found:?}");
+        let extra = "the dependencies in the row of `high`: lists low, which its manifest lacks";
+        assert!(found.contains(&extra.to_owned()), "{found:?}");
+        // Dependencies of tests are no edge of the map.
+        assert_eq!(check("", "[dev-dependencies]\nlow.workspace = true"), [extra]);
     }
 
     #[test]
     fn a_crate_missing_from_the_table_and_a_missing_table_are_findings() {
         let extra = package("extra", "");
         let tree = Tree::of(&[("docs/ARCHITECTURE.md", MAP), ("crates/extra/Cargo.toml", &extra)]);
-        assert_eq!(run(&tree).len(), 4, "three unknown rows and one crate without a row");
+        assert_eq!(run(&tree).len(), 3, "two unknown rows and one crate without a row");
         assert_eq!(run(&Tree::of(&[])).len(), 1);
     }
 
     #[test]
     fn a_crate_with_a_closed_list_uses_no_other_crate_of_ours() {
-        let map = "\n## Layers\n| `low` |\n| `lm-template` |\n| `lm-processors` |\n";
+        let map = "\n## Layers\n| `low` |\n| `lm-template` |\n| `lm-processors` | | `low`, `lm-template` |\n";
         let low = package("low", "");
         let template = package("lm-template", "");
         let processors = package("lm-processors", "[dependencies]\nlow = {}\nlm-template = {}");

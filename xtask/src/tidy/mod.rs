@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: machine-checkable house rules. One file and one row per rule.
 
 mod cited_tests;
+mod code_paths;
 mod crate_docs;
 mod doc_openings;
 mod import_circles;
@@ -23,6 +24,7 @@ use crate::tree::Tree;
 
 const ALL: &[&Check] = &[
     &cited_tests::CHECK,
+    &code_paths::CHECK,
     &crate_docs::CHECK,
     &doc_openings::CHECK,
     &import_circles::CHECK,
