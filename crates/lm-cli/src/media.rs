@@ -48,7 +48,7 @@ pub fn read_for(engine: &Engine, path: &Path, kind: MediaKind) -> Result<MediaFi
 /// # Errors
 /// When it does not; the error names the model.
 fn check_kind(engine: &Engine, kind: MediaKind) -> Result<()> {
-    ensure!(engine.reads(kind), "the model `{}` reads no {kind}s", engine.name());
+    ensure!(engine.reads(kind), "the model `{}` reads no {}", engine.name(), kind.plural());
     Ok(())
 }
 

@@ -226,7 +226,7 @@ fn a_model_of_images_and_audio_says_so_and_hears_an_audio_clip() {
     let data = |path: &str| format!("{}/../../testdata/{path}", env!("CARGO_MANIFEST_DIR"));
     let folder = with_template(&data("audio/gemma4-tiny"), ["<|image|>", "<|audio|>"]);
     let model = shown(folder.path());
-    assert!(program::ok(&["inspect", model], "").contains("input         text, images, audio clips\n"));
+    assert!(program::ok(&["inspect", model], "").contains("input         text, images, audio\n"));
     let reply = |more: &[&str]| {
         let args = ["in the rain?", "-m", model, "--temperature", "0", "-n", "8"];
         let last = events(&[&args, more].concat(), "").last().expect("an event").clone();

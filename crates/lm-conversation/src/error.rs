@@ -71,7 +71,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The chat template does not write one placeholder for each image or audio.
-    #[error("the chat template wrote `{placeholder}` {found} times for {expected} {}", kind.plural())]
+    #[error("the chat template wrote `{placeholder}` {found} times for {expected} {kind} parts")]
     Placeholders {
         /// Kind of the media.
         kind: MediaKind,
@@ -83,7 +83,7 @@ pub enum Error {
         expected: usize,
     },
     /// The prompt has tokens of images or audio that stand for none.
-    #[error("the prompt has `{token}` {found} times, its {} have {expected} rows", kind.plural())]
+    #[error("the prompt has `{token}` {found} times, its {kind} parts have {expected} rows")]
     MediaRows {
         /// Kind of the media.
         kind: MediaKind,

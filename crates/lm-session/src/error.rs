@@ -36,7 +36,7 @@ pub enum Error {
     #[error("the model reads no audio, and was given one")]
     NoAudio,
     /// The tokenizer has no token for the rows of the model's media.
-    #[error("the tokenizer has no token `{token}`, which stands for the rows of {kind}s")]
+    #[error("the tokenizer has no token `{token}`, which stands for the rows of {}", kind.plural())]
     MediaToken {
         /// Kind of the media.
         kind: MediaKind,

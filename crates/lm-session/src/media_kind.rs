@@ -25,11 +25,11 @@ impl MediaKind {
 }
 
 impl MediaKind {
-    /// Several of the kind in words: `images`, `audio clips`.
+    /// Any number of the kind in words: `images`, `audio`.
     pub const fn plural(self) -> &'static str {
         match self {
             Self::Image => "images",
-            Self::Audio => "audio clips",
+            Self::Audio => "audio",
         }
     }
 }

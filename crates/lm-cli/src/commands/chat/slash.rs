@@ -198,7 +198,7 @@ fn save(path: &str, state: &mut State) -> Result<After> {
 fn medium(path: &str, kind: MediaKind, state: &mut State) -> Result<After> {
     if path.is_empty() {
         state.media.retain(|file| !media::is(&file.part, kind));
-        state.screen.note(&format!("(no {kind}s)"))?;
+        state.screen.note(&format!("(no {})", kind.plural()))?;
     } else {
         add_media(&[(parse_path(path), kind)], state)?;
     }
