@@ -52,9 +52,16 @@ impl Memory {
     fn line(self, name: &str, plan: &MemoryPlan) -> String {
         let weights = plan.quantization.map_or("as stored".to_owned(), |format| format!("in {format}"));
         let (needed, available) = (size::format_bytes(plan.needed_bytes), size::format_bytes(self.bytes));
-        let (tokens, kv) = (plan.context_tokens, plan.kv_dtype);
+        let MemoryPlan { context_tokens, cache_tokens, kv_dtype, .. } = plan;
+        // Several sessions share a cache that is larger than one context.
+        let cache = if *cache_tokens >= 2 * context_tokens {
+            format!(" ({cache_tokens} tokens)")
+        } else {
+            String::new()
+        };
         format!(
-            "memory: {name} {weights}, {tokens} tokens of context, cache in {kv}: at most {needed} of {available}"
+            "memory: {name} {weights}, {context_tokens} tokens of context, cache in {kv_dtype}{cache}: at most {needed} of \
+             {available}"
         )
     }
 }

@@ -104,7 +104,7 @@ pub enum Error {
         reason: String,
     },
     /// A model has no chat template of this name.
-    #[error("the model has no chat template `{name}`; it has {known:?}")]
+    #[error("the model has no chat template{}", other_templates(name, known))]
     UnknownTemplate {
         /// The requested name.
         name: String,
@@ -146,4 +146,9 @@ pub(crate) fn json_type(value: &serde_json::Value) -> &'static str {
         serde_json::Value::Array(_) => "an array",
         serde_json::Value::Object(_) => "an object",
     }
+}
+
+/// Name of a missing template, and those that the model has.
+fn other_templates(name: &str, known: &[String]) -> String {
+    if known.is_empty() { String::new() } else { format!(" `{name}`; it has {}", known.join(", ")) }
 }

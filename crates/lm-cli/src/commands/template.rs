@@ -149,7 +149,12 @@ fn answer(args: &Args, templates: &mut LastTemplate, line: Map<String, Value>) -
 
 /// Returns the template of a model; adds its special tokens to `context`.
 fn of_model(model: &str, tools: &Value, context: &mut Map<String, Value>) -> Result<String> {
-    let source = model::folder(Some(Path::new(model)))?.chat_template()?.unwrap_or_default();
+    let folder = model::folder(Some(Path::new(model)))?;
+    let source = folder.chat_template()?;
+    if source.is_none() {
+        folder.config()?; // A folder without a model has a clearer error.
+    }
+    let source = source.unwrap_or_default();
     let templates = ChatTemplates::from_files(source.iter())?;
     context.extend(templates.special_tokens().clone());
     let choice = if tools.is_null() { TemplateChoice::Default } else { TemplateChoice::Tools };
