@@ -47,10 +47,10 @@ fn declared_tools_are_answered_by_the_next_line() {
 }
 
 #[test]
-fn the_tools_file_of_the_readme_works_as_shown() {
-    let readme = include_str!("../../../README.md");
-    let json = readme.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a file");
-    let shown_chat = readme.split("> What is the population").nth(1).expect("a chat");
+fn the_tools_file_of_the_manual_works_as_shown() {
+    let manual = include_str!("../../../docs/cli.md");
+    let json = manual.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a file");
+    let shown_chat = manual.split("> What is the population").nth(1).expect("a chat");
     let mut lines = shown_chat.lines();
     let question = format!("What is the population{}", lines.next().expect("the rest of the question"));
     let call = lines.next().expect("a call");

@@ -274,12 +274,12 @@ fn an_image_that_breaks_off_is_named() {
 
 #[test]
 fn the_examples_with_files_of_the_repository_run() {
-    let readmes = [
-        include_str!("../../../README.md"),
+    let documents = [
+        include_str!("../../../docs/cli.md"),
         include_str!("../../../testdata/audio/README.md"),
         include_str!("../../../testdata/vision/README.md"),
     ];
-    let starts = readmes.iter().flat_map(|readme| readme.split("lm generate ").skip(1));
+    let starts = documents.iter().flat_map(|document| document.split("lm generate ").skip(1));
     let examples: Vec<_> = starts
         .filter_map(|start| start.split(['\n', '`']).next().filter(|line| line.contains(" testdata/")))
         .collect();
