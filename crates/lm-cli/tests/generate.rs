@@ -209,10 +209,10 @@ fn media_are_files_that_are_read_before_the_model_is_loaded() {
     assert!(error.contains("rgb_1x1.png") && error.contains("expected WAV"), "{error}");
     let audio = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/sound/one_sample.wav");
     for (option, file, kind) in
-        [("--image", &*format!("{media}rgb_1x1.png"), "image"), ("--audio", audio, "audio")]
+        [("--image", &*format!("{media}rgb_1x1.png"), "images"), ("--audio", audio, "audio")]
     {
         let error = program::error(&["generate", "Hello", option, file], "");
-        let expected = format!("{file}: the model `pocket` reads no {kind}s");
+        let expected = format!("{file}: the model `pocket` reads no {kind}");
         assert_eq!(error, expected, "the embedded model reads text");
     }
     let error = program::error(&["generate", "Hello", "--image", "https://example.com/cat.png"], "");
