@@ -2,6 +2,7 @@
 
 use crate::shared;
 use std::collections::HashMap;
+use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
@@ -157,4 +158,17 @@ fn what_a_template_lacks_is_made_up_for_when_that_is_asked() {
     assert_eq!(template(&[], &line), [json!({"text": "U"})]);
     let helped = json!({"text": "S\n\nU", "polyfills": ["SystemInUserText"]});
     assert_eq!(template(&["--polyfill"], &line), [helped]);
+}
+
+#[test]
+fn a_folder_without_a_model_is_named() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let line =
+        |folder: &Path| json!({"model": folder, "messages": [{"role": "user", "content": "Hi"}]}).to_string();
+    let answer = failing("template", &[], line(folder.path()).as_bytes(), "1 of 1 lines failed").remove(0);
+    let message = answer["error"]["message"].as_str().expect("a message").to_owned();
+    assert!(message.ends_with("has no config.json"), "{message}");
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models/llama-tiny");
+    let answer = failing("template", &[], line(&model).as_bytes(), "1 of 1 lines failed").remove(0);
+    assert_eq!(answer["error"]["message"], "the model has no chat template");
 }
