@@ -1,4 +1,4 @@
-//! Table of pictures and sounds, stage by stage from files to tokens: the largest difference from the references.
+//! Table of images and audio, stage by stage from files to tokens: the largest difference from the references.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub(super) fn check() -> Result<()> {
     }
     print!("{}", table(&printed));
     if !passed {
-        bail!("pictures or sounds differ:\n{printed}");
+        bail!("images or audio differ:\n{printed}");
     }
     Ok(())
 }
