@@ -7,6 +7,8 @@
 scales of each row are of one kind: random ones, the largest, negative ones, denormals, zeros of both signs, mixtures.
 
 `<type>.quantized.bin`, of the types that floats are quantised to, has rows of COLS floats, then the blocks that the package makes of them.
+
+GRIDS has the codebooks of `gguf.quants` as Rust source.
 """
 
 import pathlib
@@ -86,7 +88,7 @@ def halves(bits, count, rng):
 
 def grids():
     """The codebooks as source: which numbers, whose digits are an entry's magnitudes, are in them. Entries are in their order."""
-    parts = ["//! Which entries the codebooks have, bit by bit. Written by `testdata/ggml/generate.py` from the tables of `gguf.quants`.\n"]
+    parts = ["//! Codebook entries as bit sets. Written by `testdata/ggml/generate.py` from the tables of `gguf.quants`.\n"]
     for quants in (IQ1_S, IQ2_S, IQ2_XS, IQ2_XXS, IQ3_S, IQ3_XXS):
         quants.init_grid()
         levels = len(quants.grid_map)

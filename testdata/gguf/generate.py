@@ -4,7 +4,7 @@
     python generate.py LLAMA_CPP qwen3-tiny   # those of one checkpoint
 
 LLAMA_CPP is a folder with llama.cpp's `conversion/` and `gguf-py/`; the source package of llama-cpp-python has one under
-`vendor/llama.cpp` (`pip download --no-deps --no-binary :all: llama-cpp-python`).
+`vendor/llama.cpp` (`pip download --no-deps --no-binary llama-cpp-python llama-cpp-python`).
 
 Where the file holds the checkpoint's own numbers, the logits beside the checkpoint are the judge. Otherwise `NAME.golden.json`
 has what transformers computes with the numbers that the package `gguf` reads from the file.

@@ -1,8 +1,8 @@
 // Outcomes of regular expressions by an engine of ECMA-262, for the tests of patterns.
 //
-//     node testdata/schemas/ecma.js 600 1 > testdata/schemas/ecma.json
+//     node testdata/schemas/ecma.js 600 1 testdata/schemas/ecma.json
 //
-// The arguments are the number of random patterns and their seed. Patterns are searched for with the flag `u`; those that are a
+// The arguments are the number of random patterns, their seed and the file to write. Patterns are searched for with the flag `u`; those that are a
 // syntax error with it are searched for without it, and marked. An outcome is a digit for each text.
 
 const TEXTS = [
@@ -76,9 +76,9 @@ function outcome(pattern) {
   return { pattern, error: true };
 }
 
-const [count, seed] = process.argv.slice(2).map(Number);
+const [count, seed, file] = process.argv.slice(2);
 state = BigInt(seed);
 const patterns = new Set(CHOSEN);
-while (patterns.size < new Set(CHOSEN).size + count) patterns.add(alternatives(2));
+while (patterns.size < new Set(CHOSEN).size + Number(count)) patterns.add(alternatives(2));
 const lines = [...patterns].map((pattern) => "    " + JSON.stringify(outcome(pattern)));
-console.log('{\n  "texts": ' + JSON.stringify(TEXTS) + ',\n  "patterns": [\n' + lines.join(",\n") + "\n  ]\n}");
+require("fs").writeFileSync(file, '{\n  "texts": ' + JSON.stringify(TEXTS) + ',\n  "patterns": [\n' + lines.join(",\n") + "\n  ]\n}\n");

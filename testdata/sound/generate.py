@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -48,11 +49,48 @@ FILES = [
 ]
 
 
+# libsndfile writes the current time into the PEAK chunk of WAV files with floats, and a random serial number into Ogg files.
+PEAK_TIME = 0x6B05AA93
+SERIAL_NUMBERS = {"stereo_44k.ogg": 0x35511FCC, "mono_16k.ogg": 0x0E79461C}
+
+
 def sounds():
     for name, rate, seconds, channels, subtype in FILES:
         soundfile.write(FOLDER / name, tone(rate, seconds, channels), rate, subtype=subtype)
+        if subtype in {"FLOAT", "DOUBLE"}:
+            set_peak_time(FOLDER / name)
+        if subtype == "VORBIS":
+            set_serial_number(FOLDER / name)
     soundfile.write(FOLDER / "silence.wav", np.zeros(1000), 16000, subtype="PCM_16")
     soundfile.write(FOLDER / "one_sample.wav", np.array([0.25]), 16000, subtype="PCM_16")
+
+
+def set_peak_time(path):
+    file = bytearray(path.read_bytes())
+    struct.pack_into("<I", file, file.index(b"PEAK") + 12, PEAK_TIME)
+    path.write_bytes(file)
+
+
+def set_serial_number(path):
+    """Changes the serial number of each Ogg page, and the page's checksum with it (RFC 3533)."""
+    file, at = bytearray(path.read_bytes()), 0
+    while at < len(file):
+        segments = file[at + 26]
+        end = at + 27 + segments + sum(file[at + 27 : at + 27 + segments])
+        struct.pack_into("<I", file, at + 14, SERIAL_NUMBERS[path.name])
+        struct.pack_into("<I", file, at + 22, 0)
+        struct.pack_into("<I", file, at + 22, ogg_checksum(file[at:end]))
+        at = end
+    path.write_bytes(file)
+
+
+def ogg_checksum(page):
+    checksum = 0
+    for byte in page:
+        checksum ^= byte << 24
+        for _ in range(8):
+            checksum = (checksum << 1) ^ (0x104C11DB7 if checksum & 0x80000000 else 0)
+    return checksum
 
 
 def picked(values, count):

@@ -1,6 +1,6 @@
 """Writes get_json_schema.json: the declarations that transformers makes of the functions below.
 
-pip install transformers==5.23.0; python generate.py
+    python generate.py        # transformers 5.23.0
 """
 
 import json

@@ -4,7 +4,7 @@
     python generate_mmproj.py LLAMA_CPP qwen2-vl-tiny   # one of them
 
 LLAMA_CPP is a folder with llama.cpp's `conversion/` and `gguf-py/`; the source package of llama-cpp-python has one under
-`vendor/llama.cpp` (`pip download --no-deps --no-binary :all: llama-cpp-python`).
+`vendor/llama.cpp` (`pip download --no-deps --no-binary llama-cpp-python llama-cpp-python`).
 
 Writes `mmproj/NAME/model.gguf` and `mmproj/NAME/mmproj-NAME.gguf`. Files of a checkpoint beside this script are judged by its golden files.
 Where these files cannot express a checkpoint's settings, a checkpoint with the settings that they imply is made by `generate.py`, and

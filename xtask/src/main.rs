@@ -42,7 +42,7 @@ enum Command {
     Sanitize(sanitize::Args),
     /// Run the tests of the kernels for AArch64 under QEMU
     Emulate,
-    /// Compare the committed goldens with our output, or regenerate them
+    /// Compare the committed goldens with our output, or regenerate reference data
     Golden(golden::Args),
     /// Run the conformance matrix of tool calls under random logits: every schema, dialect, budget and tool choice
     Matrix(matrix::Args),

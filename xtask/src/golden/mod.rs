@@ -1,14 +1,14 @@
-//! `cargo xtask golden`: compares the committed goldens with our output, or regenerates them with the reference
-//! implementation.
+//! `cargo xtask golden`: compares the committed goldens with our output, or regenerates the reference data of the
+//! tests with the implementations that it comes from.
 
 mod media;
 mod models;
-
-use std::process::Command;
+mod regenerate;
+mod scripts;
 
 use anyhow::{Result, bail};
+use clap::builder::PossibleValuesParser;
 
-use crate::process;
 use crate::test_programs::{self, INTEGRATION};
 
 /// Integration tests that compare goldens with our output.
@@ -28,30 +28,31 @@ const COMPARISONS: &[Comparison] = &[
 /// Chat templates of the shared reference data (`LM_SHARED`), which are not in the repository.
 const TEMPLATES: &[Comparison] = &[Comparison { package: "lm-template", filter: "templates::" }];
 
-/// Scripts that generate goldens: folder and command line, run with Python.
-const SCRIPTS: &[(&str, &[&str])] = &[
-    ("testdata/models", &["generate.py"]),
-    ("testdata/imatrix", &["generate.py"]),
-    ("testdata/media", &["generate.py"]),
-    ("testdata/media/pillow", &["generate.py"]),
-    ("testdata/sound", &["generate.py"]),
-    ("testdata/sound/headers", &["generate.py"]),
-    ("testdata/vision", &["generate.py"]),
-    ("testdata/audio", &["generate.py"]),
-    ("testdata/templates", &["generate.py"]),
-    ("testdata/templates", &["generate_jinja.py"]),
-    ("testdata/tools", &["generate.py"]),
-    ("models/pocket/recipe", &["evaluate.py", "--write", "../eval"]),
-];
+const EXAMPLES: &str = "\
+Examples:
+  cargo xtask golden --check
+  cargo xtask golden --check --models
+  python3 -m venv target/golden/venv
+  target/golden/venv/bin/pip install $(cargo xtask golden --packages --only ggml,tools)
+  PYTHON=target/golden/venv/bin/python cargo xtask golden --regenerate --only ggml,tools";
 
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Compare the committed goldens with our output (in Rust, without Python)
-    #[arg(long, required_unless_present = "regenerate")]
+    #[arg(long, required_unless_present_any = ["regenerate", "packages"])]
     check: bool,
-    /// Regenerate the goldens with transformers (models/pocket/recipe/requirements.txt; `PYTHON` names the interpreter)
+    /// Run the scripts that generate reference data, and print which files then differ from the commit. Variables: `PYTHON`,
+    /// the interpreter [default: python3]; `LM_SHARED`, the shared reference data [default: ../shared]; `LLAMA_CPP`, a
+    /// folder with llama.cpp's converter [default: downloaded with pip]
     #[arg(long, conflicts_with = "check")]
     regenerate: bool,
+    /// Print the Python packages of the scripts, as arguments of `pip install`
+    #[arg(long, conflicts_with_all = ["check", "regenerate"])]
+    packages: bool,
+    /// Names of scripts, separated by commas [default: all]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with = "check", value_parser = PossibleValuesParser::new(regenerate::names()))]
+    only: Vec<String>,
     /// Compare the renderings of the shared reference templates instead, and print a table
     #[arg(long, requires = "check", conflicts_with = "regenerate")]
     templates: bool,
@@ -69,7 +70,11 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<()> {
     match args {
-        Args { regenerate: true, .. } => regenerate(),
+        Args { regenerate: true, only, .. } => regenerate::run(only),
+        Args { packages: true, only, .. } => {
+            regenerate::print_packages(only);
+            Ok(())
+        }
         Args { templates: true, .. } => check(TEMPLATES, ""),
         Args { media: true, .. } => media::check(),
         Args { models: true, features, .. } => models::check(features.as_deref().unwrap_or("ndarray")),
@@ -104,14 +109,6 @@ fn skipped(printed: &str) -> Option<&str> {
     printed.lines().find(|line| line.contains("skipped: "))
 }
 
-fn regenerate() -> Result<()> {
-    let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
-    for (folder, arguments) in SCRIPTS {
-        process::run(Command::new(&python).args(*arguments).current_dir(process::root().join(folder)))?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,12 +120,5 @@ mod tests {
             Some("test a ... skipped: gpu: no adapter")
         );
         assert_eq!(skipped("test result: ok. 1 passed\n"), None);
-    }
-
-    #[test]
-    fn every_script_is_there() {
-        for (folder, arguments) in SCRIPTS {
-            assert!(process::root().join(folder).join(arguments[0]).exists(), "{folder}/{}", arguments[0]);
-        }
     }
 }

@@ -1,6 +1,6 @@
 """Writes filters.json: logits before and after each filter, for tests/filters.rs.
 
-    python filters.py > filters.json        (torch 2.15, transformers 5.23)
+    python filters.py        (torch 2.15, transformers 5.23)
 
 The filters that transformers has are its own. DRY, top-n-sigma and XTC are written out below from their published
 descriptions, in the plainest form: comparisons of whole suffixes, softmax by definition.
@@ -8,6 +8,7 @@ descriptions, in the plainest form: comparisons of whole suffixes, softmax by de
 
 import json
 import math
+from pathlib import Path
 
 import torch
 from transformers.generation import logits_process as hf
@@ -140,4 +141,4 @@ for params, apply, count in CASES:
         after = [mark(*pair) for pair in zip(apply(ids, logits), logits)]
         case = {"params": params, "prompt": prompt, "generated": generated, "logits": logits, "after": after}
         lines.append(json.dumps(case, separators=(",", ":")))
-print("[\n" + ",\n".join(lines) + "\n]")
+Path(__file__).with_name("filters.json").write_text("[\n" + ",\n".join(lines) + "\n]\n")
