@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_leave_the_folder_are_not_plain() {
+    fn plain_names_exclude_paths() {
         for name in ["model.safetensors", "model-00001-of-00002.safetensors", "..model"] {
             assert!(is_plain_name(name), "{name}");
         }

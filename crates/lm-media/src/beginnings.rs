@@ -83,7 +83,7 @@ mod tests {
 
     /// A row after one that fits all of its files has no effect.
     #[test]
-    fn every_row_is_found() {
+    fn every_signature_is_recognized() {
         for (at, bytes, name) in BEGINNINGS {
             let file = [&vec![b'.'; *at], *bytes].concat();
             assert!(file.len() <= LENGTH && start(&file) == file, "{name}");
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_name_what_came_and_what_is_expected() {
+    fn messages_name_the_found_and_the_expected_format() {
         let message = |bytes: &[u8]| described(&start(bytes), "image", "PNG");
         assert_eq!(message(b"II*\0\x08\0\0\0"), "the bytes are a TIFF file; expected PNG");
         assert_eq!(message(b"\0\0\0\x1cftypavif\0\0\0\0"), "the bytes are an AVIF file; expected PNG");

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jfif_decides_the_colours_of_three_components_only() {
+    fn jfif_sets_colours_only_for_three_components() {
         let segment = |marker, data: &[u8]| {
             [&[0xff, marker][..], &(data.len() as u16 + 2).to_be_bytes(), data].concat()
         };

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_prefix_of_exif_data_is_skipped() {
+    fn exif_prefixes_are_skipped() {
         let tiff = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
         for prefixes in 0..3 {
             let exif = [EXIF_PREFIX.repeat(prefixes), tiff.to_vec()].concat();

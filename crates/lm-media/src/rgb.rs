@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pixels_of_every_type_become_three_bytes() {
+    fn every_pixel_type_converts_to_rgb() {
         let words = |values: &[u16]| values.iter().flat_map(|value| value.to_ne_bytes()).collect::<Vec<u8>>();
         for (color, pixels, expected) in [
             (ColorType::L8, vec![1, 2], [1, 1, 1, 2, 2, 2]),

@@ -73,7 +73,7 @@ fn size([width, height]: [usize; 2]) -> ImageSize {
 }
 
 #[test]
-fn files_are_decoded_to_the_bytes_of_pillow() {
+fn decoded_pixels_equal_pillow() {
     let decoded = golden().decoded;
     assert!(decoded.len() > 20);
     for case in decoded {
@@ -102,7 +102,7 @@ fn files_are_decoded_to_the_bytes_of_pillow() {
 }
 
 #[test]
-fn filters_give_the_bytes_of_pillow() {
+fn resize_filters_equal_pillow() {
     let image = image("rgb_37x53.png");
     for case in golden().resized {
         let filter = match &*case.filter {
@@ -153,7 +153,7 @@ fn tolerance(family: &str) -> f32 {
 }
 
 #[test]
-fn patches_are_those_of_transformers() {
+fn patches_equal_transformers() {
     for case in golden().families {
         let found = patches(&case.family, &image(&case.image));
         let name = format!("{} {}", case.family, case.image);
@@ -171,7 +171,7 @@ fn patches_are_those_of_transformers() {
 }
 
 #[test]
-fn grids_and_tokens_are_those_of_transformers() {
+fn grids_and_tokens_equal_transformers() {
     let Golden { sizes, grids, .. } = golden();
     assert_eq!(grids.len(), sizes.len());
     let cases = 2 * sizes.len();
@@ -196,7 +196,7 @@ fn grids_and_tokens_are_those_of_transformers() {
 }
 
 #[test]
-fn views_have_the_sizes_and_tokens_of_their_grid() {
+fn view_sizes_and_tokens_match_their_grid() {
     let image = image("rgb_37x53.png");
     let lfm = small_lfm();
     let grid = lfm.grid(image.size()).expect("a grid");
@@ -218,7 +218,7 @@ fn views_have_the_sizes_and_tokens_of_their_grid() {
 }
 
 #[test]
-fn sizes_at_the_limits_of_families() {
+fn family_size_limits() {
     let thin = |width| QwenVl::default().resized_size(ImageSize::new(width, 1));
     assert_eq!(thin(200).expect("200 times the other side"), ImageSize::new(812, 28));
     assert!(thin(201).is_err());
@@ -229,7 +229,7 @@ fn sizes_at_the_limits_of_families() {
 }
 
 #[test]
-fn sizes_and_refusals_are_those_of_transformers() {
+fn sizes_and_errors_equal_transformers() {
     let sizes = golden().sizes;
     assert_eq!(sizes.len(), 2000);
     for [original, qwen2_size, qwen3_size, gemma_280, gemma_70] in sizes {

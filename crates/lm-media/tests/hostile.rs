@@ -12,7 +12,7 @@ fn decode(bytes: &[u8]) -> Result<Image, Error> {
 }
 
 #[test]
-fn unknown_formats_are_named_by_their_beginning() {
+fn unknown_formats_are_named_by_signature() {
     let error = decode(b"%PDF-1.7 and more").expect_err("no image").to_string();
     assert_eq!(error, "the bytes are a PDF file; expected PNG, JPEG, WebP, GIF or BMP");
     let error = decode(b"no image").expect_err("no image").to_string();
@@ -37,7 +37,7 @@ fn truncated_files_are_errors() {
 
 /// The decoder takes missing pixels of a JPEG file as grey.
 #[test]
-fn a_jpeg_file_that_breaks_off_anywhere_is_an_error() {
+fn truncated_jpeg_is_an_error() {
     for name in ["smooth_64x48.jpg"] {
         let bytes = file(name);
         for length in (2..bytes.len() - 2).step_by(7) {
@@ -56,7 +56,7 @@ fn with_segment(marker: &[u8], contents: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_jpeg_file_that_breaks_off_after_other_segments_is_an_error() {
+fn jpeg_truncated_after_other_segments_is_an_error() {
     let thumbnail = file("smooth_64x48.jpg");
     let whole = decode(&thumbnail).expect("an image");
     for (marker, contents, name) in [
@@ -71,7 +71,7 @@ fn a_jpeg_file_that_breaks_off_after_other_segments_is_an_error() {
 }
 
 #[test]
-fn files_and_images_above_the_limits_are_refused() {
+fn files_and_images_above_the_limits_are_rejected() {
     let bytes = file("rgb_37x53.png");
     let limits = DecodeLimits { max_bytes: bytes.len() - 1, ..DecodeLimits::default() };
     assert!(matches!(Image::decode(&bytes, &limits), Err(Error::TooManyBytes { .. })));
@@ -88,7 +88,7 @@ fn files_and_images_above_the_limits_are_refused() {
 
 /// The screen of a GIF file is small, and its first frame is not.
 #[test]
-fn the_frame_of_a_gif_file_counts_for_the_limits() {
+fn gif_frame_counts_toward_the_limits() {
     const PLACE: usize = 13 + 3 * 4 + 1; // Header, palette, separator.
     let bytes = file("frame_11x9.gif");
     let with = |at: usize, value: u16| {
@@ -117,7 +117,7 @@ fn the_frame_of_a_gif_file_counts_for_the_limits() {
 
 /// A BMP header of 30,000 × 30,000 pixels, without any.
 #[test]
-fn a_header_of_many_pixels_allocates_nothing() {
+fn huge_header_allocates_nothing() {
     let mut bytes = file("rgb_18x14.bmp");
     bytes[18..22].copy_from_slice(&30_000_u32.to_le_bytes());
     bytes[22..26].copy_from_slice(&30_000_u32.to_le_bytes());
@@ -125,7 +125,7 @@ fn a_header_of_many_pixels_allocates_nothing() {
 }
 
 #[test]
-fn pixels_of_another_number_are_an_error() {
+fn wrong_pixel_count_is_an_error() {
     for (size, bytes) in
         [(ImageSize::new(2, 2), 11), (ImageSize::new(0, 4), 0), (ImageSize::new(usize::MAX, 2), 6)]
     {
@@ -134,7 +134,7 @@ fn pixels_of_another_number_are_an_error() {
 }
 
 #[test]
-fn sizes_without_pixels_are_refused() {
+fn sizes_without_pixels_are_rejected() {
     for size in [(0, 0), (0, 5), (5, 0)].map(|(width, height)| ImageSize::new(width, height)) {
         let refused = [
             QwenVl::default().tokens(size),
@@ -147,7 +147,7 @@ fn sizes_without_pixels_are_refused() {
 }
 
 #[test]
-fn settings_out_of_range_are_named() {
+fn settings_out_of_range_are_reported() {
     let image = Image::from_rgb(ImageSize::new(3, 5), vec![7; 45]).expect("an image");
     let flat = Normalization { std: [1.0, 0.0, 1.0], ..Normalization::HALF };
     let (gemma3, gemma4, qwen) = (Gemma3::default(), Gemma4::default(), QwenVl::default());
@@ -193,7 +193,7 @@ fn settings_out_of_range_are_named() {
 /// Metadata of 2 MiB are read, those of a byte more are not.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_compressed_text_above_the_limit_is_not_read() {
+fn compressed_text_above_the_limit_is_skipped() {
     use std::io::Write;
     let bytes = file("rgb_37x53.png");
     let sized = |length: usize| {
@@ -211,7 +211,7 @@ fn a_compressed_text_above_the_limit_is_not_read() {
 
 /// Its red and the next blue look like 16 bits a pixel of a longer header.
 #[test]
-fn a_bmp_file_with_the_first_header_keeps_its_colours() {
+fn bmp_core_header_keeps_colours() {
     let words = [2_u16, 1, 1, 24].map(u16::to_le_bytes).concat();
     let header = [34_u32, 0, 26, 12].map(u32::to_le_bytes).concat();
     let bytes = [&b"BM"[..], &header, &words, &[7, 8, 16, 0, 9, 11, 0, 0]].concat();
@@ -221,7 +221,7 @@ fn a_bmp_file_with_the_first_header_keeps_its_colours() {
 /// The decoder indexes colours of three bytes, of which the last one breaks off.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_palette_of_a_part_of_a_colour_is_an_error() {
+fn partial_palette_colour_is_an_error() {
     let size = 1_u32.to_be_bytes();
     let header = chunk(b"IHDR", &[&size[..], &size, &[8, 3, 0, 0, 0]].concat());
     let row = [0x78, 0x01, 0x01, 2, 0, 0xfd, 0xff, 0, 233, 0, 0xea, 0, 0xea];
@@ -232,7 +232,7 @@ fn a_palette_of_a_part_of_a_colour_is_an_error() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_png_file_of_very_many_chunks_is_refused() {
+fn png_with_too_many_chunks_is_rejected() {
     let bytes = file("rgb_1x1.png");
     let texts = |count: usize| [&bytes[..33], &chunk(b"tEXt", b"k\0").repeat(count), &bytes[33..]].concat();
     assert!(decode(&texts(1000)).is_ok());

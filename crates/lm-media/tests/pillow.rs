@@ -60,7 +60,7 @@ fn pattern(size: ImageSize) -> Image {
 }
 
 #[test]
-fn high_images_are_resized_to_the_bytes_of_pillow() {
+fn tall_image_resize_equals_pillow() {
     let cases = golden().resized;
     assert!(cases.len() > 50);
     for case in cases {
@@ -82,7 +82,7 @@ const DIFFERENT: [&str; 3] =
     ["PNG: checksum of the pixels", "PNG: a decimal", "JPEG: RGB of Adobe with JFIF"];
 
 #[test]
-fn files_at_the_edges_of_formats_are_read_as_by_pillow() {
+fn edge_case_files_equal_pillow() {
     let cases = golden().decoded;
     assert!(cases.len() > 80);
     for case in cases {

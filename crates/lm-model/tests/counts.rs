@@ -65,7 +65,7 @@ fn page_faults() -> Option<u64> {
 
 // One test: the pool and the page faults are those of the whole process.
 #[test]
-fn loops_and_page_faults_are_few_and_used_memory_changes_nothing() {
+fn loop_and_page_fault_counts_are_bounded() {
     let model = model();
     let mut cache = model.new_cache(ROWS / lm_model::PAGE_LEN + 1).expect("pages");
     profile::start();

@@ -13,7 +13,7 @@ fn models() -> Vec<PathBuf> {
 }
 
 #[test]
-fn sizes_are_those_of_the_loaded_model() -> Result<()> {
+fn sizes_match_the_loaded_model() -> Result<()> {
     for path in models() {
         let folder = ModelFolder::open(&path)?;
         let footprint = folder.footprint()?;
@@ -44,7 +44,7 @@ fn sizes_are_those_of_the_loaded_model() -> Result<()> {
 }
 
 #[test]
-fn a_page_that_was_begun_counts() -> Result<()> {
+fn started_page_counts() -> Result<()> {
     let footprint = ModelFolder::open(&models()[0])?.footprint()?;
     let bytes = |tokens| footprint.cache_bytes(tokens, KvDtype::F16);
     assert_eq!((bytes(1), bytes(33)), (bytes(PAGE_LEN), 2 * bytes(PAGE_LEN)));

@@ -51,7 +51,7 @@ fn check(name: &str, [json, gguf]: &[Tokenizer; 2], text: &str) {
 }
 
 #[test]
-fn a_written_tokenizer_gives_the_ids_of_its_json() {
+fn written_tokenizer_equals_its_json() {
     for name in ["llama-bpe", "phi-3", "smollm2"] {
         let Some(folder) = folder(name, |_| {}) else { continue };
         let both = both(name, folder.path());
@@ -60,7 +60,7 @@ fn a_written_tokenizer_gives_the_ids_of_its_json() {
 }
 
 #[test]
-fn what_the_keys_of_a_file_do_not_say_the_whole_of_the_json_does() {
+fn json_in_the_file_covers_other_settings() {
     let changes: [(&str, Change); 4] = [
         ("digits", |json| json["pre_tokenizer"]["pretokenizers"][0]["individual_digits"] = json!(false)),
         ("lower case", |json| json["normalizer"] = json!({"type": "Lowercase"})),
@@ -77,7 +77,7 @@ fn what_the_keys_of_a_file_do_not_say_the_whole_of_the_json_does() {
 }
 
 #[test]
-fn what_nothing_in_a_file_says_is_refused_by_its_name() {
+fn unrepresentable_setting_is_rejected_by_name() {
     let cases: [(Change, &str); 2] = [
         (|json| json["added_tokens"][2]["rstrip"] = json!(true), "added_tokens.rstrip"),
         (|json| json["normalizer"]["normalizers"][0]["prepend"] = json!("x"), "normalizer"),

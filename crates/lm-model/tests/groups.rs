@@ -48,7 +48,7 @@ fn compare(name: &str, quantization: Option<WeightFormat>) -> [Vec<Vec<f32>>; 2]
 }
 
 #[test]
-fn weights_are_those_of_the_layouts() {
+fn weights_match_their_layouts() {
     for name in FOLDERS {
         let [got, expected] = compare(name, Some(WeightFormat::F32));
         assert_close(&got, &expected, name);
@@ -109,7 +109,7 @@ fn changed(config: impl Fn(&mut Value), tensor: &str, change: impl Fn(&mut Vec<u
 }
 
 #[test]
-fn what_cannot_be_read_is_named() {
+fn unreadable_layouts_are_reported() {
     const LAYER: &str = "model.layers.0.self_attn.q_proj";
     let refused = |config: &dyn Fn(&mut Value), part: &str, change: &dyn Fn(&mut Vec<u8>)| {
         let copy = changed(config, &format!("{LAYER}.{part}"), change);

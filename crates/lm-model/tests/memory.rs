@@ -13,13 +13,13 @@ use lm_model::{Device, LoadOptions, WeightFormat};
 use safetensors::tensor::Dtype;
 use serde_json::json;
 
-const TEST: &str = "memory::a_quantised_load_keeps_the_packed_bytes_only";
+const TEST: &str = "memory::quantised_load_keeps_only_packed_bytes";
 /// Environment variable with the model folder, set in the measuring process.
 const FOLDER: &str = "LM_MODEL_MEMORY_TEST_FOLDER";
 const SLACK: usize = 4 << 20;
 
 #[test]
-fn a_quantised_load_keeps_the_packed_bytes_only() {
+fn quantised_load_keeps_only_packed_bytes() {
     if let Some(folder) = std::env::var_os(FOLDER) {
         return measure(Path::new(&folder));
     }

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handle_is_cancelled_with_each_of_its_ancestors() {
+    fn handle_is_cancelled_with_any_ancestor() {
         for cancelled in 0..4 {
             let root = CancelHandle::new();
             let child = root.child();

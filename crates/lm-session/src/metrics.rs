@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_tokens_over_seconds() {
+    fn rates_are_tokens_per_second() {
         let timing = Timing {
             prefill: Duration::from_millis(500),
             decode: Duration::from_secs(2),

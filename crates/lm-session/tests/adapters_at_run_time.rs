@@ -69,7 +69,7 @@ fn is_unloaded(error: &Error, id: AdapterId) -> bool {
 }
 
 #[test]
-fn an_adapter_loaded_later_gives_the_tokens_of_one_loaded_with_the_model() {
+fn late_adapter_equals_one_loaded_with_the_model() {
     let [base, all, attention] = expected();
     let engine = engine(&[ATTENTION]);
     let id = engine.load_adapter(adapter(ALL)).unwrap();
@@ -84,7 +84,7 @@ fn an_adapter_loaded_later_gives_the_tokens_of_one_loaded_with_the_model() {
 }
 
 #[test]
-fn sessions_that_decode_meanwhile_keep_their_tokens() {
+fn decoding_sessions_keep_their_tokens() {
     let [base, all, _] = expected();
     let engine = engine(&[ALL]);
     let stop = AtomicBool::new(false);
@@ -160,7 +160,7 @@ fn unload(engine: &Engine, id: AdapterId) -> JoinHandle<Result<(), Error>> {
 }
 
 #[test]
-fn a_request_that_runs_ends_before_its_adapter_is_unloaded_and_later_ones_are_refused() {
+fn unload_waits_for_running_requests() {
     let [base, all, _] = expected();
     let engine = engine(&[]);
     let id = engine.load_adapter(adapter(ALL)).unwrap();
@@ -182,7 +182,7 @@ fn a_request_that_runs_ends_before_its_adapter_is_unloaded_and_later_ones_are_re
 }
 
 #[test]
-fn a_request_that_waits_keeps_its_adapter_too() {
+fn waiting_request_keeps_its_adapter() {
     let [_, all, _] = expected();
     let folder = ModelFolder::open(testdata("models/llama-tiny")).unwrap();
     let settings = EngineSettings { max_running_requests: 1, ..EngineSettings::default() };
@@ -201,7 +201,7 @@ fn a_request_that_waits_keeps_its_adapter_too() {
 }
 
 #[test]
-fn a_cancelled_request_does_not_hold_its_adapter() {
+fn cancelled_request_releases_its_adapter() {
     let engine = engine(&[]);
     let id = engine.load_adapter(adapter(ALL)).unwrap();
     let (mut first, mut second) = (session(&engine, Some(id)), session(&engine, Some(id)));
@@ -215,7 +215,7 @@ fn a_cancelled_request_does_not_hold_its_adapter() {
 }
 
 #[test]
-fn an_unloaded_adapter_is_a_typed_error_and_its_id_is_never_given_again() {
+fn unloaded_adapter_id_is_never_reused() {
     let engine = engine(&[ALL]);
     let id = AdapterId(0); // Those loaded with the model can be unloaded too.
     let mut opened = session(&engine, Some(id));
@@ -249,7 +249,7 @@ fn an_unloaded_adapter_is_a_typed_error_and_its_id_is_never_given_again() {
 }
 
 #[test]
-fn the_prefixes_of_an_unloaded_adapter_are_dropped_and_those_of_others_stay() {
+fn unload_drops_only_prefixes_of_the_adapter() {
     let engine = engine(&[ALL]);
     let id = engine.load_adapter(adapter(ATTENTION)).unwrap();
     let others = [None, Some(AdapterId(0))];
@@ -271,7 +271,7 @@ fn the_prefixes_of_an_unloaded_adapter_are_dropped_and_those_of_others_stay() {
 }
 
 #[test]
-fn saved_pages_belong_to_an_adapter_whatever_its_id() {
+fn saved_pages_match_an_adapter_by_content() {
     let first = engine(&[]);
     let id = first.load_adapter(adapter(ALL)).unwrap();
     let mut session_of_first = session(&first, Some(id));
@@ -298,7 +298,7 @@ fn saved_pages_belong_to_an_adapter_whatever_its_id() {
 }
 
 #[test]
-fn a_restored_session_goes_on_with_its_adapter_whatever_its_id() {
+fn restored_session_finds_its_adapter_under_another_id() {
     let first = engine(&[]);
     let mut original = session(&first, Some(first.load_adapter(adapter(ALL)).unwrap()));
     run(&mut original);
@@ -320,7 +320,7 @@ fn a_restored_session_goes_on_with_its_adapter_whatever_its_id() {
 }
 
 #[test]
-fn a_folder_that_is_no_adapter_of_the_model_is_a_typed_error() {
+fn folder_without_a_matching_adapter_is_an_error() {
     let engine = engine(&[]);
     for folder in [adapter("no-such-folder"), testdata("adapters"), adapter("llama-tiny-bias-some")] {
         let error = engine.load_adapter(&folder).unwrap_err();
@@ -336,7 +336,7 @@ fn a_folder_that_is_no_adapter_of_the_model_is_a_typed_error() {
 }
 
 #[test]
-fn adapters_stay_while_the_model_is_unloaded() {
+fn adapters_survive_unloading_the_model() {
     let [base, all, attention] = expected();
     let engine = engine(&[ALL]);
     let later = engine.load_adapter(adapter(ATTENTION)).unwrap();
@@ -381,7 +381,7 @@ fn write_large_adapter(folder: &Path) {
 }
 
 #[test]
-fn the_memory_of_unloaded_adapters_returns() {
+fn unloaded_adapter_memory_is_freed() {
     let Some(_) = resident() else {
         return println!("skipped: this system does not tell the resident memory");
     };

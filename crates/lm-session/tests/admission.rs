@@ -12,7 +12,7 @@ use lm_session::{
 use support::{AllowAll, endless, gate, generate, hooked_engine, ids, last, prompt, random_engine, tokens};
 
 #[test]
-fn requests_beyond_the_bounds_are_refused_and_change_nothing() {
+fn requests_beyond_the_bounds_are_rejected() {
     let (wait, arrived, open) = gate();
     let settings = EngineSettings {
         max_running_requests: 1,
@@ -95,7 +95,7 @@ fn taken(max_waiting_grammar_bytes: usize, params: impl Fn() -> GenerateParams, 
 }
 
 #[test]
-fn waiting_requests_are_bounded_by_their_grammar_state() {
+fn grammar_state_bounds_waiting_requests() {
     let bytes = 1 << 20;
     // The masks of a request count as well.
     for (bound, expected) in [(0, 1), (bytes / 2, 1), (3 * bytes + bytes / 2, 3), (100 * bytes, 20)] {
@@ -108,7 +108,7 @@ fn waiting_requests_are_bounded_by_their_grammar_state() {
 }
 
 #[test]
-fn the_state_of_a_grammar_grows_with_it_and_is_counted() {
+fn grammar_state_grows_with_the_grammar() {
     let (engine, _) = hooked_engine(EngineSettings::default(), |_| Ok(()));
     let object = |names: usize| {
         let properties: serde_json::Map<_, _> = (0..names)
@@ -141,7 +141,7 @@ fn resident() -> Option<usize> {
 /// With default settings: those beyond the bounds are refused, those taken and those that try again give the tokens they would
 /// give alone.
 #[test]
-fn of_512_requests_at_once_all_that_are_taken_finish() {
+fn all_admitted_of_512_requests_finish() {
     const REQUESTS: usize = 512;
     const KINDS: usize = 8;
     let deadline = || Some(Instant::now() + Duration::from_secs(300));
@@ -229,7 +229,7 @@ fn higher_priorities_are_admitted_first() {
 }
 
 #[test]
-fn waiting_requests_are_cancelled_alone_or_as_a_group_and_have_deadlines() {
+fn waiting_requests_have_cancel_groups_and_deadlines() {
     let (wait, arrived, open) = gate();
     let settings = EngineSettings { max_running_requests: 1, prefill_chunk: 2, ..EngineSettings::default() };
     let (engine, model) = hooked_engine(settings, wait);
@@ -255,7 +255,7 @@ fn waiting_requests_are_cancelled_alone_or_as_a_group_and_have_deadlines() {
 
 /// The session's tokens are those of the last request, its cache those of one that ran.
 #[test]
-fn a_request_that_ended_while_it_waited_leaves_no_foreign_cache() {
+fn request_ended_while_waiting_leaves_no_cache() {
     type Next = fn(&mut lm_session::Session) -> lm_session::Session;
     let nexts: [Next; 3] = [
         |session| session.fork().unwrap(),

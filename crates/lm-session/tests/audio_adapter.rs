@@ -49,7 +49,7 @@ fn reply(session: &mut Session, ids: &[TokenId], media: &[Arc<Media>]) -> (Vec<T
 }
 
 #[test]
-fn audio_turn_the_adapter_on_and_their_end_turns_it_off() {
+fn audio_adapter_is_on_only_with_audio() {
     let (engine, base) = (engine(true), engine(false));
     let adapter = engine.audio_adapter();
     assert_eq!((adapter, base.audio_adapter()), (Some(AdapterId(0)), None));
@@ -74,7 +74,7 @@ fn audio_turn_the_adapter_on_and_their_end_turns_it_off() {
 }
 
 #[test]
-fn pages_of_a_session_with_audio_are_restored_for_the_adapter() {
+fn audio_session_pages_are_restored_for_the_adapter() {
     let engine = engine(true);
     let (ids, media) = heard(&engine);
     let mut heard = session(&engine, None);

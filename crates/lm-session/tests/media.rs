@@ -82,7 +82,7 @@ fn reply(session: &mut Session, ids: &[TokenId], media: &[Arc<Media>]) -> Vec<To
 }
 
 #[test]
-fn two_media_of_one_size_are_told_apart_in_either_order() {
+fn media_of_equal_size_are_distinguished() {
     for medium in MEDIA {
         let (engine, fakes) = fake();
         let (a, b) = (medium(&engine, 1), medium(&engine, 2));
@@ -110,7 +110,7 @@ fn two_media_of_one_size_are_told_apart_in_either_order() {
 }
 
 #[test]
-fn a_changed_pixel_or_sample_misses_the_cache_and_an_equal_file_does_not() {
+fn cache_distinguishes_pixels_and_samples() {
     for medium in MEDIA {
         let (engine, fakes) = fake();
         let (a, b, again) = (medium(&engine, 1), medium(&engine, 3), medium(&engine, 1));
@@ -130,7 +130,7 @@ fn a_changed_pixel_or_sample_misses_the_cache_and_an_equal_file_does_not() {
 }
 
 #[test]
-fn rewinding_ends_before_a_medium_that_would_be_cut() {
+fn rewind_stops_before_a_partial_media_item() {
     for medium in MEDIA {
         let (engine, _) = fake();
         let (a, b) = (medium(&engine, 1), medium(&engine, 2));
@@ -152,7 +152,7 @@ fn rewinding_ends_before_a_medium_that_would_be_cut() {
 }
 
 #[test]
-fn a_session_is_continued_with_the_media_it_has() {
+fn session_continues_with_its_media() {
     for medium in MEDIA {
         let (engine, fakes) = fake();
         let a = medium(&engine, 1);
@@ -178,7 +178,7 @@ fn a_session_is_continued_with_the_media_it_has() {
 }
 
 #[test]
-fn saved_pages_of_media_are_found_without_encoding() {
+fn saved_media_pages_need_no_encoding() {
     for medium in MEDIA {
         let (engine, _) = fake();
         let (a, b) = (medium(&engine, 1), medium(&engine, 2));
@@ -283,7 +283,7 @@ fn observed(vision: Laid, settings: EngineSettings) -> (Engine, Seen) {
 }
 
 #[test]
-fn a_step_ends_before_or_after_bidirectional_rows() {
+fn step_never_splits_bidirectional_rows() {
     for chunk in [3, 16, 30, 512] {
         let settings = EngineSettings { prefill_chunk: chunk, ..EngineSettings::default() };
         let (engine, seen) = observed(Laid::new([bidirectional(20), bidirectional(7)]), settings);
@@ -317,7 +317,7 @@ fn fake_of_one_chunk() -> Engine {
 }
 
 #[test]
-fn positions_of_grids_are_those_of_mrope_in_every_chunk() {
+fn grid_positions_equal_mrope_in_every_chunk() {
     let position = |temporal, height, width| Position { temporal, height, width };
     let mut expected: Vec<Position> = (0..2).map(Position::from).collect();
     for start in [2, 2 + 3 + 2] {
@@ -342,7 +342,7 @@ fn positions_of_grids_are_those_of_mrope_in_every_chunk() {
 }
 
 #[test]
-fn each_row_of_a_medium_is_at_its_place_in_every_chunk() {
+fn media_rows_are_in_place_in_every_chunk() {
     for medium in MEDIA {
         for prefill_chunk in [1, 2, 3, 5, 512] {
             // Places in the prompt, and the rows of the media that the model gets there.
@@ -375,7 +375,7 @@ fn each_row_of_a_medium_is_at_its_place_in_every_chunk() {
 }
 
 #[test]
-fn without_a_cache_an_encoding_serves_the_requests_that_wait_for_it() {
+fn uncached_encoding_serves_all_waiting_requests() {
     // A request keeps it until its last row has run.
     for prefill_chunk in [1, 2, 3, 512] {
         let vision = Arc::new(FakeVision::default());
@@ -391,7 +391,7 @@ fn without_a_cache_an_encoding_serves_the_requests_that_wait_for_it() {
 }
 
 #[test]
-fn the_encoding_that_was_not_used_for_the_longest_time_is_dropped() {
+fn least_recently_used_encoding_is_dropped() {
     let run = |vision: &Arc<FakeVision>, media_cache_bytes, order: &[u8]| {
         let settings = EngineSettings { media_cache_bytes, ..EngineSettings::default() };
         let engine = engine_with(vision.clone(), settings);
@@ -410,7 +410,7 @@ fn the_encoding_that_was_not_used_for_the_longest_time_is_dropped() {
 }
 
 #[test]
-fn an_image_with_other_options_is_another_medium() {
+fn image_options_are_part_of_its_identity() {
     let (engine, fakes) = fake();
     let file = image_file(3, 2, 1);
     let [a, b] = [None, Some(5)]
@@ -443,7 +443,7 @@ fn evicted_rows_are_encoded_again() {
 }
 
 #[test]
-fn preempted_requests_have_their_own_images() {
+fn preempted_requests_keep_their_images() {
     let settings = EngineSettings { kv_cache_tokens: Some(256), ..EngineSettings::default() };
     let engine = engine_with(Arc::new(FakeVision::default()), settings);
     let images: Vec<_> = (0..4).map(|seed| image(&engine, seed)).collect();
@@ -471,7 +471,7 @@ fn preempted_requests_have_their_own_images() {
 }
 
 #[test]
-fn a_request_is_cancelled_while_its_image_is_encoded_and_others_go_on() {
+fn request_is_cancelled_during_encoding() {
     let ((arrive, arrived), (open, opened)) = (channel(), channel());
     let vision = Laid { gate: Some(Mutex::new((arrive, opened))), ..Laid::new([grid(2, 3)]) };
     let engine = engine_with(Arc::new(vision), EngineSettings::default());
@@ -491,7 +491,7 @@ fn a_request_is_cancelled_while_its_image_is_encoded_and_others_go_on() {
 }
 
 #[test]
-fn an_image_that_only_cancelled_requests_wait_for_is_not_encoded() {
+fn image_of_cancelled_requests_is_not_encoded() {
     let ((arrive, arrived), (open, opened)) = (channel(), channel());
     let vision = Laid { gate: Some(Mutex::new((arrive, opened))), ..Laid::new([grid(2, 3)]) };
     let engine = engine_with(Arc::new(vision), EngineSettings::default());
@@ -557,7 +557,7 @@ impl VisionEncoder for Failing {
 }
 
 #[test]
-fn failures_of_the_encoder_are_those_of_their_request() {
+fn encoder_failure_fails_only_its_request() {
     let engine = engine_with(Arc::new(Failing), EngineSettings::default());
     let error = |seed: u8| {
         let a = image(&engine, seed);
@@ -572,7 +572,7 @@ fn failures_of_the_encoder_are_those_of_their_request() {
 }
 
 #[test]
-fn an_image_and_an_audio_clip_have_their_own_tokens_in_either_order() {
+fn image_and_audio_have_their_own_tokens() {
     let (engine, fakes) = fake();
     let (a, b) = (image(&engine, 1), audio(&engine, 1));
     assert_eq!([a.kind(), b.kind()], MediaKind::ALL);
@@ -599,7 +599,7 @@ fn an_image_and_an_audio_clip_have_their_own_tokens_in_either_order() {
 }
 
 #[test]
-fn filters_records_and_log_probabilities_see_the_placeholder() {
+fn filters_records_and_logprobs_see_placeholders() {
     let (engine, _) = fake();
     let a = image(&engine, 1);
     let ids = ids(&[&a], 5);

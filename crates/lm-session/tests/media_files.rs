@@ -23,7 +23,7 @@ fn hearing(settings: EngineSettings) -> Engine {
 }
 
 #[test]
-fn files_that_are_no_images() {
+fn non_image_files_are_errors() {
     let image_limits = DecodeLimits { max_pixels: 20, ..DecodeLimits::default() };
     let engine = seeing(EngineSettings { image_limits, ..EngineSettings::default() });
     let open = |bytes: &[u8]| engine.image(bytes, &ImageOptions::default()).unwrap_err();
@@ -36,7 +36,7 @@ fn files_that_are_no_images() {
 }
 
 #[test]
-fn files_that_are_no_audio() {
+fn non_audio_files_are_errors() {
     let open = |audio_limits, bytes: &[u8]| {
         hearing(EngineSettings { audio_limits, ..EngineSettings::default() }).audio(bytes)
     };
@@ -67,7 +67,7 @@ fn files_that_are_no_audio() {
 }
 
 #[test]
-fn models_that_read_one_kind_or_none() {
+fn models_read_only_their_media_kinds() {
     let blind = Engine::new(blind(), EngineSettings::default()).unwrap();
     assert!(blind.media_tokens().is_empty());
     for (engine, sees, hears) in [
@@ -84,7 +84,7 @@ fn models_that_read_one_kind_or_none() {
 }
 
 #[test]
-fn audio_of_all_formats_are_read() {
+fn audio_of_all_formats_is_read() {
     let engine = hearing(EngineSettings::default());
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/sound");
     for (name, rows) in [

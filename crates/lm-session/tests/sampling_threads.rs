@@ -44,7 +44,7 @@ fn others_generate_while_a_mask_is_computed() {
 }
 
 #[test]
-fn a_generation_is_cancelled_while_its_mask_is_computed_and_its_session_goes_on() {
+fn generation_is_cancelled_during_mask_computation() {
     let engine = random_engine(EngineSettings::default());
     let (wait, arrived, open) = gate();
     let cancel = CancelHandle::new();
@@ -68,7 +68,7 @@ fn endless_after(engine: &Engine, ids: &[TokenId]) -> lm_session::Session {
 }
 
 #[test]
-fn a_panic_in_a_constraint_is_the_error_of_its_request_alone() {
+fn constraint_panic_fails_only_its_request() {
     let engine = random_engine(EngineSettings::default());
     let expected = generate(&mut endless_after(&engine, &[4, 5, 6]), 30).unwrap();
     let mut other = endless_after(&engine, &[4, 5, 6]);
@@ -83,7 +83,7 @@ fn a_panic_in_a_constraint_is_the_error_of_its_request_alone() {
 }
 
 #[test]
-fn a_constraint_may_ask_the_engine() {
+fn constraint_may_ask_the_engine() {
     let engine = random_engine(EngineSettings::default());
     let asked = Mutex::new(engine.clone());
     let asked = Arc::new(asked);
@@ -106,7 +106,7 @@ impl Drop for PanicsInDrop {
 }
 
 #[test]
-fn a_panic_in_the_drop_of_a_constraint_harms_nobody() {
+fn panic_in_constraint_drop_is_contained() {
     let engine = random_engine(EngineSettings::default());
     let expected = generate(&mut endless_after(&engine, &[4, 5, 6]), 30).unwrap();
     let mut session = endless_after(&engine, &[1, 2, 3]);

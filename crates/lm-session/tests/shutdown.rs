@@ -31,7 +31,7 @@ fn wait_for_the_end_of_threads() {
 }
 
 #[test]
-fn threads_are_gone_after_a_shutdown_and_after_the_last_handle() {
+fn shutdown_and_last_handle_end_threads() {
     for explicit in [true, false] {
         let engine = random_engine(EngineSettings::default());
         let mut session = endless(&engine);

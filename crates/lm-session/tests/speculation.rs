@@ -50,7 +50,7 @@ fn tiny(model: &str) -> Engine {
 }
 
 #[test]
-fn greedy_tokens_are_those_of_plain_decoding() {
+fn greedy_tokens_equal_plain_decoding() {
     // Full attention; a window; one of each with experts; RoPE that depends on the length, on both sides of the border; shared keys.
     let models = ["qwen3-tiny", "gemma3-tiny", "gpt-oss-tiny", "phi3-tiny", "gemma3n-tiny"];
     for model in models {
@@ -116,7 +116,7 @@ fn recurring(seed: u64) -> SamplerParams {
 }
 
 #[test]
-fn seeded_samples_and_their_probabilities_are_those_of_plain_decoding() {
+fn seeded_samples_equal_plain_decoding() {
     for layers in [vec![FULL], vec![NEAR, FULL, NEAR]] {
         let engine = engine_of(&layers, EngineSettings::default());
         let mut drafts = (0, 0);
@@ -187,7 +187,7 @@ fn samples_have_the_distribution_of_the_model() {
 }
 
 #[test]
-fn limits_stop_strings_and_constraints_hold_inside_a_draft() {
+fn limits_and_constraints_hold_inside_a_draft() {
     let reply = "call(alpha, beta) call(alpha, beta) call(alpha, gamma) end";
     let engine = || {
         let model = FakeLm::scripted(&tokenizer(), [reply, reply]);
@@ -227,7 +227,7 @@ fn limits_stop_strings_and_constraints_hold_inside_a_draft() {
 }
 
 #[test]
-fn what_is_read_before_a_cancel_is_kept_and_goes_on_as_without_speculation() {
+fn cancelled_draft_keeps_the_tokens_read() {
     for layers in [vec![FULL], vec![NEAR, FULL, NEAR]] {
         let engine = engine_of(&layers, EngineSettings::default());
         let ids = repeating(2, 50);
@@ -277,7 +277,7 @@ fn scored((_session, generation): (Session, Generation)) -> Vec<SessionEvent> {
 }
 
 #[test]
-fn other_sequences_keep_their_bits_also_where_pages_are_scarce() {
+fn drafts_keep_the_bits_of_other_sequences() {
     let engine = engine_of(&[FULL], EngineSettings::default());
     let alone: Vec<_> = (0..8).map(|index| scored(start(&engine, index, Speculation::OFF))).collect();
     // Plenty of room; and a pool of 192 tokens, which cannot hold all eight.
@@ -303,7 +303,7 @@ fn other_sequences_keep_their_bits_also_where_pages_are_scarce() {
 }
 
 #[test]
-fn every_cache_kind_goes_on_after_rejected_drafts() {
+fn every_cache_kind_survives_rejected_drafts() {
     for layers in kinds() {
         let engine = engine_of(&layers, EngineSettings::default());
         let run = |speculation| {

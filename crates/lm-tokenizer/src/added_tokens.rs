@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn outside_the_allowed_part_nothing_is_found() {
+    fn text_outside_the_allowed_part_is_ignored() {
         let tokens = [rules("<a"), rules("<a>")];
         check(&tokens, "<a><a>", 3..6, &[(1, 3..6)]);
         check(&tokens, "<a>", 0..2, &[(0, 0..2)]);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_swallow_white_space_and_respect_words() {
+    fn tokens_strip_white_space_and_respect_words() {
         let both = [rules("<a>").lstrip(true).rstrip(true)];
         check(&both, "x \n<a> <a> y", 0..12, &[(0, 1..7), (0, 7..11)]);
         let word = [rules("ab").single_word(true)];

@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_byte_level_alphabet_is_gpt2s() {
+    fn byte_level_alphabet_is_gpt2s() {
         let byte_of = byte_of_char();
         assert_eq!(byte_of.len(), 256);
         for (c, byte) in [('a', b'a'), ('Ġ', b' '), ('Ċ', b'\n'), ('Ā', 0), ('ł', 0xA0), ('Ń', 0xAD)] {
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn byte_tokens_are_read_in_either_case_only_whole() {
+    fn byte_tokens_match_whole_in_either_case() {
         assert_eq!(single_byte("<0x0A>"), Some(b'\n'));
         assert_eq!(single_byte("<0xfF>"), Some(0xFF));
         for text in ["<0x0A", "<0xA>", "<0x0AB>", "0x0A", "<0x+A>"] {
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn decoders_without_exact_bytes_are_refused() {
+    fn decoders_without_exact_bytes_are_rejected() {
         for decoder in [
             r#"null"#,
             r###"{"type": "WordPiece", "prefix": "##", "cleanup": true}"###,

@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_post_processor_puts_its_tokens_around_a_text() {
+    fn post_processor_surrounds_the_text() {
         let single = |items: Value| {
             let ids = |name: &str, id: TokenId| json!({"id": name, "ids": [id], "tokens": [name]});
             json!({"type": "TemplateProcessing", "single": items, "pair": items,

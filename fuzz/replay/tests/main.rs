@@ -44,7 +44,7 @@ targets! {
 }
 
 #[test]
-fn every_target_is_here() {
+fn every_target_is_listed() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz_targets");
     let paths = std::fs::read_dir(folder)
         .expect("the folder of the targets")

@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_multiply_add_counts_as_two_operations() {
+    fn multiply_add_counts_as_two_operations() {
         for &isa in Isa::supported().iter().filter(|&&isa| isa <= Isa::Avx512) {
             assert_eq!(isa.run(ByteProducts(1)), 2 * 16 * size_of::<Line>() * CHAINS, "{isa}");
         }

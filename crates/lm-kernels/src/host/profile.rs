@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_counts_for_the_innermost_span() {
+    fn time_belongs_to_the_innermost_span() {
         let (part, began) = (Duration::from_millis(5), Instant::now());
         drop(span(Work::States)); // Not measured yet.
         start();

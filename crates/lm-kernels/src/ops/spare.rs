@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_comes_back_for_results_of_about_its_size() {
+    fn memory_is_reused_for_similar_sizes() {
         let (room, [small, large]) = (take(2 * LARGE), [LARGE - 1, 2 * LARGE + 1]);
         let address = room.as_ptr();
         give_back(room);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_memory_goes_first_and_all_of_it_is_bounded() {
+    fn oldest_memory_is_freed_at_the_limit() {
         give_back(vec![0.0; LARGE - 1]);
         give_back(vec![0.0; MOST + 1]);
         assert_eq!(kept(), 0);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_builds_show_floats_that_no_kernel_writes() {
+    fn debug_builds_fill_unwritten_floats_with_nan() {
         give_back(vec![1.0; LARGE]);
         for floats in [take(LARGE), take(8)] {
             assert!(floats.iter().all(|float| float.is_nan() == cfg!(debug_assertions)));

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn logit_rows_name_rows_of_the_call() {
+    fn logit_rows_are_rows_of_the_batch() {
         assert_eq!(LogitRows::Last.indices(3), [2]);
         assert_eq!(LogitRows::Last.indices(0), [0; 0]);
         assert_eq!(LogitRows::All.indices(3), [0, 1, 2]);

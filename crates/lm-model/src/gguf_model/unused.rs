@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_sorted_and_give_reasons() {
+    fn rows_are_sorted_and_have_reasons() {
         assert!(HARMLESS.is_sorted_by(|a, b| a.0 < b.0));
         assert!(HARMLESS.iter().all(|row| !row.2.is_empty()));
     }

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_writer_is_refused_and_a_killed_one_leaves_nothing() {
+    fn second_writer_is_rejected_and_leftovers_are_removed() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let output = folder.path().join("m");
         fs::create_dir_all(folder.path().join(".m.unfinished-123/part")).expect("can be made");

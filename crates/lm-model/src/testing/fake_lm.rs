@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn random_replies_depend_on_every_id_and_not_on_the_pieces() {
+    fn random_replies_depend_on_ids_not_chunks() {
         let model = FakeLm::random(1, 200);
         let mut cache = model.new_cache(2).unwrap();
         let prompt = [7, 8, 9, 10, 11];
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn random_and_noise_depend_on_every_row_of_an_image_and_its_place() {
+    fn random_and_noise_depend_on_image_rows_and_place() {
         let vision = FakeVision::default();
         for model in [FakeLm::random(1, 200), FakeLm::noise(1, 200)] {
             let row = |blue: u8, range: Range<usize>, width: u32| {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_depends_on_the_last_id_and_its_place_and_has_variance_1() {
+    fn noise_depends_on_last_id_and_position() {
         let model = FakeLm::noise(1, 3000);
         let mut cache = model.new_cache(1).unwrap();
         let mut row = |ids: &[TokenId]| {
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn random_replies_show_a_page_that_is_not_right() {
+    fn random_replies_change_with_a_wrong_page() {
         let model = FakeLm::random(1, 200);
         let last_row = |copied: bool| {
             let mut cache = model.new_cache(3).unwrap();

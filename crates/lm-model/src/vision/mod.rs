@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_for_mmproj_files_are_of_one_projector_each_and_give_reasons() {
+    fn mmproj_rules_have_one_projector_and_a_reason() {
         let rows: Vec<_> = ALL_VISION_FAMILIES.iter().filter_map(|family| family.gguf).collect();
         for (index, row) in rows.iter().enumerate() {
             assert!(rows[..index].iter().all(|other| other.projector_type != row.projector_type));

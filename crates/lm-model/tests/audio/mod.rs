@@ -51,12 +51,12 @@ fn check(golden: &Golden, device: Device) {
 }
 
 #[test]
-fn prompts_with_audio_equal_those_of_transformers() {
+fn audio_prompts_equal_transformers() {
     for_each_device(|device| Golden::all().for_each(|golden| check(&golden, device)));
 }
 
 #[test]
-fn numbers_of_rows_are_those_of_transformers() {
+fn row_counts_equal_transformers() {
     for golden in Golden::all() {
         let audio = load(&golden.path, Device::Cpu).audio.unwrap();
         assert!(golden.json.counts.len() > 250);
@@ -89,7 +89,7 @@ fn audio_without_rows_is_an_error() {
 
 /// The copy's rows of an audio clip are the same bits: the encoder is not quantised. Its adapter comes with it.
 #[test]
-fn a_converted_folder_keeps_its_encoder() {
+fn converted_folder_keeps_its_encoder() {
     for golden in Golden::all() {
         let out = tempfile::tempdir().unwrap();
         let copy = out.path().join("copy");

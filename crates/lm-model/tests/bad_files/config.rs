@@ -51,7 +51,7 @@ const DENSE: &[Bad] = &[
 ];
 
 #[test]
-fn dense_models() {
+fn invalid_dense_configs_are_rejected() {
     check(&Files::of("models/qwen3-tiny"), DENSE);
 }
 
@@ -74,7 +74,7 @@ const EXPERTS: &[Bad] = &[
 ];
 
 #[test]
-fn models_of_experts() {
+fn invalid_moe_configs_are_rejected() {
     check(&Files::of("models/qwen3-moe-tiny"), EXPERTS);
 }
 
@@ -89,7 +89,7 @@ const BESIDE: &[Bad] = &[
 ];
 
 #[test]
-fn models_of_experts_beside_dense_blocks() {
+fn invalid_mixed_moe_configs_are_rejected() {
     check(&Files::of("models/gemma4-tiny-experts"), BESIDE);
 }
 
@@ -103,7 +103,7 @@ const HYBRID: &[Bad] = &[
 ];
 
 #[test]
-fn hybrid_models() {
+fn invalid_hybrid_configs_are_rejected() {
     check(&Files::of("models/qwen3_5-tiny"), HYBRID);
 }
 
@@ -116,6 +116,6 @@ const EMBEDDED: &[Bad] = &[
 ];
 
 #[test]
-fn models_of_per_layer_embeddings() {
+fn invalid_per_layer_embedding_configs_are_rejected() {
     check(&Files::of("models/gemma4-tiny"), EMBEDDED);
 }

@@ -100,7 +100,7 @@ fn empty_query(files: &mut Files) {
 }
 
 #[test]
-fn files_that_lie_are_refused() {
+fn invalid_files_are_rejected() {
     check(&Files::of("models/qwen3-tiny"), FILE);
 }
 
@@ -168,6 +168,6 @@ fn twice(files: &mut Files) {
 }
 
 #[test]
-fn indexes_that_lie_are_refused() {
+fn invalid_indexes_are_rejected() {
     check(&sharded(), SHARDS);
 }

@@ -48,7 +48,7 @@ const FP8: &[Bad] = &[
 ];
 
 #[test]
-fn factors_of_8_bit_floats() {
+fn invalid_fp8_factors_are_rejected() {
     check(&Files::of("models/qwen3-tiny-fp8"), FP8);
 }
 
@@ -78,7 +78,7 @@ fn many_blocks(files: &mut Files) {
 }
 
 #[test]
-fn exponents_of_mxfp4() {
+fn invalid_mxfp4_exponents_are_rejected() {
     check(&Files::of("models/gpt-oss-tiny"), MXFP4);
 }
 
@@ -107,7 +107,7 @@ const GROUPS: &[Bad] = &[
 ];
 
 #[test]
-fn scales_of_groups() {
+fn invalid_group_scales_are_rejected() {
     check(&Files::of("groups/gptq-sym"), GROUPS);
 }
 
@@ -154,7 +154,7 @@ fn duplicate(files: &mut Files) {
 }
 
 #[test]
-fn scales_of_compressed_tensors() {
+fn invalid_compressed_tensors_scales_are_rejected() {
     check(&Files::of("groups/ct-packed-4"), COMPRESSED);
 }
 
@@ -169,7 +169,7 @@ const CONVERTED: &[Bad] = &[
 ];
 
 #[test]
-fn scales_of_converted_folders() {
+fn invalid_converted_scales_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let model = ModelFolder::open(testdata("models/qwen3-tiny")).unwrap();
     let path = folder.path().join("q4");
@@ -186,7 +186,7 @@ mod gguf {
     use super::*;
 
     #[test]
-    fn every_block_type_says_where() {
+    fn invalid_block_scales_are_located() {
         let good = std::fs::read(testdata("gguf/mixed.gguf")).unwrap();
         let file =
             lm_formats::GgufFile::read("mixed.gguf", lm_formats::FileBytes::Owned(good.clone().into()))

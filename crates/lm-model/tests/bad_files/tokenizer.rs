@@ -94,7 +94,7 @@ const TABLE: &[Bad] = &[
 ];
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_tokenizers_are_rejected() {
     let good = Files([(FILE.to_owned(), lm_model::testing::tokenizer_json().into_bytes())].into());
     load(good.clone()).expect("the file that the others are made of is good");
     check_with(&good, TABLE, load);
@@ -121,7 +121,7 @@ const UNIGRAM: &[Bad] = &[
 ];
 
 #[test]
-fn pieces_that_make_no_sense_are_refused() {
+fn invalid_pieces_are_rejected() {
     load(unigram()).expect("the file that the others are made of is good");
     check_with(&unigram(), UNIGRAM, load);
     for odd in [json!([["<unk>", 0.0], ["", -1.0]]), json!([["<unk>", 0.0], ["a", -1e308], ["h", 1e308]])] {
@@ -133,7 +133,7 @@ fn pieces_that_make_no_sense_are_refused() {
 
 /// A vocabulary that gives one id to two tokens makes the library compute wrong offsets where the text has multi-byte characters.
 #[test]
-fn tokens_that_do_not_lie_on_characters_are_an_error() {
+fn tokens_off_character_boundaries_are_an_error() {
     let path = crate::corpus::testdata("../fuzz/seeds/tokenizer_json/one_id_twice.json");
     let tokenizer = Tokenizer::from_json(&std::fs::read(path).unwrap()).unwrap();
     let content = [TextSegment::Content(" Hello, wörld\n\t 12345")];
@@ -143,7 +143,7 @@ fn tokens_that_do_not_lie_on_characters_are_an_error() {
 
 /// Irregular but harmless files are valid tokenizers.
 #[test]
-fn what_is_harmless_is_read() {
+fn harmless_differences_are_accepted() {
     let good = Files([(FILE.to_owned(), lm_model::testing::tokenizer_json().into_bytes())].into());
     let harmless: [fn(&mut Files); 5] = [
         // The library assigns it the next id.

@@ -91,7 +91,7 @@ pub fn difference(from_gguf: &[f32], expected: &[f32]) -> f32 {
 
 /// Files with the checkpoint's values give bit-identical logits.
 #[test]
-fn files_of_floats_give_the_logits_of_their_checkpoints() -> anyhow::Result<()> {
+fn float_files_equal_their_checkpoints() -> anyhow::Result<()> {
     let prompt: Vec<TokenId> = (0..40).map(|i| i * 37 % 284).collect();
     let mut differ = Vec::new();
     for path in files()? {
@@ -115,7 +115,7 @@ fn files_of_floats_give_the_logits_of_their_checkpoints() -> anyhow::Result<()> 
 
 /// Files with other values than the checkpoint's give the reference's logits for these values.
 #[test]
-fn other_files_give_the_logits_of_their_numbers() -> anyhow::Result<()> {
+fn quantised_files_equal_their_values() -> anyhow::Result<()> {
     for path in files()? {
         let Some(twin) = twin(&path)? else { continue };
         let (exact, stored) = (load(&path, Some(WeightFormat::F32))?, load(&path, None)?);

@@ -185,7 +185,7 @@ fn files_of_llama_cpp() -> anyhow::Result<Vec<(String, WeightFormat, Vec<PathBuf
 
 /// Compares the tensors' names, types, shapes and bytes, and the keys, types and values of the metadata.
 #[test]
-fn files_are_those_of_llama_cpp() -> anyhow::Result<()> {
+fn files_equal_llama_cpp() -> anyhow::Result<()> {
     let out = tempfile::tempdir()?;
     let mut differ = Vec::new();
     let files = files_of_llama_cpp()?;
@@ -300,7 +300,7 @@ const REFUSED_SETTINGS: &[(&str, &str)] = &[
 
 /// The files represent the model: the same logits in 32 bits.
 #[test]
-fn files_give_the_logits_of_their_folders() -> anyhow::Result<()> {
+fn written_files_equal_their_folders() -> anyhow::Result<()> {
     let out = tempfile::tempdir()?;
     let prompt: Vec<TokenId> = (0..40).map(|i| i * 37 % 284).collect();
     let mut differ = Vec::new();

@@ -46,12 +46,12 @@ fn check(golden: &Golden, device: Device) {
 }
 
 #[test]
-fn prompts_with_images_equal_those_of_transformers() {
+fn image_prompts_equal_transformers() {
     for_each_device(|device| Golden::all().for_each(|golden| check(&golden, device)));
 }
 
 #[test]
-fn a_budget_of_tokens_limits_the_rows_of_qwens_images() {
+fn token_budget_limits_qwen_image_rows() {
     let golden = Golden::read("qwen2_5-vl-tiny");
     let vision = load(&golden.path, Device::Cpu).vision.unwrap();
     let image = &golden.images[0];
@@ -66,7 +66,7 @@ fn a_budget_of_tokens_limits_the_rows_of_qwens_images() {
 }
 
 #[test]
-fn the_budget_of_gemma_4_is_a_choice() {
+fn gemma_4_token_budget_is_one_of_a_list() {
     let golden = Golden::read("gemma4-tiny");
     let vision = load(&golden.path, Device::Cpu).vision.unwrap();
     let rows = |budget| {
@@ -87,7 +87,7 @@ fn the_budget_of_gemma_4_is_a_choice() {
 
 /// The copy's rows of an image are the same bits: the encoder is not quantised.
 #[test]
-fn a_converted_folder_keeps_its_encoder() {
+fn converted_folder_keeps_its_encoder() {
     for golden in Golden::all() {
         let out = tempfile::tempdir().unwrap();
         let copy = out.path().join("copy");

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_released_longest_ago_is_reused_first() {
+    fn least_recently_released_page_is_reused_first() {
         let mut space = keyed(4);
         [2, 0, 3, 1].into_iter().for_each(|page| space.release(page));
         // Found and released again: it is the most recently released one now.
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_a_key_is_reused_before_one_that_can_be_found() {
+    fn page_without_a_key_is_reused_first() {
         let mut space = keyed(3);
         space.pages[1].key = None;
         [0, 1, 2].into_iter().for_each(|page| space.release(page));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_free_page_is_allocated_first() {
+    fn lowest_free_page_is_allocated_first() {
         let mut space = Space::new(5);
         let pages: Vec<PageId> = (0..4).map(|_| space.allocate().0).collect();
         assert_eq!(pages, [0, 1, 2, 3]);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_a_root_are_free_after_its_last_reference() {
+    fn root_pages_are_freed_with_its_last_reference() {
         let mut allocator = PageAllocator::new(KvPool::empty(2));
         let root = allocator.tree.new_root();
         let node = allocator.tree.child(root, &[1; lm_model::PAGE_LEN]);

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_is_found_by_all_of_its_tokens() {
+    fn prefix_is_found_by_all_its_tokens() {
         let mut tree = PrefixTree::new(1);
         let root = tree.new_root();
         let one = tree.child(root, &page(0));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_no_use_goes_and_takes_the_way_to_it_along() {
+    fn unused_nodes_and_their_parents_are_removed() {
         let mut tree = PrefixTree::new(2);
         let root = tree.new_root();
         let one = tree.child(root, &page(0));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn places_of_removed_prefixes_are_taken_again() {
+    fn slots_of_removed_prefixes_are_reused() {
         let mut tree = PrefixTree::new(1);
         let root = tree.new_root();
         for first in 0..10 {

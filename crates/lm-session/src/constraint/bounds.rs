@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn abandoned_compilations_refuse_others_and_stop_at_their_next_step() {
+    fn abandoned_compilations_block_others_until_they_stop() {
         static PERMITS: Permits = Permits::new();
         const SHORT: Duration = Duration::from_millis(50);
         let steps: Vec<_> = (0..MAX_CONCURRENT)

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_least_recently_used_grammars_are_evicted_by_their_memory() {
+    fn least_recently_used_grammars_are_evicted_by_memory() {
         let mut cache = GrammarCache::default();
         let insert =
             |cache: &mut GrammarCache<u8>, text: &str, bytes| cache.insert(text.to_owned(), 0, bytes);
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_grammars_is_bounded() {
+    fn number_of_grammars_is_bounded() {
         let mut cache = GrammarCache::default();
         (0..=MAX_GRAMMARS).for_each(|number| cache.insert(number.to_string(), number, 1));
         assert_eq!((cache.get("0"), cache.get("1")), (None, Some(1)));

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conjunctions_of_patterns_are_bounded_anywhere_in_a_schema() {
+    fn pattern_conjunctions_are_bounded_at_any_depth() {
         let inside = |schema: &Value| {
             let text = format!("start: \"x\" %json {schema} \"y\"\n");
             ConstraintSpec::Lark { text, markers: vec![] }

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_those_allowed() {
+    fn ids_are_the_allowed_ones() {
         let mut mask = TokenMask::new(70);
         [69, 31, 0, 32].into_iter().for_each(|id| mask.allow(id));
         mask.forbid(0);

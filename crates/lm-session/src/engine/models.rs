@@ -337,7 +337,7 @@ mod tests {
 
     /// The worker of a model that unloaded itself does not answer while it waits for the load of another model to end.
     #[test]
-    fn a_model_that_unloaded_itself_is_not_waited_for() {
+    fn unloaded_model_is_not_waited_for() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/llama-tiny");
         let models = Models::new(300 << 20);
         let (options, settings) = (LoadOptions::default(), EngineSettings::default());

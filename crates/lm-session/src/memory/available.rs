@@ -130,7 +130,7 @@ mod tests {
     const SYSTEM: (&str, &str) = ("proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 8388608 kB\n");
 
     #[test]
-    fn without_limits_it_is_what_the_system_has() {
+    fn unlimited_process_uses_system_memory() {
         assert_eq!(found(&[SYSTEM]), Some(8 * GIB));
         assert_eq!(found(&[]), None);
         let unlimited = (
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn cgroup_limits_of_all_ancestors_exclude_reclaimable_memory() {
+    fn cgroup_ancestors_exclude_reclaimable_memory() {
         let files = [
             SYSTEM,
             ("proc/self/cgroup", "0::/outer/inner\n"),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_version_of_groups_counts_too() {
+    fn cgroup_v1_limits_count() {
         let files = [
             SYSTEM,
             ("proc/self/cgroup", "5:cpu,memory:/job\n1:cpuset:/\n"),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_space_limit_counts_mapped_memory() {
+    fn address_space_limit_includes_mapped_memory() {
         let files = [
             SYSTEM,
             (
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_tells() {
+    fn this_machine_reports_memory() {
         assert!(available_memory().is_some_and(|bytes| bytes > 0));
     }
 }

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn with_room_nothing_is_made_smaller() {
+    fn defaults_are_kept_when_memory_suffices() {
         let plan = MemoryPlan::choose(&footprint(), &MemoryRequest::default(), 8 << 30).expect("fits");
         assert_eq!((plan.quantization, plan.kv_dtype, plan.context_tokens), (None, KvDtype::F16, 2048));
         assert_eq!(plan.cache_tokens, 4 * 2048, "several sessions are cheap");
@@ -228,7 +228,7 @@ mod tests {
 
     /// For memory sizes from too little to enough: each plan fits, and plans only get better with more memory.
     #[test]
-    fn what_is_chosen_fits_and_grows_with_the_memory() {
+    fn chosen_sizes_fit_and_grow_with_memory() {
         let footprint = footprint();
         let mut last = (false, 0);
         let mut chosen = std::collections::BTreeSet::new();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_kept_or_refused() {
+    fn requested_sizes_are_kept_or_rejected() {
         let footprint = footprint();
         let format = Some(WeightFormat::F32);
         let request = asked(WeightChoice::In(WeightFormat::F32), Some(KvDtype::F32), Some(1000));
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn the_engine_takes_the_sizes_that_were_chosen() {
+    fn engine_uses_the_chosen_sizes() {
         let request = asked(WeightChoice::AsStored, Some(KvDtype::Q8), Some(100));
         let plan = MemoryPlan::choose(&footprint(), &request, 8 << 30).expect("fits");
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/pocket/model");
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_that_fits_is_found() {
+    fn finds_the_largest_that_fits() {
         for (least, most, limit) in [(1, 100, 37), (5, 5, 9), (1, 100, 1000), (7, 3, 9)] {
             assert_eq!(largest(least, most, |n| n <= limit), limit.min(most.max(least)));
         }

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mask_restricts_the_distribution_and_ties_are_in_order_of_id() {
+    fn mask_restricts_the_distribution_and_ties_order_by_id() {
         let row = [2f32.ln(), 0.0, 0.0, 9.0, f32::NEG_INFINITY];
         let mut mask = TokenMask::new(row.len());
         [0, 1, 2, 4].into_iter().for_each(|id| mask.allow(id));

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_candidates_are_not_masked() {
+    fn last_candidates_are_not_masked() {
         let params = SamplerParams { no_repeat_ngram_size: 1, ..SamplerParams::default() };
         check_filter(filter, params, &[2.0, 1.0, MASKED], &[(0, 2.0), (1, 1.0), (2, MASKED)]);
     }

@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn out_of_range_parameters_are_named() {
+    fn out_of_range_parameters_are_reported() {
         let off = SamplerParams::default;
         let breakers = |count: usize, len: usize| SamplerParams {
             dry_sequence_breakers: vec!["-".repeat(len); count],
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generation_config_samples_only_when_it_says_so() {
+    fn generation_config_samples_only_on_request() {
         let mut config = GenerationConfig { temperature: Some(0.6), top_p: Some(0.95), ..Default::default() };
         assert!(SamplerParams::from_generation_config(&config).is_greedy());
         config.do_sample = Some(true);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_is_drawn_only_where_one_is_needed() {
+    fn seed_is_drawn_only_where_one_is_needed() {
         let sampled = SamplerParams { temperature: 1.0, ..SamplerParams::default() };
         assert_eq!(SamplerParams::default().seeded().unwrap().seed, None);
         assert_eq!(SamplerParams { seed: Some(9), ..sampled.clone() }.seeded().unwrap().seed, Some(9));

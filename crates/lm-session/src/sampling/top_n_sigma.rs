@@ -39,7 +39,7 @@ mod tests {
     use crate::sampling::tests::check_filter;
 
     #[test]
-    fn deviations_below_the_highest_decide() {
+    fn threshold_is_in_standard_deviations() {
         const MASKED: f32 = f32::NEG_INFINITY;
         let row = &[0.0, 2.0, 4.0, 6.0][..]; // Standard deviation √5 = 2.236.
         for (top_n_sigma, row, expected) in [

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_bounded_by_requests_and_tokens_and_come_back() {
+    fn places_are_bounded_by_requests_and_tokens() {
         let admission = admission(2, 100);
         let first = admission.wait(tokens(60)).expect("a place");
         assert!(matches!(admission.wait(tokens(41)), Err(Error::Busy { waiting: 1, .. })));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_request_may_have_any_size() {
+    fn single_request_may_have_any_size() {
         let admission = admission(0, 0);
         let alone = admission.wait(RequestSize { tokens: 1000, grammar_bytes: 2000 }).expect("nothing waits");
         assert!(admission.wait(tokens(1)).is_err());
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_bounded_by_bytes_of_grammar_state_and_come_back() {
+    fn places_are_bounded_by_grammar_state() {
         let admission = admission(9, 100);
         let first = admission.wait(grammar(600)).expect("a place");
         assert!(matches!(admission.wait(grammar(401)), Err(Error::Busy { waiting: 1, .. })));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_request_is_told_a_time_within_bounds() {
+    fn rejected_request_gets_a_bounded_retry_time() {
         let admission = admission(1, 100);
         let place = admission.wait(tokens(1)).expect("a place");
         let Err(Error::Busy { retry_after, .. }) = admission.wait(tokens(1)) else { panic!("it is full") };
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_in_which_nothing_waits_tells_nothing() {
+    fn idle_time_does_not_change_the_estimate() {
         let admission = admission(1, 100);
         for _ in 0..2 {
             admission.wait(tokens(1)).expect("a place").admit();

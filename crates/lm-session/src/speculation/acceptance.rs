@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drafts_shrink_as_a_row_costs_more() {
+    fn drafts_shrink_with_row_cost() {
         let acceptance = Acceptance::default();
         let worth = |break_even| acceptance.worth(Origin::Match(2), 8, break_even);
         assert_eq!([0.0, 0.1, 0.25, 0.4, 0.6, 1.0].map(worth), [8, 3, 2, 1, 0, 0]);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn rejected_drafts_end_speculation_and_accepted_ones_lengthen_it() {
+    fn rejection_ends_and_acceptance_extends_drafts() {
         let (mut bad, mut good) = (Acceptance::default(), Acceptance::default());
         for _ in 0..20 {
             bad.record(Origin::Match(3), 4, 0);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_that_did_not_pay_is_tried_again() {
+    fn unprofitable_class_is_retried() {
         let mut acceptance = Acceptance::default();
         (0..20).for_each(|_| acceptance.record(Origin::Match(2), 1, 0));
         let declined = (0..1000).take_while(|_| {

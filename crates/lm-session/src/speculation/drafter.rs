@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_continues_the_longest_match_and_the_latest_of_equals() {
+    fn draft_continues_the_longest_latest_match() {
         let mut drafter = drafter(3, 2);
         // `1 2 3` occurs once before; `2 3` occurs twice.
         drafter.propose(&[1, 2, 3, 4, 5, 9, 2, 3, 8, 8, 1, 2, 3], 9, &[]);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_period_is_continued_past_the_end() {
+    fn period_continues_past_the_end() {
         let mut drafter = drafter(5, 2);
         drafter.propose(&[9, 1, 2, 1, 2], 9, &[]);
         assert_eq!(drafter.draft(1.0), [1, 2, 1, 2, 1]);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn drafts_have_limits_and_end_before_a_stop_id() {
+    fn drafts_end_at_limits_and_before_stop_ids() {
         let text = [1, 2, 3, 4, 5, 6, 1, 2];
         for (limit, stop_ids, expected) in
             [(9, &[][..], &[3, 4, 5, 6][..]), (2, &[], &[3, 4]), (0, &[], &[]), (9, &[5, 6], &[3, 4])]
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_that_does_not_pay_is_not_used() {
+    fn unprofitable_draft_is_not_used() {
         let mut drafter = Drafter::new(Speculation { break_even: None, ..Speculation::default() }).unwrap();
         drafter.propose(&[1, 2, 3, 4, 5, 6, 1, 2], 9, &[]);
         let lens = [0.0, 0.2, 0.4, 0.9].map(|cost| drafter.draft(cost).len());
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_model_that_did_not_pay_is_asked_again_after_some_time() {
+    fn unprofitable_draft_model_is_retried() {
         let mut drafter = Drafter::new(Speculation { break_even: None, ..Speculation::default() }).unwrap();
         for _ in 0..20 {
             drafter.propose(&[1, 2, 3], 9, &[]);

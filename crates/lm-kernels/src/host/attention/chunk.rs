@@ -256,7 +256,7 @@ mod tests {
 
     #[cfg(target_arch = "x86_64")]
     #[test]
-    fn chunks_of_floats_with_consecutive_pages_are_not_prefetched() {
+    fn consecutive_float_pages_are_not_prefetched() {
         use crate::host::{lanes::Avx512, matrix_unit::NoMatrixUnit, page_id::NO_PAGE};
         // Only a constant of the lanes is used, none of their instructions.
         type Wide = Avx512<NoMatrixUnit>;
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pages_read_soon_are_the_next_and_that_of_the_next_chunk() {
+    fn prefetches_the_next_page_and_the_next_chunk() {
         let block_table: Vec<PageId> = (100..110).collect();
         let chunk = Chunk { block_table: &block_table, kv_head: 0, slots: 0..CHUNK };
         let soon: Vec<_> = chunk.pages().map(|at| (at.page, at.next, at.of_next_chunk)).collect();

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn no_neighbour_of_a_factor_is_better() {
+    fn factor_beats_its_neighbours() {
         let mut random = Random(26);
         for _ in 0..50 {
             let group = group(&mut random);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_magnitudes_and_their_root_mean_square() {
+    fn weights_are_magnitude_plus_root_mean_square() {
         let group = group(&mut Random(27));
         for lane in 0..LANES {
             let squares: f32 = group.values.iter().map(|x| x.0[lane] * x.0[lane]).sum();

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_do_not_share_bytes_and_a_clone_has_its_own() {
+    fn owners_and_clones_do_not_share_bytes() {
         let owners = Blocks::interleaved(&[5, 7], 2).unwrap();
         for (owner, blocks) in owners.iter().enumerate() {
             for block in 0..2 {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_there_can_be_is_an_error() {
+    fn impossible_size_is_an_error() {
         for (lens, count) in [(&[usize::MAX, 1][..], 1), (&[usize::MAX / 4; 4], 1), (&[1 << 40], 1 << 40)] {
             assert!(matches!(Blocks::interleaved(lens, count), Err(Error::ShapeOverflow { .. })), "{lens:?}");
         }
@@ -142,13 +142,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "block 2 of 2")]
-    fn a_block_out_of_range_is_refused() {
+    fn block_out_of_range_is_rejected() {
         Blocks::interleaved(&[5, 7], 2).unwrap()[0].get(2, 0..1);
     }
 
     #[test]
     #[should_panic(expected = "bytes 4..6 of 5")]
-    fn bytes_of_another_owner_are_refused() {
+    fn bytes_of_another_owner_are_rejected() {
         Blocks::interleaved(&[5, 7], 2).unwrap()[0].get(0, 4..6);
     }
 }

@@ -205,36 +205,36 @@ mod tests {
     }
 
     #[test]
-    fn sequences_may_go_on_from_one_page() {
+    fn sequences_may_continue_from_one_page() {
         check([(32, 1, &[0, 1]), (32, 1, &[0, 2]), (5, 3, &[3])]);
     }
 
     #[test]
     #[should_panic(expected = "page 4 of 4")]
-    fn a_page_out_of_range_is_refused() {
+    fn page_out_of_range_is_rejected() {
         check([(32, 1, &[4, 1])]);
     }
 
     #[test]
     #[should_panic(expected = "sequences 0 and 1 write page 2")]
-    fn a_page_of_two_sequences_is_refused() {
+    fn page_of_two_sequences_is_rejected() {
         check([(0, 40, &[0, 2]), (5, 1, &[2])]);
     }
 
     #[test]
     #[should_panic(expected = "sequences 1 and 1 write page 3")]
-    fn a_page_of_two_runs_is_refused() {
+    fn page_of_two_runs_is_rejected() {
         check([(0, 1, &[1]), (0, 40, &[3, 3])]);
     }
 
     #[test]
     #[should_panic(expected = "sequence 0 reads page 1, which sequence 1 writes")]
-    fn a_page_that_is_read_while_it_is_written_is_refused() {
+    fn page_read_while_written_is_rejected() {
         check([(32, 1, &[1, 0]), (5, 1, &[1])]);
     }
 
     #[test]
-    fn runs_end_at_the_last_border_and_at_the_end() {
+    fn runs_end_at_the_last_boundary_and_the_end() {
         let runs = |cached_len: usize, rows: usize| -> Vec<_> {
             let block_table = (10..20).collect();
             let sequence =

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_are_served_in_the_order_in_which_they_are_asked_for() {
+    fn turns_are_served_in_order_of_request() {
         let turns = Turns::default();
         let first = turns.wait();
         let (report, served) = channel();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_ends_with_a_panic() {
+    fn turn_ends_with_a_panic() {
         let turns = Turns::default();
         for wait in [Turns::wait, Turns::wait_in_background] {
             let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -150,7 +150,7 @@ mod tests {
 
     /// All who wait wake up for a pass, and then wait again in any order.
     #[test]
-    fn all_that_wait_are_served_after_a_pass() {
+    fn pass_serves_every_waiter() {
         let (done, served) = channel();
         thread::spawn(move || {
             for _ in 0..200 {

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_attend_to_their_blocks_and_contexts() {
+    fn rows_attend_to_their_block_and_context() {
         let device = Device::Cpu.burn().unwrap();
         let whole = isize::MIN..=isize::MAX;
         let cases = [

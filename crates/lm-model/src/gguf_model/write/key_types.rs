@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_the_type_of_their_key() {
+    fn numbers_use_the_type_of_their_key() {
         assert_eq!(written("rope.freq_base", &json!(10_000)), Some(GgufEntry::Float(1e4)));
         assert_eq!(written("context_length", &json!(32.0)), Some(GgufEntry::Size(32)));
         assert_eq!(written("feed_forward_length", &json!([8, 16])), Some(GgufEntry::Sizes(vec![8, 16])));

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sections_follow_each_other_or_alternate() {
+    fn sections_are_consecutive_or_interleaved() {
         assert_eq!(RopeAxes::Temporal.of_pairs(3), [0, 0, 0]);
         assert_eq!(RopeAxes::Sections([2, 1, 3]).of_pairs(6), [0, 0, 1, 2, 2, 2]);
         assert_eq!(RopeAxes::Interleaved([4, 2, 1]).of_pairs(8), [0, 1, 2, 0, 1, 0, 0, 0]);

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_partial_marker_match_falls_back_to_its_longest_prefix() {
+    fn partial_marker_falls_back_to_its_longest_prefix() {
         let text = |marker: &str, text: &str| {
             text.bytes().try_fold(0, |matched, byte| advance(marker.as_bytes(), matched, byte))
         };

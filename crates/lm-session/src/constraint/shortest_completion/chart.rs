@@ -346,7 +346,7 @@ mod tests {
     use super::super::CompletionTables;
 
     #[test]
-    fn removed_tokens_leave_no_items_behind() {
+    fn removed_tokens_leave_no_items() {
         let tokenizer = Arc::new(crate::testing::tokenizer());
         let factory = ParserFactory::new_simple(&Vocabulary::env(&tokenizer)).expect("tables");
         let grammar = TopLevelGrammar::from_lark("start: (\"a\" | \"b\")* \"c\"".to_owned());

@@ -10,7 +10,7 @@ fn one_at_a_time() -> Bench {
 }
 
 #[test]
-fn waiting_requests_of_one_priority_run_in_the_order_of_arrival() {
+fn equal_priority_requests_run_in_order_of_arrival() {
     let mut bench = one_at_a_time();
     // The length of the prompt tells which one ran.
     let _replies = [(1, 3), (2, 4), (3, 5), (4, 6)].map(|(session, len)| bench.prefill(session, len));
@@ -19,7 +19,7 @@ fn waiting_requests_of_one_priority_run_in_the_order_of_arrival() {
 }
 
 #[test]
-fn a_waiting_request_ends_at_its_deadline_while_another_one_runs() {
+fn waiting_request_ends_at_its_deadline() {
     let mut bench = one_at_a_time();
     let running = bench.prefill(1, 3 * CHUNK);
     bench.scheduler.step();

@@ -24,7 +24,7 @@ impl Kernel for Pair<'_> {
 }
 
 #[test]
-fn tiles_of_a_matrix_unit_do_not_change_a_bit() {
+fn matrix_unit_tiles_give_the_same_bits() {
     if !Isa::supported().contains(&Isa::Avx512) {
         println!("skipped: the interpreted matrix unit is used with AVX-512, which this processor lacks");
         return;
