@@ -81,7 +81,7 @@ pub enum Error {
     },
 
     /// The length in bytes is not a multiple of the element size.
-    #[error("{bytes} bytes are no whole number of {dtype} elements")]
+    #[error("{bytes} bytes are not a whole number of {dtype} elements")]
     PartialElement {
         /// Name of the element type.
         dtype: &'static str,
@@ -110,7 +110,7 @@ pub enum Error {
     },
 
     /// The row length is not a multiple of the format's block size.
-    #[error("rows of {cols} columns are no whole number of {format} blocks of {block}")]
+    #[error("rows of {cols} columns are not a whole number of {format} blocks of {block}")]
     PartialBlock {
         /// Columns of the shape.
         cols: usize,

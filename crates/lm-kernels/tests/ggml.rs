@@ -188,7 +188,7 @@ fn places_of_scales(format: GgmlType) -> &'static [usize] {
 fn wrong_sizes_are_reported() {
     let new = |rows, cols| Packing::new(&Arena::default(), WeightFormat::Ggml(GgmlType::Q4K), rows, cols);
     let error = new(2, 384).expect_err("one block and a half");
-    assert_eq!(error.to_string(), "rows of 384 columns are no whole number of q4_k blocks of 256");
+    assert_eq!(error.to_string(), "rows of 384 columns are not a whole number of q4_k blocks of 256");
     assert!(matches!(new(usize::MAX / 256, 1 << 20), Err(Error::ShapeOverflow { .. })));
     let error = new(1, 256).expect("small").push_blocks(1, &[0; 143]).expect_err("a byte is missing");
     assert!(matches!(error, Error::SourceLength { expected: 144, got: 143, .. }), "{error}");

@@ -13,7 +13,7 @@ use symphonia::default::formats::{FlacReader, MpaReader, OggReader, WavReader};
 use crate::error::{Error, Result};
 use crate::guard::guarded;
 use crate::sinc::{Resampler, length_at_sample_rate};
-use crate::{beginnings, wav};
+use crate::{signature, wav};
 
 /// Samples a second of a [`Audio`].
 pub const SAMPLE_RATE: usize = 16_000;
@@ -144,7 +144,7 @@ const FORMATS: [Format; 4] = [
     },
     Format {
         name: "Ogg",
-        begins: |bytes| bytes.starts_with(b"OggS") && !beginnings::is_opus(bytes),
+        begins: |bytes| bytes.starts_with(b"OggS") && !signature::is_opus(bytes),
         open: |bytes| Ok(Box::new(OggReader::try_new(stream(Cursor::new(bytes)), Default::default())?)),
         length: Length::Hint,
     },
@@ -183,7 +183,7 @@ impl<'a> AudioFile<'a> {
         }
         let audio = without_tags(bytes);
         let Some(format) = FORMATS.iter().find(|format| (format.begins)(audio)) else {
-            return Err(Error::UnknownAudio { start: beginnings::start(bytes) });
+            return Err(Error::UnknownAudio { start: signature::start(bytes) });
         };
         let invalid = |error: SymphoniaError| invalid(format, &error);
         let reader = (format.open)(audio).map_err(invalid)?;

@@ -13,7 +13,7 @@ use crate::image::Image;
 use crate::limits::{DecodeLimits, check_size};
 use crate::rgb::{oriented, oriented_size};
 use crate::size::ImageSize;
-use crate::{beginnings, bmp, jpeg, png, webp};
+use crate::{bmp, jpeg, png, signature, webp};
 
 /// A format that is read.
 struct Format {
@@ -66,7 +66,7 @@ fn format_of(bytes: &[u8], limits: &DecodeLimits) -> Result<&'static Format> {
     }
     let found = image::guess_format(bytes).ok();
     let known = found.and_then(|found| FORMATS.iter().find(|format| format.kind == found));
-    known.ok_or_else(|| Error::UnknownFormat { start: beginnings::start(bytes) })
+    known.ok_or_else(|| Error::UnknownFormat { start: signature::start(bytes) })
 }
 
 /// A file that is not a GIF, with its header read.

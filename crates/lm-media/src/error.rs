@@ -1,6 +1,6 @@
 //! Error type of this crate.
 
-use crate::beginnings::described;
+use crate::signature::described;
 use crate::size::ImageSize;
 
 /// Result with this crate's [`Error`].

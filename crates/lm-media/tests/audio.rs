@@ -185,7 +185,10 @@ fn truncated_and_partial_files_are_errors() {
 #[test]
 fn unknown_files_are_named_by_signature() {
     let error = decode(b"no audio").expect_err("no audio").to_string();
-    assert!(error.starts_with("the bytes are no audio: expected WAV, MP3, FLAC or Ogg Vorbis"), "{error}");
+    assert!(
+        error.starts_with("the bytes are not audio data: expected WAV, MP3, FLAC or Ogg Vorbis"),
+        "{error}"
+    );
     let opus = [&b"OggS\0\x02"[..], &[0; 20], b"\x01\x13OpusHead\x01"].concat();
     let error = decode(&opus).expect_err("no Vorbis").to_string();
     assert_eq!(error, "the bytes are an Opus file; expected WAV, MP3, FLAC or Ogg Vorbis");

@@ -16,7 +16,10 @@ fn unknown_formats_are_named_by_signature() {
     let error = decode(b"%PDF-1.7 and more").expect_err("no image").to_string();
     assert_eq!(error, "the bytes are a PDF file; expected PNG, JPEG, WebP, GIF or BMP");
     let error = decode(b"no image").expect_err("no image").to_string();
-    assert!(error.starts_with("the bytes are no image: expected PNG, JPEG, WebP, GIF or BMP"), "{error}");
+    assert!(
+        error.starts_with("the bytes are not image data: expected PNG, JPEG, WebP, GIF or BMP"),
+        "{error}"
+    );
     assert!(matches!(decode(b""), Err(Error::UnknownFormat { start }) if start.is_empty()));
     // A format of the library that is not one of ours.
     assert!(matches!(decode(b"II*\0\x08\0\0\0\0\0"), Err(Error::UnknownFormat { .. })));

@@ -83,7 +83,7 @@ impl MediaLayout {
 pub enum MediaPiece {
     /// Template text before, between or after rows; added tokens in it are recognised (`<start_of_image>`, `<row_1_col_1>`).
     Text(String),
-    /// The next rows of the encoded medium.
+    /// The next rows of the encoded media item.
     Rows(MediaRows),
 }
 
@@ -98,7 +98,7 @@ pub struct MediaRows {
     pub positions: MediaPositions,
 }
 
-/// RoPE positions of adjacent rows of a medium, which begin at position `p`.
+/// RoPE positions of adjacent rows of a media item, which begin at position `p`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediaPositions {
     /// `p`, `p + 1`, ...: as for text.

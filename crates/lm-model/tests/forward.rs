@@ -101,10 +101,10 @@ fn batched_sequences_give_their_own_logits() {
         let (most, cached) = (long(model), [0, 37, 0, 38, 0, 25, 0, long(model) - 1]);
         let prompts = [1, 75, 38, 42, 37, 50, 69, most].map(|len| random.ids(len));
         let tables: Vec<_> = prompts.iter().map(|prompt| pages(prompt.len(), &mut free)).collect();
-        let begun = (0..8)
+        let started = (0..8)
             .filter(|&i| cached[i] > 0)
             .map(|i| SequenceInput::ids(&prompts[i][..cached[i]], 0, tables[i].clone()));
-        forward(model, &mut cache, begun.collect());
+        forward(model, &mut cache, started.collect());
         let rest = (0..8).map(|i| {
             let mut input = SequenceInput::ids(&prompts[i][cached[i]..], cached[i], tables[i].clone());
             input.logits = LogitRows::All;

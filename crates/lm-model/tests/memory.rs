@@ -43,10 +43,10 @@ fn measure(folder: &Path) {
     drop(load_with(TinyModel::qwen3().write().path(), &options));
     // Reset the peak memory counter, where the system allows it.
     let counted_anew = fs::write("/proc/self/clear_refs", "5").is_ok();
-    let before = anonymous_bytes().expect("it was told before");
-    let before_with_files = status_bytes("VmRSS:").expect("it was told before");
+    let before = anonymous_bytes().expect("it was reported before");
+    let before_with_files = status_bytes("VmRSS:").expect("it was reported before");
     let loaded = load_with(folder, &options);
-    let grown = anonymous_bytes().expect("it was told before").saturating_sub(before);
+    let grown = anonymous_bytes().expect("it was reported before").saturating_sub(before);
     let info = loaded.model.info();
     let (packed, dense) = (info.weight_bytes as usize, info.parameters as usize * 2);
     println!("{} parameters, {packed} bytes packed, the process grew by {grown}", info.parameters);
@@ -54,7 +54,7 @@ fn measure(folder: &Path) {
     assert!(grown + SLACK >= packed, "the measure does not see the weights");
     assert!(grown <= packed + SLACK, "more than the packed bytes remains");
     // The file's pages count too; they are released as they are packed.
-    let most = status_bytes("VmHWM:").expect("it was told before").saturating_sub(before_with_files);
+    let most = status_bytes("VmHWM:").expect("it was reported before").saturating_sub(before_with_files);
     println!("at most it had grown by {most}, its files' pages included");
     // Half of the dense size leaves room for the current piece, partial pages, and the program's own pages.
     assert!(!counted_anew || most <= packed + dense / 2, "the source was held beside the packed bytes");

@@ -46,7 +46,7 @@ pub enum Error {
     /// The file of an image or an audio clip cannot be decoded, exceeds the limits, or has a size that the model refuses.
     #[error(transparent)]
     Media(#[from] lm_media::Error),
-    /// An id stands for a row of a medium that was not given with the prompt, or for a part of its rows.
+    /// An id stands for a row of a media item that was not given with the prompt, or for a part of its rows.
     #[error("token {position} is a row of an image or an audio clip that was not given")]
     UnknownMedia {
         /// Its place among the tokens of the session.
@@ -55,7 +55,7 @@ pub enum Error {
     /// An encoder returned another number of rows than its layout has.
     #[error("the encoder gave {found} rows for a {kind}, expected {expected}")]
     MediaRows {
-        /// Kind of the medium.
+        /// Kind of the media item.
         kind: MediaKind,
         /// Rows of the layout.
         expected: usize,

@@ -60,11 +60,11 @@ fn audio(engine: &Engine, seed: i16) -> Arc<Media> {
 const MEDIA: [fn(&Engine, u8) -> Arc<Media>; 2] =
     [image, |engine: &Engine, seed: u8| audio(engine, seed.into())];
 
-/// Ids of text and of media, in turn: `len` tokens of text, then each medium and `len` tokens.
+/// Ids of text and of media, in turn: `len` tokens of text, then each media item and `len` tokens.
 fn ids(media: &[&Arc<Media>], len: usize) -> Vec<TokenId> {
     let mut ids = prompt(1, len);
-    for (index, medium) in media.iter().enumerate() {
-        for piece in medium.pieces() {
+    for (index, item) in media.iter().enumerate() {
+        for piece in item.pieces() {
             match piece {
                 PromptPiece::Text(text) => ids.extend(tokenizer().encode(text).unwrap()),
                 PromptPiece::Rows(rows) => ids.extend(rows),
@@ -83,9 +83,9 @@ fn reply(session: &mut Session, ids: &[TokenId], media: &[Arc<Media>]) -> Vec<To
 
 #[test]
 fn media_of_equal_size_are_distinguished() {
-    for medium in MEDIA {
+    for item in MEDIA {
         let (engine, fakes) = fake();
-        let (a, b) = (medium(&engine, 1), medium(&engine, 2));
+        let (a, b) = (item(&engine, 1), item(&engine, 2));
         let media = [a.clone(), b.clone()];
         let (ab, ba) = (ids(&[&a, &b], 40), ids(&[&b, &a], 40));
         assert_eq!(ab.len(), ba.len());
@@ -104,25 +104,25 @@ fn media_of_equal_size_are_distinguished() {
         assert!(engine.activity().media_cache_bytes > 0);
         // A new engine has the same replies.
         let (fresh, _) = fake();
-        let media = [medium(&fresh, 1), medium(&fresh, 2)];
+        let media = [item(&fresh, 1), item(&fresh, 2)];
         assert_eq!(reply(&mut session(&fresh), &ba, &media), other);
     }
 }
 
 #[test]
 fn cache_distinguishes_pixels_and_samples() {
-    for medium in MEDIA {
+    for item in MEDIA {
         let (engine, fakes) = fake();
-        let (a, b, again) = (medium(&engine, 1), medium(&engine, 3), medium(&engine, 1));
+        let (a, b, again) = (item(&engine, 1), item(&engine, 3), item(&engine, 1));
         assert!(Arc::ptr_eq(&a, &again), "it is not decoded again");
         let common = 40;
-        let run = |medium: &Arc<Media>| {
-            let ids = ids(&[medium], common);
-            let prompt = lm_session::Prompt { ids: &ids, media: from_ref(medium) };
+        let run = |item: &Arc<Media>| {
+            let ids = ids(&[item], common);
+            let prompt = lm_session::Prompt { ids: &ids, media: from_ref(item) };
             (session(&engine).sync(prompt, &CancelHandle::new()).unwrap().cached_tokens, ids.len())
         };
         assert_eq!(run(&a).0, 0);
-        assert_eq!(run(&b).0, 32, "only the page before the medium is common");
+        assert_eq!(run(&b).0, 32, "only the page before the media item is common");
         let (cached, len) = run(&again);
         assert_eq!(cached, (len - 1) / 32 * 32, "all whole pages");
         assert_eq!(fakes.encodings(), 2);
@@ -131,9 +131,9 @@ fn cache_distinguishes_pixels_and_samples() {
 
 #[test]
 fn rewind_stops_before_a_partial_media_item() {
-    for medium in MEDIA {
+    for item in MEDIA {
         let (engine, _) = fake();
-        let (a, b) = (medium(&engine, 1), medium(&engine, 2));
+        let (a, b) = (item(&engine, 1), item(&engine, 2));
         let (with_a, with_b) = (ids(&[&a], 10), ids(&[&b], 10));
         let expected = reply(&mut session(&engine), &with_b, from_ref(&b));
         let mut other = session(&engine);
@@ -153,16 +153,16 @@ fn rewind_stops_before_a_partial_media_item() {
 
 #[test]
 fn session_continues_with_its_media() {
-    for medium in MEDIA {
+    for item in MEDIA {
         let (engine, fakes) = fake();
-        let a = medium(&engine, 1);
+        let a = item(&engine, 1);
         let ids = ids(&[&a], 10);
         let mut first = session(&engine);
         first.prefill(lm_session::Prompt { ids: &ids, media: from_ref(&a) }).unwrap();
         let (mut second, held) = (first.fork().unwrap(), first.tokens());
         assert_eq!(held, ids);
         let expected = generate(&mut first, 6).unwrap();
-        assert_eq!(reply(&mut second, &held, &[]), expected, "the fork knows the medium");
+        assert_eq!(reply(&mut second, &held, &[]), expected, "the fork knows the media item");
         let score = first.score_after(&ids, &expected, 0, &CancelHandle::new()).unwrap();
         assert_eq!(score.tokens.len(), 6);
         assert_eq!(fakes.encodings(), 1);
@@ -179,9 +179,9 @@ fn session_continues_with_its_media() {
 
 #[test]
 fn saved_media_pages_need_no_encoding() {
-    for medium in MEDIA {
+    for item in MEDIA {
         let (engine, _) = fake();
-        let (a, b) = (medium(&engine, 1), medium(&engine, 2));
+        let (a, b) = (item(&engine, 1), item(&engine, 2));
         let (with_a, with_b) = (ids(&[&a], 40), ids(&[&b], 40));
         let expected_b = reply(&mut session(&engine), &with_b, &[b]);
         let mut first = session(&engine);
@@ -192,16 +192,19 @@ fn saved_media_pages_need_no_encoding() {
         let (restarted, fakes) = fake();
         let mut restored = restarted.restore(&saved).unwrap();
         assert_eq!(restored.tokens(), with_a);
-        assert!(matches!(restored.prefill(&[1]), Err(Error::UnknownMedia { .. })), "the medium is not saved");
-        let a = medium(&restarted, 1);
+        assert!(
+            matches!(restored.prefill(&[1]), Err(Error::UnknownMedia { .. })),
+            "the media item is not saved"
+        );
+        let a = item(&restarted, 1);
         assert_eq!(reply(&mut restored, &with_a, from_ref(&a)), expected);
         assert_eq!(fakes.encodings(), 0);
-        let b = medium(&restarted, 2);
+        let b = item(&restarted, 2);
         assert_eq!(reply(&mut restored, &with_b, &[b]), expected_b);
-        // Without pages the medium is encoded again.
+        // Without pages the media item is encoded again.
         let (without, fakes) = fake();
         let mut restored = without.restore(&lm_session::SavedSession { cache: None, ..saved }).unwrap();
-        let a = medium(&without, 1);
+        let a = item(&without, 1);
         assert_eq!(reply(&mut restored, &with_a, &[a]), expected);
         assert_eq!(fakes.encodings(), 1);
     }
@@ -343,7 +346,7 @@ fn grid_positions_equal_mrope_in_every_chunk() {
 
 #[test]
 fn media_rows_are_in_place_in_every_chunk() {
-    for medium in MEDIA {
+    for item in MEDIA {
         for prefill_chunk in [1, 2, 3, 5, 512] {
             // Places in the prompt, and the rows of the media that the model gets there.
             let seen: Arc<Mutex<Vec<(usize, usize)>>> = Arc::default();
@@ -363,11 +366,11 @@ fn media_rows_are_in_place_in_every_chunk() {
             let loaded = LoadedModel { vision: Some(vision), audio: Some(audio), ..loaded(model) };
             let settings = EngineSettings { prefill_chunk, ..EngineSettings::default() };
             let engine = Engine::new(loaded, settings).unwrap();
-            let media = [1, 2].map(|seed| medium(&engine, seed));
+            let media = [1, 2].map(|seed| item(&engine, seed));
             let ids = ids(&media.each_ref(), 3);
             reply(&mut session(&engine), &ids, &media);
             let places = (0..ids.len()).filter(|&place| ids[place] >> 31 == 1);
-            let rows = media.iter().flat_map(|medium| 0..medium.rows());
+            let rows = media.iter().flat_map(|item| 0..item.rows());
             let expected: Vec<(usize, usize)> = places.zip(rows).collect();
             assert_eq!(*seen.lock().unwrap(), expected, "chunks of {prefill_chunk}");
         }
@@ -590,9 +593,9 @@ fn image_and_audio_have_their_own_tokens() {
     assert_eq!(reply(&mut session(&engine), &ab, &media), one);
     let run: Vec<TokenId> = seen.lock().unwrap().iter().flat_map(|(_, _, _, ids)| ids.clone()).collect();
     let tokens = engine.media_tokens();
-    for (medium, tokens) in media.iter().zip(tokens) {
+    for (item, tokens) in media.iter().zip(tokens) {
         let rows = run.iter().filter(|&&id| id == tokens.row_id).count();
-        assert_eq!((tokens.kind, rows), (medium.kind(), medium.rows()));
+        assert_eq!((tokens.kind, rows), (item.kind(), item.rows()));
     }
     let rows: Vec<TokenId> = run.into_iter().filter(|id| tokens.iter().any(|t| t.row_id == *id)).collect();
     assert!(rows.is_sorted_by_key(|id| *id == tokens[1].row_id), "the image is first");

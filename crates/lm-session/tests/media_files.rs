@@ -59,7 +59,7 @@ fn non_audio_files_are_errors() {
     assert!(matches!(refused(limits, &hours), lm_media::Error::TooLong { limit: 600 }));
     let short = AudioLimits { max_seconds: 0, ..limits };
     assert!(matches!(refused(short, &file), lm_media::Error::TooLong { limit: 0 }));
-    // The model hears 30 seconds.
+    // The model takes 30 seconds of audio.
     assert_eq!(open(limits, &audio_file(480_000, 1)).unwrap().rows(), 5);
     assert!(matches!(refused(limits, &audio_file(480_001, 1)), lm_media::Error::TooLong { limit: 30 }));
     let small = AudioLimits { max_bytes: 99, ..limits };
@@ -70,16 +70,16 @@ fn non_audio_files_are_errors() {
 fn models_read_only_their_media_kinds() {
     let blind = Engine::new(blind(), EngineSettings::default()).unwrap();
     assert!(blind.media_tokens().is_empty());
-    for (engine, sees, hears) in [
+    for (engine, reads_images, reads_audio) in [
         (blind, false, false),
         (seeing(EngineSettings::default()), true, false),
         (hearing(EngineSettings::default()), false, true),
     ] {
         let image = engine.image(image_file(3, 2, 1), &ImageOptions::default());
-        assert!(if sees { image.is_ok() } else { matches!(image, Err(Error::NoVision)) });
+        assert!(if reads_images { image.is_ok() } else { matches!(image, Err(Error::NoVision)) });
         let audio = engine.audio(audio_file(9, 1));
-        assert!(if hears { audio.is_ok() } else { matches!(audio, Err(Error::NoAudio)) });
-        assert_eq!(MediaKind::ALL.map(|kind| engine.reads(kind)), [sees, hears]);
+        assert!(if reads_audio { audio.is_ok() } else { matches!(audio, Err(Error::NoAudio)) });
+        assert_eq!(MediaKind::ALL.map(|kind| engine.reads(kind)), [reads_images, reads_audio]);
     }
 }
 
@@ -94,7 +94,7 @@ fn audio_of_all_formats_is_read() {
         ("mono_16k.mp3", 2),
         ("mono_16k.ogg", 2),
     ] {
-        let medium = engine.audio(std::fs::read(folder.join(name)).unwrap()).unwrap();
-        assert_eq!((medium.kind(), medium.rows()), (MediaKind::Audio, rows), "{name}");
+        let item = engine.audio(std::fs::read(folder.join(name)).unwrap()).unwrap();
+        assert_eq!((item.kind(), item.rows()), (MediaKind::Audio, rows), "{name}");
     }
 }

@@ -130,7 +130,7 @@ impl<E: ?Sized> EncoderPart<E> {
     }
 }
 
-/// Copies the rows of an encoded medium, `[rows, hidden]`, to the host.
+/// Copies the rows of an encoded media item, `[rows, hidden]`, to the host.
 pub(crate) fn encoded(rows: Tensor<2>) -> Result<EncodedMedia> {
     let [_, hidden_size] = rows.dims();
     let rows = Embeddings { values: lm_kernels::to_host(rows)?, hidden_size };

@@ -8,7 +8,7 @@ use lm_media::{Audio, Error as MediaError};
 use lm_model::{Device, Error, ImageOptions, KvDtype, LoadOptions, LoadedModel, ModelFolder, WeightFormat};
 
 use crate::common::{first, for_each_device, is_thorough, load, load_with};
-use crate::prompt::{Medium, Prompt};
+use crate::prompt::{MediaItem, Prompt};
 use golden::{Golden, every};
 
 fn check_prompts(golden: &Golden, loaded: &LoadedModel, audios: &[Audio]) {
@@ -16,11 +16,11 @@ fn check_prompts(golden: &Golden, loaded: &LoadedModel, audios: &[Audio]) {
     for (index, expected) in golden.json.prompts.iter().enumerate() {
         let name = format!("{} prompt {index}", golden.name());
         let images = golden.folder.images(&format!("prompts.{index}.pictures."));
-        let images = images
-            .iter()
-            .map(|image| Medium::image(loaded.vision.as_deref().unwrap(), image, &ImageOptions::default()));
-        let audios = expected.audios.iter().map(|&index| Medium::audio(encoder, &audios[index]));
-        let media: Vec<Medium> = images.chain(audios).collect();
+        let images = images.iter().map(|image| {
+            MediaItem::image(loaded.vision.as_deref().unwrap(), image, &ImageOptions::default())
+        });
+        let audios = expected.audios.iter().map(|&index| MediaItem::audio(encoder, &audios[index]));
+        let media: Vec<MediaItem> = images.chain(audios).collect();
         let mut prompt = Prompt::new(&expected.text, loaded, &media);
         prompt.adapter = loaded.audio_adapter.clone();
         assert_eq!(prompt.ids, expected.ids, "{name}");
@@ -43,7 +43,7 @@ fn check(golden: &Golden, device: Device) {
     let encoder = loaded.audio.as_deref().unwrap();
     let audios: Vec<Audio> = golden.json.audios.iter().map(|audio| audio.audio()).collect();
     for (index, (audio, expected)) in audios.iter().zip(&golden.json.audios).enumerate() {
-        let rows = Medium::audio(encoder, audio).encoded.rows.clone();
+        let rows = MediaItem::audio(encoder, audio).encoded.rows.clone();
         let values = every(expected.steps[1], rows.hidden_size, &rows.values);
         golden.assert_close(&format!("sounds.{index}.rows"), &values);
     }

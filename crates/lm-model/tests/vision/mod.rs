@@ -8,14 +8,14 @@ use lm_media::ImageSize;
 use lm_model::{Device, Error, ImageOptions, ModelFolder, Position, WeightFormat};
 
 use crate::common::{first, for_each_device, is_thorough, load};
-use crate::prompt::{Medium, Prompt};
+use crate::prompt::{MediaItem, Prompt};
 use golden::Golden;
 
 fn check(golden: &Golden, device: Device) {
     let loaded = load(&golden.path, device);
     let vision = loaded.vision.as_deref().unwrap();
-    let medium = |image| Medium::image(vision, image, &golden.options);
-    let media: Vec<Medium> = golden.images.iter().map(medium).collect();
+    let item = |image| MediaItem::image(vision, image, &golden.options);
+    let media: Vec<MediaItem> = golden.images.iter().map(item).collect();
     let prompt = Prompt::new(&golden.json.prompt, &loaded, &media);
     assert_eq!(prompt.ids, golden.json.ids, "{}", golden.name());
     golden.folder.print_stage("ids", 0.0);
@@ -29,7 +29,7 @@ fn check(golden: &Golden, device: Device) {
         );
         golden.folder.print_stage("positions", 0.0);
     }
-    for (index, Medium { encoded, .. }) in media.iter().enumerate() {
+    for (index, MediaItem { encoded, .. }) in media.iter().enumerate() {
         golden.assert_close(&format!("pictures.{index}.rows"), &encoded.rows.values);
         for (layer, deep) in encoded.deep.iter().enumerate() {
             golden.assert_close(&format!("pictures.{index}.deep.{layer}"), &deep.values);

@@ -16,9 +16,9 @@ use crate::scheduler::Command;
 pub struct MediaTokens {
     /// Kind of the media.
     pub kind: MediaKind,
-    /// Text that a chat template writes for a medium; the pieces of [`Media::pieces`] take its place.
+    /// Text that a chat template writes for a media item; the pieces of [`Media::pieces`] take its place.
     pub placeholder: String,
-    /// Added token that stands for a row of a medium.
+    /// Added token that stands for a row of a media item.
     pub row: String,
     /// Its id.
     pub row_id: TokenId,
@@ -54,7 +54,7 @@ impl Engine {
         self.media_tokens().iter().any(|tokens| tokens.kind == kind)
     }
 
-    /// Largest file of a medium of this kind, in bytes: that of [`EngineSettings::image_limits`](crate::EngineSettings::image_limits) or
+    /// Largest file of a media item of this kind, in bytes: that of [`EngineSettings::image_limits`](crate::EngineSettings::image_limits) or
     /// [`EngineSettings::audio_limits`](crate::EngineSettings::audio_limits).
     pub fn max_media_bytes(&self, kind: MediaKind) -> usize {
         match kind {
@@ -79,7 +79,7 @@ impl Engine {
     /// model's preprocessing refuses; [`Error::EngineStopped`], and the errors of loading a model that was unloaded.
     pub fn image(&self, bytes: impl Into<Arc<[u8]>>, options: &ImageOptions) -> Result<Arc<Media>> {
         let limits = self.shared.image_limits;
-        self.medium(bytes.into(), MediaForm::Image { options: *options, limits })
+        self.read_media(bytes.into(), MediaForm::Image { options: *options, limits })
     }
 
     /// Decodes an audio clip and lays it out for the model, as [`Engine::image`] does with an image.
@@ -89,10 +89,10 @@ impl Engine {
     /// # Errors
     /// [`Error::NoAudio`], and otherwise those of [`Engine::image`].
     pub fn audio(&self, bytes: impl Into<Arc<[u8]>>) -> Result<Arc<Media>> {
-        self.medium(bytes.into(), MediaForm::Audio { limits: self.shared.audio_limits })
+        self.read_media(bytes.into(), MediaForm::Audio { limits: self.shared.audio_limits })
     }
 
-    fn medium(&self, bytes: Arc<[u8]>, form: MediaForm) -> Result<Arc<Media>> {
+    fn read_media(&self, bytes: Arc<[u8]>, form: MediaForm) -> Result<Arc<Media>> {
         if !self.reads(form.kind()) {
             return Err(match form.kind() {
                 MediaKind::Image => Error::NoVision,

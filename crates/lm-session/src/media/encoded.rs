@@ -8,7 +8,7 @@ use lm_model::EncodedMedia;
 use crate::error::Result;
 use crate::media::MediaKey;
 
-/// A medium with its encoding.
+/// A media item with its encoding.
 pub(crate) struct Encoded {
     pub key: MediaKey,
     /// `None` if the request that asked for it had ended before.

@@ -24,7 +24,7 @@ impl MediaLibrary {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&key)?.upgrade()
     }
 
-    /// Adds a medium, and removes those that nobody holds. Returns the one that is in use if another thread was faster.
+    /// Adds a media item, and removes those that nobody holds. Returns the one that is in use if another thread was faster.
     pub fn add(&self, media: Media) -> Arc<Media> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known.get(&media.key).and_then(Weak::upgrade) {

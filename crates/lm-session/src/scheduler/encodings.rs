@@ -123,7 +123,7 @@ fn serve(encoders: &Encoders, jobs: &Receiver<Job>, results: &Sender<Command>) {
     }
 }
 
-/// Decodes and encodes a medium; a panic is its error.
+/// Decodes and encodes a media item; a panic is its error.
 fn encode(encoders: &Encoders, media: &Media) -> Result<Arc<EncodedMedia>> {
     let span = tracing::info_span!("encode_media", kind = media.kind().name(), rows = media.rows());
     let _entered = span.enter();

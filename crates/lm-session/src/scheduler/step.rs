@@ -43,7 +43,7 @@ impl Scheduler {
             }
             let rows = self.fit_media(active, rows);
             if rows == 0 {
-                continue; // A medium is being encoded for it.
+                continue; // A media item is being encoded for it.
             }
             match self.make_room(active, rows) {
                 Ok(()) => {

@@ -72,21 +72,21 @@ impl Engine {
         texts: impl IntoIterator<Item = Vec<TokenId>>,
         params: &EmbedParams,
     ) -> impl Iterator<Item = Result<Vec<f32>>> {
-        let mut begun: VecDeque<Result<RunningEmbedding>> = VecDeque::new();
+        let mut started: VecDeque<Result<RunningEmbedding>> = VecDeque::new();
         let mut texts = texts.into_iter().peekable();
         std::iter::from_fn(move || {
-            while begun.len() < AHEAD
+            while started.len() < AHEAD
                 && let Some(ids) = texts.peek()
             {
                 let embedding = self.begin_embedding(ids, params);
                 // An engine that is busy with earlier ones of these texts takes it after them.
-                if matches!(embedding, Err(Error::Busy { .. })) && begun.iter().any(Result::is_ok) {
+                if matches!(embedding, Err(Error::Busy { .. })) && started.iter().any(Result::is_ok) {
                     break;
                 }
                 texts.next();
-                begun.push_back(embedding);
+                started.push_back(embedding);
             }
-            begun.pop_front().map(|embedding| embedding.and_then(RunningEmbedding::wait))
+            started.pop_front().map(|embedding| embedding.and_then(RunningEmbedding::wait))
         })
     }
 

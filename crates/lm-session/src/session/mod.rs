@@ -140,7 +140,7 @@ impl Session {
     ///
     /// The caller prefills from there; the call waits for the engine's current step. The position is `len` itself for a model
     /// that keeps all keys and values, unless the pool was too small for them. A model with states goes back to a snapshot, one
-    /// with windows to where the pages of the window are cached. No position is inside the rows of a medium. If `len` is at least the number of tokens, nothing is dropped.
+    /// with windows to where the pages of the window are cached. No position is inside the rows of a media item. If `len` is at least the number of tokens, nothing is dropped.
     /// [`Session::sync`] does the same for callers that have the whole prompt.
     pub fn rewind(&mut self, len: usize) -> usize {
         let before = self.tokens.len();
@@ -253,8 +253,8 @@ impl Session {
 
     /// Adapter with which a prompt runs: the session's own, or that of audio if there are any.
     fn adapter_for(&self, prompt: &ResolvedPrompt) -> Option<AdapterId> {
-        let hears = || prompt.spans.iter().any(|span| span.media.kind() == MediaKind::Audio);
-        self.config.adapter.or_else(|| self.engine.audio_adapter().filter(|_| hears()))
+        let has_audio = || prompt.spans.iter().any(|span| span.media.kind() == MediaKind::Audio);
+        self.config.adapter.or_else(|| self.engine.audio_adapter().filter(|_| has_audio()))
     }
 }
 

@@ -80,7 +80,7 @@ impl TokenLog {
         Self { shared: self.shared.clone(), writer: log.writer }
     }
 
-    /// Truncates the tokens to the largest number ≤ `len` that ends in no piece of a medium, and returns the only writer that may
+    /// Truncates the tokens to the largest number ≤ `len` that ends in no piece of a media item, and returns the only writer that may
     /// append.
     pub fn truncate(&self, len: usize) -> Self {
         let mut log = self.log();

@@ -78,15 +78,15 @@ impl FreeRange {
     fn map(len: usize) -> Result<Self> {
         let no_memory = || Error::OutOfMemory { bytes: len };
         // Slack to align the start to a huge page; small mappings have none.
-        let spare = if len >= HUGE_PAGE { HUGE_PAGE } else { 0 };
-        let bytes = len.checked_add(spare).ok_or_else(no_memory)?.max(1);
+        let slack = if len >= HUGE_PAGE { HUGE_PAGE } else { 0 };
+        let bytes = len.checked_add(slack).ok_or_else(no_memory)?.max(1);
         let map = MmapMut::map_anon(bytes).map_err(|_| no_memory())?;
         #[cfg(target_os = "linux")]
-        if spare > 0 {
+        if slack > 0 {
             // Fails if the kernel has no huge pages, which leaves small ones.
             drop(map.advise(memmap2::Advice::HugePage));
         }
-        let start = if spare > 0 { map.as_ptr().align_offset(HUGE_PAGE) } else { 0 };
+        let start = if slack > 0 { map.as_ptr().align_offset(HUGE_PAGE) } else { 0 };
         Ok(Self { region: Arc::new(map.into()), start })
     }
 }

@@ -146,7 +146,7 @@ impl Packing {
     fn block_type(&self) -> GgmlType {
         match self.format {
             WeightFormat::Ggml(ggml) => ggml,
-            other => panic!("{other} is no block type of ggml"),
+            other => panic!("{other} is not a block type of ggml"),
         }
     }
 

@@ -216,6 +216,6 @@ mod tests {
     #[test]
     fn partial_element_is_rejected() {
         let error = Source::from_le_bytes(FloatDtype::F32, &[0; 7]).unwrap_err();
-        assert_eq!(error.to_string(), "7 bytes are no whole number of f32 elements");
+        assert_eq!(error.to_string(), "7 bytes are not a whole number of f32 elements");
     }
 }

@@ -9,7 +9,7 @@ use burn::tensor::{Int, Tensor};
 
 use super::backend::{Bridge, on_every_backend};
 use super::weight::Matrix;
-use super::{InputSums, Op, Weight, from_host, glu, spare};
+use super::{InputSums, Op, Weight, buffer_pool, from_host, glu};
 use crate::host;
 use crate::host::ExpertBiases;
 use crate::host::{Activation, Pool, Routing};
@@ -161,7 +161,7 @@ pub trait MoeOp: Bridge {
                 let (gate, up, down) = (&gate, &up, &down);
                 let experts = host::Experts { count, gate, up, down, biases, activation };
                 let shape = x.shape();
-                let mut y = spare::take(shape.num_elements());
+                let mut y = buffer_pool::take(shape.num_elements());
                 host::moe(Pool::global(), &tensors.values(&x), &experts, &routing, &mut y);
                 tensors.reuse(x);
                 tensors.create(y, shape)

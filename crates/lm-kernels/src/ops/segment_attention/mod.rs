@@ -8,7 +8,7 @@ use burn::tensor::Tensor;
 
 use super::attention::attend;
 use super::backend::{Bridge, on_every_backend};
-use super::{Op, spare};
+use super::{Op, buffer_pool};
 use crate::host;
 use crate::host::{AttentionSpec, KvDtype, PAGE_LEN, PageId, PagedLayer, Pool, RaggedLayout, SequenceLayout};
 
@@ -76,7 +76,7 @@ pub trait SegmentAttentionOp: Bridge {
         pages.write(Pool::global(), &layout, &tensors.values(&k), &tensors.values(&v));
         [k, v].into_iter().for_each(|rows| tensors.reuse(rows));
         let shape = q.shape();
-        let mut out = spare::take(shape.num_elements());
+        let mut out = buffer_pool::take(shape.num_elements());
         host::attention(Pool::global(), &tensors.values(&q), &pages, &layout, &spec, &mut out);
         tensors.reuse(q);
         tensors.create(out, shape)

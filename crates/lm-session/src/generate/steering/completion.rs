@@ -227,10 +227,10 @@ impl Search {
         steps: &mut Vec<Vec<TokenId>>,
     ) -> Result<()> {
         let tail = tail_of(context, path);
-        let begun: Vec<_> =
+        let started: Vec<_> =
             self.closing_literals.iter().flat_map(|literal| missing_suffixes(literal, &tail)).collect();
         let mut tried = 0;
-        for literal in begun {
+        for literal in started {
             self.closing_literal(context, literal, free, &mut tried, steps)?;
         }
         for byte in CLOSING {
@@ -361,6 +361,6 @@ fn tail_of(context: &SearchContext<'_>, path: &[TokenId]) -> Vec<u8> {
 
 /// Missing suffixes of `literal` where `tail` ends with its beginning, the longest beginning first.
 fn missing_suffixes(literal: &[u8], tail: &[u8]) -> Vec<Vec<u8>> {
-    let begun = (1..literal.len()).rev().filter(|&len| tail.ends_with(&literal[..len]));
-    begun.map(|len| literal[len..].to_vec()).collect()
+    let started = (1..literal.len()).rev().filter(|&len| tail.ends_with(&literal[..len]));
+    started.map(|len| literal[len..].to_vec()).collect()
 }
