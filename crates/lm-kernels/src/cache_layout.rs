@@ -76,7 +76,7 @@ impl Retention {
 pub struct CacheGroup {
     /// The pages that they retain.
     pub retention: Retention,
-    /// Page pool that their pages come from: an index below [`CacheLayout::num_spaces`].
+    /// Page pool of the group: an index below [`CacheLayout::num_spaces`].
     pub space: usize,
 }
 
@@ -128,7 +128,7 @@ impl CacheLayout {
     /// Sorts a model's layers into groups and spaces.
     ///
     /// # Panics
-    /// When a layer shares with one that does not come before it, shares itself or differs from it; for a window of 0.
+    /// When a layer shares with one that is not earlier, itself shares or differs from it; for a window of 0.
     pub fn new<L: Into<LayerCache>>(layers: impl IntoIterator<Item = L>) -> Self {
         let layers: Vec<LayerCache> = layers.into_iter().map(Into::into).collect();
         let places = vec![Place::default(); layers.len()];
@@ -172,7 +172,7 @@ impl CacheLayout {
         }
     }
 
-    /// A layout of one group that retains all pages and stores nothing, for models without a cache.
+    /// Creates a layout of one group that retains all pages without storing any, for models without a cache.
     pub fn empty() -> Self {
         let groups = vec![CacheGroup { retention: Retention::All, space: 0 }];
         Self { groups, stores: vec![Vec::new()], ..Self::default() }
@@ -191,7 +191,7 @@ impl CacheLayout {
     /// The group of a layer, which is that of the layer it shares with.
     ///
     /// # Panics
-    /// When there is no such layer.
+    /// When the layer is out of range.
     pub fn group_of(&self, layer: usize) -> usize {
         self.places[layer].group
     }
@@ -204,7 +204,7 @@ impl CacheLayout {
     /// The geometry of an attention layer.
     ///
     /// # Panics
-    /// When there is no such layer, or it keeps a state.
+    /// When the layer is out of range, or keeps a state.
     pub fn kv(&self, layer: usize) -> &KvGeometry {
         match &self.layers[layer] {
             LayerCache::Kv(geometry) => geometry,

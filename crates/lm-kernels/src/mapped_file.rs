@@ -54,7 +54,7 @@ impl MappedFile {
         Ok(Self { map: Some(map), file, path })
     }
 
-    /// Checks that the file is not shorter than when it was mapped; to be called before a part of it is read.
+    /// Checks that the file is not shorter than when it was mapped. To be called before reading a part of it.
     ///
     /// # Errors
     /// [`Error::File`] when it is shorter, or its size cannot be read.

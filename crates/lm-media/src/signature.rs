@@ -65,7 +65,7 @@ fn named(start: &[u8]) -> Option<&'static str> {
     SIGNATURES.iter().find(begins).map(|(.., name)| *name)
 }
 
-/// Message for a file of another format than `expected`.
+/// Returns the message for a file whose format is not `expected`.
 pub(crate) fn described(start: &[u8], kind: &str, expected: &str) -> String {
     match named(start) {
         _ if start.is_empty() => "the file is empty".to_owned(),

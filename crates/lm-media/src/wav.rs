@@ -1,4 +1,4 @@
-//! Headers of WAV files for the decoder: lengths that are unknown, or those of RF64 files above 4 GiB.
+//! Headers of WAV files for the decoder: unknown lengths, and lengths of RF64 files above 4 GiB.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -19,7 +19,7 @@ pub(crate) fn with_length(bytes: &[u8]) -> Cow<'_, [u8]> {
     // After the length of the file.
     let long = long.and_then(|(at, _)| Some(u64::from_le_bytes(*bytes.get(at + 8..)?.first_chunk()?)));
     let length = match long {
-        // The decoder takes the largest number as unknown.
+        // The decoder treats the maximum as unknown.
         Some(length) => u32::try_from(length).unwrap_or(u32::MAX).min(u32::MAX - 1),
         None if UNKNOWN.iter().any(|lengths| lengths.contains(&declared)) => rest,
         None => declared,

@@ -68,7 +68,7 @@ fn digest(audio: &Audio) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Largest difference of a sample: none in what is not compressed and not resampled.
+/// Maximum difference of a sample: zero for uncompressed samples that are not resampled.
 fn tolerance(case: &Decoded) -> f32 {
     match case.file.rsplit('.').next() {
         Some("mp3" | "ogg") => 2e-6,
@@ -171,7 +171,7 @@ fn truncated_and_partial_files_are_errors() {
             assert!(matches!(found, Err(Error::Invalid { .. })), "{name} {length}: {found:?}");
         }
     }
-    // A compressed stream may end anywhere; an MP3 file of half a frame is nothing.
+    // A compressed stream may end anywhere; an MP3 file of half a frame has no audio.
     for name in ["mono_16k.mp3", "stereo_44k.ogg"] {
         let bytes = file(name);
         let whole = decode(&bytes).expect(name).samples().len();
@@ -213,7 +213,7 @@ fn tag_footer_is_skipped() {
     }
 }
 
-/// Layers I and II of MPEG begin like MP3, which is layer III.
+/// Layers I and II of MPEG start like MP3, which is layer III.
 #[test]
 fn other_mpeg_layers_are_named_by_signature() {
     let mut bytes = file("mono_16k.mp3");
@@ -272,7 +272,7 @@ fn long_and_large_files_are_rejected() {
     {
         let limits = AudioLimits { max_seconds: 0, ..AudioLimits::default() };
         assert!(matches!(Audio::decode(&file(name), &limits), Err(Error::TooLong { limit: 0 })), "{name}");
-        // The header is enough where it tells the length.
+        // The header suffices if it has the length.
         if data > 0 {
             assert!(
                 matches!(audio_length(&file(name)[..data], &limits), Err(Error::TooLong { .. })),
@@ -290,7 +290,7 @@ fn endless_header_allocates_nothing() {
     assert!(matches!(decode(&bytes), Err(Error::TooLong { limit: 600 })), "{:?}", decode(&bytes));
 }
 
-/// Programs that write a stream do not know its length.
+/// Programs that write a stream cannot know its length.
 #[test]
 fn stream_ends_at_the_end_of_file() {
     let whole = file("pcm16_16k.wav");
@@ -300,7 +300,7 @@ fn stream_ends_at_the_end_of_file() {
     let limits = AudioLimits::default();
     assert_eq!(audio_length(&bytes, &limits).ok(), audio_length(&whole, &limits).ok());
     assert_eq!(decode(&bytes).ok(), decode(&whole).ok());
-    // Without samples, or with a header that breaks off.
+    // Without samples, or with a truncated header.
     for end in [44, 43, 40, 20, 13] {
         assert!(matches!(decode(&bytes[..end]), Err(Error::Invalid { .. })), "{end}");
     }

@@ -12,9 +12,9 @@ struct Golden {
     decoded: Vec<Decoded>,
     resized: Vec<Resized>,
     families: Vec<FamilyCase>,
-    /// An image's size, and those of [`size_functions`] for it.
+    /// An image's size, and the results of [`size_functions`] for it.
     sizes: Vec<[Option<[usize; 2]>; 5]>,
-    /// For each of `sizes` those of SmolVLM's published and other settings, and those of LFM2-VL's.
+    /// For each of `sizes`, the results of SmolVLM's published and other settings, and of LFM2-VL's.
     grids: Vec<(SmolGrid, SmolGrid, LfmGrid, LfmGrid)>,
 }
 
@@ -122,7 +122,7 @@ fn qwen3() -> QwenVl {
     QwenVl { patch: 16, min_pixels, max_pixels, normalization: Normalization::HALF, ..QwenVl::default() }
 }
 
-/// Settings unlike the published ones: four of the 60 pixels of a tile are left over.
+/// Settings unlike the published ones: four of the 60 pixels of a tile remain unused.
 fn small_smol() -> SmolVlm {
     SmolVlm { longest_edge: 200, tile: 60, patch: 14, scale: 2, ..SmolVlm::default() }
 }
@@ -147,7 +147,7 @@ fn patches(family: &str, image: &Image) -> Vec<Patches> {
     found.expect("patches")
 }
 
-/// Largest difference of values: a byte of torchvision's bilinear filter may be one more or less than Pillow's.
+/// Maximum difference of values: a byte of torchvision's bilinear filter may be one more or less than Pillow's.
 fn tolerance(family: &str) -> f32 {
     if family == "lfm_tiles" { 1.0 / 127.5 + 1e-6 } else { 1e-6 }
 }
@@ -222,7 +222,7 @@ fn family_size_limits() {
     let thin = |width| QwenVl::default().resized_size(ImageSize::new(width, 1));
     assert_eq!(thin(200).expect("200 times the other side"), ImageSize::new(812, 28));
     assert!(thin(201).is_err());
-    // Longer sides than 4,096 pixels are shortened, whatever the configuration.
+    // Sides above 4,096 pixels are shortened for any configuration.
     let long = SmolVlm { longest_edge: 8192, ..SmolVlm::default() };
     let grid = long.grid(ImageSize::new(1000, 500)).expect("a grid");
     assert_eq!((grid.rows, grid.columns), (4, 8));

@@ -1,4 +1,4 @@
-//! Files of strangers: errors that say what is wrong, before much memory is used.
+//! Hostile files: errors that name the problem, before much memory is used.
 
 #[cfg(target_os = "linux")]
 use crate::files::{IMAGES, media as file};
@@ -21,7 +21,7 @@ fn unknown_formats_are_named_by_signature() {
         "{error}"
     );
     assert!(matches!(decode(b""), Err(Error::UnknownFormat { start }) if start.is_empty()));
-    // A format of the library that is not one of ours.
+    // A format of the library that this crate does not support.
     assert!(matches!(decode(b"II*\0\x08\0\0\0\0\0"), Err(Error::UnknownFormat { .. })));
 }
 
@@ -38,7 +38,7 @@ fn truncated_files_are_errors() {
     }
 }
 
-/// The decoder takes missing pixels of a JPEG file as grey.
+/// The decoder fills missing pixels of a JPEG file with grey.
 #[test]
 fn truncated_jpeg_is_an_error() {
     for name in ["smooth_64x48.jpg"] {
@@ -46,7 +46,7 @@ fn truncated_jpeg_is_an_error() {
         for length in (2..bytes.len() - 2).step_by(7) {
             assert!(decode(&bytes[..length]).is_err(), "{name}: {length} of {} bytes", bytes.len());
         }
-        // Bytes after the end are no part of the image.
+        // Bytes after the end are not part of the image.
         let more = [&bytes[..], b"more"].concat();
         assert_eq!(decode(&more).expect("an image"), decode(&bytes).expect("an image"));
     }
@@ -89,7 +89,7 @@ fn files_and_images_above_the_limits_are_rejected() {
     assert!(matches!(Image::decode(&bytes, &limits), Err(Error::SideTooLong { limit: 52, .. })));
 }
 
-/// The screen of a GIF file is small, and its first frame is not.
+/// The screen of the GIF file is small, its first frame large.
 #[test]
 fn gif_frame_counts_toward_the_limits() {
     const PLACE: usize = 13 + 3 * 4 + 1; // Header, palette, separator.
@@ -193,7 +193,7 @@ fn settings_out_of_range_are_reported() {
     }
 }
 
-/// Metadata of 2 MiB are read, those of a byte more are not.
+/// Metadata of 2 MiB are read, one byte more is skipped.
 #[cfg(target_os = "linux")]
 #[test]
 fn compressed_text_above_the_limit_is_skipped() {
@@ -221,7 +221,7 @@ fn bmp_core_header_keeps_colours() {
     assert_eq!(decode(&bytes).expect("an image").rgb(), [16, 8, 7, 11, 9, 0]);
 }
 
-/// The decoder indexes colours of three bytes, of which the last one breaks off.
+/// The decoder indexes colours of three bytes; the last one is truncated.
 #[cfg(target_os = "linux")]
 #[test]
 fn partial_palette_colour_is_an_error() {

@@ -43,7 +43,7 @@ fn status(key: &str) -> usize {
     line.trim_matches(':').trim().trim_end_matches(" kB").parse::<usize>().expect("a number") << 10
 }
 
-/// Peak memory of `work` above that before it, in bytes. One runs at a time.
+/// Increase of peak memory by `work`, in bytes. One measurement runs at a time.
 fn peak_of(work: impl FnOnce()) -> usize {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,7 +80,7 @@ fn compressed_profile_of_a_small_image_uses_little_memory() {
     assert!(taken < 64 << 20, "{taken} bytes");
 }
 
-/// A header of many pixels does not raise the memory of a profile above the limit's.
+/// A header of many pixels does not raise the memory of a profile above the limit.
 #[test]
 fn compressed_profile_of_a_large_image_uses_little_memory() {
     let (bytes, zeros) = (fs::read(ONE_PIXEL).expect("a file"), compressed_zeros((200 << 20) / 258));

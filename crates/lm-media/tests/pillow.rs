@@ -17,7 +17,7 @@ struct Decoded {
     name: String,
     /// Bytes in digits of base 16.
     file: String,
-    /// `None` where Pillow refuses the file.
+    /// `None` if Pillow rejects the file.
     size: Option<[usize; 2]>,
     rgb: Option<String>,
 }
@@ -76,7 +76,7 @@ fn tall_image_resize_equals_pillow() {
     }
 }
 
-/// Files that are read otherwise than by Pillow: the checksum of the pixels is checked, an orientation is a whole number, and colours that a
+/// Differences from Pillow: the checksum of the pixels is checked, an orientation is a whole number, and colours that a
 /// JPEG file calls R, G and B are these.
 const DIFFERENT: [&str; 3] =
     ["PNG: checksum of the pixels", "PNG: a decimal", "JPEG: RGB of Adobe with JFIF"];

@@ -1,7 +1,7 @@
 //! Search for added tokens in the template's part of a text.
 //!
 //! The tokenizer library recognises added tokens everywhere or ignores the special ones everywhere; a prompt needs every added
-//! token of its template and none that a user typed. So this step is done here, by the library's own rules (leftmost, then
+//! token of its template and none from the user's text. So this step is done here, with the library's own rules (leftmost, then
 //! longest; `single_word`, `lstrip`, `rstrip`; before or after normalisation). The library does the rest.
 
 use std::collections::HashMap;
@@ -53,7 +53,7 @@ impl AddedTokens {
                 continue;
             }
             let taken = token.with_spaces(text, range, free_from);
-            // The search continues after the token itself: a token inside the white space that it strips is found too.
+            // The search continues after the token itself: a token inside its stripped white space is found too.
             free_from = taken.end;
             matches.push(Match { id: token.id, range: taken });
         }

@@ -26,7 +26,7 @@ pub(crate) struct TokenTable {
 }
 
 impl TokenTable {
-    /// Builds the table from the library's view of the vocabulary, and `duplicates`: ids that it does not know, each with the id of
+    /// Builds the table from the library's view of the vocabulary, and `duplicates`: ids that the library lacks, each with the id of
     /// the same text.
     pub(crate) fn new(
         spelling: &Spelling,
@@ -55,7 +55,7 @@ impl TokenTable {
             let kind = if token.special { TokenKind::Special } else { TokenKind::Added };
             table.insert(id, (budget.take(&token.content, |text| spelling.added_bytes(text))?, kind));
         }
-        // Of several tokens with the same text the last one is known, so the loop goes backwards.
+        // The library has the last of several tokens with the same text, so the loop runs backwards.
         for (id, like) in duplicates.iter().rev() {
             if let Some((bytes, kind)) = table.get(like).cloned() {
                 budget.take_bytes(bytes.len())?;
@@ -164,7 +164,7 @@ enum Pattern {
 
 /// Mapping of a token's text in the vocabulary to its bytes.
 pub(crate) enum Spelling {
-    /// Byte-level: each character stands for one byte (GPT-2's table).
+    /// Byte-level: each character encodes one byte (GPT-2's table).
     ByteLevel(HashMap<char, u8>),
     /// Text with a mark (`▁`) in place of spaces, and `<0xNN>` for single bytes if the decoder has byte fallback.
     Metaspace { replace: Vec<(String, String)>, byte_fallback: bool, leading_spaces: usize },

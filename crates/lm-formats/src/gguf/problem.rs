@@ -142,7 +142,7 @@ pub enum GgufProblem {
     /// Two tensors that overlap.
     #[error("tensors {first} and {second} share bytes")]
     Overlap {
-        /// The one that begins first.
+        /// The first one.
         first: String,
         /// The other.
         second: String,

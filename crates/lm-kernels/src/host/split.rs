@@ -21,7 +21,7 @@ pub(super) fn for_each_chunk<T: Send>(
     });
 }
 
-/// A row-major matrix of which several tasks write disjoint parts.
+/// A row-major matrix that several tasks write in disjoint parts.
 pub(super) struct SharedMatrix<'a, T> {
     base: *mut T,
     rows: usize,
@@ -42,7 +42,7 @@ impl<'a, T: Send> SharedMatrix<'a, T> {
     /// Returns a mutable block of rows and columns.
     ///
     /// # Safety
-    /// While the block is alive, no other block may have any of its elements.
+    /// While the block is alive, no other block may contain any of its elements.
     pub unsafe fn block(&self, rows: Range<usize>, columns: Range<usize>) -> Block<'_, T> {
         assert!(rows.end <= self.rows && columns.end <= self.width, "{rows:?}, {columns:?} leave the matrix");
         Block { base: self.base, rows, width: self.width, columns, data: PhantomData }

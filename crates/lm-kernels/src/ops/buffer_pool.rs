@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 
-/// Floats below which the allocator itself keeps the memory.
+/// Minimum number of floats; the allocator itself keeps smaller blocks.
 pub(super) const LARGE: usize = 32 << 10;
 /// Maximum number of floats that a thread keeps: 64 MiB.
 const MAX_KEPT: usize = 16 << 20;
@@ -18,7 +18,7 @@ thread_local! {
 /// Floats that no operation has written yet. NaN in debug builds: a kernel that does not overwrite its whole result fails the tests of any model.
 const UNWRITTEN: f32 = if cfg!(debug_assertions) { f32::NAN } else { 0.0 };
 
-/// Returns `len` floats to be overwritten: zeros or those of an earlier result; NaN in debug builds.
+/// Returns `len` floats to be overwritten: zeros or an earlier result; NaN in debug builds.
 pub(super) fn take(len: usize) -> Vec<f32> {
     let fits = |room: &Vec<f32>| (len..=2 * len).contains(&room.capacity());
     let found = FREE.with_borrow_mut(|free| {
@@ -37,7 +37,7 @@ pub(super) fn take(len: usize) -> Vec<f32> {
     }
 }
 
-/// Keeps memory that is not used any more.
+/// Keeps unused memory for later results.
 pub(super) fn give_back(room: Vec<f32>) {
     if !(LARGE..=MAX_KEPT).contains(&room.capacity()) {
         return;

@@ -14,7 +14,7 @@ pub struct HostTensors<B: Backend> {
     values: fn(&FloatTensor<B>) -> Cow<'_, [f32]>,
     update: Update<B>,
     create: fn(TensorData) -> FloatTensor<B>,
-    /// The elements of a large tensor that is not shared, without a copy; `None` of others.
+    /// The elements of a large unshared tensor, without a copy; `None` for others.
     into_values: fn(FloatTensor<B>) -> Option<Vec<f32>>,
 }
 
@@ -42,7 +42,7 @@ impl<B: Backend> HostTensors<B> {
         (self.update)(tensor, &mut rewrite)
     }
 
-    /// Keeps the memory of a large tensor that is not used any more for later results, unless it is shared.
+    /// Keeps the memory of an unused large tensor for later results, unless it is shared.
     pub(super) fn reuse(&self, tensor: FloatTensor<B>) {
         if let Some(values) = (self.into_values)(tensor) {
             buffer_pool::give_back(values);

@@ -6,7 +6,7 @@ use super::vocabulary::{TokenType, Vocabulary};
 use crate::TokenId;
 
 pub(super) const MERGES: &str = "tokenizer.ggml.merges";
-/// Maximum length of a token, in characters, whose merges are derived. Real ones have some dozens; the search is quadratic in it.
+/// Maximum length, in characters, of a token whose merges are derived. Real tokens have some dozens; the search is quadratic in the length.
 const MAX_PIECE_CHARS: usize = 512;
 
 /// Token pairs, in the order of merging.

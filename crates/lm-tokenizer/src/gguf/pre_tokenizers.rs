@@ -37,7 +37,7 @@ pub(super) enum Verified {
     Transformers,
     /// Ids of llama.cpp (`testdata/tokenizers/llama_cpp.json`).
     LlamaCpp,
-    /// None: it is written from llama.cpp's source.
+    /// No reference: written from llama.cpp's source.
     No,
 }
 

@@ -138,7 +138,7 @@ fn seeds_load_and_their_prefixes_do_not() {
     }
 }
 
-/// Vocabularies on which the library panics, or to which it gives another meaning.
+/// Vocabularies on which the library panics, or which it interprets differently.
 #[test]
 fn impossible_vocabularies_are_reported() {
     let model = |model: Value| {

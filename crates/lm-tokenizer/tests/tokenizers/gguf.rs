@@ -130,7 +130,7 @@ impl Goldens {
         self.check_where(what, metadata, ids, |_| true);
     }
 
-    /// The same for some texts.
+    /// The same for several texts.
     fn check_where(&self, what: &str, metadata: &Metadata, ids: &Value, is_wanted: impl Fn(&str) -> bool) {
         let tokenizer = metadata.tokenizer().unwrap_or_else(|error| panic!("{what}: {error}"));
         let texts: Vec<String> = list(&self.0["texts"]);

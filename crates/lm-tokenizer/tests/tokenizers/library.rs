@@ -181,7 +181,7 @@ fn streamed(tokenizer: &Tokenizer, ids: &[TokenId]) -> String {
     text
 }
 
-/// The 47 texts whose ids the tokenizers' authors' own code gave (no special tokens parsed).
+/// The 47 texts with ids from the tokenizers' authors' own code (no special tokens parsed).
 #[test]
 fn reference_texts_give_reference_ids() {
     for (json, reference) in [
@@ -202,7 +202,7 @@ fn reference_texts_give_reference_ids() {
     }
 }
 
-/// Bytes of single tokens that a decoder of whole texts cannot show.
+/// Bytes of single tokens, which decoding whole texts cannot check.
 #[test]
 fn tokens_keep_exact_bytes() {
     for pair in &*PAIRS {

@@ -1,4 +1,4 @@
-//! The choice of a path, by the processor and by `LM_CPU`.
+//! Selection of a path by the processor and by `LM_CPU`.
 
 use std::process::Command;
 
@@ -130,7 +130,7 @@ fn each_path_runs_its_own_lanes() {
             Isa::AvxVnni if is_x86_feature_detected!("avxvnni") => [type_name::<Avx2<Vnni<Vex>>>(); 2],
             Isa::AvxVnni => [type_name::<Avx2<Vnni<Evex>>>(); 2],
             Isa::Avx512 => [type_name::<Avx512<NoMatrixUnit>>(); 2],
-            // A kernel that is called needs no matrix unit.
+            // A called kernel does not use the matrix unit.
             Isa::Amx => [type_name::<Avx512<Amx>>(), type_name::<Avx512<NoMatrixUnit>>()],
             _ => unreachable!("a path of AArch64"),
         };

@@ -155,7 +155,7 @@ fn gates_stay_in_range() {
     assert_eq!(net.gate(0, 800.0, 0.0), Gate { alpha, beta: 0.5 });
 }
 
-/// Two sequences with these rows, whose states are written to these pages.
+/// Two sequences with these rows and pages for their states.
 fn two_sequences(rows: [std::ops::Range<usize>; 2], pages: [u32; 2]) {
     let spec =
         DeltaNetSpec { num_key_heads: 1, num_value_heads: 1, key_dim: 1, value_dim: 1, order: Grouped };

@@ -52,7 +52,7 @@ impl Importance {
         Ok(Self { cols, rows: rows / matrices, values: relative })
     }
 
-    /// Importances of 32 columns in 16 rows; those beyond the matrix have any value.
+    /// Importances of 32 columns in 16 rows; values beyond the matrix are arbitrary.
     #[inline(always)]
     pub(super) fn gather(&self, first_row: usize, first_col: usize, out: &mut [F32x16; GROUP]) {
         let matrix =
@@ -138,7 +138,7 @@ mod tests {
             let Ok(importance) = Importance::new(rows, cols, &importances) else { return Ok(()) };
             let weighted = errors(&importance, &pack(rows, cols, &values, Some(&importance)), &values);
             let plain = errors(&importance, &pack(rows, cols, &values, None), &values);
-            // The search compares what scales explain of the squares, in f32.
+            // The search compares, in f32, the part of the squares that a scale explains.
             let squares = squares(&importance, &values);
             for (row, (weighted, plain)) in weighted.iter().zip(&plain).enumerate() {
                 let rounding = 1e-6 * squares[row];

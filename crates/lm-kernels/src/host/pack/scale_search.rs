@@ -89,7 +89,7 @@ impl Group {
         best.xq.zip(best.qq, |xq, qq| xq / qq).zip(self.largest, |scale, largest| scale * largest)
     }
 
-    /// Finds the integer scale: the multiple of `step` around `best` with the least error, 0 if none lowers it.
+    /// Finds the integer scale: the multiple of `step` around `best` with the least error, or 0 if no scale lowers it.
     #[inline(always)]
     pub fn best_factor<V: Lanes>(&self, best: &F32x16, step: &F32x16) -> F32x16 {
         let nearest = best.zip(*step, |best, step| round(best * inverse(step)));

@@ -77,7 +77,7 @@ impl<'a> Source<'a> {
     /// Fills `out` with the elements from `start` on, converted to f32 exactly.
     ///
     /// # Panics
-    /// When there are not enough.
+    /// When there are fewer elements.
     pub fn read(&self, start: usize, out: &mut [f32]) {
         let range = start..start + out.len();
         match self {

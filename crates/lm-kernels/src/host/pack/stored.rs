@@ -46,7 +46,7 @@ pub struct StoredBytes {
 trait StoredLayout: IntegerLayout {
     /// Bytes of scales per block.
     const SCALE_BYTES: usize;
-    /// Bits in which a word of a tile differs from that of the file.
+    /// Bits that differ between a word of a tile and the word of the file.
     const FLIPPED: u32;
     /// Word of a tile whose quants are zero.
     const ZEROS: u32;

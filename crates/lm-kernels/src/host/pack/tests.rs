@@ -117,7 +117,7 @@ fn quantisation_is_scale_invariant() {
     }
 }
 
-/// Weighted errors: those of large values count more than those of small ones.
+/// Weighted errors: errors of large values count more than those of small values.
 #[test]
 fn four_bits_reduce_the_weighted_error() {
     let values = Random(25).normal(64 * 1024);

@@ -9,7 +9,7 @@ use super::super::split::{Block, SharedMatrix};
 use super::zeroed;
 use crate::error::{Error, Result};
 
-/// A run of rows of a sequence, after the last of which its state is stored.
+/// A run of rows of a sequence; its state is stored after the last one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateRun {
     /// Rows of the batch.
@@ -25,7 +25,7 @@ impl StateRun {
     /// run, `index` 0, [`StatePages::prepare`] has put it there; for a later run it is copied here.
     ///
     /// # Safety
-    /// While the block is alive, no other block may have these columns of the run's pages.
+    /// While the block is alive, no other block may contain these columns of the run's pages.
     pub(in crate::host) unsafe fn state<'a>(
         &self,
         index: usize,
@@ -96,7 +96,7 @@ impl StatePages {
     /// A page's state.
     ///
     /// # Panics
-    /// When there is no such page.
+    /// When the page is out of range.
     pub fn get(&self, page: PageId) -> &[f32] {
         &self.values[page as usize * self.len..][..self.len]
     }
@@ -104,7 +104,7 @@ impl StatePages {
     /// A page's state, mutably.
     ///
     /// # Panics
-    /// When there is no such page.
+    /// When the page is out of range.
     pub fn get_mut(&mut self, page: PageId) -> &mut [f32] {
         &mut self.values[page as usize * self.len..][..self.len]
     }
@@ -147,7 +147,7 @@ impl StatePages {
     }
 
     /// # Panics
-    /// When there is no such page. States of no elements have any number of pages.
+    /// When the page is out of range. Empty states have any number of pages.
     fn check_page(&self, page: PageId) {
         let num_pages = self.values.len().checked_div(self.len).unwrap_or(usize::MAX);
         assert!((page as usize) < num_pages, "page {page} of {num_pages}");

@@ -105,7 +105,7 @@ fn global_pool_is_sized_once() {
     assert!(matches!(late, Error::PoolStarted { threads: 2, requested: 3 }));
 }
 
-/// The turn that is asked for in the first task comes before the last one.
+/// The turn requested in the first task precedes the last task.
 #[test]
 fn background_loop_yields_to_others() {
     for threads in [1, 2] {
@@ -124,7 +124,7 @@ fn background_loop_yields_to_others() {
             asked.recv().expect("the thread has started");
             let tasks = 100;
             pool.run(tasks, |_| {
-                // The other thread has all the time to ask: this is far longer than the time of a part.
+                // The other thread has ample time to request a turn: this is far longer than a part.
                 thread::sleep(QUANTUM);
                 ran.fetch_add(1, Ordering::SeqCst);
             });
@@ -160,7 +160,7 @@ fn loops_of_one_task_are_not_counted() {
     }
 }
 
-/// Also at the moment at which it stops to spin and parks. Both threads meet in each loop, so that none ends without the worker.
+/// Covers the moment at which the worker stops spinning and parks. Both threads meet in each loop, so that every loop needs the worker.
 #[test]
 fn parking_worker_sees_every_loop() {
     let (done, ended) = std::sync::mpsc::channel();

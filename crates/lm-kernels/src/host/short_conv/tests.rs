@@ -65,7 +65,7 @@ fn states_of_another_size_are_rejected() {
     short_conv(&Pool::new(1), &[], &conv, &mut states, &RaggedLayout::default(), &mut []);
 }
 
-/// Two sequences of one row each, whose states are written to these pages.
+/// Two sequences of one row each, with these pages for their states.
 fn two_sequences(rows: [std::ops::Range<usize>; 2], pages: [u32; 2]) {
     let conv = CausalConv::new(3, 4, &[1.0; 12], None);
     let mut states = StatePages::new(2, conv.state_len()).unwrap();

@@ -30,7 +30,7 @@ pub struct AttentionOutput<B: Backend> {
 pub enum NewKv<B: Backend> {
     /// `[rows, num_kv_heads, head_dim]` each.
     Rows { k: FloatTensor<B>, v: FloatTensor<B> },
-    /// None: the layer shares the cache of an earlier layer, which has written it.
+    /// Absent: the layer shares the cache of an earlier layer, which has written it.
     Shared,
 }
 

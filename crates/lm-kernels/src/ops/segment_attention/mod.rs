@@ -20,14 +20,14 @@ const TILE: usize = 256;
 
 /// Lets each row attend to all rows of its own segment; segments are `lengths` rows each, one after another.
 ///
-/// Memory beyond inputs and output is linear in the rows: scores are never held for all pairs of rows.
+/// Memory beyond inputs and output is linear in the rows: scores of all pairs of rows are never stored.
 ///
 /// # Shapes
 /// - `q`: `[rows, num_heads, head_dim]`; returns the same shape
 /// - `k`, `v`: `[rows, num_kv_heads, head_dim]`; `num_kv_heads` divides `num_heads`
 ///
 /// # Panics
-/// When shapes do not fit, or the lengths do not add up to the rows. When there is no memory for a copy of keys and values.
+/// When shapes do not fit, or the lengths do not add up to the rows. When a copy of keys and values cannot be allocated.
 pub fn segment_attention(
     q: Tensor<3>,
     k: Tensor<3>,

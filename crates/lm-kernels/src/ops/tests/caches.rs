@@ -170,7 +170,7 @@ fn layer_has_all_pages_of_its_space() {
     pool.copy_page(0, 0, 7);
 }
 
-/// A copy changes the addresses: without this the test above could not fail.
+/// A copy changes the addresses, which the test above relies on.
 #[test]
 fn shared_pool_is_copied_on_write() {
     let burn = Device::Cpu.burn().unwrap();
@@ -234,7 +234,7 @@ fn pages_before_the_window_are_not_read() {
     }
 }
 
-/// Outputs of two calls, and the states that they leave: the host kernels and the default bodies share one state layout.
+/// Outputs of two calls, and the states after them: host kernels and default bodies share one state layout.
 #[test]
 fn state_operations_equal_their_default_bodies() {
     let order = HeadOrder::Tiled;

@@ -1,4 +1,4 @@
-//! Extreme values: large scores, weights and sinks, infinities, numbers that are none, and slots that nobody wrote.
+//! Extreme values: large scores, weights and sinks, infinities, NaN, and unwritten slots.
 
 use super::*;
 
@@ -70,7 +70,7 @@ fn unwritten_slots_are_ignored() {
         };
         layer.write(&Pool::new(1), &rows(0, 5), &case.keys[0], &case.values[0]);
         let clean = run(&layer);
-        // What an earlier sequence left in the page.
+        // Contents that an earlier sequence left in the page.
         layer.write(&Pool::new(1), &rows(5, 27), &[f32::NAN; 27 * 16], &[f32::NAN; 27 * 16]);
         assert_eq!(run(&layer), clean, "{dtype}");
     }

@@ -34,7 +34,7 @@ impl Case {
         }
     }
 
-    /// Runs all rows of every sequence, the prompt cut after each `step` rows, all sequences in one batch. Sequence `i` returns
+    /// Runs all rows of every sequence in one batch, the prompts split after each `step` rows. Sequence `i` returns
     /// `[slots, heads, head_dim]`.
     fn run(&self, isa: Isa, threads: usize, dtype: KvDtype, step: usize) -> Vec<Vec<f32>> {
         let pool = Pool::new(threads);
@@ -251,7 +251,7 @@ fn page_out_of_range_is_rejected() {
     attention(&Pool::new(1), &[1.0], &layer, &layout, &spec, &mut [0.0]);
 }
 
-/// Register tiles of 1, 2, 4, 6, 8 and 12 queries, and what they leave.
+/// Register tiles of 1, 2, 4, 6, 8 and 12 queries, and their remainders.
 #[test]
 fn each_query_has_the_bits_of_running_alone() {
     let mut random = Random(21);
@@ -268,7 +268,7 @@ fn each_query_has_the_bits_of_running_alone() {
     }
 }
 
-/// As many columns as the widest register tiles take, and what they leave.
+/// Columns of the widest register tiles, and their remainders.
 #[test]
 fn every_head_width_matches_the_reference() {
     let mut random = Random(22);

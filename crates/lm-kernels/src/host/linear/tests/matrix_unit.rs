@@ -1,4 +1,4 @@
-//! Products on a matrix unit, as an interpreter of its program runs it.
+//! Products on a matrix unit, run by an interpreter of its program.
 
 use super::super::super::lanes::{Kernel, LANES, Lanes, run_avx512};
 use super::super::super::matrix_unit::tests::Interpreter;
