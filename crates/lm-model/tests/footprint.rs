@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use lm_model::{KvDtype, LoadOptions, ModelFolder, PAGE_LEN, WeightFormat};
 
-/// The folders of the goldens that can be loaded today.
+/// The folders of the goldens that can be loaded.
 fn models() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models");
     let goldens = lm_model::ALL_ARCHITECTURES.iter().flat_map(|architecture| architecture.goldens);

@@ -265,7 +265,7 @@ fn head_of_hidden_states_equals_the_forward_pass() {
     });
 }
 
-/// No pass moves the pages: prompts, a decoded token, and both in one batch.
+/// The pages stay in place: prompts, a decoded token, and both in one batch.
 #[test]
 fn forward_pass_copies_no_pages() {
     for_each_form(|model, form| {

@@ -1,4 +1,4 @@
-//! Tokenizers in the GGUF files that we write from a `tokenizer.json`: the same ids, for published tokenizers too.
+//! Tokenizers in GGUF files written from a `tokenizer.json`: the same ids, also for published tokenizers.
 
 // Unused here: the texts with reference ids.
 #[allow(dead_code)]

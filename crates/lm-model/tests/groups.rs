@@ -1,4 +1,4 @@
-//! Folders of AutoAWQ, GPTQ and compressed-tensors: the weights are those that the published layouts define.
+//! Folders of AutoAWQ, GPTQ and compressed-tensors: the weights match the published layouts.
 
 use std::path::{Path, PathBuf};
 

@@ -148,7 +148,7 @@ pub enum GgufProblem {
         second: String,
     },
     /// Shards that do not belong together, or an incomplete set.
-    #[error("it is no part of the model: {reason}")]
+    #[error("it is not part of the model: {reason}")]
     Split {
         /// The inconsistency.
         reason: String,

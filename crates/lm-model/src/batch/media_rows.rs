@@ -24,7 +24,7 @@ impl EncodedMedia {
 /// Rows of an image or an audio clip in a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MediaSlice {
-    /// First row of the call that gets a row of the media item.
+    /// First row of the call that is replaced.
     pub row: usize,
     /// The encoded media item.
     pub media: Arc<EncodedMedia>,
@@ -33,7 +33,7 @@ pub struct MediaSlice {
 }
 
 impl MediaSlice {
-    /// Rows of the call that get rows of the media item.
+    /// Returns the rows of the call that are replaced.
     pub fn rows(&self) -> Range<usize> {
         self.row..self.row.saturating_add(self.range.len())
     }

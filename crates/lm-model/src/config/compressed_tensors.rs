@@ -140,7 +140,7 @@ impl Weights {
         if !matches!(self.dynamic, Value::Null | Value::Bool(false)) {
             return Err(unsupported(&format!("{key}.dynamic"), &self.dynamic, "false"));
         }
-        // Order in which the inputs were quantised; `group` also stores them in that order.
+        // Order of quantising the inputs; `group` also stores them in that order.
         match &self.actorder {
             None | Some(Value::Null | Value::Bool(false)) => Ok(()),
             Some(Value::String(order)) if matches!(order.as_str(), "weight" | "static") => Ok(()),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{compressed_tensors, invalid, json_error, unsupported};
 
-/// Version of the form in which [`ModelFolder::convert`](crate::ModelFolder::convert) stores quantised matrices.
+/// Version of the stored form of quantised matrices written by [`ModelFolder::convert`](crate::ModelFolder::convert).
 const VERSION: u32 = 2;
 const METHOD: &str = "lm";
 pub(super) const KEY: &str = "quantization_config";

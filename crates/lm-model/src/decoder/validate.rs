@@ -19,7 +19,7 @@ pub(crate) struct BatchLimits {
     pub(crate) hidden_size: usize,
     pub(crate) context_len: usize,
     pub(crate) num_layers: usize,
-    /// Shape of the model for which adapters are made; `None` if it takes none.
+    /// Shape of the model for adapters; `None` if it does not support adapters.
     pub(crate) adapters: Option<ModelShape>,
     /// Groups of the cache, each with the number of pages of its space.
     pub(crate) groups: Vec<(CacheGroup, usize)>,
@@ -109,7 +109,7 @@ fn check_places(input: &SequenceInput, rows: usize, limits: &BatchLimits) -> Res
     tables.try_for_each(|(table, (group, num_pages))| check_table(table, input, group, *num_pages))
 }
 
-/// Checks the pages that a group needs and those that it writes.
+/// Checks the pages that a group needs or writes.
 fn check_table(
     table: &[PageId],
     input: &SequenceInput,

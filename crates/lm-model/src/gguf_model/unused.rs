@@ -1,6 +1,6 @@
-//! Metadata keys that describe the model and that nothing has read.
+//! Unread metadata keys that describe the model.
 //!
-//! An ignored setting would silently give wrong logits, so a file with one is refused, unless its value changes nothing here.
+//! An ignored setting would silently give wrong logits, so a file with one is rejected, unless its value has no effect here.
 
 use Harmless::{Anything, As, One, Zero};
 use lm_formats::{Error, GgufProblem, GgufValue, Result};
@@ -25,7 +25,7 @@ const HARMLESS: &[(&str, Harmless, &str)] = &[
     ("attention.key_length_swa", As("attention.key_length"), "sliding layers have heads of the same width"),
     ("attention.layer_norm_epsilon", Anything, "no norm takes a mean away; theirs has a key of its own"),
     ("attention.max_alibi_bias", Zero, "0 biases no score"),
-    ("attention.sliding_window", Zero, "0 is no window"),
+    ("attention.sliding_window", Zero, "0 disables the window"),
     ("attention.value_length_swa", As("attention.value_length"), "as key_length_swa"),
     ("expert_count", Zero, "there are no experts"),
     ("expert_gating_func", One, "1 is a softmax"),

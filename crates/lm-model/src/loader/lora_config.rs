@@ -45,7 +45,7 @@ const UNSUPPORTED: [&str; 14] = [
 ];
 
 impl AdapterConfig {
-    /// Fails on settings that make the adapter more than two matrices parallel to a weight.
+    /// Fails on settings beyond two matrices parallel to a weight.
     pub(super) fn check(&self, file: &str) -> Result<()> {
         if self.peft_type != "LORA" {
             return Err(unsupported(file, "peft_type", &self.peft_type, "LORA"));

@@ -21,7 +21,7 @@ pub(crate) fn pack_dense(
     pack_weighted(rows, name, shape, arena, None)
 }
 
-/// [`pack_dense`] with the importance of the columns, if it is known.
+/// [`pack_dense`] with the importance of the columns, if known.
 pub(crate) fn pack_weighted(
     rows: &StoredRows<'_>,
     name: &str,

@@ -8,7 +8,7 @@ use crate::error::{Result, io_error};
 
 /// Temporary file or folder beside the output: renamed when complete, otherwise removed on drop.
 ///
-/// Its lock belongs to the only writer of this output. What a killed writer left is free of its lock, and is removed by the next one.
+/// The only writer of this output holds its lock. The files of a killed writer are unlocked, and removed by the next one.
 pub(super) struct TempOutput {
     pub(super) path: PathBuf,
     lock_path: PathBuf,
@@ -30,7 +30,7 @@ impl TempOutput {
         Ok((temp, file))
     }
 
-    /// Becomes the only writer of `output`, and removes what earlier ones left.
+    /// Becomes the only writer of `output`, and removes the files of earlier ones.
     fn locked(output: &Path) -> Result<Self> {
         let failed = |source| io_error(output, source);
         let name = output.file_name().ok_or_else(|| {

@@ -9,7 +9,7 @@ use crate::config::{ModelConfig, invalid, unsupported};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Mlp {
     Gated(GatedSpec),
-    /// Mixture of experts: gated blocks, of which each row is routed to a few.
+    /// Mixture of experts: gated blocks; each row is routed to a few.
     Experts(ExpertsSpec),
     /// A dense gated block parallel to experts, both with their own norms; the outputs are added.
     DenseAndMoe(GatedSpec, ExpertsSpec),
@@ -88,7 +88,7 @@ impl Mlp {
         }
     }
 
-    /// The experts, if there are any.
+    /// The experts, if any.
     pub(crate) fn experts(&self) -> Option<&ExpertsSpec> {
         match self {
             Self::Gated(_) => None,

@@ -126,7 +126,7 @@ fn means(
     Ok(means)
 }
 
-/// Computes the state after each row; writes those that a later call may start from to their pages.
+/// Computes the state after each row; writes the states that a later call may start from to their pages.
 fn fold_states(
     rows: &[[f32; HEAD_DIM]],
     len: usize,

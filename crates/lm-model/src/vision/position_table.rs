@@ -45,7 +45,7 @@ impl PositionTable {
     }
 }
 
-/// For each of `to` points, the first of `from` points that it covers and their weights: a triangle as wide as two points of the coarser side.
+/// For each of `to` points, the first covered point of `from` and the weights: a triangle as wide as two points of the coarser side.
 fn weights(from: usize, to: usize) -> Vec<(usize, Vec<f32>)> {
     let scale = from as f64 / to as f64;
     let support = scale.max(1.0);

@@ -1,4 +1,4 @@
-//! Settings that make no encoder, folders without one, and what a load counts.
+//! Invalid encoder settings, folders without an encoder, and progress of a load.
 
 use lm_media::Audio;
 use lm_model::{Error, LoadOptions, LoadPhase, ModelFolder, WeightFormat};
@@ -105,7 +105,7 @@ fn invalid_encoder_settings_are_errors() {
     }
 }
 
-/// Settings of the features that no encoder depends on are checked when an audio clip comes.
+/// Feature settings that the encoder does not depend on are checked with the first audio clip.
 #[test]
 fn invalid_preprocessing_is_an_audio_error() {
     for (key, value) in

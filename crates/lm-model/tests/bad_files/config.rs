@@ -112,7 +112,7 @@ const EMBEDDED: &[Bad] = &[
     Bad { what: "per-layer rows at their most", spoil: |f| { set_all(f, &["hidden_size_per_layer_input", "vocab_size_per_layer_input"], LARGE); f.set("num_hidden_layers", json!(4096)) }, error: "InvalidValue", says: &["layer_types"] },
     Bad { what: "per-layer rows without bound", spoil: |f| f.set("hidden_size_per_layer_input", json!(u64::MAX)), error: "InvalidValue", says: &["hidden_size_per_layer_input"] },
     Bad { what: "all layers sharing what none has", spoil: |f| f.set("num_kv_shared_layers", json!(4096)), error: "InvalidValue", says: &["num_kv_shared_layers"] },
-    Bad { what: "a padding that is no token", spoil: |f| f.set("pad_token_id", json!(1 << 30)), error: "InvalidValue", says: &["pad_token_id"] },
+    Bad { what: "a padding that is not a token", spoil: |f| f.set("pad_token_id", json!(1 << 30)), error: "InvalidValue", says: &["pad_token_id"] },
 ];
 
 #[test]

@@ -237,7 +237,7 @@ fn invalid_values_are_reported() {
     check(&llama, |_| {}, &["num_attention_heads", "divisor of hidden_size = 40"]);
 }
 
-/// Nothing is allocated for sizes that the tensors do not have: these would need petabytes.
+/// Sizes that the tensors do not have must not be allocated: they would need petabytes.
 #[test]
 fn huge_sizes_fail_before_allocation() {
     for (key, word) in [

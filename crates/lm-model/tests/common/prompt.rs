@@ -42,14 +42,14 @@ impl MediaItem {
     }
 }
 
-/// A prompt with its media, as a model takes it.
+/// A prompt with its media, as input of a model.
 pub struct Prompt {
     pub ids: Vec<TokenId>,
     pub positions: Vec<Position>,
     /// Position of the next token.
     pub next: u32,
     pub runs: Vec<Run>,
-    /// The adapter with which it runs.
+    /// The adapter to apply.
     pub adapter: Option<Adapter>,
 }
 

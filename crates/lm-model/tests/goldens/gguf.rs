@@ -1,4 +1,4 @@
-//! GGUF files that llama.cpp's converter wrote from the tiny checkpoints.
+//! GGUF files written by llama.cpp's converter from the tiny checkpoints.
 
 use std::path::{Path, PathBuf};
 
@@ -83,7 +83,7 @@ pub fn logits(model: &dyn CausalLm, ids: &[TokenId]) -> anyhow::Result<Vec<f32>>
     Ok(cache.push(Input::Ids(ids.to_vec()), LogitRows::Last)?.remove(0))
 }
 
-/// Maximum difference of a logit. Gemma 3's converter omits embedding rows that are no token.
+/// Maximum difference of a logit. Gemma 3's converter omits embedding rows without a token.
 pub fn difference(from_gguf: &[f32], expected: &[f32]) -> f32 {
     assert!(from_gguf.len() == expected.len() || from_gguf.len() == TOKENS, "{} logits", from_gguf.len());
     from_gguf.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)

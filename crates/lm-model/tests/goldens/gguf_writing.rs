@@ -1,4 +1,4 @@
-//! GGUF files that we write from the tiny checkpoints, compared with those that llama.cpp's converter wrote.
+//! GGUF files written from the tiny checkpoints, compared with the files of llama.cpp's converter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,7 +20,7 @@ use crate::goldens::root;
 /// - `tokenizer.ggml.token_type`: theirs treats any added token in `<|…|>` as a control token, ours those that the tokenizer marks as
 ///   special.
 /// - `tokenizer.ggml.tokens`: with Gemma 2 and 3n transformers adds the special tokens of its own tokenizer class; with Gemma 3 the
-///   converter omits embedding rows that are no token, which ours pads as it does elsewhere.
+///   converter omits embedding rows without a token; ours pads them as for other models.
 /// - Qwen 3.5: theirs have the multi-token-prediction layer, and an interval over which `recurrent_layers` takes precedence.
 const THEIRS: &[(&str, &str)] = &[
     ("", "general.basename"),
@@ -47,7 +47,7 @@ const THEIRS: &[(&str, &str)] = &[
 ///
 /// - `rope_freqs`: theirs are computed in 32 bits, and compared within [`ROUNDING`].
 /// - `altup_router`: ours stays F32 like the other small matrices of Gemma 3n that are not quantised.
-/// - `token_embd`, `per_layer_token_embd` of Gemma: theirs omit, or add, rows that are no token.
+/// - `token_embd`, `per_layer_token_embd` of Gemma: theirs omit, or add, rows without a token.
 /// - `output` of the Gemma 4 with experts: theirs omits a separate head, as no published Gemma has one.
 /// - `blk.2` of the Qwen 3.5: the multi-token-prediction layer.
 const THEIR_TENSORS: &[(&str, &str)] = &[

@@ -158,7 +158,7 @@ fn read_tensors(bytes: &[u8]) -> anyhow::Result<BTreeMap<String, Vec<Vec<f32>>>>
     for (name, view) in safetensors::SafeTensors::deserialize(bytes)?.tensors() {
         ensure!(
             view.dtype() == safetensors::Dtype::F32 && view.shape().len() == 2,
-            "{name} is no f32 matrix"
+            "{name} is not an f32 matrix"
         );
         let values: Vec<f32> =
             view.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();

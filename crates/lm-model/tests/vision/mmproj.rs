@@ -1,4 +1,4 @@
-//! Two GGUF files, text model and `mmproj`, that llama.cpp's converter wrote: results of transformers, and files that do not belong together.
+//! Two GGUF files of llama.cpp's converter, text model and `mmproj`: results of transformers, and mismatched files.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -99,7 +99,7 @@ fn llama_cpp_files_equal_transformers() {
     });
 }
 
-/// The projector finds the settings of the text model that it needs in our files, too, and so does llama.cpp.
+/// Our files have the settings of the text model that the projector and llama.cpp need.
 #[test]
 fn converted_files_match_llama_cpp_projectors() {
     let key = |path: &std::path::Path, key: &str| {
@@ -239,7 +239,7 @@ fn swapped_feed_forward_names_are_resolved_by_shape() {
     }
 }
 
-/// Rows of images under the limits of published models, as transformers' image processors count them.
+/// Rows of images under the limits of published models, counted by transformers' image processors.
 #[test]
 fn missing_limits_default_to_published_models() {
     let (small, large) = (ImageSize::new(30, 20), ImageSize::new(1100, 500));
@@ -271,7 +271,7 @@ fn invalid_numbers_are_errors_with_file_and_key() {
     }
 }
 
-/// Every number of every file replaced by others, and every key left out: an error or a model, never a panic.
+/// Every number of every file replaced by others, and every key omitted: an error or a model, never a panic.
 #[test]
 fn changed_numbers_never_panic() {
     for name in names() {

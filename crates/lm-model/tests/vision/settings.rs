@@ -1,4 +1,4 @@
-//! Settings that make no tower, folders without one, and what a load counts and caches.
+//! Invalid tower settings, folders without a tower, and progress and cache of a load.
 
 use std::path::Path;
 
@@ -146,7 +146,7 @@ fn clipped_projection_with_an_empty_range_is_an_error() {
     }
 }
 
-/// Settings of the preprocessing are checked when an image comes.
+/// Settings of the preprocessing are checked with the first image.
 #[test]
 fn invalid_preprocessing_is_an_image_error() {
     let longest = "/max_image_size/longest_edge";

@@ -14,7 +14,7 @@ use crate::spec::{Bias, ExpertsSpec, RouterSoftmax};
 /// # Source
 /// Outrageously Large Neural Networks, arXiv 1701.06538.
 pub(crate) struct MoeMlp {
-    /// Kept in a float format, whatever the experts' format: a small error would choose another expert.
+    /// Kept in a float format for any format of the experts: a small error would select another expert.
     router: Weight,
     router_bias: Option<Tensor<1>>,
     experts: Experts,

@@ -1,4 +1,4 @@
-//! Value types that GGUF readers expect under a key, however config.json writes the number.
+//! Value types that GGUF readers expect under a key, regardless of the number's form in config.json.
 
 use lm_formats::GgufEntry;
 use serde_json::Value;
@@ -97,7 +97,7 @@ mod tests {
         }
     }
 
-    /// Writers need it: readers refuse a value of another type.
+    /// Writers need it: readers reject a value of another type.
     #[test]
     fn keys_of_all_architectures_have_a_type() {
         let keys = crate::architectures::gguf_rows().flat_map(|row| row.keys).chain(crate::gguf::SHARED);

@@ -1,4 +1,4 @@
-//! M-RoPE: axes of the three positions by which the pairs of a head rotate.
+//! M-RoPE: the axis of the position that rotates each pair of a head.
 
 use lm_formats::Result;
 
@@ -6,7 +6,7 @@ use super::RopeSpec;
 use crate::config::{ModelConfig, RopeParameters, invalid};
 use crate::spec::DecoderSpec;
 
-/// Position by which each pair of a head rotates.
+/// Position that rotates each pair of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RopeAxes {
     /// The temporal one.

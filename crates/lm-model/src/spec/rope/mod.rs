@@ -41,7 +41,7 @@ impl RopeSpec {
         max_position_embeddings.max(stretched.min(f64::from(1_u32 << 31)) as usize)
     }
 
-    /// Divisors that the scaling applies to the frequency of each pair, in short sequences.
+    /// Divisors of each pair's frequency by the scaling, in short sequences.
     pub(crate) fn divisors(&self) -> Vec<f64> {
         let period = |pair: usize| self.theta.powf(2.0 * pair as f64 / self.rotary_dim as f64);
         let divisor = |pair| 1.0 / (period(pair) * self.scaling.apply(pair, period(pair), 1));

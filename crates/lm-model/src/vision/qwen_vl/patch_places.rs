@@ -1,6 +1,6 @@
 //! Order and places of an image's patches.
 
-/// Patches of an image in the order in which the tower takes them: the `merge`² patches of a token stay together, and those of a window.
+/// Patches of an image in the tower's order: the `merge`² patches of a token stay together, as do those of a window.
 pub(super) struct PatchPlaces {
     /// Index of each token in the row-by-row order of the image.
     pub(super) tokens: Vec<usize>,
@@ -39,7 +39,7 @@ impl PatchPlaces {
         self.tokens.iter().flat_map(|token| &values[token * width..(token + 1) * width]).copied().collect()
     }
 
-    /// Reorders the tower's rows of tokens as they are in the image.
+    /// Reorders the tower's rows of tokens to their order in the image.
     pub(super) fn in_image_order(&self, values: Vec<f32>) -> Vec<f32> {
         if self.tokens.is_sorted() {
             return values;
