@@ -119,7 +119,7 @@ fn decoding_sessions_keep_their_tokens() {
     );
 }
 
-/// Filter that waits in its second step until it may go on.
+/// Filter that waits in its second step until it is released.
 #[derive(Debug)]
 struct Gate {
     reached: Sender<()>,
@@ -135,7 +135,7 @@ impl LogitsFilter for Gate {
     }
 }
 
-/// A gate, the receiver that tells that it was reached, and the sender that opens it.
+/// A gate, the receiver of its arrival, and the sender that opens it.
 fn gate() -> (FilterFactory, Receiver<()>, Sender<()>) {
     let ((reached, at_gate), (open, opened)) = (channel(), channel());
     let opened = Arc::new(Mutex::new(opened));
@@ -143,7 +143,7 @@ fn gate() -> (FilterFactory, Receiver<()>, Sender<()>) {
     (gate, at_gate, open)
 }
 
-/// Submits a request that has begun to run and waits for the returned sender.
+/// Submits a request that has started to run and waits for the returned sender.
 fn submit_held(session: &mut Session) -> (Generation, Sender<()>) {
     let (gate, at_gate, open) = gate();
     let sampler = SamplerParams { filters: vec![gate], ..session.config().sampler.clone() };
@@ -172,7 +172,7 @@ fn unload_waits_for_running_requests() {
     }
     let error = engine.session(config(Some(id))).unwrap_err();
     assert!(is_unloaded(&error, id), "{error}");
-    assert_eq!(run(&mut session(&engine, None)).0, base, "others go on");
+    assert_eq!(run(&mut session(&engine, None)).0, base, "others continue");
     thread::sleep(Duration::from_millis(50));
     assert!(!unloading.is_finished(), "a request still uses it");
     open.send(()).unwrap();
@@ -344,7 +344,7 @@ fn adapters_survive_unloading_the_model() {
         assert!(engine.unload().unwrap());
         assert_eq!(run(&mut session(&engine, Some(id))).0, expected);
     }
-    // One that is unloaded meanwhile does not come back with the model.
+    // An adapter unloaded meanwhile is not loaded with the model.
     assert!(engine.unload().unwrap());
     engine.unload_adapter(AdapterId(0)).unwrap();
     assert_eq!(run(&mut session(&engine, None)).0, base);
@@ -352,7 +352,7 @@ fn adapters_survive_unloading_the_model() {
     assert_eq!(engine.adapters().len(), 1);
 }
 
-/// Resident memory in bytes, where the system tells.
+/// Resident memory in bytes, if the system reports it.
 fn resident() -> Option<usize> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     statm.split(' ').nth(1)?.parse::<usize>().ok().map(|pages| pages * 4096)

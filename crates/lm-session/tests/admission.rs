@@ -131,14 +131,14 @@ fn grammar_state_grows_with_the_grammar() {
     assert!((2..=16).contains(&held), "{held}: a request's search has a state, too");
 }
 
-/// Resident memory of this process in bytes, where the system tells.
+/// Resident memory of this process in bytes, if the system reports it.
 fn resident() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.trim().strip_suffix(" kB")?.parse::<usize>().ok().map(|kilobytes| kilobytes << 10)
 }
 
-/// With default settings: those beyond the bounds are refused, those taken and those that try again give the tokens they would
+/// With default settings: requests beyond the bounds are rejected; accepted and repeated requests give the tokens they would
 /// give alone.
 #[test]
 fn all_admitted_of_512_requests_finish() {
@@ -213,7 +213,7 @@ fn higher_priorities_are_admitted_first() {
     let generations: Vec<_> = std::iter::zip(&mut sessions, priorities)
         .enumerate()
         .map(|(index, (session, priority))| {
-            // The length of the prompt tells which one ran.
+            // The length of the prompt identifies the request.
             let generation =
                 session.submit(&prompt(9, 3 + index), GenerateParams { priority, ..tokens(1) }).unwrap();
             if index == 0 {

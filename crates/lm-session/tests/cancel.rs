@@ -142,7 +142,7 @@ fn dropped_generation_stops() {
     let mut session = engine.session(SessionConfig { sampler, ..SessionConfig::default() }).unwrap();
     session.prefill(&[9, 8, 7]).unwrap();
     drop(session.generate(GenerateParams::default()));
-    // The reply comes after the drop was handled.
+    // The reply follows the handling of the drop.
     let stats = engine.cache_stats().unwrap();
     assert_eq!(stats.total_pages - stats.free_pages, 1);
     let calls = model.calls().len();

@@ -9,7 +9,7 @@ use lm_session::{
     History, LogitsFilter, SamplerParams, Session, SessionEvent, TokenId, TokenLogits,
 };
 
-/// Records what it is told.
+/// Records its calls.
 #[derive(Debug)]
 struct Recorder(Arc<Mutex<Recorded>>);
 

@@ -182,7 +182,7 @@ fn panic_in_a_waker_is_contained() {
         bits(submit(&mut session, &prompt(seed, 20))).unwrap()
     };
     assert_eq!(other, expected(2));
-    // Nothing of its own reply is lost either.
+    // Its own reply is complete as well.
     let own: Vec<_> = futures_executor::block_on_stream(poisoned).collect();
     let own: Vec<_> = own.into_iter().map(Result::unwrap).collect();
     let ids = own.iter().filter_map(|event| match event {

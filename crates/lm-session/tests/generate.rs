@@ -297,7 +297,7 @@ fn continued_output_equals_an_uninterrupted_one() {
                 session.sync(&whole[..7 + kept], &CancelHandle::new()).unwrap();
                 let (rest, again) = session.generate(params(constrained, kept)).into_text().unwrap();
                 assert_eq!(session.tokens(), whole, "{kept} of {output} tokens kept");
-                assert!(text.ends_with(&rest), "{rest:?} is no end of {text:?}");
+                assert!(text.ends_with(&rest), "{rest:?} is not the end of {text:?}");
                 assert_eq!((again.usage.prompt_tokens, again.usage.output_tokens), (7, output));
                 assert_eq!(again.reason, finished.reason);
             }

@@ -1,4 +1,4 @@
-//! Images and audio in prompts: what the model gets for them, and what caches know of them.
+//! Images and audio in prompts: the input of the model, and the keys in caches.
 
 use crate::support;
 use std::ops::Range;
@@ -340,7 +340,7 @@ fn grid_positions_equal_mrope_in_every_chunk() {
         let found: Vec<Position> = seen.iter().flat_map(|(_, positions, ..)| positions.clone()).collect();
         assert_eq!(found[..expected.len()], expected, "chunk {chunk}");
         let decoded: Vec<Position> = (12..12 + reply.len() as u32 - 1).map(Position::from).collect();
-        assert_eq!(found[expected.len()..], decoded, "tokens of the reply go on after the image's positions");
+        assert_eq!(found[expected.len()..], decoded, "tokens of the reply continue after the image's positions");
     }
 }
 
@@ -400,7 +400,7 @@ fn least_recently_used_encoding_is_dropped() {
         let engine = engine_with(vision.clone(), settings);
         for (place, seed) in order.iter().enumerate() {
             let a = image(&engine, *seed);
-            // No prompt begins like another: the pages of earlier ones are of no use.
+            // The prompts have no common prefix, so that earlier pages are useless.
             let ids = ids(&[&a], place + 1);
             reply(&mut session(&engine), &ids[place..], &[a]);
         }
@@ -512,7 +512,7 @@ fn image_of_cancelled_requests_is_not_encoded() {
     arrived.recv().unwrap();
     // Two requests wait for the third image: the one that asked for it is cancelled.
     let [dead, asked, other] = [2, 3, 3].map(start);
-    assert_eq!(generate_text(&engine), 5, "the others have begun");
+    assert_eq!(generate_text(&engine), 5, "the others have started");
     for (_session, generation) in [dead, asked] {
         generation.canceller().cancel();
         assert_eq!(support::last(generation).reason, lm_session::FinishReason::Cancelled);

@@ -91,7 +91,7 @@ fn draft_model_keeps_image_replies() {
     }
 }
 
-/// Activity after all that was asked before.
+/// Activity after all earlier commands.
 fn activity(engine: &Engine) -> EngineActivity {
     engine.cache_stats().unwrap(); // The worker publishes its activity before it takes another command.
     engine.activity()

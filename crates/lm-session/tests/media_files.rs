@@ -1,4 +1,4 @@
-//! Files of images and audio: those that are refused, and models that read one kind or none.
+//! Files of images and audio: rejected files, and models that read one kind or none.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use lm_session::{
     AudioLimits, DecodeLimits, Engine, EngineSettings, Error, ImageOptions, LoadedModel, MediaKind,
 };
 
-/// A model that reads nothing but text.
+/// A model that reads only text.
 fn blind() -> LoadedModel {
     loaded(FakeLm::random(1, tokenizer().logits_width()))
 }
@@ -51,7 +51,7 @@ fn non_audio_files_are_errors() {
     for other in [&b"no audio"[..], &image_file(3, 2, 1)] {
         assert!(matches!(refused(limits, other), lm_media::Error::UnknownAudio { .. }));
     }
-    // Ten hours of 4,000 samples a second, as the header tells.
+    // Ten hours of 4,000 samples per second according to the header.
     let mut hours = file.clone();
     hours[4..8].copy_from_slice(&(36 + 36_000 * 4_000 * 2_u32).to_le_bytes());
     hours[24..28].copy_from_slice(&4_000_u32.to_le_bytes());

@@ -107,7 +107,7 @@ fn idle_model_is_unloaded_after_its_timeout() {
     let mut session = endless(&engine);
     session.prefill(&[3, 1, 4]).unwrap();
     assert_eq!(generate(&mut session, 6).unwrap(), expected(NAMES[0])[0]);
-    // Each question begins the time anew.
+    // Each request restarts the time.
     std::thread::sleep(Duration::from_millis(100));
     let until = Instant::now() + Duration::from_secs(20);
     while engine.cache_stats().unwrap().total_pages > 0 && Instant::now() < until {

@@ -82,7 +82,7 @@ fn kinds(engine: &Engine) -> Vec<GenerateParams> {
     let limited = |tokens| GenerateParams { max_output_tokens: Some(tokens), ..GenerateParams::default() };
     vec![
         limited(20),
-        // Before any drawn seed, so that the seed is one with which a letter comes.
+        // Before any drawn seed, so that the seed yields a letter.
         GenerateParams {
             stop: ('a'..='z').map(String::from).collect(),
             sampler: Some(SamplerParams { seed: Some(1), ..sampled(1.3) }),
@@ -296,7 +296,7 @@ fn rejected_request_replays_as_its_error() {
     let mut beyond = request.clone();
     beyond.continued = usize::MAX;
     assert!(engine.replay(&beyond, &CancelHandle::new()).is_ok(), "all tokens are output");
-    assert_eq!(replay(&engine, &request), Replayed::Equal, "the engine goes on");
+    assert_eq!(replay(&engine, &request), Replayed::Equal, "the engine continues");
 }
 
 /// A disk that is full after some bytes.

@@ -14,7 +14,7 @@ fn constrained(before: impl Fn() + Clone + Send + 'static, cancel: CancelHandle)
     GenerateParams { constraint, cancel, max_output_tokens: Some(20), ..GenerateParams::default() }
 }
 
-/// Creates a hook that says that it was reached, and waits until the sender is dropped.
+/// Creates a hook that reports its arrival, and waits until the sender is dropped.
 fn gate() -> (impl Fn() + Clone + Send + 'static, Receiver<()>, Sender<()>) {
     let (arrive, arrived) = channel();
     let (open, opened) = channel::<()>();

@@ -53,7 +53,7 @@ fn check(load: impl Fn() -> Engine, len: usize, what: &str) {
     assert!(restored.restore_cache(&cache).unwrap());
     assert_eq!(restored.tokens(), cache.tokens);
     let expected = bits(&mut session, &next);
-    assert_eq!(bits(&mut restored, &next), expected, "{what}: the session goes on as the saved one does");
+    assert_eq!(bits(&mut restored, &next), expected, "{what}: the session continues like the saved one");
     assert_eq!(expected.1, (len + 4, 8), "{what}: only new tokens are run");
     drop((session, restored));
     assert_eq!(pages_held(&second), 0, "{what}");

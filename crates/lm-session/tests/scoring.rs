@@ -129,7 +129,7 @@ fn generated_text_scores_equal_its_generation() {
         assert_eq!(score.tokens, generated, "the same bits: {layers:?}");
         let sum: f64 = generated.iter().map(|token| f64::from(token.logprob)).sum();
         assert_eq!(score.sum(), sum);
-        // Nothing has changed for the session that was scored.
+        // The scored session is unchanged.
         assert_eq!(before.tokens(), prompt(2, 45));
         assert!(before.score(&[], 0, &CancelHandle::new()).unwrap().tokens.is_empty());
         let mut goes_on = before;

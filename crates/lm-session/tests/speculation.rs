@@ -12,7 +12,7 @@ use lm_session::{
     TokenId, Usage,
 };
 
-/// Draft tokens in every step in which the last token has occurred before.
+/// Draft tokens in every step whose last token has occurred before.
 const ALWAYS: Speculation = Speculation { max_draft: 6, min_match: 1, break_even: Some(0.0) };
 
 /// All events of a generation, without its durations and numbers of draft tokens; and those numbers.
@@ -139,7 +139,7 @@ fn seeded_samples_equal_plain_decoding() {
 
 #[test]
 fn samples_have_the_distribution_of_the_model() {
-    // Three tokens, three draws: 27 sequences. The model's log probabilities tell how often each is to come.
+    // Three tokens, three draws: 27 sequences. The model's log probabilities give the expected frequencies.
     const RUNS: u64 = 3000;
     let engine = engine_of(&[FULL], EngineSettings::default());
     let three = engine.compile(&ConstraintSpec::Regex("[abc]{9}".to_owned())).unwrap();
@@ -172,7 +172,7 @@ fn samples_have_the_distribution_of_the_model() {
         found.entry(sequence).or_insert((logprob.exp() * RUNS as f64, 0.0)).1 += 1.0;
     }
     assert!(drafts.1 > RUNS as usize && drafts.1 < drafts.0, "{drafts:?}");
-    // Sequences that are to come fewer than five times count as one class.
+    // Sequences with an expected count below five form one class.
     let (usual, rare): (Vec<_>, Vec<_>) = found.into_values().partition(|(expected, _)| *expected >= 5.0);
     let expected_rare = RUNS as f64 - usual.iter().map(|(expected, _)| expected).sum::<f64>();
     let found_rare = rare.iter().map(|(_, found)| found).sum::<f64>();

@@ -32,7 +32,7 @@ static COMPILERS: LazyLock<Vec<(&str, [&str; 2], GrammarCompiler)>> = LazyLock::
     VOCABULARIES.into_iter().map(read).collect()
 });
 
-/// A call between markers; the second marker is no token in any vocabulary.
+/// A call between markers; the second marker is not a token of any vocabulary.
 fn call(markers: [&str; 2]) -> ConstraintSpec {
     let arguments = serde_json::json!({
         "type": "object",

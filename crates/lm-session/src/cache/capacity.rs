@@ -18,7 +18,7 @@ pub(crate) struct Capacity {
 }
 
 impl Capacity {
-    /// Sizes that `settings` ask for, for a model with this context and page size.
+    /// Returns the sizes requested by `settings`, for a model with this context and page size.
     pub fn new(settings: &EngineSettings, model_context: usize, bytes_per_page: usize) -> Result<Self> {
         let invalid = |field, value, expected| Err(Error::InvalidSettings { field, value, expected });
         if settings.prefill_chunk == 0 {

@@ -22,7 +22,7 @@ struct Node {
     edge: Option<Edge>,
     /// Page of each group, [`NO_PAGE`] where none is cached.
     pages: Vec<PageId>,
-    /// Prefixes that extend it by a page.
+    /// Prefixes longer by one page.
     children: HashSet<NodeId>,
     /// References from outside.
     ref_count: usize,
@@ -81,12 +81,12 @@ impl PrefixTree {
         found
     }
 
-    /// Number of references to the prefix, those of longer prefixes not included.
+    /// Number of references to the prefix, excluding longer prefixes.
     pub fn references(&self, node: NodeId) -> usize {
         self.node(node).ref_count
     }
 
-    /// Returns or creates the prefix that extends `parent` by a page of `ids`. A new one must be retained or get a page.
+    /// Returns or creates the prefix that extends `parent` by a page of `ids`. A new prefix must be retained or get a page.
     pub fn child(&mut self, parent: NodeId, ids: &[TokenId; PAGE_LEN]) -> NodeId {
         let edge = Edge { parent, ids: *ids };
         if let Some(&child) = self.by_edge.get(&edge) {
@@ -107,7 +107,7 @@ impl PrefixTree {
         self.node_mut(node).pages[group] = page;
     }
 
-    /// Clears the page of a group, and removes the prefix if nothing else uses it.
+    /// Clears the page of a group, and removes the prefix if it is unused.
     pub fn clear_page(&mut self, node: NodeId, group: usize) {
         self.set_page(node, group, NO_PAGE);
         self.prune(node);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 
-/// Finds the first stop string in a text that arrives in pieces of any size.
+/// Finds the first stop string in a text in pieces of any size.
 ///
 /// Text that may be the start of a stop string is held back until this is decided. The stop string that ends first wins, the
 /// longest of those that end together, so that the result does not depend on how the text is split. The text of an added token
@@ -24,7 +24,7 @@ pub(crate) struct Matched {
     pub text: String,
     /// Byte ranges of added tokens in it, in order.
     pub added: Vec<Range<usize>>,
-    /// The stop string that was found; nothing may be pushed after it.
+    /// The found stop string; no text may be pushed after it.
     pub stop: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl StopMatcher {
         Matched { text, added, stop: None }
     }
 
-    /// Returns the text still held back, when nothing more can come.
+    /// Returns the text still held back at the end.
     pub fn finish(&mut self) -> Matched {
         let (text, added) = self.take(self.held.len());
         Matched { text, added, stop: None }

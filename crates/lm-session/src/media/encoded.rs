@@ -11,7 +11,7 @@ use crate::media::MediaKey;
 /// A media item with its encoding.
 pub(crate) struct Encoded {
     pub key: MediaKey,
-    /// `None` if the request that asked for it had ended before.
+    /// `None` if its request had ended before.
     pub outcome: Option<Result<Arc<EncodedMedia>>>,
 }
 

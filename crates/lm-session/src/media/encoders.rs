@@ -1,4 +1,4 @@
-//! Encoders of a model, and media as they take them.
+//! Encoders of a model, and their input.
 
 use crate::media_kind::MediaKind;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub(crate) enum Decoded {
     Audio(Audio),
 }
 
-/// Size of a decoded media item, which its rows follow from.
+/// Size of a decoded media item, which determines its rows.
 pub(crate) enum Extent {
     Image(ImageSize, ImageOptions),
     /// Number of samples.
@@ -113,7 +113,7 @@ impl Encoders {
     }
 }
 
-/// Refuses an audio clip of which the model would hear the beginning only.
+/// Rejects an audio clip longer than the model's limit.
 fn check_length(samples: usize, max_samples: Option<usize>) -> Result<()> {
     match max_samples.filter(|&limit| samples > limit) {
         Some(limit) => Err(lm_media::Error::TooLong { limit: (limit / SAMPLE_RATE) as u32 }.into()),

@@ -57,7 +57,7 @@ impl MediaSpan {
     }
 }
 
-/// Positions of the tokens at `places`, of a sequence with these media.
+/// Positions of the tokens at `places` in a sequence with these media.
 pub(crate) fn positions(spans: &[MediaSpan], places: Range<usize>) -> Vec<Position> {
     let mut positions = Vec::with_capacity(places.len());
     let mut spans = spans.iter().peekable();

@@ -62,10 +62,10 @@ pub(super) const DISTRIBUTION_FILTERS: &[FilterEntry] = &[
 #[derive(Debug)]
 pub struct Chain {
     filters: Vec<Box<dyn LogitsFilter>>,
-    /// User-defined filters that are not created yet, and their index among the others.
+    /// Pending user-defined filters, and their index among the others.
     factories: Vec<FilterFactory>,
     custom: usize,
-    /// Number of output tokens that the filters know; `None` before the first step.
+    /// Number of output tokens seen by the filters; `None` before the first step.
     accepted: Option<usize>,
 }
 
@@ -73,8 +73,8 @@ impl Chain {
     /// Creates the filters that `params` enable, in this order: repetition penalty, presence and frequency penalty, DRY, no-repeat n-gram,
     /// suppressed tokens, logit bias, [`SamplerParams::filters`], temperature, top-k, top-p, min-p, typical, top-n-sigma, XTC.
     ///
-    /// In a generation the tokens that a constraint forbids are masked before: they take no part in any of them. At
-    /// temperature 0 the filters from the temperature on are left out. Random filters use seed 0 unless there is
+    /// In a generation, tokens forbidden by a constraint are masked before and ignored by all filters. At
+    /// temperature 0 the filters from the temperature on are omitted. Random filters use seed 0 without
     /// [`SamplerParams::seed`].
     pub fn new(params: &SamplerParams, tokenizer: &Arc<Tokenizer>) -> Self {
         let context = FilterContext { params, tokenizer };
@@ -91,7 +91,7 @@ impl Chain {
 
     /// Runs every filter on the logits of the token after `history`.
     ///
-    /// Calls of one generation pass growing histories. Where a history has fewer output tokens than the last one, the filters begin
+    /// Calls of one generation pass growing histories. If a history has fewer output tokens than the last one, the filters start
     /// again with its prompt.
     pub fn apply(&mut self, logits: &mut TokenLogits, history: &History<'_>) {
         let accepted = self.accepted.filter(|&accepted| accepted <= history.generated.len());

@@ -1,4 +1,4 @@
-//! Logits of one step, as the filters see them.
+//! Logits of one step, the input of the filters.
 
 use super::argmax::BLOCK_SIZE;
 use super::weights;
@@ -96,7 +96,7 @@ impl TokenLogits {
         }
     }
 
-    /// Masks every token for which `keep` is false.
+    /// Masks every token whose `keep` is false.
     pub fn retain(&mut self, mut keep: impl FnMut(TokenId, f32) -> bool) {
         let mut kept = 0;
         // Without a branch on the outcome, which is random over a vocabulary.

@@ -18,7 +18,7 @@ pub(super) fn multinomial(logits: &TokenLogits, uniform: f64) -> Option<TokenId>
     logits.ids().get(block * BLOCK_SIZE + index).copied()
 }
 
-/// First weight at which the cumulative sum exceeds `target`, or the last positive one; and what is left of `target` before it. `None` if
+/// First weight where the cumulative sum exceeds `target`, or the last positive one; and the rest of `target` before it. `None` if
 /// no weight is positive.
 fn crossing(weights: &[f64], mut target: f64) -> Option<(usize, f64)> {
     let mut found = None;

@@ -33,7 +33,7 @@ struct Counts {
     counts: HashMap<TokenId, u32>,
     /// Maximum number of last tokens.
     window: Option<usize>,
-    /// The last tokens, oldest first, if there is a window.
+    /// The last tokens, oldest first, with a window.
     last: VecDeque<TokenId>,
 }
 

@@ -51,7 +51,7 @@ impl Sampler {
         }
     }
 
-    /// Returns true if the choice is the highest logit as the model returned it.
+    /// Returns true if the sampled token is the highest logit of the model.
     pub fn is_argmax(&self) -> bool {
         self.chain.is_empty() && matches!(self.choice, Choice::Greedy)
     }

@@ -58,7 +58,7 @@ fn first_digit(values: &[f32], max: f32, key: impl Fn(f32) -> u32) -> (Vec<f64>,
     (sums, total)
 }
 
-/// First digit whose sum and those before it reach `mass`, or the last one that is not empty; and the mass missing before it.
+/// First digit whose cumulative sum reaches `mass`, or the last nonempty one; and the mass missing before it.
 fn crossing(sums: &[f64], mass: f64) -> (usize, f64) {
     let (mut last, mut missing, mut before) = (0, mass, mass);
     for (digit, &sum) in sums.iter().enumerate().filter(|(_, sum)| **sum > 0.0) {

@@ -18,7 +18,7 @@ impl SuffixMatches {
         self.lens.reverse();
     }
 
-    /// Appends a token: a match goes on where this token follows, and ends elsewhere.
+    /// Appends a token: matches that it continues are extended, all others end.
     pub fn push(&mut self, token: TokenId) {
         let len = self.tokens.len();
         self.tokens.push(token);

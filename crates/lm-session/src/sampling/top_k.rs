@@ -29,7 +29,7 @@ impl LogitsFilter for TopK {
 /// k-th highest of at least k values; k is at least 1.
 fn kth_highest(values: &[f32], k: usize) -> f32 {
     let kth = |values: &mut [f32]| *values.select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a)).1;
-    // k blocks have a value of at least the k-th highest maximum of a block: all lower values can be left out.
+    // k blocks have a value of at least the k-th highest maximum of a block: all lower values can be skipped.
     let mut maxima: Vec<f32> = values.chunks(BLOCK_SIZE).map(max).collect();
     let bound = if k <= maxima.len() { kth(&mut maxima) } else { f32::NEG_INFINITY };
     let mut candidates: Vec<f32> = values.iter().copied().filter(|value| *value >= bound).collect();

@@ -48,7 +48,7 @@ pub(super) fn sum(values: &[f32], term: impl Fn(f32) -> f32) -> f64 {
     values.chunks(BLOCK_SIZE).map(|block| block_sum(block, &term)).sum()
 }
 
-/// Highest value; -infinity if there is none. Values are not NaN.
+/// Highest value; -infinity for an empty slice. Values are not NaN.
 pub(super) fn max(values: &[f32]) -> f32 {
     let mut highest = [f32::NEG_INFINITY; LANES];
     let mut rows = values.chunks_exact(LANES);

@@ -1,4 +1,4 @@
-//! Admission of requests: bounds on those that wait, and an estimate of when the next one can be taken.
+//! Admission of requests: bounds on waiting ones, and an estimate of the time to the next admission.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -70,7 +70,7 @@ impl Admission {
         self.shared.requests.load(Ordering::Relaxed)
     }
 
-    /// Takes a place for a request of this size. An engine without waiting requests takes one of any size.
+    /// Takes a place for a request of this size. An engine without waiting requests accepts any size.
     ///
     /// # Errors
     /// [`Error::Busy`] when the bounds are reached.
@@ -91,12 +91,12 @@ impl Admission {
 }
 
 impl Waiting {
-    /// Notes that the request runs now.
+    /// Records that the request runs.
     pub fn admit(self) {
         let others_wait = self.shared.requests.load(Ordering::Acquire) > 1;
         let mut last = self.shared.last.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        // Only while others wait does the time to the next admission tell how busy the engine is.
+        // The time to the next admission measures the load only while others wait.
         if let Some(last) = std::mem::replace(&mut *last, others_wait.then_some(now)) {
             let newest = (now - last).as_micros() as f64;
             let mean = self.shared.interval.load(Ordering::Relaxed) as f64;
@@ -121,7 +121,7 @@ impl Shared {
     }
 }
 
-/// Returns true if `more` exceeds what `taken` leaves of a bound. Nothing more always fits.
+/// Returns true if `more` exceeds the bound minus `taken`. Zero more always fits.
 fn exceeds(taken: usize, more: usize, bound: usize) -> bool {
     more > 0 && taken.saturating_add(more) > bound
 }

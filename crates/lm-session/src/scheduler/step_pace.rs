@@ -1,16 +1,16 @@
-//! Prompt rows of a step, from the time that earlier steps took.
+//! Prompt rows of a step, based on the duration of earlier steps.
 
 use std::time::Duration;
 
-/// Prompt rows of a step before any step was measured.
+/// Prompt rows of a step before the first measurement.
 const FIRST_ROWS: usize = 32;
-/// Fewest prompt rows of a step: a prompt makes progress whatever the others take.
+/// Minimum prompt rows of a step, so that a prompt always progresses.
 const MIN_ROWS: usize = 8;
 /// Weight of the newest step in the moving averages.
 const NEWEST: f64 = 0.3;
-/// Duration of a draft row before any was measured, relative to a decode step.
+/// Duration of a draft row before the first measurement, relative to a decode step.
 const DRAFT_ROW: f64 = 0.25;
-/// Weight of that in the average after a step without draft rows: an outlier does not end speculation for ever.
+/// Weight of that in the average after a step without draft rows, so that an outlier does not end speculation forever.
 const RECOVERY: f64 = 0.02;
 
 /// Estimate of the duration of a step: a constant for the decode rows, and a duration per prompt row.

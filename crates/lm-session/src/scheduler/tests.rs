@@ -316,7 +316,7 @@ fn cancelled_culprit_keeps_batching_on() {
     cancel.cancel();
     bench.scheduler.step();
     bench.scheduler.step();
-    // The load never falls, and nobody fails: the two others are batched once each has run alone.
+    // The load never falls, and no other request fails: the two others are batched once each has run alone.
     bench.scheduler.step();
     assert_eq!(bench.rows(), [vec![3], vec![3], vec![1, 1]]);
 }

@@ -6,7 +6,7 @@ use lm_tokenizer::TokenId;
 
 use super::acceptance::{Acceptance, Origin};
 
-/// Longest draft, whatever the settings ask for.
+/// Maximum length of a draft, for all settings.
 const MAX_DRAFT: usize = 64;
 
 /// Draft of one generation, with the measured acceptance of earlier ones.
@@ -20,7 +20,7 @@ pub(crate) struct Drafter {
     origin: Origin,
     /// Maximum number of tokens that may follow, less one.
     limit: usize,
-    /// Draft tokens that were verified, and those of them that were accepted.
+    /// Numbers of verified and of accepted draft tokens.
     drafted: usize,
     accepted: usize,
 }
@@ -40,7 +40,7 @@ impl Drafter {
         })
     }
 
-    /// Returns the draft tokens that pay in a step in which a row costs `row_cost` of what a plain step produces.
+    /// Returns the draft tokens that pay in a step where a row costs `row_cost` of the output of a plain step.
     pub fn draft(&self, row_cost: f64) -> &[TokenId] {
         match self.origin {
             Origin::Match(_) => &self.draft[..self.worth(self.draft.len(), row_cost)],
@@ -105,7 +105,7 @@ impl Drafter {
         self.origin = Origin::Match(match_len);
     }
 
-    /// Draft tokens that were verified, and those of them that were accepted.
+    /// Numbers of verified and of accepted draft tokens.
     pub fn totals(&self) -> (usize, usize) {
         (self.drafted, self.accepted)
     }

@@ -13,7 +13,7 @@ pub struct Speculation {
     pub max_draft: usize,
     /// Minimum number of last tokens that must have occurred before. Default 2.
     pub min_match: usize,
-    /// Probability of acceptance from which on a draft token runs. `None` (the default): the cost of a row relative to a step, as
+    /// Minimum probability of acceptance of a draft token. `None` (the default): the cost of a row relative to a step, as
     /// measured by the engine, times the number of sequences that decode.
     pub break_even: Option<f32>,
 }

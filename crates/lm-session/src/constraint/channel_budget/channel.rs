@@ -49,7 +49,7 @@ impl Channel {
         }
         let state = match state {
             State::Inside { spent, matched } => State::Inside { spent: spent + 1, matched },
-            // The reply's constraint allowed another token: the channel ends a little later.
+            // The reply's constraint allowed another token: the channel ends later.
             State::Closing { spent, .. } => State::Inside { spent, matched: 0 },
             outside @ State::Outside { .. } => outside,
         };

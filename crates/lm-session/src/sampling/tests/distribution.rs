@@ -39,7 +39,7 @@ fn fits(counts: &[f64; 6], expected: &[f64; 6]) -> bool {
     statistic < CRITICAL[possible - 1]
 }
 
-/// Checks that the counts fit the weights, and no weights in which one is off by 5 % of the total.
+/// Checks that the counts fit the weights, and do not fit weights with one off by 5 % of the total.
 fn check(name: &str, counts: [f64; 6], expected: [f64; 6]) {
     assert!(fits(&counts, &expected), "{name}: {counts:?}, expected {expected:?}");
     let total: f64 = expected.iter().sum();

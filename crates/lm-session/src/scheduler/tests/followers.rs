@@ -4,7 +4,7 @@ use lm_model::PAGE_LEN;
 const SHARED: usize = 3 * PAGE_LEN;
 const OWN: usize = 5;
 
-/// A prompt that begins with the same three pages for all sessions.
+/// A prompt that starts with the same three pages for all sessions.
 fn ids(session: u64) -> Vec<u32> {
     let own = (0..OWN as u32).map(|position| 100 + 10 * session as u32 + position);
     prompt(0, SHARED).into_iter().chain(own).collect()
@@ -44,7 +44,7 @@ fn follower_becomes_leader_when_its_leader_ends() {
     for replies in &replies[1..] {
         assert!(matches!(replies.try_recv(), Ok(Reply::Prefilled { .. })));
     }
-    // What the leader has run in a page that it did not complete is run again.
+    // Tokens that the leader has run in an incomplete page run again.
     assert!(rows_run(&bench) < SHARED + 2 * OWN + PAGE_LEN, "{}", rows_run(&bench));
 }
 

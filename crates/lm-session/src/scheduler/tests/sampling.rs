@@ -35,7 +35,7 @@ fn generation_is_cancelled_during_sampling() {
     let Some(Reply::Event(SessionEvent::Finished(finished))) = last else { panic!("{last:?}") };
     assert_eq!((finished.reason, finished.usage.prompt_tokens), (FinishReason::Cancelled, 3));
     assert!(bench.scheduler.is_idle());
-    // The token comes too late, for nobody, or is not sampled any more.
+    // The token is late and dropped, or is not sampled.
     while let Ok(command) = bench.commands.recv_timeout(Duration::from_millis(200)) {
         bench.scheduler.handle(command);
     }
