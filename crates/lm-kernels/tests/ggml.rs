@@ -163,8 +163,7 @@ fn non_finite_scales_are_rejected_with_their_place() {
                 _ => {}
             }
             let rows = rows_of(&floats);
-            let error =
-                PackedMatrix::from_blocks(format, rows, COLS, &bad).expect_err("a scale is NaN");
+            let error = PackedMatrix::from_blocks(format, rows, COLS, &bad).expect_err("a scale is NaN");
             let expected = COLS - format.block_len();
             assert!(
                 matches!(error, Error::NotRepresentable { row: 4, col, value, .. } if col == expected && value.is_nan()),

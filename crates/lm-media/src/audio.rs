@@ -94,7 +94,7 @@ fn decoded(mut file: AudioFile<'_>) -> Result<Audio> {
         resampler.push(&mono);
     }
     if let Some(expected) = file.exact_frames().filter(|expected| *expected != frames) {
-        return Err(file.invalid(format!("it tells {expected} samples and has {frames}")));
+        return Err(file.invalid(format!("it declares {expected} samples and has {frames}")));
     }
     checked(file.format.name, resampler.finish())
 }

@@ -81,8 +81,8 @@ impl<'a> Opened<'a> {
     /// Opens a file, and checks its size.
     fn open(bytes: &'a [u8], format: &'static Format, limits: &DecodeLimits) -> Result<Self> {
         let name = format.name;
-        let refused = |reason: &str| Error::Invalid { format: name, message: reason.to_owned() };
-        let Contents { bytes, metadata, reduce } = (format.contents)(bytes).map_err(refused)?;
+        let rejected = |reason: &str| Error::Invalid { format: name, message: reason.to_owned() };
+        let Contents { bytes, metadata, reduce } = (format.contents)(bytes).map_err(rejected)?;
         let (orientation, library_limits) =
             (metadata.orientation(), library_limits(&bytes, format.kind, limits));
         drop(metadata);

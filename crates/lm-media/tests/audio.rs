@@ -340,7 +340,7 @@ fn nan_samples_are_rejected() {
 fn settings_out_of_range_are_reported() {
     let audio = Audio::from_samples(vec![0.5; 2000]).expect("an audio clip");
     let (gemma, granite) = (Gemma4Audio::default(), GraniteSpeech::default());
-    let refused = [
+    let rejected = [
         (Gemma4Audio { hop: 0, ..gemma.clone() }.features(&audio).err(), "`hop` is 0"),
         (Gemma4Audio { window: usize::MAX, ..gemma.clone() }.features(&audio).err(), "`window` is"),
         (Gemma4Audio { mels: 0, ..gemma.clone() }.features(&audio).err(), "`mels` is 0"),
@@ -354,7 +354,7 @@ fn settings_out_of_range_are_reported() {
         (GraniteSpeech { mels: 0, ..granite }.features(&audio).err(), "`mels` is 0"),
         (GraniteSpeech { downsample: 0, ..granite }.tokens(9).err(), "`projector_downsample_rate` is 0"),
     ];
-    for (error, problem) in refused {
+    for (error, problem) in rejected {
         let error = error.expect(problem);
         assert!(matches!(error, Error::InvalidSettings { .. }), "{error}");
         assert!(error.to_string().contains(problem), "{error}: {problem}");

@@ -139,13 +139,13 @@ fn wrong_pixel_count_is_an_error() {
 #[test]
 fn sizes_without_pixels_are_rejected() {
     for size in [(0, 0), (0, 5), (5, 0)].map(|(width, height)| ImageSize::new(width, height)) {
-        let refused = [
+        let rejected = [
             QwenVl::default().tokens(size),
             Gemma4::default().tokens(size),
             SmolVlm::default().tokens(size),
             Lfm2Vl::default().tokens(size),
         ];
-        assert!(refused.iter().all(|tokens| matches!(tokens, Err(Error::UnsuitableSize { .. }))), "{size}");
+        assert!(rejected.iter().all(|tokens| matches!(tokens, Err(Error::UnsuitableSize { .. }))), "{size}");
     }
 }
 
@@ -155,7 +155,7 @@ fn settings_out_of_range_are_reported() {
     let flat = Normalization { std: [1.0, 0.0, 1.0], ..Normalization::HALF };
     let (gemma3, gemma4, qwen) = (Gemma3::default(), Gemma4::default(), QwenVl::default());
     let (smol, lfm) = (SmolVlm::default(), Lfm2Vl::default());
-    let refused = [
+    let rejected = [
         (Gemma3 { patch: 0, ..gemma3 }.patches(&image).err(), "`patch` is 0"),
         (Gemma3 { side: 0, ..gemma3 }.patches(&image).err(), "`side` is 0"),
         (Gemma3 { side: usize::MAX, ..gemma3 }.patches(&image).err(), "`side` is 18446744073709551615"),
@@ -186,7 +186,7 @@ fn settings_out_of_range_are_reported() {
         ),
         (Lfm2Vl { tolerance: f64::NAN, ..lfm }.patches(&image).err(), "`tolerance` is NaN"),
     ];
-    for (error, problem) in refused {
+    for (error, problem) in rejected {
         let error = error.expect(problem);
         assert!(matches!(error, Error::InvalidSettings { .. }), "{error}");
         assert!(error.to_string().contains(problem), "{error}: {problem}");

@@ -173,7 +173,7 @@ fn changed(tensor: Option<(&str, &str, [usize; 2])>, config: impl Fn(&mut Value)
 #[test]
 fn mismatched_adapter_is_rejected_before_weights_load() {
     const QUERY_A: &str = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight";
-    let refused = |folder: &Path| -> Error {
+    let rejected = |folder: &Path| -> Error {
         let options = LoadOptions { adapters: vec![folder.to_owned()], ..LoadOptions::default() };
         let mut began = false;
         let model = ModelFolder::open(testdata("models/llama-tiny")).unwrap();
@@ -190,13 +190,13 @@ fn mismatched_adapter_is_rejected_before_weights_load() {
             "q_proj.lora_A",
         ),
     ] {
-        let error = refused(changed(Some(tensor), |_| {}).path()).to_string();
+        let error = rejected(changed(Some(tensor), |_| {}).path()).to_string();
         assert!(error.contains(expected), "{error:?} does not say {expected:?}");
     }
-    let error = refused(changed(None, |config| config["use_dora"] = true.into()).path()).to_string();
+    let error = rejected(changed(None, |config| config["use_dora"] = true.into()).path()).to_string();
     assert!(error.ends_with("`use_dora` is true, supported: absent"), "{error}");
-    let error = refused(changed(None, |config| config["r"] = 0.into()).path()).to_string();
+    let error = rejected(changed(None, |config| config["r"] = 0.into()).path()).to_string();
     assert!(error.contains("`r` is 0"), "{error}");
-    assert!(matches!(refused(&testdata("adapters")), Error::Format(lm_formats::Error::MissingFile { .. })));
-    assert!(matches!(refused(&testdata("no-such-folder")), Error::Format(lm_formats::Error::Io { .. })));
+    assert!(matches!(rejected(&testdata("adapters")), Error::Format(lm_formats::Error::MissingFile { .. })));
+    assert!(matches!(rejected(&testdata("no-such-folder")), Error::Format(lm_formats::Error::Io { .. })));
 }

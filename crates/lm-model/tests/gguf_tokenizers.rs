@@ -85,9 +85,9 @@ fn unrepresentable_setting_is_rejected_by_name() {
     for (change, part) in cases {
         let Some(folder) = folder("phi-3", change) else { return };
         let model = ModelFolder::open(folder.path()).expect("is there");
-        let refused =
+        let rejected =
             model.convert_to_gguf(folder.path().join("written.gguf"), WeightFormat::F16, &mut |_| {});
-        let error = refused.expect_err("is refused").to_string();
+        let error = rejected.expect_err("is rejected").to_string();
         assert!(error.contains(part), "{part}: {error}");
     }
 }

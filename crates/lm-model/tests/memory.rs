@@ -24,7 +24,7 @@ fn quantised_load_keeps_only_packed_bytes() {
         return measure(Path::new(&folder));
     }
     if anonymous_bytes().is_none() {
-        println!("skipped: this system does not tell a process's anonymous memory");
+        println!("skipped: this system does not report a process's anonymous memory");
         return;
     }
     let dir = large_model().write();
@@ -50,7 +50,7 @@ fn measure(folder: &Path) {
     let info = loaded.model.info();
     let (packed, dense) = (info.weight_bytes as usize, info.parameters as usize * 2);
     println!("{} parameters, {packed} bytes packed, the process grew by {grown}", info.parameters);
-    assert!(dense > packed + 3 * SLACK, "the model is too small to tell");
+    assert!(dense > packed + 3 * SLACK, "the model is too small to measure");
     assert!(grown + SLACK >= packed, "the measure does not see the weights");
     assert!(grown <= packed + SLACK, "more than the packed bytes remains");
     // The file's pages count too; they are released as they are packed.

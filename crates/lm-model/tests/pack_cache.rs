@@ -183,7 +183,7 @@ fn killed_writer_is_replaced_and_held_lock_is_skipped() {
     fs::remove_file(&entry).expect("was written");
     fs::write(entry.with_extension("unfinished"), vec![1; 1 << 20]).expect("can be written");
     let lock = fs::File::open(entry.with_extension("lock")).expect("was written");
-    lock.lock().expect("nobody has it");
+    lock.lock().expect("it is free");
     assert_eq!(cache.load(source.path()), expected);
     assert!(!entry.exists(), "the one who has the lock writes it");
     drop(lock);

@@ -141,7 +141,7 @@ fn failed_conversion_leaves_no_files() {
     let parent = tempfile::tempdir().expect("a temporary folder");
     let folder = ModelFolder::open(original.path()).expect("the original is there");
     let convert = |to: &str, format| {
-        let error = folder.convert(parent.path().join(to), format, &mut |_| {}).expect_err("is refused");
+        let error = folder.convert(parent.path().join(to), format, &mut |_| {}).expect_err("is rejected");
         error.to_string()
     };
     assert!(convert("out", WeightFormat::Q4).contains(name));
@@ -189,17 +189,17 @@ fn converted_folder_is_checked() {
     folder.convert(&converted, WeightFormat::Q4, &mut |_| {}).expect("it can be converted");
     let folder = ModelFolder::open(&converted).expect("was written");
     let load = |options: &LoadOptions| folder.load(options, &mut |_| {}).err().map(|error| error.to_string());
-    let other = load(&options(Device::Cpu, WeightFormat::Q8)).expect("is refused");
+    let other = load(&options(Device::Cpu, WeightFormat::Q8)).expect("is rejected");
     assert_eq!(
         other,
         "the weights are quantised already: they are stored in q4 and cannot be loaded or written in q8"
     );
     let again =
-        folder.convert(parent.path().join("again"), WeightFormat::Q4, &mut |_| {}).expect_err("is refused");
+        folder.convert(parent.path().join("again"), WeightFormat::Q4, &mut |_| {}).expect_err("is rejected");
     assert!(again.to_string().contains("stored in q4"), "{again}");
     // Declared as the other format, the quants have the wrong shape.
     let config = std::fs::read_to_string(converted.join("config.json")).expect("was written");
     std::fs::write(converted.join("config.json"), config.replace("\"q4\"", "\"q8\""))
         .expect("can be written");
-    assert!(load(&LoadOptions::default()).expect("is refused").contains("has shape"));
+    assert!(load(&LoadOptions::default()).expect("is rejected").contains("has shape"));
 }

@@ -238,7 +238,7 @@ fn unloaded_adapter_id_is_never_reused() {
         let error = error.unwrap_err();
         assert!(is_unloaded(&error, id), "{error}");
     }
-    assert_eq!(opened.tokens(), [prompt(), text.clone()].concat(), "a refused request changes nothing");
+    assert_eq!(opened.tokens(), [prompt(), text.clone()].concat(), "a rejected request changes nothing");
     assert_eq!(opened.rewind(80), 0, "nothing is cached");
     let error = engine.unload_adapter(AdapterId(1)).unwrap_err();
     assert!(matches!(error, Error::UnknownAdapter { adapter: 1, loaded: 1 }), "{error}");
@@ -383,7 +383,7 @@ fn write_large_adapter(folder: &Path) {
 #[test]
 fn unloaded_adapter_memory_is_freed() {
     let Some(_) = resident() else {
-        return println!("skipped: this system does not tell the resident memory");
+        return println!("skipped: this system does not report the resident memory");
     };
     let folder = tempfile::tempdir().unwrap();
     write_large_adapter(folder.path());

@@ -23,7 +23,7 @@ fn requests_beyond_the_bounds_are_rejected() {
     let (engine, _) = hooked_engine(settings, wait);
     let mut sessions: Vec<_> = (0..40).map(|_| endless(&engine)).collect();
     let mut running = Vec::new();
-    let mut refused = 0;
+    let mut rejected = 0;
     for (seed, session) in sessions.iter_mut().enumerate() {
         match session.submit(&prompt(seed as u32, 5), tokens(3)) {
             Ok(generation) => running.push((seed, generation)),
@@ -31,7 +31,7 @@ fn requests_beyond_the_bounds_are_rejected() {
                 assert_eq!(waiting, 2);
                 assert!(retry_after >= Duration::from_millis(100));
                 assert!(session.tokens().is_empty());
-                refused += 1;
+                rejected += 1;
             }
             Err(error) => panic!("{error}"),
         }
@@ -39,7 +39,7 @@ fn requests_beyond_the_bounds_are_rejected() {
             arrived.recv().unwrap(); // The first one runs, and no longer waits.
         }
     }
-    assert_eq!((running.len(), refused), (3, 37));
+    assert_eq!((running.len(), rejected), (3, 37));
     drop(open);
     for (seed, generation) in running {
         let mut alone = endless(&random_engine(EngineSettings::default()));
@@ -123,9 +123,9 @@ fn grammar_state_grows_with_the_grammar() {
     let long = engine.compile(&ConstraintSpec::Regex("[a-z]{200}".to_owned())).unwrap().start();
     let params = || GenerateParams { max_output_tokens: Some(3), ..constrained(&*long) };
     assert!(long.state_bytes() > 1_000);
-    // Too few tokens for the text: refused before the queue.
-    let refused = endless(&engine).submit(&[1], params());
-    assert!(matches!(refused, Err(Error::BudgetTooSmall { .. })), "{refused:?}");
+    // Too few tokens for the text: rejected before the queue.
+    let rejected = endless(&engine).submit(&[1], params());
+    assert!(matches!(rejected, Err(Error::BudgetTooSmall { .. })), "{rejected:?}");
     let any = engine.compile(&ConstraintSpec::Regex("[a-z]{1,200}".to_owned())).unwrap().start();
     let held = taken(16 * any.state_bytes(), || constrained(&*any), 40);
     assert!((2..=16).contains(&held), "{held}: a request's search has a state, too");
@@ -160,13 +160,13 @@ fn all_admitted_of_512_requests_finish() {
     let submit = |number: usize, session: &mut lm_session::Session| -> Result<Generation> {
         session.submit(&prompt((number % KINDS) as u32, 40), params())
     };
-    let (mut accepted, mut refused) = (Vec::new(), Vec::new());
+    let (mut accepted, mut rejected) = (Vec::new(), Vec::new());
     for (number, session) in sessions.iter_mut().enumerate() {
         match submit(number, session) {
             Ok(generation) => accepted.push((number, generation)),
             Err(Error::Busy { waiting: 256, retry_after }) => {
                 assert!(retry_after >= Duration::from_millis(100));
-                refused.push((number, session));
+                rejected.push((number, session));
             }
             Err(error) => panic!("{error}"),
         }
@@ -174,14 +174,14 @@ fn all_admitted_of_512_requests_finish() {
             arrived.recv().unwrap();
         }
     }
-    assert_eq!((accepted.len(), refused.len()), (257, 255), "one runs, 256 wait");
+    assert_eq!((accepted.len(), rejected.len()), (257, 255), "one runs, 256 wait");
     if let (Some(before), Some(now)) = (before, resident()) {
         assert!(now < before + (64 << 20), "{before} bytes before, {now} with all requests");
     }
     drop(open);
     std::thread::scope(|scope| {
         // Each on a thread of its own, as a server has them.
-        for (number, session) in refused {
+        for (number, session) in rejected {
             let alone = &alone[number % KINDS];
             scope.spawn(move || {
                 let generation = loop {

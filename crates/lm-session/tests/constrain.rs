@@ -383,15 +383,15 @@ fn fully_forced_text_needs_its_tokens() {
     let text = "one two three four five six seven eight nine ten";
     for ending in ["", " marker_0"] {
         let spec = lark(&format!("start: \"{text}\"{ending}"), &["<|im_end|>"]);
-        let needed = refused(&engine, &spec, 3);
-        assert_eq!(refused(&engine, &spec, needed - 1), needed);
+        let needed = rejected(&engine, &spec, 3);
+        assert_eq!(rejected(&engine, &spec, needed - 1), needed);
         let (_, whole, finished) = generate(&engine, &spec, SamplerParams::default(), needed);
         assert_eq!((whole.as_str(), finished.reason), (text, FinishReason::EndToken), "{ending:?}");
     }
 }
 
-/// The tokens that a generation of at most `max_output_tokens` asks for when it is refused.
-fn refused(engine: &Engine, spec: &ConstraintSpec, max_output_tokens: usize) -> usize {
+/// The tokens in the error of a rejected generation of at most `max_output_tokens`.
+fn rejected(engine: &Engine, spec: &ConstraintSpec, max_output_tokens: usize) -> usize {
     let constraint = Some(engine.compile(spec).unwrap().start());
     let mut session = engine.session(SessionConfig::default()).unwrap();
     session.prefill(&support::prompt(1, 5)).unwrap();

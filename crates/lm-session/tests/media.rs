@@ -170,7 +170,7 @@ fn session_continues_with_its_media() {
         let error = session(&engine).submit(&held, GenerateParams::default()).unwrap_err();
         let place = ids.iter().position(|id| id >> 31 == 1).unwrap();
         assert!(matches!(error, Error::UnknownMedia { position } if position == place), "{error}");
-        // Nor is a part of a piece a prompt.
+        // A part of a piece is rejected as well.
         let cut = lm_session::Prompt { ids: &ids[..=place], media: &[a] };
         assert!(matches!(session(&engine).prefill(cut), Err(Error::UnknownMedia { .. })));
         assert!(matches!(engine.embed(&held, &Default::default()), Err(Error::UnknownMedia { .. })));
@@ -340,7 +340,11 @@ fn grid_positions_equal_mrope_in_every_chunk() {
         let found: Vec<Position> = seen.iter().flat_map(|(_, positions, ..)| positions.clone()).collect();
         assert_eq!(found[..expected.len()], expected, "chunk {chunk}");
         let decoded: Vec<Position> = (12..12 + reply.len() as u32 - 1).map(Position::from).collect();
-        assert_eq!(found[expected.len()..], decoded, "tokens of the reply continue after the image's positions");
+        assert_eq!(
+            found[expected.len()..],
+            decoded,
+            "tokens of the reply continue after the image's positions"
+        );
     }
 }
 

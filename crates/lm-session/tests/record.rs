@@ -277,22 +277,22 @@ fn rejected_request_replays_as_its_error() {
     session.submit(&ids(5), params).unwrap().into_text().unwrap();
     engine.stop_recording();
     let request = file.requests().remove(0);
-    let refused = |change: &dyn Fn(&mut RequestRecord)| {
+    let rejected = |change: &dyn Fn(&mut RequestRecord)| {
         let mut request = request.clone();
         change(&mut request);
-        engine.replay(&request, &CancelHandle::new()).expect_err("it is refused")
+        engine.replay(&request, &CancelHandle::new()).expect_err("it is rejected")
     };
-    assert!(matches!(refused(&|it| it.prompt.clear()), Error::EmptyPrompt));
-    assert!(matches!(refused(&|it| it.prompt = vec![1; 1 << 20]), Error::PromptTooLong { .. }));
-    assert!(matches!(refused(&|it| it.prompt.push(TokenId::MAX)), Error::Model(_)));
-    assert!(matches!(refused(&|it| it.sampler.temperature = -1.0), Error::InvalidSampler { .. }));
-    assert!(matches!(refused(&|it| it.stop = vec![String::new()]), Error::EmptyStopString { .. }));
-    assert!(matches!(refused(&|it| it.adapter = Some(3)), Error::UnknownAdapter { .. }));
+    assert!(matches!(rejected(&|it| it.prompt.clear()), Error::EmptyPrompt));
+    assert!(matches!(rejected(&|it| it.prompt = vec![1; 1 << 20]), Error::PromptTooLong { .. }));
+    assert!(matches!(rejected(&|it| it.prompt.push(TokenId::MAX)), Error::Model(_)));
+    assert!(matches!(rejected(&|it| it.sampler.temperature = -1.0), Error::InvalidSampler { .. }));
+    assert!(matches!(rejected(&|it| it.stop = vec![String::new()]), Error::EmptyStopString { .. }));
+    assert!(matches!(rejected(&|it| it.adapter = Some(3)), Error::UnknownAdapter { .. }));
     let bad = |it: &mut RequestRecord| {
         let spec = ConstraintSpec::Regex("(".to_owned());
         it.constraint = Some(lm_session::ConstraintRecord::Grammar(spec));
     };
-    assert!(matches!(refused(&bad), Error::Grammar { .. }));
+    assert!(matches!(rejected(&bad), Error::Grammar { .. }));
     let mut beyond = request.clone();
     beyond.continued = usize::MAX;
     assert!(engine.replay(&beyond, &CancelHandle::new()).is_ok(), "all tokens are output");

@@ -1,4 +1,4 @@
-//! Running requests: deadlines, handles, and the faces of a generation.
+//! Running requests: deadlines, handles, and the interfaces of a generation.
 
 use std::time::{Duration, Instant};
 

@@ -125,22 +125,22 @@ fn mismatched_caches_are_rejected() {
     session.prefill(&prompt(1, 40)).unwrap();
     let cache = saved(&session);
     let mut other = endless(&engine);
-    let mut refused = |cache: SavedCache| other.restore_cache(&cache).unwrap_err();
+    let mut rejected = |cache: SavedCache| other.restore_cache(&cache).unwrap_err();
     for pages in [&cache.pages[1..], &[&cache.pages[..], &[0]].concat(), &[]] {
-        let error = refused(SavedCache { pages: pages.into(), ..cache.clone() });
+        let error = rejected(SavedCache { pages: pages.into(), ..cache.clone() });
         assert!(
             matches!(error, Error::SavedPages { tokens: 40, found_bytes, .. } if found_bytes == pages.len())
         );
     }
     let longer = SavedCache { tokens: prompt(1, 65), ..cache.clone() };
-    assert!(matches!(refused(longer), Error::PromptTooLong { .. }));
+    assert!(matches!(rejected(longer), Error::PromptTooLong { .. }));
     let two_pages = SavedCache { tokens: prompt(1, 30), ..cache.clone() };
-    assert!(matches!(refused(two_pages), Error::SavedPages { tokens: 30, .. }));
-    assert!(matches!(refused(SavedCache { tokens: vec![], ..cache.clone() }), Error::EmptyPrompt));
+    assert!(matches!(rejected(two_pages), Error::SavedPages { tokens: 30, .. }));
+    assert!(matches!(rejected(SavedCache { tokens: vec![], ..cache.clone() }), Error::EmptyPrompt));
     let adapted = SavedCache { adapter: Some(0), ..cache.clone() };
-    assert!(matches!(refused(adapted), Error::ForeignAdapter { expected: None, found: Some(0) }));
+    assert!(matches!(rejected(adapted), Error::ForeignAdapter { expected: None, found: Some(0) }));
     let foreign = SavedCache { fingerprint: String::new(), ..cache.clone() };
-    assert!(matches!(refused(foreign), Error::ForeignCache { .. }));
+    assert!(matches!(rejected(foreign), Error::ForeignCache { .. }));
     assert!(other.restore_cache(&cache).unwrap(), "none of them has changed anything");
 }
 
@@ -266,8 +266,8 @@ fn caches_of_other_weights_or_settings_are_rejected() {
         ),
     ];
     for (index, other) in others.iter().enumerate() {
-        let refused = endless(other).restore_cache(&cache);
-        assert!(matches!(refused, Err(Error::ForeignCache { .. })), "{index}: {refused:?}");
+        let rejected = endless(other).restore_cache(&cache);
+        assert!(matches!(rejected, Err(Error::ForeignCache { .. })), "{index}: {rejected:?}");
     }
 }
 

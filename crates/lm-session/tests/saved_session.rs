@@ -128,10 +128,10 @@ fn damaged_files_and_files_of_other_programs_are_rejected() {
         ("adapter", json!("a")),
         ("fingerprint", Value::Null),
     ] {
-        let refused = edited(key, value);
+        let rejected = edited(key, value);
         assert!(
-            matches!(&refused, Err(SavedError::Invalid { key: found, .. }) if *found == key),
-            "{refused:?}"
+            matches!(&rejected, Err(SavedError::Invalid { key: found, .. }) if *found == key),
+            "{rejected:?}"
         );
     }
 }
@@ -140,18 +140,18 @@ fn damaged_files_and_files_of_other_programs_are_rejected() {
 fn other_models_and_unknown_tokens_are_rejected() {
     let engine = engine();
     let (saved, _) = session(&engine).save(ALL).unwrap();
-    let refused = |change: &dyn Fn(&mut SavedSession)| {
+    let rejected = |change: &dyn Fn(&mut SavedSession)| {
         let mut saved = saved.clone();
         change(&mut saved);
         engine.restore(&saved).unwrap_err()
     };
-    assert!(matches!(refused(&|saved| saved.fingerprint = "a".into()), Error::ForeignCache { .. }));
-    assert!(matches!(refused(&|saved| saved.adapter = Some(1)), Error::ForeignAdapter { .. }));
-    assert!(matches!(refused(&|saved| saved.tokens.push(TokenId::MAX)), Error::SavedToken { .. }));
+    assert!(matches!(rejected(&|saved| saved.fingerprint = "a".into()), Error::ForeignCache { .. }));
+    assert!(matches!(rejected(&|saved| saved.adapter = Some(1)), Error::ForeignAdapter { .. }));
+    assert!(matches!(rejected(&|saved| saved.tokens.push(TokenId::MAX)), Error::SavedToken { .. }));
     let context = engine.context_tokens();
-    assert!(matches!(refused(&|saved| saved.tokens = vec![1; context + 1]), Error::PromptTooLong { .. }));
+    assert!(matches!(rejected(&|saved| saved.tokens = vec![1; context + 1]), Error::PromptTooLong { .. }));
     assert!(matches!(
-        refused(&|saved| saved.config.sampler.temperature = -1.0),
+        rejected(&|saved| saved.config.sampler.temperature = -1.0),
         Error::InvalidSampler { .. }
     ));
 }
@@ -173,7 +173,7 @@ fn pages_of_other_tokens_are_not_used() {
 fn file_with_pages_of_other_tokens_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let (path, mut saved, _) = written(folder.path(), &session(&engine()), ALL);
-    let mut refused = |change: &dyn Fn(&mut Vec<TokenId>)| {
+    let mut rejected = |change: &dyn Fn(&mut Vec<TokenId>)| {
         change(&mut saved.tokens);
         saved.write(&path).unwrap();
         let error = SavedSession::read(&path).unwrap_err();
@@ -181,8 +181,8 @@ fn file_with_pages_of_other_tokens_is_rejected() {
         let without = SavedSession::read_without_cache(&path).unwrap();
         assert_eq!((without.tokens, without.cache), (saved.tokens.clone(), None));
     };
-    refused(&|tokens| tokens[PAGE_LEN] ^= 1);
-    refused(&|tokens| tokens.truncate(PAGE_LEN));
+    rejected(&|tokens| tokens[PAGE_LEN] ^= 1);
+    rejected(&|tokens| tokens.truncate(PAGE_LEN));
 }
 
 #[test]

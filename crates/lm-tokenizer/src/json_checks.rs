@@ -86,7 +86,7 @@ impl Head {
         }
         if merges.longest > vocab.longest_key {
             let longest = vocab.longest_key;
-            let expected = format!("pairs that make a token, none of which has more than {longest} bytes");
+            let expected = format!("pairs that form a token of at most {longest} bytes");
             return invalid_merge(format!("a pair of {} bytes", merges.longest), expected);
         }
         Ok(head)

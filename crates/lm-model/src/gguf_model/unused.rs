@@ -47,7 +47,7 @@ const HARMLESS: &[(&str, Harmless, &str)] = &[
 ];
 
 /// Fails if a key with the architecture prefix, or a tensor that holds metadata, has not been read.
-pub(super) fn refuse(model: &Description<'_>) -> Result<()> {
+pub(super) fn reject(model: &Description<'_>) -> Result<()> {
     let prefix = model.key("");
     for (key, _) in model.metadata.keys() {
         let Some(own) = key.strip_prefix(&prefix) else { continue };

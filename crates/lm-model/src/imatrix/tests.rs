@@ -80,23 +80,23 @@ fn one_count_may_cover_all_matrices() {
 #[test]
 fn invalid_files_are_rejected_with_the_tensor() {
     type Tensor<'a> = (&'a str, &'a str, &'a [usize], &'a [f32]);
-    let refused = |kind: &str, tensors: &[Tensor<'_>], expected: &str| {
+    let rejected = |kind: &str, tensors: &[Tensor<'_>], expected: &str| {
         let error = read(&file(kind, tensors)).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     };
     let sums = |values: &'static [f32]| ("x.in_sum2", "F32", &[1, 2][..], values);
     let counts = |values: &'static [f32]| ("x.counts", "F32", &[1, 1][..], values);
-    refused("model", &[], "`general.type` is model, supported: imatrix");
-    refused(IMATRIX, &[sums(&[1.0, 2.0])], "file has no tensor x.counts");
-    refused(IMATRIX, &[counts(&[1.0])], "file has no tensor x.in_sum2");
-    refused(IMATRIX, &[("x.in_sum2", "F16", &[1, 2], &[0.0]), counts(&[1.0])], "x.in_sum2 is stored as F16");
+    rejected("model", &[], "`general.type` is model, supported: imatrix");
+    rejected(IMATRIX, &[sums(&[1.0, 2.0])], "file has no tensor x.counts");
+    rejected(IMATRIX, &[counts(&[1.0])], "file has no tensor x.in_sum2");
+    rejected(IMATRIX, &[("x.in_sum2", "F16", &[1, 2], &[0.0]), counts(&[1.0])], "x.in_sum2 is stored as F16");
     let three = ("x.counts", "F32", &[3, 1][..], &[1.0, 1.0, 1.0][..]);
-    refused(IMATRIX, &[sums(&[1.0, 2.0]), three], "tensor x.counts has shape [3, 1], expected [1, 1]");
+    rejected(IMATRIX, &[sums(&[1.0, 2.0]), three], "tensor x.counts has shape [3, 1], expected [1, 1]");
     for values in [&[1.0, f32::NAN], &[1.0, -1.0], &[1.0, f32::INFINITY]] {
-        refused(IMATRIX, &[sums(values), counts(&[1.0])], "expected finite numbers from 0 on");
+        rejected(IMATRIX, &[sums(values), counts(&[1.0])], "expected finite numbers from 0 on");
     }
-    refused(IMATRIX, &[sums(&[1.0, 2.0]), counts(&[-1.0])], "tensor x.counts holds -1");
-    refused(
+    rejected(IMATRIX, &[sums(&[1.0, 2.0]), counts(&[-1.0])], "tensor x.counts holds -1");
+    rejected(
         IMATRIX,
         &[sums(&[1.0, 2.0]), counts(&[1e-39])],
         "tensor x.in_sum2 holds inf, expected sums whose quotients",

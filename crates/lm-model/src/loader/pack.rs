@@ -41,7 +41,7 @@ pub(crate) fn pack_weighted(
             (None, Some(blocks)) => {
                 packing.push(count, Source::F32(&dequantized(blocks, count, cols, &bytes)?))?;
             }
-            (None, None) => unreachable!("types that are not loaded were refused before"),
+            (None, None) => unreachable!("types that are not loaded were rejected before"),
         }
         rows.release(range);
         Ok(())

@@ -121,15 +121,15 @@ mod tests {
         fs::create_dir_all(folder.path().join(".m.unfinished-123/part")).expect("can be made");
         fs::write(folder.path().join(".m.unfinished"), "part").expect("can be written");
         fs::write(folder.path().join(".m.unfinished-notes"), "mine").expect("can be written");
-        let first = TempOutput::folder(&output).expect("nobody else writes");
+        let first = TempOutput::folder(&output).expect("the only writer");
         assert_eq!(names(folder.path()), [".m.lock", ".m.unfinished", ".m.unfinished-notes"]);
-        let refused = TempOutput::file(&output).map(drop).expect_err("is being written");
-        let cause = std::error::Error::source(&refused).map(ToString::to_string);
+        let rejected = TempOutput::file(&output).map(drop).expect_err("is being written");
+        let cause = std::error::Error::source(&rejected).map(ToString::to_string);
         assert_eq!(cause.as_deref(), Some("another process is writing it"));
         first.finish(&output).expect("can be renamed");
         assert_eq!(names(folder.path()), [".m.unfinished-notes", "m"]);
-        let refused = TempOutput::folder(&output).map(drop).expect_err("exists");
-        let cause = std::error::Error::source(&refused).map(ToString::to_string);
+        let rejected = TempOutput::folder(&output).map(drop).expect_err("exists");
+        let cause = std::error::Error::source(&rejected).map(ToString::to_string);
         assert_eq!(cause.as_deref(), Some("it exists already"));
     }
 }

@@ -215,7 +215,7 @@ fn attention(settings: &EncoderSettings) -> FormatResult<AttentionKind> {
     let keys: OuterKeys = settings.outer(r#"{"text_config": {}}"#)?;
     Ok(match keys.text_config.use_bidirectional_attention.as_str() {
         Some("vision") => AttentionKind::Bidirectional,
-        _ => AttentionKind::Causal, // The decoder has refused other values.
+        _ => AttentionKind::Causal, // The decoder has rejected other values.
     })
 }
 

@@ -50,7 +50,7 @@ fn too_large_files_are_rejected_unread() {
             return;
         }
         let load = || ModelFolder::open(dir.path()).unwrap().load(&LoadOptions::default(), &mut |_| {});
-        let error = bounded(name, load).err().expect("it is refused");
+        let error = bounded(name, load).err().expect("it is rejected");
         expect(name, error, "FileTooLarge", &[name, "4294967296"]);
     }
 }

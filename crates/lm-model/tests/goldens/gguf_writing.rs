@@ -305,8 +305,8 @@ fn written_files_equal_their_folders() -> anyhow::Result<()> {
     let prompt: Vec<TokenId> = (0..40).map(|i| i * 37 % 284).collect();
     let mut differ = Vec::new();
     for name in ALL_ARCHITECTURES.iter().flat_map(|architecture| architecture.goldens) {
-        let refused = REFUSED_SETTINGS.iter().find(|row| row.0 == *name).map(|row| row.1);
-        match (convert(name, "{}", WeightFormat::F32, out.path()), refused) {
+        let rejected = REFUSED_SETTINGS.iter().find(|row| row.0 == *name).map(|row| row.1);
+        match (convert(name, "{}", WeightFormat::F32, out.path()), rejected) {
             (Ok(path), None) => {
                 let [folder, file] =
                     [checkpoint(name), path].map(|path| load(&path, Some(WeightFormat::F32)));

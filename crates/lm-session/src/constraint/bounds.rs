@@ -184,8 +184,8 @@ mod tests {
                 (step, checked)
             })
             .collect();
-        let refused = within(SHORT, &PERMITS, |_| ());
-        assert!(matches!(refused, Err(Error::CompilerBusy { running: MAX_CONCURRENT, .. })), "{refused:?}");
+        let rejected = within(SHORT, &PERMITS, |_| ());
+        assert!(matches!(rejected, Err(Error::CompilerBusy { running: MAX_CONCURRENT, .. })), "{rejected:?}");
         for (step, checked) in steps {
             drop(step);
             assert!(checked.recv().expect("the next step").is_err(), "it ends");

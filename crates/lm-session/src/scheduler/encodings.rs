@@ -71,11 +71,11 @@ impl Encodings {
         if self.thread.is_none() {
             self.thread = EncodingThread::start(self.encoders.clone(), &self.results);
         }
-        let refused = match &self.thread {
-            Some(thread) => thread.jobs.send(job).err().map(|refused| refused.0),
+        let rejected = match &self.thread {
+            Some(thread) => thread.jobs.send(job).err().map(|rejected| rejected.0),
             None => Some(job),
         };
-        if let Some(Job { media, .. }) = refused {
+        if let Some(Job { media, .. }) = rejected {
             // The system gives no thread.
             let encoded = Encoded { key: media.key(), outcome: Some(encode(&self.encoders, &media)) };
             let _ = self.results.send(Command::Encoded(encoded)); // The engine may have ended.

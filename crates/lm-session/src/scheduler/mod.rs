@@ -188,7 +188,7 @@ impl Scheduler {
     pub fn handle(&mut self, command: Command) {
         self.stalled = false;
         match command {
-            Command::Run(request) if self.draining => refuse(&request),
+            Command::Run(request) if self.draining => reject(&request),
             Command::Run(request) => {
                 self.stop(request.session);
                 // The session's next request is compared with the tokens of this one, even if it never runs.
@@ -368,7 +368,7 @@ impl Scheduler {
 }
 
 /// Answers a request after the engine's end.
-fn refuse(request: &Request) {
+fn reject(request: &Request) {
     request.reply(Reply::Failed { error: Error::EngineStopped, cached_tokens: 0 });
 }
 

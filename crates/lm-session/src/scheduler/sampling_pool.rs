@@ -42,7 +42,7 @@ impl SamplingPool {
             self.running = Running::start(&self.results);
         }
         match &self.running {
-            Some(running) => running.jobs.send(job).map_err(|refused| Box::new(refused.0)),
+            Some(running) => running.jobs.send(job).map_err(|rejected| Box::new(rejected.0)),
             None => Err(Box::new(job)),
         }
     }

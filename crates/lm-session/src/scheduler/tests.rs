@@ -255,7 +255,7 @@ fn youngest_follower_is_preempted() {
         active.map(|active| active.request.session.0).collect()
     };
     while preempted(&bench).is_empty() {
-        assert!(!bench.scheduler.is_idle(), "nobody was preempted");
+        assert!(!bench.scheduler.is_idle(), "no request was preempted");
         bench.scheduler.step();
     }
     assert_eq!(preempted(&bench), [3]);

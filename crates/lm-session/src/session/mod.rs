@@ -177,7 +177,7 @@ impl Session {
         let Prompt { ids, media } = prompt;
         self.check_len(ids.len())?;
         if self.engine.media_tokens().is_empty() {
-            return Ok(ResolvedPrompt { ids: ids.to_vec(), spans: Vec::new() }); // Each id is a token, or the model refuses it.
+            return Ok(ResolvedPrompt { ids: ids.to_vec(), spans: Vec::new() }); // Each id is a token, or the model rejects it.
         }
         ResolvedPrompt::new(ids.to_vec(), media.iter().chain(&self.media()))
     }

@@ -12,7 +12,7 @@ const DEFAULT: &str = "default";
 #[derive(Debug)]
 pub(super) struct PreTokenizer {
     pub(super) name: &'static str,
-    /// Regular expressions in Oniguruma's syntax, each of which splits the pieces of the previous ones: matches and the gaps
+    /// Regular expressions in Oniguruma's syntax; each splits the pieces of the previous ones: matches and the gaps
     /// between them are pieces.
     pub(super) patterns: &'static [&'static str],
     pub(super) ignore_merges: IgnoreMerges,

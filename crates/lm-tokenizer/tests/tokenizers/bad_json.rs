@@ -147,7 +147,7 @@ fn impossible_vocabularies_are_reported() {
             .as_object_mut()
             .expect("an object")
             .extend(model.as_object().expect("an object").clone());
-        Tokenizer::from_json(file.to_string().as_bytes()).expect_err("is refused")
+        Tokenizer::from_json(file.to_string().as_bytes()).expect_err("is rejected")
     };
     let error = model(json!({"merges": [["llo", "llo"]]}));
     assert!(

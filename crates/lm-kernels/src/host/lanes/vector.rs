@@ -115,7 +115,7 @@ pub(in crate::host) trait Lanes: Copy {
 
     /// Initial value of [`Lanes::dot_bytes`] sums: -128 times the sum of the activations.
     fn start_bytes(correction: i32) -> Self::Ints;
-    /// The same for a sum in two parts, each of which counts in lanes whose `parts` has -128, not 0.
+    /// The same for a sum in two parts; each counts in lanes whose `parts` has -128, not 0.
     fn start_bytes_of(parts: Self::Pairs, sums: [i16; 2]) -> Self::Ints;
     /// Adds to each lane the dot product of its four bytes (weights from -127 to 127 with zero point 128) and `x`,
     /// from -127 to 127.

@@ -195,13 +195,13 @@ fn unrepresentable_value_is_reported_with_its_place() {
         values[18 * 70 + 66] = bad;
         values
     };
-    let refused = [
+    let rejected = [
         (WeightFormat::F16, 1e6_f32),
         (WeightFormat::Bf16, f32::MAX),
         (WeightFormat::Q8, f32::NAN),
         (WeightFormat::Q4, f32::INFINITY),
     ];
-    for (format, bad) in refused {
+    for (format, bad) in rejected {
         match pack(format, 20, 70, &with(bad)) {
             Err(Error::NotRepresentable { row: 18, col: 66, value, format: named }) => {
                 assert_eq!((value.to_bits(), named), (bad.to_bits(), format.name()));

@@ -167,8 +167,8 @@ fn layers_allocated_together_have_separate_pages() {
 fn impossible_size_is_an_error() {
     let overflow = PagedLayer::new(KvDtype::F16, usize::MAX, 2, 64);
     assert!(matches!(overflow, Err(Error::ShapeOverflow { .. })));
-    let refused = PagedLayer::new(KvDtype::F16, 1 << 48, 1, 64);
-    assert!(matches!(refused, Err(Error::OutOfMemory { .. })), "{:?}", refused.err());
+    let rejected = PagedLayer::new(KvDtype::F16, 1 << 48, 1, 64);
+    assert!(matches!(rejected, Err(Error::OutOfMemory { .. })), "{:?}", rejected.err());
 }
 
 #[test]

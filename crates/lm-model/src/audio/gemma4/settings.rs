@@ -177,7 +177,7 @@ pub(super) fn preprocessing(settings: &EncoderSettings, sizes: &Sizes) -> Result
     }
     let mels = keys.feature_size;
     if mels.div_ceil(2).div_ceil(2) != sizes.bands {
-        let expected = format!("a size of which two convolutions leave {} bands", sizes.bands);
+        let expected = format!("a size with {} bands after two convolutions", sizes.bands);
         return Err(settings.invalid_preprocessor("feature_size", mels, expected));
     }
     // The processor bounds the samples only.

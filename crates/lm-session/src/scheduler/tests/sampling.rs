@@ -76,8 +76,8 @@ fn shutdown_rejects_new_and_runs_current_requests() {
     let mut bench = Bench::new(8);
     let running = bench.generate(1, 3, 4);
     bench.scheduler.handle(Command::Shutdown);
-    let refused = bench.generate(2, 3, 4);
-    assert!(matches!(refused.try_recv(), Ok(Reply::Failed { error: Error::EngineStopped, .. })));
+    let rejected = bench.generate(2, 3, 4);
+    assert!(matches!(rejected.try_recv(), Ok(Reply::Failed { error: Error::EngineStopped, .. })));
     assert!(!bench.scheduler.is_drained());
     bench.steps_until_idle();
     assert_eq!(tokens(&running).len(), 4);
