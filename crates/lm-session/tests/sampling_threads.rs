@@ -1,4 +1,4 @@
-//! Constraints that are slow, that panic or that call the engine: only their own request notices.
+//! Constraints that are slow, panic or call the engine affect only their own request.
 
 use crate::support;
 use std::sync::mpsc::{Receiver, Sender, channel};

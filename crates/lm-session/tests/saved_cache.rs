@@ -188,7 +188,7 @@ fn restore_evicts_or_leaves_the_session_empty() {
         idle.prefill(&prompt(3, 250)).unwrap();
         let mut restored = endless(&engine);
         assert!(restored.restore_cache(&cache).unwrap(), "{layers:?}");
-        // Either one runs on and is right.
+        // Both continue correctly.
         let (a, b) = (generate(&mut restored, 3).unwrap(), generate(&mut idle, 3).unwrap());
         assert_eq!(a, generate(&mut session, 3).unwrap(), "{layers:?}");
         let mut alone = endless(&engine_of(&layers, EngineSettings::default()));

@@ -19,7 +19,7 @@ fn tiny(model: &str) -> LoadedModel {
     ModelFolder::open(folder).unwrap().load(&options, &mut |_| {}).unwrap()
 }
 
-/// One call for all of `ids` in an empty cache, which asks for every row.
+/// One call for all of `ids` in an empty cache, requesting every row.
 fn whole(model: &dyn CausalLm, ids: &[TokenId]) -> (Batch, KvPool) {
     let pages = ids.len().div_ceil(PAGE_LEN);
     let cache = model.new_cache(pages).unwrap();
@@ -32,7 +32,7 @@ fn whole(model: &dyn CausalLm, ids: &[TokenId]) -> (Batch, KvPool) {
     (Batch { sequences: vec![input] }, cache)
 }
 
-/// Log probabilities of all tokens but the first, in double precision from the logits of one call; and the best token of each place.
+/// Log probabilities of all tokens except the first, in double precision from the logits of one call; and the best token at each position.
 fn reference(model: &dyn CausalLm, ids: &[TokenId]) -> Vec<(f64, TokenId)> {
     let (batch, mut cache) = whole(model, ids);
     let logits = model.forward(&batch, &mut cache).unwrap();
@@ -178,7 +178,7 @@ fn logits_memory_is_bounded() {
     let score = session.score(&prompt(1, 513), 0, &CancelHandle::new()).unwrap();
     assert_eq!(score.tokens.len(), 512);
     let rows = rows.lock().unwrap().clone();
-    // 512 scored rows, and perhaps already the last row, which every prefill asks for.
+    // 512 scored rows, and possibly the last row, which every prefill requests.
     assert!((512..=513).contains(&rows.iter().sum::<usize>()), "{rows:?}");
     assert!(rows.iter().all(|&rows| rows <= 32), "{rows:?}");
 }
@@ -263,7 +263,7 @@ fn batched_embeddings_equal_single_ones() {
     assert!(matches!(found.remove(10), Err(Error::EmptyPrompt)));
     let found: Vec<_> = found.into_iter().map(Result::unwrap).collect();
     assert_eq!(found, alone);
-    // A busy engine takes the next texts after those that it has.
+    // A busy engine takes the next texts after its current ones.
     let small =
         EngineSettings { max_running_requests: 1, max_waiting_requests: 2, ..EngineSettings::default() };
     let found: Result<Vec<_>, _> = engine_of(&kinds()[0], small).embed_all(texts, &params).collect();

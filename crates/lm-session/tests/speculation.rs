@@ -15,7 +15,7 @@ use lm_session::{
 /// Draft tokens in every step whose last token has occurred before.
 const ALWAYS: Speculation = Speculation { max_draft: 6, min_match: 1, break_even: Some(0.0) };
 
-/// All events of a generation, without its durations and numbers of draft tokens; and those numbers.
+/// All events of a generation, without its durations and numbers of draft tokens, which are returned separately.
 fn events(
     events: impl Iterator<Item = lm_session::Result<SessionEvent>>,
 ) -> (Vec<SessionEvent>, (usize, usize)) {
@@ -36,7 +36,7 @@ fn with(speculation: Speculation, max_output_tokens: usize) -> GenerateParams {
     GenerateParams { speculation, max_output_tokens, ..GenerateParams::default() }
 }
 
-/// A prompt that repeats itself, so that it has drafts from the first token on.
+/// A repetitive prompt, so that it has drafts from the first token on.
 fn repeating(seed: u32, len: usize) -> Vec<TokenId> {
     let period = prompt(seed, 3 + seed as usize);
     period.into_iter().cycle().take(len).collect()

@@ -53,8 +53,8 @@ impl Drafter {
         self.acceptance.worth(self.origin, len, break_even)
     }
 
-    /// Returns the number of tokens that a draft model should draft, where prompt lookup has no draft that pays: each costs
-    /// `token_cost` of what a plain step produces, to be drafted and to be verified.
+    /// Returns the number of tokens that a draft model should draft if prompt lookup has no profitable draft: each costs
+    /// `token_cost` of the output of a plain step, for drafting and verifying.
     pub fn model_draft_len(&mut self, row_cost: f64, token_cost: f64) -> usize {
         if !self.draft(row_cost).is_empty() {
             return 0;
@@ -98,7 +98,7 @@ impl Drafter {
         if match_len < self.settings.min_match {
             return;
         }
-        // Past the end of the text the draft continues itself: the text has a period.
+        // Past the end of the text the draft continues itself: the text is periodic.
         let period = ids.len() - start;
         let continuation = (0..self.limit).map(|index| ids[start + index % period]);
         self.draft.extend(continuation.take_while(|id| !stop_ids.contains(id)));
