@@ -10,7 +10,7 @@ use std::rc::Rc;
 use lm_benches::{Amount, Group, criterion, noise, random_weight};
 use lm_kernels::{Arena, PackedMatrix, Pool, WeightFormat, host};
 
-/// More than in the model, so that the weights of a single kind of product do not fit a cache either.
+/// More than in the model, so that even the weights of a single kind of product exceed the caches.
 const LAYERS: usize = 64;
 const HIDDEN: usize = 1024;
 const HEADS: usize = 2048;

@@ -77,7 +77,7 @@ impl Operands {
         Ok(operands)
     }
 
-    /// Values that are all alike have themselves as their average.
+    /// Equal values are their own average.
     fn check(&mut self) {
         let pool = Pool::global();
         host::linear(pool, &self.projections[0], &self.x, PATCHES, &mut self.rows[0]);

@@ -37,7 +37,7 @@ impl<'a> Group<'a> {
     /// as the case `machine reads`.
     ///
     /// # Panics
-    /// When there is no memory for the buffer that is read.
+    /// When the buffer cannot be allocated.
     pub fn of_bytes(criterion: &'a mut Criterion, name: &str) -> Self {
         let mut group = Self::new(criterion, name);
         let mut probe = None;
@@ -75,7 +75,7 @@ impl<'a> Group<'a> {
         });
     }
 
-    /// Adds a case. `setup` runs once, and only if the filter of the command line lets the case run: it makes the operands
+    /// Adds a case. `setup` runs once, and only if the filter of the command line selects the case: it creates the operands
     /// and checks the result.
     pub fn case<S>(
         &mut self,

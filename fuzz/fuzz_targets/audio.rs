@@ -1,4 +1,4 @@
-//! An audio clip file (WAV, FLAC, MP3, Ogg Vorbis): decoding within limits gives finite samples, as many as the header tells, and each model family
+//! An audio file (WAV, FLAC, MP3, Ogg Vorbis): decoding within limits gives finite samples, as many as the header declares, and each model family
 //! as many tokens as its length has, or an error.
 #![no_main]
 

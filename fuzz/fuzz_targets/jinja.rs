@@ -8,7 +8,7 @@ use std::ops::Range;
 use libfuzzer_sys::{Corpus, fuzz_target};
 use lm_jinja::{Clock, Error, Limits, Map, Origin, RenderOptions, Rendering, Template, Value};
 
-/// Far below the defaults, so that an input that reaches them ends soon.
+/// Far below the defaults, so that an input at the limits ends soon.
 const LIMITS: Limits = Limits { steps: 200_000, value_bytes: 16 << 20, text_bytes: 1 << 16 };
 
 fuzz_target!(|input: &str| -> Corpus {

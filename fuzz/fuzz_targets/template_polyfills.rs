@@ -40,7 +40,7 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
         let Ok(rendered) = template.render(&input) else { continue };
         if rendered.polyfills.is_empty() {
             let plain =
-                template.template().render(&input).expect("as with polyfills, of which none was applied");
+                template.template().render(&input).expect("as with polyfills, none of which was applied");
             assert_eq!(rendered.prompt.text(), plain.text());
             for segment in rendered.prompt.segments {
                 assert!(segment.origin != Origin::Template || !segment.text.contains('<'), "{segment:?}");

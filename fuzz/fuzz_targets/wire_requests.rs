@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
     check(OllamaRequest::chat(body(), &limits));
     check(OllamaRequest::generate(body(), &limits));
     if let Err(error) = ollama_embed(body(), &limits) {
-        refused(&error);
+        rejected(&error);
     }
     Corpus::Keep
 });
@@ -31,10 +31,10 @@ fn check(request: Result<ChatRequest, ApiError>) {
             assert!(config.session.sampler.validate(usize::MAX).is_ok(), "{config:?}");
             assert!(request.stop.iter().all(|stop| !stop.is_empty()));
         }
-        Err(error) => refused(&error),
+        Err(error) => rejected(&error),
     }
 }
 
-fn refused(error: &ApiError) {
+fn rejected(error: &ApiError) {
     assert!((400..500).contains(&error.status), "{error}");
 }

@@ -15,7 +15,7 @@ const ALL: &[&str] = if cfg!(target_arch = "aarch64") {
 };
 
 /// Test of lm-kernels' library that fails if `LM_CPU` requests a path that the processor lacks.
-const PROBE: &str = "host::cpu::tests::the_environment_is_followed";
+const PROBE: &str = "host::cpu::tests::environment_variable_is_applied";
 
 /// Returns the paths that the processor supports, narrowest first, and prints those that are skipped. The last one runs without `LM_CPU`.
 ///

@@ -17,7 +17,7 @@ const LIBRARIES: &str = "/usr/aarch64-linux-gnu";
 const PROCESSORS: [&str; 3] = ["cortex-a72", "neoverse-n1", "max"];
 
 /// Test that starts itself: the system cannot start a program of another architecture.
-const SKIPPED: &str = "a_request_that_cannot_be_followed_stops_every_caller";
+const SKIPPED: &str = "unsupported_request_panics_for_every_caller";
 
 /// Runs the tests on each processor model, or prints the reason why they cannot run here.
 pub fn run() -> Result<()> {

@@ -18,7 +18,7 @@ impl Directory {
     /// Opens a folder.
     ///
     /// # Errors
-    /// [`Error::Io`] when there is no such folder.
+    /// [`Error::Io`] when the folder does not exist.
     pub fn open(path: &Path) -> Result<Self> {
         let failed = |source| Error::Io { file: path.display().to_string(), source };
         if !path.metadata().map_err(failed)?.is_dir() {

@@ -14,16 +14,16 @@ const MAX_SETTINGS_BYTES: usize = 16 << 20;
 
 /// Files of a model, by name.
 pub trait ModelFiles: fmt::Debug + Send + Sync {
-    /// Returns the bytes of a file; `None` if there is no file of that name.
+    /// Returns the bytes of a file; `None` if it does not exist.
     ///
     /// # Errors
-    /// When the file exists and cannot be read.
+    /// When the file exists but cannot be read.
     fn read(&self, name: &str) -> Result<Option<FileBytes>>;
 
-    /// Returns the names of the files in a subfolder of the model, sorted; empty if there is no such folder.
+    /// Returns the names of the files in a subfolder of the model, sorted; empty if the folder does not exist.
     ///
     /// # Errors
-    /// When the folder exists and cannot be read.
+    /// When the folder exists but cannot be read.
     fn list(&self, folder: &str) -> Result<Vec<String>>;
 
     /// Location of the files, for messages.
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_leave_the_folder_are_not_plain() {
+    fn plain_names_exclude_paths() {
         for name in ["model.safetensors", "model-00001-of-00002.safetensors", "..model"] {
             assert!(is_plain_name(name), "{name}");
         }

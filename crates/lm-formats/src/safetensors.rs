@@ -177,7 +177,7 @@ mod tests {
     const TWO: &str = r#"{"b":{"dtype":"F16","shape":[2],"data_offsets":[8,12]},"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}}"#;
 
     #[test]
-    fn tensors_come_in_the_order_of_their_bytes() {
+    fn tensors_are_in_byte_order() {
         let entries = safetensors_tensors("f", &file(TWO, 12)).unwrap();
         let start = LENGTH_BYTES + TWO.len();
         let got: Vec<_> = entries.iter().map(|entry| (entry.name.as_str(), entry.range.clone())).collect();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_lie_are_refused_by_name() {
+    fn invalid_files_are_rejected_by_name() {
         check(b"", "0 bytes");
         check(&u64::MAX.to_le_bytes(), "18446744073709551615 bytes, 0 follow");
         check(&file(TWO, 11), "tensor b has the offsets 8 to 12, the file has 11 bytes of tensors");

@@ -76,7 +76,7 @@ impl Retention {
 pub struct CacheGroup {
     /// The pages that they retain.
     pub retention: Retention,
-    /// Page pool that their pages come from: an index below [`CacheLayout::num_spaces`].
+    /// Page pool of the group: an index below [`CacheLayout::num_spaces`].
     pub space: usize,
 }
 
@@ -128,7 +128,7 @@ impl CacheLayout {
     /// Sorts a model's layers into groups and spaces.
     ///
     /// # Panics
-    /// When a layer shares with one that does not come before it, shares itself or differs from it; for a window of 0.
+    /// When a layer shares with one that is not earlier, itself shares or differs from it; for a window of 0.
     pub fn new<L: Into<LayerCache>>(layers: impl IntoIterator<Item = L>) -> Self {
         let layers: Vec<LayerCache> = layers.into_iter().map(Into::into).collect();
         let places = vec![Place::default(); layers.len()];
@@ -172,7 +172,7 @@ impl CacheLayout {
         }
     }
 
-    /// A layout of one group that retains all pages and stores nothing, for models without a cache.
+    /// Creates a layout of one group that retains all pages without storing any, for models without a cache.
     pub fn empty() -> Self {
         let groups = vec![CacheGroup { retention: Retention::All, space: 0 }];
         Self { groups, stores: vec![Vec::new()], ..Self::default() }
@@ -191,7 +191,7 @@ impl CacheLayout {
     /// The group of a layer, which is that of the layer it shares with.
     ///
     /// # Panics
-    /// When there is no such layer.
+    /// When the layer is out of range.
     pub fn group_of(&self, layer: usize) -> usize {
         self.places[layer].group
     }
@@ -204,7 +204,7 @@ impl CacheLayout {
     /// The geometry of an attention layer.
     ///
     /// # Panics
-    /// When there is no such layer, or it keeps a state.
+    /// When the layer is out of range, or keeps a state.
     pub fn kv(&self, layer: usize) -> &KvGeometry {
         match &self.layers[layer] {
             LayerCache::Kv(geometry) => geometry,
@@ -299,7 +299,7 @@ mod tests {
     const NEAR: KvGeometry = KvGeometry { window: Some(40), ..FULL };
 
     #[test]
-    fn groups_of_a_space_are_equally_large_and_share_their_pages() {
+    fn groups_of_equal_size_share_pages() {
         let layers = (0..26).map(|layer| if layer % 6 == 5 { FULL } else { NEAR });
         let layout = CacheLayout::new(layers);
         assert_eq!((layout.groups().len(), layout.num_spaces(), layout.stores(0).len()), (7, 1, 4));
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_of_another_shape_and_states_have_spaces_of_their_own() {
+    fn other_shapes_and_states_have_separate_spaces() {
         let wide = KvGeometry { head_dim: 16, ..FULL };
         let state = |len| LayerCache::State { len };
         let layout = CacheLayout::new([FULL.into(), state(7), wide.into(), state(9), LayerCache::Kv(FULL)]);
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_that_shares_has_the_place_of_the_other() {
+    fn shared_layer_has_the_same_place() {
         let layout = CacheLayout::new([FULL, NEAR, KvGeometry { shared_with: Some(1), ..NEAR }]);
         assert_eq!(layout.place(2), layout.place(1));
         assert_eq!(layout.groups().len(), 2);
@@ -333,12 +333,12 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "layer 1 cannot share with 0")]
-    fn a_layer_shares_with_one_like_it() {
+    fn layers_share_only_with_equal_layers() {
         CacheLayout::new([FULL, KvGeometry { shared_with: Some(0), ..NEAR }]);
     }
 
     #[test]
-    fn what_is_needed_and_written() {
+    fn pages_needed_and_written() {
         let window = Retention::Window(40);
         assert_eq!([0, 39, 70, 71, 72, 103].map(|len| window.first_retained_page(len)), [0, 0, 0, 1, 1, 2]);
         assert_eq!([0, 1, 32, 33, 64].map(|len| Retention::State.first_retained_page(len)), [0, 0, 0, 1, 1]);

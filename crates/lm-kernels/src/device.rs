@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_round_trip_and_an_unknown_one_lists_the_known() {
+    fn names_round_trip_and_unknown_names_list_the_known() {
         for device in [Device::Cpu, Device::NdArray, Device::Gpu] {
             assert_eq!(device.to_string().parse::<Device>().unwrap(), device);
         }
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_build_has_the_default_device() {
+    fn default_build_has_the_default_device() {
         assert_eq!(Device::available().contains(&Device::default()), cfg!(feature = "burn"));
     }
 }

@@ -13,7 +13,7 @@ pub enum Error {
     /// A name from outside (a flag, a setting, an environment variable) is unknown.
     #[error("unknown {what} `{name}`, expected one of: {known}")]
     UnknownName {
-        /// Kind of thing that the name should denote, such as `device`.
+        /// Kind of name, such as `device`.
         what: &'static str,
         /// The name as given.
         name: String,
@@ -81,7 +81,7 @@ pub enum Error {
     },
 
     /// The length in bytes is not a multiple of the element size.
-    #[error("{bytes} bytes are no whole number of {dtype} elements")]
+    #[error("{bytes} bytes are not a whole number of {dtype} elements")]
     PartialElement {
         /// Name of the element type.
         dtype: &'static str,
@@ -110,7 +110,7 @@ pub enum Error {
     },
 
     /// The row length is not a multiple of the format's block size.
-    #[error("rows of {cols} columns are no whole number of {format} blocks of {block}")]
+    #[error("rows of {cols} columns are not a whole number of {format} blocks of {block}")]
     PartialBlock {
         /// Columns of the shape.
         cols: usize,
@@ -120,7 +120,7 @@ pub enum Error {
         format: &'static str,
     },
 
-    /// Importances that are not one for each column of a matrix, or of several equal parts of its rows.
+    /// The number of importances is not one per column of the matrix, or of each of several equal parts of its rows.
     #[error(
         "{got} importances for a [{rows}, {cols}] weight, expected {cols}, or as many for each of several equal parts of the rows"
     )]
@@ -133,7 +133,7 @@ pub enum Error {
         got: usize,
     },
 
-    /// An importance that is negative or not finite, or the first of a matrix that has zeros alone.
+    /// An importance is negative or not finite, or all importances of a matrix are zero.
     #[error(
         "the importance of column {col} of matrix {matrix} is {value}, expected 0 or more, and more than 0 in some column"
     )]
@@ -160,7 +160,7 @@ pub enum Error {
         bytes: usize,
     },
 
-    /// A device failed at work it had accepted. GPU work is queued, so the cause may be some operations back.
+    /// A device failed during accepted work. GPU work is queued, so the cause may be some operations back.
     #[error("the device failed: {reason}")]
     Device {
         /// Message of the device layer.

@@ -54,7 +54,7 @@ impl MappedFile {
         Ok(Self { map: Some(map), file, path })
     }
 
-    /// Checks that the file is not shorter than when it was mapped; to be called before a part of it is read.
+    /// Checks that the file is not shorter than when it was mapped. To be called before reading a part of it.
     ///
     /// # Errors
     /// [`Error::File`] when it is shorter, or its size cannot be read.
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_has_no_bytes() {
+    fn empty_file_maps_no_bytes() {
         let path = scratch("empty", b"");
         let file = MappedFile::open(&path).unwrap();
         assert!(file.is_empty());
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn released_bytes_are_read_again() {
+    fn released_bytes_are_readable() {
         let bytes: Vec<u8> = (0..300_000u32).map(|i| (i % 251) as u8).collect();
         let path = scratch("release", &bytes);
         let file = MappedFile::open(&path).unwrap();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_cut_short_is_found() {
+    fn truncated_file_is_detected() {
         let path = scratch("cut", &[1; 100]);
         let file = MappedFile::open(&path).unwrap();
         file.check_len().unwrap();
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_mapped_is_an_error_with_the_path() {
+    fn unmappable_file_is_an_error_with_its_path() {
         let missing = MappedFile::open(Path::new("no/such/file")).unwrap_err();
         assert!(missing.to_string().contains("no/such/file"), "{missing}");
         assert!(MappedFile::open(&std::env::temp_dir()).is_err());

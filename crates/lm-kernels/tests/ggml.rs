@@ -33,7 +33,7 @@ fn floats(packed: &PackedMatrix) -> Vec<u8> {
 }
 
 #[test]
-fn every_type_has_the_bits_of_the_reference() {
+fn every_type_matches_the_reference_bits() {
     for &format in GgmlType::ALL {
         let (blocks, expected) = vectors(format);
         let packed =
@@ -48,7 +48,7 @@ fn every_type_has_the_bits_of_the_reference() {
 }
 
 #[test]
-fn any_shape_is_a_matter_of_whole_blocks() {
+fn rows_of_whole_blocks_take_any_shape() {
     for &format in GgmlType::ALL {
         let (blocks, expected) = vectors(format);
         // The rows as rows of one block, or as one row; in chunks too.
@@ -81,7 +81,7 @@ fn quantized(format: GgmlType) -> (Vec<f32>, Vec<u8>) {
 }
 
 #[test]
-fn quantising_gives_the_bytes_of_the_reference() {
+fn quantised_bytes_match_the_reference() {
     let types: Vec<_> = GgmlType::ALL.iter().copied().filter(|format| format.quantizes()).collect();
     assert_eq!(types, [GgmlType::Q8_0, GgmlType::Q4_0]);
     for format in types {
@@ -100,7 +100,7 @@ fn quantising_gives_the_bytes_of_the_reference() {
 }
 
 #[test]
-fn values_that_cannot_be_quantised_are_named() {
+fn unquantisable_values_are_reported() {
     for (value, format) in [(f32::NAN, GgmlType::Q8_0), (9e6, GgmlType::Q8_0), (-6e5, GgmlType::Q4_0)] {
         let mut values = vec![1.0; 40 * 64];
         values[37 * 64 + 40] = value;
@@ -133,7 +133,7 @@ fn growth(format: GgmlType) -> f64 {
 
 /// Bytes of a wide matrix in memory, compared with those in a file.
 #[test]
-fn what_is_packed_is_no_larger_than_the_file() {
+fn packed_size_is_at_most_the_file_size() {
     for &format in GgmlType::ALL {
         for cols in [2880_usize.next_multiple_of(format.block_len()), 4096] {
             let file = 16 * format.row_bytes(cols).expect("whole blocks");
@@ -148,7 +148,7 @@ fn what_is_packed_is_no_larger_than_the_file() {
 }
 
 #[test]
-fn scales_that_are_not_finite_are_refused_by_their_place() {
+fn non_finite_scales_are_rejected_with_their_place() {
     for &format in GgmlType::ALL {
         let (blocks, floats) = vectors(format);
         for at in places_of_scales(format) {
@@ -163,8 +163,7 @@ fn scales_that_are_not_finite_are_refused_by_their_place() {
                 _ => {}
             }
             let rows = rows_of(&floats);
-            let error =
-                PackedMatrix::from_blocks(format, rows, COLS, &bad).expect_err("a scale is no number");
+            let error = PackedMatrix::from_blocks(format, rows, COLS, &bad).expect_err("a scale is NaN");
             let expected = COLS - format.block_len();
             assert!(
                 matches!(error, Error::NotRepresentable { row: 4, col, value, .. } if col == expected && value.is_nan()),
@@ -185,10 +184,10 @@ fn places_of_scales(format: GgmlType) -> &'static [usize] {
 }
 
 #[test]
-fn what_does_not_fit_is_said() {
+fn wrong_sizes_are_reported() {
     let new = |rows, cols| Packing::new(&Arena::default(), WeightFormat::Ggml(GgmlType::Q4K), rows, cols);
     let error = new(2, 384).expect_err("one block and a half");
-    assert_eq!(error.to_string(), "rows of 384 columns are no whole number of q4_k blocks of 256");
+    assert_eq!(error.to_string(), "rows of 384 columns are not a whole number of q4_k blocks of 256");
     assert!(matches!(new(usize::MAX / 256, 1 << 20), Err(Error::ShapeOverflow { .. })));
     let error = new(1, 256).expect("small").push_blocks(1, &[0; 143]).expect_err("a byte is missing");
     assert!(matches!(error, Error::SourceLength { expected: 144, got: 143, .. }), "{error}");
@@ -197,7 +196,7 @@ fn what_does_not_fit_is_said() {
 }
 
 #[test]
-fn names_are_those_of_ggml() {
+fn names_equal_those_of_ggml() {
     for &format in GgmlType::ALL {
         assert_eq!(format.to_string().parse::<WeightFormat>().expect("its name"), WeightFormat::Ggml(format));
     }

@@ -1,4 +1,4 @@
-//! Audio in one channel at 16 kHz, and their decoding within limits: files come from strangers.
+//! Audio in one channel at 16 kHz, decoded from untrusted files within limits.
 
 use std::fmt;
 use std::io::Cursor;
@@ -13,20 +13,20 @@ use symphonia::default::formats::{FlacReader, MpaReader, OggReader, WavReader};
 use crate::error::{Error, Result};
 use crate::guard::guarded;
 use crate::sinc::{Resampler, length_at_sample_rate};
-use crate::{beginnings, wav};
+use crate::{signature, wav};
 
-/// Samples a second of a [`Audio`].
+/// Sample rate of [`Audio`] in hertz.
 pub const SAMPLE_RATE: usize = 16_000;
 
-/// Rates of samples that are read.
+/// Supported sample rates.
 const RATES: std::ops::RangeInclusive<u32> = 4_000..=192_000;
 
-/// Limits of decoding audio clips. Decoding takes 64,000 bytes a second of audio and some megabytes.
+/// Limits for decoding audio. Decoding takes 64,000 bytes per second of audio and some megabytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AudioLimits {
-    /// Largest file in bytes; 64 MiB by default.
+    /// Maximum size of a file in bytes; 64 MiB by default.
     pub max_bytes: usize,
-    /// Longest audio in seconds; 600 by default.
+    /// Maximum length of the audio in seconds; 600 by default.
     pub max_seconds: u32,
 }
 
@@ -36,7 +36,7 @@ impl Default for AudioLimits {
     }
 }
 
-/// An audio clip of at least one sample: one channel, 16,000 samples a second, full scale from -1 to 1.
+/// An audio clip of at least one sample: one channel, 16,000 samples per second, full scale from -1 to 1.
 ///
 /// ```
 /// use lm_media::{Audio, AudioLimits};
@@ -52,21 +52,21 @@ pub struct Audio {
 }
 
 impl Audio {
-    /// An audio clip of these samples at 16 kHz.
+    /// Creates an audio clip of these samples at 16 kHz.
     ///
     /// # Errors
-    /// [`Error::Invalid`] without samples, or when one is not finite.
+    /// [`Error::Invalid`] when there are no samples, or one is not finite.
     pub fn from_samples(samples: Vec<f32>) -> Result<Self> {
         checked("raw", samples)
     }
 
-    /// Decodes WAV and RF64 (integers of 8 to 32 bits, floats, A-law, µ-law), MP3, FLAC or Ogg Vorbis. Channels are averaged; other rates than 16 kHz are
-    /// resampled as torchaudio's `functional.resample` does. The silence that an encoder of MP3 has added is removed where the file tells its
+    /// Decodes WAV and RF64 (integers of 8 to 32 bits, floats, A-law, µ-law), MP3, FLAC or Ogg Vorbis. Channels are averaged; rates other than 16 kHz are
+    /// resampled like torchaudio's `functional.resample`. The silence added by an MP3 encoder is removed if the file declares its
     /// length.
     ///
     /// # Errors
-    /// [`Error::UnknownAudio`]; [`Error::TooManyBytes`]; [`Error::TooLong`], before decoding if the file tells its length; [`Error::Invalid`], also for
-    /// a WAV or FLAC file that is shorter than it tells.
+    /// [`Error::UnknownAudio`]; [`Error::TooManyBytes`]; [`Error::TooLong`], before decoding if the file declares its length; [`Error::Invalid`], also for
+    /// a WAV or FLAC file that is shorter than declared.
     pub fn decode(bytes: &[u8], limits: &AudioLimits) -> Result<Self> {
         guarded("audio", || decoded(AudioFile::open(bytes, limits)?))
     }
@@ -83,7 +83,7 @@ impl fmt::Debug for Audio {
     }
 }
 
-/// Decodes the whole of a file.
+/// Decodes a whole file.
 fn decoded(mut file: AudioFile<'_>) -> Result<Audio> {
     let mut resampler = Resampler::new(file.rate as usize);
     let (mut frames, mut mono, mut interleaved) = (0_u64, Vec::new(), Vec::new());
@@ -94,16 +94,16 @@ fn decoded(mut file: AudioFile<'_>) -> Result<Audio> {
         resampler.push(&mono);
     }
     if let Some(expected) = file.exact_frames().filter(|expected| *expected != frames) {
-        return Err(file.invalid(format!("it tells {expected} samples and has {frames}")));
+        return Err(file.invalid(format!("it declares {expected} samples and has {frames}")));
     }
     checked(file.format.name, resampler.finish())
 }
 
-/// Number of samples at 16 kHz of the audio in a file, without decoding it; `None` where only decoding tells: in MP3, Ogg Vorbis, and FLAC files
+/// Number of samples at 16 kHz of the audio in a file, without decoding it; `None` if it requires decoding: for MP3, Ogg Vorbis, and FLAC files
 /// that were written as a stream.
 ///
 /// # Errors
-/// Those of [`Audio::decode`] that the beginning of the file shows.
+/// The errors of [`Audio::decode`] that can be detected at the start of the file.
 pub fn audio_length(bytes: &[u8], limits: &AudioLimits) -> Result<Option<usize>> {
     let file = guarded("audio", || AudioFile::open(bytes, limits))?;
     Ok(file.exact_frames().map(|frames| length_at_sample_rate(frames as usize, file.rate as usize)))
@@ -114,7 +114,7 @@ struct Format {
     name: &'static str,
     begins: fn(&[u8]) -> bool,
     open: for<'a> fn(&'a [u8]) -> SymphoniaResult<Box<dyn FormatReader + 'a>>,
-    /// The length that the header tells is that of the audio.
+    /// True if the header has the exact length of the audio.
     length: Length,
 }
 
@@ -144,7 +144,7 @@ const FORMATS: [Format; 4] = [
     },
     Format {
         name: "Ogg",
-        begins: |bytes| bytes.starts_with(b"OggS") && !beginnings::is_opus(bytes),
+        begins: |bytes| bytes.starts_with(b"OggS") && !signature::is_opus(bytes),
         open: |bytes| Ok(Box::new(OggReader::try_new(stream(Cursor::new(bytes)), Default::default())?)),
         length: Length::Hint,
     },
@@ -152,7 +152,7 @@ const FORMATS: [Format; 4] = [
         name: "MP3",
         // The marker of a frame, and layer III.
         begins: |bytes| matches!(bytes, [0xff, second, ..] if second & 0xe6 == 0xe2),
-        // Without seeking, for with it a length is estimated, at which the audio would be cut.
+        // Without seeking: the decoder would estimate a length and truncate the audio to it.
         open: |bytes| {
             Ok(Box::new(MpaReader::try_new(stream(ReadOnlySource::new(bytes)), Default::default())?))
         },
@@ -171,7 +171,7 @@ struct AudioFile<'a> {
     decoder: Box<dyn AudioDecoder>,
     track: u32,
     rate: u32,
-    /// Samples of each channel, as the header tells.
+    /// Samples of each channel, according to the header.
     frames: Option<u64>,
     max_seconds: u32,
 }
@@ -183,7 +183,7 @@ impl<'a> AudioFile<'a> {
         }
         let audio = without_tags(bytes);
         let Some(format) = FORMATS.iter().find(|format| (format.begins)(audio)) else {
-            return Err(Error::UnknownAudio { start: beginnings::start(bytes) });
+            return Err(Error::UnknownAudio { start: signature::start(bytes) });
         };
         let invalid = |error: SymphoniaError| invalid(format, &error);
         let reader = (format.open)(audio).map_err(invalid)?;
@@ -223,7 +223,7 @@ impl<'a> AudioFile<'a> {
         }
     }
 
-    /// Samples of each channel, where the header has their exact number.
+    /// Samples of each channel, if the header has their exact number.
     fn exact_frames(&self) -> Option<u64> {
         self.frames.filter(|_| self.format.length == Length::Exact)
     }
@@ -262,7 +262,7 @@ fn without_tags(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// The average of the channels.
+/// Average of the channels.
 fn average(interleaved: &[f32], channels: usize, mono: &mut Vec<f32>) {
     mono.clear();
     let frames = interleaved.chunks_exact(channels);

@@ -1,4 +1,4 @@
-//! Colours of BMP files of 16 bits a pixel, as Pillow widens them to eight each.
+//! Colours of BMP files with 16 bits per pixel, widened to eight bits each as in Pillow.
 
 use crate::contents::Contents;
 use crate::rgb::into_rgb;
@@ -21,7 +21,7 @@ pub(crate) fn contents(bytes: &[u8]) -> Result<Contents<'_>, &'static str> {
     })
 }
 
-/// RGB bytes that are `maximum` parts of 255, rounded down; the decoder rounds them to the nearest.
+/// RGB bytes as `maximum` parts of 255, rounded down; the decoder rounds to nearest.
 fn truncated(maximum: [u16; 3], mut rgb: Vec<u8>) -> Option<Vec<u8>> {
     for pixel in rgb.as_chunks_mut::<3>().0 {
         for (byte, maximum) in pixel.iter_mut().zip(maximum) {

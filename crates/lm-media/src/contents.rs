@@ -1,4 +1,4 @@
-//! Image files as the formats hand them to the decoder.
+//! Image files in the form that the decoder receives.
 
 use std::borrow::Cow;
 
@@ -7,11 +7,11 @@ use image::ColorType;
 use crate::orientation::Metadata;
 use crate::rgb::into_rgb;
 
-/// A file for the decoder, and what the decoder does as Pillow does not.
+/// A file for the decoder, and corrections where the decoder differs from Pillow.
 pub(crate) struct Contents<'a> {
     pub bytes: Cow<'a, [u8]>,
     pub metadata: Metadata<'a>,
-    /// Makes RGB bytes of decoded pixels.
+    /// Converts decoded pixels to RGB bytes.
     pub reduce: fn(ColorType, Vec<u8>) -> Option<Vec<u8>>,
 }
 

@@ -1,4 +1,4 @@
-//! Decoding of image files, within limits: they come from strangers.
+//! Decoding of untrusted image files within limits.
 
 use std::io::Cursor;
 
@@ -13,13 +13,13 @@ use crate::image::Image;
 use crate::limits::{DecodeLimits, check_size};
 use crate::rgb::{oriented, oriented_size};
 use crate::size::ImageSize;
-use crate::{beginnings, bmp, jpeg, png, webp};
+use crate::{bmp, jpeg, png, signature, webp};
 
-/// A format that is read.
+/// A supported format.
 struct Format {
     kind: ImageFormat,
     name: &'static str,
-    /// Reads the file but for its pixels; the error is a reason to refuse it.
+    /// Reads the file without its pixels; an error rejects the file.
     contents: for<'a> fn(&'a [u8]) -> Result<Contents<'a>, &'static str>,
 }
 
@@ -34,7 +34,7 @@ const FORMATS: [Format; 5] = [
 /// Size of the image in a file, after its rotation, without decoding the pixels.
 ///
 /// # Errors
-/// Those of [`Image::decode`] that the beginning of the file shows.
+/// The errors of [`Image::decode`] that can be detected at the start of the file.
 pub fn image_size(bytes: &[u8], limits: &DecodeLimits) -> Result<ImageSize> {
     let format = format_of(bytes, limits)?;
     guarded(format.name, || match format.kind {
@@ -45,11 +45,11 @@ pub fn image_size(bytes: &[u8], limits: &DecodeLimits) -> Result<ImageSize> {
 
 impl Image {
     /// Decodes PNG, JPEG, WebP, BMP, or the first frame of a GIF on its canvas, as transformers loads an image with Pillow: rotated as its EXIF or XMP
-    /// data say, in RGB; transparency is dropped; of 16 bits of a colour the upper eight stay, and grey values of 16 bits above 255 become 255.
+    /// data specify, in RGB. Transparency is dropped, 16-bit colours keep their upper eight bits, and 16-bit grey values above 255 become 255.
     ///
     /// # Errors
     /// [`Error::UnknownFormat`], [`Error::TooManyBytes`], [`Error::TooManyPixels`] and [`Error::SideTooLong`] before anything is decoded, [`Error::Invalid`], also for a file
-    /// that breaks off within its pixels.
+    /// that ends within its pixels.
     pub fn decode(bytes: &[u8], limits: &DecodeLimits) -> Result<Self> {
         let format = format_of(bytes, limits)?;
         guarded(format.name, || match format.kind {
@@ -66,7 +66,7 @@ fn format_of(bytes: &[u8], limits: &DecodeLimits) -> Result<&'static Format> {
     }
     let found = image::guess_format(bytes).ok();
     let known = found.and_then(|found| FORMATS.iter().find(|format| format.kind == found));
-    known.ok_or_else(|| Error::UnknownFormat { start: beginnings::start(bytes) })
+    known.ok_or_else(|| Error::UnknownFormat { start: signature::start(bytes) })
 }
 
 /// A file that is not a GIF, with its header read.
@@ -81,8 +81,8 @@ impl<'a> Opened<'a> {
     /// Opens a file, and checks its size.
     fn open(bytes: &'a [u8], format: &'static Format, limits: &DecodeLimits) -> Result<Self> {
         let name = format.name;
-        let refused = |reason: &str| Error::Invalid { format: name, message: reason.to_owned() };
-        let Contents { bytes, metadata, reduce } = (format.contents)(bytes).map_err(refused)?;
+        let rejected = |reason: &str| Error::Invalid { format: name, message: reason.to_owned() };
+        let Contents { bytes, metadata, reduce } = (format.contents)(bytes).map_err(rejected)?;
         let (orientation, library_limits) =
             (metadata.orientation(), library_limits(&bytes, format.kind, limits));
         drop(metadata);
@@ -112,8 +112,8 @@ impl<'a> Opened<'a> {
     }
 }
 
-/// Memory of a decoder: eight bytes a pixel, as 16-bit RGBA takes, and what a colour profile takes. The size of a PNG file comes first, so
-/// that a profile that was compressed a thousandfold cannot take the memory of the largest image.
+/// Memory of a decoder: eight bytes per pixel for 16-bit RGBA, and the size of a colour profile. The size of a PNG file precedes its profile, so
+/// that a profile compressed a thousandfold cannot take the memory of the largest image.
 fn library_limits(bytes: &[u8], format: ImageFormat, limits: &DecodeLimits) -> image::Limits {
     const PROFILE: u64 = 4 << 20;
     const PNG_SIZE: usize = 16;

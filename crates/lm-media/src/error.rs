@@ -1,6 +1,6 @@
 //! Error type of this crate.
 
-use crate::beginnings::described;
+use crate::signature::described;
 use crate::size::ImageSize;
 
 /// Result with this crate's [`Error`].
@@ -10,16 +10,16 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The bytes are in no format that this crate reads.
+    /// The format of the bytes is not supported.
     #[error("{}", described(start, "image", "PNG, JPEG, WebP, GIF or BMP"))]
     UnknownFormat {
-        /// Up to 36 bytes of the beginning.
+        /// Up to 36 leading bytes.
         start: Vec<u8>,
     },
-    /// The bytes are in no format of audio that this crate reads.
+    /// The audio format of the bytes is not supported.
     #[error("{}", described(start, "audio", "WAV, MP3, FLAC or Ogg Vorbis"))]
     UnknownAudio {
-        /// Up to 36 bytes of the beginning.
+        /// Up to 36 leading bytes.
         start: Vec<u8>,
     },
     /// The file is larger than [`DecodeLimits::max_bytes`](crate::DecodeLimits::max_bytes) or
@@ -69,24 +69,24 @@ pub enum Error {
         /// Number of bytes.
         bytes: usize,
     },
-    /// The image has a size that the model's preprocessing refuses.
+    /// The model's preprocessing does not support the size of the image.
     #[error("an image of {size} pixels cannot be shown to {family}: {reason}")]
     UnsuitableSize {
         /// Size of the image.
         size: ImageSize,
         /// Name of the model family.
         family: &'static str,
-        /// Reason of the refusal.
+        /// Reason.
         reason: String,
     },
-    /// The audio has a length that the model's preprocessing refuses.
+    /// The model's preprocessing does not support the length of the audio.
     #[error("an audio clip of {samples} samples cannot be given to {family}: {reason}")]
     UnsuitableLength {
         /// Number of samples at 16 kHz.
         samples: usize,
         /// Name of the model family.
         family: &'static str,
-        /// Reason of the refusal.
+        /// Reason.
         reason: String,
     },
     /// A setting of a model's preprocessing is out of range.
@@ -94,7 +94,7 @@ pub enum Error {
     InvalidSettings {
         /// Name of the model family.
         family: &'static str,
-        /// The setting, its value and the range that is expected.
+        /// The setting, its value and the expected range.
         problem: String,
     },
 }

@@ -7,7 +7,7 @@ use crate::image::Image;
 use crate::limits::{DecodeLimits, check_size};
 use crate::size::ImageSize;
 
-/// A file whose header and first frame's description are read.
+/// A file after its header and the description of the first frame.
 pub(crate) struct FirstFrame<'a> {
     decoder: Decoder<&'a [u8]>,
     left: usize,
@@ -49,11 +49,11 @@ impl<'a> FirstFrame<'a> {
         self.canvas
     }
 
-    /// Decodes the frame. The canvas around it has the colour of transparent pixels, or the first of the palette: the background
+    /// Decodes the frame. The canvas around it has the colour of transparent pixels, or the first palette colour: the background
     /// colour of the file is not used.
     ///
     /// # Errors
-    /// [`Error::Invalid`], also for a file that breaks off.
+    /// [`Error::Invalid`], also for a truncated file.
     pub(crate) fn decode(mut self) -> Result<Image> {
         let mut indexes = vec![0; self.frame.pixels()];
         self.decoder.read_into_buffer(&mut indexes).map_err(invalid)?;

@@ -1,4 +1,4 @@
-//! Panics of decoding libraries, whose arithmetic and tables damaged headers exceed, as errors of the file.
+//! Conversion of panics in decoding libraries to errors of the file: damaged headers can exceed their arithmetic and tables.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -23,7 +23,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// An image of these pixels, three bytes each.
+    /// Creates an image of these pixels, three bytes each.
     ///
     /// # Errors
     /// [`Error::WrongLength`].
@@ -44,7 +44,7 @@ impl Image {
         &self.rgb
     }
 
-    /// The image in another size, with the bytes that Pillow's `Image.resize` gives.
+    /// Returns the image in another size, with the same bytes as Pillow's `Image.resize`.
     ///
     /// # Panics
     /// When `size` has no pixels.
@@ -54,7 +54,7 @@ impl Image {
         Self { size, rgb: resampled(&self.rgb, self.size, size, filter) }
     }
 
-    /// The part of the image of `size` pixels whose top left pixel is in column `left` and row `top`.
+    /// Returns the part of the image of `size` pixels whose top left pixel is in column `left` and row `top`.
     ///
     /// # Panics
     /// When the part has no pixels or exceeds the image.

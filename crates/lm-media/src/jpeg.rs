@@ -9,11 +9,11 @@ const START_OF_SCAN: u8 = 0xda;
 const APP0: u8 = 0xe0;
 const APP1: u8 = 0xe1;
 const APP14: u8 = 0xee;
-/// Place of the transform in Adobe's segment.
+/// Offset of the transform in Adobe's segment.
 const ADOBE_TRANSFORM: usize = 11;
 const XMP_PREFIX: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
 
-/// Checks that the file does not break off within its pixels, which the decoder takes as grey: after the first start of scan there is an end
+/// Checks that the file does not end within its pixels, which the decoder would fill with grey: after the first start of scan there must be an end
 /// of image.
 pub(crate) fn contents(bytes: &[u8]) -> Result<Contents<'_>, &'static str> {
     const END_OF_IMAGE: [u8; 2] = [0xff, 0xd9];
@@ -30,14 +30,14 @@ pub(crate) fn contents(bytes: &[u8]) -> Result<Contents<'_>, &'static str> {
     Ok(found.contents(bytes))
 }
 
-/// Metadata and marks of the colours that were found.
+/// Metadata and colour marks of a file.
 #[derive(Default)]
 struct Found<'a> {
     exif: Vec<u8>,
     xmp: Option<&'a [u8]>,
     is_jfif: bool,
     components: u8,
-    /// Place of Adobe's mark that the colours are RGB.
+    /// Offset of Adobe's mark for RGB colours.
     adobe_rgb: Option<usize>,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// JFIF files have YCbCr whatever Adobe's mark says, as libjpeg takes them; the decoder prefers the mark.
+    /// JFIF files have YCbCr regardless of Adobe's mark, as in libjpeg; the decoder prefers the mark.
     fn contents(self, bytes: &'a [u8]) -> Contents<'a> {
         let metadata = Metadata { exif: Some(self.exif.into()), xmp: self.xmp.map(Cow::from) };
         let mut contents = Contents { metadata, ..Contents::plain(bytes) };
@@ -76,7 +76,7 @@ impl<'a> Found<'a> {
 fn segments(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8], &[u8])> {
     let mut rest = bytes.get(2..).unwrap_or_default();
     std::iter::from_fn(move || {
-        // Fill bytes may come before a marker.
+        // Fill bytes may precede a marker.
         while let [0xff, 0xff, ..] = rest {
             rest = &rest[1..];
         }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jfif_decides_the_colours_of_three_components_only() {
+    fn jfif_sets_colours_only_for_three_components() {
         let segment = |marker, data: &[u8]| {
             [&[0xff, marker][..], &(data.len() as u16 + 2).to_be_bytes(), data].concat()
         };

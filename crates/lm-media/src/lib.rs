@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 mod audio;
-mod beginnings;
 mod bmp;
 mod contents;
 mod decode;
@@ -20,6 +19,7 @@ mod png;
 mod resample;
 mod rgb;
 mod settings;
+mod signature;
 mod sinc;
 mod size;
 mod tiles;

@@ -6,12 +6,12 @@ use crate::size::ImageSize;
 /// Limits of decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecodeLimits {
-    /// Largest file in bytes; 64 MiB by default.
+    /// Maximum size of a file in bytes; 64 MiB by default.
     pub max_bytes: usize,
-    /// Largest number of pixels; 64 million by default. Beside the file, decoding holds up to eight bytes a pixel (PNG of 16-bit RGBA), and twelve
+    /// Maximum number of pixels; 64 million by default. Besides the file, decoding holds up to eight bytes per pixel (PNG of 16-bit RGBA), and twelve
     /// for lossy WebP with transparency and progressive JPEG of four colours: 770 MB at most.
     pub max_pixels: u64,
-    /// Longest side in pixels; 65,535 by default. An image up to 100 times as high as wide keeps its rows while it gets its new width.
+    /// Maximum side in pixels; 65,535 by default. An image up to 100 times as high as wide keeps its rows while its width is resized.
     pub max_side: usize,
 }
 
@@ -21,7 +21,7 @@ impl Default for DecodeLimits {
     }
 }
 
-/// Refuses a size above the limits.
+/// Rejects a size above the limits.
 pub(crate) fn check_size(size: ImageSize, limits: &DecodeLimits) -> Result<()> {
     if size.width.max(size.height) > limits.max_side {
         return Err(Error::SideTooLong { size, limit: limits.max_side });

@@ -1,4 +1,4 @@
-//! Log-mel spectrograms, as audio encoders take audio clips. Sums are in double precision.
+//! Log-mel spectrograms, the input of audio encoders. Sums are in double precision.
 //! Source: `audio_utils.py` of transformers 5.23.0.
 
 use std::f64::consts::PI;
@@ -11,7 +11,7 @@ use crate::audio::SAMPLE_RATE;
 use crate::error::Result;
 use crate::settings::Settings;
 
-/// Largest number of samples of a frame and of a Fourier transform.
+/// Maximum number of samples of a frame and of a Fourier transform.
 pub const MAX_WINDOW: usize = 1 << 14;
 
 /// Settings of a log-mel spectrogram of audio at 16 kHz. The window is a periodic Hann window.
@@ -21,7 +21,7 @@ pub struct MelSpectrogram {
     pub window: usize,
     /// Samples from one frame to the next.
     pub hop: usize,
-    /// Samples of the Fourier transform, at least those of a frame; zeros are added.
+    /// Samples of the Fourier transform, at least those of a frame; frames are zero-padded.
     pub fft: usize,
     /// Number of mel bands.
     pub mels: usize,
@@ -58,11 +58,11 @@ pub enum Spectrum {
 pub enum MelLog {
     /// `ln(x + offset)`.
     LnPlus(f64),
-    /// `(log10(max(x, 1e-10)) + 4) / 4`, at most two below the largest value of the spectrogram.
+    /// `(log10(max(x, 1e-10)) + 4) / 4`, clamped to at most two below the largest value of the spectrogram.
     Log10,
 }
 
-/// The frames of an audio clip as an audio encoder takes them.
+/// Frames of an audio clip, the input of an audio encoder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AudioFrames {
     /// Numbers of a frame.
@@ -84,7 +84,7 @@ impl MelSpectrogram {
         samples.checked_sub(self.window).map_or(0, |rest| rest / self.hop.max(1) + 1)
     }
 
-    /// The spectrogram of the frames that the samples fill.
+    /// Returns the spectrogram of the frames that the samples fill.
     ///
     /// # Errors
     /// [`Error::InvalidSettings`](crate::Error::InvalidSettings).
@@ -121,7 +121,7 @@ impl MelSpectrogram {
         }
     }
 
-    /// The bands as triangles between three points that are equally far from each other on the mel scale.
+    /// The bands as triangles between three points with equal distances on the mel scale.
     fn bands(&self) -> Vec<Band> {
         let (low, high) = (self.scale.mel(self.frequencies.start), self.scale.mel(self.frequencies.end));
         let step = (high - low) / (self.mels + 1) as f64;
@@ -218,10 +218,10 @@ fn hann(length: usize) -> Vec<f64> {
     (0..length).map(|index| 0.5 - 0.5 * (2.0 * PI * index as f64 / length as f64).cos()).collect()
 }
 
-/// The samples with `padding` more at each end, mirrored at the first and the last one.
+/// Returns the samples with `padding` more at each end, mirrored at the first and the last one.
 ///
 /// # Panics
-/// When there are not more than `padding` samples.
+/// When there are `padding` samples or fewer.
 pub fn mirrored(samples: &[f32], padding: usize) -> Vec<f32> {
     let before = samples[1..=padding].iter().rev();
     let after = samples[samples.len() - 1 - padding..samples.len() - 1].iter().rev();

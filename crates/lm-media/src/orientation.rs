@@ -1,4 +1,4 @@
-//! Orientation of an image as `ImageOps.exif_transpose` of Pillow 12.3 finds it: in EXIF data, and in XMP data where EXIF data has none.
+//! Orientation of an image as in `ImageOps.exif_transpose` of Pillow 12.3: from EXIF data, or from XMP data if EXIF data has none.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub(crate) struct Metadata<'a> {
 }
 
 impl Metadata<'_> {
-    /// The rotation that shows the image upright; none where the data tell none, or are damaged.
+    /// Returns the rotation that makes the image upright; the identity if the data specify none or are damaged.
     pub(crate) fn orientation(&self) -> Orientation {
         let in_exif = self.exif.as_deref().and_then(in_exif);
         let value = in_exif.or_else(|| self.xmp.as_deref().and_then(in_xmp));
@@ -23,7 +23,7 @@ impl Metadata<'_> {
     }
 }
 
-/// Beginning of EXIF data in JPEG files, and in some others.
+/// Prefix of EXIF data in JPEG and some other files.
 pub(crate) const EXIF_PREFIX: &[u8] = b"Exif\0\0";
 
 /// Value of the tag in EXIF data; 0 for one of a type that is not a whole number.
@@ -40,7 +40,7 @@ fn in_exif(mut bytes: &[u8]) -> Option<u64> {
     entries.filter(|(tag, _)| *tag == ORIENTATION).map(|(_, value)| value).last()
 }
 
-/// Bytes of a value by type; 0 for a type that does not exist.
+/// Bytes of a value by type; 0 for an unknown type.
 const UNITS: [u64; 17] = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8];
 /// Types of whole numbers; bytes are text.
 const WHOLE: [u64; 7] = [3, 4, 6, 8, 9, 13, 16];
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_prefix_of_exif_data_is_skipped() {
+    fn exif_prefixes_are_skipped() {
         let tiff = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
         for prefixes in 0..3 {
             let exif = [EXIF_PREFIX.repeat(prefixes), tiff.to_vec()].concat();

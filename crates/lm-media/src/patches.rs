@@ -1,4 +1,4 @@
-//! Images as rows of numbers, one for each patch, as vision towers take them.
+//! Images as rows of numbers, one per patch: the input of vision towers.
 
 use crate::image::Image;
 use crate::size::ImageSize;
@@ -31,7 +31,7 @@ impl Normalization {
     }
 }
 
-/// Order of patches and of the numbers of a patch.
+/// Order of patches and of the numbers in a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchOrder {
     /// Patches row by row; in a patch, channels of rows: `[channel, row, column]`.
@@ -43,7 +43,7 @@ pub enum PatchOrder {
     Blocks {
         /// Patches of a block's side.
         merge: usize,
-        /// Frames that a still image stands for.
+        /// Number of frames of a still image.
         frames: usize,
     },
 }
@@ -63,7 +63,7 @@ impl Patches {
     /// Cuts an image whose sides are multiples of `patch`.
     ///
     /// # Panics
-    /// When they are not, or blocks do not fit.
+    /// When a side is not a multiple, or blocks do not fit.
     pub fn of(image: &Image, patch: usize, order: PatchOrder, normalization: &Normalization) -> Self {
         let ImageSize { width, height } = image.size();
         assert!(

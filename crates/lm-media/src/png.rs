@@ -1,4 +1,4 @@
-//! Chunks of PNG files: their checksums, their end and their metadata, as Pillow reads them.
+//! Chunks of PNG files: checksums, end and metadata, read as in Pillow.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -12,11 +12,11 @@ use crate::rgb::grey16;
 
 const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-/// Largest number of chunks of a file. The decoder keeps texts and counts their bytes only, so that millions of empty ones would take hundreds of
+/// Maximum number of chunks of a file. The decoder keeps texts and counts only their bytes, so that millions of empty texts would take hundreds of
 /// megabytes; pixels are in chunks of kilobytes.
 const MOST_CHUNKS: usize = 1 << 16;
 
-/// Checks what Pillow checks and the decoder does not: checksums before the pixels, and that no chunk after them breaks off. A file may end
+/// Checks that Pillow has and the decoder lacks: checksums before the pixels, and complete chunks after them. A file may end
 /// without its last chunk.
 pub(crate) fn contents(bytes: &[u8]) -> Result<Contents<'_>, &'static str> {
     let (mut found, mut has_pixels, mut end) = (Found::default(), false, SIGNATURE.len());
@@ -40,7 +40,7 @@ pub(crate) fn contents(bytes: &[u8]) -> Result<Contents<'_>, &'static str> {
             end = chunk.end;
         }
     }
-    // The decoder wants a last chunk after the pixels.
+    // The decoder requires a last chunk after the pixels.
     let file = if has_pixels { with_end(&bytes[..end]).into() } else { bytes.into() };
     Ok(found.contents(file))
 }
@@ -74,10 +74,10 @@ fn chunks(bytes: &[u8]) -> impl Iterator<Item = Chunk<'_>> {
     })
 }
 
-/// Longest metadata that are decompressed, or read as digits.
+/// Maximum size of metadata that are decompressed or read as digits.
 const LONGEST_TEXT: usize = 2 << 20;
 
-/// Metadata that were found; the last of several counts.
+/// Metadata of a file; the last of several counts.
 #[derive(Default)]
 struct Found<'a> {
     exif: Option<&'a [u8]>,
@@ -142,20 +142,20 @@ fn text<'a>(name: &[u8], data: &'a [u8]) -> Option<(&'a [u8], Text<'a>)> {
     Some((keyword, text))
 }
 
-/// The bytes before and after the first zero.
+/// Returns the bytes before and after the first zero.
 fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|byte| *byte == 0)?;
     Some((&bytes[..end], &bytes[end + 1..]))
 }
 
-/// The bytes of a zlib stream; `None` for more than 2 MiB.
+/// Decompresses a zlib stream; `None` for more than 2 MiB.
 fn decompressed(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     ZlibDecoder::new(bytes).take(LONGEST_TEXT as u64 + 1).read_to_end(&mut text).ok()?;
     (text.len() <= LONGEST_TEXT).then_some(text)
 }
 
-/// Bytes of a text of a name, their number and digits of base 16, in lines.
+/// Decodes a text with lines for a name, the number of bytes, and the bytes in hexadecimal.
 fn from_digits(text: &[u8]) -> Option<Vec<u8>> {
     let lines = text.split(|byte| *byte == b'\n').skip(3).flatten();
     let digits = lines.filter(|byte| !byte.is_ascii_whitespace());

@@ -1,6 +1,6 @@
 //! Resampling with the arithmetic of Pillow's `Image.resize` for 8-bit images (`src/libImaging/Resample.c` of Pillow 12.3): a pass over rows, then
 //! one over columns, weights with 22 fractional bits, and bytes between the passes. The columns come first in images more than 100 times as high
-//! as wide that get less high (`PIL/Image.py`).
+//! as wide whose height shrinks (`PIL/Image.py`).
 //!
 //! The filters of other libraries differ in single bits, which a vision tower amplifies.
 
@@ -9,7 +9,7 @@ use std::f64::consts::PI;
 
 use crate::size::ImageSize;
 
-/// Fractional bits of the weights: eight for a byte and two for sums above it are left of 32.
+/// Fractional bits of the weights: of 32 bits, eight hold a byte and two the overflow of sums.
 const PRECISION: u32 = 32 - 8 - 2;
 
 /// Resampling filter.
@@ -59,7 +59,7 @@ struct Window {
     weights: Vec<i32>,
 }
 
-/// The windows of a row or column of `target` pixels that is made from `source` pixels.
+/// Returns the windows of a row or column of `target` pixels computed from `source` pixels.
 fn windows(source: usize, target: usize, filter: Filter) -> Vec<Window> {
     let scale = source as f64 / target as f64;
     let stretch = scale.max(1.0);

@@ -1,11 +1,11 @@
-//! Reduction of decoded pixels to 8-bit RGB, within their buffer: an image of 16 bits a colour is the largest thing that decoding holds.
+//! Reduction of decoded pixels to 8-bit RGB, within their buffer: an image of 16 bits per colour is the largest allocation of decoding.
 
 use image::metadata::Orientation;
 use image::{ColorType, DynamicImage, RgbImage};
 
 use crate::size::ImageSize;
 
-/// RGB bytes of pixels of type `color`, without transparency: the colours of transparent pixels stay. `None` for a type that no format here has.
+/// Converts pixels of type `color` to RGB bytes, dropping transparency but keeping the colours of transparent pixels. `None` for an unused type.
 pub(crate) fn into_rgb(color: ColorType, pixels: Vec<u8>) -> Option<Vec<u8>> {
     Some(match color {
         ColorType::L8 => reduced(pixels, |[grey]| [grey; 3]),
@@ -20,7 +20,7 @@ pub(crate) fn into_rgb(color: ColorType, pixels: Vec<u8>) -> Option<Vec<u8>> {
     })
 }
 
-/// RGB bytes of a PNG file of grey pixels. A transparent colour makes the decoder add transparency, and 16 bits stay a grey value.
+/// Converts grey pixels of a PNG file to RGB bytes. With a transparent colour the decoder adds transparency; 16 bits stay a grey value.
 pub(crate) fn grey16(color: ColorType, pixels: Vec<u8>) -> Option<Vec<u8>> {
     match color {
         ColorType::La16 => {
@@ -34,8 +34,8 @@ fn upper(value: [u8; 2]) -> u8 {
     (u16::from_ne_bytes(value) >> 8) as u8
 }
 
-/// Replaces each pixel of `N` bytes by three, in place. Larger pixels are read from the front, so that what is written stays behind what is
-/// read; smaller ones from the end.
+/// Replaces each pixel of `N` bytes by three, in place. Larger pixels are read from the front, so that writes stay behind
+/// reads; smaller ones are read from the end.
 fn reduced<const N: usize>(mut pixels: Vec<u8>, rgb: impl Fn([u8; N]) -> [u8; 3]) -> Vec<u8> {
     let count = pixels.len() / N;
     pixels.resize(pixels.len().max(3 * count), 0);
@@ -53,7 +53,7 @@ fn reduced<const N: usize>(mut pixels: Vec<u8>, rgb: impl Fn([u8; N]) -> [u8; 3]
     pixels
 }
 
-/// The size of an image that is rotated or mirrored.
+/// Returns the size of an image after a rotation or mirroring.
 pub(crate) fn oriented_size(size: ImageSize, orientation: Orientation) -> ImageSize {
     use Orientation::{Rotate90, Rotate90FlipH, Rotate270, Rotate270FlipH};
     match orientation {
@@ -62,7 +62,7 @@ pub(crate) fn oriented_size(size: ImageSize, orientation: Orientation) -> ImageS
     }
 }
 
-/// Rotates or mirrors RGB bytes of an image of `width` by `height` pixels. `None` when they are fewer than that.
+/// Rotates or mirrors RGB bytes of an image of `width` by `height` pixels. `None` if there are fewer bytes.
 pub(crate) fn oriented(
     (width, height): (u32, u32),
     rgb: Vec<u8>,
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pixels_of_every_type_become_three_bytes() {
+    fn every_pixel_type_converts_to_rgb() {
         let words = |values: &[u16]| values.iter().flat_map(|value| value.to_ne_bytes()).collect::<Vec<u8>>();
         for (color, pixels, expected) in [
             (ColorType::L8, vec![1, 2], [1, 1, 1, 2, 2, 2]),

@@ -1,4 +1,4 @@
-//! Checks of preprocessing settings: they come from configuration files of strangers.
+//! Checks of preprocessing settings from untrusted configuration files.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -7,13 +7,13 @@ use crate::error::{Error, Result};
 use crate::patches::Normalization;
 use crate::size::ImageSize;
 
-/// Largest number of pixels of a resized image.
+/// Maximum number of pixels of a resized image.
 pub const MAX_PIXELS: usize = 1 << 26;
 
-/// Longest side of a tile or of an image of fixed size.
+/// Maximum side of a tile or of an image of fixed size.
 const MAX_SIDE: usize = 4096;
 
-/// Checks of the settings of the family of this name.
+/// Checks of the settings of the family with this name.
 pub struct Settings(pub &'static str);
 
 impl Settings {

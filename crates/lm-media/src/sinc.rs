@@ -1,6 +1,6 @@
 //! Resampling of audio to 16 kHz with windowed sincs, in the form and with the defaults of torchaudio's `functional.resample` (2.11):
 //! `sinc_interp_hann`, six zero crossings, a cut-off at 0.99 of the smaller Nyquist frequency. Weights and sums are
-//! in double precision; torchaudio's are so for an audio clip in double precision, and in single precision it is off by about 1e-5 of full scale.
+//! in double precision, as in torchaudio for audio in double precision; in single precision torchaudio is off by about 1e-5 of full scale.
 
 use std::f64::consts::PI;
 
@@ -12,31 +12,31 @@ const CROSSINGS: f64 = 6.0;
 /// Cut-off frequency in terms of the smaller Nyquist frequency.
 const ROLLOFF: f64 = 0.99;
 
-/// The weights of one output sample, and the distance of the first one from the beginning of its block.
+/// Weights of one output sample, and the distance of the first one from the start of its block.
 struct Taps {
     first: isize,
     weights: Vec<f64>,
 }
 
-/// A resampler of one channel to [`SAMPLE_RATE`], which is given the samples in pieces.
+/// Resampler of one channel to [`SAMPLE_RATE`]; takes the samples in pieces.
 pub struct Resampler {
     /// Filters of the output samples of a block.
     filters: Vec<Taps>,
     /// Input samples of a block.
     block: usize,
-    /// Samples before a block that its outputs need.
+    /// Number of samples before a block that its outputs need.
     reach: isize,
-    /// Number of input samples that were taken, without silence at the end.
+    /// Number of input samples so far, without silence at the end.
     taken: usize,
     /// Input samples that outputs still need.
     kept: Vec<f32>,
-    /// Index of the first kept sample; negative at the beginning, which silence precedes.
+    /// Index of the first kept sample; negative at the start, where silence precedes the samples.
     start: isize,
     out: Vec<f32>,
 }
 
 impl Resampler {
-    /// A resampler from `rate` samples a second, which are at least one.
+    /// Creates a resampler from `rate` samples per second, at least one.
     pub fn new(rate: usize) -> Self {
         let divisor = greatest_common_divisor(rate, SAMPLE_RATE);
         let (block, outputs) = (rate / divisor, SAMPLE_RATE / divisor);
@@ -56,7 +56,7 @@ impl Resampler {
         self.produce(usize::MAX);
     }
 
-    /// The resampled audio: a sample for each that begins within the input.
+    /// Returns the resampled audio: all samples that start within the input.
     pub fn finish(mut self) -> Vec<f32> {
         let total = resampled_length(self.taken, self.block, self.filters.len());
         let last = self.filters.iter().map(|taps| taps.weights.len()).max().unwrap_or(0);
@@ -65,7 +65,7 @@ impl Resampler {
         self.out
     }
 
-    /// Computes the outputs whose inputs are known, up to a number of them in all.
+    /// Computes the outputs whose inputs are known, up to a total number.
     fn produce(&mut self, total: usize) {
         while self.out.len() < total {
             let taps = &self.filters[self.out.len() % self.filters.len()];
@@ -97,7 +97,7 @@ fn resampled_length(samples: usize, block: usize, outputs: usize) -> usize {
     (samples as u128 * outputs as u128).div_ceil(block as u128) as usize
 }
 
-/// The filter of one of `outputs` samples that are made from `block` samples.
+/// Returns the filter of one of `outputs` samples computed from `block` samples.
 fn taps(output: usize, block: usize, outputs: usize) -> Taps {
     let cutoff = block.min(outputs) as f64 * ROLLOFF;
     let center = output as f64 / outputs as f64;

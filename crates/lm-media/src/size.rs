@@ -12,12 +12,12 @@ pub struct ImageSize {
 }
 
 impl ImageSize {
-    /// A size of `width` by `height` pixels.
+    /// Creates a size of `width` by `height` pixels.
     pub const fn new(width: usize, height: usize) -> Self {
         Self { width, height }
     }
 
-    /// Number of pixels; `usize::MAX` if it is larger than that.
+    /// Number of pixels; saturates at `usize::MAX`.
     pub const fn pixels(self) -> usize {
         self.width.saturating_mul(self.height)
     }

@@ -1,9 +1,9 @@
-//! Images cut into tiles, which a vision tower encodes one by one.
+//! Images split into tiles, which a vision tower encodes one by one.
 
 use crate::image::Image;
 use crate::size::ImageSize;
 
-/// Views of an image: a grid of tiles, row by row, and the whole image after them.
+/// Views of an image: a grid of tiles, row by row, followed by the whole image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TileGrid {
     /// Rows of tiles; 0 when the whole image is the only view.
@@ -12,7 +12,7 @@ pub struct TileGrid {
     pub columns: usize,
     /// Size of each tile in pixels.
     pub tile: ImageSize,
-    /// Size of the view of the whole image, if there is one.
+    /// Size of the view of the whole image, if any.
     pub overview: Option<ImageSize>,
 }
 
@@ -27,12 +27,12 @@ impl TileGrid {
         std::iter::repeat_n(self.tile, self.rows * self.columns).chain(self.overview)
     }
 
-    /// Size of the image from which the tiles are cut.
+    /// Size of the image that is split into tiles.
     pub(crate) fn pixels(&self) -> ImageSize {
         ImageSize::new(self.columns * self.tile.width, self.rows * self.tile.height)
     }
 
-    /// The tiles of an image of [`Self::pixels`], row by row.
+    /// Returns the tiles of an image of [`Self::pixels`], row by row.
     pub(crate) fn cut(&self, image: &Image) -> impl Iterator<Item = Image> {
         let tile = self.tile;
         let positions = (0..self.rows).flat_map(|row| (0..self.columns).map(move |column| (row, column)));

@@ -1,9 +1,9 @@
-//! Metadata of WebP files, as libwebp gives them.
+//! Metadata of WebP files, read as in libwebp.
 
 use crate::contents::Contents;
 use crate::orientation::Metadata;
 
-/// The first chunks of EXIF and XMP data, where the header announces them.
+/// The first chunks of EXIF and XMP data, if the header announces them.
 pub(crate) fn contents(bytes: &[u8]) -> Result<Contents<'_>, &'static str> {
     const HAS_EXIF: u8 = 0x08;
     const HAS_XMP: u8 = 0x04;

@@ -68,7 +68,7 @@ fn digest(audio: &Audio) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Largest difference of a sample: none in what is not compressed and not resampled.
+/// Maximum difference of a sample: zero for uncompressed samples that are not resampled.
 fn tolerance(case: &Decoded) -> f32 {
     match case.file.rsplit('.').next() {
         Some("mp3" | "ogg") => 2e-6,
@@ -78,7 +78,7 @@ fn tolerance(case: &Decoded) -> f32 {
 }
 
 #[test]
-fn files_are_decoded_and_resampled_as_by_libsndfile_and_torchaudio() {
+fn samples_equal_libsndfile_and_torchaudio() {
     let decoded = golden().decoded;
     assert!(decoded.len() > 20);
     for case in decoded {
@@ -133,7 +133,7 @@ fn features(family: &str, audio: &Audio) -> Result<AudioFrames, Error> {
 }
 
 #[test]
-fn spectrograms_are_those_of_transformers() {
+fn spectrograms_equal_transformers() {
     let cases = golden().features;
     assert!(cases.len() > 20);
     for case in cases {
@@ -147,7 +147,7 @@ fn spectrograms_are_those_of_transformers() {
 }
 
 #[test]
-fn counts_of_tokens_are_those_of_transformers() {
+fn token_counts_equal_transformers() {
     let counts = golden().counts;
     assert!(counts.len() > 500);
     let gemma = Gemma4Audio::default();
@@ -163,7 +163,7 @@ fn counts_of_tokens_are_those_of_transformers() {
 }
 
 #[test]
-fn pieces_of_files_are_errors() {
+fn truncated_and_partial_files_are_errors() {
     for name in ["pcm16_16k.wav", "float_16k.wav", "mono_16k.flac", "stereo_48k.flac"] {
         let bytes = file(name);
         for length in [4, 20, bytes.len() / 2, bytes.len() - 3] {
@@ -171,7 +171,7 @@ fn pieces_of_files_are_errors() {
             assert!(matches!(found, Err(Error::Invalid { .. })), "{name} {length}: {found:?}");
         }
     }
-    // A compressed stream may end anywhere; an MP3 file of half a frame is nothing.
+    // A compressed stream may end anywhere; an MP3 file of half a frame has no audio.
     for name in ["mono_16k.mp3", "stereo_44k.ogg"] {
         let bytes = file(name);
         let whole = decode(&bytes).expect(name).samples().len();
@@ -183,9 +183,12 @@ fn pieces_of_files_are_errors() {
 }
 
 #[test]
-fn other_files_are_named_by_their_beginning() {
+fn unknown_files_are_named_by_signature() {
     let error = decode(b"no audio").expect_err("no audio").to_string();
-    assert!(error.starts_with("the bytes are no audio: expected WAV, MP3, FLAC or Ogg Vorbis"), "{error}");
+    assert!(
+        error.starts_with("the bytes are not audio data: expected WAV, MP3, FLAC or Ogg Vorbis"),
+        "{error}"
+    );
     let opus = [&b"OggS\0\x02"[..], &[0; 20], b"\x01\x13OpusHead\x01"].concat();
     let error = decode(&opus).expect_err("no Vorbis").to_string();
     assert_eq!(error, "the bytes are an Opus file; expected WAV, MP3, FLAC or Ogg Vorbis");
@@ -202,7 +205,7 @@ fn tags_before_an_audio_clip_are_skipped() {
 }
 
 #[test]
-fn a_tag_with_a_footer_is_skipped_with_it() {
+fn tag_footer_is_skipped() {
     let tag = [b"ID3\x04\0\x10\0\0\x01\x02", &[0; 130][..], b"3DI\x04\0\x10\0\0\x01\x02"].concat();
     for name in ["mono_16k.mp3", "mono_16k.flac"] {
         let tagged = [&tag[..], &file(name)].concat();
@@ -210,9 +213,9 @@ fn a_tag_with_a_footer_is_skipped_with_it() {
     }
 }
 
-/// Layers I and II of MPEG begin like MP3, which is layer III.
+/// Layers I and II of MPEG start like MP3, which is layer III.
 #[test]
-fn other_layers_of_mpeg_are_named_by_their_beginning() {
+fn other_mpeg_layers_are_named_by_signature() {
     let mut bytes = file("mono_16k.mp3");
     for layer in [0, 4, 6] {
         bytes[1] = bytes[1] & 0xf9 | layer;
@@ -230,14 +233,14 @@ fn wav(samples: u32) -> Vec<u8> {
 }
 
 #[test]
-fn an_audio_clip_as_long_as_the_limit_is_read() {
+fn clip_of_exactly_the_limit_is_read() {
     let limits = AudioLimits { max_seconds: 1, ..AudioLimits::default() };
     assert_eq!(Audio::decode(&wav(16_000), &limits).expect("a second").samples().len(), 16_000);
     assert!(matches!(Audio::decode(&wav(16_001), &limits), Err(Error::TooLong { limit: 1 })));
 }
 
 #[test]
-fn the_limit_holds_for_a_header_without_a_length() {
+fn limit_applies_without_a_header_length() {
     let mut bytes = file("mono_16k.flac");
     // The number of samples in STREAMINFO, 36 bits: an encoder of a stream writes 0.
     bytes[21] &= 0xf0;
@@ -248,7 +251,7 @@ fn the_limit_holds_for_a_header_without_a_length() {
 }
 
 #[test]
-fn lengths_at_the_limits_of_families() {
+fn family_length_limits() {
     let chunks = |samples| Whisper { long: LongAudio::Chunks, ..Whisper::default() }.chunk_count(samples);
     assert_eq!([0, 1, 480_000, 480_001, 960_000].map(chunks), [1, 1, 1, 2, 2]);
     let granite = |samples| {
@@ -260,7 +263,7 @@ fn lengths_at_the_limits_of_families() {
 }
 
 #[test]
-fn long_and_large_files_are_refused() {
+fn long_and_large_files_are_rejected() {
     let bytes = file("pcm16_16k.wav");
     let limits = AudioLimits { max_bytes: bytes.len() - 1, ..AudioLimits::default() };
     assert!(matches!(Audio::decode(&bytes, &limits), Err(Error::TooManyBytes { .. })));
@@ -269,7 +272,7 @@ fn long_and_large_files_are_refused() {
     {
         let limits = AudioLimits { max_seconds: 0, ..AudioLimits::default() };
         assert!(matches!(Audio::decode(&file(name), &limits), Err(Error::TooLong { limit: 0 })), "{name}");
-        // The header is enough where it tells the length.
+        // The header suffices if it has the length.
         if data > 0 {
             assert!(
                 matches!(audio_length(&file(name)[..data], &limits), Err(Error::TooLong { .. })),
@@ -280,16 +283,16 @@ fn long_and_large_files_are_refused() {
 }
 
 #[test]
-fn headers_of_endless_audio_allocate_nothing() {
+fn endless_header_allocates_nothing() {
     let mut bytes = file("pcm16_16k.wav");
     bytes[4..8].copy_from_slice(&0xf000_0100_u32.to_le_bytes());
     bytes[40..44].copy_from_slice(&0xf000_0000_u32.to_le_bytes());
     assert!(matches!(decode(&bytes), Err(Error::TooLong { limit: 600 })), "{:?}", decode(&bytes));
 }
 
-/// Programs that write a stream do not know its length.
+/// Programs that write a stream cannot know its length.
 #[test]
-fn streams_end_with_their_file() {
+fn stream_ends_at_the_end_of_file() {
     let whole = file("pcm16_16k.wav");
     let mut bytes = whole.clone();
     bytes[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
@@ -297,14 +300,14 @@ fn streams_end_with_their_file() {
     let limits = AudioLimits::default();
     assert_eq!(audio_length(&bytes, &limits).ok(), audio_length(&whole, &limits).ok());
     assert_eq!(decode(&bytes).ok(), decode(&whole).ok());
-    // Without samples, or with a header that breaks off.
+    // Without samples, or with a truncated header.
     for end in [44, 43, 40, 20, 13] {
         assert!(matches!(decode(&bytes[..end]), Err(Error::Invalid { .. })), "{end}");
     }
 }
 
 #[test]
-fn rates_out_of_range_are_refused() {
+fn rates_out_of_range_are_rejected() {
     for rate in [0, 1, 3_999, 192_001, u32::MAX] {
         let mut bytes = file("pcm16_16k.wav");
         bytes[24..28].copy_from_slice(&rate.to_le_bytes());
@@ -322,7 +325,7 @@ fn panics_of_the_decoder_are_errors() {
 }
 
 #[test]
-fn samples_that_are_no_numbers_are_refused() {
+fn nan_samples_are_rejected() {
     for value in [f32::NAN, f32::INFINITY] {
         assert!(matches!(Audio::from_samples(vec![0.0, value]), Err(Error::Invalid { .. })));
         let mut bytes = file("float_16k.wav");
@@ -334,10 +337,10 @@ fn samples_that_are_no_numbers_are_refused() {
 }
 
 #[test]
-fn settings_out_of_range_are_named() {
+fn settings_out_of_range_are_reported() {
     let audio = Audio::from_samples(vec![0.5; 2000]).expect("an audio clip");
     let (gemma, granite) = (Gemma4Audio::default(), GraniteSpeech::default());
-    let refused = [
+    let rejected = [
         (Gemma4Audio { hop: 0, ..gemma.clone() }.features(&audio).err(), "`hop` is 0"),
         (Gemma4Audio { window: usize::MAX, ..gemma.clone() }.features(&audio).err(), "`window` is"),
         (Gemma4Audio { mels: 0, ..gemma.clone() }.features(&audio).err(), "`mels` is 0"),
@@ -351,7 +354,7 @@ fn settings_out_of_range_are_named() {
         (GraniteSpeech { mels: 0, ..granite }.features(&audio).err(), "`mels` is 0"),
         (GraniteSpeech { downsample: 0, ..granite }.tokens(9).err(), "`projector_downsample_rate` is 0"),
     ];
-    for (error, problem) in refused {
+    for (error, problem) in rejected {
         let error = error.expect(problem);
         assert!(matches!(error, Error::InvalidSettings { .. }), "{error}");
         assert!(error.to_string().contains(problem), "{error}: {problem}");

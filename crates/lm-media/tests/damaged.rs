@@ -37,7 +37,7 @@ static IMAGE_FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
 static AUDIO_FILES: LazyLock<Vec<Vec<u8>>> =
     LazyLock::new(|| AUDIO.iter().map(|name| media(&format!("../sound/{name}"))).collect());
 
-/// Changes bytes of a file and cuts it, the latter in half of the cases.
+/// Changes bytes of a file and, in half of the cases, truncates it.
 fn damaged(file: &[u8], edits: &[(Index, u8)], cut: Index) -> Vec<u8> {
     let mut bytes = file.to_vec();
     for (at, byte) in edits {
@@ -50,7 +50,7 @@ fn damaged(file: &[u8], edits: &[(Index, u8)], cut: Index) -> Vec<u8> {
 
 static OWN_PANIC: Mutex<Option<String>> = Mutex::new(None);
 
-/// Runs a case and returns a panic of this crate's own code, which decoding reports as an error of the file, as for panics of libraries.
+/// Runs a case and returns a panic of this crate's own code, which decoding reports as an error of the file, like panics of libraries.
 fn own_panic(case: impl FnOnce()) -> Option<String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -69,7 +69,7 @@ fn own_panic(case: impl FnOnce()) -> Option<String> {
     OWN_PANIC.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// A file of a list, damaged in up to seven bytes and cut.
+/// A file of a list, with up to seven damaged bytes, truncated.
 fn damaged_files(files: &'static LazyLock<Vec<Vec<u8>>>) -> impl Strategy<Value = Vec<u8>> {
     let edits = prop::collection::vec((any::<Index>(), any::<u8>()), 1..8);
     (any::<Index>(), edits, any::<Index>())

@@ -12,9 +12,9 @@ struct Golden {
     decoded: Vec<Decoded>,
     resized: Vec<Resized>,
     families: Vec<FamilyCase>,
-    /// An image's size, and those of [`size_functions`] for it.
+    /// An image's size, and the results of [`size_functions`] for it.
     sizes: Vec<[Option<[usize; 2]>; 5]>,
-    /// For each of `sizes` those of SmolVLM's published and other settings, and those of LFM2-VL's.
+    /// For each of `sizes`, the results of SmolVLM's published and other settings, and of LFM2-VL's.
     grids: Vec<(SmolGrid, SmolGrid, LfmGrid, LfmGrid)>,
 }
 
@@ -73,7 +73,7 @@ fn size([width, height]: [usize; 2]) -> ImageSize {
 }
 
 #[test]
-fn files_are_decoded_to_the_bytes_of_pillow() {
+fn decoded_pixels_equal_pillow() {
     let decoded = golden().decoded;
     assert!(decoded.len() > 20);
     for case in decoded {
@@ -102,7 +102,7 @@ fn files_are_decoded_to_the_bytes_of_pillow() {
 }
 
 #[test]
-fn filters_give_the_bytes_of_pillow() {
+fn resize_filters_equal_pillow() {
     let image = image("rgb_37x53.png");
     for case in golden().resized {
         let filter = match &*case.filter {
@@ -122,7 +122,7 @@ fn qwen3() -> QwenVl {
     QwenVl { patch: 16, min_pixels, max_pixels, normalization: Normalization::HALF, ..QwenVl::default() }
 }
 
-/// Settings unlike the published ones: four of the 60 pixels of a tile are left over.
+/// Settings unlike the published ones: four of the 60 pixels of a tile remain unused.
 fn small_smol() -> SmolVlm {
     SmolVlm { longest_edge: 200, tile: 60, patch: 14, scale: 2, ..SmolVlm::default() }
 }
@@ -147,13 +147,13 @@ fn patches(family: &str, image: &Image) -> Vec<Patches> {
     found.expect("patches")
 }
 
-/// Largest difference of values: a byte of torchvision's bilinear filter may be one more or less than Pillow's.
+/// Maximum difference of values: a byte of torchvision's bilinear filter may be one more or less than Pillow's.
 fn tolerance(family: &str) -> f32 {
     if family == "lfm_tiles" { 1.0 / 127.5 + 1e-6 } else { 1e-6 }
 }
 
 #[test]
-fn patches_are_those_of_transformers() {
+fn patches_equal_transformers() {
     for case in golden().families {
         let found = patches(&case.family, &image(&case.image));
         let name = format!("{} {}", case.family, case.image);
@@ -171,7 +171,7 @@ fn patches_are_those_of_transformers() {
 }
 
 #[test]
-fn grids_and_tokens_are_those_of_transformers() {
+fn grids_and_tokens_equal_transformers() {
     let Golden { sizes, grids, .. } = golden();
     assert_eq!(grids.len(), sizes.len());
     let cases = 2 * sizes.len();
@@ -196,7 +196,7 @@ fn grids_and_tokens_are_those_of_transformers() {
 }
 
 #[test]
-fn views_have_the_sizes_and_tokens_of_their_grid() {
+fn view_sizes_and_tokens_match_their_grid() {
     let image = image("rgb_37x53.png");
     let lfm = small_lfm();
     let grid = lfm.grid(image.size()).expect("a grid");
@@ -218,18 +218,18 @@ fn views_have_the_sizes_and_tokens_of_their_grid() {
 }
 
 #[test]
-fn sizes_at_the_limits_of_families() {
+fn family_size_limits() {
     let thin = |width| QwenVl::default().resized_size(ImageSize::new(width, 1));
     assert_eq!(thin(200).expect("200 times the other side"), ImageSize::new(812, 28));
     assert!(thin(201).is_err());
-    // Longer sides than 4,096 pixels are shortened, whatever the configuration.
+    // Sides above 4,096 pixels are shortened for any configuration.
     let long = SmolVlm { longest_edge: 8192, ..SmolVlm::default() };
     let grid = long.grid(ImageSize::new(1000, 500)).expect("a grid");
     assert_eq!((grid.rows, grid.columns), (4, 8));
 }
 
 #[test]
-fn sizes_and_refusals_are_those_of_transformers() {
+fn sizes_and_errors_equal_transformers() {
     let sizes = golden().sizes;
     assert_eq!(sizes.len(), 2000);
     for [original, qwen2_size, qwen3_size, gemma_280, gemma_70] in sizes {

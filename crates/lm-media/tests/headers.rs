@@ -21,7 +21,7 @@ fn from_digits(digits: &str) -> Vec<u8> {
 }
 
 #[test]
-fn wav_files_have_the_samples_that_libsndfile_reads() {
+fn wav_samples_equal_libsndfile() {
     for Case { name, file, samples } in cases() {
         let (bytes, limits) = (from_digits(&file), AudioLimits::default());
         let found = Audio::decode(&bytes, &limits);
@@ -37,7 +37,7 @@ fn wav_files_have_the_samples_that_libsndfile_reads() {
 }
 
 #[test]
-fn an_rf64_file_that_breaks_off_is_an_error() {
+fn truncated_rf64_file_is_an_error() {
     let case = cases().into_iter().find(|case| case.name == "RF64").expect("a case");
     let bytes = from_digits(&case.file);
     for end in (12..bytes.len()).step_by(3) {
@@ -66,7 +66,7 @@ fn chunks_longer_than_the_file_end_the_search() {
 }
 
 #[test]
-fn a_chunk_of_odd_length_before_a_stream_is_padded() {
+fn odd_chunk_before_a_stream_is_padded() {
     let Case { file, samples, .. } = cases().swap_remove(0);
     let mut usual = from_digits(&file);
     usual[40..44].copy_from_slice(&0x7fff_f000_u32.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Files of strangers: errors that say what is wrong, before much memory is used.
+//! Hostile files: errors that name the problem, before much memory is used.
 
 #[cfg(target_os = "linux")]
 use crate::files::{IMAGES, media as file};
@@ -12,13 +12,16 @@ fn decode(bytes: &[u8]) -> Result<Image, Error> {
 }
 
 #[test]
-fn unknown_formats_are_named_by_their_beginning() {
+fn unknown_formats_are_named_by_signature() {
     let error = decode(b"%PDF-1.7 and more").expect_err("no image").to_string();
     assert_eq!(error, "the bytes are a PDF file; expected PNG, JPEG, WebP, GIF or BMP");
     let error = decode(b"no image").expect_err("no image").to_string();
-    assert!(error.starts_with("the bytes are no image: expected PNG, JPEG, WebP, GIF or BMP"), "{error}");
+    assert!(
+        error.starts_with("the bytes are not image data: expected PNG, JPEG, WebP, GIF or BMP"),
+        "{error}"
+    );
     assert!(matches!(decode(b""), Err(Error::UnknownFormat { start }) if start.is_empty()));
-    // A format of the library that is not one of ours.
+    // A format of the library that this crate does not support.
     assert!(matches!(decode(b"II*\0\x08\0\0\0\0\0"), Err(Error::UnknownFormat { .. })));
 }
 
@@ -35,15 +38,15 @@ fn truncated_files_are_errors() {
     }
 }
 
-/// The decoder takes missing pixels of a JPEG file as grey.
+/// The decoder fills missing pixels of a JPEG file with grey.
 #[test]
-fn a_jpeg_file_that_breaks_off_anywhere_is_an_error() {
+fn truncated_jpeg_is_an_error() {
     for name in ["smooth_64x48.jpg"] {
         let bytes = file(name);
         for length in (2..bytes.len() - 2).step_by(7) {
             assert!(decode(&bytes[..length]).is_err(), "{name}: {length} of {} bytes", bytes.len());
         }
-        // Bytes after the end are no part of the image.
+        // Bytes after the end are not part of the image.
         let more = [&bytes[..], b"more"].concat();
         assert_eq!(decode(&more).expect("an image"), decode(&bytes).expect("an image"));
     }
@@ -56,7 +59,7 @@ fn with_segment(marker: &[u8], contents: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_jpeg_file_that_breaks_off_after_other_segments_is_an_error() {
+fn jpeg_truncated_after_other_segments_is_an_error() {
     let thumbnail = file("smooth_64x48.jpg");
     let whole = decode(&thumbnail).expect("an image");
     for (marker, contents, name) in [
@@ -71,7 +74,7 @@ fn a_jpeg_file_that_breaks_off_after_other_segments_is_an_error() {
 }
 
 #[test]
-fn files_and_images_above_the_limits_are_refused() {
+fn files_and_images_above_the_limits_are_rejected() {
     let bytes = file("rgb_37x53.png");
     let limits = DecodeLimits { max_bytes: bytes.len() - 1, ..DecodeLimits::default() };
     assert!(matches!(Image::decode(&bytes, &limits), Err(Error::TooManyBytes { .. })));
@@ -86,9 +89,9 @@ fn files_and_images_above_the_limits_are_refused() {
     assert!(matches!(Image::decode(&bytes, &limits), Err(Error::SideTooLong { limit: 52, .. })));
 }
 
-/// The screen of a GIF file is small, and its first frame is not.
+/// The screen of the GIF file is small, its first frame large.
 #[test]
-fn the_frame_of_a_gif_file_counts_for_the_limits() {
+fn gif_frame_counts_toward_the_limits() {
     const PLACE: usize = 13 + 3 * 4 + 1; // Header, palette, separator.
     let bytes = file("frame_11x9.gif");
     let with = |at: usize, value: u16| {
@@ -117,7 +120,7 @@ fn the_frame_of_a_gif_file_counts_for_the_limits() {
 
 /// A BMP header of 30,000 × 30,000 pixels, without any.
 #[test]
-fn a_header_of_many_pixels_allocates_nothing() {
+fn huge_header_allocates_nothing() {
     let mut bytes = file("rgb_18x14.bmp");
     bytes[18..22].copy_from_slice(&30_000_u32.to_le_bytes());
     bytes[22..26].copy_from_slice(&30_000_u32.to_le_bytes());
@@ -125,7 +128,7 @@ fn a_header_of_many_pixels_allocates_nothing() {
 }
 
 #[test]
-fn pixels_of_another_number_are_an_error() {
+fn wrong_pixel_count_is_an_error() {
     for (size, bytes) in
         [(ImageSize::new(2, 2), 11), (ImageSize::new(0, 4), 0), (ImageSize::new(usize::MAX, 2), 6)]
     {
@@ -134,25 +137,25 @@ fn pixels_of_another_number_are_an_error() {
 }
 
 #[test]
-fn sizes_without_pixels_are_refused() {
+fn sizes_without_pixels_are_rejected() {
     for size in [(0, 0), (0, 5), (5, 0)].map(|(width, height)| ImageSize::new(width, height)) {
-        let refused = [
+        let rejected = [
             QwenVl::default().tokens(size),
             Gemma4::default().tokens(size),
             SmolVlm::default().tokens(size),
             Lfm2Vl::default().tokens(size),
         ];
-        assert!(refused.iter().all(|tokens| matches!(tokens, Err(Error::UnsuitableSize { .. }))), "{size}");
+        assert!(rejected.iter().all(|tokens| matches!(tokens, Err(Error::UnsuitableSize { .. }))), "{size}");
     }
 }
 
 #[test]
-fn settings_out_of_range_are_named() {
+fn settings_out_of_range_are_reported() {
     let image = Image::from_rgb(ImageSize::new(3, 5), vec![7; 45]).expect("an image");
     let flat = Normalization { std: [1.0, 0.0, 1.0], ..Normalization::HALF };
     let (gemma3, gemma4, qwen) = (Gemma3::default(), Gemma4::default(), QwenVl::default());
     let (smol, lfm) = (SmolVlm::default(), Lfm2Vl::default());
-    let refused = [
+    let rejected = [
         (Gemma3 { patch: 0, ..gemma3 }.patches(&image).err(), "`patch` is 0"),
         (Gemma3 { side: 0, ..gemma3 }.patches(&image).err(), "`side` is 0"),
         (Gemma3 { side: usize::MAX, ..gemma3 }.patches(&image).err(), "`side` is 18446744073709551615"),
@@ -183,17 +186,17 @@ fn settings_out_of_range_are_named() {
         ),
         (Lfm2Vl { tolerance: f64::NAN, ..lfm }.patches(&image).err(), "`tolerance` is NaN"),
     ];
-    for (error, problem) in refused {
+    for (error, problem) in rejected {
         let error = error.expect(problem);
         assert!(matches!(error, Error::InvalidSettings { .. }), "{error}");
         assert!(error.to_string().contains(problem), "{error}: {problem}");
     }
 }
 
-/// Metadata of 2 MiB are read, those of a byte more are not.
+/// Metadata of 2 MiB are read, one byte more is skipped.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_compressed_text_above_the_limit_is_not_read() {
+fn compressed_text_above_the_limit_is_skipped() {
     use std::io::Write;
     let bytes = file("rgb_37x53.png");
     let sized = |length: usize| {
@@ -211,17 +214,17 @@ fn a_compressed_text_above_the_limit_is_not_read() {
 
 /// Its red and the next blue look like 16 bits a pixel of a longer header.
 #[test]
-fn a_bmp_file_with_the_first_header_keeps_its_colours() {
+fn bmp_core_header_keeps_colours() {
     let words = [2_u16, 1, 1, 24].map(u16::to_le_bytes).concat();
     let header = [34_u32, 0, 26, 12].map(u32::to_le_bytes).concat();
     let bytes = [&b"BM"[..], &header, &words, &[7, 8, 16, 0, 9, 11, 0, 0]].concat();
     assert_eq!(decode(&bytes).expect("an image").rgb(), [16, 8, 7, 11, 9, 0]);
 }
 
-/// The decoder indexes colours of three bytes, of which the last one breaks off.
+/// The decoder indexes colours of three bytes; the last one is truncated.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_palette_of_a_part_of_a_colour_is_an_error() {
+fn partial_palette_colour_is_an_error() {
     let size = 1_u32.to_be_bytes();
     let header = chunk(b"IHDR", &[&size[..], &size, &[8, 3, 0, 0, 0]].concat());
     let row = [0x78, 0x01, 0x01, 2, 0, 0xfd, 0xff, 0, 233, 0, 0xea, 0, 0xea];
@@ -232,7 +235,7 @@ fn a_palette_of_a_part_of_a_colour_is_an_error() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_png_file_of_very_many_chunks_is_refused() {
+fn png_with_too_many_chunks_is_rejected() {
     let bytes = file("rgb_1x1.png");
     let texts = |count: usize| [&bytes[..33], &chunk(b"tEXt", b"k\0").repeat(count), &bytes[33..]].concat();
     assert!(decode(&texts(1000)).is_ok());

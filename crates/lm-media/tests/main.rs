@@ -1,4 +1,4 @@
-//! Integration tests in one program; those that measure their process are programs of their own.
+//! Integration tests in one binary; tests that measure their process have their own binaries.
 
 mod audio;
 mod files;

@@ -43,7 +43,7 @@ fn status(key: &str) -> usize {
     line.trim_matches(':').trim().trim_end_matches(" kB").parse::<usize>().expect("a number") << 10
 }
 
-/// Peak memory of `work` above that before it, in bytes. One runs at a time.
+/// Increase of peak memory by `work`, in bytes. One measurement runs at a time.
 fn peak_of(work: impl FnOnce()) -> usize {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,7 +55,7 @@ fn peak_of(work: impl FnOnce()) -> usize {
 
 /// The pixels are reduced to RGB in their buffer before they are rotated.
 #[test]
-fn a_rotated_image_of_16_bits_takes_eight_bytes_a_pixel() {
+fn rotated_16_bit_image_uses_8_bytes_per_pixel() {
     let bytes = rotated_png();
     let taken = peak_of(|| {
         let image = Image::decode(&bytes, &DecodeLimits::default()).expect("an image");
@@ -67,7 +67,7 @@ fn a_rotated_image_of_16_bits_takes_eight_bytes_a_pixel() {
 
 /// A PNG file of one pixel with a colour profile of 200 MiB in 1.3 MiB.
 #[test]
-fn a_compressed_profile_of_a_small_image_takes_little_memory() {
+fn compressed_profile_of_a_small_image_uses_little_memory() {
     let (bytes, zeros) = (fs::read(ONE_PIXEL).expect("a file"), compressed_zeros((200 << 20) / 258));
     let profile = chunk(b"iCCP", &[b"profile\0\0", &zeros[..]].concat());
     let header = 8 + 25;
@@ -80,9 +80,9 @@ fn a_compressed_profile_of_a_small_image_takes_little_memory() {
     assert!(taken < 64 << 20, "{taken} bytes");
 }
 
-/// A header of many pixels does not raise the memory of a profile above the limit's.
+/// A header of many pixels does not raise the memory of a profile above the limit.
 #[test]
-fn a_compressed_profile_of_an_image_above_the_limit_takes_little_memory() {
+fn compressed_profile_of_a_large_image_uses_little_memory() {
     let (bytes, zeros) = (fs::read(ONE_PIXEL).expect("a file"), compressed_zeros((200 << 20) / 258));
     let side = 30_000_u32.to_be_bytes();
     let header = chunk(b"IHDR", &[&side[..], &side, &bytes[24..29]].concat());

@@ -17,7 +17,7 @@ struct Decoded {
     name: String,
     /// Bytes in digits of base 16.
     file: String,
-    /// `None` where Pillow refuses the file.
+    /// `None` if Pillow rejects the file.
     size: Option<[usize; 2]>,
     rgb: Option<String>,
 }
@@ -60,7 +60,7 @@ fn pattern(size: ImageSize) -> Image {
 }
 
 #[test]
-fn high_images_are_resized_to_the_bytes_of_pillow() {
+fn tall_image_resize_equals_pillow() {
     let cases = golden().resized;
     assert!(cases.len() > 50);
     for case in cases {
@@ -76,13 +76,13 @@ fn high_images_are_resized_to_the_bytes_of_pillow() {
     }
 }
 
-/// Files that are read otherwise than by Pillow: the checksum of the pixels is checked, an orientation is a whole number, and colours that a
+/// Differences from Pillow: the checksum of the pixels is checked, an orientation is a whole number, and colours that a
 /// JPEG file calls R, G and B are these.
 const DIFFERENT: [&str; 3] =
     ["PNG: checksum of the pixels", "PNG: a decimal", "JPEG: RGB of Adobe with JFIF"];
 
 #[test]
-fn files_at_the_edges_of_formats_are_read_as_by_pillow() {
+fn edge_case_files_equal_pillow() {
     let cases = golden().decoded;
     assert!(cases.len() > 80);
     for case in cases {

@@ -36,19 +36,19 @@ pub trait CausalLm: Send + Sync {
     /// [`crate::Error::Batch`] when a sequence cannot run; `cache` is unchanged then.
     fn forward(&self, batch: &Batch, cache: &mut KvPool) -> Result<Logits>;
 
-    /// Returns true if another model runs on this model's device, or waits for it: forward passes on the CPU take turns.
+    /// Returns true if another model runs on this model's device or waits for it: forward passes on the CPU take turns.
     fn shares_device(&self) -> bool {
         false
     }
 
-    /// Like [`CausalLm::forward`], but returns the final hidden states of the rows whose logits are requested, which the output head maps to
-    /// them: the rows of all sequences, concatenated. [`CausalLm::head`] computes logits from any number of them at a time.
+    /// Like [`CausalLm::forward`], but returns the final hidden states of the rows whose logits are requested, the input of the output head:
+    /// the rows of all sequences, concatenated. [`CausalLm::head`] computes logits from any number of them at a time.
     ///
     /// # Errors
-    /// Those of [`CausalLm::forward`].
+    /// The errors of [`CausalLm::forward`].
     fn hidden(&self, batch: &Batch, cache: &mut KvPool) -> Result<Embeddings>;
 
-    /// Logits of rows of [`CausalLm::hidden`], as one sequence: those that [`CausalLm::forward`] returns for them.
+    /// Computes the logits of rows of [`CausalLm::hidden`], as one sequence; equal to the logits of [`CausalLm::forward`].
     ///
     /// # Errors
     /// [`crate::Error::Batch`] (sequence 0) for rows of another width; the errors of the device.

@@ -26,8 +26,8 @@ pub enum Error {
         /// The files; of split models, the first shard only.
         names: Vec<String>,
     },
-    /// An `mmproj` file for a model that is no GGUF file.
-    #[error("{model} is no GGUF model: it takes no mmproj file, its files have the vision tower themselves")]
+    /// An `mmproj` file for a model that is not a GGUF model.
+    #[error("{model} is not a GGUF model: it takes no mmproj file, its own files contain the vision tower")]
     ProjectorWithoutGguf {
         /// Name of the model.
         model: String,
@@ -122,7 +122,7 @@ pub enum Error {
         #[source]
         source: lm_kernels::Error,
     },
-    /// A cache that another model made.
+    /// A cache of another model.
     #[error(
         "the cache is another model's: it has {got} layers, or layers of another shape, expected {expected}"
     )]
@@ -257,7 +257,7 @@ pub enum BatchProblem {
         /// Number of rows.
         rows: usize,
     },
-    /// Rows of an image that are none, leave the call or overlap those of another.
+    /// Rows of an image that are empty, exceed the call or overlap those of another.
     #[error(
         "rows {start}..{end} of an image are empty, leave the {rows} rows or overlap those of another image"
     )]

@@ -11,7 +11,7 @@ pub trait VisionEncoder: Send + Sync {
     /// [`VisionEncoder::layout`] replace it.
     fn placeholder(&self) -> &str;
 
-    /// The added token whose id stands for each row of an image: `<|image_pad|>`, `<image_soft_token>`, `<image>`.
+    /// The added token whose id marks each row of an image: `<|image_pad|>`, `<image_soft_token>`, `<image>`.
     fn token(&self) -> &str;
 
     /// Texts and rows of an image of this size in a prompt.
@@ -23,7 +23,7 @@ pub trait VisionEncoder: Send + Sync {
     /// Runs tower and projector. The number of rows is [`MediaLayout::rows`] of the image's size.
     ///
     /// # Errors
-    /// Those of [`VisionEncoder::layout`], and the device's.
+    /// The errors of [`VisionEncoder::layout`] and of the device.
     fn encode(&self, image: &Image, options: &ImageOptions) -> Result<EncodedMedia>;
 }
 
@@ -32,7 +32,7 @@ pub trait AudioEncoder: Send + Sync {
     /// The text that a chat template writes for an audio clip: `<|audio|>`. The texts and rows of [`AudioEncoder::layout`] replace it.
     fn placeholder(&self) -> &str;
 
-    /// The added token whose id stands for each row of an audio clip: `<|audio|>`.
+    /// The added token whose id marks each row of an audio clip: `<|audio|>`.
     fn token(&self) -> &str;
 
     /// Texts and rows in a prompt of an audio clip of this many samples at [`lm_media::SAMPLE_RATE`].
@@ -41,7 +41,7 @@ pub trait AudioEncoder: Send + Sync {
     /// When the model cannot take an audio clip of this length.
     fn layout(&self, samples: usize) -> Result<MediaLayout>;
 
-    /// Largest number of samples that the model hears: of a longer audio, the preprocessing drops the rest. `None` by default: there is no limit.
+    /// Maximum number of samples of an audio clip; preprocessing drops the rest. `None`, the default, is no limit.
     fn max_samples(&self) -> Option<usize> {
         None
     }
@@ -49,14 +49,14 @@ pub trait AudioEncoder: Send + Sync {
     /// Runs encoder and projector. The number of rows is [`MediaLayout::rows`] of the audio's length.
     ///
     /// # Errors
-    /// Those of [`AudioEncoder::layout`], and the device's.
+    /// The errors of [`AudioEncoder::layout`] and of the device.
     fn encode(&self, audio: &Audio) -> Result<EncodedMedia>;
 }
 
 /// Options of an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ImageOptions {
-    /// Maximum number of rows, where the model lets the caller choose (`visual_token_budget` of Gemma 4). Default: the model's.
+    /// Maximum number of rows, if the model supports a choice (`visual_token_budget` of Gemma 4). Default: the model's own.
     pub token_budget: Option<usize>,
 }
 
@@ -83,7 +83,7 @@ impl MediaLayout {
 pub enum MediaPiece {
     /// Template text before, between or after rows; added tokens in it are recognised (`<start_of_image>`, `<row_1_col_1>`).
     Text(String),
-    /// The next rows of the encoded medium.
+    /// The next rows of the encoded media item.
     Rows(MediaRows),
 }
 
@@ -98,7 +98,7 @@ pub struct MediaRows {
     pub positions: MediaPositions,
 }
 
-/// RoPE positions of adjacent rows of a medium, which begin at position `p`.
+/// RoPE positions of adjacent rows of a media item, starting at position `p`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediaPositions {
     /// `p`, `p + 1`, ...: as for text.

@@ -60,7 +60,7 @@ fn golden(name: &str) -> (String, Vec<Prompt>) {
 }
 
 #[test]
-fn logits_are_those_of_peft() {
+fn logits_equal_peft() {
     for_each_device(|device| {
         for name in ADAPTERS {
             let (base, prompts) = golden(name);
@@ -75,7 +75,7 @@ fn logits_are_those_of_peft() {
 }
 
 #[test]
-fn sequences_with_unlike_adapters_share_a_batch() {
+fn sequences_of_different_adapters_share_a_batch() {
     for_each_device(|device| {
         for quantization in [None, Some(WeightFormat::Q4)] {
             let options = LoadOptions { quantization, ..options(device, &ADAPTERS[..2]) };
@@ -98,7 +98,7 @@ fn sequences_with_unlike_adapters_share_a_batch() {
 }
 
 #[test]
-fn a_prefill_in_pieces_gives_the_same() {
+fn chunked_prefill_gives_the_same_logits() {
     let LoadedModel { model, adapters, .. } =
         load("llama-tiny", &options(Device::Cpu, &ADAPTERS[..1])).unwrap();
     let (_, prompts) = golden(ADAPTERS[0]);
@@ -114,7 +114,7 @@ fn a_prefill_in_pieces_gives_the_same() {
 }
 
 #[test]
-fn an_adapter_of_another_model_is_refused() {
+fn adapter_of_another_model_is_rejected() {
     let other = load("llama-tiny-bias", &options(Device::Cpu, &ADAPTERS[2..])).unwrap().adapters;
     let LoadedModel { model, adapter_loader, .. } = load("llama-tiny", &LoadOptions::default()).unwrap();
     let run = |adapter| {
@@ -131,7 +131,7 @@ fn an_adapter_of_another_model_is_refused() {
 }
 
 #[test]
-fn an_adapter_loaded_later_is_one_loaded_with_the_model() {
+fn adapter_loaded_later_equals_one_loaded_with_the_model() {
     for_each_device(|device| {
         let (_, prompts) = golden(ADAPTERS[0]);
         let with = load("llama-tiny", &options(device, &ADAPTERS[..1])).unwrap();
@@ -171,9 +171,9 @@ fn changed(tensor: Option<(&str, &str, [usize; 2])>, config: impl Fn(&mut Value)
 }
 
 #[test]
-fn adapters_that_do_not_fit_are_refused_before_the_weights_are_loaded() {
+fn mismatched_adapter_is_rejected_before_weights_load() {
     const QUERY_A: &str = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight";
-    let refused = |folder: &Path| -> Error {
+    let rejected = |folder: &Path| -> Error {
         let options = LoadOptions { adapters: vec![folder.to_owned()], ..LoadOptions::default() };
         let mut began = false;
         let model = ModelFolder::open(testdata("models/llama-tiny")).unwrap();
@@ -190,13 +190,13 @@ fn adapters_that_do_not_fit_are_refused_before_the_weights_are_loaded() {
             "q_proj.lora_A",
         ),
     ] {
-        let error = refused(changed(Some(tensor), |_| {}).path()).to_string();
+        let error = rejected(changed(Some(tensor), |_| {}).path()).to_string();
         assert!(error.contains(expected), "{error:?} does not say {expected:?}");
     }
-    let error = refused(changed(None, |config| config["use_dora"] = true.into()).path()).to_string();
+    let error = rejected(changed(None, |config| config["use_dora"] = true.into()).path()).to_string();
     assert!(error.ends_with("`use_dora` is true, supported: absent"), "{error}");
-    let error = refused(changed(None, |config| config["r"] = 0.into()).path()).to_string();
+    let error = rejected(changed(None, |config| config["r"] = 0.into()).path()).to_string();
     assert!(error.contains("`r` is 0"), "{error}");
-    assert!(matches!(refused(&testdata("adapters")), Error::Format(lm_formats::Error::MissingFile { .. })));
-    assert!(matches!(refused(&testdata("no-such-folder")), Error::Format(lm_formats::Error::Io { .. })));
+    assert!(matches!(rejected(&testdata("adapters")), Error::Format(lm_formats::Error::MissingFile { .. })));
+    assert!(matches!(rejected(&testdata("no-such-folder")), Error::Format(lm_formats::Error::Io { .. })));
 }

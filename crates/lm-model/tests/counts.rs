@@ -1,4 +1,4 @@
-//! Parallel loops and page faults of forward passes: counts, which no other program on the machine changes.
+//! Parallel loops and page faults of forward passes: counts that do not depend on other programs on the machine.
 
 mod common;
 
@@ -16,8 +16,8 @@ const LAYERS: usize = 2;
 const ROWS: usize = 256;
 /// Loops of the head: the last norm and rounding; its product is one task.
 const HEAD_LOOPS: u64 = 2;
-/// Page faults of a repeated prefill. The results of its ops are thousands of pages, which are faulted in if their memory
-/// is not used again.
+/// Page faults of a repeated prefill. The results of its ops are thousands of pages, which are faulted in again unless their memory
+/// is reused.
 const MOST_FAULTS: u64 = 400;
 
 fn model() -> Arc<dyn CausalLm> {
@@ -65,7 +65,7 @@ fn page_faults() -> Option<u64> {
 
 // One test: the pool and the page faults are those of the whole process.
 #[test]
-fn loops_and_page_faults_are_few_and_used_memory_changes_nothing() {
+fn loop_and_page_fault_counts_are_bounded() {
     let model = model();
     let mut cache = model.new_cache(ROWS / lm_model::PAGE_LEN + 1).expect("pages");
     profile::start();

@@ -37,7 +37,7 @@ fn decoded(model: &dyn CausalLm, ids: &[TokenId], drafts: usize) -> Vec<Vec<u32>
 }
 
 #[test]
-fn rows_of_draft_tokens_have_the_bits_of_single_steps() {
+fn draft_rows_equal_single_steps() {
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models");
     let mut folders: Vec<_> = std::fs::read_dir(models).unwrap().map(|entry| entry.unwrap().path()).collect();
     folders.retain(|folder| folder.join("config.json").exists());

@@ -36,7 +36,7 @@ fn edited(name: &str, edit: impl FnOnce(&mut Value)) -> tempfile::TempDir {
 }
 
 #[test]
-fn a_converted_folder_is_the_one_that_is_quantised_while_loading() {
+fn converted_folder_equals_quantised_load() {
     for name in ["qwen3-moe-tiny", "gpt-oss-tiny", "gpt-oss-tiny-bf16", "qwen3-tiny-fp8"] {
         let output = tempfile::tempdir().unwrap();
         let converted = output.path().join("converted");
@@ -47,7 +47,7 @@ fn a_converted_folder_is_the_one_that_is_quantised_while_loading() {
 }
 
 #[test]
-fn weights_with_scales_run_as_they_are_stored() {
+fn scaled_weights_run_as_stored() {
     for name in ["gpt-oss-tiny", "qwen3-tiny-fp8"] {
         let (stored, exact) = (logits(&golden(name), None), logits(&golden(name), Some(WeightFormat::F32)));
         let norm = |rows: &[Vec<f32>]| rows.iter().flatten().map(|x| x * x).sum::<f32>().sqrt();
@@ -60,22 +60,22 @@ fn weights_with_scales_run_as_they_are_stored() {
 }
 
 #[test]
-fn a_step_reads_the_experts_that_a_row_goes_through() {
+fn step_reads_only_routed_experts() {
     let info = load(&golden("qwen3-moe-tiny"), None).unwrap().model.info().clone();
-    // Two layers of 8 experts of which 2 are used, 3 matrices of 32 by 32 in bfloat16; an embedding that is no output head.
+    // Two layers of 8 experts, 2 of them used, 3 matrices of 32 by 32 in bfloat16; an embedding that is not an output head.
     let (inactive, embedding) = (2 * 6 * 3 * 32 * 32 * 2, 320 * 32 * 2);
     assert_eq!(info.decode_bytes, info.weight_bytes - inactive - embedding);
 }
 
 #[test]
-fn what_a_model_takes_is_known_before_it_is_loaded() {
+fn footprint_is_known_before_load() {
     for name in ["gpt-oss-tiny", "qwen3-tiny-fp8", "qwen3-moe-tiny"] {
         ModelFolder::open(golden(name)).unwrap().footprint().unwrap();
     }
 }
 
 #[test]
-fn configs_that_cannot_be_are_named() {
+fn invalid_configs_are_reported() {
     let check = |name: &str, edit: fn(&mut Value), named: &str| {
         let error = load(edited(name, edit).path(), None).err().unwrap().to_string();
         assert!(error.contains(named), "{error}");

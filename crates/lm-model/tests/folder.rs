@@ -15,7 +15,7 @@ fn pocket() -> PathBuf {
 }
 
 #[test]
-fn shards_and_one_file_give_the_same_model() {
+fn sharded_and_single_file_models_are_equal() {
     let model = TinyModel::llama();
     let (whole, sharded) = (model.write(), model.write_sharded());
     let [whole, sharded] =
@@ -24,7 +24,7 @@ fn shards_and_one_file_give_the_same_model() {
 }
 
 #[test]
-fn embedded_files_give_the_model_of_the_folder() {
+fn embedded_files_equal_the_folder() {
     const NAMES: [&str; 3] = ["config.json", "tokenizer.json", "model.safetensors"];
     let dir = TinyModel::qwen3().write();
     let files = NAMES.map(|name| (name, &*fs::read(dir.path().join(name)).unwrap().leak()));
@@ -66,7 +66,7 @@ fn half_precision_is_loaded_as_stored() {
 }
 
 #[test]
-fn older_and_newer_rope_keys_mean_the_same() {
+fn old_and_new_rope_keys_are_equivalent() {
     let newer = TinyModel::llama();
     let mut older = newer.clone();
     let mut parameters = older.config.as_object_mut().unwrap().remove("rope_parameters").unwrap();
@@ -80,7 +80,7 @@ fn older_and_newer_rope_keys_mean_the_same() {
 
 /// As in transformers: the older key takes precedence, and unknown RoPE parameters are ignored.
 #[test]
-fn rope_scaling_goes_before_rope_parameters_and_unknown_parameters_change_nothing() {
+fn rope_scaling_has_priority_over_rope_parameters() {
     let plain = TinyModel::llama();
     let mut both = plain.clone();
     let parameters = both.config["rope_parameters"].clone();
@@ -94,14 +94,14 @@ fn rope_scaling_goes_before_rope_parameters_and_unknown_parameters_change_nothin
 }
 
 #[test]
-fn info_lists_attention_layers_with_their_windows() {
+fn info_lists_attention_windows() {
     let loaded = load(TinyModel::qwen3().write().path(), Device::Cpu);
     let shapes = [None, Some(7), Some(7)].map(|window| AttentionShape { query_width: 4 * 12, window });
     assert_eq!(loaded.model.info().attention, shapes);
 }
 
 #[test]
-fn layer_types_mean_the_same_as_max_window_layers() {
+fn layer_types_equal_max_window_layers() {
     let by_number = TinyModel::qwen3();
     let mut by_type = by_number.clone();
     by_type.config["layer_types"] = json!(["full_attention", "sliding_attention", "sliding_attention"]);
@@ -117,7 +117,7 @@ fn layer_types_mean_the_same_as_max_window_layers() {
 }
 
 #[test]
-fn progress_rises_to_the_whole() {
+fn progress_rises_to_the_total() {
     let dir = TinyModel::llama().write();
     let mut steps = Vec::new();
     let folder = ModelFolder::open(dir.path()).unwrap();
@@ -143,7 +143,7 @@ fn loading_twice_gives_the_same_bits() {
 }
 
 #[test]
-fn end_ids_come_from_the_first_file_that_has_them() {
+fn first_file_with_end_ids_is_used() {
     let dir = TinyModel::llama().write();
     let end_ids = || ModelFolder::open(dir.path()).unwrap().tokenizer().unwrap().end_ids().to_vec();
     assert_eq!(end_ids(), [3, 4], "config.json");
@@ -164,7 +164,7 @@ fn end_ids_come_from_the_first_file_that_has_them() {
 }
 
 #[test]
-fn the_files_of_the_chat_template_travel_with_the_model() {
+fn chat_template_files_are_loaded() {
     let dir = TinyModel::qwen3().write();
     let names = || {
         let source = ModelFolder::open(dir.path()).unwrap().chat_template().unwrap();
@@ -182,7 +182,7 @@ fn the_files_of_the_chat_template_travel_with_the_model() {
 }
 
 #[test]
-fn the_pocket_model_loads_and_speaks() {
+fn pocket_model_generates() {
     for_each_device(|device| {
         let loaded = load(&pocket(), device);
         let info = loaded.model.info();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use lm_model::{KvDtype, LoadOptions, ModelFolder, PAGE_LEN, WeightFormat};
 
-/// The folders of the goldens that can be loaded today.
+/// The folders of the goldens that can be loaded.
 fn models() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models");
     let goldens = lm_model::ALL_ARCHITECTURES.iter().flat_map(|architecture| architecture.goldens);
@@ -13,7 +13,7 @@ fn models() -> Vec<PathBuf> {
 }
 
 #[test]
-fn sizes_are_those_of_the_loaded_model() -> Result<()> {
+fn sizes_match_the_loaded_model() -> Result<()> {
     for path in models() {
         let folder = ModelFolder::open(&path)?;
         let footprint = folder.footprint()?;
@@ -44,7 +44,7 @@ fn sizes_are_those_of_the_loaded_model() -> Result<()> {
 }
 
 #[test]
-fn a_page_that_was_begun_counts() -> Result<()> {
+fn started_page_counts() -> Result<()> {
     let footprint = ModelFolder::open(&models()[0])?.footprint()?;
     let bytes = |tokens| footprint.cache_bytes(tokens, KvDtype::F16);
     assert_eq!((bytes(1), bytes(33)), (bytes(PAGE_LEN), 2 * bytes(PAGE_LEN)));

@@ -81,7 +81,7 @@ fn pages(slots: usize, free: &mut Vec<PageId>) -> Vec<PageId> {
 }
 
 #[test]
-fn logits_spread_as_a_test_needs() {
+fn logits_are_spread_enough_for_tests() {
     for_each_model(|model| {
         let rows = logits_of(model, &Random(9).ids(40));
         let mean = |values: &mut dyn Iterator<Item = f32>| values.sum::<f32>() / (40 * VOCAB) as f32;
@@ -93,7 +93,7 @@ fn logits_spread_as_a_test_needs() {
 
 /// Prompts, continuations, a single decoded token and a draft of four, each with its own length.
 #[test]
-fn eight_sequences_in_one_batch_give_each_ones_own_logits() {
+fn batched_sequences_give_their_own_logits() {
     for_each_form(|model, form| {
         let mut random = Random(2);
         let mut free: Vec<PageId> = (0..40).collect();
@@ -101,10 +101,10 @@ fn eight_sequences_in_one_batch_give_each_ones_own_logits() {
         let (most, cached) = (long(model), [0, 37, 0, 38, 0, 25, 0, long(model) - 1]);
         let prompts = [1, 75, 38, 42, 37, 50, 69, most].map(|len| random.ids(len));
         let tables: Vec<_> = prompts.iter().map(|prompt| pages(prompt.len(), &mut free)).collect();
-        let begun = (0..8)
+        let started = (0..8)
             .filter(|&i| cached[i] > 0)
             .map(|i| SequenceInput::ids(&prompts[i][..cached[i]], 0, tables[i].clone()));
-        forward(model, &mut cache, begun.collect());
+        forward(model, &mut cache, started.collect());
         let rest = (0..8).map(|i| {
             let mut input = SequenceInput::ids(&prompts[i][cached[i]..], cached[i], tables[i].clone());
             input.logits = LogitRows::All;
@@ -119,7 +119,7 @@ fn eight_sequences_in_one_batch_give_each_ones_own_logits() {
 }
 
 #[test]
-fn embedding_rows_give_the_logits_of_their_ids() {
+fn embedding_rows_equal_their_ids() {
     for_each_model(|model| {
         let ids = Random(3).ids(37);
         let mut cache = model.new_cache(8).unwrap();
@@ -141,7 +141,7 @@ fn embedding_rows_give_the_logits_of_their_ids() {
 }
 
 #[test]
-fn rows_of_an_image_replace_those_of_their_ids() {
+fn image_rows_replace_token_rows() {
     for_each_model(|model| {
         let ids = Random(3).ids(37);
         let media =
@@ -165,7 +165,7 @@ fn rows_of_an_image_replace_those_of_their_ids() {
 }
 
 #[test]
-fn rows_for_deeper_layers_are_added_wherever_a_call_begins() {
+fn deep_layer_rows_are_added_at_any_chunk_start() {
     for_each_model(|model| {
         let ids = Random(5).ids(30);
         let embedded = |seed| model.embed(&Random(seed).ids(12)).unwrap();
@@ -200,7 +200,7 @@ fn rows_for_deeper_layers_are_added_wherever_a_call_begins() {
 }
 
 #[test]
-fn a_prefill_cut_anywhere_gives_the_logits_of_one_piece() {
+fn prefill_does_not_depend_on_chunks() {
     for_each_form(|model, form| {
         let mut random = Random(4);
         let ids = random.ids(long(model));
@@ -221,7 +221,7 @@ fn a_prefill_cut_anywhere_gives_the_logits_of_one_piece() {
 }
 
 #[test]
-fn decoded_token_by_token_logits_are_those_of_a_prefill() {
+fn decode_logits_equal_prefill() {
     for_each_form(|model, form| {
         let ids = Random(11).ids(long(model));
         // On a slow device only the tokens around the border of the first page.
@@ -234,7 +234,7 @@ fn decoded_token_by_token_logits_are_those_of_a_prefill() {
 }
 
 #[test]
-fn the_head_gives_hidden_states_the_logits_of_a_forward_pass_in_any_piece() {
+fn head_of_hidden_states_equals_the_forward_pass() {
     for_each_form(|model, form| {
         let ids = Random(13).ids(37);
         let mut input = SequenceInput::ids(&ids[..], 0, [0, 1]);
@@ -265,9 +265,9 @@ fn the_head_gives_hidden_states_the_logits_of_a_forward_pass_in_any_piece() {
     });
 }
 
-/// No pass moves the pages: prompts, a decoded token, and both in one batch.
+/// The pages stay in place: prompts, a decoded token, and both in one batch.
 #[test]
-fn a_forward_pass_copies_no_pages() {
+fn forward_pass_copies_no_pages() {
     for_each_form(|model, form| {
         let ids = Random(12).ids(40);
         let mut cache = model.new_cache(8).unwrap();
@@ -287,7 +287,7 @@ fn a_forward_pass_copies_no_pages() {
 }
 
 #[test]
-fn the_rows_asked_for_come_in_their_order() {
+fn requested_rows_keep_their_order() {
     for_each_model(|model| {
         let ids = Random(5).ids(6);
         let all = logits_of(model, &ids);
@@ -311,7 +311,7 @@ fn the_rows_asked_for_come_in_their_order() {
 }
 
 #[test]
-fn a_batch_that_cannot_run_leaves_the_cache_as_it_was() {
+fn invalid_batch_leaves_the_cache_unchanged() {
     for_each_model(|model| {
         let ids = Random(6).ids(40);
         let mut cache = model.new_cache(4).unwrap();
@@ -331,7 +331,7 @@ fn a_batch_that_cannot_run_leaves_the_cache_as_it_was() {
 }
 
 #[test]
-fn a_copied_page_goes_on_by_itself() {
+fn copied_page_is_independent() {
     for_each_model(|model| {
         let mut random = Random(8);
         let shared = random.ids(40);
@@ -355,7 +355,7 @@ fn a_copied_page_goes_on_by_itself() {
 }
 
 #[test]
-fn rows_of_a_bidirectional_span_see_each_other() {
+fn bidirectional_rows_see_each_other() {
     for_each_model(|model| {
         let ids = [5, 6, 7, 8, 9, 10];
         let mut changed = ids;
@@ -379,7 +379,7 @@ fn rows_of_a_bidirectional_span_see_each_other() {
 }
 
 #[test]
-fn positions_steer_rope_and_slots_the_cache() {
+fn positions_set_rope_and_slots_set_the_cache() {
     for_each_model(|model| {
         let ids = Random(10).ids(12);
         let whole = logits_of(model, &ids);
@@ -400,7 +400,7 @@ fn positions_steer_rope_and_slots_the_cache() {
 }
 
 #[test]
-fn an_empty_batch_and_a_foreign_cache() {
+fn empty_batch_and_foreign_cache_are_errors() {
     for_each_model(|model| {
         let mut cache = model.new_cache(1).unwrap();
         assert_eq!(model.forward(&Batch::default(), &mut cache).unwrap().num_sequences(), 0);

@@ -1,4 +1,4 @@
-//! Tokenizers in the GGUF files that we write from a `tokenizer.json`: the same ids, for published tokenizers too.
+//! Tokenizers in GGUF files written from a `tokenizer.json`: the same ids, also for published tokenizers.
 
 // Unused here: the texts with reference ids.
 #[allow(dead_code)]
@@ -51,7 +51,7 @@ fn check(name: &str, [json, gguf]: &[Tokenizer; 2], text: &str) {
 }
 
 #[test]
-fn a_written_tokenizer_gives_the_ids_of_its_json() {
+fn written_tokenizer_equals_its_json() {
     for name in ["llama-bpe", "phi-3", "smollm2"] {
         let Some(folder) = folder(name, |_| {}) else { continue };
         let both = both(name, folder.path());
@@ -60,7 +60,7 @@ fn a_written_tokenizer_gives_the_ids_of_its_json() {
 }
 
 #[test]
-fn what_the_keys_of_a_file_do_not_say_the_whole_of_the_json_does() {
+fn json_in_the_file_covers_other_settings() {
     let changes: [(&str, Change); 4] = [
         ("digits", |json| json["pre_tokenizer"]["pretokenizers"][0]["individual_digits"] = json!(false)),
         ("lower case", |json| json["normalizer"] = json!({"type": "Lowercase"})),
@@ -77,7 +77,7 @@ fn what_the_keys_of_a_file_do_not_say_the_whole_of_the_json_does() {
 }
 
 #[test]
-fn what_nothing_in_a_file_says_is_refused_by_its_name() {
+fn unrepresentable_setting_is_rejected_by_name() {
     let cases: [(Change, &str); 2] = [
         (|json| json["added_tokens"][2]["rstrip"] = json!(true), "added_tokens.rstrip"),
         (|json| json["normalizer"]["normalizers"][0]["prepend"] = json!("x"), "normalizer"),
@@ -85,9 +85,9 @@ fn what_nothing_in_a_file_says_is_refused_by_its_name() {
     for (change, part) in cases {
         let Some(folder) = folder("phi-3", change) else { return };
         let model = ModelFolder::open(folder.path()).expect("is there");
-        let refused =
+        let rejected =
             model.convert_to_gguf(folder.path().join("written.gguf"), WeightFormat::F16, &mut |_| {});
-        let error = refused.expect_err("is refused").to_string();
+        let error = rejected.expect_err("is rejected").to_string();
         assert!(error.contains(part), "{part}: {error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Folders of AutoAWQ, GPTQ and compressed-tensors: the weights are those that the published layouts define.
+//! Folders of AutoAWQ, GPTQ and compressed-tensors: the weights match the published layouts.
 
 use std::path::{Path, PathBuf};
 
@@ -48,7 +48,7 @@ fn compare(name: &str, quantization: Option<WeightFormat>) -> [Vec<Vec<f32>>; 2]
 }
 
 #[test]
-fn weights_are_those_of_the_layouts() {
+fn weights_match_their_layouts() {
     for name in FOLDERS {
         let [got, expected] = compare(name, Some(WeightFormat::F32));
         assert_close(&got, &expected, name);
@@ -109,21 +109,21 @@ fn changed(config: impl Fn(&mut Value), tensor: &str, change: impl Fn(&mut Vec<u
 }
 
 #[test]
-fn what_cannot_be_read_is_named() {
+fn unreadable_layouts_are_reported() {
     const LAYER: &str = "model.layers.0.self_attn.q_proj";
-    let refused = |config: &dyn Fn(&mut Value), part: &str, change: &dyn Fn(&mut Vec<u8>)| {
+    let rejected = |config: &dyn Fn(&mut Value), part: &str, change: &dyn Fn(&mut Vec<u8>)| {
         let copy = changed(config, &format!("{LAYER}.{part}"), change);
         load(copy.path(), None).err().unwrap().to_string()
     };
     let same = |_: &mut Value| {};
     let shuffled = |order: &mut Vec<u8>| order.swap(0, 4 * 40);
-    let error = refused(&same, "g_idx", &shuffled);
+    let error = rejected(&same, "g_idx", &shuffled);
     assert!(error.contains("quantization_config.desc_act"), "{error}");
-    let error = refused(&|how| how["group_size"] = 64.into(), "", &|_| {});
+    let error = rejected(&|how| how["group_size"] = 64.into(), "", &|_| {});
     assert!(error.contains("`quantization_config.group_size` is 64"), "{error}");
-    let error = refused(&|how| how["bits"] = 8.into(), "", &|_| {});
+    let error = rejected(&|how| how["bits"] = 8.into(), "", &|_| {});
     assert!(error.contains("q_proj") || error.contains("down_proj"), "{error}");
-    let error = refused(&|how| how["quant_method"] = "bitsandbytes".into(), "", &|_| {});
+    let error = rejected(&|how| how["quant_method"] = "bitsandbytes".into(), "", &|_| {});
     assert!(error.contains("`quantization_config.quant_method` is bitsandbytes"), "{error}");
     let infinite = |scales: &mut Vec<u8>| scales[..2].copy_from_slice(&0x7c00_u16.to_le_bytes());
     let error = load(changed(same, &format!("{LAYER}.scales"), infinite).path(), None).err().unwrap();

@@ -1,4 +1,4 @@
-//! Integration tests in one program; those that measure their process are programs of their own.
+//! Integration tests in one binary; tests that measure their process have their own binaries.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 mod adapters;

@@ -13,18 +13,18 @@ use lm_model::{Device, LoadOptions, WeightFormat};
 use safetensors::tensor::Dtype;
 use serde_json::json;
 
-const TEST: &str = "memory::a_quantised_load_keeps_the_packed_bytes_only";
+const TEST: &str = "memory::quantised_load_keeps_only_packed_bytes";
 /// Environment variable with the model folder, set in the measuring process.
 const FOLDER: &str = "LM_MODEL_MEMORY_TEST_FOLDER";
 const SLACK: usize = 4 << 20;
 
 #[test]
-fn a_quantised_load_keeps_the_packed_bytes_only() {
+fn quantised_load_keeps_only_packed_bytes() {
     if let Some(folder) = std::env::var_os(FOLDER) {
         return measure(Path::new(&folder));
     }
     if anonymous_bytes().is_none() {
-        println!("skipped: this system does not tell a process's anonymous memory");
+        println!("skipped: this system does not report a process's anonymous memory");
         return;
     }
     let dir = large_model().write();
@@ -43,18 +43,18 @@ fn measure(folder: &Path) {
     drop(load_with(TinyModel::qwen3().write().path(), &options));
     // Reset the peak memory counter, where the system allows it.
     let counted_anew = fs::write("/proc/self/clear_refs", "5").is_ok();
-    let before = anonymous_bytes().expect("it was told before");
-    let before_with_files = status_bytes("VmRSS:").expect("it was told before");
+    let before = anonymous_bytes().expect("it was reported before");
+    let before_with_files = status_bytes("VmRSS:").expect("it was reported before");
     let loaded = load_with(folder, &options);
-    let grown = anonymous_bytes().expect("it was told before").saturating_sub(before);
+    let grown = anonymous_bytes().expect("it was reported before").saturating_sub(before);
     let info = loaded.model.info();
     let (packed, dense) = (info.weight_bytes as usize, info.parameters as usize * 2);
     println!("{} parameters, {packed} bytes packed, the process grew by {grown}", info.parameters);
-    assert!(dense > packed + 3 * SLACK, "the model is too small to tell");
+    assert!(dense > packed + 3 * SLACK, "the model is too small to measure");
     assert!(grown + SLACK >= packed, "the measure does not see the weights");
     assert!(grown <= packed + SLACK, "more than the packed bytes remains");
     // The file's pages count too; they are released as they are packed.
-    let most = status_bytes("VmHWM:").expect("it was told before").saturating_sub(before_with_files);
+    let most = status_bytes("VmHWM:").expect("it was reported before").saturating_sub(before_with_files);
     println!("at most it had grown by {most}, its files' pages included");
     // Half of the dense size leaves room for the current piece, partial pages, and the program's own pages.
     assert!(!counted_anew || most <= packed + dense / 2, "the source was held beside the packed bytes");

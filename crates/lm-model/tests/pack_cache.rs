@@ -60,7 +60,7 @@ fn load(model: &Path, cache: Option<&Path>) -> Loaded {
 }
 
 #[test]
-fn source_converted_folder_and_cache_give_the_same_bits() {
+fn source_converted_and_cached_models_are_equal() {
     for model in [TinyModel::qwen3(), TinyModel::llama()] {
         let (source, parent, cache) = (model.write(), Cache::new(), Cache::new());
         for format in [WeightFormat::Q8, WeightFormat::Q4] {
@@ -86,7 +86,7 @@ fn source_converted_folder_and_cache_give_the_same_bits() {
 }
 
 #[test]
-fn the_second_load_reads_the_cache_only() {
+fn second_load_reads_only_the_cache() {
     let (source, cache) = (TinyModel::qwen3().write_sharded(), Cache::new());
     let without = load(source.path(), None);
     let first = cache.load(source.path());
@@ -99,7 +99,7 @@ fn the_second_load_reads_the_cache_only() {
 }
 
 #[test]
-fn a_damaged_entry_is_replaced() {
+fn damaged_entry_is_replaced() {
     let (source, cache) = (TinyModel::qwen3().write(), Cache::new());
     let expected = cache.load(source.path());
     let entry = cache.entry();
@@ -125,7 +125,7 @@ fn a_damaged_entry_is_replaced() {
 }
 
 #[test]
-fn an_entry_of_other_weights_is_replaced() {
+fn entry_of_other_weights_is_replaced() {
     let cache = Cache::new();
     let mut model = TinyModel::qwen3();
     let source = model.write();
@@ -147,7 +147,7 @@ fn an_entry_of_other_weights_is_replaced() {
 }
 
 #[test]
-fn folders_of_one_name_have_their_own_entries() {
+fn folders_of_equal_name_have_separate_entries() {
     let (cache, parents) = (Cache::new(), [Cache::new(), Cache::new()]);
     let mut model = TinyModel::qwen3();
     for parent in &parents {
@@ -163,7 +163,7 @@ fn folders_of_one_name_have_their_own_entries() {
 }
 
 #[test]
-fn writers_at_once_do_not_meet() {
+fn concurrent_writers_do_not_interfere() {
     let (source, cache) = (TinyModel::qwen3().write(), Cache::new());
     let expected = load(source.path(), None).logits;
     thread::scope(|scope| {
@@ -176,14 +176,14 @@ fn writers_at_once_do_not_meet() {
 }
 
 #[test]
-fn what_a_killed_writer_left_is_written_over_and_a_held_lock_is_not_waited_for() {
+fn killed_writer_is_replaced_and_held_lock_is_skipped() {
     let (source, cache) = (TinyModel::qwen3().write(), Cache::new());
     let expected = cache.load(source.path());
     let entry = cache.entry();
     fs::remove_file(&entry).expect("was written");
     fs::write(entry.with_extension("unfinished"), vec![1; 1 << 20]).expect("can be written");
     let lock = fs::File::open(entry.with_extension("lock")).expect("was written");
-    lock.lock().expect("nobody has it");
+    lock.lock().expect("it is free");
     assert_eq!(cache.load(source.path()), expected);
     assert!(!entry.exists(), "the one who has the lock writes it");
     drop(lock);
@@ -193,7 +193,7 @@ fn what_a_killed_writer_left_is_written_over_and_a_held_lock_is_not_waited_for()
 }
 
 #[test]
-fn a_cache_that_cannot_be_written_is_done_without() {
+fn unwritable_cache_is_skipped() {
     let source = TinyModel::qwen3().write();
     let file = source.path().join("config.json");
     assert_eq!(load(source.path(), Some(&file)), load(source.path(), None));
@@ -202,7 +202,7 @@ fn a_cache_that_cannot_be_written_is_done_without() {
 }
 
 #[test]
-fn without_quantising_nothing_is_kept() {
+fn unquantised_load_writes_no_cache() {
     let (source, cache) = (TinyModel::qwen3().write(), Cache::new());
     for quantization in [None, Some(WeightFormat::F16)] {
         load_with(

@@ -29,7 +29,7 @@ fn rounded(model: &TinyModel, format: WeightFormat) -> TinyModel {
 /// The quantised model computes with the quantised weights: its logits are closer to those of the same weights in f32 than to
 /// those of the weights before quantisation.
 #[test]
-fn the_quantised_weights_are_the_ones_computed_with() {
+fn computation_uses_the_quantised_weights() {
     for model in [TinyModel::qwen3(), TinyModel::llama()] {
         let exact = model.write();
         for format in [WeightFormat::Q8, WeightFormat::Q4] {
@@ -54,7 +54,7 @@ fn the_quantised_weights_are_the_ones_computed_with() {
 }
 
 #[test]
-fn eight_bits_stay_near() {
+fn eight_bit_logits_are_close() {
     let dir = TinyModel::qwen3().write();
     for_each_device(|device| {
         let ids = Random(2).ids(24);
@@ -73,7 +73,7 @@ fn eight_bits_stay_near() {
 
 /// Every matrix counts with its packed size once (a tied embedding too), every vector with four bytes an element.
 #[test]
-fn weight_bytes_are_those_of_the_packed_form() {
+fn weight_bytes_equal_the_packed_size() {
     for model in [TinyModel::qwen3(), TinyModel::llama()] {
         let dir = model.write();
         for format in
@@ -96,7 +96,7 @@ fn weight_bytes_are_those_of_the_packed_form() {
 
 /// A converted folder is bit-identical to quantising the original on load.
 #[test]
-fn a_converted_folder_gives_the_same_logits() {
+fn converted_folder_gives_the_same_logits() {
     let tiny = [TinyModel::qwen3(), TinyModel::llama()].map(|model| model.write());
     let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models");
     // Layers with parameters that are neither vectors nor quantised.
@@ -133,7 +133,7 @@ fn a_converted_folder_gives_the_same_logits() {
 }
 
 #[test]
-fn a_conversion_that_fails_leaves_nothing() {
+fn failed_conversion_leaves_no_files() {
     let mut model = TinyModel::qwen3();
     let name = "model.layers.1.mlp.up_proj.weight";
     model.tensors.get_mut(name).expect("a tensor of qwen3").values[5] = f32::NAN;
@@ -141,7 +141,7 @@ fn a_conversion_that_fails_leaves_nothing() {
     let parent = tempfile::tempdir().expect("a temporary folder");
     let folder = ModelFolder::open(original.path()).expect("the original is there");
     let convert = |to: &str, format| {
-        let error = folder.convert(parent.path().join(to), format, &mut |_| {}).expect_err("is refused");
+        let error = folder.convert(parent.path().join(to), format, &mut |_| {}).expect_err("is rejected");
         error.to_string()
     };
     assert!(convert("out", WeightFormat::Q4).contains(name));
@@ -153,7 +153,7 @@ fn a_conversion_that_fails_leaves_nothing() {
 }
 
 #[test]
-fn a_converted_folder_has_the_card_and_the_licence() {
+fn converted_folder_has_card_and_licence() {
     let original = TinyModel::qwen3().write();
     let texts = [
         ("README.md", "---\nlicense: mit\n---\n# Model\n"),
@@ -181,7 +181,7 @@ fn a_converted_folder_has_the_card_and_the_licence() {
 }
 
 #[test]
-fn a_converted_folder_is_read_with_distrust() {
+fn converted_folder_is_checked() {
     let original = TinyModel::qwen3().write();
     let parent = tempfile::tempdir().expect("a temporary folder");
     let converted = parent.path().join("converted");
@@ -189,17 +189,17 @@ fn a_converted_folder_is_read_with_distrust() {
     folder.convert(&converted, WeightFormat::Q4, &mut |_| {}).expect("it can be converted");
     let folder = ModelFolder::open(&converted).expect("was written");
     let load = |options: &LoadOptions| folder.load(options, &mut |_| {}).err().map(|error| error.to_string());
-    let other = load(&options(Device::Cpu, WeightFormat::Q8)).expect("is refused");
+    let other = load(&options(Device::Cpu, WeightFormat::Q8)).expect("is rejected");
     assert_eq!(
         other,
         "the weights are quantised already: they are stored in q4 and cannot be loaded or written in q8"
     );
     let again =
-        folder.convert(parent.path().join("again"), WeightFormat::Q4, &mut |_| {}).expect_err("is refused");
+        folder.convert(parent.path().join("again"), WeightFormat::Q4, &mut |_| {}).expect_err("is rejected");
     assert!(again.to_string().contains("stored in q4"), "{again}");
     // Declared as the other format, the quants have the wrong shape.
     let config = std::fs::read_to_string(converted.join("config.json")).expect("was written");
     std::fs::write(converted.join("config.json"), config.replace("\"q4\"", "\"q8\""))
         .expect("can be written");
-    assert!(load(&LoadOptions::default()).expect("is refused").contains("has shape"));
+    assert!(load(&LoadOptions::default()).expect("is rejected").contains("has shape"));
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A handle that cancels a request, or a group of requests; clones share it.
 ///
-/// A request takes a [`child`](Self::child) of the handle that it is given: cancelling the handle cancels all its requests, and
+/// A request takes a [`child`](Self::child) of its handle: cancelling the handle cancels all its requests, and
 /// cancelling one request leaves the others. A cancelled handle stays cancelled. The request ends within one step of the engine.
 ///
 /// ```
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handle_is_cancelled_with_each_of_its_ancestors() {
+    fn handle_is_cancelled_with_any_ancestor() {
         for cancelled in 0..4 {
             let root = CancelHandle::new();
             let child = root.child();

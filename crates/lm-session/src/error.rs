@@ -29,10 +29,10 @@ pub enum Error {
     /// A session without tokens cannot be prefilled or generate: there is nothing to continue.
     #[error("the prompt is empty, expected at least one token")]
     EmptyPrompt,
-    /// An image was given to a model that reads none.
+    /// An image was given to a model without vision.
     #[error("the model reads no images, and was given one")]
     NoVision,
-    /// An audio clip was given to a model that reads none.
+    /// An audio clip was given to a model without audio input.
     #[error("the model reads no audio, and was given one")]
     NoAudio,
     /// The tokenizer has no token for the rows of the model's media.
@@ -43,19 +43,19 @@ pub enum Error {
         /// Text of the token.
         token: String,
     },
-    /// The file of an image or an audio clip cannot be decoded, exceeds the limits, or has a size that the model refuses.
+    /// The file of an image or an audio clip cannot be decoded, exceeds the limits, or has a size that the model does not support.
     #[error(transparent)]
     Media(#[from] lm_media::Error),
-    /// An id stands for a row of a medium that was not given with the prompt, or for a part of its rows.
+    /// An id marks a row of a media item that is missing from the prompt, or only a part of its rows is present.
     #[error("token {position} is a row of an image or an audio clip that was not given")]
     UnknownMedia {
-        /// Its place among the tokens of the session.
+        /// Its position among the tokens of the session.
         position: usize,
     },
     /// An encoder returned another number of rows than its layout has.
     #[error("the encoder gave {found} rows for a {kind}, expected {expected}")]
     MediaRows {
-        /// Kind of the medium.
+        /// Kind of the media item.
         kind: MediaKind,
         /// Rows of the layout.
         expected: usize,
@@ -83,7 +83,7 @@ pub enum Error {
     /// The operating system gave no random number for a sampler's seed; [`crate::SamplerParams::seed`] sets one.
     #[error("the operating system gave no random seed")]
     NoSeed(#[source] getrandom::Error),
-    /// A model, or the settings asked for with it, do not fit the memory. Nothing was loaded.
+    /// A model with the requested settings does not fit the memory; it was not loaded.
     #[error(
         "{} MB of memory are needed, {} MB are available: {} MB of weights{}, {} MB of cache for {} tokens in {}, {} MB besides",
         mega(*needed_bytes), mega(*available_bytes), mega(*weight_bytes),
@@ -92,11 +92,11 @@ pub enum Error {
         mega(needed_bytes.saturating_sub(*weight_bytes).saturating_sub(*cache_bytes)),
     )]
     DoesNotFit {
-        /// Format of the weights: the one asked for, or the smallest; `None` as stored.
+        /// Format of the weights: the requested one, or the smallest; `None` as stored.
         quantization: Option<WeightFormat>,
-        /// Data type of the KV cache: the one asked for, or the smallest.
+        /// Data type of the KV cache: the requested one, or the smallest.
         kv_dtype: KvDtype,
-        /// Tokens of a session: those asked for, or the fewest.
+        /// Tokens of a session: the requested number, or the smallest.
         context_tokens: usize,
         /// Bytes of the weights.
         weight_bytes: u64,
@@ -131,7 +131,7 @@ pub enum Error {
         /// The draft model.
         name: String,
     },
-    /// A session names an adapter that the engine has never loaded.
+    /// A session names an adapter that the engine never loaded.
     #[error("adapter {adapter} does not exist, {loaded} were loaded")]
     UnknownAdapter {
         /// Id of the adapter.
@@ -145,7 +145,7 @@ pub enum Error {
         /// Id of the adapter.
         adapter: u32,
     },
-    /// The model takes no adapters: it was not loaded from a model folder.
+    /// The model does not support adapters: it was not loaded from a model folder.
     #[error("model `{model}` takes no adapters")]
     NoAdapters {
         /// Name of the model.
@@ -165,13 +165,13 @@ pub enum Error {
         /// Its logit.
         value: f32,
     },
-    /// Every token is masked: nothing can be sampled.
+    /// Every token is masked, so that no token can be sampled.
     #[error("no token can be sampled: all {tokens} are masked")]
     NoCandidate {
         /// Width of the logits.
         tokens: usize,
     },
-    /// A constraint allows none of the tokens to which the model gives a probability: one whose logits are infinite for all others, such as
+    /// A constraint forbids every token with a nonzero probability, for a model whose other logits are infinite, such as
     /// a scripted model of a test.
     #[error(
         "the constraint allows none of the model's tokens: `{token}` is refused as output token {index}, after `{text}`"
@@ -192,7 +192,7 @@ pub enum Error {
         /// The compiler's message.
         message: String,
     },
-    /// A constraint cannot continue: the grammar's state became too large, or it was given a token that it does not allow.
+    /// A constraint cannot continue: the grammar's state became too large, or it received a forbidden token.
     #[error("the constraint failed: {message}")]
     ConstraintFailed {
         /// Description of the failure.
@@ -205,12 +205,12 @@ pub enum Error {
     BudgetTooSmall {
         /// Number of tokens that suffice, including the forced ones.
         needed_tokens: usize,
-        /// The smaller one of the token limit and the room in the context.
+        /// The smaller one of the token limit and the remaining context.
         available_tokens: usize,
     },
-    /// The tokens ran out in the middle of a text for which the engine had never found a completion, so that it could not be
+    /// The tokens ran out in the middle of a text without a known completion, so that it could not be
     /// steered to its end. For grammars, completions are found within wide bounds; user-defined constraints need
-    /// [`crate::Constraint::completion`] where the engine's search does not suffice.
+    /// [`crate::Constraint::completion`] if the engine's search does not suffice.
     #[error(
         "the text was cut off after {output_tokens} tokens, where its constraint does not allow it to end"
     )]
@@ -220,7 +220,7 @@ pub enum Error {
     },
     /// Too many requests wait: [`crate::EngineSettings::max_waiting_requests`], [`crate::EngineSettings::max_waiting_tokens`],
     /// [`crate::EngineSettings::max_waiting_grammar_bytes`].
-    /// Nothing was changed; the same call can be repeated.
+    /// The state is unchanged; the same call can be repeated.
     #[error("the engine is busy: {waiting} request{} waiting; try again in {:.1} s", if *waiting == 1 { " is" } else { "s are" }, retry_after.as_secs_f64())]
     Busy {
         /// Number of waiting requests.
@@ -228,15 +228,15 @@ pub enum Error {
         /// Time after which a place is expected to be free, from the rate of the last admissions.
         retry_after: std::time::Duration,
     },
-    /// Other grammars are being compiled, in as many threads as compile at the same time. Nothing was changed; the same call can be repeated.
+    /// The maximum number of concurrent compilations is running. The state is unchanged; the same call can be repeated.
     #[error("{running} other grammars are being compiled; try again in {} s", retry_after.as_secs())]
     CompilerBusy {
-        /// Number of compilations that run.
+        /// Number of running compilations.
         running: usize,
         /// Time limit of a compilation.
         retry_after: std::time::Duration,
     },
-    /// A [`crate::SavedSession`] or a [`crate::SavedCache`] is of another model, tokenizer or cache format. Nothing was restored.
+    /// A [`crate::SavedSession`] or a [`crate::SavedCache`] belongs to another model, tokenizer or cache format. It was not restored.
     #[error("what was saved is of the model with fingerprint {found:.16}, this one has {expected:.16}")]
     ForeignCache {
         /// [`crate::Engine::fingerprint`] of this engine.
@@ -245,7 +245,7 @@ pub enum Error {
         found: String,
     },
     /// A [`crate::SavedCache`] was computed with another adapter than the session's, or the adapter of a [`crate::SavedSession`] is not
-    /// loaded. Nothing was restored.
+    /// loaded. It was not restored.
     #[error("what was saved is of {}, the session has {}", adapter_name(*found), adapter_name(*expected))]
     ForeignAdapter {
         /// Checksum of the session's adapter.
@@ -254,17 +254,17 @@ pub enum Error {
         found: Option<u32>,
     },
     /// A [`crate::SavedCache`] has another number of bytes than its tokens take in this model's pool, or the pool is not in host memory.
-    /// Nothing was restored.
+    /// It was not restored.
     #[error("the saved KV pages of {tokens} tokens have {found_bytes} bytes, expected {}", expected_bytes.map_or("none".to_owned(), |bytes| bytes.to_string()))]
     SavedPages {
         /// Number of saved tokens.
         tokens: usize,
-        /// Bytes that they take; `None` if the pool's pages cannot be written.
+        /// Expected bytes; `None` if the pool's pages cannot be written.
         expected_bytes: Option<usize>,
-        /// Bytes that there are.
+        /// Actual bytes.
         found_bytes: usize,
     },
-    /// A saved token is not one of the model's.
+    /// A saved token does not exist in the model.
     #[error("saved token {token} is not one of the model's {tokens}")]
     SavedToken {
         /// The token.
@@ -272,7 +272,7 @@ pub enum Error {
         /// Number of tokens of the model.
         tokens: usize,
     },
-    /// The record of requests cannot be written or read. A request whose record cannot be written has run.
+    /// The record of requests cannot be written or read. A request with an unwritable record has run.
     #[error("the record of requests cannot be written or read")]
     Recording(#[source] std::io::Error),
     /// A line of a record is invalid.
@@ -283,7 +283,7 @@ pub enum Error {
         /// Description of the defect.
         message: String,
     },
-    /// A prefill was cancelled. The tokens that it ran stay cached: see [`crate::Session::tokens`].
+    /// A prefill was cancelled. Its processed tokens stay cached: see [`crate::Session::tokens`].
     #[error("cancelled")]
     Cancelled,
     /// The model's code panicked in this request. The engine continues to serve others.
@@ -295,19 +295,19 @@ pub enum Error {
     /// The worker thread could not be started.
     #[error("the engine's worker thread cannot start")]
     WorkerStart(#[source] std::io::Error),
-    /// A registry has no model of this name.
+    /// The registry has no model of this name.
     #[error("there is no model `{name}`")]
     UnknownModel {
-        /// The name asked for.
+        /// The requested name.
         name: String,
     },
-    /// A registry has a model of this name already.
+    /// The registry already has a model of this name.
     #[error("there is a model `{name}` already")]
     DuplicateModel {
         /// The name.
         name: String,
     },
-    /// Models with running requests leave too little of the registry's budget. Nothing was changed; the same call can be repeated.
+    /// Models with running requests leave too little of the registry's budget. The state is unchanged; the same call can be repeated.
     #[error(
         "model `{name}` needs {} MB of memory, models in use leave {} MB; try again when their requests have ended",
         mega(*needed_bytes), mega(*left_bytes)
@@ -315,7 +315,7 @@ pub enum Error {
     ModelsInUse {
         /// The model to load.
         name: String,
-        /// Memory that it needs.
+        /// Memory needed by the model.
         needed_bytes: u64,
         /// Budget minus the memory of the models in use.
         left_bytes: u64,
@@ -326,12 +326,12 @@ pub enum Error {
         /// Name of the model.
         name: String,
     },
-    /// The worker thread is gone.
+    /// The worker thread has ended.
     #[error("the engine has stopped")]
     EngineStopped,
 }
 
-/// Bytes in millions, with one decimal: sums of rounded parts differ by at most a few of it.
+/// Bytes in millions, with one decimal: sums of rounded parts differ by a few decimals at most.
 fn mega(bytes: u64) -> String {
     format!("{:.1}", bytes as f64 / 1e6)
 }

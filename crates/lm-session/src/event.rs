@@ -11,22 +11,22 @@ use lm_tokenizer::TokenId;
 /// One item of a [`crate::Generation`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum SessionEvent {
-    /// A step of the prompt's prefill has run. There is none if the session has stored the logits of the whole prompt.
+    /// A step of the prompt's prefill has run. Omitted if the session has stored the logits of the whole prompt.
     Prefill(PrefillProgress),
-    /// Log probabilities of the prompt's tokens but the first, if [`crate::GenerateParams::prompt_logprobs`] asks for them. Once,
+    /// Log probabilities of the prompt's tokens except the first, if [`crate::GenerateParams::prompt_logprobs`] is set. Sent once,
     /// before the first token.
     PromptLogprobs(Vec<TokenLogprobs>),
     /// A generated token, which is now part of [`crate::Session::tokens`].
     Token {
         /// The token; an end token and the last token of a stop string have events too.
         id: TokenId,
-        /// Text that became final with it. Empty for an end token, for an incomplete character and for a possible beginning of
-        /// a stop string; held-back text comes with a later token or not at all.
+        /// Text that became final with it. Empty for an end token, for an incomplete character and for a possible start of
+        /// a stop string; held-back text follows with a later token or is dropped.
         text: String,
-        /// Byte ranges of added tokens in `text`, in order, each a whole token. All other text comes from ordinary tokens, even
+        /// Byte ranges of added tokens in `text`, in order, each a whole token. All other text belongs to ordinary tokens, even
         /// if it looks like an added one.
         added: Vec<Range<usize>>,
-        /// Its log probabilities, if [`crate::GenerateParams::logprobs`] asks for them.
+        /// Its log probabilities, if [`crate::GenerateParams::logprobs`] is set.
         logprobs: Option<TokenLogprobs>,
     },
     /// The last event.
@@ -53,14 +53,14 @@ pub struct Finished {
     pub usage: Usage,
     /// Durations.
     pub timing: Timing,
-    /// Seed of the sampler, given or drawn: with it the generation repeats. `None` when greedy.
+    /// Seed of the sampler, given or drawn; it reproduces the generation. `None` when greedy.
     pub seed: Option<u64>,
     /// Steering of a constrained text whose tokens ran out; `None` when the text was not steered.
     pub steered: Option<Steered>,
 }
 
 impl Finished {
-    /// Returns true if a limit cut the output: the tokens ran out, or a constrained text was steered to its end before that.
+    /// Returns true if a limit truncated the output: the tokens ran out, or a constrained text was steered to its end before.
     pub fn is_cut_off(&self) -> bool {
         matches!(self.reason, FinishReason::MaxOutputTokens | FinishReason::ContextFull)
             || self.steered.is_some()
@@ -69,15 +69,15 @@ impl Finished {
 
 /// Steering of a constrained text to its end within the token limit.
 ///
-/// A sampled token is rejected if no completion that fits is known after it. It is replaced by the next token of the completion
-/// known before it, or by another sampled token where the text may end anyway.
+/// A sampled token is rejected if no fitting completion is known after it. It is replaced by the next token of the completion
+/// known before it, or by another sampled token if the text may end anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Steered {
     /// Number of output tokens before the first replaced one.
     pub from: usize,
     /// Number of replaced tokens.
     pub tokens: usize,
-    /// Number of rejected tokens after which no completion at all was found within the bounds of the search: one may exist, and
+    /// Number of rejected tokens without any completion within the bounds of the search: one may exist, and
     /// even fit. Zero for grammars, within wide bounds.
     pub unfound: usize,
 }
@@ -95,7 +95,7 @@ pub enum FinishReason {
     MaxOutputTokens,
     /// The session holds [`crate::Engine::context_tokens`] tokens.
     ContextFull,
-    /// The request was cancelled with its [`crate::CancelHandle`], by dropping its session, or by a later call on it. Text still
+    /// The request was cancelled with its [`crate::CancelHandle`], by dropping its session, or by a later call on the session. Text still
     /// held back is dropped.
     Cancelled,
     /// [`crate::GenerateParams::deadline`] has passed. Text still held back is dropped.

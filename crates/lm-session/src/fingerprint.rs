@@ -10,7 +10,7 @@ use lm_model::{Adapter, CausalLm};
 /// Number of tokens whose embeddings are part of the fingerprint.
 const SAMPLED: usize = 16;
 
-/// SHA-256 of a model's properties, settings and a sample of its weights; that of the tokenizer is added when it is asked for.
+/// SHA-256 of a model's properties, settings and a sample of its weights; the tokenizer is added on request.
 pub(crate) struct Fingerprint {
     model: Sha256,
     whole: OnceLock<String>,

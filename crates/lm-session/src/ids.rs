@@ -1,6 +1,6 @@
 //! Ids of adapters and sessions.
 
-/// Id of an adapter of an engine. An engine never gives an id twice; those loaded with the model count from 0 in the order of
+/// Id of an adapter of an engine. Ids are never reused; adapters loaded with the model count from 0 in the order of
 /// [`LoadOptions::adapters`](crate::LoadOptions::adapters).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AdapterId(pub u32);

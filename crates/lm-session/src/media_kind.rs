@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Kind of a medium.
+/// Kind of a media item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MediaKind {
     /// An image.

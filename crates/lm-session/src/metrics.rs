@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 /// Statistics of a [`crate::Session::prefill`] or [`crate::Session::sync`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PrefillStats {
-    /// Tokens of the session that were in the KV cache already, including those found in pages of other sessions.
+    /// Tokens of the session that were already in the KV cache, including those found in pages of other sessions.
     pub cached_tokens: usize,
-    /// Tokens that were run.
+    /// Processed tokens.
     pub prefilled_tokens: usize,
     /// Time from the call to its answer, including the wait for other sessions.
     pub elapsed: Duration,
@@ -19,18 +19,18 @@ pub struct PrefillStats {
 /// Token counts of one generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens that the session held when the generation began, without those of `continued_tokens`.
+    /// Tokens of the session at the start of the generation, without those of `continued_tokens`.
     pub prompt_tokens: usize,
     /// Prompt tokens that were not run for this generation, neither by it nor by the prefills since the previous one: they were
     /// reused from the session itself or from other sessions' pages ([`crate::PrefixCache`]).
     pub cached_tokens: usize,
     /// Tokens of the output, including the end token and those of `continued_tokens`.
     pub output_tokens: usize,
-    /// First output tokens, which were known when the generation began ([`crate::GenerateParams::continued`]).
+    /// First output tokens, known at the start of the generation ([`crate::GenerateParams::continued`]).
     pub continued_tokens: usize,
-    /// Output tokens that were not sampled, because the constraint left no choice.
+    /// Output tokens that the constraint forced instead of sampling.
     pub forced_tokens: usize,
-    /// Draft tokens that were run ahead ([`crate::Speculation`]).
+    /// Draft tokens run ahead ([`crate::Speculation`]).
     pub drafted_tokens: usize,
     /// Draft tokens that became output tokens: each saved a step.
     pub accepted_tokens: usize,
@@ -60,7 +60,7 @@ pub struct Timing {
     pub decode: Duration,
     /// Prompt tokens run in `prefill`.
     pub prefilled_tokens: usize,
-    /// Tokens sampled in `decode`: all but the first.
+    /// Tokens sampled in `decode`: all except the first.
     pub decoded_tokens: usize,
 }
 
@@ -87,9 +87,9 @@ pub struct CacheStats {
     pub total_pages: usize,
     /// Pages whose reference count is 0.
     pub free_pages: usize,
-    /// Free pages whose tokens can still be found in the prefix cache and reused.
+    /// Free pages whose tokens are in the prefix cache for reuse.
     pub reusable_pages: usize,
-    /// Pages evicted from a session since the engine started because another one needed them.
+    /// Pages evicted from sessions for others since the engine started.
     pub evicted_pages: u64,
 }
 
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_tokens_over_seconds() {
+    fn rates_are_tokens_per_second() {
         let timing = Timing {
             prefill: Duration::from_millis(500),
             decode: Duration::from_secs(2),

@@ -15,20 +15,20 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
         .unwrap_or_else(|panic| Err(Error::WorkerPanicked { message: panic_message(&*panic) }))
 }
 
-/// Drops a value of a caller, such as a constraint; a panic in its `Drop` ends there.
+/// Drops a value of a caller, such as a constraint; catches a panic in its `Drop`.
 pub(crate) fn discard<T>(value: T) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
         tracing::error!(message = panic_message(&*panic), "a panic while a request was dropped");
     }
 }
 
-/// Wraps a task's waker, which runs on the thread that wakes it; a panic in it ends there.
+/// Wraps a task's waker, which runs on the thread that wakes it; catches its panics.
 pub(crate) fn caught_waker(waker: &Waker) -> Waker {
     Arc::new(CaughtWaker(waker.clone())).into()
 }
 
-/// Awaits a future, which is woken without the panics of its task's waker: they would unwind through a channel that counts the tasks that it
-/// has woken, and another task would wait for ever.
+/// Awaits a future, catching the panics of its task's waker: they would unwind through a channel that counts its
+/// woken tasks, and another task would wait forever.
 pub async fn caught_wakes<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     poll_fn(|context| {
@@ -52,7 +52,7 @@ impl Wake for CaughtWaker {
     }
 }
 
-/// Message of a panic, if it has a text.
+/// Message of a panic, if it is text.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message").to_owned()

@@ -24,30 +24,30 @@ pub struct EngineSettings {
     pub prefill_chunk: usize,
     /// Target duration of a step while a session decodes: prompts of other sessions take as many rows per step as fit, by the
     /// time that earlier steps took, and at least 8. Half of it is the longest wait for a token that is being sampled before the
-    /// other sessions go on without it. [`Duration::MAX`] is no limit: a step takes a whole chunk. Default 50 ms.
+    /// other sessions continue without it. [`Duration::MAX`] disables the limit: a step takes a whole chunk. Default 50 ms.
     pub step_budget: Duration,
     /// Maximum number of requests in the batch; later ones wait. Default 64.
     pub max_running_requests: usize,
-    /// Maximum number of waiting requests; more are refused with [`crate::Error::Busy`]. Default 256.
+    /// Maximum number of waiting requests; more are rejected with [`crate::Error::Busy`]. Default 256.
     pub max_waiting_requests: usize,
-    /// Maximum number of tokens of the waiting requests together; more are refused with [`crate::Error::Busy`], but for a lone one.
+    /// Maximum number of tokens of the waiting requests together; more are rejected with [`crate::Error::Busy`], except for a single request.
     /// Default 4,194,304: 16 MiB.
     pub max_waiting_tokens: usize,
-    /// Maximum bytes of grammar state of the waiting requests together ([`Constraint::state_bytes`]); more are refused with
-    /// [`crate::Error::Busy`], but for a lone one. Default 256 MiB.
+    /// Maximum bytes of grammar state of the waiting requests together ([`Constraint::state_bytes`]); more are rejected with
+    /// [`crate::Error::Busy`], except for a single request. Default 256 MiB.
     pub max_waiting_grammar_bytes: usize,
     /// Scope of prefix caching. Default [`PrefixCache::Engine`].
     pub prefix_cache: PrefixCache,
     /// Speculative decoding of generations that do not set [`GenerateParams::speculation`].
     pub speculation: Speculation,
-    /// Draft model of speculative decoding, where prompt lookup has no draft that pays. It has the tokenizer of the model, a KV pool of as
+    /// Draft model of speculative decoding, used when prompt lookup has no profitable draft. It has the tokenizer of the model, a KV pool of as
     /// many tokens, and stays in memory when the model is unloaded. `None` (the default): prompt lookup alone.
     pub draft_model: Option<DraftModel>,
-    /// Limits of the images that are decoded. Default 64 MiB and 64 million pixels.
+    /// Limits of decoded images. Default 64 MiB and 64 million pixels.
     pub image_limits: DecodeLimits,
-    /// Limits of the audio clips that are decoded. Default 64 MiB and 600 seconds.
+    /// Limits of decoded audio clips. Default 64 MiB and 600 seconds.
     pub audio_limits: AudioLimits,
-    /// Memory for encoded media that no request is about to use, so that a prompt that has one again need not encode it again.
+    /// Memory for encoded media without a pending request, so that a later prompt need not encode them again.
     /// Default 256 MiB.
     pub media_cache_bytes: usize,
     /// Idle time after which weights and KV pool are released as by [`crate::Engine::unload`]; the next request loads them again.
@@ -65,7 +65,7 @@ pub enum PrefixCache {
     /// All sessions of the engine: a new session with a known system prompt skips its prefill.
     #[default]
     Engine,
-    /// The session itself and its forks: for sessions of users who must not learn about each other. When the last of them is closed,
+    /// The session itself and its forks: for sessions of users who must be isolated. When the last of them is closed,
     /// their pages are free at once.
     Session,
 }
@@ -122,12 +122,12 @@ pub struct GenerateParams {
     /// Group of the request, which takes a [`CancelHandle::child`] of it: cancelling the handle ends the generation within one
     /// step. [`crate::Generation::canceller`] cancels the generation alone.
     pub cancel: CancelHandle,
-    /// Time at which the generation ends with [`crate::FinishReason::DeadlineExceeded`], also if it still waits. `None` (the
+    /// Time at which the generation ends with [`crate::FinishReason::DeadlineExceeded`], even if it still waits. `None` (the
     /// default): never.
     pub deadline: Option<Instant>,
     /// Requests of a higher priority are admitted first, prefilled first and preempted last. Default 0.
     pub priority: i32,
-    /// Number of the session's last tokens that are the beginning of this output, for example from an earlier generation that
+    /// Number of the session's last tokens that start this output, for example from an earlier generation that
     /// is resampled from there. 0 by default, at most all tokens. They count as output for the limits, the penalties, the
     /// constraint and the stop strings, and their events are not sent again.
     pub continued: usize,
@@ -135,7 +135,7 @@ pub struct GenerateParams {
     /// `None` (the default): none are computed.
     pub logprobs: Option<usize>,
     /// Computes [`SessionEvent::PromptLogprobs`](crate::SessionEvent::PromptLogprobs), with this many most probable tokens each. The
-    /// whole prompt runs then, also where it is cached. `None` (the default): none are computed.
+    /// whole prompt runs then, even if it is cached. `None` (the default): none are computed.
     pub prompt_logprobs: Option<usize>,
     /// Replaces [`EngineSettings::speculation`].
     pub speculation: Option<Speculation>,

@@ -57,7 +57,7 @@ pub fn audio_file(samples: u32, seed: i16) -> Vec<u8> {
 
 /// Creates an engine whose greedy replies are `replies`, one after another; see [`FakeLm::scripted`].
 ///
-/// A prefill that runs a token asks for logits and so begins the next reply, which the following generation yields.
+/// A prefill that runs a token requests logits and so starts the next reply, which the following generation yields.
 ///
 /// # Panics
 /// When a reply cannot be encoded.

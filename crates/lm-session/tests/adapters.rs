@@ -34,7 +34,7 @@ fn run(session: &mut Session) -> (Vec<TokenId>, usize) {
 }
 
 #[test]
-fn prefixes_are_shared_by_sessions_with_the_same_adapter_only() {
+fn prefixes_are_shared_within_an_adapter() {
     let shared = engine();
     let mut texts = Vec::new();
     for adapter in [None, Some(0), Some(1)] {
@@ -50,7 +50,7 @@ fn prefixes_are_shared_by_sessions_with_the_same_adapter_only() {
 }
 
 #[test]
-fn a_fork_keeps_its_adapter() {
+fn fork_keeps_its_adapter() {
     let shared = engine();
     let mut first = session(&shared, Some(0));
     first.prefill(&[5, 6, 7]).unwrap();
@@ -63,7 +63,7 @@ fn a_fork_keeps_its_adapter() {
 }
 
 #[test]
-fn an_unknown_adapter_opens_no_session() {
+fn unknown_adapter_is_an_error() {
     let config = SessionConfig { adapter: Some(AdapterId(2)), ..SessionConfig::default() };
     let error = engine().session(config).unwrap_err();
     assert!(matches!(error, Error::UnknownAdapter { adapter: 2, loaded: 2 }), "{error}");

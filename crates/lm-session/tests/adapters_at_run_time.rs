@@ -69,7 +69,7 @@ fn is_unloaded(error: &Error, id: AdapterId) -> bool {
 }
 
 #[test]
-fn an_adapter_loaded_later_gives_the_tokens_of_one_loaded_with_the_model() {
+fn late_adapter_equals_one_loaded_with_the_model() {
     let [base, all, attention] = expected();
     let engine = engine(&[ATTENTION]);
     let id = engine.load_adapter(adapter(ALL)).unwrap();
@@ -84,7 +84,7 @@ fn an_adapter_loaded_later_gives_the_tokens_of_one_loaded_with_the_model() {
 }
 
 #[test]
-fn sessions_that_decode_meanwhile_keep_their_tokens() {
+fn decoding_sessions_keep_their_tokens() {
     let [base, all, _] = expected();
     let engine = engine(&[ALL]);
     let stop = AtomicBool::new(false);
@@ -119,7 +119,7 @@ fn sessions_that_decode_meanwhile_keep_their_tokens() {
     );
 }
 
-/// Filter that waits in its second step until it may go on.
+/// Filter that waits in its second step until it is released.
 #[derive(Debug)]
 struct Gate {
     reached: Sender<()>,
@@ -135,7 +135,7 @@ impl LogitsFilter for Gate {
     }
 }
 
-/// A gate, the receiver that tells that it was reached, and the sender that opens it.
+/// A gate, the receiver of its arrival, and the sender that opens it.
 fn gate() -> (FilterFactory, Receiver<()>, Sender<()>) {
     let ((reached, at_gate), (open, opened)) = (channel(), channel());
     let opened = Arc::new(Mutex::new(opened));
@@ -143,7 +143,7 @@ fn gate() -> (FilterFactory, Receiver<()>, Sender<()>) {
     (gate, at_gate, open)
 }
 
-/// Submits a request that has begun to run and waits for the returned sender.
+/// Submits a request that has started to run and waits for the returned sender.
 fn submit_held(session: &mut Session) -> (Generation, Sender<()>) {
     let (gate, at_gate, open) = gate();
     let sampler = SamplerParams { filters: vec![gate], ..session.config().sampler.clone() };
@@ -160,7 +160,7 @@ fn unload(engine: &Engine, id: AdapterId) -> JoinHandle<Result<(), Error>> {
 }
 
 #[test]
-fn a_request_that_runs_ends_before_its_adapter_is_unloaded_and_later_ones_are_refused() {
+fn unload_waits_for_running_requests() {
     let [base, all, _] = expected();
     let engine = engine(&[]);
     let id = engine.load_adapter(adapter(ALL)).unwrap();
@@ -172,7 +172,7 @@ fn a_request_that_runs_ends_before_its_adapter_is_unloaded_and_later_ones_are_re
     }
     let error = engine.session(config(Some(id))).unwrap_err();
     assert!(is_unloaded(&error, id), "{error}");
-    assert_eq!(run(&mut session(&engine, None)).0, base, "others go on");
+    assert_eq!(run(&mut session(&engine, None)).0, base, "others continue");
     thread::sleep(Duration::from_millis(50));
     assert!(!unloading.is_finished(), "a request still uses it");
     open.send(()).unwrap();
@@ -182,7 +182,7 @@ fn a_request_that_runs_ends_before_its_adapter_is_unloaded_and_later_ones_are_re
 }
 
 #[test]
-fn a_request_that_waits_keeps_its_adapter_too() {
+fn waiting_request_keeps_its_adapter() {
     let [_, all, _] = expected();
     let folder = ModelFolder::open(testdata("models/llama-tiny")).unwrap();
     let settings = EngineSettings { max_running_requests: 1, ..EngineSettings::default() };
@@ -201,7 +201,7 @@ fn a_request_that_waits_keeps_its_adapter_too() {
 }
 
 #[test]
-fn a_cancelled_request_does_not_hold_its_adapter() {
+fn cancelled_request_releases_its_adapter() {
     let engine = engine(&[]);
     let id = engine.load_adapter(adapter(ALL)).unwrap();
     let (mut first, mut second) = (session(&engine, Some(id)), session(&engine, Some(id)));
@@ -215,7 +215,7 @@ fn a_cancelled_request_does_not_hold_its_adapter() {
 }
 
 #[test]
-fn an_unloaded_adapter_is_a_typed_error_and_its_id_is_never_given_again() {
+fn unloaded_adapter_id_is_never_reused() {
     let engine = engine(&[ALL]);
     let id = AdapterId(0); // Those loaded with the model can be unloaded too.
     let mut opened = session(&engine, Some(id));
@@ -238,7 +238,7 @@ fn an_unloaded_adapter_is_a_typed_error_and_its_id_is_never_given_again() {
         let error = error.unwrap_err();
         assert!(is_unloaded(&error, id), "{error}");
     }
-    assert_eq!(opened.tokens(), [prompt(), text.clone()].concat(), "a refused request changes nothing");
+    assert_eq!(opened.tokens(), [prompt(), text.clone()].concat(), "a rejected request changes nothing");
     assert_eq!(opened.rewind(80), 0, "nothing is cached");
     let error = engine.unload_adapter(AdapterId(1)).unwrap_err();
     assert!(matches!(error, Error::UnknownAdapter { adapter: 1, loaded: 1 }), "{error}");
@@ -249,7 +249,7 @@ fn an_unloaded_adapter_is_a_typed_error_and_its_id_is_never_given_again() {
 }
 
 #[test]
-fn the_prefixes_of_an_unloaded_adapter_are_dropped_and_those_of_others_stay() {
+fn unload_drops_only_prefixes_of_the_adapter() {
     let engine = engine(&[ALL]);
     let id = engine.load_adapter(adapter(ATTENTION)).unwrap();
     let others = [None, Some(AdapterId(0))];
@@ -271,7 +271,7 @@ fn the_prefixes_of_an_unloaded_adapter_are_dropped_and_those_of_others_stay() {
 }
 
 #[test]
-fn saved_pages_belong_to_an_adapter_whatever_its_id() {
+fn saved_pages_match_an_adapter_by_content() {
     let first = engine(&[]);
     let id = first.load_adapter(adapter(ALL)).unwrap();
     let mut session_of_first = session(&first, Some(id));
@@ -298,7 +298,7 @@ fn saved_pages_belong_to_an_adapter_whatever_its_id() {
 }
 
 #[test]
-fn a_restored_session_goes_on_with_its_adapter_whatever_its_id() {
+fn restored_session_finds_its_adapter_under_another_id() {
     let first = engine(&[]);
     let mut original = session(&first, Some(first.load_adapter(adapter(ALL)).unwrap()));
     run(&mut original);
@@ -320,7 +320,7 @@ fn a_restored_session_goes_on_with_its_adapter_whatever_its_id() {
 }
 
 #[test]
-fn a_folder_that_is_no_adapter_of_the_model_is_a_typed_error() {
+fn folder_without_a_matching_adapter_is_an_error() {
     let engine = engine(&[]);
     for folder in [adapter("no-such-folder"), testdata("adapters"), adapter("llama-tiny-bias-some")] {
         let error = engine.load_adapter(&folder).unwrap_err();
@@ -336,7 +336,7 @@ fn a_folder_that_is_no_adapter_of_the_model_is_a_typed_error() {
 }
 
 #[test]
-fn adapters_stay_while_the_model_is_unloaded() {
+fn adapters_survive_unloading_the_model() {
     let [base, all, attention] = expected();
     let engine = engine(&[ALL]);
     let later = engine.load_adapter(adapter(ATTENTION)).unwrap();
@@ -344,7 +344,7 @@ fn adapters_stay_while_the_model_is_unloaded() {
         assert!(engine.unload().unwrap());
         assert_eq!(run(&mut session(&engine, Some(id))).0, expected);
     }
-    // One that is unloaded meanwhile does not come back with the model.
+    // An adapter unloaded meanwhile is not loaded with the model.
     assert!(engine.unload().unwrap());
     engine.unload_adapter(AdapterId(0)).unwrap();
     assert_eq!(run(&mut session(&engine, None)).0, base);
@@ -352,7 +352,7 @@ fn adapters_stay_while_the_model_is_unloaded() {
     assert_eq!(engine.adapters().len(), 1);
 }
 
-/// Resident memory in bytes, where the system tells.
+/// Resident memory in bytes, if the system reports it.
 fn resident() -> Option<usize> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     statm.split(' ').nth(1)?.parse::<usize>().ok().map(|pages| pages * 4096)
@@ -381,9 +381,9 @@ fn write_large_adapter(folder: &Path) {
 }
 
 #[test]
-fn the_memory_of_unloaded_adapters_returns() {
+fn unloaded_adapter_memory_is_freed() {
     let Some(_) = resident() else {
-        return println!("skipped: this system does not tell the resident memory");
+        return println!("skipped: this system does not report the resident memory");
     };
     let folder = tempfile::tempdir().unwrap();
     write_large_adapter(folder.path());

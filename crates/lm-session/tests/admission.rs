@@ -12,7 +12,7 @@ use lm_session::{
 use support::{AllowAll, endless, gate, generate, hooked_engine, ids, last, prompt, random_engine, tokens};
 
 #[test]
-fn requests_beyond_the_bounds_are_refused_and_change_nothing() {
+fn requests_beyond_the_bounds_are_rejected() {
     let (wait, arrived, open) = gate();
     let settings = EngineSettings {
         max_running_requests: 1,
@@ -23,7 +23,7 @@ fn requests_beyond_the_bounds_are_refused_and_change_nothing() {
     let (engine, _) = hooked_engine(settings, wait);
     let mut sessions: Vec<_> = (0..40).map(|_| endless(&engine)).collect();
     let mut running = Vec::new();
-    let mut refused = 0;
+    let mut rejected = 0;
     for (seed, session) in sessions.iter_mut().enumerate() {
         match session.submit(&prompt(seed as u32, 5), tokens(3)) {
             Ok(generation) => running.push((seed, generation)),
@@ -31,7 +31,7 @@ fn requests_beyond_the_bounds_are_refused_and_change_nothing() {
                 assert_eq!(waiting, 2);
                 assert!(retry_after >= Duration::from_millis(100));
                 assert!(session.tokens().is_empty());
-                refused += 1;
+                rejected += 1;
             }
             Err(error) => panic!("{error}"),
         }
@@ -39,7 +39,7 @@ fn requests_beyond_the_bounds_are_refused_and_change_nothing() {
             arrived.recv().unwrap(); // The first one runs, and no longer waits.
         }
     }
-    assert_eq!((running.len(), refused), (3, 37));
+    assert_eq!((running.len(), rejected), (3, 37));
     drop(open);
     for (seed, generation) in running {
         let mut alone = endless(&random_engine(EngineSettings::default()));
@@ -95,7 +95,7 @@ fn taken(max_waiting_grammar_bytes: usize, params: impl Fn() -> GenerateParams, 
 }
 
 #[test]
-fn waiting_requests_are_bounded_by_their_grammar_state() {
+fn grammar_state_bounds_waiting_requests() {
     let bytes = 1 << 20;
     // The masks of a request count as well.
     for (bound, expected) in [(0, 1), (bytes / 2, 1), (3 * bytes + bytes / 2, 3), (100 * bytes, 20)] {
@@ -108,7 +108,7 @@ fn waiting_requests_are_bounded_by_their_grammar_state() {
 }
 
 #[test]
-fn the_state_of_a_grammar_grows_with_it_and_is_counted() {
+fn grammar_state_grows_with_the_grammar() {
     let (engine, _) = hooked_engine(EngineSettings::default(), |_| Ok(()));
     let object = |names: usize| {
         let properties: serde_json::Map<_, _> = (0..names)
@@ -123,25 +123,25 @@ fn the_state_of_a_grammar_grows_with_it_and_is_counted() {
     let long = engine.compile(&ConstraintSpec::Regex("[a-z]{200}".to_owned())).unwrap().start();
     let params = || GenerateParams { max_output_tokens: Some(3), ..constrained(&*long) };
     assert!(long.state_bytes() > 1_000);
-    // Too few tokens for the text: refused before the queue.
-    let refused = endless(&engine).submit(&[1], params());
-    assert!(matches!(refused, Err(Error::BudgetTooSmall { .. })), "{refused:?}");
+    // Too few tokens for the text: rejected before the queue.
+    let rejected = endless(&engine).submit(&[1], params());
+    assert!(matches!(rejected, Err(Error::BudgetTooSmall { .. })), "{rejected:?}");
     let any = engine.compile(&ConstraintSpec::Regex("[a-z]{1,200}".to_owned())).unwrap().start();
     let held = taken(16 * any.state_bytes(), || constrained(&*any), 40);
     assert!((2..=16).contains(&held), "{held}: a request's search has a state, too");
 }
 
-/// Resident memory of this process in bytes, where the system tells.
+/// Resident memory of this process in bytes, if the system reports it.
 fn resident() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.trim().strip_suffix(" kB")?.parse::<usize>().ok().map(|kilobytes| kilobytes << 10)
 }
 
-/// With default settings: those beyond the bounds are refused, those taken and those that try again give the tokens they would
+/// With default settings: requests beyond the bounds are rejected; accepted and repeated requests give the tokens they would
 /// give alone.
 #[test]
-fn of_512_requests_at_once_all_that_are_taken_finish() {
+fn all_admitted_of_512_requests_finish() {
     const REQUESTS: usize = 512;
     const KINDS: usize = 8;
     let deadline = || Some(Instant::now() + Duration::from_secs(300));
@@ -160,13 +160,13 @@ fn of_512_requests_at_once_all_that_are_taken_finish() {
     let submit = |number: usize, session: &mut lm_session::Session| -> Result<Generation> {
         session.submit(&prompt((number % KINDS) as u32, 40), params())
     };
-    let (mut accepted, mut refused) = (Vec::new(), Vec::new());
+    let (mut accepted, mut rejected) = (Vec::new(), Vec::new());
     for (number, session) in sessions.iter_mut().enumerate() {
         match submit(number, session) {
             Ok(generation) => accepted.push((number, generation)),
             Err(Error::Busy { waiting: 256, retry_after }) => {
                 assert!(retry_after >= Duration::from_millis(100));
-                refused.push((number, session));
+                rejected.push((number, session));
             }
             Err(error) => panic!("{error}"),
         }
@@ -174,14 +174,14 @@ fn of_512_requests_at_once_all_that_are_taken_finish() {
             arrived.recv().unwrap();
         }
     }
-    assert_eq!((accepted.len(), refused.len()), (257, 255), "one runs, 256 wait");
+    assert_eq!((accepted.len(), rejected.len()), (257, 255), "one runs, 256 wait");
     if let (Some(before), Some(now)) = (before, resident()) {
         assert!(now < before + (64 << 20), "{before} bytes before, {now} with all requests");
     }
     drop(open);
     std::thread::scope(|scope| {
         // Each on a thread of its own, as a server has them.
-        for (number, session) in refused {
+        for (number, session) in rejected {
             let alone = &alone[number % KINDS];
             scope.spawn(move || {
                 let generation = loop {
@@ -213,7 +213,7 @@ fn higher_priorities_are_admitted_first() {
     let generations: Vec<_> = std::iter::zip(&mut sessions, priorities)
         .enumerate()
         .map(|(index, (session, priority))| {
-            // The length of the prompt tells which one ran.
+            // The length of the prompt identifies the request.
             let generation =
                 session.submit(&prompt(9, 3 + index), GenerateParams { priority, ..tokens(1) }).unwrap();
             if index == 0 {
@@ -229,7 +229,7 @@ fn higher_priorities_are_admitted_first() {
 }
 
 #[test]
-fn waiting_requests_are_cancelled_alone_or_as_a_group_and_have_deadlines() {
+fn waiting_requests_have_cancel_groups_and_deadlines() {
     let (wait, arrived, open) = gate();
     let settings = EngineSettings { max_running_requests: 1, prefill_chunk: 2, ..EngineSettings::default() };
     let (engine, model) = hooked_engine(settings, wait);
@@ -255,7 +255,7 @@ fn waiting_requests_are_cancelled_alone_or_as_a_group_and_have_deadlines() {
 
 /// The session's tokens are those of the last request, its cache those of one that ran.
 #[test]
-fn a_request_that_ended_while_it_waited_leaves_no_foreign_cache() {
+fn request_ended_while_waiting_leaves_no_cache() {
     type Next = fn(&mut lm_session::Session) -> lm_session::Session;
     let nexts: [Next; 3] = [
         |session| session.fork().unwrap(),

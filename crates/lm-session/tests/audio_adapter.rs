@@ -1,4 +1,4 @@
-//! The adapter in the folder of a model that hears (Granite Speech): on for sessions with audio, off for others.
+//! The adapter in the folder of an audio model (Granite Speech): on for sessions with audio, off for others.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ fn reply(session: &mut Session, ids: &[TokenId], media: &[Arc<Media>]) -> (Vec<T
 }
 
 #[test]
-fn audio_turn_the_adapter_on_and_their_end_turns_it_off() {
+fn audio_adapter_is_on_only_with_audio() {
     let (engine, base) = (engine(true), engine(false));
     let adapter = engine.audio_adapter();
     assert_eq!((adapter, base.audio_adapter()), (Some(AdapterId(0)), None));
@@ -63,7 +63,7 @@ fn audio_turn_the_adapter_on_and_their_end_turns_it_off() {
 
     let mut session = session(&engine, None);
     assert_eq!(reply(&mut session, &TEXT, &[]), (text_without.clone(), 0));
-    // The text before the audio has keys and values without the adapter: it runs again, or comes from sessions with the adapter.
+    // The text before the audio has keys and values without the adapter: it runs again, or is found in sessions with the adapter.
     assert_eq!(reply(&mut session, &ids, &media).0, with);
     let mut fork = session.fork().unwrap();
     for session in [&mut session, &mut fork] {
@@ -74,7 +74,7 @@ fn audio_turn_the_adapter_on_and_their_end_turns_it_off() {
 }
 
 #[test]
-fn pages_of_a_session_with_audio_are_restored_for_the_adapter() {
+fn audio_session_pages_are_restored_for_the_adapter() {
     let engine = engine(true);
     let (ids, media) = heard(&engine);
     let mut heard = session(&engine, None);

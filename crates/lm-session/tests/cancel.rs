@@ -24,7 +24,7 @@ fn gate() -> (impl Fn() + Send + Sync + 'static, Receiver<()>, Sender<()>) {
 }
 
 #[test]
-fn a_prefill_is_cancelled_within_one_step_and_keeps_what_it_ran() {
+fn cancelled_prefill_stops_in_one_step_and_keeps_rows() {
     let (wait, arrived, open) = gate();
     let settings = EngineSettings { prefill_chunk: 10, ..EngineSettings::default() };
     let (engine, model) = hooked_engine(settings, move |_| {
@@ -54,7 +54,7 @@ fn a_prefill_is_cancelled_within_one_step_and_keeps_what_it_ran() {
 }
 
 #[test]
-fn a_generation_is_cancelled_within_one_step() {
+fn generation_is_cancelled_within_one_step() {
     let (wait, arrived, open) = gate();
     let (engine, _) = hooked_engine(EngineSettings::default(), move |_| {
         wait();
@@ -85,7 +85,7 @@ fn a_generation_is_cancelled_within_one_step() {
 }
 
 #[test]
-fn a_handle_that_is_already_cancelled_lets_nothing_run() {
+fn cancelled_handle_runs_no_request() {
     let engine = random_engine(EngineSettings::default());
     let mut session = engine.session(SessionConfig::default()).unwrap();
     let cancel = CancelHandle::new();
@@ -100,7 +100,7 @@ fn a_handle_that_is_already_cancelled_lets_nothing_run() {
 }
 
 #[test]
-fn a_dropped_generation_leaves_the_tokens_that_were_read() {
+fn dropped_generation_keeps_the_tokens_read() {
     let engine = random_engine(EngineSettings::default());
     let mut whole = engine.session(SessionConfig::default()).unwrap();
     whole.prefill(&[9, 8, 7]).unwrap();
@@ -117,7 +117,7 @@ fn a_dropped_generation_leaves_the_tokens_that_were_read() {
 }
 
 #[test]
-fn a_generation_whose_session_changes_is_cancelled_even_if_the_engine_has_finished_it() {
+fn session_change_cancels_unread_tokens() {
     let engine = random_engine(EngineSettings::default());
     for (read, expected) in [(2, FinishReason::Cancelled), (5, FinishReason::MaxOutputTokens)] {
         let mut session = engine.session(SessionConfig::default()).unwrap();
@@ -135,14 +135,14 @@ fn a_generation_whose_session_changes_is_cancelled_even_if_the_engine_has_finish
 }
 
 #[test]
-fn a_dropped_generation_runs_no_further() {
+fn dropped_generation_stops() {
     let (engine, model) = hooked_engine(EngineSettings::default(), |_| Ok(()));
     let forbid_end = engine.tokenizer().end_ids().iter().map(|&id| (id, f32::NEG_INFINITY)).collect();
     let sampler = SamplerParams { logit_bias: forbid_end, ..SamplerParams::default() };
     let mut session = engine.session(SessionConfig { sampler, ..SessionConfig::default() }).unwrap();
     session.prefill(&[9, 8, 7]).unwrap();
     drop(session.generate(GenerateParams::default()));
-    // The reply comes after the drop was handled.
+    // The reply follows the handling of the drop.
     let stats = engine.cache_stats().unwrap();
     assert_eq!(stats.total_pages - stats.free_pages, 1);
     let calls = model.calls().len();
@@ -151,7 +151,7 @@ fn a_dropped_generation_runs_no_further() {
 }
 
 #[test]
-fn a_generation_that_is_forgotten_does_no_harm() {
+fn forgotten_generation_is_harmless() {
     let engine = random_engine(EngineSettings::default());
     let mut whole = engine.session(SessionConfig::default()).unwrap();
     whole.prefill(&[9, 8, 7]).unwrap();

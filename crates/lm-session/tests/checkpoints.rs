@@ -75,7 +75,7 @@ fn folders() -> Vec<PathBuf> {
 }
 
 #[test]
-fn greedy_tokens_are_those_of_transformers() {
+fn greedy_tokens_equal_transformers() {
     for folder in folders() {
         check(&folder, Device::Cpu, Speculation::OFF);
         check(&folder, Device::Cpu, Speculation { max_draft: 6, min_match: 1, break_even: Some(0.0) });
@@ -83,7 +83,7 @@ fn greedy_tokens_are_those_of_transformers() {
 }
 
 #[test]
-fn a_prefix_that_another_session_has_run_gives_the_bits_of_ones_own() {
+fn shared_prefix_gives_the_same_bits() {
     for folder in folders() {
         for kv_dtype in [KvDtype::F32, KvDtype::F16, KvDtype::Q8] {
             let options = LoadOptions { kv_dtype, ..LoadOptions::default() };

@@ -58,7 +58,7 @@ fn together(settings: EngineSettings) -> (Vec<Vec<u32>>, usize) {
 }
 
 #[test]
-fn eight_at_once_give_what_each_gives_alone() {
+fn eight_concurrent_sessions_equal_single_ones() {
     let reference = random_engine(EngineSettings::default());
     let expected: Vec<_> = (0..8).map(|index| alone(&reference, index)).collect();
     // Plenty of room; and a pool of 256 tokens, which cannot hold all eight (up to 202 tokens each).
@@ -71,7 +71,7 @@ fn eight_at_once_give_what_each_gives_alone() {
 }
 
 #[test]
-fn a_reader_that_sleeps_blocks_nobody() {
+fn sleeping_reader_blocks_no_other() {
     let engine = random_engine(EngineSettings::default());
     let open = |seed| {
         let mut session = engine.session(config(seed).1).unwrap();

@@ -62,7 +62,7 @@ fn random(seed: u64) -> SamplerParams {
 }
 
 #[test]
-fn what_must_come_is_not_sampled() {
+fn forced_tokens_are_not_sampled() {
     let engine = scripted_engine(["never asked"]);
     let spec = lark(
         "start: marker_0 \"{\\\"name\\\": \\\"\" (\"one\"|\"two\") \"\\\"}\" marker_1",
@@ -79,7 +79,7 @@ fn what_must_come_is_not_sampled() {
 }
 
 #[test]
-fn random_text_fits_its_grammar() {
+fn random_text_matches_its_grammar() {
     let engine = random_engine(EngineSettings::default());
     for (seed, spec) in (0..5).flat_map(|seed| {
         [
@@ -114,7 +114,7 @@ fn call() -> ConstraintSpec {
 }
 
 #[test]
-fn what_has_begun_ends_within_its_tokens() {
+fn constrained_text_ends_within_its_tokens() {
     let engine = random_engine(EngineSettings::default());
     let compiled = engine.compile(&call()).unwrap();
     let mut steered = 0;
@@ -128,7 +128,7 @@ fn what_has_begun_ends_within_its_tokens() {
 }
 
 #[test]
-fn tokens_that_begin_too_long_a_part_are_rejected_in_every_position() {
+fn tokens_starting_too_long_a_part_are_rejected() {
     let (engine, tokenizer) = (random_engine(EngineSettings::default()), tokenizer());
     let id = |letter: &str| tokenizer.token_id(letter).unwrap();
     // Four rejected tokens before each of twelve, which is more than one position may reject.
@@ -142,7 +142,7 @@ fn tokens_that_begin_too_long_a_part_are_rejected_in_every_position() {
 }
 
 #[test]
-fn a_budget_below_the_shortest_text_is_an_error_that_says_what_suffices() {
+fn too_small_budget_error_names_the_minimum() {
     let engine = random_engine(EngineSettings::default());
     let constraint = || Some(engine.compile(&call()).unwrap().start());
     let mut session = engine.session(SessionConfig::default()).unwrap();
@@ -169,7 +169,7 @@ fn a_budget_below_the_shortest_text_is_an_error_that_says_what_suffices() {
 }
 
 #[test]
-fn what_no_search_comes_to_is_read_from_the_grammar() {
+fn completion_beyond_search_comes_from_the_grammar() {
     let engine = random_engine(EngineSettings::default());
     let tree = "node: \"{\\\"name\\\":\" NAME \",\\\"nodes\\\":[\" (node (\",\" node)*)? \"]}\"
 NAME: /\"[a-f]{60}-[0-9]{60}\"/
@@ -250,7 +250,7 @@ fn digits(engine: &Engine, constraint: Digits, max: usize) -> lm_session::Result
 
 /// The search for a completion has 50 ms; a busy machine may take them before its first step.
 #[test]
-fn a_completion_that_is_found_late_is_taken() {
+fn late_completion_is_used() {
     let engine = random_engine(EngineSettings::default());
     let delay = Some(std::time::Duration::from_millis(80));
     let last = digits(&engine, Digits { written: 0, least: 5, delay }, 100);
@@ -258,7 +258,7 @@ fn a_completion_that_is_found_late_is_taken() {
 }
 
 #[test]
-fn text_cut_off_without_a_known_completion_is_an_error() {
+fn cut_text_without_completion_is_an_error() {
     let engine = random_engine(EngineSettings::default());
     let end = |least, max| digits(&engine, Digits { written: 0, least, delay: None }, max);
     assert!(matches!(end(800, 100), Err(lm_session::Error::TextCutOff { output_tokens: 100 })));
@@ -267,7 +267,7 @@ fn text_cut_off_without_a_known_completion_is_an_error() {
 }
 
 #[test]
-fn a_call_that_cannot_be_ended_is_not_begun() {
+fn call_that_cannot_end_is_not_started() {
     let engine = random_engine(EngineSettings::default());
     let spec = lark(
         "start: TEXT (marker_0 \"a long way to the end of it\" marker_1)?\nTEXT: /[a-z ]*/",
@@ -293,7 +293,7 @@ fn forced_tokens_run_in_one_forward_pass() {
 }
 
 #[test]
-fn constrained_requests_that_lose_their_pages_end_as_if_alone() {
+fn preempted_constrained_requests_end_as_if_alone() {
     let settings =
         EngineSettings { kv_cache_tokens: Some(128), prefill_chunk: 8, ..EngineSettings::default() };
     let spec = ConstraintSpec::Regex("([a-f]{1,5} and then some )*end".to_owned());
@@ -315,7 +315,7 @@ fn constrained_requests_that_lose_their_pages_end_as_if_alone() {
 }
 
 #[test]
-fn a_cancelled_text_stops_and_the_session_goes_on() {
+fn session_continues_after_a_cancelled_text() {
     let engine = random_engine(EngineSettings::default());
     let constraint = || Some(engine.compile(&ConstraintSpec::Regex("[a-z]*".to_owned())).unwrap().start());
     let mut session = engine.session(SessionConfig::default()).unwrap();
@@ -368,7 +368,7 @@ fn invalid_grammars_are_errors_by_kind() {
 }
 
 #[test]
-fn the_memory_of_a_grammar_is_that_of_its_automata() {
+fn grammar_memory_is_that_of_its_automata() {
     let engine = random_engine(EngineSettings::default());
     let bytes =
         |regex: &str| engine.compile(&ConstraintSpec::Regex(regex.to_owned())).unwrap().memory_bytes();
@@ -378,20 +378,20 @@ fn the_memory_of_a_grammar_is_that_of_its_automata() {
 }
 
 #[test]
-fn a_text_that_is_forced_as_a_whole_needs_its_tokens() {
+fn fully_forced_text_needs_its_tokens() {
     let engine = scripted_engine(["never asked"]);
     let text = "one two three four five six seven eight nine ten";
     for ending in ["", " marker_0"] {
         let spec = lark(&format!("start: \"{text}\"{ending}"), &["<|im_end|>"]);
-        let needed = refused(&engine, &spec, 3);
-        assert_eq!(refused(&engine, &spec, needed - 1), needed);
+        let needed = rejected(&engine, &spec, 3);
+        assert_eq!(rejected(&engine, &spec, needed - 1), needed);
         let (_, whole, finished) = generate(&engine, &spec, SamplerParams::default(), needed);
         assert_eq!((whole.as_str(), finished.reason), (text, FinishReason::EndToken), "{ending:?}");
     }
 }
 
-/// The tokens that a generation of at most `max_output_tokens` asks for when it is refused.
-fn refused(engine: &Engine, spec: &ConstraintSpec, max_output_tokens: usize) -> usize {
+/// The tokens in the error of a rejected generation of at most `max_output_tokens`.
+fn rejected(engine: &Engine, spec: &ConstraintSpec, max_output_tokens: usize) -> usize {
     let constraint = Some(engine.compile(spec).unwrap().start());
     let mut session = engine.session(SessionConfig::default()).unwrap();
     session.prefill(&support::prompt(1, 5)).unwrap();

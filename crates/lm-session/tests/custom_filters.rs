@@ -9,7 +9,7 @@ use lm_session::{
     History, LogitsFilter, SamplerParams, Session, SessionEvent, TokenId, TokenLogits,
 };
 
-/// Records what it is told.
+/// Records its calls.
 #[derive(Debug)]
 struct Recorder(Arc<Mutex<Recorded>>);
 
@@ -50,7 +50,7 @@ fn filtered(filter: FilterFactory) -> GenerateParams {
 }
 
 #[test]
-fn a_filter_is_told_of_sampled_forced_and_continued_tokens() {
+fn filter_sees_sampled_forced_and_continued_tokens() {
     let engine = random_engine(EngineSettings::default());
     let recorded = Arc::new(Mutex::new(Recorded::default()));
     let filter = {
@@ -75,7 +75,7 @@ fn a_filter_is_told_of_sampled_forced_and_continued_tokens() {
 }
 
 #[test]
-fn a_panic_in_a_filter_or_its_factory_is_the_error_of_its_request_alone() {
+fn filter_panic_fails_only_its_request() {
     let engine = random_engine(EngineSettings::default());
     let after = |ids: &[TokenId]| {
         let mut session = endless(&engine);
@@ -112,7 +112,7 @@ fn sampled(session: &mut Session, sampler: SamplerParams) -> (Vec<TokenId>, Fini
 }
 
 #[test]
-fn the_reported_seed_repeats_a_generation() {
+fn reported_seed_repeats_a_generation() {
     let engine = random_engine(EngineSettings::default());
     let mut session = endless(&engine);
     let sampler = SamplerParams { temperature: 5.0, xtc_probability: 0.5, ..SamplerParams::default() };

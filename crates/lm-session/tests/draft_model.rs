@@ -53,7 +53,7 @@ fn reply(
 }
 
 #[test]
-fn the_tokens_are_those_of_plain_decoding() {
+fn tokens_equal_plain_decoding() {
     for layers in [vec![FULL], vec![NEAR, FULL, NEAR]] {
         let plain = engine(&layers, settings(None));
         // A twin, a model of another seed, and one with other layers.
@@ -80,7 +80,7 @@ fn the_tokens_are_those_of_plain_decoding() {
 }
 
 #[test]
-fn sequences_together_forks_and_next_turns_also_where_pages_are_scarce() {
+fn drafts_work_for_batches_forks_and_turns() {
     let plain = engine(&[FULL], settings(None));
     let turns = |engine: &Engine, index: u64| {
         let mut session = endless(engine);
@@ -114,7 +114,7 @@ fn sequences_together_forks_and_next_turns_also_where_pages_are_scarce() {
 }
 
 #[test]
-fn a_draft_model_that_fails_drafts_no_more_and_harms_nobody() {
+fn failed_draft_model_is_not_used_again() {
     let plain = reply(&mut endless(&engine(&[FULL], settings(None))), &prompt(1, 30), None).unwrap();
     for panics in [false, true] {
         let calls = Arc::new(AtomicUsize::new(0));
@@ -133,7 +133,7 @@ fn a_draft_model_that_fails_drafts_no_more_and_harms_nobody() {
 }
 
 #[test]
-fn a_draft_ends_with_the_context_of_its_model() {
+fn draft_ends_with_the_context_of_its_model() {
     let draft = draft_of(&[FULL], 11).with_context_len(64);
     let engine = engine(&[FULL], settings(Some(loaded(draft))));
     let (tokens, usage) = reply(&mut endless(&engine), &prompt(1, 40), None).unwrap();
@@ -142,7 +142,7 @@ fn a_draft_ends_with_the_context_of_its_model() {
 }
 
 #[test]
-fn models_that_do_not_fit_are_refused() {
+fn mismatched_draft_models_are_rejected() {
     let model = || loaded(random_model());
     let mut other = model();
     other.tokenizer = Arc::new(lm_session::Tokenizer::from_json(&other_tokenizer()).unwrap());
@@ -163,7 +163,7 @@ fn other_tokenizer() -> Vec<u8> {
 }
 
 #[test]
-fn a_quantised_copy_drafts_for_a_model_that_is_unloaded_and_loaded_again() {
+fn quantised_draft_model_survives_a_reload() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models/qwen3-tiny");
     let folder = ModelFolder::open(folder).unwrap();
     let options = |quantization| LoadOptions { quantization, ..LoadOptions::default() };
@@ -180,7 +180,7 @@ fn a_quantised_copy_drafts_for_a_model_that_is_unloaded_and_loaded_again() {
 }
 
 #[test]
-fn a_drafted_token_pays_for_its_row_and_for_the_step_of_the_draft_model() {
+fn draft_cost_includes_row_and_draft_step() {
     let rows = Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = rows.clone();
     let count = move |batch: &lm_model::Batch| {
@@ -202,7 +202,7 @@ fn a_drafted_token_pays_for_its_row_and_for_the_step_of_the_draft_model() {
 }
 
 #[test]
-fn no_row_of_a_draft_is_beyond_the_context_of_its_model() {
+fn draft_rows_stay_within_the_context() {
     let longest = Arc::new(AtomicUsize::new(0));
     let seen = longest.clone();
     let note = move |batch: &lm_model::Batch| {

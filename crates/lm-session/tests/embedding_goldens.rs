@@ -27,7 +27,7 @@ fn engine(name: &str) -> Engine {
 }
 
 #[test]
-fn embeddings_are_those_of_transformers() {
+fn embeddings_equal_transformers() {
     let golden = std::fs::read(testdata("embeddings/golden.json")).unwrap();
     let golden: BTreeMap<String, Vec<Prompt>> = serde_json::from_slice(&golden).unwrap();
     assert!(golden.len() >= 3, "{} checkpoints", golden.len());

@@ -55,7 +55,7 @@ fn bits(generation: Generation) -> Result<Bits> {
     generation.filter_map(bits).collect()
 }
 
-/// Runs a request with the token `poison` together with seven others, of which `during` gets all generations once the first pass waits;
+/// Runs a request with the token `poison` together with seven others; `during` gets all generations once the first pass waits;
 /// returns its outcome. Checks that the others end with the bits that they have alone, and that they run as a batch at the end.
 fn among_eight(
     poison: TokenId,
@@ -95,21 +95,21 @@ fn alone(prompt: &[u32], max_output_tokens: usize) -> Vec<u32> {
 }
 
 #[test]
-fn a_batch_that_the_model_refuses_fails_for_the_one_at_fault() {
+fn rejected_batch_fails_only_the_culprit() {
     let unknown = tokenizer().logits_width() as u32;
     let error = fails_alone(unknown);
     assert!(matches!(error, Error::Model(lm_model::Error::Batch { .. })), "{error}");
 }
 
 #[test]
-fn a_panic_fails_the_one_at_fault() {
+fn panic_fails_only_the_culprit() {
     let error = fails_alone(PANICS);
     let Error::WorkerPanicked { message } = error else { panic!("{error}") };
     assert!(message.contains("poison"), "{message}");
 }
 
 #[test]
-fn others_are_batched_again_after_the_one_at_fault_was_cancelled() {
+fn batching_resumes_after_the_culprit_is_cancelled() {
     let (reach, reached) = channel();
     let (open, opened) = channel::<()>();
     let (first, open_first) = waiting_hook();
@@ -132,7 +132,7 @@ fn others_are_batched_again_after_the_one_at_fault_was_cancelled() {
 }
 
 #[test]
-fn a_pool_that_cannot_be_allocated_fails_requests_until_it_can() {
+fn requests_fail_until_the_pool_is_allocated() {
     let attempts = Arc::new(AtomicUsize::new(0));
     let (count, inner) = (attempts.clone(), Arc::new(random_model()));
     let no_memory = || lm_model::Error::SeveralModels { location: "no memory".to_owned(), names: Vec::new() };
@@ -166,7 +166,7 @@ impl Wake for PanickingWaker {
 }
 
 #[test]
-fn a_reader_whose_waker_panics_harms_nobody() {
+fn panic_in_a_waker_is_contained() {
     let (before, open) = waiting_hook();
     let (engine, _) = hooked_engine(EngineSettings::default(), before);
     let mut sessions: Vec<_> = (0..2).map(|_| engine.session(SessionConfig::default()).unwrap()).collect();
@@ -182,7 +182,7 @@ fn a_reader_whose_waker_panics_harms_nobody() {
         bits(submit(&mut session, &prompt(seed, 20))).unwrap()
     };
     assert_eq!(other, expected(2));
-    // Nothing of its own reply is lost either.
+    // Its own reply is complete as well.
     let own: Vec<_> = futures_executor::block_on_stream(poisoned).collect();
     let own: Vec<_> = own.into_iter().map(Result::unwrap).collect();
     let ids = own.iter().filter_map(|event| match event {
@@ -193,7 +193,7 @@ fn a_reader_whose_waker_panics_harms_nobody() {
 }
 
 #[test]
-fn a_session_goes_on_after_its_failure() {
+fn session_continues_after_its_failure() {
     let engine = poisoned_engine();
     let mut other = engine.session(SessionConfig::default()).unwrap();
     other.prefill(&prompt(2, 40)).unwrap();
@@ -209,7 +209,7 @@ fn a_session_goes_on_after_its_failure() {
 }
 
 #[test]
-fn a_failure_in_decode_is_the_last_event() {
+fn failure_in_decode_is_the_last_event() {
     let engine = poisoned_engine();
     let mut session = engine.session(SessionConfig::default()).unwrap();
     session.prefill(&[1, 2, 3]).unwrap();
@@ -223,7 +223,7 @@ fn a_failure_in_decode_is_the_last_event() {
 }
 
 #[test]
-fn a_panic_outside_the_model_ends_the_requests_and_not_the_engine() {
+fn panic_outside_the_model_keeps_the_engine() {
     // The model returns no row of logits once, although one was requested.
     let broken = AtomicBool::new(true);
     let rowless = move |_: Option<&Batch>, logits: Logits| match broken.swap(false, Ordering::Relaxed) {
@@ -240,7 +240,7 @@ fn a_panic_outside_the_model_ends_the_requests_and_not_the_engine() {
 }
 
 #[test]
-fn the_message_of_a_panic_with_arguments_is_kept() {
+fn formatted_panic_message_is_kept() {
     let before = |batch: &Batch| -> lm_model::Result<()> { panic!("poison {}", batch.sequences.len()) };
     let (engine, _) = hooked_engine(EngineSettings::default(), before);
     let error = engine.session(SessionConfig::default()).unwrap().prefill(&[1]).unwrap_err();

@@ -41,7 +41,7 @@ fn ids(value: &Value) -> Vec<TokenId> {
 }
 
 #[test]
-fn filters_are_those_of_the_references() {
+fn filters_equal_the_references() {
     let cases: Value = serde_json::from_str(include_str!("data/filters.json")).unwrap();
     let cases = cases.as_array().unwrap();
     let tokenizer = Arc::new(tokenizer());

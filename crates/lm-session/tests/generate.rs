@@ -21,7 +21,7 @@ fn stop(stop: &[&str]) -> SessionConfig {
 }
 
 #[test]
-fn a_reply_ends_with_the_end_token_which_is_part_of_the_session() {
+fn end_token_is_part_of_the_session() {
     let mut session = asked("hello world", SessionConfig::default());
     let prompt = session.tokens().len();
     let (text, finished) = session.generate(GenerateParams::default()).into_text().unwrap();
@@ -32,7 +32,7 @@ fn a_reply_ends_with_the_end_token_which_is_part_of_the_session() {
 }
 
 #[test]
-fn text_is_never_half_a_character() {
+fn text_has_only_whole_characters() {
     let mut session = asked("zwei € 😀", SessionConfig::default());
     let texts: Vec<String> = session
         .generate(GenerateParams::default())
@@ -46,7 +46,7 @@ fn text_is_never_half_a_character() {
 }
 
 #[test]
-fn a_character_that_is_cut_off_is_one_replacement_character() {
+fn cut_character_becomes_one_replacement() {
     let whole = tokenizer().encode("a€").unwrap();
     let end = tokenizer().end_ids()[0];
     for (kept, ended) in [(whole.len() - 1, true), (whole.len() - 2, true), (whole.len() - 1, false)] {
@@ -62,7 +62,7 @@ fn a_character_that_is_cut_off_is_one_replacement_character() {
 }
 
 #[test]
-fn a_stop_string_is_found_at_every_cut() {
+fn stop_string_is_found_at_every_split() {
     // One byte per token, and then whole tokens: the cut is at every position.
     let text = "the world ENDs here";
     let byte_ids: Vec<u32> = text.bytes().map(u32::from).collect();
@@ -83,7 +83,7 @@ fn a_stop_string_is_found_at_every_cut() {
 }
 
 #[test]
-fn a_stop_string_that_began_in_the_continued_text_is_found() {
+fn stop_string_across_the_continued_text_is_found() {
     let output: Vec<u32> = "one END two".bytes().map(u32::from).collect();
     for kept in ["one E".len(), "one EN".len()] {
         let engine = scripted_engine([output.clone()]);
@@ -100,7 +100,7 @@ fn a_stop_string_that_began_in_the_continued_text_is_found() {
 }
 
 #[test]
-fn text_that_only_began_like_a_stop_string_comes_at_the_end() {
+fn partial_stop_string_is_output_at_the_end() {
     for max_output_tokens in [None, Some(5)] {
         let bytes: Vec<u32> =
             b"abcEN".iter().copied().map(u32::from).chain([tokenizer().end_ids()[0]]).collect();
@@ -111,14 +111,14 @@ fn text_that_only_began_like_a_stop_string_comes_at_the_end() {
 }
 
 #[test]
-fn stop_strings_of_session_and_request_add_up() {
+fn stop_strings_of_session_and_request_combine() {
     let mut session = asked("one two three", stop(&["three"]));
     let params = GenerateParams { stop: vec!["two".to_owned()], ..GenerateParams::default() };
     assert_eq!(session.generate(params).into_text().unwrap().0, "one ");
 }
 
 #[test]
-fn stop_ids_end_a_generation_without_their_text() {
+fn stop_id_ends_a_generation_without_text() {
     let mut session = asked("abc", SessionConfig { stop_ids: vec![b'b'.into()], ..SessionConfig::default() });
     let (text, finished) = session.generate(GenerateParams::default()).into_text().unwrap();
     assert_eq!((text.as_str(), finished.reason), ("a", FinishReason::EndToken));
@@ -147,7 +147,7 @@ fn limits_end_a_generation() {
 }
 
 #[test]
-fn log_probabilities_are_those_of_the_distribution_that_is_sampled() {
+fn logprobs_are_of_the_sampled_distribution() {
     let engine = random_engine(EngineSettings { max_context: Some(64), ..EngineSettings::default() });
     let regex = ConstraintSpec::Regex("ab[a-f]{6}yz".to_owned());
     for constrained in [false, true] {
@@ -197,7 +197,7 @@ fn log_probabilities_are_those_of_the_distribution_that_is_sampled() {
 }
 
 #[test]
-fn what_cannot_run_is_a_typed_error_and_changes_nothing() {
+fn invalid_request_is_an_error_and_changes_nothing() {
     let settings = EngineSettings { max_context: Some(64), ..EngineSettings::default() };
     let engine = random_engine(settings);
     let mut session = engine.session(SessionConfig::default()).unwrap();
@@ -221,7 +221,7 @@ fn what_cannot_run_is_a_typed_error_and_changes_nothing() {
 }
 
 #[test]
-fn a_seed_gives_the_same_tokens_again() {
+fn equal_seed_gives_equal_tokens() {
     let engine = random_engine(EngineSettings::default());
     let sample = |seed| {
         let sampler = SamplerParams { temperature: 1.0, seed: Some(seed), ..SamplerParams::default() };
@@ -235,7 +235,7 @@ fn a_seed_gives_the_same_tokens_again() {
 }
 
 #[test]
-fn figures_cover_the_turn() {
+fn statistics_cover_the_turn() {
     let engine = scripted_engine(["hello", "hello"]);
     let mut session = engine.session(SessionConfig::default()).unwrap();
     let none = CancelHandle::new();
@@ -259,7 +259,7 @@ fn figures_cover_the_turn() {
 }
 
 #[test]
-fn a_generation_config_may_name_more_end_ids() {
+fn generation_config_adds_end_ids() {
     let model = lm_session::testing::FakeLm::scripted(&tokenizer(), ["ab!c"]);
     let mut loaded = loaded(model);
     loaded.generation_config.eos_token_ids = vec![b'!'.into()];
@@ -270,7 +270,7 @@ fn a_generation_config_may_name_more_end_ids() {
 }
 
 #[test]
-fn a_continued_output_equals_an_uninterrupted_one() {
+fn continued_output_equals_an_uninterrupted_one() {
     let engine = random_engine(EngineSettings::default());
     let spec = ConstraintSpec::Regex("[a-z€é ]{3,60}\\.".to_owned());
     for seed in 0..6 {
@@ -297,7 +297,7 @@ fn a_continued_output_equals_an_uninterrupted_one() {
                 session.sync(&whole[..7 + kept], &CancelHandle::new()).unwrap();
                 let (rest, again) = session.generate(params(constrained, kept)).into_text().unwrap();
                 assert_eq!(session.tokens(), whole, "{kept} of {output} tokens kept");
-                assert!(text.ends_with(&rest), "{rest:?} is no end of {text:?}");
+                assert!(text.ends_with(&rest), "{rest:?} is not the end of {text:?}");
                 assert_eq!((again.usage.prompt_tokens, again.usage.output_tokens), (7, output));
                 assert_eq!(again.reason, finished.reason);
             }

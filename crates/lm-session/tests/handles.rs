@@ -31,7 +31,7 @@ impl Drop for Farewell {
 }
 
 #[test]
-fn the_model_is_freed_when_the_last_handle_goes() {
+fn model_is_freed_with_its_last_handle() {
     let (farewell, gone) = channel();
     let farewell = Farewell(farewell);
     let before = move |_: &_| {
@@ -50,7 +50,7 @@ fn the_model_is_freed_when_the_last_handle_goes() {
 }
 
 #[test]
-fn one_engine_serves_threads() {
+fn engine_serves_several_threads() {
     let engine = scripted_engine(["one"; 8]);
     std::thread::scope(|scope| {
         for _ in 0..8 {

@@ -16,7 +16,7 @@ fn alone(layers: &[LayerCache], ids: &[TokenId], count: usize) -> Vec<TokenId> {
 }
 
 #[test]
-fn a_new_session_reuses_the_prefix_of_others() {
+fn new_session_reuses_the_prefix_of_others() {
     let (system, ask) = (prompt(1, 100), [prompt(1, 100), prompt(2, 40)].concat());
     for layers in kinds() {
         let engine = engine_of(&layers, EngineSettings::default());
@@ -37,7 +37,7 @@ fn a_new_session_reuses_the_prefix_of_others() {
 }
 
 #[test]
-fn an_isolated_session_reuses_only_its_own_prefixes() {
+fn isolated_session_reuses_only_its_prefixes() {
     let settings = EngineSettings { prefix_cache: PrefixCache::Session, ..EngineSettings::default() };
     for layers in kinds() {
         let engine = engine_of(&layers, settings.clone());
@@ -56,7 +56,7 @@ fn an_isolated_session_reuses_only_its_own_prefixes() {
 }
 
 #[test]
-fn a_rewind_returns_the_largest_resumable_position() {
+fn rewind_returns_the_largest_resumable_position() {
     let ids = prompt(3, 150);
     // Truncation into the middle of a page: full caches reach it, windows have the page before it, states the last snapshot.
     for (layers, reached) in [
@@ -78,7 +78,7 @@ fn a_rewind_returns_the_largest_resumable_position() {
 }
 
 #[test]
-fn windows_give_back_what_they_no_longer_see() {
+fn windows_release_pages_out_of_sight() {
     // Pages of a sequence that needs 40 slots and writes one, and pages of all of its tokens.
     for (layers, most) in [(vec![NEAR], 3), (vec![NEAR, NEAR, NEAR, FULL], 3 * 3 + 32), (vec![STATE], 2)] {
         let engine = engine_of(&layers, EngineSettings { prefill_chunk: 16, ..EngineSettings::default() });
@@ -115,7 +115,7 @@ fn forks_of_every_cache_kind_are_independent() {
 }
 
 #[test]
-fn what_is_found_gives_the_bits_of_a_prefill_of_ones_own() {
+fn cached_prefix_equals_a_prefill() {
     let (system, ask) = (prompt(1, 100), [prompt(1, 100), prompt(2, 40)].concat());
     for layers in kinds() {
         let loaded = || loaded(random_model().with_layers(layers.iter().copied()));

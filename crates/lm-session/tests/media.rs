@@ -1,4 +1,4 @@
-//! Images and audio in prompts: what the model gets for them, and what caches know of them.
+//! Images and audio in prompts: the input of the model, and the keys in caches.
 
 use crate::support;
 use std::ops::Range;
@@ -60,11 +60,11 @@ fn audio(engine: &Engine, seed: i16) -> Arc<Media> {
 const MEDIA: [fn(&Engine, u8) -> Arc<Media>; 2] =
     [image, |engine: &Engine, seed: u8| audio(engine, seed.into())];
 
-/// Ids of text and of media, in turn: `len` tokens of text, then each medium and `len` tokens.
+/// Ids of text and of media, in turn: `len` tokens of text, then each media item and `len` tokens.
 fn ids(media: &[&Arc<Media>], len: usize) -> Vec<TokenId> {
     let mut ids = prompt(1, len);
-    for (index, medium) in media.iter().enumerate() {
-        for piece in medium.pieces() {
+    for (index, item) in media.iter().enumerate() {
+        for piece in item.pieces() {
             match piece {
                 PromptPiece::Text(text) => ids.extend(tokenizer().encode(text).unwrap()),
                 PromptPiece::Rows(rows) => ids.extend(rows),
@@ -82,10 +82,10 @@ fn reply(session: &mut Session, ids: &[TokenId], media: &[Arc<Media>]) -> Vec<To
 }
 
 #[test]
-fn two_media_of_one_size_are_told_apart_in_either_order() {
-    for medium in MEDIA {
+fn media_of_equal_size_are_distinguished() {
+    for item in MEDIA {
         let (engine, fakes) = fake();
-        let (a, b) = (medium(&engine, 1), medium(&engine, 2));
+        let (a, b) = (item(&engine, 1), item(&engine, 2));
         let media = [a.clone(), b.clone()];
         let (ab, ba) = (ids(&[&a, &b], 40), ids(&[&b, &a], 40));
         assert_eq!(ab.len(), ba.len());
@@ -104,25 +104,25 @@ fn two_media_of_one_size_are_told_apart_in_either_order() {
         assert!(engine.activity().media_cache_bytes > 0);
         // A new engine has the same replies.
         let (fresh, _) = fake();
-        let media = [medium(&fresh, 1), medium(&fresh, 2)];
+        let media = [item(&fresh, 1), item(&fresh, 2)];
         assert_eq!(reply(&mut session(&fresh), &ba, &media), other);
     }
 }
 
 #[test]
-fn a_changed_pixel_or_sample_misses_the_cache_and_an_equal_file_does_not() {
-    for medium in MEDIA {
+fn cache_distinguishes_pixels_and_samples() {
+    for item in MEDIA {
         let (engine, fakes) = fake();
-        let (a, b, again) = (medium(&engine, 1), medium(&engine, 3), medium(&engine, 1));
+        let (a, b, again) = (item(&engine, 1), item(&engine, 3), item(&engine, 1));
         assert!(Arc::ptr_eq(&a, &again), "it is not decoded again");
         let common = 40;
-        let run = |medium: &Arc<Media>| {
-            let ids = ids(&[medium], common);
-            let prompt = lm_session::Prompt { ids: &ids, media: from_ref(medium) };
+        let run = |item: &Arc<Media>| {
+            let ids = ids(&[item], common);
+            let prompt = lm_session::Prompt { ids: &ids, media: from_ref(item) };
             (session(&engine).sync(prompt, &CancelHandle::new()).unwrap().cached_tokens, ids.len())
         };
         assert_eq!(run(&a).0, 0);
-        assert_eq!(run(&b).0, 32, "only the page before the medium is common");
+        assert_eq!(run(&b).0, 32, "only the page before the media item is common");
         let (cached, len) = run(&again);
         assert_eq!(cached, (len - 1) / 32 * 32, "all whole pages");
         assert_eq!(fakes.encodings(), 2);
@@ -130,10 +130,10 @@ fn a_changed_pixel_or_sample_misses_the_cache_and_an_equal_file_does_not() {
 }
 
 #[test]
-fn rewinding_ends_before_a_medium_that_would_be_cut() {
-    for medium in MEDIA {
+fn rewind_stops_before_a_partial_media_item() {
+    for item in MEDIA {
         let (engine, _) = fake();
-        let (a, b) = (medium(&engine, 1), medium(&engine, 2));
+        let (a, b) = (item(&engine, 1), item(&engine, 2));
         let (with_a, with_b) = (ids(&[&a], 10), ids(&[&b], 10));
         let expected = reply(&mut session(&engine), &with_b, from_ref(&b));
         let mut other = session(&engine);
@@ -152,17 +152,17 @@ fn rewinding_ends_before_a_medium_that_would_be_cut() {
 }
 
 #[test]
-fn a_session_is_continued_with_the_media_it_has() {
-    for medium in MEDIA {
+fn session_continues_with_its_media() {
+    for item in MEDIA {
         let (engine, fakes) = fake();
-        let a = medium(&engine, 1);
+        let a = item(&engine, 1);
         let ids = ids(&[&a], 10);
         let mut first = session(&engine);
         first.prefill(lm_session::Prompt { ids: &ids, media: from_ref(&a) }).unwrap();
         let (mut second, held) = (first.fork().unwrap(), first.tokens());
         assert_eq!(held, ids);
         let expected = generate(&mut first, 6).unwrap();
-        assert_eq!(reply(&mut second, &held, &[]), expected, "the fork knows the medium");
+        assert_eq!(reply(&mut second, &held, &[]), expected, "the fork knows the media item");
         let score = first.score_after(&ids, &expected, 0, &CancelHandle::new()).unwrap();
         assert_eq!(score.tokens.len(), 6);
         assert_eq!(fakes.encodings(), 1);
@@ -170,7 +170,7 @@ fn a_session_is_continued_with_the_media_it_has() {
         let error = session(&engine).submit(&held, GenerateParams::default()).unwrap_err();
         let place = ids.iter().position(|id| id >> 31 == 1).unwrap();
         assert!(matches!(error, Error::UnknownMedia { position } if position == place), "{error}");
-        // Nor is a part of a piece a prompt.
+        // A part of a piece is rejected as well.
         let cut = lm_session::Prompt { ids: &ids[..=place], media: &[a] };
         assert!(matches!(session(&engine).prefill(cut), Err(Error::UnknownMedia { .. })));
         assert!(matches!(engine.embed(&held, &Default::default()), Err(Error::UnknownMedia { .. })));
@@ -178,10 +178,10 @@ fn a_session_is_continued_with_the_media_it_has() {
 }
 
 #[test]
-fn saved_pages_of_media_are_found_without_encoding() {
-    for medium in MEDIA {
+fn saved_media_pages_need_no_encoding() {
+    for item in MEDIA {
         let (engine, _) = fake();
-        let (a, b) = (medium(&engine, 1), medium(&engine, 2));
+        let (a, b) = (item(&engine, 1), item(&engine, 2));
         let (with_a, with_b) = (ids(&[&a], 40), ids(&[&b], 40));
         let expected_b = reply(&mut session(&engine), &with_b, &[b]);
         let mut first = session(&engine);
@@ -192,16 +192,19 @@ fn saved_pages_of_media_are_found_without_encoding() {
         let (restarted, fakes) = fake();
         let mut restored = restarted.restore(&saved).unwrap();
         assert_eq!(restored.tokens(), with_a);
-        assert!(matches!(restored.prefill(&[1]), Err(Error::UnknownMedia { .. })), "the medium is not saved");
-        let a = medium(&restarted, 1);
+        assert!(
+            matches!(restored.prefill(&[1]), Err(Error::UnknownMedia { .. })),
+            "the media item is not saved"
+        );
+        let a = item(&restarted, 1);
         assert_eq!(reply(&mut restored, &with_a, from_ref(&a)), expected);
         assert_eq!(fakes.encodings(), 0);
-        let b = medium(&restarted, 2);
+        let b = item(&restarted, 2);
         assert_eq!(reply(&mut restored, &with_b, &[b]), expected_b);
-        // Without pages the medium is encoded again.
+        // Without pages the media item is encoded again.
         let (without, fakes) = fake();
         let mut restored = without.restore(&lm_session::SavedSession { cache: None, ..saved }).unwrap();
-        let a = medium(&without, 1);
+        let a = item(&without, 1);
         assert_eq!(reply(&mut restored, &with_a, &[a]), expected);
         assert_eq!(fakes.encodings(), 1);
     }
@@ -283,7 +286,7 @@ fn observed(vision: Laid, settings: EngineSettings) -> (Engine, Seen) {
 }
 
 #[test]
-fn a_step_ends_before_or_after_bidirectional_rows() {
+fn step_never_splits_bidirectional_rows() {
     for chunk in [3, 16, 30, 512] {
         let settings = EngineSettings { prefill_chunk: chunk, ..EngineSettings::default() };
         let (engine, seen) = observed(Laid::new([bidirectional(20), bidirectional(7)]), settings);
@@ -317,7 +320,7 @@ fn fake_of_one_chunk() -> Engine {
 }
 
 #[test]
-fn positions_of_grids_are_those_of_mrope_in_every_chunk() {
+fn grid_positions_equal_mrope_in_every_chunk() {
     let position = |temporal, height, width| Position { temporal, height, width };
     let mut expected: Vec<Position> = (0..2).map(Position::from).collect();
     for start in [2, 2 + 3 + 2] {
@@ -337,13 +340,17 @@ fn positions_of_grids_are_those_of_mrope_in_every_chunk() {
         let found: Vec<Position> = seen.iter().flat_map(|(_, positions, ..)| positions.clone()).collect();
         assert_eq!(found[..expected.len()], expected, "chunk {chunk}");
         let decoded: Vec<Position> = (12..12 + reply.len() as u32 - 1).map(Position::from).collect();
-        assert_eq!(found[expected.len()..], decoded, "tokens of the reply go on after the image's positions");
+        assert_eq!(
+            found[expected.len()..],
+            decoded,
+            "tokens of the reply continue after the image's positions"
+        );
     }
 }
 
 #[test]
-fn each_row_of_a_medium_is_at_its_place_in_every_chunk() {
-    for medium in MEDIA {
+fn media_rows_are_in_place_in_every_chunk() {
+    for item in MEDIA {
         for prefill_chunk in [1, 2, 3, 5, 512] {
             // Places in the prompt, and the rows of the media that the model gets there.
             let seen: Arc<Mutex<Vec<(usize, usize)>>> = Arc::default();
@@ -363,11 +370,11 @@ fn each_row_of_a_medium_is_at_its_place_in_every_chunk() {
             let loaded = LoadedModel { vision: Some(vision), audio: Some(audio), ..loaded(model) };
             let settings = EngineSettings { prefill_chunk, ..EngineSettings::default() };
             let engine = Engine::new(loaded, settings).unwrap();
-            let media = [1, 2].map(|seed| medium(&engine, seed));
+            let media = [1, 2].map(|seed| item(&engine, seed));
             let ids = ids(&media.each_ref(), 3);
             reply(&mut session(&engine), &ids, &media);
             let places = (0..ids.len()).filter(|&place| ids[place] >> 31 == 1);
-            let rows = media.iter().flat_map(|medium| 0..medium.rows());
+            let rows = media.iter().flat_map(|item| 0..item.rows());
             let expected: Vec<(usize, usize)> = places.zip(rows).collect();
             assert_eq!(*seen.lock().unwrap(), expected, "chunks of {prefill_chunk}");
         }
@@ -375,7 +382,7 @@ fn each_row_of_a_medium_is_at_its_place_in_every_chunk() {
 }
 
 #[test]
-fn without_a_cache_an_encoding_serves_the_requests_that_wait_for_it() {
+fn uncached_encoding_serves_all_waiting_requests() {
     // A request keeps it until its last row has run.
     for prefill_chunk in [1, 2, 3, 512] {
         let vision = Arc::new(FakeVision::default());
@@ -391,13 +398,13 @@ fn without_a_cache_an_encoding_serves_the_requests_that_wait_for_it() {
 }
 
 #[test]
-fn the_encoding_that_was_not_used_for_the_longest_time_is_dropped() {
+fn least_recently_used_encoding_is_dropped() {
     let run = |vision: &Arc<FakeVision>, media_cache_bytes, order: &[u8]| {
         let settings = EngineSettings { media_cache_bytes, ..EngineSettings::default() };
         let engine = engine_with(vision.clone(), settings);
         for (place, seed) in order.iter().enumerate() {
             let a = image(&engine, *seed);
-            // No prompt begins like another: the pages of earlier ones are of no use.
+            // The prompts have no common prefix, so that earlier pages are useless.
             let ids = ids(&[&a], place + 1);
             reply(&mut session(&engine), &ids[place..], &[a]);
         }
@@ -410,7 +417,7 @@ fn the_encoding_that_was_not_used_for_the_longest_time_is_dropped() {
 }
 
 #[test]
-fn an_image_with_other_options_is_another_medium() {
+fn image_options_are_part_of_its_identity() {
     let (engine, fakes) = fake();
     let file = image_file(3, 2, 1);
     let [a, b] = [None, Some(5)]
@@ -443,7 +450,7 @@ fn evicted_rows_are_encoded_again() {
 }
 
 #[test]
-fn preempted_requests_have_their_own_images() {
+fn preempted_requests_keep_their_images() {
     let settings = EngineSettings { kv_cache_tokens: Some(256), ..EngineSettings::default() };
     let engine = engine_with(Arc::new(FakeVision::default()), settings);
     let images: Vec<_> = (0..4).map(|seed| image(&engine, seed)).collect();
@@ -471,7 +478,7 @@ fn preempted_requests_have_their_own_images() {
 }
 
 #[test]
-fn a_request_is_cancelled_while_its_image_is_encoded_and_others_go_on() {
+fn request_is_cancelled_during_encoding() {
     let ((arrive, arrived), (open, opened)) = (channel(), channel());
     let vision = Laid { gate: Some(Mutex::new((arrive, opened))), ..Laid::new([grid(2, 3)]) };
     let engine = engine_with(Arc::new(vision), EngineSettings::default());
@@ -491,7 +498,7 @@ fn a_request_is_cancelled_while_its_image_is_encoded_and_others_go_on() {
 }
 
 #[test]
-fn an_image_that_only_cancelled_requests_wait_for_is_not_encoded() {
+fn image_of_cancelled_requests_is_not_encoded() {
     let ((arrive, arrived), (open, opened)) = (channel(), channel());
     let vision = Laid { gate: Some(Mutex::new((arrive, opened))), ..Laid::new([grid(2, 3)]) };
     let engine = engine_with(Arc::new(vision), EngineSettings::default());
@@ -509,7 +516,7 @@ fn an_image_that_only_cancelled_requests_wait_for_is_not_encoded() {
     arrived.recv().unwrap();
     // Two requests wait for the third image: the one that asked for it is cancelled.
     let [dead, asked, other] = [2, 3, 3].map(start);
-    assert_eq!(generate_text(&engine), 5, "the others have begun");
+    assert_eq!(generate_text(&engine), 5, "the others have started");
     for (_session, generation) in [dead, asked] {
         generation.canceller().cancel();
         assert_eq!(support::last(generation).reason, lm_session::FinishReason::Cancelled);
@@ -557,7 +564,7 @@ impl VisionEncoder for Failing {
 }
 
 #[test]
-fn failures_of_the_encoder_are_those_of_their_request() {
+fn encoder_failure_fails_only_its_request() {
     let engine = engine_with(Arc::new(Failing), EngineSettings::default());
     let error = |seed: u8| {
         let a = image(&engine, seed);
@@ -572,7 +579,7 @@ fn failures_of_the_encoder_are_those_of_their_request() {
 }
 
 #[test]
-fn an_image_and_an_audio_clip_have_their_own_tokens_in_either_order() {
+fn image_and_audio_have_their_own_tokens() {
     let (engine, fakes) = fake();
     let (a, b) = (image(&engine, 1), audio(&engine, 1));
     assert_eq!([a.kind(), b.kind()], MediaKind::ALL);
@@ -590,16 +597,16 @@ fn an_image_and_an_audio_clip_have_their_own_tokens_in_either_order() {
     assert_eq!(reply(&mut session(&engine), &ab, &media), one);
     let run: Vec<TokenId> = seen.lock().unwrap().iter().flat_map(|(_, _, _, ids)| ids.clone()).collect();
     let tokens = engine.media_tokens();
-    for (medium, tokens) in media.iter().zip(tokens) {
+    for (item, tokens) in media.iter().zip(tokens) {
         let rows = run.iter().filter(|&&id| id == tokens.row_id).count();
-        assert_eq!((tokens.kind, rows), (medium.kind(), medium.rows()));
+        assert_eq!((tokens.kind, rows), (item.kind(), item.rows()));
     }
     let rows: Vec<TokenId> = run.into_iter().filter(|id| tokens.iter().any(|t| t.row_id == *id)).collect();
     assert!(rows.is_sorted_by_key(|id| *id == tokens[1].row_id), "the image is first");
 }
 
 #[test]
-fn filters_records_and_log_probabilities_see_the_placeholder() {
+fn filters_records_and_logprobs_see_placeholders() {
     let (engine, _) = fake();
     let a = image(&engine, 1);
     let ids = ids(&[&a], 5);

@@ -55,7 +55,7 @@ fn reply(
 
 /// Requests with images run without the draft model, which reads none: a twin of the model, and one of another seed.
 #[test]
-fn a_draft_model_changes_no_reply_to_an_image() {
+fn draft_model_keeps_image_replies() {
     let always = Speculation { max_draft: 5, min_match: usize::MAX, break_even: Some(0.0) };
     let engine = |draft: Option<u64>| {
         let model = |seed| loaded(FakeLm::random(seed, tokenizer().logits_width()));
@@ -91,14 +91,14 @@ fn a_draft_model_changes_no_reply_to_an_image() {
     }
 }
 
-/// Activity after all that was asked before.
+/// Activity after all earlier commands.
 fn activity(engine: &Engine) -> EngineActivity {
     engine.cache_stats().unwrap(); // The worker publishes its activity before it takes another command.
     engine.activity()
 }
 
 #[test]
-fn an_unloaded_model_reads_its_images_again() {
+fn reloaded_model_reads_its_images_again() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/vision/qwen2-vl-tiny");
     let folder = ModelFolder::open(path).unwrap();
     let settings = EngineSettings { kv_cache_tokens: Some(512), ..EngineSettings::default() };
@@ -146,7 +146,7 @@ impl VisionEncoder for Nested {
 
 /// The lock of decoding is not held while a model is loaded, nor while it lays an image out.
 #[test]
-fn files_are_decoded_while_another_engine_lays_one_out() {
+fn files_decode_while_another_engine_lays_out() {
     let engine = |vision: Arc<dyn VisionEncoder>| {
         let model = LoadedModel { vision: Some(vision), ..loaded(random_model()) };
         Engine::new(model, EngineSettings::default()).unwrap()

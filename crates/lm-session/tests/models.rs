@@ -64,7 +64,7 @@ fn expected(name: &str) -> [Vec<TokenId>; 2] {
 }
 
 #[test]
-fn sessions_of_an_unloaded_engine_go_on() {
+fn sessions_survive_unloading_their_engine() {
     let engine = load(&path(NAMES[0]), settings());
     let [first, second] = expected(NAMES[0]);
     let mut session = endless(&engine);
@@ -88,7 +88,7 @@ fn sessions_of_an_unloaded_engine_go_on() {
 }
 
 #[test]
-fn a_model_that_runs_or_has_no_files_stays() {
+fn running_or_fileless_model_stays_loaded() {
     let engine = load(&path(NAMES[0]), settings());
     let mut session = endless(&engine);
     session.prefill(&[3, 1, 4]).unwrap();
@@ -101,13 +101,13 @@ fn a_model_that_runs_or_has_no_files_stays() {
 }
 
 #[test]
-fn an_idle_model_is_released_after_its_time() {
+fn idle_model_is_unloaded_after_its_timeout() {
     let keep_alive = Some(Duration::from_millis(20));
     let engine = load(&path(NAMES[0]), EngineSettings { keep_alive, ..settings() });
     let mut session = endless(&engine);
     session.prefill(&[3, 1, 4]).unwrap();
     assert_eq!(generate(&mut session, 6).unwrap(), expected(NAMES[0])[0]);
-    // Each question begins the time anew.
+    // Each request restarts the time.
     std::thread::sleep(Duration::from_millis(100));
     let until = Instant::now() + Duration::from_secs(20);
     while engine.cache_stats().unwrap().total_pages > 0 && Instant::now() < until {
@@ -119,7 +119,7 @@ fn an_idle_model_is_released_after_its_time() {
 }
 
 #[test]
-fn files_that_were_replaced_are_refused() {
+fn replaced_files_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let copy = |name: &str| {
         for file in std::fs::read_dir(path(name)).unwrap() {
@@ -145,7 +145,7 @@ fn files_that_were_replaced_are_refused() {
 }
 
 #[test]
-fn the_least_recently_used_model_makes_room() {
+fn least_recently_used_model_is_unloaded() {
     let models = room_for(2);
     assert_eq!(loaded(&models), [""; 0], "nothing is loaded before it is used");
     let mut sessions: Vec<_> =
@@ -166,7 +166,7 @@ fn the_least_recently_used_model_makes_room() {
 }
 
 #[test]
-fn a_model_whose_engine_was_shut_down_is_loaded_again() {
+fn model_is_reloaded_after_engine_shutdown() {
     let models = room_for(1);
     let first = engine(&models, NAMES[0]).unwrap();
     assert!(!first.is_stopped());
@@ -180,7 +180,7 @@ fn a_model_whose_engine_was_shut_down_is_loaded_again() {
 }
 
 #[test]
-fn a_model_is_loaded_again_only_when_its_last_engine_has_ended() {
+fn reload_waits_for_the_last_engine() {
     let models = room_for(1);
     let first = engine(&models, NAMES[0]).unwrap();
     let mut session = endless(&first);
@@ -244,7 +244,7 @@ fn many_threads_share_a_budget_for_one() {
 }
 
 #[test]
-fn models_that_unload_themselves_share_a_budget() {
+fn self_unloading_models_share_a_budget() {
     // About as long as a thread takes between two requests: some models unload themselves while another one asks them to.
     for micros in [1, 50, 200, 1_000, 5_000] {
         share_a_budget(&EngineSettings { keep_alive: Some(Duration::from_micros(micros)), ..settings() });
@@ -293,7 +293,7 @@ fn share_a_budget(settings: &EngineSettings) {
 }
 
 #[test]
-fn a_token_sampled_for_an_unloaded_model_is_for_no_later_request() {
+fn token_of_an_unloaded_model_is_dropped() {
     let engine = load(&path(NAMES[0]), settings());
     let (mut first, mut second) = (endless(&engine), endless(&engine));
     let (open, params) = gated();

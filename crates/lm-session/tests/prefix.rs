@@ -124,7 +124,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn sessions_behave_as_lists_of_tokens(
+    fn session_behaves_as_a_token_list(
         layers in prop::sample::select(kinds()),
         prefix_cache in prop::sample::select(&[PrefixCache::Engine, PrefixCache::Session]),
         operations in prop::collection::vec(operation(), 1..25),
@@ -154,7 +154,7 @@ proptest! {
 }
 
 #[test]
-fn a_prompt_may_come_at_once_in_pieces_or_token_by_token() {
+fn prompt_chunks_give_the_same_session() {
     let ids = prompt(3, 100);
     let expected = continuation(&[FULL], ids.clone(), 6);
     for piece in [1, 7, 32, 100] {
@@ -168,7 +168,7 @@ fn a_prompt_may_come_at_once_in_pieces_or_token_by_token() {
 }
 
 #[test]
-fn a_sync_runs_only_what_differs() {
+fn sync_runs_only_differing_tokens() {
     let engine = random_engine(EngineSettings::default());
     let mut session = engine.session(SessionConfig::default()).unwrap();
     let none = CancelHandle::new();

@@ -82,7 +82,7 @@ fn kinds(engine: &Engine) -> Vec<GenerateParams> {
     let limited = |tokens| GenerateParams { max_output_tokens: Some(tokens), ..GenerateParams::default() };
     vec![
         limited(20),
-        // Before any drawn seed, so that the seed is one with which a letter comes.
+        // Before any drawn seed, so that the seed yields a letter.
         GenerateParams {
             stop: ('a'..='z').map(String::from).collect(),
             sampler: Some(SamplerParams { seed: Some(1), ..sampled(1.3) }),
@@ -105,7 +105,7 @@ fn kinds(engine: &Engine) -> Vec<GenerateParams> {
 }
 
 #[test]
-fn every_kind_of_request_gives_its_tokens_again_in_another_engine() {
+fn every_request_kind_replays_in_another_engine() {
     let (engine, file) = (random_engine(3), Memory::default());
     engine.record(file.clone()).unwrap();
     let mut session = engine.session(SessionConfig::default()).unwrap();
@@ -134,7 +134,7 @@ fn every_kind_of_request_gives_its_tokens_again_in_another_engine() {
 }
 
 #[test]
-fn a_replay_names_the_first_token_that_differs() {
+fn replay_reports_the_first_difference() {
     let (engine, request) = recorded_request();
     for at in [0, 5, 11] {
         let mut other = request.clone();
@@ -162,7 +162,7 @@ fn a_replay_names_the_first_token_that_differs() {
 }
 
 #[test]
-fn requests_that_their_reader_ended_are_compared_as_far_as_they_were_read() {
+fn ended_requests_are_compared_up_to_their_end() {
     let engine = random_engine(3);
     let file = recorded(&engine);
     let mut session = engine.session(SessionConfig::default()).unwrap();
@@ -191,7 +191,7 @@ fn requests_that_their_reader_ended_are_compared_as_far_as_they_were_read() {
 }
 
 #[test]
-fn requests_with_code_of_the_caller_are_recorded_and_not_replayed() {
+fn requests_with_caller_code_are_not_replayed() {
     let engine = random_engine(3);
     let file = recorded(&engine);
     let mut session = engine.session(SessionConfig::default()).unwrap();
@@ -231,7 +231,7 @@ fn continued_outputs_and_full_contexts_are_replayed() {
 }
 
 #[test]
-fn damaged_and_hostile_records_are_errors_with_their_line() {
+fn invalid_records_are_errors_with_their_line() {
     let engine = random_engine(3);
     let file = recorded(&engine);
     let mut session = engine.session(SessionConfig::default()).unwrap();
@@ -269,7 +269,7 @@ fn damaged_and_hostile_records_are_errors_with_their_line() {
 }
 
 #[test]
-fn a_request_that_the_engine_refuses_is_its_typed_error() {
+fn rejected_request_replays_as_its_error() {
     let engine = random_engine(3);
     let file = recorded(&engine);
     let mut session = engine.session(SessionConfig::default()).unwrap();
@@ -277,26 +277,26 @@ fn a_request_that_the_engine_refuses_is_its_typed_error() {
     session.submit(&ids(5), params).unwrap().into_text().unwrap();
     engine.stop_recording();
     let request = file.requests().remove(0);
-    let refused = |change: &dyn Fn(&mut RequestRecord)| {
+    let rejected = |change: &dyn Fn(&mut RequestRecord)| {
         let mut request = request.clone();
         change(&mut request);
-        engine.replay(&request, &CancelHandle::new()).expect_err("it is refused")
+        engine.replay(&request, &CancelHandle::new()).expect_err("it is rejected")
     };
-    assert!(matches!(refused(&|it| it.prompt.clear()), Error::EmptyPrompt));
-    assert!(matches!(refused(&|it| it.prompt = vec![1; 1 << 20]), Error::PromptTooLong { .. }));
-    assert!(matches!(refused(&|it| it.prompt.push(TokenId::MAX)), Error::Model(_)));
-    assert!(matches!(refused(&|it| it.sampler.temperature = -1.0), Error::InvalidSampler { .. }));
-    assert!(matches!(refused(&|it| it.stop = vec![String::new()]), Error::EmptyStopString { .. }));
-    assert!(matches!(refused(&|it| it.adapter = Some(3)), Error::UnknownAdapter { .. }));
+    assert!(matches!(rejected(&|it| it.prompt.clear()), Error::EmptyPrompt));
+    assert!(matches!(rejected(&|it| it.prompt = vec![1; 1 << 20]), Error::PromptTooLong { .. }));
+    assert!(matches!(rejected(&|it| it.prompt.push(TokenId::MAX)), Error::Model(_)));
+    assert!(matches!(rejected(&|it| it.sampler.temperature = -1.0), Error::InvalidSampler { .. }));
+    assert!(matches!(rejected(&|it| it.stop = vec![String::new()]), Error::EmptyStopString { .. }));
+    assert!(matches!(rejected(&|it| it.adapter = Some(3)), Error::UnknownAdapter { .. }));
     let bad = |it: &mut RequestRecord| {
         let spec = ConstraintSpec::Regex("(".to_owned());
         it.constraint = Some(lm_session::ConstraintRecord::Grammar(spec));
     };
-    assert!(matches!(refused(&bad), Error::Grammar { .. }));
+    assert!(matches!(rejected(&bad), Error::Grammar { .. }));
     let mut beyond = request.clone();
     beyond.continued = usize::MAX;
     assert!(engine.replay(&beyond, &CancelHandle::new()).is_ok(), "all tokens are output");
-    assert_eq!(replay(&engine, &request), Replayed::Equal, "the engine goes on");
+    assert_eq!(replay(&engine, &request), Replayed::Equal, "the engine continues");
 }
 
 /// A disk that is full after some bytes.
@@ -315,7 +315,7 @@ impl Write for Full {
 }
 
 #[test]
-fn a_record_that_cannot_be_written_is_an_error_of_its_request() {
+fn unwritable_record_fails_its_request() {
     let engine = random_engine(3);
     assert!(matches!(engine.record(Full(10)), Err(Error::Recording(_))));
     engine.record(Full(700)).unwrap();
@@ -329,7 +329,7 @@ fn a_record_that_cannot_be_written_is_an_error_of_its_request() {
 }
 
 #[test]
-fn tokens_that_nobody_read_before_the_next_call_are_not_recorded() {
+fn unread_tokens_are_not_recorded() {
     let engine = random_engine(3);
     let file = recorded(&engine);
     let params = || GenerateParams { max_output_tokens: Some(12), ..GenerateParams::default() };
@@ -349,7 +349,7 @@ fn tokens_that_nobody_read_before_the_next_call_are_not_recorded() {
 }
 
 #[test]
-fn a_request_that_failed_is_compared_as_far_as_it_came() {
+fn failed_request_is_compared_up_to_its_failure() {
     let (engine, mut failed) = recorded_request();
     failed.tokens.truncate(4);
     failed.end = RecordedEnd::Error("poison".to_owned());
@@ -357,7 +357,7 @@ fn a_request_that_failed_is_compared_as_far_as_it_came() {
 }
 
 #[test]
-fn each_line_of_a_record_is_complete_while_it_is_recorded() {
+fn record_lines_are_complete_during_recording() {
     let engine = random_engine(3);
     let file = Memory::default();
     engine.record(io::BufWriter::new(file.clone())).unwrap();

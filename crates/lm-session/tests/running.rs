@@ -1,4 +1,4 @@
-//! Running requests: deadlines, handles, and the faces of a generation.
+//! Running requests: deadlines, handles, and the interfaces of a generation.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use lm_session::{EngineSettings, FinishReason, GenerateParams, SessionEvent};
 
 #[test]
-fn a_deadline_ends_a_running_generation() {
+fn deadline_ends_a_running_generation() {
     let engine = random_engine(EngineSettings::default());
     let mut session = endless(&engine);
     let deadline = Some(Instant::now() + Duration::from_millis(30));
@@ -20,7 +20,7 @@ fn a_deadline_ends_a_running_generation() {
 }
 
 #[test]
-fn a_generation_is_cancelled_by_its_own_handle_and_the_next_one_runs() {
+fn next_generation_runs_after_a_cancelled_one() {
     let engine = random_engine(EngineSettings::default());
     let mut session = endless(&engine);
     let mut generation = session.submit(&[1, 2, 3], GenerateParams::default()).unwrap();
@@ -34,7 +34,7 @@ fn a_generation_is_cancelled_by_its_own_handle_and_the_next_one_runs() {
 }
 
 #[test]
-fn a_later_call_ends_a_generation_that_is_still_held() {
+fn later_call_ends_a_held_generation() {
     let engine = random_engine(EngineSettings::default());
     let mut session = endless(&engine);
     let old = session.submit(&[1, 2, 3], GenerateParams::default()).unwrap();
@@ -50,7 +50,7 @@ fn a_later_call_ends_a_generation_that_is_still_held() {
 }
 
 #[test]
-fn the_stream_has_the_events_of_the_iterator() {
+fn stream_has_the_events_of_the_iterator() {
     let settings = EngineSettings { prefill_chunk: 4, ..EngineSettings::default() };
     let strip = |event: lm_session::Result<SessionEvent>| match event.unwrap() {
         SessionEvent::Finished(finished) => format!("{:?} {:?}", finished.reason, finished.usage),
@@ -71,7 +71,7 @@ fn the_stream_has_the_events_of_the_iterator() {
 }
 
 #[test]
-fn a_dropped_session_ends_its_generation() {
+fn dropped_session_ends_its_generation() {
     let engine = random_engine(EngineSettings::default());
     let mut session = endless(&engine);
     let generation = session.submit(&[1, 2, 3], GenerateParams::default()).unwrap();

@@ -1,4 +1,4 @@
-//! Constraints that are slow, that panic or that call the engine: only their own request notices.
+//! Constraints that are slow, panic or call the engine affect only their own request.
 
 use crate::support;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,7 +14,7 @@ fn constrained(before: impl Fn() + Clone + Send + 'static, cancel: CancelHandle)
     GenerateParams { constraint, cancel, max_output_tokens: Some(20), ..GenerateParams::default() }
 }
 
-/// Creates a hook that says that it was reached, and waits until the sender is dropped.
+/// Creates a hook that reports its arrival, and waits until the sender is dropped.
 fn gate() -> (impl Fn() + Clone + Send + 'static, Receiver<()>, Sender<()>) {
     let (arrive, arrived) = channel();
     let (open, opened) = channel::<()>();
@@ -44,7 +44,7 @@ fn others_generate_while_a_mask_is_computed() {
 }
 
 #[test]
-fn a_generation_is_cancelled_while_its_mask_is_computed_and_its_session_goes_on() {
+fn generation_is_cancelled_during_mask_computation() {
     let engine = random_engine(EngineSettings::default());
     let (wait, arrived, open) = gate();
     let cancel = CancelHandle::new();
@@ -68,7 +68,7 @@ fn endless_after(engine: &Engine, ids: &[TokenId]) -> lm_session::Session {
 }
 
 #[test]
-fn a_panic_in_a_constraint_is_the_error_of_its_request_alone() {
+fn constraint_panic_fails_only_its_request() {
     let engine = random_engine(EngineSettings::default());
     let expected = generate(&mut endless_after(&engine, &[4, 5, 6]), 30).unwrap();
     let mut other = endless_after(&engine, &[4, 5, 6]);
@@ -83,7 +83,7 @@ fn a_panic_in_a_constraint_is_the_error_of_its_request_alone() {
 }
 
 #[test]
-fn a_constraint_may_ask_the_engine() {
+fn constraint_may_ask_the_engine() {
     let engine = random_engine(EngineSettings::default());
     let asked = Mutex::new(engine.clone());
     let asked = Arc::new(asked);
@@ -106,7 +106,7 @@ impl Drop for PanicsInDrop {
 }
 
 #[test]
-fn a_panic_in_the_drop_of_a_constraint_harms_nobody() {
+fn panic_in_constraint_drop_is_contained() {
     let engine = random_engine(EngineSettings::default());
     let expected = generate(&mut endless_after(&engine, &[4, 5, 6]), 30).unwrap();
     let mut session = endless_after(&engine, &[1, 2, 3]);

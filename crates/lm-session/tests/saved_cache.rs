@@ -53,7 +53,7 @@ fn check(load: impl Fn() -> Engine, len: usize, what: &str) {
     assert!(restored.restore_cache(&cache).unwrap());
     assert_eq!(restored.tokens(), cache.tokens);
     let expected = bits(&mut session, &next);
-    assert_eq!(bits(&mut restored, &next), expected, "{what}: the session goes on as the saved one does");
+    assert_eq!(bits(&mut restored, &next), expected, "{what}: the session continues like the saved one");
     assert_eq!(expected.1, (len + 4, 8), "{what}: only new tokens are run");
     drop((session, restored));
     assert_eq!(pages_held(&second), 0, "{what}");
@@ -77,7 +77,7 @@ fn tiny(name: &str, kv_dtype: KvDtype) -> Engine {
 
 /// Full attention, windows, shared layers, delta nets and short convolutions.
 #[test]
-fn restored_caches_have_the_bits_of_the_saved_ones() {
+fn restored_caches_equal_the_saved_bits() {
     for name in ["llama-tiny", "gemma3-tiny", "gemma3n-tiny", "qwen3_5-tiny", "lfm2-tiny"] {
         for kv_dtype in [KvDtype::F32, KvDtype::F16, KvDtype::Q8] {
             let load = || tiny(name, kv_dtype);
@@ -100,7 +100,7 @@ fn restored_caches_have_the_bits_of_the_saved_ones() {
 }
 
 #[test]
-fn caches_of_another_model_or_format_are_refused() {
+fn caches_of_another_model_or_format_are_rejected() {
     let mut session = endless(&tiny("llama-tiny", KvDtype::F16));
     session.prefill(&prompt(1, 40).iter().map(|id| id % 90).collect::<Vec<_>>()).unwrap();
     let cache = saved(&session);
@@ -119,33 +119,33 @@ fn caches_of_another_model_or_format_are_refused() {
 }
 
 #[test]
-fn caches_that_do_not_fit_their_tokens_are_refused() {
+fn mismatched_caches_are_rejected() {
     let engine = random_engine(EngineSettings { max_context: Some(64), ..EngineSettings::default() });
     let mut session = endless(&engine);
     session.prefill(&prompt(1, 40)).unwrap();
     let cache = saved(&session);
     let mut other = endless(&engine);
-    let mut refused = |cache: SavedCache| other.restore_cache(&cache).unwrap_err();
+    let mut rejected = |cache: SavedCache| other.restore_cache(&cache).unwrap_err();
     for pages in [&cache.pages[1..], &[&cache.pages[..], &[0]].concat(), &[]] {
-        let error = refused(SavedCache { pages: pages.into(), ..cache.clone() });
+        let error = rejected(SavedCache { pages: pages.into(), ..cache.clone() });
         assert!(
             matches!(error, Error::SavedPages { tokens: 40, found_bytes, .. } if found_bytes == pages.len())
         );
     }
     let longer = SavedCache { tokens: prompt(1, 65), ..cache.clone() };
-    assert!(matches!(refused(longer), Error::PromptTooLong { .. }));
+    assert!(matches!(rejected(longer), Error::PromptTooLong { .. }));
     let two_pages = SavedCache { tokens: prompt(1, 30), ..cache.clone() };
-    assert!(matches!(refused(two_pages), Error::SavedPages { tokens: 30, .. }));
-    assert!(matches!(refused(SavedCache { tokens: vec![], ..cache.clone() }), Error::EmptyPrompt));
+    assert!(matches!(rejected(two_pages), Error::SavedPages { tokens: 30, .. }));
+    assert!(matches!(rejected(SavedCache { tokens: vec![], ..cache.clone() }), Error::EmptyPrompt));
     let adapted = SavedCache { adapter: Some(0), ..cache.clone() };
-    assert!(matches!(refused(adapted), Error::ForeignAdapter { expected: None, found: Some(0) }));
+    assert!(matches!(rejected(adapted), Error::ForeignAdapter { expected: None, found: Some(0) }));
     let foreign = SavedCache { fingerprint: String::new(), ..cache.clone() };
-    assert!(matches!(refused(foreign), Error::ForeignCache { .. }));
+    assert!(matches!(rejected(foreign), Error::ForeignCache { .. }));
     assert!(other.restore_cache(&cache).unwrap(), "none of them has changed anything");
 }
 
 #[test]
-fn the_limit_is_the_exact_number_of_bytes() {
+fn limit_is_exact_in_bytes() {
     let engine = random_engine(EngineSettings::default());
     let mut session = endless(&engine);
     assert_eq!(session.save_cache(usize::MAX).unwrap(), CacheSave::NothingCached);
@@ -158,7 +158,7 @@ fn the_limit_is_the_exact_number_of_bytes() {
 }
 
 #[test]
-fn restored_pages_are_shared_and_found_by_other_sessions() {
+fn restored_pages_are_shared_with_other_sessions() {
     let (first, second) =
         (random_engine(EngineSettings::default()), random_engine(EngineSettings::default()));
     let mut session = endless(&first);
@@ -177,7 +177,7 @@ fn restored_pages_are_shared_and_found_by_other_sessions() {
 }
 
 #[test]
-fn a_pool_makes_room_or_leaves_the_session_empty() {
+fn restore_evicts_or_leaves_the_session_empty() {
     let settings = |tokens| EngineSettings { kv_cache_tokens: Some(tokens), ..EngineSettings::default() };
     for layers in kinds() {
         let mut session = endless(&engine_of(&layers, EngineSettings::default()));
@@ -188,7 +188,7 @@ fn a_pool_makes_room_or_leaves_the_session_empty() {
         idle.prefill(&prompt(3, 250)).unwrap();
         let mut restored = endless(&engine);
         assert!(restored.restore_cache(&cache).unwrap(), "{layers:?}");
-        // Either one runs on and is right.
+        // Both continue correctly.
         let (a, b) = (generate(&mut restored, 3).unwrap(), generate(&mut idle, 3).unwrap());
         assert_eq!(a, generate(&mut session, 3).unwrap(), "{layers:?}");
         let mut alone = endless(&engine_of(&layers, EngineSettings::default()));
@@ -198,7 +198,7 @@ fn a_pool_makes_room_or_leaves_the_session_empty() {
 }
 
 #[test]
-fn a_running_generation_can_be_saved() {
+fn running_generation_can_be_saved() {
     let engine = random_engine(EngineSettings::default());
     let mut session = endless(&engine);
     let params = GenerateParams { max_output_tokens: Some(400), ..GenerateParams::default() };
@@ -243,7 +243,7 @@ fn changed(folder: &Path, change: impl FnOnce(&mut serde_json::Value), flip: boo
 }
 
 #[test]
-fn caches_of_a_model_with_other_weights_or_settings_of_the_same_sizes_are_refused() {
+fn caches_of_other_weights_or_settings_are_rejected() {
     let same = |_: &mut serde_json::Value| {};
     let folders: Vec<_> = (0..5).map(|_| tempfile::tempdir().unwrap()).collect();
     let engine = changed(folders[0].path(), same, false);
@@ -266,13 +266,13 @@ fn caches_of_a_model_with_other_weights_or_settings_of_the_same_sizes_are_refuse
         ),
     ];
     for (index, other) in others.iter().enumerate() {
-        let refused = endless(other).restore_cache(&cache);
-        assert!(matches!(refused, Err(Error::ForeignCache { .. })), "{index}: {refused:?}");
+        let rejected = endless(other).restore_cache(&cache);
+        assert!(matches!(rejected, Err(Error::ForeignCache { .. })), "{index}: {rejected:?}");
     }
 }
 
 #[test]
-fn a_refused_cache_leaves_the_session_as_it_was() {
+fn rejected_cache_leaves_the_session_unchanged() {
     let engine = random_engine(EngineSettings::default());
     let mut session = endless(&engine);
     session.prefill(&prompt(1, 40)).unwrap();
@@ -288,7 +288,7 @@ fn a_refused_cache_leaves_the_session_as_it_was() {
 }
 
 #[test]
-fn a_pool_without_room_keeps_no_page_for_what_it_could_not_restore() {
+fn failed_restore_keeps_no_page() {
     let long = prompt(1, 200);
     let mut session = endless(&random_engine(EngineSettings::default()));
     session.prefill(&[&long[..96], &prompt(2, 100)].concat()).unwrap();
@@ -308,7 +308,7 @@ fn a_pool_without_room_keeps_no_page_for_what_it_could_not_restore() {
 }
 
 #[test]
-fn saving_and_restoring_hold_no_page_of_their_own() {
+fn save_and_restore_hold_no_pages() {
     for prefix_cache in [PrefixCache::Engine, PrefixCache::Session] {
         for layers in kinds() {
             let engine = engine_of(&layers, EngineSettings { prefix_cache, ..EngineSettings::default() });

@@ -42,7 +42,7 @@ fn written(folder: &Path, session: &Session, options: SaveOptions) -> (PathBuf, 
 }
 
 #[test]
-fn a_session_of_a_file_goes_on_as_the_one_that_was_saved() {
+fn restored_session_continues_as_the_saved_one() {
     let folder = tempfile::tempdir().unwrap();
     for layers in kinds() {
         let name = format!("{layers:?}");
@@ -71,7 +71,7 @@ fn a_session_of_a_file_goes_on_as_the_one_that_was_saved() {
 }
 
 #[test]
-fn pages_are_left_out_above_the_limit_and_an_empty_session_is_one() {
+fn pages_above_the_limit_are_omitted() {
     let engine = engine();
     let session = session(&engine);
     let (_, outcome) = session.save(SaveOptions { cache: Some(1) }).unwrap();
@@ -86,7 +86,7 @@ fn pages_are_left_out_above_the_limit_and_an_empty_session_is_one() {
 }
 
 #[test]
-fn damaged_files_and_files_of_other_programs_are_refused() {
+fn damaged_files_and_files_of_other_programs_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let (path, saved, _) = written(folder.path(), &session(&engine()), ALL);
     let bytes = fs::read(&path).unwrap();
@@ -128,36 +128,36 @@ fn damaged_files_and_files_of_other_programs_are_refused() {
         ("adapter", json!("a")),
         ("fingerprint", Value::Null),
     ] {
-        let refused = edited(key, value);
+        let rejected = edited(key, value);
         assert!(
-            matches!(&refused, Err(SavedError::Invalid { key: found, .. }) if *found == key),
-            "{refused:?}"
+            matches!(&rejected, Err(SavedError::Invalid { key: found, .. }) if *found == key),
+            "{rejected:?}"
         );
     }
 }
 
 #[test]
-fn sessions_of_another_model_and_tokens_that_are_none_are_refused() {
+fn other_models_and_unknown_tokens_are_rejected() {
     let engine = engine();
     let (saved, _) = session(&engine).save(ALL).unwrap();
-    let refused = |change: &dyn Fn(&mut SavedSession)| {
+    let rejected = |change: &dyn Fn(&mut SavedSession)| {
         let mut saved = saved.clone();
         change(&mut saved);
         engine.restore(&saved).unwrap_err()
     };
-    assert!(matches!(refused(&|saved| saved.fingerprint = "a".into()), Error::ForeignCache { .. }));
-    assert!(matches!(refused(&|saved| saved.adapter = Some(1)), Error::ForeignAdapter { .. }));
-    assert!(matches!(refused(&|saved| saved.tokens.push(TokenId::MAX)), Error::SavedToken { .. }));
+    assert!(matches!(rejected(&|saved| saved.fingerprint = "a".into()), Error::ForeignCache { .. }));
+    assert!(matches!(rejected(&|saved| saved.adapter = Some(1)), Error::ForeignAdapter { .. }));
+    assert!(matches!(rejected(&|saved| saved.tokens.push(TokenId::MAX)), Error::SavedToken { .. }));
     let context = engine.context_tokens();
-    assert!(matches!(refused(&|saved| saved.tokens = vec![1; context + 1]), Error::PromptTooLong { .. }));
+    assert!(matches!(rejected(&|saved| saved.tokens = vec![1; context + 1]), Error::PromptTooLong { .. }));
     assert!(matches!(
-        refused(&|saved| saved.config.sampler.temperature = -1.0),
+        rejected(&|saved| saved.config.sampler.temperature = -1.0),
         Error::InvalidSampler { .. }
     ));
 }
 
 #[test]
-fn pages_of_other_tokens_than_the_saved_ones_are_not_used() {
+fn pages_of_other_tokens_are_not_used() {
     let engine = engine();
     let (mut saved, _) = session(&engine).save(ALL).unwrap();
     let other = prompt(1, PAGE_LEN).into_iter().chain([9; PAGE_LEN]).collect::<Vec<_>>();
@@ -170,10 +170,10 @@ fn pages_of_other_tokens_than_the_saved_ones_are_not_used() {
 }
 
 #[test]
-fn a_file_whose_pages_are_those_of_other_tokens_is_refused() {
+fn file_with_pages_of_other_tokens_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let (path, mut saved, _) = written(folder.path(), &session(&engine()), ALL);
-    let mut refused = |change: &dyn Fn(&mut Vec<TokenId>)| {
+    let mut rejected = |change: &dyn Fn(&mut Vec<TokenId>)| {
         change(&mut saved.tokens);
         saved.write(&path).unwrap();
         let error = SavedSession::read(&path).unwrap_err();
@@ -181,12 +181,12 @@ fn a_file_whose_pages_are_those_of_other_tokens_is_refused() {
         let without = SavedSession::read_without_cache(&path).unwrap();
         assert_eq!((without.tokens, without.cache), (saved.tokens.clone(), None));
     };
-    refused(&|tokens| tokens[PAGE_LEN] ^= 1);
-    refused(&|tokens| tokens.truncate(PAGE_LEN));
+    rejected(&|tokens| tokens[PAGE_LEN] ^= 1);
+    rejected(&|tokens| tokens.truncate(PAGE_LEN));
 }
 
 #[test]
-fn a_byte_order_mark_before_the_json_is_skipped() {
+fn byte_order_mark_before_the_json_is_skipped() {
     let folder = tempfile::tempdir().unwrap();
     for options in [ALL, SaveOptions::default()] {
         let (path, saved, _) = written(folder.path(), &session(&engine()), options);
@@ -199,7 +199,7 @@ fn a_byte_order_mark_before_the_json_is_skipped() {
 }
 
 #[test]
-fn descriptions_of_pages_hide_nothing_and_a_version_is_needed() {
+fn session_is_read_without_an_invalid_cache() {
     let folder = tempfile::tempdir().unwrap();
     let (path, saved, _) = written(folder.path(), &session(&engine()), SaveOptions::default());
     let mut json: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
@@ -223,7 +223,7 @@ fn descriptions_of_pages_hide_nothing_and_a_version_is_needed() {
 }
 
 #[test]
-fn what_cannot_be_read_again_replaces_no_file() {
+fn unreadable_session_replaces_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let (path, mut saved, _) = written(folder.path(), &session(&engine()), SaveOptions::default());
     let before = fs::read(&path).unwrap();
@@ -238,7 +238,7 @@ fn what_cannot_be_read_again_replaces_no_file() {
 
 #[cfg(unix)]
 #[test]
-fn only_the_user_can_read_a_new_file() {
+fn new_file_is_readable_only_by_its_user() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let (path, saved, _) = written(folder.path(), &session(&engine()), SaveOptions::default());
@@ -251,7 +251,7 @@ fn only_the_user_can_read_a_new_file() {
 
 #[cfg(unix)]
 #[test]
-fn long_names_links_permissions_and_devices() {
+fn saves_to_long_names_links_and_devices() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let folder = tempfile::tempdir().unwrap();
     let (_, saved, _) = written(folder.path(), &session(&engine()), SaveOptions::default());

@@ -19,7 +19,7 @@ fn tiny(model: &str) -> LoadedModel {
     ModelFolder::open(folder).unwrap().load(&options, &mut |_| {}).unwrap()
 }
 
-/// One call for all of `ids` in an empty cache, which asks for every row.
+/// One call for all of `ids` in an empty cache, requesting every row.
 fn whole(model: &dyn CausalLm, ids: &[TokenId]) -> (Batch, KvPool) {
     let pages = ids.len().div_ceil(PAGE_LEN);
     let cache = model.new_cache(pages).unwrap();
@@ -32,7 +32,7 @@ fn whole(model: &dyn CausalLm, ids: &[TokenId]) -> (Batch, KvPool) {
     (Batch { sequences: vec![input] }, cache)
 }
 
-/// Log probabilities of all tokens but the first, in double precision from the logits of one call; and the best token of each place.
+/// Log probabilities of all tokens except the first, in double precision from the logits of one call; and the best token at each position.
 fn reference(model: &dyn CausalLm, ids: &[TokenId]) -> Vec<(f64, TokenId)> {
     let (batch, mut cache) = whole(model, ids);
     let logits = model.forward(&batch, &mut cache).unwrap();
@@ -78,7 +78,7 @@ fn prompt_logprobs(
 }
 
 #[test]
-fn prompts_have_the_log_probabilities_of_one_call_for_all_their_rows() {
+fn prompt_logprobs_equal_a_single_call() {
     for name in ["qwen3-tiny", "gemma3-tiny", "gemma3n-tiny", "gpt-oss-tiny", "lfm2-tiny", "qwen3_5-tiny"] {
         let LoadedModel { model, .. } = tiny(name);
         for (seed, len) in [(1, 1), (2, 2), (3, 33), (4, 90)] {
@@ -103,7 +103,7 @@ fn prompts_have_the_log_probabilities_of_one_call_for_all_their_rows() {
 }
 
 #[test]
-fn a_prompt_is_scored_without_an_output() {
+fn prompt_is_scored_without_an_output() {
     let engine = engine_of(&kinds()[0], EngineSettings::default());
     let ids = prompt(1, 40);
     let (scores, output, reason) = prompt_logprobs(&engine, &ids, Some(2), 0);
@@ -112,7 +112,7 @@ fn a_prompt_is_scored_without_an_output() {
 }
 
 #[test]
-fn a_text_that_was_generated_has_the_scores_of_its_generation() {
+fn generated_text_scores_equal_its_generation() {
     for layers in kinds() {
         let engine = engine_of(&layers, EngineSettings::default());
         let mut session = engine.session(SessionConfig::default()).unwrap();
@@ -129,7 +129,7 @@ fn a_text_that_was_generated_has_the_scores_of_its_generation() {
         assert_eq!(score.tokens, generated, "the same bits: {layers:?}");
         let sum: f64 = generated.iter().map(|token| f64::from(token.logprob)).sum();
         assert_eq!(score.sum(), sum);
-        // Nothing has changed for the session that was scored.
+        // The scored session is unchanged.
         assert_eq!(before.tokens(), prompt(2, 45));
         assert!(before.score(&[], 0, &CancelHandle::new()).unwrap().tokens.is_empty());
         let mut goes_on = before;
@@ -169,7 +169,7 @@ fn counting(inner: FakeLm, rows: Arc<Mutex<Vec<usize>>>, good: usize) -> HookedL
 }
 
 #[test]
-fn few_rows_of_logits_are_in_memory_at_a_time() {
+fn logits_memory_is_bounded() {
     let rows = Arc::new(Mutex::new(Vec::new()));
     let inner = FakeLm::noise(3, 151_936);
     let engine = loaded(counting(inner, rows.clone(), usize::MAX));
@@ -178,13 +178,13 @@ fn few_rows_of_logits_are_in_memory_at_a_time() {
     let score = session.score(&prompt(1, 513), 0, &CancelHandle::new()).unwrap();
     assert_eq!(score.tokens.len(), 512);
     let rows = rows.lock().unwrap().clone();
-    // 512 scored rows, and perhaps already the last row, which every prefill asks for.
+    // 512 scored rows, and possibly the last row, which every prefill requests.
     assert!((512..=513).contains(&rows.iter().sum::<usize>()), "{rows:?}");
     assert!(rows.iter().all(|&rows| rows <= 32), "{rows:?}");
 }
 
 #[test]
-fn logits_that_are_no_numbers_fail_the_request_that_is_scored() {
+fn nan_logits_fail_the_scored_request() {
     let rows = Arc::new(Mutex::new(Vec::new()));
     let inner = FakeLm::random(3, tokenizer().logits_width());
     let engine = loaded(counting(inner, rows, 3));
@@ -197,7 +197,7 @@ fn logits_that_are_no_numbers_fail_the_request_that_is_scored() {
 }
 
 #[test]
-fn scores_beside_other_requests_are_those_of_a_score_alone_also_where_pages_are_scarce() {
+fn concurrent_scores_equal_single_scores() {
     let engine = engine_of(&kinds()[0], EngineSettings::default());
     let score = |engine: &Engine, seed: u32| {
         let session = engine.session(SessionConfig::default()).unwrap();
@@ -222,7 +222,7 @@ fn scores_beside_other_requests_are_those_of_a_score_alone_also_where_pages_are_
 }
 
 #[test]
-fn embeddings_are_the_pooled_hidden_states_of_one_call() {
+fn embeddings_are_pooled_hidden_states() {
     for name in ["qwen3-tiny", "gemma3-tiny", "gemma3n-tiny", "lfm2-tiny"] {
         let LoadedModel { model, .. } = tiny(name);
         let ids = prompt(5, 75);
@@ -252,7 +252,7 @@ fn embeddings_are_the_pooled_hidden_states_of_one_call() {
 }
 
 #[test]
-fn embeddings_of_many_texts_are_those_of_each_alone_also_beside_a_bad_one() {
+fn batched_embeddings_equal_single_ones() {
     let engine = engine_of(&kinds()[0], EngineSettings::default());
     let params = EmbedParams::default();
     let texts: Vec<Vec<TokenId>> = (0..20).map(|seed| prompt(seed, 1 + 5 * seed as usize % 40)).collect();
@@ -263,7 +263,7 @@ fn embeddings_of_many_texts_are_those_of_each_alone_also_beside_a_bad_one() {
     assert!(matches!(found.remove(10), Err(Error::EmptyPrompt)));
     let found: Vec<_> = found.into_iter().map(Result::unwrap).collect();
     assert_eq!(found, alone);
-    // A busy engine takes the next texts after those that it has.
+    // A busy engine takes the next texts after its current ones.
     let small =
         EngineSettings { max_running_requests: 1, max_waiting_requests: 2, ..EngineSettings::default() };
     let found: Result<Vec<_>, _> = engine_of(&kinds()[0], small).embed_all(texts, &params).collect();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use lm_session::{EngineSettings, Error};
 use support::{endless, generate, random_engine};
 
-/// Names of this process's threads that belong to an engine. The kernels' pool is the process's.
+/// Names of this process's threads that belong to an engine; the kernels' pool belongs to the process.
 fn engine_threads() -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let names = tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
@@ -17,7 +17,7 @@ fn engine_threads() -> Vec<String> {
     names.map(|name| name.trim().to_owned()).filter(of_engine).collect()
 }
 
-/// Waits until no thread of an engine is listed. One that was joined is listed until the system has taken it apart, and a list that is read
+/// Waits until no thread of an engine is listed. A joined thread is listed until the system has removed it, and a list read
 /// while a thread ends may lack others; a thread of the kernels' pool has the name of the thread that starts it until it runs.
 fn wait_for_the_end_of_threads() {
     let until = Instant::now() + Duration::from_secs(60);
@@ -31,7 +31,7 @@ fn wait_for_the_end_of_threads() {
 }
 
 #[test]
-fn threads_are_gone_after_a_shutdown_and_after_the_last_handle() {
+fn shutdown_and_last_handle_end_threads() {
     for explicit in [true, false] {
         let engine = random_engine(EngineSettings::default());
         let mut session = endless(&engine);

@@ -52,7 +52,7 @@ impl Subscriber for Notes {
 }
 
 #[test]
-fn steps_are_spans_with_typed_fields_and_text_stays_private() {
+fn step_spans_are_typed_and_omit_text() {
     let notes = Notes::default();
     tracing::subscriber::set_global_default(notes.clone()).expect("the only test of this file");
     let engine = scripted_engine(["secret!"]);

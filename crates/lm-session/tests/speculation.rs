@@ -12,10 +12,10 @@ use lm_session::{
     TokenId, Usage,
 };
 
-/// Draft tokens in every step in which the last token has occurred before.
+/// Draft tokens in every step whose last token has occurred before.
 const ALWAYS: Speculation = Speculation { max_draft: 6, min_match: 1, break_even: Some(0.0) };
 
-/// All events of a generation, without its durations and numbers of draft tokens; and those numbers.
+/// All events of a generation, without its durations and numbers of draft tokens, which are returned separately.
 fn events(
     events: impl Iterator<Item = lm_session::Result<SessionEvent>>,
 ) -> (Vec<SessionEvent>, (usize, usize)) {
@@ -36,7 +36,7 @@ fn with(speculation: Speculation, max_output_tokens: usize) -> GenerateParams {
     GenerateParams { speculation, max_output_tokens, ..GenerateParams::default() }
 }
 
-/// A prompt that repeats itself, so that it has drafts from the first token on.
+/// A repetitive prompt, so that it has drafts from the first token on.
 fn repeating(seed: u32, len: usize) -> Vec<TokenId> {
     let period = prompt(seed, 3 + seed as usize);
     period.into_iter().cycle().take(len).collect()
@@ -50,7 +50,7 @@ fn tiny(model: &str) -> Engine {
 }
 
 #[test]
-fn greedy_tokens_are_those_of_plain_decoding() {
+fn greedy_tokens_equal_plain_decoding() {
     // Full attention; a window; one of each with experts; RoPE that depends on the length, on both sides of the border; shared keys.
     let models = ["qwen3-tiny", "gemma3-tiny", "gpt-oss-tiny", "phi3-tiny", "gemma3n-tiny"];
     for model in models {
@@ -116,7 +116,7 @@ fn recurring(seed: u64) -> SamplerParams {
 }
 
 #[test]
-fn seeded_samples_and_their_probabilities_are_those_of_plain_decoding() {
+fn seeded_samples_equal_plain_decoding() {
     for layers in [vec![FULL], vec![NEAR, FULL, NEAR]] {
         let engine = engine_of(&layers, EngineSettings::default());
         let mut drafts = (0, 0);
@@ -139,7 +139,7 @@ fn seeded_samples_and_their_probabilities_are_those_of_plain_decoding() {
 
 #[test]
 fn samples_have_the_distribution_of_the_model() {
-    // Three tokens, three draws: 27 sequences. The model's log probabilities tell how often each is to come.
+    // Three tokens, three draws: 27 sequences. The model's log probabilities give the expected frequencies.
     const RUNS: u64 = 3000;
     let engine = engine_of(&[FULL], EngineSettings::default());
     let three = engine.compile(&ConstraintSpec::Regex("[abc]{9}".to_owned())).unwrap();
@@ -172,7 +172,7 @@ fn samples_have_the_distribution_of_the_model() {
         found.entry(sequence).or_insert((logprob.exp() * RUNS as f64, 0.0)).1 += 1.0;
     }
     assert!(drafts.1 > RUNS as usize && drafts.1 < drafts.0, "{drafts:?}");
-    // Sequences that are to come fewer than five times count as one class.
+    // Sequences with an expected count below five form one class.
     let (usual, rare): (Vec<_>, Vec<_>) = found.into_values().partition(|(expected, _)| *expected >= 5.0);
     let expected_rare = RUNS as f64 - usual.iter().map(|(expected, _)| expected).sum::<f64>();
     let found_rare = rare.iter().map(|(_, found)| found).sum::<f64>();
@@ -187,7 +187,7 @@ fn samples_have_the_distribution_of_the_model() {
 }
 
 #[test]
-fn limits_stop_strings_and_constraints_hold_inside_a_draft() {
+fn limits_and_constraints_hold_inside_a_draft() {
     let reply = "call(alpha, beta) call(alpha, beta) call(alpha, gamma) end";
     let engine = || {
         let model = FakeLm::scripted(&tokenizer(), [reply, reply]);
@@ -227,7 +227,7 @@ fn limits_stop_strings_and_constraints_hold_inside_a_draft() {
 }
 
 #[test]
-fn what_is_read_before_a_cancel_is_kept_and_goes_on_as_without_speculation() {
+fn cancelled_draft_keeps_the_tokens_read() {
     for layers in [vec![FULL], vec![NEAR, FULL, NEAR]] {
         let engine = engine_of(&layers, EngineSettings::default());
         let ids = repeating(2, 50);
@@ -277,7 +277,7 @@ fn scored((_session, generation): (Session, Generation)) -> Vec<SessionEvent> {
 }
 
 #[test]
-fn other_sequences_keep_their_bits_also_where_pages_are_scarce() {
+fn drafts_keep_the_bits_of_other_sequences() {
     let engine = engine_of(&[FULL], EngineSettings::default());
     let alone: Vec<_> = (0..8).map(|index| scored(start(&engine, index, Speculation::OFF))).collect();
     // Plenty of room; and a pool of 192 tokens, which cannot hold all eight.
@@ -303,7 +303,7 @@ fn other_sequences_keep_their_bits_also_where_pages_are_scarce() {
 }
 
 #[test]
-fn every_cache_kind_goes_on_after_rejected_drafts() {
+fn every_cache_kind_survives_rejected_drafts() {
     for layers in kinds() {
         let engine = engine_of(&layers, EngineSettings::default());
         let run = |speculation| {

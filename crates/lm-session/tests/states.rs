@@ -27,7 +27,7 @@ fn alone(model: &str, ids: &[TokenId], count: usize) -> Vec<TokenId> {
 }
 
 #[test]
-fn a_rewind_goes_to_the_nearest_snapshot_and_the_rest_is_run_again() {
+fn rewind_uses_the_nearest_snapshot() {
     let ids = prompt(6, 110);
     for model in MODELS {
         // A prefill leaves a snapshot at the last page border in each chunk.
@@ -51,7 +51,7 @@ fn a_rewind_goes_to_the_nearest_snapshot_and_the_rest_is_run_again() {
 }
 
 #[test]
-fn a_second_turn_is_that_of_a_fresh_prefill() {
+fn second_turn_equals_a_fresh_prefill() {
     for model in MODELS {
         let engine = engine(model, 24);
         let mut session = endless(&engine);
@@ -85,7 +85,7 @@ fn forks_of_one_state_are_independent() {
 }
 
 #[test]
-fn sessions_side_by_side_get_what_each_gets_alone() {
+fn concurrent_sessions_equal_single_ones() {
     for model in MODELS {
         let engine = engine(model, 16);
         std::thread::scope(|scope| {

@@ -32,7 +32,7 @@ static COMPILERS: LazyLock<Vec<(&str, [&str; 2], GrammarCompiler)>> = LazyLock::
     VOCABULARIES.into_iter().map(read).collect()
 });
 
-/// A call between markers; the second marker is no token in any vocabulary.
+/// A call between markers; the second marker is not a token of any vocabulary.
 fn call(markers: [&str; 2]) -> ConstraintSpec {
     let arguments = serde_json::json!({
         "type": "object",
@@ -47,7 +47,7 @@ fn call(markers: [&str; 2]) -> ConstraintSpec {
 }
 
 #[test]
-fn an_added_token_comes_by_its_marker_only() {
+fn added_token_needs_its_marker() {
     for (name, markers, compiler) in COMPILERS.iter() {
         let tokenizer = compiler.tokenizer();
         let mut free = compiler.compile(&ConstraintSpec::Regex("(?s:.*)".to_owned())).unwrap().start();
@@ -70,7 +70,7 @@ fn an_added_token_comes_by_its_marker_only() {
 }
 
 #[test]
-fn forced_text_is_cut_as_the_tokenizer_cuts_it() {
+fn forced_text_has_the_tokens_of_the_tokenizer() {
     for (name, markers, compiler) in COMPILERS.iter() {
         let tokenizer = compiler.tokenizer();
         let mut constraint = compiler.compile(&call(*markers)).unwrap().start();
@@ -86,7 +86,7 @@ fn forced_text_is_cut_as_the_tokenizer_cuts_it() {
 }
 
 #[test]
-fn random_calls_end_in_time_and_fit_with_every_vocabulary() {
+fn random_calls_end_within_budget_for_every_vocabulary() {
     for (name, markers, compiler) in COMPILERS.iter() {
         let tokenizer = compiler.tokenizer();
         let width = tokenizer.logits_width();

@@ -1,7 +1,7 @@
 //! Search for added tokens in the template's part of a text.
 //!
 //! The tokenizer library recognises added tokens everywhere or ignores the special ones everywhere; a prompt needs every added
-//! token of its template and none that a user typed. So this step is done here, by the library's own rules (leftmost, then
+//! token of its template and none from the user's text. So this step is done here, with the library's own rules (leftmost, then
 //! longest; `single_word`, `lstrip`, `rstrip`; before or after normalisation). The library does the rest.
 
 use std::collections::HashMap;
@@ -53,7 +53,7 @@ impl AddedTokens {
                 continue;
             }
             let taken = token.with_spaces(text, range, free_from);
-            // The search continues after the token itself: a token inside the white space that it strips is found too.
+            // The search continues after the token itself: a token inside its stripped white space is found too.
             free_from = taken.end;
             matches.push(Match { id: token.id, range: taken });
         }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn outside_the_allowed_part_nothing_is_found() {
+    fn text_outside_the_allowed_part_is_ignored() {
         let tokens = [rules("<a"), rules("<a>")];
         check(&tokens, "<a><a>", 3..6, &[(1, 3..6)]);
         check(&tokens, "<a>", 0..2, &[(0, 0..2)]);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_swallow_white_space_and_respect_words() {
+    fn tokens_strip_white_space_and_respect_words() {
         let both = [rules("<a>").lstrip(true).rstrip(true)];
         check(&both, "x \n<a> <a> y", 0..12, &[(0, 1..7), (0, 7..11)]);
         let word = [rules("ab").single_word(true)];

@@ -10,7 +10,7 @@ pub enum Error {
     /// A file, or one of its keys, is missing or not valid.
     #[error(transparent)]
     Format(#[from] lm_formats::Error),
-    /// The tokenizer library rejects the file, or fails on a text.
+    /// The tokenizer library rejects the file or fails on a text.
     #[error("the tokenizer cannot be used")]
     Library(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// `tokenizer.json` uses a part whose exact bytes per token are unknown.

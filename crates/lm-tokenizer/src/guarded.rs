@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn panics_become_errors_with_their_text() {
+    fn panic_becomes_an_error_with_its_text() {
         for (work, expected) in [
             ((|| panic!("at {}", 7)) as fn() -> tokenizers::Result<()>, "gave up: at 7"),
             (|| panic!("plainly"), "gave up: plainly"),

@@ -86,7 +86,7 @@ impl Head {
         }
         if merges.longest > vocab.longest_key {
             let longest = vocab.longest_key;
-            let expected = format!("pairs that make a token, none of which has more than {longest} bytes");
+            let expected = format!("pairs that form a token of at most {longest} bytes");
             return invalid_merge(format!("a pair of {} bytes", merges.longest), expected);
         }
         Ok(head)
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn merges_longer_than_any_token_are_refused() {
+    fn merges_longer_than_any_token_are_rejected() {
         for (merges, fits) in [
             (r#"["a b", "ab c"]"#, true),
             (r#"[["a", "b"], ["ab", "c"]]"#, true),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_of_subwords_are_refused() {
+    fn prefixes_of_subwords_are_rejected() {
         let read = |prefix: &str| {
             Head::read(format!(r#"{{"model": {{"continuing_subword_prefix": {prefix}}}}}"#).as_bytes())
         };
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn other_models_vocabularies_are_passed_over() {
+    fn vocabularies_of_other_models_are_skipped() {
         for model in [r#"{"vocab": [["a", -1.5]]}"#, r#"{"type": "WordLevel", "vocab": {}}"#, "{}"] {
             assert!(Head::read(format!(r#"{{"model": {model}}}"#).as_bytes()).is_ok(), "{model}");
         }

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_that_of_all_steps() {
+    fn growth_covers_all_steps() {
         let replace = |from: Value, to: &str| json!({"type": "Replace", "pattern": from, "content": to});
         let mark = replace(json!({"String": " "}), "▁");
         assert_eq!(growth(&mark), 3);

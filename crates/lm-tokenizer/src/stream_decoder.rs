@@ -108,21 +108,21 @@ mod tests {
     }
 
     #[test]
-    fn characters_wait_until_they_are_whole() {
+    fn incomplete_characters_are_held_back() {
         let mut stream = Utf8Stream::new(0);
         let texts: Vec<String> = "é€".bytes().map(|byte| stream.push(&[byte])).collect();
         assert_eq!(texts, ["", "é", "", "", "€"]);
     }
 
     #[test]
-    fn text_does_not_depend_on_the_cut() {
+    fn text_does_not_depend_on_the_split() {
         check("aé€😀b".as_bytes(), 0, "aé€😀b");
         check("  two".as_bytes(), 1, " two");
         check(b"", 1, "");
     }
 
     #[test]
-    fn invalid_bytes_are_replaced_as_std_does() {
+    fn invalid_bytes_are_replaced_like_std() {
         for bytes in [&b"\xFFa"[..], b"\xE2\x82", b"\xE2\x82a", b"\xF0\x9F\x98\xE2\x82\xAC", b"\x80\x80"] {
             check(bytes, 0, &String::from_utf8_lossy(bytes));
         }

@@ -26,7 +26,7 @@ pub(crate) struct TokenTable {
 }
 
 impl TokenTable {
-    /// Builds the table from the library's view of the vocabulary, and `duplicates`: ids that it does not know, each with the id of
+    /// Builds the table from the library's view of the vocabulary, and `duplicates`: ids that the library lacks, each with the id of
     /// the same text.
     pub(crate) fn new(
         spelling: &Spelling,
@@ -55,7 +55,7 @@ impl TokenTable {
             let kind = if token.special { TokenKind::Special } else { TokenKind::Added };
             table.insert(id, (budget.take(&token.content, |text| spelling.added_bytes(text))?, kind));
         }
-        // Of several tokens with the same text the last one is known, so the loop goes backwards.
+        // The library has the last of several tokens with the same text, so the loop runs backwards.
         for (id, like) in duplicates.iter().rev() {
             if let Some((bytes, kind)) = table.get(like).cloned() {
                 budget.take_bytes(bytes.len())?;
@@ -164,7 +164,7 @@ enum Pattern {
 
 /// Mapping of a token's text in the vocabulary to its bytes.
 pub(crate) enum Spelling {
-    /// Byte-level: each character stands for one byte (GPT-2's table).
+    /// Byte-level: each character encodes one byte (GPT-2's table).
     ByteLevel(HashMap<char, u8>),
     /// Text with a mark (`▁`) in place of spaces, and `<0xNN>` for single bytes if the decoder has byte fallback.
     Metaspace { replace: Vec<(String, String)>, byte_fallback: bool, leading_spaces: usize },
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_byte_level_alphabet_is_gpt2s() {
+    fn byte_level_alphabet_is_gpt2s() {
         let byte_of = byte_of_char();
         assert_eq!(byte_of.len(), 256);
         for (c, byte) in [('a', b'a'), ('Ġ', b' '), ('Ċ', b'\n'), ('Ā', 0), ('ł', 0xA0), ('Ń', 0xAD)] {
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn byte_tokens_are_read_in_either_case_only_whole() {
+    fn byte_tokens_match_whole_in_either_case() {
         assert_eq!(single_byte("<0x0A>"), Some(b'\n'));
         assert_eq!(single_byte("<0xfF>"), Some(0xFF));
         for text in ["<0x0A", "<0xA>", "<0x0AB>", "0x0A", "<0x+A>"] {
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn decoders_without_exact_bytes_are_refused() {
+    fn decoders_without_exact_bytes_are_rejected() {
         for decoder in [
             r#"null"#,
             r###"{"type": "WordPiece", "prefix": "##", "cleanup": true}"###,

@@ -93,7 +93,7 @@ impl Tokenizer {
         Self::from_library(inner, &spelling, &[])
     }
 
-    /// Wraps the library's tokenizer, whose decoder is not used. `duplicates` are ids that it does not know, each with the id
+    /// Wraps the library's tokenizer, whose decoder is not used. `duplicates` are ids that the library lacks, each with the id
     /// of the same text.
     pub(crate) fn from_library(
         inner: tokenizers::Tokenizer,
@@ -156,8 +156,8 @@ impl Tokenizer {
         guarded(|| self.encode_where(text, in_template))
     }
 
-    /// Encodes a text that stands alone, with the tokens that the file's post-processor puts around one, such as BOS or EOS. Embedding
-    /// models expect them; prompts get theirs from the chat template. A tokenizer of a GGUF file has no post-processor, and adds none.
+    /// Encodes a separate text with the tokens that the file's post-processor adds, such as BOS or EOS. Embedding
+    /// models expect them; prompts get theirs from the chat template. A tokenizer from a GGUF file has no post-processor and adds no tokens.
     ///
     /// # Errors
     /// [`Error::Library`] when the tokenizer library fails on the text.
@@ -166,7 +166,7 @@ impl Tokenizer {
         if self.inner.get_post_processor().is_none() {
             return Ok(ids);
         }
-        // Post-processors read the number of tokens only; texts and offsets are not asked for.
+        // Post-processors read only the number of tokens, not texts and offsets.
         let tokens = ids.into_iter().map(|id| Token::new(id, String::new(), (0, 0))).collect();
         let encoding = guarded(|| self.inner.post_process(Encoding::from_tokens(tokens, 0), None, true))?;
         Ok(encoding.get_ids().to_vec())
@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_post_processor_puts_its_tokens_around_a_text() {
+    fn post_processor_surrounds_the_text() {
         let single = |items: Value| {
             let ids = |name: &str, id: TokenId| json!({"id": name, "ids": [id], "tokens": [name]});
             json!({"type": "TemplateProcessing", "single": items, "pair": items,

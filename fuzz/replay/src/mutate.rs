@@ -1,6 +1,6 @@
 //! Mutations of seeds: bytes changed, removed, repeated, inserted, and parts of other seeds.
 
-/// Bytes that formats of text and numbers give a meaning, and the ends of ranges.
+/// Bytes with a meaning in formats of text and numbers, and the ends of ranges.
 const INTERESTING: &[u8] = b"\0\x01\x7f\x80\xff\"\\{}[]<>|%:,.-+0129eE\n \t";
 /// Changes of one input.
 const MOST_CHANGES: usize = 4;

@@ -8,16 +8,16 @@ use std::sync::Once;
 use crate::mutate;
 use crate::target::Corpus;
 
-/// Mutations of each target, unless `LM_FUZZ_CASES` says otherwise.
+/// Number of mutations of each target, unless `LM_FUZZ_CASES` sets it.
 const CASES: usize = 3_000;
 
-/// Mutations of a target whose inputs take ten milliseconds each, which `grammar::properties` of lm-processors also tests.
+/// Number of mutations of a target whose inputs take ten milliseconds each; `grammar::properties` of lm-processors tests it as well.
 const SLOW: (&str, usize) = ("grammar_parser", 600);
 
 /// Runs a target on every seed of `fuzz/seeds/NAME`, then on mutations of them.
 ///
 /// # Panics
-/// When there is no seed, or when the target panics. A panic outside the code of libraries aborts the process, whether it is caught or not; the
+/// When there are no seeds, or when the target panics. A panic outside the code of libraries aborts the process, caught or not; the
 /// input is then in `fuzz/artifacts/NAME/replay`.
 pub fn replay(name: &'static str, target: fn(&[u8]) -> Corpus) {
     static HOOK: Once = Once::new();
@@ -55,7 +55,7 @@ fn seeds(name: &str) -> Vec<Vec<u8>> {
     files.iter().map(|file| std::fs::read(file).expect("a readable seed")).collect()
 }
 
-/// Saves the input and aborts, unless the panic is in a library, for which the crate under test may have a handler.
+/// Saves the input and aborts, unless the panic is in a library: the crate under test may catch it.
 fn abort_at_own_panics(panic: &PanicHookInfo) {
     eprintln!("{panic}");
     if panic.location().is_some_and(|place| place.file().contains("/registry/")) {

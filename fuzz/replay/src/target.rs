@@ -1,11 +1,11 @@
 //! Interface of `libfuzzer-sys`: the macro that defines a target, its inputs and its results.
 
-/// Result of a target: libFuzzer keeps an input in its corpus or does not. Ignored here.
+/// Result of a target: whether libFuzzer keeps the input in its corpus. Ignored here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Corpus {
     /// The input may be kept.
     Keep,
-    /// The input is of no use.
+    /// The input must not be kept.
     Reject,
 }
 
@@ -38,7 +38,7 @@ macro_rules! fuzz_target {
 
 /// Types of a target's input.
 pub trait Input<'a>: Sized {
-    /// Returns the input for these bytes, if they are one.
+    /// Converts these bytes to an input, if they are valid.
     fn of(bytes: &'a [u8]) -> Option<Self>;
 }
 

@@ -1,6 +1,6 @@
 //! Every fuzz target on its seeds and on mutations of them.
 #![allow(unused_attributes, reason = "the targets are crate roots, too: `#![no_main]`")]
-#![allow(dead_code, reason = "a target brings modules of which it uses a part")]
+#![allow(dead_code, reason = "a target uses only some of its modules")]
 #![allow(clippy::duplicate_mod, reason = "several targets bring the same module")]
 
 /// Includes the targets and defines a test for each.
@@ -44,7 +44,7 @@ targets! {
 }
 
 #[test]
-fn every_target_is_here() {
+fn every_target_is_listed() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz_targets");
     let paths = std::fs::read_dir(folder)
         .expect("the folder of the targets")

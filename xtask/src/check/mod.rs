@@ -38,7 +38,7 @@ const CPU_TESTS: &[(&str, &str, &[&str])] = &[
             "forward::",
             "goldens::",
             "--skip",
-            "decoded_token_by_token_logits",
+            "decode_logits_equal_prefill",
             "--skip",
             "documented_turns_equal",
             "--skip",

@@ -24,11 +24,11 @@ const REGISTRIES: &[Registry] = &[
         folder: "crates/lm-kernels/src/ops",
         shared: &[
             "backend",
+            "buffer_pool",
             "device",
             "host_tensor",
             "input_sums",
             "kv_pool",
-            "spare",
             "states",
             "transfer",
             "weight",

@@ -53,7 +53,7 @@ impl GgufEntries {
         self.0.len()
     }
 
-    /// Returns true if there are no keys.
+    /// Returns true without keys.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

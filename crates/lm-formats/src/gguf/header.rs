@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_reads_back_with_its_entries_and_tensors() {
+    fn header_round_trips() {
         let mut entries = GgufEntries::default();
         entries.put("general.architecture", GgufEntry::Text("llama".to_owned()));
         entries.put("sizes", GgufEntry::Sizes(vec![1, 2]));
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn tensors_of_broken_blocks_or_too_many_elements_are_refused() {
+    fn partial_blocks_and_too_many_elements_are_rejected() {
         for shape in [&[2, 31][..], &[usize::MAX, 2], &[usize::MAX / 32 * 32]] {
             let error = GgufHeader::new(&GgufEntries::default(), &[tensor("t", "Q8_0", shape)]).unwrap_err();
             assert!(matches!(error, Error::TensorShape { .. }), "{shape:?}: {error:?}");

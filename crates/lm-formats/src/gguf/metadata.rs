@@ -78,7 +78,7 @@ impl GgufMetadata {
         self.required("general.architecture", Self::str)
     }
 
-    /// Returns the value that `getter` finds under a required key.
+    /// Returns the value of a required key, read by `getter`.
     ///
     /// # Errors
     /// When the key is absent; also those of the getter.
@@ -138,7 +138,7 @@ impl GgufMetadata {
     /// Returns any single value; `None` for an array too.
     ///
     /// # Errors
-    /// None once the file has been read; errors of the reader are passed on.
+    /// Errors of the reader; none once the file has been read.
     pub fn value(&self, key: &str) -> Result<Option<GgufValue<'_>>> {
         let Some(&ValueOffset { ty, start }) = self.entries.get(key) else { return Ok(None) };
         read_single(&mut Reader::at(&self.bytes, start), ty).map_err(|problem| self.error(problem))
@@ -147,7 +147,7 @@ impl GgufMetadata {
     /// Returns a value of any type as the bytes in the file, without the type id.
     ///
     /// # Errors
-    /// None once the file has been read; errors of the reader are passed on.
+    /// Errors of the reader; none once the file has been read.
     pub fn raw(&self, key: &str) -> Result<Option<(GgufValueType, &[u8])>> {
         let Some(&ValueOffset { ty, start }) = self.entries.get(key) else { return Ok(None) };
         let mut reader = Reader::at(&self.bytes, start);

@@ -142,13 +142,13 @@ pub enum GgufProblem {
     /// Two tensors that overlap.
     #[error("tensors {first} and {second} share bytes")]
     Overlap {
-        /// The one that begins first.
+        /// The first one.
         first: String,
         /// The other.
         second: String,
     },
     /// Shards that do not belong together, or an incomplete set.
-    #[error("it is no part of the model: {reason}")]
+    #[error("it is not part of the model: {reason}")]
     Split {
         /// The inconsistency.
         reason: String,

@@ -89,7 +89,7 @@ fn shard_stem(name: &str, count: usize) -> Option<&str> {
     (number.len() == 5 && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(stem)
 }
 
-/// Returns true if a file of this name is a shard other than the first.
+/// Returns true if a file of this name is a shard after the first.
 pub fn is_later_shard(name: &str) -> bool {
     let parse = || {
         let (rest, count) = name.strip_suffix(".gguf")?.rsplit_once("-of-")?;

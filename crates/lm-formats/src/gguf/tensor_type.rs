@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_are_sorted_and_found_by_number_and_name() {
+    fn types_are_found_by_number_and_name() {
         assert!(ALL.is_sorted_by_key(|row| row.0));
         for ty in GgufTensorType::all() {
             assert_eq!(GgufTensorType::from_id(ty.id()), Some(ty));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_those_of_whole_blocks() {
+    fn byte_counts_cover_whole_blocks() {
         let q4_k = GgufTensorType::from_name("Q4_K").unwrap();
         assert_eq!(q4_k.bytes(512), Some(288));
         assert_eq!(q4_k.bytes(500), None);

@@ -85,7 +85,7 @@ fn whole() -> Bytes {
 }
 
 #[test]
-fn values_and_tensors_are_found() {
+fn reads_values_and_tensors() {
     let file = whole().read().unwrap();
     let metadata = file.metadata();
     assert_eq!(metadata.architecture().unwrap(), "llama");
@@ -102,7 +102,7 @@ fn values_and_tensors_are_found() {
 }
 
 #[test]
-fn values_of_other_types_are_refused() {
+fn values_of_other_types_are_rejected() {
     let file = whole().read().unwrap();
     let metadata = file.metadata();
     for error in [
@@ -131,7 +131,7 @@ fn every_truncation_is_an_error() {
 }
 
 #[test]
-fn other_kinds_versions_and_byte_orders_are_named() {
+fn unsupported_kind_version_and_byte_order_are_reported() {
     assert!(matches!(Bytes(b"{\"a\":1} and more".to_vec()).problem(), GgufProblem::Magic { .. }));
     assert_eq!(Bytes::head(1, 0, 0).problem(), GgufProblem::Version { version: 1 });
     assert_eq!(Bytes::head(4, 0, 0).problem(), GgufProblem::Version { version: 4 });
@@ -140,7 +140,7 @@ fn other_kinds_versions_and_byte_orders_are_named() {
 }
 
 #[test]
-fn counts_and_lengths_that_lie_are_refused() {
+fn wrong_counts_and_lengths_are_rejected() {
     let too_many = |bytes: Bytes| {
         let problem = bytes.problem();
         assert!(matches!(problem, GgufProblem::TooMany { .. }), "{problem:?}");
@@ -163,7 +163,7 @@ fn counts_and_lengths_that_lie_are_refused() {
 }
 
 #[test]
-fn keys_that_cannot_be_are_refused() {
+fn invalid_keys_are_rejected() {
     let twice =
         Bytes::head(3, 0, 2).key("k", GgufValueType::U8).raw(&[1]).key("k", GgufValueType::U8).raw(&[1]);
     assert_eq!(twice.problem(), GgufProblem::Repeated { what: "key", name: "k".into() });
@@ -183,7 +183,7 @@ fn keys_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn tensors_that_cannot_be_are_refused() {
+fn invalid_tensors_are_rejected() {
     let one =
         |dims: &[u64], ty, offset| Bytes::head(3, 1, 0).tensor("t", dims, ty, offset).data(64).problem();
     for dims in [&[0][..], &[4, 0], &[u64::MAX, 2], &[1 << 32, 1 << 32], &[1 << 62]] {

@@ -34,8 +34,8 @@ impl Isa {
     /// Read once, by the first kernel that runs.
     ///
     /// # Panics
-    /// When `LM_CPU` names no instruction set or one that this processor lacks; there is no fallback.
-    /// [`Isa::requested`] returns the error, and so does every function that opens a device (`Device::burn`,
+    /// When `LM_CPU` names an unknown instruction set or one that this processor lacks; there is no fallback.
+    /// [`Isa::requested`] returns the error, as does every function that opens a device (`Device::burn`,
     /// `Weight`, `KvPool`) or packs a matrix (`Packing::new`).
     pub fn current() -> Isa {
         static CURRENT: OnceLock<Isa> = OnceLock::new();
@@ -82,7 +82,7 @@ impl Isa {
         })
     }
 
-    /// The widest that this processor supports.
+    /// Widest instruction set that this processor supports.
     fn best() -> Isa {
         Isa::supported().last().copied().unwrap_or(Isa::Scalar)
     }
@@ -135,7 +135,7 @@ impl Isa {
     /// Runs `kernel` in its copy compiled for this instruction set.
     ///
     /// # Panics
-    /// When this processor lacks it, which only a test that names it can cause.
+    /// When this processor lacks the instruction set, which only a test that names it can cause.
     pub(super) fn run<K: Kernel>(self, kernel: K) -> K::Output {
         assert!(Isa::supported().contains(&self), "this processor cannot run {self} kernels");
         match self {

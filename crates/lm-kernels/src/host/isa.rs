@@ -22,7 +22,7 @@ pub enum Isa {
     Avx512,
     /// The same with AMX tiles of 8-bit integers, for many rows of quantised weights.
     Amx,
-    /// AArch64 with NEON, which is always there.
+    /// AArch64 with NEON, which every such processor has.
     Neon,
     /// The same with dot products of bytes (`FEAT_DotProd`), as in Cortex-A76, Neoverse N1 and Apple M1.
     Dotprod,

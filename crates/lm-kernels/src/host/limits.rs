@@ -13,7 +13,7 @@ use super::pack::Buffer;
 use super::pool::Pool;
 use crate::error::Result;
 
-/// Divisor of the work that is measured: builds with debug assertions, whose rates say nothing, measure less of it.
+/// Divisor of the measured work: builds with debug assertions, whose rates are meaningless, measure less.
 const SHORTER: usize = if cfg!(debug_assertions) { 16 } else { 1 };
 /// Bytes read to measure memory bandwidth: far more than the last-level caches of most machines.
 const READ_BYTES: usize = (1 << 30) / SHORTER;
@@ -75,7 +75,7 @@ pub fn multiply_add_rate(pool: &Pool) -> f64 {
 }
 
 /// Peak 8-bit integer operations per second of the pool's threads (a multiply-add counts as two): with the matrix
-/// unit if there is one, otherwise in registers; operands come from the L1 cache.
+/// unit if there is one, otherwise in registers; operands are in the L1 cache.
 pub fn int8_rate(pool: &Pool) -> f64 {
     const ROUNDS: usize = (1 << 14) / SHORTER;
     let operations = Isa::current().run(ByteProducts(1));
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_multiply_add_counts_as_two_operations() {
+    fn multiply_add_counts_as_two_operations() {
         for &isa in Isa::supported().iter().filter(|&&isa| isa <= Isa::Avx512) {
             assert_eq!(isa.run(ByteProducts(1)), 2 * 16 * size_of::<Line>() * CHAINS, "{isa}");
         }

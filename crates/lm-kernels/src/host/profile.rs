@@ -1,6 +1,6 @@
 //! Time spent in each kind of kernel, for `lm bench --profile`.
 //!
-//! A span switches the kind that the time of its thread counts for, and back when it ends, so that nested spans are not
+//! A span sets the kind of its thread's time, and resets it at the end, so that nested spans are not
 //! counted twice. Without [`start`] a span costs one load.
 
 use std::cell::Cell;
@@ -61,17 +61,17 @@ static NANOSECONDS: [AtomicU64; Work::ALL.len()] = [const { AtomicU64::new(0) };
 static SPANS: [AtomicU64; Work::ALL.len()] = [const { AtomicU64::new(0) }; Work::ALL.len()];
 
 thread_local! {
-    /// Kind of work that goes on, and its begin.
+    /// Kind of the current work, and its start.
     static CURRENT: Cell<Option<(Work, Instant)>> = const { Cell::new(None) };
 }
 
-/// Begins to measure, from zero. There is one measurement a process: one that runs already begins again.
+/// Starts measuring from zero. A process has one measurement: a running one is restarted.
 pub fn start() {
     NANOSECONDS.iter().chain(&SPANS).for_each(|total| total.store(0, Ordering::Relaxed));
     RUNS.store(true, Ordering::Relaxed);
 }
 
-/// Ends the measurement; spans that have not ended yet are left out.
+/// Ends the measurement; spans that have not ended yet are omitted.
 pub fn stop() -> Profile {
     RUNS.store(false, Ordering::Relaxed);
     let load = |totals: &[AtomicU64], work: usize| totals[work].load(Ordering::Relaxed);
@@ -79,7 +79,7 @@ pub fn stop() -> Profile {
     Profile(std::array::from_fn(of))
 }
 
-/// Counts the time until the result is dropped for `work`, nested spans excepted.
+/// Counts the time until the result is dropped for `work`, except nested spans.
 ///
 /// ```
 /// use lm_kernels::host::profile::{self, Work};
@@ -100,7 +100,7 @@ pub fn span(work: Work) -> Span {
 /// A span of [`span`].
 #[derive(Debug)]
 pub struct Span {
-    /// Kind of work around it; the outer `None` if nothing was measured when it began.
+    /// Enclosing kind of work; the outer `None` if no measurement was running at the start.
     outer: Option<Option<Work>>,
 }
 
@@ -112,7 +112,7 @@ impl Drop for Span {
     }
 }
 
-/// Counts the time so far for the current kind, makes `next` the current one, and returns the one before.
+/// Counts the time so far for the current kind, makes `next` the current one, and returns the previous one.
 fn switch(next: Option<Work>) -> Option<Work> {
     let now = Instant::now();
     let before = CURRENT.replace(next.map(|work| (work, now)));
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_counts_for_the_innermost_span() {
+    fn time_belongs_to_the_innermost_span() {
         let (part, began) = (Duration::from_millis(5), Instant::now());
         drop(span(Work::States)); // Not measured yet.
         start();

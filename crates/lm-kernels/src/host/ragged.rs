@@ -32,7 +32,7 @@ impl RaggedLayout {
     /// Checks that the sequences' rows are disjoint: results of several sequences are written concurrently.
     ///
     /// # Panics
-    /// When a range ends before it starts, or starts before the one in front of it ends.
+    /// When a range ends before it starts, or starts before the previous one ends.
     pub(crate) fn check_rows(&self) {
         self.sequences.iter().fold(0, |end, SequenceLayout { rows, .. }| {
             assert!(rows.start <= rows.end, "rows {rows:?} end before they start");
@@ -76,7 +76,7 @@ impl SequenceLayout {
     /// Range of slots that row `row` (relative to the sequence's first) attends to.
     ///
     /// For its own slot `p` that is `p - window < slot <= p`, or all up to `p` without a window. For a row in a bidirectional range the end
-    /// is the range's end, whatever the window; its beginning is not seen past the window.
+    /// is the range's end, regardless of the window; the window limits its start.
     ///
     /// # Source
     /// `create_masks_for_vision_model` of Gemma 3 in transformers 5.23.0: (causal or same image) and within the window.
@@ -106,20 +106,20 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "2..4 follows rows that end at 3")]
-    fn rows_of_two_sequences_are_refused() {
+    fn rows_of_two_sequences_are_rejected() {
         check_rows([0..3, 2..4]);
     }
 
-    /// Such a range has no rows; its end would allow the next sequence to overlap the rows before it.
+    /// Such a range is empty; its end would allow the next sequence to overlap the rows before it.
     #[test]
     #[should_panic(expected = "rows 5..2 end before they start")]
-    fn rows_that_end_before_they_start_are_refused() {
+    fn rows_that_end_before_they_start_are_rejected() {
         #[allow(clippy::reversed_empty_ranges, reason = "the range under test")]
         check_rows([0..5, 5..2, 2..4]);
     }
 
     #[test]
-    fn a_window_counts_the_query_itself() {
+    fn window_counts_the_query_itself() {
         let sequence = SequenceLayout { rows: 0..8, cached_len: 4, ..Default::default() };
         assert_eq!(sequence.visible(3, None), 0..8);
         assert_eq!(sequence.visible(3, Some(1)), 7..8);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bidirectional_range_is_seen_to_its_end_and_from_the_window_on() {
+    fn bidirectional_range_starts_at_the_window() {
         let sequence =
             SequenceLayout { rows: 0..9, cached_len: 10, bidirectional: vec![2..7], ..Default::default() };
         assert_eq!(sequence.visible(1, None), 0..12);

@@ -21,7 +21,7 @@ pub(super) fn for_each_chunk<T: Send>(
     });
 }
 
-/// A row-major matrix of which several tasks write disjoint parts.
+/// A row-major matrix that several tasks write in disjoint parts.
 pub(super) struct SharedMatrix<'a, T> {
     base: *mut T,
     rows: usize,
@@ -42,7 +42,7 @@ impl<'a, T: Send> SharedMatrix<'a, T> {
     /// Returns a mutable block of rows and columns.
     ///
     /// # Safety
-    /// While the block is alive, no other block may have any of its elements.
+    /// While the block is alive, no other block may contain any of its elements.
     pub unsafe fn block(&self, rows: Range<usize>, columns: Range<usize>) -> Block<'_, T> {
         assert!(rows.end <= self.rows && columns.end <= self.width, "{rows:?}, {columns:?} leave the matrix");
         Block { base: self.base, rows, width: self.width, columns, data: PhantomData }
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_rows_and_columns() {
+    fn splits_into_blocks_of_rows_and_columns() {
         let mut data = vec![0; 4 * 10];
         let shared = SharedMatrix::new(&mut data, 10);
         Pool::new(3).run(4, |index| {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_numbered_and_the_last_is_short() {
+    fn chunks_are_numbered_and_the_last_is_shorter() {
         let mut data = vec![0; 11];
         for_each_chunk(&Pool::new(2), &mut data, 4, |index, chunk| chunk.fill(index * 10 + chunk.len()));
         assert_eq!(data, [4, 4, 4, 4, 14, 14, 14, 14, 23, 23, 23]);
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "row 2 of 2")]
-    fn a_row_outside_is_refused() {
+    fn row_out_of_range_is_rejected() {
         let mut data = [0; 4];
         let shared = SharedMatrix::new(&mut data, 2);
         // SAFETY: the only block.
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "leave the matrix")]
-    fn rows_outside_are_refused() {
+    fn rows_out_of_range_are_rejected() {
         let mut data = [0; 4];
         let shared = SharedMatrix::new(&mut data, 2);
         // SAFETY: the only block.
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_knows_its_rows_and_columns() {
+    fn block_reports_its_rows_and_columns() {
         let mut data = [0; 20];
         let shared = SharedMatrix::new(&mut data, 5);
         // SAFETY: the only block.
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "leave the matrix")]
-    fn columns_outside_are_refused() {
+    fn columns_out_of_range_are_rejected() {
         let mut data = [0; 6];
         let shared = SharedMatrix::new(&mut data, 2);
         // SAFETY: the only block.
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "leave the matrix")]
-    fn a_part_of_a_row_is_no_row() {
+    fn partial_row_is_rejected() {
         let mut data = [0; 5];
         let shared = SharedMatrix::new(&mut data, 2);
         // SAFETY: the only rows.

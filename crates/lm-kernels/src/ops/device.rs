@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::host::Isa;
 
 impl Device {
-    /// Returns the burn device of this name. It is never burn's default device, which depends on the features that
+    /// Returns the burn device of this name, never burn's default device, which depends on the features that
     /// other crates of the build enable.
     ///
     /// # Errors

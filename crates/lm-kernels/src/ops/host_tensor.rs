@@ -7,14 +7,14 @@ use burn::backend::{Backend, Flex};
 use burn::tensor::{DType, Shape, TensorData};
 use burn_flex::FlexTensor;
 
-use super::spare;
+use super::buffer_pool;
 
 /// Access to the elements of a backend's float tensors as slices of host memory.
 pub struct HostTensors<B: Backend> {
     values: fn(&FloatTensor<B>) -> Cow<'_, [f32]>,
     update: Update<B>,
     create: fn(TensorData) -> FloatTensor<B>,
-    /// The elements of a large tensor that is not shared, without a copy; `None` of others.
+    /// The elements of a large unshared tensor, without a copy; `None` for others.
     into_values: fn(FloatTensor<B>) -> Option<Vec<f32>>,
 }
 
@@ -42,10 +42,10 @@ impl<B: Backend> HostTensors<B> {
         (self.update)(tensor, &mut rewrite)
     }
 
-    /// Keeps the memory of a large tensor that is not used any more for later results, unless it is shared.
+    /// Keeps the memory of an unused large tensor for later results, unless it is shared.
     pub(super) fn reuse(&self, tensor: FloatTensor<B>) {
         if let Some(values) = (self.into_values)(tensor) {
-            spare::give_back(values);
+            buffer_pool::give_back(values);
         }
     }
 
@@ -86,7 +86,7 @@ fn flex_update(tensor: FlexTensor, rewrite: &mut dyn FnMut(&mut [f32])) -> FlexT
 
 fn flex_into_values(tensor: FlexTensor) -> Option<Vec<f32>> {
     let bytes = tensor.bytes().len();
-    if bytes < spare::LARGE * size_of::<f32>() {
+    if bytes < buffer_pool::LARGE * size_of::<f32>() {
         return None;
     }
     // Of a shared tensor or of a part of one, `into_data` is a copy.

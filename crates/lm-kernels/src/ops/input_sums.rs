@@ -25,7 +25,7 @@ pub struct InputSum {
 }
 
 impl InputSums {
-    /// Zeros for a weight of `cols` columns that stacks `matrices` matrices.
+    /// Creates zeros for a weight of `cols` columns that stacks `matrices` matrices.
     pub fn new(matrices: usize, cols: usize) -> Self {
         let matrices = vec![InputSum { squares: vec![0.0; cols], rows: 0 }; matrices];
         Self { cols, matrices: Mutex::new(matrices) }

@@ -55,7 +55,7 @@ enum Store {
 }
 
 impl KvPool {
-    /// Allocates the pages with which every group of `layout` can hold `num_pages` pages of tokens; there are fewer
+    /// Allocates pages so that every group of `layout` can hold `num_pages` pages of tokens; there are fewer
     /// state pages ([`CacheLayout::pages_of`]).
     ///
     /// A GPU does not support 8-bit pages and uses f16 instead, or f32 without f16 support: [`dtype`](Self::dtype)
@@ -88,7 +88,7 @@ impl KvPool {
         Ok(Self { layout: layout.clone(), spaces, dtype, on_host })
     }
 
-    /// A pool of numbered pages without layers, for models without a cache.
+    /// Creates a pool of numbered pages without layers, for models without a cache.
     pub fn empty(num_pages: usize) -> Self {
         let spaces = vec![Space { num_pages, stores: Vec::new() }];
         Self { layout: CacheLayout::empty(), spaces, dtype: KvDtype::default(), on_host: true }
@@ -102,7 +102,7 @@ impl KvPool {
     /// Number of pages of a space; their ids are `0..num_pages`.
     ///
     /// # Panics
-    /// When there is no such space.
+    /// When the space is out of range.
     pub fn num_pages(&self, space: usize) -> usize {
         self.spaces[space].num_pages
     }
@@ -133,7 +133,7 @@ impl KvPool {
     /// Copies a page of a space (copy-on-write of a page shared between sequences).
     ///
     /// # Panics
-    /// When there is no such space or page.
+    /// When the space or page is out of range.
     pub fn copy_page(&mut self, space: usize, from: PageId, to: PageId) {
         let Space { num_pages, stores } = &mut self.spaces[space];
         for page in [from, to] {
@@ -151,7 +151,7 @@ impl KvPool {
     /// memory, or this machine is not little-endian.
     ///
     /// # Panics
-    /// When there is no such space.
+    /// When the space is out of range.
     pub fn readable_page_bytes(&self, space: usize) -> Option<usize> {
         let of_store = |store: &Store| match store {
             Store::Kv(layer) => match present(layer.as_ref()) {
@@ -164,10 +164,10 @@ impl KvPool {
         bytes.filter(|_| cfg!(target_endian = "little"))
     }
 
-    /// Appends the contents of a page to `out`, layer by layer. Slots of keys and values from `slots` on are zeros, whatever they hold.
+    /// Appends the contents of a page to `out`, layer by layer. Slots of keys and values from `slots` on are written as zeros.
     ///
     /// # Panics
-    /// When there is no such page, or it cannot be read ([`readable_page_bytes`](Self::readable_page_bytes)).
+    /// When the page is out of range, or cannot be read ([`readable_page_bytes`](Self::readable_page_bytes)).
     pub fn read_page(&self, space: usize, page: PageId, slots: usize, out: &mut Vec<u8>) {
         for store in &self.spaces[space].stores {
             match store {
@@ -182,7 +182,7 @@ impl KvPool {
     /// Fills a page with the bytes of [`read_page`](Self::read_page).
     ///
     /// # Panics
-    /// As [`read_page`](Self::read_page); when the bytes are not those of a page.
+    /// As [`read_page`](Self::read_page); when the bytes do not have the length of a page.
     pub fn write_page(&mut self, space: usize, page: PageId, mut bytes: &[u8]) {
         for store in &mut self.spaces[space].stores {
             match store {
@@ -206,7 +206,7 @@ impl KvPool {
     /// State pages of a layer.
     ///
     /// # Panics
-    /// When the layer has none.
+    /// When the layer has no states.
     pub fn states(&mut self, layer: usize) -> &mut StatePages {
         match self.store(layer) {
             Store::State(states) => present(states.as_mut()),
@@ -217,7 +217,7 @@ impl KvPool {
     /// Memory addresses of keys and values: a pair for each layer index in the groups, whose pages the groups of a
     /// space share; none for states.
     ///
-    /// They do not change as long as every operation writes to its pages in place. A changed address means that an
+    /// They stay the same while every operation writes to its pages in place. A changed address means that an
     /// operation has copied the whole pool: a test counts those.
     pub fn addresses(&self) -> Vec<[usize; 2]> {
         let stores = self.spaces.iter().flat_map(|space| &space.stores);

@@ -9,6 +9,7 @@
 
 mod attention;
 mod backend;
+mod buffer_pool;
 mod delta_net;
 mod device;
 mod embedding;
@@ -27,7 +28,6 @@ mod rms_norm;
 mod rope;
 mod segment_attention;
 mod short_conv;
-mod spare;
 mod states;
 #[cfg(test)]
 mod tests;

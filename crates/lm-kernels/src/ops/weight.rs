@@ -107,11 +107,11 @@ impl Weight {
         Self { rows, cols, format, matrix, inputs: None }
     }
 
-    /// Adds the squares of all inputs to `inputs` from now on, at some cost in speed. Results may differ within rounding, because
+    /// Adds the squares of all further inputs to `inputs`, at some cost in speed. Results may differ within rounding, because
     /// operations that are fused otherwise run one after another.
     ///
     /// # Panics
-    /// When the sums are of another number of columns.
+    /// When the sums have another number of columns.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -130,7 +130,7 @@ impl Weight {
         Self { inputs: Some(inputs), ..self }
     }
 
-    /// Sums of the inputs, if they are recorded.
+    /// Sums of the inputs, if recorded.
     pub(super) fn inputs(&self) -> Option<&Arc<InputSums>> {
         self.inputs.as_ref()
     }

@@ -106,7 +106,7 @@ impl<'a> Run<'a> {
             window: spec.window,
             shared_with: None,
         };
-        // The layer in the middle is used: the others must not be touched.
+        // The middle layer is used; the others must stay unchanged.
         let pool = KvPool::new(target.device, &CacheLayout::new([geometry; 3]), NUM_PAGES, dtype).unwrap();
         if pool.dtype() != dtype {
             println!(

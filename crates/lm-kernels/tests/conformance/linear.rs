@@ -129,7 +129,7 @@ fn weights_are_resident_in_their_format() {
 }
 
 #[test]
-fn a_packed_matrix_is_shared_and_not_copied() {
+fn packed_matrix_is_not_copied() {
     let packed = Arc::new(PackedMatrix::pack(WeightFormat::Q8, 4, 32, Source::F32(&[0.5; 128])).unwrap());
     let weight = Weight::from(packed.clone());
     let _again = weight.clone();

@@ -125,7 +125,7 @@ fn gpu_conforms() {
 }
 
 #[test]
-fn the_registry_is_sorted_and_checked_row_by_row() {
+fn registry_is_sorted_and_complete() {
     let registry: Vec<_> = ALL_OPS.iter().map(|op| op.name).collect();
     let checked: Vec<_> = CHECKS.iter().map(|(name, _)| *name).collect();
     assert!(registry.is_sorted());
@@ -133,7 +133,7 @@ fn the_registry_is_sorted_and_checked_row_by_row() {
 }
 
 #[test]
-fn a_device_that_is_not_compiled_in_names_its_feature() {
+fn missing_device_error_names_its_feature() {
     for device in [Device::NdArray, Device::Gpu] {
         if !Device::available().contains(&device) {
             assert!(

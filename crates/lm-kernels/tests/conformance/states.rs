@@ -28,7 +28,7 @@ fn steps(
     mut operation: impl FnMut(Vec<Tensor<2>>, &mut KvPool, &Arc<RaggedLayout>) -> Vec<f32>,
 ) {
     let mut random = Random::new(8);
-    // The layer in the middle is used.
+    // The middle layer is used.
     let layers = [3, state_len, 3].map(|len| LayerCache::State { len });
     let mut pool = KvPool::new(target.device, &CacheLayout::new(layers), 256, KvDtype::F32).unwrap();
     let pages = random.shuffled(pool.num_pages(0));

@@ -37,7 +37,7 @@ impl Default for Gemma3 {
 }
 
 impl Gemma3 {
-    /// The patches of an image, `[channel, row, column]`.
+    /// Returns the patches of an image, `[channel, row, column]`.
     ///
     /// # Errors
     /// [`Error::InvalidSettings`](crate::Error::InvalidSettings).

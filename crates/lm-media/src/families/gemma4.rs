@@ -1,5 +1,5 @@
-//! Gemma 4: images keep their shape and use as much of a token budget as they can.
-//! Source: `Gemma4ImageProcessorPil` of transformers 5.23.0. Its padding to the budget is left to the batch.
+//! Gemma 4: images keep their shape and fill as much of a token budget as possible.
+//! Source: `Gemma4ImageProcessorPil` of transformers 5.23.0. Padding to the budget is left to the batch.
 
 use crate::error::{Error, Result};
 use crate::image::Image;
@@ -26,7 +26,7 @@ pub struct Gemma4 {
     pub patch: usize,
     /// Patches of the side of a token, 3.
     pub pool: usize,
-    /// Largest number of tokens of an image: 280; the model knows 70, 140, 280, 560 and 1,120.
+    /// Maximum number of tokens of an image: 280; the model supports 70, 140, 280, 560 and 1,120.
     pub budget: usize,
 }
 
@@ -37,10 +37,10 @@ impl Default for Gemma4 {
 }
 
 impl Gemma4 {
-    /// The size to which an image is resized: sides that are multiples of a token's, and no more tokens than the budget.
+    /// Size of the resized image: sides are multiples of a token's side, and the tokens stay within the budget.
     ///
     /// # Errors
-    /// [`Error::UnsuitableSize`] for an image without pixels, or so long and thin that the budget does not hold one row of it;
+    /// [`Error::UnsuitableSize`] for an image without pixels, or one so long and thin that one row exceeds the budget;
     /// [`Error::InvalidSettings`].
     pub fn resized_size(&self, size: ImageSize) -> Result<ImageSize> {
         self.check()?;
@@ -67,16 +67,16 @@ impl Gemma4 {
     /// Number of tokens of an image of this size.
     ///
     /// # Errors
-    /// Those of [`Self::resized_size`].
+    /// The errors of [`Self::resized_size`].
     pub fn tokens(&self, size: ImageSize) -> Result<usize> {
         let token = self.patch * self.pool;
         self.resized_size(size).map(|size| (size.width / token) * (size.height / token))
     }
 
-    /// The patches of an image, `[row, column, channel]`.
+    /// Returns the patches of an image, `[row, column, channel]`.
     ///
     /// # Errors
-    /// Those of [`Self::resized_size`].
+    /// The errors of [`Self::resized_size`].
     pub fn patches(&self, image: &Image) -> Result<Patches> {
         let image = image.resized(self.resized_size(image.size())?, Filter::Bicubic);
         Ok(Patches::of(&image, self.patch, PatchOrder::ChannelsLast, &Normalization::NONE))

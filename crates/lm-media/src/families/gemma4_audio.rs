@@ -1,5 +1,5 @@
-//! Gemma 4's audio clips.
-//! Source: `Gemma4AudioFeatureExtractor` and `Gemma4Processor` of transformers 5.23.0. Its padding to a batch is left out: the frames are those that
+//! Audio preprocessing of Gemma 4.
+//! Source: `Gemma4AudioFeatureExtractor` and `Gemma4Processor` of transformers 5.23.0. Padding to a batch is omitted: the frames are those that
 //! its mask keeps.
 
 use std::ops::Range;
@@ -11,7 +11,7 @@ use crate::settings::Settings;
 
 const FAMILY: &str = "Gemma 4";
 
-/// Preprocessing of Gemma 4's audio clips. Of audio clips of more than 30 seconds the rest is dropped, as transformers does.
+/// Preprocessing of Gemma 4's audio. Audio beyond 30 seconds is dropped, as in transformers.
 ///
 /// ```
 /// use lm_media::families::Gemma4Audio;
@@ -29,11 +29,11 @@ pub struct Gemma4Audio {
     pub hop: usize,
     /// Lower end of the first band and upper end of the last one in hertz, 0 to 8,000.
     pub frequencies: Range<f64>,
-    /// Number that is added before the logarithm (`mel_floor`), 0.001.
+    /// Offset added before the logarithm (`mel_floor`), 0.001.
     pub floor: f64,
-    /// Largest number of samples, 480,000.
+    /// Maximum number of samples, 480,000.
     pub max_samples: usize,
-    /// Largest number of tokens (`audio_seq_length`), 750.
+    /// Maximum number of tokens (`audio_seq_length`), 750.
     pub max_tokens: usize,
 }
 
@@ -56,11 +56,11 @@ impl Gemma4Audio {
     /// Number of frames of an audio clip of this many samples.
     ///
     /// # Errors
-    /// [`Error::UnsuitableLength`] for an audio clip that is shorter than a frame and its padding; [`Error::InvalidSettings`].
+    /// [`Error::UnsuitableLength`] for an audio clip shorter than a frame and its padding; [`Error::InvalidSettings`].
     pub fn frames(&self, samples: usize) -> Result<usize> {
         Settings(FAMILY).within("window", self.window, 2..=MAX_WINDOW)?;
         Settings(FAMILY).within("hop", self.hop, 1..=self.window)?;
-        // Half a frame of silence in front, and one sample that only follows the last frame.
+        // Half a frame of silence before the first sample, and one sample after the last frame.
         let padded = samples.min(self.max_samples).saturating_add(self.window / 2);
         match padded.checked_sub(self.window + 1) {
             Some(rest) => Ok(rest / self.hop + 1),
@@ -71,18 +71,18 @@ impl Gemma4Audio {
         }
     }
 
-    /// Number of tokens of an audio clip of this many samples: one for four frames.
+    /// Number of tokens of an audio clip of this many samples: one per four frames.
     ///
     /// # Errors
-    /// Those of [`Self::frames`].
+    /// The errors of [`Self::frames`].
     pub fn tokens(&self, samples: usize) -> Result<usize> {
         Ok(self.frames(samples)?.div_ceil(4).min(self.max_tokens))
     }
 
-    /// The log-mel spectrogram of an audio clip.
+    /// Returns the log-mel spectrogram of an audio clip.
     ///
     /// # Errors
-    /// Those of [`Self::frames`].
+    /// The errors of [`Self::frames`].
     pub fn features(&self, audio: &Audio) -> Result<AudioFrames> {
         let frames = self.frames(audio.samples().len())?;
         let spectrogram = MelSpectrogram {

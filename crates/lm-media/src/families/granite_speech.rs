@@ -17,7 +17,7 @@ const WINDOW: usize = 400;
 /// Samples of the Fourier transform.
 const FFT: usize = 512;
 
-/// Preprocessing of Granite Speech: pairs of frames are one frame of the encoder.
+/// Preprocessing of Granite Speech: two frames form one frame of the encoder.
 ///
 /// ```
 /// use lm_media::families::GraniteSpeech;
@@ -67,10 +67,10 @@ impl GraniteSpeech {
         }
     }
 
-    /// The frames of the encoder.
+    /// Returns the frames of the encoder.
     ///
     /// # Errors
-    /// Those of [`Self::check_length`]; [`Error::InvalidSettings`].
+    /// The errors of [`Self::check_length`]; [`Error::InvalidSettings`].
     pub fn features(&self, audio: &Audio) -> Result<AudioFrames> {
         self.check_length(audio.samples().len())?;
         let spectrogram = MelSpectrogram {

@@ -1,5 +1,5 @@
-//! LFM2-VL: images keep their shape within a number of tokens; large ones are cut into tiles, with a thumbnail.
-//! Source: `Lfm2VlImageProcessor` of transformers 5.23.0, which has no twin with Pillow's arithmetic: it resizes with torchvision, whose bytes
+//! LFM2-VL: images keep their shape within a number of tokens; large images are split into tiles, with a thumbnail.
+//! Source: `Lfm2VlImageProcessor` of transformers 5.23.0, which has no variant with Pillow's arithmetic: it resizes with torchvision, whose bytes
 //! differ by one from Pillow's in places.
 
 use std::ops::RangeInclusive;
@@ -14,13 +14,13 @@ use crate::tiles::TileGrid;
 
 const FAMILY: &str = "LFM2-VL";
 
-/// Largest number of tiles.
+/// Maximum number of tiles.
 const MAX_TILES: usize = 256;
 
 /// Preprocessing of LFM2-VL, with the values of `preprocessor_config.json`.
 ///
-/// In a prompt `<|image_start|>` begins the image and `<|image_end|>` ends it. Each tile follows `<|img_row_r_col_c|>`, counted from one, and the
-/// thumbnail follows `<|img_thumbnail|>`. An image that is not cut has neither.
+/// In a prompt, `<|image_start|>` starts the image and `<|image_end|>` ends it. Each tile follows `<|img_row_r_col_c|>`, counted from one, and the
+/// thumbnail follows `<|img_thumbnail|>`. An image without tiles has neither.
 ///
 /// ```
 /// use lm_media::{ImageSize, families::Lfm2Vl};
@@ -37,16 +37,16 @@ pub struct Lfm2Vl {
     pub patch: usize,
     /// Patches of the side of a token (`downsample_factor`), 2.
     pub downsample: usize,
-    /// Number of tokens of an image that is not cut, and of the thumbnail (`min_image_tokens`, `max_image_tokens`): 64 to 256. Images of
+    /// Number of tokens of an image without tiles, and of the thumbnail (`min_image_tokens`, `max_image_tokens`): 64 to 256. Images of
     /// extreme shape may have more.
     pub image_tokens: RangeInclusive<usize>,
     /// Side of a tile in pixels (`tile_size`), 512.
     pub tile: usize,
-    /// Number of tiles (`min_tiles`, `max_tiles`): 2 to 10. With 1 to 1 images are not cut, as without `do_image_splitting`.
+    /// Number of tiles (`min_tiles`, `max_tiles`): 2 to 10. A range of 1 to 1 disables tiles, like `do_image_splitting`: false.
     pub tiles: RangeInclusive<usize>,
-    /// Images of more than this multiple of the largest number of tokens are cut (`max_pixels_tolerance`), 2.
+    /// Images of more than this multiple of the maximum number of tokens are split (`max_pixels_tolerance`), 2.
     pub tolerance: f64,
-    /// Tiles are followed by the whole image (`use_thumbnail`), true.
+    /// True if the whole image follows the tiles (`use_thumbnail`).
     pub thumbnail: bool,
     /// Values of the channels, from -1 to 1.
     pub normalization: Normalization,
@@ -68,11 +68,11 @@ impl Default for Lfm2Vl {
 }
 
 impl Lfm2Vl {
-    /// Tiles of an image of this size, and the thumbnail. Where a single tile fits best, which needs a smallest number of 1, the image is one
+    /// Returns the tiles of an image of this size, and the thumbnail. If a single tile fits best, which requires a minimum of 1, the image is one
     /// view in the size of a tile.
     ///
     /// # Errors
-    /// [`Error::UnsuitableSize`] without pixels, or for a long and thin image that becomes larger than 2²⁶ pixels; [`Error::InvalidSettings`].
+    /// [`Error::UnsuitableSize`] for an image without pixels, or a long and thin image that becomes larger than 2²⁶ pixels; [`Error::InvalidSettings`].
     pub fn grid(&self, size: ImageSize) -> Result<TileGrid> {
         self.check()?;
         if size.pixels() == 0 {
@@ -89,7 +89,7 @@ impl Lfm2Vl {
         })
     }
 
-    /// Number of tokens of a view: of a tile, or of the thumbnail.
+    /// Number of tokens of a view: a tile or the thumbnail.
     pub fn view_tokens(&self, view: ImageSize) -> usize {
         let side = (self.patch * self.downsample).max(1);
         (view.width / side) * (view.height / side)
@@ -98,15 +98,15 @@ impl Lfm2Vl {
     /// Number of tokens of all views of an image of this size.
     ///
     /// # Errors
-    /// Those of [`Self::grid`].
+    /// The errors of [`Self::grid`].
     pub fn tokens(&self, size: ImageSize) -> Result<usize> {
         Ok(self.grid(size)?.views().map(|view| self.view_tokens(view)).sum())
     }
 
-    /// The patches of each view in the order of [`TileGrid::views`], `[row, column, channel]`.
+    /// Returns the patches of each view in the order of [`TileGrid::views`], `[row, column, channel]`.
     ///
     /// # Errors
-    /// Those of [`Self::grid`].
+    /// The errors of [`Self::grid`].
     pub fn patches(&self, image: &Image) -> Result<Vec<Patches>> {
         let grid = self.grid(image.size())?;
         let tiled = (grid.rows > 0).then(|| image.resized(grid.pixels(), Filter::Bilinear));
@@ -121,12 +121,12 @@ impl Lfm2Vl {
         self.patch * self.downsample
     }
 
-    /// Pixels of the largest number of tokens.
+    /// Pixels of the maximum number of tokens.
     fn max_pixels(&self) -> usize {
         self.image_tokens.end() * self.factor().pow(2)
     }
 
-    /// The size to which an image is resized as a whole.
+    /// Size of the resized whole image.
     fn whole(&self, size: ImageSize) -> ImageSize {
         let factor = self.factor() as f64;
         let least = |side: f64| factor.max(side * factor);
@@ -147,7 +147,7 @@ impl Lfm2Vl {
         ImageSize::new(side(width) as usize, side(height) as usize)
     }
 
-    /// True for an image too large for one view.
+    /// Returns true for an image too large for one view.
     fn is_large(&self, size: ImageSize) -> bool {
         let factor = self.factor() as f64;
         let rounded =
@@ -155,7 +155,7 @@ impl Lfm2Vl {
         rounded(size.width) * rounded(size.height) > self.max_pixels() as f64 * self.tolerance
     }
 
-    /// Columns and rows of the grid whose shape is nearest to the image's. Of grids of one shape, the largest is taken that the image fills
+    /// Columns and rows of the grid whose shape is nearest to the image's. Among grids of one shape, the largest is used that the image fills
     /// by more than half.
     fn shape(&self, size: ImageSize) -> (usize, usize) {
         let ratio = size.width as f64 / size.height as f64;

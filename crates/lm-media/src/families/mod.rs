@@ -1,4 +1,4 @@
-//! Preprocessing of images and audio, one file a model family.
+//! Preprocessing of images and audio, one file per model family.
 
 mod gemma3;
 mod gemma4;

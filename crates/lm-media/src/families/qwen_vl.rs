@@ -10,7 +10,7 @@ use crate::size::ImageSize;
 
 const FAMILY: &str = "Qwen's vision models";
 
-/// Largest ratio of the sides.
+/// Maximum ratio of the sides.
 const MAX_RATIO: f64 = 200.0;
 
 /// Preprocessing of Qwen's vision models, with the values of `preprocessor_config.json`.
@@ -25,17 +25,17 @@ const MAX_RATIO: f64 = 200.0;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QwenVl {
-    /// Side of a patch in pixels: 14, and 16 from Qwen3-VL on.
+    /// Side of a patch in pixels: 14, or 16 since Qwen3-VL.
     pub patch: usize,
     /// Patches of the side of a token, 2.
     pub merge: usize,
-    /// Frames that a still image stands for, 2.
+    /// Number of frames of a still image, 2.
     pub frames: usize,
-    /// Least number of pixels after resizing (`shortest_edge` of the configuration), 56².
+    /// Minimum number of pixels after resizing (`shortest_edge` of the configuration), 56².
     pub min_pixels: usize,
-    /// Largest number of pixels after resizing (`longest_edge`), 28² · 1,280.
+    /// Maximum number of pixels after resizing (`longest_edge`), 28² · 1,280.
     pub max_pixels: usize,
-    /// Values of the channels: CLIP's, and from -1 to 1 from Qwen3-VL on.
+    /// Values of the channels: those of CLIP, or from -1 to 1 since Qwen3-VL.
     pub normalization: Normalization,
 }
 
@@ -47,10 +47,10 @@ impl Default for QwenVl {
 }
 
 impl QwenVl {
-    /// The size to which an image is resized: sides that are multiples of a token's.
+    /// Size of the resized image: sides are multiples of a token's side.
     ///
     /// # Errors
-    /// [`Error::UnsuitableSize`] without pixels, or when one side is more than 200 times the other; [`Error::InvalidSettings`].
+    /// [`Error::UnsuitableSize`] for an image without pixels, or when one side is more than 200 times the other; [`Error::InvalidSettings`].
     pub fn resized_size(&self, size: ImageSize) -> Result<ImageSize> {
         self.check()?;
         let (width, height) = (size.width as f64, size.height as f64);
@@ -79,16 +79,16 @@ impl QwenVl {
     /// Number of tokens of an image of this size.
     ///
     /// # Errors
-    /// Those of [`Self::resized_size`].
+    /// The errors of [`Self::resized_size`].
     pub fn tokens(&self, size: ImageSize) -> Result<usize> {
         let side = self.patch * self.merge;
         self.resized_size(size).map(|size| (size.width / side) * (size.height / side))
     }
 
-    /// The patches of an image in blocks of one token each, `[channel, frame, row, column]`.
+    /// Returns the patches of an image in blocks of one token each, `[channel, frame, row, column]`.
     ///
     /// # Errors
-    /// Those of [`Self::resized_size`].
+    /// The errors of [`Self::resized_size`].
     pub fn patches(&self, image: &Image) -> Result<Patches> {
         let image = image.resized(self.resized_size(image.size())?, Filter::Bicubic);
         let order = PatchOrder::Blocks { merge: self.merge, frames: self.frames };

@@ -1,4 +1,4 @@
-//! SmolVLM, SmolVLM2 and Idefics3: images are resized to a fixed length and cut into square tiles, with a view of the whole image.
+//! SmolVLM, SmolVLM2 and Idefics3: images are resized to a fixed length and split into square tiles, with a view of the whole image.
 //! Source: `SmolVLMImageProcessorPil` of transformers 5.23.0.
 
 use crate::error::{Error, Result};
@@ -11,15 +11,15 @@ use crate::tiles::TileGrid;
 
 const FAMILY: &str = "SmolVLM";
 
-/// Longest side of a resized image, whatever the configuration.
+/// Maximum side of a resized image, for any configuration.
 const MAX_SIDE: usize = 4096;
 
-/// Largest number of tiles of a row or column.
+/// Maximum number of tiles in a row or column.
 const MAX_TILES: usize = 64;
 
 /// Preprocessing of SmolVLM, with the values of `preprocessor_config.json`.
 ///
-/// In a prompt each tile follows `<fake_token_around_image><row_r_col_c>`, counted from one; a row of tiles ends with a newline. The view of the
+/// In a prompt, each tile follows `<fake_token_around_image><row_r_col_c>`, counted from one; a row of tiles ends with a newline. The view of the
 /// whole image follows `<fake_token_around_image><global-img>`, after another newline if there are tiles, and a last
 /// `<fake_token_around_image>` ends the image.
 ///
@@ -38,11 +38,11 @@ pub struct SmolVlm {
     pub longest_edge: usize,
     /// Side of a tile (`max_image_size.longest_edge`) in pixels, 512.
     pub tile: usize,
-    /// Side of a patch in pixels, 16. Pixels that are left over at the right and the bottom of a tile are dropped, as the tower does.
+    /// Side of a patch in pixels, 16. Remaining pixels at the right and the bottom of a tile are dropped, as in the tower.
     pub patch: usize,
     /// Patches of the side of a token (`scale_factor`), 4.
     pub scale: usize,
-    /// Images are cut into tiles (`do_image_splitting`), true.
+    /// True if images are split into tiles (`do_image_splitting`).
     pub splitting: bool,
     /// Values of the channels, from -1 to 1.
     pub normalization: Normalization,
@@ -56,10 +56,10 @@ impl Default for SmolVlm {
 }
 
 impl SmolVlm {
-    /// Tiles of an image of this size, and the view of the whole image.
+    /// Returns the tiles of an image of this size, and the view of the whole image.
     ///
     /// # Errors
-    /// [`Error::UnsuitableSize`] without pixels; [`Error::InvalidSettings`].
+    /// [`Error::UnsuitableSize`] for an image without pixels; [`Error::InvalidSettings`].
     pub fn grid(&self, size: ImageSize) -> Result<TileGrid> {
         let (_, resized) = self.steps(size)?;
         let view = ImageSize::new(self.tile, self.tile);
@@ -87,15 +87,15 @@ impl SmolVlm {
     /// Number of tokens of all views of an image of this size.
     ///
     /// # Errors
-    /// Those of [`Self::grid`].
+    /// The errors of [`Self::grid`].
     pub fn tokens(&self, size: ImageSize) -> Result<usize> {
         Ok(self.grid(size)?.views().count() * self.view_tokens()?)
     }
 
-    /// The patches of each view in the order of [`TileGrid::views`], `[channel, row, column]`.
+    /// Returns the patches of each view in the order of [`TileGrid::views`], `[channel, row, column]`.
     ///
     /// # Errors
-    /// Those of [`Self::grid`].
+    /// The errors of [`Self::grid`].
     pub fn patches(&self, image: &Image) -> Result<Vec<Patches>> {
         let grid = self.grid(image.size())?;
         let (longest, resized) = self.steps(image.size())?;
@@ -110,7 +110,7 @@ impl SmolVlm {
         Patches::of(&view, self.patch, PatchOrder::ChannelsFirst, &self.normalization)
     }
 
-    /// The sizes to which an image is resized one after the other: the longest edge, then a multiple of the tile.
+    /// Sizes of the two successive resizes: to the longest edge, then to a multiple of the tile.
     fn steps(&self, size: ImageSize) -> Result<(ImageSize, ImageSize)> {
         self.check()?;
         if size.pixels() == 0 {

@@ -16,7 +16,7 @@ const HOP: usize = 160;
 /// Samples of a frame.
 const WINDOW: usize = 400;
 
-/// Preprocessing of Whisper: chunks of 30 seconds, of 3,000 frames each; silence fills the last one.
+/// Preprocessing of Whisper: chunks of 30 seconds with 3,000 frames each; the last one is padded with silence.
 ///
 /// ```
 /// use lm_media::{Audio, families::Whisper};
@@ -36,7 +36,7 @@ pub struct Whisper {
 /// Treatment of audio of more than 30 seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LongAudio {
-    /// The rest is dropped, as Whisper's feature extractor does by default.
+    /// The rest is dropped, the default of Whisper's feature extractor.
     Cut,
     /// Further chunks follow, as in Voxtral.
     Chunks,
@@ -57,7 +57,7 @@ impl Whisper {
         }
     }
 
-    /// The log-mel spectrograms of the chunks.
+    /// Returns the log-mel spectrograms of the chunks.
     ///
     /// # Errors
     /// [`Error::InvalidSettings`](crate::Error::InvalidSettings).
@@ -81,7 +81,7 @@ impl Whisper {
     }
 }
 
-/// The samples, cut or followed by silence.
+/// The samples, truncated or followed by silence.
 fn filled(samples: &[f32], length: usize) -> Cow<'_, [f32]> {
     match samples.get(..length) {
         Some(beginning) => Cow::Borrowed(beginning),

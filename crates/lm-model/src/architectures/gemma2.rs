@@ -67,7 +67,7 @@ pub(super) const NORMS_PLUS_ONE: &[(&str, StoredValues)] = &[
 const GEMMA2_27B: usize = 46;
 
 /// Sets keys that files omit: the activation, and the attention scale, which the largest size of a generation derives from
-/// `hidden_size / num_attention_heads` in place of `head_dim`. As in llama.cpp, the number of layers tells that size.
+/// `hidden_size / num_attention_heads` in place of `head_dim`. As in llama.cpp, the number of layers identifies that size.
 pub(super) fn put_gguf_defaults(
     model: &Description<'_>,
     config: &mut Map<String, Value>,
@@ -130,7 +130,7 @@ pub(super) fn geglu(intermediate_size: usize, activation: Activation, sparsity: 
     Mlp::Gated(GatedSpec { intermediate_size, activation, bias: Bias::Absent, sparsity })
 }
 
-/// Refuses bidirectional attention: some values of the key turn the decoder into an encoder.
+/// Rejects bidirectional attention: some values of the key turn the decoder into an encoder.
 fn refuse_bidirectional(config: &ModelConfig) -> Result<()> {
     let key = "use_bidirectional_attention";
     match config.keys.get(key) {

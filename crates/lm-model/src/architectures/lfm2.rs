@@ -65,7 +65,7 @@ fn read_gguf(model: &Description<'_>, config: &mut Map<String, Value>) -> Result
     let heads = model.sizes_of_layers(key)?;
     let attends: Vec<_> = heads.iter().map(|&heads| heads > 0).collect();
     let mut of_attention = heads.into_iter().filter(|&heads| heads > 0);
-    // Any number will do if no layer has attention.
+    // Any number is valid if no layer has attention.
     let of_each = of_attention.next().unwrap_or(1);
     if let Some(other) = of_attention.find(|&heads| heads != of_each) {
         return Err(model.metadata.unsupported(&model.key(key), other, format!("{of_each}, or 0")));

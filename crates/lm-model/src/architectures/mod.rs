@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_sorted_and_found_by_each_of_their_names() {
+    fn rows_are_sorted_and_found_by_every_name() {
         let names: Vec<_> =
             ALL_ARCHITECTURES.iter().map(|architecture| architecture.model_types[0]).collect();
         assert!(names.is_sorted(), "{names:?}");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn text_models_of_vision_models_are_written_in_their_own_form() {
+    fn text_part_of_a_vision_model_is_written() {
         for (model_type, name) in [
             ("qwen2", "qwen2"),
             ("qwen2_vl", "qwen2vl"),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_architecture_lists_the_known() {
+    fn unknown_architecture_lists_the_known() {
         let error = find("gpt2").unwrap_err().to_string();
         let known = error.strip_prefix("config.json: `model_type` is gpt2, supported: ").expect(&error);
         for architecture in ALL_ARCHITECTURES {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn gguf_rows_lead_to_an_architecture_with_the_same_row() {
+    fn gguf_rows_match_their_architecture() {
         for row in gguf_rows() {
             let rows = find(row.model_type).unwrap().gguf;
             assert!(rows.iter().any(|own| own.name == row.name), "{}", row.name);

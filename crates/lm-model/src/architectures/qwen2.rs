@@ -32,7 +32,7 @@ const GGUF_VL: GgufArchitecture = GgufArchitecture {
     ..GgufArchitecture::new("qwen2vl", "qwen2_vl")
 };
 
-/// `mrope_section` of the vision models where a file leaves it out.
+/// `mrope_section` of the vision models where a file omits it.
 const SECTIONS: [usize; 3] = [16, 24, 24];
 
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {

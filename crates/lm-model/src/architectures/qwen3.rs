@@ -45,10 +45,10 @@ const GGUF_VL: GgufArchitecture = GgufArchitecture {
     ..GgufArchitecture::new("qwen3vl", "qwen3_vl_text")
 };
 
-/// `head_dim` of transformers' `Qwen3Config` where a file leaves it out.
+/// `head_dim` of transformers' `Qwen3Config` where a file omits it.
 const DEFAULT_HEAD_DIM: usize = 128;
 
-/// `mrope_section` of Qwen3-VL where a file leaves it out.
+/// `mrope_section` of Qwen3-VL where a file omits it.
 const SECTIONS: [usize; 3] = [24, 20, 20];
 
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {

@@ -1,4 +1,4 @@
-//! Audio parts of models: encoders and projectors of audio, one file and one row a family.
+//! Audio parts of models: encoders and projectors of audio, one file and one row per family.
 
 mod gemma4;
 mod granite_speech;

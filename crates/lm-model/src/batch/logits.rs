@@ -3,7 +3,7 @@
 /// Rows of a sequence's call that get logits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LogitRows {
-    /// None: the rows only fill the cache.
+    /// No row: the rows only fill the cache.
     None,
     /// The last row.
     #[default]
@@ -54,7 +54,7 @@ impl Logits {
     /// The logits of sequence `index` of the batch.
     ///
     /// # Panics
-    /// When the batch had no such sequence.
+    /// When the index is out of range.
     pub fn sequence(&self, index: usize) -> SequenceLogits<'_> {
         let (start, end) = (self.starts[index], self.starts[index + 1]);
         SequenceLogits { values: &self.values[start * self.width..end * self.width], width: self.width }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn logit_rows_name_rows_of_the_call() {
+    fn logit_rows_are_rows_of_the_batch() {
         assert_eq!(LogitRows::Last.indices(3), [2]);
         assert_eq!(LogitRows::Last.indices(0), [0; 0]);
         assert_eq!(LogitRows::All.indices(3), [0, 1, 2]);

@@ -24,16 +24,16 @@ impl EncodedMedia {
 /// Rows of an image or an audio clip in a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MediaSlice {
-    /// First row of the call that gets a row of the medium.
+    /// First row of the call that is replaced.
     pub row: usize,
-    /// The encoded medium.
+    /// The encoded media item.
     pub media: Arc<EncodedMedia>,
-    /// Rows of the medium.
+    /// Rows of the media item.
     pub range: Range<usize>,
 }
 
 impl MediaSlice {
-    /// Rows of the call that get rows of the medium.
+    /// Returns the rows of the call that are replaced.
     pub fn rows(&self) -> Range<usize> {
         self.row..self.row.saturating_add(self.range.len())
     }

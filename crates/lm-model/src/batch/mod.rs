@@ -28,8 +28,8 @@ pub struct SequenceInput {
     pub cached_len: usize,
     /// Absolute RoPE position of each new row, zero-based; usually `cached_len..`.
     pub positions: Vec<Position>,
-    /// Length in tokens that the sequence has once everything known of it has run: the whole prompt, where these rows are a chunk
-    /// of it. RoPE that depends on the sequence length uses it. Rows past it are draft tokens, each of which ends a sequence of its
+    /// Length in tokens of the sequence once all its known tokens have run: the whole prompt, if these rows are a chunk
+    /// of it. RoPE that depends on the sequence length uses it. Rows past it are draft tokens; each one ends a sequence of its
     /// own length.
     pub final_len: usize,
     /// Block table for each cache group ([`crate::CacheLayout::groups`]): the pages that hold slots `0..cached_len + rows`, in
@@ -37,7 +37,7 @@ pub struct SequenceInput {
     pub block_tables: Vec<Vec<PageId>>,
     /// Adapter to apply; `None` runs the base model.
     pub adapter: Option<Adapter>,
-    /// Row ranges with their own attention kind; rows in no span are causal.
+    /// Row ranges with their own attention kind; all other rows are causal.
     pub spans: Vec<AttentionSpan>,
     /// Rows of images and audio, which replace the embeddings of the rows' ids: those ids are the model's placeholder for such rows.
     pub media: Vec<MediaSlice>,
@@ -46,7 +46,7 @@ pub struct SequenceInput {
 }
 
 impl SequenceInput {
-    /// A causal sequence of `ids` for a cache of one group; its positions follow the cached slots and the last row's logits are
+    /// Creates a causal sequence of `ids` for a cache of one group; its positions follow the cached slots and the last row's logits are
     /// returned.
     pub fn ids(ids: impl Into<Vec<TokenId>>, cached_len: usize, block_table: impl Into<Vec<PageId>>) -> Self {
         Self::new(Input::Ids(ids.into()), cached_len, block_table.into())
@@ -81,11 +81,11 @@ impl SequenceInput {
 /// RoPE position of a row. Text has the same number three times; models without M-RoPE use `temporal` only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Position {
-    /// Place in the sequence; that of its beginning for a row of an image.
+    /// Position in the sequence; for a row of an image, the position of the image's start.
     pub temporal: u32,
-    /// Row in an image, counted from the place of its beginning.
+    /// Row in an image, counted from the position of the image's start.
     pub height: u32,
-    /// Column in an image, counted from the place of its beginning.
+    /// Column in an image, counted from the position of the image's start.
     pub width: u32,
 }
 
@@ -107,7 +107,7 @@ impl From<u32> for Position {
 pub enum Input {
     /// Token ids, looked up in the embedding.
     Ids(Vec<TokenId>),
-    /// Embedding rows; those of images among token ids are [`SequenceInput::media`].
+    /// Embedding rows. For rows of images among token ids see [`SequenceInput::media`].
     Embeddings(Embeddings),
 }
 
@@ -160,7 +160,7 @@ pub enum AttentionKind {
     /// The row itself and the rows before it.
     #[default]
     Causal,
-    /// Also the rows after it inside the same span (the rows of one image).
+    /// The rows after it inside the same span as well (the rows of one image).
     Bidirectional,
 }
 

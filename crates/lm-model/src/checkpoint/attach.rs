@@ -54,7 +54,7 @@ impl Checkpoint {
         self.attach(name, &scales, TensorType::Mxfp4, shape, ScaleKind::Exponents)
     }
 
-    /// Attaches `…_scale_inv` or `…_scale`, if there is one, to a matrix of 8-bit floats.
+    /// Attaches `…_scale_inv` or `…_scale`, if present, to a matrix of 8-bit floats.
     fn attach_factors(&mut self, name: &str, block: Option<[usize; 2]>) -> Result<()> {
         let Some(codes) = self.tensors.get(name) else { return Ok(()) };
         let (TensorType::Plain(Dtype::F8_E4M3), &[rows, cols]) = (codes.ty, codes.shape.as_slice()) else {

@@ -22,7 +22,7 @@ struct GroupTensors {
 }
 
 impl GroupTensors {
-    /// Returns the names for the codes of this name; `None` if the name is not one of codes.
+    /// Returns the names for the codes of this name; `None` for other names.
     fn of(codes: &str, packing: CodePacking) -> Option<Self> {
         let names = packing.names();
         let module = codes.strip_suffix(names.codes)?.strip_suffix('.')?;

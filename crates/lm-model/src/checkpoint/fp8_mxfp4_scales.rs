@@ -110,7 +110,7 @@ mod tests {
     use crate::config::Quantization;
 
     #[test]
-    fn eight_bit_floats_are_those_of_the_format() {
+    fn fp8_values_match_the_format() {
         let known = [
             (0x00, 0.0),
             (0x01, 2.0_f32.powi(-9)),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_of_neighbours_come_apart() {
+    fn packed_codes_are_separated() {
         // Column c has code c % 16.
         let pairs: Vec<u8> = (0..MXFP4_BYTES as u8).map(|i| (2 * i % 16) | ((2 * i + 1) % 16) << 4).collect();
         let mut block = Vec::new();
@@ -158,7 +158,7 @@ mod tests {
     const FP8: Quantization = Quantization::Fp8 { block: Some([2, 2]) };
 
     #[test]
-    fn factors_are_those_of_the_block() {
+    fn factors_belong_to_their_block() {
         let one = 0x38;
         let bytes: Vec<u8> = [1.0_f32, 2.0, 3.0, 4.0].iter().flat_map(|x| x.to_le_bytes()).collect();
         let mut by_block = checkpoint(&[
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn scales_that_do_not_fit_are_refused_by_name() {
+    fn mismatched_scales_are_rejected_by_name() {
         let attach = |quantization, tensors: &[(&str, Dtype, &[usize], &[u8])]| {
             checkpoint(tensors).attach_scales(quantization).unwrap_err().to_string()
         };
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn without_scales_eight_bit_floats_are_refused() {
+    fn fp8_without_scales_is_rejected() {
         let mut alone = checkpoint(&[("w", Dtype::F8_E4M3, &[2, 2], &[])]);
         alone.attach_scales(FP8).unwrap();
         let error = alone.check(&TensorLocation::whole("w"), &[2, 2]).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Tensors of a model folder by name, with the forms in which checkpoints store them.
+//! Tensors of a model folder by name, in all stored forms of checkpoints.
 
 mod attach;
 mod attach_groups;
@@ -42,7 +42,7 @@ pub(crate) struct Checkpoint {
     files: Vec<(String, FileBytes)>,
     /// By their names in a text-only checkpoint.
     tensors: BTreeMap<String, StoredTensor>,
-    /// Tensors that the files have in parts: the names of the parts, whose rows follow each other.
+    /// Tensors stored in parts: the names of the parts, whose rows follow each other.
     joined: BTreeMap<String, Vec<String>>,
 }
 
@@ -172,7 +172,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Declares tensors that are made of the rows of others.
+    /// Declares tensors that consist of the rows of others.
     pub(crate) fn join(&mut self, joined: impl IntoIterator<Item = (String, Vec<String>)>) {
         self.joined.extend(joined);
     }
@@ -196,7 +196,7 @@ impl Checkpoint {
         })
     }
 
-    /// Returns true if there is a tensor of this name.
+    /// Returns true if a tensor of this name exists.
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.tensors.contains_key(name)
     }

@@ -1,4 +1,4 @@
-//! Samples of the weights, from which a model's fingerprint is computed.
+//! Samples of the weights for a model's fingerprint.
 
 use super::Checkpoint;
 

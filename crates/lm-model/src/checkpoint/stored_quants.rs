@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shapes_count_the_filling_of_the_last_block() {
+    fn shapes_include_the_padding_of_the_last_block() {
         let blocks = Blocks::of("w", WeightFormat::Q4, 3, 33).unwrap();
         assert_eq!((blocks.quants.2, blocks.scales.2), ([3, 32], [3, 10]));
         assert_eq!(blocks.scales.0, "w_scale");

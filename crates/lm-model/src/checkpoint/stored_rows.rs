@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_from_wherever_they_are() {
+    fn rows_are_read_from_every_location() {
         let same = RowOrder::Same;
         assert_eq!(read(same, &TensorLocation::whole("b"), 1..3), (vec![50, 60], true));
         assert_eq!(read(same, &TensorLocation::part("b", 1..4, 4), 1..3), (vec![60, 70], true));
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn interleaved_rope_rows_come_apart() {
+    fn interleaved_rope_rows_are_separated() {
         let order = RowOrder::InterleavedRope { head_dim: 4 };
         assert_eq!(read(order, &TensorLocation::whole("a"), 0..4), (vec![0, 20, 10, 30], false));
         assert_eq!(read(order, &TensorLocation::whole("b"), 1..3), (vec![60, 50], false));
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_those_of_the_location() {
+    fn shapes_match_the_location() {
         let checkpoint = checkpoint(RowOrder::Same);
         let shape_of = |location: &TensorLocation, shape| checkpoint.check_shape_of(location, shape).is_ok();
         assert!(

@@ -140,7 +140,7 @@ impl Weights {
         if !matches!(self.dynamic, Value::Null | Value::Bool(false)) {
             return Err(unsupported(&format!("{key}.dynamic"), &self.dynamic, "false"));
         }
-        // Order in which the inputs were quantised; `group` also stores them in that order.
+        // Order of quantising the inputs; `group` also stores them in that order.
         match &self.actorder {
             None | Some(Value::Null | Value::Bool(false)) => Ok(()),
             Some(Value::String(order)) if matches!(order.as_str(), "weight" | "static") => Ok(()),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_are_told_apart() {
+    fn compressed_formats_are_distinguished() {
         let int4 =
             json!({"num_bits": 4, "type": "int", "symmetric": false, "strategy": "group", "group_size": 128});
         let groups = |packing, bits, group| Quantization::Groups(GroupFormat { packing, bits, group });
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_read_is_named() {
+    fn unsupported_settings_are_reported() {
         let int4 = json!({"num_bits": 4, "strategy": "group", "group_size": 32});
         let with = |key: &str, value: Value| {
             let mut weights = int4.clone();

@@ -99,9 +99,9 @@ pub struct RopeParameters {
     pub low_freq_factor: Option<f64>,
     /// `llama3`: wavelengths below the original context divided by this are not scaled.
     pub high_freq_factor: Option<f64>,
-    /// `yarn`: number of rotations within the original context from which on a frequency is not scaled. Default: 32.
+    /// `yarn`: minimum number of rotations within the original context of an unscaled frequency. Default: 32.
     pub beta_fast: Option<f64>,
-    /// `yarn`: number of rotations within the original context up to which a frequency is fully scaled. Default: 1.
+    /// `yarn`: maximum number of rotations within the original context of a fully scaled frequency. Default: 1.
     pub beta_slow: Option<f64>,
     /// `yarn`: weight in the numerator of the factor on sine and cosine.
     pub mscale: Option<f64>,
@@ -178,7 +178,7 @@ impl ModelConfig {
             model_type: String,
         }
         let mut keys = text_model(keys)?;
-        // The architecture comes first: an unknown one need not have the keys that this struct requires.
+        // The architecture is checked first: an unknown one may lack the keys that this struct requires.
         let Head { model_type } = from_keys(&keys)?;
         for (key, value) in defaults(&model_type)? {
             keys.entry(key).or_insert(value);
@@ -240,7 +240,7 @@ impl ModelConfig {
         })
     }
 
-    /// Returns the RoPE parameters of all layers and their key, merged with those that older files keep at the top level.
+    /// Returns the RoPE parameters of all layers and their key, merged with the parameters that older files keep at the top level.
     pub(crate) fn rope_parameters(&self) -> (&'static str, RopeParameters) {
         let scaling = self.rope_scaling.as_ref().filter(|scaling| **scaling != RopeParameters::default());
         let (key, parameters) = match (scaling, &self.rope_parameters) {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{compressed_tensors, invalid, json_error, unsupported};
 
-/// Version of the form in which [`ModelFolder::convert`](crate::ModelFolder::convert) stores quantised matrices.
+/// Version of the stored form of quantised matrices written by [`ModelFolder::convert`](crate::ModelFolder::convert).
 const VERSION: u32 = 2;
 const METHOD: &str = "lm";
 pub(super) const KEY: &str = "quantization_config";
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_description_reads_back_and_others_are_refused() {
+    fn description_round_trips_and_others_are_rejected() {
         for format in [WeightFormat::Q8, WeightFormat::Q4] {
             assert_eq!(read_description(&describe(format)).unwrap(), format);
         }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_are_told_apart_and_others_named() {
+    fn methods_are_distinguished_and_others_reported() {
         let read = |value: Value| Quantization::read(&value);
         assert_eq!(
             read(json!({"quant_method": "mxfp4", "modules_to_not_convert": []})).unwrap(),

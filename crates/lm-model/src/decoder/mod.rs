@@ -104,7 +104,7 @@ impl Decoder {
             device,
             format: embedding.format(),
         };
-        // A device may store keys and values in a wider type than requested: a pool of one page tells.
+        // A device may store keys and values in a wider type than requested: a pool of one page has the actual type.
         let bytes_per_page = KvPool::new(device, &cache_layout, 1, kv_dtype)?.bytes_per_page();
         let bidirectional = spec.bidirectional;
         let ropes = spec.ropes.into_iter().map(Rope::new).collect();

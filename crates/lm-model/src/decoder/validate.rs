@@ -19,7 +19,7 @@ pub(crate) struct BatchLimits {
     pub(crate) hidden_size: usize,
     pub(crate) context_len: usize,
     pub(crate) num_layers: usize,
-    /// Shape of the model for which adapters are made; `None` if it takes none.
+    /// Shape of the model for adapters; `None` if it does not support adapters.
     pub(crate) adapters: Option<ModelShape>,
     /// Groups of the cache, each with the number of pages of its space.
     pub(crate) groups: Vec<(CacheGroup, usize)>,
@@ -109,7 +109,7 @@ fn check_places(input: &SequenceInput, rows: usize, limits: &BatchLimits) -> Res
     tables.try_for_each(|(table, (group, num_pages))| check_table(table, input, group, *num_pages))
 }
 
-/// Checks the pages that a group needs and those that it writes.
+/// Checks the pages that a group needs or writes.
 fn check_table(
     table: &[PageId],
     input: &SequenceInput,
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn good_batches_pass() {
+    fn valid_batches_are_accepted() {
         check(vec![], None);
         check(vec![good(), SequenceInput::ids([9], 32, [0, 2])], None);
         let mut spare_page = good();
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn each_problem_has_its_name() {
+    fn each_problem_has_its_error() {
         bad(|s| *s = SequenceInput::ids([], 0, []), BatchProblem::Empty);
         bad(
             |s| s.input = Input::Ids(vec![1, 10, 3]),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_inside_and_apart() {
+    fn spans_are_in_range_and_disjoint() {
         let span = |rows| AttentionSpan { rows, kind: AttentionKind::Bidirectional };
         let mut input = good();
         input.spans = vec![span(2..3), span(0..2)];
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_images_are_inside_and_apart() {
+    fn image_rows_are_in_range_and_disjoint() {
         let embeddings =
             |rows: usize, width| Embeddings { values: vec![0.; rows * width], hidden_size: width };
         let encoded = |rows, deep: &[usize]| EncodedMedia {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_may_be_missing_where_nothing_needs_them() {
+    fn unneeded_pages_may_be_missing() {
         let limits = limits(&[Retention::All, Retention::Window(9), Retention::State]);
         let tables = |input, tables: [[PageId; 3]; 3]| SequenceInput {
             block_tables: tables.map(|table| table.to_vec()).to_vec(),

@@ -1,4 +1,4 @@
-//! Encoders of images and audio: what their families share. A family is a row of `ALL_VISION_FAMILIES` or `ALL_AUDIO_FAMILIES`.
+//! Encoders of images and audio: common code of the families. A family is a row of `ALL_VISION_FAMILIES` or `ALL_AUDIO_FAMILIES`.
 
 pub(crate) mod blocks;
 mod projector;
@@ -31,7 +31,7 @@ pub struct EncoderFamily<E: ?Sized + 'static> {
     pub(crate) prefixes: &'static [&'static str],
     /// Names of its first layer's weight, as checkpoints spell it: a checkpoint without it has no encoder.
     pub(crate) first_weights: &'static [&'static str],
-    /// Rules for its `mmproj` files; `None` if there are none, or another family has those of its projector.
+    /// Rules for its `mmproj` files; `None` without such files, or if another family has the rules of its projector.
     pub(crate) gguf: Option<&'static GgufProjector>,
     /// Loads the encoder.
     pub(crate) load: fn(&EncoderSettings, &mut TowerTensors<'_>) -> Result<Arc<E>>,
@@ -46,7 +46,7 @@ impl<E: ?Sized> fmt::Debug for EncoderFamily<E> {
     }
 }
 
-/// Kind of media that encoders of one interface read.
+/// Kind of media of an encoder interface.
 pub(crate) struct Modality<E: ?Sized + 'static> {
     /// Adjective for messages: `vision`.
     pub(crate) name: &'static str,
@@ -56,7 +56,7 @@ pub(crate) struct Modality<E: ?Sized + 'static> {
     pub(crate) families: &'static [&'static EncoderFamily<E>],
 }
 
-/// Encoder of a model folder, found and not yet loaded.
+/// Encoder of a model folder before loading.
 pub(crate) struct EncoderPart<E: ?Sized + 'static> {
     family: &'static EncoderFamily<E>,
     settings: EncoderSettings,
@@ -67,8 +67,8 @@ pub(crate) struct EncoderPart<E: ?Sized + 'static> {
 }
 
 impl<E: ?Sized> EncoderPart<E> {
-    /// Finds a model's encoder of a modality. There is none if the family is unknown, or the files have no such tensors: the model then
-    /// does without, as its log says.
+    /// Finds a model's encoder of a modality; `None` if the family is unknown or the files lack the tensors: the model then
+    /// has no encoder, which is logged.
     pub(crate) fn find(
         modality: &Modality<E>,
         files: &dyn ModelFiles,
@@ -79,11 +79,11 @@ impl<E: ?Sized> EncoderPart<E> {
         let (model_type, part) = (&*settings.model_type, modality.name);
         let Some(family) = modality.families.iter().find(|family| family.model_types.contains(&model_type))
         else {
-            tracing::info!(model_type, part, "an encoder of an unknown family is left out");
+            tracing::info!(model_type, part, "an encoder of an unknown family is skipped");
             return Ok(None);
         };
         if !family.first_weights.iter().any(|name| checkpoint.contains(name)) {
-            tracing::info!(model_type, part, "the files lack the tensors of an encoder, which is left out");
+            tracing::info!(model_type, part, "the files lack the tensors of an encoder, which is skipped");
             return Ok(None);
         }
         let settings = settings.with_preprocessor(files, modality.keys)?;
@@ -96,7 +96,7 @@ impl<E: ?Sized> EncoderPart<E> {
         self.family.prefixes
     }
 
-    /// The tensors in which it is, given those of the model.
+    /// The encoder's tensors, given those of the model.
     pub(crate) fn checkpoint<'a>(&'a self, of_model: &'a Checkpoint) -> &'a Checkpoint {
         self.own.as_ref().map_or(of_model, |(own, _)| own)
     }
@@ -130,7 +130,7 @@ impl<E: ?Sized> EncoderPart<E> {
     }
 }
 
-/// Copies the rows of an encoded medium, `[rows, hidden]`, to the host.
+/// Copies the rows of an encoded media item, `[rows, hidden]`, to the host.
 pub(crate) fn encoded(rows: Tensor<2>) -> Result<EncodedMedia> {
     let [_, hidden_size] = rows.dims();
     let rows = Embeddings { values: lm_kernels::to_host(rows)?, hidden_size };

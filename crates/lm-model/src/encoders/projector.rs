@@ -15,7 +15,7 @@ type Rules<E> = (&'static EncoderFamily<E>, &'static GgufProjector);
 impl<E: ?Sized> EncoderPart<E> {
     /// Reads the `mmproj` file of a GGUF model with this `general.architecture`.
     ///
-    /// There is no encoder if the caller did not name the file and it belongs to another model, as the log says.
+    /// Returns no encoder if the caller did not name the file and it belongs to another model; this is logged.
     ///
     /// # Errors
     /// When the file is not valid, or was named and belongs to another model.
@@ -55,7 +55,7 @@ fn family_of<E: ?Sized>(modality: &Modality<E>, projector: &Projector) -> Result
     Ok(rows().find(|(_, rules)| rules.projector_type == kind).ok_or_else(unknown)?)
 }
 
-/// Makes an error about a key of `config.json` one of the `mmproj` file, under its key there.
+/// Converts an error about a key of `config.json` to one about the key of the `mmproj` file.
 pub(super) fn of_file(error: Error, file: &str, rules: &GgufProjector) -> Error {
     let renamed = |key: String| {
         let own = key.strip_prefix("vision_config.");

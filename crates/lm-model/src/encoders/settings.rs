@@ -137,7 +137,7 @@ pub(crate) fn check_number(key: &str, number: f64, range: RangeInclusive<f64>) -
     Err(invalid(key, number, format!("{:?} to {:?}", range.start(), range.end())))
 }
 
-/// Equality of values; numbers are compared by value, for 0 is also written as 0.0.
+/// Compares values; numbers by value, since 0 is also written as 0.0.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),

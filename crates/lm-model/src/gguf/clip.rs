@@ -12,7 +12,7 @@ use crate::config::shown;
 /// Prefix of the keys of images.
 const VISION: &str = "clip.vision.";
 
-/// Keys that change nothing here: those of audio, and of other parts that early converters said to be there or absent.
+/// Keys without effect here: those of audio, and of other parts whose presence early converters recorded.
 const HARMLESS: &[&str] = &[
     "clip.has_audio_encoder",
     "clip.has_llava_projector",
@@ -98,7 +98,7 @@ impl<'a> Clip<'a> {
     /// Rows of a tensor.
     ///
     /// # Errors
-    /// When there is none.
+    /// When no tensor is found.
     pub(crate) fn rows(&self, name: &str) -> Result<usize> {
         let missing = || Error::MissingTensor { location: self.shard.name.clone(), tensor: name.to_owned() };
         self.tensor(name).and_then(|tensor| tensor.shape.first()).copied().ok_or_else(missing)
@@ -107,7 +107,7 @@ impl<'a> Clip<'a> {
     /// Inner width of a feed-forward block: the dimension of its first projection that is not the tower's width.
     ///
     /// # Errors
-    /// When there is no such matrix.
+    /// When the matrix is missing.
     pub(crate) fn inner_width(&self, name: &str) -> Result<usize> {
         let rows = self.rows(name)?;
         let width = self.required_size("embedding_length")?;
@@ -120,7 +120,7 @@ impl<'a> Clip<'a> {
         self.metadata().invalid(&format!("{VISION}{key}"), shown(&value), expected)
     }
 
-    /// Fails if a key under `clip.` has not been read, unless it is of audio or changes nothing.
+    /// Fails if a key under `clip.` has not been read, unless it is about audio or has no effect.
     pub(crate) fn refuse_unread(&self, rules: &GgufProjector) -> Result<()> {
         let harmless = |key: &str| {
             let own = key.strip_prefix(VISION);

@@ -49,7 +49,7 @@ pub(crate) struct GgufArchitecture {
     pub(crate) name: &'static str,
     /// `model_type` of the config.json that the metadata is read as.
     pub(crate) model_type: &'static str,
-    /// `model_type`s that are written in this form; those that no form names are written in the first one of their architecture.
+    /// `model_type`s that are written in this form; all others are written in the first form of their architecture.
     pub(crate) written_for: &'static [&'static str],
     /// Settings beyond the shared ones: GGUF key, config.json key.
     pub(crate) keys: &'static [(&'static str, &'static str)],

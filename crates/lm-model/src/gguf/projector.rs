@@ -1,7 +1,7 @@
 //! Rules between `mmproj` files and the settings and tensors of a vision family, for the rows of [`crate::vision`].
 //!
 //! Source: `MmprojModel` and its subclasses in the converter of llama.cpp (`conversion/` of release 0.3.36 of the package
-//! `llama-cpp-python`); `tools/mtmd/clip.cpp` there for values that files leave out.
+//! `llama-cpp-python`); `tools/mtmd/clip.cpp` there for values that files omit.
 
 use lm_formats::Result;
 use serde_json::{Map, Value};
@@ -14,11 +14,11 @@ use crate::checkpoint::StoredValues;
 pub(crate) struct GgufProjector {
     /// `clip.projector_type`, or `clip.vision.projector_type` of files with audio, too.
     pub(crate) projector_type: &'static str,
-    /// `general.architecture` of the text models that it belongs to.
+    /// `general.architecture` of the matching text models.
     pub(crate) text_models: &'static [&'static str],
     /// Settings that are renamed: key without `clip.vision.`, key of `vision_config`.
     pub(crate) keys: TensorNames,
-    /// Keys without `clip.vision.` that change nothing here, with the reason.
+    /// Keys without `clip.vision.` that have no effect here, with the reason.
     pub(crate) harmless: &'static [(&'static str, &'static str)],
     /// Key of `vision_config` for the activation, by `clip.use_gelu` and `clip.use_silu`; `None` if the family has only one.
     pub(crate) activation: Option<&'static str>,
@@ -44,7 +44,7 @@ pub(crate) struct TensorList {
     pub(crate) numbering: Numbering,
     /// Names after the number: in the file, in the checkpoint.
     pub(crate) names: TensorNames,
-    /// A module of the checkpoint that the file has in parts: its name, and the names of its parts in the file.
+    /// A module of the checkpoint stored in parts in the file: its name, and the names of its parts in the file.
     pub(crate) joined: Option<(&'static str, [&'static str; 3])>,
 }
 

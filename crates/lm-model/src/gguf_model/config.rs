@@ -38,6 +38,6 @@ pub(super) fn config(model: &Description<'_>, architecture: &GgufArchitecture) -
         let known = format!("{head_dim}, the width of keys");
         return Err(model.metadata.unsupported(&model.key(VALUE_WIDTH), width, known));
     }
-    unused::refuse(model)?;
+    unused::reject(model)?;
     Ok(config)
 }

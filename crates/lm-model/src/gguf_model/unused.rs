@@ -1,6 +1,6 @@
-//! Metadata keys that describe the model and that nothing has read.
+//! Unread metadata keys that describe the model.
 //!
-//! An ignored setting would silently give wrong logits, so a file with one is refused, unless its value changes nothing here.
+//! An ignored setting would silently give wrong logits, so a file with one is rejected, unless its value has no effect here.
 
 use Harmless::{Anything, As, One, Zero};
 use lm_formats::{Error, GgufProblem, GgufValue, Result};
@@ -25,7 +25,7 @@ const HARMLESS: &[(&str, Harmless, &str)] = &[
     ("attention.key_length_swa", As("attention.key_length"), "sliding layers have heads of the same width"),
     ("attention.layer_norm_epsilon", Anything, "no norm takes a mean away; theirs has a key of its own"),
     ("attention.max_alibi_bias", Zero, "0 biases no score"),
-    ("attention.sliding_window", Zero, "0 is no window"),
+    ("attention.sliding_window", Zero, "0 disables the window"),
     ("attention.value_length_swa", As("attention.value_length"), "as key_length_swa"),
     ("expert_count", Zero, "there are no experts"),
     ("expert_gating_func", One, "1 is a softmax"),
@@ -47,7 +47,7 @@ const HARMLESS: &[(&str, Harmless, &str)] = &[
 ];
 
 /// Fails if a key with the architecture prefix, or a tensor that holds metadata, has not been read.
-pub(super) fn refuse(model: &Description<'_>) -> Result<()> {
+pub(super) fn reject(model: &Description<'_>) -> Result<()> {
     let prefix = model.key("");
     for (key, _) in model.metadata.keys() {
         let Some(own) = key.strip_prefix(&prefix) else { continue };
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_sorted_and_give_reasons() {
+    fn rows_are_sorted_and_have_reasons() {
         assert!(HARMLESS.is_sorted_by(|a, b| a.0 < b.0));
         assert!(HARMLESS.iter().all(|row| !row.2.is_empty()));
     }

@@ -20,7 +20,7 @@ const ARCHITECTURE: &str = "clip";
 #[derive(Debug)]
 pub(crate) struct Projector {
     shard: GgufShard,
-    /// True if the caller named the file; another one is left alone where it does not belong to the model.
+    /// True if the caller named the file; an unnamed file is ignored if it does not belong to the model.
     is_named: bool,
 }
 
@@ -28,7 +28,7 @@ impl Projector {
     /// Opens the file that the caller names.
     ///
     /// # Errors
-    /// When it is no GGUF file of a tower or projector.
+    /// When it is not a GGUF file of a tower or projector.
     pub(crate) fn open(files: &dyn ModelFiles, name: &str) -> Result<Self> {
         let shard = GgufShard::read(files, name)?;
         let metadata = shard.file.metadata();
@@ -38,7 +38,7 @@ impl Projector {
         }
     }
 
-    /// Opens the file in the folder of a GGUF model, if there is exactly one. A file that is none of a tower is left alone.
+    /// Opens the file in the folder of a GGUF model, if there is exactly one. A file without a tower is ignored.
     pub(crate) fn find(files: &dyn ModelFiles) -> Result<Option<Self>> {
         let mut names = files.list("")?;
         names.retain(|name| is_projector(name));
@@ -50,7 +50,7 @@ impl Projector {
         Ok(None)
     }
 
-    /// Opens a file that the caller did not name; `None` if it is none of a tower, as the log says.
+    /// Opens a file that the caller did not name; `None`, with a log message, if it has no tower.
     pub(crate) fn open_unnamed(files: &dyn ModelFiles, name: &str) -> Option<Self> {
         Self::open(files, name)
             .map(|found| Self { is_named: false, ..found })
@@ -86,7 +86,7 @@ impl Projector {
     /// Checks that the file belongs to a text model of this architecture and width.
     ///
     /// # Errors
-    /// An error of the file that says what both have.
+    /// An error about the file with the values of both.
     pub(crate) fn check_text_model(
         &self,
         rules: &GgufProjector,
@@ -148,7 +148,7 @@ impl Projector {
     /// Tensors under their names in the family's checkpoint.
     ///
     /// # Errors
-    /// When a tensor is none of the family.
+    /// When a tensor does not belong to the family.
     pub(crate) fn checkpoint(&self, rules: &'static GgufProjector) -> Result<Checkpoint> {
         let clip = self.clip();
         let names = Names::new(rules, &clip, clip.required_size("embedding_length")?);

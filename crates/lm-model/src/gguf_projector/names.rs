@@ -34,7 +34,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Returns the tensor's name in the checkpoint; `None` if the family has no such tensor.
+    /// Returns the tensor's name in the checkpoint; `None` if the family lacks it.
     pub(super) fn of(&self, name: &str) -> Option<String> {
         let Some((index, number, part)) = in_list(self.rules, name) else {
             return renamed(self.rules.tensors, name);
@@ -48,7 +48,7 @@ impl<'a> Names<'a> {
         Some(format!("{}{place}.{}", list.model, renamed(list.names, &part)?))
     }
 
-    /// Modules of the checkpoint that the file has in parts: name of the module's tensor, names of the parts, all in the checkpoint.
+    /// Modules of the checkpoint stored in parts: name of the module's tensor, names of the parts, all in the checkpoint.
     pub(super) fn joined(&self) -> Vec<(String, Vec<String>)> {
         let mut all = Vec::new();
         for (list, numbers) in self.rules.lists.iter().zip(&self.numbers) {
@@ -73,7 +73,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Tensors of audio, which no model here takes.
+/// Tensors of audio, which are not supported here.
 pub(super) fn is_of_audio(name: &str) -> bool {
     ["a.", "mm.a."].iter().any(|prefix| name.starts_with(prefix))
 }

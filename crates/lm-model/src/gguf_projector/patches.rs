@@ -6,7 +6,7 @@ use crate::gguf::{Clip, PatchOrder};
 
 /// The patch embedding of a file, whose channels are the second dimension.
 pub(super) const PATCHES: &str = "v.patch_embd.weight";
-/// That of the second of two frames.
+/// The patch embedding of the second of two frames.
 pub(super) const SECOND_FRAME: &str = "v.patch_embd.weight.1";
 
 /// A tensor in memory: its shape and bytes.

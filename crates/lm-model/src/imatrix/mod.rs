@@ -42,7 +42,7 @@ pub struct ImportanceMatrix {
 pub struct Calibration {
     /// Files of text.
     pub datasets: Vec<String>,
-    /// Number of chunks that the text was cut into.
+    /// Number of chunks of the text.
     pub chunk_count: u32,
     /// Tokens of a chunk.
     pub chunk_size: u32,
@@ -60,10 +60,10 @@ pub struct LayerSums {
 }
 
 impl ImportanceMatrix {
-    /// Creates the matrix of recorded sums by name; those without rows are left out.
+    /// Creates the matrix of recorded sums by name; sums without rows are omitted.
     ///
     /// # Errors
-    /// [`Error::TensorValue`] for a sum that is not a number of 32 bits: the model overflowed.
+    /// [`Error::TensorValue`] for a sum beyond 32 bits: the model overflowed.
     pub(crate) fn new(
         file: String,
         sums: impl IntoIterator<Item = (String, Vec<InputSum>)>,
@@ -97,8 +97,8 @@ impl ImportanceMatrix {
         &self.file
     }
 
-    /// Importance of the columns of a matrix `[rows, cols]` that stacks `count` ones; `None` if the layer is absent or had only inputs of
-    /// zeros. Stacked matrices may share one importance. Those without inputs, or with inputs of zeros only, get the mean of the others.
+    /// Importance of the columns of a matrix `[rows, cols]` that stacks `count` matrices; `None` if the layer is absent or all inputs were
+    /// zero. Stacked matrices may share one importance. Matrices without inputs, or with only zero inputs, get the mean of the others.
     ///
     /// # Errors
     /// [`FormatError::TensorShape`] when the layer has other columns or another number of matrices.

@@ -72,7 +72,7 @@ impl Calibration {
 }
 
 impl LayerSums {
-    /// Reads two tensors. One count may be that of all matrices.
+    /// Reads two tensors. One count may apply to all matrices.
     fn read(file: &str, bytes: &[u8], sums: &GgufTensor, counts: &GgufTensor) -> Result<Self> {
         let squares = floats(file, bytes, sums)?;
         let mut counts_read = floats(file, bytes, counts)?;

@@ -36,7 +36,7 @@ fn file(kind: &str, tensors: &[(&str, &str, &[usize], &[f32])]) -> Vec<u8> {
 }
 
 #[test]
-fn a_matrix_is_read_as_it_was_written() {
+fn matrix_round_trips() {
     let layers = [
         ("blk.0.attn_q.weight", vec![sum(&[1.0, 2.5, 0.0], 4)]),
         ("blk.0.ffn_up_exps.weight", vec![sum(&[1.0, 3.0], 2), sum(&[0.0, 0.0], 0)]),
@@ -51,7 +51,7 @@ fn a_matrix_is_read_as_it_was_written() {
 }
 
 #[test]
-fn an_importance_is_the_mean_square_of_each_matrix() {
+fn importance_is_the_mean_square() {
     let layers = [
         ("dense", vec![sum(&[4.0, 2.0], 2)]),
         ("experts", vec![sum(&[6.0, 3.0], 3), sum(&[0.0, 0.0], 0), sum(&[1.0, 4.0], 1)]),
@@ -71,32 +71,32 @@ fn an_importance_is_the_mean_square_of_each_matrix() {
 }
 
 #[test]
-fn one_count_may_be_that_of_all_matrices() {
+fn one_count_may_cover_all_matrices() {
     let tensors = [("x.in_sum2", "F32", &[2, 1][..], &[4.0, 6.0][..]), ("x.counts", "F32", &[1], &[2.0])];
     let read = read(&file(IMATRIX, &tensors)).unwrap();
     assert_eq!(read.layers().next().unwrap().1.counts, [2.0, 2.0]);
 }
 
 #[test]
-fn wrong_files_are_refused_with_the_tensor() {
+fn invalid_files_are_rejected_with_the_tensor() {
     type Tensor<'a> = (&'a str, &'a str, &'a [usize], &'a [f32]);
-    let refused = |kind: &str, tensors: &[Tensor<'_>], expected: &str| {
+    let rejected = |kind: &str, tensors: &[Tensor<'_>], expected: &str| {
         let error = read(&file(kind, tensors)).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     };
     let sums = |values: &'static [f32]| ("x.in_sum2", "F32", &[1, 2][..], values);
     let counts = |values: &'static [f32]| ("x.counts", "F32", &[1, 1][..], values);
-    refused("model", &[], "`general.type` is model, supported: imatrix");
-    refused(IMATRIX, &[sums(&[1.0, 2.0])], "file has no tensor x.counts");
-    refused(IMATRIX, &[counts(&[1.0])], "file has no tensor x.in_sum2");
-    refused(IMATRIX, &[("x.in_sum2", "F16", &[1, 2], &[0.0]), counts(&[1.0])], "x.in_sum2 is stored as F16");
+    rejected("model", &[], "`general.type` is model, supported: imatrix");
+    rejected(IMATRIX, &[sums(&[1.0, 2.0])], "file has no tensor x.counts");
+    rejected(IMATRIX, &[counts(&[1.0])], "file has no tensor x.in_sum2");
+    rejected(IMATRIX, &[("x.in_sum2", "F16", &[1, 2], &[0.0]), counts(&[1.0])], "x.in_sum2 is stored as F16");
     let three = ("x.counts", "F32", &[3, 1][..], &[1.0, 1.0, 1.0][..]);
-    refused(IMATRIX, &[sums(&[1.0, 2.0]), three], "tensor x.counts has shape [3, 1], expected [1, 1]");
+    rejected(IMATRIX, &[sums(&[1.0, 2.0]), three], "tensor x.counts has shape [3, 1], expected [1, 1]");
     for values in [&[1.0, f32::NAN], &[1.0, -1.0], &[1.0, f32::INFINITY]] {
-        refused(IMATRIX, &[sums(values), counts(&[1.0])], "expected finite numbers from 0 on");
+        rejected(IMATRIX, &[sums(values), counts(&[1.0])], "expected finite numbers from 0 on");
     }
-    refused(IMATRIX, &[sums(&[1.0, 2.0]), counts(&[-1.0])], "tensor x.counts holds -1");
-    refused(
+    rejected(IMATRIX, &[sums(&[1.0, 2.0]), counts(&[-1.0])], "tensor x.counts holds -1");
+    rejected(
         IMATRIX,
         &[sums(&[1.0, 2.0]), counts(&[1e-39])],
         "tensor x.in_sum2 holds inf, expected sums whose quotients",
@@ -104,7 +104,7 @@ fn wrong_files_are_refused_with_the_tensor() {
 }
 
 #[test]
-fn layers_without_active_inputs_have_no_importance() {
+fn layer_without_inputs_has_no_importance() {
     for (squares, count) in [(&[0.0, 0.0], 1.0), (&[1.0, 2.0], 0.0)] {
         let tensors =
             [("x.in_sum2", "F32", &[1, 2][..], &squares[..]), ("x.counts", "F32", &[1, 1], &[count])];
@@ -120,7 +120,7 @@ fn layers_without_active_inputs_have_no_importance() {
 }
 
 #[test]
-fn sizes_beyond_the_file_are_refused() {
+fn sizes_beyond_the_file_are_rejected() {
     let whole = matrix(&[("x", vec![sum(&[1.0, 2.0], 1)])]).unwrap().to_gguf().unwrap();
     assert!(whole.len().is_multiple_of(32), "ggml reads whole alignments");
     let padding = 32 - 4; // The last tensor is one count.
@@ -139,7 +139,7 @@ fn sizes_beyond_the_file_are_refused() {
 }
 
 #[test]
-fn sums_that_overflowed_are_refused() {
+fn overflowed_sums_are_rejected() {
     for square in [f64::NAN, f64::INFINITY, 1e300] {
         let error = matrix(&[("x", vec![sum(&[1.0, square], 1)])]).unwrap_err();
         assert!(matches!(error, Error::TensorValue { .. }), "{error}");
@@ -147,7 +147,7 @@ fn sums_that_overflowed_are_refused() {
 }
 
 #[test]
-fn a_file_has_a_row_of_sums_and_a_count_for_each_matrix() {
+fn file_has_sums_and_a_count_per_matrix() {
     let sums = vec![sum(&[1.0, 2.0, 3.0], 1), sum(&[1.0, 2.0, 3.0], 4)];
     let bytes = matrix(&[("x", sums)]).unwrap().to_gguf().unwrap();
     let file = lm_formats::GgufFile::read("file", FileBytes::Owned(bytes.into())).unwrap();
@@ -156,7 +156,7 @@ fn a_file_has_a_row_of_sums_and_a_count_for_each_matrix() {
 }
 
 #[test]
-fn means_that_underflow_are_those_of_inputs_of_zeros() {
+fn underflowed_means_equal_zero_inputs() {
     let tiny = f64::from(f32::from_bits(1));
     let importance = |first: Vec<f64>| {
         let sums = vec![InputSum { squares: first, rows: 1000 }, sum(&[1.0, 2.0], 1)];

@@ -5,7 +5,7 @@ use lm_formats::{GgufEntries, GgufEntry, GgufHeader, GgufNewTensor, GgufTensorTy
 use super::{CHUNK_COUNT, CHUNK_SIZE, COUNTS, DATASETS, FILE_TYPE, IMATRIX, ImportanceMatrix, SUMS};
 use crate::error::Result;
 
-/// Alignment of tensors. ggml refuses to read tensors of a file whose last one is not padded to it.
+/// Alignment of tensors. ggml rejects a file whose last tensor is not padded to it.
 const ALIGNMENT: usize = 32;
 
 impl ImportanceMatrix {

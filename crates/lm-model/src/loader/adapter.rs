@@ -12,7 +12,7 @@ use super::{AdapterFolder, AdapterInfo, LowRank};
 use crate::checkpoint::{Param, TensorLocation};
 use crate::error::Result;
 
-/// LoRA adapter in memory, for models like the one whose [`AdapterLoader`] has loaded it.
+/// LoRA adapter in memory, for models of the same shape as the model of its [`AdapterLoader`].
 ///
 /// Clones share it; its memory is released with the last one.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ struct Shared {
     model: ModelShape,
 }
 
-/// Hash of the projections that an adapter is made for, and of their device.
+/// Hash of the projections of an adapter, and of their device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ModelShape(u64);
 
@@ -47,7 +47,7 @@ impl Adapter {
         &self.shared.info
     }
 
-    /// Returns true if the adapter is made for models of this shape.
+    /// Returns true if the adapter is for models of this shape.
     pub(crate) fn fits(&self, model: ModelShape) -> bool {
         self.shared.model == model
     }
@@ -58,7 +58,7 @@ impl Adapter {
     }
 }
 
-/// Two adapters are equal if they are the same one in memory.
+/// Adapters are equal if they share their memory.
 impl PartialEq for Adapter {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_counts_and_so_does_the_length() {
+    fn checksum_covers_bytes_and_length() {
         let bytes: Vec<u8> = (0..2 * PIECE + 77).map(|i| (i * 7 % 253) as u8).collect();
         let good = checksum(&bytes, |_| {});
         assert_eq!(checksum(&bytes, |_| {}), good);
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ranges_done_are_all() {
+    fn progress_covers_all_ranges() {
         let bytes = vec![1; BATCH * PIECE + 5];
         let mut end = 0;
         checksum(&bytes, |range| {

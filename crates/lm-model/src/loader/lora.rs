@@ -44,7 +44,7 @@ impl AdapterFolder {
         Self::read(&files, files.name())
     }
 
-    /// Reads the adapter in the folder of a model, if there is one.
+    /// Reads the adapter in the folder of a model, if any.
     pub(crate) fn of_model(files: &dyn ModelFiles, name: &str) -> Result<Option<Self>> {
         let found = files.read(ADAPTER_CONFIG)?.is_some();
         found.then(|| Self::read(files, name.to_owned())).transpose()
@@ -78,7 +78,7 @@ impl AdapterFolder {
         self.checkpoint.check_no_others(architecture, |name| known.contains(name))
     }
 
-    /// Returns the pair for a matrix, if there is one.
+    /// Returns the pair for a matrix, if any.
     pub(crate) fn low_rank(
         &self,
         location: &TensorLocation,

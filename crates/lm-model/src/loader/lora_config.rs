@@ -45,7 +45,7 @@ const UNSUPPORTED: [&str; 14] = [
 ];
 
 impl AdapterConfig {
-    /// Fails on settings that make the adapter more than two matrices parallel to a weight.
+    /// Fails on settings beyond two matrices parallel to a weight.
     pub(super) fn check(&self, file: &str) -> Result<()> {
         if self.peft_type != "LORA" {
             return Err(unsupported(file, "peft_type", &self.peft_type, "LORA"));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn scales_follow_rank_and_alpha_of_the_module() {
+    fn scale_uses_rank_and_alpha_of_the_module() {
         let config =
             config(json!({"rank_pattern": {"q_proj": 16}, "alpha_pattern": {"layers.1.mlp.up_proj": 2}}));
         assert_eq!(
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_more_than_two_matrices_is_refused_by_its_key() {
+    fn unsupported_adapter_keys_are_rejected_by_name() {
         for (more, expected) in [
             (json!({"peft_type": "IA3"}), "`peft_type` is IA3"),
             (json!({"bias": "all"}), "`bias` is \"all\""),

@@ -50,13 +50,13 @@ pub(crate) struct WeightLoader<'a> {
     device: Device,
     burn_device: BurnDevice,
     storage: Storage,
-    /// Locations of the layers' matrices in a float checkpoint, to which adapters refer.
+    /// Locations of the layers' matrices in a float checkpoint, as adapters name them.
     float_locations: HashMap<Param, TensorLocation>,
     /// Projections loaded so far that adapters may update.
     linears: Vec<AdaptedLinear>,
     /// Memory of the matrices of CPU devices. Matrices of a GPU are in it only until they are uploaded.
     arena: Arena,
-    /// Records of the inputs of the matrices, if they are wanted.
+    /// Records of the inputs of the matrices, if requested.
     inputs: Option<&'a mut InputRecords>,
     progress: &'a mut dyn FnMut(LoadProgress),
     done_bytes: u64,
@@ -129,7 +129,7 @@ impl<'a> WeightLoader<'a> {
         })
     }
 
-    /// Records the inputs of the matrices that are loaded from now on, except those that keep floats in every format.
+    /// Records the inputs of all further matrices, except those that keep floats in every format.
     pub(crate) fn record_inputs(&mut self, records: &'a mut InputRecords) {
         self.inputs = Some(records);
     }
@@ -223,7 +223,7 @@ impl<'a> WeightLoader<'a> {
         self.locations.get(&param).expect("parameters are those of the spec that the loader was made for")
     }
 
-    /// Notes that the projection of a layer is one that adapters may update.
+    /// Registers the projection of a layer for updates by adapters.
     pub(crate) fn allow_adapters(&mut self, param: Param, shape: [usize; 2]) {
         let location = self.float_locations.remove(&param);
         self.linears.extend(location.map(|location| AdaptedLinear { param, location, shape }));

@@ -21,7 +21,7 @@ pub(crate) fn pack_dense(
     pack_weighted(rows, name, shape, arena, None)
 }
 
-/// [`pack_dense`] with the importance of the columns, if it is known.
+/// [`pack_dense`] with the importance of the columns, if known.
 pub(crate) fn pack_weighted(
     rows: &StoredRows<'_>,
     name: &str,
@@ -41,7 +41,7 @@ pub(crate) fn pack_weighted(
             (None, Some(blocks)) => {
                 packing.push(count, Source::F32(&dequantized(blocks, count, cols, &bytes)?))?;
             }
-            (None, None) => unreachable!("types that are not loaded were refused before"),
+            (None, None) => unreachable!("types that are not loaded were rejected before"),
         }
         rows.release(range);
         Ok(())

@@ -7,7 +7,7 @@ pub struct LoadProgress {
     pub phase: LoadPhase,
     /// Bytes of the files processed so far.
     pub done_bytes: u64,
-    /// Bytes of all weights that are loaded from the files; 0 until known.
+    /// Bytes of all weights to load from the files; 0 until known.
     pub total_bytes: u64,
 }
 

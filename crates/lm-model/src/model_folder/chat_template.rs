@@ -16,7 +16,7 @@ const FILES: [&str; 4] = [
 
 /// Unparsed files that define a model's chat template: names inside the folder, and bytes.
 ///
-/// The template renderer interprets them; here they only travel with the model.
+/// The template renderer interprets them; this crate only passes them on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChatTemplateSource {
     /// The existing files, by name; `additional_chat_templates/NAME.jinja` for additional templates.

@@ -26,7 +26,7 @@ const COPIED: [&str; 6] = [
     "adapter_config.json",
     "adapter_model.safetensors",
 ];
-/// Prefixes of licence files, those that `lm pull` downloads.
+/// Prefixes of the licence files that `lm pull` downloads.
 const TERMS: [&str; 4] = ["LICENCE", "LICENSE", "NOTICE", "USE_POLICY"];
 
 impl ModelFolder {
@@ -34,7 +34,7 @@ impl ModelFolder {
     /// another format ([`convert_to_gguf`](Self::convert_to_gguf)). Reads everything but the weights, and writes nothing.
     ///
     /// # Errors
-    /// Those of the conversion that do not depend on the output or on values of weights.
+    /// The errors of the conversion that do not depend on the output or on values of weights.
     pub fn check_conversion(&self, format: WeightFormat) -> Result<()> {
         if format.stored_row_bytes(1).is_none() {
             return self.check_conversion_to_gguf(format);
@@ -63,7 +63,7 @@ impl ModelFolder {
         self.write_folder(output.as_ref(), format, None, progress).map(drop)
     }
 
-    /// Writes a quantised copy; returns the names of the matrices without an importance, but for tables whose rows are only looked up.
+    /// Writes a quantised copy; returns the names of the matrices without an importance, except tables whose rows are only looked up.
     pub(super) fn write_folder(
         &self,
         output: &Path,
@@ -115,7 +115,7 @@ impl ModelFolder {
         write_file(&folder.join(file_names::CONFIG), format!("{:#}\n", Value::Object(config)).as_bytes())
     }
 
-    /// Copies the model card and the licence; those that cannot be read are left out with a warning.
+    /// Copies the model card and the licence; unreadable ones are omitted with a warning.
     fn copy_card_and_terms(&self, folder: &Path) -> Result<()> {
         for name in self.files.list("")?.into_iter().filter(|name| is_card_or_terms(name)) {
             match self.files.read(&name) {

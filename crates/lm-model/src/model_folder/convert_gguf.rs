@@ -15,7 +15,7 @@ impl ModelFolder {
     /// ggml's Q8_0 or Q4_0. Weights that are ggml blocks already, or convert to them without loss (MXFP4, AWQ, GPTQ), are kept as
     /// blocks; vectors and norms are F32. Matrices whose rows are not whole blocks become F16.
     ///
-    /// A GGUF model is written with the keys that it has, in one file even if it was in several shards.
+    /// A GGUF model is written with its own keys, in one file even if it was in several shards.
     ///
     /// Loading the file gives weights that are bit-identical to loading the model with the same format. The metadata and the
     /// tokenizer in the file are read back and compared before any weight is written.

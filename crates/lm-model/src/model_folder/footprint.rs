@@ -36,7 +36,7 @@ struct Matrix {
     rows: usize,
     cols: usize,
     stored: WeightFormat,
-    /// True if it keeps its format, whatever is requested.
+    /// True if it keeps its format in every case.
     keeps_floats: bool,
 }
 
@@ -89,7 +89,7 @@ impl Footprint {
         Ok(Self { matrices, vector_elements, quantized, cache, context_len })
     }
 
-    /// Adds the tensors under these prefixes, those of an encoder: matrices in the format of the file, whatever is requested.
+    /// Adds the tensors of an encoder, under these prefixes: matrices always keep the format of the file.
     pub(super) fn add_floats(&mut self, checkpoint: &Checkpoint, prefixes: &[&str]) {
         for (_, shape, ty) in checkpoint.under(prefixes) {
             let elements = shape.iter().fold(1_usize, |product, &n| product.saturating_mul(n));
@@ -124,7 +124,7 @@ impl Footprint {
         self.matrices.iter().map(of_matrix).fold(vectors, u64::saturating_add)
     }
 
-    /// Bytes of a cache in which every layer can hold `tokens` tokens, rounded up to whole pages.
+    /// Bytes of a cache for `tokens` tokens in every layer, rounded up to whole pages.
     pub fn cache_bytes(&self, tokens: usize, dtype: KvDtype) -> u64 {
         self.cache.host_bytes(tokens.div_ceil(PAGE_LEN), dtype) as u64
     }

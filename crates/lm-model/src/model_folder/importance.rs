@@ -23,7 +23,7 @@ pub struct InputRecorder {
 }
 
 impl InputRecorder {
-    /// Importance matrix of everything that the model has run so far.
+    /// Returns the importance matrix of everything that the model has run so far.
     ///
     /// # Errors
     /// [`crate::Error::TensorValue`] when an input was not a finite number.

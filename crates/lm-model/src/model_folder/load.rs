@@ -1,4 +1,4 @@
-//! Loading: the weights, and beside them tokenizer and template.
+//! Loading of the weights, the tokenizer and the template.
 
 use std::panic::resume_unwind;
 use std::path::Path;
@@ -24,7 +24,7 @@ use crate::loader::{
 use crate::media::{AudioEncoder, VisionEncoder};
 use crate::spec::DecoderSpec;
 
-/// Everything of a model that is made of its weights.
+/// The parts of a model that are built from its weights.
 struct Weights {
     model: Decoder,
     adapters: Vec<Adapter>,
@@ -33,7 +33,7 @@ struct Weights {
     audio: Option<Arc<dyn AudioEncoder>>,
 }
 
-/// Everything of a model but its weights.
+/// The parts of a model without its weights.
 struct Texts {
     tokenizer: Tokenizer,
     chat_template: Option<ChatTemplateSource>,
@@ -52,7 +52,7 @@ impl ModelFolder {
         self.load_parts(options, None, progress)
     }
 
-    /// [`load`](Self::load), with records of the inputs of the decoder's matrices if they are wanted.
+    /// [`load`](Self::load), with records of the inputs of the decoder's matrices if requested.
     pub(super) fn load_parts(
         &self,
         options: &LoadOptions,
@@ -87,7 +87,7 @@ impl ModelFolder {
         })
     }
 
-    /// Reads everything but the weights.
+    /// Reads everything except the weights.
     fn texts(&self) -> Result<Texts> {
         let tokenizer = self.tokenizer()?;
         let chat_template = self.chat_template()?;
@@ -156,8 +156,8 @@ impl ModelFolder {
         Ok(Weights { model, adapters, audio_adapter, vision, audio })
     }
 
-    /// Returns the quantised weights from the pack cache, writing them there first if needed; `None` for weights that are not quantised on
-    /// loading, and if there is no cache or it cannot be used.
+    /// Returns the quantised weights from the pack cache, after writing them if needed; `None` for weights that are not quantised on
+    /// loading, and without a usable cache.
     fn cached(
         &self,
         storage: Storage,

@@ -47,12 +47,12 @@ pub struct LoadedModel {
     pub name: String,
     /// Adapters of [`LoadOptions::adapters`], in their order.
     pub adapters: Vec<Adapter>,
-    /// Loader of further adapters; `None` if the model takes none.
+    /// Loader of further adapters; `None` if the model does not support adapters.
     pub adapter_loader: Option<AdapterLoader>,
-    /// Encoder of images; `None` if the model takes none.
+    /// Encoder of images; `None` if the model does not read images.
     pub vision: Option<Arc<dyn VisionEncoder>>,
-    /// Encoder of audio; `None` if the model takes none.
+    /// Encoder of audio; `None` if the model does not read audio.
     pub audio: Option<Arc<dyn AudioEncoder>>,
-    /// Adapter in the model's own folder, with which it hears (Granite Speech): for sequences with rows of audio, and no others.
+    /// Adapter for audio in the model's own folder (Granite Speech), only for sequences with rows of audio.
     pub audio_adapter: Option<Adapter>,
 }

@@ -22,7 +22,7 @@ impl ModelFolder {
     /// # Errors
     /// - as [`ModelFolder::open`]
     /// - [`lm_formats::Error::UnsupportedValue`] when the second file is another kind of GGUF file
-    /// - [`Error::ProjectorWithoutGguf`] when the model is a Hugging Face folder, which has its tower in itself
+    /// - [`Error::ProjectorWithoutGguf`] when the model is a Hugging Face folder, which contains its tower
     ///
     /// That the two belong together is checked by [`ModelFolder::load`] and [`ModelFolder::footprint`].
     pub fn open_with_projector(model: impl AsRef<Path>, projector: impl AsRef<Path>) -> Result<Self> {
@@ -35,11 +35,11 @@ impl ModelFolder {
         Ok(Self { projector: Some(Arc::new(projector)), ..folder })
     }
 
-    /// Returns a GGUF model with the tower and projector that a model store keeps for it, under any file name. As with a file beside the model,
-    /// one that does not belong to it or is not supported is left alone: the log says so, and the model takes text only.
+    /// Returns a GGUF model with the tower and projector of a model store, under any file name. As with a file beside the model,
+    /// a foreign or unsupported file is ignored with a log message, and the model takes only text.
     ///
     /// # Errors
-    /// When there is no such folder.
+    /// When the folder does not exist.
     pub fn with_stored_projector(self, projector: impl AsRef<Path>) -> Result<Self> {
         let (directory, name) = place(projector.as_ref())?;
         let projector = Projector::open_unnamed(&directory, &name).map(Arc::new);

@@ -56,7 +56,7 @@ impl ModelFolder {
     /// [`ModelFolder::open_with_projector`] names another.
     ///
     /// # Errors
-    /// - [`lm_formats::Error::Io`] when there is no such file or folder
+    /// - [`lm_formats::Error::Io`] when the file or folder does not exist
     /// - [`lm_formats::Error::Gguf`] when a GGUF file cannot be read, or is incomplete
     /// - [`Error::SeveralModels`] when a folder has more than one GGUF model
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
@@ -97,7 +97,7 @@ impl ModelFolder {
         Self { name: model.name().to_owned(), files: model.clone(), gguf: Some(model), projector }
     }
 
-    /// Returns the folder under another name, such as the one by which a user requested it.
+    /// Returns the folder under another name, such as the name in a user's request.
     pub fn with_name(self, name: impl Into<String>) -> Self {
         Self { name: name.into(), ..self }
     }
@@ -142,7 +142,7 @@ impl ModelFolder {
         Ok(Some(source).filter(|source| !source.files.is_empty()))
     }
 
-    /// Reads `generation_config.json`; end-of-sequence ids that it omits come from `config.json`. Absent files are no error.
+    /// Reads `generation_config.json`; end-of-sequence ids that it omits are read from `config.json`. Files may be absent.
     ///
     /// # Errors
     /// When a file is not valid.
@@ -245,7 +245,7 @@ impl ModelFolder {
     }
 }
 
-/// Makes a text safe and short for a terminal: no control characters, at most 100 characters.
+/// Sanitizes a text for a terminal: removes control characters and keeps at most 100 characters.
 fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(100).collect()
 }

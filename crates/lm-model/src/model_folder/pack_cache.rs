@@ -4,8 +4,8 @@
 //! identifies its source files and how they were quantised, the *checksum* is that of its tensors. An entry with another stamp or
 //! checksum is a miss and is replaced.
 //!
-//! A writer holds the lock of the file `….lock`, writes to `….unfinished` and renames it: readers see a complete entry or none,
-//! whatever happens to the writer. A process that does not get the lock goes without the cache.
+//! A writer holds the lock of the file `….lock`, writes to `….unfinished` and renames it: readers see a complete entry or none
+//! even if the writer fails. A process that does not get the lock continues without the cache.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -62,7 +62,7 @@ impl PackCacheEntry {
         Ok(Self { path, stamp: stamp.to_string() })
     }
 
-    /// Opens the entry's weights; writes the entry first if there is no valid one.
+    /// Opens the entry's weights, after writing the entry if no valid one exists.
     pub(super) fn open_or_write(
         &self,
         file: &QuantizedFile<'_>,

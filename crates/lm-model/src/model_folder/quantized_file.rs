@@ -44,8 +44,8 @@ enum Parameter {
 }
 
 impl<'a> QuantizedFile<'a> {
-    /// Plans the parameters of `spec` in a storable format; checks that all are present, and that the importances of those that have some
-    /// are of their shape.
+    /// Plans the parameters of `spec` in a storable format; checks that all are present, and that their importances, if any,
+    /// have their shape.
     pub(super) fn plan(
         checkpoint: &'a Checkpoint,
         architecture: &Architecture,

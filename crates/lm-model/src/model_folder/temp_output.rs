@@ -8,7 +8,7 @@ use crate::error::{Result, io_error};
 
 /// Temporary file or folder beside the output: renamed when complete, otherwise removed on drop.
 ///
-/// Its lock belongs to the only writer of this output. What a killed writer left is free of its lock, and is removed by the next one.
+/// The only writer of this output holds its lock. The files of a killed writer are unlocked, and removed by the next one.
 pub(super) struct TempOutput {
     pub(super) path: PathBuf,
     lock_path: PathBuf,
@@ -30,7 +30,7 @@ impl TempOutput {
         Ok((temp, file))
     }
 
-    /// Becomes the only writer of `output`, and removes what earlier ones left.
+    /// Becomes the only writer of `output`, and removes the files of earlier ones.
     fn locked(output: &Path) -> Result<Self> {
         let failed = |source| io_error(output, source);
         let name = output.file_name().ok_or_else(|| {
@@ -115,21 +115,21 @@ mod tests {
     }
 
     #[test]
-    fn a_second_writer_is_refused_and_a_killed_one_leaves_nothing() {
+    fn second_writer_is_rejected_and_leftovers_are_removed() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let output = folder.path().join("m");
         fs::create_dir_all(folder.path().join(".m.unfinished-123/part")).expect("can be made");
         fs::write(folder.path().join(".m.unfinished"), "part").expect("can be written");
         fs::write(folder.path().join(".m.unfinished-notes"), "mine").expect("can be written");
-        let first = TempOutput::folder(&output).expect("nobody else writes");
+        let first = TempOutput::folder(&output).expect("the only writer");
         assert_eq!(names(folder.path()), [".m.lock", ".m.unfinished", ".m.unfinished-notes"]);
-        let refused = TempOutput::file(&output).map(drop).expect_err("is being written");
-        let cause = std::error::Error::source(&refused).map(ToString::to_string);
+        let rejected = TempOutput::file(&output).map(drop).expect_err("is being written");
+        let cause = std::error::Error::source(&rejected).map(ToString::to_string);
         assert_eq!(cause.as_deref(), Some("another process is writing it"));
         first.finish(&output).expect("can be renamed");
         assert_eq!(names(folder.path()), [".m.unfinished-notes", "m"]);
-        let refused = TempOutput::folder(&output).map(drop).expect_err("exists");
-        let cause = std::error::Error::source(&refused).map(ToString::to_string);
+        let rejected = TempOutput::folder(&output).map(drop).expect_err("exists");
+        let cause = std::error::Error::source(&rejected).map(ToString::to_string);
         assert_eq!(cause.as_deref(), Some("it exists already"));
     }
 }

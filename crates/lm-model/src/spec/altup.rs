@@ -1,7 +1,7 @@
 use super::NamedShape;
 use crate::checkpoint::{LayerParam, Param};
 
-/// AltUp: several residual streams between the layers, of which a layer runs one and predicts the others; with LAuReL, a low-rank
+/// AltUp: several residual streams between the layers; a layer runs one and predicts the others. With LAuReL, a low-rank
 /// path parallel to attention.
 ///
 /// # Source

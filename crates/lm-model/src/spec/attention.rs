@@ -86,7 +86,7 @@ impl Window {
 }
 
 impl AttentionLayer {
-    /// Reads a config as Llama does.
+    /// Reads a config like Llama's.
     pub(super) fn llama(config: &ModelConfig) -> Result<Self> {
         let head_dim = config.head_dim()?;
         if !head_dim.is_multiple_of(2) {

@@ -5,7 +5,7 @@ use super::{Bias, linear_params};
 use crate::checkpoint::LayerParam;
 use crate::config::invalid;
 
-/// Mixture of experts: gated blocks of one shape, of which each row is routed to a few.
+/// Mixture of experts: gated blocks of one shape; each row is routed to a few.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ExpertsSpec {
     pub(crate) num_experts: usize,

@@ -10,7 +10,7 @@ use crate::config::{ModelConfig, RopeParameters, invalid, json_error, unsupporte
 
 const FULL: &str = "full_attention";
 const SLIDING: &str = "sliding_attention";
-/// Returns each layer's window: `window` slots for sliding-window layers. Without `layer_types`, these are the layers for which
+/// Returns each layer's window: `window` slots for sliding-window layers. Without `layer_types`, these are the layers where
 /// `slides` is true, if there is a window.
 pub(crate) fn windows(
     config: &ModelConfig,

@@ -9,7 +9,7 @@ use crate::config::{ModelConfig, invalid, unsupported};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Mlp {
     Gated(GatedSpec),
-    /// Mixture of experts: gated blocks, of which each row is routed to a few.
+    /// Mixture of experts: gated blocks; each row is routed to a few.
     Experts(ExpertsSpec),
     /// A dense gated block parallel to experts, both with their own norms; the outputs are added.
     DenseAndMoe(GatedSpec, ExpertsSpec),
@@ -88,7 +88,7 @@ impl Mlp {
         }
     }
 
-    /// The experts, if there are any.
+    /// The experts, if any.
     pub(crate) fn experts(&self) -> Option<&ExpertsSpec> {
         match self {
             Self::Gated(_) => None,
@@ -135,7 +135,7 @@ mod tests {
 
     /// Values of the usual tables of the normal distribution.
     #[test]
-    fn quantiles_are_those_of_the_tables() {
+    fn quantiles_match_published_tables() {
         let table =
             [(0.5, 0.0), (0.95, 1.644_853_626_951), (0.4, -0.253_347_103_136), (0.999, 3.090_232_306_168)];
         for (share, quantile) in table {
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_all_or_more_is_refused() {
+    fn share_of_one_or_more_is_rejected() {
         assert_eq!(Sparsity::of_share("key", 0.0).unwrap(), None);
         for share in [1.0, -0.1, f64::NAN] {
             assert!(Sparsity::of_share("key", share).is_err(), "{share}");

@@ -81,7 +81,7 @@ pub(crate) enum Mixer {
     DeltaNet(DeltaNetLayer),
 }
 
-/// Queries of an attention layer, from which its arithmetic follows.
+/// Queries of an attention layer, which determine its arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttentionShape {
     /// `num_heads * head_dim`.
@@ -101,7 +101,7 @@ pub(crate) enum NormPlacement {
     Sandwich,
 }
 
-/// Attention layers in which the rows of a bidirectional span see each other; in the others they are causal.
+/// Attention layers where the rows of a bidirectional span see each other; in the others they are causal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BidirectionalLayers {
     All,

@@ -9,14 +9,14 @@ use crate::media::{AudioEncoder, MediaLayout, MediaPiece, MediaPositions, MediaR
 
 /// Samples of a row.
 const SAMPLES: usize = 2000;
-/// Largest number of rows.
+/// Maximum number of rows.
 const MAX_ROWS: usize = 5;
-/// Largest number of samples, 30 seconds.
+/// Maximum number of samples, 30 seconds.
 const MAX_SAMPLES: usize = 480_000;
 
 /// [`AudioEncoder`] without weights for [`FakeLm`](super::FakeLm): each row depends on all samples.
 ///
-/// An audio clip is `(`, a causal row for each 2000 samples begun, at most five, and `)`; it has at most 30 seconds. Placeholder and
+/// An audio clip is `(`, a causal row per started 2000 samples, at most five, and `)`; it has at most 30 seconds. Placeholder and
 /// token are `</tool_response>`, which the test tokenizer has.
 ///
 /// ```

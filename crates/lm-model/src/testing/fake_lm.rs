@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 
 const HIDDEN_SIZE: usize = HEAD_DIM;
 const CONTEXT_LEN: usize = 4096;
-/// In place of a scripted id: not one of any vocabulary, and not a NaN, whose bits a copy may change.
+/// In place of a scripted id: outside every vocabulary, and not a NaN, whose bits a copy may change.
 const NO_ID: u32 = u32::MAX >> 2;
 /// Logit of the scripted id; all others are 0.
 const CERTAIN_LOGIT: f32 = 30.0;
@@ -66,9 +66,9 @@ impl FakeLm {
     ///
     /// A call that requests logits starts the next reply, unless its rows continue a started one: the id that this reply returned
     /// last, in the slot after it, and optionally the next ids of the script. A prompt that ends with the first ids of its reply has
-    /// them forced: the reply goes on after them. A finished reply, and a prompt after the last
+    /// them forced: the reply continues after them. A finished reply, and a prompt after the last
     /// reply, return the end-of-sequence id. Rows after the first one with logits are draft tokens: their logits are zeros where the
-    /// drafts depart from the script. A call that does not request its last row has zeros only.
+    /// drafts depart from the script. A call that does not request its last row returns only zeros.
     ///
     /// # Panics
     /// When the tokenizer has no end-of-sequence ids, or cannot encode a reply.
@@ -77,11 +77,11 @@ impl FakeLm {
         Self::new(tokenizer.logits_width(), Behaviour::Scripted(Mutex::new(script), Others::Possible))
     }
 
-    /// Makes a scripted model say its script and nothing else: the logits of all other tokens are negative infinity, so that a constraint
+    /// Restricts a scripted model to its script: the logits of all other tokens are negative infinity, so that a constraint
     /// that masks the scripted token fails the generation.
     ///
     /// # Panics
-    /// When the model is not a scripted one.
+    /// When the model is not scripted.
     #[must_use]
     pub fn strictly(mut self) -> Self {
         match &mut self.behaviour {
@@ -100,7 +100,7 @@ impl FakeLm {
     }
 
     /// Creates a model of `logits_width` ids whose logits are normally distributed with variance 1 and depend only on `seed` and
-    /// on the last id and its position. It has no cache, and a row costs no more than a copy: for tests with vocabularies of real
+    /// on the last id and its position. It has no cache, and a row costs only a copy: for tests with vocabularies of real
     /// size.
     pub fn noise(seed: u64, logits_width: usize) -> Self {
         Self::new(logits_width, Behaviour::Noise(Noise::new(seed, logits_width)))
@@ -109,7 +109,7 @@ impl FakeLm {
     /// Replaces the single full-attention layer of a random model by these layers. All of them affect the logits.
     ///
     /// # Panics
-    /// When the model is not a random one, or a KV layer does not have exactly one head of [`FakeLm::HEAD_DIM`].
+    /// When the model is not random, or a KV layer does not have exactly one head of [`FakeLm::HEAD_DIM`].
     #[must_use]
     pub fn with_layers<L: Into<LayerCache>>(mut self, layers: impl IntoIterator<Item = L>) -> Self {
         match &mut self.behaviour {
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn random_replies_depend_on_every_id_and_not_on_the_pieces() {
+    fn random_replies_depend_on_ids_not_chunks() {
         let model = FakeLm::random(1, 200);
         let mut cache = model.new_cache(2).unwrap();
         let prompt = [7, 8, 9, 10, 11];
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn random_and_noise_depend_on_every_row_of_an_image_and_its_place() {
+    fn random_and_noise_depend_on_image_rows_and_place() {
         let vision = FakeVision::default();
         for model in [FakeLm::random(1, 200), FakeLm::noise(1, 200)] {
             let row = |blue: u8, range: Range<usize>, width: u32| {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_depends_on_the_last_id_and_its_place_and_has_variance_1() {
+    fn noise_depends_on_last_id_and_position() {
         let model = FakeLm::noise(1, 3000);
         let mut cache = model.new_cache(1).unwrap();
         let mut row = |ids: &[TokenId]| {
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn random_replies_show_a_page_that_is_not_right() {
+    fn random_replies_change_with_a_wrong_page() {
         let model = FakeLm::random(1, 200);
         let last_row = |copied: bool| {
             let mut cache = model.new_cache(3).unwrap();

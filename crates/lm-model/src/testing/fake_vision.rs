@@ -7,7 +7,7 @@ use crate::batch::{AttentionKind, EncodedMedia};
 use crate::error::Result;
 use crate::media::{ImageOptions, MediaLayout, MediaPiece, MediaPositions, MediaRows, VisionEncoder};
 
-/// Largest number of rows or columns of the grid.
+/// Maximum number of rows or columns of the grid.
 const MAX_SIDE: usize = 4;
 /// Rows before the grid.
 const FIRST_ROWS: usize = 2;

@@ -5,7 +5,7 @@ use crate::batch::SequenceInput;
 const SPREAD: usize = 1 << 16;
 
 /// Random logit rows: slices of one array of normally distributed numbers, at an offset that depends on the row's last id and its
-/// position. A row costs a copy, whatever its width.
+/// position. A row costs a copy, for any width.
 #[derive(Debug)]
 pub(super) struct Noise {
     seed: u64,

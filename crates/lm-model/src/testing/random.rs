@@ -126,7 +126,7 @@ fn means(
     Ok(means)
 }
 
-/// Computes the state after each row; writes those that a later call may start from to their pages.
+/// Computes the state after each row; writes the states that a later call may start from to their pages.
 fn fold_states(
     rows: &[[f32; HEAD_DIM]],
     len: usize,
@@ -145,7 +145,7 @@ fn fold_states(
     made
 }
 
-/// Returns a number that identifies the id of a row, or all numbers of a medium's row; rows of `embed` have the number of their id.
+/// Returns a number that identifies the id of a row, or all numbers of a media item's row; rows of `embed` have the number of their id.
 pub(super) fn row_number(sequence: &SequenceInput, row: usize) -> u64 {
     if let Some(slice) = sequence.media.iter().find(|slice| slice.rows().contains(&row)) {
         let values = slice.media.rows.slice(slice.range.clone());
@@ -166,7 +166,7 @@ fn position_number(position: Position) -> u64 {
     u64::from(temporal) ^ differences.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// Random rows of a medium, determined by `seed`.
+/// Random rows of a media item, determined by `seed`.
 pub(super) fn encoded(seed: u64, rows: usize) -> EncodedMedia {
     let mut state = seed;
     let value = || {

@@ -32,7 +32,7 @@ impl From<Vec<TokenId>> for Reply {
     }
 }
 
-/// Replies that are waiting and those that have started.
+/// Waiting and started replies.
 #[derive(Debug)]
 pub(super) struct Script {
     waiting: std::vec::IntoIter<Vec<TokenId>>,
@@ -70,7 +70,7 @@ impl Script {
     }
 
     /// Returns the ids that follow the rows of `input` from row `first` on; rows after `first` may be draft tokens. `None` where the
-    /// rows up to there are not those of the script.
+    /// rows up to there depart from the script.
     pub(super) fn next_ids(&mut self, input: &SequenceInput, first: usize) -> Vec<Option<TokenId>> {
         let started = self.started.iter().position(|reply| reply.is_continued_by(input, first));
         let mut reply = match started {
@@ -97,8 +97,8 @@ impl StartedReply {
         Self { ids, first_slot, last: 0..0, block_table: Vec::new() }
     }
 
-    /// Returns true if the rows up to `first` are ids of the reply from one that the last call returned on; the others were forced, and
-    /// may have begun in a step without logits.
+    /// Returns true if the rows up to `first` are ids of the reply, starting at an id that the last call returned; the others were forced, and
+    /// may have started in a step without logits.
     fn is_continued_by(&self, input: &SequenceInput, first: usize) -> bool {
         let row_ids = row_ids(input).get(..=first).unwrap_or_default();
         let index = input.cached_len.checked_sub(self.first_slot).filter(|&index| index >= self.last.start);

@@ -82,7 +82,7 @@ const TOWERS: &[&str] =
     &["vision_tower.vision_model.", "model.vision_tower.vision_model.", "model.vision_tower."];
 const PROJECTORS: &[&str] = &["multi_modal_projector.", "model.multi_modal_projector."];
 
-/// Gemma 3's images.
+/// Vision encoder of Gemma 3.
 struct Gemma3 {
     preprocessing: Preprocessing,
     tower: Siglip,

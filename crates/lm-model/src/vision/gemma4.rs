@@ -37,7 +37,7 @@ pub(super) const FAMILY: VisionFamily = VisionFamily {
 const TOWER: &str = "model.vision_tower";
 const PROJECTION: &str = "model.embed_vision.embedding_projection";
 
-/// Budgets of tokens that the model knows.
+/// Token budgets that the model supports.
 const BUDGETS: [usize; 5] = [70, 140, 280, 560, 1120];
 
 /// Values of `Gemma4VisionConfig` for keys that files omit.
@@ -87,7 +87,7 @@ struct TextKeys {
     use_bidirectional_attention: Value,
 }
 
-/// Gemma 4's images.
+/// Vision encoder of Gemma 4.
 struct Gemma4 {
     preprocessing: Preprocessing,
     attention: AttentionKind,
@@ -210,12 +210,12 @@ fn preprocessing(settings: &EncoderSettings, keys: &Keys) -> FormatResult<Prepro
     Ok(Preprocessing { patch, pool, budget })
 }
 
-/// Attention among an image's rows in the decoder: only the larger models have the key.
+/// Attention among an image's rows in the decoder: only larger models have the key.
 fn attention(settings: &EncoderSettings) -> FormatResult<AttentionKind> {
     let keys: OuterKeys = settings.outer(r#"{"text_config": {}}"#)?;
     Ok(match keys.text_config.use_bidirectional_attention.as_str() {
         Some("vision") => AttentionKind::Bidirectional,
-        _ => AttentionKind::Causal, // The decoder has refused other values.
+        _ => AttentionKind::Causal, // The decoder has rejected other values.
     })
 }
 

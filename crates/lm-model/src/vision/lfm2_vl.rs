@@ -75,7 +75,7 @@ fn read_gguf(clip: &Clip<'_>, config: &mut ProjectorConfig) -> FormatResult<()> 
 const TOWERS: &[&str] = &["model.vision_tower.vision_model.", "model.vision_tower."];
 const PROJECTOR: &str = "model.multi_modal_projector";
 
-/// Epsilon of the projector's norm, which no file has a key for.
+/// Epsilon of the projector's norm; files have no key for it.
 const PROJECTOR_NORM_EPS: f32 = 1e-5;
 
 /// Values of `Lfm2VlConfig` for keys that files omit.
@@ -90,7 +90,7 @@ const PREPROCESSOR_DEFAULTS: &str = r#"{
     "max_image_tokens": 256, "tile_size": 512, "max_pixels_tolerance": 2.0
 }"#;
 
-/// LFM2-VL's images.
+/// Vision encoder of LFM2-VL.
 struct Lfm2Vl {
     preprocessing: Preprocessing,
     tower: Siglip,

@@ -1,4 +1,4 @@
-//! Vision parts of models: towers and projectors, one file and one row a family.
+//! Vision parts of models: towers and projectors, one file and one row per family.
 
 mod gemma3;
 mod gemma4;
@@ -48,7 +48,7 @@ fn concatenated(views: Vec<EncodedMedia>) -> EncodedMedia {
 /// Averages each square of `kernel`² patches: `[rows * columns, hidden]` to `[rows * columns / kernel², hidden]`.
 ///
 /// # Panics
-/// When a side is no multiple of `kernel`; the preprocessing has checked it.
+/// When a side is not a multiple of `kernel`; the preprocessing has checked it.
 fn pooled(x: Tensor<2>, rows: usize, columns: usize, kernel: usize) -> Tensor<2> {
     let ([_, hidden], height, width) = (x.dims(), rows / kernel, columns / kernel);
     let squares = x.reshape([height, kernel, width, kernel, hidden]);
@@ -59,7 +59,7 @@ fn pooled(x: Tensor<2>, rows: usize, columns: usize, kernel: usize) -> Tensor<2>
 /// a square row by row.
 ///
 /// # Panics
-/// When a side is no multiple of `factor`; the preprocessing has checked it.
+/// When a side is not a multiple of `factor`; the preprocessing has checked it.
 fn joined(x: Tensor<2>, rows: usize, columns: usize, factor: usize) -> Tensor<2> {
     let ([_, hidden], height, width) = (x.dims(), rows / factor, columns / factor);
     let squares = x.reshape([height, factor, width, factor, hidden]).permute([0, 2, 1, 3, 4]);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_for_mmproj_files_are_of_one_projector_each_and_give_reasons() {
+    fn mmproj_rules_have_one_projector_and_a_reason() {
         let rows: Vec<_> = ALL_VISION_FAMILIES.iter().filter_map(|family| family.gguf).collect();
         for (index, row) in rows.iter().enumerate() {
             assert!(rows[..index].iter().all(|other| other.projector_type != row.projector_type));

@@ -45,7 +45,7 @@ impl PositionTable {
     }
 }
 
-/// For each of `to` points, the first of `from` points that it covers and their weights: a triangle as wide as two points of the coarser side.
+/// For each of `to` points, the first covered point of `from` and the weights: a triangle as wide as two points of the coarser side.
 fn weights(from: usize, to: usize) -> Vec<(usize, Vec<f32>)> {
     let scale = from as f64 / to as f64;
     let support = scale.max(1.0);
@@ -72,7 +72,7 @@ mod tests {
 
     /// Values of torch 2.15.0.
     #[test]
-    fn tables_are_resized_as_by_torch() {
+    fn resized_tables_equal_torch() {
         let cases: [(usize, [usize; 2], &[f32]); 2] = [
             (3, [2, 5], &[-1.625, -0.325, 1.625, 0.95, 0.5, -0.375, 3.925, 10.375, 7.824999, 6.125]),
             (4, [3, 3], &[-0.71, -1.75, 3.580001, 8.299999, 4.5, 3.5, 6.18, 7.95, 0.619999]),

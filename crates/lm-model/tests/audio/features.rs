@@ -31,7 +31,7 @@ fn features(family: &str, settings: &Value, audio: &Audio) -> AudioFrames {
 }
 
 #[test]
-fn features_are_those_of_transformers() {
+fn features_equal_transformers() {
     for golden in Golden::all() {
         for (index, expected) in golden.json.audios.iter().enumerate() {
             let features = features(golden.family, &golden.json.preprocessing, &expected.audio());

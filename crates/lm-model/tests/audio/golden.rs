@@ -36,7 +36,7 @@ pub struct GoldenAudio {
     samples: usize,
     /// Of the noise; `None` is silence.
     seed: Option<u32>,
-    /// Every how many frames and rows are recorded.
+    /// Stride of the recorded frames and rows.
     pub steps: [usize; 2],
 }
 
@@ -49,7 +49,7 @@ pub struct GoldenPrompt {
     pub audios: Vec<usize>,
     pub ids: Vec<TokenId>,
     pub greedy: Vec<TokenId>,
-    /// Every how many rows of logits are recorded.
+    /// Stride of the recorded rows of logits.
     pub step: usize,
 }
 

@@ -8,7 +8,7 @@ use lm_media::{Audio, Error as MediaError};
 use lm_model::{Device, Error, ImageOptions, KvDtype, LoadOptions, LoadedModel, ModelFolder, WeightFormat};
 
 use crate::common::{first, for_each_device, is_thorough, load, load_with};
-use crate::prompt::{Medium, Prompt};
+use crate::prompt::{MediaItem, Prompt};
 use golden::{Golden, every};
 
 fn check_prompts(golden: &Golden, loaded: &LoadedModel, audios: &[Audio]) {
@@ -16,11 +16,11 @@ fn check_prompts(golden: &Golden, loaded: &LoadedModel, audios: &[Audio]) {
     for (index, expected) in golden.json.prompts.iter().enumerate() {
         let name = format!("{} prompt {index}", golden.name());
         let images = golden.folder.images(&format!("prompts.{index}.pictures."));
-        let images = images
-            .iter()
-            .map(|image| Medium::image(loaded.vision.as_deref().unwrap(), image, &ImageOptions::default()));
-        let audios = expected.audios.iter().map(|&index| Medium::audio(encoder, &audios[index]));
-        let media: Vec<Medium> = images.chain(audios).collect();
+        let images = images.iter().map(|image| {
+            MediaItem::image(loaded.vision.as_deref().unwrap(), image, &ImageOptions::default())
+        });
+        let audios = expected.audios.iter().map(|&index| MediaItem::audio(encoder, &audios[index]));
+        let media: Vec<MediaItem> = images.chain(audios).collect();
         let mut prompt = Prompt::new(&expected.text, loaded, &media);
         prompt.adapter = loaded.audio_adapter.clone();
         assert_eq!(prompt.ids, expected.ids, "{name}");
@@ -43,7 +43,7 @@ fn check(golden: &Golden, device: Device) {
     let encoder = loaded.audio.as_deref().unwrap();
     let audios: Vec<Audio> = golden.json.audios.iter().map(|audio| audio.audio()).collect();
     for (index, (audio, expected)) in audios.iter().zip(&golden.json.audios).enumerate() {
-        let rows = Medium::audio(encoder, audio).encoded.rows.clone();
+        let rows = MediaItem::audio(encoder, audio).encoded.rows.clone();
         let values = every(expected.steps[1], rows.hidden_size, &rows.values);
         golden.assert_close(&format!("sounds.{index}.rows"), &values);
     }
@@ -51,12 +51,12 @@ fn check(golden: &Golden, device: Device) {
 }
 
 #[test]
-fn prompts_with_audio_equal_those_of_transformers() {
+fn audio_prompts_equal_transformers() {
     for_each_device(|device| Golden::all().for_each(|golden| check(&golden, device)));
 }
 
 #[test]
-fn numbers_of_rows_are_those_of_transformers() {
+fn row_counts_equal_transformers() {
     for golden in Golden::all() {
         let audio = load(&golden.path, Device::Cpu).audio.unwrap();
         assert!(golden.json.counts.len() > 250);
@@ -89,7 +89,7 @@ fn audio_without_rows_is_an_error() {
 
 /// The copy's rows of an audio clip are the same bits: the encoder is not quantised. Its adapter comes with it.
 #[test]
-fn a_converted_folder_keeps_its_encoder() {
+fn converted_folder_keeps_its_encoder() {
     for golden in Golden::all() {
         let out = tempfile::tempdir().unwrap();
         let copy = out.path().join("copy");

@@ -1,4 +1,4 @@
-//! Settings that make no encoder, folders without one, and what a load counts.
+//! Invalid encoder settings, folders without an encoder, and progress of a load.
 
 use lm_media::Audio;
 use lm_model::{Error, LoadOptions, LoadPhase, ModelFolder, WeightFormat};
@@ -54,7 +54,7 @@ fn granite_speech() -> impl Iterator<Item = Case> {
 }
 
 #[test]
-fn settings_that_make_no_encoder_are_errors() {
+fn invalid_encoder_settings_are_errors() {
     let gemma4 = [
         ("num_hidden_layers", json!(1 << 30), "1 to 1024"),
         ("num_hidden_layers", json!(3), "no tensor model.audio_tower.layers.2"),
@@ -105,9 +105,9 @@ fn settings_that_make_no_encoder_are_errors() {
     }
 }
 
-/// Settings of the features that no encoder depends on are checked when an audio clip comes.
+/// Feature settings that the encoder does not depend on are checked with the first audio clip.
 #[test]
-fn preprocessing_that_cannot_be_is_an_error_of_the_audio() {
+fn invalid_preprocessing_is_an_audio_error() {
     for (key, value) in
         [("max_frequency", json!(9000)), ("min_frequency", json!(-1)), ("mel_floor", json!(0))]
     {
@@ -120,7 +120,7 @@ fn preprocessing_that_cannot_be_is_an_error_of_the_audio() {
 }
 
 #[test]
-fn preprocessing_in_the_file_of_all_processors_has_priority() {
+fn processor_config_has_priority() {
     let folder = GoldenFolder::read("audio", "gemma4-tiny");
     let older = ("preprocessor_config.json".to_owned(), json!({"feature_size": 24}).to_string().into_bytes());
     let mut files = folder.files();
@@ -132,7 +132,7 @@ fn preprocessing_in_the_file_of_all_processors_has_priority() {
 }
 
 #[test]
-fn an_audio_part_of_an_unknown_family_or_without_tensors_leaves_the_rest() {
+fn model_loads_without_an_unknown_or_empty_audio_part() {
     let unknown = with_setting("gemma4-tiny", "config.json", "/model_type", &json!("hearing"));
     let model = loaded(&unknown).unwrap();
     assert!(model.audio.is_none() && model.vision.is_none());
@@ -143,7 +143,7 @@ fn an_audio_part_of_an_unknown_family_or_without_tensors_leaves_the_rest() {
 }
 
 #[test]
-fn a_quantised_decoder_keeps_the_encoder_in_floats_and_the_footprint_counts_it() {
+fn quantised_decoder_keeps_a_float_encoder() {
     for golden in Golden::all() {
         let folder = ModelFolder::open(&golden.path).unwrap();
         let footprint = folder.footprint().unwrap();
@@ -160,7 +160,7 @@ fn a_quantised_decoder_keeps_the_encoder_in_floats_and_the_footprint_counts_it()
 }
 
 #[test]
-fn progress_counts_the_encoders() {
+fn progress_includes_the_encoders() {
     for golden in Golden::all() {
         let folder = ModelFolder::open(&golden.path).unwrap();
         let mut reports = Vec::new();

@@ -93,7 +93,7 @@ const TABLE: &[Bad] = &[
 ];
 
 #[test]
-fn adapters_that_lie_are_refused() {
+fn invalid_adapters_are_rejected() {
     let good = Files::of("adapters/llama-tiny-all");
     load(good.clone()).expect("the files that the others are made of are good");
     check_with(&good, TABLE, load);

@@ -51,7 +51,7 @@ const DENSE: &[Bad] = &[
 ];
 
 #[test]
-fn dense_models() {
+fn invalid_dense_configs_are_rejected() {
     check(&Files::of("models/qwen3-tiny"), DENSE);
 }
 
@@ -74,7 +74,7 @@ const EXPERTS: &[Bad] = &[
 ];
 
 #[test]
-fn models_of_experts() {
+fn invalid_moe_configs_are_rejected() {
     check(&Files::of("models/qwen3-moe-tiny"), EXPERTS);
 }
 
@@ -89,7 +89,7 @@ const BESIDE: &[Bad] = &[
 ];
 
 #[test]
-fn models_of_experts_beside_dense_blocks() {
+fn invalid_mixed_moe_configs_are_rejected() {
     check(&Files::of("models/gemma4-tiny-experts"), BESIDE);
 }
 
@@ -103,7 +103,7 @@ const HYBRID: &[Bad] = &[
 ];
 
 #[test]
-fn hybrid_models() {
+fn invalid_hybrid_configs_are_rejected() {
     check(&Files::of("models/qwen3_5-tiny"), HYBRID);
 }
 
@@ -112,10 +112,10 @@ const EMBEDDED: &[Bad] = &[
     Bad { what: "per-layer rows at their most", spoil: |f| { set_all(f, &["hidden_size_per_layer_input", "vocab_size_per_layer_input"], LARGE); f.set("num_hidden_layers", json!(4096)) }, error: "InvalidValue", says: &["layer_types"] },
     Bad { what: "per-layer rows without bound", spoil: |f| f.set("hidden_size_per_layer_input", json!(u64::MAX)), error: "InvalidValue", says: &["hidden_size_per_layer_input"] },
     Bad { what: "all layers sharing what none has", spoil: |f| f.set("num_kv_shared_layers", json!(4096)), error: "InvalidValue", says: &["num_kv_shared_layers"] },
-    Bad { what: "a padding that is no token", spoil: |f| f.set("pad_token_id", json!(1 << 30)), error: "InvalidValue", says: &["pad_token_id"] },
+    Bad { what: "a padding that is not a token", spoil: |f| f.set("pad_token_id", json!(1 << 30)), error: "InvalidValue", says: &["pad_token_id"] },
 ];
 
 #[test]
-fn models_of_per_layer_embeddings() {
+fn invalid_per_layer_embedding_configs_are_rejected() {
     check(&Files::of("models/gemma4-tiny"), EMBEDDED);
 }

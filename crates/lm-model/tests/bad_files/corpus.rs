@@ -127,19 +127,19 @@ pub fn check_with(good: &Files, table: &[Bad], load: impl Fn(Files) -> Result<()
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-pub fn expect(what: &str, refused: Error, error: &str, says: &[&str]) {
-    let wrong = unlike(what, Err(refused), error, says);
+pub fn expect(what: &str, rejected: Error, error: &str, says: &[&str]) {
+    let wrong = unlike(what, Err(rejected), error, says);
     assert!(wrong.is_none(), "{wrong:?}");
 }
 
 /// Describes how a result differs from the expected error.
 fn unlike(what: &str, result: Result<()>, error: &str, says: &[&str]) -> Option<String> {
-    let Err(refused) = result else { return Some(format!("{what}: it loads")) };
-    let debug = format!("{refused:?}");
+    let Err(rejected) = result else { return Some(format!("{what}: it loads")) };
+    let debug = format!("{rejected:?}");
     // Errors of the crates below have a wrapper each.
     let debug = debug.trim_start_matches("Tokenizer(").trim_start_matches("Format(");
     let variant = debug.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    let message: String = chain(&refused).chars().take(1000).collect();
+    let message: String = chain(&rejected).chars().take(1000).collect();
     if variant != error {
         return Some(format!("{what}: {variant}, expected {error}: {message}"));
     }

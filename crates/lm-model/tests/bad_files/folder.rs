@@ -39,7 +39,7 @@ fn check_config(change: impl FnOnce(&mut Value), words: &[&str]) {
 }
 
 #[test]
-fn a_missing_folder_or_file_is_named() {
+fn missing_folder_or_file_is_reported() {
     let error = ModelFolder::open("no/such/folder").unwrap_err();
     assert!(
         matches!(&error, Error::Format(lm_formats::Error::Io { file, .. }) if file == "no/such/folder"),
@@ -57,7 +57,7 @@ fn a_missing_folder_or_file_is_named() {
 }
 
 #[test]
-fn a_folder_in_place_of_a_file_is_named() {
+fn folder_in_place_of_a_file_is_reported() {
     let replace = |dir: &Path| {
         fs::remove_file(dir.join("config.json")).unwrap();
         fs::create_dir(dir.join("config.json")).unwrap();
@@ -66,7 +66,7 @@ fn a_folder_in_place_of_a_file_is_named() {
 }
 
 #[test]
-fn truncated_files_are_named() {
+fn truncated_files_are_reported() {
     for name in ["config.json", "tokenizer.json", "model.safetensors"] {
         for kept in [0.0, 0.3, 0.999] {
             let cut = |dir: &Path| {
@@ -81,7 +81,7 @@ fn truncated_files_are_named() {
 }
 
 #[test]
-fn a_header_that_lies_about_its_length_is_refused() {
+fn wrong_header_length_is_rejected() {
     for (length, words) in [
         (u64::MAX, "18446744073709551615 bytes"),
         (1 << 40, "1099511627776 bytes"),
@@ -100,7 +100,7 @@ fn a_header_that_lies_about_its_length_is_refused() {
 }
 
 #[test]
-fn unsupported_values_are_named_with_what_is_known() {
+fn unsupported_values_list_the_supported() {
     check_config(|c| c["model_type"] = json!("gpt2"), &["model_type", "gpt2", "llama, "]);
     check_config(|c| c["hidden_act"] = json!("mish"), &["hidden_act", "mish", "silu"]);
     check_config(
@@ -131,7 +131,7 @@ fn unsupported_values_are_named_with_what_is_known() {
 }
 
 #[test]
-fn parameters_of_rope_that_make_no_sense_are_named() {
+fn invalid_rope_parameters_are_reported() {
     let rope = |parameters: Value, words: &[&str]| check_config(|c| c["rope_scaling"] = parameters, words);
     rope(json!({"type": "linear"}), &["rope_scaling.factor", "absent"]);
     rope(json!({"type": "linear", "factor": 0}), &["rope_scaling.factor", "0", "positive"]);
@@ -146,7 +146,7 @@ fn parameters_of_rope_that_make_no_sense_are_named() {
 
 /// Keys of a single architecture.
 #[test]
-fn an_architecture_checks_its_own_keys() {
+fn architecture_checks_its_own_keys() {
     let of = |model_type: &str, key: &str, value: Value, words: &[&str]| {
         let mut model = TinyModel::llama();
         model.config["model_type"] = json!(model_type);
@@ -181,7 +181,7 @@ fn an_architecture_checks_its_own_keys() {
 }
 
 #[test]
-fn values_that_make_no_sense_to_gemma_are_named() {
+fn invalid_gemma_values_are_reported() {
     let check = |model_type: &str, key: &str, value: Value, expected: &str| {
         let mut model = TinyModel::llama();
         model.config.as_object_mut().unwrap().remove("rope_parameters");
@@ -210,7 +210,7 @@ fn values_that_make_no_sense_to_gemma_are_named() {
 }
 
 #[test]
-fn values_that_make_no_sense_are_named() {
+fn invalid_values_are_reported() {
     check_config(
         |c| c["num_key_value_heads"] = json!(3),
         &["num_key_value_heads", "divisor of num_attention_heads = 4"],
@@ -237,9 +237,9 @@ fn values_that_make_no_sense_are_named() {
     check(&llama, |_| {}, &["num_attention_heads", "divisor of hidden_size = 40"]);
 }
 
-/// Nothing is allocated for sizes that the tensors do not have: these would need petabytes.
+/// Sizes that the tensors do not have must not be allocated: they would need petabytes.
 #[test]
-fn huge_sizes_fail_before_anything_is_allocated() {
+fn huge_sizes_fail_before_allocation() {
     for (key, word) in [
         ("hidden_size", "shape"),
         ("intermediate_size", "shape"),
@@ -258,7 +258,7 @@ fn huge_sizes_fail_before_anything_is_allocated() {
 const QUERY: &str = "model.layers.1.self_attn.q_proj.weight";
 
 #[test]
-fn tensors_that_do_not_fit_the_config_are_named() {
+fn mismatched_tensors_are_reported() {
     let mut model = TinyModel::qwen3();
     let query = model.tensors.remove(QUERY).unwrap();
     let error = check(&model, |_| {}, &[QUERY]);
@@ -282,7 +282,7 @@ fn tensors_that_do_not_fit_the_config_are_named() {
 }
 
 #[test]
-fn tensors_that_checkpoints_carry_needlessly_are_passed_over() {
+fn redundant_tensors_are_skipped() {
     let mut model = TinyModel::qwen3();
     let scalar = Tensor { shape: vec![1], values: vec![0.0] };
     model.tensors.insert("model.layers.0.self_attn.rotary_emb.inv_freq".into(), scalar);
@@ -292,7 +292,7 @@ fn tensors_that_checkpoints_carry_needlessly_are_passed_over() {
 }
 
 #[test]
-fn weights_that_a_format_cannot_hold_are_named() {
+fn unrepresentable_weights_are_reported() {
     let mut model = TinyModel::qwen3();
     model.tensors.get_mut(QUERY).unwrap().values[5] = f32::NAN;
     let dir = model.write();
@@ -312,7 +312,7 @@ fn check_shards(change: impl FnOnce(&mut Value, &Path), words: &[&str]) {
 }
 
 #[test]
-fn shard_indexes_that_lie_are_refused() {
+fn invalid_shard_indexes_are_rejected() {
     for outside in ["../a.safetensors", "/etc/passwd", "x/a.safetensors", "..", "", "c:\\a.safetensors"] {
         check_shards(
             |index, _| index["weight_map"][QUERY] = json!(outside),
@@ -335,7 +335,7 @@ fn shard_indexes_that_lie_are_refused() {
 }
 
 #[test]
-fn tokenizer_and_generation_files_are_named() {
+fn invalid_tokenizer_and_generation_files_are_reported() {
     let write =
         |name: &'static str, text: &'static [u8]| move |dir: &Path| fs::write(dir.join(name), text).unwrap();
     let model = TinyModel::qwen3();
@@ -352,7 +352,7 @@ proptest! {
 
     /// Bytes changed, removed or inserted anywhere give a model or an error, never a panic or a hang.
     #[test]
-    fn damaged_files_give_a_model_or_an_error(
+    fn damaged_files_never_panic(
         name in prop::sample::select(vec!["config.json", "tokenizer.json", "model.safetensors"]),
         place in 0.0..1.0_f64,
         removed in 0..4_usize,
@@ -376,7 +376,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_shared_between_threads_can_be() {
+fn shared_types_are_send_and_sync() {
     fn shared<T: Send + Sync + ?Sized>() {}
     shared::<dyn lm_model::CausalLm>();
     shared::<lm_tokenizer::Tokenizer>();

@@ -1,5 +1,5 @@
 //! Untrusted GGUF files: truncated, overlapping, inconsistent, corrupt. Each gives a typed error that names the place, or a
-//! model; none panics, hangs or allocates more than the file has bytes for.
+//! model, without panics, hangs or allocations beyond the size of the file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -97,13 +97,13 @@ fn with_value(key: &str, new: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn the_file_that_the_others_are_made_of_is_good() {
+fn base_file_is_valid() {
     load(&whole()).expect("it loads");
 }
 
 /// Truncated anywhere: in the header, a key, a value, a vocabulary, a tensor's header entry, the tensors.
 #[test]
-fn a_file_that_ends_early_is_refused() {
+fn truncated_file_is_rejected() {
     let bytes = whole();
     let first_tensor = tensor(&bytes, "output.weight");
     let near = [0, 3, 4, 7, 8, 15, 16, 23, 24, 31, first_tensor, bytes.len() - 1];
@@ -114,7 +114,7 @@ fn a_file_that_ends_early_is_refused() {
 }
 
 #[test]
-fn counts_that_lie_are_refused_before_anything_is_allocated() {
+fn wrong_counts_are_rejected_before_allocation() {
     for count in [1_000_000_u64, 1 << 40, u64::MAX] {
         for place in [8, 16] {
             let error = check(&with(|_| place, &count.to_le_bytes()), &["at most"]);
@@ -136,7 +136,7 @@ fn counts_that_lie_are_refused_before_anything_is_allocated() {
 }
 
 #[test]
-fn tensors_that_overlap_or_leave_the_file_are_refused() {
+fn overlapping_or_outside_tensors_are_rejected() {
     // After a name: number of dimensions, dimensions, type, offset.
     let offset = |bytes: &[u8]| tensor(bytes, "blk.0.attn_q.weight") + 4 + 2 * 8 + 4;
     for (place, word) in [
@@ -150,7 +150,7 @@ fn tensors_that_overlap_or_leave_the_file_are_refused() {
 }
 
 #[test]
-fn shapes_and_types_that_lie_are_refused() {
+fn wrong_shapes_and_types_are_rejected() {
     let name = "blk.1.ffn_up.weight";
     let dims = |bytes: &[u8]| tensor(bytes, name) + 4;
     for dim in [0, 33, 1 << 62, u64::MAX] {
@@ -167,7 +167,7 @@ fn shapes_and_types_that_lie_are_refused() {
 }
 
 #[test]
-fn a_scale_that_is_not_a_number_is_named() {
+fn nan_scale_is_reported() {
     let mut bytes = whole();
     let file = GgufFile::read("f", FileBytes::Owned(bytes.clone().into())).expect("it is good");
     let query = file.tensors().iter().find(|tensor| tensor.name == "blk.0.attn_q.weight").expect("it has it");
@@ -178,7 +178,7 @@ fn a_scale_that_is_not_a_number_is_named() {
 }
 
 #[test]
-fn settings_that_make_no_sense_are_named() {
+fn invalid_settings_are_reported() {
     let u32s = |key: &str, value: u32| with_value(key, &value.to_le_bytes());
     check(&u32s("qwen3.block_count", 0), &["qwen3.block_count", "0"]);
     check(&u32s("qwen3.block_count", u32::MAX), &["qwen3.block_count", "4294967295"]);
@@ -221,7 +221,7 @@ fn parts() -> TempDir {
 }
 
 #[test]
-fn parts_that_do_not_belong_together_are_refused() {
+fn mismatched_parts_are_rejected() {
     for name in PARTS {
         load_path(&parts().path().join(name)).expect("any part leads to the others");
     }
@@ -239,7 +239,7 @@ fn parts_that_do_not_belong_together_are_refused() {
 }
 
 #[test]
-fn a_folder_of_several_models_names_them() {
+fn folder_of_several_models_lists_them() {
     let dir = parts();
     fs::copy(testdata(WHOLE), dir.path().join(WHOLE)).expect("the folder is writable");
     fs::copy(testdata(WHOLE), dir.path().join("mmproj-f16.gguf")).expect("the folder is writable");
@@ -252,7 +252,7 @@ proptest! {
 
     /// Bytes changed, removed or inserted anywhere before the tensors give a model or an error.
     #[test]
-    fn damaged_files_give_a_model_or_an_error(
+    fn damaged_files_never_panic(
         name in prop::sample::select(DAMAGED),
         place in 0.0..1.0_f64,
         removed in 0..9_usize,

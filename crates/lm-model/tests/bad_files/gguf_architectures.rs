@@ -122,7 +122,7 @@ impl Bad {
 }
 
 #[test]
-fn what_an_architecture_cannot_mean_is_named() {
+fn invalid_architecture_settings_are_reported() {
     for file in [GEMMA3N, GEMMA4, GPT_OSS, LFM2, QWEN35] {
         load(&fs::read(testdata(file)).unwrap()).unwrap();
     }
@@ -138,7 +138,7 @@ fn what_an_architecture_cannot_mean_is_named() {
 }
 
 #[test]
-fn a_tensor_that_settings_are_read_from_must_be_there() {
+fn missing_tensor_of_settings_is_rejected() {
     let mut bytes = fs::read(testdata(GEMMA4)).unwrap();
     let name = bytes.windows(10).position(|window| window == b"rope_freqs").unwrap();
     bytes[name..name + 10].copy_from_slice(b"rope_other");

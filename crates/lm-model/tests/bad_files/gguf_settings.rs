@@ -64,7 +64,7 @@ fn with(file: &str, key: &str, value: &Value) -> Vec<u8> {
 }
 
 #[test]
-fn a_setting_that_nothing_reads_is_refused() {
+fn unknown_setting_is_rejected() {
     for (file, key, value, shown) in [
         (QWEN3, "qwen3.attention.sliding_window", Size(5), "5"),
         (QWEN3, "qwen3.logit_scale", Float(0.5), "0.5"),
@@ -83,7 +83,7 @@ fn a_setting_that_nothing_reads_is_refused() {
 }
 
 #[test]
-fn a_setting_that_changes_nothing_is_passed_over() {
+fn neutral_setting_is_ignored() {
     for (file, key, value) in [
         (QWEN3, "qwen3.attention.sliding_window", Size(0)),
         (QWEN3, "qwen3.expert_count", Size(0)),
@@ -101,7 +101,7 @@ fn a_setting_that_changes_nothing_is_passed_over() {
 }
 
 #[test]
-fn settings_that_are_read_and_cannot_be_done_are_refused() {
+fn unsupported_settings_are_rejected() {
     for (file, key, value, says) in [
         (GRANITE, "granite.rope.scaling.finetuned", Bool(false), "true, or absent"),
         (LLAMA, "llama.rope.scaling.attn_factor", Float(1.5), "1 where llama.rope.scaling.type is none"),

@@ -9,7 +9,7 @@ use crate::corpus::chain;
 
 /// The file is truncated after its header once the first weights are loaded. The next read is an error with the file's name.
 #[test]
-fn a_file_that_shrinks_while_it_is_loaded_is_an_error() {
+fn file_shrinking_during_load_is_an_error() {
     for quantization in [None, Some(WeightFormat::Q4)] {
         let dir = TinyModel::llama().write();
         let path = dir.path().join("model.safetensors");

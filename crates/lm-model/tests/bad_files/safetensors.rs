@@ -56,11 +56,11 @@ const FILE: &[Bad] = &[
     Bad { what: "a header of brackets", spoil: |f| f.header_text(TENSORS, &"[".repeat(1 << 20), &[]), error: "TensorFile", says: &["header"] },
     Bad { what: "a header of objects in objects", spoil: |f| f.header_text(TENSORS, &r#"{"a":"#.repeat(1 << 18), &[]), error: "TensorFile", says: &["header"] },
     Bad { what: "a name twice", spoil: |f| f.header_text(TENSORS, r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}"#, &[0]), error: "TensorFile", says: &["a is described twice"] },
-    Bad { what: "metadata that is no object", spoil: |f| f.header(TENSORS, |h| h["__metadata__"] = json!([1])), error: "TensorFile", says: &["header"] },
-    Bad { what: "a tensor that is no object", spoil: |f| f.header(TENSORS, |h| h[QUERY] = json!(1)), error: "TensorFile", says: &[QUERY] },
+    Bad { what: "metadata that is not an object", spoil: |f| f.header(TENSORS, |h| h["__metadata__"] = json!([1])), error: "TensorFile", says: &["header"] },
+    Bad { what: "a tensor that is not an object", spoil: |f| f.header(TENSORS, |h| h[QUERY] = json!(1)), error: "TensorFile", says: &[QUERY] },
     Bad { what: "an unknown type", spoil: |f| query(f, "dtype", json!("F99")), error: "TensorFile", says: &[QUERY, "F99"] },
     Bad { what: "a type of other size", spoil: |f| query(f, "dtype", json!("F64")), error: "TensorFile", says: &[QUERY] },
-    Bad { what: "a type that is no float", spoil: |f| query(f, "dtype", json!("I16")), error: "TensorDtype", says: &[TENSORS, QUERY, "I16", "BF16"] },
+    Bad { what: "a type that is not a float", spoil: |f| query(f, "dtype", json!("I16")), error: "TensorDtype", says: &[TENSORS, QUERY, "I16", "BF16"] },
     Bad { what: "a negative size", spoil: |f| query(f, "shape", json!([-1, 64])), error: "TensorFile", says: &[QUERY, "-1"] },
     Bad { what: "a size that overflows", spoil: |f| query(f, "shape", json!([1_u64 << 40, 1_u64 << 40])), error: "TensorFile", says: &[QUERY, "[1099511627776, 1099511627776]"] },
     Bad { what: "bytes that overflow", spoil: |f| query(f, "shape", json!([u64::MAX])), error: "TensorFile", says: &[QUERY, "18446744073709551615"] },
@@ -100,7 +100,7 @@ fn empty_query(files: &mut Files) {
 }
 
 #[test]
-fn files_that_lie_are_refused() {
+fn invalid_files_are_rejected() {
     check(&Files::of("models/qwen3-tiny"), FILE);
 }
 
@@ -168,6 +168,6 @@ fn twice(files: &mut Files) {
 }
 
 #[test]
-fn indexes_that_lie_are_refused() {
+fn invalid_indexes_are_rejected() {
     check(&sharded(), SHARDS);
 }

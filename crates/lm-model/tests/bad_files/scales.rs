@@ -35,7 +35,7 @@ const FACTORS: &str = "model.layers.0.self_attn.q_proj.weight_scale_inv";
 
 #[rustfmt::skip]
 const FP8: &[Bad] = &[
-    Bad { what: "a factor that is no number", spoil: |f| put(f, FACTORS, &f32::NAN.to_le_bytes()), error: "TensorValue", says: &[FACTORS, "NaN"] },
+    Bad { what: "a factor that is NaN", spoil: |f| put(f, FACTORS, &f32::NAN.to_le_bytes()), error: "TensorValue", says: &[FACTORS, "NaN"] },
     Bad { what: "an infinite factor", spoil: |f| put(f, FACTORS, &f32::INFINITY.to_le_bytes()), error: "TensorValue", says: &[FACTORS, "inf"] },
     Bad { what: "factors of other blocks", spoil: |f| method(f, "weight_block_size", json!([16, 16])), error: "TensorShape", says: &["weight_scale_inv"] },
     Bad { what: "blocks of nothing", spoil: |f| method(f, "weight_block_size", json!([0, 32])), error: "InvalidValue", says: &["quantization_config.weight_block_size", "[0, 32]"] },
@@ -48,7 +48,7 @@ const FP8: &[Bad] = &[
 ];
 
 #[test]
-fn factors_of_8_bit_floats() {
+fn invalid_fp8_factors_are_rejected() {
     check(&Files::of("models/qwen3-tiny-fp8"), FP8);
 }
 
@@ -57,7 +57,7 @@ const EXPONENTS: &str = "model.layers.0.mlp.experts.down_proj_scales";
 
 #[rustfmt::skip]
 const MXFP4: &[Bad] = &[
-    Bad { what: "an exponent that stands for no number", spoil: |f| put(f, EXPONENTS, &[255]), error: "Weight", says: &["down_proj", "NaN"] },
+    Bad { what: "an exponent that encodes NaN", spoil: |f| put(f, EXPONENTS, &[255]), error: "Weight", says: &["down_proj", "NaN"] },
     Bad { what: "no exponents", spoil: |f| hide(f, EXPONENTS), error: "MissingTensor", says: &[EXPONENTS] },
     Bad { what: "exponents of other blocks", spoil: |f| describe(f, EXPONENTS, "shape", json!([8, 64, 1])), error: "TensorShape", says: &[BLOCKS, "[8, 64, 1, 16]"] },
     Bad { what: "exponents that are signed", spoil: |f| describe(f, EXPONENTS, "dtype", json!("I8")), error: "TensorDtype", says: &[EXPONENTS, "I8"] },
@@ -78,7 +78,7 @@ fn many_blocks(files: &mut Files) {
 }
 
 #[test]
-fn exponents_of_mxfp4() {
+fn invalid_mxfp4_exponents_are_rejected() {
     check(&Files::of("models/gpt-oss-tiny"), MXFP4);
 }
 
@@ -89,7 +89,7 @@ const ORDER: &str = "model.layers.0.self_attn.q_proj.g_idx";
 
 #[rustfmt::skip]
 const GROUPS: &[Bad] = &[
-    Bad { what: "a scale that is no number", spoil: |f| put(f, SCALES, &f16::NAN.to_le_bytes()), error: "TensorValue", says: &[SCALES, "NaN"] },
+    Bad { what: "a scale that is NaN", spoil: |f| put(f, SCALES, &f16::NAN.to_le_bytes()), error: "TensorValue", says: &[SCALES, "NaN"] },
     Bad { what: "an infinite scale", spoil: |f| put(f, SCALES, &f16::INFINITY.to_le_bytes()), error: "TensorValue", says: &[SCALES, "inf"] },
     Bad { what: "scales that are integers", spoil: |f| describe(f, SCALES, "dtype", json!("I16")), error: "TensorDtype", says: &[SCALES, "I16"] },
     Bad { what: "scales of another shape", spoil: |f| describe(f, SCALES, "shape", json!([64, 2])), error: "TensorShape", says: &[SCALES, "[2, 64]"] },
@@ -107,7 +107,7 @@ const GROUPS: &[Bad] = &[
 ];
 
 #[test]
-fn scales_of_groups() {
+fn invalid_group_scales_are_rejected() {
     check(&Files::of("groups/gptq-sym"), GROUPS);
 }
 
@@ -125,7 +125,7 @@ fn weights(files: &mut Files, key: &str, value: Value) {
 
 #[rustfmt::skip]
 const COMPRESSED: &[Bad] = &[
-    Bad { what: "a scale that is no number", spoil: |f| put(f, PACKED_SCALES, &bf16::NAN.to_le_bytes()), error: "TensorValue", says: &[PACKED_SCALES, "NaN"] },
+    Bad { what: "a scale that is NaN", spoil: |f| put(f, PACKED_SCALES, &bf16::NAN.to_le_bytes()), error: "TensorValue", says: &[PACKED_SCALES, "NaN"] },
     Bad { what: "a scale beyond halves", spoil: |f| put(f, PACKED_SCALES, &bf16::MAX.to_le_bytes()), error: "TensorValue", says: &[PACKED_SCALES, "F16"] },
     Bad { what: "no scales", spoil: |f| hide(f, PACKED_SCALES), error: "MissingTensor", says: &[PACKED_SCALES] },
     Bad { what: "scales of another shape", spoil: |f| describe(f, PACKED_SCALES, "shape", json!([2, 64])), error: "TensorShape", says: &[PACKED_SCALES, "[64, 2]"] },
@@ -154,7 +154,7 @@ fn duplicate(files: &mut Files) {
 }
 
 #[test]
-fn scales_of_compressed_tensors() {
+fn invalid_compressed_tensors_scales_are_rejected() {
     check(&Files::of("groups/ct-packed-4"), COMPRESSED);
 }
 
@@ -162,14 +162,14 @@ const STORED: &str = "model.layers.0.self_attn.q_proj.weight_scale";
 
 #[rustfmt::skip]
 const CONVERTED: &[Bad] = &[
-    Bad { what: "a scale that is no number", spoil: |f| f.tensor(TENSORS, STORED).fill(255), error: "Weight", says: &["q_proj"] },
+    Bad { what: "a scale that is NaN", spoil: |f| f.tensor(TENSORS, STORED).fill(255), error: "Weight", says: &["q_proj"] },
     Bad { what: "no scales", spoil: |f| hide(f, STORED), error: "MissingTensor", says: &[STORED] },
     Bad { what: "another version", spoil: |f| method(f, "version", json!(99)), error: "UnsupportedValue", says: &["quantization_config", "99"] },
     Bad { what: "another format", spoil: |f| method(f, "format", json!("q8")), error: "TensorShape", says: &["embed_tokens"] },
 ];
 
 #[test]
-fn scales_of_converted_folders() {
+fn invalid_converted_scales_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let model = ModelFolder::open(testdata("models/qwen3-tiny")).unwrap();
     let path = folder.path().join("q4");
@@ -186,7 +186,7 @@ mod gguf {
     use super::*;
 
     #[test]
-    fn every_block_type_says_where() {
+    fn invalid_block_scales_are_located() {
         let good = std::fs::read(testdata("gguf/mixed.gguf")).unwrap();
         let file =
             lm_formats::GgufFile::read("mixed.gguf", lm_formats::FileBytes::Owned(good.clone().into()))

@@ -35,13 +35,13 @@ fn templates(files: &mut Files) {
 }
 
 #[test]
-fn texts_that_make_no_sense_are_refused() {
+fn invalid_texts_are_rejected() {
     check(&Files::of("models/qwen3-tiny"), TABLE);
 }
 
 /// Sparse files of 4 GiB, which take no space on disk.
 #[test]
-fn files_larger_than_is_read_are_refused_unread() {
+fn too_large_files_are_rejected_unread() {
     let sparse = |path: &Path| fs::File::create(path).unwrap().set_len(1 << 32);
     for name in ["config.json", "tokenizer.json", GENERATION, "chat_template.jinja"] {
         let dir = TinyModel::qwen3().write();
@@ -50,7 +50,7 @@ fn files_larger_than_is_read_are_refused_unread() {
             return;
         }
         let load = || ModelFolder::open(dir.path()).unwrap().load(&LoadOptions::default(), &mut |_| {});
-        let error = bounded(name, load).err().expect("it is refused");
+        let error = bounded(name, load).err().expect("it is rejected");
         expect(name, error, "FileTooLarge", &[name, "4294967296"]);
     }
 }

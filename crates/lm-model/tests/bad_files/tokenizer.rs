@@ -70,21 +70,21 @@ const TABLE: &[Bad] = &[
     Bad { what: "an id twice", spoil: |f| vocab(f, &[("zz", 0)]), error: "InvalidValue", says: &["model.vocab", "an id of its own"] },
     Bad { what: "merges that are a number", spoil: |f| model(f, "merges", json!(7)), error: "Json", says: &[FILE] },
     Bad { what: "a merge of three", spoil: |f| model(f, "merges", json!([["a", "b", "c"]])), error: "Json", says: &[FILE] },
-    Bad { what: "a merge of what is no token", spoil: |f| model(f, "merges", json!([["hell", "no"]])), error: "Library", says: &["no"] },
+    Bad { what: "a merge of an unknown token", spoil: |f| model(f, "merges", json!([["hell", "no"]])), error: "Library", says: &["no"] },
     Bad { what: "a merge that makes no token", spoil: |f| model(f, "merges", json!([["h", "h"]])), error: "Library", says: &["hh"] },
     Bad { what: "a merge longer than any token", spoil: |f| model(f, "merges", json!([["hello", "<|endoftext|>"]])), error: "InvalidValue", says: &["model.merges"] },
     Bad { what: "a merge with itself that makes itself", spoil: |f| { vocab(f, &[("", 500)]); model(f, "merges", json!([["", ""]])) }, error: "InvalidValue", says: &["model.merges"] },
     Bad { what: "merges in a circle", spoil: |f| { vocab(f, &[("", 500)]); model(f, "merges", json!([["a", ""], ["", "a"]])) }, error: "InvalidValue", says: &["model.merges"] },
     Bad { what: "a merge without a blank", spoil: |f| model(f, "merges", json!(["ab"])), error: "Library", says: &[] },
-    Bad { what: "merges that are left out by chance", spoil: |f| model(f, "dropout", json!(0.5)), error: "Unsupported", says: &["model.dropout", "0.5"] },
+    Bad { what: "merges that are omitted at random", spoil: |f| model(f, "dropout", json!(0.5)), error: "Unsupported", says: &["model.dropout", "0.5"] },
     Bad { what: "a prefix of subwords", spoil: |f| model(f, "continuing_subword_prefix", json!("##")), error: "Unsupported", says: &["continuing_subword_prefix"] },
     Bad { what: "a decoder of no kind", spoil: |f| set(f, "decoder", json!({"type": "Oracle"})), error: "Unsupported", says: &["decoder", "Oracle"] },
     Bad { what: "a decoder in a hundred sequences", spoil: |f| set(f, "decoder", nested("decoders", json!({"type": "ByteLevel"}), 100)), error: "Json", says: &[FILE] },
-    Bad { what: "a decoder that doubles for ever", spoil: |f| set(f, "decoder", doubling("decoders", 60)), error: "Unsupported", says: &["decoder"] },
+    Bad { what: "a decoder that doubles forever", spoil: |f| set(f, "decoder", doubling("decoders", 60)), error: "Unsupported", says: &["decoder"] },
     Bad { what: "a normalizer of no kind", spoil: |f| set(f, "normalizer", json!({"type": "Oracle"})), error: "Library", says: &[] },
     Bad { what: "a normalizer in a hundred sequences", spoil: |f| set(f, "normalizer", nested("normalizers", json!({"type": "NFC"}), 100)), error: "Json", says: &[FILE] },
     Bad { what: "no normalizer in fifty sequences", spoil: |f| set(f, "normalizer", nested("normalizers", json!({"type": "Oracle"}), 50)), error: "Unsupported", says: &["normalizer"] },
-    Bad { what: "a normalizer that doubles for ever", spoil: |f| set(f, "normalizer", doubling("normalizers", 60)), error: "Unsupported", says: &["normalizer"] },
+    Bad { what: "a normalizer that doubles forever", spoil: |f| set(f, "normalizer", doubling("normalizers", 60)), error: "Unsupported", says: &["normalizer"] },
     Bad { what: "a normalizer that is cut", spoil: |f| set(f, "normalizer", json!({"type": "Precompiled", "precompiled_charsmap": "AAAA"})), error: "Library", says: &[] },
     Bad { what: "no pre-tokenizer in fifty sequences", spoil: |f| set(f, "pre_tokenizer", nested("pretokenizers", json!({"type": "Oracle"}), 50)), error: "Unsupported", says: &["pre_tokenizer"] },
     Bad { what: "an expression that does not end", spoil: |f| split(f, "(a"), error: "Library", says: &[] },
@@ -94,7 +94,7 @@ const TABLE: &[Bad] = &[
 ];
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_tokenizers_are_rejected() {
     let good = Files([(FILE.to_owned(), lm_model::testing::tokenizer_json().into_bytes())].into());
     load(good.clone()).expect("the file that the others are made of is good");
     check_with(&good, TABLE, load);
@@ -121,7 +121,7 @@ const UNIGRAM: &[Bad] = &[
 ];
 
 #[test]
-fn pieces_that_make_no_sense_are_refused() {
+fn invalid_pieces_are_rejected() {
     load(unigram()).expect("the file that the others are made of is good");
     check_with(&unigram(), UNIGRAM, load);
     for odd in [json!([["<unk>", 0.0], ["", -1.0]]), json!([["<unk>", 0.0], ["a", -1e308], ["h", 1e308]])] {
@@ -133,7 +133,7 @@ fn pieces_that_make_no_sense_are_refused() {
 
 /// A vocabulary that gives one id to two tokens makes the library compute wrong offsets where the text has multi-byte characters.
 #[test]
-fn tokens_that_do_not_lie_on_characters_are_an_error() {
+fn tokens_off_character_boundaries_are_an_error() {
     let path = crate::corpus::testdata("../fuzz/seeds/tokenizer_json/one_id_twice.json");
     let tokenizer = Tokenizer::from_json(&std::fs::read(path).unwrap()).unwrap();
     let content = [TextSegment::Content(" Hello, wörld\n\t 12345")];
@@ -143,7 +143,7 @@ fn tokens_that_do_not_lie_on_characters_are_an_error() {
 
 /// Irregular but harmless files are valid tokenizers.
 #[test]
-fn what_is_harmless_is_read() {
+fn harmless_differences_are_accepted() {
     let good = Files([(FILE.to_owned(), lm_model::testing::tokenizer_json().into_bytes())].into());
     let harmless: [fn(&mut Files); 5] = [
         // The library assigns it the next id.

@@ -190,8 +190,8 @@ impl Random {
     }
 }
 
-/// Devices of this build, or those of them that `LM_TEST_DEVICES` names (`cpu`, `ndarray`, `gpu`, with commas between them). One that the machine lacks
-/// is left out with a printed line.
+/// Devices of this build, or those named by `LM_TEST_DEVICES` (`cpu`, `ndarray`, `gpu`, comma-separated). A device that the machine lacks
+/// is skipped with a printed line.
 pub fn devices() -> Vec<Device> {
     let named = std::env::var("LM_TEST_DEVICES").ok();
     let is_named = |device: &Device| {
@@ -213,7 +213,7 @@ pub fn is_thorough(device: Device) -> bool {
     device != Device::Gpu || std::env::var("LM_GOLDENS").is_ok_and(|value| value == "all")
 }
 
-/// Greedy tokens that are compared: all where it [is thorough](is_thorough), else the first four.
+/// Number of compared greedy tokens: all if the comparison [is thorough](is_thorough), else the first four.
 pub fn first(greedy: &[TokenId], device: Device) -> &[TokenId] {
     if is_thorough(device) { greedy } else { &greedy[..greedy.len().min(4)] }
 }
@@ -232,7 +232,7 @@ pub fn for_each_device(test: impl Fn(Device)) {
     }
 }
 
-/// Runs a test body on the [`devices`] where it [is thorough](is_thorough), for tests of files: other tests compare a GPU's weights.
+/// Runs a test body on the [`devices`] where comparisons [are thorough](is_thorough), for tests of files: other tests compare a GPU's weights.
 pub fn for_each_thorough_device(test: impl Fn(Device)) {
     for_each_device(|device| match is_thorough(device) {
         true => test(device),

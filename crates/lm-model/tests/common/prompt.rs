@@ -13,18 +13,18 @@ use lm_model::{
 
 use crate::common::{assert_same, forward};
 
-/// Adjacent rows of a medium: rows of the prompt, the medium, its rows, and their attention.
+/// Adjacent rows of a media item: rows of the prompt, the media item, its rows, and their attention.
 type Run = (Range<usize>, Arc<EncodedMedia>, Range<usize>, AttentionKind);
 
 /// An encoded image or audio, and how it appears in a prompt.
-pub struct Medium {
+pub struct MediaItem {
     placeholder: String,
     token: String,
     layout: MediaLayout,
     pub encoded: Arc<EncodedMedia>,
 }
 
-impl Medium {
+impl MediaItem {
     pub fn image(vision: &dyn VisionEncoder, image: &Image, options: &ImageOptions) -> Self {
         let layout = vision.layout(image.size(), options).unwrap();
         Self::new([vision.placeholder(), vision.token()], layout, vision.encode(image, options).unwrap())
@@ -42,30 +42,30 @@ impl Medium {
     }
 }
 
-/// A prompt with its media, as a model takes it.
+/// A prompt with its media, as input of a model.
 pub struct Prompt {
     pub ids: Vec<TokenId>,
     pub positions: Vec<Position>,
     /// Position of the next token.
     pub next: u32,
     pub runs: Vec<Run>,
-    /// The adapter with which it runs.
+    /// The adapter to apply.
     pub adapter: Option<Adapter>,
 }
 
 impl Prompt {
     /// `text` has a placeholder for each of `media`, in their order.
-    pub fn new(text: &str, model: &LoadedModel, media: &[Medium]) -> Self {
+    pub fn new(text: &str, model: &LoadedModel, media: &[MediaItem]) -> Self {
         let ids = model.tokenizer.encode(&expanded(text, media)).unwrap();
         let mut prompt = Self { ids, positions: Vec::new(), next: 0, runs: Vec::new(), adapter: None };
-        for medium in media {
-            let token = model.tokenizer.token_id(&medium.token).unwrap();
+        for item in media {
+            let token = model.tokenizer.token_id(&item.token).unwrap();
             let mut row = 0;
-            for rows in medium.layout.pieces.iter().filter_map(|piece| match piece {
+            for rows in item.layout.pieces.iter().filter_map(|piece| match piece {
                 MediaPiece::Rows(rows) => Some(rows),
                 MediaPiece::Text(_) => None,
             }) {
-                prompt.put(&medium.encoded, row, rows, token);
+                prompt.put(&item.encoded, row, rows, token);
                 row += rows.count;
             }
         }
@@ -75,7 +75,7 @@ impl Prompt {
         prompt
     }
 
-    /// Gives the next `rows.count` ids `token` to rows of a medium from `row` on.
+    /// Gives the next `rows.count` ids `token` to rows of a media item from `row` on.
     fn put(&mut self, media: &Arc<EncodedMedia>, row: usize, rows: &MediaRows, token: TokenId) {
         while self.ids[self.positions.len()] != token {
             self.put_text();
@@ -164,16 +164,16 @@ fn best(logits: &[f32]) -> TokenId {
     best.unwrap().0 as TokenId
 }
 
-/// The prompt with the texts and tokens of each medium in place of its placeholder.
-fn expanded(prompt: &str, media: &[Medium]) -> String {
+/// The prompt with the texts and tokens of each media item in place of its placeholder.
+fn expanded(prompt: &str, media: &[MediaItem]) -> String {
     let (mut all, mut rest) = (String::new(), prompt);
-    for medium in media {
-        let (before, after) = rest.split_once(&medium.placeholder).unwrap();
+    for item in media {
+        let (before, after) = rest.split_once(&item.placeholder).unwrap();
         all.push_str(before);
-        for piece in &medium.layout.pieces {
+        for piece in &item.layout.pieces {
             match piece {
                 MediaPiece::Text(text) => all.push_str(text),
-                MediaPiece::Rows(rows) => all.push_str(&medium.token.repeat(rows.count)),
+                MediaPiece::Rows(rows) => all.push_str(&item.token.repeat(rows.count)),
             }
         }
         rest = after;

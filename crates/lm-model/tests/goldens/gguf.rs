@@ -1,4 +1,4 @@
-//! GGUF files that llama.cpp's converter wrote from the tiny checkpoints.
+//! GGUF files written by llama.cpp's converter from the tiny checkpoints.
 
 use std::path::{Path, PathBuf};
 
@@ -83,7 +83,7 @@ pub fn logits(model: &dyn CausalLm, ids: &[TokenId]) -> anyhow::Result<Vec<f32>>
     Ok(cache.push(Input::Ids(ids.to_vec()), LogitRows::Last)?.remove(0))
 }
 
-/// Maximum difference of a logit. Gemma 3's converter omits embedding rows that are no token.
+/// Maximum difference of a logit. Gemma 3's converter omits embedding rows without a token.
 pub fn difference(from_gguf: &[f32], expected: &[f32]) -> f32 {
     assert!(from_gguf.len() == expected.len() || from_gguf.len() == TOKENS, "{} logits", from_gguf.len());
     from_gguf.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
@@ -91,7 +91,7 @@ pub fn difference(from_gguf: &[f32], expected: &[f32]) -> f32 {
 
 /// Files with the checkpoint's values give bit-identical logits.
 #[test]
-fn files_of_floats_give_the_logits_of_their_checkpoints() -> anyhow::Result<()> {
+fn float_files_equal_their_checkpoints() -> anyhow::Result<()> {
     let prompt: Vec<TokenId> = (0..40).map(|i| i * 37 % 284).collect();
     let mut differ = Vec::new();
     for path in files()? {
@@ -115,7 +115,7 @@ fn files_of_floats_give_the_logits_of_their_checkpoints() -> anyhow::Result<()> 
 
 /// Files with other values than the checkpoint's give the reference's logits for these values.
 #[test]
-fn other_files_give_the_logits_of_their_numbers() -> anyhow::Result<()> {
+fn quantised_files_equal_their_values() -> anyhow::Result<()> {
     for path in files()? {
         let Some(twin) = twin(&path)? else { continue };
         let (exact, stored) = (load(&path, Some(WeightFormat::F32))?, load(&path, None)?);

@@ -1,4 +1,4 @@
-//! GGUF files that we write from the tiny checkpoints, compared with those that llama.cpp's converter wrote.
+//! GGUF files written from the tiny checkpoints, compared with the files of llama.cpp's converter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,7 +20,7 @@ use crate::goldens::root;
 /// - `tokenizer.ggml.token_type`: theirs treats any added token in `<|…|>` as a control token, ours those that the tokenizer marks as
 ///   special.
 /// - `tokenizer.ggml.tokens`: with Gemma 2 and 3n transformers adds the special tokens of its own tokenizer class; with Gemma 3 the
-///   converter omits embedding rows that are no token, which ours pads as it does elsewhere.
+///   converter omits embedding rows without a token; ours pads them as for other models.
 /// - Qwen 3.5: theirs have the multi-token-prediction layer, and an interval over which `recurrent_layers` takes precedence.
 const THEIRS: &[(&str, &str)] = &[
     ("", "general.basename"),
@@ -47,7 +47,7 @@ const THEIRS: &[(&str, &str)] = &[
 ///
 /// - `rope_freqs`: theirs are computed in 32 bits, and compared within [`ROUNDING`].
 /// - `altup_router`: ours stays F32 like the other small matrices of Gemma 3n that are not quantised.
-/// - `token_embd`, `per_layer_token_embd` of Gemma: theirs omit, or add, rows that are no token.
+/// - `token_embd`, `per_layer_token_embd` of Gemma: theirs omit, or add, rows without a token.
 /// - `output` of the Gemma 4 with experts: theirs omits a separate head, as no published Gemma has one.
 /// - `blk.2` of the Qwen 3.5: the multi-token-prediction layer.
 const THEIR_TENSORS: &[(&str, &str)] = &[
@@ -185,7 +185,7 @@ fn files_of_llama_cpp() -> anyhow::Result<Vec<(String, WeightFormat, Vec<PathBuf
 
 /// Compares the tensors' names, types, shapes and bytes, and the keys, types and values of the metadata.
 #[test]
-fn files_are_those_of_llama_cpp() -> anyhow::Result<()> {
+fn files_equal_llama_cpp() -> anyhow::Result<()> {
     let out = tempfile::tempdir()?;
     let mut differ = Vec::new();
     let files = files_of_llama_cpp()?;
@@ -300,13 +300,13 @@ const REFUSED_SETTINGS: &[(&str, &str)] = &[
 
 /// The files represent the model: the same logits in 32 bits.
 #[test]
-fn files_give_the_logits_of_their_folders() -> anyhow::Result<()> {
+fn written_files_equal_their_folders() -> anyhow::Result<()> {
     let out = tempfile::tempdir()?;
     let prompt: Vec<TokenId> = (0..40).map(|i| i * 37 % 284).collect();
     let mut differ = Vec::new();
     for name in ALL_ARCHITECTURES.iter().flat_map(|architecture| architecture.goldens) {
-        let refused = REFUSED_SETTINGS.iter().find(|row| row.0 == *name).map(|row| row.1);
-        match (convert(name, "{}", WeightFormat::F32, out.path()), refused) {
+        let rejected = REFUSED_SETTINGS.iter().find(|row| row.0 == *name).map(|row| row.1);
+        match (convert(name, "{}", WeightFormat::F32, out.path()), rejected) {
             (Ok(path), None) => {
                 let [folder, file] =
                     [checkpoint(name), path].map(|path| load(&path, Some(WeightFormat::F32)));

@@ -158,7 +158,7 @@ fn read_tensors(bytes: &[u8]) -> anyhow::Result<BTreeMap<String, Vec<Vec<f32>>>>
     for (name, view) in safetensors::SafeTensors::deserialize(bytes)?.tensors() {
         ensure!(
             view.dtype() == safetensors::Dtype::F32 && view.shape().len() == 2,
-            "{name} is no f32 matrix"
+            "{name} is not an f32 matrix"
         );
         let values: Vec<f32> =
             view.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
@@ -182,7 +182,7 @@ fn difference(found: &[Vec<f32>], wanted: &[Vec<f32>]) -> f32 {
 }
 
 #[test]
-fn logits_equal_the_reference_however_the_rows_are_split() -> anyhow::Result<()> {
+fn logits_equal_the_reference_for_every_split() -> anyhow::Result<()> {
     for_each_golden(|golden, device| {
         let model = load(&golden.path, device)?.model;
         let model = model.as_ref();
@@ -256,7 +256,7 @@ fn for_each_golden(compare: impl Fn(&Golden, Device) -> anyhow::Result<()>) -> a
 
 /// Logits of a prompt are bit-identical for a copy that `convert` wrote and for the original quantised on load.
 #[test]
-fn a_converted_copy_is_the_model_quantised_on_load() -> anyhow::Result<()> {
+fn converted_copy_equals_quantised_load() -> anyhow::Result<()> {
     let format = WeightFormat::Q8;
     for golden in Golden::all()?.into_iter().filter(|golden| golden.name.starts_with("gemma")) {
         let parent = tempfile::tempdir()?;

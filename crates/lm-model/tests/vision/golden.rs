@@ -14,7 +14,7 @@ pub struct Golden {
     pub json: GoldenJson,
     pub images: Vec<Image>,
     pub folder: GoldenFolder,
-    /// With which the images were shown.
+    /// Options of the images.
     pub options: ImageOptions,
 }
 
@@ -51,7 +51,7 @@ impl Golden {
         golden
     }
 
-    /// Drops the logits of rows without a token, which the converter leaves out of Gemma's files.
+    /// Drops the logits of rows without a token, which the converter omits from Gemma's files.
     pub fn narrow_logits(&mut self, width: usize) {
         let logits = self.folder.tensors.get_mut("logits").unwrap();
         let all = logits.len() / self.json.ids.len();

@@ -1,4 +1,4 @@
-//! Two GGUF files, text model and `mmproj`, that llama.cpp's converter wrote: results of transformers, and files that do not belong together.
+//! Two GGUF files of llama.cpp's converter, text model and `mmproj`: results of transformers, and mismatched files.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -83,7 +83,7 @@ fn with_key(name: &str, key: &str, value: GgufEntry) -> Vec<u8> {
 }
 
 #[test]
-fn files_of_llama_cpps_converter_give_the_results_of_transformers() {
+fn llama_cpp_files_equal_transformers() {
     assert!(names().len() >= 10, "{:?}", names());
     for_each_device(|device| {
         // On a GPU in software one file: the prompts above compare the encoders.
@@ -99,9 +99,9 @@ fn files_of_llama_cpps_converter_give_the_results_of_transformers() {
     });
 }
 
-/// The projector finds the settings of the text model that it needs in our files, too, and so does llama.cpp.
+/// Our files have the settings of the text model that the projector and llama.cpp need.
 #[test]
-fn files_that_are_converted_from_folders_fit_llama_cpps_projectors() {
+fn converted_files_match_llama_cpp_projectors() {
     let key = |path: &std::path::Path, key: &str| {
         let bytes = FileBytes::Owned(std::fs::read(path).unwrap().into());
         let file = GgufFile::read("model.gguf", bytes).unwrap();
@@ -126,7 +126,7 @@ fn files_that_are_converted_from_folders_fit_llama_cpps_projectors() {
 
 /// The tiny model has 320 tokens.
 #[test]
-fn special_ids_without_a_token_are_left_out() {
+fn special_ids_without_a_token_are_omitted() {
     for (id, is_written) in [(319, true), (320, false)] {
         let folder = tempfile::tempdir().unwrap();
         for file in std::fs::read_dir(Golden::folder("qwen2-vl-tiny")).unwrap().map(Result::unwrap) {
@@ -147,7 +147,7 @@ fn special_ids_without_a_token_are_left_out() {
 }
 
 #[test]
-fn a_named_file_is_read_as_one_beside_the_model() {
+fn named_file_equals_a_file_beside_the_model() {
     let name = "smolvlm-tiny";
     let golden = Golden::of_mmproj(name);
     let rows = |folder: &ModelFolder| {
@@ -163,7 +163,7 @@ fn a_named_file_is_read_as_one_beside_the_model() {
 }
 
 #[test]
-fn a_file_of_another_model_is_an_error_if_it_was_named_and_left_alone_otherwise() {
+fn foreign_file_is_an_error_only_if_named() {
     let width = "clip.vision.projection_dim";
     let wide = || with_key("smolvlm-tiny", width, GgufEntry::Size(48));
     let error = named("smolvlm-tiny", wide()).err().unwrap().to_string();
@@ -186,7 +186,7 @@ fn a_file_of_another_model_is_an_error_if_it_was_named_and_left_alone_otherwise(
 }
 
 #[test]
-fn files_that_are_no_projector_are_refused_when_they_are_named() {
+fn named_file_without_projector_is_rejected() {
     let error = ModelFolder::open_with_projector(model("smolvlm-tiny"), model("gemma3-tiny")).unwrap_err();
     assert!(error.to_string().contains("`general.architecture` is gemma3, supported: clip"), "{error}");
     let folder = Golden::folder("smolvlm-tiny");
@@ -196,7 +196,7 @@ fn files_that_are_no_projector_are_refused_when_they_are_named() {
 }
 
 #[test]
-fn one_of_several_files_has_to_be_named() {
+fn several_files_need_a_name() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::copy(model("smolvlm-tiny"), folder.path().join("m.gguf")).unwrap();
     for name in ["mmproj-f16.gguf", "mmproj-f32.gguf"] {
@@ -208,7 +208,7 @@ fn one_of_several_files_has_to_be_named() {
 }
 
 #[test]
-fn keys_and_tensors_that_nothing_reads_are_errors() {
+fn unknown_keys_and_tensors_are_errors() {
     let file = with_key("smolvlm-tiny", "clip.vision.feature_layer", GgufEntry::Ints(vec![1]));
     let error = loaded(&found("smolvlm-tiny", file)).err().unwrap();
     let cause = std::error::Error::source(&error).unwrap().to_string();
@@ -224,7 +224,7 @@ fn keys_and_tensors_that_nothing_reads_are_errors() {
 }
 
 #[test]
-fn feed_forward_projections_under_each_others_names_are_told_by_their_shapes() {
+fn swapped_feed_forward_names_are_resolved_by_shape() {
     for name in ["smolvlm-tiny", "qwen2-vl-tiny", "qwen2_5-vl-tiny"] {
         let swapped = |name: &str| match (name.contains("ffn_up"), name.contains("ffn_down")) {
             (true, _) => name.replace("ffn_up", "ffn_down"),
@@ -239,9 +239,9 @@ fn feed_forward_projections_under_each_others_names_are_told_by_their_shapes() {
     }
 }
 
-/// Rows of images under the limits of published models, as transformers' image processors count them.
+/// Rows of images under the limits of published models, counted by transformers' image processors.
 #[test]
-fn limits_that_a_file_does_not_have_are_those_of_published_models() {
+fn missing_limits_default_to_published_models() {
     let (small, large) = (ImageSize::new(30, 20), ImageSize::new(1100, 500));
     for (name, size, rows) in
         [("lfm2-vl-tiny", large, 742), ("qwen2-vl-tiny", small, 54), ("qwen3-vl-tiny", small, 1080)]
@@ -254,7 +254,7 @@ fn limits_that_a_file_does_not_have_are_those_of_published_models() {
 }
 
 #[test]
-fn numbers_of_strangers_are_errors_of_the_file_and_its_keys() {
+fn invalid_numbers_are_errors_with_file_and_key() {
     let cases = [
         ("smolvlm-tiny", "clip.vision.patch_size", 0, "`clip.vision.patch_size` is 0"),
         ("smolvlm-tiny", "clip.vision.block_count", 1 << 30, "`clip.vision.block_count` is 1073741824"),
@@ -271,9 +271,9 @@ fn numbers_of_strangers_are_errors_of_the_file_and_its_keys() {
     }
 }
 
-/// Every number of every file replaced by others, and every key left out: an error or a model, never a panic.
+/// Every number of every file replaced by others, and every key omitted: an error or a model, never a panic.
 #[test]
-fn no_number_of_a_file_is_a_panic() {
+fn changed_numbers_never_panic() {
     for name in names() {
         let bytes = std::fs::read(projector(&name)).unwrap();
         let file = GgufFile::read("mmproj.gguf", FileBytes::Owned(bytes.into())).unwrap();
@@ -302,7 +302,7 @@ fn q8_0(floats: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_matrix_in_blocks_gives_nearly_the_same_rows() {
+fn quantised_tower_rows_are_close() {
     let name = "qwen3-vl-tiny";
     let bytes = std::fs::read(projector(name)).unwrap();
     let file = GgufFile::read("mmproj.gguf", FileBytes::Owned(bytes.clone().into())).unwrap();
@@ -335,7 +335,7 @@ fn a_matrix_in_blocks_gives_nearly_the_same_rows() {
 }
 
 #[test]
-fn the_footprint_counts_the_tower() {
+fn footprint_includes_the_tower() {
     for name in names() {
         let folder = ModelFolder::open(model(&name)).unwrap();
         let (said, is) = (

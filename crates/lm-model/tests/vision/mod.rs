@@ -8,14 +8,14 @@ use lm_media::ImageSize;
 use lm_model::{Device, Error, ImageOptions, ModelFolder, Position, WeightFormat};
 
 use crate::common::{first, for_each_device, is_thorough, load};
-use crate::prompt::{Medium, Prompt};
+use crate::prompt::{MediaItem, Prompt};
 use golden::Golden;
 
 fn check(golden: &Golden, device: Device) {
     let loaded = load(&golden.path, device);
     let vision = loaded.vision.as_deref().unwrap();
-    let medium = |image| Medium::image(vision, image, &golden.options);
-    let media: Vec<Medium> = golden.images.iter().map(medium).collect();
+    let item = |image| MediaItem::image(vision, image, &golden.options);
+    let media: Vec<MediaItem> = golden.images.iter().map(item).collect();
     let prompt = Prompt::new(&golden.json.prompt, &loaded, &media);
     assert_eq!(prompt.ids, golden.json.ids, "{}", golden.name());
     golden.folder.print_stage("ids", 0.0);
@@ -29,7 +29,7 @@ fn check(golden: &Golden, device: Device) {
         );
         golden.folder.print_stage("positions", 0.0);
     }
-    for (index, Medium { encoded, .. }) in media.iter().enumerate() {
+    for (index, MediaItem { encoded, .. }) in media.iter().enumerate() {
         golden.assert_close(&format!("pictures.{index}.rows"), &encoded.rows.values);
         for (layer, deep) in encoded.deep.iter().enumerate() {
             golden.assert_close(&format!("pictures.{index}.deep.{layer}"), &deep.values);
@@ -46,12 +46,12 @@ fn check(golden: &Golden, device: Device) {
 }
 
 #[test]
-fn prompts_with_images_equal_those_of_transformers() {
+fn image_prompts_equal_transformers() {
     for_each_device(|device| Golden::all().for_each(|golden| check(&golden, device)));
 }
 
 #[test]
-fn a_budget_of_tokens_limits_the_rows_of_qwens_images() {
+fn token_budget_limits_qwen_image_rows() {
     let golden = Golden::read("qwen2_5-vl-tiny");
     let vision = load(&golden.path, Device::Cpu).vision.unwrap();
     let image = &golden.images[0];
@@ -66,7 +66,7 @@ fn a_budget_of_tokens_limits_the_rows_of_qwens_images() {
 }
 
 #[test]
-fn the_budget_of_gemma_4_is_a_choice() {
+fn gemma_4_token_budget_is_one_of_a_list() {
     let golden = Golden::read("gemma4-tiny");
     let vision = load(&golden.path, Device::Cpu).vision.unwrap();
     let rows = |budget| {
@@ -87,7 +87,7 @@ fn the_budget_of_gemma_4_is_a_choice() {
 
 /// The copy's rows of an image are the same bits: the encoder is not quantised.
 #[test]
-fn a_converted_folder_keeps_its_encoder() {
+fn converted_folder_keeps_its_encoder() {
     for golden in Golden::all() {
         let out = tempfile::tempdir().unwrap();
         let copy = out.path().join("copy");

@@ -1,4 +1,4 @@
-//! Settings that make no tower, folders without one, and what a load counts and caches.
+//! Invalid tower settings, folders without a tower, and progress and cache of a load.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn with_setting(folder: &str, file: &str, pointer: &str, value: Value) -> ModelF
 }
 
 #[test]
-fn settings_that_make_no_tower_are_errors() {
+fn invalid_tower_settings_are_errors() {
     let cases = [
         ("gemma3-tiny", "config.json", "/vision_config/patch_size", json!(0), "1 to 256"),
         ("gemma3-tiny", "config.json", "/vision_config/hidden_size", json!(1_u64 << 40), "1 to 131072"),
@@ -124,7 +124,7 @@ fn settings_that_make_no_tower_are_errors() {
 }
 
 #[test]
-fn a_clipped_projection_with_an_empty_range_is_an_error() {
+fn clipped_projection_with_an_empty_range_is_an_error() {
     let path = Golden::read("gemma4-tiny-bf16").path;
     let name = "model.vision_tower.encoder.layers.0.mlp.up_proj.output_max";
     let mut files: Vec<(String, FileBytes)> = ["config.json", "processor_config.json", "tokenizer.json"]
@@ -146,9 +146,9 @@ fn a_clipped_projection_with_an_empty_range_is_an_error() {
     }
 }
 
-/// Settings of the preprocessing are checked when an image comes.
+/// Settings of the preprocessing are checked with the first image.
 #[test]
-fn preprocessing_that_cannot_be_is_an_error_of_the_image() {
+fn invalid_preprocessing_is_an_image_error() {
     let longest = "/max_image_size/longest_edge";
     for value in [0, 5, 1_usize << 40] {
         let folder = with_setting("smolvlm-tiny", "preprocessor_config.json", longest, json!(value));
@@ -161,7 +161,7 @@ fn preprocessing_that_cannot_be_is_an_error_of_the_image() {
 }
 
 #[test]
-fn a_vision_part_of_an_unknown_family_or_without_tensors_leaves_a_text_model() {
+fn unknown_or_empty_vision_part_gives_a_text_model() {
     let unknown = with_setting("smolvlm-tiny", "config.json", "/model_type", json!("seeing"));
     assert!(loaded(&unknown).unwrap().vision.is_none());
     let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models/gemma3-tiny-vision");
@@ -169,7 +169,7 @@ fn a_vision_part_of_an_unknown_family_or_without_tensors_leaves_a_text_model() {
 }
 
 #[test]
-fn a_quantised_decoder_keeps_the_tower_in_floats_and_the_footprint_counts_it() {
+fn quantised_decoder_keeps_a_float_tower() {
     for golden in Golden::all() {
         let folder = ModelFolder::open(&golden.path).unwrap();
         let footprint = folder.footprint().unwrap();
@@ -186,7 +186,7 @@ fn a_quantised_decoder_keeps_the_tower_in_floats_and_the_footprint_counts_it() {
 }
 
 #[test]
-fn the_pack_cache_of_a_vision_model_keeps_its_tower() {
+fn pack_cache_keeps_the_tower() {
     let cache = tempfile::tempdir().unwrap();
     let options = LoadOptions {
         quantization: Some(WeightFormat::Q8),
@@ -200,7 +200,7 @@ fn the_pack_cache_of_a_vision_model_keeps_its_tower() {
 }
 
 #[test]
-fn progress_counts_the_tower() {
+fn progress_includes_the_tower() {
     let folder = ModelFolder::open(Golden::read("gemma3-tiny").path).unwrap();
     let mut reports = Vec::new();
     folder.load(&LoadOptions::default(), &mut |report| reports.push(report)).unwrap();

@@ -38,7 +38,7 @@ struct SessionCache {
     idle_since: Option<u64>,
 }
 
-/// Shortage of pages in one space: those that a step needs, and those that are free.
+/// Shortage of pages in one space: needed by a step, and free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shortage {
     pub needed_pages: usize,
@@ -81,7 +81,7 @@ impl KvCaches {
         self.sessions.get(&session).map_or(0, |cache| cache.table.len())
     }
 
-    /// Marks `session`, which runs with `adapter`, as active: its pages are evicted last. Those of another adapter are dropped.
+    /// Marks `session`, which runs with `adapter`, as active: its pages are evicted last. Pages of another adapter are dropped.
     pub fn begin(&mut self, session: SessionId, adapter: Option<AdapterId>) {
         if self.sessions.get(&session).is_some_and(|cache| cache.adapter != adapter) {
             self.close(session);
@@ -95,7 +95,7 @@ impl KvCaches {
         }
     }
 
-    /// Marks `session` as idle from now on.
+    /// Marks `session` as idle.
     pub fn mark_idle(&mut self, session: SessionId) {
         self.ended += 1;
         if let Some(cache) = self.sessions.get_mut(&session) {
@@ -113,7 +113,7 @@ impl KvCaches {
         cache.table.len()
     }
 
-    /// Moves `session` to the largest position from which `ids` can be resumed, and reuses pages that other sessions cached.
+    /// Moves `session` to the largest resumable position of `ids`, and reuses pages cached by other sessions.
     /// The session's own cache matches the first `matching` of `ids`.
     pub fn resume(&mut self, session: SessionId, ids: &[TokenId], matching: usize) {
         if let Some(cache) = self.sessions.get_mut(&session) {
@@ -129,7 +129,7 @@ impl KvCaches {
         }
     }
 
-    /// Drops the caches of all sessions with `adapter`, and the prefixes found by them. No request with it is active.
+    /// Drops the caches and prefixes of all sessions with `adapter`, which must have no active request.
     pub fn drop_adapter(&mut self, adapter: AdapterId) {
         let uses = |cache: &SessionCache| cache.adapter == Some(adapter);
         let sessions = self.sessions.iter().filter(|(_, cache)| uses(cache));
@@ -174,7 +174,7 @@ impl KvCaches {
     /// if the pool lacks pages although all idle sessions were evicted.
     ///
     /// # Errors
-    /// [`Error::SavedPages`]; nothing is changed.
+    /// [`Error::SavedPages`]; the caches are unchanged.
     pub fn restore(
         &mut self,
         session: SessionId,
@@ -215,7 +215,7 @@ impl KvCaches {
         }
     }
 
-    /// Takes the logits of the last cached token of `session`, if they were kept.
+    /// Takes the logits of the last cached token of `session`, if kept.
     pub fn take_logits(&mut self, session: SessionId) -> Option<Vec<f32>> {
         self.sessions.get_mut(&session)?.logits.take()
     }
@@ -262,7 +262,7 @@ impl KvCaches {
         }
     }
 
-    /// Returns true if rows that were run can be dropped again: no layer has a recurrent state.
+    /// Returns true if rows can be dropped after they were run: no layer has a recurrent state.
     pub fn can_roll_back(&self) -> bool {
         self.allocator.groups().iter().all(|group| group.retention != Retention::State)
     }
@@ -285,7 +285,7 @@ impl KvCaches {
         num_pages > 0
     }
 
-    /// Empties all caches and continues with the pool that `make` returns. The old pool is dropped first, so that a device
+    /// Empties all caches and continues with a new pool from `make`. The old pool is dropped first, so that a device
     /// never holds both.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ pub(crate) struct Capacity {
 }
 
 impl Capacity {
-    /// Sizes that `settings` ask for, for a model with this context and page size.
+    /// Returns the sizes requested by `settings`, for a model with this context and page size.
     pub fn new(settings: &EngineSettings, model_context: usize, bytes_per_page: usize) -> Result<Self> {
         let invalid = |field, value, expected| Err(Error::InvalidSettings { field, value, expected });
         if settings.prefill_chunk == 0 {
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_context_fits_the_pool() {
+    fn full_context_fits_the_pool() {
         for (max_context, kv_cache_tokens, bytes_per_page, num_pages, context_tokens) in [
             (None, None, SMALL_PAGE, 128, 1024),
             (None, None, 0, 128, 1024),
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_sizes_are_named() {
+    fn invalid_sizes_are_reported() {
         for (field, max_context, kv_cache_tokens) in [
             ("max_context", Some(0), None),
             ("max_context", Some(1025), None),

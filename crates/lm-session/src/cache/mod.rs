@@ -1,4 +1,4 @@
-//! The KV cache: pages of the pool, the tables of sessions, and the prefixes that they share.
+//! The KV cache: pages of the pool, tables of sessions, and shared prefixes.
 
 mod caches;
 mod capacity;

@@ -19,7 +19,7 @@ struct Space {
     pages: Vec<Page>,
     /// Free pages without a key. The lowest is allocated first: pages with consecutive ids are adjacent in memory.
     free_list: BTreeSet<PageId>,
-    /// Free pages that can still be found by their key, by release time (LRU order).
+    /// Free pages with a key, by release time (LRU order).
     evictable: BTreeMap<u64, PageId>,
     /// Number of releases: the clock of `released_at`.
     releases: u64,
@@ -46,7 +46,7 @@ impl Space {
         self.free_list.len() + self.evictable.len()
     }
 
-    /// Allocates a page with a reference count of 1 and no key; returns it and the key that it loses.
+    /// Allocates a page with a reference count of 1 and no key; returns it and its previous key.
     fn allocate(&mut self) -> (PageId, Option<CacheKey>) {
         let page = self.free_list.pop_first().or_else(|| self.evictable.pop_first().map(|(_, page)| page));
         let page = page.expect("callers check for a shortage first");
@@ -75,7 +75,7 @@ impl Space {
         }
     }
 
-    /// Takes the key of a page without references, and returns true; false for another page.
+    /// Takes the key of a page without references and returns true; returns false for a referenced page.
     fn forget(&mut self, page: PageId) -> bool {
         let Page { ref_count, key, released_at } = &mut self.pages[page as usize];
         let is_free = *ref_count == 0;
@@ -88,7 +88,7 @@ impl Space {
     }
 }
 
-/// Allocator of the pages of a [`KvPool`]: reference counts, and the prefix tree that finds full pages.
+/// Allocator of the pages of a [`KvPool`]: reference counts, and the prefix tree of full pages.
 pub(crate) struct PageAllocator {
     pool: KvPool,
     groups: Vec<CacheGroup>,
@@ -97,7 +97,7 @@ pub(crate) struct PageAllocator {
 }
 
 impl PageAllocator {
-    /// Creates an allocator in which all pages of a new pool are free.
+    /// Creates an allocator for a new pool, with all pages free.
     pub fn new(pool: KvPool) -> Self {
         let groups = pool.layout().groups().to_vec();
         let spaces = (0..pool.layout().num_spaces()).map(|space| Space::new(pool.num_pages(space))).collect();
@@ -128,12 +128,12 @@ impl PageAllocator {
         self.spaces[space].free()
     }
 
-    /// Number of free pages that can still be found in the prefix tree.
+    /// Number of free pages in the prefix tree.
     pub fn evictable(&self) -> usize {
         self.spaces.iter().map(|space| space.evictable.len()).sum()
     }
 
-    /// Allocates a free page: one without a key if there is one, otherwise the least recently released one, which is evicted.
+    /// Allocates a free page: preferably one without a key, otherwise the least recently released one, which is evicted.
     ///
     /// # Panics
     /// Panics if no page is free.
@@ -158,7 +158,7 @@ impl PageAllocator {
         self.page(group, page).ref_count > 1
     }
 
-    /// Returns the page to write to in place of `page`, to which the caller has a reference: a copy if the page is shared
+    /// Returns the page to write to in place of `page`, which the caller references: a copy if the page is shared
     /// (copy-on-write), otherwise the page itself, removed from the prefix tree.
     ///
     /// # Panics
@@ -184,7 +184,7 @@ impl PageAllocator {
         }
     }
 
-    /// Releases a reference to `root`. After the last one nothing finds the prefixes that start there: their pages are free.
+    /// Releases a reference to `root`. After the last one, its prefixes are no longer found and their pages are free.
     pub fn release_root(&mut self, root: NodeId) {
         if self.tree.references(root) == 1 {
             self.forget(root);
@@ -192,7 +192,7 @@ impl PageAllocator {
         self.tree.release(root);
     }
 
-    /// Removes the pages without references from the prefixes that start at `root`: they are free, and no longer found. Takes time in
+    /// Removes unreferenced pages from the prefixes that start at `root`: they are free, and no longer found. Takes time in
     /// proportion to the pages of these prefixes.
     fn forget(&mut self, root: NodeId) {
         for (node, group, page) in self.tree.pages_of(root) {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_released_longest_ago_is_reused_first() {
+    fn least_recently_released_page_is_reused_first() {
         let mut space = keyed(4);
         [2, 0, 3, 1].into_iter().for_each(|page| space.release(page));
         // Found and released again: it is the most recently released one now.
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_a_key_is_reused_before_one_that_can_be_found() {
+    fn page_without_a_key_is_reused_first() {
         let mut space = keyed(3);
         space.pages[1].key = None;
         [0, 1, 2].into_iter().for_each(|page| space.release(page));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_free_page_is_allocated_first() {
+    fn lowest_free_page_is_allocated_first() {
         let mut space = Space::new(5);
         let pages: Vec<PageId> = (0..4).map(|_| space.allocate().0).collect();
         assert_eq!(pages, [0, 1, 2, 3]);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_a_root_are_free_after_its_last_reference() {
+    fn root_pages_are_freed_with_its_last_reference() {
         let mut allocator = PageAllocator::new(KvPool::empty(2));
         let root = allocator.tree.new_root();
         let node = allocator.tree.child(root, &[1; lm_model::PAGE_LEN]);

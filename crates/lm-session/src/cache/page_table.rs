@@ -11,7 +11,7 @@ use crate::cache::prefix_tree::NodeId;
 /// A table must be closed with [`PageTable::close`]; dropping it leaks its page references.
 #[derive(Debug)]
 pub(crate) struct PageTable {
-    /// Page ids by group; [`NO_PAGE`] where a page is not needed.
+    /// Page ids by group; [`NO_PAGE`] for unneeded pages.
     pages: Vec<Vec<PageId>>,
     len: usize,
     /// Number of rows after `len` whose pages are reserved.
@@ -52,13 +52,13 @@ impl PageTable {
         self.reserved
     }
 
-    /// Block tables for the cached tokens and `rows` more, which have been reserved.
+    /// Block tables for the cached tokens and `rows` more reserved ones.
     pub fn block_tables(&self, rows: usize) -> Vec<Vec<PageId>> {
         let end = (self.len + rows).div_ceil(PAGE_LEN);
         self.pages.iter().map(|pages| pages[..end].to_vec()).collect()
     }
 
-    /// Number of pages of each space that [`PageTable::reserve`] will allocate for `rows` more rows.
+    /// Number of pages per space that [`PageTable::reserve`] will allocate for `rows` more rows.
     pub fn missing(&self, rows: usize, allocator: &PageAllocator) -> Vec<usize> {
         let mut missing = vec![0; allocator.num_spaces()];
         for (group, kind) in allocator.groups().iter().enumerate() {
@@ -120,9 +120,9 @@ impl PageTable {
         }
     }
 
-    /// Moves to the largest position from which `ids` can be resumed, at most to their end.
+    /// Moves to the largest resumable position of `ids`, at most to their end.
     ///
-    /// The first `matching` of `ids` are this table's own first tokens. The others are reused as far as the allocator's prefix
+    /// The first `matching` of `ids` are this table's own first tokens. Others are reused if the allocator's prefix
     /// tree has them.
     pub fn resume(&mut self, ids: &[TokenId], matching: usize, allocator: &mut PageAllocator) {
         let path = allocator.tree.walk(self.root, ids);
@@ -144,7 +144,7 @@ impl PageTable {
         Self { pages, reserved: 0, ..*self }
     }
 
-    /// Releases all pages and prefix-tree nodes. Pages of a root that no other table has are free at once, not only reusable.
+    /// Releases all pages and prefix-tree nodes. Pages of a root without other tables are free at once, not only reusable.
     pub fn close(mut self, allocator: &mut PageAllocator) {
         let pages = std::mem::take(&mut self.pages);
         release_all(&pages, allocator);
@@ -152,7 +152,7 @@ impl PageTable {
         allocator.release_root(self.root);
     }
 
-    /// Bytes of the pages that a table of `len` tokens needs; `None` if pages cannot be read.
+    /// Bytes of the pages of a table with `len` tokens; `None` if pages cannot be read.
     pub fn saved_bytes(len: usize, allocator: &mut PageAllocator) -> Option<usize> {
         let groups = allocator.groups().to_vec();
         let bytes = |group: &CacheGroup| {
@@ -174,7 +174,7 @@ impl PageTable {
         bytes
     }
 
-    /// Adds the prefixes of `ids` to the prefix tree, and takes the pages that it has of them. Returns the number of pages of each
+    /// Adds the prefixes of `ids` to the prefix tree, and takes their cached pages. Returns the number of pages of each
     /// space that [`PageTable::restore`] will allocate. The table must be empty.
     pub fn begin_restore(&mut self, ids: &[TokenId], allocator: &mut PageAllocator) -> Vec<usize> {
         let (full, _) = ids.as_chunks::<PAGE_LEN>();
@@ -201,7 +201,7 @@ impl PageTable {
     /// Fills the pages that are missing since [`PageTable::begin_restore`] with the bytes of [`PageTable::save`], and caches `ids`.
     ///
     /// # Panics
-    /// When fewer pages are free than are missing, or there are too few bytes.
+    /// When pages or bytes are missing.
     pub fn restore(&mut self, ids: &[TokenId], mut bytes: &[u8], allocator: &mut PageAllocator) {
         let path = allocator.tree.path(self.last_node);
         for (group, kind) in allocator.groups().to_vec().iter().enumerate() {
@@ -257,7 +257,7 @@ impl PageTable {
         (0..self.pages.len()).map(table).collect()
     }
 
-    /// Page that a table of `len` tokens needs at `index`: this table's own, or one from the prefix tree.
+    /// Page of a table with `len` tokens at `index`: this table's own, or one from the prefix tree.
     fn page_at(
         &self,
         group: usize,

@@ -22,7 +22,7 @@ struct Node {
     edge: Option<Edge>,
     /// Page of each group, [`NO_PAGE`] where none is cached.
     pages: Vec<PageId>,
-    /// Prefixes that extend it by a page.
+    /// Prefixes longer by one page.
     children: HashSet<NodeId>,
     /// References from outside.
     ref_count: usize,
@@ -81,12 +81,12 @@ impl PrefixTree {
         found
     }
 
-    /// Number of references to the prefix, those of longer prefixes not included.
+    /// Number of references to the prefix, excluding longer prefixes.
     pub fn references(&self, node: NodeId) -> usize {
         self.node(node).ref_count
     }
 
-    /// Returns or creates the prefix that extends `parent` by a page of `ids`. A new one must be retained or get a page.
+    /// Returns or creates the prefix that extends `parent` by a page of `ids`. A new prefix must be retained or get a page.
     pub fn child(&mut self, parent: NodeId, ids: &[TokenId; PAGE_LEN]) -> NodeId {
         let edge = Edge { parent, ids: *ids };
         if let Some(&child) = self.by_edge.get(&edge) {
@@ -107,7 +107,7 @@ impl PrefixTree {
         self.node_mut(node).pages[group] = page;
     }
 
-    /// Clears the page of a group, and removes the prefix if nothing else uses it.
+    /// Clears the page of a group, and removes the prefix if it is unused.
     pub fn clear_page(&mut self, node: NodeId, group: usize) {
         self.set_page(node, group, NO_PAGE);
         self.prune(node);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_is_found_by_all_of_its_tokens() {
+    fn prefix_is_found_by_all_its_tokens() {
         let mut tree = PrefixTree::new(1);
         let root = tree.new_root();
         let one = tree.child(root, &page(0));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_no_use_goes_and_takes_the_way_to_it_along() {
+    fn unused_nodes_and_their_parents_are_removed() {
         let mut tree = PrefixTree::new(2);
         let root = tree.new_root();
         let one = tree.child(root, &page(0));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn places_of_removed_prefixes_are_taken_again() {
+    fn slots_of_removed_prefixes_are_reused() {
         let mut tree = PrefixTree::new(1);
         let root = tree.new_root();
         for first in 0..10 {

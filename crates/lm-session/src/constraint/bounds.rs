@@ -59,7 +59,7 @@ pub(super) fn checked_text(spec: &ConstraintSpec) -> Result<String> {
 /// Runs `compile` on its own thread and waits for at most [`MAX_TIME`]. At most [`MAX_CONCURRENT`] run concurrently.
 ///
 /// # Errors
-/// [`GrammarErrorKind::TooLarge`] when it takes longer: the thread then keeps its permit until its present step ends, which the
+/// [`GrammarErrorKind::TooLarge`] when it takes longer: the thread then keeps its permit until its current step ends, which the
 /// library's own limits bound (see [`Abandoned`]). [`Error::CompilerBusy`] when no permit becomes free in that time.
 pub(super) fn with_timeout<T: Send + 'static>(
     compile: impl FnOnce(&Abandoned) -> T + Send + 'static,
@@ -92,14 +92,14 @@ fn within<T: Send + 'static>(
     })
 }
 
-/// Flag of a compilation for which nobody waits any more. It is checked between the steps of a compilation: reading the grammar, the bound on
+/// Flag of an abandoned compilation. It is checked between the steps of a compilation: reading the grammar, the bound on
 /// its work, the lexer, the rules for completions.
 #[derive(Clone, Default)]
 pub(super) struct Abandoned(Arc<AtomicBool>);
 
 impl Abandoned {
     /// # Errors
-    /// When nobody waits for the compilation.
+    /// When the compilation was abandoned.
     pub fn check(&self) -> std::result::Result<(), String> {
         if self.0.load(Ordering::Relaxed) { Err("the compilation was abandoned".to_owned()) } else { Ok(()) }
     }
@@ -149,7 +149,7 @@ fn too_large(message: String) -> Error {
     Error::Grammar { kind: GrammarErrorKind::TooLarge, message }
 }
 
-/// Upper bound of the nesting depth of brackets; every bracket counts, also in literals.
+/// Upper bound of the nesting depth of brackets; counts all brackets, also in literals.
 fn bracket_depth(text: &str) -> usize {
     let (mut open, mut deepest) = (0usize, 0);
     for byte in text.bytes() {
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn abandoned_compilations_refuse_others_and_stop_at_their_next_step() {
+    fn abandoned_compilations_block_others_until_they_stop() {
         static PERMITS: Permits = Permits::new();
         const SHORT: Duration = Duration::from_millis(50);
         let steps: Vec<_> = (0..MAX_CONCURRENT)
@@ -184,13 +184,13 @@ mod tests {
                 (step, checked)
             })
             .collect();
-        let refused = within(SHORT, &PERMITS, |_| ());
-        assert!(matches!(refused, Err(Error::CompilerBusy { running: MAX_CONCURRENT, .. })), "{refused:?}");
+        let rejected = within(SHORT, &PERMITS, |_| ());
+        assert!(matches!(rejected, Err(Error::CompilerBusy { running: MAX_CONCURRENT, .. })), "{rejected:?}");
         for (step, checked) in steps {
             drop(step);
             assert!(checked.recv().expect("the next step").is_err(), "it ends");
         }
-        // Waits for a permit of those that have ended.
+        // Waits for the permit of an ended compilation.
         within(MAX_TIME, &PERMITS, |_| ()).expect("a free permit");
     }
 }

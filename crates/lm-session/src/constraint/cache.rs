@@ -2,7 +2,7 @@
 
 /// Maximum number of cached grammars.
 const MAX_GRAMMARS: usize = 64;
-/// Maximum memory of the cached grammars, as it is estimated for each.
+/// Maximum estimated memory of the cached grammars.
 const MAX_BYTES: usize = 128 << 20;
 
 /// Compiled grammars keyed by their whole text, most recently used last.
@@ -31,8 +31,8 @@ impl<T: Clone> GrammarCache<T> {
         Some(grammar)
     }
 
-    /// Inserts a grammar that takes `bytes` of memory, and evicts the least recently used ones beyond the bounds. One that exceeds them alone
-    /// is not kept.
+    /// Inserts a grammar of `bytes` of memory, and evicts the least recently used ones beyond the bounds. A grammar that alone exceeds them
+    /// is not cached.
     pub fn insert(&mut self, text: String, grammar: T, bytes: usize) {
         self.grammars.retain(|entry| entry.text != text); // Two threads may have compiled the same.
         self.grammars.push(Entry { text, grammar, bytes });
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_least_recently_used_grammars_are_evicted_by_their_memory() {
+    fn least_recently_used_grammars_are_evicted_by_memory() {
         let mut cache = GrammarCache::default();
         let insert =
             |cache: &mut GrammarCache<u8>, text: &str, bytes| cache.insert(text.to_owned(), 0, bytes);
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_grammars_is_bounded() {
+    fn number_of_grammars_is_bounded() {
         let mut cache = GrammarCache::default();
         (0..=MAX_GRAMMARS).for_each(|number| cache.insert(number.to_string(), number, 1));
         assert_eq!((cache.get("0"), cache.get("1")), (None, Some(1)));

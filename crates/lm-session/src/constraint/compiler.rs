@@ -121,12 +121,12 @@ const TEXT_COPIES: usize = 60;
 /// Estimate of the memory of a compiled grammar's automata and rules.
 fn memory_bytes(parser: &TokenParser, tables: Option<&CompletionTables>) -> usize {
     let lexer = parser.parser.lexer_stats();
-    // The library leaves out the sets of expressions of each state.
+    // The library omits the sets of expressions of each state.
     let sets = lexer.num_states * 3 * lexer.num_regexps.div_ceil(8);
     lexer.num_bytes + sets + parser.dbg_grammar.len() + tables.map_or(0, CompletionTables::bytes)
 }
 
-/// Builds the rules for shortest completions; `None` where the grammar uses an unsupported feature, and only the search remains.
+/// Builds the rules for shortest completions; `None` if the grammar uses an unsupported feature, which leaves only the search.
 fn completion_tables(parser: &TokenParser, abandoned: &Abandoned) -> Option<Arc<CompletionTables>> {
     abandoned.check().ok()?;
     catch_unwind(AssertUnwindSafe(|| CompletionTables::from_parser(parser))).ok().flatten().map(Arc::new)
@@ -205,7 +205,7 @@ impl CompiledConstraint {
         Box::new(self.start_grammar())
     }
 
-    /// Checks `text` against the grammar, independent of tokenization; an added token that the grammar asks for is matched by
+    /// Checks `text` against the grammar, independent of tokenization; an added token required by the grammar is matched by
     /// its spelling.
     ///
     /// # Errors
@@ -214,7 +214,7 @@ impl CompiledConstraint {
         self.start_grammar().check(text)
     }
 
-    /// Estimate of its memory, in bytes. The compiler's cache keeps 64 grammars, and at most 128 MiB of them.
+    /// Estimate of its memory, in bytes. The compiler's cache holds at most 64 grammars and 128 MiB.
     pub fn memory_bytes(&self) -> usize {
         self.grammar.memory_bytes
     }
@@ -239,8 +239,8 @@ impl fmt::Debug for CompiledConstraint {
     }
 }
 
-/// Vocabulary slices (llguidance) that are allowed as a whole where a lexeme matches all of their texts: whitespace, and text
-/// inside of strings, which also covers free text in which no marker of a call can begin.
+/// Vocabulary slices (llguidance) that are allowed as a whole if a lexeme matches all of their texts: whitespace, and text
+/// inside of strings, which also covers free text without a start of a call marker.
 const SLICES: [&str; 4] = [
     r"[\x20\x0A\x0D\x09]+",
     r#"[^"\\<\x00-\x1F\x7F]{1,10}"#,

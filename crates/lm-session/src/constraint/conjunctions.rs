@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 use super::ConstraintSpec;
 use super::cost;
 
-/// Maximum number of patterns that one text may have to match.
+/// Maximum number of patterns for one text.
 const MAX_PATTERNS: usize = 32;
 /// Maximum depth of schemas nested in place, by `$ref` or combination.
 const MAX_DEPTH: usize = 256;
-/// Rejects schemas inside a Lark grammar in which the conjunction of patterns on one text is too large.
+/// Rejects schemas inside a Lark grammar if the conjunction of patterns on one text is too large.
 ///
 /// # Errors
 /// The reason.
@@ -57,7 +57,7 @@ fn check_conjunction(patterns: &[&str]) -> Result<(), String> {
     let found: Vec<String> = patterns.iter().map(|pattern| format!("(?s:.*)(?:{pattern})(?s:.*)")).collect();
     let found: Vec<&str> = found.iter().map(String::as_str).collect();
     let mut builder = RegexBuilder::new();
-    // Patterns that the library cannot parse are refused when it parses them.
+    // The library rejects patterns that it cannot parse.
     if builder.mk_regex_and(&found).is_err() { Ok(()) } else { cost::check(builder.exprset()) }
 }
 
@@ -68,7 +68,7 @@ struct PatternCollector<'a> {
 }
 
 impl<'a> PatternCollector<'a> {
-    /// Collects the patterns that a text matching `schema` has to match: of alternatives, those of the one with the most. Above
+    /// Collects the patterns that a text matching `schema` has to match; for alternatives, those of the longest list. Above
     /// [`MAX_PATTERNS`], the list is truncated.
     fn patterns(&mut self, schema: &'a Map<String, Value>, depth: usize) -> Result<Vec<&'a str>, String> {
         let address = std::ptr::from_ref(schema);
@@ -78,7 +78,7 @@ impl<'a> PatternCollector<'a> {
         if depth > MAX_DEPTH {
             return Err(format!("too many schemas in each other: over {MAX_DEPTH}"));
         }
-        // A cycle back to this schema adds nothing.
+        // A cycle back to this schema adds no pattern.
         self.known.insert(address, Vec::new());
         let mut found: Vec<&str> = schema.get("pattern").and_then(Value::as_str).into_iter().collect();
         let reference = schema.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix('#'));
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conjunctions_of_patterns_are_bounded_anywhere_in_a_schema() {
+    fn pattern_conjunctions_are_bounded_at_any_depth() {
         let inside = |schema: &Value| {
             let text = format!("start: \"x\" %json {schema} \"y\"\n");
             ConstraintSpec::Lark { text, markers: vec![] }

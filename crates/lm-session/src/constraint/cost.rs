@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn conjunctions_are_bounded_by_the_product_of_their_branches() {
+    fn conjunction_cost_is_the_product_of_branches() {
         let found = |c: char| format!("(?s:.*)a{c}(?s:.*)");
         assert!(conjoined(('a'..='z').map(found)).is_err());
         assert!(conjoined(('a'..='e').map(found)).is_ok());

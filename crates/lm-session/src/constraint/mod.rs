@@ -29,10 +29,10 @@ pub use token_mask::TokenMask;
 use crate::error::Result;
 use lm_tokenizer::TokenId;
 
-/// Decides token by token which tokens may come next.
+/// Decides token by token which tokens are allowed next.
 ///
-/// The engine asks for a mask, samples, and commits the sampled token. End tokens are not a constraint's business: the engine
-/// allows them where [`Constraint::ending`] does, and never commits one. Constraints compiled from a grammar come from
+/// The engine requests a mask, samples, and commits the sampled token. A constraint does not handle end tokens: the engine
+/// allows them where [`Constraint::ending`] does, and never commits one. Constraints compiled from a grammar are created by
 /// [`crate::Engine::compile`]; a user-defined one needs five methods:
 ///
 /// ```
@@ -85,19 +85,19 @@ use lm_tokenizer::TokenId;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Constraint: Send + fmt::Debug {
-    /// Sets in `mask`, which comes empty and as wide as the logits, every token that may come next.
+    /// Sets every allowed next token in `mask`, which is empty and as wide as the logits.
     ///
     /// # Errors
     /// [`crate::Error::ConstraintFailed`], which ends the generation.
     fn mask(&mut self, mask: &mut TokenMask) -> Result<()>;
 
-    /// Commits the next token, one that the mask allows.
+    /// Commits the next token, which the mask allows.
     ///
     /// # Errors
-    /// [`crate::Error::ConstraintFailed`], also for a token that may not come next.
+    /// [`crate::Error::ConstraintFailed`], also for a token that is not allowed.
     fn commit(&mut self, id: TokenId) -> Result<()>;
 
-    /// Reverts the last `tokens` commits: masks, forced tokens and ending are what they were before.
+    /// Reverts the last `tokens` commits and restores masks, forced tokens and ending.
     ///
     /// # Errors
     /// [`crate::Error::ConstraintFailed`] if fewer were committed.
@@ -112,7 +112,7 @@ pub trait Constraint: Send + fmt::Debug {
     /// Creates a copy with its own state.
     fn fork(&self) -> Box<dyn Constraint>;
 
-    /// Returns the tokens that must come next, in this order, as far as they are known; they are fed to the model together and
+    /// Returns the known forced next tokens, in order; they are input of the model together and
     /// not sampled. Empty by default, which is always correct.
     ///
     /// # Errors
@@ -121,7 +121,7 @@ pub trait Constraint: Send + fmt::Debug {
         Ok(Vec::new())
     }
 
-    /// Returns the length of the longest prefix of `ids` that may come next. By default each token is looked up in a mask.
+    /// Returns the length of the longest allowed prefix of `ids`. By default each token is looked up in a mask.
     ///
     /// # Errors
     /// [`crate::Error::ConstraintFailed`].
@@ -155,7 +155,7 @@ pub trait Constraint: Send + fmt::Debug {
         Ok(ending != Ending::Forbidden)
     }
 
-    /// Returns tokens after which the text may end, as few as the constraint knows. None by default: the engine then searches
+    /// Returns tokens after which the text may end, as few as the constraint can find. None by default: the engine then searches
     /// for them.
     ///
     /// # Errors
@@ -164,19 +164,19 @@ pub trait Constraint: Send + fmt::Debug {
         Ok(None)
     }
 
-    /// Approximate bytes of memory that this constraint does not share with its forks. Requests that wait are bounded by it:
+    /// Approximate bytes of memory that this constraint does not share with its forks. It bounds the waiting requests:
     /// [`crate::EngineSettings::max_waiting_grammar_bytes`]. Zero by default.
     fn state_bytes(&self) -> usize {
         0
     }
 
-    /// Returns the constraint at its start as data, from which [`crate::Engine::replay`] creates it. `None` by default: a request with it is
-    /// recorded, and cannot be replayed.
+    /// Returns the constraint at its start as data, for [`crate::Engine::replay`]. `None` by default: a request with it is
+    /// recorded, but cannot be replayed.
     fn record(&self) -> Option<ConstraintRecord> {
         None
     }
 
-    /// Texts that close parts of the whole, such as `"}` or `</parameter>`: they are tried first where a generation must end.
+    /// Texts that close parts of the whole, such as `"}` or `</parameter>`: they are tried first when a generation must end.
     /// Empty by default.
     fn closing_literals(&self) -> &[String] {
         &[]

@@ -21,7 +21,7 @@ pub enum ConstraintRecord {
         closing: Vec<TokenId>,
         /// Maximum number of tokens in the channel.
         tokens: usize,
-        /// True if the output begins inside the channel.
+        /// True if the output starts inside the channel.
         inside: bool,
         /// Constraint on the whole output.
         inner: Option<Box<ConstraintRecord>>,

@@ -13,7 +13,7 @@ pub enum ConstraintSpec {
     /// Text that matches this Lark grammar.
     Lark {
         /// A grammar in llguidance's Lark dialect with the start rule `start`. A schema in it (`%json`) is read as llguidance
-        /// reads it: patterns in the syntax of the crate `regex`, bounds as floats of 64 bits, other keywords than its own are
+        /// reads it: patterns in the syntax of the crate `regex`, bounds as floats of 64 bits, unknown keywords are
         /// errors. (`lm_processors::json_grammar` writes the grammar of any schema.) It may use the rules `marker_0`, `marker_1`, …, one for
         /// each of `markers`, without defining them.
         text: String,
@@ -28,7 +28,7 @@ pub enum ConstraintSpec {
 pub enum Acceptance {
     /// The text is complete.
     Accepted,
-    /// The text is a valid prefix, and more must come.
+    /// The text is a valid prefix and must continue.
     Incomplete,
     /// The text is invalid from this byte on.
     Rejected {

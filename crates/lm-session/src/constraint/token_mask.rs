@@ -5,7 +5,7 @@ use lm_tokenizer::TokenId;
 /// Bits per word.
 const BITS: usize = u32::BITS as usize;
 
-/// Bitmask of the tokens that may come next.
+/// Bitmask of the allowed next tokens.
 ///
 /// ```
 /// use lm_session::TokenMask;
@@ -97,7 +97,7 @@ impl TokenMask {
         &self.words
     }
 
-    /// Copies bits, as many as fit the width; the rest become 0.
+    /// Copies bits up to the width; the rest become 0.
     pub(crate) fn copy_from(&mut self, words: &[u32]) {
         let common = self.words.len().min(words.len());
         self.words[..common].copy_from_slice(&words[..common]);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_those_allowed() {
+    fn ids_are_the_allowed_ones() {
         let mut mask = TokenMask::new(70);
         [69, 31, 0, 32].into_iter().for_each(|id| mask.allow(id));
         mask.forbid(0);

@@ -51,7 +51,7 @@ fn word(tokenizer: &Tokenizer, id: TokenId) -> Vec<u8> {
     }
 }
 
-/// Returns the longest added token that `text` begins with, and its length.
+/// Returns the longest added token at the start of `text`, and its length.
 pub(super) fn special_token(trie: &TokTrie, text: &[u8]) -> Option<(TokenId, usize)> {
     let mut node = trie.child_at_byte(trie.root(), TokTrie::SPECIAL_TOKEN_MARKER)?;
     let mut longest = None;

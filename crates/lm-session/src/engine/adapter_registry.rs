@@ -12,7 +12,7 @@ use crate::ids::AdapterId;
 pub(crate) struct AdapterRegistry {
     loader: Option<AdapterLoader>,
     loaded: BTreeMap<AdapterId, Adapter>,
-    /// Number of adapters that were ever loaded, which is the next id.
+    /// Number of adapters loaded so far, which is the next id.
     count: u32,
 }
 
@@ -45,7 +45,7 @@ impl AdapterRegistry {
     /// Removes a loaded adapter.
     ///
     /// # Errors
-    /// Those of [`AdapterRegistry::get`].
+    /// The errors of [`AdapterRegistry::get`].
     pub fn remove(&mut self, id: AdapterId) -> Result<Adapter> {
         self.loaded.remove(&id).ok_or_else(|| self.missing(id))
     }

@@ -11,7 +11,7 @@ use crate::ids::AdapterId;
 use crate::scheduler::Command;
 
 impl Engine {
-    /// Loads a LoRA adapter from a folder in PEFT's format, on the calling thread: the sessions generate meanwhile. Sessions of
+    /// Loads a LoRA adapter from a folder in PEFT's format, on the calling thread, while the sessions continue to generate. Sessions of
     /// [`SessionConfig::adapter`](crate::SessionConfig::adapter) use it. It stays in memory until [`Engine::unload_adapter`], also while the
     /// model is unloaded.
     ///
@@ -31,7 +31,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Model`] when the folder is no adapter, or one of another model; [`Error::NoAdapters`].
+    /// [`Error::Model`] when the folder is not an adapter, or one of another model; [`Error::NoAdapters`].
     pub fn load_adapter(&self, folder: impl AsRef<Path>) -> Result<AdapterId> {
         let loader = self.adapter_registry().loader();
         let loader = loader.ok_or_else(|| Error::NoAdapters { model: self.name().to_owned() })?;
@@ -39,11 +39,11 @@ impl Engine {
         Ok(self.adapter_registry().add(adapter))
     }
 
-    /// Unloads an adapter, whether it was loaded with the model or later. New requests with it are refused with
-    /// [`Error::AdapterUnloaded`] from now on. Requests that were submitted before end as if it were still there; the call waits for them,
+    /// Unloads an adapter, loaded with the model or later. New requests with it are rejected with
+    /// [`Error::AdapterUnloaded`]. Earlier requests finish with the adapter; the call waits for them,
     /// so cancel them first to end them early. Then the adapter's memory and its cached prefixes are released.
     ///
-    /// Sessions that name the adapter keep their tokens, and refuse every further request.
+    /// Sessions that name the adapter keep their tokens, and reject every further request.
     ///
     /// # Errors
     /// [`Error::UnknownAdapter`], [`Error::AdapterUnloaded`], [`Error::EngineStopped`].
@@ -52,7 +52,7 @@ impl Engine {
         {
             let mut registry = self.adapter_registry();
             registry.remove(id)?;
-            // Under the lock: no request with the adapter is sent after this command.
+            // Under the lock, so that no request with the adapter follows this command.
             self.send(Command::DropAdapter { adapter: id, answer })?;
         }
         released.recv().map_err(|_| Error::EngineStopped)

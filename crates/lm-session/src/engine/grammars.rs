@@ -46,7 +46,7 @@ impl Engine {
         Ok(compiler.insert(GrammarCompiler::new(self.tokenizer())?).clone())
     }
 
-    /// Token tables for the guide of a generation with these end ids.
+    /// Returns the token tables for the guide of a generation with these end ids.
     pub(crate) fn guide_vocabulary(&self, end_ids: Vec<TokenId>) -> GuideVocabulary {
         let tokenizer = self.tokenizer().clone();
         let logits_width = self.shared.info.logits_width;

@@ -11,14 +11,14 @@ use crate::media::{Encoders, Media, MediaForm, MediaKey, decoding};
 use crate::media_kind::MediaKind;
 use crate::scheduler::Command;
 
-/// Texts that stand for media of a kind in prompts of a model that reads them.
+/// Texts and tokens that represent media of a kind in prompts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaTokens {
     /// Kind of the media.
     pub kind: MediaKind,
-    /// Text that a chat template writes for a medium; the pieces of [`Media::pieces`] take its place.
+    /// Text that a chat template writes for a media item; the pieces of [`Media::pieces`] take its place.
     pub placeholder: String,
-    /// Added token that stands for a row of a medium.
+    /// Added token for each row of a media item.
     pub row: String,
     /// Its id.
     pub row_id: TokenId,
@@ -44,7 +44,7 @@ impl MediaTokens {
 }
 
 impl Engine {
-    /// Texts that stand for media in prompts, one for each kind that the model reads.
+    /// Texts and tokens that represent media in prompts, one entry for each kind that the model reads.
     pub fn media_tokens(&self) -> &[MediaTokens] {
         &self.shared.media_tokens
     }
@@ -54,7 +54,7 @@ impl Engine {
         self.media_tokens().iter().any(|tokens| tokens.kind == kind)
     }
 
-    /// Largest file of a medium of this kind, in bytes: that of [`EngineSettings::image_limits`](crate::EngineSettings::image_limits) or
+    /// Maximum file size of a media item of this kind, in bytes: that of [`EngineSettings::image_limits`](crate::EngineSettings::image_limits) or
     /// [`EngineSettings::audio_limits`](crate::EngineSettings::audio_limits).
     pub fn max_media_bytes(&self, kind: MediaKind) -> usize {
         match kind {
@@ -63,7 +63,7 @@ impl Engine {
         }
     }
 
-    /// Token that the model gets in place of the rows of media of this kind.
+    /// Token that replaces the rows of media of this kind in the model's input.
     pub(crate) fn media_token(&self, kind: MediaKind) -> TokenId {
         self.media_tokens().iter().find(|tokens| tokens.kind == kind).map_or(0, |tokens| tokens.row_id)
     }
@@ -71,28 +71,28 @@ impl Engine {
     /// Decodes an image and lays it out for the model. Its rows are encoded when a prompt needs them.
     ///
     /// The file may be PNG, JPEG, WebP, BMP or GIF, within [`EngineSettings::image_limits`](crate::EngineSettings::image_limits). While
-    /// the result of an earlier call with the same file and options is in use, it is returned, and nothing is decoded. A process decodes one file at a
+    /// the result of an earlier call with the same file and options is in use, it is returned without decoding. A process decodes one file at a
     /// time.
     ///
     /// # Errors
-    /// [`Error::NoVision`]; [`Error::Media`] for a file that is damaged or exceeds the limits; [`Error::Model`] for an image that the
-    /// model's preprocessing refuses; [`Error::EngineStopped`], and the errors of loading a model that was unloaded.
+    /// [`Error::NoVision`]; [`Error::Media`] for a file that is damaged or exceeds the limits; [`Error::Model`] for an image rejected by the
+    /// model's preprocessing; [`Error::EngineStopped`], and the errors of loading an unloaded model.
     pub fn image(&self, bytes: impl Into<Arc<[u8]>>, options: &ImageOptions) -> Result<Arc<Media>> {
         let limits = self.shared.image_limits;
-        self.medium(bytes.into(), MediaForm::Image { options: *options, limits })
+        self.read_media(bytes.into(), MediaForm::Image { options: *options, limits })
     }
 
-    /// Decodes an audio clip and lays it out for the model, as [`Engine::image`] does with an image.
+    /// Decodes an audio clip and lays it out for the model, like [`Engine::image`].
     ///
     /// The file may be WAV, FLAC, MP3 or Ogg Vorbis, within [`EngineSettings::audio_limits`](crate::EngineSettings::audio_limits).
     ///
     /// # Errors
-    /// [`Error::NoAudio`], and otherwise those of [`Engine::image`].
+    /// [`Error::NoAudio`], and the other errors of [`Engine::image`].
     pub fn audio(&self, bytes: impl Into<Arc<[u8]>>) -> Result<Arc<Media>> {
-        self.medium(bytes.into(), MediaForm::Audio { limits: self.shared.audio_limits })
+        self.read_media(bytes.into(), MediaForm::Audio { limits: self.shared.audio_limits })
     }
 
-    fn medium(&self, bytes: Arc<[u8]>, form: MediaForm) -> Result<Arc<Media>> {
+    fn read_media(&self, bytes: Arc<[u8]>, form: MediaForm) -> Result<Arc<Media>> {
         if !self.reads(form.kind()) {
             return Err(match form.kind() {
                 MediaKind::Image => Error::NoVision,
@@ -107,7 +107,7 @@ impl Engine {
         if let Some(known) = self.shared.media.get(key) {
             return Ok(known);
         }
-        // Decoded whole, so that a truncated file is an error here and not in the middle of a prompt.
+        // Decodes the whole file, so that a truncated file is an error here and not in the middle of a prompt.
         let extent = form.decode(&bytes)?.extent();
         drop(one_at_a_time); // The model may have to be loaded.
         let layout = self.encoders()?.layout(&extent)?;

@@ -8,9 +8,9 @@ use crate::error::{Error, Result};
 use crate::scheduler::Command;
 
 impl Engine {
-    /// Releases the weights and the KV pool if no request runs or waits. The sessions stay: their next request loads the model
-    /// again and prefills what the pool held. Returns true if they are released; an engine of [`Engine::new`] keeps them, as it
-    /// does not know the model's files. See also [`crate::EngineSettings::keep_alive`] and [`crate::Models`].
+    /// Releases the weights and the KV pool if no request runs or waits. The sessions stay valid: their next request loads the model
+    /// again and prefills the contents of the pool. Returns true if they are released; an engine of [`Engine::new`] keeps them, as it
+    /// has no model files. See also [`crate::EngineSettings::keep_alive`] and [`crate::Models`].
     ///
     /// ```
     /// use lm_session::{Engine, EngineSettings, LoadOptions, ModelFolder, SessionConfig};

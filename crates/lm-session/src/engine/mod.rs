@@ -74,7 +74,7 @@ struct Shared {
     admission: Admission,
     activity: Arc<ActivityGauge>,
     worker: Mutex<Option<JoinHandle<()>>>,
-    /// True from the beginning of the shutdown on.
+    /// True since the start of the shutdown.
     stopped: AtomicBool,
     sessions_opened: AtomicU64,
     tokenizer: Arc<Tokenizer>,
@@ -197,7 +197,7 @@ impl Engine {
         Self::start(folder.load(options, progress)?, Some(source), settings)
     }
 
-    /// Refuses new requests, waits for the running and waiting ones, and ends the engine's threads. Later calls on this engine, its clones and
+    /// Rejects new requests, waits for the running and waiting ones, and ends the engine's threads. Later calls on this engine, its clones and
     /// its sessions return [`Error::EngineStopped`]. To end running requests early, cancel them before.
     ///
     /// ```
@@ -257,7 +257,7 @@ impl Engine {
         self.shared.speculation
     }
 
-    /// Fingerprint of the model as it is loaded: its architecture, sizes, weight and cache formats, tokenizer, and a sample of its
+    /// Fingerprint of the loaded model: its architecture, sizes, weight and cache formats, tokenizer, and a sample of its
     /// embeddings, in hexadecimal.
     pub fn fingerprint(&self) -> &str {
         self.shared.fingerprint.with_tokenizer(self.tokenizer())
@@ -272,7 +272,7 @@ impl Engine {
         Err(Error::ForeignCache { expected: expected.to_owned(), found: found.to_owned() })
     }
 
-    /// Recorder of the requests, if they are recorded.
+    /// Recorder of the requests, if recording.
     pub(crate) fn recorder_slot(&self) -> MutexGuard<'_, Option<Recorder>> {
         self.shared.recorder.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -289,7 +289,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// Those of `create`; the next call tries again.
+    /// The errors of `create`; the next call tries again.
     pub fn derived<T, E>(&self, create: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E>
     where
         T: Any + Send + Sync,
@@ -299,13 +299,13 @@ impl Engine {
         if let Some(Ok(known)) = known.map(Arc::downcast) {
             return Ok(known);
         }
-        // No lock is held meanwhile: two threads may create it, and the last one's stays.
+        // Without a lock: two threads may create it, and the last one is kept.
         let created = Arc::new(create()?);
         values().insert(TypeId::of::<T>(), created.clone());
         Ok(created)
     }
 
-    /// Returns what runs and waits, without waiting for the engine's step.
+    /// Returns the running and waiting requests, without waiting for the engine's step.
     ///
     /// ```
     /// # let engine = lm_session::testing::scripted_engine(["Hello!"]);
@@ -331,7 +331,7 @@ impl Engine {
         self.shared.commands.send(command).map_err(|_| Error::EngineStopped)
     }
 
-    /// Hands a request to the worker: the only way in for prefills and generations.
+    /// Sends a request to the worker: the only entry for prefills and generations.
     ///
     /// # Errors
     /// [`Error::Busy`], [`Error::EngineStopped`].
@@ -339,14 +339,14 @@ impl Engine {
         if !request.limits.continues {
             request.waiting = Some(self.shared.admission.wait(request.size())?);
         }
-        // Held until the request is sent: if its adapter is unloaded after that, the unloading waits for it.
+        // Held until the request is sent: unloading its adapter later waits for the request.
         let registry = self.adapter_registry();
         request.low_ranks = request.adapter.map(|adapter| registry.get(adapter)).transpose()?;
         self.send(Command::Run(request))
     }
 
-    /// Adapter in the model's own folder, with which it hears ([`LoadedModel::audio_adapter`](crate::LoadedModel::audio_adapter)). Sessions
-    /// without an adapter of their own run with it while they have audio clips; the first audio of a session makes it run its earlier tokens again.
+    /// Adapter for audio in the model's own folder ([`LoadedModel::audio_adapter`](crate::LoadedModel::audio_adapter)). Sessions
+    /// without another adapter use it while they have audio clips; the first audio of a session requires its earlier tokens to run again.
     pub fn audio_adapter(&self) -> Option<AdapterId> {
         self.shared.audio_adapter
     }

@@ -14,14 +14,14 @@ use crate::error::{Error, Result};
 use crate::memory::{MemoryPlan, MemoryRequest};
 use crate::params::EngineSettings;
 
-/// Interval at which a load notices that a model was unloaded by itself.
+/// Interval of checks during a load whether a model has unloaded itself.
 const UNLOAD_POLL: Duration = Duration::from_millis(10);
 
-/// Registry of models that share a memory budget: each is loaded when it is first used, and unloaded when another one needs
+/// Registry of models that share a memory budget: each is loaded on first use, and unloaded when another one needs
 /// its memory, the least recently used first.
 ///
-/// An unloaded model keeps its [`Engine`], with the tokenizer: sessions and conversations on it go on, and their next request
-/// loads the weights again and prefills what the KV pool no longer holds. [`EngineSettings::keep_alive`] unloads an idle model
+/// An unloaded model keeps its [`Engine`] and tokenizer: sessions and conversations on it stay valid, and their next request
+/// loads the weights again and prefills the missing tokens. [`EngineSettings::keep_alive`] unloads an idle model
 /// after a time. Models are loaded one at a time. Clones share the registry.
 ///
 /// ```
@@ -46,7 +46,7 @@ pub struct Models {
 
 struct Shared {
     budget_bytes: u64,
-    /// Held during a load, so that a second one counts on the memory that the first one left. The worker of a loaded model never
+    /// Held during a load, so that a second load sees the memory left by the first. The worker of a loaded model never
     /// waits for it.
     loading: Mutex<()>,
     entries: Mutex<Entries>,
@@ -78,19 +78,19 @@ pub struct ModelState {
     pub name: String,
     /// True while the weights and the KV pool are in memory.
     pub loaded: bool,
-    /// Memory that it takes while it is loaded, as planned: weights, cache and overhead.
+    /// Planned memory of the loaded model: weights, cache and overhead.
     pub needed_bytes: u64,
 }
 
 impl Models {
-    /// Creates an empty registry; the loaded models together take at most `budget_bytes`, as far as [`MemoryPlan`] computes it.
+    /// Creates an empty registry; the loaded models together take at most `budget_bytes`, computed by [`MemoryPlan`].
     pub fn new(budget_bytes: u64) -> Self {
         let shared = Shared { budget_bytes, loading: Mutex::default(), entries: Mutex::default() };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Adds a model without loading it. Its context, cache and weight format are chosen for the whole budget, as far as
-    /// `request` leaves them open; `options` and `settings` give the rest.
+    /// Adds a model without loading it. Its context, cache and weight format are chosen for the whole budget, unless
+    /// `request` sets them; `options` and `settings` give the rest.
     ///
     /// # Errors
     /// [`Error::DuplicateModel`]; [`Error::Model`] when the headers of the files cannot be read; [`Error::DoesNotFit`] when the
@@ -122,7 +122,7 @@ impl Models {
         Ok(())
     }
 
-    /// Returns the engine of a model. The first call loads it, and so does the first one after [`Engine::shutdown`], which may unload
+    /// Returns the engine of a model. The first call loads it, as does the first call after [`Engine::shutdown`]; this may unload
     /// others; `progress` is called meanwhile, and must not use the registry or an unloaded model of it: loads wait for each other.
     ///
     /// # Errors
@@ -149,7 +149,7 @@ impl Models {
         Ok(engine)
     }
 
-    /// States of all models, in the order in which they were added.
+    /// States of all models, in order of addition.
     pub fn list(&self) -> Vec<ModelState> {
         let state = |entry: &Entry| ModelState {
             name: entry.name.clone(),
@@ -176,14 +176,14 @@ impl Entries {
     }
 }
 
-/// Engine of a model, or its files where it has none.
+/// Engine of a model, or its files if it has no engine.
 enum Used {
     Engine(Engine),
     Source(Box<(ModelSource, EngineSettings)>),
 }
 
 impl Shared {
-    /// Notes that a model is used, and returns its engine, or what it is loaded from.
+    /// Records the use of a model, and returns its engine, or its files.
     fn use_engine(&self, name: &str) -> Result<Used> {
         let mut entries = self.entries();
         entries.uses += 1;
@@ -264,7 +264,7 @@ impl Shared {
     }
 }
 
-/// Memory that counts for a model while it is being loaded, and goes on to count once it is loaded.
+/// Memory that counts for a model during its load, and afterwards while it is loaded.
 struct Reservation<'a> {
     shared: &'a Shared,
     name: &'a str,
@@ -285,7 +285,7 @@ impl Drop for Reservation<'_> {
     }
 }
 
-/// Place of an engine in a registry, which may be gone.
+/// Place of an engine in a registry, which may be dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryShare {
     models: Weak<Shared>,
@@ -296,7 +296,7 @@ impl MemoryShare {
     /// Calls `load` when the budget has room for the model.
     ///
     /// # Errors
-    /// [`Error::ModelsInUse`], and those of `load`.
+    /// [`Error::ModelsInUse`], and the errors of `load`.
     pub fn load<T>(&self, load: impl FnOnce() -> Result<T>) -> Result<T> {
         let Some(shared) = self.models.upgrade() else { return load() };
         let _loading = shared.loading();
@@ -306,14 +306,14 @@ impl MemoryShare {
         Ok(loaded)
     }
 
-    /// Notes that the model is unloaded.
+    /// Records that the model is unloaded.
     pub fn release(&self) {
         if let Some(shared) = self.models.upgrade() {
             shared.set_loaded(&self.name, false);
         }
     }
 
-    /// Notes that the model is used.
+    /// Records the use of the model.
     pub fn touch(&self) {
         if let Some(shared) = self.models.upgrade() {
             let mut entries = shared.entries();
@@ -337,7 +337,7 @@ mod tests {
 
     /// The worker of a model that unloaded itself does not answer while it waits for the load of another model to end.
     #[test]
-    fn a_model_that_unloaded_itself_is_not_waited_for() {
+    fn unloaded_model_is_not_waited_for() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/llama-tiny");
         let models = Models::new(300 << 20);
         let (options, settings) = (LoadOptions::default(), EngineSettings::default());

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::record::{RecordHeader, Recorder};
 
 impl Engine {
-    /// Records all requests from now on, one JSON line for each when it has ended; the first line is [`Engine::record_header`]. See
+    /// Starts recording requests, one JSON line for each when it has ended; the first line is [`Engine::record_header`]. See
     /// [`RequestRecord`](crate::RequestRecord). A request whose record cannot be written ends with [`Error::Recording`](crate::Error::Recording).
     ///
     /// # Errors
@@ -18,7 +18,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends recording; requests that run are still written.
+    /// Ends recording; running requests are still written.
     pub fn stop_recording(&self) {
         *self.recorder_slot() = None;
     }

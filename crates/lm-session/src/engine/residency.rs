@@ -1,4 +1,4 @@
-//! Model of an engine: in memory while it is used, released on request or when it is idle, loaded again for the next request.
+//! Model of an engine: in memory while in use, released on request or when idle, loaded again for the next request.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::params::EngineSettings;
 use crate::saved::SavedPages;
 use crate::scheduler::{Command, Reply, Request, Scheduler, Totals};
 
-/// Files from which a model is loaded again.
+/// Files for loading a model again.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelSource {
     pub folder: ModelFolder,
@@ -26,7 +26,7 @@ pub(crate) struct ModelSource {
 }
 
 impl ModelSource {
-    /// The source for another load, which loads no adapters: they stay in memory.
+    /// Returns the source for another load, without adapters: they stay in memory.
     pub fn without_adapters(mut self) -> Self {
         self.options.adapters.clear();
         self
@@ -85,7 +85,7 @@ impl Residency {
         self.scheduler.as_mut()
     }
 
-    /// Publishes what runs now.
+    /// Publishes the current activity.
     pub fn publish(&self, activity: &ActivityGauge) {
         let (running_requests, cache) = self
             .scheduler
@@ -117,7 +117,7 @@ impl Residency {
         self.stopped && self.scheduler.as_ref().is_none_or(Scheduler::is_drained)
     }
 
-    /// Waits for a command while nothing runs. `None` after an idle model was released; see [`EngineSettings::keep_alive`].
+    /// Waits for a command while no request runs. `None` after an idle model was released; see [`EngineSettings::keep_alive`].
     pub fn wait_idle(&mut self, commands: &Receiver<Command>) -> Option<Command> {
         let keep_alive = self.keep_alive().filter(|_| self.scheduler.is_some());
         let Some(keep_alive) = keep_alive else { return commands.recv().ok() };
@@ -134,20 +134,20 @@ impl Residency {
     pub fn handle(&mut self, command: Command) {
         match (command, &mut self.scheduler) {
             (Command::Unload(answer), _) => {
-                let _ = answer.send(self.unload()); // The receiver may be gone.
+                let _ = answer.send(self.unload()); // The receiver may be dropped.
             }
             (Command::SetKeepAlive(keep_alive), _) => self.settings.keep_alive = keep_alive,
             (Command::Run(request), _) => self.run(request),
             (Command::Encoders(answer), _) => match self.load_if_needed() {
                 Ok(scheduler) => scheduler.handle(Command::Encoders(answer)),
-                Err(error) => drop(answer.send(Err(error))), // The receiver may be gone.
+                Err(error) => drop(answer.send(Err(error))), // The receiver may be dropped.
             },
             (command, Some(scheduler)) => {
                 self.stopped |= matches!(command, Command::Shutdown);
                 scheduler.handle(command);
             }
             (Command::Shutdown, None) => self.stopped = true,
-            // Nothing is cached. The receivers may be gone.
+            // No session has cached tokens. The receivers may be dropped.
             (Command::Rewind { reached, .. }, None) => drop(reached.send(0)),
             (Command::SaveCache { saved, .. }, None) => drop(saved.send(SavedPages::NothingCached)),
             (Command::RestoreCache { restored, .. }, None) => drop(restored.send(Ok(false))),
@@ -167,7 +167,7 @@ impl Residency {
         }
     }
 
-    /// The scheduler, of a model that is loaded again if it is not in memory.
+    /// Returns the scheduler, after loading the model if it is not in memory.
     fn load_if_needed(&mut self) -> Result<&mut Scheduler> {
         if let Some(share) = self.share() {
             share.touch();
@@ -194,7 +194,7 @@ impl Residency {
         source.share.as_ref().map_or_else(load, |share| share.load(load))
     }
 
-    /// Releases weights and KV pool if no request runs or waits, and the model can be loaded again. Returns true if they are
+    /// Releases weights and KV pool if no request runs or waits, and the model can be loaded again. Returns true if they were
     /// released.
     fn unload(&mut self) -> bool {
         let can_reload = self.source.is_some();

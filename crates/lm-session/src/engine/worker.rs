@@ -56,7 +56,7 @@ fn run_iteration(
     ControlFlow::Continue(())
 }
 
-/// Returns the next command, waiting for it while there is nothing to run; `None` when it is time for a step.
+/// Returns the next command, waiting for it while no request can run; `None` when a step is due.
 fn next_command(residency: &mut Residency, commands: &Receiver<Command>) -> Option<Command> {
     if residency.is_drained() {
         return None;

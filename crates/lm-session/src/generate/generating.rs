@@ -25,7 +25,7 @@ pub(crate) struct Generating {
     pub max_output_tokens: Option<usize>,
     pub context_tokens: usize,
     pub prompt_tokens: usize,
-    /// Number of first output tokens that were known at the start.
+    /// Number of first output tokens known at the start.
     pub continued_tokens: usize,
     /// Number of tokens that were forced by the constraint, not sampled.
     pub forced_tokens: usize,
@@ -47,20 +47,20 @@ pub(crate) struct Generated {
 }
 
 impl Generating {
-    /// Takes the tokens that a constraint forces before anything is sampled, and appends them to `ids`.
+    /// Takes the tokens that a constraint forces before sampling, and appends them to `ids`.
     pub fn begin(&mut self, ids: &mut Vec<TokenId>) -> Vec<Generated> {
         let first = self.guide.as_mut().map(Guide::begin).unwrap_or_default();
         self.forced_tokens += first.len();
         self.take(ids, &first, None)
     }
 
-    /// Returns true if the next token is the highest logit of the whole row and needs no other one: no filter, no random number,
+    /// Returns true if the next token depends only on the highest logit of the whole row: no filter, no random number,
     /// no constraint, no log probabilities.
     pub fn is_argmax(&self) -> bool {
         self.guide.is_none() && self.logprobs.is_none() && self.sampler.is_argmax()
     }
 
-    /// Replays tokens whose events an earlier generation has sent, to restore the state of the decoder and the stop rules.
+    /// Replays tokens whose events were sent by an earlier generation, to restore the state of the decoder and the stop rules.
     pub fn skip(&mut self, ids: &[TokenId]) {
         for &id in ids {
             let text = self.decoder.push(id);
@@ -68,16 +68,16 @@ impl Generating {
         }
     }
 
-    /// Draft tokens that pay in a step in which a row costs `row_cost` of what a plain step produces.
+    /// Draft tokens that pay in a step where a row costs `row_cost` of the output of a plain step.
     pub fn draft(&self, row_cost: f64) -> &[TokenId] {
         self.drafter.as_ref().map_or(&[], |drafter| drafter.draft(row_cost))
     }
 
     /// Samples the token after `ids` from the first row of `logits`, and appends it and the tokens forced after it to `ids` and to
-    /// `generated`. Goes on with the rows of the `draft` tokens while those are the tokens that come out.
+    /// `generated`. Continues with the rows of the `draft` tokens while they equal the sampled tokens.
     ///
     /// # Errors
-    /// Those of the sampler and the constraint; the tokens before the error are appended.
+    /// The errors of the sampler and the constraint; the tokens before the error are appended.
     pub fn advance(
         &mut self,
         ids: &mut Vec<TokenId>,
@@ -106,7 +106,7 @@ impl Generating {
         Ok(())
     }
 
-    /// Returns the sampled token and the tokens forced after it, and the distribution that it was sampled from if log
+    /// Returns the sampled token and the tokens forced after it, and its distribution if log
     /// probabilities are requested.
     fn next(&mut self, ids: &[TokenId], row: &[f32]) -> Result<(Vec<TokenId>, Option<LogSoftmax>)> {
         let (prompt, generated) = ids.split_at(self.prompt_tokens);
@@ -127,7 +127,7 @@ impl Generating {
         }
     }
 
-    /// Appends `next`, up to and including the token that ends the generation. `sampled` belongs to the first token; those without
+    /// Appends `next`, up to and including the token that ends the generation. `sampled` belongs to the first token; tokens without it
     /// are forced.
     fn take(
         &mut self,
@@ -199,7 +199,7 @@ impl Generating {
     }
 
     /// Returns the text that token `id` makes final, and the finish reason if the generation ends with it. `complete`: the
-    /// constraint allows nothing more, so that only an end token is missing.
+    /// constraint allows no further token, so that only an end token is missing.
     fn text(&mut self, id: TokenId, len: usize, complete: bool) -> (Matched, Option<FinishReason>) {
         if self.stop_ids.contains(&id) {
             return self.last_text(Matched::default(), FinishReason::EndToken);
@@ -232,7 +232,7 @@ impl Generating {
     }
 }
 
-/// Number of draft tokens that are the first of the tokens that came out.
+/// Number of draft tokens that equal the first sampled tokens.
 pub(crate) fn accepted(draft: &[TokenId], tokens: &[TokenId]) -> usize {
     draft.iter().zip(tokens).take_while(|(drafted, token)| drafted == token).count()
 }

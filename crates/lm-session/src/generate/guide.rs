@@ -13,9 +13,9 @@ use lm_tokenizer::TokenId;
 
 /// Length of the text's tail, in bytes, that the search for completions uses.
 const TAIL_BYTES: usize = 64;
-/// Number of tokens after which the search is repeated where it found no completion.
+/// Number of tokens after which a search without a result is repeated.
 const RETRY: usize = 32;
-/// Maximum number of rejected tokens in one position before the text is ended there.
+/// Maximum number of rejected tokens in one position before the text ends there.
 const MAX_REJECTED: usize = 16;
 
 /// The constraint of a generation, its mask for the next token, and a known completion of the text.
@@ -24,25 +24,25 @@ pub(crate) struct Guide {
     constraint: Box<dyn Constraint>,
     vocabulary: GuideVocabulary,
     mask: TokenMask,
-    /// True if `mask` is that of the next token.
+    /// True if `mask` belongs to the next token.
     ready: bool,
     search: Search,
-    /// A completion: tokens after which the text may end; `None` when none was ever found.
+    /// A completion: tokens after which the text may end; `None` before one was found.
     completion: Option<Vec<TokenId>>,
-    /// Length of the text, in tokens, at which the search is repeated.
+    /// Length of the text, in tokens, when the search is repeated.
     retry_at: usize,
     /// Last bytes of the text.
     tail: Vec<u8>,
     /// Number of tokens of the text.
     len: usize,
-    /// Tokens forced before anything is sampled, until [`Guide::begin`] takes them.
+    /// Tokens forced before sampling, until [`Guide::begin`] takes them.
     first: Vec<TokenId>,
     /// Number of tokens rejected in the current position.
     rejected: usize,
-    /// True if the last search found no completion, which does not prove that there is none.
+    /// True if the last search found no completion, although one may exist.
     unfound: bool,
     steered: Option<Steered>,
-    /// True if the text has reached the end of a completion that was followed.
+    /// True if the text has reached the end of a followed completion.
     closed: bool,
 }
 
@@ -61,15 +61,15 @@ pub(crate) struct GuideVocabulary {
 pub(crate) enum Step {
     /// The sampled token, or its replacement, and the tokens forced after it.
     Tokens(Vec<TokenId>),
-    /// The token is rejected because no completion after it fits; the mask now forbids it, and another one has to be sampled.
+    /// The token is rejected because no completion after it fits; the mask now forbids it, and another token has to be sampled.
     Rejected,
 }
 
 impl Guide {
-    /// Creates a guide for a text that begins with `written` and continues for up to `remaining_tokens`.
+    /// Creates a guide for a text that starts with `written` and continues for up to `remaining_tokens`.
     ///
     /// # Errors
-    /// [`Error::BudgetTooSmall`] when a completion is known, but none that fits.
+    /// [`Error::BudgetTooSmall`] when the known completion does not fit.
     pub fn new(
         constraint: Box<dyn Constraint>,
         vocabulary: GuideVocabulary,
@@ -110,7 +110,7 @@ impl Guide {
             if needed_tokens > remaining_tokens {
                 return Err(Error::BudgetTooSmall { needed_tokens, available_tokens: remaining_tokens });
             }
-            // The first search ended by its time limit.
+            // The first search reached its time limit.
             guide.completion = Some(shortest);
         }
         if first.len() > remaining_tokens {
@@ -133,7 +133,7 @@ impl Guide {
         std::mem::take(&mut self.first)
     }
 
-    /// Returns the mask of the next token, with the end tokens where the text may end.
+    /// Returns the mask of the next token, with the end tokens if the text may end.
     pub fn mask(&mut self) -> Result<&TokenMask> {
         if !self.ready {
             self.mask.clear();
@@ -146,8 +146,8 @@ impl Guide {
         Ok(&self.mask)
     }
 
-    /// Error for a row of logits from which nothing can be sampled because the mask forbids each token with a finite logit; `None` if it has
-    /// another reason.
+    /// Error for a row of logits whose finite logits are all masked, so that no token can be sampled; `None` if the failure has
+    /// another cause.
     pub fn refusal(&self, row: &[f32], generated: &[TokenId]) -> Option<Error> {
         let is_finite = |id: TokenId| row.get(id as usize).is_some_and(|logit| logit.is_finite());
         let best = argmax(row).filter(|_| !self.mask.ids().any(is_finite))?;
@@ -189,7 +189,7 @@ impl Guide {
         self.closed || matches!(self.constraint.ending(), Ok(Ending::Required))
     }
 
-    /// Returns true if the text stops where it may not end, and no completion of it was ever found.
+    /// Returns true if the text stops where it may not end, without a known completion.
     pub fn is_cut_off(&mut self) -> bool {
         !self.closed && self.completion.is_none() && matches!(self.constraint.ending(), Ok(Ending::Forbidden))
     }
@@ -214,8 +214,8 @@ impl Guide {
         Ok(forced)
     }
 
-    /// Returns true if the text may continue with `ids`, which are committed: a completion that fits is known after them and
-    /// becomes the known one, or none was known before.
+    /// Returns true if the text may continue with `ids`, which are committed: a fitting completion is known after them and
+    /// becomes the current one, or none was known before.
     fn fits(&mut self, ids: &[TokenId], remaining_tokens: usize) -> Result<bool> {
         self.unfound = false;
         // Without a known completion no token is rejected: the text continues until its tokens run out.
@@ -265,7 +265,7 @@ impl Guide {
         Ok(found)
     }
 
-    /// Returns true if the text may end after `ids`, the last of which may be an end token that the constraint itself asks for.
+    /// Returns true if the text may end after `ids`, where the last one may be an end token required by the constraint itself.
     fn completes(&mut self, ids: &[TokenId]) -> Result<bool> {
         match ids.last() {
             Some(&last) if self.is_end(last) => Ok(self.constraint.valid_prefix(ids)? == ids.len()),
@@ -286,8 +286,8 @@ impl Guide {
         Ok(next)
     }
 
-    /// Rejects a token where the text may end, so that another one is sampled. After [`MAX_REJECTED`] rejections the text is
-    /// ended, or continues unsteered where there is no end token.
+    /// Rejects a token if the text may end, so that another one is sampled. After [`MAX_REJECTED`] rejections the text is
+    /// ended, or continues unsteered without an end token.
     fn reject(&mut self, sampled: TokenId) -> Result<Step> {
         self.rejected += 1;
         self.note_steered(usize::from(self.rejected == 1), 0);
@@ -313,7 +313,7 @@ impl Guide {
         self.steered = Some(Steered { from: before.from, tokens, unfound });
     }
 
-    /// Appends the end token to `ids` when nothing else may come and there is exactly one; it is not committed.
+    /// Appends the end token to `ids` if it is the only allowed token and there is exactly one; it is not committed.
     fn end_if_complete(&mut self, ids: &mut Vec<TokenId>, remaining_tokens: usize) {
         let ended = ids.last().is_some_and(|&id| self.is_end(id));
         if let [end] = self.vocabulary.end_ids[..]

@@ -1,4 +1,4 @@
-//! The tokens of one reply: sampling under a constraint, forced tokens, stop strings; and what is read from the rows of a prompt.
+//! The tokens of one reply: sampling under a constraint, forced tokens, stop strings; and outputs of a prompt's rows.
 
 mod generating;
 mod guide;

@@ -32,7 +32,7 @@ pub(crate) enum PromptOutput {
 }
 
 impl PromptRows {
-    /// Reads the log probabilities of `ids[first..]`, with the `top` most probable tokens each. There is none for `ids[0]`.
+    /// Reads the log probabilities of `ids[first..]`, with the `top` most probable tokens each, except for `ids[0]`.
     pub fn logprobs(ids: &[TokenId], first: usize, top: usize) -> Self {
         let output = PromptOutput::Logprobs(Vec::new());
         Self { next: first.max(1) - 1, end: ids.len().saturating_sub(1), output, top }
@@ -48,7 +48,7 @@ impl PromptRows {
         Self { next, end: ids.len(), output, top: 0 }
     }
 
-    /// Number of tokens that the cache may hold when the request begins.
+    /// Maximum number of cached tokens at the start of the request.
     pub fn max_cached(&self) -> usize {
         self.next
     }
@@ -62,7 +62,7 @@ impl PromptRows {
     /// Reads the hidden states of the next rows of `ids`.
     ///
     /// # Errors
-    /// Those of the output head; [`crate::Error::InvalidLogit`].
+    /// The errors of the output head; [`crate::Error::InvalidLogit`].
     pub fn read(&mut self, model: &dyn CausalLm, rows: &Embeddings, ids: &[TokenId]) -> Result<()> {
         let hidden_size = rows.hidden_size;
         for piece in rows.values.chunks(PIECE * hidden_size) {

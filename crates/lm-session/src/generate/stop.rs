@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 
-/// Finds the first stop string in a text that arrives in pieces of any size.
+/// Finds the first stop string in a text in pieces of any size.
 ///
 /// Text that may be the start of a stop string is held back until this is decided. The stop string that ends first wins, the
 /// longest of those that end together, so that the result does not depend on how the text is split. The text of an added token
@@ -24,7 +24,7 @@ pub(crate) struct Matched {
     pub text: String,
     /// Byte ranges of added tokens in it, in order.
     pub added: Vec<Range<usize>>,
-    /// The stop string that was found; nothing may be pushed after it.
+    /// The found stop string; no text may be pushed after it.
     pub stop: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl StopMatcher {
         Matched { text, added, stop: None }
     }
 
-    /// Returns the text still held back, when nothing more can come.
+    /// Returns the text still held back at the end.
     pub fn finish(&mut self) -> Matched {
         let (text, added) = self.take(self.held.len());
         Matched { text, added, stop: None }
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_cut_before_the_stop_that_ends_first() {
+    fn text_is_cut_before_the_earliest_stop() {
         for (stops, text, expected, stop) in [
             (&["END"][..], "one END two", "one ", Some("END")),
             (&["END"], "one EN", "one EN", None),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_may_begin_a_stop_is_held_back() {
+    fn possible_start_of_a_stop_is_held_back() {
         let mut matcher = matcher(&["</s>"]);
         assert_eq!(matcher.push("a<", 0).text, "a");
         assert_eq!(matcher.push("/", 0).text, "");
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn added_tokens_are_whole_or_no_tokens() {
+    fn added_tokens_match_only_as_a_whole() {
         let mut matcher = matcher(&["k>x", "no"]);
         let matched = matcher.push("a<think>", 7);
         assert_eq!((matched.text.as_str(), matched.added), ("a", vec![]));
@@ -169,14 +169,14 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_stop_string_is_refused() {
+    fn empty_stop_string_is_rejected() {
         let stops = vec!["a".to_owned(), String::new()];
         assert!(matches!(StopMatcher::new(stops), Err(Error::EmptyStopString { index: 1 })));
     }
 
     proptest! {
         #[test]
-        fn any_cut_gives_the_same_answer(
+        fn every_split_gives_the_same_result(
             text in "[abé]{0,12}",
             stops in prop::collection::vec("[abé]{1,4}", 0..4),
             cut in 0usize..12,

@@ -8,10 +8,10 @@ use lm_model::EncodedMedia;
 use crate::error::Result;
 use crate::media::MediaKey;
 
-/// A medium with its encoding.
+/// A media item with its encoding.
 pub(crate) struct Encoded {
     pub key: MediaKey,
-    /// `None` if the request that asked for it had ended before.
+    /// `None` if its request had ended before.
     pub outcome: Option<Result<Arc<EncodedMedia>>>,
 }
 

@@ -1,4 +1,4 @@
-//! Encoders of a model, and media as they take them.
+//! Encoders of a model, and their input.
 
 use crate::media_kind::MediaKind;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use lm_model::{AudioEncoder, EncodedMedia, ImageOptions, LoadedModel, MediaLayou
 
 use crate::error::{Error, Result};
 
-/// Kind of a medium, the options that change its rows, and the limits of its decoding.
+/// Kind of a media item, the options that change its rows, and the limits of its decoding.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum MediaForm {
     Image { options: ImageOptions, limits: DecodeLimits },
@@ -42,13 +42,13 @@ impl MediaForm {
     }
 }
 
-/// A decoded medium.
+/// A decoded media item.
 pub(crate) enum Decoded {
     Image(Image, ImageOptions),
     Audio(Audio),
 }
 
-/// Size of a decoded medium, which its rows follow from.
+/// Size of a decoded media item, which determines its rows.
 pub(crate) enum Extent {
     Image(ImageSize, ImageOptions),
     /// Number of samples.
@@ -84,7 +84,7 @@ impl Encoders {
         }
     }
 
-    /// Texts and rows of a medium in a prompt.
+    /// Texts and rows of a media item in a prompt.
     pub fn layout(&self, extent: &Extent) -> Result<MediaLayout> {
         Ok(match extent {
             Extent::Image(size, options) => self.vision()?.layout(*size, options)?,
@@ -96,7 +96,7 @@ impl Encoders {
         })
     }
 
-    /// Runs the encoder of the medium's kind.
+    /// Runs the encoder of the media item's kind.
     pub fn encode(&self, decoded: &Decoded) -> Result<EncodedMedia> {
         Ok(match decoded {
             Decoded::Image(image, options) => self.vision()?.encode(image, options)?,
@@ -113,7 +113,7 @@ impl Encoders {
     }
 }
 
-/// Refuses an audio clip of which the model would hear the beginning only.
+/// Rejects an audio clip longer than the model's limit.
 fn check_length(samples: usize, max_samples: Option<usize>) -> Result<()> {
     match max_samples.filter(|&limit| samples > limit) {
         Some(limit) => Err(lm_media::Error::TooLong { limit: (limit / SAMPLE_RATE) as u32 }.into()),

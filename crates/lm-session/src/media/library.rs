@@ -7,13 +7,13 @@ use super::{Media, MediaKey};
 
 static DECODING: Mutex<()> = Mutex::new(());
 
-/// Waits until no other thread of the process decodes a file: that of a large image takes up to 770 MB
+/// Waits until no other thread of the process decodes a file: a large image takes up to 770 MB
 /// ([`lm_media::DecodeLimits::max_pixels`]).
 pub(crate) fn decoding() -> MutexGuard<'static, ()> {
     DECODING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Media that a caller or a session holds, by key: one that is given again is not decoded again.
+/// Media held by a caller or a session, by key: a repeated item is not decoded again.
 #[derive(Debug, Default)]
 pub(crate) struct MediaLibrary {
     known: Mutex<HashMap<MediaKey, Weak<Media>>>,
@@ -24,7 +24,7 @@ impl MediaLibrary {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&key)?.upgrade()
     }
 
-    /// Adds a medium, and removes those that nobody holds. Returns the one that is in use if another thread was faster.
+    /// Adds a media item, and removes unused ones. Returns the existing item if another thread was faster.
     pub fn add(&self, media: Media) -> Arc<Media> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known.get(&media.key).and_then(Weak::upgrade) {

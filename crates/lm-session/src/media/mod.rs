@@ -1,8 +1,8 @@
 //! Images and audio in prompts: their identity, their rows, and the prompts that hold them.
 //!
-//! A row of a medium has a *virtual id* in the tokens of a session: the top bit, and 31 bits of SHA-256 of the medium's key and the row's
-//! number. So all that compares tokens tells media apart: prefix tree, rewinding, forks and saved pages. The model gets the id of the
-//! placeholder token of the medium's kind and the rows of its encoder.
+//! A row of a media item has a *virtual id* in the tokens of a session: the top bit, and 31 bits of SHA-256 of the media item's key and the row's
+//! number. So every comparison of tokens distinguishes media: prefix tree, rewinding, forks and saved pages. The model gets the id of the
+//! placeholder token of the media item's kind and the rows of its encoder.
 
 use crate::media_kind::MediaKind;
 use std::fmt;
@@ -31,12 +31,12 @@ pub(crate) use span::{MediaSpan, positions, whole_spans};
 /// Bit of ids that are rows of media.
 const VIRTUAL: TokenId = 1 << 31;
 
-/// Returns true for the id of a row of a medium, which no vocabulary has.
+/// Returns true for the id of a row of a media item, which is outside every vocabulary.
 pub(crate) fn is_virtual(id: TokenId) -> bool {
     id & VIRTUAL != 0
 }
 
-/// SHA-256 of a medium's kind, of the options with which it is shown, and of the file's bytes.
+/// SHA-256 of a media item's kind, its options and the file's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct MediaKey([u8; 32]);
 
@@ -58,10 +58,10 @@ impl fmt::Debug for MediaKey {
     }
 }
 
-/// An image or an audio clip in the form in which the engine's model reads it, made by [`Engine::image`](crate::Engine::image) or
+/// An image or an audio clip in the input form of the engine's model, created by [`Engine::image`](crate::Engine::image) or
 /// [`Engine::audio`](crate::Engine::audio).
 ///
-/// It holds the bytes of the file. The encoder of its kind runs when a prompt needs its rows, and is not run again while they are in
+/// It holds the bytes of the file. The encoder of its kind runs when a prompt needs its rows, and does not run again while they are in
 /// the engine's cache ([`EngineSettings::media_cache_bytes`](crate::EngineSettings::media_cache_bytes)) or their keys and values in
 /// the prefix cache.
 pub struct Media {
@@ -73,7 +73,7 @@ pub struct Media {
     ids: Vec<TokenId>,
 }
 
-/// A piece of the prompt that stands for a medium.
+/// A piece of the prompt that represents a media item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptPiece<'a> {
     /// Text of the template: added tokens in it are recognised.
@@ -89,7 +89,7 @@ enum Piece {
 }
 
 impl Media {
-    /// The medium in a file.
+    /// The media item in a file.
     pub(crate) fn new(bytes: Arc<[u8]>, form: MediaForm, layout: MediaLayout) -> Self {
         let key = MediaKey::new(&bytes, &form);
         let mut row = 0;
@@ -105,7 +105,7 @@ impl Media {
         Self { key, bytes, form, pieces, ids: (0..row).map(|row| key.row(row)).collect() }
     }
 
-    /// The text and the rows that take the place of the medium in a prompt, in order.
+    /// The text and the rows that represent the media item in a prompt, in order.
     pub fn pieces(&self) -> impl Iterator<Item = PromptPiece<'_>> {
         self.pieces.iter().map(|piece| match piece {
             Piece::Text(text) => PromptPiece::Text(text),
@@ -113,7 +113,7 @@ impl Media {
         })
     }
 
-    /// Number of rows: the tokens that it takes in a prompt, without those of its texts.
+    /// Number of rows: its tokens in a prompt, without its texts.
     pub fn rows(&self) -> usize {
         self.ids.len()
     }
@@ -123,12 +123,12 @@ impl Media {
         &self.bytes
     }
 
-    /// Kind of the medium.
+    /// Kind of the media item.
     pub fn kind(&self) -> MediaKind {
         self.form.kind()
     }
 
-    /// Decodes the file, when no other one is being decoded.
+    /// Decodes the file, after waiting for other decodings.
     pub(crate) fn decode(&self) -> Result<Decoded> {
         let _one_at_a_time = decoding();
         self.form.decode(&self.bytes)

@@ -11,7 +11,7 @@ use crate::media_kind::MediaKind;
 
 /// A prompt: token ids, and the media whose rows are among them. Ids of text convert to it.
 ///
-/// The place of a medium is that of its ids ([`Media::pieces`]). Media whose rows are already tokens of the session need not be given again.
+/// The ids of a media item ([`Media::pieces`]) determine its place. Media whose rows are already tokens of the session may be omitted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Prompt<'a> {
     /// Ids of tokens and of rows of media.
@@ -51,7 +51,7 @@ impl ResolvedPrompt {
     /// Finds the rows of `media` among `ids`.
     ///
     /// # Errors
-    /// [`Error::UnknownMedia`] for an id of a row of another medium, and for rows that are not a whole piece of a layout.
+    /// [`Error::UnknownMedia`] for an id of a row of another media item, and for rows that are not a whole piece of a layout.
     pub fn new<'a>(ids: Vec<TokenId>, media: impl Iterator<Item = &'a Arc<Media>>) -> Result<Self> {
         let mut spans: Vec<MediaSpan> = Vec::new();
         if ids.iter().copied().any(is_virtual) {
@@ -70,7 +70,7 @@ impl ResolvedPrompt {
         Ok(Self { ids, spans })
     }
 
-    /// Ids as the model gets them: the `token` of their kind in place of the rows of media.
+    /// Ids for the model: the `token` of their kind in place of the rows of media.
     pub fn model_ids(&self, token: impl Fn(MediaKind) -> TokenId) -> Vec<TokenId> {
         let mut ids = self.ids.clone();
         self.spans.iter().for_each(|span| ids[span.places()].fill(token(span.media.kind())));

@@ -8,13 +8,13 @@ use lm_tokenizer::TokenId;
 
 use super::Media;
 
-/// Consecutive rows of a medium in the tokens of a session: a whole piece of its layout.
+/// Consecutive rows of a media item in the tokens of a session: a whole piece of its layout.
 #[derive(Clone, Debug)]
 pub(crate) struct MediaSpan {
     /// Place of the first row among the tokens.
     pub start: usize,
     pub media: Arc<Media>,
-    /// Rows of the medium.
+    /// Rows of the media item.
     pub rows: Range<usize>,
     pub attention: AttentionKind,
     pub positions: MediaPositions,
@@ -57,7 +57,7 @@ impl MediaSpan {
     }
 }
 
-/// Positions of the tokens at `places`, of a sequence with these media.
+/// Positions of the tokens at `places` in a sequence with these media.
 pub(crate) fn positions(spans: &[MediaSpan], places: Range<usize>) -> Vec<Position> {
     let mut positions = Vec::with_capacity(places.len());
     let mut spans = spans.iter().peekable();

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-/// Returns the bytes that this process can allocate without swapping or evicting others: the minimum of what the system has
-/// available and what the limits of its cgroups and its address space leave. `None` where the system does not report it.
+/// Returns the bytes that this process can allocate without swapping or evicting others: the minimum of the system's
+/// available memory and the remainders of its cgroup and address space limits. `None` if the system does not report it.
 ///
 /// Reclaimable file caches count as available. Swap does not.
 pub fn available_memory() -> Option<u64> {
@@ -30,7 +30,7 @@ fn available_on_linux(root: &Path) -> Option<u64> {
     limits.into_iter().flatten().min()
 }
 
-/// Minimum that the cgroups of this process leave, of both versions.
+/// Minimum remainder of the limits of this process's cgroups, of both versions.
 fn cgroup_headroom(root: &Path) -> Option<u64> {
     let groups = read(root, "proc/self/cgroup")?;
     let headrooms = groups.lines().filter_map(|line| {
@@ -67,7 +67,7 @@ impl CgroupVersion {
         }
     }
 
-    /// Minimum that the cgroup and its ancestors leave. Inside a container the path is that of the host, and only the root
+    /// Minimum remainder of the limits of the cgroup and its ancestors. Inside a container the path is that of the host, and only the root
     /// exists.
     fn headroom(self, root: &Path, group: &str) -> Option<u64> {
         let [mount, ..] = self.files();
@@ -92,7 +92,7 @@ impl CgroupVersion {
     }
 }
 
-/// Address space that `ulimit -v` leaves.
+/// Remaining address space under `ulimit -v`.
 fn address_space_headroom(root: &Path) -> Option<u64> {
     let limits = read(root, "proc/self/limits")?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
@@ -116,7 +116,7 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    /// Memory found with these files.
+    /// Available memory according to these files.
     fn found(files: &[(&str, &str)]) -> Option<u64> {
         let root = tempfile::tempdir().expect("a temporary folder");
         for (path, text) in files {
@@ -130,7 +130,7 @@ mod tests {
     const SYSTEM: (&str, &str) = ("proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 8388608 kB\n");
 
     #[test]
-    fn without_limits_it_is_what_the_system_has() {
+    fn unlimited_process_uses_system_memory() {
         assert_eq!(found(&[SYSTEM]), Some(8 * GIB));
         assert_eq!(found(&[]), None);
         let unlimited = (
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn cgroup_limits_of_all_ancestors_exclude_reclaimable_memory() {
+    fn cgroup_ancestors_exclude_reclaimable_memory() {
         let files = [
             SYSTEM,
             ("proc/self/cgroup", "0::/outer/inner\n"),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_version_of_groups_counts_too() {
+    fn cgroup_v1_limits_count() {
         let files = [
             SYSTEM,
             ("proc/self/cgroup", "5:cpu,memory:/job\n1:cpuset:/\n"),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_space_limit_counts_mapped_memory() {
+    fn address_space_limit_includes_mapped_memory() {
         let files = [
             SYSTEM,
             (
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_tells() {
+    fn this_machine_reports_memory() {
         assert!(available_memory().is_some_and(|bytes| bytes > 0));
     }
 }

@@ -11,9 +11,9 @@ const OVERHEAD_BYTES: u64 = 150 << 20;
 const LOADING_OVERHEAD_BYTES: u64 = 300 << 20;
 /// Overhead of a model without weights; the overhead above it grows with the weights.
 const MIN_OVERHEAD_BYTES: u64 = 64 << 20;
-/// Contexts for which a smaller cache or smaller weights are accepted, the preferred one first.
+/// Contexts that justify a smaller cache or smaller weights, the preferred one first.
 const TARGET_CONTEXTS: [usize; 2] = [4096, 512];
-/// Share of the available memory that automatic choices use while it suffices; the rest is for other processes. Explicit
+/// Share of the available memory for automatic choices while it suffices; the rest is for other processes. Explicit
 /// choices may use all of it.
 const SHARE: (u64, u64) = (9, 10);
 /// Maximum bytes of a cache that holds several contexts.
@@ -34,7 +34,7 @@ pub struct MemoryRequest {
 /// Weight format to load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WeightChoice {
-    /// As stored if that fits, otherwise 8-bit or 4-bit.
+    /// As stored if it fits, otherwise 8-bit or 4-bit.
     #[default]
     Auto,
     /// As stored.
@@ -137,7 +137,7 @@ impl MemoryPlan {
         EngineSettings { max_context, kv_cache_tokens, ..settings }
     }
 
-    /// Enlarges the cache for several sessions, where it is cheap.
+    /// Enlarges the cache for several sessions if it is cheap.
     fn with_room_for_several(self, footprint: &Footprint, budget: u64) -> Self {
         let cheap = |tokens| {
             let plan = Self::with(footprint, self.quantization, self.kv_dtype, tokens);
@@ -158,7 +158,7 @@ impl MemoryPlan {
         Self::with(footprint, quantization, kv_dtype, tokens).does_not_fit(available)
     }
 
-    /// Error of a model that needs this plan, of which `available_bytes` are there.
+    /// Error for a model that needs this plan, given `available_bytes`.
     pub fn does_not_fit(&self, available_bytes: u64) -> Error {
         let Self { quantization, kv_dtype, context_tokens, weight_bytes, cache_bytes, needed_bytes, .. } =
             *self;
@@ -174,7 +174,7 @@ impl MemoryPlan {
     }
 }
 
-/// Formats of weights and cache that the request leaves open, the preferred ones first.
+/// Formats of weights and cache allowed by the request, the preferred ones first.
 fn candidates(
     footprint: &Footprint,
     request: &MemoryRequest,
@@ -188,7 +188,7 @@ fn candidates(
     formats.into_iter().flat_map(move |format| caches.clone().into_iter().map(move |cache| (format, cache)))
 }
 
-/// Binary search for the largest number in `least..=most` that fits; `least` is known to fit.
+/// Binary search for the largest fitting number in `least..=most`; `least` must fit.
 fn largest(least: usize, most: usize, fits: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (least, most.max(least));
     while low < high {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn with_room_nothing_is_made_smaller() {
+    fn defaults_are_kept_when_memory_suffices() {
         let plan = MemoryPlan::choose(&footprint(), &MemoryRequest::default(), 8 << 30).expect("fits");
         assert_eq!((plan.quantization, plan.kv_dtype, plan.context_tokens), (None, KvDtype::F16, 2048));
         assert_eq!(plan.cache_tokens, 4 * 2048, "several sessions are cheap");
@@ -228,7 +228,7 @@ mod tests {
 
     /// For memory sizes from too little to enough: each plan fits, and plans only get better with more memory.
     #[test]
-    fn what_is_chosen_fits_and_grows_with_the_memory() {
+    fn chosen_sizes_fit_and_grow_with_memory() {
         let footprint = footprint();
         let mut last = (false, 0);
         let mut chosen = std::collections::BTreeSet::new();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_kept_or_refused() {
+    fn requested_sizes_are_kept_or_rejected() {
         let footprint = footprint();
         let format = Some(WeightFormat::F32);
         let request = asked(WeightChoice::In(WeightFormat::F32), Some(KvDtype::F32), Some(1000));
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn the_engine_takes_the_sizes_that_were_chosen() {
+    fn engine_uses_the_chosen_sizes() {
         let request = asked(WeightChoice::AsStored, Some(KvDtype::Q8), Some(100));
         let plan = MemoryPlan::choose(&footprint(), &request, 8 << 30).expect("fits");
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/pocket/model");
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_that_fits_is_found() {
+    fn finds_the_largest_that_fits() {
         for (least, most, limit) in [(1, 100, 37), (5, 5, 9), (1, 100, 1000), (7, 3, 9)] {
             assert_eq!(largest(least, most, |n| n <= limit), limit.min(most.max(least)));
         }

@@ -36,9 +36,9 @@ pub struct RecordHeader {
 }
 
 impl RecordHeader {
-    /// Format of the files that are written.
+    /// Format of written files.
     pub const FORMAT: &'static str = "lm-requests";
-    /// Version of the files that are written.
+    /// Version of written files.
     pub const VERSION: u32 = 1;
 }
 
@@ -46,11 +46,11 @@ impl RecordHeader {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestRecord {
-    /// All token ids of the session when the request began.
+    /// All token ids of the session at the start of the request.
     pub prompt: Vec<TokenId>,
-    /// Number of last ones that are the beginning of the output: [`GenerateParams::continued`](crate::GenerateParams::continued).
+    /// Number of last ids that start the output: [`GenerateParams::continued`](crate::GenerateParams::continued).
     pub continued: usize,
-    /// The sampler, with the seed that was used. User-defined filters are not recorded.
+    /// The sampler with its actual seed. User-defined filters are not recorded.
     pub sampler: SamplerParams,
     /// Token limit of the output.
     pub max_output_tokens: Option<usize>,
@@ -62,9 +62,9 @@ pub struct RequestRecord {
     pub adapter: Option<u32>,
     /// The constraint, if it can be recorded.
     pub constraint: Option<ConstraintRecord>,
-    /// True if code of the caller took part, a constraint or a filter: the request cannot be replayed.
+    /// True if the request used a constraint or filter of the caller's code: it cannot be replayed.
     pub custom: bool,
-    /// Tokens of the output that were read, without those of `continued`.
+    /// Read tokens of the output, without those of `continued`.
     pub tokens: Vec<TokenId>,
     /// End of the output.
     pub end: RecordedEnd,

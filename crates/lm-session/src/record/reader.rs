@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// Maximum bytes of a line.
 const MAX_LINE_BYTES: u64 = 64 << 20;
 
-/// Iterator over the requests of a record. It ends with the first line that cannot be read.
+/// Iterator over the requests of a record. It ends with the first unreadable line.
 #[derive(Debug)]
 pub struct RecordReader<R> {
     /// `None` after an error.
@@ -23,7 +23,7 @@ impl<R: BufRead> RecordReader<R> {
     /// Reads the first line.
     ///
     /// # Errors
-    /// [`Error::InvalidRecord`] for a file that is no record, or one of a later version; [`Error::Recording`] when it cannot be read.
+    /// [`Error::InvalidRecord`] for a file that is not a record, or has a later version; [`Error::Recording`] when it cannot be read.
     pub fn new(mut input: R) -> Result<Self> {
         let invalid = |message: String| Error::InvalidRecord { line: 1, message };
         let header: Option<RecordHeader> = next_line(&mut input, 1)?;

@@ -32,7 +32,7 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Begins the record of a request without tokens.
+    /// Starts the record of a request, without tokens.
     pub fn begin(&self, request: RequestRecord) -> Recording {
         Recording { recorder: self.clone(), request, written: false }
     }
@@ -51,17 +51,17 @@ impl Recorder {
 }
 
 impl Recording {
-    /// Notes a token of the output.
+    /// Records a token of the output.
     pub fn token(&mut self, id: TokenId) {
         self.request.tokens.push(id);
     }
 
-    /// Writes the record of a request that has ended.
+    /// Writes the record of an ended request.
     pub fn finish(&mut self, finished: &Finished) -> Result<()> {
         self.end(RecordedEnd::from(&finished.reason))
     }
 
-    /// Writes the record of a request that has failed.
+    /// Writes the record of a failed request.
     pub fn fail(&mut self, error: &Error) -> Result<()> {
         self.end(RecordedEnd::Error(error.to_string()))
     }
@@ -74,7 +74,7 @@ impl Recording {
 }
 
 impl Drop for Recording {
-    /// Writes the record of a request whose reader is gone.
+    /// Writes the record of a request whose reader was dropped.
     fn drop(&mut self) {
         if !self.written
             && let Err(error) = self.end(RecordedEnd::Caller)

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_highest_wins() {
+    fn first_maximum_wins() {
         const MASKED: f32 = f32::NEG_INFINITY;
         for (values, expected) in [
             (&[1.0, 3.0, 3.0][..], Some(1)),

@@ -62,10 +62,10 @@ pub(super) const DISTRIBUTION_FILTERS: &[FilterEntry] = &[
 #[derive(Debug)]
 pub struct Chain {
     filters: Vec<Box<dyn LogitsFilter>>,
-    /// User-defined filters that are not created yet, and their index among the others.
+    /// Pending user-defined filters, and their index among the others.
     factories: Vec<FilterFactory>,
     custom: usize,
-    /// Number of output tokens that the filters know; `None` before the first step.
+    /// Number of output tokens seen by the filters; `None` before the first step.
     accepted: Option<usize>,
 }
 
@@ -73,8 +73,8 @@ impl Chain {
     /// Creates the filters that `params` enable, in this order: repetition penalty, presence and frequency penalty, DRY, no-repeat n-gram,
     /// suppressed tokens, logit bias, [`SamplerParams::filters`], temperature, top-k, top-p, min-p, typical, top-n-sigma, XTC.
     ///
-    /// In a generation the tokens that a constraint forbids are masked before: they take no part in any of them. At
-    /// temperature 0 the filters from the temperature on are left out. Random filters use seed 0 unless there is
+    /// In a generation, tokens forbidden by a constraint are masked before and ignored by all filters. At
+    /// temperature 0 the filters from the temperature on are omitted. Random filters use seed 0 without
     /// [`SamplerParams::seed`].
     pub fn new(params: &SamplerParams, tokenizer: &Arc<Tokenizer>) -> Self {
         let context = FilterContext { params, tokenizer };
@@ -91,7 +91,7 @@ impl Chain {
 
     /// Runs every filter on the logits of the token after `history`.
     ///
-    /// Calls of one generation pass growing histories. Where a history has fewer output tokens than the last one, the filters begin
+    /// Calls of one generation pass growing histories. If a history has fewer output tokens than the last one, the filters start
     /// again with its prompt.
     pub fn apply(&mut self, logits: &mut TokenLogits, history: &History<'_>) {
         let accepted = self.accepted.filter(|&accepted| accepted <= history.generated.len());
@@ -148,12 +148,12 @@ mod tests {
     }
 
     #[test]
-    fn default_parameters_switch_nothing_on() {
+    fn default_parameters_enable_no_filter() {
         assert!(Chain::new(&SamplerParams::default(), &tokenizer()).is_empty());
     }
 
     #[test]
-    fn greedy_sampling_leaves_the_distribution_alone() {
+    fn greedy_sampling_keeps_the_distribution() {
         let greedy = SamplerParams { temperature: 0.0, ..all_on() };
         let chain = Chain::new(&greedy, &tokenizer());
         assert_eq!(chain.filters.len(), TOKEN_FILTERS.len());
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn every_filter_can_be_switched_on() {
+    fn every_filter_can_be_enabled() {
         for entry in entries() {
             let context = FilterContext { params: &all_on(), tokenizer: &tokenizer() };
             assert!((entry.build)(&context).is_some(), "{}", entry.name);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_stand_in_the_documented_order() {
+    fn filters_are_in_documented_order() {
         let names: Vec<_> = entries().map(|entry| entry.name).collect();
         let order = "repetition_penalty presence_penalty, frequency_penalty dry_multiplier no_repeat_ngram_size \
                      suppress_tokens logit_bias temperature top_k top_p min_p typical_p top_n_sigma xtc_probability";
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_custom_filter_is_told_of_every_token_and_runs_between_bias_and_temperature() {
+    fn custom_filter_runs_between_bias_and_temperature() {
         let calls = Arc::new(Mutex::new(Vec::new()));
         let recorder = calls.clone();
         let params = SamplerParams {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chain_is_its_filters_in_the_documented_order() {
+    fn chain_applies_filters_in_documented_order() {
         let history = History { prompt: &[0, 3, 3, 9], generated: &[1, 4, 4, 4, 9] };
         let tokenizer = tokenizer();
         // Random rows: swapping two neighbours that do not commute changes the result.
@@ -302,7 +302,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_filter_revives_a_masked_token_or_masks_all(
+        fn filters_keep_masks_and_leave_a_token(
             row in prop::collection::vec(prop_oneof![3 => -20f32..20.0, 1 => Just(f32::NEG_INFINITY)], 1..20),
             prompt in prop::collection::vec(0u32..20, 0..8),
             generated in prop::collection::vec(0u32..20, 0..8),

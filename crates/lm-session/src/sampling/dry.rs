@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn sequences_end_at_breakers_and_at_the_window() {
+    fn sequences_end_at_breakers_and_window() {
         let with = |breakers: &[&str], window| SamplerParams {
             dry_sequence_breakers: breakers.iter().map(|text| (*text).to_owned()).collect(),
             dry_penalty_last_n: window,

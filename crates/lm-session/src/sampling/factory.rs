@@ -12,7 +12,7 @@ use super::LogitsFilter;
 pub struct FilterFactory(Arc<dyn Fn() -> Box<dyn LogitsFilter> + Send + Sync>);
 
 impl FilterFactory {
-    /// Creates a factory; `create` returns the filter of a generation.
+    /// Creates a factory from the constructor `create`.
     pub fn new<F: LogitsFilter + 'static>(create: impl Fn() -> F + Send + Sync + 'static) -> Self {
         Self(Arc::new(move || Box::new(create())))
     }

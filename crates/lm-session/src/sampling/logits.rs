@@ -1,4 +1,4 @@
-//! Logits of one step, as the filters see them.
+//! Logits of one step, the input of the filters.
 
 use super::argmax::BLOCK_SIZE;
 use super::weights;
@@ -96,7 +96,7 @@ impl TokenLogits {
         }
     }
 
-    /// Masks every token for which `keep` is false.
+    /// Masks every token whose `keep` is false.
     pub fn retain(&mut self, mut keep: impl FnMut(TokenId, f32) -> bool) {
         let mut kept = 0;
         // Without a branch on the outcome, which is random over a vocabulary.
@@ -138,7 +138,7 @@ mod tests {
     const MASKED: f32 = f32::NEG_INFINITY;
 
     #[test]
-    fn nan_and_infinity_are_errors_and_minus_infinity_is_a_mask() {
+    fn nan_and_infinity_are_errors() {
         for bad in [f32::NAN, f32::INFINITY] {
             let error = TokenLogits::new(&[0.0, MASKED, bad]).unwrap_err();
             assert!(matches!(error, Error::InvalidLogit { token: 2, .. }), "{error}");
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_selects_tokens_of_the_row() {
+    fn mask_selects_tokens_of_the_row() {
         for (width, mask_width) in [(0, 0), (31, 70), (70, 31), (100, 100), (96, 96)] {
             let row: Vec<f32> = (0..width).map(|id| id as f32 / 8.0).collect();
             for (step, offset) in [(1, 0), (1, 33), (2, 1), (37, 5)] {

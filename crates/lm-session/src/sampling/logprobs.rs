@@ -6,14 +6,14 @@ use lm_tokenizer::TokenId;
 
 /// Log probability of an output token, and of the most probable tokens in its place.
 ///
-/// They are those of the model's distribution over the tokens that the constraint allows, before penalties, temperature and
+/// Taken from the model's distribution over the tokens that the constraint allows, before penalties, temperature and
 /// truncation. A token that the constraint forces has the log probability 0.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenLogprobs {
     /// Natural logarithm of the token's probability; at most 0.
     pub logprob: f32,
-    /// The most probable tokens, in descending order of probability, ties in order of id. The output token is one of them only
-    /// if it is that probable.
+    /// The most probable tokens, in descending order of probability, ties in order of id. The output token is included only
+    /// if it is probable enough.
     pub top: Vec<(TokenId, f32)>,
 }
 
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mask_restricts_the_distribution_and_ties_are_in_order_of_id() {
+    fn mask_restricts_the_distribution_and_ties_order_by_id() {
         let row = [2f32.ln(), 0.0, 0.0, 9.0, f32::NEG_INFINITY];
         let mut mask = TokenMask::new(row.len());
         [0, 1, 2, 4].into_iter().for_each(|id| mask.allow(id));

@@ -32,7 +32,7 @@ mod tests {
     use crate::sampling::tests::check_filter;
 
     #[test]
-    fn tokens_below_the_fraction_of_the_highest_are_dropped() {
+    fn tokens_below_the_fraction_are_dropped() {
         const MASKED: f32 = f32::NEG_INFINITY;
         let row = &[0.0, -1.0, -2.0][..]; // 1, 0.37, 0.14 of the highest
         for (min_p, row, expected) in [

@@ -40,7 +40,7 @@ use lm_tokenizer::TokenId;
 
 /// A filter that changes or masks logits before a token is drawn.
 ///
-/// A filter never revives a masked token; [`TokenLogits`] has no method that could. A filter that leaves one token chooses it.
+/// A filter cannot unmask a token; [`TokenLogits`] has no method for it. A filter that leaves one token selects it.
 /// User-defined filters reach a generation through [`SamplerParams::filters`]; they run on the engine's sampling threads, and a panic in
 /// one ends its request alone, with [`Error::WorkerPanicked`](crate::Error::WorkerPanicked).
 ///
@@ -78,26 +78,26 @@ use lm_tokenizer::TokenId;
 /// # Ok::<(), lm_session::Error>(())
 /// ```
 pub trait LogitsFilter: Send + std::fmt::Debug {
-    /// Resets the filter to the beginning of an output after `prompt`. Does nothing by default.
+    /// Resets the filter to the start of an output after `prompt`. The default does nothing.
     fn begin(&mut self, prompt: &[TokenId]) {
         let _ = prompt;
     }
 
     /// Records a token of the output, sampled or forced. Called once for each, in order, before [`LogitsFilter::apply`] for a later token.
-    /// Does nothing by default.
+    /// The default does nothing.
     fn accepted(&mut self, token: TokenId) {
         let _ = token;
     }
 
-    /// Applies the filter to the logits of the token after `history`. Called again with the same history when the token that was
-    /// sampled is rejected because the constrained text could not end in time after it.
+    /// Applies the filter to the logits of the token after `history`. Called again with the same history when the
+    /// sampled token is rejected because the constrained text could not end in time after it.
     fn apply(&mut self, logits: &mut TokenLogits, history: &History<'_>);
 }
 
 /// Tokens before the one to be sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct History<'a> {
-    /// Tokens of the session when the generation began.
+    /// Tokens of the session at the start of the generation.
     pub prompt: &'a [TokenId],
     /// Tokens of the output so far.
     pub generated: &'a [TokenId],

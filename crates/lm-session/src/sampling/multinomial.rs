@@ -18,7 +18,7 @@ pub(super) fn multinomial(logits: &TokenLogits, uniform: f64) -> Option<TokenId>
     logits.ids().get(block * BLOCK_SIZE + index).copied()
 }
 
-/// First weight at which the cumulative sum exceeds `target`, or the last positive one; and what is left of `target` before it. `None` if
+/// First weight where the cumulative sum exceeds `target`, or the last positive one; and the rest of `target` before it. `None` if
 /// no weight is positive.
 fn crossing(weights: &[f64], mut target: f64) -> Option<(usize, f64)> {
     let mut found = None;
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_token_owns_its_share() {
+    fn each_token_has_its_share() {
         const MASKED: f32 = f32::NEG_INFINITY;
         // Probabilities 1/4, 0, 1/2, 1/4, 0.
         let (half, quarter) = (7.0, 7.0 - std::f32::consts::LN_2);
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_do_not_move_the_shares() {
+    fn blocks_keep_the_shares() {
         // Even tokens are masked.
         let row: Vec<f32> = (0..1000).map(|id| if id % 2 == 0 { f32::NEG_INFINITY } else { 3.0 }).collect();
         let logits = TokenLogits::new(&row).unwrap();

@@ -6,8 +6,8 @@ use super::suffix_matches::SuffixMatches;
 use super::{FilterContext, History, LogitsFilter, TokenLogits};
 use lm_tokenizer::TokenId;
 
-/// Masks the tokens that would complete an n-gram that occurs in prompt and output. Where that would mask every token, which happens
-/// under a constraint, none is masked.
+/// Masks the tokens that would complete an n-gram of prompt and output. If that would mask every token, which happens
+/// under a constraint, no token is masked.
 ///
 /// # Source
 /// Paulus et al., arXiv 1705.04304; `NoRepeatNGramLogitsProcessor` of Hugging Face transformers.
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_candidates_are_not_masked() {
+    fn last_candidates_are_not_masked() {
         let params = SamplerParams { no_repeat_ngram_size: 1, ..SamplerParams::default() };
         check_filter(filter, params, &[2.0, 1.0, MASKED], &[(0, 2.0), (1, 1.0), (2, MASKED)]);
     }

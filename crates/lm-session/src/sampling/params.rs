@@ -12,8 +12,8 @@ const MAX_BREAKERS: usize = 64;
 
 /// Parameters of the sampler, which chooses the next token from the logits.
 ///
-/// The filters run in the order of [`crate::Chain::new`]. With the same seed and the same tokens before it, a
-/// generation draws the same random numbers, whatever else the engine runs.
+/// The filters run in the order of [`crate::Chain::new`]. With the same seed and the same preceding tokens, a
+/// generation draws the same random numbers, independent of other requests.
 ///
 /// ```
 /// use lm_session::SamplerParams;
@@ -24,7 +24,7 @@ const MAX_BREAKERS: usize = 64;
 /// assert!(!creative.is_greedy());
 /// ```
 ///
-/// Serialized, a bias of -infinity is null, and the user-defined filters are left out.
+/// Serialized, a bias of -infinity is null, and the user-defined filters are omitted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SamplerParams {
@@ -42,10 +42,10 @@ pub struct SamplerParams {
     pub typical_p: f32,
     /// Keeps the tokens whose logit is at most this many standard deviations below the highest one. 0 (the default) = off.
     pub top_n_sigma: f32,
-    /// Probability with which XTC removes the most likely tokens of a step, `0..=1`: those of at least `xtc_threshold`, except the least
+    /// Probability that XTC removes the most likely tokens of a step, `0..=1`: those of at least `xtc_threshold`, except the least
     /// likely of them. 0 (the default) = off.
     pub xtc_probability: f32,
-    /// Lowest probability of the tokens that XTC removes, `0..=1`. Above 0.5 none are. Default 0.1.
+    /// Lowest probability of the tokens that XTC removes, `0..=1`. Above 0.5, XTC is off. Default 0.1.
     pub xtc_threshold: f32,
     /// Makes tokens of prompt and output less likely when above 1, more likely when below. 1 (the default) = off.
     pub repetition_penalty: f32,
@@ -60,7 +60,7 @@ pub struct SamplerParams {
     pub dry_multiplier: f32,
     /// Base of the DRY penalty, at least 1. Default 1.75.
     pub dry_base: f32,
-    /// Length of the shortest repetition that DRY penalizes the continuation of, at least 1. Default 2.
+    /// Length of the shortest repetition whose continuation DRY penalizes, at least 1. Default 2.
     pub dry_allowed_length: usize,
     /// Number of last tokens of prompt and output that DRY considers. `None` (the default) = all; 0 = off.
     pub dry_penalty_last_n: Option<usize>,
@@ -148,7 +148,7 @@ impl SamplerParams {
         self.temperature == 0.0
     }
 
-    /// Returns the parameters with a seed: a drawn one, below 2^32, if they have none and are not greedy.
+    /// Returns the parameters with a seed: a drawn one, below 2^32, unless they have one or are greedy.
     ///
     /// # Errors
     /// [`Error::NoSeed`] if the operating system gives no random number.
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn out_of_range_parameters_are_named() {
+    fn out_of_range_parameters_are_reported() {
         let off = SamplerParams::default;
         let breakers = |count: usize, len: usize| SamplerParams {
             dry_sequence_breakers: vec!["-".repeat(len); count],
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generation_config_samples_only_when_it_says_so() {
+    fn generation_config_samples_only_on_request() {
         let mut config = GenerationConfig { temperature: Some(0.6), top_p: Some(0.95), ..Default::default() };
         assert!(SamplerParams::from_generation_config(&config).is_greedy());
         config.do_sample = Some(true);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_is_drawn_only_where_one_is_needed() {
+    fn seed_is_drawn_only_where_one_is_needed() {
         let sampled = SamplerParams { temperature: 1.0, ..SamplerParams::default() };
         assert_eq!(SamplerParams::default().seeded().unwrap().seed, None);
         assert_eq!(SamplerParams { seed: Some(9), ..sampled.clone() }.seeded().unwrap().seed, Some(9));

@@ -33,7 +33,7 @@ struct Counts {
     counts: HashMap<TokenId, u32>,
     /// Maximum number of last tokens.
     window: Option<usize>,
-    /// The last tokens, oldest first, if there is a window.
+    /// The last tokens, oldest first, with a window.
     last: VecDeque<TokenId>,
 }
 
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_kept_incrementally_are_those_of_a_recount() {
+    fn incremental_counts_equal_a_recount() {
         let tokens: Vec<TokenId> = (0..200u32).map(|i| i.wrapping_mul(2_654_435_761) % 7).collect();
         for window in [None, Some(0), Some(1), Some(5), Some(300)] {
             let mut counts = Counts::new(window);

@@ -51,7 +51,7 @@ impl Sampler {
         }
     }
 
-    /// Returns true if the choice is the highest logit as the model returned it.
+    /// Returns true if the sampled token is the highest logit of the model.
     pub fn is_argmax(&self) -> bool {
         self.chain.is_empty() && matches!(self.choice, Choice::Greedy)
     }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn greedy_takes_the_highest_and_the_lowest_id_of_a_tie() {
+    fn greedy_takes_the_lowest_id_of_a_tie() {
         let row = [1.0, 5.0, 5.0, 2.0];
         assert_eq!(draw(&SamplerParams::default(), &row, 3), [1, 1, 1]);
         let biased = SamplerParams { logit_bias: vec![(3, 3.0), (2, -1.0)], ..Default::default() };
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_fixes_the_tokens() {
+    fn seed_fixes_the_tokens() {
         let row = [0.0; 50];
         let params = |seed| SamplerParams { temperature: 1.0, seed: Some(seed), ..Default::default() };
         assert_eq!(draw(&params(3), &row, 20), draw(&params(3), &row, 20));
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drawn_seed_is_reported_and_repeats_the_tokens() {
+    fn drawn_seed_is_reported_and_repeats_the_tokens() {
         let row = [0.0; 50];
         let params = SamplerParams { temperature: 1.0, xtc_probability: 0.5, ..Default::default() };
         let draw_with = |mut sampler: Sampler| -> Vec<TokenId> {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_leaves_what_it_allows_greedily_and_at_random() {
+    fn mask_limits_greedy_and_random_sampling() {
         let row: Vec<f32> = (0..200).map(|id| (id * 37 % 101) as f32 / 50.0).collect();
         for allowed in [vec![3], vec![0, 64, 65, 199], (10..190).collect()] {
             let mut mask = TokenMask::new(row.len());

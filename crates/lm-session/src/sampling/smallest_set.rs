@@ -58,7 +58,7 @@ fn first_digit(values: &[f32], max: f32, key: impl Fn(f32) -> u32) -> (Vec<f64>,
     (sums, total)
 }
 
-/// First digit whose sum and those before it reach `mass`, or the last one that is not empty; and the mass missing before it.
+/// First digit whose cumulative sum reaches `mass`, or the last nonempty one; and the mass missing before it.
 fn crossing(sums: &[f64], mass: f64) -> (usize, f64) {
     let (mut last, mut missing, mut before) = (0, mass, mass);
     for (digit, &sum) in sums.iter().enumerate().filter(|(_, sum)| **sum > 0.0) {
@@ -113,7 +113,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_set_is_that_of_a_sort(
+        fn smallest_set_equals_a_sort(
             row in prop::collection::vec(prop_oneof![
                 6 => -30f32..30.0, 2 => -1e-3f32..1e-3, 2 => Just(1.0f32), 1 => Just(f32::NEG_INFINITY), 1 => -2000f32..2000.0,
             ], 1..900),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_tokens_stay_in_order_of_id() {
+    fn equal_tokens_are_ordered_by_id() {
         assert_eq!(selected(&[1.0; 10], 0.35, |value| 1.0 - value), [0, 1, 2, 3]);
         assert_eq!(selected(&[1.0; 10], 0.0, |value| 1.0 - value), [0]);
     }

@@ -18,7 +18,7 @@ impl SuffixMatches {
         self.lens.reverse();
     }
 
-    /// Appends a token: a match goes on where this token follows, and ends elsewhere.
+    /// Appends a token: matches that it continues are extended, all others end.
     pub fn push(&mut self, token: TokenId) {
         let len = self.tokens.len();
         self.tokens.push(token);
@@ -84,7 +84,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn matches_are_those_of_a_comparison(
+        fn matches_equal_a_direct_comparison(
             prompt in prop::collection::vec(0u32..3, 0..40), output in prop::collection::vec(0u32..3, 0..40),
         ) {
             let mut matches = SuffixMatches::default();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn skipped_tokens_take_no_part() {
+    fn skipped_tokens_are_ignored() {
         let mut matches = SuffixMatches::default();
         matches.begin(&[1, 2, 3, 1, 2]);
         let from = |skipped| matches.continuations(skipped).collect::<Vec<_>>();

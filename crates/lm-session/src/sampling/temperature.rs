@@ -27,7 +27,7 @@ mod tests {
     use crate::sampling::tests::check_filter;
 
     #[test]
-    fn differences_are_divided() {
+    fn differences_are_divided_by_temperature() {
         const MASKED: f32 = f32::NEG_INFINITY;
         for (temperature, row, expected) in [
             (0.5, &[1.0, 3.0][..], &[(0, -4.0), (1, 0.0)][..]),

@@ -29,7 +29,7 @@ impl LogitsFilter for TopK {
 /// k-th highest of at least k values; k is at least 1.
 fn kth_highest(values: &[f32], k: usize) -> f32 {
     let kth = |values: &mut [f32]| *values.select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a)).1;
-    // k blocks have a value of at least the k-th highest maximum of a block: all lower values can be left out.
+    // k blocks have a value of at least the k-th highest maximum of a block: all lower values can be skipped.
     let mut maxima: Vec<f32> = values.chunks(BLOCK_SIZE).map(max).collect();
     let bound = if k <= maxima.len() { kth(&mut maxima) } else { f32::NEG_INFINITY };
     let mut candidates: Vec<f32> = values.iter().copied().filter(|value| *value >= bound).collect();
@@ -45,7 +45,7 @@ mod tests {
     use crate::sampling::tests::check_filter;
 
     #[test]
-    fn the_highest_stay() {
+    fn keeps_the_highest() {
         const MASKED: f32 = f32::NEG_INFINITY;
         for (top_k, row, expected) in [
             (0, &[1.0, 2.0][..], &[(0, 1.0), (1, 2.0)][..]),
@@ -63,7 +63,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_kth_highest_is_that_of_a_sort(
+        fn kth_highest_equals_a_sort(
             row in prop::collection::vec(prop_oneof![3 => -9f32..9.0, 1 => Just(1.0f32), 1 => Just(f32::NEG_INFINITY)], 1..900),
             share in 0f64..1.0,
         ) {

@@ -4,7 +4,7 @@ use super::weights::sum;
 use super::{FilterContext, History, LogitsFilter, TokenLogits};
 
 /// Keeps the tokens whose logit is at most n standard deviations below the highest one. The deviation is that of the tokens that the
-/// earlier filters left: of the whole vocabulary, as in the paper, if top-k, top-p and the like are off. The temperature makes no difference.
+/// earlier filters left: of the whole vocabulary, as in the paper, if top-k, top-p and the like are off. The temperature has no effect.
 ///
 /// # Source
 /// Tang et al., arXiv 2411.07641; `top_n_sigma` of llama.cpp.
@@ -39,7 +39,7 @@ mod tests {
     use crate::sampling::tests::check_filter;
 
     #[test]
-    fn deviations_below_the_highest_decide() {
+    fn threshold_is_in_standard_deviations() {
         const MASKED: f32 = f32::NEG_INFINITY;
         let row = &[0.0, 2.0, 4.0, 6.0][..]; // Standard deviation √5 = 2.236.
         for (top_n_sigma, row, expected) in [

@@ -30,7 +30,7 @@ mod tests {
     use crate::sampling::tests::check_filter;
 
     #[test]
-    fn the_smallest_nucleus_stays() {
+    fn keeps_the_smallest_nucleus() {
         const MASKED: f32 = f32::NEG_INFINITY;
         // Probabilities 1/2, 1/4, 1/4.
         let (half, quarter) = (0.0, -std::f32::consts::LN_2);

@@ -39,7 +39,7 @@ mod tests {
     use crate::sampling::tests::check_filter;
 
     #[test]
-    fn tokens_near_the_entropy_stay() {
+    fn keeps_tokens_near_the_entropy() {
         const MASKED: f32 = f32::NEG_INFINITY;
         // Probabilities 0.6, 0.25, 0.1, 0.05: entropy 1.033; surprisals 0.511, 1.386, 2.303, 2.996.
         let row: Vec<f32> = [0.6f32, 0.25, 0.1, 0.05].iter().map(|p| p.ln()).collect();

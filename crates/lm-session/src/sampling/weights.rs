@@ -48,7 +48,7 @@ pub(super) fn sum(values: &[f32], term: impl Fn(f32) -> f32) -> f64 {
     values.chunks(BLOCK_SIZE).map(|block| block_sum(block, &term)).sum()
 }
 
-/// Highest value; -infinity if there is none. Values are not NaN.
+/// Highest value; -infinity for an empty slice. Values are not NaN.
 pub(super) fn max(values: &[f32]) -> f32 {
     let mut highest = [f32::NEG_INFINITY; LANES];
     let mut rows = values.chunks_exact(LANES);
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exp_is_close_everywhere() {
+    fn exp_is_accurate() {
         for i in -870_000..=0 {
             let x = i as f32 * 1e-4;
             let exact = f64::from(x).exp();
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_and_maxima_do_not_depend_on_the_length() {
+    fn sums_and_maxima_are_exact_for_every_length() {
         for len in [0, 1, 15, 16, 17, 63, 64, 65, 1000] {
             let values: Vec<f32> = (0..len).map(|i| (i * 37 % 101) as f32).collect();
             let expected: f32 = values.iter().sum();

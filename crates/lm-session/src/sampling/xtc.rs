@@ -7,11 +7,11 @@ use super::sampler::unit_interval;
 use super::weights::{exp, sum};
 use super::{FilterContext, History, LogitsFilter, TokenLogits};
 
-/// Stream of the random number generator: another one than that of the choice of the token, with the same seed.
+/// Stream of the random number generator, separate from the stream of the token choice with the same seed.
 const STREAM: u64 = 1;
 
 /// With probability `probability`, removes the tokens that are at least as probable as `threshold`, except the least probable of
-/// them (and those equal to it). Nothing is removed where fewer than two are that probable, so not above a threshold of 0.5.
+/// them (and those equal to it). Has no effect if fewer than two are that probable, so not above a threshold of 0.5.
 ///
 /// # Source
 /// P. E. Weidmann, oobabooga/text-generation-webui pull request 6335; `xtc_probability` and `xtc_threshold` of llama.cpp.

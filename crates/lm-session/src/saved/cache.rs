@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use lm_tokenizer::TokenId;
 
-/// KV pages of a session's cached tokens, made by [`crate::Session::save_cache`].
+/// KV pages of a session's cached tokens, created by [`crate::Session::save_cache`].
 ///
-/// It belongs to one model, tokenizer and cache format, which the fingerprint names. Of a model with windows or recurrent states it has
-/// what the next token needs: the pages of the window, and the states after the last token.
+/// It belongs to one model, tokenizer and cache format, identified by the fingerprint. For a model with windows or recurrent states it has
+/// the data for the next token: the pages of the window, and the states after the last token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SavedCache {
     /// [`crate::Engine::fingerprint`] of the engine.
@@ -28,7 +28,7 @@ pub enum CacheSave {
     Saved(SavedCache),
     /// The pages exceed the limit.
     TooLarge {
-        /// Bytes that they take.
+        /// Bytes of the pages.
         bytes: usize,
     },
     /// No token of the session is cached.
@@ -41,16 +41,16 @@ pub enum CacheSave {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SaveOptions {
     /// Saves the KV pages as well if they take at most this many bytes, and at most [`SavedFile::MAX_CACHE_BYTES`](crate::SavedFile::MAX_CACHE_BYTES): only later tokens
-    /// have to be run then. Default `None`: no pages.
+    /// have to run then. Default `None`: no pages.
     pub cache: Option<usize>,
 }
 
 /// Outcome of [`SaveOptions::cache`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SavedTokens {
-    /// The pages were not asked for.
+    /// The pages were not requested.
     NotAsked,
-    /// The pages of so many tokens are saved.
+    /// The pages of this many tokens are saved.
     Saved {
         /// Number of tokens.
         tokens: usize,
@@ -62,7 +62,7 @@ pub enum SavedTokens {
         /// Bytes of the pages.
         bytes: usize,
     },
-    /// No token is cached: nothing was run yet, or the pool needed the pages for others.
+    /// No token is cached: none has run yet, or the pages were evicted.
     NothingCached,
     /// The pages are not in host memory.
     NotInHostMemory,

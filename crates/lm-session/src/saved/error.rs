@@ -13,13 +13,13 @@ pub enum SavedError {
     /// The file cannot be read or written.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The file is larger than any that is read.
+    /// The file exceeds the maximum size.
     #[error(
         "the file has more than {MAX_JSON_BYTES} bytes, or more than {} of KV pages",
         SavedFile::MAX_CACHE_BYTES
     )]
     TooLarge,
-    /// The file is not JSON: it may be another file, or a part of one.
+    /// The file is not JSON: another kind of file, or truncated.
     #[error("the file is not JSON: {0}")]
     NotJson(#[source] serde_json::Error),
     /// The file was written by a later version.
@@ -35,16 +35,16 @@ pub enum SavedError {
         "the checksum does not fit the contents: the file is damaged, or was edited; without the key `checksum` it is read unchecked"
     )]
     Checksum,
-    /// The KV pages do not have the length that the file names: it was cut off, or something was appended. What is before them can be
+    /// The KV pages do not have the length in the file: it was truncated or extended. The contents before them can be
     /// read: [`SavedFile::read_without_cache`].
     #[error("the file has {found} bytes of KV pages, expected {expected}")]
     CacheLength {
-        /// Bytes that the file names.
+        /// Bytes according to the file.
         expected: u64,
         /// Bytes found; at most one more than expected.
         found: u64,
     },
-    /// The KV pages were changed after they were written. What is before them can be read: [`SavedFile::read_without_cache`].
+    /// The KV pages were changed after they were written. The contents before them can be read: [`SavedFile::read_without_cache`].
     #[error("the KV pages are damaged: their checksum is another")]
     CacheChecksum,
     /// A key is missing or has the wrong type.

@@ -22,14 +22,14 @@ const SEPARATOR: u8 = 0;
 
 /// A JSON object and KV pages in one file: the format of [`SavedSession`](crate::SavedSession) and of saved conversations.
 ///
-/// The file has the JSON, then, if there are KV pages, a zero byte and the pages. Two keys are added to the object:
+/// The file has the JSON, followed, for a session with KV pages, by a zero byte and the pages. Two keys are added to the object:
 ///
 /// | key | value |
 /// |---|---|
 /// | `cache` | description of the pages, if there are any: `fingerprint`, `adapter` (its checksum), `tokens`, and `bytes` and `sha256` of the pages ([`SavedCache`]) |
 /// | `checksum` | SHA-256 of the compact JSON without this key, in hexadecimal; if absent, nothing is checked |
 ///
-/// A file is written beside the one that it replaces, and renamed: after a crash there is the old one or the new one.
+/// A file is written beside the replaced one, and renamed: after a crash either the old or the new file exists.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SavedFile {
     json: Value,
@@ -47,12 +47,12 @@ impl SavedFile {
     /// Maximum bytes of KV pages in a file: 4 GiB.
     pub const MAX_CACHE_BYTES: u64 = 4 << 30;
 
-    /// Contents of a new file: an object, whose key `version` is a number from 1 on, and KV pages.
+    /// Creates the contents of a new file: an object, whose key `version` is a number from 1 on, and KV pages.
     pub fn new(json: Map<String, Value>, cache: Option<SavedCache>) -> Self {
         Self { json: json.into(), cache }
     }
 
-    /// Splits into the JSON, without the added keys, and the KV pages. A file that was read may hold another value than an object.
+    /// Splits into the JSON, without the added keys, and the KV pages. The JSON of a read file may be any value.
     pub fn into_parts(self) -> (Value, Option<SavedCache>) {
         (self.json, self.cache)
     }
@@ -79,7 +79,7 @@ impl SavedFile {
     /// Reads the JSON of a file without KV pages, up to version `supported`. JSON that is not an object is not checked.
     ///
     /// # Errors
-    /// All of [`SavedError`] but those of files; [`SavedError::CacheLength`] for the JSON of a file with KV pages.
+    /// All of [`SavedError`] except file errors; [`SavedError::CacheLength`] for the JSON of a file with KV pages.
     pub fn from_json(json: Value, supported: u64) -> Result<Self, SavedError> {
         match checked(json, supported)? {
             (json, None) => Ok(Self { json, cache: None }),
@@ -90,12 +90,12 @@ impl SavedFile {
         }
     }
 
-    /// Writes the file, and replaces one that exists.
+    /// Writes the file, replacing an existing one.
     ///
     /// # Errors
-    /// [`SavedError::Io`], and [`SavedError::TooLarge`] for what could not be read again; the file is then the old one.
+    /// [`SavedError::Io`], and [`SavedError::TooLarge`] for unreadably large contents; the old file is then kept.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), SavedError> {
-        // A link stays one: the file that it names is replaced.
+        // A link is kept: its target is replaced.
         let path = path.as_ref();
         let target = path.canonicalize().unwrap_or_else(|_| linked(path));
         let old = match regular(&target) {
@@ -113,7 +113,7 @@ impl SavedFile {
     /// Writes the file, which must be new.
     ///
     /// # Errors
-    /// [`SavedError::Io`], with [`io::ErrorKind::AlreadyExists`] for a file that exists.
+    /// [`SavedError::Io`], with [`io::ErrorKind::AlreadyExists`] for an existing file.
     pub fn write_new(&self, path: impl AsRef<Path>) -> Result<(), SavedError> {
         let path = path.as_ref();
         self.unfinished(path)?.persist_noclobber(path).map_err(|error| error.error)?;
@@ -130,7 +130,7 @@ impl SavedFile {
         let mut file = tempfile::Builder::new().prefix(&prefix).make_in(folder, create_private)?;
         let mut text = serde_json::to_vec_pretty(&self.to_json()).map_err(SavedError::NotJson)?;
         text.push(b'\n');
-        // What is nested too deep or too large to be read again does not replace a file.
+        // Contents that are nested too deep or too large to be read again do not replace a file.
         serde_json::from_slice::<Value>(&text).map_err(io::Error::from)?;
         let pages = self.cache.as_ref().map_or(0, |cache| cache.pages.len() as u64);
         if text.len() as u64 >= MAX_JSON_BYTES || pages > Self::MAX_CACHE_BYTES {
@@ -172,7 +172,7 @@ impl SavedFile {
     }
 }
 
-/// Target of a link to a file that does not exist; other paths as they are.
+/// Returns the target of a link to a missing file; other paths unchanged.
 fn linked(path: &Path) -> PathBuf {
     let folder = path.parent().unwrap_or(Path::new(""));
     path.read_link().map_or_else(|_| path.to_owned(), |target| folder.join(target))
@@ -192,7 +192,7 @@ fn open(path: &Path) -> io::Result<BufReader<File>> {
     File::open(path).map(BufReader::new)
 }
 
-/// Creates a file that only its user can read.
+/// Creates a file that only its owner can read.
 fn create_private(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create_new(true);
@@ -263,7 +263,7 @@ impl CacheHeader {
         if header.bytes > SavedFile::MAX_CACHE_BYTES { Err(SavedError::TooLarge) } else { Ok(header) }
     }
 
-    /// Reads the pages, which are all of `file`.
+    /// Reads the pages, which are the whole rest of `file`.
     fn read_pages(self, file: impl Read) -> Result<SavedCache, SavedError> {
         let mut pages = Vec::new();
         let found = file.take(self.bytes + 1).read_to_end(&mut pages)? as u64;

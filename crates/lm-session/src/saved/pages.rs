@@ -1,6 +1,6 @@
-//! KV pages of a session as the worker gives them.
+//! KV pages of a session as returned by the worker.
 
-/// Answer of the worker: [`CacheSave`](crate::CacheSave) without what it does not know.
+/// Answer of the worker: [`CacheSave`](crate::CacheSave) without the data of the session.
 #[derive(Debug)]
 pub(crate) enum SavedPages {
     Saved { tokens: usize, pages: Vec<u8> },

@@ -15,7 +15,7 @@ use crate::scheduler::request::{Reply, Request, Task};
 pub(super) struct Active {
     /// Number of the request, unique in this engine.
     pub(super) number: u64,
-    /// Dies with the request: its sampling jobs that have not begun are skipped.
+    /// Dropped with the request: its pending sampling jobs are then skipped.
     pub(super) alive: Arc<()>,
     pub(super) request: Request,
     /// Tokens cached at admission, and tokens run before its first sampled token.
@@ -24,23 +24,23 @@ pub(super) struct Active {
     pub(super) prompt_tokens: usize,
     /// True until its first logits.
     pub(super) prefilling: bool,
-    /// True while an earlier request runs a page of its prompt: it waits for that.
+    /// True while it waits for an earlier request that runs a page of its prompt.
     pub(super) following: bool,
-    /// True if it lost pages to an older request: it waits until a request ends.
+    /// True if it lost pages to an older request and waits until a request ends.
     pub(super) preempted: bool,
     /// Encodings of its media.
     pub(super) media: ActiveMedia,
-    /// Time at which its last token was handed to the sampling threads.
+    /// Time of the last hand-over to the sampling threads.
     pub(super) sampling_since: Instant,
     /// Draft tokens that run after its tokens in the current step.
     pub(super) draft: Vec<TokenId>,
 }
 
 impl Active {
-    /// Counts `rows` prompt tokens that were run after the first `cached_len` tokens, and reports the progress of a generation.
+    /// Counts `rows` prompt tokens processed after the first `cached_len` tokens, and reports the progress of a generation.
     pub(super) fn count_prefilled(&mut self, rows: usize, cached_len: usize) {
         let prompt_tokens = self.prompt_tokens;
-        // Tokens that were lost to another request and run again count once.
+        // Tokens that run again after preemption count once.
         let run = (cached_len + rows).min(prompt_tokens);
         self.prefill.cached_tokens = self.prefill.cached_tokens.min(cached_len);
         self.prefill.prefilled_tokens = run.saturating_sub(self.prefill.cached_tokens);
@@ -65,7 +65,7 @@ impl Active {
         self.is_runnable_alone() && !self.following
     }
 
-    /// Returns the limit that a generation has reached before its prompt runs, if it need not run.
+    /// Returns the limit that a generation has reached before its prompt runs, if any.
     pub(super) fn limit_before_prompt(&self) -> Option<FinishReason> {
         self.limit().filter(|_| self.request.prompt_rows.is_none())
     }

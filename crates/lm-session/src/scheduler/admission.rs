@@ -1,4 +1,4 @@
-//! Admission of requests: bounds on those that wait, and an estimate of when the next one can be taken.
+//! Admission of requests: bounds on waiting ones, and an estimate of the time to the next admission.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -70,7 +70,7 @@ impl Admission {
         self.shared.requests.load(Ordering::Relaxed)
     }
 
-    /// Takes a place for a request of this size. An engine without waiting requests takes one of any size.
+    /// Takes a place for a request of this size. An engine without waiting requests accepts any size.
     ///
     /// # Errors
     /// [`Error::Busy`] when the bounds are reached.
@@ -91,12 +91,12 @@ impl Admission {
 }
 
 impl Waiting {
-    /// Notes that the request runs now.
+    /// Records that the request runs.
     pub fn admit(self) {
         let others_wait = self.shared.requests.load(Ordering::Acquire) > 1;
         let mut last = self.shared.last.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        // Only while others wait does the time to the next admission tell how busy the engine is.
+        // The time to the next admission measures the load only while others wait.
         if let Some(last) = std::mem::replace(&mut *last, others_wait.then_some(now)) {
             let newest = (now - last).as_micros() as f64;
             let mean = self.shared.interval.load(Ordering::Relaxed) as f64;
@@ -121,7 +121,7 @@ impl Shared {
     }
 }
 
-/// Returns true if `more` exceeds what `taken` leaves of a bound. Nothing more always fits.
+/// Returns true if `more` exceeds the bound minus `taken`. Zero more always fits.
 fn exceeds(taken: usize, more: usize, bound: usize) -> bool {
     more > 0 && taken.saturating_add(more) > bound
 }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_bounded_by_requests_and_tokens_and_come_back() {
+    fn places_are_bounded_by_requests_and_tokens() {
         let admission = admission(2, 100);
         let first = admission.wait(tokens(60)).expect("a place");
         assert!(matches!(admission.wait(tokens(41)), Err(Error::Busy { waiting: 1, .. })));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_request_may_have_any_size() {
+    fn single_request_may_have_any_size() {
         let admission = admission(0, 0);
         let alone = admission.wait(RequestSize { tokens: 1000, grammar_bytes: 2000 }).expect("nothing waits");
         assert!(admission.wait(tokens(1)).is_err());
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_bounded_by_bytes_of_grammar_state_and_come_back() {
+    fn places_are_bounded_by_grammar_state() {
         let admission = admission(9, 100);
         let first = admission.wait(grammar(600)).expect("a place");
         assert!(matches!(admission.wait(grammar(401)), Err(Error::Busy { waiting: 1, .. })));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_request_is_told_a_time_within_bounds() {
+    fn rejected_request_gets_a_bounded_retry_time() {
         let admission = admission(1, 100);
         let place = admission.wait(tokens(1)).expect("a place");
         let Err(Error::Busy { retry_after, .. }) = admission.wait(tokens(1)) else { panic!("it is full") };
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_in_which_nothing_waits_tells_nothing() {
+    fn idle_time_does_not_change_the_estimate() {
         let admission = admission(1, 100);
         for _ in 0..2 {
             admission.wait(tokens(1)).expect("a place").admit();

@@ -1,4 +1,4 @@
-//! Draft tokens in a step: the rows they take, and those that stay in the cache.
+//! Draft tokens in a step: their rows, and the accepted rows in the cache.
 
 use super::{Active, ScheduledRows, Scheduler};
 use crate::generate::accepted;
@@ -9,7 +9,7 @@ use crate::scheduler::request::Task;
 const MAX_ROWS: usize = 64;
 
 impl Scheduler {
-    /// Adds draft tokens to the rows of a step: to generations whose last token is part of it, as many as pay and find free pages.
+    /// Adds draft tokens to the rows of a step: to generations whose last token is part of it, as many as are profitable and have free pages.
     pub(super) fn plan_drafts(&mut self, plan: &mut [ScheduledRows]) {
         let decoding = plan.iter().filter(|scheduled| !self.active[scheduled.active].prefilling).count();
         let row_cost = self.pace.draft_row() * decoding as f64;
@@ -35,7 +35,7 @@ impl Scheduler {
         }
     }
 
-    /// Lets the draft model, if there is one, draft for the generations that have no draft that pays.
+    /// Lets the draft model, if any, draft for the generations without a profitable draft.
     fn draft_by_model(&mut self, plan: &[ScheduledRows], row_cost: f64) {
         let max_rows = self.prompt_rows();
         let Some(drafts) = &mut self.model_drafts else { return };

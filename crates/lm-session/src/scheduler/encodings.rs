@@ -13,11 +13,11 @@ use crate::panics::caught;
 use crate::scheduler::engine_thread::mark_engine_thread;
 use crate::scheduler::request::Command;
 
-/// Encodings of an engine's media: those in the cache, and those that are made.
+/// Encodings of an engine's media: cached and in progress.
 pub(crate) struct Encodings {
     encoders: Encoders,
     cache: EncodingCache,
-    /// Media that wait for the thread or are on it.
+    /// Media waiting for the thread or being encoded.
     running: HashSet<MediaKey>,
     results: Sender<Command>,
     thread: Option<EncodingThread>,
@@ -26,7 +26,7 @@ pub(crate) struct Encodings {
 
 struct Job {
     media: Arc<Media>,
-    /// Dead when the request has ended: the job is then skipped.
+    /// Dropped when the request has ended: the job is then skipped.
     alive: Weak<()>,
 }
 
@@ -36,7 +36,7 @@ struct EncodingThread {
 }
 
 impl Encodings {
-    /// Creates an empty cache of `max_bytes`; the thread answers through `results`. Earlier caches of this engine have made
+    /// Creates an empty cache of `max_bytes`; the thread answers through `results`. Earlier caches of this engine have produced
     /// `encoded` encodings.
     pub fn new(encoders: Encoders, max_bytes: usize, results: Sender<Command>, encoded: u64) -> Self {
         let cache = EncodingCache { max_bytes, ..EncodingCache::default() };
@@ -48,7 +48,7 @@ impl Encodings {
         &self.encoders
     }
 
-    /// Number of media encoded so far, by earlier caches too.
+    /// Number of media encoded so far, including earlier caches.
     pub fn encoded(&self) -> u64 {
         self.encoded
     }
@@ -58,7 +58,7 @@ impl Encodings {
         self.cache.bytes
     }
 
-    /// The encoding of `media`, if it is cached. Otherwise the thread begins with it, for the request that `alive` belongs to.
+    /// Returns the encoding of `media`, if cached. Otherwise the thread starts it, for the request of `alive`.
     pub fn get(&mut self, media: &Arc<Media>, alive: &Arc<()>) -> Option<Arc<EncodedMedia>> {
         let found = self.cache.get(media.key());
         if found.is_none() && self.running.insert(media.key()) {
@@ -71,11 +71,11 @@ impl Encodings {
         if self.thread.is_none() {
             self.thread = EncodingThread::start(self.encoders.clone(), &self.results);
         }
-        let refused = match &self.thread {
-            Some(thread) => thread.jobs.send(job).err().map(|refused| refused.0),
+        let rejected = match &self.thread {
+            Some(thread) => thread.jobs.send(job).err().map(|rejected| rejected.0),
             None => Some(job),
         };
-        if let Some(Job { media, .. }) = refused {
+        if let Some(Job { media, .. }) = rejected {
             // The system gives no thread.
             let encoded = Encoded { key: media.key(), outcome: Some(encode(&self.encoders, &media)) };
             let _ = self.results.send(Command::Encoded(encoded)); // The engine may have ended.
@@ -103,7 +103,7 @@ impl Drop for Encodings {
 }
 
 impl EncodingThread {
-    /// Starts the thread; `None` when the system has none to give.
+    /// Starts the thread; `None` if the system cannot.
     fn start(encoders: Encoders, results: &Sender<Command>) -> Option<Self> {
         let (jobs, received) = channel();
         let results = results.clone();
@@ -123,7 +123,7 @@ fn serve(encoders: &Encoders, jobs: &Receiver<Job>, results: &Sender<Command>) {
     }
 }
 
-/// Decodes and encodes a medium; a panic is its error.
+/// Decodes and encodes a media item; a panic becomes its error.
 fn encode(encoders: &Encoders, media: &Media) -> Result<Arc<EncodedMedia>> {
     let span = tracing::info_span!("encode_media", kind = media.kind().name(), rows = media.rows());
     let _entered = span.enter();

@@ -6,7 +6,7 @@ use super::{Active, Scheduler};
 use crate::scheduler::request::Request;
 
 impl Scheduler {
-    /// Gives following requests the pages that were run for them meanwhile, and decides anew which requests follow: those of which
+    /// Gives following requests the pages processed for them meanwhile, and decides again which requests follow: those where
     /// an earlier request is running the next whole page.
     pub(super) fn update_followers(&mut self) {
         if !self.caches.shares_prefixes() {
@@ -39,7 +39,7 @@ impl Scheduler {
         let next_page = cached / PAGE_LEN * PAGE_LEN..(cached / PAGE_LEN + 1) * PAGE_LEN;
         let next = follower.request.ids.get(next_page.clone());
         let leads = |leader: &Active| {
-            // Most prompts differ there: the whole is compared for the others only.
+            // Most prompts differ there; only the others are compared in full.
             if next.is_none() || leader.request.ids.get(next_page.clone()) != next {
                 return false;
             }
@@ -50,7 +50,7 @@ impl Scheduler {
     }
 }
 
-/// Number of tokens of the whole pages that both requests begin with; the last token of each is run by itself.
+/// Number of tokens in the common whole pages at the start of both requests; each runs its last token itself.
 fn common_pages(leader: &Request, follower: &Request) -> usize {
     if leader.adapter != follower.adapter {
         return 0;

@@ -1,10 +1,10 @@
 //! Continuous batching: each step is one forward pass over the pending tokens of all requests.
 //!
-//! The pending tokens of a request are those that its session's cache does not hold: many in prefill, the last sampled one in
+//! The pending tokens of a request are those missing from its session's cache: many in prefill, the last sampled one in
 //! decode. A step takes the decode rows of all requests and as many prompt rows as the chunk and
 //! the step budget allow (chunked prefill), in equal shares. When pages run out, idle sessions are evicted from the end of their sequences, the one idle longest
 //! first. Then the youngest request is preempted, and waits until another one ends. Evicted tokens are recomputed: callers
-//! notice only the time it takes.
+//! notice only the delay.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -72,18 +72,18 @@ pub(crate) struct Scheduler {
     encodings: Encodings,
     /// Longest wait of a step for a token that is being sampled.
     sampling_wait: Duration,
-    /// True if the last step had nothing to run, and nothing has changed since.
+    /// True if the last step had no rows, and the state is unchanged since.
     stalled: bool,
     /// Unloaded adapters that requests still use, and the answers to their unloading.
     unloading: Vec<(AdapterId, Sender<()>)>,
-    /// True after [`Command::Shutdown`]: requests are refused.
+    /// True after [`Command::Shutdown`]: requests are rejected.
     draining: bool,
 }
 
 /// Counts of an engine, which outlive its schedulers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
-    /// Requests admitted: a token that was still being sampled for one of them is for none of the next scheduler's.
+    /// Requests admitted: a token still being sampled for one of them belongs to no request of the next scheduler.
     pub admitted: u64,
     /// Media encoded.
     pub encoded: u64,
@@ -137,7 +137,7 @@ impl Scheduler {
         })
     }
 
-    /// Counts so far, those of earlier schedulers included.
+    /// Counts so far, including earlier schedulers.
     pub fn totals(&self) -> Totals {
         Totals { admitted: self.admitted, encoded: self.encodings.encoded() }
     }
@@ -177,8 +177,8 @@ impl Scheduler {
         self.draining && self.is_idle()
     }
 
-    /// Returns the time for which the next step should wait for tokens that are being sampled, so that their sequences are part
-    /// of it; `None` when there are none, or when they have taken too long.
+    /// Returns the time that the next step should wait for tokens being sampled, so that their sequences are part
+    /// of it; `None` without such tokens, or when they have taken too long.
     pub fn sampling_wait(&self) -> Option<Duration> {
         let sampling = self.active.iter().filter(|active| active.is_sampling());
         sampling.filter_map(|active| self.sampling_wait.checked_sub(active.sampling_since.elapsed())).max()
@@ -188,17 +188,17 @@ impl Scheduler {
     pub fn handle(&mut self, command: Command) {
         self.stalled = false;
         match command {
-            Command::Run(request) if self.draining => refuse(&request),
+            Command::Run(request) if self.draining => reject(&request),
             Command::Run(request) => {
                 self.stop(request.session);
-                // The session's next request is compared with the tokens of this one, also if it never runs.
+                // The session's next request is compared with the tokens of this one, even if it never runs.
                 self.caches.rewind(request.session, request.matching);
                 self.waiting.push(request);
                 self.admit_waiting();
             }
             Command::Rewind { session, len, reached } => {
                 self.stop(session);
-                let _ = reached.send(self.caches.rewind(session, len)); // The receiver may be gone.
+                let _ = reached.send(self.caches.rewind(session, len)); // The receiver may be dropped.
             }
             Command::Fork { from, to } => self.caches.fork(from, to),
             Command::Close { session } => {
@@ -206,7 +206,7 @@ impl Scheduler {
                 self.caches.close(session);
                 self.model_drafts.iter_mut().for_each(|drafts| drafts.close(session));
             }
-            // The receivers may be gone.
+            // The receivers may be dropped.
             Command::SaveCache { session, len, max_bytes, saved } => {
                 drop(saved.send(self.caches.save(session, len, max_bytes)));
             }
@@ -215,12 +215,12 @@ impl Scheduler {
                 drop(restored.send(self.caches.restore(session, adapter, &ids, &pages)));
             }
             Command::CacheStats(answer) => {
-                let _ = answer.send(self.cache_stats()); // The receiver may be gone.
+                let _ = answer.send(self.cache_stats()); // The receiver may be dropped.
             }
             Command::Sampled(sampled) => self.handle_sampled(*sampled),
             Command::Encoded(encoded) => self.handle_encoded(encoded),
             Command::Encoders(answer) => {
-                let _ = answer.send(Ok(self.encodings.encoders().clone())); // The receiver may be gone.
+                let _ = answer.send(Ok(self.encodings.encoders().clone())); // The receiver may be dropped.
             }
             Command::DropAdapter { adapter, answer } => self.unloading.push((adapter, answer)),
             Command::Shutdown => self.draining = true,
@@ -247,7 +247,7 @@ impl Scheduler {
         self.drop_unused_adapters();
     }
 
-    /// Drops the caches of unloaded adapters that no request uses any more.
+    /// Drops the caches of unloaded adapters without requests.
     fn drop_unused_adapters(&mut self) {
         let (active, waiting, caches) = (&self.active, &self.waiting, &mut self.caches);
         let requests = || active.iter().map(|active| &active.request).chain(waiting.iter());
@@ -255,7 +255,7 @@ impl Scheduler {
             let used = requests().any(|request| request.adapter == Some(adapter));
             if !used {
                 caches.drop_adapter(adapter);
-                let _ = answer.send(()); // The receiver may be gone.
+                let _ = answer.send(()); // The receiver may be dropped.
             }
             used
         });
@@ -340,7 +340,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes the tokens that a constraint forces from the start; returns true if there were any.
+    /// Takes the tokens that a constraint forces from the start; returns true if any.
     fn begin(&mut self, index: usize) -> bool {
         let Active { request, .. } = &mut self.active[index];
         let Task::Generate(generating) = &mut request.task else { return false };
@@ -367,8 +367,8 @@ impl Scheduler {
     }
 }
 
-/// Answers a request that comes after the engine's end.
-fn refuse(request: &Request) {
+/// Answers a request after the engine's end.
+fn reject(request: &Request) {
     request.reply(Reply::Failed { error: Error::EngineStopped, cached_tokens: 0 });
 }
 

@@ -17,7 +17,7 @@ use crate::speculation::DraftModel;
 /// Weight of the newest step in the moving average of its duration.
 const NEWEST: f64 = 0.3;
 
-/// A sequence for which tokens are drafted.
+/// A sequence to draft tokens for.
 #[derive(Debug)]
 pub(crate) struct DraftRequest<'a> {
     pub session: SessionId,
@@ -33,15 +33,15 @@ pub(crate) struct DraftRequest<'a> {
 pub(crate) struct ModelDrafts {
     model: Arc<dyn CausalLm>,
     caches: KvCaches,
-    /// Tokens whose rows each session's cache holds, and drafts after them.
+    /// Tokens with cached rows by session, and drafts after them.
     cached: HashMap<SessionId, Vec<TokenId>>,
-    /// Width of the vocabulary that both models have.
+    /// Common vocabulary width of both models.
     width: usize,
     /// Seconds of a step with one row per sequence.
     step: Option<f64>,
 }
 
-/// Draft of one sequence while it is made.
+/// Draft of one sequence in progress.
 struct Drafting<'a> {
     request: &'a DraftRequest<'a>,
     /// Tokens of the sequence and its draft.
@@ -64,7 +64,7 @@ impl Drafting<'_> {
 }
 
 impl ModelDrafts {
-    /// Creates the pool: as many pages as that of the model drafted for, which has `width` logits.
+    /// Creates the pool with as many pages as that of the target model, which has `width` logits.
     ///
     /// # Errors
     /// [`Error::DraftStates`](crate::Error::DraftStates) for a model whose rows cannot be dropped again; [`Error::Model`](crate::Error::Model) when the device cannot hold the pool.
@@ -88,8 +88,8 @@ impl ModelDrafts {
         self.step
     }
 
-    /// Drafts tokens for all `requests`, each up to its limit. At most `max_rows` rows run that the cache lacks: a sequence that lacks more has
-    /// no draft yet, and neither has one without free pages.
+    /// Drafts tokens for all `requests`, each up to its limit. At most `max_rows` missing rows run: a sequence that lacks more has
+    /// no draft yet, nor has one without free pages.
     ///
     /// # Errors
     /// Errors and panics of the model. The caches are empty then.
@@ -129,7 +129,7 @@ impl ModelDrafts {
         self.cached.remove(&session);
     }
 
-    /// Moves the cache of a session to the tokens that it shares with the request. Returns false if the context is too short.
+    /// Moves the cache of a session to its common prefix with the request. Returns false if the context is too short.
     fn begin(&mut self, request: &DraftRequest<'_>) -> bool {
         let DraftRequest { session, ids, limit, .. } = *request;
         if ids.len() + limit > self.model.info().context_len {

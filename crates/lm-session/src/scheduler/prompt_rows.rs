@@ -17,7 +17,7 @@ impl Scheduler {
         request.prompt_rows.as_deref().map_or(0..0, rows)
     }
 
-    /// Runs the model: returns the logits of the rows to sample from, and reads the rows of prompts, whose logits are never in memory
+    /// Runs the model: returns the logits of the rows to sample from, and reads the rows of prompts, whose logits are never all in memory
     /// together.
     pub(super) fn run_model(&mut self, plan: &[ScheduledRows], batch: &Batch) -> Result<Logits> {
         let model = self.model.clone();
@@ -46,7 +46,7 @@ impl Scheduler {
         Ok(Logits::new(rows, width, counts))
     }
 
-    /// Sends the output of a request's prompt when all its rows have been read. Returns true if the request ends with it: a generation
+    /// Sends the output of a request's prompt when all its rows have been read. Returns true if this ends the request: a generation
     /// of no tokens.
     pub(super) fn send_prompt_output(&mut self, index: usize) -> bool {
         let active = &mut self.active[index];

@@ -64,7 +64,7 @@ impl Scheduler {
         self.accept(index, generated, outcome);
     }
 
-    /// Takes the tokens that a step has given.
+    /// Takes the sampled tokens of a step.
     fn accept(&mut self, index: usize, generated: Vec<Generated>, outcome: Result<()>) {
         self.keep_accepted(index, generated.len());
         self.send_events(index, generated, outcome);
@@ -88,7 +88,7 @@ impl Scheduler {
         }
     }
 
-    /// Ends a request that its caller has cancelled, or whose deadline has passed.
+    /// Ends a cancelled request, or one past its deadline.
     pub(super) fn end_early(&mut self, index: usize, ended: EndedByCaller) {
         match self.active[index].request.task {
             Task::Prefill => self.fail(index, Error::Cancelled),
@@ -96,7 +96,7 @@ impl Scheduler {
         }
     }
 
-    /// Ends a request that has not run.
+    /// Ends a waiting request.
     pub(super) fn end_waiting(&mut self, (mut request, ended): (Request, EndedByCaller)) {
         let reply = match finished(&mut request, &PrefillStats::default(), ended.into()) {
             Some(finished) => Reply::Event(SessionEvent::Finished(finished)),

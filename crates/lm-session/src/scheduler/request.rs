@@ -20,7 +20,7 @@ use crate::saved::SavedPages;
 use crate::scheduler::admission::{RequestSize, Waiting};
 use crate::scheduler::sampling_job::Sampled;
 
-/// A message to the worker. Commands of one session take effect in the order in which they are sent.
+/// A message to the worker. Commands of one session take effect in the order of sending.
 #[derive(Debug)]
 pub(crate) enum Command {
     /// Prefills the cache with the request's tokens, then runs its task.
@@ -49,11 +49,11 @@ pub(crate) enum Command {
     Encoded(Encoded),
     /// Requests the encoders of media; loads the model if it is not in memory.
     Encoders(Sender<Result<Encoders>>),
-    /// Releases the model if nothing runs or waits; the answer is true if it is not in memory afterwards.
+    /// Releases the model if no request runs or waits; the answer is true if it is not in memory afterwards.
     Unload(Sender<bool>),
     /// Sets the time after which the idle model is released; see [`crate::EngineSettings::keep_alive`].
     SetKeepAlive(Option<Duration>),
-    /// Drops the cached prefixes of an adapter when the last request that uses it has ended, and answers then.
+    /// Drops the cached prefixes of an adapter after its last request has ended, and answers then.
     DropAdapter { adapter: AdapterId, answer: Sender<()> },
     /// Ends the active requests and the worker.
     Shutdown,
@@ -65,7 +65,7 @@ pub(crate) struct Request {
     pub session: SessionId,
     /// Adapter of the session; never changes.
     pub adapter: Option<AdapterId>,
-    /// Its matrices, from the submission on.
+    /// Its matrices, since the submission.
     pub low_ranks: Option<Adapter>,
     /// All tokens of the session; the placeholder's id in place of the rows of media.
     pub ids: Vec<TokenId>,
@@ -87,11 +87,11 @@ pub(crate) struct Request {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestLimits {
     pub cancel: CancelHandle,
-    /// Time at which the request ends, whatever it has reached.
+    /// Time at which the request ends unconditionally.
     pub deadline: Option<Instant>,
     /// Requests of a higher priority are admitted first, prefilled first and preempted last.
     pub priority: i32,
-    /// True for the rest of an output whose beginning was read: it is never refused, and admitted first of its priority.
+    /// True for the rest of an output whose start was read: it is never rejected, and admitted first of its priority.
     pub continues: bool,
 }
 
@@ -119,12 +119,12 @@ pub(crate) enum Reply {
 }
 
 impl Request {
-    /// Sends a reply. The reader may be gone: it has then ended the request.
+    /// Sends a reply. The reader may be dropped: it has then ended the request.
     pub fn reply(&self, reply: Reply) {
         let _ = self.replies.try_send(reply);
     }
 
-    /// Tokens by which caches know the sequence: virtual ids in place of the rows of media.
+    /// Tokens that identify the sequence in caches: virtual ids in place of the rows of media.
     pub fn cache_ids(&self) -> Cow<'_, [TokenId]> {
         let mut ids = Cow::Borrowed(&self.ids[..]);
         for span in &self.media {
@@ -136,7 +136,7 @@ impl Request {
         ids
     }
 
-    /// Memory that the request takes while it waits.
+    /// Memory of the waiting request.
     pub fn size(&self) -> RequestSize {
         let guide = match &self.task {
             Task::Generate(generating) => generating.guide.as_ref(),
@@ -145,7 +145,7 @@ impl Request {
         RequestSize { tokens: self.ids.len(), grammar_bytes: guide.map_or(0, Guide::state_bytes) }
     }
 
-    /// Returns the reason to end the request now, if there is one.
+    /// Returns the reason to end the request now, if any.
     pub fn ended_by_caller(&self) -> Option<EndedByCaller> {
         let RequestLimits { cancel, deadline, .. } = &self.limits;
         if cancel.is_cancelled() {
@@ -158,7 +158,7 @@ impl Request {
     }
 }
 
-/// End of a request that its caller has set.
+/// End of a request set by its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndedByCaller {
     Cancelled,

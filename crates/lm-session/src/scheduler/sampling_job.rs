@@ -13,7 +13,7 @@ use crate::panics::{caught, discard};
 pub(crate) struct SamplingJob {
     /// Number of the request: [`crate::scheduler::Active::number`].
     pub request: u64,
-    /// Dead when the request has ended: the job is then skipped.
+    /// Dropped when the request has ended: the job is then skipped.
     pub alive: Weak<()>,
     pub generating: Box<Generating>,
     /// All tokens of the session.
@@ -35,7 +35,7 @@ pub(crate) struct Sampled {
     pub outcome: Result<Box<Generating>>,
 }
 
-/// Samples the next token of `job`; a panic is its error.
+/// Samples the next token of `job`; a panic becomes its error.
 pub(crate) fn sample(job: SamplingJob) -> Sampled {
     let SamplingJob { request, mut generating, mut ids, logits, sequence, draft, .. } = job;
     let mut generated = Vec::new();

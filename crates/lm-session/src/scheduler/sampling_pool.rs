@@ -1,7 +1,7 @@
 //! Threads that turn logits into tokens beside the engine's thread.
 //!
 //! Slow masks, completion searches, logits filters and constraints of one sequence do not delay the decode steps of the other
-//! sequences. A panic in one of them is the error of its request.
+//! sequences. A panic in one of them becomes the error of its request.
 
 use std::num::NonZero;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,7 +16,7 @@ use crate::scheduler::sampling_job::{SamplingJob, sample};
 /// Maximum number of threads; jobs of further sequences are queued.
 const MAX_THREADS: usize = 8;
 
-/// Pool of sampling threads; they are started when the first job comes and end with the pool.
+/// Pool of sampling threads; they start with the first job and end with the pool.
 pub(crate) struct SamplingPool {
     results: Sender<Command>,
     running: Option<Running>,
@@ -42,14 +42,14 @@ impl SamplingPool {
             self.running = Running::start(&self.results);
         }
         match &self.running {
-            Some(running) => running.jobs.send(job).map_err(|refused| Box::new(refused.0)),
+            Some(running) => running.jobs.send(job).map_err(|rejected| Box::new(rejected.0)),
             None => Err(Box::new(job)),
         }
     }
 }
 
 impl Running {
-    /// Starts the threads; `None` when the system has none to give.
+    /// Starts the threads; `None` if the system cannot.
     fn start(results: &Sender<Command>) -> Option<Self> {
         let (jobs, received) = channel();
         let received = Arc::new(Mutex::new(received));

@@ -29,7 +29,7 @@ impl Scheduler {
                 return Ok(plan);
             }
         }
-        // No isolated request, or none that finds pages: those that hold the pages have to go on.
+        // No isolated request, or none with free pages: the requests that hold the pages have to continue.
         self.plan_rows(others)
     }
 
@@ -43,7 +43,7 @@ impl Scheduler {
             }
             let rows = self.fit_media(active, rows);
             if rows == 0 {
-                continue; // A medium is being encoded for it.
+                continue; // A media item is being encoded for it.
             }
             match self.make_room(active, rows) {
                 Ok(()) => {
@@ -59,7 +59,7 @@ impl Scheduler {
     }
 
     /// Distributes the rows of a step over requests: each decoding one gets its row. The rest goes to the prompts of the highest
-    /// priority, in equal shares, and what they leave to the next priority.
+    /// priority, in equal shares, and the rest to the next priority.
     fn share_rows(&self, candidates: &[usize]) -> Vec<usize> {
         let pending = |index: usize| {
             let request = &self.active[index].request;
@@ -80,8 +80,8 @@ impl Scheduler {
         rows
     }
 
-    /// Number of prompt rows of the next step: the chunk, or what fits the time budget while another session decodes or another
-    /// model waits for the device. A lone session's forced tokens delay nobody.
+    /// Number of prompt rows of the next step: the chunk, or the rows within the time budget while another session decodes or another
+    /// model waits for the device. Forced tokens of a single session delay no other.
     pub(super) fn prompt_rows(&self) -> usize {
         let decoding = self.active.iter().any(|active| !active.prefilling && !active.preempted);
         match (decoding && self.active.len() > 1) || self.model.shares_device() {
@@ -172,12 +172,12 @@ impl Scheduler {
         }
     }
 
-    /// Fails the request of a step that ran alone, or runs those of a failed batch one by one.
+    /// Fails the request of a step that ran alone, or runs the requests of a failed batch one by one.
     pub(super) fn fail_or_isolate(&mut self, plan: &[ScheduledRows], error: Error) {
         if let [scheduled] = plan {
             self.fail(scheduled.active, error);
         } else {
-            tracing::debug!(sequences = plan.len(), "a batch failed: its requests go on singly");
+            tracing::debug!(sequences = plan.len(), "a batch failed: its requests run one by one");
             self.isolated = plan.iter().map(|scheduled| self.active[scheduled.active].number).collect();
         }
     }
@@ -200,8 +200,8 @@ impl Scheduler {
     }
 }
 
-/// Divides `left` rows among requests `(index, wanted rows)`: equal shares, and what those that want less leave goes to the others.
-/// With fewer rows than requests the first ones have one each, so that none waits for ever.
+/// Divides `left` rows among requests `(index, wanted rows)`: equal shares, with unused rows going to the others.
+/// With fewer rows than requests the first ones get one each, so that none waits forever.
 fn fair_shares(class: &mut [(usize, usize)], left: &mut usize) -> Vec<(usize, usize)> {
     if *left >= class.len() {
         class.sort_by_key(|&(_, wanted)| wanted);

@@ -1,16 +1,16 @@
-//! Prompt rows of a step, from the time that earlier steps took.
+//! Prompt rows of a step, based on the duration of earlier steps.
 
 use std::time::Duration;
 
-/// Prompt rows of a step before any step was measured.
+/// Prompt rows of a step before the first measurement.
 const FIRST_ROWS: usize = 32;
-/// Fewest prompt rows of a step: a prompt makes progress whatever the others take.
+/// Minimum prompt rows of a step, so that a prompt always progresses.
 const MIN_ROWS: usize = 8;
 /// Weight of the newest step in the moving averages.
 const NEWEST: f64 = 0.3;
-/// Duration of a draft row before any was measured, relative to a decode step.
+/// Duration of a draft row before the first measurement, relative to a decode step.
 const DRAFT_ROW: f64 = 0.25;
-/// Weight of that in the average after a step without draft rows: an outlier does not end speculation for ever.
+/// Weight of that in the average after a step without draft rows, so that an outlier does not end speculation forever.
 const RECOVERY: f64 = 0.02;
 
 /// Estimate of the duration of a step: a constant for the decode rows, and a duration per prompt row.
@@ -88,13 +88,13 @@ mod tests {
     }
 
     #[test]
-    fn the_first_steps_take_few_rows() {
+    fn first_steps_take_few_rows() {
         let pace = StepPace::new(ms(50));
         assert_eq!((pace.prompt_rows(512), pace.prompt_rows(20)), (FIRST_ROWS, 20));
     }
 
     #[test]
-    fn rows_fill_what_decoding_leaves_of_the_budget() {
+    fn prompt_rows_fill_the_rest_of_the_budget() {
         let mut pace = StepPace::new(ms(50));
         pace.record(0, 0, ms(10));
         pace.record(100, 0, ms(60)); // 0.5 ms a row beyond the 10 ms.
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn slower_steps_shrink_the_rows_and_faster_ones_grow_them() {
+    fn rows_follow_the_speed_of_steps() {
         let mut pace = StepPace::new(ms(50));
         pace.record(100, 0, ms(100));
         let before = pace.prompt_rows(512);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_makes_progress_beside_decoding_that_takes_the_whole_budget() {
+    fn prompt_progresses_beside_full_decoding() {
         let mut pace = StepPace::new(ms(50));
         pace.record(0, 0, ms(80));
         pace.record(10, 0, ms(100));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn draft_rows_have_a_cost_relative_to_a_step_and_an_outlier_is_forgotten() {
+    fn draft_row_cost_ignores_outliers() {
         let mut pace = StepPace::new(ms(50));
         assert_eq!(pace.draft_row(), DRAFT_ROW);
         pace.record(0, 0, ms(10));

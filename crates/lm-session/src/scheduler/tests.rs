@@ -156,7 +156,7 @@ fn tokens(replies: &Replies) -> Vec<u32> {
 }
 
 #[test]
-fn a_step_takes_all_decode_rows_and_one_chunk_of_prompts() {
+fn step_has_all_decode_rows_and_one_prompt_chunk() {
     let mut bench = Bench::new(64);
     let _one = bench.generate(1, 3, 5);
     bench.scheduler.step();
@@ -169,7 +169,7 @@ fn a_step_takes_all_decode_rows_and_one_chunk_of_prompts() {
 }
 
 #[test]
-fn nothing_runs_when_the_logits_are_at_hand() {
+fn stored_logits_need_no_forward_pass() {
     let mut bench = Bench::new(8);
     let _filled = bench.prefill(1, 5);
     bench.steps_until_idle();
@@ -212,7 +212,7 @@ fn cancel_takes_effect_before_the_next_forward_pass() {
 }
 
 #[test]
-fn a_request_that_can_never_fit_gets_a_typed_error() {
+fn request_that_never_fits_is_an_error() {
     let mut bench = Bench::new(2);
     let idle = bench.prefill(1, 20);
     bench.steps_until_idle();
@@ -229,7 +229,7 @@ fn a_request_that_can_never_fit_gets_a_typed_error() {
 }
 
 #[test]
-fn the_oldest_request_takes_pages_from_the_youngest_and_both_end_as_if_alone() {
+fn preempted_request_ends_as_if_alone() {
     let alone = |session| {
         let mut bench = Bench::new(64);
         let replies = bench.generate(session, 20, 60);
@@ -246,7 +246,7 @@ fn the_oldest_request_takes_pages_from_the_youngest_and_both_end_as_if_alone() {
 }
 
 #[test]
-fn of_several_followers_the_youngest_is_preempted() {
+fn youngest_follower_is_preempted() {
     let mut bench = Bench::new(6);
     // Each has two pages when the oldest needs a third.
     let replies = [1, 2, 3].map(|session| bench.generate(session, 20, 60));
@@ -255,7 +255,7 @@ fn of_several_followers_the_youngest_is_preempted() {
         active.map(|active| active.request.session.0).collect()
     };
     while preempted(&bench).is_empty() {
-        assert!(!bench.scheduler.is_idle(), "nobody was preempted");
+        assert!(!bench.scheduler.is_idle(), "no request was preempted");
         bench.scheduler.step();
     }
     assert_eq!(preempted(&bench), [3]);
@@ -264,7 +264,7 @@ fn of_several_followers_the_youngest_is_preempted() {
 }
 
 #[test]
-fn idle_sessions_are_evicted_from_their_ends_the_longest_idle_first() {
+fn longest_idle_sessions_are_evicted_first() {
     let mut bench = Bench::new(6);
     for session in 1..=2 {
         let _replies = bench.prefill(session, 80);
@@ -277,7 +277,7 @@ fn idle_sessions_are_evicted_from_their_ends_the_longest_idle_first() {
 }
 
 #[test]
-fn a_second_request_of_a_session_ends_the_first() {
+fn second_request_of_a_session_ends_the_first() {
     let mut bench = Bench::new(8);
     let first = bench.generate(1, 4, 100);
     bench.scheduler.step();
@@ -290,7 +290,7 @@ fn a_second_request_of_a_session_ends_the_first() {
 }
 
 #[test]
-fn requests_of_a_failed_batch_run_isolated_until_the_one_at_fault_has_failed() {
+fn failed_batch_runs_isolated_until_the_culprit_fails() {
     let mut bench = Bench::new(64);
     let good = bench.generate(1, 3, 4);
     let bad = bench.run(2, vec![1, u32::MAX], Task::Prefill);
@@ -304,7 +304,7 @@ fn requests_of_a_failed_batch_run_isolated_until_the_one_at_fault_has_failed() {
 }
 
 #[test]
-fn a_culprit_that_is_cancelled_leaves_batching_on() {
+fn cancelled_culprit_keeps_batching_on() {
     let mut bench = Bench::new(64);
     let cancel = CancelHandle::new();
     let _good = bench.generate(1, 3, 30);
@@ -316,13 +316,13 @@ fn a_culprit_that_is_cancelled_leaves_batching_on() {
     cancel.cancel();
     bench.scheduler.step();
     bench.scheduler.step();
-    // The load never falls, and nobody fails: the two others are batched once each has run alone.
+    // The load never falls, and no other request fails: the two others are batched once each has run alone.
     bench.scheduler.step();
     assert_eq!(bench.rows(), [vec![3], vec![3], vec![1, 1]]);
 }
 
 #[test]
-fn a_pool_that_could_not_be_allocated_is_allocated_for_the_next_request() {
+fn failed_pool_allocation_is_retried() {
     let mut bench = Bench::new(8);
     bench.scheduler.caches.reset(|| Ok(lm_model::KvPool::empty(0))).unwrap();
     let replies = bench.prefill(1, 5);
@@ -331,7 +331,7 @@ fn a_pool_that_could_not_be_allocated_is_allocated_for_the_next_request() {
 }
 
 #[test]
-fn an_isolated_request_without_pages_lets_those_that_hold_them_go_on() {
+fn isolated_request_waits_for_page_holders() {
     let mut bench = Bench::new(4);
     let holder = bench.generate(1, 60, 60); // Four pages at its end.
     bench.steps_until(|bench| bench.scheduler.caches.len(SessionId(1)) >= 60);
@@ -343,7 +343,7 @@ fn an_isolated_request_without_pages_lets_those_that_hold_them_go_on() {
 }
 
 #[test]
-fn with_fewer_rows_than_prompts_the_oldest_is_served() {
+fn oldest_prompt_is_served_when_rows_are_few() {
     let mut bench = Bench::new(64);
     let long = bench.prefill(0, 40);
     for session in 1..=20 {
@@ -356,7 +356,7 @@ fn with_fewer_rows_than_prompts_the_oldest_is_served() {
 }
 
 #[test]
-fn prompts_leave_time_to_requests_that_decode() {
+fn prompts_leave_time_for_decoding() {
     let mut bench = Bench::new(64);
     bench.scheduler.pace = StepPace::new(Duration::from_millis(1));
     bench.scheduler.pace.record(1, 0, Duration::from_secs(3600)); // No budget has room for more than the fewest rows.
@@ -368,7 +368,7 @@ fn prompts_leave_time_to_requests_that_decode() {
 }
 
 #[test]
-fn rows_that_a_short_prompt_leaves_go_to_a_longer_one_before_it() {
+fn unused_rows_go_to_an_earlier_longer_prompt() {
     let mut bench = Bench::new(64);
     let _replies = (bench.prefill(1, 20), bench.prefill(2, 5));
     bench.scheduler.step();

@@ -40,7 +40,7 @@ impl WaitingQueue {
         self.requests.remove(index)
     }
 
-    /// Takes the requests that their callers have ended.
+    /// Takes the requests ended by their callers.
     pub fn take_ended(&mut self) -> Vec<(Request, EndedByCaller)> {
         let mut ended = Vec::new();
         let mut index = 0;

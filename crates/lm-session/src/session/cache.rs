@@ -57,14 +57,14 @@ impl Session {
         })
     }
 
-    /// Makes the tokens of this session those of `cache`, with its KV pages: only later tokens have to be run. If rows of media are among
+    /// Replaces the tokens of this session by those of `cache`, with its KV pages: only later tokens have to run. If rows of media are among
     /// them, the next call gives the media again ([`Prompt::media`](crate::Prompt::media)). Other sessions find the
-    /// pages as well ([`crate::PrefixCache`]), so they must come from a trusted source. Returns false, and leaves the session empty, if
+    /// pages as well ([`crate::PrefixCache`]), so their source must be trusted. Returns false, and leaves the session empty, if
     /// the pool has no room for the pages, or the model is unloaded.
     ///
     /// # Errors
     /// [`Error::ForeignCache`], [`Error::ForeignAdapter`], [`Error::AdapterUnloaded`], [`Error::SavedPages`], [`Error::SavedToken`], [`Error::EmptyPrompt`] and [`Error::PromptTooLong`];
-    /// nothing is restored. [`Error::EngineStopped`].
+    /// the session is then unchanged. [`Error::EngineStopped`].
     pub fn restore_cache(&mut self, cache: &SavedCache) -> Result<bool> {
         let SavedCache { fingerprint, adapter, tokens, pages } = cache;
         self.engine.check_fingerprint(fingerprint)?;
@@ -85,21 +85,21 @@ impl Session {
         Ok(restored)
     }
 
-    /// Makes the tokens of this new session those of a saved one, with the KV pages of the first of them.
+    /// Sets the tokens of this new session to those of a saved one, with the KV pages of the first tokens.
     pub(crate) fn restore_tokens(&mut self, tokens: &[TokenId], cache: Option<&SavedCache>) -> Result<()> {
         if !tokens.is_empty() {
             self.check_saved(tokens)?;
         }
         if let Some(cache) = cache {
             self.restore_cache(cache)?;
-            // Pages of other tokens than these are of no use.
+            // Pages of other tokens are useless.
             self.rewind(self.common(tokens));
         }
         self.tokens = self.tokens.replace(ResolvedPrompt { ids: tokens.to_vec(), spans: Vec::new() });
         Ok(())
     }
 
-    /// Checks that saved tokens fit the context, and are tokens of the model.
+    /// Checks that saved tokens fit the context and the vocabulary.
     fn check_saved(&self, ids: &[TokenId]) -> Result<()> {
         self.check_len(ids.len())?;
         let tokens = self.engine.model_info().logits_width;
@@ -110,7 +110,7 @@ impl Session {
         }
     }
 
-    /// Adapter with which saved pages were computed: the session's own, or that of audio.
+    /// Adapter of saved pages: the session's own, or the audio adapter.
     fn adapter_of_saved(&self, checksum: Option<u32>) -> Result<Option<AdapterId>> {
         let own = self.config.adapter;
         let expected = self.engine.adapter_checksum(own)?;

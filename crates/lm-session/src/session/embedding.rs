@@ -16,7 +16,7 @@ use crate::scheduler::Reply;
 use crate::session::Session;
 use crate::session::scoring::prompt_output;
 
-/// Texts of [`Engine::embed_all`] that run or wait at a time.
+/// Number of concurrent texts of [`Engine::embed_all`].
 const AHEAD: usize = 8;
 
 /// Settings of an embedding.
@@ -26,7 +26,7 @@ pub struct EmbedParams {
     pub pooling: Pooling,
     /// LoRA adapter, as in [`SessionConfig::adapter`].
     pub adapter: Option<AdapterId>,
-    /// Group of the requests, each of which takes a [`CancelHandle::child`] of it.
+    /// Group of the requests; each takes a [`CancelHandle::child`] of it.
     pub cancel: CancelHandle,
 }
 
@@ -54,7 +54,7 @@ impl Engine {
         self.begin_embedding(ids, params)?.wait()
     }
 
-    /// Computes the embeddings of several texts, in order. Up to 8 texts run or wait at a time, as one batch where they fit.
+    /// Computes the embeddings of several texts, in order. Up to 8 texts run or wait at a time, as one batch if they fit.
     ///
     /// ```
     /// # use lm_session::{EmbedParams, testing};
@@ -72,21 +72,21 @@ impl Engine {
         texts: impl IntoIterator<Item = Vec<TokenId>>,
         params: &EmbedParams,
     ) -> impl Iterator<Item = Result<Vec<f32>>> {
-        let mut begun: VecDeque<Result<RunningEmbedding>> = VecDeque::new();
+        let mut started: VecDeque<Result<RunningEmbedding>> = VecDeque::new();
         let mut texts = texts.into_iter().peekable();
         std::iter::from_fn(move || {
-            while begun.len() < AHEAD
+            while started.len() < AHEAD
                 && let Some(ids) = texts.peek()
             {
                 let embedding = self.begin_embedding(ids, params);
-                // An engine that is busy with earlier ones of these texts takes it after them.
-                if matches!(embedding, Err(Error::Busy { .. })) && begun.iter().any(Result::is_ok) {
+                // An engine busy with earlier texts accepts it after them.
+                if matches!(embedding, Err(Error::Busy { .. })) && started.iter().any(Result::is_ok) {
                     break;
                 }
                 texts.next();
-                begun.push_back(embedding);
+                started.push_back(embedding);
             }
-            begun.pop_front().map(|embedding| embedding.and_then(RunningEmbedding::wait))
+            started.pop_front().map(|embedding| embedding.and_then(RunningEmbedding::wait))
         })
     }
 
@@ -99,7 +99,7 @@ impl Engine {
     }
 }
 
-/// An embedding that is being computed.
+/// An embedding in progress.
 struct RunningEmbedding {
     replies: Receiver<Reply>,
     /// Dropping the session would end its request.

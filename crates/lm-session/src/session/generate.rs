@@ -16,11 +16,11 @@ use crate::session::{Generation, Session};
 use crate::speculation::Drafter;
 
 impl Session {
-    /// Starts sampling tokens after those of the session. Tokens that have not been run yet run first. A running generation of
+    /// Starts sampling tokens after those of the session. Pending tokens run first. A running generation of
     /// this session is cancelled.
     ///
-    /// The engine generates whether or not the iterator is read; dropping it ends the generation, and the session then holds
-    /// the tokens that were read. The errors of [`Session::submit`] come as the only item; later errors of the model come as
+    /// The engine generates even if the iterator is not read; dropping it ends the generation, and the session then holds
+    /// the tokens that were read. Errors of [`Session::submit`] are the only item; later errors of the model are
     /// the last item.
     pub fn generate(&mut self, params: GenerateParams) -> Generation {
         let ids = self.tokens(); // Another thread may be reading an earlier generation: they grow.
@@ -28,7 +28,7 @@ impl Session {
         start.unwrap_or_else(|error| Generation::failed(self.tokens.clone(), error))
     }
 
-    /// [`Session::sync`] and [`Session::generate`] as one request: makes the tokens of this session those of a prompt, keeping the
+    /// [`Session::sync`] and [`Session::generate`] as one request: replaces the tokens of this session by a prompt, keeping the
     /// longest common prefix, and samples the tokens after them. Returns at once; the prefill is reported in events.
     ///
     /// ```
@@ -43,7 +43,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Engine::session`](crate::Engine::session) for `params`, [`Error::EmptyPrompt`](crate::Error::EmptyPrompt), [`Error::PromptTooLong`](crate::Error::PromptTooLong), [`Error::UnknownMedia`](crate::Error::UnknownMedia), [`Error::BudgetTooSmall`](crate::Error::BudgetTooSmall)
+    /// The errors of [`Engine::session`](crate::Engine::session) for `params`, [`Error::EmptyPrompt`](crate::Error::EmptyPrompt), [`Error::PromptTooLong`](crate::Error::PromptTooLong), [`Error::UnknownMedia`](crate::Error::UnknownMedia), [`Error::BudgetTooSmall`](crate::Error::BudgetTooSmall)
     /// and [`Error::ConstraintFailed`](crate::Error::ConstraintFailed) for a constraint, [`Error::Busy`](crate::Error::Busy), [`Error::EngineStopped`](crate::Error::EngineStopped). The session is unchanged.
     pub fn submit<'a>(
         &mut self,
@@ -54,7 +54,7 @@ impl Session {
         self.start(self.resolve(prompt)?, self.tokens.common(prompt.ids), params)
     }
 
-    /// Starts a generation after a prompt, the first `common` tokens of which are those of the session.
+    /// Starts a generation after a prompt whose first `common` tokens are those of the session.
     fn start(
         &mut self,
         prompt: ResolvedPrompt,
@@ -86,7 +86,7 @@ impl Session {
         Ok(Generation::new(replies, self.tokens.clone(), canceller, continued, recording))
     }
 
-    /// State of a generation after `ids`, the last [`GenerateParams::continued`] of which are already output.
+    /// State of a generation after `ids`, whose last [`GenerateParams::continued`] tokens are already output.
     fn generating(&self, ids: &[TokenId], params: GenerateParams) -> Result<Generating> {
         let stop_ids = self.stop_ids();
         let max_output_tokens = params.max_output_tokens.or(self.config.max_output_tokens);

@@ -14,9 +14,9 @@ use crate::record::Recording;
 use crate::scheduler::Reply;
 use crate::session::token_log::TokenLog;
 
-/// Events of one [`crate::Session::generate`] or [`crate::Session::submit`], as they come.
+/// Events of one [`crate::Session::generate`] or [`crate::Session::submit`], in order.
 ///
-/// It can be read from another thread than the session's. The last item is [`SessionEvent::Finished`] or an error. Dropping the
+/// It can be read on another thread than the session's. The last item is [`SessionEvent::Finished`] or an error. Dropping the
 /// generation before that cancels it: the session keeps the tokens that were read. So does every call that changes the session's
 /// tokens; the generation then ends with [`crate::FinishReason::Cancelled`].
 #[derive(Debug)]
@@ -25,12 +25,12 @@ pub struct Generation {
     /// `None` after the last event.
     replies: Option<Pin<Box<async_channel::Receiver<Reply>>>>,
     tokens: TokenLog,
-    /// Number of tokens that arrived after the session's tokens had been changed by another call; they are not passed on.
+    /// Number of tokens that arrived after another call changed the session's tokens; they are dropped.
     superseded: usize,
     cancel: CancelHandle,
     continued: Vec<SessionEvent>,
     recording: Option<Recording>,
-    /// The error with which the start failed.
+    /// Error of the failed start.
     failed: Option<Error>,
 }
 
@@ -46,15 +46,15 @@ impl Generation {
         Self { replies, tokens, superseded: 0, cancel, continued, recording, failed: None }
     }
 
-    /// A generation that did not begin.
+    /// A generation that failed to start.
     pub(crate) fn failed(tokens: TokenLog, error: Error) -> Self {
         let (cancel, continued) = (CancelHandle::new(), Vec::new());
         let failed = Some(error);
         Self { replies: None, tokens, superseded: 0, cancel, continued, recording: None, failed }
     }
 
-    /// Takes the token events of the beginning of the output, [`crate::GenerateParams::continued`], which are not among the others: as the
-    /// generation that wrote it sent them, without log probabilities and without the text that a limit made final.
+    /// Takes the token events of the start of the output, [`crate::GenerateParams::continued`], which are not among the others: as the
+    /// original generation sent them, without log probabilities and without the text that a limit made final.
     pub fn take_continued(&mut self) -> Vec<SessionEvent> {
         std::mem::take(&mut self.continued)
     }
@@ -102,7 +102,7 @@ impl Generation {
             Some(Reply::Event(SessionEvent::Finished(mut finished))) => {
                 self.replies = None;
                 if self.superseded > 0 {
-                    // The engine had finished it before the other call; its last tokens were still unread.
+                    // The engine had finished it before the other call; its last tokens were unread.
                     finished.reason = FinishReason::Cancelled;
                     finished.usage.output_tokens =
                         finished.usage.output_tokens.saturating_sub(self.superseded);

@@ -89,8 +89,8 @@ impl Session {
         Ok(Self { engine, id, config, tokens, adapter, prefilled: PrefillStats::default() })
     }
 
-    /// Tokens of this session: all tokens prefilled or yielded by generations, including the end token. All but the last token
-    /// of a generation have been run; that one runs with the next call. Rows of media have ids that no vocabulary has
+    /// Tokens of this session: all tokens prefilled or yielded by generations, including the end token. All except the last token
+    /// of a generation have run; that one runs with the next call. Rows of media have ids outside every vocabulary
     /// ([`Media::pieces`]).
     pub fn tokens(&self) -> Vec<TokenId> {
         self.tokens.tokens()
@@ -111,11 +111,11 @@ impl Session {
         &self.config
     }
 
-    /// Appends a prompt and runs all tokens that have not been run yet, including the last one.
+    /// Appends a prompt and runs all pending tokens, including the last one.
     ///
     /// # Errors
     /// [`Error::EmptyPrompt`] when the session would still be empty, [`Error::PromptTooLong`] when it would exceed the
-    /// context, [`Error::UnknownMedia`]: they leave it unchanged. On other errors, the tokens that were run are kept: see
+    /// context, [`Error::UnknownMedia`]: they leave it unchanged. On other errors, the processed tokens are kept: see
     /// [`Session::tokens`].
     pub fn prefill<'a>(&mut self, prompt: impl Into<Prompt<'a>>) -> Result<PrefillStats> {
         let Prompt { ids, media } = prompt.into();
@@ -125,12 +125,12 @@ impl Session {
         self.append(common, self.resolve(Prompt { ids: &ids, media })?, &CancelHandle::new())
     }
 
-    /// Makes the tokens of this session those of a prompt: keeps the longest common prefix, drops the rest, runs the new tokens.
-    /// If there are no new tokens, nothing is run, except the last token if its logits are not stored.
+    /// Replaces the tokens of this session by a prompt: keeps the longest common prefix, drops the rest, runs the new tokens.
+    /// Without new tokens, only the last token runs, if its logits are not stored.
     ///
     /// # Errors
     /// [`Error::EmptyPrompt`], [`Error::PromptTooLong`], [`Error::UnknownMedia`] and [`Error::Busy`] leave the session unchanged. After
-    /// [`Error::Cancelled`] and all others it holds the common prefix and those of the new tokens that were run.
+    /// [`Error::Cancelled`] and all others it holds the common prefix and the processed new tokens.
     pub fn sync<'a>(&mut self, prompt: impl Into<Prompt<'a>>, cancel: &CancelHandle) -> Result<PrefillStats> {
         let prompt = prompt.into();
         self.append(self.tokens.common(prompt.ids), self.resolve(prompt)?, cancel)
@@ -140,7 +140,7 @@ impl Session {
     ///
     /// The caller prefills from there; the call waits for the engine's current step. The position is `len` itself for a model
     /// that keeps all keys and values, unless the pool was too small for them. A model with states goes back to a snapshot, one
-    /// with windows to where the pages of the window are cached. No position is inside the rows of a medium. If `len` is at least the number of tokens, nothing is dropped.
+    /// with windows to where the pages of the window are cached. The position is never inside the rows of a media item. If `len` is at least the number of tokens, all tokens are kept.
     /// [`Session::sync`] does the same for callers that have the whole prompt.
     pub fn rewind(&mut self, len: usize) -> usize {
         let before = self.tokens.len();
@@ -149,13 +149,13 @@ impl Session {
         let (reached, answer) = mpsc::channel();
         drop(self.engine.send(Command::Rewind { session: self.id, len, reached }));
         if len < before {
-            // A stopped engine has nothing cached; the next call returns the error.
+            // A stopped engine has no cache; the next call returns the error.
             self.tokens.keep(answer.recv().unwrap_or(0));
         }
         self.tokens.len()
     }
 
-    /// Opens a session with the same config and tokens. It shares the pages of the cache; a page is copied when one of the two
+    /// Opens a session with the same config and tokens. It shares the pages of the cache; a page is copied when one of the two sessions
     /// writes to it (copy-on-write).
     ///
     /// # Errors
@@ -169,7 +169,7 @@ impl Session {
         Ok(Self { engine, id, config, tokens, adapter, prefilled: PrefillStats::default() })
     }
 
-    /// Finds the media of a prompt: those given with it, and those of the session.
+    /// Finds the media of a prompt, in the prompt and in the session.
     ///
     /// # Errors
     /// [`Error::EmptyPrompt`], [`Error::PromptTooLong`], [`Error::UnknownMedia`].
@@ -177,7 +177,7 @@ impl Session {
         let Prompt { ids, media } = prompt;
         self.check_len(ids.len())?;
         if self.engine.media_tokens().is_empty() {
-            return Ok(ResolvedPrompt { ids: ids.to_vec(), spans: Vec::new() }); // Each id is a token, or the model refuses it.
+            return Ok(ResolvedPrompt { ids: ids.to_vec(), spans: Vec::new() }); // Each id is a token, or the model rejects it.
         }
         ResolvedPrompt::new(ids.to_vec(), media.iter().chain(&self.media()))
     }
@@ -191,12 +191,12 @@ impl Session {
         }
     }
 
-    /// Number of leading tokens that `ids` has as well.
+    /// Number of leading tokens in common with `ids`.
     pub(crate) fn common(&self, ids: &[TokenId]) -> usize {
         self.tokens.common(ids)
     }
 
-    /// Runs a prompt, the first `common` tokens of which are those of the session.
+    /// Runs a prompt whose first `common` tokens are those of the session.
     fn append(
         &mut self,
         common: usize,
@@ -214,15 +214,15 @@ impl Session {
                     return Ok(stats);
                 }
                 Ok(Reply::Failed { error, cached_tokens }) => (error, cached_tokens),
-                // Events belong to generations; a missing reply means that the worker is gone.
+                // Events belong to generations; a missing reply means that the worker has ended.
                 Ok(Reply::Event(_) | Reply::Prompt(_)) | Err(_) => (Error::EngineStopped, 0),
             };
         self.tokens.keep(cached_tokens.max(common));
         Err(error)
     }
 
-    /// Submits a request for a prompt, the first `common` tokens of which are those of earlier requests, and makes them the tokens of this
-    /// session. A request that is refused changes nothing.
+    /// Submits a request for a prompt whose first `common` tokens are those of earlier requests, and sets them as the tokens of this
+    /// session. A rejected request has no effect.
     pub(crate) fn run(
         &mut self,
         prompt: ResolvedPrompt,
@@ -251,16 +251,16 @@ impl Session {
         Ok(answers)
     }
 
-    /// Adapter with which a prompt runs: the session's own, or that of audio if there are any.
+    /// Adapter of a prompt: the session's own, or the audio adapter if the prompt has audio.
     fn adapter_for(&self, prompt: &ResolvedPrompt) -> Option<AdapterId> {
-        let hears = || prompt.spans.iter().any(|span| span.media.kind() == MediaKind::Audio);
-        self.config.adapter.or_else(|| self.engine.audio_adapter().filter(|_| hears()))
+        let has_audio = || prompt.spans.iter().any(|span| span.media.kind() == MediaKind::Audio);
+        self.config.adapter.or_else(|| self.engine.audio_adapter().filter(|_| has_audio()))
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // A stopped engine has nothing to release.
+        // A stopped engine has no pages to release.
         drop(self.engine.send(Command::Close { session: self.id }));
     }
 }

@@ -14,7 +14,7 @@ use crate::record::{RecordedEnd, RequestRecord};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Replayed {
-    /// The tokens and the end are those of the record.
+    /// The tokens and the end match the record.
     Equal,
     /// The first different token.
     Token {
@@ -25,14 +25,14 @@ pub enum Replayed {
         /// Token of the replay; `None` after its last one.
         replayed: Option<TokenId>,
     },
-    /// The tokens are equal, and the end is different.
+    /// The tokens are equal, but the end differs.
     End {
         /// End in the record.
         recorded: RecordedEnd,
         /// End of the replay.
         replayed: RecordedEnd,
     },
-    /// Code of the caller took part in the request, which is not in the record.
+    /// The request used code of the caller, which is not in the record.
     Custom,
 }
 
@@ -60,7 +60,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Cancelled`], and those of [`Session::submit`](crate::Session::submit) for a request that this engine refuses.
+    /// [`Error::Cancelled`], and the errors of [`Session::submit`](crate::Session::submit) for a request that this engine rejects.
     pub fn replay(&self, request: &RequestRecord, cancel: &CancelHandle) -> Result<Replayed> {
         if request.custom {
             return Ok(Replayed::Custom);

@@ -13,10 +13,10 @@ use crate::sampling::SamplerParams;
 use crate::saved::{CacheSave, SaveOptions, SavedCache, SavedError, SavedFile, SavedTokens};
 use crate::session::Session;
 
-/// A session as data: its tokens and settings, and KV pages if they were asked for. Made by [`Session::save`] and read by
+/// A session as data: its tokens and settings, and KV pages if requested. Created by [`Session::save`] and read by
 /// [`Engine::restore`].
 ///
-/// It belongs to one model and tokenizer, which the fingerprint names. The JSON of its [`SavedFile`] has these keys:
+/// It belongs to one model and tokenizer, identified by the fingerprint. The JSON of its [`SavedFile`] has these keys:
 ///
 /// | key | value |
 /// |---|---|
@@ -76,10 +76,10 @@ impl SavedSession {
     /// Latest version of the files.
     pub const VERSION: u64 = 1;
 
-    /// Writes the session to a file, which is replaced: at any time, also after a crash, it is the old one or the new one.
+    /// Writes the session to a file, replacing it atomically: even after a crash, the file is the old one or the new one.
     ///
     /// # Errors
-    /// [`SavedError::Io`]; the file is then the old one.
+    /// [`SavedError::Io`]; the old file is then kept.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), SavedError> {
         self.file()?.write(path)
     }
@@ -87,7 +87,7 @@ impl SavedSession {
     /// Writes the session to a new file.
     ///
     /// # Errors
-    /// [`SavedError::Io`], with [`std::io::ErrorKind::AlreadyExists`] for a file that exists.
+    /// [`SavedError::Io`], with [`std::io::ErrorKind::AlreadyExists`] for an existing file.
     pub fn write_new(&self, path: impl AsRef<Path>) -> Result<(), SavedError> {
         self.file()?.write_new(path)
     }
@@ -160,7 +160,7 @@ fn value<T: for<'a> Deserialize<'a>>(
     value.ok_or(SavedError::Invalid { key, expected })
 }
 
-/// Copies the KV pages of the first `len` tokens of `session` if they are asked for.
+/// Copies the KV pages of the first `len` tokens of `session` if requested.
 fn copy_cache(
     options: SaveOptions,
     session: &Session,
@@ -180,11 +180,11 @@ fn copy_cache(
 }
 
 impl Session {
-    /// Copies the session to data: tokens and settings, and KV pages if they are asked for and not larger than the limit. Returns the
+    /// Copies the session to data: tokens and settings, and KV pages if requested and within the limit. Returns the
     /// outcome for the pages as well.
     ///
     /// # Errors
-    /// [`Error::EngineStopped`] when pages are asked for; [`Error::AdapterUnloaded`].
+    /// [`Error::EngineStopped`] when pages are requested; [`Error::AdapterUnloaded`].
     pub fn save(&self, options: SaveOptions) -> Result<(SavedSession, SavedTokens)> {
         let (cache, outcome) = copy_cache(options, self, usize::MAX)?;
         let saved = SavedSession {
@@ -199,10 +199,10 @@ impl Session {
 }
 
 impl Session {
-    /// Copies the KV pages of the tokens that this session and `ids` begin with, if they are asked for.
+    /// Copies the KV pages of the common prefix of this session and `ids`, if requested.
     ///
     /// # Errors
-    /// [`Error::EngineStopped`] and [`Error::AdapterUnloaded`] when pages are asked for.
+    /// [`Error::EngineStopped`] and [`Error::AdapterUnloaded`] when pages are requested.
     pub fn save_prefix(
         &self,
         ids: &[TokenId],
@@ -213,8 +213,8 @@ impl Session {
 }
 
 impl Engine {
-    /// Opens a session with the tokens and settings of a saved one, and with its KV pages if there are any. Tokens without pages run with
-    /// the next call. Other sessions find the pages as well ([`crate::PrefixCache`]), so they must come from a trusted source.
+    /// Opens a session with the tokens and settings of a saved one, and with its KV pages, if any. Tokens without pages run with
+    /// the next call. Other sessions find the pages as well ([`crate::PrefixCache`]), so their source must be trusted.
     ///
     /// # Errors
     /// [`Error::ForeignCache`] for a session of another model, tokenizer or cache format, [`Error::ForeignAdapter`] if its adapter is not

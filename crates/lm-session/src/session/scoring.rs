@@ -29,7 +29,7 @@ impl Session {
     /// Scores `ids` as the continuation of the session's tokens, with the `top` most probable tokens in each place. The session does not
     /// change.
     ///
-    /// Memory holds the logits of some rows at a time, whatever the length of the text.
+    /// Memory holds the logits of some rows at a time, independent of the length of the text.
     ///
     /// ```
     /// use lm_session::{CancelHandle, SessionConfig, testing};
@@ -51,7 +51,7 @@ impl Session {
         self.score_after(&self.tokens(), ids, top, cancel)
     }
 
-    /// [`Self::score`] of `ids` as the continuation of `prompt`. Tokens that the session has as well are not run again.
+    /// [`Self::score`] of `ids` as the continuation of `prompt`. Tokens of the session do not run again.
     ///
     /// # Errors
     /// As [`Self::score`].
@@ -77,7 +77,7 @@ impl Session {
         }
     }
 
-    /// Runs a prompt, the first `common` tokens of which are those of this session, and returns the output of its rows.
+    /// Runs a prompt whose first `common` tokens are those of this session, and returns the output of its rows.
     fn run_prompt(
         &mut self,
         prompt: ResolvedPrompt,
@@ -106,7 +106,7 @@ pub(crate) fn prompt_output(replies: &Receiver<Reply>) -> Result<PromptOutput> {
     match replies.recv_blocking() {
         Ok(Reply::Prompt(output)) => Ok(output),
         Ok(Reply::Failed { error, .. }) => Err(error),
-        // The output comes first; a missing reply means that the worker is gone.
+        // The output is sent first; a missing reply means that the worker has ended.
         Ok(Reply::Prefilled { .. } | Reply::Event(_)) | Err(_) => Err(Error::EngineStopped),
     }
 }

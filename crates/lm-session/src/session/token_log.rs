@@ -11,7 +11,7 @@ use crate::ids::SessionId;
 use crate::media::{Media, MediaSpan, ResolvedPrompt, whole_spans};
 use crate::scheduler::{Command, Request};
 
-/// A writer to the tokens of a session. Only the newest writer may append: an older one belongs to a generation that was ended.
+/// A writer to the tokens of a session. Only the newest writer may append: an older one belongs to an ended generation.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenLog {
     shared: Arc<Shared>,
@@ -28,7 +28,7 @@ struct Shared {
 #[derive(Debug)]
 struct Log {
     tokens: Vec<TokenId>,
-    /// Rows of media among the tokens; not those of a restored session whose media were not given yet.
+    /// Rows of media among the tokens, except in a restored session before its media are given.
     media: Vec<MediaSpan>,
     /// The newest writer.
     writer: u64,
@@ -80,7 +80,7 @@ impl TokenLog {
         Self { shared: self.shared.clone(), writer: log.writer }
     }
 
-    /// Truncates the tokens to the largest number ≤ `len` that ends in no piece of a medium, and returns the only writer that may
+    /// Truncates the tokens to the largest number ≤ `len` that does not split a piece of a media item, and returns the only writer that may
     /// append.
     pub fn truncate(&self, len: usize) -> Self {
         let mut log = self.log();
@@ -89,18 +89,18 @@ impl TokenLog {
         Self { shared: self.shared.clone(), writer: log.writer }
     }
 
-    /// Submits a request for `prompt`, and makes it the tokens. Returns the only writer that may append from now on. Commands of older
+    /// Submits a request for `prompt`, and sets it as the tokens. Returns the only writer that may append. Commands of older
     /// writers reach the engine before the request, or not at all.
     ///
     /// # Errors
-    /// Those of [`Engine::submit`]; nothing is changed.
+    /// The errors of [`Engine::submit`]; the tokens are unchanged.
     pub fn submit(&self, prompt: ResolvedPrompt, request: Request) -> Result<Self> {
         let mut log = self.log();
         self.shared.engine.submit(request)?;
         Ok(self.replace_in(&mut log, prompt))
     }
 
-    /// Number of leading tokens that `ids` has as well.
+    /// Number of leading tokens in common with `ids`.
     pub fn common(&self, ids: &[TokenId]) -> usize {
         self.log().tokens.iter().zip(ids).take_while(|(ours, theirs)| ours == theirs).count()
     }
@@ -130,7 +130,7 @@ impl TokenLog {
         if log.writer == self.writer {
             let (reached, _) = mpsc::channel();
             let Shared { engine, session, .. } = &*self.shared;
-            // A stopped engine has nothing to end.
+            // A stopped engine has no request to end.
             drop(engine.send(Command::Rewind { session: *session, len: log.tokens.len(), reached }));
         }
     }

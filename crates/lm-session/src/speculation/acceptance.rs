@@ -2,11 +2,11 @@
 
 /// Classes of drafts: by prompt lookup with matches of 1, 2-3, 4-7, and more tokens; by a draft model.
 const CLASSES: usize = 5;
-/// Acceptance by class before anything is measured: longer matches predict better.
+/// Acceptance by class before the first measurement: longer matches predict better.
 const PRIOR: [f64; CLASSES] = [0.3, 0.5, 0.7, 0.85, 0.7];
 /// Weight of the newest draft token in the moving averages.
 const NEWEST: f64 = 0.15;
-/// Share by which an average returns to its prior for each draft that was not verified: a class is tried again after some time.
+/// Share of the return to the prior for each unverified draft, so that a class is tried again after some time.
 const RECOVERY: f64 = 0.02;
 /// Largest estimate: no draft is certain.
 const MAX: f64 = 0.98;
@@ -31,7 +31,7 @@ impl Default for Acceptance {
 }
 
 impl Acceptance {
-    /// Records a draft of `drafted` tokens, the first `accepted` of which were accepted.
+    /// Records a draft of `drafted` tokens with the first `accepted` accepted.
     pub fn record(&mut self, origin: Origin, drafted: usize, accepted: usize) {
         let mean = &mut self.0[class(origin)];
         for _ in 0..accepted {
@@ -42,13 +42,13 @@ impl Acceptance {
         }
     }
 
-    /// Records a draft that was not verified because it would not have paid.
+    /// Records a draft that was not verified because it was unprofitable.
     pub fn record_unused(&mut self, origin: Origin) {
         let class = class(origin);
         self.0[class] += RECOVERY * (PRIOR[class] - self.0[class]);
     }
 
-    /// Returns the number of draft tokens, at most `len`, each of which is accepted with at least the probability `break_even`.
+    /// Returns the number of draft tokens, at most `len`, that are each accepted with at least the probability `break_even`.
     pub fn worth(&self, origin: Origin, len: usize, break_even: f64) -> usize {
         let acceptance = self.0[class(origin)].min(MAX);
         let survival = std::iter::successors(Some(acceptance), |survival| Some(survival * acceptance));
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drafts_shrink_as_a_row_costs_more() {
+    fn drafts_shrink_with_row_cost() {
         let acceptance = Acceptance::default();
         let worth = |break_even| acceptance.worth(Origin::Match(2), 8, break_even);
         assert_eq!([0.0, 0.1, 0.25, 0.4, 0.6, 1.0].map(worth), [8, 3, 2, 1, 0, 0]);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn rejected_drafts_end_speculation_and_accepted_ones_lengthen_it() {
+    fn rejection_ends_and_acceptance_extends_drafts() {
         let (mut bad, mut good) = (Acceptance::default(), Acceptance::default());
         for _ in 0..20 {
             bad.record(Origin::Match(3), 4, 0);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_that_did_not_pay_is_tried_again() {
+    fn unprofitable_class_is_retried() {
         let mut acceptance = Acceptance::default();
         (0..20).for_each(|_| acceptance.record(Origin::Match(2), 1, 0));
         let declined = (0..1000).take_while(|_| {

@@ -43,7 +43,7 @@ impl DraftModel {
         &self.name
     }
 
-    /// Checks that the ids of the draft model mean what those of `tokenizer` mean.
+    /// Checks that the ids of the draft model have the meaning of those of `tokenizer`.
     ///
     /// # Errors
     /// [`Error::DraftTokenizer`].

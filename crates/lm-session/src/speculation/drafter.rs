@@ -6,7 +6,7 @@ use lm_tokenizer::TokenId;
 
 use super::acceptance::{Acceptance, Origin};
 
-/// Longest draft, whatever the settings ask for.
+/// Maximum length of a draft, for all settings.
 const MAX_DRAFT: usize = 64;
 
 /// Draft of one generation, with the measured acceptance of earlier ones.
@@ -20,7 +20,7 @@ pub(crate) struct Drafter {
     origin: Origin,
     /// Maximum number of tokens that may follow, less one.
     limit: usize,
-    /// Draft tokens that were verified, and those of them that were accepted.
+    /// Numbers of verified and of accepted draft tokens.
     drafted: usize,
     accepted: usize,
 }
@@ -40,7 +40,7 @@ impl Drafter {
         })
     }
 
-    /// Returns the draft tokens that pay in a step in which a row costs `row_cost` of what a plain step produces.
+    /// Returns the draft tokens that pay in a step where a row costs `row_cost` of the output of a plain step.
     pub fn draft(&self, row_cost: f64) -> &[TokenId] {
         match self.origin {
             Origin::Match(_) => &self.draft[..self.worth(self.draft.len(), row_cost)],
@@ -53,8 +53,8 @@ impl Drafter {
         self.acceptance.worth(self.origin, len, break_even)
     }
 
-    /// Returns the number of tokens that a draft model should draft, where prompt lookup has no draft that pays: each costs
-    /// `token_cost` of what a plain step produces, to be drafted and to be verified.
+    /// Returns the number of tokens that a draft model should draft if prompt lookup has no profitable draft: each costs
+    /// `token_cost` of the output of a plain step, for drafting and verifying.
     pub fn model_draft_len(&mut self, row_cost: f64, token_cost: f64) -> usize {
         if !self.draft(row_cost).is_empty() {
             return 0;
@@ -98,14 +98,14 @@ impl Drafter {
         if match_len < self.settings.min_match {
             return;
         }
-        // Past the end of the text the draft continues itself: the text has a period.
+        // Past the end of the text the draft continues itself: the text is periodic.
         let period = ids.len() - start;
         let continuation = (0..self.limit).map(|index| ids[start + index % period]);
         self.draft.extend(continuation.take_while(|id| !stop_ids.contains(id)));
         self.origin = Origin::Match(match_len);
     }
 
-    /// Draft tokens that were verified, and those of them that were accepted.
+    /// Numbers of verified and of accepted draft tokens.
     pub fn totals(&self) -> (usize, usize) {
         (self.drafted, self.accepted)
     }
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_continues_the_longest_match_and_the_latest_of_equals() {
+    fn draft_continues_the_longest_latest_match() {
         let mut drafter = drafter(3, 2);
         // `1 2 3` occurs once before; `2 3` occurs twice.
         drafter.propose(&[1, 2, 3, 4, 5, 9, 2, 3, 8, 8, 1, 2, 3], 9, &[]);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_period_is_continued_past_the_end() {
+    fn period_continues_past_the_end() {
         let mut drafter = drafter(5, 2);
         drafter.propose(&[9, 1, 2, 1, 2], 9, &[]);
         assert_eq!(drafter.draft(1.0), [1, 2, 1, 2, 1]);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn drafts_have_limits_and_end_before_a_stop_id() {
+    fn drafts_end_at_limits_and_before_stop_ids() {
         let text = [1, 2, 3, 4, 5, 6, 1, 2];
         for (limit, stop_ids, expected) in
             [(9, &[][..], &[3, 4, 5, 6][..]), (2, &[], &[3, 4]), (0, &[], &[]), (9, &[5, 6], &[3, 4])]
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_that_does_not_pay_is_not_used() {
+    fn unprofitable_draft_is_not_used() {
         let mut drafter = Drafter::new(Speculation { break_even: None, ..Speculation::default() }).unwrap();
         drafter.propose(&[1, 2, 3, 4, 5, 6, 1, 2], 9, &[]);
         let lens = [0.0, 0.2, 0.4, 0.9].map(|cost| drafter.draft(cost).len());
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_model_that_did_not_pay_is_asked_again_after_some_time() {
+    fn unprofitable_draft_model_is_retried() {
         let mut drafter = Drafter::new(Speculation { break_even: None, ..Speculation::default() }).unwrap();
         for _ in 0..20 {
             drafter.propose(&[1, 2, 3], 9, &[]);

@@ -6,7 +6,7 @@ use super::vocabulary::{TokenType, Vocabulary};
 use crate::TokenId;
 
 pub(super) const MERGES: &str = "tokenizer.ggml.merges";
-/// Maximum length of a token, in characters, whose merges are derived. Real ones have some dozens; the search is quadratic in it.
+/// Maximum length, in characters, of a token whose merges are derived. Real tokens have some dozens; the search is quadratic in the length.
 const MAX_PIECE_CHARS: usize = 512;
 
 /// Token pairs, in the order of merging.
@@ -130,7 +130,7 @@ mod tests {
 
     /// The lists are those of transformers' `generate_merges`.
     #[test]
-    fn ties_are_ordered_by_the_longer_left_part_and_then_by_the_longer_right_part() {
+    fn ties_prefer_longer_left_then_right_part() {
         let tokens = ["a", "b", "c", "d", "cd", "ab", "bcd", "abc", "abcd", "da"];
         let scores = [0.0, 0.0, 0.0, 0.0, -1.0, -1.0, -1.0, -1.0, -1.0, 0.0];
         let (metadata, vocabulary) = vocabulary(tokens, scores);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_two_parts() {
+    fn line_has_two_parts() {
         assert_eq!(split("a b"), Some(("a", "b")));
         assert_eq!(split("é b c"), Some(("é", "b c")));
         assert_eq!(split("  b"), Some((" ", "b")));

@@ -12,7 +12,7 @@ const DEFAULT: &str = "default";
 #[derive(Debug)]
 pub(super) struct PreTokenizer {
     pub(super) name: &'static str,
-    /// Regular expressions in Oniguruma's syntax, each of which splits the pieces of the previous ones: matches and the gaps
+    /// Regular expressions in Oniguruma's syntax; each splits the pieces of the previous ones: matches and the gaps
     /// between them are pieces.
     pub(super) patterns: &'static [&'static str],
     pub(super) ignore_merges: IgnoreMerges,
@@ -37,7 +37,7 @@ pub(super) enum Verified {
     Transformers,
     /// Ids of llama.cpp (`testdata/tokenizers/llama_cpp.json`).
     LlamaCpp,
-    /// None: it is written from llama.cpp's source.
+    /// No reference: written from llama.cpp's source.
     No,
 }
 
@@ -190,7 +190,7 @@ mod tests {
 
     /// `tests/tokenizers` compares these rows with the ids in this file.
     #[test]
-    fn rows_verified_by_transformers_have_its_ids() {
+    fn verified_rows_match_transformers_ids() {
         let goldens: serde_json::Value =
             serde_json::from_str(&file("testdata/tokenizers/gguf.json")).unwrap();
         let mut known: Vec<&str> =
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn unverified_rows_are_listed_in_the_documentation() {
+    fn unverified_rows_are_documented() {
         let listed = names(Verified::No).join("`, `");
         assert!(
             file("docs/compatibility.md").replace('\n', " ").contains(&format!("`{listed}`")),

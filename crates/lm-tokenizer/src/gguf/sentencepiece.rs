@@ -98,7 +98,7 @@ fn restore_runs_of_spaces(vocabulary: &mut Vocabulary) {
     }
 }
 
-/// Refuses files that remove extra white space: the text is not normalised.
+/// Rejects files that remove extra white space: the text is not normalised.
 fn refuse_other_normalisation(metadata: &GgufMetadata) -> Result<()> {
     const KEY: &str = "tokenizer.ggml.remove_extra_whitespaces";
     match metadata.bool(KEY)? {

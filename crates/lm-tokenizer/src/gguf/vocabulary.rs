@@ -193,7 +193,7 @@ impl Vocabulary {
         *token = VocabularyToken { text, ty };
     }
 
-    /// Number of tokens, unused ones included.
+    /// Number of tokens, including unused ones.
     pub(super) fn len(&self) -> usize {
         self.tokens.len()
     }

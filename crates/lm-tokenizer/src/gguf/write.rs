@@ -18,7 +18,7 @@ use super::{JSON, MODEL, Tokenizer};
 use crate::token_table::MAX_IDS;
 use crate::{Error, Result, TokenId};
 
-/// Pre-tokenizer name where GGUF has none: readers that require a known name refuse it instead of splitting texts differently.
+/// Pre-tokenizer name where GGUF has none: readers that require a known name reject it instead of splitting texts differently.
 const UNNAMED: &str = "huggingface";
 
 /// Parts of tokenizer.json with a GGUF equivalent, and those that must be absent.
@@ -149,7 +149,7 @@ impl File {
         }
     }
 
-    /// Returns an added token that affects the text around it, and the rule by which it does.
+    /// Returns an added token that affects the text around it, with the rule.
     fn added_token_with_a_rule(&self) -> Option<(&'static str, &AddedToken)> {
         self.added_tokens.iter().find_map(|token| {
             let rules = [
@@ -268,7 +268,7 @@ fn kind(part: &Value) -> &str {
     part["type"].as_str().unwrap_or_default()
 }
 
-/// Returns the pattern by which a step splits a text, if it splits; `None` for a step that no pattern represents.
+/// Returns the split pattern of a step, if it splits; `None` for a step without an equivalent pattern.
 fn pattern(step: &Value) -> Option<Option<&str>> {
     match kind(step) {
         "ByteLevel" if step["add_prefix_space"] == true => None,

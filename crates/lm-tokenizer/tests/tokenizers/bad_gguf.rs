@@ -66,7 +66,7 @@ fn ids(tokenizer: &Tokenizer, text: &str) -> Vec<u32> {
 }
 
 #[test]
-fn unknown_kinds_are_refused_with_those_that_are_known() {
+fn unknown_kinds_list_the_known() {
     let good = byte_level(&[], &[]);
     check(
         &good.clone().with("tokenizer.ggml.model", "bert"),
@@ -92,7 +92,7 @@ fn unknown_kinds_are_refused_with_those_that_are_known() {
 }
 
 #[test]
-fn merges_of_what_is_no_token_are_refused() {
+fn merges_of_unknown_tokens_are_rejected() {
     for merge in ["a", "a ", " b", "", "aa b", "a bb", "a b c", "a b"] {
         check(&byte_level(&[merge], &[]), is_invalid, &["tokenizer.ggml.merges[0]", "two tokens"]);
     }
@@ -103,7 +103,7 @@ fn merges_of_what_is_no_token_are_refused() {
 
 /// Text encodes to the last of them; the others decode to the same text.
 #[test]
-fn tokens_that_are_spelled_alike_have_the_same_text() {
+fn tokens_of_equal_spelling_have_equal_text() {
     let more = [("ab", 1), ("<x>", 3), ("ab", 1), ("<x>", 3), ("c d", 4), ("ab", 1)];
     let tokenizer = byte_level(&["a b"], &more).tokenizer().expect("is valid");
     assert_eq!(tokenizer.vocab_size(), 262);
@@ -117,7 +117,7 @@ fn tokens_that_are_spelled_alike_have_the_same_text() {
 
 /// A merge is longer than its parts, so that circular merges terminate too.
 #[test]
-fn merges_in_circles_end() {
+fn cyclic_merges_end() {
     let more = [("ab", 1), ("ba", 1), ("aba", 1), ("bab", 1), ("abab", 1)];
     let merges = ["ab a", "a b", "b a", "a ba", "ba b", "ab ab", "aba b", "a bab", "a b", "b a"];
     let tokenizer = byte_level(&merges, &more).tokenizer().expect("the pairs are tokens");
@@ -126,7 +126,7 @@ fn merges_in_circles_end() {
 }
 
 #[test]
-fn tokens_types_and_scores_fit_each_other() {
+fn mismatched_token_arrays_are_rejected() {
     let none = byte_level(&[], &[]).with("tokenizer.ggml.tokens", Value::Texts(vec![]));
     check(&none, is_invalid, &["tokenizer.ggml.tokens", "a list of 0"]);
     let short = byte_level(&[], &[]).with("tokenizer.ggml.token_type", Value::Ints(vec![1]));
@@ -147,7 +147,7 @@ fn tokens_types_and_scores_fit_each_other() {
 }
 
 #[test]
-fn ids_that_no_token_has_are_refused() {
+fn unknown_ids_are_rejected() {
     for name in ["eos", "eot", "eom", "unknown"] {
         let key = format!("tokenizer.ggml.{name}_token_id");
         for id in [256, u32::MAX] {
@@ -161,7 +161,7 @@ fn ids_that_no_token_has_are_refused() {
 }
 
 #[test]
-fn what_cannot_be_spelled_needs_a_token_that_says_so() {
+fn unspellable_text_needs_an_unknown_token() {
     let without = sentencepiece(&["a"]).without("tokenizer.ggml.unknown_token_id");
     check(&without, is_invalid, &["tokenizer.ggml.unknown_token_id", "<0x00>"]);
     let tokenizer = sentencepiece(&["a", "▁"]).tokenizer().expect("there is one");
@@ -170,7 +170,7 @@ fn what_cannot_be_spelled_needs_a_token_that_says_so() {
 }
 
 #[test]
-fn pieces_too_long_to_be_taken_apart_are_refused() {
+fn too_long_pieces_are_rejected() {
     let long = "é".repeat(600);
     check(&sentencepiece(&["é", &long]), is_invalid, &["tokenizer.ggml.tokens[2]", "600 characters"]);
     let control =
@@ -180,7 +180,7 @@ fn pieces_too_long_to_be_taken_apart_are_refused() {
 }
 
 #[test]
-fn unused_and_empty_tokens_have_no_text_and_no_text_becomes_one() {
+fn unused_and_empty_tokens_are_never_encoded() {
     let more = [("ab", 5), ("", 1), ("ab", 1), ("", 3), ("<end>", 3), ("", 5)];
     let tokenizer = byte_level(&["a b"], &more).tokenizer().expect("only one of them is in use");
     assert_eq!((tokenizer.logits_width(), tokenizer.vocab_size()), (262, 261));

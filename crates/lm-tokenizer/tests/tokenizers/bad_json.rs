@@ -118,7 +118,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn changed_files_do_not_panic(seed in any::<Index>(), changes in prop::collection::vec((any::<Index>(), change()), 1..4)) {
+    fn changed_files_never_panic(seed in any::<Index>(), changes in prop::collection::vec((any::<Index>(), change()), 1..4)) {
         let mut file = seed.get(&seeds()).clone();
         for (place, change) in &changes {
             mutate(&mut file, place, change);
@@ -128,7 +128,7 @@ proptest! {
 }
 
 #[test]
-fn seeds_are_tokenizers_and_their_beginnings_are_not() {
+fn seeds_load_and_their_prefixes_do_not() {
     for seed in seeds() {
         let json = seed.to_string();
         assert!(Tokenizer::from_json(json.as_bytes()).is_ok(), "{json}");
@@ -138,16 +138,16 @@ fn seeds_are_tokenizers_and_their_beginnings_are_not() {
     }
 }
 
-/// Vocabularies on which the library panics, or to which it gives another meaning.
+/// Vocabularies on which the library panics, or which it interprets differently.
 #[test]
-fn impossible_vocabularies_are_named() {
+fn impossible_vocabularies_are_reported() {
     let model = |model: Value| {
         let mut file = seeds()[0].clone();
         file["model"]
             .as_object_mut()
             .expect("an object")
             .extend(model.as_object().expect("an object").clone());
-        Tokenizer::from_json(file.to_string().as_bytes()).expect_err("is refused")
+        Tokenizer::from_json(file.to_string().as_bytes()).expect_err("is rejected")
     };
     let error = model(json!({"merges": [["llo", "llo"]]}));
     assert!(

@@ -26,7 +26,7 @@ fn content(tokenizer: &Tokenizer, text: &str) -> Vec<TokenId> {
 }
 
 #[test]
-fn reference_texts_have_their_reference_ids() {
+fn reference_texts_give_reference_ids() {
     for name in ["gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2"] {
         let (Some(cases), Some(tokenizer)) = (reference_ids(name), vocabulary(name)) else { continue };
         for (text, expected) in cases {
@@ -36,7 +36,7 @@ fn reference_texts_have_their_reference_ids() {
 }
 
 #[test]
-fn a_gguf_file_and_its_json_twin_give_the_same_ids() {
+fn gguf_and_json_give_the_same_ids() {
     for name in ["llama-bpe", "phi-3", "qwen2"] {
         let (Some(gguf), Some(json)) = (vocabulary(name), json(name)) else { continue };
         on_random_texts(name, |text| {
@@ -47,7 +47,7 @@ fn a_gguf_file_and_its_json_twin_give_the_same_ids() {
 }
 
 #[test]
-fn any_text_comes_back() {
+fn any_text_round_trips() {
     for name in ["gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2"] {
         let Some(tokenizer) = vocabulary(name) else { continue };
         // SentencePiece's mark is a space to its decoder.
@@ -61,7 +61,7 @@ fn any_text_comes_back() {
 
 /// The `smollm` row against SmolLM2's own tokenizer, whose vocabulary is written as a GGUF file.
 #[test]
-fn a_vocabulary_written_as_gguf_gives_the_ids_of_its_json() {
+fn written_gguf_gives_the_ids_of_its_json() {
     let Some(path) = shared::path("tokenizers/smollm2-tokenizer.json") else { return };
     let bytes = fs::read(path).expect("can be read");
     let json = Tokenizer::from_json(&bytes).expect("the tokenizer is valid");
@@ -92,7 +92,7 @@ fn a_vocabulary_written_as_gguf_gives_the_ids_of_its_json() {
 }
 
 #[test]
-fn end_ids_are_those_of_the_file_and_of_its_chat_format() {
+fn end_ids_come_from_file_and_chat_format() {
     for (name, expected) in [
         ("gpt-2", &["<|endoftext|>"][..]),
         ("llama-bpe", &["<|end_of_text|>", "<|eot_id|>"]),
@@ -130,7 +130,7 @@ impl Goldens {
         self.check_where(what, metadata, ids, |_| true);
     }
 
-    /// The same for some texts.
+    /// The same for several texts.
     fn check_where(&self, what: &str, metadata: &Metadata, ids: &Value, is_wanted: impl Fn(&str) -> bool) {
         let tokenizer = metadata.tokenizer().unwrap_or_else(|error| panic!("{what}: {error}"));
         let texts: Vec<String> = list(&self.0["texts"]);
@@ -146,7 +146,7 @@ fn list<T: serde::de::DeserializeOwned>(value: &Value) -> Vec<T> {
 }
 
 #[test]
-fn pre_tokenizers_cut_where_transformers_cuts() {
+fn pre_tokenizers_split_like_transformers() {
     let goldens = Goldens::read();
     let metadata = goldens
         .vocabulary("byte_level")
@@ -160,7 +160,7 @@ fn pre_tokenizers_cut_where_transformers_cuts() {
 }
 
 #[test]
-fn sentencepiece_vocabularies_have_transformers_ids() {
+fn sentencepiece_ids_equal_transformers() {
     let goldens = Goldens::read();
     for (name, kind) in goldens.0["sentencepiece"].as_object().expect("names") {
         let text = |key: &str| kind[key].as_str().expect("a text");
@@ -184,7 +184,7 @@ fn sentencepiece_vocabularies_have_transformers_ids() {
 /// Files without a pre-tokenizer or with the default one, with tokens of type 0, or without types:
 /// `testdata/tokenizers/generate_llama_cpp.py`.
 #[test]
-fn files_that_say_less_give_the_ids_of_llama_cpp() {
+fn incomplete_files_give_llama_cpp_ids() {
     let file = workspace().join("testdata/tokenizers/llama_cpp.json");
     let text = fs::read_to_string(file).expect("it is part of the repository");
     let cases: Value = serde_json::from_str(&text).expect("is JSON");

@@ -80,7 +80,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn plain_text_has_the_librarys_ids(text in text()) {
+    fn plain_text_ids_equal_the_library(text in text()) {
         for pair in &*PAIRS {
             prop_assert_eq!(pair.ours.encode(&text).unwrap(), pair.library_ids(&text), "{}: {:?}", pair.name, text);
         }
@@ -88,7 +88,7 @@ proptest! {
 
     /// However a text is split into template and content, its ids are those of the whole, unless an added token touches content.
     #[test]
-    fn segments_merge_over_their_borders(
+    fn segments_merge_across_their_boundaries(
         pieces in prop::collection::vec((text(), any::<bool>(), any::<prop::sample::Index>()), 1..5),
     ) {
         for pair in &*PAIRS {
@@ -115,7 +115,7 @@ proptest! {
 
     /// Content never produces an added token, whatever it spells and wherever it is split; and its text is preserved.
     #[test]
-    fn content_never_gives_an_added_token(
+    fn content_never_encodes_to_an_added_token(
         before in text(), inside in text(), cut in any::<prop::sample::Index>(), which in any::<prop::sample::Index>(),
     ) {
         for pair in &*PAIRS {
@@ -136,7 +136,7 @@ proptest! {
     }
 
     #[test]
-    fn decoding_gives_the_librarys_text_and_streams_the_same(text in text(), which in any::<prop::sample::Index>()) {
+    fn decoding_and_streaming_equal_the_library(text in text(), which in any::<prop::sample::Index>()) {
         for pair in PAIRS.iter().filter(|pair| !pair.has_rules) {
             let ids = pair.ours.encode(&format!("{text}{} {text}", which.get(&pair.added))).unwrap();
             for (special, skip) in [(SpecialTokens::Keep, false), (SpecialTokens::Skip, true)] {
@@ -149,7 +149,7 @@ proptest! {
 
     /// For any ids, incomplete characters included, the streamed text is valid at each step and adds up to the decoded whole.
     #[test]
-    fn any_ids_stream_to_their_decoded_text(picks in prop::collection::vec(any::<prop::sample::Index>(), 0..30)) {
+    fn streamed_ids_equal_their_decoded_text(picks in prop::collection::vec(any::<prop::sample::Index>(), 0..30)) {
         for pair in &*PAIRS {
             let ids: Vec<TokenId> = picks.iter().map(|pick| pick.index(pair.ours.vocab_size()) as TokenId).collect();
             prop_assert_eq!(streamed(&pair.ours, &ids), pair.ours.decode(&ids, SpecialTokens::Keep), "{}: {:?}", pair.name, ids);
@@ -181,9 +181,9 @@ fn streamed(tokenizer: &Tokenizer, ids: &[TokenId]) -> String {
     text
 }
 
-/// The 47 texts whose ids the tokenizers' authors' own code gave (no special tokens parsed).
+/// The 47 texts with ids from the tokenizers' authors' own code (no special tokens parsed).
 #[test]
-fn reference_texts_have_their_reference_ids() {
+fn reference_texts_give_reference_ids() {
     for (json, reference) in [
         ("qwen2-tokenizer.json", "qwen2"),
         ("llama-bpe-tokenizer.json", "llama-bpe"),
@@ -202,9 +202,9 @@ fn reference_texts_have_their_reference_ids() {
     }
 }
 
-/// Bytes of single tokens that a decoder of whole texts cannot show.
+/// Bytes of single tokens, which decoding whole texts cannot check.
 #[test]
-fn tokens_have_their_exact_bytes() {
+fn tokens_keep_exact_bytes() {
     for pair in &*PAIRS {
         for (id, token) in pair.library.get_added_tokens_decoder() {
             assert_eq!(pair.ours.token_bytes(id), token.content.as_bytes(), "{}", pair.name);
@@ -226,7 +226,7 @@ fn tokens_have_their_exact_bytes() {
 }
 
 #[test]
-fn a_character_is_streamed_when_its_last_byte_comes() {
+fn character_is_streamed_with_its_last_byte() {
     let tokenizer = lm_tokenizer::testing::tokenizer();
     let ids = tokenizer.encode("a😀<tool_call>").unwrap();
     let mut decoder = tokenizer.stream_decoder();
@@ -242,7 +242,7 @@ fn a_character_is_streamed_when_its_last_byte_comes() {
 /// A Unigram model chooses the most likely pieces, and a special token of its vocabulary is more likely than the letters it is
 /// spelled with.
 #[test]
-fn a_vocabulary_that_holds_its_special_tokens_does_not_forge_them() {
+fn special_tokens_in_the_vocabulary_are_not_forged() {
     let pieces = ["<unk>", "</s>", "<", "/", "s", ">", "▁"]
         .map(|piece| json!([piece, if piece.len() > 1 { 0.0 } else { -9.0 }]));
     let end = json!({"id": 1, "content": "</s>", "special": true, "normalized": false, "single_word": false, "lstrip": false, "rstrip": false});
@@ -261,7 +261,7 @@ fn a_vocabulary_that_holds_its_special_tokens_does_not_forge_them() {
 
 /// Old files have `add_prefix_space` or neither of the settings, and the library's default then prepends a space.
 #[test]
-fn a_metaspace_decoder_drops_the_space_that_its_settings_prepend() {
+fn metaspace_decoder_drops_the_prepended_space() {
     let decoders = [json!({}), json!({"add_prefix_space": true})];
     let schemes = ["always", "first", "never"].map(|scheme| json!({"prepend_scheme": scheme}));
     for settings in decoders.into_iter().chain(schemes) {

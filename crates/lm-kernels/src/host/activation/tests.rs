@@ -4,7 +4,7 @@ use super::super::testing::{Random, bits};
 use super::*;
 
 #[test]
-fn values_are_those_of_the_definition_on_every_instruction_set() {
+fn values_equal_the_definition_on_every_isa() {
     let mut random = Random(41);
     let len = 2 * ELEMENTS + 77;
     let mut gate: Vec<f32> = random.normal(len).iter().map(|x| x * 8.0).collect();
@@ -66,7 +66,7 @@ fn gelu(x: f64) -> f64 {
 }
 
 #[test]
-fn what_is_no_number_stays_none() {
+fn nan_stays_nan() {
     for activation in [
         Activation::Silu,
         Activation::GeluTanh,
@@ -83,7 +83,7 @@ fn what_is_no_number_stays_none() {
 }
 
 #[test]
-fn gates_of_a_sigmoid_and_of_clamped_inputs_are_those_of_the_definition() {
+fn sigmoid_and_clamped_gates_equal_the_definition() {
     let (alpha, limit) = (1.702_f32, 0.7_f32);
     let clamped = |gate: f64, up: f64| {
         let (alpha, limit) = (f64::from(alpha), f64::from(limit));
@@ -109,7 +109,7 @@ fn gates_of_a_sigmoid_and_of_clamped_inputs_are_those_of_the_definition() {
 }
 
 #[test]
-fn clamps_keep_what_is_no_number() {
+fn clamps_keep_nan() {
     let mut y = [0.0; 2];
     let activation = Activation::ClampedSwiglu { alpha: 1.702, limit: 7.0 };
     glu(&Pool::new(1), &[f32::NAN, 1.0], &[1.0, f32::NAN], activation, &mut y);

@@ -26,7 +26,7 @@ const PLANE_BITS: u32 = 7;
 /// Bits of the lower plane.
 const LOWER: u32 = (1 << PLANE_BITS) - 1;
 
-/// Largest rounded weight.
+/// Maximum rounded weight.
 const MAX_WEIGHT: f32 = ((1 << (PLANE_BITS * PLANES as u32)) - 1) as f32;
 
 /// Rows of bytes, quads of adjacent dimensions or slots, with their scales.

@@ -26,7 +26,7 @@ pub(super) struct Queries<'a> {
 /// of the weights.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Partial {
-    /// By query; -∞ for one that sees none of the slots.
+    /// By query; -∞ for a query that sees no slot.
     pub max: Vec<f32>,
     /// By query.
     pub sum: Vec<f32>,
@@ -35,7 +35,7 @@ pub(super) struct Partial {
 }
 
 impl Partial {
-    /// Resets to the result over no slots.
+    /// Resets to the result over an empty range.
     pub fn reset(&mut self, queries: usize, width: usize) {
         self.max.clear();
         self.max.resize(queries, f32::NEG_INFINITY);
@@ -45,7 +45,7 @@ impl Partial {
         self.values.resize(queries * width, 0.0);
     }
 
-    /// Merges the slots of `next`, which come after all that are merged already (online softmax).
+    /// Merges the slots of `next`, which follow all merged slots (online softmax).
     #[inline(always)]
     pub fn merge<V: Lanes>(&mut self, next: &Partial) {
         let width = self.values.len().checked_div(self.max.len()).unwrap_or(0);
@@ -91,7 +91,7 @@ impl Chunk<'_> {
         self.slots.start / PAGE_LEN * PAGE_LEN - start..self.slots.end.next_multiple_of(PAGE_LEN) - start
     }
 
-    /// True if its pages have consecutive ids and so are adjacent in memory, but for the end of a group of pages: the hardware
+    /// True if its pages have consecutive ids and so are adjacent in memory, except at the end of a group of pages: the hardware
     /// prefetcher follows them.
     fn is_adjacent(&self) -> bool {
         let pages = &self.block_table[self.slots.start / PAGE_LEN..self.slots.end.div_ceil(PAGE_LEN)];
@@ -113,7 +113,7 @@ impl Chunk<'_> {
     }
 }
 
-/// A page of a chunk, and others that are read soon; the last page of the sequence stands for those after it.
+/// A page of a chunk, and pages that are read soon; past the end of the sequence, its last page is used.
 pub(super) struct ChunkPage {
     /// First slot, counted from that of the chunk.
     pub place: usize,
@@ -256,7 +256,7 @@ mod tests {
 
     #[cfg(target_arch = "x86_64")]
     #[test]
-    fn chunks_of_floats_with_consecutive_pages_are_not_prefetched() {
+    fn consecutive_float_pages_are_not_prefetched() {
         use crate::host::{lanes::Avx512, matrix_unit::NoMatrixUnit, page_id::NO_PAGE};
         // Only a constant of the lanes is used, none of their instructions.
         type Wide = Avx512<NoMatrixUnit>;
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pages_read_soon_are_the_next_and_that_of_the_next_chunk() {
+    fn prefetches_the_next_page_and_the_next_chunk() {
         let block_table: Vec<PageId> = (100..110).collect();
         let chunk = Chunk { block_table: &block_table, kv_head: 0, slots: 0..CHUNK };
         let soon: Vec<_> = chunk.pages().map(|at| (at.page, at.next, at.of_next_chunk)).collect();

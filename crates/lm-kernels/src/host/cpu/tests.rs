@@ -1,4 +1,4 @@
-//! The choice of a path, by the processor and by `LM_CPU`.
+//! Selection of a path by the processor and by `LM_CPU`.
 
 use std::process::Command;
 
@@ -32,7 +32,7 @@ fn names_round_trip() {
 }
 
 #[test]
-fn a_request_that_cannot_be_followed_says_why() {
+fn unsupported_request_is_explained() {
     const SUPPORTED: &[Isa] = &[Isa::Scalar, Isa::Avx2];
     assert_eq!(Isa::among("scalar", SUPPORTED).unwrap(), Isa::Scalar);
     let unknown = Isa::among("sse9", SUPPORTED).unwrap_err();
@@ -47,7 +47,7 @@ fn a_request_that_cannot_be_followed_says_why() {
 /// Fails if `LM_CPU` requests an instruction set this processor lacks: `cargo xtask` uses it to find
 /// the paths on which tests can run.
 #[test]
-fn the_environment_is_followed() {
+fn environment_variable_is_applied() {
     if let Some(isa) = Isa::requested().expect("LM_CPU names a path of this processor") {
         assert_eq!(isa, Isa::current());
     }
@@ -55,7 +55,7 @@ fn the_environment_is_followed() {
 
 #[test]
 #[cfg_attr(miri, ignore = "starts a process")]
-fn a_request_that_cannot_be_followed_stops_every_caller() {
+fn unsupported_request_panics_for_every_caller() {
     if is_requested("sse9") {
         let panic = std::panic::catch_unwind(Isa::current).unwrap_err();
         let message = panic.downcast_ref::<String>().unwrap();
@@ -66,18 +66,18 @@ fn a_request_that_cannot_be_followed_stops_every_caller() {
         assert!(matches!(packing, Err(Error::UnknownName { .. })));
         return;
     }
-    run_with("sse9", "a_request_that_cannot_be_followed_stops_every_caller");
+    run_with("sse9", "unsupported_request_panics_for_every_caller");
 }
 
 #[test]
-fn the_narrowest_is_always_there_and_the_current_one_is_supported() {
+fn narrowest_and_current_isa_are_supported() {
     assert_eq!(Isa::supported().first(), Some(&Isa::Scalar));
     assert!(Isa::supported().contains(&Isa::current()));
 }
 
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn no_path_hides_a_wider_one() {
+fn avx512_is_supported_where_detected() {
     let has_avx512 = is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")
@@ -87,7 +87,7 @@ fn no_path_hides_a_wider_one() {
 }
 
 #[test]
-fn the_widest_is_chosen_without_a_request() {
+fn widest_is_the_default() {
     if Isa::requested().expect("LM_CPU names a path of this processor").is_none() {
         assert_eq!(Some(&Isa::current()), Isa::supported().last());
     }
@@ -95,17 +95,17 @@ fn the_widest_is_chosen_without_a_request() {
 
 #[test]
 #[cfg_attr(miri, ignore = "starts a process")]
-fn a_request_is_followed() {
+fn request_is_applied() {
     if is_requested("scalar") {
         assert_eq!(Isa::current(), Isa::Scalar);
         return;
     }
-    run_with("scalar", "a_request_is_followed");
+    run_with("scalar", "request_is_applied");
 }
 
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn every_path_runs_its_own_lanes() {
+fn each_path_runs_its_own_lanes() {
     use std::any::type_name;
 
     struct Name;
@@ -130,7 +130,7 @@ fn every_path_runs_its_own_lanes() {
             Isa::AvxVnni if is_x86_feature_detected!("avxvnni") => [type_name::<Avx2<Vnni<Vex>>>(); 2],
             Isa::AvxVnni => [type_name::<Avx2<Vnni<Evex>>>(); 2],
             Isa::Avx512 => [type_name::<Avx512<NoMatrixUnit>>(); 2],
-            // A kernel that is called needs no matrix unit.
+            // A called kernel does not use the matrix unit.
             Isa::Amx => [type_name::<Avx512<Amx>>(), type_name::<Avx512<NoMatrixUnit>>()],
             _ => unreachable!("a path of AArch64"),
         };
@@ -141,7 +141,7 @@ fn every_path_runs_its_own_lanes() {
 /// The vendor as the system reads it.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[test]
-fn processors_of_intel_prefetch_far() {
+fn intel_processors_prefetch_far() {
     let Ok(text) = std::fs::read_to_string("/proc/cpuinfo") else {
         return println!("skipped: this system does not show its processors");
     };

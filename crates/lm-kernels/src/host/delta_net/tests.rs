@@ -98,7 +98,7 @@ impl Case {
 }
 
 #[test]
-fn rows_are_those_of_the_definition_however_they_are_cut() {
+fn rows_equal_the_definition_for_every_split() {
     let mut random = Random(72);
     for (heads, order, dims, kernel) in [
         ([1, 1], Grouped, [4, 4], 2),
@@ -144,7 +144,7 @@ fn rows_are_those_of_the_definition_however_they_are_cut() {
 
 /// Inputs at the extremes of the exponentials.
 #[test]
-fn gates_keep_their_range() {
+fn gates_stay_in_range() {
     let spec =
         DeltaNetSpec { num_key_heads: 1, num_value_heads: 2, key_dim: 1, value_dim: 1, order: Grouped };
     let conv = CausalConv::new(1, spec.width(), &[1.0; 4], None);
@@ -155,7 +155,7 @@ fn gates_keep_their_range() {
     assert_eq!(net.gate(0, 800.0, 0.0), Gate { alpha, beta: 0.5 });
 }
 
-/// Two sequences with these rows, whose states are written to these pages.
+/// Two sequences with these rows and pages for their states.
 fn two_sequences(rows: [std::ops::Range<usize>; 2], pages: [u32; 2]) {
     let spec =
         DeltaNetSpec { num_key_heads: 1, num_value_heads: 1, key_dim: 1, value_dim: 1, order: Grouped };
@@ -169,12 +169,12 @@ fn two_sequences(rows: [std::ops::Range<usize>; 2], pages: [u32; 2]) {
 
 #[test]
 #[should_panic(expected = "sequences 0 and 1 write page 1")]
-fn a_page_of_two_sequences_is_refused() {
+fn page_of_two_sequences_is_rejected() {
     two_sequences([0..1, 1..2], [1, 1]);
 }
 
 #[test]
 #[should_panic(expected = "1..2 follows rows that end at 2")]
-fn rows_of_two_sequences_are_refused() {
+fn rows_of_two_sequences_are_rejected() {
     two_sequences([0..2, 1..2], [0, 1]);
 }

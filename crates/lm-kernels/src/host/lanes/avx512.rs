@@ -7,7 +7,7 @@ use super::super::matrix_unit::{MatrixUnit, NoMatrixUnit};
 use super::avx2::{Avx2, Maddubs};
 use super::vector::{Kernel, LANES, Lanes, Line, ZeroPointCorrection, places_of_pair};
 
-/// Sixteen floats in an AVX-512 register, with a matrix unit or none.
+/// Sixteen floats in an AVX-512 register, with or without a matrix unit.
 pub(in crate::host) struct Avx512<U>(__m512, PhantomData<U>);
 
 impl<U> Clone for Avx512<U> {

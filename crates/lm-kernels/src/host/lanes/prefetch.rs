@@ -9,14 +9,14 @@ use super::vector::Line;
 /// True once [`detect_prefetching`] has found a processor that [prefetches far](prefetches_far).
 static FAR_PREFETCH: AtomicBool = AtomicBool::new(false);
 
-/// Returns true if products of one row read their weights faster with software prefetches 4 and 12 KiB ahead, as Intel's processors do; others have near
+/// Returns true if products of one row read their weights faster with software prefetches 4 and 12 KiB ahead, as on Intel processors; others use near
 /// ones. One row of 4-bit weights from memory: Xeon with AMX 18 to 21 GB/s far, 11 to 12 near; EPYC (Zen 4) 35 to 39 far, 41 to 53 near.
 #[inline(always)]
 pub(in crate::host) fn prefetches_far() -> bool {
     FAR_PREFETCH.load(Ordering::Relaxed)
 }
 
-/// Finds out whether this processor [prefetches far](prefetches_far).
+/// Detects whether this processor [prefetches far](prefetches_far).
 pub(in crate::host) fn detect_prefetching() {
     FAR_PREFETCH.store(is_intel(), Ordering::Relaxed);
 }
@@ -88,7 +88,7 @@ pub(in crate::host) fn prefetch_ahead<T>(place: &T, distance: usize) {
     let _ = (place, distance);
 }
 
-/// As [`prefetch_ahead`], to the L2 cache: for what is used so late that it would leave the L1 cache, which also has room for fewer
+/// As [`prefetch_ahead`], to the L2 cache: for data that is used so late that it would leave the L1 cache, which also has room for fewer
 /// reads at a time.
 #[inline(always)]
 pub(in crate::host) fn prefetch_to_l2<T>(place: &T, distance: usize) {

@@ -49,7 +49,7 @@ fn floats_are_rounded_to_integers() {
 }
 
 #[test]
-fn exp_is_close_everywhere() {
+fn exp_is_accurate() {
     for i in -870_000..=887_000 {
         let x = i as f32 * 1e-4;
         let exact = f64::from(x).exp();
@@ -101,7 +101,7 @@ fn every_path_transposes_and_halves() {
 }
 
 #[test]
-fn dot_takes_the_tail() {
+fn dot_includes_the_tail() {
     for len in [0, 1, 15, 16, 17, 40] {
         let x: Vec<f32> = (0..len).map(|i| i as f32).collect();
         let expected: f32 = x.iter().map(|x| x * x).sum();
@@ -193,7 +193,7 @@ impl Kernel for &Primitives {
 }
 
 #[test]
-fn every_path_has_the_primitives_of_the_portable_one() {
+fn every_path_matches_the_portable_primitives() {
     let mut random = Random(23);
     for case in 0..200 {
         let operands = Primitives::random(&mut random);

@@ -34,7 +34,7 @@ impl ZeroPointCorrection {
 pub(in crate::host) trait Kernel {
     /// Result of the kernel.
     type Output;
-    /// True if it has no products of bytes, so that on paths that only add such products it runs in the copy for the path below them.
+    /// True if the kernel has no products of bytes: paths that only add such products run it in the copy for the path below them.
     const ONLY_FLOATS: bool = false;
     /// Runs the kernel with floats in registers of type `V`.
     fn run<V: Lanes>(self) -> Self::Output;
@@ -42,7 +42,7 @@ pub(in crate::host) trait Kernel {
 
 /// Sixteen floats in the registers of one instruction set. All implementations are bit-identical.
 ///
-/// Only [`Isa::run`](crate::host::Isa::run) may choose an implementation: those other than [`F32x16`](super::F32x16) run instructions that the
+/// Only [`Isa::run`](crate::host::Isa::run) may choose an implementation: all except [`F32x16`](super::F32x16) run instructions that the
 /// processor must have.
 pub(in crate::host) trait Lanes: Copy {
     /// Matrix unit of the path.
@@ -59,7 +59,7 @@ pub(in crate::host) trait Lanes: Copy {
     type Factors: Copy;
     /// Two 16-bit integers per lane.
     type Pairs: Copy;
-    /// True if the lanes are in registers, so that several rows share each load of weights. Arrays in memory gain nothing by it, and each kernel
+    /// True if the lanes are in registers, so that several rows share each load of weights. Arrays in memory do not gain from it, and each kernel
     /// would be compiled once more for each number of rows.
     const IN_REGISTERS: bool;
     /// True if there are 32 registers of sixteen lanes, so that many rows can share each load of weights.
@@ -115,7 +115,7 @@ pub(in crate::host) trait Lanes: Copy {
 
     /// Initial value of [`Lanes::dot_bytes`] sums: -128 times the sum of the activations.
     fn start_bytes(correction: i32) -> Self::Ints;
-    /// The same for a sum in two parts, each of which counts in lanes whose `parts` has -128, not 0.
+    /// The same for a sum in two parts; each counts in lanes whose `parts` has -128, not 0.
     fn start_bytes_of(parts: Self::Pairs, sums: [i16; 2]) -> Self::Ints;
     /// Adds to each lane the dot product of its four bytes (weights from -127 to 127 with zero point 128) and `x`,
     /// from -127 to 127.

@@ -89,7 +89,7 @@ impl QuantizedRows {
     /// row must be written; the products of the padding rows are discarded.
     fn with_room(rows: usize, count: usize) -> Self {
         let room = if rows <= ROWS { rows } else { rows + SIDE - 1 };
-        let mut spans = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
+        let mut spans = FREE.with_borrow_mut(Vec::pop).unwrap_or_default();
         spans.resize(spans.len().max(room * count), Span::zeroed());
         Self { spans, count, room }
     }
@@ -109,14 +109,14 @@ impl QuantizedRows {
 
 impl Drop for QuantizedRows {
     fn drop(&mut self) {
-        SPARE.with_borrow_mut(|spare| spare.push(std::mem::take(&mut self.spans)));
+        FREE.with_borrow_mut(|free| free.push(std::mem::take(&mut self.spans)));
     }
 }
 
 thread_local! {
     /// Freed spans of earlier calls, as many as were in use at the same time, for reuse: a large allocation would
     /// be mapped and unmapped in each call.
-    static SPARE: RefCell<Vec<Vec<Span>>> = const { RefCell::new(Vec::new()) };
+    static FREE: RefCell<Vec<Vec<Span>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Rows quantised by one task.

@@ -19,7 +19,7 @@ use super::activations::{QuantizedRows, Span};
 /// Columns per sum of the row's integers.
 const SUMMED: usize = 16;
 
-/// Multiplies the rows `rows` by two tiles; `out` is `[rows, 2, 16]`.
+/// Multiplies `rows` by two tiles; `out` is `[rows, 2, 16]`.
 pub(super) struct Products<'a, F: BlockFormat> {
     pub tiles: [RecordTile<'a, F>; 2],
     pub x: &'a QuantizedRows,

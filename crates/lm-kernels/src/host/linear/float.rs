@@ -7,7 +7,7 @@ use super::super::pack::{Bf16Unit, F16Unit};
 
 /// Maximum rows of a register tile.
 const ROWS: usize = 6;
-/// The same with 32 registers: each weight that is widened is used twice as often.
+/// The same with 32 registers: each widened weight is used twice as often.
 const MANY_ROWS: usize = 12;
 
 /// One column of 16 weight rows.
@@ -36,7 +36,7 @@ impl Column for Bf16Unit {
     }
 }
 
-/// Multiplies the rows `rows` of `x` by two tiles; `out` is `[rows, 2, 16]`.
+/// Multiplies `rows` of `x` by two tiles; `out` is `[rows, 2, 16]`.
 #[inline(always)]
 pub(super) fn multiply<V: Lanes, U: Column>(
     tiles: &[&[U]; 2],

@@ -22,7 +22,7 @@ pub(super) trait IntegerWeights: IntegerLayout {
     /// Maximum rows for which unpacking the quants anew for each 8 rows is faster than panels without a matrix unit.
     const FEW_ROWS: usize;
 
-    /// Multiplies `M` rows, the first of which is `row`, by a tile.
+    /// Multiplies `M` rows from `row` on by a tile.
     fn multiply<V: Lanes, const M: usize>(tile: &Tile<'_, Self>, x: &QuantizedRows, row: usize) -> [V; M];
 
     /// Expands 256 columns to bytes: quant times the integer scale of its group, plus 128. The number of lines is

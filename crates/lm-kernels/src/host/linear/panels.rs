@@ -19,7 +19,7 @@ pub(super) const fn few_rows<V: Lanes, F: IntegerWeights>() -> usize {
     if V::Unit::PRESENT { SIDE } else { F::FEW_ROWS }
 }
 
-/// Multiplies the rows `rows` by two tiles; `out` is `[rows, 2, 16]`.
+/// Multiplies `rows` by two tiles; `out` is `[rows, 2, 16]`.
 #[inline(always)]
 pub(super) fn multiply<V: Lanes, F: IntegerWeights>(
     tiles: &[Tile<'_, F>; 2],
@@ -58,7 +58,7 @@ struct NextSpan<'a> {
 }
 
 impl<'a> NextSpan<'a> {
-    /// The span after `span`, to be prefetched in `steps`. After the last span it is what follows the tiles in memory.
+    /// The span after `span`, to be prefetched in `steps`; after the last span, the memory that follows the tiles.
     #[inline(always)]
     fn after<F: IntegerWeights>(tiles: &[Tile<'a, F>; 2], span: usize, steps: usize) -> Self {
         let len = SPAN / GROUP * F::GROUP_LINES;

@@ -21,7 +21,7 @@ const TASK_BYTES: usize = 64 << 10;
 /// Columns of a pair of tiles.
 const PAIR: usize = 2 * LANES;
 
-/// Rows of the result that are prefetched ahead of the one that is written. A pair's columns are two lines of each row, a whole row
+/// Number of rows of the result that are prefetched ahead of the written row. A pair's columns are two lines of each row, a whole row
 /// apart: writes in succession would each wait for the memory.
 const AHEAD: usize = 8;
 

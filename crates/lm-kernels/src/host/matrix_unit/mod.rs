@@ -52,7 +52,7 @@ impl MatrixUnit for NoMatrixUnit {
     fn release() {}
 
     unsafe fn multiply(_: *const i8, _: usize, _: [*const u8; 2], _: usize, _: &mut Products) {
-        unreachable!("nobody asks a unit that is not present")
+        unreachable!("an absent unit is never used")
     }
 }
 

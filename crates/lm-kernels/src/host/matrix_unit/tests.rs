@@ -124,7 +124,7 @@ impl MatrixUnit for Interpreter {
 
 #[test]
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-fn the_program_multiplies_tiles() {
+fn tiles_are_multiplied() {
     for steps in [1, 2, 5] {
         let a: Vec<i8> = (0..SIDE * steps * STEP).map(|i| (i * 91 % 251) as i8).collect();
         let b: Vec<u8> = (0..2 * steps * 1024).map(|i| (i * 57 % 256) as u8).collect();

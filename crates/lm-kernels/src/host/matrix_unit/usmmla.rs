@@ -122,7 +122,7 @@ unsafe fn add_products(
 #[target_feature(enable = "neon,i8mm")]
 fn usmmla(sums: int32x4_t, w: uint8x16_t, x: int8x16_t) -> int32x4_t {
     let mut out = sums;
-    // SAFETY: the processor has the instruction, as the feature says.
+    // SAFETY: the processor has the instruction, as the target feature states.
     unsafe {
         asm!(
             "usmmla {out:v}.4s, {w:v}.16b, {x:v}.16b",

@@ -1,4 +1,4 @@
-//! Mixture of experts (MoE): a gated MLP with many experts, of which each row uses a few.
+//! Mixture of experts (MoE): a gated MLP with many experts, a few of them per row.
 //!
 //! Rows are grouped by expert: an expert's weights are read once for all of its rows, and not at all if it has none.
 //! A row's products are those of [`linear`](super::linear), and its experts' results are summed in the order of its routing, so
@@ -24,7 +24,7 @@ pub use routing::Routing;
 const ELEMENTS: usize = 16 << 10;
 
 /// Experts of a layer: gated MLPs of one shape. Each matrix holds one projection of all experts, the rows of one
-/// expert after those of another.
+/// expert following those of the previous one.
 #[derive(Clone, Copy, Debug)]
 pub struct Experts<'a> {
     /// Number of experts.

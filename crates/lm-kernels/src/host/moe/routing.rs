@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_come_by_expert_and_in_their_order() {
+    fn rows_are_grouped_by_expert_in_order() {
         let routing = Routing { per_row: 2, experts: vec![3, 0, 1, 3, 3, 0], weights: vec![0.5; 6] };
         assert_eq!(routing.rows(), 3);
         routing.check(3, 4);
@@ -80,13 +80,13 @@ mod tests {
     }
 
     #[test]
-    fn no_rows_make_no_groups() {
+    fn no_rows_give_no_groups() {
         assert_eq!(Routing::default().grouped(2), Grouped { groups: vec![], rows: vec![], slots: vec![] });
     }
 
     #[test]
     #[should_panic(expected = "there are 3 experts")]
-    fn an_expert_that_is_not_there_is_refused() {
+    fn unknown_expert_is_rejected() {
         Routing { per_row: 1, experts: vec![3], weights: vec![1.0] }.check(1, 3);
     }
 }

@@ -79,7 +79,7 @@ fn routing(random: &mut Random, rows: usize, per_row: usize, count: usize) -> Ro
 }
 
 #[test]
-fn rows_are_those_of_their_experts_alone() {
+fn rows_equal_those_of_their_experts() {
     let mut random = Random(51);
     for (index, format) in FORMATS.into_iter().enumerate() {
         // Experts with fewer and with more rows than the matrix unit takes at a time.
@@ -145,7 +145,7 @@ fn check_reads(random: &mut Random, sizes: [usize; 3]) {
 }
 
 #[test]
-fn the_clamped_gate_is_that_of_its_definition() {
+fn clamped_gate_equals_the_definition() {
     let activation = Activation::ClampedSwiglu { alpha: 1.702, limit: 7.0 };
     for (gate, up) in [(0.5, 0.25), (9.0, -9.0), (-12.0, 30.0), (7.0, 7.0), (-0.0, 1.0)] {
         let (g, u) = (f64::from(gate).min(7.0), f64::from(up).clamp(-7.0, 7.0));
@@ -158,7 +158,7 @@ fn the_clamped_gate_is_that_of_its_definition() {
 
 /// More rows than a task of a linear layer takes, and than one of the sum of the results; the other expert has few.
 #[test]
-fn an_expert_of_many_rows_has_all_of_them() {
+fn expert_with_many_rows_gets_all_rows() {
     const ROWS: usize = 600;
     let mut random = Random(53);
     for format in [WeightFormat::F32, WeightFormat::Q4] {

@@ -4,7 +4,7 @@ use super::super::testing::{Random, bits};
 use super::*;
 
 #[test]
-fn rows_are_those_of_the_definition_on_every_instruction_set() {
+fn rows_equal_the_definition_on_every_isa() {
     let mut random = Random(31);
     for (rows, width) in [(1, 1), (3, 7), (40, 16), (17, 100), (2, 1000)] {
         let (x, weight) = (random.normal(rows * width), random.normal(width));
@@ -29,14 +29,14 @@ fn rows_are_those_of_the_definition_on_every_instruction_set() {
 }
 
 #[test]
-fn a_row_of_zeros_stays_zeros() {
+fn row_of_zeros_stays_zeros() {
     let mut y = [1.0; 4];
     rms_norm(&Pool::new(1), &[0.0; 4], &[1.0; 4], 1e-6, &mut y);
     assert_eq!(y, [0.0; 4]);
 }
 
 #[test]
-fn centred_rows_are_those_of_the_definition_on_every_instruction_set() {
+fn centred_rows_equal_the_definition_on_every_isa() {
     let mut random = Random(32);
     for (rows, width) in [(1, 1), (3, 7), (40, 16), (17, 100), (2, 1000)] {
         // Far from zero, so that the mean matters.

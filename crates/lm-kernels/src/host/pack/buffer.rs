@@ -78,15 +78,15 @@ impl FreeRange {
     fn map(len: usize) -> Result<Self> {
         let no_memory = || Error::OutOfMemory { bytes: len };
         // Slack to align the start to a huge page; small mappings have none.
-        let spare = if len >= HUGE_PAGE { HUGE_PAGE } else { 0 };
-        let bytes = len.checked_add(spare).ok_or_else(no_memory)?.max(1);
+        let slack = if len >= HUGE_PAGE { HUGE_PAGE } else { 0 };
+        let bytes = len.checked_add(slack).ok_or_else(no_memory)?.max(1);
         let map = MmapMut::map_anon(bytes).map_err(|_| no_memory())?;
         #[cfg(target_os = "linux")]
-        if spare > 0 {
+        if slack > 0 {
             // Fails if the kernel has no huge pages, which leaves small ones.
             drop(map.advise(memmap2::Advice::HugePage));
         }
-        let start = if spare > 0 { map.as_ptr().align_offset(HUGE_PAGE) } else { 0 };
+        let start = if slack > 0 { map.as_ptr().align_offset(HUGE_PAGE) } else { 0 };
         Ok(Self { region: Arc::new(map.into()), start })
     }
 }
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_aligned_zeroed_and_as_long_as_asked() {
+    fn buffer_is_aligned_and_zeroed() {
         for len in [0, 1, 64, 1000, HUGE_PAGE + 1] {
             check(&mut Buffer::zeroed(len).unwrap(), len);
         }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn buffers_of_an_arena_do_not_touch_each_other() {
+    fn arena_buffers_do_not_overlap() {
         let arena = Arena::default();
         let lens = [1000, 0, 64, 1, REGION + 1, 63, 65];
         let mut buffers: Vec<Buffer> = lens.iter().map(|&len| arena.allocate(len).unwrap()).collect();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_is_used_to_its_end() {
+    fn region_is_filled_to_its_end() {
         let arena = Arena::default();
         let first = arena.allocate(1).unwrap();
         let left = first.region.len() - first.start - size_of::<Line>();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_its_own() {
+    fn clone_owns_its_memory() {
         let mut buffer = Arena::default().allocate(100).unwrap();
         buffer.bytes_mut().fill(1);
         let shared = SharedBuffer::from(buffer);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_the_rest_of_a_region_has_another() {
+    fn buffer_beyond_the_rest_gets_a_new_region() {
         for more in [1, 63, 64] {
             let arena = Arena::default();
             let first = arena.allocate(1).unwrap();

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_becomes_infinite_is_named() {
+    fn overflow_to_infinity_is_reported() {
         let mut values = vec![0.5; 3000];
         (values[1500], values[2000]) = (f32::INFINITY, -65_520.0);
         let error = FloatDtype::F16.encode(1000, Source::F32(&values)).unwrap_err();

@@ -52,7 +52,7 @@ impl Importance {
         Ok(Self { cols, rows: rows / matrices, values: relative })
     }
 
-    /// Importances of 32 columns in 16 rows; those beyond the matrix have any value.
+    /// Importances of 32 columns in 16 rows; values beyond the matrix are arbitrary.
     #[inline(always)]
     pub(super) fn gather(&self, first_row: usize, first_col: usize, out: &mut [F32x16; GROUP]) {
         let matrix =
@@ -134,11 +134,11 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(32))]
 
         #[test]
-        fn no_row_has_a_larger_weighted_error_than_without((rows, cols, values, importances) in matrices()) {
+        fn importance_never_raises_the_weighted_error((rows, cols, values, importances) in matrices()) {
             let Ok(importance) = Importance::new(rows, cols, &importances) else { return Ok(()) };
             let weighted = errors(&importance, &pack(rows, cols, &values, Some(&importance)), &values);
             let plain = errors(&importance, &pack(rows, cols, &values, None), &values);
-            // The search compares what scales explain of the squares, in f32.
+            // The search compares, in f32, the part of the squares that a scale explains.
             let squares = squares(&importance, &values);
             for (row, (weighted, plain)) in weighted.iter().zip(&plain).enumerate() {
                 let rounding = 1e-6 * squares[row];
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_matter_more_are_more_precise() {
+    fn important_columns_are_more_precise() {
         let (rows, cols) = (64, 512);
         let (values, mut random) = (Random(31).normal(rows * cols), Random(32));
         let importances: Vec<f32> = random.normal(cols).into_iter().map(|x| (3.0 * x).exp()).collect();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn importances_are_relative_to_the_largest_of_their_matrix() {
+    fn importance_is_relative_to_the_matrix_maximum() {
         let importance = Importance::new(20, 2, &[2.0, 1.0, 0.0, 8.0]).unwrap();
         let mut columns = [F32x16::ZERO; GROUP];
         importance.gather(0, 0, &mut columns);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn values_without_meaning_are_refused() {
+    fn invalid_values_are_rejected() {
         for (value, col) in [(f32::NAN, 1), (f32::INFINITY, 1), (-1.0, 1)] {
             let error = Importance::new(4, 2, &[1.0, value]).unwrap_err();
             assert!(
@@ -227,7 +227,7 @@ mod tests {
 
     /// Only the last group of a block or of a row has values, full or not.
     #[test]
-    fn importances_of_the_last_group_count() {
+    fn last_group_uses_its_importance() {
         for cols in [20, 32, 256, 300] {
             let rows = 64;
             let first = (cols - 1) / GROUP * GROUP;

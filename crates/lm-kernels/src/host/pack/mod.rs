@@ -185,7 +185,7 @@ impl PackedMatrix {
     /// # Errors
     /// - [`Error::SourceLength`] when `source` does not have `rows * cols` elements
     /// - [`Error::NotRepresentable`] for a value that is too large for the format or, in integer formats, not finite
-    /// - [`Error::NotQuantizable`] when the format is only read from files, as all of ggml's but Q8_0 and Q4_0
+    /// - [`Error::NotQuantizable`] when the format is only read from files: all ggml types except Q8_0 and Q4_0
     /// - [`Error::ShapeOverflow`], [`Error::OutOfMemory`] when there is not enough memory
     pub fn pack(format: WeightFormat, rows: usize, cols: usize, source: Source<'_>) -> Result<Self> {
         let mut packing = Packing::without_arena(format, rows, cols)?;
@@ -262,7 +262,7 @@ impl PackedMatrix {
     /// Dequantises one row to `out`: the values that [`linear`](super::linear) multiplies by.
     ///
     /// # Panics
-    /// When there is no such row, or `out` does not have `cols` elements.
+    /// When the row is out of range, or `out` does not have `cols` elements.
     pub fn dequantize_row(&self, row: usize, out: &mut [f32]) {
         assert!(row < self.rows, "row {row} of {}", self.rows);
         assert_eq!(out.len(), self.cols, "a row has {} columns", self.cols);
@@ -280,7 +280,7 @@ impl PackedMatrix {
     /// Scale and quants of 32 columns of a row, for devices with a layout of their own. Missing columns are zero.
     ///
     /// # Panics
-    /// When the format is not one of Q8, Q4 and ggml's Q8_0 and Q4_0, or there is no such block.
+    /// When the format is not one of Q8, Q4 and ggml's Q8_0 and Q4_0, or the block is out of range.
     #[cfg(feature = "burn")]
     pub(crate) fn block(&self, row: usize, block: usize) -> (f32, [i8; GROUP]) {
         let (tile, lane) = (row / LANES, row % LANES);

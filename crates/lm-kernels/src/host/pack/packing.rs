@@ -72,10 +72,10 @@ impl Packing {
         Ok(Self { format, rows, cols, done, tile_bytes, buffer, importance: None })
     }
 
-    /// Weights the columns' squared errors by their importance in the search for scales of Q4; other formats search for none.
+    /// Weights the columns' squared errors by their importance in the scale search of Q4; other formats ignore the importance.
     ///
     /// # Panics
-    /// When the importance is that of a matrix of another shape.
+    /// When the importance belongs to a matrix of another shape.
     #[must_use]
     pub fn with_importance(self, importance: Importance) -> Self {
         assert!(importance.fits(self.rows, self.cols), "an importance of [{}, {}]", self.rows, self.cols);
@@ -146,7 +146,7 @@ impl Packing {
     fn block_type(&self) -> GgmlType {
         match self.format {
             WeightFormat::Ggml(ggml) => ggml,
-            other => panic!("{other} is no block type of ggml"),
+            other => panic!("{other} is not a block type of ggml"),
         }
     }
 
@@ -264,7 +264,7 @@ impl PackTile<'_> {
         Ok(())
     }
 
-    /// Converts columns to a float format; values that are not finite stay so, but none may become so.
+    /// Converts columns to a float format; non-finite values are kept, but a finite value must stay finite.
     #[inline(always)]
     fn floats<V: Lanes, U: bytemuck::Pod>(
         self,
@@ -344,7 +344,7 @@ fn find_unrepresentable(
     Ok(())
 }
 
-/// Returns true if all values are finite: 0 times anything else is NaN, and so is each sum with it.
+/// Returns true if all values are finite: 0 times a non-finite value is NaN, as is every sum with it.
 #[inline(always)]
 fn all_finite<V: Lanes>(columns: &[F32x16]) -> bool {
     let zero = V::splat(0.0);

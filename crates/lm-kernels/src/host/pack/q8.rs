@@ -41,7 +41,7 @@ impl Q8 {
 }
 
 impl Quantize for Q8 {
-    /// The largest magnitude maps to 127; the scale is rounded up, so that nothing is clipped.
+    /// The largest magnitude maps to 127; the scale is rounded up, so that no value is clipped.
     #[inline(always)]
     fn quantize<V: Lanes>(x: &[F32x16], _: &[F32x16], scales: &mut [u16; LANES], lines: &mut [Line]) {
         // In registers throughout: loops over lanes compile to scattered loads.

@@ -89,7 +89,7 @@ impl Group {
         best.xq.zip(best.qq, |xq, qq| xq / qq).zip(self.largest, |scale, largest| scale * largest)
     }
 
-    /// Finds the integer scale: the multiple of `step` around `best` with the least error, 0 if none lowers it.
+    /// Finds the integer scale: the multiple of `step` around `best` with the least error, or 0 if no scale lowers it.
     #[inline(always)]
     pub fn best_factor<V: Lanes>(&self, best: &F32x16, step: &F32x16) -> F32x16 {
         let nearest = best.zip(*step, |best, step| round(best * inverse(step)));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn no_neighbour_of_a_factor_is_better() {
+    fn factor_beats_its_neighbours() {
         let mut random = Random(26);
         for _ in 0..50 {
             let group = group(&mut random);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_magnitudes_and_their_root_mean_square() {
+    fn weights_are_magnitude_plus_root_mean_square() {
         let group = group(&mut Random(27));
         for lane in 0..LANES {
             let squares: f32 = group.values.iter().map(|x| x.0[lane] * x.0[lane]).sum();

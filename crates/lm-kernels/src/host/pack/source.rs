@@ -77,7 +77,7 @@ impl<'a> Source<'a> {
     /// Fills `out` with the elements from `start` on, converted to f32 exactly.
     ///
     /// # Panics
-    /// When there are not enough.
+    /// When there are fewer elements.
     pub fn read(&self, start: usize, out: &mut [f32]) {
         let range = start..start + out.len();
         match self {
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_forms_of_the_same_values_read_alike() {
+    fn equal_values_read_equal_in_every_form() {
         let singles = [1.0_f32, -0.5, 3.0, 100.0];
         let halves = singles.map(f16::from_f32);
         let brains = singles.map(bf16::from_f32);
@@ -214,8 +214,8 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_element_is_refused() {
+    fn partial_element_is_rejected() {
         let error = Source::from_le_bytes(FloatDtype::F32, &[0; 7]).unwrap_err();
-        assert_eq!(error.to_string(), "7 bytes are no whole number of f32 elements");
+        assert_eq!(error.to_string(), "7 bytes are not a whole number of f32 elements");
     }
 }

@@ -46,7 +46,7 @@ pub struct StoredBytes {
 trait StoredLayout: IntegerLayout {
     /// Bytes of scales per block.
     const SCALE_BYTES: usize;
-    /// Bits in which a word of a tile differs from that of the file.
+    /// Bits that differ between a word of a tile and the word of the file.
     const FLIPPED: u32;
     /// Word of a tile whose quants are zero.
     const ZEROS: u32;
@@ -308,7 +308,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_stored_comes_back_bit_by_bit(q4: bool, rows in 1..40_usize, cols in 1..100_usize) {
+        fn stored_weight_round_trips(q4: bool, rows in 1..40_usize, cols in 1..100_usize) {
             let format = if q4 { WeightFormat::Q4 } else { WeightFormat::Q8 };
             let before = packed(format, rows, cols);
             let bytes = before.to_stored().expect("a quantised format");
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn the_form_is_the_documented_one() {
+    fn layout_matches_the_documentation() {
         let mut values = [0.0_f32; 33];
         (values[0], values[16], values[32]) = (-8.0, 7.0, -8.0);
         let matrix =
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_lie_are_refused_by_their_place() {
+    fn invalid_bytes_are_rejected_with_their_place() {
         let good = packed(WeightFormat::Q8, 3, 40).to_stored().expect("a quantised format");
         let check = |change: fn(&mut StoredBytes), expected: &str| {
             let mut bytes = good.clone();

@@ -52,7 +52,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn float_formats_take_the_nearest_value((rows, cols, values) in matrix()) {
+    fn floats_round_to_the_nearest_value((rows, cols, values) in matrix()) {
         prop_assert_eq!(unpacked(&pack(WeightFormat::F32, rows, cols, &values)?), values.clone());
         let halves: Vec<f32> = values.iter().map(|x| f16::from_f32(*x).to_f32()).collect();
         prop_assert_eq!(unpacked(&pack(WeightFormat::F16, rows, cols, &values)?), halves);
@@ -61,7 +61,7 @@ proptest! {
     }
 
     #[test]
-    fn eight_bits_are_off_by_half_a_step((rows, cols, values) in matrix()) {
+    fn eight_bit_error_is_at_most_half_a_step((rows, cols, values) in matrix()) {
         let packed = unpacked(&pack(WeightFormat::Q8, rows, cols, &values)?);
         for (row, packed) in values.chunks(cols).zip(packed.chunks(cols)) {
             for (block, packed) in row.chunks(64).zip(packed.chunks(64)) {
@@ -77,7 +77,7 @@ proptest! {
 
     /// A group's scale has 15 steps up to that of its block's largest.
     #[test]
-    fn four_bits_are_off_by_a_part_of_the_group_and_less_of_the_block((rows, cols, values) in matrix()) {
+    fn four_bit_error_is_bounded_by_group_and_block((rows, cols, values) in matrix()) {
         let packed = unpacked(&pack(WeightFormat::Q4, rows, cols, &values)?);
         let largest = |x: &[f32]| x.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
         for (row, packed) in values.chunks(cols).zip(packed.chunks(cols)) {
@@ -94,7 +94,7 @@ proptest! {
 }
 
 #[test]
-fn four_bits_of_normal_weights_lose_less_than_the_plain_way() {
+fn four_bits_beat_plain_rounding_on_normal_weights() {
     let values = Random(21).normal(256 * 1024);
     let packed = unpacked(&pack(WeightFormat::Q4, 256, 1024, &values).unwrap());
     let energy = squared_error(&values, &vec![0.0; values.len()]);
@@ -105,7 +105,7 @@ fn four_bits_of_normal_weights_lose_less_than_the_plain_way() {
 
 /// Models differ in the size of their weights by many powers of two; the quantisation must be scale-invariant.
 #[test]
-fn weights_of_any_size_are_quantised_alike() {
+fn quantisation_is_scale_invariant() {
     let values = Random(24).normal(20 * 300);
     for format in [WeightFormat::Q8, WeightFormat::Q4] {
         let expected = unpacked(&pack(format, 20, 300, &values).unwrap());
@@ -117,9 +117,9 @@ fn weights_of_any_size_are_quantised_alike() {
     }
 }
 
-/// Weighted errors: those of large values count more than those of small ones.
+/// Weighted errors: errors of large values count more than those of small values.
 #[test]
-fn four_bits_keep_large_weights_best() {
+fn four_bits_reduce_the_weighted_error() {
     let values = Random(25).normal(64 * 1024);
     let packed = unpacked(&pack(WeightFormat::Q4, 64, 1024, &values).unwrap());
     let plain: Vec<f32> = values.chunks(32).flat_map(plain_4_bit).collect();
@@ -137,7 +137,7 @@ fn four_bits_keep_large_weights_best() {
 }
 
 #[test]
-fn bytes_are_those_of_the_format() {
+fn byte_counts_equal_the_format() {
     let values = vec![0.5; 64 * 64];
     let bits = |format| pack(format, 64, 64, &values).unwrap().bytes() as f64 * 8.0 / (64.0 * 64.0);
     assert_eq!(FORMATS.map(bits), [32.0, 16.0, 16.0, 8.5, 5.0], "the scales of a tile fill whole lines");
@@ -175,7 +175,7 @@ fn every_instruction_set_packs_the_same() {
 }
 
 #[test]
-fn a_source_of_any_type_packs_as_its_values() {
+fn every_source_type_packs_the_same() {
     let halves: Vec<f16> = Random(23).normal(20 * 40).into_iter().map(f16::from_f32).collect();
     let singles: Vec<f32> = halves.iter().map(|x| x.to_f32()).collect();
     let bytes: Vec<u8> = halves.iter().flat_map(|x| x.to_le_bytes()).collect();
@@ -189,19 +189,19 @@ fn a_source_of_any_type_packs_as_its_values() {
 }
 
 #[test]
-fn what_a_format_cannot_hold_is_named_with_its_place() {
+fn unrepresentable_value_is_reported_with_its_place() {
     let with = |bad: f32| {
         let mut values = vec![0.25; 20 * 70];
         values[18 * 70 + 66] = bad;
         values
     };
-    let refused = [
+    let rejected = [
         (WeightFormat::F16, 1e6_f32),
         (WeightFormat::Bf16, f32::MAX),
         (WeightFormat::Q8, f32::NAN),
         (WeightFormat::Q4, f32::INFINITY),
     ];
-    for (format, bad) in refused {
+    for (format, bad) in rejected {
         match pack(format, 20, 70, &with(bad)) {
             Err(Error::NotRepresentable { row: 18, col: 66, value, format: named }) => {
                 assert_eq!((value.to_bits(), named), (bad.to_bits(), format.name()));
@@ -215,7 +215,7 @@ fn what_a_format_cannot_hold_is_named_with_its_place() {
 }
 
 #[test]
-fn a_source_of_another_length_is_refused() {
+fn wrong_source_length_is_rejected() {
     let error = pack(WeightFormat::F32, 2, 3, &[0.0; 5]).unwrap_err();
     assert_eq!(error.to_string(), "a [2, 3] weight has 6 elements, the source has 5");
     assert!(matches!(pack(WeightFormat::F32, usize::MAX, 2, &[]), Err(Error::ShapeOverflow { .. })));
@@ -230,7 +230,7 @@ fn names_of_formats_round_trip() {
 }
 
 #[test]
-fn elements_of_the_format_s_own_type_keep_their_bits() {
+fn elements_of_the_same_type_keep_their_bits() {
     // Full groups and tiles, and partial ones: NaN, infinities and denormals among them.
     for (rows, cols) in [(32, 64), (35, 64), (32, 70)] {
         let bits: Vec<u16> = (0..rows * cols).map(|i| (i * 40_503 % 65_536) as u16).collect();

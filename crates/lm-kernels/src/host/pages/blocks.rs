@@ -8,7 +8,7 @@ use super::super::lanes::Line;
 use super::super::pack::Buffer;
 use crate::error::{Error, Result};
 
-/// Zeroed blocks of bytes with a single owner. Between two of them are the blocks of other owners with the same index.
+/// Zeroed blocks of bytes with a single owner. Blocks of other owners with the same index lie between them.
 #[derive(Debug)]
 pub(super) struct Blocks {
     memory: Arc<Buffer>,
@@ -53,12 +53,12 @@ impl Blocks {
     /// Some bytes of a block.
     ///
     /// # Panics
-    /// When the block does not have them.
+    /// When the range exceeds the block.
     #[inline(always)]
     pub fn get(&self, block: usize, bytes: Range<usize>) -> &[u8] {
         let (place, len) = self.place(block, bytes);
         // SAFETY: the place is inside the mapping, which lives as long as `self`. No other owner has bytes of this block, and a
-        // writer has `&mut self` or keeps to bytes that nobody else has. Anonymous memory is initialised: it is zeros.
+        // writer has `&mut self` or keeps to bytes without another user. Anonymous memory is initialised: it is zeros.
         unsafe { slice::from_raw_parts(self.memory.as_mut_ptr().add(place), len) }
     }
 
@@ -68,7 +68,7 @@ impl Blocks {
     /// `self` is borrowed mutably, and while the result is alive, no other slice may have any of its bytes.
     ///
     /// # Panics
-    /// When the block does not have them.
+    /// When the range exceeds the block.
     #[allow(clippy::mut_from_ref, reason = "the caller keeps the parts apart")]
     #[inline(always)]
     pub unsafe fn get_mut(&self, block: usize, bytes: Range<usize>) -> &mut [u8] {
@@ -92,7 +92,7 @@ impl Clone for Blocks {
     fn clone(&self) -> Self {
         let copy = Self::interleaved(&[self.len], self.count).expect("memory for a copy").remove(0);
         for block in 0..self.count {
-            // SAFETY: nobody else has the copy.
+            // SAFETY: the copy has no other user.
             unsafe { copy.get_mut(block, 0..self.len) }.copy_from_slice(self.get(block, 0..self.len));
         }
         copy
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_do_not_share_bytes_and_a_clone_has_its_own() {
+    fn owners_and_clones_do_not_share_bytes() {
         let owners = Blocks::interleaved(&[5, 7], 2).unwrap();
         for (owner, blocks) in owners.iter().enumerate() {
             for block in 0..2 {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_there_can_be_is_an_error() {
+    fn impossible_size_is_an_error() {
         for (lens, count) in [(&[usize::MAX, 1][..], 1), (&[usize::MAX / 4; 4], 1), (&[1 << 40], 1 << 40)] {
             assert!(matches!(Blocks::interleaved(lens, count), Err(Error::ShapeOverflow { .. })), "{lens:?}");
         }
@@ -142,13 +142,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "block 2 of 2")]
-    fn a_block_out_of_range_is_refused() {
+    fn block_out_of_range_is_rejected() {
         Blocks::interleaved(&[5, 7], 2).unwrap()[0].get(2, 0..1);
     }
 
     #[test]
     #[should_panic(expected = "bytes 4..6 of 5")]
-    fn bytes_of_another_owner_are_refused() {
+    fn bytes_of_another_owner_are_rejected() {
         Blocks::interleaved(&[5, 7], 2).unwrap()[0].get(0, 4..6);
     }
 }

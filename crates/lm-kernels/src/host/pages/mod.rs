@@ -21,7 +21,7 @@ pub use state::{StatePages, StateRun};
 use storage::zeroed;
 pub(super) use storage::{Pages, Storage, with_pages};
 
-/// Rows from which each head is a task: fewer are written before another thread would begin.
+/// Minimum number of rows for one task per head: fewer rows are written before another thread would start.
 const PARALLEL_ROWS: usize = 16;
 
 /// KV pages of one layer.
@@ -152,7 +152,7 @@ impl PagedLayer {
     }
 
     /// Appends the [`bytes_per_page`](Self::bytes_per_page) bytes of a page to `out`, in the byte order of this machine. Slots from
-    /// `slots` on are zeros, whatever they hold.
+    /// `slots` on are written as zeros.
     ///
     /// ```
     /// use lm_kernels::{KvDtype, PagedLayer};

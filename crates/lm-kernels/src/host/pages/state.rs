@@ -9,7 +9,7 @@ use super::super::split::{Block, SharedMatrix};
 use super::zeroed;
 use crate::error::{Error, Result};
 
-/// A run of rows of a sequence, after the last of which its state is stored.
+/// A run of rows of a sequence; its state is stored after the last one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateRun {
     /// Rows of the batch.
@@ -25,7 +25,7 @@ impl StateRun {
     /// run, `index` 0, [`StatePages::prepare`] has put it there; for a later run it is copied here.
     ///
     /// # Safety
-    /// While the block is alive, no other block may have these columns of the run's pages.
+    /// While the block is alive, no other block may contain these columns of the run's pages.
     pub(in crate::host) unsafe fn state<'a>(
         &self,
         index: usize,
@@ -96,7 +96,7 @@ impl StatePages {
     /// A page's state.
     ///
     /// # Panics
-    /// When there is no such page.
+    /// When the page is out of range.
     pub fn get(&self, page: PageId) -> &[f32] {
         &self.values[page as usize * self.len..][..self.len]
     }
@@ -104,7 +104,7 @@ impl StatePages {
     /// A page's state, mutably.
     ///
     /// # Panics
-    /// When there is no such page.
+    /// When the page is out of range.
     pub fn get_mut(&mut self, page: PageId) -> &mut [f32] {
         &mut self.values[page as usize * self.len..][..self.len]
     }
@@ -147,7 +147,7 @@ impl StatePages {
     }
 
     /// # Panics
-    /// When there is no such page. States of no elements have any number of pages.
+    /// When the page is out of range. Empty states have any number of pages.
     fn check_page(&self, page: PageId) {
         let num_pages = self.values.len().checked_div(self.len).unwrap_or(usize::MAX);
         assert!((page as usize) < num_pages, "page {page} of {num_pages}");
@@ -205,36 +205,36 @@ mod tests {
     }
 
     #[test]
-    fn sequences_may_go_on_from_one_page() {
+    fn sequences_may_continue_from_one_page() {
         check([(32, 1, &[0, 1]), (32, 1, &[0, 2]), (5, 3, &[3])]);
     }
 
     #[test]
     #[should_panic(expected = "page 4 of 4")]
-    fn a_page_out_of_range_is_refused() {
+    fn page_out_of_range_is_rejected() {
         check([(32, 1, &[4, 1])]);
     }
 
     #[test]
     #[should_panic(expected = "sequences 0 and 1 write page 2")]
-    fn a_page_of_two_sequences_is_refused() {
+    fn page_of_two_sequences_is_rejected() {
         check([(0, 40, &[0, 2]), (5, 1, &[2])]);
     }
 
     #[test]
     #[should_panic(expected = "sequences 1 and 1 write page 3")]
-    fn a_page_of_two_runs_is_refused() {
+    fn page_of_two_runs_is_rejected() {
         check([(0, 1, &[1]), (0, 40, &[3, 3])]);
     }
 
     #[test]
     #[should_panic(expected = "sequence 0 reads page 1, which sequence 1 writes")]
-    fn a_page_that_is_read_while_it_is_written_is_refused() {
+    fn page_read_while_written_is_rejected() {
         check([(32, 1, &[1, 0]), (5, 1, &[1])]);
     }
 
     #[test]
-    fn runs_end_at_the_last_border_and_at_the_end() {
+    fn runs_end_at_the_last_boundary_and_the_end() {
         let runs = |cached_len: usize, rows: usize| -> Vec<_> {
             let block_table = (10..20).collect();
             let sequence =

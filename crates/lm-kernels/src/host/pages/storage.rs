@@ -186,7 +186,7 @@ impl<E: Element> Pages<E> {
     }
 
     /// Appends a page to `out`: keys `[kv_head, head_dim, slot]`, values `[kv_head, slot, width]`, scales, in the memory's byte order
-    /// and the same for every [`Element::GROUP`]. Slots from `slots` on are zeros, whatever they hold.
+    /// and the same for every [`Element::GROUP`]. Slots from `slots` on are written as zeros.
     pub(super) fn read_page(&self, page: PageId, slots: usize, out: &mut Vec<u8>) {
         let width = self.width();
         let mut push = |element: E, slot: usize| {
@@ -264,10 +264,10 @@ impl<E: Element> SharedPages<'_, E> {
     /// Keys and values of one head of a page.
     ///
     /// # Safety
-    /// While the result is alive, there must be no other one of the same page and head.
+    /// While the result is alive, no other one of the same page and head may exist.
     ///
     /// # Panics
-    /// When there is no such page.
+    /// When the page is out of range.
     pub unsafe fn page(&self, page: PageId, kv_head: usize) -> PageMut<'_, E> {
         // SAFETY: `Pages::share` has borrowed the pages mutably, and the caller keeps them disjoint.
         unsafe {

@@ -6,7 +6,7 @@ use super::*;
 use crate::Error;
 
 #[test]
-fn rows_go_to_their_slots_and_nowhere_else() {
+fn rows_are_written_only_to_their_slots() {
     for dtype in [KvDtype::F32, KvDtype::F16] {
         let mut random = Random(61);
         let (layout, pages) = random.layout(&[(30, 5), (0, 33)]);
@@ -34,7 +34,7 @@ fn rows_go_to_their_slots_and_nowhere_else() {
 }
 
 #[test]
-fn a_copied_page_is_the_same_and_its_own() {
+fn copied_page_is_equal_and_independent() {
     for dtype in [KvDtype::F32, KvDtype::F16] {
         let mut layer = PagedLayer::new(dtype, 3, 2, 4).unwrap();
         let (layout, _) = Random(62).layout(&[(0, 32)]);
@@ -51,7 +51,7 @@ fn a_copied_page_is_the_same_and_its_own() {
 
 /// Each slot has a different scale, so that a scale that is not copied is detected.
 #[test]
-fn a_copied_page_has_the_scales_of_its_integers() {
+fn copied_page_keeps_integer_scales() {
     let mut layer = PagedLayer::new(KvDtype::Q8, 3, 2, 4).unwrap();
     let (layout, _) = Random(62).layout(&[(0, 32)]);
     let numbers = |factor: f32| (1..=32 * 8).map(|i| factor * i as f32).collect::<Vec<_>>();
@@ -66,7 +66,7 @@ fn a_copied_page_has_the_scales_of_its_integers() {
 }
 
 #[test]
-fn a_page_written_from_its_bytes_is_the_same_and_unused_slots_are_zeros() {
+fn page_round_trips_with_unused_slots_zeroed() {
     for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::Q8] {
         let mut layer = PagedLayer::new(dtype, 3, 2, 4).unwrap();
         let (layout, _) = Random(63).layout(&[(0, 32)]);
@@ -93,7 +93,7 @@ fn a_page_written_from_its_bytes_is_the_same_and_unused_slots_are_zeros() {
 
 /// Saved sessions hold these bytes.
 #[test]
-fn the_bytes_of_a_page_have_one_order() {
+fn page_bytes_have_a_fixed_order() {
     const SLOTS: usize = 20;
     // 127 is the largest of each vector, so that the scale is exact.
     let integer = |h: usize, s: usize, c: usize| if c == 15 { 127 } else { 50 * h + s + 2 * c };
@@ -128,7 +128,7 @@ fn the_bytes_of_a_page_have_one_order() {
 
 #[test]
 #[should_panic(expected = "page 3 of 3")]
-fn a_page_out_of_range_is_not_written() {
+fn page_out_of_range_is_not_written() {
     let sequence = SequenceLayout { rows: 0..1, block_table: vec![3], ..Default::default() };
     let layout = RaggedLayout { sequences: vec![sequence] };
     PagedLayer::new(KvDtype::F32, 3, 1, 1).unwrap().write(&Pool::new(1), &layout, &[1.0], &[1.0]);
@@ -136,12 +136,12 @@ fn a_page_out_of_range_is_not_written() {
 
 #[test]
 #[should_panic(expected = "33 of 32 slots")]
-fn more_slots_than_a_page_has_are_refused() {
+fn too_many_slots_are_rejected() {
     PagedLayer::new(KvDtype::F16, 1, 1, 1).unwrap().read_page(0, 33, &mut Vec::new());
 }
 
 #[test]
-fn layers_allocated_together_have_their_own_pages() {
+fn layers_allocated_together_have_separate_pages() {
     for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::Q8] {
         let mut layers = PagedLayer::for_layers(dtype, 19, &[(2, 4), (1, 20), (3, 8)]).unwrap();
         let sequence =
@@ -164,15 +164,15 @@ fn layers_allocated_together_have_their_own_pages() {
 }
 
 #[test]
-fn more_than_there_can_be_is_an_error() {
+fn impossible_size_is_an_error() {
     let overflow = PagedLayer::new(KvDtype::F16, usize::MAX, 2, 64);
     assert!(matches!(overflow, Err(Error::ShapeOverflow { .. })));
-    let refused = PagedLayer::new(KvDtype::F16, 1 << 48, 1, 64);
-    assert!(matches!(refused, Err(Error::OutOfMemory { .. })), "{:?}", refused.err());
+    let rejected = PagedLayer::new(KvDtype::F16, 1 << 48, 1, 64);
+    assert!(matches!(rejected, Err(Error::OutOfMemory { .. })), "{:?}", rejected.err());
 }
 
 #[test]
 #[should_panic(expected = "page 3 of 3")]
-fn a_page_out_of_range_is_refused() {
+fn page_out_of_range_is_rejected() {
     PagedLayer::new(KvDtype::F32, 3, 1, 1).unwrap().copy_page(0, 3);
 }

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 
 static GLOBAL: OnceLock<Pool> = OnceLock::new();
 
-/// Time after which a loop of a background turn lets others go first: about a decode step of a small model.
+/// Time after which a loop of a background turn yields to others: about a decode step of a small model.
 const QUANTUM: Duration = Duration::from_millis(5);
 
 /// A thread pool that runs one parallel loop at a time; the calling thread takes part.
@@ -86,10 +86,10 @@ impl Pool {
         }
     }
 
-    /// Waits for a turn at the pool, first come, first served. Users that run many loops in a row, such as the forward passes of
+    /// Waits for a turn at the pool, in order of arrival. Users that run many loops in a row, such as the forward passes of
     /// two models, take turns, so that each has all threads: without turns, the later one runs its loops on its own thread alone.
     ///
-    /// A thread that holds a turn and asks for another one waits forever.
+    /// A thread that holds a turn and requests another one waits forever.
     ///
     /// ```
     /// let pool = lm_kernels::Pool::new(2);
@@ -103,7 +103,7 @@ impl Pool {
     }
 
     /// Waits for a turn as [`Pool::turn`] does, for work that may be interrupted, such as the encoding of an image: a loop of this thread
-    /// that takes longer than some milliseconds is run in parts, and those who wait for a turn go first between the parts.
+    /// that takes longer than some milliseconds is run in parts, and waiting threads get their turns between the parts.
     ///
     /// ```
     /// let pool = lm_kernels::Pool::new(2);
@@ -116,7 +116,7 @@ impl Pool {
         self.turns.wait_in_background()
     }
 
-    /// Returns true if someone holds a turn or waits for one.
+    /// Returns true if a thread holds a turn or waits for one.
     pub fn has_turns(&self) -> bool {
         self.turns.any()
     }

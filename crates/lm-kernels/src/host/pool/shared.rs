@@ -94,7 +94,7 @@ impl Shared {
         }
     }
 
-    /// Waits for a round other than `last`; `None` when the pool shuts down.
+    /// Waits for a round after `last`; `None` when the pool shuts down.
     fn next_round(&self, last: u64) -> Option<u64> {
         let news = || {
             let round = self.gate.load(Ordering::SeqCst) / ROUND;

@@ -14,7 +14,7 @@ fn counts(pool: &Pool, tasks: usize) -> Vec<usize> {
 }
 
 #[test]
-fn every_task_runs_once_whatever_the_threads() {
+fn every_task_runs_once_for_any_thread_count() {
     for threads in [0, 1, 2, 3, 8] {
         let pool = Pool::new(threads);
         assert_eq!(pool.threads(), threads.max(1));
@@ -42,7 +42,7 @@ fn sleeping_workers_wake_up() {
 }
 
 #[test]
-fn a_panic_reaches_the_caller_and_the_pool_goes_on() {
+fn pool_survives_a_panic_passed_to_the_caller() {
     let pool = Pool::new(3);
     for bad in 0..12 {
         let caught = catch_unwind(AssertUnwindSafe(|| {
@@ -56,7 +56,7 @@ fn a_panic_reaches_the_caller_and_the_pool_goes_on() {
 }
 
 #[test]
-fn a_loop_inside_a_task_runs_there() {
+fn nested_loop_runs_inside_its_task() {
     let pool = Pool::new(2);
     let sum = AtomicUsize::new(0);
     pool.run(4, |_| {
@@ -70,7 +70,7 @@ fn a_loop_inside_a_task_runs_there() {
 }
 
 #[test]
-fn callers_on_two_threads_do_not_disturb_each_other() {
+fn callers_on_two_threads_are_independent() {
     let pool = Pool::new(2);
     thread::scope(|scope| {
         for _ in 0..3 {
@@ -80,7 +80,7 @@ fn callers_on_two_threads_do_not_disturb_each_other() {
 }
 
 #[test]
-fn a_thread_steals_what_another_leaves() {
+fn idle_thread_steals_tasks() {
     let pool = Pool::new(2);
     let done = AtomicUsize::new(0);
     // Task 0 blocks its thread until the other one has done all the rest, that thread's own part included.
@@ -97,7 +97,7 @@ fn a_thread_steals_what_another_leaves() {
 }
 
 #[test]
-fn the_global_pool_is_sized_once() {
+fn global_pool_is_sized_once() {
     Pool::set_global_threads(2).unwrap();
     assert_eq!(Pool::global().threads(), 2);
     Pool::set_global_threads(2).unwrap();
@@ -105,9 +105,9 @@ fn the_global_pool_is_sized_once() {
     assert!(matches!(late, Error::PoolStarted { threads: 2, requested: 3 }));
 }
 
-/// The turn that is asked for in the first task comes before the last one.
+/// The turn requested in the first task precedes the last task.
 #[test]
-fn a_long_loop_in_the_background_lets_others_go_first() {
+fn background_loop_yields_to_others() {
     for threads in [1, 2] {
         let pool = Pool::new(threads);
         let (ran, at_turn) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
@@ -124,7 +124,7 @@ fn a_long_loop_in_the_background_lets_others_go_first() {
             asked.recv().expect("the thread has started");
             let tasks = 100;
             pool.run(tasks, |_| {
-                // The other thread has all the time to ask: this is far longer than the time of a part.
+                // The other thread has ample time to request a turn: this is far longer than a part.
                 thread::sleep(QUANTUM);
                 ran.fetch_add(1, Ordering::SeqCst);
             });
@@ -138,7 +138,7 @@ fn a_long_loop_in_the_background_lets_others_go_first() {
 }
 
 #[test]
-fn every_task_of_a_loop_in_the_background_runs_once() {
+fn background_tasks_run_once() {
     for threads in [1, 2, 3] {
         let pool = Pool::new(threads);
         let _turn = pool.background_turn();
@@ -160,9 +160,9 @@ fn loops_of_one_task_are_not_counted() {
     }
 }
 
-/// Also at the moment at which it stops to spin and parks. Both threads meet in each loop, so that none ends without the worker.
+/// Covers the moment at which the worker stops spinning and parks. Both threads meet in each loop, so that every loop needs the worker.
 #[test]
-fn a_worker_that_parks_misses_no_loop() {
+fn parking_worker_sees_every_loop() {
     let (done, ended) = std::sync::mpsc::channel();
     thread::spawn(move || {
         let pool = Pool::new(2);

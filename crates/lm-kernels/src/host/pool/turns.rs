@@ -1,11 +1,11 @@
-//! Turns at a pool: first come, first served.
+//! Turns at a pool, in order of arrival.
 
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Ticket lock: whoever asks first is served first.
+/// Ticket lock: turns are served in order of request.
 #[derive(Default)]
 pub(super) struct Turns {
     tickets: Mutex<Tickets>,
@@ -14,7 +14,7 @@ pub(super) struct Turns {
 
 #[derive(Default)]
 struct Tickets {
-    /// Number of turns asked for.
+    /// Number of requested turns.
     asked: u64,
     /// Number of turns that have ended.
     ended: u64,
@@ -30,7 +30,7 @@ thread_local! {
 pub struct PoolTurn<'a> {
     turns: &'a Turns,
     background: bool,
-    /// It ends on the thread that took it, whose loops it marks.
+    /// Not `Send`: it marks the loops of the thread that took it.
     on_this_thread: PhantomData<*const ()>,
 }
 
@@ -46,7 +46,7 @@ impl Turns {
         PoolTurn { turns: self, background: true, on_this_thread: PhantomData }
     }
 
-    /// Asks for a turn, and waits for it.
+    /// Requests a turn and waits for it.
     fn queue(&self, mut tickets: MutexGuard<'_, Tickets>) {
         let own = tickets.asked;
         tickets.asked += 1;
@@ -66,7 +66,7 @@ impl Turns {
         in_background
     }
 
-    /// Lets those who wait go first. The calling thread holds a turn, before and afterwards.
+    /// Lets waiting threads go first. The calling thread holds a turn before and afterwards.
     pub(super) fn pass(&self) {
         let mut tickets = self.lock();
         if tickets.asked > tickets.ended + 1 {
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_are_served_in_the_order_in_which_they_are_asked_for() {
+    fn turns_are_served_in_order_of_request() {
         let turns = Turns::default();
         let first = turns.wait();
         let (report, served) = channel();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_ends_with_a_panic() {
+    fn turn_ends_with_a_panic() {
         let turns = Turns::default();
         for wait in [Turns::wait, Turns::wait_in_background] {
             let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -150,7 +150,7 @@ mod tests {
 
     /// All who wait wake up for a pass, and then wait again in any order.
     #[test]
-    fn all_that_wait_are_served_after_a_pass() {
+    fn pass_serves_every_waiter() {
         let (done, served) = channel();
         thread::spawn(move || {
             for _ in 0..200 {

@@ -52,7 +52,7 @@ impl RopeTable {
     /// positions are equal get the angles of that one position.
     ///
     /// # Panics
-    /// When there is not one axis a pair, or one of them is above 2.
+    /// When there is not one axis per pair, or an axis is above 2.
     pub fn angles_by_axis(&self, positions: &[[u32; 3]], axes: &[usize]) -> RopeAngles {
         assert_eq!(axes.len(), self.inv_freq.len(), "one axis a pair");
         let turns = positions.iter().flat_map(|position| {

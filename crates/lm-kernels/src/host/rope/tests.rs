@@ -17,7 +17,7 @@ fn expected(x: &[f32], position: u32, table: &RopeTable) -> Vec<f64> {
 }
 
 #[test]
-fn heads_turn_as_the_definition_says_on_every_instruction_set() {
+fn heads_rotate_as_defined_on_every_isa() {
     let mut random = Random(51);
     for (heads, head_dim, rotary_dim, factor) in [(1, 2, 2, 1.0), (3, 64, 64, 1.0), (2, 20, 12, 1.25)] {
         let table = RopeTable { attention_factor: factor, ..RopeTable::new(10_000.0, rotary_dim) };
@@ -52,12 +52,12 @@ fn position_zero_and_an_empty_table_change_nothing() {
 }
 
 #[test]
-fn a_table_turns_by_powers_of_theta() {
+fn table_angles_are_powers_of_theta() {
     assert_eq!(RopeTable::new(100.0, 4).inv_freq, [1.0, 0.1]);
 }
 
 #[test]
-fn pairs_turn_by_the_position_on_their_axis() {
+fn pairs_rotate_by_the_position_on_their_axis() {
     let table = RopeTable { attention_factor: 1.25, ..RopeTable::new(10_000.0, 6) };
     let by_axis = table.angles_by_axis(&[[3, 40, 500], [7, 7, 7]], &[2, 0, 1]);
     let plain = table.angles(&[500, 3, 40, 7]);
@@ -77,7 +77,7 @@ fn angles_are_products_in_single_precision() {
 }
 
 #[test]
-fn appended_angles_are_those_of_all_rows() {
+fn appended_angles_equal_those_of_all_rows() {
     let table = RopeTable::new(10_000.0, 6);
     let mut angles = RopeAngles::default();
     angles.append(&table.angles(&[3, 1]));

@@ -21,7 +21,7 @@ fn exact(x: &[f32], channels: usize, kernel: usize, taps: &[f32], bias: &[f32]) 
 }
 
 #[test]
-fn rows_are_those_of_the_definition_however_they_are_cut() {
+fn rows_equal_the_definition_for_every_split() {
     let mut random = Random(71);
     for (channels, kernel) in [(1, 2), (16, 3), (20, 4), (200, 3), (33, 2), (5, 1)] {
         let (taps, bias) = (random.normal(channels * kernel), random.normal(channels));
@@ -59,13 +59,13 @@ fn rows_are_those_of_the_definition_however_they_are_cut() {
 
 #[test]
 #[should_panic(expected = "states are those of the convolution")]
-fn states_of_another_size_are_refused() {
+fn states_of_another_size_are_rejected() {
     let conv = CausalConv::new(3, 4, &[1.0; 12], None);
     let mut states = StatePages::new(1, 7).unwrap();
     short_conv(&Pool::new(1), &[], &conv, &mut states, &RaggedLayout::default(), &mut []);
 }
 
-/// Two sequences of one row each, whose states are written to these pages.
+/// Two sequences of one row each, with these pages for their states.
 fn two_sequences(rows: [std::ops::Range<usize>; 2], pages: [u32; 2]) {
     let conv = CausalConv::new(3, 4, &[1.0; 12], None);
     let mut states = StatePages::new(2, conv.state_len()).unwrap();
@@ -75,12 +75,12 @@ fn two_sequences(rows: [std::ops::Range<usize>; 2], pages: [u32; 2]) {
 
 #[test]
 #[should_panic(expected = "sequences 0 and 1 write page 1")]
-fn a_page_of_two_sequences_is_refused() {
+fn page_of_two_sequences_is_rejected() {
     two_sequences([0..1, 1..2], [1, 1]);
 }
 
 #[test]
 #[should_panic(expected = "1..2 follows rows that end at 2")]
-fn rows_of_two_sequences_are_refused() {
+fn rows_of_two_sequences_are_rejected() {
     two_sequences([0..2, 1..2], [0, 1]);
 }

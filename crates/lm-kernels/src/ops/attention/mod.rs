@@ -10,7 +10,7 @@ use burn::tensor::{DType, Device, Int, Tensor};
 
 use super::backend::{Bridge, on_every_backend};
 use super::kv_pool::KvLayer;
-use super::{KvPool, Op, from_host, spare, to_host};
+use super::{KvPool, Op, buffer_pool, from_host, to_host};
 use crate::host;
 use crate::host::{AttentionSpec, PAGE_LEN, PageId, PagedLayer, Pool, RaggedLayout, SequenceLayout};
 
@@ -30,7 +30,7 @@ pub struct AttentionOutput<B: Backend> {
 pub enum NewKv<B: Backend> {
     /// `[rows, num_kv_heads, head_dim]` each.
     Rows { k: FloatTensor<B>, v: FloatTensor<B> },
-    /// None: the layer shares the cache of an earlier layer, which has written it.
+    /// Absent: the layer shares the cache of an earlier layer, which has written it.
     Shared,
 }
 
@@ -132,7 +132,7 @@ pub trait AttentionOp: Bridge {
                     tensors.reuse(v);
                 }
                 let shape = q.shape();
-                let mut out = spare::take(shape.num_elements());
+                let mut out = buffer_pool::take(shape.num_elements());
                 host::attention(Pool::global(), &tensors.values(&q), &pages, &layout, &spec, &mut out);
                 tensors.reuse(q);
                 AttentionOutput { out: tensors.create(out, shape), cache: KvLayer::Host(pages) }

@@ -9,7 +9,7 @@ use super::glu::{self, glu};
 use super::linear::linear;
 use super::rms_norm::{self, rms_norm};
 use super::weight::Matrix;
-use super::{Op, Weight, spare};
+use super::{Op, Weight, buffer_pool};
 use crate::host;
 use crate::host::{Activation, Pool};
 use crate::host::{Input, Norm};
@@ -62,7 +62,7 @@ pub trait GatedOp: Bridge {
         match (Self::HOST, gate, up) {
             (Some(tensors), Matrix::Host(gate), Matrix::Host(up)) => {
                 let rows = x.shape()[0];
-                let mut y = spare::take(rows * gate.rows());
+                let mut y = buffer_pool::take(rows * gate.rows());
                 let (x, weight) = (tensors.values(&x), tensors.values(&norm));
                 let input = Input { x: &x, rows, norm: Some(Norm { weight: &weight, eps }) };
                 host::gated(Pool::global(), input, &gate, &up, activation, &mut y);

@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::{gelu, relu, sigmoid, silu};
 
 use super::backend::{Bridge, on_every_backend};
-use super::{Op, spare};
+use super::{Op, buffer_pool};
 use crate::host;
 use crate::host::{Activation, Pool};
 
@@ -35,7 +35,7 @@ pub trait GluOp: Bridge {
             return Self::lower(portable(Self::lift(gate), Self::lift(up), activation));
         };
         let shape = gate.shape();
-        let mut y = spare::take(shape.num_elements());
+        let mut y = buffer_pool::take(shape.num_elements());
         host::glu(Pool::global(), &tensors.values(&gate), &tensors.values(&up), activation, &mut y);
         tensors.reuse(gate);
         tensors.reuse(up);

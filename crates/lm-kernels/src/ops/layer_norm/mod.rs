@@ -5,7 +5,7 @@ use burn::backend::{Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
 
 use super::backend::{Bridge, on_every_backend};
-use super::{Op, spare};
+use super::{Op, buffer_pool};
 use crate::host;
 use crate::host::LayerNorm;
 use crate::host::Pool;
@@ -45,7 +45,7 @@ pub trait LayerNormOp: Bridge {
             return Self::lower(portable(Self::lift(x), Self::lift(weight), Self::lift(bias), eps));
         };
         let shape = x.shape();
-        let mut y = spare::take(shape.num_elements());
+        let mut y = buffer_pool::take(shape.num_elements());
         let (weight, bias) = (tensors.values(&weight), tensors.values(&bias));
         let norm = LayerNorm { weight: &weight, bias: &bias, eps };
         host::layer_norm(Pool::global(), &tensors.values(&x), norm, &mut y);

@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 
 use super::backend::{Bridge, on_every_backend};
 use super::weight::Matrix;
-use super::{Op, Weight, spare};
+use super::{Op, Weight, buffer_pool};
 use crate::host;
 use crate::host::Pool;
 
@@ -36,7 +36,7 @@ pub trait LinearOp: Bridge {
         match (Self::HOST, weight) {
             (Some(tensors), Matrix::Host(weight)) => {
                 let rows = x.shape()[0];
-                let mut y = spare::take(rows * weight.rows());
+                let mut y = buffer_pool::take(rows * weight.rows());
                 host::linear(Pool::global(), &weight, &tensors.values(&x), rows, &mut y);
                 tensors.reuse(x);
                 tensors.create(y, [rows, weight.rows()])

@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 
 use super::backend::{Bridge, on_every_backend};
 use super::weight::Matrix;
-use super::{Op, Weight, glu, spare};
+use super::{Op, Weight, buffer_pool, glu};
 use crate::host;
 use crate::host::{Activation, Pool};
 use crate::host::{Input, Output, Then};
@@ -47,7 +47,7 @@ pub trait LinearBiasOp: Bridge {
         match (Self::HOST, weight) {
             (Some(tensors), Matrix::Host(weight)) => {
                 let rows = x.shape()[0];
-                let mut y = spare::take(rows * weight.rows());
+                let mut y = buffer_pool::take(rows * weight.rows());
                 let (values, bias) = (tensors.values(&x), tensors.values(&bias));
                 let input = Input { x: &values, rows, norm: None };
                 let then = activation.map_or(Then::Store, Then::Activate);

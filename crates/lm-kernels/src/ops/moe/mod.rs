@@ -9,7 +9,7 @@ use burn::tensor::{Int, Tensor};
 
 use super::backend::{Bridge, on_every_backend};
 use super::weight::Matrix;
-use super::{InputSums, Op, Weight, from_host, glu, spare};
+use super::{InputSums, Op, Weight, buffer_pool, from_host, glu};
 use crate::host;
 use crate::host::ExpertBiases;
 use crate::host::{Activation, Pool, Routing};
@@ -19,7 +19,7 @@ pub(super) const OP: Op =
 
 /// Experts of a layer: gated MLPs of one shape, on one device.
 ///
-/// Each weight stacks one projection of all experts, the rows of one expert after those of another, so that it is loaded,
+/// Each weight stacks one projection of all experts, the rows of one expert following those of the previous one, so that it is loaded,
 /// packed and moved like any other weight.
 #[derive(Clone)]
 pub struct Experts {
@@ -161,7 +161,7 @@ pub trait MoeOp: Bridge {
                 let (gate, up, down) = (&gate, &up, &down);
                 let experts = host::Experts { count, gate, up, down, biases, activation };
                 let shape = x.shape();
-                let mut y = spare::take(shape.num_elements());
+                let mut y = buffer_pool::take(shape.num_elements());
                 host::moe(Pool::global(), &tensors.values(&x), &experts, &routing, &mut y);
                 tensors.reuse(x);
                 tensors.create(y, shape)

@@ -8,7 +8,7 @@ use super::backend::{Bridge, on_every_backend};
 use super::linear::linear;
 use super::rms_norm::{self, rms_norm};
 use super::weight::Matrix;
-use super::{Op, Weight, spare};
+use super::{Op, Weight, buffer_pool};
 use crate::host;
 use crate::host::Pool;
 use crate::host::{Input, Norm, Output, Then};
@@ -60,7 +60,7 @@ pub trait QkvOp: Bridge {
         match (Self::HOST, q, k, v) {
             (Some(tensors), Matrix::Host(q), Matrix::Host(k), Matrix::Host(v)) => {
                 let (rows, weights) = (x.shape()[0], [&q, &k, &v]);
-                let mut results = weights.map(|w| spare::take(rows * w.rows()));
+                let mut results = weights.map(|w| buffer_pool::take(rows * w.rows()));
                 let (x, weight) = (tensors.values(&x), tensors.values(&norm));
                 let input = Input { x: &x, rows, norm: Some(Norm { weight: &weight, eps }) };
                 let [y_q, y_k, y_v] = &mut results;

@@ -5,7 +5,7 @@ use burn::backend::{Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
 
 use super::backend::{Bridge, on_every_backend};
-use super::{Op, spare};
+use super::{Op, buffer_pool};
 use crate::host;
 use crate::host::Pool;
 
@@ -36,7 +36,7 @@ pub trait RmsNormOp: Bridge {
             return Self::lower(portable(Self::lift(x), Self::lift(weight), eps));
         };
         let shape = x.shape();
-        let mut y = spare::take(shape.num_elements());
+        let mut y = buffer_pool::take(shape.num_elements());
         host::rms_norm(Pool::global(), &tensors.values(&x), &tensors.values(&weight), eps, &mut y);
         tensors.reuse(x);
         tensors.create(y, shape)

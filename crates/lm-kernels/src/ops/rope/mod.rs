@@ -48,7 +48,7 @@ pub trait RopeOp: Bridge {
 
 on_every_backend!(RopeOp);
 
-/// The angles come from the host: WGSL guarantees no accuracy for sines of large arguments.
+/// The angles are computed on the host: WGSL guarantees no accuracy for sines of large arguments.
 pub(super) fn portable(x: Tensor<3>, angles: &RopeAngles) -> Tensor<3> {
     let [rows, heads, head_dim] = x.dims();
     let half = angles.rotary_dim() / 2;

@@ -8,7 +8,7 @@ use burn::tensor::Tensor;
 
 use super::attention::attend;
 use super::backend::{Bridge, on_every_backend};
-use super::{Op, spare};
+use super::{Op, buffer_pool};
 use crate::host;
 use crate::host::{AttentionSpec, KvDtype, PAGE_LEN, PageId, PagedLayer, Pool, RaggedLayout, SequenceLayout};
 
@@ -20,14 +20,14 @@ const TILE: usize = 256;
 
 /// Lets each row attend to all rows of its own segment; segments are `lengths` rows each, one after another.
 ///
-/// Memory beyond inputs and output is linear in the rows: scores are never held for all pairs of rows.
+/// Memory beyond inputs and output is linear in the rows: scores of all pairs of rows are never stored.
 ///
 /// # Shapes
 /// - `q`: `[rows, num_heads, head_dim]`; returns the same shape
 /// - `k`, `v`: `[rows, num_kv_heads, head_dim]`; `num_kv_heads` divides `num_heads`
 ///
 /// # Panics
-/// When shapes do not fit, or the lengths do not add up to the rows. When there is no memory for a copy of keys and values.
+/// When shapes do not fit, or the lengths do not add up to the rows. When a copy of keys and values cannot be allocated.
 pub fn segment_attention(
     q: Tensor<3>,
     k: Tensor<3>,
@@ -76,7 +76,7 @@ pub trait SegmentAttentionOp: Bridge {
         pages.write(Pool::global(), &layout, &tensors.values(&k), &tensors.values(&v));
         [k, v].into_iter().for_each(|rows| tensors.reuse(rows));
         let shape = q.shape();
-        let mut out = spare::take(shape.num_elements());
+        let mut out = buffer_pool::take(shape.num_elements());
         host::attention(Pool::global(), &tensors.values(&q), &pages, &layout, &spec, &mut out);
         tensors.reuse(q);
         tensors.create(out, shape)

@@ -13,7 +13,7 @@ use crate::host;
 use crate::host::{CausalConv, Pool, RaggedLayout, StatePages};
 
 pub(super) const OP: Op =
-    Op { name: "short_conv", summary: "c · conv(b · x) over each sequence, going on from its state" };
+    Op { name: "short_conv", summary: "c · conv(b · x) over each sequence, continuing from its state" };
 
 /// Gated short convolution over each sequence: with rows `b, c, x`, `c · conv(b · x)`.
 ///

@@ -59,7 +59,7 @@ fn layers(dtype: KvDtype, device: &BurnDevice) -> [KvLayer<Dispatch>; 2] {
 }
 
 #[test]
-fn attention_equals_its_default_body_over_both_forms_of_the_cache() {
+fn attention_equals_its_default_body_for_both_caches() {
     let geometry = geometry();
     for (&device, burn) in Device::available().iter().zip(host_devices()) {
         for dtype in [KvDtype::F32, KvDtype::F16] {
@@ -87,7 +87,7 @@ fn attention_equals_its_default_body_over_both_forms_of_the_cache() {
 }
 
 #[test]
-fn a_copied_page_goes_on_alone() {
+fn copied_page_is_independent() {
     let burn = Device::Cpu.burn().unwrap();
     for form in 0..2 {
         let [prompts, steps] = layouts();
@@ -163,16 +163,16 @@ fn layers_of_a_pool_share_one_mapping() {
 }
 
 #[test]
-fn every_layer_has_all_pages_of_its_space() {
+fn layer_has_all_pages_of_its_space() {
     let layout = CacheLayout::new([geometry(), KvGeometry { window: Some(20), ..geometry() }]);
     let mut pool = KvPool::new(Device::Cpu, &layout, 4, KvDtype::F32).unwrap();
     assert_eq!((layout.num_spaces(), pool.num_pages(0)), (1, 8));
     pool.copy_page(0, 0, 7);
 }
 
-/// A copy changes the addresses: without this the test above could not fail.
+/// A copy changes the addresses, which the test above relies on.
 #[test]
-fn a_pool_that_somebody_else_holds_moves() {
+fn shared_pool_is_copied_on_write() {
     let burn = Device::Cpu.burn().unwrap();
     let [_, tensors] = layers(KvDtype::F32, &burn);
     let KvLayer::Device { keys, values } = &tensors else { panic!("the second form is tensors") };
@@ -187,7 +187,7 @@ fn a_pool_that_somebody_else_holds_moves() {
 
 #[test]
 #[should_panic(expected = "page 4 of 4")]
-fn a_page_that_the_pool_lacks_is_refused() {
+fn unknown_page_is_rejected() {
     let [_, mut steps] = layouts();
     steps.sequences[1].block_table = vec![4];
     let burn = Device::Cpu.burn().unwrap();
@@ -198,7 +198,7 @@ fn a_page_that_the_pool_lacks_is_refused() {
 }
 
 #[test]
-fn a_layer_that_shares_reads_what_the_other_wrote() {
+fn shared_layer_reads_the_written_rows() {
     let geometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: Some(20), shared_with: None };
     let layout = CacheLayout::new([geometry, KvGeometry { shared_with: Some(0), ..geometry }]);
     for (&device, burn) in Device::available().iter().zip(host_devices()) {
@@ -214,7 +214,7 @@ fn a_layer_that_shares_reads_what_the_other_wrote() {
 }
 
 #[test]
-fn pages_before_the_window_are_not_touched() {
+fn pages_before_the_window_are_not_read() {
     let burn = Device::Cpu.burn().unwrap();
     for cache in layers(KvDtype::F32, &burn) {
         let geometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: Some(20), shared_with: None };
@@ -234,9 +234,9 @@ fn pages_before_the_window_are_not_touched() {
     }
 }
 
-/// Outputs of two calls, and the states that they leave: the host kernels and the default bodies share one state layout.
+/// Outputs of two calls, and the states after them: host kernels and default bodies share one state layout.
 #[test]
-fn operations_over_states_equal_their_default_bodies() {
+fn state_operations_equal_their_default_bodies() {
     let order = HeadOrder::Tiled;
     let (channels, spec) =
         (20, DeltaNetSpec { num_key_heads: 2, num_value_heads: 4, key_dim: 24, value_dim: 20, order });

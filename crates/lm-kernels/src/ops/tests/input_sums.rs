@@ -24,7 +24,7 @@ fn recorded(matrices: usize, rows: usize, cols: usize, seed: usize) -> (Weight, 
 }
 
 #[test]
-fn every_product_adds_the_squares_of_its_normed_inputs() {
+fn products_add_the_squares_of_their_inputs() {
     for device in host_devices() {
         let x = || noise_tensor([3, 8], 71, &device);
         let norm = || noise_tensor([8], 72, &device);
@@ -54,7 +54,7 @@ fn every_product_adds_the_squares_of_its_normed_inputs() {
 }
 
 #[test]
-fn experts_have_sums_of_the_rows_that_they_were_given() {
+fn experts_sum_only_their_rows() {
     let (count, hidden, inner) = (3, 8, 6);
     let routing = Routing { per_row: 2, experts: vec![2, 0, 0, 2], weights: vec![0.5; 4] };
     for device in host_devices() {

@@ -83,7 +83,7 @@ fn row_operations_equal_their_default_bodies() {
 
 /// More rows than a tile of the portable body.
 #[test]
-fn attention_in_segments_equals_its_default_body() {
+fn segment_attention_equals_its_default_body() {
     let lengths = [300, 0, 1, 37];
     for device in host_devices() {
         let heads = |count, seed| noise_tensor([338, count, 12], seed, &device);
@@ -109,7 +109,7 @@ fn attention_in_segments_equals_its_default_body() {
 }
 
 #[test]
-fn experts_equal_their_default_body_in_every_form_of_a_weight() {
+fn experts_equal_their_default_body_for_every_weight() {
     for sizes in [[3, 32, 48], [3, 24, 20]] {
         check_experts(sizes);
     }
@@ -194,7 +194,7 @@ const FORMATS_AND_TOLERANCES: [(WeightFormat, f32); 5] = [
 ];
 
 #[test]
-fn weights_in_tensors_stand_for_the_packed_values() {
+fn weight_tensors_have_the_packed_values() {
     for device in host_devices() {
         for (format, _) in FORMATS_AND_TOLERANCES {
             for cols in [64, 40] {
@@ -214,7 +214,7 @@ fn weights_in_tensors_stand_for_the_packed_values() {
 }
 
 #[test]
-fn blocks_on_other_devices_stand_for_the_same_values() {
+fn blocks_have_the_same_values_on_other_devices() {
     for device in host_devices() {
         for &ggml in GgmlType::ALL {
             let blocks = Random(13).blocks(ggml, 9, 256);
@@ -234,7 +234,7 @@ fn blocks_on_other_devices_stand_for_the_same_values() {
 }
 
 #[test]
-fn packed_tensors_hold_no_dense_copy() {
+fn packed_tensors_have_no_dense_copy() {
     let (rows, cols) = (16, 128);
     for device in host_devices() {
         for (format, bits) in [(WeightFormat::Q8, 8), (WeightFormat::Q4, 4)] {
@@ -255,7 +255,7 @@ fn packed_tensors_hold_no_dense_copy() {
 }
 
 #[test]
-fn what_crosses_threads_may() {
+fn shared_types_are_send_and_sync() {
     fn assert_send_sync<T: Send + Sync>() {}
     assert_send_sync::<Weight>();
     assert_send_sync::<KvPool>();

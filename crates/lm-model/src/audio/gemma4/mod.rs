@@ -1,4 +1,4 @@
-//! Gemma 4: a conformer over a mel spectrogram, of which four frames become a row: attention within half a second, relative positions, capped
+//! Gemma 4: a conformer over a mel spectrogram, four frames per row: attention within half a second, relative positions, capped
 //! scores.
 //! Source: `config.json` of google/gemma-4-E2B-it; `modeling_gemma4.py`, `processing_gemma4.py` of transformers 5.23.0.
 
@@ -35,7 +35,7 @@ pub(super) const FAMILY: AudioFamily = AudioFamily {
 const TOWER: &str = "model.audio_tower";
 const PROJECTION: &str = "model.embed_audio.embedding_projection";
 
-/// Gemma 4's audio clips.
+/// Audio encoder of Gemma 4.
 struct Gemma4 {
     preprocessing: Preprocessing,
     convs: [Subsampling; 2],

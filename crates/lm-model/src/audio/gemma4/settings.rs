@@ -61,9 +61,9 @@ pub(super) struct Sizes {
     pub(super) num_layers: usize,
     pub(super) num_heads: usize,
     pub(super) activation: Activation,
-    /// Channels after the first and the second convolution.
+    /// Channels after the first and after the second convolution.
     pub(super) channels: [usize; 2],
-    /// Bands that the two convolutions leave.
+    /// Bands after the two convolutions.
     pub(super) bands: usize,
     /// Rows of the kernel in the convolution of a layer.
     pub(super) kernel: usize,
@@ -80,7 +80,7 @@ pub(super) struct Sizes {
     pub(super) clipped: bool,
     /// Epsilon of the norms that read `rms_norm_eps`; the others have 1e-6.
     pub(super) eps: f32,
-    /// Largest value before and after blocks.
+    /// Bound of values before and after blocks.
     pub(super) clip: f32,
     /// Width after the layers.
     pub(super) output: usize,
@@ -177,7 +177,7 @@ pub(super) fn preprocessing(settings: &EncoderSettings, sizes: &Sizes) -> Result
     }
     let mels = keys.feature_size;
     if mels.div_ceil(2).div_ceil(2) != sizes.bands {
-        let expected = format!("a size of which two convolutions leave {} bands", sizes.bands);
+        let expected = format!("a size with {} bands after two convolutions", sizes.bands);
         return Err(settings.invalid_preprocessor("feature_size", mels, expected));
     }
     // The processor bounds the samples only.

@@ -35,7 +35,7 @@ impl Layer {
         })
     }
 
-    /// `[rows, hidden]` to the same shape. Each part takes a turn: those of a long audio have some thousand rows.
+    /// `[rows, hidden]` to the same shape. Each part takes a turn: a long audio has some thousand rows.
     pub(super) fn forward(&self, x: Tensor<2>, device: Device) -> Tensor<2> {
         let x = {
             let _turn = turn(device);
@@ -73,7 +73,7 @@ impl FeedForward {
     }
 }
 
-/// Attention of rows to those of their block.
+/// Attention of rows to the rows of their block.
 struct Attention {
     norm: LayerNorm,
     query: Linear,

@@ -1,4 +1,4 @@
-//! Granite Speech: a conformer over pairs of frames, with attention within blocks, and a Q-Former that makes some rows of each window.
+//! Granite Speech: a conformer over pairs of frames, with attention within blocks, and a Q-Former that computes some rows from each window.
 //! Source: Granite-speech (arXiv 2505.08699); `config.json` of ibm-granite/granite-speech-3.3-2b; `modeling_granite_speech.py`,
 //! `modeling_blip_2.py` of transformers 5.23.0.
 
@@ -34,7 +34,7 @@ pub(super) const FAMILY: AudioFamily = AudioFamily {
     load,
 };
 
-/// Granite Speech's audio clips.
+/// Audio encoder of Granite Speech.
 struct GraniteSpeech {
     preprocessing: Preprocessing,
     input: Linear,
@@ -77,7 +77,7 @@ fn load(settings: &EncoderSettings, tensors: &mut TowerTensors<'_>) -> Result<Ar
 }
 
 impl GraniteSpeech {
-    /// Adds what the probabilities of the classes say.
+    /// Adds the projection of the class probabilities.
     fn with_classes(&self, x: Tensor<2>) -> Tensor<2> {
         let [out, back] = &self.classes;
         let probabilities = softmax(out.forward(x.clone()), 1);

@@ -109,9 +109,9 @@ pub(super) struct Sizes {
     pub(super) conv: usize,
     /// Rows of a window of the projector.
     pub(super) window: usize,
-    /// Rows that become one.
+    /// Rows that are joined to one.
     pub(super) downsample: usize,
-    /// Factor that the decoder has on embeddings.
+    /// Factor of the decoder on embeddings.
     pub(super) embedding_multiplier: f32,
     pub(super) projector: ProjectorSizes,
 }
@@ -124,7 +124,7 @@ pub(super) struct ProjectorSizes {
     pub(super) intermediate: usize,
     pub(super) activation: Activation,
     pub(super) eps: f32,
-    /// Every how many layers one attends to the window, from the first on.
+    /// Period of the layers that attend to the window, from the first on.
     pub(super) cross_every: usize,
 }
 

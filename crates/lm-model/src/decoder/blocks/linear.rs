@@ -11,7 +11,7 @@ use crate::spec::Bias;
 pub(crate) struct Linear {
     weight: Weight,
     bias: Option<Tensor<1>>,
-    /// Parameter of the weight, by which adapters know the projection.
+    /// Parameter of the weight, which identifies the projection for adapters.
     param: Param,
 }
 
@@ -63,7 +63,7 @@ impl Linear {
         context.adapted.iter().any(|(_, adapter)| adapter.low_rank(self.param).is_some())
     }
 
-    /// Adds the bias, if there is one, to a product with the weight.
+    /// Adds the bias, if any, to a product with the weight.
     pub(crate) fn add_bias(&self, y: Tensor<2>) -> Tensor<2> {
         match &self.bias {
             None => y,

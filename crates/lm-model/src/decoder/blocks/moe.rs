@@ -14,7 +14,7 @@ use crate::spec::{Bias, ExpertsSpec, RouterSoftmax};
 /// # Source
 /// Outrageously Large Neural Networks, arXiv 1701.06538.
 pub(crate) struct MoeMlp {
-    /// Kept in a float format, whatever the experts' format: a small error would choose another expert.
+    /// Kept in a float format for any format of the experts: a small error would select another expert.
     router: Weight,
     router_bias: Option<Tensor<1>>,
     experts: Experts,
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_go_to_the_experts_with_the_largest_logits() {
+    fn rows_use_the_experts_with_the_largest_logits() {
         let logits = [0.0, 2.0, 1.0, 2.0, /* the next row */ -1.0, -3.0, -2.0, -4.0];
         let routing = route(&logits, 4, 2, RouterSoftmax::TopK);
         assert_eq!(routing.experts, [1, 3, 0, 2]);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_of_a_softmax_over_all_do_not_add_up_to_one() {
+    fn softmax_over_all_experts_is_not_renormalized() {
         let logits = [3.0_f32.ln(), 0.0, 2.0_f32.ln()];
         let routing = route(&logits, 3, 2, RouterSoftmax::AllExperts);
         assert_eq!(routing.experts, [0, 2]);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn logits_that_are_no_numbers_choose_something() {
+    fn nan_logits_choose_an_expert() {
         let routing = route(&[f32::NAN, 1.0, f32::NEG_INFINITY], 3, 2, RouterSoftmax::AllExperts);
         assert_eq!(routing.experts, [0, 1]);
     }

@@ -28,7 +28,7 @@ impl RmsNorm {
         Ok(norm)
     }
 
-    /// Loads a norm whose stored weight is the factor itself, whatever the decoder's other norms store.
+    /// Loads a norm whose stored weight is the factor itself, independent of the decoder's other norms.
     pub(crate) fn load_as_stored(
         loader: &mut WeightLoader<'_>,
         spec: &DecoderSpec,

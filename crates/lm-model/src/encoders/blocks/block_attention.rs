@@ -5,13 +5,13 @@ use burn::tensor::{Int, Tensor, TensorData};
 
 use super::with_zeros;
 
-/// Scores of a tile of blocks in bytes, so that those of a long audio are never all in memory.
+/// Size in bytes of the scores of a tile of blocks, so that the scores of a long audio are never all in memory.
 const TILE_BYTES: usize = 16 << 20;
 
-/// Added to the scores of keys that a query does not attend to.
+/// Added to the scores of masked keys.
 const MASKED: f32 = -1e9;
 
-/// Local attention, with scores for the distance between query and key. Rows are cut into blocks; those of a block attend to rows of it and of
+/// Local attention, with scores for the distance between query and key. Rows are split into blocks; the rows of a block attend to the block and to
 /// a context around it. Neither scores nor masks of all rows are ever in memory.
 ///
 /// # Source
@@ -24,7 +24,7 @@ pub(crate) struct BlockAttention {
     pub(crate) before: usize,
     /// Rows after a block that its rows can attend to.
     pub(crate) after: usize,
-    /// Distances from key to query, in rows, at which a query attends; a negative one is that of a later key.
+    /// Distances from key to query, in rows, that a query attends to; negative for later keys.
     pub(crate) distances: RangeInclusive<isize>,
     /// Bound of the scores, by `cap · tanh(score / cap)`.
     pub(crate) soft_cap: Option<f32>,
@@ -36,7 +36,7 @@ impl BlockAttention {
         self.block + self.context()
     }
 
-    /// Rows that are in reach of a block.
+    /// Rows in reach of a block.
     fn context(&self) -> usize {
         self.before + self.block + self.after
     }
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// Attention row by row, as its definition says.
+    /// Attention row by row, by definition.
     fn naive(
         spec: &BlockAttention,
         rows: usize,
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_attend_to_their_blocks_and_contexts() {
+    fn rows_attend_to_their_block_and_context() {
         let device = Device::Cpu.burn().unwrap();
         let whole = isize::MIN..=isize::MAX;
         let cases = [

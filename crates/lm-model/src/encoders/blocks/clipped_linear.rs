@@ -3,7 +3,7 @@ use burn::tensor::Tensor;
 use super::{Bias, Linear, TowerTensors};
 use crate::error::Result;
 
-/// Projection whose input and output are clamped to ranges that the checkpoint holds, where the tower asks for it.
+/// Projection whose input and output are clamped to ranges from the checkpoint, if the tower requires it.
 pub(crate) struct ClippedLinear {
     linear: Linear,
     /// Ranges of input and output.
@@ -37,7 +37,7 @@ impl ClippedLinear {
     }
 }
 
-/// Loads the bounds `name_min` and `name_max`; infinities are no bounds.
+/// Loads the bounds `name_min` and `name_max`; infinite bounds are invalid.
 fn range(tensors: &mut TowerTensors<'_>, name: &str) -> Result<[f32; 2]> {
     let [low, high] = ["min", "max"].map(|bound| format!("{name}_{bound}"));
     let least = tensors.values(&low, 1)?[0];

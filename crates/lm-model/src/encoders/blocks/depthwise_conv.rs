@@ -4,16 +4,16 @@ use lm_kernels::from_host;
 use super::{TowerTensors, with_zeros};
 use crate::error::Result;
 
-/// Convolution over rows in which each channel has a kernel of its own; rows beyond the ends are zeros.
+/// Convolution over rows with a separate kernel per channel; rows beyond the ends are zeros.
 pub(crate) struct DepthwiseConv {
     /// `[kernel, channels]`.
     weight: Tensor<2>,
-    /// Zeros before the first row; as many rows as there are come out.
+    /// Zeros before the first row; the number of rows stays the same.
     before: usize,
 }
 
 impl DepthwiseConv {
-    /// Loads the weight `[channels, 1, kernel]` of the module `name`; row `i` of the output is made of the rows from `i - before` on.
+    /// Loads the weight `[channels, 1, kernel]` of the module `name`; row `i` of the output uses the rows from `i - before` on.
     pub(crate) fn load(
         tensors: &mut TowerTensors<'_>,
         name: &str,

@@ -1,4 +1,4 @@
-//! Parts of encoders, and the reading of their tensors.
+//! Parts of encoders, and loading of their tensors.
 
 mod block_attention;
 mod clipped_linear;
@@ -32,7 +32,7 @@ pub(crate) fn turn(device: Device) -> Option<PoolTurn<'static>> {
     (device == Device::Cpu).then(|| Pool::global().background_turn())
 }
 
-/// Rows that are widened at a time, so that the wide rows of thousands are never all in memory.
+/// Number of rows that are widened at a time, so that thousands of wide rows are never all in memory.
 const TILE: usize = 1024;
 
 /// Applies a function of single rows to some rows at a time.

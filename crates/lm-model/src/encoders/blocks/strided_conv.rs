@@ -3,10 +3,10 @@ use burn::tensor::Tensor;
 use super::{Bias, Linear, TowerTensors};
 use crate::error::Result;
 
-/// Rows of the output that are made at a time, so that the squares of all are never in memory.
+/// Rows of the output that are computed at a time, so that the squares of all are never in memory.
 const TILE: usize = 32;
 
-/// Convolution of squares of 3 × 3 in steps of two, with zeros around the rows and columns: half as many of both come out, rounded up.
+/// Convolution with 3 × 3 kernels, stride 2 and zero padding: the output has half as many rows and columns, rounded up.
 pub(crate) struct StridedConv {
     linear: Linear,
 }

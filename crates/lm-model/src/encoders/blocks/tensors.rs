@@ -8,7 +8,7 @@ use crate::loader::{LoadPhase, LoadProgress, pack_dense};
 
 /// Tensors of a tower and its projector, by their names in the checkpoint; each is checked when it is loaded.
 ///
-/// Matrices keep the float format of the file, whatever the decoder's are packed in; vectors are f32.
+/// Matrices keep the float format of the file, independent of the decoder's format; vectors are f32.
 pub(crate) struct TowerTensors<'a> {
     checkpoint: &'a Checkpoint,
     device: Device,
@@ -21,7 +21,7 @@ pub(crate) struct TowerTensors<'a> {
 }
 
 impl<'a> TowerTensors<'a> {
-    /// Tensors of a checkpoint for a device; `done_bytes` of `total_bytes` have been loaded before them.
+    /// Creates a loader of a checkpoint's tensors for a device; `done_bytes` of `total_bytes` have been loaded before.
     pub(crate) fn new(
         checkpoint: &'a Checkpoint,
         device: Device,
@@ -43,11 +43,11 @@ impl<'a> TowerTensors<'a> {
         &self.burn_device
     }
 
-    /// The first of several prefixes under which there is a tensor `name`: published checkpoints and those of later releases of transformers
+    /// Returns the first of several prefixes with a tensor `name`: published checkpoints and those of later releases of transformers
     /// spell the same module in different ways.
     ///
     /// # Errors
-    /// When there is none.
+    /// When no tensor is found.
     pub(crate) fn prefix(&self, prefixes: &[&'static str], name: &str) -> Result<&'static str> {
         let found = prefixes.iter().find(|prefix| self.checkpoint.contains(&format!("{prefix}{name}")));
         let missing = || FormatError::MissingTensor {
@@ -98,7 +98,7 @@ impl<'a> TowerTensors<'a> {
         Ok(values)
     }
 
-    /// Counts a tensor that is not needed as loaded.
+    /// Counts an unneeded tensor as loaded.
     pub(crate) fn skip(&mut self, name: &str) {
         self.account(&[name], 0);
     }

@@ -147,7 +147,7 @@ fn scaling(model: &Description<'_>) -> Result<Scaling> {
     })
 }
 
-/// Returns YaRN's parameters other than the scaling factor and the original context length.
+/// Returns YaRN's parameters except the scaling factor and the original context length.
 ///
 /// The attention factor (on sine and cosine) is computed from them; `rope.scaling.attn_factor` multiplies it. `yarn_attn_factor`
 /// is the value that the converter found under `attention_factor`, which replaces it in transformers, or else under

@@ -1,4 +1,4 @@
-//! Proportional RoPE of full-attention layers (Gemma 4): the frequencies of the whole head, of which only the first are rotated.
+//! Proportional RoPE of full-attention layers (Gemma 4): frequencies are those of the whole head, but only the first pairs are rotated.
 //!
 //! Files express it by frequency divisors: 1 for rotated pairs, 1e30 in place of infinity for the others.
 
@@ -34,7 +34,7 @@ pub(crate) fn proportional_divisors(rotary_dim: usize, pairs: usize) -> (&'stati
     (DIVISORS, (0..rotary_dim / 2).map(divisor).collect())
 }
 
-/// Refuses keys for a partial rotary of other kinds, or for scaled frequencies.
+/// Rejects keys for a partial rotary of other kinds, or for scaled frequencies.
 fn check_rotated(model: &Description<'_>) -> Result<()> {
     for [rotated, head_dim] in [
         ["rope.dimension_count", "attention.key_length"],

@@ -70,7 +70,7 @@ fn with_order_of(model: &DecoderSpec, mut read: DecoderSpec) -> DecoderSpec {
 /// The differing field, and both values.
 type Difference = (String, String, String);
 
-/// Returns the first field in which two specs differ, with both values.
+/// Returns the first differing field of two specs, with both values.
 fn difference(model: &DecoderSpec, read: &DecoderSpec) -> Option<Difference> {
     let mut layers = model.layers.iter().zip(&read.layers).enumerate();
     unlike("vocab_size", &model.vocab_size, &read.vocab_size)
@@ -90,7 +90,7 @@ fn difference(model: &DecoderSpec, read: &DecoderSpec) -> Option<Difference> {
         .or_else(|| unlike_ropes(&model.ropes, &read.ropes))
 }
 
-/// Returns two values' `Debug` texts from the first difference on, if there is one.
+/// Returns two values' `Debug` texts from the first difference on, if any.
 fn unlike(what: &str, model: &impl std::fmt::Debug, read: &impl std::fmt::Debug) -> Option<Difference> {
     let (model, read) = (format!("{model:?}"), format!("{read:?}"));
     let same = model.char_indices().zip(read.chars()).find(|((_, a), b)| a != b).map(|((at, _), _)| at);

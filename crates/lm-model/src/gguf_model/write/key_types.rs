@@ -1,4 +1,4 @@
-//! Value types that GGUF readers expect under a key, however config.json writes the number.
+//! Value types that GGUF readers expect under a key, regardless of the number's form in config.json.
 
 use lm_formats::GgufEntry;
 use serde_json::Value;
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_the_type_of_their_key() {
+    fn numbers_use_the_type_of_their_key() {
         assert_eq!(written("rope.freq_base", &json!(10_000)), Some(GgufEntry::Float(1e4)));
         assert_eq!(written("context_length", &json!(32.0)), Some(GgufEntry::Size(32)));
         assert_eq!(written("feed_forward_length", &json!([8, 16])), Some(GgufEntry::Sizes(vec![8, 16])));
@@ -97,7 +97,7 @@ mod tests {
         }
     }
 
-    /// Writers need it: readers refuse a value of another type.
+    /// Writers need it: readers reject a value of another type.
     #[test]
     fn keys_of_all_architectures_have_a_type() {
         let keys = crate::architectures::gguf_rows().flat_map(|row| row.keys).chain(crate::gguf::SHARED);

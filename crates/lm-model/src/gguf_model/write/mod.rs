@@ -62,7 +62,7 @@ pub(crate) struct NewFile<'a> {
     pub(crate) format: WeightFormat,
 }
 
-/// Everything in a file but the weights.
+/// Everything in a file except the weights.
 pub(crate) struct NewHead {
     pub(super) keys: GgufEntries,
     /// Tensors that hold metadata.
@@ -190,7 +190,7 @@ impl NewFile<'_> {
         out.flush().map_err(failed)
     }
 
-    /// Quantised blocks keep their type: refuses a model that would have no tensor of the requested format.
+    /// Quantised blocks keep their type: rejects a model without any tensor of the requested format.
     fn refuse_quantized(&self, tensors: &[NewTensor]) -> Result<()> {
         let wanted = tensors::of_format(self.format)?;
         let kept = tensors.iter().find(|tensor| tensor.ty != wanted && tensors::float(tensor.ty).is_none());

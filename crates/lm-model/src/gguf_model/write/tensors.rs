@@ -61,7 +61,7 @@ pub(super) fn plan(file: &NewFile<'_>, architecture: &GgufArchitecture) -> Resul
     Ok(tensors)
 }
 
-/// Parameters that this decoder does not read but other readers do, if the checkpoint has them.
+/// Parameters for other readers that this decoder does not read, if the checkpoint has them.
 fn unused(file: &NewFile<'_>, architecture: &GgufArchitecture) -> Vec<(Param, Vec<usize>)> {
     let is_head = |param: &Param| *param == Param::OutputHead;
     let there = |param: Param| {
@@ -115,7 +115,7 @@ fn name(
     }
 }
 
-/// Name of a matrix in llama.cpp's files: of the fused tensor that it is in, or its own. A matrix that has none there, or columns in
+/// Name of a matrix in llama.cpp's files: of its fused tensor, or its own. A matrix without a name there, or with columns in
 /// another order, keeps the name of its parameter.
 pub(crate) fn matrix_name(architecture: &Architecture, spec: &DecoderSpec, param: Param) -> String {
     let own = (architecture.weight_name)(param);
@@ -175,7 +175,7 @@ pub(super) fn of_format(format: WeightFormat) -> Result<GgufTensorType> {
     ty.ok_or_else(|| super::unsupported_format(format))
 }
 
-/// Returns the float type of a tensor type, if it is one that is written.
+/// Returns the float type of a tensor type, if it can be written.
 pub(super) fn float(ty: GgufTensorType) -> Option<FloatDtype> {
     match ty.name() {
         "F32" => Some(FloatDtype::F32),

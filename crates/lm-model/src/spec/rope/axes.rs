@@ -1,4 +1,4 @@
-//! M-RoPE: axes of the three positions by which the pairs of a head rotate.
+//! M-RoPE: the axis of the position that rotates each pair of a head.
 
 use lm_formats::Result;
 
@@ -6,7 +6,7 @@ use super::RopeSpec;
 use crate::config::{ModelConfig, RopeParameters, invalid};
 use crate::spec::DecoderSpec;
 
-/// Position by which each pair of a head rotates.
+/// Position that rotates each pair of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RopeAxes {
     /// The temporal one.
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sections_follow_each_other_or_alternate() {
+    fn sections_are_consecutive_or_interleaved() {
         assert_eq!(RopeAxes::Temporal.of_pairs(3), [0, 0, 0]);
         assert_eq!(RopeAxes::Sections([2, 1, 3]).of_pairs(6), [0, 0, 1, 2, 2, 2]);
         assert_eq!(RopeAxes::Interleaved([4, 2, 1]).of_pairs(8), [0, 1, 2, 0, 1, 0, 0, 0]);

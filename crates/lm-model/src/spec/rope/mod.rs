@@ -41,7 +41,7 @@ impl RopeSpec {
         max_position_embeddings.max(stretched.min(f64::from(1_u32 << 31)) as usize)
     }
 
-    /// Divisors that the scaling applies to the frequency of each pair, in short sequences.
+    /// Divisors of each pair's frequency by the scaling, in short sequences.
     pub(crate) fn divisors(&self) -> Vec<f64> {
         let period = |pair: usize| self.theta.powf(2.0 * pair as f64 / self.rotary_dim as f64);
         let divisor = |pair| 1.0 / (period(pair) * self.scaling.apply(pair, period(pair), 1));
@@ -87,13 +87,13 @@ mod tests {
     }
 
     #[test]
-    fn proportional_leaves_the_last_pairs_alone() {
+    fn proportional_rope_keeps_the_last_pairs() {
         let scaling = RopeScaling::Proportional { factor: 2.0, pairs: 1 };
         assert_eq!(table(10_000.0, 8, scaling, 1), [0.5, 0.0, 0.0, 0.0]);
     }
 
     #[test]
-    fn dynamic_changes_the_base_beyond_the_context_only() {
+    fn dynamic_rope_changes_the_base_only_beyond_the_context() {
         let scaling = RopeScaling::Dynamic { factor: 2.0, context: 10 };
         let plain = table(10_000.0, 4, RopeScaling::None, 1);
         assert_eq!(table(10_000.0, 4, scaling.clone(), 10), plain);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn longrope_has_two_lists_of_divisors() {
+    fn longrope_uses_short_and_long_divisors() {
         let (short, long) = (vec![1.0, 2.0], vec![4.0, 8.0]);
         let scaling = RopeScaling::LongRope { short, long, context: 10, attention_factor: 1.5 };
         let plain = table(10_000.0, 4, RopeScaling::None, 1);

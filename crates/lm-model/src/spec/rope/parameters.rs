@@ -155,7 +155,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Checks that there is a divisor for each pair.
+    /// Checks that each pair has a divisor.
     fn divisors(&self, name: &str, values: Option<&[f64]>) -> Result<Vec<f64>> {
         let (values, pairs) = (values.unwrap_or_default(), self.rotary_dim / 2);
         if values.len() != pairs || !values.iter().all(|value| value.is_finite() && *value > 0.0) {

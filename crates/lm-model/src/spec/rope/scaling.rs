@@ -81,7 +81,7 @@ impl RopeScaling {
 
     /// Returns the frequency of a pair in a sequence of `len` tokens; `period` is the reciprocal of the unscaled frequency.
     ///
-    /// Operations and their order are those of the reference, so that they round alike in f32; models were trained with these
+    /// Operations and their order match the reference, so that they round alike in f32; models were trained with these
     /// values.
     pub(super) fn apply<R: Real>(&self, pair: usize, period: R, len: usize) -> R {
         let (one, of) = (R::of(1.0), R::of);

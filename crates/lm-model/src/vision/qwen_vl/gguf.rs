@@ -127,7 +127,7 @@ pub(super) const QWEN3: GgufProjector = GgufProjector {
     ..QWEN2
 };
 
-/// Least and most pixels of an image in published models: `preprocessor_config.json` of Qwen/Qwen2-VL-2B-Instruct and
+/// Minimum and maximum pixels of an image in published models: `preprocessor_config.json` of Qwen/Qwen2-VL-2B-Instruct and
 /// Qwen/Qwen2.5-VL-3B-Instruct.
 const PIXELS_OF_QWEN2: [usize; 2] = [56 * 56, 28 * 28 * 16_384];
 /// The same, of Qwen/Qwen3-VL-4B-Instruct.
@@ -146,7 +146,7 @@ fn read(clip: &Clip<'_>, config: &mut ProjectorConfig, [least, most]: &[usize; 2
     Ok(())
 }
 
-/// One layer in so many attends to the whole image, the others within windows.
+/// Period of the layers that attend to the whole image; the others attend within windows.
 fn windows(clip: &Clip<'_>, config: &mut ProjectorConfig) -> Result<()> {
     const PATTERN: &str = "n_wa_pattern";
     let (pattern, layers) = (clip.required_size(PATTERN)?, clip.required_size("block_count")?);

@@ -65,7 +65,7 @@ pub(super) const QWEN3_5_VL: VisionFamily = VisionFamily {
 /// Token of each row of an image; a chat template writes it once.
 const TOKEN: &str = "<|image_pad|>";
 
-/// Images of Qwen's vision models.
+/// Vision encoder of Qwen's vision models.
 struct QwenVl {
     preprocessing: Preprocessing,
     tower: Tower,
@@ -93,7 +93,7 @@ struct PreprocessorKeys {
     max_pixels: Option<usize>,
 }
 
-/// Numbers of pixels, whatever their names say.
+/// Numbers of pixels, despite their names.
 #[derive(Deserialize)]
 struct Edges {
     shortest_edge: Option<usize>,
@@ -126,7 +126,7 @@ fn preprocessing(
 }
 
 impl QwenVl {
-    /// The preprocessing with no more pixels than `options` allow.
+    /// The preprocessing with the pixels limited by `options`.
     fn preprocessing(&self, options: &ImageOptions) -> Preprocessing {
         let Preprocessing { patch, merge, min_pixels, max_pixels, .. } = self.preprocessing;
         let budget = options.token_budget.map(|tokens| tokens.saturating_mul((patch * merge).pow(2)));

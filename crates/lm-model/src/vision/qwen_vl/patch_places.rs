@@ -1,6 +1,6 @@
 //! Order and places of an image's patches.
 
-/// Patches of an image in the order in which the tower takes them: the `merge`² patches of a token stay together, and those of a window.
+/// Patches of an image in the tower's order: the `merge`² patches of a token stay together, as do those of a window.
 pub(super) struct PatchPlaces {
     /// Index of each token in the row-by-row order of the image.
     pub(super) tokens: Vec<usize>,
@@ -39,7 +39,7 @@ impl PatchPlaces {
         self.tokens.iter().flat_map(|token| &values[token * width..(token + 1) * width]).copied().collect()
     }
 
-    /// Reorders the tower's rows of tokens as they are in the image.
+    /// Reorders the tower's rows of tokens to their order in the image.
     pub(super) fn in_image_order(&self, values: Vec<f32>) -> Vec<f32> {
         if self.tokens.is_sorted() {
             return values;
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_are_cut_at_the_right_and_at_the_bottom() {
+    fn windows_are_clipped_at_right_and_bottom() {
         let places = PatchPlaces::new([4, 6], 2, Some(2));
         assert_eq!(places.tokens, [0, 1, 3, 4, 2, 5]);
         assert_eq!(places.windows, [16, 8]);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn corners_of_a_table_are_those_of_the_image() {
+    fn table_corners_match_image_corners() {
         let table = [0., 10., 20., 30., 40., 50., 60., 70., 80.];
         let at = |places: &[[u32; 2]]| interpolated(&table, 3, [2, 5], places);
         assert_eq!(at(&[[0, 0], [0, 4], [1, 0], [1, 4], [0, 1], [1, 3]]), [0., 20., 60., 80., 5., 75.]);

@@ -29,7 +29,7 @@ fn grow(table: &mut PageTable, ids: &[TokenId], allocator: &mut PageAllocator) {
 }
 
 #[test]
-fn a_fork_copies_the_page_it_writes_to_and_no_other() {
+fn fork_copies_only_the_written_page() {
     let mut allocator = allocator([FULL], 8);
     let root = allocator.tree.new_root();
     let mut table = PageTable::new(root, &mut allocator);
@@ -47,7 +47,7 @@ fn a_fork_copies_the_page_it_writes_to_and_no_other() {
 }
 
 #[test]
-fn full_pages_are_found_by_their_tokens_until_evicted() {
+fn full_pages_are_found_until_evicted() {
     let mut allocator = allocator([FULL], 4);
     let root = allocator.tree.new_root();
     let mut first = PageTable::new(root, &mut allocator);
@@ -68,7 +68,7 @@ fn full_pages_are_found_by_their_tokens_until_evicted() {
 }
 
 #[test]
-fn a_page_that_is_written_again_is_no_longer_found() {
+fn rewritten_page_is_not_found() {
     let mut allocator = allocator([FULL], 1);
     let root = allocator.tree.new_root();
     let mut table = PageTable::new(root, &mut allocator);
@@ -82,7 +82,7 @@ fn a_page_that_is_written_again_is_no_longer_found() {
 }
 
 #[test]
-fn a_window_releases_pages_that_stay_reusable() {
+fn window_releases_reusable_pages() {
     let mut allocator = allocator([FULL, NEAR], 16);
     let root = allocator.tree.new_root();
     let mut table = PageTable::new(root, &mut allocator);
@@ -100,7 +100,7 @@ fn a_window_releases_pages_that_stay_reusable() {
 }
 
 #[test]
-fn a_state_goes_back_to_its_snapshots() {
+fn state_returns_to_its_snapshots() {
     let mut allocator = allocator([FULL.into(), STATE], 16);
     let root = allocator.tree.new_root();
     let mut table = PageTable::new(root, &mut allocator);
@@ -120,7 +120,7 @@ fn a_state_goes_back_to_its_snapshots() {
 }
 
 #[test]
-fn a_state_in_the_middle_of_a_page_is_no_snapshot() {
+fn state_inside_a_page_is_not_a_snapshot() {
     let mut allocator = allocator([STATE], 16);
     let root = allocator.tree.new_root();
     let mut table = PageTable::new(root, &mut allocator);
@@ -143,7 +143,7 @@ fn prefixes_of_another_root_are_not_found() {
 }
 
 #[test]
-fn a_table_that_was_rewound_leaves_nothing_to_find_when_it_is_closed() {
+fn closed_table_after_rewind_leaves_no_prefix() {
     let mut allocator = allocator([FULL], 4);
     let roots = [allocator.tree.new_root(), allocator.tree.new_root()];
     let [mut own, mut other] = roots.map(|root| PageTable::new(root, &mut allocator));
@@ -187,7 +187,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 
 proptest! {
     #[test]
-    fn pages_are_held_once_per_table_and_all_come_back(
+    fn pages_are_held_once_per_table_and_released(
         kinds in 0..3usize,
         operations in prop::collection::vec(operation(), 0..40),
     ) {

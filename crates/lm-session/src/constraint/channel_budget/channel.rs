@@ -49,7 +49,7 @@ impl Channel {
         }
         let state = match state {
             State::Inside { spent, matched } => State::Inside { spent: spent + 1, matched },
-            // The reply's constraint allowed another token: the channel ends a little later.
+            // The reply's constraint allowed another token: the channel ends later.
             State::Closing { spent, .. } => State::Inside { spent, matched: 0 },
             outside @ State::Outside { .. } => outside,
         };
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_partial_marker_match_falls_back_to_its_longest_prefix() {
+    fn partial_marker_falls_back_to_its_longest_prefix() {
         let text = |marker: &str, text: &str| {
             text.bytes().try_fold(0, |matched, byte| advance(marker.as_bytes(), matched, byte))
         };

@@ -18,8 +18,8 @@ const MAX_CLOSED: usize = 8;
 /// Ends a channel after a number of tokens: its end marker is then forced, and the reply continues after it.
 ///
 /// All text between the channel's start and end markers counts, also when a reply has several such parts. Another constraint
-/// can apply to the reply as a whole. It has to allow the end marker; where it does not do so at once (in the middle of a
-/// character, say), the end marker comes at the first token where it does.
+/// can apply to the reply as a whole. It has to allow the end marker; if it does not do so at once (in the middle of a
+/// character, say), the end marker is forced at the first token where it is allowed.
 ///
 /// ```
 /// use lm_session::{ChannelBudget, Constraint, TokenMask, testing};
@@ -72,7 +72,7 @@ impl ChannelBudget {
         Self { channel, inner: None, state: State::Outside { spent: 0, matched: 0 }, history: Vec::new() }
     }
 
-    /// Sets the state for a reply that begins inside the channel.
+    /// Sets the state for a reply that starts inside the channel.
     pub fn starting_inside(mut self) -> Self {
         self.state = State::Inside { spent: 0, matched: 0 };
         self
@@ -84,7 +84,7 @@ impl ChannelBudget {
         self
     }
 
-    /// Returns the token that must come next to end the channel, if the reply's constraint allows it.
+    /// Returns the next token for ending the channel, if the reply's constraint allows it.
     fn next_closing(&mut self) -> Result<Option<TokenId>> {
         let Some(&[next, ..]) = self.closing() else { return Ok(None) };
         let allowed = match &mut self.inner {
@@ -94,7 +94,7 @@ impl ChannelBudget {
         Ok(allowed.then_some(next))
     }
 
-    /// Commits a completion and appends it to `ids`; returns false if there is none.
+    /// Commits a completion and appends it to `ids`; returns false without a completion.
     fn complete(&mut self, ids: &mut Vec<TokenId>) -> Result<bool> {
         for _ in 0..MAX_CLOSED {
             while let Some(next) = self.next_closing()? {
@@ -112,7 +112,7 @@ impl ChannelBudget {
         Ok(false)
     }
 
-    /// Returns the remaining tokens of the closing sequence, if the channel has to end now.
+    /// Returns the remaining tokens of the closing sequence, if the channel has to end.
     fn closing(&self) -> Option<&[TokenId]> {
         match self.state {
             State::Inside { spent, .. } if spent >= self.channel.budget => Some(&self.channel.closing),

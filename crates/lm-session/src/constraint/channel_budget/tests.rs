@@ -14,7 +14,7 @@ fn write(budget: &mut ChannelBudget, tokenizer: &Tokenizer, text: &str) -> usize
 }
 
 #[test]
-fn only_the_channel_counts_and_all_of_its_parts_together() {
+fn all_parts_of_the_channel_count_together() {
     let (mut budget, tokenizer) = budget(8);
     write(&mut budget, &tokenizer, "An answer that is longer than the budget.");
     assert!(budget.forced().expect("no inner one").is_empty());
@@ -33,7 +33,7 @@ fn only_the_channel_counts_and_all_of_its_parts_together() {
 }
 
 #[test]
-fn the_end_is_forced_once_and_taken_back_by_a_rollback() {
+fn forced_end_is_undone_by_rollback() {
     let (budget, tokenizer) = budget(2);
     let mut budget = budget.starting_inside();
     write(&mut budget, &tokenizer, "a");
@@ -54,7 +54,7 @@ fn the_end_is_forced_once_and_taken_back_by_a_rollback() {
 }
 
 #[test]
-fn a_channel_that_begins_again_after_its_forced_end_has_no_tokens_left() {
+fn reopened_channel_has_no_budget_left() {
     let (budget, tokenizer) = budget(2);
     let mut budget = budget.starting_inside();
     write(&mut budget, &tokenizer, "a");
@@ -66,7 +66,7 @@ fn a_channel_that_begins_again_after_its_forced_end_has_no_tokens_left() {
 }
 
 #[test]
-fn what_holds_for_the_reply_decides_when_the_end_can_come() {
+fn reply_constraint_decides_when_the_channel_ends() {
     /// Requires "ab" first.
     #[derive(Clone, Debug)]
     struct AbFirst(Vec<TokenId>, usize);
@@ -108,7 +108,7 @@ fn what_holds_for_the_reply_decides_when_the_end_can_come() {
 }
 
 #[test]
-fn a_completion_ends_the_channel_as_it_is_forced_to_end() {
+fn completion_ends_the_channel_with_its_marker() {
     let tokenizer = Arc::new(tokenizer());
     let spec = crate::ConstraintSpec::Lark {
         text: "start: TEXT marker_0 /\\[[0-9]{50}\\]/\nTEXT: /[a-z\\n]*/".to_owned(),

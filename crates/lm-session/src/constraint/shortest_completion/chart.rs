@@ -13,7 +13,7 @@ use lm_tokenizer::TokenId;
 const MAX_SET_ITEMS: usize = 100_000;
 const MAX_ITEMS: usize = 4_000_000;
 
-/// An Earley item: a dotted rule and the Earley set in which it began.
+/// An Earley item: a dotted rule and the Earley set of its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Item {
     dot: DotPosition,
@@ -33,16 +33,16 @@ struct PartialTerminal {
     terminal: Symbol,
     /// State of its automaton; `None` when a token has to match it by id.
     state: Option<StateID>,
-    /// Set in which it began.
+    /// Set of its start.
     set: u32,
 }
 
 /// An Earley set, sorted so that items with the same next symbol are adjacent.
 type EarleySet = Vec<(Symbol, Item)>;
 
-/// Earley chart of a text, with one Earley set for each lexeme border.
+/// Earley chart of a text, with one Earley set for each lexeme boundary.
 ///
-/// The library cuts lexemes greedily, the longest first; the chart follows all ways to cut the text. So a completion found here
+/// The library splits lexemes greedily, the longest first; the chart follows all ways to split the text. So a completion found here
 /// need not be accepted by the library, but every completion that the library accepts is found.
 #[derive(Clone, Debug)]
 pub(super) struct Chart {
@@ -140,7 +140,7 @@ impl Chart {
         (!lexemes.exhausted()).then_some(())
     }
 
-    /// Adds the set after the completed lexemes (Earley scan), if there are any.
+    /// Adds the set after the completed lexemes (Earley scan), if any.
     fn next_set(&mut self, ended: &[PartialTerminal], rules: &Rules, lexemes: &Lexemes) -> Option<()> {
         self.frontier = Frontier::default();
         if ended.is_empty() {
@@ -198,7 +198,7 @@ impl Chart {
             let Some(next) = rules.next(item.dot) else {
                 let lhs = rules.lhs(item.dot);
                 self.frontier.complete |= lhs == rules.start && item.origin == 0;
-                // A symbol that completes in the set where it began is empty: it was passed over when it was predicted.
+                // A symbol that completes in the set of its start is empty: it was skipped when it was predicted.
                 if item.origin != current {
                     items_expecting(&self.sets[item.origin as usize], lhs)
                         .for_each(|item| add(item.advanced()));
@@ -219,7 +219,7 @@ impl Chart {
         Some(set)
     }
 
-    /// Returns the parts of the cheapest completion of the text; `None` when there is none, or its cost exceeds `limit`. `rest`
+    /// Returns the parts of the cheapest completion of the text; `None` without a completion, or if its cost exceeds `limit`. `rest`
     /// is the cost of completing a terminal from a state.
     pub fn cheapest_completion(
         &self,
@@ -263,7 +263,7 @@ fn items_expecting(set: &EarleySet, symbol: Symbol) -> impl Iterator<Item = Item
     set[first..].iter().take_while(move |(next, _)| *next == symbol).map(|(_, item)| *item)
 }
 
-/// Advances the partial terminals by `byte`; returns those that may continue, and those that may end after it.
+/// Advances the partial terminals by `byte`; returns the terminals that may continue, and those that may end after it.
 fn advance(
     partials: &[PartialTerminal],
     byte: u8,
@@ -294,11 +294,11 @@ struct Search {
     heap: BinaryHeap<Reverse<(Cost, usize)>>,
 }
 
-/// A search node: `symbol`, which began in `set`, is complete.
+/// A search node: `symbol`, which started in `set`, is complete.
 struct SearchNode {
     symbol: Symbol,
     set: u32,
-    /// Position from which its rule is completed.
+    /// Position where the completion of its rule starts.
     dot: DotPosition,
     predecessor: Predecessor,
 }
@@ -346,7 +346,7 @@ mod tests {
     use super::super::CompletionTables;
 
     #[test]
-    fn removed_tokens_leave_no_items_behind() {
+    fn removed_tokens_leave_no_items() {
         let tokenizer = Arc::new(crate::testing::tokenizer());
         let factory = ParserFactory::new_simple(&Vocabulary::env(&tokenizer)).expect("tables");
         let grammar = TopLevelGrammar::from_lark("start: (\"a\" | \"b\")* \"c\"".to_owned());

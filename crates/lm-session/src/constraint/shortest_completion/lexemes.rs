@@ -41,7 +41,7 @@ pub(super) struct Lexemes {
 }
 
 impl Lexemes {
-    /// Builds the lexemes of `spec`; `None` when the library rejects them. `tokens` are those that a lexeme can ask for by id.
+    /// Builds the lexemes of `spec`; `None` when the library rejects them. `tokens` can be matched by id.
     pub fn from_spec(spec: &LexerSpec, tokens: &[TokenId]) -> Option<Self> {
         let mut automata = spec.to_regex_vec(&mut ParserLimits::default()).ok()?;
         automata.set_max_states(MAX_STATES);
@@ -85,7 +85,7 @@ impl Lexemes {
         self.spec.lexeme_spec(lexeme).contains_token(token)
     }
 
-    /// Returns the state after `byte`; `None` when no text continues so.
+    /// Returns the state after `byte`; `None` if the lexeme cannot continue with it.
     pub fn transition(&mut self, state: StateID, byte: u8) -> Option<StateID> {
         if self.automata.has_error() {
             return None;
@@ -99,7 +99,7 @@ impl Lexemes {
         self.automata.state_desc(state).greedy_accepting.is_some()
     }
 
-    /// Returns true if a limit was exceeded: no state is valid any more.
+    /// Returns true if a limit was exceeded: all states are invalid.
     pub fn exhausted(&self) -> bool {
         self.automata.has_error()
     }
@@ -122,7 +122,7 @@ impl Lexemes {
     fn search(&mut self, from: StateID) -> Option<()> {
         let mut came_from = HashMap::from([(from, None)]);
         let (mut level, mut depth) = (vec![from], 0);
-        // Best path so far: its total length, and the state from which the rest of it is known.
+        // Best path so far: its total length, and the state whose remaining path is known.
         let mut best: Option<(usize, StateID)> = None;
         while !level.is_empty() && best.is_none_or(|(len, _)| len > depth + 1) {
             depth += 1;
@@ -162,7 +162,7 @@ impl Lexemes {
         next
     }
 
-    /// Length of the shortest text from a state, where it is known.
+    /// Length of the shortest text from a state, if known.
     fn rest_len(&self, state: StateID) -> Option<usize> {
         if self.accepts(state) { Some(0) } else { self.shortest_steps.get(&state).map(|step| step.0) }
     }

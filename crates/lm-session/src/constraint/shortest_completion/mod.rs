@@ -155,7 +155,7 @@ impl ShortestCompletion {
         }
     }
 
-    /// Returns the shortest completion, up to the cost estimate; `None` when there is none, or a bound was reached.
+    /// Returns the shortest completion, up to the cost estimate; `None` without a completion, or when a bound was reached.
     pub fn completion(&mut self) -> Option<Vec<TokenId>> {
         self.follow();
         let Self { tables, state: State::Live(live), .. } = self else { return None };

@@ -35,7 +35,7 @@ struct SymbolRules {
     /// First position of each rule.
     rules: Vec<DotPosition>,
     cost: Cost,
-    /// The cheapest rule; `None` for terminals, and where the empty text is the cheapest.
+    /// The cheapest rule; `None` for terminals, and if the empty text is the cheapest.
     cheapest: Option<DotPosition>,
 }
 
@@ -50,7 +50,7 @@ struct DottedRule {
 }
 
 impl Rules {
-    /// Approximate bytes of memory, with the library's own rules, from which these are made.
+    /// Approximate bytes of memory, including the library's own rules.
     pub fn bytes(&self) -> usize {
         const COPIES: usize = 2;
         let rules: usize = self.symbols.iter().map(|symbol| size_of_val(&*symbol.rules)).sum();

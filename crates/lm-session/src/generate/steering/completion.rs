@@ -13,23 +13,23 @@ use crate::constraint::{Constraint, Ending, TokenMask, continuation};
 use crate::error::Result;
 use lm_tokenizer::TokenId;
 
-/// Maximum number of states of a search, and of those visited to improve a completion once one is found.
+/// Maximum number of states of a search, and of states visited to improve a found completion.
 const MAX_STATES: usize = 400;
 const MORE_STATES: usize = 24;
 /// Limit of the CPU time of a search. A state takes some microseconds, 1 ms at most with a large vocabulary.
 const MAX_TIME: Duration = Duration::from_millis(50);
 /// Maximum number of states without a closing step on one path: on the first path, and on the others.
 const MAX_FILLERS: [usize; 2] = [40, 8];
-/// Maximum number of allowed tokens of a mask for which all are tried.
+/// Maximum number of allowed tokens of a mask when all are tried.
 const FEW_TOKENS: usize = 32;
-/// A mask that allows more than 1/8 of the vocabulary is treated as free text, where nearly any token may come.
+/// A mask that allows more than 1/8 of the vocabulary is treated as free text, which nearly any token can continue.
 const FREE_TEXT: usize = 8;
 /// Penalty on the order of a step already seen in a state with the same mask: it probably leads to the same completions.
 const SEEN_BEFORE: usize = 64;
 /// Maximum number of closing literals tried in a state, and of tokens of each kind.
 const MAX_LITERALS: usize = 24;
 const MAX_TOKENS: usize = 4;
-/// Length of the text's tail, in bytes, that is searched for the beginning of a closing literal.
+/// Length of the text's tail, in bytes, that is searched for the start of a closing literal.
 const TAIL_BYTES: usize = 64;
 
 /// Search for completions of one constraint's texts.
@@ -38,22 +38,22 @@ const TAIL_BYTES: usize = 64;
 /// beginning the text ends with; tokens of closing characters; whole closing literals; punctuation; and last, a few tokens of any
 /// kind. The search follows the first steps to an end, and then tries alternatives in order of discrepancy from them (limited
 /// discrepancy search), last those already seen in a state with the same mask. It is bounded in states and in time, so it need
-/// not find the shortest completion, nor any.
+/// not find the shortest completion, or any.
 #[derive(Debug)]
 pub(crate) struct Search {
-    /// Closing literals, without those that are blank or begin with a letter or digit: names do not close anything.
+    /// Closing literals, except blank ones and those that start with a letter or digit: names do not close a part.
     closing_literals: Vec<Vec<u8>>,
     /// Ids of closing literals and of their suffixes, encoded on demand.
     encoded: HashMap<Vec<u8>, Vec<TokenId>>,
     /// Mask of the current state.
     mask: TokenMask,
-    /// Mask of the state after a closing literal, to see whether it leaves free text.
+    /// Mask of the state after a closing literal, to check that it leaves free text.
     next_mask: TokenMask,
-    /// Mask of free text that no closing literal leaves.
+    /// Mask of free text that closing literals do not leave.
     dead_end_mask: TokenMask,
     /// Steps already seen in this search, with the fingerprint of the mask of their state.
     seen: HashSet<(u64, Vec<TokenId>)>,
-    /// CPU time of the thread at which this search ends.
+    /// CPU time of the thread at the end of this search.
     deadline: Duration,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct SearchContext<'a> {
 /// its number of steps, and its tokens.
 type QueueEntry = Reverse<(usize, usize, Vec<TokenId>)>;
 
-/// Steps from a state; `only_fill` is true if none of them closes anything.
+/// Steps from a state; `only_fill` is true if no step closes a part.
 struct Steps {
     steps: Vec<Vec<TokenId>>,
     only_fill: bool,
@@ -168,7 +168,7 @@ impl Search {
         Ok(None)
     }
 
-    /// Returns the tokens that end the text here: none, or an end token that the constraint itself asks for. If the text may
+    /// Returns the tokens that end the text here: none, or an end token required by the constraint itself. If the text may
     /// not end without further tokens, the mask of the state is left in `self.mask`.
     fn end(&mut self, context: &mut SearchContext<'_>) -> Result<Option<Vec<TokenId>>> {
         if context.constraint.ending()? != Ending::Forbidden {
@@ -227,10 +227,10 @@ impl Search {
         steps: &mut Vec<Vec<TokenId>>,
     ) -> Result<()> {
         let tail = tail_of(context, path);
-        let begun: Vec<_> =
+        let started: Vec<_> =
             self.closing_literals.iter().flat_map(|literal| missing_suffixes(literal, &tail)).collect();
         let mut tried = 0;
-        for literal in begun {
+        for literal in started {
             self.closing_literal(context, literal, free, &mut tried, steps)?;
         }
         for byte in CLOSING {
@@ -247,7 +247,7 @@ impl Search {
         Ok(())
     }
 
-    /// Adds the rest of a closing literal, if it may come next and, in free text, leaves it.
+    /// Adds the rest of a closing literal, if it is allowed and, in free text, leaves it.
     fn closing_literal(
         &mut self,
         context: &mut SearchContext<'_>,
@@ -289,7 +289,7 @@ impl Search {
 }
 
 /// Moves the first untaken marker before a taken one: a marker that begins another call, say, would repeat forever, and the one
-/// that ends them all comes later in the list. A marker is an added token, or a step of several tokens.
+/// that ends them all is later in the list. A marker is an added token, or a step of several tokens.
 fn new_marker_first(steps: &mut [Vec<TokenId>], taken: &HashSet<Vec<TokenId>>, tokenizer: &Tokenizer) {
     let is_marker = |step: &[TokenId]| {
         step.len() > 1 || step.iter().any(|&id| tokenizer.token_kind(id) != TokenKind::Text)
@@ -316,7 +316,7 @@ fn distinct_first_bytes(ids: impl Iterator<Item = TokenId>, tokenizer: &Tokenize
     distinct.take(FEW_TOKENS).map(|id| vec![id]).collect()
 }
 
-/// CPU time of this thread so far: on a busy machine a search does the same work. 0 where the system does not tell; then
+/// CPU time of this thread so far: on a busy machine a search does the same work. 0 if the system does not report it; then
 /// searches are bounded by their states alone.
 fn cpu_time() -> Duration {
     ThreadTime::try_now().map_or(Duration::ZERO, |time| time.as_duration())
@@ -359,8 +359,8 @@ fn tail_of(context: &SearchContext<'_>, path: &[TokenId]) -> Vec<u8> {
     tail
 }
 
-/// Missing suffixes of `literal` where `tail` ends with its beginning, the longest beginning first.
+/// Missing suffixes of `literal` if `tail` ends with a prefix of it, the longest prefix first.
 fn missing_suffixes(literal: &[u8], tail: &[u8]) -> Vec<Vec<u8>> {
-    let begun = (1..literal.len()).rev().filter(|&len| tail.ends_with(&literal[..len]));
-    begun.map(|len| literal[len..].to_vec()).collect()
+    let started = (1..literal.len()).rev().filter(|&len| tail.ends_with(&literal[..len]));
+    started.map(|len| literal[len..].to_vec()).collect()
 }

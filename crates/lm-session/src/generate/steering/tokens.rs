@@ -15,14 +15,14 @@ const JOINING: &[u8] = b"\"'()[]{}<>:,=";
 /// Maximum length of a filler token, in bytes.
 const MAX_FILLER: usize = 16;
 
-/// Tokens of a vocabulary that are tried where a text must end.
+/// Tokens of a vocabulary that are tried when a text must end.
 #[derive(Debug)]
 pub(crate) struct ClosingTokens {
     /// Tokens of closing characters only, the longest first, each with its first character.
     closing: Vec<(u8, TokenId)>,
     /// Tokens of punctuation between parts, the longest first.
     joining: Vec<TokenId>,
-    /// Added tokens: a grammar that allows one asks for it explicitly.
+    /// Added tokens: a grammar allows one only by naming it.
     added: Vec<TokenId>,
     /// Tokens of letters or digits to fill a value: one of each kind for each length, the longest first.
     fillers: Vec<TokenId>,

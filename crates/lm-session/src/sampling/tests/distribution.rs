@@ -39,7 +39,7 @@ fn fits(counts: &[f64; 6], expected: &[f64; 6]) -> bool {
     statistic < CRITICAL[possible - 1]
 }
 
-/// Checks that the counts fit the weights, and no weights in which one is off by 5 % of the total.
+/// Checks that the counts fit the weights, and do not fit weights with one off by 5 % of the total.
 fn check(name: &str, counts: [f64; 6], expected: [f64; 6]) {
     assert!(fits(&counts, &expected), "{name}: {counts:?}, expected {expected:?}");
     let total: f64 = expected.iter().sum();
@@ -51,7 +51,7 @@ fn check(name: &str, counts: [f64; 6], expected: [f64; 6]) {
 }
 
 #[test]
-fn frequencies_are_the_probabilities_of_each_filter() {
+fn frequencies_equal_filter_probabilities() {
     let sampled = || SamplerParams { temperature: 1.0, ..SamplerParams::default() };
     let [a, b, c, d, e, f] = PROBABILITIES;
     // XTC leaves d, e and f, which together have 0.2, in half of the draws.
@@ -81,7 +81,7 @@ fn frequencies_are_the_probabilities_of_each_filter() {
 }
 
 #[test]
-fn first_tokens_of_consecutive_seeds_have_the_distribution() {
+fn consecutive_seeds_give_the_distribution() {
     let params = SamplerParams { temperature: 1.0, ..SamplerParams::default() };
     check("seeds", draws(&params, 0..DRAWS as u64, 1), PROBABILITIES);
 }

@@ -19,14 +19,14 @@ fn apply(build: Build, params: &SamplerParams, row: &[f32], history: &History<'_
     logits
 }
 
-/// Logits after the filter that `build` makes of `params`, which removes no token.
+/// Logits after the filter built from `params`, which removes no token.
 pub(super) fn filtered(build: Build, params: &SamplerParams, row: &[f32], history: &History<'_>) -> Vec<f32> {
     let logits = apply(build, params, row, history);
     assert_eq!(logits.ids().len(), row.len());
     logits.values().to_vec()
 }
 
-/// Applies the filter that `build` makes of `params` and checks the remaining logits.
+/// Applies the filter built from `params` and checks the remaining logits.
 pub(super) fn check_filter(build: Build, params: SamplerParams, row: &[f32], expected: &[(TokenId, f32)]) {
     let history = History { prompt: &[0, 1, 1], generated: &[2, 2, 3] };
     let logits = apply(build, &params, row, &history);

@@ -38,7 +38,7 @@ impl Bench {
 }
 
 #[test]
-fn a_step_has_a_row_for_each_draft_token_and_keeps_the_accepted_ones() {
+fn accepted_draft_tokens_are_kept() {
     let mut bench = Bench::new(64);
     let replies = bench.speculate(1, 12, 40, false);
     bench.run_to_end();
@@ -57,7 +57,7 @@ fn a_step_has_a_row_for_each_draft_token_and_keeps_the_accepted_ones() {
 }
 
 #[test]
-fn drafts_take_no_page_from_another_session() {
+fn drafts_evict_no_other_session() {
     let mut bench = Bench::new(2);
     let _idle = bench.prefill(7, 20);
     bench.steps_until_idle();
@@ -68,7 +68,7 @@ fn drafts_take_no_page_from_another_session() {
 }
 
 #[test]
-fn rows_of_a_session_that_lost_pages_while_it_was_sampled_run_again() {
+fn pages_lost_during_sampling_are_run_again() {
     let alone = || {
         let mut bench = Bench::new(64);
         let replies = bench.speculate(1, 30, 20, true);

@@ -4,7 +4,7 @@ use lm_model::PAGE_LEN;
 const SHARED: usize = 3 * PAGE_LEN;
 const OWN: usize = 5;
 
-/// A prompt that begins with the same three pages for all sessions.
+/// A prompt that starts with the same three pages for all sessions.
 fn ids(session: u64) -> Vec<u32> {
     let own = (0..OWN as u32).map(|position| 100 + 10 * session as u32 + position);
     prompt(0, SHARED).into_iter().chain(own).collect()
@@ -20,7 +20,7 @@ fn rows_run(bench: &Bench) -> usize {
 }
 
 #[test]
-fn a_prefix_is_run_and_held_once_by_prompts_that_start_together() {
+fn prompts_starting_together_share_a_prefix() {
     let mut bench = Bench::new(64);
     let replies = start(&mut bench, 1..9);
     bench.steps_until_idle();
@@ -34,7 +34,7 @@ fn a_prefix_is_run_and_held_once_by_prompts_that_start_together() {
 }
 
 #[test]
-fn a_follower_leads_when_its_leader_ends() {
+fn follower_becomes_leader_when_its_leader_ends() {
     let mut bench = Bench::new(64);
     let replies = start(&mut bench, 1..4);
     bench.steps_until(|bench| rows_run(bench) >= SHARED / 2);
@@ -44,12 +44,12 @@ fn a_follower_leads_when_its_leader_ends() {
     for replies in &replies[1..] {
         assert!(matches!(replies.try_recv(), Ok(Reply::Prefilled { .. })));
     }
-    // What the leader has run in a page that it did not complete is run again.
+    // Tokens that the leader has run in an incomplete page run again.
     assert!(rows_run(&bench) < SHARED + 2 * OWN + PAGE_LEN, "{}", rows_run(&bench));
 }
 
 #[test]
-fn the_tokens_are_those_of_a_prompt_that_is_alone() {
+fn follower_tokens_equal_a_single_prompt() {
     let mut together = Bench::new(64);
     let replies = start(&mut together, 1..4);
     together.steps_until_idle();
@@ -64,7 +64,7 @@ fn the_tokens_are_those_of_a_prompt_that_is_alone() {
 }
 
 #[test]
-fn sessions_that_must_not_share_do_not_follow() {
+fn isolated_sessions_do_not_follow() {
     let mut bench = Bench::new(64);
     bench.scheduler.caches = KvCaches::new(bench.model.new_cache(64).unwrap(), crate::PrefixCache::Session);
     let _replies = start(&mut bench, 1..4);

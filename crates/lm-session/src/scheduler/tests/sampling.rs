@@ -4,7 +4,7 @@ use super::*;
 use crate::scheduler::sampling_job::Sampled;
 
 #[test]
-fn requests_go_on_while_the_token_of_another_is_sampled() {
+fn requests_continue_while_another_is_sampled() {
     let mut bench = Bench::new(64);
     let sampled = SamplerParams { temperature: 1.0, ..SamplerParams::default() };
     let slow = bench.sample(1, 3, 2, &sampled);
@@ -24,7 +24,7 @@ fn requests_go_on_while_the_token_of_another_is_sampled() {
 }
 
 #[test]
-fn a_generation_is_cancelled_while_its_token_is_sampled() {
+fn generation_is_cancelled_during_sampling() {
     let mut bench = Bench::new(64);
     let sampled = SamplerParams { temperature: 1.0, ..SamplerParams::default() };
     let replies = bench.sample(1, 3, 9, &sampled);
@@ -35,7 +35,7 @@ fn a_generation_is_cancelled_while_its_token_is_sampled() {
     let Some(Reply::Event(SessionEvent::Finished(finished))) = last else { panic!("{last:?}") };
     assert_eq!((finished.reason, finished.usage.prompt_tokens), (FinishReason::Cancelled, 3));
     assert!(bench.scheduler.is_idle());
-    // The token comes too late, for nobody, or is not sampled any more.
+    // The token is late and dropped, or is not sampled.
     while let Ok(command) = bench.commands.recv_timeout(Duration::from_millis(200)) {
         bench.scheduler.handle(command);
     }
@@ -43,7 +43,7 @@ fn a_generation_is_cancelled_while_its_token_is_sampled() {
 }
 
 #[test]
-fn a_token_that_was_sampled_for_an_earlier_request_of_the_session_is_dropped() {
+fn token_of_an_earlier_request_is_dropped() {
     let mut bench = Bench::new(64);
     let sampled = SamplerParams { temperature: 1.0, ..SamplerParams::default() };
     let first = bench.sample(1, 3, 9, &sampled);
@@ -58,7 +58,7 @@ fn a_token_that_was_sampled_for_an_earlier_request_of_the_session_is_dropped() {
 }
 
 #[test]
-fn an_engine_whose_last_token_is_being_sampled_is_not_drained() {
+fn engine_is_not_drained_during_sampling() {
     let mut bench = Bench::new(8);
     let sampled = SamplerParams { temperature: 1.0, ..SamplerParams::default() };
     let running = bench.sample(1, 3, 1, &sampled);
@@ -72,12 +72,12 @@ fn an_engine_whose_last_token_is_being_sampled_is_not_drained() {
 }
 
 #[test]
-fn a_shutdown_refuses_requests_and_runs_those_there_are() {
+fn shutdown_rejects_new_and_runs_current_requests() {
     let mut bench = Bench::new(8);
     let running = bench.generate(1, 3, 4);
     bench.scheduler.handle(Command::Shutdown);
-    let refused = bench.generate(2, 3, 4);
-    assert!(matches!(refused.try_recv(), Ok(Reply::Failed { error: Error::EngineStopped, .. })));
+    let rejected = bench.generate(2, 3, 4);
+    assert!(matches!(rejected.try_recv(), Ok(Reply::Failed { error: Error::EngineStopped, .. })));
     assert!(!bench.scheduler.is_drained());
     bench.steps_until_idle();
     assert_eq!(tokens(&running).len(), 4);

@@ -10,16 +10,16 @@ fn one_at_a_time() -> Bench {
 }
 
 #[test]
-fn waiting_requests_of_one_priority_run_in_the_order_of_arrival() {
+fn equal_priority_requests_run_in_order_of_arrival() {
     let mut bench = one_at_a_time();
-    // The length of the prompt tells which one ran.
+    // The length of the prompt identifies the request.
     let _replies = [(1, 3), (2, 4), (3, 5), (4, 6)].map(|(session, len)| bench.prefill(session, len));
     bench.steps_until_idle();
     assert_eq!(bench.rows(), [[3], [4], [5], [6]]);
 }
 
 #[test]
-fn a_waiting_request_ends_at_its_deadline_while_another_one_runs() {
+fn waiting_request_ends_at_its_deadline() {
     let mut bench = one_at_a_time();
     let running = bench.prefill(1, 3 * CHUNK);
     bench.scheduler.step();

@@ -1,4 +1,4 @@
-//! Extreme values: large scores, weights and sinks, infinities, numbers that are none, and slots that nobody wrote.
+//! Extreme values: large scores, weights and sinks, infinities, NaN, and unwritten slots.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn first_element(slots: usize) -> Case {
 
 /// The large weight's value is not 0 in another column, so that its scale counts among those of the chunk.
 #[test]
-fn small_weights_beside_a_large_one_are_not_lost() {
+fn small_weights_beside_a_large_one_count() {
     let mut case = first_element(250);
     // exp(7.32) = 1506 times the others, which are 10.88 of 16,383 steps. The key, 127 times a bf16, is exact in 8 bits.
     case.keys[0][0] = 127.0 * 236.0 / 4096.0;
@@ -35,7 +35,7 @@ fn small_weights_beside_a_large_one_are_not_lost() {
 }
 
 #[test]
-fn infinities_and_nan_propagate_to_the_rows_that_see_them() {
+fn infinity_and_nan_reach_only_rows_that_see_them() {
     for broken in [f32::NAN, f32::INFINITY] {
         let mut case = first_element(70);
         case.values[0][40 * 16 + 3] = broken;
@@ -46,7 +46,7 @@ fn infinities_and_nan_propagate_to_the_rows_that_see_them() {
 }
 
 #[test]
-fn slots_that_nobody_wrote_do_not_count() {
+fn unwritten_slots_are_ignored() {
     for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::Q8] {
         let case = first_element(5);
         let mut layer = PagedLayer::new(dtype, 1, 1, 16).unwrap();
@@ -70,14 +70,14 @@ fn slots_that_nobody_wrote_do_not_count() {
         };
         layer.write(&Pool::new(1), &rows(0, 5), &case.keys[0], &case.values[0]);
         let clean = run(&layer);
-        // What an earlier sequence left in the page.
+        // Contents that an earlier sequence left in the page.
         layer.write(&Pool::new(1), &rows(5, 27), &[f32::NAN; 27 * 16], &[f32::NAN; 27 * 16]);
         assert_eq!(run(&layer), clean, "{dtype}");
     }
 }
 
 #[test]
-fn a_large_score_takes_all_without_overflow() {
+fn large_score_takes_all_weight_without_overflow() {
     let spec = AttentionSpec {
         num_heads: 1,
         num_kv_heads: 1,
@@ -95,7 +95,7 @@ fn a_large_score_takes_all_without_overflow() {
 }
 
 #[test]
-fn a_score_far_above_its_cap_is_the_cap() {
+fn score_far_above_the_cap_equals_the_cap() {
     let mut case = first_element(5);
     case.spec.soft_cap = Some(1.0);
     case.keys[0].iter_mut().step_by(32).for_each(|x| *x = 1000.0);
@@ -103,7 +103,7 @@ fn a_score_far_above_its_cap_is_the_cap() {
 }
 
 #[test]
-fn a_sink_far_above_the_scores_takes_all() {
+fn sink_far_above_the_scores_takes_all_weight() {
     for (sink, left) in [(1000.0, 0.0), (-1000.0, 1.0)] {
         let mut case = first_element(3);
         case.spec.sinks = Some([sink].into());
@@ -113,7 +113,7 @@ fn a_sink_far_above_the_scores_takes_all() {
 }
 
 #[test]
-fn a_result_that_rounds_to_zero_has_no_sign() {
+fn result_rounded_to_zero_is_positive() {
     let mut case = first_element(2);
     case.values[0] = vec![-f32::from_bits(1); 2 * 16];
     case.values[0][16..].fill(0.0);
@@ -123,7 +123,7 @@ fn a_result_that_rounds_to_zero_has_no_sign() {
 
 /// 127 and its scale 1 are exact in 8 bits.
 #[test]
-fn equal_values_are_kept_in_8_bits() {
+fn equal_values_are_exact_in_8_bits() {
     let mut case = first_element(40);
     case.values[0] = vec![127.0; 40 * 16];
     let out = &case.run(Isa::current(), 1, KvDtype::Q8, 40)[0];
@@ -143,7 +143,7 @@ fn queries_are_rounded_to_the_nearest() {
 }
 
 #[test]
-fn a_query_or_key_that_is_no_number_shows() {
+fn nan_in_query_or_key_propagates() {
     let sinks = [None, Some([0.0].into())];
     for (dtype, sinks) in [KvDtype::F32, KvDtype::F16, KvDtype::Q8]
         .iter()

@@ -34,7 +34,7 @@ impl Case {
         }
     }
 
-    /// Runs all rows of every sequence, the prompt cut after each `step` rows, all sequences in one batch. Sequence `i` returns
+    /// Runs all rows of every sequence in one batch, the prompts split after each `step` rows. Sequence `i` returns
     /// `[slots, heads, head_dim]`.
     fn run(&self, isa: Isa, threads: usize, dtype: KvDtype, step: usize) -> Vec<Vec<f32>> {
         let pool = Pool::new(threads);
@@ -135,7 +135,7 @@ fn spec(random: &mut Random, group: usize, window: Option<usize>) -> AttentionSp
 }
 
 #[test]
-fn random_ragged_batches_of_every_ratio_and_window() {
+fn random_ragged_batches_match_the_reference() {
     let mut random = Random(11);
     for group in 1..=8 {
         for window in [None, Some(1), Some(7), Some(32), Some(45)] {
@@ -150,7 +150,7 @@ fn random_ragged_batches_of_every_ratio_and_window() {
 }
 
 #[test]
-fn pages_before_the_window_may_be_gone() {
+fn pages_before_the_window_may_be_missing() {
     let mut random = Random(19);
     for (window, cached) in [(1, 64), (33, 290), (45, 600), (300, 700)] {
         let case = Case::new(&mut random, spec(&mut Random(5), 2, Some(window)), &[(cached, 3)]);
@@ -185,7 +185,7 @@ fn bidirectional_rows_see_each_other() {
 }
 
 #[test]
-fn caps_and_sinks_take_part() {
+fn caps_and_sinks_are_applied() {
     let mut random = Random(15);
     for window in [None, Some(40)] {
         let spec = AttentionSpec { soft_cap: Some(1.2), ..spec(&mut random, 2, window) };
@@ -197,7 +197,7 @@ fn caps_and_sinks_take_part() {
 }
 
 #[test]
-fn contexts_of_several_chunks() {
+fn context_of_several_chunks_matches_the_reference() {
     let mut random = Random(16);
     for (window, length) in [(None, 700), (Some(300), 900)] {
         let spec = spec(&mut random, 2, window);
@@ -216,7 +216,7 @@ fn contexts_of_several_chunks() {
 }
 
 #[test]
-fn cuts_threads_company_and_instructions_do_not_change_a_bit() {
+fn splits_threads_batches_and_isa_give_the_same_bits() {
     let mut random = Random(13);
     for (dtype, window) in [(KvDtype::F16, None), (KvDtype::F32, Some(37)), (KvDtype::Q8, None)] {
         let spec = spec(&mut random, 3, window);
@@ -235,7 +235,7 @@ fn cuts_threads_company_and_instructions_do_not_change_a_bit() {
 
 #[test]
 #[should_panic(expected = "page 9 of 1")]
-fn a_page_out_of_range_is_refused() {
+fn page_out_of_range_is_rejected() {
     let spec = AttentionSpec {
         num_heads: 1,
         num_kv_heads: 1,
@@ -251,9 +251,9 @@ fn a_page_out_of_range_is_refused() {
     attention(&Pool::new(1), &[1.0], &layer, &layout, &spec, &mut [0.0]);
 }
 
-/// Register tiles of 1, 2, 4, 6, 8 and 12 queries, and what they leave.
+/// Register tiles of 1, 2, 4, 6, 8 and 12 queries, and their remainders.
 #[test]
-fn every_number_of_queries_gives_the_bits_of_each_alone() {
+fn each_query_has_the_bits_of_running_alone() {
     let mut random = Random(21);
     for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::Q8] {
         let spec =
@@ -268,9 +268,9 @@ fn every_number_of_queries_gives_the_bits_of_each_alone() {
     }
 }
 
-/// As many columns as the widest register tiles take, and what they leave.
+/// Columns of the widest register tiles, and their remainders.
 #[test]
-fn heads_of_every_width() {
+fn every_head_width_matches_the_reference() {
     let mut random = Random(22);
     for head_dim in [80, 96, 128, 144, 256] {
         let scale = 1.5 / (head_dim as f32).sqrt();
@@ -288,7 +288,7 @@ fn heads_of_every_width() {
 }
 
 #[test]
-fn dimensions_that_fill_no_quad_take_part_in_8_bits() {
+fn partial_quads_count_in_8_bits() {
     let mut random = Random(23);
     for head_dim in [1, 2, 6, 18] {
         let spec = AttentionSpec { head_dim, scale: 1.0, ..spec(&mut random, 2, None) };
@@ -297,7 +297,7 @@ fn dimensions_that_fill_no_quad_take_part_in_8_bits() {
 }
 
 #[test]
-fn more_heads_than_a_unit_takes_share_a_kv_head() {
+fn more_heads_than_a_unit_share_a_kv_head() {
     let mut random = Random(24);
     let spec = AttentionSpec { num_heads: 71, num_kv_heads: 1, head_dim: 8, ..spec(&mut random, 1, None) };
     Case::new(&mut random, spec, &[(0, 5)]).check(KvDtype::F32, 2e-6);

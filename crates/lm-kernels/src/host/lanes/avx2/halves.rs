@@ -14,7 +14,7 @@ use super::super::vector::LANES;
 pub(super) fn transpose_8(rows: [[u32; LANES / 2]; LANES / 2]) -> [[u32; LANES / 2]; LANES / 2] {
     let x: [__m256i; LANES / 2] = bytemuck::cast(rows);
     let mut y = x;
-    // SAFETY: AVX2 is there, as the module says.
+    // SAFETY: AVX2 is available, see the module.
     unsafe {
         let mut z = x;
         for i in 0..4 {
@@ -39,7 +39,7 @@ pub(super) fn transpose_8(rows: [[u32; LANES / 2]; LANES / 2]) -> [[u32; LANES /
 /// The computation of [`exp2`](super::super::exp2).
 #[inline(always)]
 pub(super) fn exp2(exponents: &[u8; LANES / 2]) -> __m256 {
-    // SAFETY: AVX2 is there, as the module says; 8 bytes are read from an array of 8.
+    // SAFETY: AVX2 is available, see the module; 8 bytes are read from an array of 8.
     unsafe {
         let one = _mm256_set1_epi32(1);
         let exponents = _mm256_cvtepu8_epi32(_mm_loadl_epi64(exponents.as_ptr().cast()));
@@ -52,7 +52,7 @@ pub(super) fn exp2(exponents: &[u8; LANES / 2]) -> __m256 {
 /// Shifts and masks each byte; the mask excludes the bits of the neighbour in a word.
 #[inline(always)]
 pub(super) fn bits_of(bytes: __m256i, shift: i32, mask: u8) -> __m256i {
-    // SAFETY: AVX2 is there, as the module says.
+    // SAFETY: AVX2 is available, see the module.
     unsafe {
         let shifted = if shift >= 0 {
             _mm256_srl_epi16(bytes, _mm_cvtsi32_si128(shift))

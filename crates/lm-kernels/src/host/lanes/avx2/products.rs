@@ -43,7 +43,7 @@ pub(in crate::host) fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
 impl Products for Maddubs {
     #[inline(always)]
     fn call<K: Kernel>(kernel: K) -> K::Output {
-        // SAFETY: AVX2, FMA and F16C are there, as the module says.
+        // SAFETY: AVX2, FMA and F16C are available, see the module.
         unsafe { run_avx2(kernel) }
     }
 

@@ -46,7 +46,7 @@ pub(in crate::host) fn run_avx_vnni_evex<K: Kernel>(kernel: K) -> K::Output {
 impl Encoding for Vex {
     #[inline(always)]
     fn call<K: Kernel>(kernel: K) -> K::Output {
-        // SAFETY: AVX-VNNI is there, as the module says.
+        // SAFETY: AVX-VNNI is available, see the module.
         unsafe { run_avx_vnni(kernel) }
     }
 
@@ -66,13 +66,13 @@ impl Encoding for Vex {
 impl Encoding for Evex {
     #[inline(always)]
     fn call<K: Kernel>(kernel: K) -> K::Output {
-        // SAFETY: AVX2, FMA and F16C are there, as the module says.
+        // SAFETY: AVX2, FMA and F16C are available, see the module.
         unsafe { run_avx_vnni_evex(kernel) }
     }
 
     #[inline(always)]
     fn dot_bytes(sums: __m256i, w: __m256i, x: __m256i) -> __m256i {
-        // SAFETY: AVX-512 VNNI and VL are there, as the module says.
+        // SAFETY: AVX-512 VNNI and VL are available, see the module.
         unsafe { vpdpbusd(sums, w, x) }
     }
 
@@ -127,7 +127,7 @@ impl<E: Encoding> Products for Vnni<E> {
 
     #[inline(always)]
     fn start_bytes_of(parts: __m256i, sums: __m256i) -> __m256i {
-        // SAFETY: AVX is there, as the module says.
+        // SAFETY: AVX is available, see the module.
         E::dot_pairs(unsafe { _mm256_setzero_si256() }, parts, sums)
     }
 

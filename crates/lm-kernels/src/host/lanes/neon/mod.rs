@@ -48,7 +48,7 @@ fn quarters<T>(x: &[T; LANES]) -> &[[T; LANES / REGISTERS]; REGISTERS] {
 /// Zero-extends eight bits of each lane.
 #[inline(always)]
 fn widen_bytes(bytes: uint8x16_t) -> Ints {
-    // SAFETY: NEON is there, as the module says.
+    // SAFETY: NEON is available, see the module.
     unsafe {
         let (low, high) = (vmovl_u8(vget_low_u8(bytes)), vmovl_high_u8(bytes));
         let words = [
@@ -123,7 +123,7 @@ impl<P: ByteProducts> Lanes for Neon<P> {
 
     #[inline(always)]
     fn splat(value: f32) -> Self {
-        // SAFETY: NEON is there, as the module says.
+        // SAFETY: NEON is available, see the module.
         Self::from([unsafe { vdupq_n_f32(value) }; REGISTERS])
     }
 

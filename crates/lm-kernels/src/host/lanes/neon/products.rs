@@ -78,7 +78,7 @@ pub(in crate::host) fn run_i8mm<K: Kernel>(kernel: K) -> K::Output {
 /// Subtracts the zero point 128.
 #[inline(always)]
 fn signed(w: uint8x16_t) -> int8x16_t {
-    // SAFETY: NEON is there, as the parent says.
+    // SAFETY: NEON is available, see the parent module.
     unsafe { vreinterpretq_s8_u8(veorq_u8(w, vdupq_n_u8(128))) }
 }
 
@@ -139,7 +139,7 @@ impl ByteProducts for Baseline {
 #[target_feature(enable = "neon,dotprod")]
 fn sdot(sums: int32x4_t, w: int8x16_t, x: int8x16_t) -> int32x4_t {
     let mut out = sums;
-    // SAFETY: the processor has the instruction, as the feature says.
+    // SAFETY: the processor has the instruction, as the target feature states.
     unsafe {
         asm!(
             "sdot {out:v}.4s, {w:v}.16b, {x:v}.16b",
@@ -158,7 +158,7 @@ impl ByteProducts for Dotprod {
 
     #[inline(always)]
     fn call<K: Kernel>(kernel: K) -> K::Output {
-        // SAFETY: the extension was detected, as the trait says.
+        // SAFETY: the extension was detected, as the trait requires.
         unsafe { run_dotprod(kernel) }
     }
 
@@ -203,7 +203,7 @@ impl ByteProducts for Dotprod {
 #[target_feature(enable = "neon,i8mm")]
 fn usdot(sums: int32x4_t, w: uint8x16_t, x: int8x16_t) -> int32x4_t {
     let mut out = sums;
-    // SAFETY: the processor has the instruction, as the feature says.
+    // SAFETY: the processor has the instruction, as the target feature states.
     unsafe {
         asm!(
             "usdot {out:v}.4s, {w:v}.16b, {x:v}.16b",
@@ -222,7 +222,7 @@ impl ByteProducts for I8mm {
 
     #[inline(always)]
     fn call<K: Kernel>(kernel: K) -> K::Output {
-        // SAFETY: the extension was detected, as the trait says.
+        // SAFETY: the extension was detected, as the trait requires.
         unsafe { run_i8mm(kernel) }
     }
 

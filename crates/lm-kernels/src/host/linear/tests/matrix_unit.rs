@@ -1,4 +1,4 @@
-//! Products on a matrix unit, as an interpreter of its program runs it.
+//! Products on a matrix unit, run by an interpreter of its program.
 
 use super::super::super::lanes::{Kernel, LANES, Lanes, run_avx512};
 use super::super::super::matrix_unit::tests::Interpreter;
@@ -24,7 +24,7 @@ impl Kernel for Pair<'_> {
 }
 
 #[test]
-fn tiles_of_a_matrix_unit_do_not_change_a_bit() {
+fn matrix_unit_tiles_give_the_same_bits() {
     if !Isa::supported().contains(&Isa::Avx512) {
         println!("skipped: the interpreted matrix unit is used with AVX-512, which this processor lacks");
         return;

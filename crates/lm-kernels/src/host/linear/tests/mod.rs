@@ -88,7 +88,7 @@ fn expected_of(w: &PackedMatrix, x: &[f32], row: usize) -> (f64, f64) {
 }
 
 #[test]
-fn products_are_those_of_the_packed_weight() {
+fn products_equal_the_packed_weight() {
     let mut random = Random(1);
     for format in formats() {
         for (rows, cols, m) in SHAPES {
@@ -109,7 +109,7 @@ fn products_are_those_of_the_packed_weight() {
 }
 
 #[test]
-fn rows_threads_and_instructions_do_not_change_a_bit() {
+fn rows_threads_and_isa_give_the_same_bits() {
     let mut random = Random(2);
     for format in formats() {
         for (rows, cols, m) in SHAPES {
@@ -127,7 +127,7 @@ fn rows_threads_and_instructions_do_not_change_a_bit() {
 }
 
 #[test]
-fn a_row_does_not_know_its_company() {
+fn row_does_not_depend_on_its_batch() {
     let mut random = Random(6);
     for format in formats() {
         let (rows, cols) = (50, 700);
@@ -145,7 +145,7 @@ fn a_row_does_not_know_its_company() {
 
 /// Rows and weights at the limits of their ranges, where 16-bit sums are closest to overflow.
 #[test]
-fn sums_at_the_ends_of_their_ranges_are_exact() {
+fn extreme_sums_are_exact() {
     const M: usize = 100; // Many for both formats.
     let signs = |seed: usize, i: usize| if (i * 7 + seed).is_multiple_of(3) { -1.0 } else { 1.0 };
     let patterns: [fn(usize) -> f32; 4] = [
@@ -177,7 +177,7 @@ fn sums_at_the_ends_of_their_ranges_are_exact() {
 
 /// The same for block types: all codes and integer scales at one limit, or alternating between both.
 #[test]
-fn sums_of_blocks_at_the_ends_of_their_ranges_are_exact() {
+fn extreme_block_sums_are_exact() {
     let (rows, cols) = (16, 512);
     for &ggml in GgmlType::ALL {
         for bytes in [[0xff, 0xff], [0x00, 0x00], [0x80, 0x7f], [0xff, 0x00], [0x88, 0x77]] {
@@ -217,7 +217,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn every_shape_has_the_bits_of_the_reference(
+    fn every_shape_matches_the_reference_bits(
         format in prop::sample::select(formats()),
         (rows, cols, m) in (1..70_usize, 1..600_usize, 1..30_usize),
         seed: u64,
@@ -233,7 +233,7 @@ proptest! {
 }
 
 #[test]
-fn an_activation_that_is_no_number_shows_in_its_row_only() {
+fn nan_activation_affects_only_its_row() {
     let mut random = Random(3);
     for format in formats() {
         for bad in [f32::NAN, f32::INFINITY] {
@@ -259,7 +259,7 @@ fn one_by_one(w: &PackedMatrix, x: &[f32], norm: Option<Norm<'_>>, bias: &[f32],
 }
 
 #[test]
-fn fused_layers_give_the_bits_of_their_parts() {
+fn fused_layers_equal_separate_layers() {
     let mut random = Random(4);
     for (m, cols) in [(1, 64_usize), (5, 300), (19, 600)] {
         let [q4_k, q8_0] = [GgmlType::Q4K, GgmlType::Q8_0].map(WeightFormat::Ggml);
@@ -314,7 +314,7 @@ fn fused_layers_give_the_bits_of_their_parts() {
 }
 
 #[test]
-fn nothing_in_gives_nothing_or_zeros() {
+fn empty_input_gives_empty_or_zero_output() {
     let empty = PackedMatrix::pack(WeightFormat::Q8, 3, 0, Source::F32(&[])).unwrap();
     assert_eq!(run(Isa::current(), 1, &empty, &[], 2), [0.0; 6]);
     let none = PackedMatrix::pack(WeightFormat::F32, 0, 3, Source::F32(&[])).unwrap();
@@ -323,7 +323,7 @@ fn nothing_in_gives_nothing_or_zeros() {
 
 #[test]
 #[should_panic(expected = "activations are [2, 4]")]
-fn activations_of_another_width_are_refused() {
+fn wrong_activation_width_is_rejected() {
     let w = PackedMatrix::pack(WeightFormat::F32, 1, 4, Source::F32(&[1.0; 4])).unwrap();
     run(Isa::current(), 1, &w, &[1.0; 7], 2);
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn rows_of_a_weight_give_their_part_of_the_products() {
+fn row_range_gives_its_part_of_the_products() {
     let mut random = Random(8);
     for format in formats() {
         for m in [1, 20] {
@@ -19,7 +19,7 @@ fn rows_of_a_weight_give_their_part_of_the_products() {
 }
 
 #[test]
-fn more_rows_than_a_task_takes_are_all_computed() {
+fn rows_beyond_one_task_are_computed() {
     let mut random = Random(9);
     for format in [WeightFormat::F32, WeightFormat::Q8, WeightFormat::Q4] {
         let (w, x) = case(&mut random, format, 50, 64, 1030);
@@ -39,7 +39,7 @@ fn more_rows_than_a_task_takes_are_all_computed() {
 
 /// Tasks of seven pairs of tiles: three (170 rows), two (200) and one (300) at a time.
 #[test]
-fn pairs_of_a_task_that_do_not_fit_at_once_follow() {
+fn pairs_beyond_one_pass_are_computed() {
     let mut random = Random(10);
     for m in [170, 200, 300] {
         let (gate, x) = case(&mut random, WeightFormat::Q4, 7 * 32, 32, m);

@@ -1,10 +1,10 @@
-//! Formats that are not read, by the beginning of their files: an error names them.
+//! Signatures of file formats, by which error messages name the format of an unsupported file.
 
-/// Bytes of a file that tell its format.
+/// Number of leading bytes that identify a format.
 const LENGTH: usize = 36;
 
-/// Place and bytes of a beginning, and the format's name with its article. The first that fits counts.
-const BEGINNINGS: &[(usize, &[u8], &str)] = &[
+/// Offset and bytes of a signature, and the format's name with its article. The first match counts.
+const SIGNATURES: &[(usize, &[u8], &str)] = &[
     (0, b"II*\0", "a TIFF"),
     (0, b"MM\0*", "a TIFF"),
     (4, b"ftypavif", "an AVIF"),
@@ -49,7 +49,7 @@ const BEGINNINGS: &[(usize, &[u8], &str)] = &[
     (0, b"\x1aE\xdf\xa3", "a WebM or Matroska"),
 ];
 
-/// The beginning of a file, for [`described`].
+/// Leading bytes of a file, for [`described`].
 pub(crate) fn start(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().take(LENGTH).copied().collect()
 }
@@ -62,17 +62,17 @@ pub(crate) fn is_opus(bytes: &[u8]) -> bool {
 fn named(start: &[u8]) -> Option<&'static str> {
     let begins =
         |(at, bytes, _): &&(usize, &[u8], _)| start.get(*at..).is_some_and(|rest| rest.starts_with(bytes));
-    BEGINNINGS.iter().find(begins).map(|(.., name)| *name)
+    SIGNATURES.iter().find(begins).map(|(.., name)| *name)
 }
 
-/// Message for a file of another format than `expected`.
+/// Returns the message for a file whose format is not `expected`.
 pub(crate) fn described(start: &[u8], kind: &str, expected: &str) -> String {
     match named(start) {
         _ if start.is_empty() => "the file is empty".to_owned(),
         Some(name) => format!("the bytes are {name} file; expected {expected}"),
         None => {
             let start = start[..start.len().min(8)].escape_ascii();
-            format!("the bytes are no {kind}: expected {expected}, and they begin with \"{start}\"")
+            format!("the bytes are not {kind} data: expected {expected}, and they begin with \"{start}\"")
         }
     }
 }
@@ -81,10 +81,10 @@ pub(crate) fn described(start: &[u8], kind: &str, expected: &str) -> String {
 mod tests {
     use super::*;
 
-    /// A row after one that fits all of its files has no effect.
+    /// A row has no effect after a row that matches all of its files.
     #[test]
-    fn every_row_is_found() {
-        for (at, bytes, name) in BEGINNINGS {
+    fn every_signature_is_recognized() {
+        for (at, bytes, name) in SIGNATURES {
             let file = [&vec![b'.'; *at], *bytes].concat();
             assert!(file.len() <= LENGTH && start(&file) == file, "{name}");
             assert_eq!(named(&file), Some(*name));
@@ -92,13 +92,13 @@ mod tests {
     }
 
     #[test]
-    fn messages_name_what_came_and_what_is_expected() {
+    fn messages_name_the_found_and_the_expected_format() {
         let message = |bytes: &[u8]| described(&start(bytes), "image", "PNG");
         assert_eq!(message(b"II*\0\x08\0\0\0"), "the bytes are a TIFF file; expected PNG");
         assert_eq!(message(b"\0\0\0\x1cftypavif\0\0\0\0"), "the bytes are an AVIF file; expected PNG");
         assert_eq!(message(b""), "the file is empty");
         let expected =
-            r#"the bytes are no image: expected PNG, and they begin with "A \x07\xff\x07\x07\x07\x07""#;
+            r#"the bytes are not image data: expected PNG, and they begin with "A \x07\xff\x07\x07\x07\x07""#;
         assert_eq!(message(b"A \x07\xff\x07\x07\x07\x07\x07"), expected);
     }
 }
