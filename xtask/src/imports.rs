@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn code_after_inline_tests_is_left_out() {
+    fn code_after_inline_tests_is_omitted() {
         let code = |text| shipped_code(&Tree::of(&[("a.rs", text)]), "a.rs");
         assert_eq!(code("#[cfg(test)]\nmod tests;\nuse a::B;\n"), "#[cfg(test)]\nmod tests;\nuse a::B;\n");
         assert_eq!(code("use a::B;\n#[cfg(test)]\nmod tests {}\n"), "use a::B;\n");

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_replaced() {
+    fn table_is_replaced() {
         let printed = "running 1 test\n| a | b |\n|---|---|\n| 1 | 2 |\nok\n";
         let text = format!("x\n{BEGIN}old\n{END}\ny\n");
         let wanted = format!("x\n{BEGIN}\n| a | b |\n|---|---|\n| 1 | 2 |\n\n{END}\ny\n");

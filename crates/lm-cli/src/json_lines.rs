@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_is_answered_and_the_failed_ones_are_counted() {
+    fn every_line_is_answered_and_failures_counted() {
         let (answers, error) = answered(b"{\"a\": 1}\n\n{\"a\": \n[1]\n\xFF\n{}\n\n");
         let kinds: Vec<_> = answers.iter().map(|answer| answer["error"]["kind"].as_str()).collect();
         let bad = Some("bad_line");
@@ -201,14 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+    fn byte_order_mark_is_skipped_in_the_first_line() {
         assert_eq!(answered("\u{feff}{}\n{}".as_bytes()), (vec![json!({"keys": 0}); 2], None));
         assert_eq!(answered("\u{feff}\n".as_bytes()), (vec![], None));
         assert_eq!(answered("{}\n\u{feff}{}".as_bytes()).1.as_deref(), Some("1 of 2 lines failed"));
     }
 
     #[test]
-    fn a_line_without_end_is_not_kept() {
+    fn endless_line_is_not_buffered() {
         let mut input = vec![b'x'; MAX_LINE_BYTES as usize + 3];
         input.extend_from_slice(b"\n{}\n");
         let (answers, _) = answered(&input);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_its_line_and_blank_lines_count() {
+    fn error_line_numbers_count_blank_lines() {
         let input: &[u8] = b"{}\n \n\n{\"a\": x}\n\xFF\n{\"b\": \"\xFF\"}\n[1]\n{}\n\n\r\n";
         let errors: Vec<_> = objects(input).map(|line| line.expect("memory does not fail").err()).collect();
         let expected = [

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_paths_names_the_files() {
+    fn line_of_paths_names_the_files() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = |name: &str| {
             let path = folder.path().join(name);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_before_audio_and_both_before_the_text() {
+    fn images_precede_audio_and_audio_precedes_text() {
         let data = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name);
         let (image, audio) = (data("media/rgb_1x1.png"), data("sound/one_sample.wav"));
         let files = read_all(from_ref(&image), from_ref(&audio)).expect("are read");
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_medium_is_named() {
+    fn non_media_file_is_named() {
         let file = tempfile::NamedTempFile::new().expect("a temporary file");
         std::fs::write(file.path(), "Hello").expect("can be written");
         for kind in MediaKind::ALL {

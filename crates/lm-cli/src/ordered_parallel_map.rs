@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_come_in_order_whichever_is_first() {
+    fn answers_keep_input_order() {
         let mut answers = Vec::new();
         ordered_parallel_map(
             0..6,
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_cannot_be_taken_ends_it() {
+    fn rejected_answer_ends_the_map() {
         let without_end = std::iter::repeat(1);
         let gone = |_| anyhow::bail!("the reader is gone");
         assert!(
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_finished_is_passed_on_when_it_is_cancelled() {
+    fn finished_answers_are_delivered_after_cancel() {
         let cancel = CancelHandle::new();
         let canceller = cancel.clone();
         let (_alive, never) = mpsc::channel::<()>();

@@ -60,7 +60,7 @@ mod tests {
     use lm_model::LoadPhase;
 
     #[test]
-    fn a_bar_is_empty_until_the_total_is_known() {
+    fn bar_is_empty_until_the_total_is_known() {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let show = |done_bytes, total_bytes| {
             show_progress(&bar, LoadProgress { phase: LoadPhase::Done, done_bytes, total_bytes });

@@ -93,7 +93,7 @@ mod tests {
     use lm_kernels::KvGeometry;
 
     #[test]
-    fn groups_of_a_space_have_pages_of_their_own() {
+    fn groups_of_a_space_have_separate_pages() {
         let full = KvGeometry { num_kv_heads: 1, head_dim: 8, window: None, shared_with: None };
         let near = KvGeometry { window: Some(4), ..full };
         let wide = KvGeometry { head_dim: 16, ..full };
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_states_of_a_piece_have_three_pages() {
+    fn states_of_a_piece_use_three_pages() {
         let mut table = vec![STATES; 40];
         let mut last = None;
         for piece in [0..5, 5..32, 32..33, 33..700, 700..701, 701..1280] {

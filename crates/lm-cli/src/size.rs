@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_read_as_people_write_them() {
+    fn sizes_accept_common_spellings() {
         for (text, bytes) in [
             ("4096 B", 4096),
             ("1000000", 1_000_000),

@@ -59,7 +59,7 @@ mod tests {
     use crate::{Conversation, ConversationConfig};
 
     #[test]
-    fn conversations_of_an_engine_share_the_probes_of_a_template() {
+    fn conversations_share_template_probes() {
         let folder = ModelFolder::embedded(lm_pocket::NAME, lm_pocket::FILES);
         let engine = Engine::load(&folder, &LoadOptions::default(), EngineSettings::default(), &mut |_| {});
         let engine = engine.expect("the embedded model loads");

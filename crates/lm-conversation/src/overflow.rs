@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_are_cut_before_users_messages_only() {
+    fn turns_are_cut_at_user_messages() {
         let call = || Message::tool_calls(vec![ToolCall::new("f", Map::new())]);
         let result = || Message::tool(None, "f", Value::Null);
         let user = || Message::user("a");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fewest_turns_are_dropped_that_suffice() {
+    fn fewest_sufficient_turns_are_dropped() {
         let first = |needed: usize| first_that_fits::<()>(&[2, 4, 6, 8], |cut| Ok(cut >= needed));
         assert_eq!(
             (1..=8).map(|n| first(n).expect("no error").expect("a cut")).collect::<Vec<_>>(),

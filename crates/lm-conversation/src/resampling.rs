@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_a_validated_call_are_held_until_it_is_valid() {
+    fn validated_call_events_wait_for_validity() {
         for name in [Some("read"), None] {
             let mut reply = resampling();
             assert_eq!(push(&mut reply, vec![ConversationEvent::Text("a".to_owned())]).expect("text"), 1);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn every_attempt_has_another_seed_and_later_ones_are_hotter() {
+    fn attempts_change_seed_and_raise_temperature() {
         let mut reply = resampling();
         let samplers: Vec<SamplerParams> = (1..=MAX_REJECTED)
             .map(|rejected| {

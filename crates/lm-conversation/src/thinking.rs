@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_templates_switch_is_set_where_there_is_one() {
+    fn template_switch_is_set_if_present() {
         let model = ModelThinking { name: "m", has_channel: true, switch: Some("enable_thinking") };
         for (mode, expected) in [
             (ThinkingMode::Default, json!({})),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_had_is_an_error_and_not_silence() {
+    fn unsupported_thinking_is_an_error() {
         let model = ModelThinking { name: "m", has_channel: false, switch: None };
         let can = |mode, max_tokens| ThinkingConfig { mode, max_tokens }.variables(model).is_ok();
         assert!(can(ThinkingMode::Default, None) && can(ThinkingMode::Off, None));

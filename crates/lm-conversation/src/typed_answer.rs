@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn structs_have_no_other_fields_and_take_all_of_theirs() {
+    fn structs_require_exactly_their_fields() {
         let valid = |schema: &Value, text: &str| {
             let value: Value = serde_json::from_str(text).unwrap();
             jsonschema::is_valid(schema, &value)

@@ -100,7 +100,7 @@ fn assert_tells(events: &[ConversationEvent], reply: &Reply) {
 }
 
 #[test]
-fn calls_fit_what_no_grammar_says() {
+fn resampled_calls_satisfy_unenforced_keywords() {
     for dialect in ["hermes", "lfm2_pythonic", "qwen3_coder_xml", "llama3_json", "functiongemma", "kimi_k2"] {
         let (mut resampled, mut several) = (0, 0);
         for seed in 0..6 {
@@ -142,7 +142,7 @@ fn calls_fit_what_no_grammar_says() {
 }
 
 #[test]
-fn a_call_that_can_never_fit_is_a_typed_error() {
+fn unsatisfiable_call_is_a_typed_error() {
     let never = json!({
         "type": "object",
         "properties": {"unit": {"enum": ["a", "b"]}},
@@ -183,7 +183,7 @@ fn biased(options: &mut TurnOptions, conversation: &Conversation, bias: f32) {
 
 /// All calls are rejected, so that reasoning that waits for a call is never told.
 #[test]
-fn reasoning_after_a_rejected_call_does_not_wait_for_the_next_one() {
+fn reasoning_after_a_rejected_call_is_sent_at_once() {
     let mut never = parameters();
     never["not"]["properties"]["unit"] = parameters()["properties"]["unit"].clone();
     for seed in 0..6 {
@@ -208,7 +208,7 @@ fn reasoning_after_a_rejected_call_does_not_wait_for_the_next_one() {
 
 /// The first turn has reached the limit on reasoning of the second, which then begins with the call.
 #[test]
-fn a_reply_that_goes_on_keeps_its_beginning_when_its_call_is_resampled() {
+fn resampled_continuation_keeps_the_known_text() {
     let mut resampled = 0;
     for seed in 0..6 {
         let mut conversation = reasoning(&conversation("hermes", vec![tool("read", parameters())]));
@@ -236,7 +236,7 @@ fn a_reply_that_goes_on_keeps_its_beginning_when_its_call_is_resampled() {
 }
 
 #[test]
-fn answers_fit_what_no_grammar_says() {
+fn resampled_answers_satisfy_unenforced_keywords() {
     let schema = json!({
         "type": "object",
         "properties": {"digit": {"type": "integer", "minimum": 1, "maximum": 3, "not": {"const": 2}}},
@@ -269,7 +269,7 @@ fn answers_fit_what_no_grammar_says() {
 
 /// Keywords that a grammar drops together with others: what comes back fits all of the schema, or the turn fails.
 #[test]
-fn a_call_fits_all_of_a_schema_that_is_enforced_in_part() {
+fn call_satisfies_partly_enforced_schema() {
     let schemas = [
         json!({"allOf": [{"type": "string", "pattern": "^a"}, {"pattern": "z$"}]}),
         json!({"type": "integer", "allOf": [{"anyOf": [{"minimum": 3}, {"multipleOf": 7}]}, {"multipleOf": 2}]}),

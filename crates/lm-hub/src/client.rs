@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirect_never_leaves_tls() {
+    fn redirect_never_leaves_tls() {
         let redirection = |location: &str| {
             let response = http::Response::builder().status(302).header("location", location);
             response.body(Body::builder().data("")).expect("a response")

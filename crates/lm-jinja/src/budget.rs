@@ -118,7 +118,7 @@ mod tests {
 
     /// Templates that build something large from something small.
     #[test]
-    fn growing_templates_end() {
+    fn growing_templates_stop_at_the_budget() {
         let doubling = |step: &str| {
             format!(
                 "{{% set ns = namespace(x='0123456789', y=[1]) %}}{{% for i in range(64) %}}{step}{{% endfor %}}"

@@ -154,7 +154,7 @@ const ANSWERS: [(&str, Answer); 13] = [
 ];
 
 #[test]
-fn no_answer_holds_up_the_call_or_the_next_one() {
+fn no_response_delays_the_call_or_the_next() {
     for (name, answer) in ANSWERS {
         let limits = McpLimits { start_timeout: LONG, call_timeout: Some(SOON), ..McpLimits::default() };
         let server = ServerConfig::http("s", serve(answer));
@@ -173,7 +173,7 @@ fn no_answer_holds_up_the_call_or_the_next_one() {
 }
 
 #[test]
-fn a_server_that_does_not_take_the_answers_to_its_requests_is_lost() {
+fn server_not_reading_responses_is_disconnected() {
     let limits = McpLimits { start_timeout: LONG, call_timeout: Some(LONG), ..McpLimits::default() };
     let server = ServerConfig::http("s", serve(requests_without_end));
     let mcp = Mcp::builder().server(server).limits(limits).connect().expect("connects");

@@ -140,33 +140,33 @@ fn check_cancellation(server: ServerConfig) {
 }
 
 #[test]
-fn tools_of_the_python_sdk_are_called_over_standard_input_and_output() {
+fn python_sdk_tools_are_called_over_stdio() {
     let Some(command) = python() else { return };
     check_python(stdio(&command, &["stdio"]));
 }
 
 #[test]
-fn tools_of_the_python_sdk_are_called_over_http() {
+fn python_sdk_tools_are_called_over_http() {
     let Some(command) = python() else { return };
     let server = Listening::start(&command, &["http", "{port}"]);
     check_python(ServerConfig::http("r", server.url.as_str()));
 }
 
 #[test]
-fn the_python_sdk_cancels_calls_over_standard_input_and_output() {
+fn python_sdk_cancels_calls_over_stdio() {
     let Some(command) = python() else { return };
     check_cancellation(stdio(&command, &["stdio"]));
 }
 
 #[test]
-fn the_python_sdk_cancels_calls_over_http() {
+fn python_sdk_cancels_calls_over_http() {
     let Some(command) = python() else { return };
     let server = Listening::start(&command, &["http", "{port}"]);
     check_cancellation(ServerConfig::http("r", server.url.as_str()));
 }
 
 #[test]
-fn a_program_that_crashes_in_a_call_fails_this_call_and_later_ones() {
+fn crashed_program_fails_running_and_later_calls() {
     let Some(command) = python() else { return };
     let mcp = connect(stdio(&command, &["stdio"]), LONG);
     let ended = "MCP server `r` has ended (exit status: 3): its tools cannot be called any more";
@@ -176,7 +176,7 @@ fn a_program_that_crashes_in_a_call_fails_this_call_and_later_ones() {
 }
 
 #[test]
-fn an_http_server_that_is_killed_in_a_call_fails_this_call_and_later_ones() {
+fn killed_http_server_fails_running_and_later_calls() {
     let Some(command) = python() else { return };
     let mut server = Listening::start(&command, &["http", "{port}"]);
     let mcp = connect(ServerConfig::http("r", server.url.as_str()), LONG);
@@ -301,7 +301,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, mut file: File) {
 }
 
 #[test]
-fn the_typescript_sdk_is_told_of_cancelled_and_late_calls_over_standard_input_and_output() {
+fn typescript_sdk_receives_cancellations_over_stdio() {
     let Some(command) = node() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let passing = r#"tee "$0/client" | "$@" | tee "$0/server""#;
@@ -312,7 +312,7 @@ fn the_typescript_sdk_is_told_of_cancelled_and_late_calls_over_standard_input_an
 }
 
 #[test]
-fn the_typescript_sdk_is_told_of_cancelled_and_late_calls_over_http() {
+fn typescript_sdk_receives_cancellations_over_http() {
     let Some(command) = node() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let server = Listening::start(&command, &["streamableHttp"]);
@@ -321,13 +321,13 @@ fn the_typescript_sdk_is_told_of_cancelled_and_late_calls_over_http() {
 }
 
 #[test]
-fn tools_of_the_typescript_sdk_are_called_over_standard_input_and_output() {
+fn typescript_sdk_tools_are_called_over_stdio() {
     let Some(command) = node() else { return };
     check_node(stdio(&command, &["stdio"]));
 }
 
 #[test]
-fn tools_of_the_typescript_sdk_are_called_over_http() {
+fn typescript_sdk_tools_are_called_over_http() {
     let Some(command) = node() else { return };
     let server = Listening::start(&command, &["streamableHttp"]);
     check_node(ServerConfig::http("r", server.url.as_str()));

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_for_other_machines_needs_a_key() {
+    fn public_address_needs_a_key() {
         let with = |addr: &str, keys: &[&str], insecure| {
             let keys = ApiKeys::new(keys).expect("valid keys");
             let addr = addr.parse().expect("an address");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_no_header_carries_are_refused_and_none_is_shown() {
+    fn keys_invalid_in_headers_are_rejected_and_hidden() {
         for (keys, number) in [(vec![""], 1), (vec!["key", "a b"], 2), (vec!["key", "key", "schlüssel"], 3)]
         {
             let error = ApiKeys::new(keys).expect_err("is invalid");

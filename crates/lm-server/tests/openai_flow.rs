@@ -14,7 +14,7 @@ const DOCS: &str = "../../docs/openai-flow.md";
 const CONSTANT: [&str; 7] = ["role", "object", "finish_reason", "name", "type", "index", "prompt_tokens"];
 
 #[test]
-fn the_documented_commands_have_answers_of_the_documented_form() {
+fn documented_commands_have_documented_responses() {
     if Command::new("curl").arg("--version").output().is_err() {
         println!("skipped: there is no curl");
         return;

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn an_optional_argument_may_be_missing_or_null() {
+    fn optional_argument_can_be_missing_or_null() {
         let mut arguments = call_arguments(json!({"a": null}));
         assert_eq!(arguments.optional::<i64>("a"), Ok(None));
         assert_eq!(arguments.optional::<i64>("b"), Ok(None));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_float_is_an_integer_as_json_schema_has_it() {
+    fn integral_float_is_an_integer_as_in_json_schema() {
         assert_eq!(call_arguments(json!({"a": 3.0})).required("a"), Ok(3_i64));
         assert_eq!(call_arguments(json!({"a": -0.0})).required("a"), Ok(0_i64));
         assert_eq!(call_arguments(json!({"a": [1.0, 2]})).required("a"), Ok(vec![1_i64, 2]));
@@ -209,14 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_names_the_argument_and_what_was_expected() {
+    fn wrong_value_error_names_argument_and_expectation() {
         let error =
             call_arguments(json!({"a": "three"})).required::<i64>("a").expect_err("a text is no integer");
         assert_eq!(error.to_string(), "argument `a`: invalid type: string \"three\", expected i64");
     }
 
     #[test]
-    fn an_unknown_argument_names_those_that_there_are() {
+    fn unknown_argument_error_lists_the_known_ones() {
         let error =
             CallArguments::new(Map::from_iter([("city".to_owned(), json!("Paris"))]), &["location", "unit"]);
         let error = error.expect_err("no such argument");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn results_become_values_or_what_the_error_says() {
+    fn results_become_values_or_error_text() {
         assert_eq!(value(15), Ok(json!(15)));
         assert_eq!(crate::__tool_result!(Ok::<_, String>("x")), Ok(json!("x")));
         let error = anyhow::anyhow!("no route").context("request failed");

@@ -139,7 +139,7 @@ mod tests {
     use crate::{Agent, demo};
 
     #[test]
-    fn a_reply_that_the_grammar_refuses_fails_the_turn_with_its_place() {
+    fn scripted_reply_violating_the_grammar_fails_the_turn() {
         for (name, arguments, place) in [
             ("get_whether", json!({"location": "Paris"}), "<tool_call>\n{\"name\": \"get_w"),
             ("get_weather", json!({"city": "Paris"}), "\"arguments\": {\""),

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_are_for_the_log_when_the_model_has_a_text_of_its_own() {
+    fn causes_are_logged_when_a_model_text_is_set() {
         let error = || anyhow::anyhow!("no route to 10.0.0.7").context("request failed");
         let plain = ToolError::failed(error());
         assert_eq!(
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_an_argument_keeps_its_kind_and_text() {
+    fn error_of_an_argument_keeps_its_kind_and_text() {
         let error = ToolError::missing("unit");
         assert_eq!((error.kind(), error.retry()), (ToolErrorKind::InvalidArguments, Retry::Never));
         assert_eq!(error.log_text(), "argument `unit`: missing");

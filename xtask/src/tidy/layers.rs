@@ -104,13 +104,13 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_down_and_one_in_the_same_row_pass() {
+    fn downward_and_same_row_edges_pass() {
         let found = check("", "[dependencies]\nlow.workspace = true\nhigh-macros.workspace = true");
         assert_eq!(found, Vec::<String>::new());
     }
 
     #[test]
-    fn an_edge_up_fails_in_every_table_and_behind_another_name() {
+    fn upward_edge_fails_in_every_table_and_alias() {
         for edge in [
             "[dependencies]\nhigh = { workspace = true }",
             "[dev-dependencies]\nhigh.workspace = true",
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_missing_from_the_table_and_a_missing_table_are_findings() {
+    fn missing_crate_and_missing_table_are_findings() {
         let extra = package("extra", "");
         let tree = Tree::of(&[("docs/ARCHITECTURE.md", MAP), ("crates/extra/Cargo.toml", &extra)]);
         assert_eq!(run(&tree).len(), 4, "three unknown rows and one crate without a row");
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_with_a_closed_list_uses_no_other_crate_of_ours() {
+    fn crate_with_closed_list_uses_no_other_workspace_crate() {
         let map = "\n## Layers\n| `low` |\n| `lm-template` |\n| `lm-processors` |\n";
         let low = package("low", "");
         let template = package("lm-template", "");

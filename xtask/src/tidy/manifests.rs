@@ -72,12 +72,12 @@ mod tests {
     }
 
     #[test]
-    fn a_complete_manifest_passes() {
+    fn complete_manifest_passes() {
         assert_eq!(check(GOOD), 0);
     }
 
     #[test]
-    fn each_missing_piece_is_one_finding() {
+    fn each_missing_field_is_one_finding() {
         for (piece, instead) in [
             ("description = \"d\"\n", ""),
             ("license.workspace = true\n", ""),

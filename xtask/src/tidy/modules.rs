@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_no_module_names_is_found() {
+    fn orphan_file_is_found() {
         let package = "[package]\nname = \"a\"\n[[bin]]\nname = \"b\"\npath = \"targets/b.rs\"";
         let tree = Tree::of(&[
             ("c/Cargo.toml", package),

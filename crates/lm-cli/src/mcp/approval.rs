@@ -132,7 +132,7 @@ mod tests {
     use lm_tools::{ToolCall, demo};
 
     #[test]
-    fn all_tools_but_the_chats_own_are_tools_of_servers() {
+    fn tools_outside_the_chat_need_approval() {
         let annotations = &ToolAnnotations::default();
         let decide = |name: &str| {
             let call = &ToolCall::new(name, Default::default());
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_are_asked_about_as_the_policy_says() {
+    fn policy_decides_which_tools_need_approval() {
         let read = ToolAnnotations { read_only: Some(true), ..ToolAnnotations::default() };
         let write = ToolAnnotations::default();
         for (approve, asked) in [

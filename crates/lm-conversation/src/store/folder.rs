@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_stays_in_its_folder_when_the_working_directory_changes_later() {
+    fn store_ignores_later_working_directory_changes() {
         let store = FolderStore::open(".").expect("it is there");
         assert_eq!(store.folder, std::env::current_dir().expect("a folder"));
         let path = store.path(&"a".parse().expect("an id")).expect("a path");

@@ -35,7 +35,7 @@ fn read(turn: Turn) -> (String, usize, Message) {
 }
 
 #[test]
-fn a_greedy_reply_goes_on_as_if_it_had_not_been_cut() {
+fn continued_greedy_reply_equals_the_uncut_one() {
     for seed in 0..6 {
         let whole = random(seed).send_with("Talk.", limited(60)).expect("a reply");
         for cut in [1, 2, 17, 59] {
@@ -59,7 +59,7 @@ fn a_greedy_reply_goes_on_as_if_it_had_not_been_cut() {
 }
 
 #[test]
-fn a_reply_may_be_cut_and_go_on_again_and_again() {
+fn cut_reply_continues_repeatedly() {
     let text = "One, two, three, four, five, six, seven. ".repeat(3);
     let (mut conversation, _) = conversation(config(), [text.as_str(), "Next."]);
     let mut shown = conversation.send_with("Count.", limited(5)).expect("a reply").text();
@@ -81,7 +81,7 @@ fn begin(turn: &mut Turn) {
 }
 
 #[test]
-fn a_cancelled_reply_that_was_kept_goes_on() {
+fn kept_cancelled_reply_continues() {
     let keep = || TurnOptions { on_cancel: OnCancel::KeepPartial, ..limited(80) };
     let whole = random(1).send_with("Talk.", limited(80)).expect("a reply");
     for dropped in [false, true] {
@@ -103,7 +103,7 @@ fn a_cancelled_reply_that_was_kept_goes_on() {
 }
 
 #[test]
-fn a_reply_that_is_cut_in_its_reasoning_goes_on_in_it() {
+fn reply_cut_in_reasoning_continues_there() {
     let reply = "<think>\nLet me count: one, two, three.\n</think>\n\nThree.";
     for constrain_calls in [ConstrainCalls::Yes, ConstrainCalls::No] {
         let (mut conversation, _) =
@@ -126,7 +126,7 @@ fn a_reply_that_is_cut_in_its_reasoning_goes_on_in_it() {
 }
 
 #[test]
-fn tokens_of_reasoning_are_counted_apart() {
+fn reasoning_tokens_are_counted_apart() {
     for (reply, reasoning) in
         [("<think>\nOne, two.\n</think>\n\nTwo.", 1 + tokens("\nOne, two.")), ("Two.", 0)]
     {
@@ -146,7 +146,7 @@ fn tokens(text: &str) -> usize {
 }
 
 #[test]
-fn the_usage_of_a_continued_reply_tells_its_known_beginning_from_the_prompt() {
+fn continued_usage_separates_known_text_from_prompt() {
     let mut conversation = random(3);
     let first = conversation.send_with("Talk.", limited(9)).expect("a reply").finish.usage;
     assert_eq!((first.output_tokens, first.continued_tokens), (9, 0));
@@ -158,7 +158,7 @@ fn the_usage_of_a_continued_reply_tells_its_known_beginning_from_the_prompt() {
 }
 
 #[test]
-fn a_formatted_answer_that_was_closed_at_its_limit_goes_on_from_the_models_own_tokens() {
+fn closed_format_continues_from_model_tokens() {
     let options =
         |tokens| TurnOptions { response_format: Some(ResponseFormat::JsonObject), ..limited(tokens) };
     let mut steered = 0;
@@ -176,7 +176,7 @@ fn a_formatted_answer_that_was_closed_at_its_limit_goes_on_from_the_models_own_t
 }
 
 #[test]
-fn a_continued_reply_may_call_a_tool() {
+fn continued_reply_can_call_a_tool() {
     let reply = format!("Let me look that up for you, one moment please.\n{CALL}");
     let (mut conversation, _) = conversation(config().with_preface(weather()), [reply.as_str()]);
     conversation.send_with("Weather?", limited(6)).expect("a reply");
@@ -196,7 +196,7 @@ fn a_continued_reply_may_call_a_tool() {
 
 /// The model is given the text itself: its answer begins where the message ends.
 #[test]
-fn a_reply_that_came_from_elsewhere_goes_on_from_its_text() {
+fn foreign_reply_continues_from_its_text() {
     let (mut conversation, _) = conversation(config(), [" three."]);
     conversation.set_history(vec![Message::user("Count."), Message::assistant("One, two,")]);
     let turn = conversation.continue_reply(TurnOptions::default()).expect("it goes on");
@@ -210,7 +210,7 @@ fn a_reply_that_came_from_elsewhere_goes_on_from_its_text() {
 }
 
 #[test]
-fn reasoning_that_came_from_elsewhere_goes_on() {
+fn foreign_reasoning_continues() {
     let source = "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.reasoning_content %}<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
     let template = Some(PromptTemplate::new(source).expect("it compiles"));
     let (mut conversation, _) =
@@ -228,7 +228,7 @@ fn reasoning_that_came_from_elsewhere_goes_on() {
 }
 
 #[test]
-fn what_cannot_go_on_is_an_error_and_changes_nothing() {
+fn invalid_continuation_changes_nothing() {
     let (mut conversation, _) = conversation(config(), ["Hello!"]);
     let call = json!({"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]});
     for last in
@@ -243,7 +243,7 @@ fn what_cannot_go_on_is_an_error_and_changes_nothing() {
 }
 
 #[test]
-fn a_continued_turn_that_is_cancelled_leaves_the_reply_as_it_was_or_longer() {
+fn cancelled_continuation_keeps_or_extends_the_reply() {
     let whole = random(2).send_with("Talk.", limited(80)).expect("a reply");
     for on_cancel in [OnCancel::Rollback, OnCancel::KeepPartial] {
         let mut conversation = random(2);
@@ -266,7 +266,7 @@ fn a_continued_turn_that_is_cancelled_leaves_the_reply_as_it_was_or_longer() {
 }
 
 #[test]
-fn a_limit_on_reasoning_holds_for_the_whole_reply() {
+fn reasoning_limit_spans_the_whole_reply() {
     let reply = format!("<think>\n{}\n</think>\n\nDone.", "on and ".repeat(40));
     let (mut conversation, _) = conversation(config(), [reply.as_str()]);
     let thinking = ThinkingConfig { mode: ThinkingMode::Default, max_tokens: Some(20) };

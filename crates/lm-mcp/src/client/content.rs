@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn content_that_is_no_text_is_described() {
+    fn non_text_content_is_described() {
         let image = json!({"type": "image", "data": "AAECAw==", "mimeType": "image/png"});
         assert_eq!(read(json!({"content": [image]})), Ok(json!("[image: image/png, 4 bytes, not shown]")));
         let result = read(json!({"content": [image], "structuredContent": {"n": 1}}));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_tool_is_an_error_with_its_text() {
+    fn tool_error_keeps_its_text() {
         let failed = |json| read(json).expect_err("an error").to_string();
         let text = json!({"type": "text", "text": "no such city"});
         assert_eq!(failed(json!({"content": [text], "isError": true})), "no such city");

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_that_may_be_secrets_are_not_inherited() {
+    fn possible_secrets_are_not_inherited() {
         let kept = ["PATH", "Path", "HOME", "LANG", "LC_ALL", "TMPDIR"];
         let left_out = ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "SSH_AUTH_SOCK", "PATHS", "MY_HOME", ""];
         let pairs = kept.iter().chain(&left_out).map(|name| (OsString::from(name), OsString::from("x")));

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_response_without_a_body_is_described() {
+    fn response_without_a_body_is_described() {
         let of = |text: &str| status(text.to_owned());
         assert_eq!(
             of("HTTP 404 Not Found: "),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_reached_without_a_proxy() {
+    fn localhost_is_reached_without_proxy() {
         for (url, expected) in [
             ("http://localhost:80/mcp", true),
             ("http://127.0.0.1/", true),

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_last_line_of_the_error_output_is_kept() {
+    async fn last_line_of_the_error_output_is_kept() {
         let tail = Tail::default();
         tail.clone().read(&b"first\n last words\r\n \n"[..], "a".into()).await;
         assert_eq!(tail.message(), "; the last line of its stderr: last words");

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn references_that_double_are_bounded_with_each_keyword() {
+    fn doubling_references_are_bounded_for_each_keyword() {
         let links: [fn(&Value) -> Value; 9] = [
             |next| json!({"allOf": [next, next]}),
             |next| json!({"anyOf": [next, {"oneOf": [next]}]}),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn references_of_parts_that_double_are_bounded() {
+    fn doubling_part_references_are_bounded() {
         let links: [fn(&Value) -> Value; 6] = [
             |next| json!({"allOf": [{"properties": {"a": next}}, {"properties": {"a": next}}]}),
             |next| json!({"anyOf": [{"items": next}, {"items": next}]}),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_of_different_parts_are_not_added_up() {
+    fn costs_of_separate_parts_are_not_added() {
         let defs = doubled(40, |next| json!({"properties": {"a": next, "b": next}}));
         assert!(!is_refused(&json!({"$defs": defs, "$ref": "#/$defs/d0"})));
     }
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_contains_itself_in_place_is_refused() {
+    fn in_place_recursion_is_rejected() {
         let cycles = [
             json!({"$ref": "#"}),
             json!({"properties": {"a": {"anyOf": [{"type": "null"}, {"$ref": "#/properties/a"}]}}}),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_a_large_schema_is_named() {
+    fn oversized_schema_error_has_a_pointer() {
         let schema = json!({"$defs": doubled(17, |next| json!({"allOf": [next, next]})), "properties": {"x": {"$ref": "#/$defs/d0"}}});
         let error = check_evaluations(&schema).expect_err("too large");
         assert_eq!(error.path, "#/$defs/d2");
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_count_of_a_value_is_that_of_its_parts() {
+    fn value_count_is_the_sum_of_its_parts() {
         let expression = json!({"anyOf": [{"type": "integer"}, {"properties": {"a": {"$ref": "#"}}}, {"properties": {"a": {"$ref": "#"}}}]});
         let value = |depth| (0..depth).fold(json!(1), |value, _| json!({"a": value}));
         let applied =

@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn anchors_say_where_anything_may_stand() {
+    fn missing_anchors_allow_any_text() {
         assert_eq!(whole("^a$").as_deref(), Some("a"));
         assert_eq!(whole("a").as_deref(), Some("(?s:.*)a(?s:.*)"));
         assert_eq!(whole("^a|b$").as_deref(), Some("(?:a(?s:.*)|(?s:.*)b)"));

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_places() {
+    fn errors_have_pointers() {
         let tree = json!({"properties": {"n": {"type": "integer"}, "all": {"items": {"$ref": "#"}}}});
         assert_eq!(places(&tree, &json!({"n": 1, "all": [{"n": 2}]})), [""; 0]);
         assert_eq!(places(&tree, &json!({"n": "1", "all": [{"n": "2"}]})), ["/n", "/all/0/n"]);
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_in_a_recursive_union_are_found_in_bounded_time() {
+    fn recursive_union_errors_are_found_in_bounded_time() {
         let kind = |kind| {
             let properties = json!({"kind": {"const": kind}, "of": {"$ref": "#"}});
             json!({"properties": properties, "required": ["kind", "of"]})

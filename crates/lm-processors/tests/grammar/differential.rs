@@ -39,7 +39,7 @@ fn number(name: &str, default: u64) -> u64 {
 }
 
 #[test]
-fn what_a_grammar_writes_fits_its_schema() {
+fn generated_text_satisfies_its_schema() {
     let (cases, first) = (number("LM_PROPERTY_CASES", CASES), number("LM_PROPERTY_SEED", 0));
     let samples = std::env::var("LM_SAMPLES").ok();
     let mut samples = samples.map(|path| std::fs::File::create(path).expect("a file"));

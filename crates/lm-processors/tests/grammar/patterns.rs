@@ -18,7 +18,7 @@ fn outcomes() -> Value {
 }
 
 #[test]
-fn patterns_match_what_ecma_262_says() {
+fn patterns_match_as_in_ecma_262() {
     let (file, compiler) = (outcomes(), Compiler::new());
     let texts: Vec<&str> =
         file["texts"].as_array().expect("texts").iter().filter_map(Value::as_str).collect();

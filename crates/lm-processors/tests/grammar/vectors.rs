@@ -73,7 +73,7 @@ struct Counts {
 }
 
 #[test]
-fn well_formed_calls_are_taken_and_broken_ones_stopped() {
+fn well_formed_calls_pass_and_broken_ones_stop() {
     let Some(folder) = shared::path("goldens/parser/tools") else { return };
     let compiler = Compiler::new();
     let mut missed = Vec::new();

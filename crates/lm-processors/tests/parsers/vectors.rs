@@ -408,7 +408,7 @@ const TEMPLATES: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn families_are_found_by_their_templates() {
+fn families_are_detected_by_template() {
     let Some(folder) = shared::path("goldens/templates") else { return };
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

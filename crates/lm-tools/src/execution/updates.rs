@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reports_that_were_not_read_are_bounded_for_each_call_and_for_all() {
+    fn unread_reports_are_bounded_per_call_and_in_total() {
         let (updates, received) = Updates::new(100);
         for index in 0..100 {
             let reporter = Reporter::new(index, updates.clone());

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_deeper_than_results_may_be_are_refused() {
+    fn overly_deep_arguments_are_rejected() {
         let nested = |levels| (0..levels).fold(json!(1), |value, _| json!([value]));
         let check =
             |levels| tools().check(&ToolCall::new("f", Map::from_iter([("x".to_owned(), nested(levels))])));
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_of_converted_arguments_has_no_values() {
+    fn conversion_log_has_no_values() {
         let tools = tools().with_coercion(Coercion::On);
         let call = ToolCall::new("f", Map::from_iter([("keys".to_owned(), json!("s3cret"))]));
         assert_eq!(paths(&tools.check(&call).expect("a list of it").coerced), "/keys");

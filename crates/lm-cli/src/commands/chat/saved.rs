@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_no_conversation_is_named_with_the_place() {
+    fn invalid_conversation_error_names_file_and_place() {
         let file = tempfile::NamedTempFile::new().expect("a temporary file");
         for (text, expected) in [
             ("{", "is not JSON"),

@@ -342,7 +342,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_in_alphabetical_order_and_no_name_is_used_twice() {
+    fn commands_are_sorted_and_unique() {
         assert!(ALL.windows(2).all(|pair| pair[0].names[0] < pair[1].names[0]));
         let mut names: Vec<_> = words().into_iter().map(|word| word.name).collect();
         let all = names.len();

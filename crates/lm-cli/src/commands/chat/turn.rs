@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_turn_ends_with_the_reply_so_far() {
+    fn interrupted_turn_ends_with_the_reply_so_far() {
         let call = || Message::tool_calls(vec![ToolCall::new("f", Map::new())]);
         let result = || Message::tool(None, "f", Value::String("1".to_owned()));
         let said = |text: &str| vec![(Role::Assistant, text.to_owned())];

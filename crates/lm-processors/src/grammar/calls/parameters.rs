@@ -331,7 +331,7 @@ mod tests {
 
     /// Infinitely nested lists are a recursive rule, in every syntax.
     #[test]
-    fn schemas_may_come_to_themselves() {
+    fn recursive_schemas_are_supported() {
         let schema = serde_json::json!({
             "type": "object", "properties": {"a": {"$ref": "#/$defs/b"}, "c": {"$ref": "#"}}, "required": ["a"],
             "$defs": {

@@ -24,7 +24,7 @@ fn deadline(tool: Option<Duration>, toolset: Option<Duration>, turn: Option<Inst
 }
 
 #[test]
-fn the_limit_of_a_tool_replaces_that_of_its_toolset() {
+fn tool_limit_overrides_the_toolset_limit() {
     for (tool, toolset, expected) in [
         (Some(HOUR), Some(MINUTE), Some(HOUR)),
         (Some(MINUTE), Some(HOUR), Some(MINUTE)),
@@ -41,7 +41,7 @@ fn the_limit_of_a_tool_replaces_that_of_its_toolset() {
 }
 
 #[test]
-fn a_call_knows_the_deadline_of_its_turn() {
+fn call_context_has_the_turn_deadline() {
     let turn = Instant::now() + MINUTE;
     assert_eq!(deadline(None, None, Some(turn)), Some(turn));
     assert_eq!(deadline(Some(HOUR), Some(HOUR), Some(turn)), Some(turn));
@@ -50,7 +50,7 @@ fn a_call_knows_the_deadline_of_its_turn() {
 }
 
 #[test]
-fn calls_whose_reader_is_dropped_are_cancelled_and_the_turn_is_not() {
+fn dropped_reader_cancels_calls_but_not_the_turn() {
     let (begun, has_begun) = channel::<CallContext>();
     let (release, released) = channel::<()>();
     let ends = Mutex::new((begun, released));
@@ -74,7 +74,7 @@ fn calls_whose_reader_is_dropped_are_cancelled_and_the_turn_is_not() {
 }
 
 #[test]
-fn calls_after_a_sequential_one_run_at_the_same_time_again() {
+fn calls_after_a_sequential_one_run_concurrently() {
     let alone = Custom { is_sequential: true, ..Custom::new("alone", |_, _| Ok(json!("alone")).into()) };
     let tools = meeting(2).with(alone).expect("two tools").with_limits(limits(2, None, None));
     let calls = ["alone", "meet", "meet"].map(|name| call(name, json!({}))).to_vec();
@@ -82,7 +82,7 @@ fn calls_after_a_sequential_one_run_at_the_same_time_again() {
 }
 
 #[test]
-fn the_error_of_a_call_that_is_refused_is_cut_too() {
+fn rejected_call_error_is_cut() {
     let schema = json!({"type": "object", "additionalProperties": {"type": "integer"}});
     let tools = Toolset::new().with_fn(ToolSpec::new("sum", "Sum.", schema), |_| Ok(Value::Null));
     let long = call("sum", json!({ "é".repeat(100_000): "one" }));
