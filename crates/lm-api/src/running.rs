@@ -189,9 +189,9 @@ impl<W: ResponseWriter> Running<W> {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{error}")]
 pub struct StreamError {
-    /// The error; for the status of a response that has not begun.
+    /// The error, for the status of a response that has not started.
     pub error: ApiError,
-    /// The error as a frame; for a response that has begun.
+    /// The error as a frame, for a response that has started.
     pub frame: Frame,
 }
 

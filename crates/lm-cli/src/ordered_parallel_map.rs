@@ -79,13 +79,13 @@ mod tests {
 
     const THREE: NonZeroUsize = NonZeroUsize::new(3).expect("is not zero");
 
-    /// Work on 0 that ends after that on 1 has begun.
+    /// Work on 0 that ends after that on 1 has started.
     fn crossing() -> impl Fn(usize) -> usize + Send + Sync {
-        let (first_may_end, second_has_begun) = mpsc::channel();
-        let (first_may_end, second_has_begun) = (Mutex::new(first_may_end), Mutex::new(second_has_begun));
+        let (first_may_end, second_has_started) = mpsc::channel();
+        let (first_may_end, second_has_started) = (Mutex::new(first_may_end), Mutex::new(second_has_started));
         move |item| {
             match item {
-                0 => second_has_begun.lock().expect("no panic").recv().expect("the second one begins"),
+                0 => second_has_started.lock().expect("no panic").recv().expect("the second one begins"),
                 1 => first_may_end.lock().expect("no panic").send(()).expect("the first one waits"),
                 _ => {}
             }

@@ -168,7 +168,7 @@ mod tests {
         };
         let refusal = || check(folder.path()).expect_err("is refused").to_string();
         write("config.json", b"{}");
-        assert!(check(folder.path()).is_ok(), "what is missing is told by those who read it");
+        assert!(check(folder.path()).is_ok(), "missing files are reported by their readers");
         write("pytorch_model.bin", b"PK\x03\x04");
         assert!(refusal().contains("pytorch_model.bin"));
         write("model.safetensors", LFS_POINTER);

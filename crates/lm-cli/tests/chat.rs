@@ -74,7 +74,7 @@ fn chat_commands_work_without_a_terminal() {
     assert_eq!(run.code, Some(0));
     let reply = run.out.strip_suffix('\n').expect("a line");
     let expected = format!(
-        "(saved to {})\nsystem: Be brief.\nuser: Hello\nassistant: {reply}\n(begun again)\nsystem: Be brief.\n",
+        "(saved to {})\nsystem: Be brief.\nuser: Hello\nassistant: {reply}\n(started over)\nsystem: Be brief.\n",
         file.display()
     );
     let notes: String = run

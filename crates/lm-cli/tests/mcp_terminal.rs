@@ -58,9 +58,9 @@ fn interrupt_cancels_the_running_call_of_a_server() {
             std::thread::sleep(Duration::from_millis(5));
         }
     };
-    wait_for("begun\n");
+    wait_for("started\n");
     terminal.interrupt();
     terminal.expect("the message is taken back");
-    wait_for("begun\ncancelled\n");
+    wait_for("started\ncancelled\n");
     terminal.exit();
 }

@@ -134,7 +134,7 @@ fn conversation_is_saved_loaded_and_resumed() {
     let mut terminal = Terminal::chat(&["--system", "Be brief."], state.path());
     terminal.ask("Hello", "> ");
     terminal.ask(&format!("/save {path}"), "(saved to ");
-    terminal.ask("/clear", "(begun again)");
+    terminal.ask("/clear", "(started over)");
     terminal.ask("/system Be long.", "(system prompt set)");
     terminal.ask(&format!("/load {path}"), "(2 messages loaded from ");
     terminal.ask("/system", "Be brief.");
@@ -228,7 +228,7 @@ fn full_context_has_a_hint() {
     terminal
         .ask("Hello", "(the reply was cut: the context is full; /clear begins again, --overflow sliding-window or --context allows more)");
     terminal.ask("Hello", "hint: a shorter prompt fits");
-    terminal.ask("/clear", "(begun again)");
+    terminal.ask("/clear", "(started over)");
     terminal.ask("Hello", "(the reply was cut");
     terminal.exit();
 }

@@ -66,7 +66,7 @@ pub enum OnTokenLimit {
 /// Turns that require a call, forbid calls or ask for a format are always constrained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ConstrainCalls {
-    /// Constrained: a call that was begun names a declared tool, matches its schema as far as a grammar can express it, and ends within the
+    /// Constrained: a started call names a declared tool, matches its schema as far as a grammar can express it, and ends within the
     /// token limit.
     #[default]
     Yes,

@@ -73,7 +73,7 @@ pub enum ConversationEvent {
         /// The text.
         text: String,
     },
-    /// The model has begun a tool call.
+    /// The model has started a tool call.
     ToolCallStarted {
         /// Index of the call in the reply, from 0.
         index: usize,

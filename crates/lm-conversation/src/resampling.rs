@@ -38,7 +38,7 @@ pub(crate) struct Resampling {
     sent: usize,
     /// Events that were not sent yet.
     held: Vec<ConversationEvent>,
-    /// True if a call or an answer that is validated has begun.
+    /// True if a validated call or answer has started.
     open: bool,
     /// True if a complete call was sent.
     has_call: bool,

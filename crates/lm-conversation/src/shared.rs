@@ -74,7 +74,7 @@ impl Shared {
         Self { state: self.state.clone(), live: self.live.clone(), turn: state.turn }
     }
 
-    /// Locks the state; `None` if this turn has ended or another one has begun.
+    /// Locks the state; `None` if this turn has ended or another one has started.
     pub(crate) fn lock_turn(&self) -> Option<MutexGuard<'_, State>> {
         if self.live.load(Ordering::Acquire) != self.turn {
             return None;

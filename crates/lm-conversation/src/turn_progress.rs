@@ -250,7 +250,7 @@ impl Progress {
         Ok(None)
     }
 
-    /// Adds the turn to the history; `finish` is `None` for a turn that was dropped. `None` if another turn has begun.
+    /// Adds the turn to the history; `finish` is `None` for a turn that was dropped. `None` if another turn has started.
     fn add_to_history(&mut self, reply: Message, finish: Option<&Finished>) -> Option<()> {
         let mut state = self.setup.shared.lock_turn()?;
         let open = self.open_reply(state.session.tokens(), finish);
@@ -296,7 +296,7 @@ impl Drop for Progress {
         }
         if self.setup.on_cancel == OnCancel::KeepPartial {
             let reply = self.partial_message();
-            let _ = self.add_to_history(reply, None); // Another turn may have begun.
+            let _ = self.add_to_history(reply, None); // Another turn may have started.
             self.setup.cancel.cancel();
         }
         self.end();

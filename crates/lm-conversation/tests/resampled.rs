@@ -181,7 +181,7 @@ fn biased(options: &mut TurnOptions, conversation: &Conversation, bias: f32) {
     options.sampler.as_mut().expect("a sampler").logit_bias = vec![(close, bias)];
 }
 
-/// All calls are rejected, so that reasoning that waits for a call is never told.
+/// All calls are rejected, so reasoning that waits for a call is never reported.
 #[test]
 fn reasoning_after_a_rejected_call_is_sent_at_once() {
     let mut never = parameters();
@@ -190,10 +190,10 @@ fn reasoning_after_a_rejected_call_is_sent_at_once() {
         let mut conversation = reasoning(&conversation("hermes", vec![tool("read", never.clone())]));
         let mut options = required(&conversation, seed, 1.0);
         biased(&mut options, &conversation, 5.0);
-        let (mut told, mut failed) = (String::new(), None);
+        let (mut reported, mut failed) = (String::new(), None);
         for event in conversation.stream("go", options).expect("a turn") {
             match event {
-                Ok(ConversationEvent::Reasoning(text)) => told += &text,
+                Ok(ConversationEvent::Reasoning(text)) => reported += &text,
                 Ok(_) => {}
                 Err(error) => failed = Some(error),
             }
@@ -202,7 +202,7 @@ fn reasoning_after_a_rejected_call_is_sent_at_once() {
         let tokenizer = conversation.engine().tokenizer();
         let bytes = conversation.tokens().iter().flat_map(|&id| tokenizer.token_bytes(id).to_vec()).collect();
         let last = String::from_utf8(bytes).expect("text");
-        assert!(last.starts_with(&format!("go<think>{told}\n</think>")), "{told:?} of {last:?}");
+        assert!(last.starts_with(&format!("go<think>{reported}\n</think>")), "{reported:?} of {last:?}");
     }
 }
 
@@ -254,14 +254,14 @@ fn resampled_answers_satisfy_unenforced_keywords() {
         let (events, reply) = turn(&mut conversation, options).expect("an answer");
         let value: Value = serde_json::from_str(&reply.text()).expect("JSON");
         assert!(value["digit"] == 1 || value["digit"] == 3, "{value}");
-        let told: String = events
+        let reported: String = events
             .iter()
             .filter_map(|event| match event {
                 ConversationEvent::Text(text) => Some(text.as_str()),
                 _ => None,
             })
             .collect();
-        assert_eq!(told, reply.text());
+        assert_eq!(reported, reply.text());
         resampled += reply.resampled;
     }
     assert!(resampled > 0, "no answer was sampled again");

@@ -144,7 +144,7 @@ pub enum Error {
         /// The address.
         addr: SocketAddr,
     },
-    /// Standard input ended before a client had begun the handshake.
+    /// Standard input ended before a client started the handshake.
     #[error("standard input ended before a client sent `initialize`")]
     NoClient,
     /// The server of tools failed.

@@ -28,7 +28,7 @@ struct Fake {
     peer: Arc<Mutex<Option<Peer<RoleServer>>>>,
     /// The last page was asked for.
     listed: Arc<Notify>,
-    begun: Arc<Notify>,
+    started: Arc<Notify>,
     cancelled: Arc<Notify>,
 }
 
@@ -75,7 +75,7 @@ impl ServerHandler for Fake {
     ) -> Result<CallToolResponse, ErrorData> {
         match request.name.as_ref() {
             "wait" => {
-                self.begun.notify_one();
+                self.started.notify_one();
                 context.ct.cancelled().await;
                 self.cancelled.notify_one();
                 Err(ErrorData::internal_error("cancelled", None))
@@ -284,7 +284,7 @@ fn cancelled_call_is_cancelled_at_the_server() {
     let mcp = connecting(&server, &runtime).connect().expect("connects");
     let cancel = CancelHandle::new();
     let mut calls = mcp.tools().start(vec![ToolCall::new("s_wait", Default::default())], &cancel, None);
-    runtime.block_on(server.begun.notified());
+    runtime.block_on(server.started.notified());
     cancel.cancel();
     let result = calls.next().expect("one result").to_json();
     assert_eq!(
@@ -292,7 +292,7 @@ fn cancelled_call_is_cancelled_at_the_server() {
         "the call of MCP server `s` was cancelled; it may have taken effect"
     );
     runtime.block_on(async {
-        tokio::time::timeout(LONG, server.cancelled.notified()).await.expect("it is told")
+        tokio::time::timeout(LONG, server.cancelled.notified()).await.expect("it is notified")
     });
 }
 
@@ -305,7 +305,7 @@ fn late_call_is_cancelled_at_the_server() {
     let message = error(&mcp, "s_wait");
     assert!(message.ends_with("it may still take effect"), "{message}");
     runtime.block_on(async {
-        tokio::time::timeout(LONG, server.cancelled.notified()).await.expect("it is told")
+        tokio::time::timeout(LONG, server.cancelled.notified()).await.expect("it is notified")
     });
 }
 
@@ -317,7 +317,7 @@ fn lost_connection_fails_running_and_later_calls() {
     let tools = mcp.tools();
     let running =
         std::thread::spawn(move || tools.call(&ToolCall::new("s_wait", Default::default())).content.text());
-    servers.block_on(server.begun.notified());
+    servers.block_on(server.started.notified());
     servers.shutdown_timeout(LONG);
     let text = running.join().expect("no panic");
     assert!(text.contains("the connection to MCP server `s` is lost"), "{text}");

@@ -124,18 +124,18 @@ fn check_cancellation(server: ServerConfig) {
     let mcp = connect(server, Duration::from_secs(2));
     let cancel = CancelHandle::new();
     let mut calls = mcp.tools().start(vec![call_of("r_wait", arguments("cancelled"))], &cancel, None);
-    wait_for("the call begins", || notes("cancelled") == "begun\n");
+    wait_for("the call begins", || notes("cancelled") == "started\n");
     cancel.cancel();
     let result = calls.next().expect("one result").to_json();
     assert_eq!(
         result["content"]["error"],
         "the call of MCP server `r` was cancelled; it may have taken effect"
     );
-    wait_for("the server cancels the call", || notes("cancelled") == "begun\ncancelled\n");
+    wait_for("the server cancels the call", || notes("cancelled") == "started\ncancelled\n");
 
     let error = call(&mcp, "r_wait", arguments("late"))["error"].to_string();
     assert!(error.contains("no result after"), "{error}");
-    wait_for("the server cancels the call", || notes("late") == "begun\ncancelled\n");
+    wait_for("the server cancels the call", || notes("late") == "started\ncancelled\n");
     assert_eq!(call(&mcp, "r_add", json!({"a": 1, "b": 1})), json!({"result": 2}));
 }
 
@@ -235,10 +235,10 @@ fn check_node_cancellation(server: ServerConfig, passed: &Path) {
     let mcp = connect(server, Duration::from_secs(3));
     let slow =
         |seconds: f32| call_of("r_trigger-long-running-operation", json!({"duration": seconds, "steps": 1}));
-    let is_told = |seconds: &str| {
+    let is_notified = |seconds: &str| {
         let id = id_before(&read("client"), seconds);
         let cancelled = format!("\"requestId\":{id},");
-        wait_for("the server is told", || read("client").contains(&cancelled));
+        wait_for("the server is notified", || read("client").contains(&cancelled));
         id
     };
     let cancel = CancelHandle::new();
@@ -248,11 +248,11 @@ fn check_node_cancellation(server: ServerConfig, passed: &Path) {
     let result = calls.next().expect("one result").to_json();
     let cancelled = "the call of MCP server `r` was cancelled; it may have taken effect";
     assert_eq!(result["content"]["error"], cancelled);
-    let id = is_told("2.75");
+    let id = is_notified("2.75");
 
     let late = mcp.tools().call(&slow(3600.5)).to_json()["content"]["error"].to_string();
     assert!(late.contains("no result after 3 s"), "{late}");
-    is_told("3600.5");
+    is_notified("3600.5");
     assert_eq!(call(&mcp, "r_echo", json!({"message": "hello"})), "Echo: hello");
     let is_answered = |id: &str| read("server").contains(&format!("\"jsonrpc\":\"2.0\",\"id\":{id}}}"));
     // What passes the bytes on may write them to the file after it has sent them.

@@ -91,7 +91,7 @@ fn client_notification_cancels_its_call() {
     let _calls = mcp.tools().start(vec![ToolCall::new("s_wait", Default::default())], &cancel, None);
     assert_eq!(received.recv_timeout(LONG), Ok(false), "it begins");
     cancel.cancel();
-    assert_eq!(received.recv_timeout(LONG), Ok(true), "it is told");
+    assert_eq!(received.recv_timeout(LONG), Ok(true), "it is notified");
 }
 
 /// Waits for the calls of all clients.

@@ -63,8 +63,8 @@ impl InCall {
             json!({"call": "calculate", "arguments": {"expression": "6 * 7"}}),
         ];
         let client = served::start(venv, &[mode, &["stdio", program, "serve"]].concat(), &commands);
-        wait_for("the call begins", || notes(&file).starts_with("begun in "));
-        let server = notes(&file)["begun in ".len()..].to_owned();
+        wait_for("the call begins", || notes(&file).starts_with("started in "));
+        let server = notes(&file)["started in ".len()..].to_owned();
         Self { client, server, file, _folder: folder }
     }
 }

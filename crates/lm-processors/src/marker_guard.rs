@@ -114,9 +114,9 @@ impl Guard {
         if !self.tokens.contains(text) {
             return self.text(text);
         }
-        let begun = self.completes_a_spelled_one(text);
+        let completes = self.completes_a_spelled_one(text);
         self.run.clear();
-        if begun { format!("{BREAK}{text}").into() } else { text.into() }
+        if completes { format!("{BREAK}{text}").into() } else { text.into() }
     }
 
     /// Returns true if the preceding text and the start of `token` together spell a marker.

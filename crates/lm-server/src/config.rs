@@ -75,7 +75,7 @@ pub struct ServerLimits {
     pub preparing: usize,
     /// Maximum time of a request, from its arrival to the end of its answer. Default 1 h.
     pub request_time: Duration,
-    /// Maximum time that running requests have to end after a shutdown has begun; then they are cancelled. Default 30 s.
+    /// Maximum time that running requests have to end after a shutdown has started; then they are cancelled. Default 30 s.
     pub shutdown_time: Duration,
     /// Interval of the comments that keep a silent stream open. Default 15 s.
     pub keep_alive: Duration,

@@ -66,7 +66,7 @@ impl Connections {
         let _ = stream.set_nodelay(true);
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(self.write_time));
-        // hyper closes idle connections, but not one whose first request has begun to arrive.
+        // hyper closes idle connections, but not one whose first request is arriving.
         let heard = Arc::new(AtomicBool::new(false));
         let (heard_first, service) = (heard.clone(), TowerToHyperService::new(router));
         let service = service_fn(move |request| {

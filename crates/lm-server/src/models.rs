@@ -54,12 +54,12 @@ impl Engines {
         time: Option<KeepAlive>,
         begin: impl FnOnce(&Self) -> lm_api::Result<T>,
     ) -> lm_api::Result<T> {
-        // A model that is kept for no time is idle until the request has begun.
+        // A model that is kept for no time is idle until the request has started.
         let unload = time.filter(|time| time.is_zero());
         self.keep(if unload.is_some() { None } else { time })?;
-        let begun = begin(self)?;
+        let started = begin(self)?;
         unload.map_or(Ok(()), |time| self.keep(Some(time)))?;
-        Ok(begun)
+        Ok(started)
     }
 
     /// Sets the time for which the idle model stays in memory, or else the engine's own.

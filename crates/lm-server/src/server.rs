@@ -105,7 +105,7 @@ impl Server {
         tokio::select! {
             () = accept(&early) => {}
             // An error: all handles and the server itself are gone, which cannot be while it runs.
-            _ = shutdown.wait_for(|begun| *begun) => {}
+            _ = shutdown.wait_for(|started| *started) => {}
         }
         app.begin_shutdown();
         tokio::select! {

@@ -47,7 +47,7 @@ impl App {
         !self.is_ending() && self.is_healthy()
     }
 
-    /// Returns true if a shutdown has begun.
+    /// Returns true if a shutdown has started.
     pub fn is_ending(&self) -> bool {
         *self.is_ending.borrow()
     }

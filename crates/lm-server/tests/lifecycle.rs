@@ -93,12 +93,12 @@ fn disconnect_ends_embeddings() {
     let (server, passes) = slow(EngineSettings::default(), ServerLimits::default());
     for path in ["/v1/embeddings", "/api/embed"] {
         let texts: Vec<_> = (0..1_500).map(|number| format!("text {number}")).collect();
-        let begun = passes.count();
+        let before = passes.count();
         let client = server.open(&Request::new("POST", path).body(&json!({"input": texts})));
-        passes.wait_for(begun + 2);
+        passes.wait_for(before + 2);
         drop(client);
         passes.wait_for_silence();
-        assert!(passes.count() < begun + 60, "{path}: {} passes", passes.count() - begun);
+        assert!(passes.count() < before + 60, "{path}: {} passes", passes.count() - before);
     }
 }
 

@@ -13,7 +13,7 @@ fn serve(tools: ServedTools) -> Running {
     Running::scripted(["Hello!"], ServerConfig { tools, ..ServerConfig::default() })
 }
 
-/// A tool that runs until it is cancelled. It counts its calls: begun, and cancelled.
+/// A tool that runs until it is cancelled. Counts its started and its cancelled calls.
 fn endless(counts: Arc<[AtomicUsize; 2]>) -> Toolset {
     let run = move |_: Map<String, Value>, context: CallContext| {
         let counts = counts.clone();

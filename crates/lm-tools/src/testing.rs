@@ -1,6 +1,6 @@
 //! Scripted models for tests of programs with tools (feature `test-util`).
 //!
-//! A scripted model says what it is told to, in the real engine: prompts are rendered with a chat template, replies are constrained to the
+//! A scripted model gives prepared replies in the real engine: prompts are rendered with a chat template, replies are constrained to the
 //! tools' schemas, streamed and parsed. A test of an agent needs no weights, takes milliseconds, and is deterministic.
 //!
 //! ```toml

@@ -204,10 +204,10 @@ mod tests {
             (plain.log_text().to_string(), &*plain.to_string())
         );
         assert_eq!(plain.to_string(), "request failed: no route to 10.0.0.7");
-        let told = plain.with_model_text("first").with_model_text("the service is down");
-        assert_eq!(told.to_string(), "the service is down");
-        assert_eq!(told.log_text(), "request failed: no route to 10.0.0.7");
-        assert_eq!((told.kind(), told.retry()), (ToolErrorKind::Failed, Retry::Never));
+        let replaced = plain.with_model_text("first").with_model_text("the service is down");
+        assert_eq!(replaced.to_string(), "the service is down");
+        assert_eq!(replaced.log_text(), "request failed: no route to 10.0.0.7");
+        assert_eq!((replaced.kind(), replaced.retry()), (ToolErrorKind::Failed, Retry::Never));
     }
 
     #[test]
@@ -232,10 +232,10 @@ mod tests {
         let error = ToolError::missing("unit");
         assert_eq!((error.kind(), error.retry()), (ToolErrorKind::InvalidArguments, Retry::Never));
         assert_eq!(error.log_text(), "argument `unit`: missing");
-        let told = error.with_retry(Retry::Always).with_model_text("which unit?");
-        assert_eq!((told.kind(), told.retry()), (ToolErrorKind::InvalidArguments, Retry::Always));
+        let replaced = error.with_retry(Retry::Always).with_model_text("which unit?");
+        assert_eq!((replaced.kind(), replaced.retry()), (ToolErrorKind::InvalidArguments, Retry::Always));
         assert_eq!(
-            (told.to_string(), &*told.log_text()),
+            (replaced.to_string(), &*replaced.log_text()),
             ("which unit?".to_owned(), "argument `unit`: missing")
         );
     }

@@ -180,7 +180,7 @@ fn check(tool: &dyn Tool, value: &Value) -> (Result<(), String>, Result<(), Stri
     (by_schema, by_type)
 }
 
-/// Forms that serde reads and the schema does not have, so that no model is told of them: a list of a struct's fields, `null` for an
+/// Forms that serde reads and the schema does not have, so that no model sees them: a list of a struct's fields, `null` for an
 /// argument that may be missing, a set with an item twice.
 fn is_lenient(tool: &str, value: &Value) -> bool {
     match tool {

@@ -40,14 +40,14 @@ impl Approve {
 }
 
 /// The user, who answers the questions of a chat.
-pub struct Person {
+pub struct Approver {
     lines: Arc<Mutex<Lines>>,
     interrupt: Interrupt,
     /// Tools that need no further question.
     always: HashSet<String>,
 }
 
-impl Person {
+impl Approver {
     pub fn new(lines: Arc<Mutex<Lines>>, interrupt: Interrupt) -> Self {
         Self { lines, interrupt, always: HashSet::new() }
     }

@@ -77,7 +77,7 @@ fn cut_reply_continues_repeatedly() {
 
 /// Reads a turn up to its first text.
 fn begin(turn: &mut Turn) {
-    assert!(turn.any(|event| matches!(event, Ok(ConversationEvent::Text(_)))), "it has begun");
+    assert!(turn.any(|event| matches!(event, Ok(ConversationEvent::Text(_)))), "it has started");
 }
 
 #[test]

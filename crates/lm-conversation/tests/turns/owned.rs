@@ -11,7 +11,7 @@ use crate::turns::fixture::{config, conversation, weather};
 
 fn started(conversation: &mut Conversation, options: TurnOptions) -> Turn {
     let mut turn = conversation.stream("Talk.", options).expect("a turn");
-    assert!(turn.by_ref().any(|event| matches!(event, Ok(ConversationEvent::Text(_)))), "it has begun");
+    assert!(turn.by_ref().any(|event| matches!(event, Ok(ConversationEvent::Text(_)))), "it has started");
     turn
 }
 

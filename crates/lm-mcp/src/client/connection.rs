@@ -52,7 +52,7 @@ pub(super) struct Running {
 pub(super) struct Connection {
     pub server: Arc<str>,
     pub peer: Peer<RoleClient>,
-    /// Told when the server has changed its tools.
+    /// Notified when the server has changed its tools.
     pub changed: Arc<Notify>,
     /// `None` for a server that is no program of ours.
     ended: Option<watch::Receiver<Option<Ended>>>,

@@ -191,7 +191,7 @@ fn short_values_coexist_with_longer_texts() {
         (value(json!("abc")), true),
         (value(json!("ab")), false),
     ];
-    // Between two markers a listed text and a longer one begin alike: not told apart yet.
+    // Between two markers a listed text and a longer one start alike: not distinguished yet.
     let fenced = |family: &&Family| {
         family.processor.dialect().is_some_and(|dialect| matches!(dialect.calls[0].body, CallBody::Braces(_)))
     };

@@ -132,7 +132,7 @@ fn large_bounds_are_exact() {
     }
 }
 
-/// Multiples that a float does not hold are told apart by their digits.
+/// Multiples that a float cannot represent are distinguished by their digits.
 #[test]
 fn multiples_of_large_numbers_are_exact() {
     let compiler = Compiler::new();

@@ -66,13 +66,13 @@ const OPENED: &[(&str, &str)] =
     &[("ernie45", "<think>"), ("kimi_k2", "<think>"), ("qwen3_coder_xml", "<think>")];
 
 /// Settings that the sources pass to their parsers and the vectors omit: no calls, or malformed calls are not text.
-const TOLD: &[(&str, &str, Told)] = &[
-    ("mistral_json", "test_legacy_extract_tool_calls_none_with_tools", Told::NoCalls),
-    ("gpt_oss", "openai-gpt-oss-120b/428", Told::MalformedIsNoText),
+const SOURCE_SETTINGS: &[(&str, &str, SourceSetting)] = &[
+    ("mistral_json", "test_legacy_extract_tool_calls_none_with_tools", SourceSetting::NoCalls),
+    ("gpt_oss", "openai-gpt-oss-120b/428", SourceSetting::MalformedIsNoText),
 ];
 
 #[derive(Clone, Copy, PartialEq)]
-enum Told {
+enum SourceSetting {
     NoCalls,
     MalformedIsNoText,
 }
@@ -114,12 +114,12 @@ fn options(kind: &str, format: &str, vector: &Value) -> ParserOptions {
         suffix => Some(suffix.into()),
     };
     let name = vector["name"].as_str().unwrap_or_default();
-    let told = TOLD.iter().find(|told| (told.0, told.1) == (format, name)).map(|told| told.2);
+    let setting = SOURCE_SETTINGS.iter().find(|row| (row.0, row.1) == (format, name)).map(|row| row.2);
     let from_source = declared(format);
     let tools = vector["tools"].as_array().or(from_source.as_array()).map(Vec::as_slice).unwrap_or_default();
     let calls = match source.get("tool_choice").and_then(Value::as_str) {
         Some("none") => ReadCalls::Never,
-        _ if told == Some(Told::NoCalls) => ReadCalls::Never,
+        _ if setting == Some(SourceSetting::NoCalls) => ReadCalls::Never,
         _ if kind == "reasoning" => ReadCalls::Never,
         _ => ReadCalls::Always,
     };
@@ -128,7 +128,7 @@ fn options(kind: &str, format: &str, vector: &Value) -> ParserOptions {
         calls,
         prompt_tail,
         reasoning: if source["reasoning"] == "none" { ReasoningText::Inline } else { ReasoningText::Split },
-        on_malformed: if told == Some(Told::MalformedIsNoText) {
+        on_malformed: if setting == Some(SourceSetting::MalformedIsNoText) {
             OnMalformed::Error
         } else {
             OnMalformed::Text

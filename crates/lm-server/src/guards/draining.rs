@@ -22,7 +22,7 @@ pub(crate) fn ending() -> ApiError {
     error
 }
 
-/// Refuses requests that come after a shutdown has begun, and ends their connections.
+/// Refuses requests that come after a shutdown has started, and ends their connections.
 pub(crate) async fn draining(State(app): State<SharedApp>, request: Request, next: Next) -> Response {
     if !app.is_ending() {
         return next.run(request).await;

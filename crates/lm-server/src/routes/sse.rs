@@ -14,7 +14,7 @@ use lm_api::{Frame, FrameStream, Framing, ResponseWriter, StreamError};
 use crate::response::ErrorResponse;
 use crate::state::CancelOnDrop;
 
-/// Time in which an error is answered with its status; a stream that has begun can only send it as a frame.
+/// Time in which an error is answered with its status; a started stream can only send it as a frame.
 const FIRST_FRAME: Duration = Duration::from_millis(500);
 
 /// Sends the frames of a response; an error ends them. The request is cancelled when the response is dropped.

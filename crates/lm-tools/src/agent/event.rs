@@ -15,7 +15,7 @@ pub enum AgentEvent {
     Text(String),
     /// Further text of its reasoning, never empty.
     Reasoning(String),
-    /// The model has begun a call.
+    /// The model has started a call.
     ToolCallStarted {
         /// Index of the call in the reply, from 0.
         index: usize,

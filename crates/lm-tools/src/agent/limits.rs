@@ -71,7 +71,7 @@ impl Default for AgentLimits {
 /// Counts of a running turn.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// Rounds that have begun.
+    /// Number of started rounds.
     pub rounds: usize,
     pub output_tokens: usize,
     /// Calls that were admitted.

@@ -283,8 +283,8 @@ impl TurnState {
         let missing = (0..calls.len()).filter(|&number| results[number].is_none());
         let missing = missing.map(|number| (number, calls[number].clone(), external.contains(&number)));
         for (number, call, is_external) in missing.collect::<Vec<_>>() {
-            let begun = started.filter(|_| !is_external);
-            let (outcome, result) = match begun {
+            let own_start = started.filter(|_| !is_external);
+            let (outcome, result) = match own_start {
                 Some(_) => (CallOutcome::Abandoned, refused(&call, ABANDONED)),
                 None => (CallOutcome::NotRun, not_run(&call)),
             };
@@ -292,7 +292,7 @@ impl TurnState {
                 outcome,
                 error: Some(ToolErrorKind::Cancelled),
                 attempts: 0,
-                elapsed_ms: begun.map_or(0, |begun| milliseconds(begun.elapsed())),
+                elapsed_ms: own_start.map_or(0, |start| milliseconds(start.elapsed())),
                 ..AgentStep::new(self.rounds - 1, call, result)
             };
             self.push(number, step);

@@ -134,11 +134,11 @@ fn log(tool: &str, attempts: u32, elapsed: Duration, error: Option<&ToolError>) 
     }
 }
 
-/// Answer that its holder owes: it is an error if the holder is dropped without a result, as by a runtime that ends.
+/// Answer that becomes an error if its holder is dropped without a result, as by a runtime that ends.
 #[derive(Debug)]
-pub(crate) struct Owed(pub Arc<Answer>);
+pub(crate) struct PendingAnswer(pub Arc<Answer>);
 
-impl Drop for Owed {
+impl Drop for PendingAnswer {
     fn drop(&mut self) {
         self.0.give_up(|attempts| match attempts {
             0 => ToolError::new(

@@ -47,7 +47,7 @@ pub struct CallResult {
 }
 
 impl CallResult {
-    /// Result of a call that was not begun.
+    /// Result of a call that was not started.
     pub(crate) fn not_run(index: usize, call: &ToolCall) -> Self {
         let message = super::not_run(call);
         let error = Some(super::answer::ended_before());

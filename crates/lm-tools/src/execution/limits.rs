@@ -22,7 +22,7 @@ pub struct CallLimits {
     /// Maximum number of calls of one reply that run at the same time, at least 1. 1: one after the other, in order.
     /// A call that was abandoned does not count any more, even if its thread runs on. Default 8.
     pub max_parallel: usize,
-    /// Maximum number of abandoned calls of the toolset that have not ended, of all its turns: from then on a call is not begun, and its
+    /// Maximum number of abandoned calls of the toolset that have not ended, of all its turns: from then on a call is not started, and its
     /// result says so. At least 1. It bounds the threads that tools which never end may hold, together with the calls that run.
     /// Default 64.
     pub max_abandoned: usize,

@@ -8,7 +8,7 @@ mod retries;
 mod updates;
 mod watch;
 
-pub(crate) use answer::{Answer, Owed, ended_before, not_run};
+pub(crate) use answer::{Answer, PendingAnswer, ended_before, not_run};
 pub(crate) use content::{given, is_shallow};
 pub use event::{CallEvent, CallResult};
 pub use limits::CallLimits;

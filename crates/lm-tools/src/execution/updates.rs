@@ -35,7 +35,7 @@ struct Reports {
     queue: VecDeque<(usize, CallEvent)>,
     /// Calls, by number, that may report.
     open: Vec<bool>,
-    /// The reader is told of the reports.
+    /// The reader is notified of the reports.
     is_announced: bool,
 }
 
@@ -141,7 +141,7 @@ mod tests {
             let reporter = Reporter::new(index, updates.clone());
             (0..100).for_each(|number| reporter.progress(number.into()));
         }
-        assert_eq!(received.len(), 1, "the reader is told once");
+        assert_eq!(received.len(), 1, "the reader is notified once");
         updates.close(99);
         Reporter::new(99, updates.clone()).progress("late".into());
         Reporter::new(100, updates.clone()).progress("of no call".into());

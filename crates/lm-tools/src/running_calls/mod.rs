@@ -8,7 +8,7 @@ mod tests;
 
 use crate::context::CallContext;
 use crate::context::Reader;
-use crate::execution::{Answer, Owed};
+use crate::execution::{Answer, PendingAnswer};
 use crate::execution::{CallEvent, CallResult};
 use crate::execution::{RunState, Watched};
 use crate::execution::{Update, Updates};
@@ -39,7 +39,7 @@ pub struct RunningCalls {
     tools: Toolset,
     cancel: CancelHandle,
     deadline: Option<Instant>,
-    /// Calls that were not begun, with their numbers.
+    /// Calls that were not started, with their numbers.
     waiting: VecDeque<(usize, ToolCall)>,
     running: usize,
     /// A sequential call runs.
@@ -196,7 +196,7 @@ impl RunningCalls {
             retries: entry.retries.unwrap_or(limits.retries),
             context: CallContext::new(&call, handle.clone(), deadline, states, reader),
             arguments: call.arguments,
-            owed: Owed(answer.clone()),
+            pending: PendingAnswer(answer.clone()),
             state: state.clone(),
             place: place.clone(),
             entry,

@@ -17,7 +17,7 @@ use lm_tools::{Agent, Toolset};
 use crate::args::{ChatArgs, ModelPath, OverflowArg, RunArgs, SamplerArgs, numbers};
 use crate::interrupt::{self, Interrupt};
 use crate::lines::{History, Line, Lines, unquoted};
-use crate::mcp::{ChatTools, McpArgs, Person};
+use crate::mcp::{Approver, ChatTools, McpArgs};
 use crate::media::MediaFile;
 use crate::screen::{CallsTo, Screen};
 use crate::{failure, media, model};
@@ -128,8 +128,8 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
         .max_rounds(args.max_rounds)
         .before_call(move |request| approve.decide(&own, request))
         .build()?;
-    let person = Person::new(lines.clone(), interrupt.clone());
-    let turns = Turns { agent, interrupt: interrupt.clone(), regenerated: 0, tools, person };
+    let approver = Approver::new(lines.clone(), interrupt.clone());
+    let turns = Turns { agent, interrupt: interrupt.clone(), regenerated: 0, tools, approver };
     let screen = Screen::new(CallsTo::Notes, args.chat.hide_thinking);
     let save =
         SaveOptions { cache: args.save_cache.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)) };

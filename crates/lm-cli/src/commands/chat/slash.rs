@@ -148,7 +148,7 @@ fn clear(_: &str, state: &mut State) -> Result<After> {
     state.turns.agent.conversation_mut().reset();
     state.media.clear();
     state.file = None;
-    state.screen.note("(begun again)")?;
+    state.screen.note("(started over)")?;
     Ok(After::GoOn)
 }
 

@@ -9,7 +9,7 @@ use lm_tools::{Agent, AgentEvent, AgentTurn};
 use super::settings::Settings;
 use crate::failure;
 use crate::interrupt::{Interrupt, is_interrupt};
-use crate::mcp::{AskedCall, ChatTools, Person};
+use crate::mcp::{Approver, AskedCall, ChatTools};
 use crate::screen::Screen;
 
 /// The conversation of a chat.
@@ -20,7 +20,7 @@ pub struct Turns {
     pub regenerated: u64,
     pub tools: ChatTools,
     /// The user, who is asked about calls.
-    pub person: Person,
+    pub approver: Approver,
 }
 
 /// Outcome of a turn without an error.
@@ -52,7 +52,7 @@ impl Turns {
         let kept = vec![question.clone()];
         match self.tools.refresh() {
             Ok(true) => {
-                self.person.forget();
+                self.approver.forget();
                 screen.note("(the tools of an MCP server have changed; /tools shows them)")?;
             }
             Ok(false) => {}
@@ -97,7 +97,7 @@ impl Turns {
         let interrupt = self.interrupt.clone();
         let _guard = interrupt.during(options.cancel.clone());
         let turn = start(&mut self.agent, options).map_err(anyhow::Error::from);
-        let ended = turn.and_then(|turn| show(turn, &mut record, screen, (&mut self.person, &self.tools)));
+        let ended = turn.and_then(|turn| show(turn, &mut record, screen, (&mut self.approver, &self.tools)));
         screen.end_line()?;
         match ended {
             Ok(finished) => Ok(Ended::Answered { finished }),
@@ -145,7 +145,7 @@ fn show(
     turn: AgentTurn,
     record: &mut Record,
     screen: &mut Screen,
-    (person, tools): (&mut Person, &ChatTools),
+    (approver, tools): (&mut Approver, &ChatTools),
 ) -> Result<Vec<Finished>> {
     for event in turn {
         let event = event?;
@@ -157,7 +157,7 @@ fn show(
             AgentEvent::Conversation(event) => screen.event(&event)?,
             AgentEvent::Approval(request) => {
                 let server = tools.server_of(&request.call.name);
-                person.answer(&request, &AskedCall { server, has_siblings: record.calls() != 1 })?;
+                approver.answer(&request, &AskedCall { server, has_siblings: record.calls() != 1 })?;
             }
             AgentEvent::ToolResult(step) => screen.tool_result(&step.result)?,
             AgentEvent::Finished(reply) => return Ok(reply.answered()?.finished),

@@ -255,7 +255,7 @@ impl Counts {
         counts
     }
 
-    /// Up to so many members before a place are told apart.
+    /// Maximum number of preceding members that are distinguished.
     fn told_apart(&self) -> usize {
         self.max.unwrap_or(self.min).max(1)
     }

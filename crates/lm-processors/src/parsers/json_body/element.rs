@@ -105,7 +105,7 @@ impl JsonBody {
     /// Reports the start of the call, with the parts known so far.
     pub(super) fn begin(&mut self, calls: &mut CallSink<'_>) -> Result<(), Fault> {
         let element = &mut self.element;
-        if std::mem::replace(&mut element.begun, true) {
+        if std::mem::replace(&mut element.started, true) {
             return Ok(());
         }
         calls.begin(element.name.as_deref(), element.id.as_deref())
@@ -157,7 +157,7 @@ impl JsonBody {
             Arguments::Ended(range) => call.arguments = parsed(&text[range.clone()], self.recovers)?,
             _ if call.arguments.is_empty() => {}
             _ => {
-                if !element.begun {
+                if !element.started {
                     calls.begin(Some(&call.name), call.id.as_deref())?;
                 }
                 calls.arguments(&guarded(&Value::Object(call.arguments.clone()).to_string()));

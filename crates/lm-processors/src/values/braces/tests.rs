@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::super::fed::whole_and_by_character;
+use super::super::incremental::whole_and_by_character;
 use super::*;
 use crate::values::SchemaCache;
 

@@ -153,8 +153,8 @@ fn late_turn_keeps_finished_calls() {
     let (agent, reply) = with_enough_time(|timeout| {
         let limits = AgentLimits { timeout: Some(timeout), ..AgentLimits::default() };
         let wait = crate::ToolSpec::new("multiply", "Wait.", json!({"type": "object"}));
-        let begun = Arc::new(AtomicBool::new(false));
-        let begins = begun.clone();
+        let started = Arc::new(AtomicBool::new(false));
+        let begins = started.clone();
         let run = move |_, _| {
             begins.store(true, Ordering::SeqCst);
             std::future::pending()
@@ -163,7 +163,7 @@ fn late_turn_keeps_finished_calls() {
         let mut agent = agent_with(tools, [said("multiply", 1, 2), "Never.".to_owned()]);
         let reply = agent.turn("Go on.").limits(limits).run().expect("a reply");
         assert_eq!(reply.stop, StopReason::TimeLimit);
-        begun.load(Ordering::SeqCst).then_some((agent, reply))
+        started.load(Ordering::SeqCst).then_some((agent, reply))
     });
     assert_eq!(reply.steps.len(), 1);
     assert!(reply.steps[0].result.content.text().contains("may still take effect"), "{:?}", reply.steps[0]);

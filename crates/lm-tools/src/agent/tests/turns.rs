@@ -3,9 +3,9 @@
 use super::*;
 use std::sync::mpsc::{Receiver, channel};
 
-/// A tool that says when it has begun, and waits for the sender to be dropped.
+/// A tool that reports its start, and waits for the sender to be dropped.
 struct Gate {
-    begun: std::sync::mpsc::Sender<()>,
+    started: std::sync::mpsc::Sender<()>,
     open: Arc<std::sync::Mutex<Receiver<()>>>,
 }
 
@@ -15,7 +15,7 @@ impl crate::Tool for Gate {
     }
 
     fn call(&self, _: crate::Map<String, crate::Value>, _: &crate::CallContext) -> crate::ToolOutput {
-        self.begun.send(()).expect("the test waits");
+        self.started.send(()).expect("the test waits");
         let _ = self.open.lock().expect("no panic").recv();
         Ok(json!("open")).into()
     }
@@ -23,11 +23,11 @@ impl crate::Tool for Gate {
 
 /// An agent whose model calls the gate; its ends.
 fn gated(replies: impl IntoIterator<Item = String>) -> (Agent, Receiver<()>, std::sync::mpsc::Sender<()>) {
-    let (begun, has_begun) = channel();
+    let (started, has_started) = channel();
     let (key, open) = channel();
-    let tools = Toolset::new().with(Gate { begun, open: Arc::new(open.into()) }).expect("one tool");
+    let tools = Toolset::new().with(Gate { started, open: Arc::new(open.into()) }).expect("one tool");
     let tools = tools.with_limits(CallLimits { cancel_grace: None, ..CallLimits::default() });
-    (agent_with(tools, [said("gate", 1, 2)].into_iter().chain(replies)), has_begun, key)
+    (agent_with(tools, [said("gate", 1, 2)].into_iter().chain(replies)), has_started, key)
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn kind(event: Result<AgentEvent>) -> &'static str {
 
 #[test]
 fn dropped_turn_does_not_wait_for_a_running_tool() {
-    let (mut agent, has_begun, key) = gated(["Hello!".to_owned()]);
+    let (mut agent, has_started, key) = gated(["Hello!".to_owned()]);
     let mut turn = agent.stream("Wait.").expect("a turn");
     let reader = std::thread::spawn(move || {
         let before = turn.by_ref().take_while(|event| !matches!(event, Ok(AgentEvent::ReplyFinished(_))));
@@ -92,7 +92,7 @@ fn dropped_turn_does_not_wait_for_a_running_tool() {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(next.as_mut().poll(&mut context).is_pending());
         drop(next);
-        has_begun.recv().expect("the tool begins");
+        has_started.recv().expect("the tool begins");
         drop(turn);
     });
     reader.join().expect("no panic");
@@ -125,10 +125,10 @@ fn dropped_turn_can_keep_its_partial_reply() {
 
 #[test]
 fn next_turn_ends_the_running_one() {
-    let (mut agent, has_begun, key) = gated(["Hello!".to_owned()]);
+    let (mut agent, has_started, key) = gated(["Hello!".to_owned()]);
     let turn = agent.stream("Wait.").expect("a turn");
     let reader = std::thread::spawn(move || turn.into_reply());
-    has_begun.recv().expect("the tool begins");
+    has_started.recv().expect("the tool begins");
     assert_eq!(agent.run("Hi!").expect("an answer").text(), "Hello!");
     drop(key);
     assert!(matches!(reader.join().expect("no panic"), Err(Error::Cancelled)));

@@ -51,12 +51,12 @@ fn call_context_has_the_turn_deadline() {
 
 #[test]
 fn dropped_reader_cancels_calls_but_not_the_turn() {
-    let (begun, has_begun) = channel::<CallContext>();
+    let (started, has_started) = channel::<CallContext>();
     let (release, released) = channel::<()>();
-    let ends = Mutex::new((begun, released));
+    let ends = Mutex::new((started, released));
     let run = move |_, context: &CallContext| {
-        let (begun, released) = &*ends.lock().expect("one call at a time");
-        let _ = begun.send(context.clone());
+        let (started, released) = &*ends.lock().expect("one call at a time");
+        let _ = started.send(context.clone());
         let _ = released.recv();
         ToolOutput::from(Ok(Value::Null))
     };
@@ -64,13 +64,13 @@ fn dropped_reader_cancels_calls_but_not_the_turn() {
     let cancel = CancelHandle::new();
     let running =
         tools.with_limits(limits(1, None, None)).start(vec![call("wait", json!({})); 2], &cancel, None);
-    let context = has_begun.recv().expect("the first call begins");
+    let context = has_started.recv().expect("the first call begins");
     assert!(!context.is_cancelled());
     drop(running);
     assert!(context.is_cancelled());
     assert!(!cancel.is_cancelled(), "the handle is the caller's");
     drop(release);
-    assert!(has_begun.recv().is_err(), "the second call does not begin");
+    assert!(has_started.recv().is_err(), "the second call does not begin");
 }
 
 #[test]

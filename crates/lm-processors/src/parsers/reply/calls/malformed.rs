@@ -93,8 +93,8 @@ impl ReplyParser {
     fn report_malformed(&mut self, malformed: MalformedCall, end: usize, events: &mut Vec<ProcessorEvent>) {
         let MalformedCall { syntax, fault: Fault { kind, reason, is_text }, mut index, .. } = malformed;
         if self.syntaxes[syntax].reported == Reported::AtSectionEnd {
-            let begun = |event: &&ProcessorEvent| matches!(event, ProcessorEvent::ToolCallStarted { .. });
-            self.calls.rollback_last(self.held.drain(..).filter(|event| begun(&event)).count());
+            let is_start = |event: &&ProcessorEvent| matches!(event, ProcessorEvent::ToolCallStarted { .. });
+            self.calls.rollback_last(self.held.drain(..).filter(|event| is_start(&event)).count());
             index = None;
         }
         let in_section = matches!(self.state, State::Section(_));
