@@ -25,7 +25,7 @@ pub enum ReExports {
 
 /// Source files of a crate without tests, and what their modules re-export.
 pub struct CrateSource {
-    /// Files by module; the crate root is left out.
+    /// Files by module, without the crate root.
     pub files: BTreeMap<Module, String>,
     code: BTreeMap<Module, String>,
     /// Modules that define what a module re-exports, by name; the crate root has the empty path.
@@ -77,7 +77,7 @@ impl CrateSource {
     }
 }
 
-/// Source files of a crate by module. Tests and crate roots are left out.
+/// Source files of a crate by module, without tests and crate roots.
 fn files(tree: &Tree, krate: &str) -> BTreeMap<Module, String> {
     let folder = format!("crates/{krate}/src");
     let inside = tree.below(&folder).filter(|file| !matches!(*file, "lib.rs" | "main.rs"));

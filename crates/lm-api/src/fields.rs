@@ -18,7 +18,7 @@ impl Fields {
     /// Opens a body.
     ///
     /// # Errors
-    /// When it is no object, or has a field that is not supported and asks for something.
+    /// When it is not an object, or sets an unsupported field.
     pub fn open(value: Value, body: &'static RequestBody) -> Result<Self> {
         let values = match value {
             Value::Object(values) => values,

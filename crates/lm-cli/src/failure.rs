@@ -49,7 +49,7 @@ pub fn print_in_chat(error: &anyhow::Error, overflow: Overflow) {
     let more = match overflow {
         _ if !is_full => "",
         Overflow::Error => {
-            "; /clear begins again, /undo shortens the conversation, and --overflow drop-oldest leaves out its oldest turns"
+            "; /clear starts over, /undo shortens the conversation, and --overflow drop-oldest drops its oldest turns"
         }
         Overflow::DropOldest(_) | Overflow::SlidingWindow => "; /clear begins again",
     };
@@ -276,7 +276,7 @@ fn about_hub(error: &lm_hub::Error) -> Option<String> {
         Error::Checksum { .. } => "run the command again; if it fails again, the hub has a damaged file",
         Error::Connection { .. } => {
             return Some(format!(
-                "run the command again to go on from where it ended; HTTPS_PROXY names a proxy, HF_ENDPOINT a mirror; {WITHOUT_NETWORK}"
+                "run the command again to continue where it ended; HTTPS_PROXY names a proxy, HF_ENDPOINT a mirror; {WITHOUT_NETWORK}"
             ));
         }
         Error::ManagedElsewhere { program: "Ollama", name } => {

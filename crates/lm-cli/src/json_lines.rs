@@ -17,7 +17,7 @@ type Parsed<T> = Result<T, String>;
 
 /// Answers each line of standard input with `answer`, and flushes after each. Blank lines at the end are ignored.
 ///
-/// A line that is no JSON object, blank or too long, is answered with an error of kind `bad_line`, and reading continues.
+/// A line that is blank, too long or not a JSON object is answered with an error of kind `bad_line`; reading continues.
 ///
 /// # Errors
 /// When input or output fails, or a line was answered with an error; the message counts these lines.
@@ -32,7 +32,7 @@ pub fn answer_values(mut answer: impl FnMut(Value) -> Value) -> Result<()> {
     answer_lines(values(io::stdin().lock()), io::stdout().lock(), |line| Ok(answer(line)))
 }
 
-/// Prints on standard error that standard input is waited for, if it is a terminal.
+/// Prints on standard error that the command waits for standard input, if that is a terminal.
 pub fn note_on_terminal() {
     if io::stdin().is_terminal() {
         eprintln!("reading lines of JSON from standard input; Ctrl-D ends them, --help describes them");

@@ -209,7 +209,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("a temporary file");
         std::fs::write(file.path(), "Hello").expect("can be written");
         for kind in MediaKind::ALL {
-            let error = format!("{:#}", read(file.path(), kind).err().expect("is no medium"));
+            let error = format!("{:#}", read(file.path(), kind).err().expect("not a media file"));
             assert!(error.starts_with(&file.path().display().to_string()), "{error}");
             assert!(error.contains(&format!("no {kind}")), "{error}");
         }

@@ -1,4 +1,4 @@
-//! Paths that are no models, recognised with advice before anything is loaded.
+//! Paths that are not models, recognised with advice before anything is loaded.
 
 use std::fs::File;
 use std::io::{self, Error, ErrorKind, Read};

@@ -37,7 +37,7 @@ pub struct Prompt {
 /// Reads all prompts of a file; blank lines at the end are ignored.
 ///
 /// # Errors
-/// When the file cannot be read, or a line is no list of token ids; the error names the line.
+/// When the file cannot be read or a line is not a list of token ids; the error names the line.
 pub fn read_all(path: &Path) -> Result<Vec<Prompt>> {
     read_prompts(open(path)?).with_context(|| path.display().to_string())
 }

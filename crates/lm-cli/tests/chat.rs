@@ -282,7 +282,7 @@ fn cut_reply_continues() {
     let whole = lm(&["chat"], "Hello\n");
     let cut = lm(&["chat", "-n", "2"], "Hello\n/continue\n/history\n");
     assert_eq!(cut.code, Some(0), "{}", cut.err);
-    assert!(cut.err.contains("/continue goes on"), "{}", cut.err);
+    assert!(cut.err.contains("/continue resumes it"), "{}", cut.err);
     let shown: String = cut.out.lines().collect();
     assert!(whole.out.trim_end().starts_with(&shown) && shown.len() > 2, "{shown}");
     assert!(cut.err.lines().any(|line| line == format!("assistant: {shown}")), "{}", cut.err);

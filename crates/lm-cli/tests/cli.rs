@@ -199,7 +199,7 @@ fn unscorable_text_is_named() {
     check(b"some text", &["--against", "nowhere"], "--against: there is no model");
     let nowhere = folder.path().join("nowhere.txt");
     assert!(error(&["eval", model, shown(&nowhere)], "").contains("nowhere.txt"));
-    assert!(error(&["eval", model, model], "").contains(model), "a folder is no text");
+    assert!(error(&["eval", model, model], "").contains(model), "a folder is not a text");
 }
 
 #[test]

@@ -198,7 +198,7 @@ fn media_files_are_read_before_the_model() {
     };
     let [none, one, other, two] =
         [&[][..], &["rgb_37x53.png"], &["rgba_29x41.png"], &["rgb_37x53.png", "rgba_29x41.png"]].map(tokens);
-    // Nine rows an image, with a marker on each side and line breaks, of which those between two images are one token.
+    // Nine rows per image, with a marker on each side and line breaks; those between two images are one token.
     assert_eq!([one.0 - none.0, other.0 - none.0, two.0 - none.0], [14, 14, 27]);
     assert_ne!(one.1, other.1);
     let error = program::error(&["generate", "Hello", "--image", tiny], "");
@@ -249,7 +249,7 @@ fn multimodal_model_reports_modalities_and_reads_audio() {
     chat_names_the_file(model, &audios[0], &one_sample);
 }
 
-/// Checks that a chat names the file of an audio clip that is refused after another one was heard, which its history shows.
+/// Checks that a chat names a rejected audio file after an accepted one, which its history shows.
 fn chat_names_the_file(model: &str, heard: &str, refused: &str) {
     let lines = format!("/audio {heard}\nHello\n/audio {refused}\nWhat is it?\n/history\n");
     let run = lm(&["chat", "-m", model, "-n", "2", "--system", "Listen."], &lines);

@@ -153,7 +153,7 @@ fn failed_pull_has_a_hint() {
         (&["pull", NAME, "--file", "x.gguf"], &[], "no single file `x.gguf`"),
         (&["pull", NAME], &[("HF_HUB_OFFLINE", "1")], "unset HF_HUB_OFFLINE"),
         (&["pull", NAME], &[("HF_HUB_OFFLINE", "1")], "`lm list` shows the models on this machine"),
-        // Nothing listens on this port.
+        // This port is closed.
         (
             &["pull", NAME],
             &[("HF_ENDPOINT", "http://127.0.0.1:9")],
@@ -174,7 +174,7 @@ fn failed_pull_has_a_hint() {
     for args in [&["pull", "../x"][..], &["pull", NAME, "--file", "../x"]] {
         let run = home.lm(args);
         assert_eq!(
-            (run.code, run.err.contains("is no model name")),
+            (run.code, run.err.contains("is not a model name")),
             (Some(2), true),
             "{args:?}: {}",
             run.err
@@ -322,7 +322,7 @@ fn damaged_branch_does_not_hide_other_models() {
     let run = home.lm(&["list"]);
     assert_eq!(run.code, Some(0), "{}", run.err);
     assert!(
-        run.out.contains(NAME) && run.err.contains("a branch or tag is left out"),
+        run.out.contains(NAME) && run.err.contains("a branch or tag is omitted"),
         "{}{}",
         run.out,
         run.err

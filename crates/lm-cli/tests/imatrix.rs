@@ -167,7 +167,7 @@ fn tied_head_without_importance_is_noted() {
     let out = tempfile::tempdir().expect("a temporary folder");
     let all = ImportanceMatrix::open(testdata("imatrix/llama-tiny-bias.gguf")).expect("an importance matrix");
     let bytes = all.to_gguf().expect("a file");
-    // As llama-imatrix writes it by default: the head is left out. A name of the same length keeps the file's layout.
+    // As llama-imatrix writes it by default: the head is omitted. A name of the same length keeps the file's layout.
     let text = String::from_utf8_lossy(&bytes);
     assert!(text.contains("token_embd.weight"), "the model is tied");
     let renamed = replaced(&bytes, b"token_embd.weight", b"other_embd.weight");
@@ -180,7 +180,7 @@ fn tied_head_without_importance_is_noted() {
     assert!(run.err.contains("1 of the matrices: model.embed_tokens.weight"), "{}", run.err);
 }
 
-/// The bytes with each `old` in place of which stands `new`, of the same length.
+/// Bytes in which `new` replaces each `old` of the same length.
 fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let found: Vec<_> =

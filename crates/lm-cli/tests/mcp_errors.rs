@@ -37,7 +37,7 @@ fn addresses_need_a_scheme() {
     refuses("127.0.0.1:8000", &meant("http://127.0.0.1:8000/mcp"));
     refuses("web=localhost:8000/mcp", &meant("http://localhost:8000/mcp"));
     for word in ["http:", "https:"] {
-        refuses(word, &format!("`{word}` is no complete address: expected {word}//HOST:PORT/mcp"));
+        refuses(word, &format!("`{word}` is not a complete address: expected {word}//HOST:PORT/mcp"));
     }
     refuses("htp://127.0.0.1:8000/mcp", "unknown scheme `htp`: an address begins with http:// or https://");
 }

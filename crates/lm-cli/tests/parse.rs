@@ -130,7 +130,7 @@ const DEPARTURES: &[(&str, &str)] = &[
 ];
 
 /// Vectors whose source gives its parser inputs that the vector lacks: the declared tools, that no call is wanted, that malformed
-/// calls are no text, or that the prompt has opened the reasoning.
+/// calls are not text, or that the prompt has opened the reasoning.
 const UNSAID: &[(&str, &str)] = &[
     ("dots", "test_non_stream_unknown_tool_is_left_as_content"),
     ("ernie45", "test_reasoning[without_think]"),

@@ -105,7 +105,7 @@ fn keys_complete_commands_and_insert_lines() {
     terminal.send("/set temp\t0.5\r");
     terminal.expect("(temperature 0.5)");
     terminal.send(&format!("one{ALT_ENTER}two{ENTER}"));
-    terminal.expect("(the reply was cut: it reached --max-tokens; /continue goes on)");
+    terminal.expect("(the reply was cut: it reached --max-tokens; /continue resumes it)");
     terminal.send("\"\"\"three\rfour\"\"\"\r");
     terminal.expect("(the reply was cut");
     let shown = terminal.ask("/history", "four");

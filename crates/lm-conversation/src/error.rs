@@ -75,14 +75,14 @@ pub enum Error {
     Placeholders {
         /// Kind of the media.
         kind: MediaKind,
-        /// Text that stands for one of them.
+        /// Text of a placeholder.
         placeholder: String,
         /// Number of times that the template wrote it.
         found: usize,
         /// Number of media of this kind in the messages.
         expected: usize,
     },
-    /// The prompt has tokens of images or audio that stand for none.
+    /// The prompt has placeholder tokens without an image or audio clip.
     #[error("the prompt has `{token}` {found} times, its {} have {expected} rows", kind.plural())]
     MediaRows {
         /// Kind of the media.
@@ -157,7 +157,7 @@ pub enum Error {
         /// Text of the reply.
         text: String,
     },
-    /// There is no reply to continue: the last message is not the assistant's, has no text, or has tool calls.
+    /// No reply to continue: the last message is not the assistant's, has no text, or has tool calls.
     #[error("the last message is no reply that can be continued: {reason}")]
     NoReply {
         /// Description of the last message.

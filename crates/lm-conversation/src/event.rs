@@ -54,7 +54,7 @@ impl Reply {
 pub enum ConversationEvent {
     /// The prompt exceeded the context, and the oldest turns are not part of it; the first event of such a turn.
     Dropped(DroppedTurns),
-    /// The reply reached the end of the context and goes on in a sliding window
+    /// The reply reached the end of the context and continues in a sliding window
     /// ([`Overflow::SlidingWindow`](crate::Overflow::SlidingWindow)).
     ContextShift(ContextShift),
     /// A step of the prompt's prefill has run.

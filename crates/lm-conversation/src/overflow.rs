@@ -11,7 +11,7 @@ pub enum Overflow {
     /// The turn fails with [`lm_session::Error::PromptTooLong`].
     #[default]
     Error,
-    /// The oldest turns are left out of the prompt, reported by [`ConversationEvent::Dropped`](crate::ConversationEvent::Dropped).
+    /// The oldest turns are omitted from the prompt, reported by [`ConversationEvent::Dropped`](crate::ConversationEvent::Dropped).
     ///
     /// A turn is a user's message with everything up to the next one: calls and their results stay together. The preface and the turn
     /// that runs are never dropped; if they exceed the context, the turn fails with [`lm_session::Error::PromptTooLong`].
@@ -23,7 +23,7 @@ pub enum Overflow {
     /// sliding window with attention sinks, reported by [`ConversationEvent::ContextShift`](crate::ConversationEvent::ContextShift).
     ///
     /// The sinks are the prompt of the preface and the running turn; the window is the most recent part of the reply. When the context
-    /// is full, earlier turns and the oldest tokens of the reply are left out, until at most three quarters of the context are taken,
+    /// is full, earlier turns and the oldest tokens of the reply are dropped, until at most three quarters of the context are taken,
     /// and the rest runs again as a prompt. So positions are those of a prompt with these tokens, the next tokens are those that the
     /// model gives after it, and the prefill is needed once per quarter of the context. Messages and calls with their results are left
     /// out whole, and the window begins at a character. The event and the history have the whole reply.
@@ -49,7 +49,7 @@ pub enum DroppedHistory {
     Removed,
 }
 
-/// A shift of the context: tokens that were left out of it, and those that ran again.
+/// A shift of the context: the dropped tokens, and those that ran again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContextShift {
     /// Number of earlier turns that the model no longer sees since this shift.
@@ -62,7 +62,7 @@ pub struct ContextShift {
     pub window_tokens: usize,
 }
 
-/// Turns that were left out of a prompt.
+/// Turns omitted from a prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DroppedTurns {
     /// Number of turns.
@@ -74,7 +74,7 @@ pub struct DroppedTurns {
 }
 
 impl Overflow {
-    /// Place of the turns that are left out of prompts, if any are.
+    /// Place of the turns omitted from prompts, if any.
     pub(crate) fn drops(self) -> Option<DroppedHistory> {
         match self {
             Self::Error => None,

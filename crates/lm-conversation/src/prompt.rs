@@ -22,7 +22,7 @@ pub(crate) struct PromptMessages {
 }
 
 impl PromptMessages {
-    /// Converts `messages`, of which the first `preface` ones are never dropped.
+    /// Converts `messages`; the first `preface` ones are never dropped.
     pub(crate) fn new(
         conversation: &Conversation,
         messages: &[Message],
@@ -61,7 +61,7 @@ impl Conversation {
         self.render_messages(all.without(dropped), generation_prompt, extra_context)
     }
 
-    /// Returns all messages, and the number of those of the history that are left out of prompts.
+    /// Returns all messages, and the number of history messages omitted from prompts.
     fn prompt_messages(&self, messages: &[Message], bounds: &MediaBounds) -> Result<(PromptMessages, usize)> {
         let state = self.shared.lock();
         let (all, dropped) = ([&self.preface.messages, &state.history, messages].concat(), state.dropped);
@@ -247,7 +247,7 @@ impl Conversation {
     }
 }
 
-/// Checks that the last message is a reply that may go on.
+/// Checks that the last message is a reply that can be continued.
 fn last_reply(last: Option<&Message>) -> Result<Message> {
     match last.filter(|last| last.role == Role::Assistant) {
         None => Err(Error::NoReply { reason: "it is not the assistant's" }),

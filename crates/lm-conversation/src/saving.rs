@@ -42,7 +42,7 @@ impl Conversation {
         }
         // Tokens of other messages, as of a turn that was taken back, are not part of it.
         let Ok(rendered) = self.render(Vec::<Message>::new(), GenerationPrompt::Omit) else {
-            return Ok((saved, SavedTokens::NothingCached)); // No template renders what has no message.
+            return Ok((saved, SavedTokens::NothingCached)); // A template needs a message.
         };
         let (cache, outcome) = self.shared.lock().session.save_prefix(&rendered.ids, options)?;
         Ok((SavedConversation { cache, ..saved }, outcome))
@@ -76,7 +76,7 @@ impl Conversation {
     ///
     /// # Errors
     /// [`lm_session::Error::ForeignCache`] and the other errors of [`lm_session::Session::restore_cache`] for KV pages that are not of
-    /// this model. Nothing is restored then; without [`SavedConversation::cache`] the messages can be.
+    /// this model. The conversation is then unchanged; without [`SavedConversation::cache`] the messages can be.
     pub fn restore(&mut self, saved: SavedConversation) -> Result<usize> {
         let SavedConversation { preface, history, cache, .. } = saved;
         self.abort();

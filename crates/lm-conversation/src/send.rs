@@ -114,7 +114,7 @@ impl Conversation {
     /// Continues the last reply, for example one that was cut off by a token limit or a cancellation: the turn writes on in the same
     /// message, which takes its place in the history when the turn is complete. Events have the new text only.
     ///
-    /// After a turn of this conversation that was cut off, the reply goes on from its last token: with a greedy sampler, it becomes the
+    /// After a turn of this conversation that was cut off, the reply continues from its last token: with a greedy sampler, it becomes the
     /// reply that was not cut off, and no token is prefilled again. Tokens that ended a constrained text within the limit
     /// ([`Steered`](lm_session::Steered)) are taken back. Otherwise, as after [`set_history`](Self::set_history), the prompt is rendered up
     /// to the end of the message's text.

@@ -22,7 +22,7 @@ pub(crate) struct Shared {
 pub(crate) struct State {
     pub(crate) session: Session,
     pub(crate) history: Vec<Message>,
-    /// Number of leading messages of the history that are left out of prompts.
+    /// Number of leading history messages omitted from prompts.
     pub(crate) dropped: usize,
     /// The last reply, if it was cut off.
     pub(crate) open: Option<OpenReply>,

@@ -13,7 +13,7 @@ use crate::turn_progress::{Progress, TurnSetup};
 /// A running turn: an iterator over the events of the reply, as they come.
 ///
 /// The turn borrows nothing: it may be read from another thread than the conversation's. The last item is
-/// [`ConversationEvent::Finished`], with which the turn is added to the history, or an error, after which the conversation is as before
+/// [`ConversationEvent::Finished`], which adds the turn to the history, or an error, after which the conversation is as before
 /// the turn. Dropping the turn before that cancels it; so does every call that changes the conversation.
 ///
 /// ```
@@ -144,7 +144,7 @@ impl Turn {
     /// # assert!(held() > 0);
     /// # drop(body); // The client is gone.
     /// # let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    /// # while held() > 0 { assert!(std::time::Instant::now() < until, "the turn goes on") }
+    /// # while held() > 0 { assert!(std::time::Instant::now() < until, "the turn continues") }
     /// # Ok::<(), String>(())
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -17,13 +17,13 @@ const MAX_CONTINUATION: usize = 3;
 pub(crate) struct Window {
     sinks: Sinks,
     context_tokens: usize,
-    /// Parameters of the first generation, with the limit of the whole reply, and the constraint after the tokens that were left out.
+    /// Parameters of the first generation, with the limit of the whole reply, and the constraint after the dropped tokens.
     params: GenerateParams,
     /// Tokens before the reply in the running generation.
     prompt_tokens: usize,
     /// Tokens of the session: those of the generation's prompt, and those read.
     len: usize,
-    /// Tokens of the reply that were left out so far.
+    /// Tokens of the reply dropped so far.
     reply_tokens: usize,
     shifts: u64,
     /// Sums of the generations that reached the end of the context.
@@ -65,7 +65,7 @@ impl Window {
         self.shifts == 0
     }
 
-    /// Number of the history's messages that are left out.
+    /// Number of omitted history messages.
     pub(crate) fn dropped(&self) -> usize {
         self.sinks.dropped
     }
@@ -76,7 +76,7 @@ impl Window {
         self.len >= self.context_tokens
     }
 
-    /// Leaves out earlier turns and the oldest tokens of the reply, and goes on after the rest. `None` if the sinks take more than half of
+    /// Drops earlier turns and the oldest tokens of the reply, and continues after the rest. `None` if the sinks take more than half of
     /// the context. The last token is sampled again: its text holds what the end of the generation has made final.
     ///
     /// # Errors

@@ -21,9 +21,9 @@ const TEMPLATE: &str = "{% for m in messages %}<{{ m.role }}>{% if m.content is 
     {% for p in m.content %}{% if p.type == 'image' %}<tool_response>{% elif p.type == 'audio' %}</tool_response>\
     {% elif p.type == 'text' %}{{ p.text }}{% endif %}\
     {% endfor %}{% endif %}{{ '\\n' }}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
-/// The token that stands for rows and, in templates, for an image.
+/// Placeholder token for rows and, in templates, for an image.
 const ROW: &str = "<tool_response>";
-/// The token that stands for rows and, in templates, for an audio clip.
+/// Placeholder token for rows and, in templates, for an audio clip.
 const AUDIO_ROW: &str = "</tool_response>";
 
 /// Encoders of both kinds.
@@ -509,7 +509,7 @@ fn rows_of_all_messages_count_toward_the_context() {
     assert!(matches!(error, Error::TooManyMediaRows { media: 21, rows: 168, .. }), "{error}");
 }
 
-/// The limit of a file's size is that of the engine; what is above it is not read.
+/// The limit of a file's size is that of the engine; a larger file is not read.
 #[test]
 fn file_one_byte_over_the_limit_is_rejected() {
     let file = [&audio_file(4001, 1)[..], &[0]].concat();

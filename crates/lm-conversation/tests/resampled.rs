@@ -8,7 +8,7 @@ use lm_conversation::{
 use lm_session::testing::{FakeLm, loaded, tokenizer};
 use serde_json::json;
 
-/// Parameters with two possible calls, one of which is forbidden by a keyword without a grammar.
+/// Parameters with two possible calls; a keyword without a grammar forbids one of them.
 fn parameters() -> Value {
     json!({
         "type": "object",
@@ -222,8 +222,8 @@ fn resampled_continuation_keeps_the_known_text() {
         let (mut events, _) = turn(&mut conversation, begin).expect("a beginning");
         // The text that ended the reply at its token limit is not kept.
         events.retain(|event| matches!(event, ConversationEvent::Reasoning(_)));
-        for event in conversation.continue_reply(options).expect("it goes on") {
-            match event.expect("it goes on") {
+        for event in conversation.continue_reply(options).expect("it continues") {
+            match event.expect("it continues") {
                 ConversationEvent::Finished(reply) => {
                     assert_tells(&events, &reply);
                     resampled += reply.resampled;

@@ -26,7 +26,7 @@ fn conversation(turns: usize) -> SavedConversation {
     }
 }
 
-/// KV pages of no model.
+/// KV pages that no model wrote.
 fn pages(turns: usize) -> SavedCache {
     SavedCache {
         fingerprint: "f".repeat(64),
@@ -220,7 +220,7 @@ fn pages_of_another_model_are_rejected() {
     let before = conversation.history();
     let foreign = SavedConversation { cache: Some(pages(2)), ..conversation.saved() };
     let foreign = SavedConversation { history: vec![Message::user("Other")], ..foreign };
-    let error = conversation.restore(foreign.clone()).expect_err("it is of no model");
+    let error = conversation.restore(foreign.clone()).expect_err("its model is unknown");
     assert!(
         matches!(error, lm_conversation::Error::Session(lm_session::Error::ForeignCache { .. })),
         "{error}"
@@ -315,7 +315,7 @@ fn killed_writer_leaves_old_or_new_file() {
     assert!(turns.len() > 10, "the children wrote files: {turns:?}");
 }
 
-/// A limit on the size of files stands for a full disk.
+/// A limit on the size of files simulates a full disk.
 #[cfg(unix)]
 #[test]
 fn full_disk_keeps_the_old_file() {

@@ -122,7 +122,7 @@ fn act(conversations: &mut [Conversation], engine: &Engine, random: &mut Random)
     }
 }
 
-/// Resident memory in bytes; `None` where the system does not tell.
+/// Resident memory in bytes; `None` if the system does not report it.
 fn resident() -> Option<usize> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     statm.split(' ').nth(1)?.parse::<usize>().ok().map(|pages| pages * 4096)

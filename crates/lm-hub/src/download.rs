@@ -151,7 +151,7 @@ impl Part {
         }
         let path = blob.with_added_extension(INCOMPLETE);
         if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
-            return Err(Error::Damaged { path, what: "it is no file".to_owned() });
+            return Err(Error::Damaged { path, what: "it is not a file".to_owned() });
         }
         let mut file =
             OpenOptions::new().read(true).append(true).create(true).open(&path).map_err(Error::io(&path))?;

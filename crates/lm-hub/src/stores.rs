@@ -21,7 +21,7 @@ pub enum Store {
     Ollama,
 }
 
-/// The folders in which models are looked up. Nothing is ever copied or written there.
+/// The folders in which models are looked up. They are only read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelStores {
     /// The Hugging Face cache.

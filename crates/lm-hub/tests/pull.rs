@@ -148,7 +148,7 @@ fn next_run_resumes_an_interrupted_one() {
     let error = setup.pull_with(impatient, NAME).expect_err("the connection was cut");
     assert!(matches!(error, Error::Connection { .. }), "{error}");
     assert!(setup.blobs().iter().any(|name| name.ends_with(".incomplete")));
-    assert!(matches!(find(&setup, NAME), Err(Error::NotFound { .. })), "half a model is no model");
+    assert!(matches!(find(&setup, NAME), Err(Error::NotFound { .. })), "half a model is not a model");
     assert_whole(&setup.pull(NAME).expect("is downloaded"));
     assert_eq!(setup.ranges().last(), Some(&Some("bytes=70000-".to_owned())));
     assert!(!setup.blobs().iter().any(|name| name.ends_with(".incomplete")));

@@ -146,7 +146,7 @@ fn invalid_manifests_are_rejected() {
         machine.write("ollama/manifests/registry.ollama.ai/library/x/latest", content.as_bytes());
         assert!(matches!(machine.find("x"), Err(Error::Damaged { .. })));
     }
-    assert_eq!(machine.names(), [], "one that cannot be read is left out");
+    assert_eq!(machine.names(), [], "an unreadable one is omitted");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Limits of a rendering, and what is left of them. Templates are untrusted: every loop, traversal and text counts.
+//! Limits of a rendering, and their remainder. Templates are untrusted: every loop, traversal and text counts.
 
 use std::cell::Cell;
 

@@ -325,7 +325,7 @@ fn lost_connection_fails_running_and_later_calls() {
     wait_for("the end is seen", || !mcp.servers()[0].is_connected);
 }
 
-/// Gives a server other tools, and tells its client.
+/// Replaces the tools of a server, and notifies its client.
 fn change(server: &Fake, runtime: &Runtime, tools: Vec<Tool>) {
     *server.pages.lock().expect("no panic") = vec![tools];
     let peer = server.peer.lock().expect("no panic").clone().expect("a client");

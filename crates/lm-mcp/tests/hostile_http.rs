@@ -135,7 +135,7 @@ const ANSWERS: [(&str, Answer); 13] = [
             "params": {"progressToken": 0, "progress": 1, "message": "x".repeat(200)}});
         endless(stream, format!("data: {progress}\n\n").repeat(100).as_bytes())
     }),
-    ("an event that is no JSON", |stream, _| {
+    ("an event that is not JSON", |stream, _| {
         events(stream)?;
         stream.write_all(b"data: {\"a\":\xff\n\n")
     }),
@@ -150,7 +150,7 @@ const ANSWERS: [(&str, Answer); 13] = [
     ("a redirect to itself", |stream, _| {
         head(stream, "307 Temporary Redirect", "Location: http://localhost:9/mcp\r\nContent-Length: 0\r\n")
     }),
-    ("bytes that are no HTTP", |stream, _| stream.write_all(b"\0\xff\r\n\r\n")),
+    ("bytes that are not HTTP", |stream, _| stream.write_all(b"\0\xff\r\n\r\n")),
 ];
 
 #[test]

@@ -39,7 +39,7 @@ pub enum ReasoningText {
     /// Events of their own.
     #[default]
     Split,
-    /// The answer, markers included, also the one with which the prompt opened a channel.
+    /// The answer with its markers, including the one that opened a channel in the prompt.
     Inline,
 }
 

@@ -159,7 +159,7 @@ async fn extractor_returns_a_value_of_its_type() {
 #[tokio::test]
 async fn output_schema_constrains_the_answer() {
     let request = CompletionRequest::new("John is 30.").output_schema(schemars::schema_for!(Person));
-    // What the model would say is no person: the grammar keeps it from saying so.
+    // The scripted reply is not a person: the grammar excludes it.
     let response = model([r#"{"name": "John", "age": 30} Is there anything else?"#]).call(request).await;
     let text = response.expect("an answer").text();
     assert_eq!(serde_json::from_str::<Person>(&text).expect("a person"), john());
@@ -203,7 +203,7 @@ fn wait_for_the_end(engine: &Engine) {
     let held = || engine.cache_stats().map(|stats| stats.total_pages - stats.free_pages).expect("it runs");
     let until = Instant::now() + Duration::from_secs(60);
     while held() > 0 {
-        assert!(Instant::now() < until, "the turn goes on");
+        assert!(Instant::now() < until, "the turn continues");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -6,7 +6,7 @@ import { parseBlocks } from "./markdown.js";
 
 const INLINE = { bold: "strong", italic: "em", strike: "del" };
 
-/** An element that shows a growing text as Markdown; blocks that stay the same keep their elements, and what is selected in them. */
+/** An element that shows a growing text as Markdown; unchanged blocks keep their elements and the selection in them. */
 export class MarkdownView {
   element = el("div", { class: "markdown" });
   #shown = [];

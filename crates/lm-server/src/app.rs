@@ -1,4 +1,4 @@
-//! Routes and what is around them.
+//! Router: routes, guards and limits.
 
 use std::any::Any;
 

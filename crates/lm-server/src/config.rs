@@ -16,7 +16,7 @@ use crate::tools::ServedTools;
 pub struct ServerConfig {
     /// Address to listen on; port 0 takes a free one. Default 127.0.0.1:8080.
     pub addr: SocketAddr,
-    /// Keys, one of which each request needs. Default: none, every request is accepted.
+    /// Keys; each request needs one of them. Default: none, every request is accepted.
     pub keys: ApiKeys,
     /// Permits an address that other machines can reach without a key. Default false.
     pub insecure: bool,

@@ -33,7 +33,7 @@ pub enum Error {
     /// The async runtime cannot be started, or signals cannot be received.
     #[error("the async runtime cannot be started: {0}")]
     Runtime(io::Error),
-    /// There is no model to serve.
+    /// No model to serve.
     #[error("there is no model to serve")]
     NoModel,
     /// Two models have one name.

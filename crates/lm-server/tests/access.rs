@@ -82,7 +82,7 @@ fn requests_for_foreign_hosts_are_refused() {
     }
     let twice = Request::new("GET", "/v1/models").header("Host", "localhost").header("Host", "localhost");
     assert_eq!(server.send(&twice).error(), (400, "invalid_request_error".to_owned(), None));
-    // The health of a server is no exception, and an address in the first line counts before the header.
+    // The health route is no exception, and an address in the first line counts before the header.
     let health = Request::new("GET", "/health").header("Host", "evil.com");
     assert_eq!(server.send(&health).error(), (403, "permission_error".to_owned(), None));
     assert_eq!(server.send(&Request::new("GET", "http://evil.com/v1/models")).status, 403);

@@ -1,4 +1,4 @@
-//! Images and audio over the APIs: the same bytes are the same prompt, and what is neither is an error of its part.
+//! Images and audio over the APIs: the same bytes give the same prompt, and invalid bytes are an error of their part.
 
 use crate::support::{Response, Running};
 use base64::Engine as _;

@@ -91,7 +91,7 @@ fn abandoned_work_keeps_its_slot() {
         if counted.fetch_add(1, Ordering::SeqCst) > 0 {
             return Err(Error::ModelsInUse { name: "slow".to_owned(), needed_bytes: 8, left_bytes: 4 });
         }
-        // An error: the test has gone on.
+        // An error: the test has continued.
         let _ = opened.lock().expect("no panic").recv();
         let engine = scripted_engine(["Hello!"]);
         let config = ConversationConfig::from_engine(&engine);

@@ -191,7 +191,7 @@ fn oversized_body_is_rejected() {
     let of_length =
         |bytes| Request::new("POST", "/v1/chat/completions").text_body(&format!("{text:<bytes$}"));
     assert_eq!([1_000, 1_001].map(|bytes| server.send(&of_length(bytes)).status), [200, 413]);
-    // The same without a length: what is more than four times as long is not waited for.
+    // The same without a length: a body of more than four times the limit is not read to its end.
     let mut client = server.connect();
     client.write(
         b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",

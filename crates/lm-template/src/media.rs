@@ -41,7 +41,7 @@ impl fmt::Debug for Media {
     }
 }
 
-/// Padding is written, and may be missing in what is read.
+/// Padding is written, and optional when read.
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&STANDARD, PAD.with_decode_padding_mode(DecodePaddingMode::Indifferent));
 

@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn wrong_value_error_names_argument_and_expectation() {
         let error =
-            call_arguments(json!({"a": "three"})).required::<i64>("a").expect_err("a text is no integer");
+            call_arguments(json!({"a": "three"})).required::<i64>("a").expect_err("a text is not an integer");
         assert_eq!(error.to_string(), "argument `a`: invalid type: string \"three\", expected i64");
     }
 

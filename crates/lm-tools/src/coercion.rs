@@ -19,7 +19,7 @@ const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 /// | `number` | a text in the syntax of a JSON number, `"5"` | the number |
 /// | `integer` | the same, of at most 64 bits, or below 2^53 with a fraction or an exponent | the number |
 /// | `boolean` | `"true"`, `"false"`, in any case | the boolean |
-/// | `array` | a single value that is no array or null | an array of it |
+/// | `array` | a single value other than an array or null | an array of it |
 /// | an optional property that cannot be null | `null` | missing |
 ///
 /// A union of types is left as it is, except for one type beside `null`.

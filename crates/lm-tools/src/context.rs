@@ -121,7 +121,7 @@ impl CallContext {
 
     /// Reports progress to the reader of the results: a text, or JSON in a form of the tool's own. It never blocks: of a call's reports
     /// that were not read, the 32 last ones are kept. One of more than 4096 bytes is cut to a text with a mark; one that is nested deeper
-    /// than 128 levels, or that comes after the result, is left out. The model does not see them.
+    /// than 128 levels, or that comes after the result, is dropped. The model does not see them.
     ///
     /// ```
     /// use lm_tools::{CallContext, CallEvent, CancelHandle, Toolset, ToolCall, tool};

@@ -8,7 +8,7 @@ use std::fmt;
 /// A tool call and its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentStep {
-    /// Number of the round, from 0: the calls of one reply are one round. It goes on in a turn that the results of external calls begin.
+    /// Number of the round, from 0: the calls of one reply are one round. It continues in a turn that starts with the results of external calls.
     pub round: usize,
     /// The model's call.
     pub call: ToolCall,

@@ -66,7 +66,7 @@ pub enum ToolError {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolErrorKind {
-    /// There is no tool with the call's name.
+    /// No tool has the call's name.
     UnknownTool,
     /// The arguments do not fit the schema, or the tool does not accept them.
     InvalidArguments,
@@ -81,7 +81,7 @@ pub enum ToolErrorKind {
     Failed,
     /// The tool panicked.
     Panicked,
-    /// There is no result within the time limit.
+    /// No result arrived within the time limit.
     TimedOut,
     /// The turn was ended before there was a result.
     Cancelled,

@@ -367,7 +367,8 @@ struct Difference {
     rewrite: fn(&mut Value),
 }
 
-const NULLABLE: &str = "`nullable` is no keyword of JSON Schema: an `Option` may be missing, and is not null";
+const NULLABLE: &str =
+    "`nullable` is not a keyword of JSON Schema: an `Option` may be missing, and is not null";
 const DEFAULT: &str = "transformers leaves defaults out";
 const LENGTH: &str = "a tuple has all its items, and no others";
 

@@ -175,7 +175,7 @@ fn unsupported_media_are_named_before_prefill() {
         assert!(error.to_string().contains(part), "{error}");
         assert_eq!(conversation.history(), []);
     }
-    let reply = conversation.send(question()).expect("the conversation goes on");
+    let reply = conversation.send(question()).expect("the conversation continues");
     assert_eq!(reply.finish.usage.cached_tokens, 0, "nothing was prefilled");
     assert_eq!(reply.message.content.text(), TOO_SMALL);
 }

@@ -233,7 +233,7 @@ fn write_row(row: String) -> usize {
     row.len()
 }
 
-/// Tells that it is alive.
+/// Reports that it is alive.
 #[tool(sequential = false, timeout = "1m")]
 fn heartbeat() {}
 

@@ -77,7 +77,7 @@ fn selection_keeps_order_and_rejects_unknown_names() {
     let others = tools.without(["get", "take"]).expect("known names");
     assert_eq!(others.len(), 4);
     assert!(call(&others, "get", json!({})).contains("Tool not found"));
-    let error = others.select(["get"]).expect_err("it was left out");
+    let error = others.select(["get"]).expect_err("it was not selected");
     assert_eq!(
         error.to_string(),
         "there is no tool named `get`, the tools are: get_weather, get_stock_price, current_time, calculate"

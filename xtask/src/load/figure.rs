@@ -78,7 +78,7 @@ impl fmt::Display for Figure {
     }
 }
 
-/// Percentile by nearest rank; NaN of no values.
+/// Percentile by nearest rank; NaN for an empty list.
 pub fn percentile(values: &[f64], percent: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

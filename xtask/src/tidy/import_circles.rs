@@ -62,7 +62,7 @@ fn graph(tree: &Tree, krate: &str) -> Graph {
     source.files.keys().map(|module| (module.clone(), edges(module))).collect()
 }
 
-/// The largest set of modules of which each reaches each; empty if no two do.
+/// The largest set of modules that all reach each other; empty if no two do.
 fn largest_circle(graph: &Graph) -> BTreeSet<Module> {
     let reachable: BTreeMap<&Module, BTreeSet<&Module>> =
         graph.keys().map(|module| (module, reached_from(graph, module))).collect();

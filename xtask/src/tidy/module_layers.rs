@@ -107,7 +107,7 @@ fn check(tree: &Tree, layers: &Layers<'_>) -> Vec<Finding> {
     for row in layers.rows.iter().filter(|row| !is_module(row)) {
         findings.push(Finding::error(
             DOCUMENT,
-            format!("the table of `{}` has `{row}`, which is no module", layers.krate),
+            format!("the table of `{}` has `{row}`, which is not a module", layers.krate),
         ));
     }
     for Import { from, to, place } in imports(&source, layers) {
@@ -197,7 +197,7 @@ mod tests {
         let found = check(&[("crates/a/src/low.rs", ""), ("crates/a/src/new.rs", "")]);
         assert_eq!(
             found,
-            ["the table of `a` has no row for `new`", "the table of `a` has `high`, which is no module"]
+            ["the table of `a` has no row for `new`", "the table of `a` has `high`, which is not a module"]
         );
         assert_eq!(run(&Tree::of(&[])).len(), 1);
     }

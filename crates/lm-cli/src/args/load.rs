@@ -49,7 +49,7 @@ pub struct LoadArgs {
 impl LoadArgs {
     /// Returns the load options, and sets the size of the thread pool.
     pub fn options(&self) -> Result<LoadOptions> {
-        lm_kernels::Isa::requested()?; // Before anything is read: a misspelt LM_CPU is no silent default.
+        lm_kernels::Isa::requested()?; // Before anything is read: a misspelt LM_CPU is an error, not the default.
         if let Some(threads) = self.threads {
             lm_kernels::Pool::set_global_threads(threads.get()).context("--threads")?;
         }

@@ -13,8 +13,8 @@ use crate::json_lines::{answer_each, bad_line, error, vector};
 const EXAMPLES: &str = "\
 A line of standard input is an object:
   format         the format's name, such as hermes, or
-  template       a chat template, which tells the format, or
-  model          a model's name, where the template does not tell it
+  template       a chat template, from which the format follows, or
+  model          a model's name, if the template is ambiguous
   output         the model's text
   chunks         the pieces in which it comes, instead of at once
   tools          the declared tools, which type the arguments of some formats

@@ -79,7 +79,7 @@ impl Lines {
                     Ok(line) => return Ok(line),
                     Err(Failed::NotUtf8(text)) => {
                         eprintln!(
-                            "note: bytes that are not UTF-8 are left out; the line up to them is `{text}`, Up brings it back"
+                            "note: bytes that are not UTF-8 are dropped; the line up to them is `{text}`, Up brings it back"
                         );
                     }
                     Err(Failed::Terminal(error)) => return Err(error).context("the terminal cannot be read"),

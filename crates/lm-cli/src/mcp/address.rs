@@ -18,7 +18,7 @@ pub fn check_program(word: &str) -> Result<(), String> {
         return Err(format!("unknown scheme `{scheme}`: an address begins with http:// or https://"));
     }
     if let "http:" | "https:" = word {
-        return Err(format!("`{word}` is no complete address: expected {word}//HOST:PORT/mcp"));
+        return Err(format!("`{word}` is not a complete address: expected {word}//HOST:PORT/mcp"));
     }
     let (authority, path) = word.split_at(word.find('/').unwrap_or(word.len()));
     if !is_authority(authority) {

@@ -10,7 +10,7 @@ use crate::interrupt::Interrupt;
 use crate::lines::{Line, Lines};
 use crate::screen::{json_line, one_line};
 
-/// Reasons for the model. The embedded model reports these as they are; after other words it can go on until its context is full.
+/// Reasons for the model. The embedded model repeats these verbatim; other words can make it generate until its context is full.
 const DENIED: &str = "permission denied: the user said no";
 const NOBODY: &str = "permission denied: there is no one to ask";
 
@@ -104,7 +104,7 @@ impl Approver {
 pub struct AskedCall {
     /// Server of the tool; `None` if it has withdrawn the tool.
     pub server: Option<String>,
-    /// The reply has other calls, too: the arguments tell them apart.
+    /// True if the reply has other calls: the question then shows the arguments.
     pub has_siblings: bool,
 }
 

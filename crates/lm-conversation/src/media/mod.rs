@@ -17,7 +17,7 @@ pub(crate) use reader::{MediaBounds, MediaReader};
 pub struct MediaSettings {
     /// Permission of parts with a `path` to open that file.
     pub files: MediaFiles,
-    /// Options with which images are shown to the model.
+    /// Options for showing images to the model.
     pub images: ImageOptions,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct MediaPrompt {
 /// A row of a medium in a prompt.
 #[derive(Debug, Clone, Copy)]
 struct Row {
-    /// Token that stands for it in the text.
+    /// Placeholder token in the text.
     token: TokenId,
     /// Its own id.
     id: TokenId,

@@ -122,7 +122,7 @@ impl<'a> MediaReader<'a> {
         }
         // Opening a pipe would wait for its writer.
         if !fs::metadata(path)?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
         }
         // One byte more than the limit: the decoder then refuses the file.
         let most = (self.engine.max_media_bytes(kind) as u64).saturating_add(1);

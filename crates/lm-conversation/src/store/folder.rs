@@ -27,7 +27,7 @@ impl FolderStore {
     /// Opens the store in a folder, which is created if there is none.
     ///
     /// # Errors
-    /// When the folder cannot be created, or is no folder.
+    /// When the path cannot be created or is not a folder.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, SavedError> {
         // The working directory may change later.
         let folder = std::path::absolute(folder)?;
@@ -39,7 +39,7 @@ impl FolderStore {
     fn path(&self, id: &ConversationId) -> Result<PathBuf, SavedError> {
         let path = self.folder.join(file_name(id));
         if path.symlink_metadata().is_ok_and(|entry| !entry.is_file()) {
-            let message = format!("`{}` is no file", path.display());
+            let message = format!("`{}` is not a file", path.display());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message).into());
         }
         Ok(path)

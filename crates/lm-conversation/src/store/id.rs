@@ -18,7 +18,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConversationId(String);
 
-/// Error of a text that is no [`ConversationId`].
+/// Error of a text that is not a [`ConversationId`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidId {

@@ -1,4 +1,4 @@
-//! Replies that were cut off, and go on.
+//! Replies that were cut off and continue.
 
 use lm_conversation::{
     ConstrainCalls, Conversation, ConversationConfig, ConversationEvent, Engine, Error, FinishReason,
@@ -24,7 +24,7 @@ fn random(seed: u64) -> Conversation {
 fn read(turn: Turn) -> (String, usize, Message) {
     let (mut text, mut prefilled) = (String::new(), 0);
     for event in turn {
-        match event.expect("it goes on") {
+        match event.expect("it continues") {
             ConversationEvent::Text(piece) | ConversationEvent::Reasoning(piece) => text += &piece,
             ConversationEvent::Prefill(progress) => prefilled = progress.prefilled_tokens,
             ConversationEvent::Finished(reply) => return (text, prefilled, reply.message),
@@ -45,7 +45,7 @@ fn continued_greedy_reply_equals_the_uncut_one() {
                 continue;
             }
             let before = conversation.tokens();
-            let turn = conversation.continue_reply(limited(60 - cut)).expect("it goes on");
+            let turn = conversation.continue_reply(limited(60 - cut)).expect("it continues");
             let (_, prefilled, message) = read(turn);
             assert_eq!(message, whole.message, "seed {seed}, cut at {cut}");
             assert_eq!(conversation.history(), [Message::user("Talk."), message]);
@@ -64,7 +64,7 @@ fn cut_reply_continues_repeatedly() {
     let (mut conversation, _) = conversation(config(), [text.as_str(), "Next."]);
     let mut shown = conversation.send_with("Count.", limited(5)).expect("a reply").text();
     for _ in 0..100 {
-        let (more, _, message) = read(conversation.continue_reply(limited(5)).expect("it goes on"));
+        let (more, _, message) = read(conversation.continue_reply(limited(5)).expect("it continues"));
         shown += &more;
         assert_eq!(shown, message.content.text());
         if shown == text {
@@ -95,7 +95,7 @@ fn kept_cancelled_reply_continues() {
         drop(turn);
         let written = conversation.tokens().len() - whole.finish.usage.prompt_tokens;
         if written < 80 {
-            let turn = conversation.continue_reply(limited(80 - written)).expect("it goes on");
+            let turn = conversation.continue_reply(limited(80 - written)).expect("it continues");
             assert_eq!(turn.into_reply().expect("a reply").message, whole.message);
         }
         assert_eq!(conversation.history(), [Message::user("Talk."), whole.message.clone()]);
@@ -111,7 +111,7 @@ fn reply_cut_in_reasoning_continues_there() {
         conversation.send_with("Count.", limited(14)).expect("a reply");
         let reply = conversation
             .continue_reply(TurnOptions::default())
-            .expect("it goes on")
+            .expect("it continues")
             .into_reply()
             .expect("a reply");
         assert_eq!(reply.text(), "Three.", "{constrain_calls:?}");
@@ -150,7 +150,7 @@ fn continued_usage_separates_known_text_from_prompt() {
     let mut conversation = random(3);
     let first = conversation.send_with("Talk.", limited(9)).expect("a reply").finish.usage;
     assert_eq!((first.output_tokens, first.continued_tokens), (9, 0));
-    let turn = conversation.continue_reply(limited(70)).expect("it goes on");
+    let turn = conversation.continue_reply(limited(70)).expect("it continues");
     let whole = turn.into_reply().expect("a reply").finish.usage;
     assert_eq!((whole.prompt_tokens, whole.continued_tokens), (first.prompt_tokens, 9));
     assert_eq!(whole.cached_tokens, first.prompt_tokens, "tokens of the reply are none of the prompt");
@@ -169,7 +169,7 @@ fn closed_format_continues_from_model_tokens() {
         serde_json::from_str::<serde_json::Value>(&cut.text()).expect("it was closed");
         let Some(from) = cut.finish.steered.map(|steered| steered.from) else { continue };
         steered += 1;
-        let turn = conversation.continue_reply(options(90 - from)).expect("it goes on");
+        let turn = conversation.continue_reply(options(90 - from)).expect("it continues");
         assert_eq!(turn.into_reply().expect("a reply").message, whole.message, "seed {seed}");
     }
     assert!(steered > 0);
@@ -182,7 +182,7 @@ fn continued_reply_can_call_a_tool() {
     conversation.send_with("Weather?", limited(6)).expect("a reply");
     let reply = conversation
         .continue_reply(TurnOptions::default())
-        .expect("it goes on")
+        .expect("it continues")
         .into_reply()
         .expect("a reply");
     assert_eq!((reply.tool_calls().len(), reply.tool_calls()[0].name.as_str()), (1, "get_weather"));
@@ -199,7 +199,7 @@ fn continued_reply_can_call_a_tool() {
 fn foreign_reply_continues_from_its_text() {
     let (mut conversation, _) = conversation(config(), [" three."]);
     conversation.set_history(vec![Message::user("Count."), Message::assistant("One, two,")]);
-    let turn = conversation.continue_reply(TurnOptions::default()).expect("it goes on");
+    let turn = conversation.continue_reply(TurnOptions::default()).expect("it continues");
     let (text, _, message) = read(turn);
     assert_eq!((text.as_str(), message.content.text().as_str()), (" three.", "One, two, three."));
     assert_eq!(conversation.history(), [Message::user("Count."), message]);
@@ -220,7 +220,7 @@ fn foreign_reasoning_continues() {
     conversation.set_history(vec![Message::user("Count."), thought]);
     let reply = conversation
         .continue_reply(TurnOptions::default())
-        .expect("it goes on")
+        .expect("it continues")
         .into_reply()
         .expect("a reply");
     assert_eq!(reply.message.reasoning_content.as_deref(), Some("One, two."));
@@ -250,7 +250,7 @@ fn cancelled_continuation_keeps_or_extends_the_reply() {
         conversation.send_with("Talk.", limited(9)).expect("a reply");
         let before = conversation.history();
         let mut turn =
-            conversation.continue_reply(TurnOptions { on_cancel, ..limited(70) }).expect("it goes on");
+            conversation.continue_reply(TurnOptions { on_cancel, ..limited(70) }).expect("it continues");
         begin(&mut turn);
         drop(turn);
         let now = conversation.history();
@@ -259,7 +259,7 @@ fn cancelled_continuation_keeps_or_extends_the_reply() {
         assert_eq!(length(&now) > length(&before), on_cancel == OnCancel::KeepPartial);
         if on_cancel == OnCancel::Rollback {
             assert_eq!(now, before);
-            let turn = conversation.continue_reply(limited(71)).expect("it goes on");
+            let turn = conversation.continue_reply(limited(71)).expect("it continues");
             assert_eq!(turn.into_reply().expect("a reply").message, whole.message);
         }
     }
@@ -272,7 +272,7 @@ fn reasoning_limit_spans_the_whole_reply() {
     let thinking = ThinkingConfig { mode: ThinkingMode::Default, max_tokens: Some(20) };
     let options = |max_output_tokens| TurnOptions { thinking, max_output_tokens, ..TurnOptions::default() };
     conversation.send_with("Think.", options(Some(12))).expect("a reply");
-    let turn = conversation.continue_reply(options(Some(40))).expect("it goes on");
+    let turn = conversation.continue_reply(options(Some(40))).expect("it continues");
     let reasoning = turn.into_reply().expect("a reply").message.reasoning_content.expect("reasoning");
     let tokens = conversation.engine().tokenizer().encode(&reasoning).expect("text").len();
     assert!((8..=20).contains(&tokens), "{tokens}: {reasoning}");

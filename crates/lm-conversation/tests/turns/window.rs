@@ -37,7 +37,7 @@ fn windowed(engine: &Engine, sampler: SamplerParams) -> Conversation {
 }
 
 /// Runs a turn with a reply of `tokens` tokens; returns the ids of the reply, its text events, the shifts and the reply. Fails when the
-/// reply goes on past its limit.
+/// reply continues past its limit.
 fn run(
     conversation: &mut Conversation,
     message: &str,
@@ -59,7 +59,7 @@ fn run(
     panic!("no last event")
 }
 
-/// The rule in the plain: generate to the end of the context, leave out the last token, and go on after the sinks and the last tokens.
+/// The rule in plain form: generate to the end of the context, drop the last token, and continue after the sinks and the last tokens.
 fn reference(engine: &Engine, sinks: &[TokenId], tokens: usize) -> (Vec<TokenId>, Vec<usize>) {
     let mut session = engine.session(endless(SamplerParams::default())).expect("a session");
     let (mut reply, mut prompt, mut lengths) = (Vec::<TokenId>::new(), sinks.to_vec(), Vec::new());
@@ -254,8 +254,8 @@ fn prompt_is_scored_once_despite_window_shifts() {
     let options =
         TurnOptions { max_output_tokens: Some(600), prompt_logprobs: Some(0), ..TurnOptions::default() };
     let turn = conversation.stream("Hi.", options).expect("a turn");
-    // A reply that goes on past its limit has more events.
-    let events: Vec<_> = turn.take(2_000).collect::<Result<_, _>>().expect("it goes on");
+    // A reply that continues past its limit has more events.
+    let events: Vec<_> = turn.take(2_000).collect::<Result<_, _>>().expect("it continues");
     assert!(matches!(events.last(), Some(ConversationEvent::Finished(_))), "{} events", events.len());
     let scored = events.iter().filter(|event| matches!(event, ConversationEvent::PromptLogprobs(_))).count();
     assert_eq!(scored, 1);
@@ -279,7 +279,7 @@ fn windowed_reply_continues_whole_or_not_at_all() {
     run(&mut conversation, "Second.", 20);
     let (_, text, shifts, _) = run(&mut conversation, "Third.", 150);
     assert_eq!((shifts.len(), shifts[0].reply_tokens), (1, 0));
-    let reply = conversation.continue_reply(more()).expect("a turn").into_reply().expect("it goes on");
+    let reply = conversation.continue_reply(more()).expect("a turn").into_reply().expect("it continues");
     assert!(reply.text().starts_with(&text));
 }
 

@@ -10,7 +10,7 @@ use super::{Cache, CachedFile, CachedModel};
 use crate::selection::{Weights, gguf_choices};
 use crate::{Error, ModelName, RepoPath, Result};
 
-/// A planned removal: the paths to delete and the bytes freed. Nothing is deleted yet.
+/// A planned removal: the paths to delete and the bytes freed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
     /// The name to remove.

@@ -29,7 +29,7 @@ struct Planned {
 }
 
 impl McpBuilder {
-    /// Adds a server. One that is disabled is left out.
+    /// Adds a server. A disabled one is skipped.
     #[must_use]
     pub fn server(mut self, server: ServerConfig) -> Self {
         let ServerConfig { name, prefix, transport, disabled } = server;

@@ -54,7 +54,7 @@ pub(super) struct Connection {
     pub peer: Peer<RoleClient>,
     /// Notified when the server has changed its tools.
     pub changed: Arc<Notify>,
-    /// `None` for a server that is no program of ours.
+    /// `None` for a server that this process did not start.
     ended: Option<watch::Receiver<Option<Ended>>>,
 }
 
@@ -128,7 +128,7 @@ where
     }
 }
 
-/// Waits a moment for the end of a program, of which the end of its output is the first sign.
+/// Waits briefly for the end of a program after the end of its output.
 async fn has_ended(ended: Option<watch::Receiver<Option<Ended>>>) -> Option<Ended> {
     let mut ended = ended?;
     let end = tokio::time::timeout(END_DELAY, ended.wait_for(Option::is_some)).await.ok()?;

@@ -76,7 +76,7 @@ fn kind(block: &impl serde::Serialize) -> String {
     json["type"].as_str().map_or_else(keys, str::to_owned)
 }
 
-/// Number of bytes that base64 text stands for.
+/// Number of bytes encoded by base64 text.
 fn decoded_len(base64: &str) -> usize {
     let padding = base64.bytes().rev().take_while(|&byte| byte == b'=').count();
     (base64.len() * 3 / 4).saturating_sub(padding)

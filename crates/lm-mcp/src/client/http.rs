@@ -77,7 +77,7 @@ fn within_host(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     }
 }
 
-/// Description of a failed request. The query of its address, which may have a key, is left out.
+/// Description of a failed request. The query of its address, which may have a key, is omitted.
 pub(super) fn failure(error: &reqwest::Error) -> String {
     let shown = |url: &Url| format!("{}{}", url.origin().ascii_serialization(), url.path());
     let address = error.url().map_or_else(|| "the server".to_owned(), shown);

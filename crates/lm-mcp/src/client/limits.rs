@@ -10,7 +10,7 @@ pub struct McpLimits {
     pub start_timeout: Duration,
     /// Time limit of a call, beside that of the toolset. `None`: none. Default 60 s.
     pub call_timeout: Option<Duration>,
-    /// Maximum number of tools of a server; the others are left out. Default 256.
+    /// Maximum number of tools of a server; the others are ignored. Default 256.
     pub max_tools: usize,
     /// Maximum bytes of a tool's schema. Default 65,536.
     pub max_schema_bytes: usize,

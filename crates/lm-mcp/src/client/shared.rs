@@ -197,7 +197,7 @@ pub(super) async fn refresh(
     }
 }
 
-/// Puts the tools of all servers together. Those that cannot be used are left out: their schemas are invalid, or another tool of their
+/// Puts the tools of all servers together. Unusable ones are omitted: their schemas are invalid, or another tool of their
 /// server has their name.
 fn assemble<'a>(listings: impl Iterator<Item = &'a Listing>, toolset: Toolset) -> Result<Assembled> {
     let mut assembled = Assembled { toolset, tools: Vec::new(), problems: Vec::new() };

@@ -31,7 +31,7 @@ impl<'a> Keys<'a> {
         Ok(Self { values: object(value, &at)?.iter().collect(), known: Vec::new(), at })
     }
 
-    /// Takes the value of a key; `null` is no value.
+    /// Takes the value of a key; `null` counts as absent.
     pub fn take(&mut self, key: &'static str) -> Option<&'a Value> {
         self.known.push(key);
         let index = self.values.iter().position(|(name, _)| *name == key)?;

@@ -77,7 +77,7 @@ fn file_errors_name_it_once() {
     assert!(matches!(error, Error::ReadFile { .. }));
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(file.path(), "[]").expect("can be written");
-    let error = McpServers::read(file.path()).expect_err("is no object");
+    let error = McpServers::read(file.path()).expect_err("not an object");
     let expected = format!("the file of MCP servers `{}` cannot be used", file.path().display());
     assert_eq!(error.to_string(), expected);
     let source = std::error::Error::source(&error).expect("a cause");

@@ -20,7 +20,7 @@ pub(crate) struct CallState {
     first_of_block: usize,
     /// True if a call of a declared tool has started in the current block.
     certain: bool,
-    /// True if the name must tell the current block from other text: it lacks a marker.
+    /// True if only the name distinguishes the current block from text: it lacks a marker.
     by_name: bool,
 }
 

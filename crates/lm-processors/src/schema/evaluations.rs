@@ -17,7 +17,7 @@ const MAX_DEPTH: usize = 400;
 /// Address of a document that has none of its own.
 const BASE: &str = "json-schema:///";
 
-/// Refuses a schema of which a value may need too many applications. A recursive schema counts once: the validator remembers its results
+/// Refuses a schema if one of its values may need too many applications. A recursive schema counts once: the validator remembers its results
 /// for each part of the value.
 ///
 /// # Errors
@@ -46,7 +46,7 @@ fn count(root: &Value, to: To<'_>, max: u64) -> Result<u64, SchemaError> {
 enum To<'v> {
     /// A value without its parts.
     Whole,
-    /// A value with one part for each keyword, of which the same is true.
+    /// A value with one such part for each keyword.
     Any,
     /// A value with all of its parts.
     Value(&'v Value),

@@ -84,7 +84,7 @@ impl Readings {
         alternatives.map(|(at, one)| if fits(at) { one.properties(key) } else { Vec::new() }).collect()
     }
 
-    /// Appends the value of the argument `key`, of which `read` returns the value by one schema.
+    /// Appends the value of the argument `key`; `read` returns its value by one schema.
     ///
     /// # Errors
     /// Those of `read`.

@@ -237,7 +237,7 @@ fn object(random: &mut Random<'_>, out: &mut Map<String, Value>, depth: u64) {
         out.insert("properties".to_owned(), Value::Object(properties));
     }
     if random.chance(2) {
-        // A name may be undeclared, or stand twice.
+        // A name may be undeclared or repeated.
         let required: Vec<&str> = (0..random.below(3)).map(|_| random.one_of(&NAMES)).collect();
         out.insert("required".to_owned(), json!(required));
     }

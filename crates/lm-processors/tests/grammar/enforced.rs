@@ -1,4 +1,4 @@
-//! Keywords of a schema that the grammars of calls enforce, and what they leave out is reported.
+//! Keywords of a schema that the grammars of calls enforce, and the report of the others.
 
 use lm_processors::{
     CallBody, Family, GrammarRequest, ParserOptions, Recovery, ReplyGrammar, Thinking, ToolCall, ToolChoice,
@@ -175,7 +175,7 @@ fn quoted_property_names_are_enforced() {
     assert_taken(gemma(), &value(json!({"maxLength": 2})), &[], &["propertyNames"]);
 }
 
-/// A value that is no text beside texts that are longer: the lexer takes the longest text.
+/// A non-string value beside longer strings: the lexer takes the longest text.
 #[test]
 fn short_values_coexist_with_longer_texts() {
     let v = json!({"minLength": 4, "minimum": 3});
@@ -334,7 +334,7 @@ fn listed_text_beside_lists_can_end_with_a_backslash() {
     assert_taken(families(), &schema, &cases, &[]);
 }
 
-/// The last lexeme of such a text may be a string without its end, which only the value's end tells from a longer one.
+/// The last lexeme of such a text may be an unterminated string, distinguished from a longer one only by the end of the value.
 #[test]
 fn listed_text_beside_lists_can_end_inside_a_string() {
     for text in [r#"["a", "b"#, r#"["#, r#"[""#, r#"["a\""#, r#"[1, "#] {

@@ -95,7 +95,7 @@ fn endless_references_are_errors_with_pointer() {
         };
         assert_eq!(path, wanted, "{schema}");
     }
-    // An unbounded reference of an optional property is left out.
+    // An unbounded reference of an optional property is omitted.
     let optional = json!({
         "type": "object", "properties": {"a": {"$ref": "#/$defs/a"}, "b": {"type": "integer"}}, "required": ["b"], "additionalProperties": false,
         "$defs": {"a": {"type": "object", "properties": {"next": {"$ref": "#/$defs/a"}}, "required": ["next"]}},

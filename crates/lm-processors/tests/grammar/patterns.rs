@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::grammar::common::{Compiler, Verdict, verdict};
 
-/// Texts that grammars leave out: they need escapes, or have white space that implementations disagree on.
+/// Texts that grammars exclude: they need escapes, or have white space that implementations disagree on.
 fn is_left_out(text: &str) -> bool {
     text.contains(|c: char| c < ' ' || "\"\\\u{85}\u{feff}".contains(c))
 }

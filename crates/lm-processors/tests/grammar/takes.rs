@@ -170,7 +170,7 @@ fn patterns_that_always_start_as_a_call_are_rejected() {
     assert_ne!(verdict(&matcher, "<tool_call>x"), Verdict::Accepted);
     let error = grammar("<tool_call>(x|y)").expect_err("each begins a call");
     assert!(matches!(error, lm_processors::Error::AnswerLikeCall { .. }), "{error}");
-    // A slash after an escaped backslash is no escaped slash.
+    // A slash after an escaped backslash is not an escaped slash.
     let slash = grammar(r"a\\/b").expect("a pattern");
     let matcher = Compiler::new().compile_grammar(&slash.grammar).expect("a grammar");
     assert_eq!(verdict(&matcher, r"a\/b"), Verdict::Accepted);

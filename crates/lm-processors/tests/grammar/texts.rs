@@ -1,4 +1,4 @@
-//! Strings whose constraints leave few texts, or none; parameters that are no objects.
+//! Strings whose constraints leave few texts, or none; parameters that are not objects.
 
 use lm_processors::{CallBody, Error, Family, Layout, SchemaFault, ToolSpec, Value, json_grammar, validator};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Values whose schema is a union: the parser reads each by an alternative with which the whole fits.
+//! Values whose schema is a union: the parser reads each by an alternative that matches as a whole.
 
 use lm_processors::{ParserOptions, ToolCall, ToolSpec, Value};
 use serde_json::json;

@@ -97,7 +97,7 @@ fn readers_follow_their_rules() {
         // Positional arguments are those of the schema, in its order.
         ("pythonic", "[get_weather('Graz', 3)]", vec![json!({"city": "Graz", "days": 3})], "", 0),
         ("pythonic", "[default_api.get_weather(city='Graz')]", vec![graz()], "", 0),
-        // A name alone is no call in braces.
+        // A name alone is not a call in braces.
         ("gemma4", "<|tool_call>get_town<tool_call|>", vec![], "", 1),
         // A parameter that was given does not end a value.
         (

@@ -19,12 +19,12 @@ const COMMA: &str = "a comma before the last bracket is removed; the source pass
 /// Vectors whose results differ here, with the reason.
 const DEPARTURES: &[(&str, &str, &str)] = &[
     ("reka", "Reka-Edge/300", "the source writes a blank after the colon that the model did not write"),
-    ("deepseek_v31", "deepseek-ai-DeepSeek-V3.1/145", "the line break after `</think>` is no reasoning"),
+    ("deepseek_v31", "deepseek-ai-DeepSeek-V3.1/145", "the line break after `</think>` is not reasoning"),
     ("gemma4", "gemma4/1", "the source trims the answer"),
     (
         "gemma4",
         "TestBareAndMalformedOpeners::test_bare_malformed_then_well_formed",
-        "a text that is no call is none, not a call of that name",
+        "a text that is not a call is not read as a call of that name",
     ),
     (
         "lfm2_pythonic",
@@ -61,7 +61,7 @@ const DEPARTURES: &[(&str, &str, &str)] = &[
     ("phi4_mini_json", "phi4mini_does_not_validate_or_normalize_arguments", COMMA),
 ];
 
-/// Reasoning formats whose source tells its parser that the prompt opened the reasoning.
+/// Reasoning formats whose source passes to its parser that the prompt opened the reasoning.
 const OPENED: &[(&str, &str)] =
     &[("ernie45", "<think>"), ("kimi_k2", "<think>"), ("qwen3_coder_xml", "<think>")];
 
@@ -232,7 +232,7 @@ fn read_file(path: &Path, wrong: &mut Vec<String>) -> Option<usize> {
             Err(difference) if !known => {
                 wrong.push(format!("{kind}/{format}: {name}\n  {}\n  {difference}", vector["output"]));
             }
-            Ok(()) if known => wrong.push(format!("{kind}/{format}: {name} is no departure")),
+            Ok(()) if known => wrong.push(format!("{kind}/{format}: {name} is not a departure")),
             _ => {}
         }
     }

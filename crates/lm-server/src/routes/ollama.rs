@@ -118,7 +118,7 @@ fn running(name: &str, engine: &Engine) -> Option<Value> {
     })
 }
 
-/// Entry of a model; what only its files tell is null until it is loaded.
+/// Entry of a model; fields that come from its files are null until it is loaded.
 fn listed(model: &ServedModel, name: &str) -> Value {
     let info = model.loaded().map(|loaded| loaded.engine.model_info());
     json!({

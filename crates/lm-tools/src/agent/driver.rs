@@ -24,7 +24,7 @@ impl Events {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Hands out an event; the turn goes on when the reader asks for the next one.
+    /// Hands out an event; the turn continues when the reader asks for the next one.
     pub async fn emit(&self, event: AgentEvent) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(event);
         let mut handed_out = false;

@@ -57,7 +57,7 @@ pub enum AgentEvent {
     ToolResult(AgentStep),
     /// A reply of the model is complete: its message, finish reason and usage.
     ReplyFinished(Reply),
-    /// An event of the conversation that is none of the others: progress of the prefill, turns that were left out of the prompt, log
+    /// Any other event of the conversation: progress of the prefill, turns omitted from the prompt, log
     /// probabilities, text of other channels.
     Conversation(ConversationEvent),
     /// The turn is over; the last event.

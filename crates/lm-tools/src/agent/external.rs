@@ -92,7 +92,7 @@ pub(super) fn waiting_calls(history: &[Message]) -> impl Iterator<Item = &ToolCa
     calls.iter().zip(results).filter(|(_, result)| result.is_none()).map(|(call, _)| call)
 }
 
-/// Index of the last message that is no result, its calls, and their results by the numbers of the calls.
+/// Index of the last message that is not a result, its calls, and their results by the numbers of the calls.
 fn last_round(history: &[Message]) -> (usize, &[ToolCall], Vec<Option<Message>>) {
     let reply = history.iter().rposition(|message| message.role != Role::Tool).unwrap_or_default();
     let calls = history.get(reply).map_or(&[][..], |reply| &reply.tool_calls);
@@ -125,7 +125,7 @@ fn earlier_rounds(history: &[Message]) -> usize {
 }
 
 impl Driver {
-    /// Starts the first reply to an input, which answers the calls that wait for results; without one the last reply goes on. `decided`
+    /// Starts the first reply to an input, which answers the calls that wait for results; without one the last reply continues. `decided`
     /// are the calls that the last turn has handed over.
     pub fn first(&mut self, input: Option<Vec<Message>>, decided: &[ExternalCall]) -> Result<First> {
         self.begin_round();

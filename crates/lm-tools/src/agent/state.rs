@@ -143,7 +143,7 @@ impl TurnState {
         Ok(turn)
     }
 
-    /// Goes on from the last reply's calls, whose results the caller has completed. Returns the history so far.
+    /// Continues from the last reply's calls, whose results the caller has completed. Returns the history so far.
     pub fn resume(&mut self, answered: Answered, steps: Vec<AgentStep>) -> Vec<Message> {
         let history = self.conversation.history();
         self.conversation.set_history(history[..=answered.reply].to_vec());
@@ -173,7 +173,7 @@ impl TurnState {
         Ok(self.conversation.stream(results, options)?)
     }
 
-    /// Notes the messages that the running reply's prompt leaves out.
+    /// Records the messages omitted from the prompt of the running reply.
     pub fn dropped(&mut self, dropped: &DroppedTurns) {
         if dropped.history == DroppedHistory::Removed {
             self.removing = dropped.messages.clone();
@@ -299,7 +299,7 @@ impl TurnState {
         }
     }
 
-    /// Completes the messages of a turn without a reply: a round without results is left out.
+    /// Completes the messages of a turn without a reply: a round without results is dropped.
     fn settled(&self, mut turn: Vec<Message>) -> Vec<Message> {
         let mut results = self.results().peekable();
         if let Some(reply) = turn.pop_if(|last| !last.tool_calls.is_empty())

@@ -23,7 +23,7 @@ pub(super) type Task = Pin<Box<dyn Future<Output = Result<AgentReply>> + Send>>;
 /// A running turn of an [`Agent`](super::Agent). It borrows nothing: it can be moved to another thread or task.
 ///
 /// It is read as an iterator, which blocks, with [`recv`](Self::recv) or as a [`Stream`] in async code, or to its end with
-/// [`into_reply`](Self::into_reply) and `.await`, which need no runtime. The last event is [`AgentEvent::Finished`] or an error. The turn goes on only while it is
+/// [`into_reply`](Self::into_reply) and `.await`, which need no runtime. The last event is [`AgentEvent::Finished`] or an error. The turn continues only while it is
 /// read; calls and the model run behind it, and only the prompt of a reply is rendered by the reader. Dropping it before its end cancels the turn at once, without waiting, and so does the next turn
 /// of the agent.
 ///

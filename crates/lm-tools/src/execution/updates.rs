@@ -121,7 +121,7 @@ impl Reporter {
         Self { index, updates }
     }
 
-    /// Reports progress; a value that is nested too deep is left out.
+    /// Reports progress; a value that is nested too deep is dropped.
     pub fn progress(&self, progress: Value) {
         let index = self.index;
         if let Some(progress) = content::report(progress, MAX_REPORT_BYTES) {

@@ -120,7 +120,7 @@ fn events(tools: &Toolset, calls: Vec<ToolCall>) -> Vec<CallEvent> {
 fn last(events: &[CallEvent]) -> &CallResult {
     match events.last() {
         Some(CallEvent::Finished(result)) => result,
-        other => panic!("{other:?} is no result"),
+        other => panic!("{other:?} is not a result"),
     }
 }
 

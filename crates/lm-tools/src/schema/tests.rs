@@ -90,7 +90,7 @@ fn structs_are_inlined_and_their_field_names_are_kept() {
     assert_eq!(property::<Point>("Where.", &[]), expected);
     assert!(
         property::<Point>("", &[]).ends_with(r#""description":"A point."}"#),
-        "the type's own docs stand in"
+        "the type's own docs are used"
     );
 }
 

@@ -81,7 +81,7 @@ fn errors_and_panics_of_a_tool_are_results() {
     assert_eq!(error("multiply", json!({"a": i64::MAX, "b": 2})), "too large");
     assert_eq!(error("explode", json!({"message": "boom"})), "the tool panicked: boom");
     assert_eq!(error("explode", json!({})), "the tool panicked: no message");
-    assert_eq!(content("multiply", json!({"a": 1, "b": 1})), json!("1"), "the toolset goes on");
+    assert_eq!(content("multiply", json!({"a": 1, "b": 1})), json!("1"), "the toolset still works");
 }
 
 #[test]

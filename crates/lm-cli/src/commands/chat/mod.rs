@@ -61,7 +61,7 @@ or as text.";
 pub struct Args {
     #[command(flatten)]
     model: ModelPath,
-    /// First message; the chat goes on after its reply
+    /// First message; the chat continues after its reply
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
     /// Image to send with the first new message: PNG, JPEG, WebP, GIF or BMP; may be repeated

@@ -62,10 +62,10 @@ pub struct Loaded {
     pub damaged: Option<SavedError>,
 }
 
-/// Reads a conversation from a file; a bare array of messages is one, too. Damaged KV pages are left out.
+/// Reads a conversation from a file; a bare array of messages is accepted. Damaged KV pages are omitted.
 ///
 /// # Errors
-/// When the file cannot be read, or is no conversation. The causes are text.
+/// When the file cannot be read or is not a conversation. The causes are text.
 pub fn read(path: &Path) -> Result<Loaded> {
     let loaded = match SavedConversation::read(path) {
         Err(damage) if damage.is_of_cache() => {

@@ -66,7 +66,7 @@ const ALL: [Command; 15] = [
     Command {
         names: &["load"],
         argument: "FILE",
-        help: "go on with a saved conversation; without a system prompt in it, the current one stays",
+        help: "continue a saved conversation; without a system prompt in it, the current one stays",
         run: load,
     },
     Command {

@@ -204,7 +204,7 @@ impl Record {
         last.map_or(0, |reply| reply.tool_calls.len())
     }
 
-    /// Returns messages that a conversation can go on from: calls without all results are left out, and the last message is the
+    /// Returns messages that a conversation can continue: calls without all results are omitted, and the last message is the
     /// assistant's, with the reply so far. `None` if that reply has no text.
     fn interrupted(mut self) -> Option<Vec<Message>> {
         if let Some(last) = self.messages.iter().rposition(|message| message.role == Role::Assistant) {
@@ -232,7 +232,7 @@ impl Record {
 pub fn cut_note(reason: &FinishReason, overflow: Overflow) -> Option<&'static str> {
     match (reason, overflow) {
         (FinishReason::MaxOutputTokens, _) => {
-            Some("(the reply was cut: it reached --max-tokens; /continue goes on)")
+            Some("(the reply was cut: it reached --max-tokens; /continue resumes it)")
         }
         (FinishReason::ContextFull, Overflow::SlidingWindow) => {
             Some("(the reply was cut: the context is full; /clear begins again, --context allows more)")
@@ -324,8 +324,8 @@ mod tests {
         let result = || Message::tool(None, "f", Value::String("1".to_owned()));
         let said = |text: &str| vec![(Role::Assistant, text.to_owned())];
         assert_eq!(record(vec![], "Once"), said("Once"));
-        assert_eq!(record(vec![], ""), [], "reasoning alone is no reply");
-        assert_eq!(record(vec![call()], ""), [], "a call without its result is left out");
+        assert_eq!(record(vec![], ""), [], "reasoning alone is not a reply");
+        assert_eq!(record(vec![call()], ""), [], "a call without its result is omitted");
         assert_eq!(record(vec![call(), result()], " "), []);
         let mut announced = call();
         announced.content = "Let me look.".into();

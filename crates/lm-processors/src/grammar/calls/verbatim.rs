@@ -52,7 +52,7 @@ pub(super) fn constant(
         return Some(Body::Closed(enclosed(values, tags, &body)));
     }
     let mut lexemes: Vec<&str> = values.spelling.lexemes(&text).collect();
-    // A string without an end goes on in the lexemes of lists: what closes the value ends it.
+    // An unterminated string continues in the lexemes of lists: the end of the value ends it.
     let open = lexemes.pop_if(|last| values.spelling.is_open(last));
     let body = sequence(lexemes.into_iter().map(literal).collect::<Vec<_>>().iter().map(String::as_str));
     let Some(open) = open else { return Some(Body::Closed(enclosed(values, tags, &body))) };

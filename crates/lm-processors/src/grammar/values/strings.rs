@@ -58,7 +58,7 @@ impl Escapes {
     }
 }
 
-/// Constraints on a string, of which some can be omitted.
+/// Constraints on a string; some can be omitted.
 struct Choice {
     counts: TextRules,
     pattern: Vec<String>,

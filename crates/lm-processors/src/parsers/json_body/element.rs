@@ -83,7 +83,7 @@ impl JsonBody {
         let is_key = matches!(self.syntax.object, JsonObject::NameIsKey);
         if is_key && self.recovers && text[self.element.key.clone()] == *NAME {
             if !self.element.after_colon {
-                return Ok(()); // The value tells whether this is a tool's name.
+                return Ok(()); // The value decides whether this is a tool's name.
             }
             self.syntax.object = JsonObject::NAMED;
         }
@@ -195,7 +195,7 @@ impl JsonBody {
         ToolCall::from_json(call.into()).map_err(|error| Fault::malformed(error.to_string()))
     }
 
-    /// Moves the members of the object inside a [`WRAPPER`] beside the others. An object with other members is no call but, for example, a
+    /// Moves the members of the object inside a [`WRAPPER`] beside the others. An object with other members is not a call but, for example, a
     /// declaration.
     fn unwrapped(&self, mut object: Map<String, Value>) -> Result<Map<String, Value>, Fault> {
         if !object.get(WRAPPER).is_some_and(Value::is_object) {

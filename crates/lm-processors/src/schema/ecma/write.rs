@@ -199,7 +199,7 @@ impl<'p> Writer<'p> {
         Ok(())
     }
 
-    /// Writes a group. An empty group after one that is referred to tells whether it took part in the match.
+    /// Writes a group. An empty group after a referenced one records whether that took part in the match.
     fn group(&mut self, at: Option<usize>, body: &Node) -> Result<(), PatternError> {
         let Some(at) =
             at.filter(|at| self.target == Target::Validation && self.pattern.referenced.contains(at))

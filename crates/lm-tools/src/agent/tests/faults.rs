@@ -221,7 +221,7 @@ proptest! {
         let ran = runs.lock().expect("no panic").len();
         prop_assert!(ran <= calls, "{ran} calls ran, the history has {calls}");
 
-        // The history is one that a conversation goes on from.
+        // A conversation can continue from the history.
         agent.conversation().render("Hi!", GenerationPrompt::Add).expect("it renders");
         let mut next = Agent::builder(&testing::scripted_engine([ScriptedReply::text("Hello!")]), agent.tools().clone())
             .build()

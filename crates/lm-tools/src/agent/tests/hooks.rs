@@ -83,7 +83,7 @@ fn hook_stops_the_turn_before_the_round() {
     let (mut agent, reply) = turn(|agent| agent.before_call(decide), |_| {});
     assert_eq!(reply.stop, StopReason::Hook { message: "enough".to_owned() });
     assert_eq!(outcomes(&reply), [NotRun, NotRun]);
-    assert_eq!(agent.run("Hi!").expect("an answer").text(), "Done.", "the next turn goes on");
+    assert_eq!(agent.run("Hi!").expect("an answer").text(), "Done.", "the next turn works");
 }
 
 #[test]

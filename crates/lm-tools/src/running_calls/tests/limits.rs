@@ -87,7 +87,7 @@ fn rejected_call_error_is_cut() {
     let tools = Toolset::new().with_fn(ToolSpec::new("sum", "Sum.", schema), |_| Ok(Value::Null));
     let long = call("sum", json!({ "é".repeat(100_000): "one" }));
     let events = events(&tools.expect("one tool"), vec![long]);
-    let error = last(&events).error.as_ref().expect("the argument is no integer");
+    let error = last(&events).error.as_ref().expect("the argument is not an integer");
     assert_eq!(error.kind(), ToolErrorKind::InvalidArguments);
     let cut = format!("{}\n[cut: 4096 of 200000 bytes]", "é".repeat(2048));
     assert_eq!(error.to_string(), format!("argument `{cut}`: expected integer, got \"one\""));
