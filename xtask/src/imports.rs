@@ -119,7 +119,7 @@ fn imports(code: &str, module: &[String]) -> Vec<Import> {
     found
 }
 
-/// Use trees after `pub use`, `pub(crate) use` and the like, up to the semicolon.
+/// Use trees after `use` with any visibility, up to the semicolon.
 fn re_exports(code: &str) -> impl Iterator<Item = &str> {
     code.match_indices("use ").filter_map(|(at, word)| {
         let before = code[..at].trim_end();

@@ -24,7 +24,7 @@ pub struct Args {
     /// Run one cell out of N
     #[arg(long, value_name = "N", default_value_t = 1)]
     one_in: usize,
-    /// Keep the cells of target/matrix.jsonl, except wrong ones, and run those that are missing
+    /// Keep the cells of target/matrix.jsonl, except wrong ones, and run the missing ones
     #[arg(long)]
     resume: bool,
 }

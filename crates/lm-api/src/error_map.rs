@@ -198,7 +198,7 @@ pub(crate) fn template(error: &Template) -> ApiError {
         Template::WrongType { at, .. }
         | Template::MediaSource { at, .. }
         | Template::ArgumentsText { at, .. } => ApiError::invalid_param(at, error.to_string()),
-        // Its field is one of this crate, not of the request.
+        // The field is defined by this crate, not by the request.
         Template::Base64 { at, reason } => {
             let at = at.strip_suffix(".blob").unwrap_or(at);
             ApiError::invalid_param(at, format!("the data of `{at}` are not base64: {reason}"))

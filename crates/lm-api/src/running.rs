@@ -21,7 +21,7 @@ use crate::response_writer::{Choice, Frame, ResponseWriter};
 /// request.
 ///
 /// It is awaited as one object ([`object`](Self::object)) or as a stream of frames ([`into_stream`](Self::into_stream)), both without a
-/// runtime of their own; [`wait`](Self::wait) and [`frames`](Self::frames) block. `W` writes them.
+/// runtime; [`wait`](Self::wait) and [`frames`](Self::frames) block. `W` writes them.
 #[derive(Debug)]
 #[must_use = "a request that is dropped is cancelled"]
 pub struct Running<W> {

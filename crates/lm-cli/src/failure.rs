@@ -28,7 +28,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     if is_usage(error) { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
-/// Returns true if the arguments are invalid for this build of the program, whatever the model.
+/// Returns true if the arguments are invalid for this build of the program with any model.
 fn is_usage(error: &anyhow::Error) -> bool {
     let is_missing_device =
         |cause| matches!(kernel_error(cause), Some(lm_kernels::Error::DeviceNotCompiled { .. }));
@@ -76,7 +76,7 @@ pub fn message(error: &anyhow::Error) -> String {
     parts.join(": ")
 }
 
-/// Next step after an error, if there is one.
+/// Next step after an error, if any.
 pub fn hint(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
         if let Some(not_found) = cause.downcast_ref::<ModelNotFound>() {

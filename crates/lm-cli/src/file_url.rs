@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-/// Path of a file: a path as it is, or that of a `file:` URL.
+/// Path of a file: an unchanged path, or the path of a `file:` URL.
 ///
 /// # Errors
 /// For a URL of the web: nothing is fetched.

@@ -124,7 +124,7 @@ fn value(number: usize, line: Line) -> Parsed<Value> {
     let text = std::str::from_utf8(&bytes)
         .map_err(|error| format!("line {number}: invalid UTF-8 after {} bytes", error.valid_up_to()))?;
     serde_json::from_str(text).map_err(|error| {
-        // The library numbers the lines of this text, which is one.
+        // The library counts the lines of this text, which has one.
         let (message, column) = (error.to_string(), error.column());
         let place = format!(" at line {} column {column}", error.line());
         format!("line {number}, column {column}: {}", message.strip_suffix(&place).unwrap_or(&message))

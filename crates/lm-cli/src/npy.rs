@@ -45,7 +45,7 @@ impl NpyFile {
     /// Writes the next row.
     ///
     /// # Errors
-    /// When it cannot be written, has another width, or is one too many.
+    /// When it cannot be written, has another width, or exceeds the number of rows.
     pub fn push(&mut self, row: &[f32]) -> Result<()> {
         ensure!(row.len() == self.width, "a row of {} values in a matrix of width {}", row.len(), self.width);
         self.missing_rows = self.missing_rows.checked_sub(1).context("one row more than was announced")?;

@@ -71,7 +71,7 @@ fn block_tables(layout: &CacheLayout, num_pages: PageId) -> Vec<Vec<PageId>> {
 /// Pages of a group of states: the state before a piece, a snapshot within it, and the state after it.
 const STATES: PageId = 3;
 
-/// Gives the states of a piece pages of their own; all others are dropped, since a pool has fewer states than pages of tokens.
+/// Gives the states of a piece separate pages; all others are dropped, since a pool has fewer states than pages of tokens.
 fn place_states(table: &mut [PageId], piece: &Range<usize>) {
     let last = piece.start.div_ceil(PAGE_LEN).checked_sub(1);
     let before = table[last.unwrap_or(0)];

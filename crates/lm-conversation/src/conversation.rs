@@ -160,7 +160,7 @@ impl Conversation {
         }
     }
 
-    /// Cancels the running turn, if there is one: the conversation is as before it.
+    /// Cancels the running turn, if any: the conversation is as before it.
     pub fn abort(&mut self) {
         self.shared.lock().end_turn();
     }

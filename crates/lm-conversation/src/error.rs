@@ -56,7 +56,7 @@ pub enum Error {
         /// Index of the part in the message, from 0.
         part: usize,
     },
-    /// The file of an image or an audio clip cannot be opened, or may not be ([`MediaFiles`](crate::MediaFiles)).
+    /// The file of an image or an audio clip cannot be opened, or [`MediaFiles`](crate::MediaFiles) forbids it.
     #[error("the {kind} `{}`, part {part} of message {message}, cannot be read", path.display())]
     MediaFile {
         /// Kind of the part.

@@ -10,7 +10,7 @@ use crate::overflow::{DroppedHistory, DroppedTurns};
 /// Prompt of a turn, and the change of the history when it is complete.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Opening {
-    /// The prompt, with the beginning of the reply if there is one.
+    /// The prompt, with the start of the reply, if any.
     pub(crate) ids: Vec<TokenId>,
     /// Media of the prompt.
     pub(crate) media: Vec<Arc<Media>>,

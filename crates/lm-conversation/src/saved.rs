@@ -133,7 +133,7 @@ impl SavedConversation {
     }
 }
 
-/// Reads the array under `key`, if there is one.
+/// Reads the array under `key`, if any.
 fn items<T>(
     json: &mut Value,
     key: &'static str,

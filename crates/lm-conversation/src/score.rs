@@ -50,7 +50,7 @@ impl Conversation {
     /// other options have no effect.
     ///
     /// `text` is the reply as the model writes it, with the dialect's markup: added tokens in it are recognised. Its tokens follow those of
-    /// the prompt, and the distribution is the model's, whatever the tools allow.
+    /// the prompt, and the distribution is the model's, without the constraints of the tools.
     ///
     /// # Errors
     /// [`Error::Cancelled`], [`lm_session::Error::PromptTooLong`] for prompt and text together; see [`Error`].

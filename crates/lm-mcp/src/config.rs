@@ -48,7 +48,7 @@ pub struct CommandConfig {
     pub args: Vec<String>,
     /// Further variables of its environment, such as a key that it needs.
     pub env: BTreeMap<String, String>,
-    /// Its working directory; `None`: that of this program.
+    /// Its working directory; `None`: the directory of this program.
     pub cwd: Option<PathBuf>,
 }
 

@@ -9,7 +9,7 @@ pub(crate) fn cleaned(name: &str) -> String {
     name.chars().take(MAX_CHARS).map(allowed).collect()
 }
 
-/// Name of a server's tool: `server_tool`; that of the tool alone for a server without a prefix.
+/// Name of a server's tool: `server_tool`, or the tool's own name for a server without a prefix.
 pub(crate) fn tool_name(prefix: &str, tool: &str) -> String {
     if prefix.is_empty() { cleaned(tool) } else { cleaned(&format!("{prefix}_{tool}")) }
 }

@@ -29,7 +29,7 @@ const isSame = (block, shown) => shown !== undefined && block.kind === shown.kin
 function blockElement(block) {
   switch (block.kind) {
     case "heading":
-      // The page has a heading of its own above them.
+      // The page has its own heading above them.
       return el(`h${Math.min(block.level + 1, 6)}`, {}, inlineElements(block.text));
     case "code":
       return codeElement(block);

@@ -39,7 +39,7 @@ pub(crate) fn router(app: &SharedApp) -> Router {
         .with_state(app.clone())
 }
 
-/// Routes of the table that need a key, or those that do not.
+/// Routes of the table with or without the need of a key.
 fn table(needs_key: bool) -> Router<SharedApp> {
     let routes = ROUTES.iter().filter(|route| route.needs_key == needs_key);
     routes

@@ -70,7 +70,7 @@ pub struct ServerLimits {
     pub write_time: Duration,
     /// Maximum number of connections; further ones wait to be accepted. Default 512.
     pub connections: usize,
-    /// Maximum number of requests that are being prepared (prompt and grammar), which is work on a thread of its own each, and of running
+    /// Maximum number of requests that are being prepared (prompt and grammar), each on its own thread, and of running
     /// calls of the server's tools; further ones are answered with 429. Default 64.
     pub preparing: usize,
     /// Maximum time of a request, from its arrival to the end of its answer. Default 1 h.
@@ -135,7 +135,7 @@ impl ApiKeys {
         self.0.is_empty()
     }
 
-    /// Returns true if `key` is one of the keys, in a time that does not depend on which.
+    /// Returns true if `key` is one of the keys, in constant time.
     pub fn accept(&self, key: &[u8]) -> bool {
         let digest: [u8; 32] = Sha256::digest(key).into();
         self.0.iter().fold(Choice::from(0), |found, known| found | known.ct_eq(&digest)).into()

@@ -27,7 +27,7 @@ pub(crate) struct ConnectionGroup {
 }
 
 impl ConnectionGroup {
-    /// Ends the connections: at once those that have sent no whole head of a request, or are idle, and the others after their response.
+    /// Ends the connections: idle ones and those without a complete request head at once, the others after their response.
     pub async fn shutdown(self) {
         self.ending.send_replace(true);
         self.graceful.shutdown().await;

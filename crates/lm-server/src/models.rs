@@ -31,7 +31,7 @@ pub(crate) struct Engines {
     pub engine: Engine,
     pub chat: ChatEngine,
     pub embeddings: Embeddings,
-    /// Time for which the idle model stays in memory, unless a request has another one.
+    /// Time for which the idle model stays in memory, unless a request sets another one.
     keep_alive: Option<Duration>,
 }
 

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::models::ServedModel;
 use crate::server::Server;
 
-/// Threads of the runtime: it moves bytes, and the engines have threads of their own.
+/// Threads of the runtime: it moves bytes, and the engines have their own threads.
 const THREADS: usize = 2;
 
 /// Signal that ends a server.
@@ -21,7 +21,7 @@ pub enum EndSignal {
     Terminate,
 }
 
-/// Serves until the program is asked to end by Ctrl-C or SIGTERM, on a runtime of its own; it blocks. `listening` is called once, before the first
+/// Serves until the program is asked to end by Ctrl-C or SIGTERM, on its own runtime; it blocks. `listening` is called once, before the first
 /// request, and `ending` at the beginning of the shutdown, which waits for the running requests.
 ///
 /// # Errors

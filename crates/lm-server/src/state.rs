@@ -84,7 +84,7 @@ impl App {
         })
     }
 
-    /// Runs work that blocks on a thread of its own.
+    /// Runs blocking work on its own thread.
     ///
     /// # Errors
     /// 429 when too many requests are in preparation; 500 when the work panics; those of the work.

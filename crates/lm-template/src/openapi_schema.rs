@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Keywords of the subset whose values are taken as they are.
+/// Keywords of the subset whose values are copied unchanged.
 const KEPT: [&str; 17] = [
     "format",
     "title",

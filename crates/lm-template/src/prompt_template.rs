@@ -122,7 +122,7 @@ impl PromptTemplate {
     }
 
     /// Renders a conversation up to the end of the last message's text, so that the model continues that message. No
-    /// generation prompt is added, whatever the input says.
+    /// generation prompt is added, regardless of the input.
     ///
     /// # Errors
     /// As [`render`](Self::render), and [`Error::ContinueFinalMessage`](crate::Error::ContinueFinalMessage) if there is no text to continue, or the

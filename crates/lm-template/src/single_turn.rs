@@ -10,7 +10,7 @@ use crate::prompt_template::{GenerationPrompt, PromptTemplate, RenderInput};
 /// Continuation after a part of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterPart {
-    /// More of the same message, or a message of another role, which ends this one.
+    /// Continuation of the same message, or a message of another role, which ends this one.
     More,
     /// Another message: this one ends here.
     Message,

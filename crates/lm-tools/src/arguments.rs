@@ -99,7 +99,7 @@ pub fn value(result: impl ResultType) -> Result<Value, ToolError> {
     serde_json::to_value(result).map_err(ToolError::failed)
 }
 
-/// Result of a fallible function. Its method `value` is the inherent one for a [`ToolError`], whose details are kept, and that of
+/// Result of a fallible function. Its method `value` is the inherent one for a [`ToolError`], whose details are kept, and the method of
 /// [`Displayed`] for every other error.
 #[derive(Debug)]
 pub struct Outcome<R>(pub R);
@@ -125,7 +125,7 @@ pub trait Displayed<T, E> {
         E: ErrorType;
 }
 
-// The bounds are those of the method: a method that is not there has no error of its own.
+// The bounds are on the method: a missing method has no separate error.
 impl<T, E> Displayed<T, E> for Outcome<Result<T, E>> {
     fn value(self) -> Result<Value, ToolError>
     where

@@ -22,7 +22,7 @@ const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 /// | `array` | a single value other than an array or null | an array of it |
 /// | an optional property that cannot be null | `null` | missing |
 ///
-/// A union of types is left as it is, except for one type beside `null`.
+/// A union of types is unchanged, except for one type beside `null`.
 ///
 /// ```
 /// use lm_tools::{Coercion, ToolCall, Toolset, tool};

@@ -80,7 +80,7 @@ impl CallContext {
         &self.call.name
     }
 
-    /// Returns true if nobody waits for the result any more: the turn was cancelled, the time limit has passed, or there is a result,
+    /// Returns true if the result is no longer needed: the turn was cancelled, the time limit has passed, or there is a result,
     /// for what the tool left running with a clone of its context.
     pub fn is_cancelled(&self) -> bool {
         self.call.cancel.is_cancelled()

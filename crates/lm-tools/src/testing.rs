@@ -105,7 +105,7 @@ fn spaced(value: &Value) -> String {
     }
 }
 
-/// Creates an engine whose model gives `replies`, one after the other, to whatever it is asked. After the last one its replies are empty.
+/// Creates an engine whose model gives `replies` in order to any prompt. After the last one its replies are empty.
 /// A text that the grammar of the turn refuses, such as a call of an unknown tool, fails the turn with
 /// [`TokenRefused`](lm_session::Error::TokenRefused), which has the text up to there and the refused token.
 /// It has a context of 4,096 tokens; a token is a few characters.

@@ -23,7 +23,7 @@ pub trait Tool: Send + Sync {
     fn spec(&self) -> ToolSpec;
 
     /// Runs the tool. A [`Toolset`](crate::Toolset) passes only arguments that are valid for the schema of
-    /// [`spec`](Self::spec), and calls it on a thread of its own. An error is a message for the model, instead of a result.
+    /// [`spec`](Self::spec), and calls it on its own thread. An error is a message for the model, instead of a result.
     fn call(&self, arguments: Map<String, Value>, context: &CallContext) -> ToolOutput;
 
     /// Returns true if [`call`](Self::call) returns a future at once, so that it needs no thread. Default false.
@@ -36,13 +36,13 @@ pub trait Tool: Send + Sync {
         Vec::new()
     }
 
-    /// Time limit of a call, in place of [`CallLimits::timeout`](crate::CallLimits::timeout). Default `None`: that of the toolset.
+    /// Time limit of a call, in place of [`CallLimits::timeout`](crate::CallLimits::timeout). Default `None`: the toolset's limit.
     fn timeout(&self) -> Option<Duration> {
         None
     }
 
     /// Retries of a call, in place of [`CallLimits::retries`](crate::CallLimits::retries), read once, when the tool is added. Default
-    /// `None`: those of the toolset.
+    /// `None`: the toolset's policy.
     fn retries(&self) -> Option<RetryPolicy> {
         None
     }

@@ -149,7 +149,7 @@ impl ToolError {
         }
     }
 
-    /// Text for the log: that of the model, unless the error has one of its own.
+    /// Text for the log: the model's text, unless the error has a separate one.
     pub fn log_text(&self) -> Cow<'_, str> {
         match self {
             Self::Failed { log: Some(text), .. } | Self::Failed { message: text, .. } => text.into(),

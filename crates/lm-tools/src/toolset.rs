@@ -59,9 +59,9 @@ impl Toolset {
         Self::default()
     }
 
-    /// Adds a tool, those of a value (`db.tools()`, see [`#[tools]`](macro@crate::tools)), or those of another toolset.
+    /// Adds a tool, the tools of a value (`db.tools()`, see [`#[tools]`](macro@crate::tools)), or another toolset.
     ///
-    /// Tools of another toolset keep its states; they run within the limits and on the runtime of this one.
+    /// Tools of another toolset keep their states; they run within the limits and on the runtime of this one.
     ///
     /// # Errors
     /// When there is a tool with this name, the toolset lacks a state that it needs, or the declared parameters are not a valid JSON
@@ -92,7 +92,7 @@ impl Toolset {
     }
 
     /// Runs the futures of asynchronous tools with this function, for example on a runtime: `move |future| { handle.spawn(future); }` with
-    /// the handle of a tokio runtime. Without one, each future runs on a thread of its own.
+    /// the handle of a tokio runtime. Without one, each future runs on its own thread.
     /// The thread that reads results as an iterator must not be the only one that polls the futures.
     #[must_use]
     pub fn with_spawner(

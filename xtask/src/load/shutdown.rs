@@ -73,7 +73,7 @@ fn stream(addr: &str, body: &str, started: &AtomicUsize) -> Reply {
     }
 }
 
-/// Status of `/ready` on a connection of its own; `None` if the server does not listen, or closes the connection: it ends.
+/// Status of `/ready` on a separate connection; `None` if the server does not listen, or closes the connection: it ends.
 fn ready(addr: &str) -> Option<u16> {
     let head = Connection::open(addr).and_then(|mut connection| connection.get("/ready"));
     head.ok().map(|head| head.status)

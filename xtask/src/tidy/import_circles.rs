@@ -15,7 +15,7 @@ pub(super) const CHECK: Check = Check {
 /// Maximum number of files in a circle.
 const MAX_CIRCLE: usize = 5;
 
-/// Modules and those that each imports.
+/// Modules and their imports.
 type Graph = BTreeMap<Module, BTreeSet<Module>>;
 
 fn run(tree: &Tree) -> Vec<Finding> {

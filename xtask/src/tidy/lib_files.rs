@@ -33,7 +33,7 @@ fn is_proc_macro(package: &Package) -> bool {
     flag.and_then(toml::Value::as_bool) == Some(true)
 }
 
-/// Returns the first line of the first item that is neither `mod …;` nor `use …;`.
+/// Returns the first line of the first item other than `mod …;` and `use …;`.
 fn first_other_item(code: &str) -> Option<String> {
     let mut rest = code.trim_start();
     while !rest.is_empty() {

@@ -44,7 +44,7 @@ fn problems(package: &Package, tree: &Tree) -> Vec<String> {
     problems
 }
 
-/// Requirements of the package registry (at most five keywords), and ours for libraries.
+/// Requirements of the package registry (at most five keywords), and of this workspace for libraries.
 fn registry_problems(package: &Package, tree: &Tree) -> Vec<String> {
     let mut problems = Vec::new();
     let keywords = package.field("keywords").and_then(toml::Value::as_array).map_or(0, Vec::len);

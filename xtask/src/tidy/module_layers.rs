@@ -86,7 +86,7 @@ impl Layers<'_> {
         rows.max_by_key(|row| row.len()).copied()
     }
 
-    /// Returns true for a folder whose modules have rows of their own; its `mod.rs` re-exports them.
+    /// Returns true for a folder whose modules have separate rows; its `mod.rs` re-exports them.
     fn is_split(&self, module: &Module) -> bool {
         let prefix = module.join("/") + "/";
         self.rows.iter().any(|row| row.starts_with(&prefix))

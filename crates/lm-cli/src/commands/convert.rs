@@ -165,7 +165,7 @@ fn copies(model: &Path) -> String {
     }
 }
 
-/// Name of a model's file or folder without `.gguf`, or that of a model of a name.
+/// Name of a model's file or folder without `.gguf`, or its stored name.
 fn stem(model: &Path) -> String {
     let name = model.file_name().unwrap_or("model".as_ref()).to_string_lossy().into_owned();
     match Output::of(model) {

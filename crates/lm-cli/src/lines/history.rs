@@ -28,7 +28,7 @@ impl History {
         Self { file: None }
     }
 
-    /// Keeps the history in the user's state folder, if there is one.
+    /// Keeps the history in the user's state folder, if any.
     pub fn of_user() -> Self {
         Self { file: user_folders::state().map(|folder| folder.join("lm").join("history")) }
     }

@@ -52,7 +52,7 @@ impl Approver {
         Self { lines, interrupt, always: HashSet::new() }
     }
 
-    /// Asks again about all tools, which may be others of the same names now.
+    /// Forgets the permissions: other tools may have the same names now.
     pub fn forget(&mut self) {
         self.always.clear();
     }

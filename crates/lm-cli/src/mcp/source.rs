@@ -68,7 +68,7 @@ fn server(target: &str) -> Result<ServerConfig, String> {
     Ok(ServerConfig::command(name.to_string_lossy(), program.as_str(), args.iter().cloned()))
 }
 
-/// The servers of several arguments: those without a name of their own get different ones.
+/// The servers of several arguments: those without a given name get distinct ones.
 pub fn named_apart(sources: &[McpSource]) -> Vec<ServerConfig> {
     let mut servers: Vec<ServerConfig> = Vec::with_capacity(sources.len());
     for McpSource(server) in sources {

@@ -101,7 +101,7 @@ impl Source {
     }
 }
 
-/// The schema of the arguments, which is one of an object.
+/// The schema of the arguments, an object.
 fn parameters(tool: &Tool, limits: McpLimits) -> Result<Value, String> {
     let mut schema = Value::Object((*tool.input_schema).clone());
     if let Some(fault) = fault(&schema, limits) {

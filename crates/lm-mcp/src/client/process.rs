@@ -31,7 +31,7 @@ pub(super) struct Process {
     pub ended: watch::Receiver<Option<Ended>>,
 }
 
-/// Starts a program in a process group of its own, which Ctrl-C in the terminal does not reach. It is ended by
+/// Starts a program in its own process group, which Ctrl-C in the terminal does not reach. It is ended by
 /// the signal, or with the runtime.
 pub(super) fn start(server: &str, config: &CommandConfig, signals: Signals) -> Result<Process> {
     let mut command = Command::new(&config.command);

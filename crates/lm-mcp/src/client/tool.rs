@@ -1,4 +1,4 @@
-//! A tool of a server as a tool of ours.
+//! A tool of a server as a [`Tool`](lm_tools::Tool).
 
 use super::connection::Connection;
 use super::content;

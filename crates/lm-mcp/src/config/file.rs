@@ -33,7 +33,7 @@ const MAX_BYTES: u64 = 1 << 20;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct McpServers {
-    /// The servers, those that are disabled included.
+    /// The servers, including disabled ones.
     pub servers: Vec<ServerConfig>,
     /// Keys that are not known.
     pub unknown_keys: Vec<UnknownKey>,

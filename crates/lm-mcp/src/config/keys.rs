@@ -42,7 +42,7 @@ impl<'a> Keys<'a> {
         if self.at.is_empty() { key.to_owned() } else { format!("{}.{key}", self.at) }
     }
 
-    /// The keys that nobody took.
+    /// The unread keys.
     pub fn unknown(&self) -> Vec<UnknownKey> {
         let unknown = |name: &String| UnknownKey {
             path: self.path(name),
@@ -52,7 +52,7 @@ impl<'a> Keys<'a> {
         self.values.iter().map(|(name, _)| unknown(name)).collect()
     }
 
-    /// Error for a missing key, with those that nobody took.
+    /// Error for a missing key, with the unread ones.
     pub fn missing(&self, key: &str, expected: &'static str) -> Error {
         let found = self.values.iter().take(MAX_QUOTED).map(|(name, _)| (*name).clone()).collect();
         Error::MissingConfig { key: self.path(key), expected, found }

@@ -116,7 +116,7 @@ impl ReplyWriter<'_, '_> {
     /// Builds the text of an open channel, its end, and the layout after it.
     fn channel_rest(&mut self, channel: &ChannelSyntax) -> String {
         let end = channel.tags.close;
-        // The parser divides a reply of messages at their markers, whatever they are in.
+        // The parser divides a reply of messages at their markers, in any context.
         let mut excluded = [vec![end], self.message_markers()].concat();
         if channel.calls_inside != CallsInside::Text {
             excluded.extend(after_channel(self.dialect));

@@ -14,7 +14,7 @@ use super::error::{SchemaError, SchemaFault};
 const MAX_APPLICATIONS: u64 = 100_000;
 /// Maximum number of steps from the document to a schema.
 const MAX_DEPTH: usize = 400;
-/// Address of a document that has none of its own.
+/// Address of a document without an address.
 const BASE: &str = "json-schema:///";
 
 /// Refuses a schema if one of its values may need too many applications. A recursive schema counts once: the validator remembers its results

@@ -13,7 +13,7 @@ pub(crate) struct ReplyObserver {
     model: String,
     began: Instant,
     has_output: bool,
-    /// Choices that have neither finished nor failed.
+    /// Unfinished choices.
     unfinished: usize,
 }
 

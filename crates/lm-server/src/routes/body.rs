@@ -10,7 +10,7 @@ use crate::guards::ending;
 use crate::response::ErrorResponse;
 use crate::state::SharedApp;
 
-/// Body of a request as JSON, whatever its `Content-Type` says.
+/// Body of a request as JSON; its `Content-Type` is ignored.
 pub(crate) struct JsonBody(pub Value);
 
 impl FromRequest<SharedApp> for JsonBody {

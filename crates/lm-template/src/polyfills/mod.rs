@@ -21,7 +21,7 @@ use crate::tool_spec::ToolSpec;
 /// A change to a conversation for a feature its template lacks.
 ///
 /// Calls and results as text take the form of Hermes models, which the processor `hermes` parses: `<tool_call>{"name":
-/// …, "arguments": …}</tool_call>` and `<tool_response>{…}</tool_response>`, each on lines of their own.
+/// …, "arguments": …}</tool_call>` and `<tool_response>{…}</tool_response>`, each on separate lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Polyfill {

@@ -30,7 +30,7 @@ pub(super) enum Planned {
 /// Decision on a call.
 enum Verdict {
     Planned(Planned),
-    /// A limit: this call does not run, others of the round may.
+    /// A limit: this call does not run; others of the round may.
     OverLimit(StopReason),
     /// No call of the round runs.
     Stop(StopReason),

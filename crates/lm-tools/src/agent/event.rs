@@ -42,7 +42,7 @@ pub enum AgentEvent {
         /// A text, or JSON in a form of the tool's own.
         progress: Value,
     },
-    /// An attempt of a call failed, and another one follows: [`RetryPolicy`](crate::RetryPolicy).
+    /// An attempt of a call failed and is retried: [`RetryPolicy`](crate::RetryPolicy).
     ToolRetry {
         /// Index of the call in the reply.
         index: usize,

@@ -71,7 +71,7 @@ impl Answered {
         }))
     }
 
-    /// Steps of the calls that the input answers; `decided` are those that this process has handed over.
+    /// Steps of the calls that the input answers; `decided` are the calls that this process has handed over.
     fn steps(&self, decided: &[ExternalCall]) -> Vec<AgentStep> {
         let step = |&number: &usize| {
             let (call, result) = (self.calls[number].clone(), self.results[number].clone());
@@ -99,7 +99,7 @@ fn last_round(history: &[Message]) -> (usize, &[ToolCall], Vec<Option<Message>>)
     (reply, calls, known(calls, history.get(reply + 1..).unwrap_or_default()))
 }
 
-/// Results of a history by the numbers of their calls. One that names no call, as in a history from elsewhere, is that of the first
+/// Results of a history by the numbers of their calls. A result without a call id, as in a foreign history, belongs to the first
 /// call without one.
 fn known(calls: &[ToolCall], messages: &[Message]) -> Vec<Option<Message>> {
     let mut results: Vec<Option<Message>> = vec![None; calls.len()];

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Limits of a turn. A turn that reaches one ends with a [`StopReason`], and keeps all that was done.
 ///
-/// The limits of single calls are those of the toolset: [`CallLimits`](crate::CallLimits).
+/// The toolset sets the limits of single calls: [`CallLimits`](crate::CallLimits).
 ///
 /// ```
 /// # use lm_tools::testing::{ScriptedReply, scripted_engine};

@@ -192,7 +192,7 @@ impl Agent {
         turn.lock().external.clone()
     }
 
-    /// Calls whose results the next input begins with, with their ids and arguments: those that the last turn left to the caller, also in a
+    /// Calls whose results must start the next input, with their ids and arguments: the external calls of the last turn, also in a
     /// conversation that was saved and restored. Empty while a turn runs. A hook's change of arguments is not saved: after a restore the
     /// calls have the model's arguments.
     ///

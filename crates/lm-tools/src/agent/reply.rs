@@ -26,7 +26,7 @@ impl AgentReply {
         self.message.content.text()
     }
 
-    /// Token counts of all replies together: the prompt counts once for each reply, as it is billed elsewhere.
+    /// Token counts of all replies together: the prompt counts once for each reply, as in hosted billing.
     pub fn usage(&self) -> Usage {
         let mut sum = Usage::default();
         self.finished.iter().for_each(|finished| sum += finished.usage);

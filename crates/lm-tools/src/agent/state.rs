@@ -34,7 +34,7 @@ impl Shared {
         self.record();
     }
 
-    /// Shows the steps to the hooks, as they are in the history. A hook may use the agent: it runs without the lock.
+    /// Shows the steps to the hooks, as in the history. A hook may use the agent: it runs without the lock.
     pub fn record(&self) {
         let (hooks, steps) = {
             let mut state = self.lock();
@@ -191,7 +191,7 @@ impl TurnState {
         self.round = (!calls.is_empty()).then_some(Round::new(calls, results));
     }
 
-    /// Notes that the calls of the round begin, without those that the caller runs.
+    /// Records the start of the round's calls, except external ones.
     pub fn begin_calls(&mut self, external: Vec<usize>) -> Result<()> {
         self.open()?;
         if let Some(round) = &mut self.round {

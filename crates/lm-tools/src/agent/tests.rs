@@ -209,7 +209,7 @@ fn turn_cancelled_during_a_tool_keeps_finished_calls() {
     assert_eq!(roles(&agent), [User, Assistant, Tool, Tool, User, Assistant]);
 }
 
-/// A template that refuses a user message after results, as those of Mistral do.
+/// A template that refuses a user message after results, as Mistral's do.
 #[test]
 fn cancelled_turn_leaves_no_empty_message() {
     let source = "{% set ns = namespace(user=true) %}{% for m in messages %}{% if m.role != 'tool' and not m.tool_calls %}\

@@ -114,7 +114,7 @@ impl AgentTurn {
 
     /// Polls the turn up to its next event.
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<AgentEvent>>> {
-        // Out of its place: a task that panics is dropped, since another poll, as that of `drop`, would panic again.
+        // Taken out: a task that panics is dropped, since another poll, as in `drop`, would panic again.
         let Some(mut task) = self.task.take() else { return Poll::Ready(None) };
         match self.span.in_scope(|| task.as_mut().poll(context)) {
             Poll::Ready(reply) => Poll::Ready(Some(reply.map(AgentEvent::Finished))),

@@ -59,7 +59,7 @@ pub(crate) fn evaluate(expression: &str) -> Result<serde_json::Number, Arithmeti
     number(value)
 }
 
-/// Converts a value to an integer if it is one, otherwise rounds it to [`SIGNIFICANT_DIGITS`].
+/// Converts an integral value to an integer, and rounds any other to [`SIGNIFICANT_DIGITS`].
 fn number(value: f64) -> Result<serde_json::Number, ArithmeticError> {
     /// Floats represent every integer up to 2^53 exactly.
     const EXACT: f64 = 9_007_199_254_740_992.0;

@@ -43,7 +43,7 @@ pub(crate) fn is_shallow(arguments: &Map<String, Value>) -> bool {
     arguments.values().all(|value| is_within(value, MAX_DEPTH - 1))
 }
 
-/// Content of a message that a hook gives: as that of a tool, but a list of parts of a message stays one.
+/// Message content from a hook: as from a tool, but a list of message parts is kept.
 pub(crate) fn given(value: Value) -> Value {
     match value {
         Value::Array(items) if is_parts(&items) => Value::Array(items),
@@ -64,7 +64,7 @@ fn within_depth(value: Value) -> Result<Value, ToolError> {
     Err(ToolError::failed(format_args!("the result is nested deeper than {MAX_DEPTH} levels")))
 }
 
-/// Returns true if a value has at most so many levels.
+/// Returns true if the nesting of a value is within the limit.
 fn is_within(value: &Value, levels: usize) -> bool {
     let Some(inside) = levels.checked_sub(1) else { return false };
     match value {

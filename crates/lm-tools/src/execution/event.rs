@@ -15,7 +15,7 @@ pub enum CallEvent {
         /// A text, or JSON in a form of the tool's own.
         progress: Value,
     },
-    /// An attempt failed, and another one follows: [`RetryPolicy`](crate::RetryPolicy).
+    /// An attempt failed and is retried: [`RetryPolicy`](crate::RetryPolicy).
     Retry {
         /// Number of the call.
         index: usize,
@@ -26,7 +26,7 @@ pub enum CallEvent {
         /// Time until the next attempt.
         delay: Duration,
     },
-    /// A call has its result. There is one such event for each call, in the order of the calls.
+    /// A call has its result: one event for each call, in the order of the calls.
     Finished(Box<CallResult>),
 }
 

@@ -28,7 +28,7 @@ pub struct CallLimits {
     pub max_abandoned: usize,
     /// Maximum bytes of a result; a longer one is cut, and says so. Default 65,536.
     pub max_result_bytes: usize,
-    /// Retries of calls that fail, of tools without a [policy of their own](crate::Tool::retries). Default: none.
+    /// Retries of failed calls of tools without [their own policy](crate::Tool::retries). Default: none.
     pub retries: RetryPolicy,
 }
 

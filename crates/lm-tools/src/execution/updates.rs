@@ -49,7 +49,7 @@ impl Updates {
 
     /// Sends a call's result.
     pub fn finish(&self, result: CallResult) {
-        let _ = self.sender.try_send(Update::Finished(Box::new(result))); // Nobody waits for it any more.
+        let _ = self.sender.try_send(Update::Finished(Box::new(result))); // An error: the receiver is gone.
     }
 
     /// Adds a report, in place of an older one if there are too many.
@@ -92,7 +92,7 @@ impl Updates {
         }
     }
 
-    /// Accepts no more reports, and drops those that there are.
+    /// Rejects further reports and drops the unread ones.
     pub fn close_all(&self) {
         *self.reports() = Reports::default();
     }

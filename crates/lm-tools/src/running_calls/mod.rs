@@ -33,7 +33,7 @@ use std::time::Instant;
 /// and retries as well, and the results with their errors and numbers of attempts.
 ///
 /// Calls begin in order, at most [`CallLimits::max_parallel`](crate::CallLimits::max_parallel) at a time, and later ones as results are
-/// read. Dropping it cancels those that run.
+/// read. Dropping it cancels the running ones.
 #[derive(Debug)]
 pub struct RunningCalls {
     tools: Toolset,
@@ -89,7 +89,7 @@ impl RunningCalls {
         }
     }
 
-    /// Waits for the next event; `None` after the last result. The events of a call come before its result, those of different calls in
+    /// Waits for the next event; `None` after the last result. The events of a call precede its result; events of different calls are in
     /// the order of time.
     pub fn next_event(&mut self) -> Option<CallEvent> {
         loop {

@@ -63,7 +63,7 @@ impl<T> Keywords<T> {
         self
     }
 
-    /// Restricts a text to those that contain a match.
+    /// Restricts a text to texts with a match.
     #[must_use]
     pub fn pattern(mut self, pattern: &str) -> Self
     where
@@ -89,7 +89,7 @@ impl<T> Argument<T> {
         self
     }
 
-    /// Restricts the argument to these texts, whatever its type.
+    /// Restricts the argument to these texts, for any type.
     #[must_use]
     pub fn texts(mut self, choices: &[&str]) -> Self {
         self.keywords.map.insert("enum".to_owned(), json!(choices));
@@ -126,7 +126,7 @@ impl<T> Argument<T> {
         self
     }
 
-    /// Restricts a text to those that contain a match.
+    /// Restricts a text to texts with a match.
     #[must_use]
     pub fn pattern(mut self, pattern: &str) -> Self
     where

@@ -59,7 +59,7 @@ pub trait List {
     note = "an enum has its variants as choices: derive `schemars::JsonSchema` and `serde::Deserialize` for it"
 )]
 pub trait Choose {
-    /// Type of a choice as it is written.
+    /// Type of a choice as written.
     type Choice: Serialize;
 }
 

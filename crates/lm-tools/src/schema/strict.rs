@@ -16,7 +16,7 @@ pub(super) fn close(arguments: &mut Schema) {
     close_objects(arguments);
 }
 
-/// An object without declared members, a map, stays as it is.
+/// An object without declared members, a map, stays unchanged.
 fn close_objects(schema: &mut Schema) {
     transform_subschemas(&mut close_objects, schema);
     let Some(object) = schema.as_object_mut() else { return };

@@ -30,7 +30,7 @@ impl Toolset {
         self.checked_entry(call).map(|(_, checked)| checked)
     }
 
-    /// Returns the tool of a call, and replaces the arguments by those that it gets.
+    /// Returns the tool of a call, and replaces the arguments by the converted ones.
     pub(crate) fn checked(&self, call: &mut ToolCall) -> Result<Arc<Entry>, ToolError> {
         let (entry, checked) = self.checked_entry(call)?;
         if !checked.coerced.is_empty() {

@@ -277,7 +277,7 @@ impl Bench<'_> {
         self.show(metric, case, &samples)
     }
 
-    /// Shows the run of a measurement that begins; 0 is the one before those that count.
+    /// Shows the current run of a measurement; 0 is the warm-up.
     fn note_run(&self, metric: Metric, (context, sequences): Case, number: usize) {
         let case = match (context, sequences) {
             (0, 1) => String::new(),

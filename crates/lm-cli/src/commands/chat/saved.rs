@@ -58,7 +58,7 @@ pub fn describe(outcome: SavedTokens) -> String {
 /// A conversation that was read from a file.
 pub struct Loaded {
     pub saved: SavedConversation,
-    /// Damage of its KV pages, without which it was read.
+    /// Damage of its KV pages, which were then ignored.
     pub damaged: Option<SavedError>,
 }
 

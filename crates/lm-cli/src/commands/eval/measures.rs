@@ -11,7 +11,7 @@ pub struct Measures {
     pub divergence: Divergence,
 }
 
-/// Divergence of distributions from those of a base.
+/// Divergence of distributions from a base.
 #[derive(Default)]
 pub struct Divergence {
     /// KL divergence D(P ‖ Q) of the model's distribution Q from the base's P: the sum of P · ln(P / Q), in nats.

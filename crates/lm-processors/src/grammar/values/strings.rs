@@ -29,7 +29,7 @@ pub(in crate::grammar) enum NoText {
 /// Escapes of a syntax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::grammar) enum Escapes {
-    /// Strings are written as they are.
+    /// Strings are written verbatim.
     None,
     /// JSON's.
     Json,

@@ -41,7 +41,7 @@ pub(super) enum Target {
 
 /// A capturing group that is closed.
 struct Capture {
-    /// Its number in the written expression, and that of the empty group after it.
+    /// Its number in the written expression, and the number of the empty group after it.
     number: usize,
     end: usize,
     /// Numbers of the alternatives and repetitions around it.

@@ -13,7 +13,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// Audit log: a line of JSON for each call, whatever became of it. See [`AuditEntry`].
+/// Audit log: a line of JSON for each call, with any outcome. See [`AuditEntry`].
 ///
 /// A line is written when the call has its result, in one write, and flushed. After a line that could not be written, no further call
 /// runs: the turn ends with [`Decision::Stop`].

@@ -35,7 +35,7 @@ pub enum Decision {
     Deny(String),
     /// It does not run; this is its result, in the form of a tool's: a number or a list becomes text, unless it is a list of parts of a message.
     Answer(Value),
-    /// The reader of the events is asked: [`AgentEvent::Approval`](super::AgentEvent::Approval). The call is denied if nobody answers.
+    /// The reader of the events is asked: [`AgentEvent::Approval`](super::AgentEvent::Approval). The call is denied without an answer.
     Ask,
     /// The turn ends, with this text in [`StopReason::Hook`](super::StopReason::Hook). No call of the round runs.
     Stop(String),
@@ -44,7 +44,7 @@ pub enum Decision {
 /// Reaction to the result of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AfterCall {
-    /// The result stays as it is.
+    /// The result stays unchanged.
     Keep,
     /// The model reads this result instead, in the form of [`Decision::Answer`].
     Replace(Value),
@@ -91,7 +91,7 @@ pub trait Hook: Send + Sync {
         AfterCall::Keep
     }
 
-    /// Records a step as it is in the history: each call once, whatever became of it, also at the end of a turn that was dropped. Default:
+    /// Records a step as in the history: each call once, with any outcome, also at the end of a dropped turn. Default:
     /// nothing. It may use the agent of the turn.
     fn record(&self, step: &AgentStep) {
         let _ = step;

@@ -54,7 +54,7 @@ impl Hook for Replay {
                 call.name
             ));
         };
-        // Results that the caller gave are recorded after the others of their round.
+        // External results are recorded after the others of their round.
         let mut of_round = steps.iter().take_while(|other| other.round == step.round);
         let is_it =
             |step: &AgentStep| (&step.call.name, &step.call.arguments) == (&call.name, &call.arguments);
