@@ -37,7 +37,7 @@ pub fn read(path: &Path, kind: MediaKind) -> Result<MediaFile> {
 /// Reads the file of an image or an audio clip for a model.
 ///
 /// # Errors
-/// Those of [`read`], and when the model does not read files of this kind.
+/// Same errors as [`read`]; also when the model does not read files of this kind.
 pub fn read_for(engine: &Engine, path: &Path, kind: MediaKind) -> Result<MediaFile> {
     check_kind(engine, kind).with_context(|| path.display().to_string())?;
     read(path, kind)

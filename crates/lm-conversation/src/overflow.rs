@@ -104,7 +104,7 @@ pub(crate) fn cuts(history: &[Message], begins_turn: bool) -> Vec<usize> {
 /// Returns the first of `cuts` for which `fits`, or the last one. Fewer messages are taken to have fewer tokens.
 ///
 /// # Errors
-/// Those of `fits`.
+/// Same errors as `fits`.
 pub(crate) fn first_that_fits<E>(
     cuts: &[usize],
     mut fits: impl FnMut(usize) -> Result<bool, E>,

@@ -307,7 +307,7 @@ impl<M: IntoMessages> TurnBuilder<'_, M> {
     /// Starts the turn: [`Conversation::stream`].
     ///
     /// # Errors
-    /// Those of [`Conversation::stream`].
+    /// Same errors as [`Conversation::stream`].
     pub fn start(self) -> Result<Turn> {
         self.conversation.stream(self.message, self.options)
     }

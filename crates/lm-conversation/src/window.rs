@@ -80,7 +80,7 @@ impl Window {
     /// the context. The last token is sampled again: its text holds what the end of the generation has made final.
     ///
     /// # Errors
-    /// Those of [`Session::submit`] and of the constraint.
+    /// Same errors as [`Session::submit`] and of the constraint.
     pub(crate) fn shift(
         &mut self,
         session: &mut Session,

@@ -48,7 +48,7 @@ impl Engines {
     /// Begins a request, after which the idle model stays in memory for this time, or else for the engine's own.
     ///
     /// # Errors
-    /// Those of `begin`; when the engine has stopped.
+    /// Same errors as `begin`; when the engine has stopped.
     pub fn kept<T>(
         &self,
         time: Option<KeepAlive>,

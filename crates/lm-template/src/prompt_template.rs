@@ -84,7 +84,7 @@ impl PromptTemplate {
     /// folder with several templates, see [`ChatTemplates`].
     ///
     /// # Errors
-    /// Those of [`ChatTemplates::from_folder`] and [`ChatTemplates::get`].
+    /// Same errors as [`ChatTemplates::from_folder`] and [`ChatTemplates::get`].
     pub fn from_folder(folder: impl AsRef<Path>) -> Result<Self> {
         ChatTemplates::from_folder(folder)?.get(TemplateChoice::Default)
     }

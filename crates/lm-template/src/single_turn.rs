@@ -54,7 +54,7 @@ impl<'a> SingleTurnPrompt<'a> {
     /// Renders the first messages and tools, as a whole conversation without a generation prompt.
     ///
     /// # Errors
-    /// Those of [`PromptTemplate::render_as_is`].
+    /// Same errors as [`PromptTemplate::render_as_is`].
     pub fn preface(&self, messages: &[Value], tools: &Value) -> Result<Prompt> {
         let (generation_prompt, extra_context) = (GenerationPrompt::Omit, &self.extra_context);
         self.template.render_as_is(&RenderInput { messages, tools, generation_prompt, extra_context })

@@ -81,7 +81,7 @@ impl CallArguments {
     }
 }
 
-/// Returns a state, which the toolset has: it was checked when the tool was added.
+/// Returns a state; its presence was checked when the tool was added.
 ///
 /// # Errors
 /// When the tool was called with a context of another toolset.
@@ -115,7 +115,7 @@ impl<T> Outcome<Result<T, ToolError>> {
     }
 }
 
-/// Conversion of the result of a function whose error is a text.
+/// Conversion of the result of a function with a text error.
 pub trait Displayed<T, E> {
     /// # Errors
     /// As [`Outcome::value`].
@@ -145,7 +145,7 @@ fn read<T: DeserializeOwned>(name: &str, value: Value) -> Result<T, ToolError> {
         .map_err(|error| ToolError::invalid(name, error))
 }
 
-/// Replaces the floats of a value that are whole by integers. Returns true if there are any.
+/// Replaces integral floats of a value by integers. Returns true if any were replaced.
 fn make_integers(value: &mut Value) -> bool {
     match value {
         Value::Number(number) => {

@@ -1,4 +1,4 @@
-//! Conversion of arguments that miss their type by a known slip.
+//! Conversion of arguments with a common type error.
 
 use serde_json::{Map, Value};
 use std::fmt;
@@ -6,13 +6,13 @@ use std::fmt;
 /// Maximum depth of a value that is converted.
 const MAX_DEPTH: usize = 64;
 
-/// 2^53: integers below it have a float each; beyond it, several share one.
+/// 2^53: integers below it have distinct floats; beyond it, several share one.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Conversion of arguments before their validation, for models whose calls are not restricted by a grammar. Models of this
-/// crate's engine need none: their calls fit the schema when they are generated.
+/// crate's engine do not need it: generated calls match the schema.
 ///
-/// Arguments that are valid are never changed, and invalid ones only if the result is valid. The schema leaves no doubt in these cases:
+/// Arguments that are valid are never changed, and invalid ones only if the result is valid. The schema is unambiguous in these cases:
 ///
 /// | schema | argument | becomes |
 /// |---|---|---|

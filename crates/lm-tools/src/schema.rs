@@ -13,7 +13,7 @@ use schemars::transform::transform_subschemas;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
-/// JSON schema `format`s that only give the width of a Rust number.
+/// JSON schema `format`s that only state the width of a Rust number.
 const NUMBER_FORMATS: [&str; 14] = [
     "int8", "int16", "int32", "int64", "int128", "int", "uint8", "uint16", "uint32", "uint64", "uint128",
     "uint", "float", "double",
@@ -145,7 +145,7 @@ fn join_string_choices(schema: &mut Map<String, Value>) {
     schema.insert("enum".to_owned(), choices.into());
 }
 
-/// Converts an `anyOf` of mere types, which schemars generates for an untagged enum, to a list of types in alphabetical order.
+/// Converts an `anyOf` of plain types, which schemars generates for an untagged enum, to a list of types in alphabetical order.
 fn join_types(schema: &mut Map<String, Value>) {
     let Some(Value::Array(variants)) = schema.get("anyOf") else { return };
     let mere_type = |variant: &Value| match variant.as_object() {

@@ -67,7 +67,7 @@ A call is <tool_call>{\"name\": <function-name>, \"arguments\": <arguments>}</to
 pub struct ScriptedReply(String);
 
 impl ScriptedReply {
-    /// Creates a reply of text. Markup in it is markup: `<tool_call>{</tool_call>` is a malformed call.
+    /// Creates a reply of text. Markup in it is interpreted: `<tool_call>{</tool_call>` is a malformed call.
     pub fn text(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -107,7 +107,7 @@ fn spaced(value: &Value) -> String {
 
 /// Creates an engine whose model gives `replies` in order to any prompt. After the last one its replies are empty.
 /// A text that the grammar of the turn refuses, such as a call of an unknown tool, fails the turn with
-/// [`TokenRefused`](lm_session::Error::TokenRefused), which has the text up to there and the refused token.
+/// [`TokenRefused`](lm_session::Error::TokenRefused), which has the preceding text and the refused token.
 /// It has a context of 4,096 tokens; a token is a few characters.
 ///
 /// # Panics
@@ -116,7 +116,7 @@ pub fn scripted_engine(replies: impl IntoIterator<Item = ScriptedReply>) -> Engi
     engine(scripted(replies).strictly())
 }
 
-/// [`scripted_engine`] whose model writes another text where the grammar refuses its script.
+/// [`scripted_engine`] whose model writes another text if the grammar refuses its script.
 #[cfg(test)]
 pub(crate) fn lenient_engine(replies: impl IntoIterator<Item = ScriptedReply>) -> Engine {
     engine(scripted(replies))

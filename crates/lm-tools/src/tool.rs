@@ -47,8 +47,8 @@ pub trait Tool: Send + Sync {
         None
     }
 
-    /// Returns true if the tool never runs at the same time as another call of the reply: it begins after the calls before it have their
-    /// results, and those after it begin when it has its own. Read once, when the tool is added. Default false.
+    /// Returns true if the tool never runs at the same time as another call of the reply: it starts after the calls before it have their
+    /// results, and later calls start when it has its own. Read once, when the tool is added. Default false.
     fn is_sequential(&self) -> bool {
         false
     }
@@ -64,7 +64,7 @@ pub trait Tool: Send + Sync {
     }
 }
 
-/// Result of [`Tool::call`]: there already, or a future.
+/// Result of [`Tool::call`]: ready, or a future.
 pub enum ToolOutput {
     /// The result.
     Ready(Result<Value, ToolError>),

@@ -38,7 +38,7 @@ pub enum ToolError {
         /// The names of the known arguments.
         known: Vec<String>,
     },
-    /// A required argument is missing, or an argument's value does not fit its type.
+    /// A required argument is missing, or an argument's value does not match its type.
     #[error("argument `{argument}`: {message}")]
     InvalidArgument {
         /// Its name; for a nested value its path, `point.x`.
@@ -52,7 +52,7 @@ pub enum ToolError {
     Failed {
         /// Text for the model.
         message: String,
-        /// Text for the log; `None`: that for the model.
+        /// Text for the log; `None`: the text for the model.
         log: Option<String>,
         /// Kind of the failure.
         kind: ToolErrorKind,
@@ -68,13 +68,13 @@ pub enum ToolError {
 pub enum ToolErrorKind {
     /// No tool has the call's name.
     UnknownTool,
-    /// The arguments do not fit the schema, or the tool does not accept them.
+    /// The arguments do not match the schema, or the tool rejects them.
     InvalidArguments,
     /// A named thing does not exist: a file, a place, a record.
     NotFound,
-    /// The tool may not do it.
+    /// The tool lacks the permission.
     Denied,
-    /// A needed thing cannot be reached at the moment: a host, a quota, a thread.
+    /// A resource is unavailable at the moment: a host, a quota, a thread.
     Unavailable,
     /// Any other failure of the tool.
     #[default]
@@ -83,7 +83,7 @@ pub enum ToolErrorKind {
     Panicked,
     /// No result arrived within the time limit.
     TimedOut,
-    /// The turn was ended before there was a result.
+    /// The turn ended before there was a result.
     Cancelled,
 }
 
@@ -126,7 +126,7 @@ impl ToolError {
         Self::Failed { message, log, kind, retry }
     }
 
-    /// Sets the text for the model; the text before, with its causes, is for the log alone.
+    /// Sets the text for the model; the previous text, with its causes, is for the log only.
     #[must_use]
     pub fn with_model_text(self, text: impl Display) -> Self {
         let (message, log, kind, retry) = self.into_parts();
@@ -157,7 +157,7 @@ impl ToolError {
         }
     }
 
-    /// Cuts the texts to their limit; once for each error, since a second cut would take the mark off.
+    /// Cuts the texts to their limit; once for each error, since a second cut would remove the mark.
     pub(crate) fn cut(mut self) -> Self {
         let cut = |text: &mut String| *text = truncated(std::mem::take(text), MAX_BYTES);
         match &mut self {

@@ -64,8 +64,8 @@ impl Toolset {
     /// Tools of another toolset keep their states; they run within the limits and on the runtime of this one.
     ///
     /// # Errors
-    /// When there is a tool with this name, the toolset lacks a state that it needs, or the declared parameters are not a valid JSON
-    /// schema. Schemas with references to other files or hosts are rejected: nothing is fetched.
+    /// When the name is taken, a needed state is missing, or the declared parameters are not a valid JSON
+    /// schema. Schemas with references to other files or hosts are rejected.
     pub fn with(self, tools: impl IntoTools) -> Result<Self> {
         tools.add_to(self)
     }
@@ -173,12 +173,12 @@ impl Toolset {
         form.declarations(&self.specs())
     }
 
-    /// Hints about the effects of a tool; `None` if there is no tool with this name.
+    /// Hints about the effects of a tool; `None` for an unknown name.
     pub fn annotations(&self, name: &str) -> Option<&ToolAnnotations> {
         self.entry(name).map(|entry| &entry.annotations)
     }
 
-    /// JSON schema of a tool's result; `None` if the tool does not describe it, or there is no tool with this name.
+    /// JSON schema of a tool's result; `None` if the tool does not describe it or the name is unknown.
     pub fn output_schema(&self, name: &str) -> Option<&Value> {
         self.entry(name)?.output_schema.as_ref()
     }

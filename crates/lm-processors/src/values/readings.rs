@@ -87,7 +87,7 @@ impl Readings {
     /// Appends the value of the argument `key`; `read` returns its value by one schema.
     ///
     /// # Errors
-    /// Those of `read`.
+    /// Same errors as `read`.
     pub(crate) fn value<'a, E>(
         &mut self,
         schema: Option<Schema<'a>>,

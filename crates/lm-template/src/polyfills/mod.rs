@@ -199,7 +199,7 @@ impl PolyfilledTemplate {
     /// Renders a conversation after applying the enabled polyfills that the template needs.
     ///
     /// # Errors
-    /// Those of [`PromptTemplate::render`].
+    /// Same errors as [`PromptTemplate::render`].
     pub fn render(&self, input: &RenderInput<'_>) -> Result<PolyfilledPrompt> {
         let generation_prompt = input.generation_prompt;
         let (input, polyfills) = self.polyfill(input);
@@ -216,7 +216,7 @@ impl PolyfilledTemplate {
     /// enabled polyfills that the template needs.
     ///
     /// # Errors
-    /// Those of [`PromptTemplate::render_to_continue`].
+    /// Same errors as [`PromptTemplate::render_to_continue`].
     pub fn render_to_continue(
         &self,
         input: &RenderInput<'_>,

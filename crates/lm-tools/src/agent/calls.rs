@@ -101,7 +101,7 @@ impl Driver {
         Ok(stop)
     }
 
-    /// Leaves calls to the caller. If the turn ends for another reason, they are not run.
+    /// Hands calls over to the caller. If the turn ends for another reason, they are not run.
     async fn hand_over(
         &mut self,
         external: Vec<(usize, ExternalCall)>,
@@ -118,7 +118,7 @@ impl Driver {
         Ok(Some(stop))
     }
 
-    /// Lets the model answer after a limit, if that is wanted.
+    /// Lets the model answer after a limit, if the limits allow it.
     fn at_limit(&mut self, stop: Option<StopReason>) -> Option<StopReason> {
         let limits = &self.settings.limits;
         if limits.at_limit == AtLimit::Stop {

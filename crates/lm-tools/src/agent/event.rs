@@ -39,7 +39,7 @@ pub enum AgentEvent {
     ToolProgress {
         /// Index of the call in the reply.
         index: usize,
-        /// A text, or JSON in a form of the tool's own.
+        /// A text, or JSON in a form defined by the tool.
         progress: Value,
     },
     /// An attempt of a call failed and is retried: [`RetryPolicy`](crate::RetryPolicy).
@@ -53,7 +53,7 @@ pub enum AgentEvent {
         /// Time until the next attempt.
         delay: Duration,
     },
-    /// The result of a call: one for each, in the order of the calls. Those that the caller gives are the first events of their turn.
+    /// The result of a call: one for each, in the order of the calls. External results are the first events of their turn.
     ToolResult(AgentStep),
     /// A reply of the model is complete: its message, finish reason and usage.
     ReplyFinished(Reply),

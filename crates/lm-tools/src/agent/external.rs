@@ -1,4 +1,4 @@
-//! Calls that the caller runs: handed over at the end of a turn, and answered by the input of the next one.
+//! External calls: handed over to the caller at the end of a turn, and answered by the input of the next one.
 
 use super::driver::{Driver, First};
 use crate::error::{Error, Result};
@@ -25,7 +25,7 @@ impl ExternalCall {
     }
 }
 
-/// The last reply of a history, whose calls have got their results by the input of a turn.
+/// The last reply of a history, whose calls got their results from the input of a turn.
 pub(super) struct Answered {
     /// Index of the reply in the history.
     pub reply: usize,
@@ -41,7 +41,7 @@ pub(super) struct Answered {
 }
 
 impl Answered {
-    /// Reads the input of a turn; `None` if no call waits for a result and none is given.
+    /// Reads the input of a turn; `None` if it has no results and no call waits for one.
     pub fn read(history: &[Message], input: &[Message]) -> Result<Option<Self>> {
         let given = input.iter().take_while(|message| message.role == Role::Tool).count();
         let (given, rest) = input.split_at(given);
@@ -86,7 +86,7 @@ impl Answered {
     }
 }
 
-/// Calls of a history that wait for results of the caller.
+/// Calls of a history that wait for external results.
 pub(super) fn waiting_calls(history: &[Message]) -> impl Iterator<Item = &ToolCall> {
     let (_, calls, results) = last_round(history);
     calls.iter().zip(results).filter(|(_, result)| result.is_none()).map(|(call, _)| call)

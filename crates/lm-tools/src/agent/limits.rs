@@ -4,7 +4,7 @@ use crate::steps::StopReason;
 use lm_template::{Map, ToolCall, Value};
 use std::time::Duration;
 
-/// Limits of a turn. A turn that reaches one ends with a [`StopReason`], and keeps all that was done.
+/// Limits of a turn. A turn that reaches one ends with a [`StopReason`] and keeps its finished work.
 ///
 /// The toolset sets the limits of single calls: [`CallLimits`](crate::CallLimits).
 ///
@@ -96,7 +96,7 @@ impl Counts {
         None
     }
 
-    /// Tokens that are left to further replies.
+    /// Remaining tokens for further replies.
     pub fn tokens_left(&self, limits: &AgentLimits) -> Option<usize> {
         limits.max_output_tokens.map(|max| max.saturating_sub(self.output_tokens))
     }

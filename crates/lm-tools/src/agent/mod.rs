@@ -156,7 +156,7 @@ impl Agent {
     /// Continues the last reply, as [`Conversation::continue_reply`] does, and runs the calls that it makes.
     ///
     /// # Errors
-    /// Those of [`Conversation::continue_reply`]; later errors are the last item of the turn.
+    /// Same errors as [`Conversation::continue_reply`]; later errors are the last item of the turn.
     pub fn continue_reply(&mut self, options: TurnOptions) -> Result<AgentTurn> {
         let (settings, tools) = (self.settings.clone(), self.tools.clone());
         self.start(None, options, settings, tools)

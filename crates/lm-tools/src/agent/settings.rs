@@ -51,7 +51,7 @@ type Choose = dyn Fn(usize, &[AgentStep]) -> ToolChoice + Send + Sync;
 /// ```
 #[derive(Clone, Default)]
 pub enum ToolChoices {
-    /// That of the turn's options. A choice that requires a call applies to the first reply only, and the next ones are free: otherwise
+    /// The choice of the turn's options. A choice that requires a call applies to the first reply only, and the next ones are free: otherwise
     /// the turn would have no answer.
     #[default]
     Options,

@@ -12,7 +12,7 @@ pub enum CallEvent {
     Progress {
         /// Number of the call.
         index: usize,
-        /// A text, or JSON in a form of the tool's own.
+        /// A text, or JSON in a form defined by the tool.
         progress: Value,
     },
     /// An attempt failed and is retried: [`RetryPolicy`](crate::RetryPolicy).

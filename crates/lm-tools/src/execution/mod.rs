@@ -1,4 +1,4 @@
-//! Parts of the execution of calls: limits, retries, the place of the only result, the watch over time limits.
+//! Parts of the execution of calls: limits, retries, the result slot, the watcher of time limits.
 
 mod answer;
 mod content;

@@ -7,9 +7,9 @@ use lm_template::Value;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of reports of a call that were not read.
+/// Maximum number of unread reports of a call.
 const MAX_REPORTS: usize = 32;
-/// Maximum number of reports of all calls of a reply that were not read.
+/// Maximum number of unread reports of all calls of a reply.
 const MAX_ALL_REPORTS: usize = 1024;
 /// Maximum bytes of a report.
 const MAX_REPORT_BYTES: usize = 4096;
@@ -18,7 +18,7 @@ const MAX_REPORT_BYTES: usize = 4096;
 #[derive(Debug)]
 pub(crate) enum Update {
     Finished(Box<CallResult>),
-    /// There are reports.
+    /// Reports are available.
     Reports,
 }
 
@@ -52,7 +52,7 @@ impl Updates {
         let _ = self.sender.try_send(Update::Finished(Box::new(result))); // An error: the receiver is gone.
     }
 
-    /// Adds a report, in place of an older one if there are too many.
+    /// Adds a report, in place of an older one at the limit.
     pub fn report(&self, index: usize, event: CallEvent) {
         let mut reports = self.reports();
         if !reports.open.get(index).is_some_and(|&is_open| is_open) {
@@ -85,7 +85,7 @@ impl Updates {
         self.reports().is_announced = false;
     }
 
-    /// Accepts no more reports of a call that has its result.
+    /// Rejects further reports of a finished call.
     pub fn close(&self, index: usize) {
         if let Some(is_open) = self.reports().open.get_mut(index) {
             *is_open = false;

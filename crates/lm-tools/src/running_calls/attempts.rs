@@ -99,7 +99,7 @@ impl Attempts {
         self.answer().updates().report(index, event);
     }
 
-    /// Waits, and returns true if the call was not cancelled meanwhile.
+    /// Waits; returns true if the call was not cancelled meanwhile.
     async fn pause(&self, until: Instant) -> bool {
         select(pin!(self.state.pause(until)), pin!(self.context.cancelled())).await;
         !self.context.is_cancelled()

@@ -110,7 +110,7 @@ impl RunningCalls {
         }
     }
 
-    /// Begins as many calls as may run.
+    /// Starts as many calls as may run.
     fn begin(&mut self) {
         while let Some((_, call)) = self.waiting.front() {
             let alone = self.tools.entry(&call.name).is_some_and(|entry| entry.is_sequential);
@@ -132,7 +132,7 @@ impl RunningCalls {
 
     /// Returns the next event if it is there; `None` inside at the end.
     fn take(&mut self) -> Option<Option<CallEvent>> {
-        // Reports that keep coming hold up no result.
+        // Endless reports must not delay a result.
         for _ in 0..self.received.len() {
             let Ok(update) = self.received.try_recv() else { break };
             self.put(update);
@@ -157,7 +157,7 @@ impl RunningCalls {
         self.begin();
     }
 
-    /// Starts a call, or gives the error of one that cannot be started.
+    /// Starts a call, or sets its error.
     fn start(&self, index: usize, mut call: ToolCall) {
         let max_bytes = self.tools.limits().max_result_bytes;
         let answer = Arc::new(Answer::new((index, &call), max_bytes, self.updates.clone()));
@@ -213,7 +213,7 @@ impl RunningCalls {
             cancel_grace: limits.cancel_grace,
             cancelled: None,
         };
-        // A run that is dropped gives its result.
+        // A dropped run sets its result.
         let launched = self.tools.watcher().watch(watched).and_then(|()| place.launch(run, &call.name));
         if let Err(error) = launched {
             tracing::error!(%error, tool = call.name, "the system has no thread for a call");

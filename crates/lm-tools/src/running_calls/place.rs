@@ -25,10 +25,10 @@ impl Place {
         }
     }
 
-    /// Runs a call's future, which gives its result also when it is dropped.
+    /// Runs a call's future, which sets its result even when dropped.
     ///
     /// # Errors
-    /// When the system has no thread.
+    /// When the thread cannot be started.
     pub fn launch<T: 'static>(
         &self,
         run: impl Future<Output = T> + Send + 'static,

@@ -15,7 +15,7 @@ pub struct Argument<T> {
     description: &'static str,
     keywords: Keywords<T>,
     items: Map<String, Value>,
-    /// Keywords that restrict nothing.
+    /// No restricting keywords.
     hints: Map<String, Value>,
 }
 
@@ -75,7 +75,7 @@ impl<T> Keywords<T> {
 }
 
 impl<T> Argument<T> {
-    /// Starts a required argument; an empty description is none.
+    /// Starts a required argument; an empty description counts as absent.
     #[must_use]
     pub fn new(name: &'static str, description: &'static str) -> Self {
         let (keywords, items, hints) = (Keywords::new(), Map::new(), Map::new());

@@ -37,7 +37,7 @@ pub trait Text {}
     note = "for the value of a number write `range(1..=10)`"
 )]
 pub trait Length {
-    /// Keywords of the least and the greatest length.
+    /// Keywords of the minimum and the maximum length.
     const KEYWORDS: [&str; 2];
 }
 

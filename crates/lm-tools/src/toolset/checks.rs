@@ -9,7 +9,7 @@ use lm_template::ToolCall;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// A call that may run.
+/// A checked call.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CheckedCall {
@@ -25,7 +25,7 @@ impl Toolset {
     /// Validates a call without running it.
     ///
     /// # Errors
-    /// When there is no such tool, or each invalid argument, with the expected value: the text that the model would read.
+    /// The text that the model would read: an unknown tool, or each invalid argument with the expected value.
     pub fn check(&self, call: &ToolCall) -> Result<CheckedCall, ToolError> {
         self.checked_entry(call).map(|(_, checked)| checked)
     }

@@ -15,7 +15,7 @@ pub trait IntoTools {
     /// Adds the tools to a toolset, in order.
     ///
     /// # Errors
-    /// Those of [`Toolset::with`].
+    /// Same errors as [`Toolset::with`].
     fn add_to(self, tools: Toolset) -> Result<Toolset>;
 }
 
