@@ -14,7 +14,7 @@ pub(crate) struct Opening {
     pub(crate) ids: Vec<TokenId>,
     /// Media of the prompt.
     pub(crate) media: Vec<Arc<Media>>,
-    /// Number of last ids that are the beginning of the reply.
+    /// Number of trailing ids that belong to the reply.
     pub(crate) written: usize,
     /// The template's own text before the reply.
     pub(crate) tail: String,
@@ -22,7 +22,7 @@ pub(crate) struct Opening {
     pub(crate) change: Change,
     /// Turns dropped from this prompt that were in the previous one.
     pub(crate) dropped: Option<DroppedTurns>,
-    /// Text and reasoning of the reply before those of `written`.
+    /// Text and reasoning of the reply before `written`.
     pub(crate) before: (String, String),
     /// Prompt of the running turn alone, if the reply may continue in a sliding window.
     pub(crate) sinks: Option<Sinks>,

@@ -15,7 +15,7 @@ use crate::opening::{Change, OpenReply, Opening, Sinks};
 use crate::overflow::{DroppedHistory, DroppedTurns, Overflow, cuts, first_that_fits};
 use crate::rendered::RenderedPrompt;
 
-/// Messages as a template gets them: those of the preface, the history and the turn.
+/// Messages as passed to a template: preface, history and turn.
 pub(crate) struct PromptMessages {
     inputs: Vec<(Value, Vec<Arc<Media>>)>,
     preface: usize,
@@ -184,7 +184,7 @@ impl Conversation {
         let (text, reasoning) = (last.content.text(), last.reasoning_content.unwrap_or_default());
         let (prompt, open) = self.prompt_to_continue(&text, &reasoning, options)?;
         let opening = self.reopen_text(open, prompt)?;
-        // The tokens of the reply's beginning are read with the rest of it.
+        // The reply's first tokens are read with the rest of it.
         let before = match (opening.written > 0, text.is_empty()) {
             (true, true) => Default::default(),
             (true, false) => (String::new(), reasoning),

@@ -136,7 +136,7 @@ impl ReplyReader {
     }
 }
 
-/// Converts to the caller's event. A malformed call has already become an error, unless it is wanted as text.
+/// Converts to the caller's event. A malformed call is already an error, unless it is requested as text.
 fn conversation_event(event: &ProcessorEvent) -> Option<ConversationEvent> {
     match event.clone() {
         ProcessorEvent::Text(text) => Some(ConversationEvent::Text(text)),

@@ -13,7 +13,7 @@ use crate::overflow::DroppedHistory;
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     state: Arc<Mutex<State>>,
-    /// Number of the running turn, 0 if there is none: a turn that has ended takes no lock.
+    /// Number of the running turn, 0 without one: an ended turn takes no lock.
     live: Arc<AtomicU64>,
     turn: u64,
 }
@@ -65,7 +65,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the share of a new turn that `cancel` cancels.
+    /// Returns the state handle of a new turn, cancelled by `cancel`.
     pub(crate) fn begin(&self, cancel: CancelHandle) -> Self {
         let mut state = self.lock();
         state.turn += 1;

@@ -9,22 +9,22 @@ use lm_session::SavedError;
 use super::{ConversationId, ConversationStore};
 use crate::saved::SavedConversation;
 
-/// Beginning of the names of files: an id alone may be a name that Windows reserves, such as `con`.
+/// Prefix of file names: an id alone may be a reserved name on Windows, such as `con`.
 const PREFIX: &str = "chat-";
 const SUFFIX: &str = ".json";
 
 /// Store of conversations in a folder: one file of [`SavedConversation`] each, which is replaced as a whole, so that after a crash it is the old one or
 /// the new one. Several processes may use the folder. Other files in it are ignored; created files are readable by the user only.
 ///
-/// The file of `user-17` is `chat-user-17.json`. An upper-case letter has `=` before it and is written in lower case, since some file systems do not
-/// tell `A` from `a`.
+/// The file of `user-17` is `chat-user-17.json`. An upper-case letter has `=` before it and is written in lower case, since some file systems are
+/// case-insensitive.
 #[derive(Debug, Clone)]
 pub struct FolderStore {
     folder: PathBuf,
 }
 
 impl FolderStore {
-    /// Opens the store in a folder, which is created if there is none.
+    /// Opens the store in a folder, creating it if needed.
     ///
     /// # Errors
     /// When the path cannot be created or is not a folder.
@@ -63,7 +63,7 @@ impl ConversationStore for FolderStore {
         let mut ids = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
-            // A file that is deleted meanwhile has no type any more.
+            // A file deleted meanwhile no longer has a type.
             if entry.file_type().is_ok_and(|kind| kind.is_file()) {
                 ids.extend(entry.file_name().to_str().and_then(id_of));
             }
