@@ -144,7 +144,7 @@ impl Turn {
     /// # assert!(held() > 0);
     /// # drop(body); // The client is gone.
     /// # let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    /// # while held() > 0 { assert!(std::time::Instant::now() < until, "the turn continues") }
+    /// # while held() > 0 { assert!(std::time::Instant::now() < until, "the turn goes on") }
     /// # Ok::<(), String>(())
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -46,7 +46,7 @@ impl Hook for Approval {
 /// use lm_tools::{Agent, AgentEvent, Approval, ApprovalRequest, CallOutcome, demo};
 /// use std::sync::mpsc::channel;
 ///
-/// // A separate window, on another thread.
+/// // A window of its own, on another thread.
 /// let (window, requests) = channel::<ApprovalRequest>();
 /// let user = std::thread::spawn(move || {
 ///     for request in requests {
