@@ -31,7 +31,7 @@ struct Part {
 
 impl Download<'_> {
     /// Downloads the blob into the cache, unless it exists. `received` is called with the number of bytes as they
-    /// arrive, including those already present; a negative number takes some back.
+    /// arrive, including those already present; a negative number subtracts some.
     pub(crate) fn run(&self, received: &mut dyn FnMut(i64)) -> Result<()> {
         let FileInfo { bytes, etag, .. } = self.file;
         let blob = self.cache.blob(self.repo, etag);

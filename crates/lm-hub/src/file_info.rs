@@ -84,7 +84,7 @@ impl Checksum {
         }
     }
 
-    /// The checksum in hex, as in an ETag; `None` if there is none.
+    /// The checksum in hex, as in an ETag; `None` if absent.
     pub(crate) fn finish(self) -> Option<String> {
         match self {
             Self::Sha256(sum) => Some(hex(&sum.finalize())),

@@ -14,9 +14,9 @@ pub struct RepoPath(String);
 /// Reason why a text is not a [`RepoPath`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PathFault {
-    /// It leads out of the repository: absolute, or with `..`.
+    /// It leaves the repository: absolute, or with `..`.
     Outside,
-    /// It has characters, or a length, that not every file system supports.
+    /// Its characters or its length are not supported by every file system.
     Unusual,
 }
 

@@ -80,7 +80,7 @@ impl Weights {
 }
 
 impl GgufChoice {
-    /// The vision tower (`mmproj`) beside the model, where it is looked for; of several that in the preferred format.
+    /// The vision tower (`mmproj`) beside the model; of several, the one in the preferred format.
     fn projector<'a>(&self, files: &'a [RepoPath]) -> Option<&'a RepoPath> {
         let beside = files.iter().filter(|path| path.is_projector() && path.folder() == self.file.folder());
         beside.min_by_key(|path| {

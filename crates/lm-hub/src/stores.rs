@@ -41,7 +41,7 @@ pub struct StoredModel {
     pub store: Store,
     /// The path to load: a folder with safetensors files, or a GGUF file (the first one of a split model).
     pub path: PathBuf,
-    /// GGUF file with the model's vision tower (`mmproj`), where the store keeps it in another place than beside the model.
+    /// GGUF file with the model's vision tower (`mmproj`), if the store keeps it apart from the model.
     pub projector: Option<PathBuf>,
     /// Bytes of its files, without an `mmproj` file.
     pub bytes: u64,

@@ -69,7 +69,7 @@ async fn wrong_method(method: Method, uri: Uri) -> ErrorResponse {
     ApiError::refused(405, "invalid_request_error", message).into()
 }
 
-/// Response to a request whose handler panicked. The text of a panic is for the log alone, where the panic itself has put it.
+/// Response to a request whose handler panicked. The text of a panic is only in the log, written by the panic itself.
 fn panicked(_: Box<dyn Any + Send>) -> Response {
     ErrorResponse(ApiError::server("the request ended in an internal error")).into_response()
 }

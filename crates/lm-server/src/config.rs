@@ -11,10 +11,10 @@ use subtle::{Choice, ConstantTimeEq};
 use crate::error::{Error, Result};
 use crate::tools::ServedTools;
 
-/// Configuration of a [`Server`](crate::Server): what it listens on, who may use it, and the limits of requests.
+/// Configuration of a [`Server`](crate::Server): address, access, and the limits of requests.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Address to listen on; port 0 takes a free one. Default 127.0.0.1:8080.
+    /// Address to listen on; port 0 picks a free one. Default 127.0.0.1:8080.
     pub addr: SocketAddr,
     /// Keys; each request needs one of them. Default: none, every request is accepted.
     pub keys: ApiKeys,
@@ -46,7 +46,7 @@ impl Default for ServerConfig {
 }
 
 impl ServerConfig {
-    /// Checks that an address other machines can reach is protected; [`Server::bind`](crate::Server::bind) does so too.
+    /// Checks that a public address is protected; [`Server::bind`](crate::Server::bind) does so too.
     ///
     /// # Errors
     /// [`Error::OpenAddress`].
@@ -63,7 +63,7 @@ pub struct ServerLimits {
     pub body_bytes: usize,
     /// Maximum time for a request's body to arrive; a slower one is answered with 408. Default 30 s.
     pub body_time: Duration,
-    /// Maximum time for the headers of the next request on a connection, also an idle one, which is then closed: longer
+    /// Maximum time for the headers of the next request on a connection, including an idle one, which is then closed: longer
     /// than proxies keep idle connections, 50 s in `deploy/nginx`. Default 60 s.
     pub header_time: Duration,
     /// Maximum time for a client to take a piece of a response that waits to be sent; then its connection is closed. Default 60 s.

@@ -1,4 +1,4 @@
-//! Connections: accepted up to a number, and ended in order.
+//! Connections: accepted up to a limit, and ended in order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use tokio_io_timeout::TimeoutStream;
 
 use crate::config::ServerLimits;
 
-/// Pause after a connection that could not be accepted, as without free file descriptors.
+/// Pause after a failed accept, for example without free file descriptors.
 const RETRY: Duration = Duration::from_millis(50);
 
 /// Connections that end together.
@@ -34,7 +34,7 @@ impl ConnectionGroup {
     }
 }
 
-/// Connections that can be open at the same time.
+/// Limit of open connections.
 pub(crate) struct Connections {
     http: http1::Builder,
     places: Arc<Semaphore>,

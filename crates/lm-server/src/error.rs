@@ -18,13 +18,13 @@ pub enum Error {
         /// Cause.
         source: io::Error,
     },
-    /// Other machines can reach the address, and no key is configured.
+    /// The address is public, and no key is configured.
     #[error("other machines can reach {addr}, and there is no API key: configure one, or allow it without")]
     OpenAddress {
         /// The address.
         addr: SocketAddr,
     },
-    /// An API key is empty, or has characters that no header can carry.
+    /// An API key is empty or has characters that are invalid in a header.
     #[error("API key {number} is invalid: expected 1 to 512 visible ASCII characters")]
     InvalidKey {
         /// Its number, from 1.

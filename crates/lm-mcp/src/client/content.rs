@@ -1,4 +1,4 @@
-//! Results of MCP tools as results of our tools.
+//! Results of MCP tools as tool results of this crate.
 
 use lm_tools::{ToolError, Value};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};

@@ -40,7 +40,7 @@ const NAMES: [&str; 29] = [
 /// Addresses of proxies, which may contain a password.
 const PROXIES: [&str; 4] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"];
 
-/// Those of the variables that a server's program gets.
+/// The variables that a server's program inherits.
 pub(super) fn inherited(
     variables: impl Iterator<Item = (OsString, OsString)>,
 ) -> impl Iterator<Item = (OsString, OsString)> {

@@ -19,7 +19,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of redirects.
 const MAX_REDIRECTS: usize = 4;
 
-/// Makes the transport of a server's address.
+/// Creates the transport of a server's address.
 pub(super) fn transport(
     server: &str,
     config: &HttpConfig,
@@ -64,7 +64,7 @@ fn tls(url: &Url) -> Result<rustls::ClientConfig> {
     })
 }
 
-/// Follows redirects within a host, as from `/mcp` to `/mcp/`: others would get the headers.
+/// Follows redirects within a host, as from `/mcp` to `/mcp/`: other hosts must not get the headers.
 fn within_host(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let origin = |url: &Url| url.origin();
     match attempt.previous().first() {

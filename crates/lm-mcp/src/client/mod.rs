@@ -42,7 +42,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Mcp {
     shared: Arc<Shared>,
-    /// Dropped first: that closes the streams, the sign for a program to end.
+    /// Dropped first: that closes the streams, which asks a program to end.
     _services: Vec<Service>,
     _host: Host,
 }
@@ -82,7 +82,7 @@ impl Mcp {
         self.shared.servers()
     }
 
-    /// Tools that cannot be used, such as for their schemas, and failures to read changed tools.
+    /// Unusable tools, for example because of their schemas, and failures to read changed tools.
     pub fn problems(&self) -> Vec<Problem> {
         self.shared.problems()
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Maximum number of keys that an error quotes.
 const MAX_QUOTED: usize = 5;
 
-/// A key of a file of servers that is not known, and has no effect.
+/// An unknown key of a file of servers, without effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownKey {
     /// Its path, such as `mcpServers.time.autoApprove`.

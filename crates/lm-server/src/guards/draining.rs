@@ -15,7 +15,7 @@ use crate::state::SharedApp;
 /// Time after which a client may ask again: another server, or this one after its restart.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Error of a request that has not wholly arrived when a shutdown begins.
+/// Error of a request that is incomplete at the start of a shutdown.
 pub(crate) fn ending() -> ApiError {
     let mut error = ApiError::refused(503, "unavailable_error", "the server is shutting down");
     error.retry_after = Some(RETRY_AFTER);

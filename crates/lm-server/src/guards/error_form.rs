@@ -8,7 +8,7 @@ use axum::response::Response;
 use lm_api::{ApiError, anthropic_error, ollama_error};
 use serde_json::Value;
 
-/// Form of the errors of paths that begin like this.
+/// Form of the errors of paths with this prefix.
 struct Form {
     start: &'static str,
     object: fn(&ApiError) -> Value,

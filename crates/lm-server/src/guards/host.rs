@@ -32,7 +32,7 @@ pub(crate) async fn host(
     Err(ApiError::refused(403, "permission_error", message).into())
 }
 
-/// Authority that a request is for: of its address if that has one, or else the header `Host`. `None` for several headers: a proxy before this
+/// Authority of a request: from its address, or else the header `Host`. `None` for several headers: a proxy before this
 /// server may have read another one of them.
 pub(super) fn authority(request: &Request) -> Option<Authority> {
     let mut hosts = request.headers().get_all(HOST).iter();
