@@ -1,4 +1,4 @@
-//! Low-level runner of one sequence: a model with its KV cache, fed with token ids piece by piece.
+//! Low-level runner of one sequence: a model with its KV cache, which reads token ids in pieces.
 
 use std::ops::Range;
 

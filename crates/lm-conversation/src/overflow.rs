@@ -19,7 +19,7 @@ pub enum Overflow {
     /// Turns are dropped when the prompt leaves less than [the reply's share](Overflow::reply_share) of the context, and then until it
     /// takes at most half of the context: the next turns find their prompt in the KV cache again.
     DropOldest(DroppedHistory),
-    /// [`Overflow::DropOldest`] with [`DroppedHistory::Kept`] for prompts, and a reply that reaches the end of the context goes on in a
+    /// [`Overflow::DropOldest`] with [`DroppedHistory::Kept`] for prompts, and a reply that reaches the end of the context continues in a
     /// sliding window with attention sinks, reported by [`ConversationEvent::ContextShift`](crate::ConversationEvent::ContextShift).
     ///
     /// The sinks are the prompt of the preface and the running turn; the window is the most recent part of the reply. When the context

@@ -23,7 +23,7 @@ pub fn with_a_tool(on_malformed: OnMalformed, prompt_tail: &str) -> ParserOption
     }
 }
 
-/// All events of a reply fed in these pieces.
+/// All events of a reply read in these pieces.
 pub fn parse<'a>(
     processor: &dyn ModelDataProcessor,
     options: &ParserOptions,
