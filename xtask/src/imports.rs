@@ -25,7 +25,7 @@ pub enum ReExports {
 
 /// Source files of a crate without tests, and what their modules re-export.
 pub struct CrateSource {
-    /// Files by module; the crate root is left out.
+    /// Files by module, without the crate root.
     pub files: BTreeMap<Module, String>,
     code: BTreeMap<Module, String>,
     /// Modules that define what a module re-exports, by name; the crate root has the empty path.
@@ -77,7 +77,7 @@ impl CrateSource {
     }
 }
 
-/// Source files of a crate by module. Tests and crate roots are left out.
+/// Source files of a crate by module, without tests and crate roots.
 fn files(tree: &Tree, krate: &str) -> BTreeMap<Module, String> {
     let folder = format!("crates/{krate}/src");
     let inside = tree.below(&folder).filter(|file| !matches!(*file, "lib.rs" | "main.rs"));
@@ -119,7 +119,7 @@ fn imports(code: &str, module: &[String]) -> Vec<Import> {
     found
 }
 
-/// Use trees after `pub use`, `pub(crate) use` and the like, up to the semicolon.
+/// Use trees after `use` with any visibility, up to the semicolon.
 fn re_exports(code: &str) -> impl Iterator<Item = &str> {
     code.match_indices("use ").filter_map(|(at, word)| {
         let before = code[..at].trim_end();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn code_after_inline_tests_is_left_out() {
+    fn code_after_inline_tests_is_omitted() {
         let code = |text| shipped_code(&Tree::of(&[("a.rs", text)]), "a.rs");
         assert_eq!(code("#[cfg(test)]\nmod tests;\nuse a::B;\n"), "#[cfg(test)]\nmod tests;\nuse a::B;\n");
         assert_eq!(code("use a::B;\n#[cfg(test)]\nmod tests {}\n"), "use a::B;\n");

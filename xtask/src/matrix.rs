@@ -24,7 +24,7 @@ pub struct Args {
     /// Run one cell out of N
     #[arg(long, value_name = "N", default_value_t = 1)]
     one_in: usize,
-    /// Keep the cells of target/matrix.jsonl, except wrong ones, and run those that are missing
+    /// Keep the cells of target/matrix.jsonl, except wrong ones, and run the missing ones
     #[arg(long)]
     resume: bool,
 }
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_replaced() {
+    fn table_is_replaced() {
         let printed = "running 1 test\n| a | b |\n|---|---|\n| 1 | 2 |\nok\n";
         let text = format!("x\n{BEGIN}old\n{END}\ny\n");
         let wanted = format!("x\n{BEGIN}\n| a | b |\n|---|---|\n| 1 | 2 |\n\n{END}\ny\n");

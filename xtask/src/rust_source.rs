@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_and_literals_are_blanked_and_lines_stay() {
+    fn comments_and_literals_are_blanked_in_place() {
         let source = "let a = \"unsafe {\"; // unsafe\nlet b = r#\"x \"unsafe\" \"#;\nlet c = '\"'; let d: &'a str = x; /* unsafe\n */ e";
         let code = code_only(source);
         assert!(!code.contains("unsafe"), "{code}");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn escaped_quotes_and_byte_strings_end_where_they_end() {
+    fn escaped_quotes_and_byte_strings_are_delimited() {
         let code = code_only(r#"f("\"", b"x", '\'', '\u{1f600}', br"y"); unsafe"#);
         assert!(code.ends_with("unsafe") && !code.contains('x') && !code.contains('y'), "{code}");
     }

@@ -18,7 +18,7 @@ pub(crate) enum CallDelta {
 #[derive(Debug, Clone)]
 pub(crate) struct CallDeltas {
     ids: FreshCallIds,
-    /// The call that has begun and is not complete.
+    /// The current, incomplete call.
     call: Option<OpenCall>,
 }
 

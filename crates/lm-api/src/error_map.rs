@@ -198,7 +198,7 @@ pub(crate) fn template(error: &Template) -> ApiError {
         Template::WrongType { at, .. }
         | Template::MediaSource { at, .. }
         | Template::ArgumentsText { at, .. } => ApiError::invalid_param(at, error.to_string()),
-        // Its field is one of this crate, not of the request.
+        // The field is defined by this crate, not by the request.
         Template::Base64 { at, reason } => {
             let at = at.strip_suffix(".blob").unwrap_or(at);
             ApiError::invalid_param(at, format!("the data of `{at}` are not base64: {reason}"))
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_longer_than_the_token_limit_names_its_tool_and_both_numbers() {
+    fn overlong_call_error_names_tool_and_limits() {
         let of = |choice: serde_json::Value, available_tokens| {
             let tool = |name| json!({"type": "function", "function": {"name": name, "parameters": {}}});
             let body = json!({
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_engine_tells_when_to_try_again() {
+    fn busy_engine_sets_retry_after() {
         let retry_after = Duration::from_millis(1_200);
         let error = request().api_error(&Session::Busy { waiting: 3, retry_after }.into());
         assert_eq!((error.status, error.retry_after), (429, Some(retry_after)));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn each_error_of_a_turn_names_its_field_and_is_not_repeated_by_clients() {
+    fn turn_errors_name_their_field_and_are_not_retryable() {
         let param = |param: &str, code| (400, Some(param.to_owned()), code);
         let (text, path, keyword, message) = (String::new(), String::new(), "not".to_owned(), String::new());
         let call = Box::new(ToolCall::new("second", Default::default()));

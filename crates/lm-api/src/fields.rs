@@ -18,7 +18,7 @@ impl Fields {
     /// Opens a body.
     ///
     /// # Errors
-    /// When it is no object, or has a field that is not supported and asks for something.
+    /// When it is not an object, or sets an unsupported field.
     pub fn open(value: Value, body: &'static RequestBody) -> Result<Self> {
         let values = match value {
             Value::Object(values) => values,
@@ -195,7 +195,7 @@ mod tests {
     };
 
     #[test]
-    fn fields_that_are_not_supported_may_ask_for_nothing() {
+    fn unsupported_fields_accept_only_neutral_values() {
         for value in [json!(null), json!([])] {
             Fields::open(json!({"functions": value}), &ONE).expect("asks for nothing");
         }
@@ -207,12 +207,12 @@ mod tests {
     #[test]
     #[cfg(debug_assertions)]
     #[should_panic(expected = "`m` is not in the table of One")]
-    fn readers_take_no_field_that_the_table_lacks() {
+    fn readers_accept_only_fields_of_the_table() {
         Fields::open(json!({}), &ONE).expect("an object").take("m");
     }
 
     #[test]
-    fn errors_of_types_name_no_type_of_rust() {
+    fn type_errors_name_json_types() {
         fn message<T: DeserializeOwned + std::fmt::Debug>(value: Value) -> String {
             let mut fields = Fields::open(json!({"n": value}), &ONE).expect("an object");
             fields.get::<T>("n").expect_err("is refused").message

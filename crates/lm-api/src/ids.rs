@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Creates a random id: the prefix and 32 hexadecimal digits.
 pub fn random_id(prefix: &str) -> String {
-    // Each `RandomState` has keys of its own, the first ones from the system's random source.
+    // Each `RandomState` has its own keys, the first ones from the system's random source.
     let random = || RandomState::new().hash_one(prefix);
     format!("{prefix}{:016x}{:016x}", random(), random())
 }

@@ -10,7 +10,7 @@ use crate::error::{ApiError, Result};
 pub struct Limits {
     /// Maximum number of messages. Default 65,536.
     pub messages: usize,
-    /// Maximum number of images and audio. Default 256: each takes a part of the context that its bytes do not tell, an image of one pixel
+    /// Maximum number of images and audio. Default 256: each takes a part of the context that does not follow from its bytes, an image of one pixel
     /// more than a thousand tokens with some models.
     pub media: usize,
     /// Maximum number of tools. Default 1,024.
@@ -27,7 +27,7 @@ pub struct Limits {
     pub stop_bytes: usize,
     /// Maximum number of tokens in `logit_bias`. Default 1,024.
     pub logit_bias: usize,
-    /// Maximum length of a text to encode, in bytes, in a request for its tokens alone: the encoding goes on when the client has left. Default
+    /// Maximum length of a text to encode, in bytes, in a request for its tokens alone: the encoding continues after a disconnect. Default
     /// 4 MiB.
     pub tokenize_bytes: usize,
     /// Maximum number of texts of an embedding request. Default 2,048.

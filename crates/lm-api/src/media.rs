@@ -9,7 +9,7 @@ use crate::fields::{json_type, shown};
 /// Code of a content that no model of this stack reads, or that a request may not name.
 const UNSUPPORTED: &str = "unsupported_content";
 
-/// Formats of audio that are read, as `input_audio` names them. The bytes of an audio clip tell its format.
+/// Supported audio formats, by their names in `input_audio`. The format itself is detected from the bytes.
 const AUDIO: [&str; 4] = ["wav", "mp3", "flac", "ogg"];
 
 /// Error of a part of a type that the models do not read, or that the API of the request does not have.

@@ -88,7 +88,7 @@ fn check_part(part: &mut Value, at: &str) -> Result<()> {
     let kind = match part {
         Value::Object(fields) => fields.get("type").cloned().unwrap_or_default(),
         Value::String(_) => return Ok(()),
-        // The error of a value that is no part names its type.
+        // The error of an invalid part names its type.
         _ => return Ok(()),
     };
     match kind.as_str() {

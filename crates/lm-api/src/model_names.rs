@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_is_found_by_each_of_its_names() {
+    fn model_is_found_by_each_name() {
         let models = [vec!["a", "b"], vec!["c"]];
         let find = |asked| find_model(&models, |names| names.iter().copied(), asked);
         for (asked, expected) in [(None, 0), (Some("b"), 0), (Some("c:latest"), 1)] {

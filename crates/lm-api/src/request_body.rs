@@ -57,9 +57,9 @@ pub struct BodyField {
 enum Values {
     /// Those of a JSON Schema, as JSON text.
     Schema(&'static str),
-    /// Objects with fields of their own.
+    /// Objects with nested fields.
     Object(&'static RequestBody),
-    /// Only those that ask for nothing, as JSON texts: the field is not supported.
+    /// Only neutral values, as JSON texts: the field is not supported.
     Nothing(&'static [&'static str]),
 }
 
@@ -69,7 +69,7 @@ impl BodyField {
         Self { name, values: Values::Schema(schema), about }
     }
 
-    /// Creates a field whose value is an object with fields of its own.
+    /// Creates a field whose value is an object with nested fields.
     pub(crate) const fn object(name: &'static str, body: &'static RequestBody, about: &'static str) -> Self {
         Self { name, values: Values::Object(body), about }
     }

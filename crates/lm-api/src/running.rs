@@ -21,7 +21,7 @@ use crate::response_writer::{Choice, Frame, ResponseWriter};
 /// request.
 ///
 /// It is awaited as one object ([`object`](Self::object)) or as a stream of frames ([`into_stream`](Self::into_stream)), both without a
-/// runtime of their own; [`wait`](Self::wait) and [`frames`](Self::frames) block. `W` writes them.
+/// runtime; [`wait`](Self::wait) and [`frames`](Self::frames) block. `W` writes them.
 #[derive(Debug)]
 #[must_use = "a request that is dropped is cancelled"]
 pub struct Running<W> {
@@ -189,9 +189,9 @@ impl<W: ResponseWriter> Running<W> {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{error}")]
 pub struct StreamError {
-    /// The error; for the status of a response that has not begun.
+    /// The error, for the status of a response that has not started.
     pub error: ApiError,
-    /// The error as a frame; for a response that has begun.
+    /// The error as a frame, for a response that has started.
     pub frame: Frame,
 }
 

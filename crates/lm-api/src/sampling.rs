@@ -8,7 +8,7 @@ use crate::fields::{Fields, shown};
 use crate::limits::{Limits, at_most};
 use crate::request_body::{BodyField, COUNT, INTEGER, POSITIVE};
 
-/// Sampling parameters of a request; those that are absent have the server's defaults.
+/// Sampling parameters of a request; absent ones have the server's defaults.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SamplingFields {
@@ -115,7 +115,7 @@ impl SamplingFields {
         Ok(read)
     }
 
-    /// Sampler of a choice: `defaults`, overridden by the request. Each choice has a seed of its own.
+    /// Sampler of a choice: `defaults`, overridden by the request. Each choice has its own seed.
     pub fn sampler(&self, defaults: &SamplerParams, choice: usize) -> SamplerParams {
         let mut logit_bias = defaults.logit_bias.clone();
         logit_bias.extend(&self.logit_bias);

@@ -13,7 +13,7 @@ use crate::limits::at_most;
 pub enum TextInput {
     /// Text; the tokenizer's own tokens around a text, such as BOS, are added.
     Text(String),
-    /// Token ids, used as they are.
+    /// Token ids, used unchanged.
     Ids(Vec<TokenId>),
 }
 

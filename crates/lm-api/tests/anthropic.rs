@@ -77,7 +77,7 @@ fn events_equal_the_vectors() {
 }
 
 #[test]
-fn a_stream_adds_up_to_the_message() {
+fn stream_adds_up_to_the_message() {
     let stops = json!({"stop_sequences": ["Zü"]});
     for (reply, fields) in [
         ("Hello, Zürich!", json!({})),
@@ -129,7 +129,7 @@ fn a_stream_adds_up_to_the_message() {
 }
 
 #[test]
-fn a_cancelled_stream_ends_with_an_error_event() {
+fn cancelled_stream_ends_with_an_error_event() {
     let long: &'static str = "and ".repeat(1_000).leak();
     let frames = start(long, json!({"max_tokens": 2_000})).frames();
     frames.canceller().cancel();
@@ -139,7 +139,7 @@ fn a_cancelled_stream_ends_with_an_error_event() {
 }
 
 #[test]
-fn a_conversation_is_the_same_prompt_and_reply_as_in_chat_completions() {
+fn prompt_and_reply_equal_chat_completions() {
     let call = json!({"location": "Zürich"});
     let anthropic = read(json!({
         "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
@@ -224,7 +224,7 @@ fn fields_reach_the_turn() {
 }
 
 #[test]
-fn failed_and_empty_results_of_tools_are_told() {
+fn failed_and_empty_tool_results_reach_the_prompt() {
     let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "now", "input": {}});
     let failed = |content: Value| json!({"type": "tool_result", "tool_use_id": "a", "content": content, "is_error": true});
     let request = read(json!({"messages": [
@@ -244,7 +244,7 @@ fn failed_and_empty_results_of_tools_are_told() {
 }
 
 #[test]
-fn text_and_results_of_tools_keep_their_order() {
+fn text_and_tool_results_keep_their_order() {
     let result = json!({"type": "tool_result", "tool_use_id": "a", "content": "Noon."});
     let text = |text: &str| json!({"type": "text", "text": text});
     let content = json!([text("The time:"), result, text("And"), text("now?")]);
@@ -261,7 +261,7 @@ fn text_and_results_of_tools_keep_their_order() {
 }
 
 #[test]
-fn an_invalid_field_is_named() {
+fn invalid_field_is_named() {
     let user = |content: Value| json!({"messages": [{"role": "user", "content": content}]});
     let image =
         json!([{"type": "text", "text": "a"}, {"type": "image", "source": {"type": "url", "url": "x"}}]);
@@ -312,7 +312,7 @@ fn an_invalid_field_is_named() {
 }
 
 #[test]
-fn tokens_are_counted_without_a_limit_of_them() {
+fn token_count_needs_no_max_tokens() {
     let mut body = body(json!({}));
     body.as_object_mut().expect("an object").remove("max_tokens");
     let request = AnthropicRequest::count(body, &Limits::default()).expect("a request");
@@ -321,7 +321,7 @@ fn tokens_are_counted_without_a_limit_of_them() {
 }
 
 #[test]
-fn images_are_parts_of_messages_and_of_results() {
+fn images_are_read_in_messages_and_results() {
     let image =
         json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBO"}});
     let result = json!({"type": "tool_result", "tool_use_id": "c", "is_error": true, "content": [image]});

@@ -55,7 +55,7 @@ fn texts(chunks: &[Value], choices: usize) -> Vec<String> {
 }
 
 #[test]
-fn texts_are_as_in_the_vectors() {
+fn texts_equal_the_vectors() {
     check("text_completion.json", &object(&engine(["Hello, you!"]), json!({"max_tokens": 30})));
     let scored = json!({"logprobs": 2, "max_tokens": 4});
     check("text_completion_logprobs.json", &object(&engine(["Zürich"]), scored.clone()));
@@ -69,7 +69,7 @@ fn texts_are_as_in_the_vectors() {
 }
 
 #[test]
-fn the_log_probabilities_of_a_stream_are_those_of_the_object() {
+fn streamed_logprobs_equal_those_of_the_object() {
     let fields = json!({"echo": true, "logprobs": 2, "max_tokens": 4});
     let whole = object(&engine(["Zürich"]), fields.clone())["choices"][0]["logprobs"].clone();
     let mut streamed = fields;
@@ -82,7 +82,7 @@ fn the_log_probabilities_of_a_stream_are_those_of_the_object() {
 }
 
 #[test]
-fn choices_are_those_of_each_prompt_in_order() {
+fn choices_follow_the_order_of_prompts() {
     let engine = || engine(["One.", "One.", "One.", "One."]);
     let fields = json!({"prompt": ["First", "Second one"], "n": 2, "echo": true, "best_of": 2});
     let whole = object(&engine(), fields.clone());
@@ -106,7 +106,7 @@ fn choices_are_those_of_each_prompt_in_order() {
 }
 
 #[test]
-fn each_choice_of_a_prompt_has_a_seed_of_its_own() {
+fn choices_of_a_prompt_have_distinct_seeds() {
     let texts = |fields: Value| {
         let mut body = json!({"temperature": 100, "max_tokens": 12});
         body.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
@@ -121,7 +121,7 @@ fn each_choice_of_a_prompt_has_a_seed_of_its_own() {
 }
 
 #[test]
-fn a_prompt_of_token_ids_is_that_of_its_text() {
+fn token_id_prompt_equals_text_prompt() {
     let engine = || engine(["Hello"]);
     let ids = scripted_engine([""]).tokenizer().encode("Say hello:").expect("it encodes");
     let text = object(&engine(), json!({"echo": true}));
@@ -131,7 +131,7 @@ fn a_prompt_of_token_ids_is_that_of_its_text() {
 }
 
 #[test]
-fn a_prompt_is_scored_without_a_token_of_output() {
+fn prompt_is_scored_without_output() {
     let whole = object(&engine(["Hello"]), json!({"echo": true, "max_tokens": 0, "logprobs": 0}));
     let choice = &whole["choices"][0];
     assert_eq!((&choice["text"], &choice["finish_reason"]), (&json!("Say hello:"), &json!("length")));
@@ -142,7 +142,7 @@ fn a_prompt_is_scored_without_a_token_of_output() {
 }
 
 #[test]
-fn stop_sequences_formats_and_biases_hold() {
+fn stop_sequences_formats_and_biases_apply() {
     let stopped = object(&engine(["Hello, you!"]), json!({"stop": [", "]}));
     assert_eq!(stopped["choices"][0]["text"], "Hello");
     assert_eq!(stopped["choices"][0]["finish_reason"], "stop");
@@ -166,7 +166,7 @@ fn error(fields: Value) -> ApiError {
 }
 
 #[test]
-fn an_invalid_field_is_named() {
+fn invalid_field_is_named() {
     for (fields, param) in [
         (json!({"prompt": null}), "prompt"),
         (json!({"prompt": ""}), "prompt"),

@@ -34,7 +34,7 @@ fn whole(reply: &'static str, request: ChatRequest) -> Result<Value, ApiError> {
 }
 
 #[test]
-fn a_final_message_goes_on_and_the_response_has_the_new_text() {
+fn continued_final_message_returns_new_text_only() {
     let fields = json!({"continue_final_message": true, "add_generation_prompt": false, "n": 2});
     let request = chat(fields).expect("a request");
     let prompt = engine("").render(&request).expect("a prompt");
@@ -58,7 +58,7 @@ fn a_final_message_goes_on_and_the_response_has_the_new_text() {
 }
 
 #[test]
-fn a_last_message_of_the_assistant_begins_the_reply_of_anthropics_api() {
+fn anthropic_last_assistant_message_is_prefilled() {
     let request = |fields| AnthropicRequest::message(body(fields), &Limits::default()).expect("a request");
     let start = |request| engine(REST).start(request, MessageWriter::for_request).expect("it starts");
     let message = start(request(json!({}))).wait().expect("a message");
@@ -75,7 +75,7 @@ fn a_last_message_of_the_assistant_begins_the_reply_of_anthropics_api() {
 }
 
 #[test]
-fn what_cannot_go_on_is_named() {
+fn invalid_continuation_names_the_field() {
     let error = |fields: Value| {
         let ran = chat(fields.clone()).and_then(|request| whole(REST, request));
         let error = ran.expect_err(&fields.to_string());
@@ -92,7 +92,7 @@ fn what_cannot_go_on_is_named() {
 }
 
 #[test]
-fn a_reply_does_not_end_before_its_least_number_of_tokens() {
+fn min_tokens_delays_the_end() {
     let tokens = |fields: Value| {
         let object = whole("Hi", chat(fields).expect("a request")).expect("a completion");
         object["usage"]["completion_tokens"].as_u64().expect("a count")

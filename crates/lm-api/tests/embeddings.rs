@@ -31,7 +31,7 @@ fn floats(embedding: &Value) -> Vec<f32> {
 }
 
 #[test]
-fn every_form_of_the_input_gives_the_vectors_of_the_engine() {
+fn every_input_form_equals_the_engine() {
     let engine = engine();
     let texts = ["The weather in Paris", "hello<|im_end|>"];
     let ids = texts.map(|text| {
@@ -69,7 +69,7 @@ fn every_form_of_the_input_gives_the_vectors_of_the_engine() {
 }
 
 #[test]
-fn fewer_dimensions_are_the_first_ones_with_length_one() {
+fn truncated_embeddings_are_normalized() {
     let engine = engine();
     let vector = |dimensions: Value| {
         let object = create(&engine, json!({"input": "hello", "dimensions": dimensions})).expect("a vector");
@@ -88,7 +88,7 @@ fn fewer_dimensions_are_the_first_ones_with_length_one() {
 }
 
 #[test]
-fn an_invalid_field_is_named() {
+fn invalid_field_is_named() {
     let engine = engine();
     let (width, size) = (engine.model_info().logits_width, engine.model_info().hidden_size);
     let long = "hello ".repeat(engine.context_tokens() + 1);
@@ -125,7 +125,7 @@ fn an_invalid_field_is_named() {
 }
 
 #[test]
-fn a_cancelled_request_is_no_fault_of_the_server() {
+fn cancelled_request_is_not_a_server_error() {
     let request = EmbeddingRequest::from_json(json!({"input": "hello"})).expect("a request");
     request.cancel.cancel();
     let error = Embeddings::new(engine(), None).create(&request).expect_err("it is cancelled");
@@ -134,7 +134,7 @@ fn a_cancelled_request_is_no_fault_of_the_server() {
 
 proptest! {
     #[test]
-    fn any_input_is_read_or_an_error_that_names_it(
+    fn any_input_is_read_or_named_in_the_error(
         input in prop::collection::vec(
             prop_oneof![
                 Just(Value::Null),

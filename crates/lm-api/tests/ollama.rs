@@ -83,7 +83,7 @@ fn objects_equal_the_vectors() {
 }
 
 #[test]
-fn lines_add_up_to_the_object() {
+fn streamed_lines_add_up_to_the_object() {
     for reply in ["Hello, Zürich!", THOUGHT, CALLS] {
         let (lines, whole) = (lines(reply, json!({})), whole(reply, json!({})));
         let (last, others) = lines.split_last().expect("a last line");
@@ -159,7 +159,7 @@ fn fields_reach_the_turn() {
 }
 
 #[test]
-fn the_system_of_a_prompt_comes_before_it() {
+fn system_text_precedes_the_prompt() {
     let request = read_prompt(json!({"system": "Be brief."})).expect("a request");
     let messages = request.preface.messages.iter().chain([&request.last]);
     let read: Vec<_> = messages.map(|message| (message.role.clone(), message.content.text())).collect();
@@ -167,7 +167,7 @@ fn the_system_of_a_prompt_comes_before_it() {
 }
 
 #[test]
-fn history_has_the_names_of_this_api() {
+fn history_uses_ollama_field_names() {
     let call = json!({"function": {"name": "now", "arguments": {"zone": "UTC"}}});
     let request = read(json!({"messages": [
         {"role": "user", "content": "Hello", "images": []},
@@ -182,7 +182,7 @@ fn history_has_the_names_of_this_api() {
 }
 
 #[test]
-fn an_invalid_field_is_named() {
+fn invalid_field_is_named() {
     for (request, param) in [
         (read(json!({"messages": null})), "messages"),
         (read(json!({"messages": []})), "messages"),

@@ -30,7 +30,7 @@ fn tool(name: &str) -> Value {
 }
 
 #[test]
-fn an_invalid_field_is_named() {
+fn invalid_field_is_named() {
     let message = |message: Value| json!({"messages": [{"role": "user", "content": "Hello"}, message]});
     let part =
         |part: Value| message(json!({"role": "user", "content": [{"type": "text", "text": "x"}, part]}));
@@ -147,7 +147,7 @@ fn an_invalid_field_is_named() {
 }
 
 #[test]
-fn formats_of_vllm_are_read() {
+fn vllm_formats_are_read() {
     let schema = json!({"type": "integer"});
     for (kind, value, expected) in [
         ("json", schema.clone(), ResponseFormat::JsonSchema(schema.clone())),
@@ -168,7 +168,7 @@ fn formats_of_vllm_are_read() {
 }
 
 #[test]
-fn a_body_that_is_no_object_is_an_error_without_a_field() {
+fn non_object_body_error_names_no_field() {
     for body in [json!(null), json!([]), json!("messages"), json!(7)] {
         let error = ChatRequest::from_json(body).expect_err("no object");
         assert_eq!((error.status, error.param), (400, None));
@@ -209,7 +209,7 @@ fn extensions_reach_the_sampler() {
 }
 
 #[test]
-fn fields_reach_the_turn_and_absent_ones_keep_the_servers_values() {
+fn absent_fields_keep_server_defaults() {
     let mut base = ConversationConfig::default();
     base.session.sampler.top_p = 0.9;
     base.session.stop = vec!["END".to_owned()];
@@ -239,7 +239,7 @@ fn fields_reach_the_turn_and_absent_ones_keep_the_servers_values() {
 }
 
 #[test]
-fn a_choice_of_allowed_tools_declares_those_only() {
+fn allowed_tools_limit_the_declarations() {
     let allowed = json!({"mode": "required", "tools": [{"type": "function", "function": {"name": "b"}}]});
     let choice = json!({"type": "allowed_tools", "allowed_tools": allowed});
     let request = read(json!({"tools": [tool("a"), tool("b")], "tool_choice": choice}));
@@ -248,7 +248,7 @@ fn a_choice_of_allowed_tools_declares_those_only() {
 }
 
 #[test]
-fn older_and_foreign_spellings_of_history_are_read() {
+fn legacy_and_foreign_history_spellings_are_read() {
     let request = read(json!({"messages": [
         {"role": "developer", "content": [{"type": "text", "text": "Be brief.", "cache_control": {}}]},
         {"role": "user", "content": "Weather?"},
@@ -286,7 +286,7 @@ fn counts_are_bounded() {
 }
 
 #[test]
-fn a_line_is_answered_in_its_own_format() {
+fn line_is_answered_in_its_own_format() {
     let request = json!({"messages": [{"role": "user", "content": "Hello"}]});
     let bad = json!({"messages": []});
     let line = |id: Value, url: &str, body: &Value| json!({"custom_id": id, "method": "POST", "url": url, "body": body});
@@ -328,7 +328,7 @@ fn a_line_is_answered_in_its_own_format() {
 }
 
 #[test]
-fn a_custom_id_is_used_once() {
+fn duplicate_custom_id_is_rejected() {
     let mut reader = BatchReader::default();
     let mut read = |id: &str| {
         let read = reader.read(Ok(json!({"custom_id": id, "body": body(json!({}))})));
@@ -377,7 +377,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn any_value_of_a_field_is_read_or_an_error_that_names_it(
+    fn any_field_value_is_read_or_named_in_the_error(
         name in prop::sample::select(vec![
             "messages", "tools", "tool_choice", "response_format", "n", "stop", "seed", "temperature", "logit_bias", "logprobs",
             "stream", "stream_options", "max_tokens", "reasoning_effort", "chat_template_kwargs", "parallel_tool_calls",
@@ -397,7 +397,7 @@ proptest! {
 }
 
 #[test]
-fn choices_count_up_from_the_servers_seed_as_well() {
+fn choices_increment_the_server_seed() {
     let mut base = ConversationConfig::default();
     base.session.sampler.seed = Some(5);
     let request = read(json!({"n": 3}));
@@ -408,7 +408,7 @@ fn choices_count_up_from_the_servers_seed_as_well() {
 }
 
 #[test]
-fn images_and_audio_are_parts_with_their_bytes() {
+fn images_and_audio_keep_their_bytes() {
     let blob = |part: &Part| match part {
         Part::Image(media) => ("image", media.source.clone()),
         Part::Audio(media) => ("audio", media.source.clone()),

@@ -86,7 +86,7 @@ fn chunks_equal_the_vectors() {
 }
 
 #[test]
-fn the_usage_of_a_stream_of_several_choices_is_that_of_the_completion() {
+fn streamed_usage_of_choices_equals_the_completion() {
     let tokens = |object: &Value| {
         ["prompt_tokens", "completion_tokens", "total_tokens"].map(|name| object["usage"][name].as_u64())
     };
@@ -100,7 +100,7 @@ fn the_usage_of_a_stream_of_several_choices_is_that_of_the_completion() {
 }
 
 #[test]
-fn a_stream_adds_up_to_the_completion() {
+fn stream_adds_up_to_the_completion() {
     for (reply, fields) in
         [("Hello, Zürich!", json!({})), (CALLS, json!({})), (CALLS, json!({"tool_choice": "required"}))]
     {
@@ -145,7 +145,7 @@ fn a_stream_adds_up_to_the_completion() {
 }
 
 #[test]
-fn the_bytes_of_log_probabilities_are_the_text() {
+fn logprob_bytes_spell_the_text() {
     let object = complete(&["Hello, Zürich €!"], json!({"logprobs": true, "top_logprobs": 3}));
     let tokens = object["choices"][0]["logprobs"]["content"].as_array().expect("tokens").clone();
     let bytes = tokens.iter().flat_map(|token| token["bytes"].as_array().expect("bytes").clone());
@@ -164,7 +164,7 @@ fn the_bytes_of_log_probabilities_are_the_text() {
 }
 
 #[test]
-fn a_call_without_a_name_at_its_start_comes_whole_and_one_without_arguments_has_an_object() {
+fn nameless_call_is_sent_whole_and_empty_one_as_object() {
     let request = request(json!({"stream": true}));
     let head = CompletionHead { id: "chatcmpl-1".to_owned(), created: 1, model: "m".to_owned() };
     let mut writer = ChunkWriter::new(head, &request);
@@ -194,7 +194,7 @@ fn a_call_without_a_name_at_its_start_comes_whole_and_one_without_arguments_has_
 }
 
 #[test]
-fn a_request_that_cannot_run_has_an_error_before_its_stream() {
+fn invalid_request_fails_before_its_stream() {
     let long = "a ".repeat(100_000);
     let request = request(json!({"messages": [{"role": "user", "content": long}], "stream": true, "n": 2}));
     let error = completions(&["x", "y"]).stream(request).expect_err("too long");
@@ -202,7 +202,7 @@ fn a_request_that_cannot_run_has_an_error_before_its_stream() {
 }
 
 #[test]
-fn a_format_without_a_grammar_is_named_by_the_field_that_has_it() {
+fn unsupported_format_error_names_the_field() {
     let invalid = || json!({"type": "object", "minProperties": "two"});
     for (fields, param) in [
         (json!({"guided_regex": "a("}), "guided_regex"),
@@ -222,7 +222,7 @@ fn a_format_without_a_grammar_is_named_by_the_field_that_has_it() {
 }
 
 #[test]
-fn a_cancelled_stream_ends_with_an_error() {
+fn cancelled_stream_ends_with_an_error() {
     let long: &'static str = "and ".repeat(1_000).leak();
     let chunks = completions(&[long]).stream(request(json!({"stream": true}))).expect("a stream");
     chunks.canceller().cancel();
@@ -232,7 +232,7 @@ fn a_cancelled_stream_ends_with_an_error() {
 }
 
 #[test]
-fn a_completion_is_awaited_as_it_is_waited_for() {
+fn async_completion_equals_blocking() {
     use futures_util::StreamExt;
     let fields = || request(json!({"n": 2, "seed": 1}));
     let started = || completions(&["Hello", "Hello"]).start(fields()).expect("it starts");
@@ -251,7 +251,7 @@ fn a_completion_is_awaited_as_it_is_waited_for() {
 }
 
 #[test]
-fn a_reply_that_is_cut_has_the_reason_of_a_limit_even_with_calls() {
+fn cut_reply_with_calls_has_finish_reason_length() {
     use lm_conversation::FinishReason::{ContextFull, EndToken, MaxOutputTokens};
     use lm_conversation::{Finished, Message, Reply, Timing, ToolCall, Usage};
     let text = Message::assistant("Hel");
@@ -277,7 +277,7 @@ fn a_reply_that_is_cut_has_the_reason_of_a_limit_even_with_calls() {
 }
 
 #[test]
-fn a_conversation_that_the_template_refuses_is_an_invalid_request() {
+fn template_refusal_is_an_invalid_request() {
     let engine = scripted_engine(["Hello"]);
     let template = "{{ raise_exception('roles must alternate') }}";
     let template = Some(PromptTemplate::new(template).expect("it compiles"));

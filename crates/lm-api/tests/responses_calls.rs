@@ -47,7 +47,7 @@ fn without_ids(items: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn calls_are_items_with_ids_and_arguments_as_text() {
+fn calls_are_items_with_text_arguments() {
     let response = object(CALLS);
     let items = without_ids(&response["output"]);
     let call = |call_id: &str, name: &str, arguments: &str| json!({"id": null, "type": "function_call", "status": "completed", "call_id": call_id, "name": name, "arguments": arguments});
@@ -60,7 +60,7 @@ fn calls_are_items_with_ids_and_arguments_as_text() {
 }
 
 #[test]
-fn a_stream_of_calls_builds_the_same_items() {
+fn streamed_calls_build_the_same_items() {
     let frames = frames(CALLS);
     let of = |name: &str| {
         frames
@@ -94,7 +94,7 @@ fn a_stream_of_calls_builds_the_same_items() {
 }
 
 #[test]
-fn reasoning_is_an_item_of_its_own() {
+fn reasoning_is_a_separate_item() {
     let reply = "<think>\nLet me see.\n</think>\n\nYes.";
     let text = |kind: &str, text: &str| match kind {
         "reasoning" => {
@@ -123,7 +123,7 @@ fn reasoning_is_an_item_of_its_own() {
 }
 
 #[test]
-fn items_of_one_turn_are_one_message() {
+fn items_of_a_turn_form_one_message() {
     let input = json!([
         {"role": "user", "content": [{"type": "input_text", "text": "Weather?"}]},
         {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "Hm."}]},

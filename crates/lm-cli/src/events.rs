@@ -5,7 +5,7 @@ use lm_session::{Engine, FinishReason, Finished};
 use lm_template::Message;
 use serde_json::{Value, json};
 
-/// Version of all JSON that the program prints: a reader may reject another one.
+/// Version of all JSON that the program prints: a reader may reject other versions.
 pub const VERSION: u32 = 1;
 
 /// First event; the seed is null for greedy sampling.
@@ -69,7 +69,7 @@ pub fn failed(error: &anyhow::Error) -> Value {
     json!({"type": "error", "error": {"message": crate::failure::message(error)}})
 }
 
-/// Finish reason in the words of OpenAI's chat completions, and the cause in ours.
+/// Finish reason as in OpenAI's chat completions, and the cause in the program's own words.
 fn reason(finished: &Finished) -> (&'static str, &'static str) {
     match finished.reason {
         FinishReason::EndToken if finished.steered.is_some() => ("length", "steered"),

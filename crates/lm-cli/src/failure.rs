@@ -28,7 +28,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     if is_usage(error) { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
-/// Returns true if the arguments are invalid for this build of the program, whatever the model.
+/// Returns true if the arguments are invalid for this build of the program with any model.
 fn is_usage(error: &anyhow::Error) -> bool {
     let is_missing_device =
         |cause| matches!(kernel_error(cause), Some(lm_kernels::Error::DeviceNotCompiled { .. }));
@@ -49,7 +49,7 @@ pub fn print_in_chat(error: &anyhow::Error, overflow: Overflow) {
     let more = match overflow {
         _ if !is_full => "",
         Overflow::Error => {
-            "; /clear begins again, /undo shortens the conversation, and --overflow drop-oldest leaves out its oldest turns"
+            "; /clear starts over, /undo shortens the conversation, and --overflow drop-oldest drops its oldest turns"
         }
         Overflow::DropOldest(_) | Overflow::SlidingWindow => "; /clear begins again",
     };
@@ -76,7 +76,7 @@ pub fn message(error: &anyhow::Error) -> String {
     parts.join(": ")
 }
 
-/// Next step after an error, if there is one.
+/// Next step after an error, if any.
 pub fn hint(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
         if let Some(not_found) = cause.downcast_ref::<ModelNotFound>() {
@@ -276,7 +276,7 @@ fn about_hub(error: &lm_hub::Error) -> Option<String> {
         Error::Checksum { .. } => "run the command again; if it fails again, the hub has a damaged file",
         Error::Connection { .. } => {
             return Some(format!(
-                "run the command again to go on from where it ended; HTTPS_PROXY names a proxy, HF_ENDPOINT a mirror; {WITHOUT_NETWORK}"
+                "run the command again to continue where it ended; HTTPS_PROXY names a proxy, HF_ENDPOINT a mirror; {WITHOUT_NETWORK}"
             ));
         }
         Error::ManagedElsewhere { program: "Ollama", name } => {
@@ -294,7 +294,7 @@ mod tests {
     use anyhow::anyhow;
 
     #[test]
-    fn causes_stand_on_one_line_and_are_not_repeated() {
+    fn causes_are_joined_without_repetition() {
         let error = anyhow!("no such\nfile").context("no such\nfile").context("cannot load");
         assert_eq!(message(&error), "cannot load: no such file");
         let error =
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_model_tells_how_to_get_it() {
+    fn missing_model_has_pull_hint() {
         let hint = |asked: &str, name: Option<&str>| {
             let name = name.map(|name| name.parse().expect("a name"));
             hint(&ModelNotFound { asked: asked.into(), name }.into()).expect("a hint")
@@ -315,7 +315,7 @@ mod tests {
 
     /// Also in a build that has every device.
     #[test]
-    fn a_device_that_is_not_built_in_is_wrong_usage_and_names_its_feature() {
+    fn missing_device_is_a_usage_error_naming_its_feature() {
         let device = lm_kernels::Device::Gpu.name();
         let error = anyhow::Error::from(lm_kernels::Error::DeviceNotCompiled { device, feature: "wgpu" });
         assert!(is_usage(&error));
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn gguf_files_that_are_no_models_tell_their_use() {
+    fn non_model_gguf_files_have_a_hint() {
         let of = |kind: &str| hint(&lm_model::Error::Format(error_of_type(kind)).into());
         assert!(of("mmproj").is_some_and(|hint| hint.contains("--mmproj")));
         assert!(of("imatrix").is_some_and(|hint| hint.contains("--imatrix")));
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_engine_has_its_hint_in_every_layer() {
+    fn engine_error_has_its_hint_in_every_layer() {
         let full = || lm_session::Error::PromptTooLong { prompt_tokens: 9, context_tokens: 8 };
         let in_conversation = || lm_conversation::Error::Session(full());
         for error in [
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_was_stopped_tells_how_it_may_go_on() {
+    fn stopped_turn_hints_at_continuation() {
         let hint = |reason| hint(&lm_tools::Error::Stopped { reason, steps: Vec::new() }.into());
         let rounds = StopReason::RoundLimit { max_rounds: 8 };
         assert_eq!(hint(rounds).as_deref(), Some("--max-rounds allows more"));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-/// Path of a file: a path as it is, or that of a `file:` URL.
+/// Path of a file: an unchanged path, or the path of a `file:` URL.
 ///
 /// # Errors
 /// For a URL of the web: nothing is fetched.
@@ -68,13 +68,13 @@ mod tests {
 
     #[test]
     #[cfg(not(windows))]
-    fn files_of_other_machines_are_refused() {
+    fn remote_file_urls_are_rejected() {
         let error = local(Path::new("file://host/tmp/x.png")).expect_err("is refused").to_string();
         assert!(error.contains("`host`"), "{error}");
     }
 
     #[test]
-    fn urls_of_the_web_are_refused() {
+    fn web_urls_are_rejected() {
         for text in ["https://example.com/cat.png", "HTTP://example.com/cat.png"] {
             let error = local(Path::new(text)).expect_err("is refused").to_string();
             assert!(error.contains("not fetched"), "{error}");

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_running_turn_is_cancelled_and_only_once() {
+    fn running_turn_is_cancelled_once() {
         let interrupt = Interrupt::default();
         assert!(!interrupt.cancel());
         let turn = CancelHandle::new();
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn cancellations_of_every_layer_are_interrupts() {
+    fn cancellation_in_any_layer_is_an_interrupt() {
         for error in [
             anyhow::Error::from(lm_session::Error::Cancelled),
             lm_conversation::Error::Cancelled.into(),

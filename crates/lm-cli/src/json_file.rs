@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_byte_order_mark_is_skipped_once() {
+    fn byte_order_mark_is_skipped_once() {
         let file = tempfile::NamedTempFile::new().expect("a temporary file");
         std::fs::write(file.path(), "\u{feff}[1]").expect("can be written");
         assert_eq!(read(file.path()).expect("is JSON"), serde_json::json!([1]));

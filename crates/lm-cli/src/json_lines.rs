@@ -17,7 +17,7 @@ type Parsed<T> = Result<T, String>;
 
 /// Answers each line of standard input with `answer`, and flushes after each. Blank lines at the end are ignored.
 ///
-/// A line that is no JSON object, blank or too long, is answered with an error of kind `bad_line`, and reading continues.
+/// A line that is blank, too long or not a JSON object is answered with an error of kind `bad_line`; reading continues.
 ///
 /// # Errors
 /// When input or output fails, or a line was answered with an error; the message counts these lines.
@@ -32,7 +32,7 @@ pub fn answer_values(mut answer: impl FnMut(Value) -> Value) -> Result<()> {
     answer_lines(values(io::stdin().lock()), io::stdout().lock(), |line| Ok(answer(line)))
 }
 
-/// Prints on standard error that standard input is waited for, if it is a terminal.
+/// Prints on standard error that the command waits for standard input, if that is a terminal.
 pub fn note_on_terminal() {
     if io::stdin().is_terminal() {
         eprintln!("reading lines of JSON from standard input; Ctrl-D ends them, --help describes them");
@@ -124,7 +124,7 @@ fn value(number: usize, line: Line) -> Parsed<Value> {
     let text = std::str::from_utf8(&bytes)
         .map_err(|error| format!("line {number}: invalid UTF-8 after {} bytes", error.valid_up_to()))?;
     serde_json::from_str(text).map_err(|error| {
-        // The library numbers the lines of this text, which is one.
+        // The library counts the lines of this text, which has one.
         let (message, column) = (error.to_string(), error.column());
         let place = format!(" at line {} column {column}", error.line());
         format!("line {number}, column {column}: {}", message.strip_suffix(&place).unwrap_or(&message))
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_is_answered_and_the_failed_ones_are_counted() {
+    fn every_line_is_answered_and_failures_counted() {
         let (answers, error) = answered(b"{\"a\": 1}\n\n{\"a\": \n[1]\n\xFF\n{}\n\n");
         let kinds: Vec<_> = answers.iter().map(|answer| answer["error"]["kind"].as_str()).collect();
         let bad = Some("bad_line");
@@ -201,14 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+    fn byte_order_mark_is_skipped_in_the_first_line() {
         assert_eq!(answered("\u{feff}{}\n{}".as_bytes()), (vec![json!({"keys": 0}); 2], None));
         assert_eq!(answered("\u{feff}\n".as_bytes()), (vec![], None));
         assert_eq!(answered("{}\n\u{feff}{}".as_bytes()).1.as_deref(), Some("1 of 2 lines failed"));
     }
 
     #[test]
-    fn a_line_without_end_is_not_kept() {
+    fn endless_line_is_not_buffered() {
         let mut input = vec![b'x'; MAX_LINE_BYTES as usize + 3];
         input.extend_from_slice(b"\n{}\n");
         let (answers, _) = answered(&input);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_its_line_and_blank_lines_count() {
+    fn error_line_numbers_count_blank_lines() {
         let input: &[u8] = b"{}\n \n\n{\"a\": x}\n\xFF\n{\"b\": \"\xFF\"}\n[1]\n{}\n\n\r\n";
         let errors: Vec<_> = objects(input).map(|line| line.expect("memory does not fail").err()).collect();
         let expected = [

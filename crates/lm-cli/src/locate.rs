@@ -65,14 +65,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_taken_as_it_is() {
+    fn path_is_used_verbatim() {
         let folder = std::env::temp_dir();
         let located = locate(&folder).expect("is there");
         assert_eq!((located.path, located.name), (folder, None));
     }
 
     #[test]
-    fn what_can_only_be_a_path_is_no_name() {
+    fn unambiguous_path_is_not_a_name() {
         for text in ["./a/b", "../a", "/a/b", "~/a", "a/", "a/b/c", "a\\b", ""] {
             assert_eq!(as_name(text), None, "{text}");
         }

@@ -10,7 +10,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::screen;
 
-/// Log by default: warnings, without those of the libraries of MCP and of audio, whose failures are errors of ours.
+/// Default log: warnings, without those of the MCP and audio libraries, whose failures are reported as errors.
 const DEFAULT_LOG: &str = "warn,rmcp=off,symphonia=off";
 
 /// Starts logging to standard error: warnings, or what `LM_LOG` asks for (`LM_LOG=debug`, `LM_LOG=lm_session=trace`). Colours are for

@@ -37,7 +37,7 @@ pub fn read(path: &Path, kind: MediaKind) -> Result<MediaFile> {
 /// Reads the file of an image or an audio clip for a model.
 ///
 /// # Errors
-/// Those of [`read`], and when the model does not read files of this kind.
+/// Same errors as [`read`]; also when the model does not read files of this kind.
 pub fn read_for(engine: &Engine, path: &Path, kind: MediaKind) -> Result<MediaFile> {
     check_kind(engine, kind).with_context(|| path.display().to_string())?;
     read(path, kind)
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_paths_names_the_files() {
+    fn line_of_paths_names_the_files() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = |name: &str| {
             let path = folder.path().join(name);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_before_audio_and_both_before_the_text() {
+    fn images_precede_audio_and_audio_precedes_text() {
         let data = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name);
         let (image, audio) = (data("media/rgb_1x1.png"), data("sound/one_sample.wav"));
         let files = read_all(from_ref(&image), from_ref(&audio)).expect("are read");
@@ -205,11 +205,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_medium_is_named() {
+    fn non_media_file_is_named() {
         let file = tempfile::NamedTempFile::new().expect("a temporary file");
         std::fs::write(file.path(), "Hello").expect("can be written");
         for kind in MediaKind::ALL {
-            let error = format!("{:#}", read(file.path(), kind).err().expect("is no medium"));
+            let error = format!("{:#}", read(file.path(), kind).err().expect("not a media file"));
             assert!(error.starts_with(&file.path().display().to_string()), "{error}");
             assert!(error.contains(&format!("no {kind}")), "{error}");
         }

@@ -45,7 +45,7 @@ impl NpyFile {
     /// Writes the next row.
     ///
     /// # Errors
-    /// When it cannot be written, has another width, or is one too many.
+    /// When it cannot be written, has another width, or exceeds the number of rows.
     pub fn push(&mut self, row: &[f32]) -> Result<()> {
         ensure!(row.len() == self.width, "a row of {} values in a matrix of width {}", row.len(), self.width);
         self.missing_rows = self.missing_rows.checked_sub(1).context("one row more than was announced")?;
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_header_is_numpys() {
+    fn header_equals_numpy() {
         for (rows, width) in [(0, 1), (3, 320), (usize::MAX, usize::MAX)] {
             let bytes = header(rows, width);
             assert_eq!(bytes.len() % 64, 0);
@@ -104,13 +104,13 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_device_is_not_replaced() {
+    fn device_is_not_replaced() {
         let error = NpyFile::create(Path::new("/dev/zero")).map(drop).expect_err("is refused");
         assert_eq!(error.to_string(), "/dev/zero is not a regular file");
     }
 
     #[test]
-    fn only_a_whole_file_takes_the_name() {
+    fn only_a_complete_file_gets_the_name() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("x.npy");
         let mut file = NpyFile::create(&path).expect("can be written");

@@ -79,13 +79,13 @@ mod tests {
 
     const THREE: NonZeroUsize = NonZeroUsize::new(3).expect("is not zero");
 
-    /// Work on 0 that ends after that on 1 has begun.
+    /// Work on 0 that ends after that on 1 has started.
     fn crossing() -> impl Fn(usize) -> usize + Send + Sync {
-        let (first_may_end, second_has_begun) = mpsc::channel();
-        let (first_may_end, second_has_begun) = (Mutex::new(first_may_end), Mutex::new(second_has_begun));
+        let (first_may_end, second_has_started) = mpsc::channel();
+        let (first_may_end, second_has_started) = (Mutex::new(first_may_end), Mutex::new(second_has_started));
         move |item| {
             match item {
-                0 => second_has_begun.lock().expect("no panic").recv().expect("the second one begins"),
+                0 => second_has_started.lock().expect("no panic").recv().expect("the second one begins"),
                 1 => first_may_end.lock().expect("no panic").send(()).expect("the first one waits"),
                 _ => {}
             }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_come_in_order_whichever_is_first() {
+    fn answers_keep_input_order() {
         let mut answers = Vec::new();
         ordered_parallel_map(
             0..6,
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_cannot_be_taken_ends_it() {
+    fn rejected_answer_ends_the_map() {
         let without_end = std::iter::repeat(1);
         let gone = |_| anyhow::bail!("the reader is gone");
         assert!(
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_finished_is_passed_on_when_it_is_cancelled() {
+    fn finished_answers_are_delivered_after_cancel() {
         let cancel = CancelHandle::new();
         let canceller = cancel.clone();
         let (_alive, never) = mpsc::channel::<()>();

@@ -1,4 +1,4 @@
-//! Paths that are no models, recognised with advice before anything is loaded.
+//! Paths that are not models, recognised with advice before anything is loaded.
 
 use std::fs::File;
 use std::io::{self, Error, ErrorKind, Read};
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_that_are_no_models_are_told_apart() {
+    fn non_model_files_are_distinguished() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("m.gguf");
         for (bytes, expected) in [
@@ -130,13 +130,13 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_device_is_not_opened() {
+    fn device_is_not_opened() {
         let error = format!("{:#}", check(Path::new("/dev/zero")).expect_err("is refused"));
         assert_eq!(error, "`/dev/zero` cannot be read: it is not a regular file");
     }
 
     #[test]
-    fn folders_are_judged_by_the_names_and_the_contents_of_their_files() {
+    fn folders_are_classified_by_file_names_and_contents() {
         for (files, expected) in [
             (&[("PYTORCH_MODEL.BIN", &b"PK\x03\x04"[..])][..], Some("PYTORCH_MODEL.BIN")),
             (&[("consolidated.00.pth", b"PK\x03\x04")], Some("consolidated.00.pth")),
@@ -161,14 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn folders_whose_weights_cannot_be_used_are_told_apart() {
+    fn folders_with_unusable_weights_are_distinguished() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let write = |name: &str, bytes: &[u8]| {
             std::fs::write(folder.path().join(name), bytes).expect("can be written")
         };
         let refusal = || check(folder.path()).expect_err("is refused").to_string();
         write("config.json", b"{}");
-        assert!(check(folder.path()).is_ok(), "what is missing is told by those who read it");
+        assert!(check(folder.path()).is_ok(), "missing files are reported by their readers");
         write("pytorch_model.bin", b"PK\x03\x04");
         assert!(refusal().contains("pytorch_model.bin"));
         write("model.safetensors", LFS_POINTER);

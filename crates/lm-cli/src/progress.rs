@@ -29,20 +29,20 @@ fn show_progress(bar: &ProgressBar, progress: LoadProgress) {
     bar.set_position(progress.done_bytes);
 }
 
-/// Creates a progress bar of unknown length on standard error, hidden if that is no terminal.
+/// Creates a progress bar of unknown length on standard error, hidden if that is not a terminal.
 pub fn progress_bar(what: &'static str) -> ProgressBar {
     let style = "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec}";
     on_stderr(style).with_message(what)
 }
 
-/// Creates a progress bar on standard error that counts `unit` up to `len`, hidden if that is no terminal.
+/// Creates a progress bar on standard error that counts `unit` up to `len`, hidden if that is not a terminal.
 pub fn counting_bar(what: &'static str, unit: &str, len: usize) -> ProgressBar {
     let bar = on_stderr(&format!("{{msg}} {{wide_bar}} {{pos}}/{{len}} {unit}, {{eta}} left"));
     bar.set_length(len as u64);
     bar.with_message(what)
 }
 
-/// Creates a line on standard error that shows the current step, hidden if that is no terminal.
+/// Creates a line on standard error that shows the current step, hidden if that is not a terminal.
 pub fn status_line() -> ProgressBar {
     on_stderr("{msg}")
 }
@@ -60,7 +60,7 @@ mod tests {
     use lm_model::LoadPhase;
 
     #[test]
-    fn a_bar_is_empty_until_the_total_is_known() {
+    fn bar_is_empty_until_the_total_is_known() {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let show = |done_bytes, total_bytes| {
             show_progress(&bar, LoadProgress { phase: LoadPhase::Done, done_bytes, total_bytes });

@@ -37,7 +37,7 @@ pub struct Prompt {
 /// Reads all prompts of a file; blank lines at the end are ignored.
 ///
 /// # Errors
-/// When the file cannot be read, or a line is no list of token ids; the error names the line.
+/// When the file cannot be read or a line is not a list of token ids; the error names the line.
 pub fn read_all(path: &Path) -> Result<Vec<Prompt>> {
     read_prompts(open(path)?).with_context(|| path.display().to_string())
 }
@@ -84,7 +84,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_bad_line_is_named_by_its_number_in_the_file() {
+    fn invalid_line_error_has_its_file_line_number() {
         let prompts = read_prompts(&b"[1]\n[2, 3]\n\n"[..]).expect("are right");
         let lines: Vec<_> = prompts.iter().map(|prompt| (prompt.line, prompt.ids.len())).collect();
         assert_eq!(lines, [(1, 1), (2, 2)]);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_a_list_or_holds_one() {
+    fn line_is_a_list_or_contains_one() {
         assert_eq!(ids(&json!([3, 0, 4_294_967_295_u32])), Ok(vec![3, 0, TokenId::MAX]));
         assert_eq!(ids(&json!({"ids": []})), Ok(vec![]));
         for (line, expected) in [

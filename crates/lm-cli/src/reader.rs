@@ -1,4 +1,4 @@
-//! Low-level runner of one sequence: a model with its KV cache, fed with token ids piece by piece.
+//! Low-level runner of one sequence: a model with its KV cache, which reads token ids in pieces.
 
 use std::ops::Range;
 
@@ -71,7 +71,7 @@ fn block_tables(layout: &CacheLayout, num_pages: PageId) -> Vec<Vec<PageId>> {
 /// Pages of a group of states: the state before a piece, a snapshot within it, and the state after it.
 const STATES: PageId = 3;
 
-/// Gives the states of a piece pages of their own; all others are dropped, since a pool has fewer states than pages of tokens.
+/// Gives the states of a piece separate pages; all others are dropped, since a pool has fewer states than pages of tokens.
 fn place_states(table: &mut [PageId], piece: &Range<usize>) {
     let last = piece.start.div_ceil(PAGE_LEN).checked_sub(1);
     let before = table[last.unwrap_or(0)];
@@ -93,7 +93,7 @@ mod tests {
     use lm_kernels::KvGeometry;
 
     #[test]
-    fn groups_of_a_space_have_pages_of_their_own() {
+    fn groups_of_a_space_have_separate_pages() {
         let full = KvGeometry { num_kv_heads: 1, head_dim: 8, window: None, shared_with: None };
         let near = KvGeometry { window: Some(4), ..full };
         let wide = KvGeometry { head_dim: 16, ..full };
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_states_of_a_piece_have_three_pages() {
+    fn states_of_a_piece_use_three_pages() {
         let mut table = vec![STATES; 40];
         let mut last = None;
         for piece in [0..5, 5..32, 32..33, 33..700, 700..701, 701..1280] {

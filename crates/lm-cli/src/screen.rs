@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_reply_has_no_escape_codes_and_the_answer_alone_on_standard_output() {
+    fn plain_reply_prints_answer_without_escape_codes() {
         let (out, err) = shown(Style::Plain, CallsTo::Notes, reply);
         assert_eq!(out, "It is 15.\n");
         let call = "→ get_weather({\"location\": \"Paris\", \"days\": [1, 2]})\n";
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_coloured_reply_dims_reasoning_and_results() {
+    fn coloured_reply_dims_reasoning_and_results() {
         let (out, err) = shown(Style::Coloured, CallsTo::Notes, reply);
         assert_eq!(out, "It is 15.\n");
         let expected = "\x1b[2mLet me look.\x1b[0m\n→ \x1b[1mget_weather\x1b[0m({\"location\": \"Paris\", \"days\": [1, 2]})\n\x1b[2m← {\"temperature\": 15}\x1b[0m\n";
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_reasoning_leaves_no_trace() {
+    fn hidden_reasoning_is_not_shown() {
         let (out, err) = shown(Style::Plain, CallsTo::Notes, |screen| {
             screen.set_reasoning(Reasoning::Hidden);
             screen.reasoning("Let me look.")?;
@@ -295,14 +295,14 @@ mod tests {
     }
 
     #[test]
-    fn a_model_cannot_steer_the_terminal() {
+    fn model_output_cannot_control_the_terminal() {
         let (text, _) =
             shown(Style::Coloured, CallsTo::Notes, |screen| screen.text("a\x1b[2Jb\tc\n\u{9b}d\x07"));
         assert_eq!(text, "a\u{fffd}[2Jb\tc\n\u{fffd}d\u{fffd}\n");
     }
 
     #[test]
-    fn names_of_others_are_shown_on_one_line() {
+    fn foreign_names_are_shown_on_one_line() {
         let shown_as = [
             ("a\nerror: b\r\tc", r"a\nerror: b\r\tc"),
             ("\x1b[2J\u{9b}m\x7f", r"\u{1b}[2J\u{9b}m\u{7f}"),

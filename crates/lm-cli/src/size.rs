@@ -4,7 +4,7 @@
 pub fn format_bytes(bytes: u64) -> String {
     let (mut value, mut unit) = (bytes as f64, "B");
     for larger in ["kB", "MB", "GB", "TB"] {
-        // A value that would be shown as 1000.0 belongs to the next unit.
+        // A value that would be shown as 1000.0 uses the next unit.
         if value < 999.95 {
             break;
         }
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_read_as_people_write_them() {
+    fn sizes_accept_common_spellings() {
         for (text, bytes) in [
             ("4096 B", 4096),
             ("1000000", 1_000_000),

@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_has_the_known_ones_beside_it() {
+    fn unknown_key_lists_the_known_ones() {
         #[derive(Debug, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Line {

@@ -112,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn the_users_line_is_the_result() {
+    fn user_line_is_the_result() {
         assert_eq!(result_for("it is up\n"), "it is up");
         assert_eq!(result_for("{\"up\": true}\n")["up"], true);
         assert!(result_for("").to_string().contains("no result was given"));
     }
 
     #[test]
-    fn a_bad_tools_file_is_named_with_the_place() {
+    fn invalid_tools_file_error_names_file_and_place() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("tools.json");
         for (text, expected) in [

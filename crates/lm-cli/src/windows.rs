@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_cover_the_text_and_begin_with_the_prefix() {
+    fn windows_cover_the_text_and_start_with_the_prefix() {
         let windows = Windows::new((10..17).collect(), vec![1, 2], 5).expect("there is room");
         let ids: Vec<_> = windows.iter().map(|window| window.ids).collect();
         assert_eq!(ids, [vec![1, 2, 10, 11, 12], vec![1, 2, 13, 14, 15], vec![1, 2, 16]]);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_prefix_the_first_token_of_a_window_is_not_scored() {
+    fn first_token_is_not_scored_without_prefix() {
         let windows = Windows::new((0..7).collect(), Vec::new(), 3).expect("there is room");
         let scored = |window: Window| window.ids.len() - window.first_scored;
         assert_eq!(windows.iter().map(scored).collect::<Vec<_>>(), [2, 2, 0]);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_hold_every_token_but_the_last() {
+    fn pieces_cover_all_tokens_but_the_last() {
         let window = |len: u32| Window { ids: (0..len).collect(), first_scored: 1 };
         let pieces = |len| window(len).pieces().collect::<Vec<_>>();
         assert!(pieces(1).is_empty());
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_scored_is_refused() {
+    fn unscorable_input_is_rejected() {
         assert!(Windows::new(vec![1, 2], vec![], 1).is_err());
         for text in [vec![], vec![1]] {
             assert_eq!(Windows::new(text, vec![], 8).expect("there is room").scored(), 0);

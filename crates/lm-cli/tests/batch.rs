@@ -19,7 +19,7 @@ fn weather() -> Value {
 }
 
 #[test]
-fn answers_are_completions_in_the_order_of_the_lines() {
+fn answers_are_completions_in_line_order() {
     let ask = |text: &str| json!([{"role": "user", "content": text}]);
     let requests = [
         json!({"messages": ask("How is the weather in Paris?"), "tools": weather(), "model": "mine:latest"}),
@@ -49,7 +49,7 @@ fn answers_are_completions_in_the_order_of_the_lines() {
 }
 
 #[test]
-fn one_at_a_time_or_many_the_answers_are_the_same() {
+fn concurrency_does_not_change_answers() {
     let line = |seed: u32| {
         let messages = json!([{"role": "user", "content": format!("Tell me about the number {seed}.")}]);
         json!({"messages": messages, "temperature": 1.0, "seed": seed, "max_tokens": 12}).to_string() + "\n"
@@ -65,7 +65,7 @@ fn one_at_a_time_or_many_the_answers_are_the_same() {
 }
 
 #[test]
-fn what_cannot_be_answered_names_the_field_and_the_next_line_goes_on() {
+fn invalid_line_names_the_field_and_does_not_stop() {
     let hello = json!([{"role": "user", "content": "Hello"}]);
     let image = json!([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}]);
     let audio = json!([{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "%", "format": "wav"}}]}]);
@@ -104,7 +104,7 @@ fn what_cannot_be_answered_names_the_field_and_the_next_line_goes_on() {
 }
 
 #[test]
-fn every_line_has_one_answer_whatever_it_holds() {
+fn every_line_has_one_answer() {
     let request = json!({"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 1}).to_string();
     let too_long = "x".repeat((16 << 20) + 1);
     let deep = "[".repeat(100_000);
@@ -133,7 +133,7 @@ fn every_line_has_one_answer_whatever_it_holds() {
 }
 
 #[test]
-fn lines_of_a_batch_file_have_answers_of_a_batch_file() {
+fn batch_lines_have_batch_answers() {
     let hello = json!([{"role": "user", "content": "Hello"}]);
     let line = |id: &str, body: Value| {
         json!({"custom_id": id, "method": "POST", "url": "/v1/chat/completions", "body": body}).to_string()
@@ -165,7 +165,7 @@ fn lines_of_a_batch_file_have_answers_of_a_batch_file() {
 }
 
 #[test]
-fn a_broken_first_line_and_a_custom_id_that_is_used_twice_have_answers_of_a_batch_file() {
+fn broken_first_line_and_duplicate_custom_id_have_batch_answers() {
     let body = json!({"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 1});
     let line = json!({"custom_id": "a", "body": body}).to_string();
     let lines = ["\u{feff}{\"custom_id\": ", &line, "", &line, &line.replace("\"a\"", "\"b\"")].join("\n");
@@ -182,7 +182,7 @@ fn a_broken_first_line_and_a_custom_id_that_is_used_twice_have_answers_of_a_batc
 /// Ctrl-C is the signal SIGINT.
 #[cfg(unix)]
 #[test]
-fn an_interrupt_writes_what_is_finished() {
+fn interrupt_writes_finished_answers() {
     use std::io::{BufRead, BufReader, Read, Write};
     use std::process::Command;
     // The bias forbids the end tokens: the second request runs until the context is full.
@@ -223,7 +223,7 @@ fn an_interrupt_writes_what_is_finished() {
 }
 
 #[test]
-fn the_model_may_be_named_and_numbers_have_their_range() {
+fn model_name_is_optional_and_numbers_are_bounded() {
     let folder = program::pocket_folder();
     let line = json!({"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 1}).to_string();
     let run = program::lm(&["batch", "-m", program::shown(folder.path())], &line);
@@ -262,7 +262,7 @@ fn choices_and_log_probabilities_are_answered() {
 }
 
 #[test]
-fn an_adapter_answers_chats_and_embeddings() {
+fn adapter_applies_to_chats_and_embeddings() {
     let testdata = |name: &str| format!("{}/../../testdata/{name}", env!("CARGO_MANIFEST_DIR"));
     let folder = tempfile::tempdir().expect("a temporary folder");
     for name in ["config.json", "model.safetensors", "tokenizer.json"] {

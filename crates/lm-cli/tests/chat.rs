@@ -11,7 +11,7 @@ use crate::program::{lm, parse, shown, start};
 use serde_json::json;
 
 #[test]
-fn a_chat_calls_the_demo_tools_and_answers_from_their_results() {
+fn demo_tools_are_called_and_answered_from() {
     let questions = "How is the weather in Paris?\n\nWhat is the stock price of Apple?\n";
     let run = lm(&["chat", "--tools", "demo"], questions);
     assert_eq!(run.code, Some(0), "{}", run.err);
@@ -26,7 +26,7 @@ fn a_chat_calls_the_demo_tools_and_answers_from_their_results() {
 }
 
 #[test]
-fn declared_tools_are_answered_by_the_next_line() {
+fn next_line_answers_a_declared_tool() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("tools.json");
     let declaration = json!([{
@@ -47,7 +47,7 @@ fn declared_tools_are_answered_by_the_next_line() {
 }
 
 #[test]
-fn the_tools_file_of_the_manual_works_as_shown() {
+fn manual_tools_file_works_as_shown() {
     let manual = include_str!("../../../docs/cli.md");
     let json = manual.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a file");
     let shown_chat = manual.split("> What is the population").nth(1).expect("a chat");
@@ -63,7 +63,7 @@ fn the_tools_file_of_the_manual_works_as_shown() {
 }
 
 #[test]
-fn the_commands_of_a_chat_work_without_a_terminal() {
+fn chat_commands_work_without_a_terminal() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("chat.json");
     let save = format!("/save {}\n", shown(&file));
@@ -74,7 +74,7 @@ fn the_commands_of_a_chat_work_without_a_terminal() {
     assert_eq!(run.code, Some(0));
     let reply = run.out.strip_suffix('\n').expect("a line");
     let expected = format!(
-        "(saved to {})\nsystem: Be brief.\nuser: Hello\nassistant: {reply}\n(begun again)\nsystem: Be brief.\n",
+        "(saved to {})\nsystem: Be brief.\nuser: Hello\nassistant: {reply}\n(started over)\nsystem: Be brief.\n",
         file.display()
     );
     let notes: String = run
@@ -91,7 +91,7 @@ fn the_commands_of_a_chat_work_without_a_terminal() {
 }
 
 #[test]
-fn the_kv_cache_is_saved_and_resumed_if_asked_for() {
+fn kv_cache_is_saved_and_resumed_on_request() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (file, small) = (folder.path().join("chat.json"), folder.path().join("small.json"));
     let chat = |args: &[&str], input: &str| {
@@ -143,7 +143,7 @@ fn the_kv_cache_is_saved_and_resumed_if_asked_for() {
 }
 
 #[test]
-fn stats_of_a_continued_reply_count_what_was_added() {
+fn continued_reply_stats_count_the_addition() {
     let run = lm(&["chat", "--stats"], "Hello\n/continue\n/set max-tokens 4\nHello\n/continue\n");
     assert_eq!(run.code, Some(0), "{}", run.err);
     let stats: Vec<_> = run.err.lines().filter(|line| line.starts_with('[')).collect();
@@ -160,7 +160,7 @@ fn stats_of_a_continued_reply_count_what_was_added() {
 }
 
 #[test]
-fn a_conversation_that_cannot_be_saved_goes_on() {
+fn failed_save_does_not_end_the_chat() {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     let run = lm(&["chat"], &format!("/save {}\n/save /nowhere/a/b\nHello\n", shown(file.path())));
     assert_eq!(run.code, Some(1));
@@ -175,7 +175,7 @@ fn a_conversation_that_cannot_be_saved_goes_on() {
 }
 
 #[test]
-fn bytes_that_are_no_text_and_quoted_lines_are_messages() {
+fn invalid_utf8_and_quoted_lines_are_messages() {
     let mut child = start(&["chat", "-n", "2"]);
     let mut stdin = child.stdin.take().expect("is piped");
     stdin.write_all(b"caf\xe9\n\"\"\"one\ntwo\"\"\"\n/history\n").expect("the program reads");
@@ -188,14 +188,14 @@ fn bytes_that_are_no_text_and_quoted_lines_are_messages() {
 
 /// A model may write a call although there are no tools, as the embedded one does to its second greeting.
 #[test]
-fn without_tools_a_reply_has_no_call_in_it() {
+fn reply_without_tools_has_no_call() {
     let run = lm(&["chat"], "hello\nhello\nhello\n");
     assert_eq!((run.code, run.out.lines().count()), (Some(0), 3), "{}", run.out);
     assert!(!run.out.contains("tool_call"), "{}", run.out);
 }
 
 #[test]
-fn a_turn_that_fails_leaves_the_others_and_the_exit_code_tells() {
+fn failed_turn_sets_exit_code_and_keeps_the_others() {
     let long = "word ".repeat(3000);
     let run = lm(&["chat"], &format!("{long}\n/nothing\nHello\n"));
     assert_eq!(run.code, Some(1));
@@ -209,7 +209,7 @@ fn a_turn_that_fails_leaves_the_others_and_the_exit_code_tells() {
 /// Ctrl-C is the signal SIGINT: without a terminal it ends the program with its turn.
 #[cfg(unix)]
 #[test]
-fn an_interrupt_ends_a_piped_chat() {
+fn interrupt_ends_a_piped_chat() {
     // Without its end tokens the model generates until the context is full.
     let endless = ["chat", "--logit-bias", "2037=-inf", "--logit-bias", "2039=-inf"];
     let mut child = start(&endless);
@@ -227,7 +227,7 @@ fn an_interrupt_ends_a_piped_chat() {
 }
 
 #[test]
-fn a_recorded_chat_is_replayed_token_by_token() {
+fn recorded_chat_is_replayed_token_by_token() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("talk.jsonl");
     let record = ["chat", "--tools", "demo", "--temperature", "0.8", "-n", "30", "--record", shown(&file)];
@@ -278,11 +278,11 @@ fn a_recorded_chat_is_replayed_token_by_token() {
 }
 
 #[test]
-fn a_reply_that_was_cut_goes_on() {
+fn cut_reply_continues() {
     let whole = lm(&["chat"], "Hello\n");
     let cut = lm(&["chat", "-n", "2"], "Hello\n/continue\n/history\n");
     assert_eq!(cut.code, Some(0), "{}", cut.err);
-    assert!(cut.err.contains("/continue goes on"), "{}", cut.err);
+    assert!(cut.err.contains("/continue resumes it"), "{}", cut.err);
     let shown: String = cut.out.lines().collect();
     assert!(whole.out.trim_end().starts_with(&shown) && shown.len() > 2, "{shown}");
     assert!(cut.err.lines().any(|line| line == format!("assistant: {shown}")), "{}", cut.err);
@@ -291,7 +291,7 @@ fn a_reply_that_was_cut_goes_on() {
 }
 
 #[test]
-fn a_chat_that_exceeds_the_context_drops_its_oldest_turns_or_says_how() {
+fn full_context_drops_oldest_turns_or_hints_at_it() {
     let questions = "Tell me about the weather in Paris, please.\n".repeat(12);
     let run = lm(&["chat", "--context", "160", "-n", "20"], &questions);
     assert_eq!(run.code, Some(1), "{}", run.err);
@@ -308,7 +308,7 @@ fn a_chat_that_exceeds_the_context_drops_its_oldest_turns_or_says_how() {
 }
 
 #[test]
-fn a_reply_longer_than_the_context_goes_on_in_a_sliding_window() {
+fn reply_longer_than_the_context_slides() {
     let args = [
         "chat",
         "--context",

@@ -14,7 +14,7 @@ fn chat_with_media(args: &[&str], lines: &str) -> Run {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_leaves_the_chat_open() {
+fn unreadable_file_does_not_end_the_chat() {
     let url = "https://example.com/cat.png";
     let lines = format!("/image nofile.png\n/audio nofile.wav\n/image .\n/image {url}\nHello\n/history\n");
     let run = chat_with_media(&[], &lines);
@@ -26,7 +26,7 @@ fn a_file_that_cannot_be_read_leaves_the_chat_open() {
 }
 
 #[test]
-fn images_and_audio_are_added_to_the_next_message_and_dropped() {
+fn media_join_the_next_message_or_are_dropped() {
     // A line of paths is one of files that were dropped on the terminal.
     let lines = format!(
         "/audio {AUDIO}\n{AUDIO}\n/image file://{IMAGE}\n'{AUDIO}' {IMAGE} \nWhat is it?\n/audio {IMAGE}\n/audio {AUDIO}\n\
@@ -54,7 +54,7 @@ fn images_and_audio_are_added_to_the_next_message_and_dropped() {
 }
 
 #[test]
-fn files_that_are_dropped_together_are_added_together_or_not_at_all() {
+fn files_dropped_together_are_added_all_or_none() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let damaged = folder.path().join("damaged.png");
     std::fs::write(&damaged, "x").expect("can be written");
@@ -63,7 +63,7 @@ fn files_that_are_dropped_together_are_added_together_or_not_at_all() {
 }
 
 #[test]
-fn a_model_that_reads_text_refuses_files_at_once() {
+fn text_model_rejects_files_at_once() {
     let run = lm(&["chat"], &format!("/image {IMAGE}\n/audio {AUDIO}\n{IMAGE}\nHello\n"));
     let errors: Vec<_> = run.err.lines().filter_map(|line| line.strip_prefix("error: ")).collect();
     let [image, audio] = ["images", "audio"].map(|kind| format!("the model `pocket` reads no {kind}"));
@@ -76,13 +76,13 @@ fn a_model_that_reads_text_refuses_files_at_once() {
 }
 
 #[test]
-fn a_chat_that_begins_again_has_no_images() {
+fn cleared_chat_has_no_images() {
     let run = chat_with_media(&[], &format!("/image {IMAGE}\n/clear\nHello\n/history\n"));
     assert_eq!((run.code, run.err.contains("user: Hello\n")), (Some(0), true), "{}", run.err);
 }
 
 #[test]
-fn a_recorded_image_is_not_replayed() {
+fn recorded_image_is_not_replayed() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("talk.jsonl");
     let run = chat_with_media(&["--image", IMAGE, "--record", shown(&file)], "Hello\n");

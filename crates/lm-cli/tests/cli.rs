@@ -6,7 +6,7 @@ use crate::program::{error, lm, ok, parse, pocket_folder, refused, shown, text_f
 use serde_json::{Value, json};
 
 #[test]
-fn errors_name_the_flag_and_the_thing() {
+fn errors_name_the_flag_and_the_value() {
     let check = |args: &[&str], expected: &str| {
         let run = lm(args, "");
         assert!(run.code == Some(1) && run.err.contains(expected), "{args:?}: {}", run.err);
@@ -35,7 +35,7 @@ fn tokens_are_listed_for_reading() {
 }
 
 #[test]
-fn a_converted_folder_answers_like_one_quantised_while_loading() {
+fn converted_folder_equals_quantisation_at_load() {
     let folder = pocket_folder();
     let quantised = folder.path().join("q4");
     ok(&["convert", shown(folder.path()), shown(&quantised), "--quantize", "q4"], "");
@@ -73,7 +73,7 @@ fn figures_are_printed_as_json() {
 }
 
 #[test]
-fn a_folder_without_a_file_of_a_model_gets_a_hint() {
+fn folder_missing_a_model_file_gets_a_hint() {
     let recipe = format!("{}/../../models/pocket", env!("CARGO_MANIFEST_DIR"));
     let message = lm(&["inspect", &recipe], "").err;
     assert!(
@@ -83,7 +83,7 @@ fn a_folder_without_a_file_of_a_model_gets_a_hint() {
 }
 
 #[test]
-fn an_image_is_measured_on_a_model_that_reads_images() {
+fn vision_model_is_measured_with_an_image() {
     let data = |path: &str| format!("{}/../../testdata/{path}", env!("CARGO_MANIFEST_DIR"));
     let (model, image) = (data("vision/smolvlm-tiny"), data("media/rgb_37x53.png"));
     let only = ["--only", "image,image_prefill", "--runs", "1", "--json"];
@@ -101,7 +101,7 @@ fn an_image_is_measured_on_a_model_that_reads_images() {
 }
 
 #[test]
-fn a_profile_tells_where_the_time_of_a_pass_goes() {
+fn profile_shows_time_per_pass_part() {
     let profile = |more: &[&str]| {
         let lengths = ["bench", "--profile", "--prefill", "40", "--decode", "0", "--runs", "2"];
         let run = lm(&[&lengths[..], more].concat(), ""); // A debug build warns that its figures say nothing.
@@ -127,7 +127,7 @@ const TEXT: &str = "<|im_start|>user\nHow is the weather in Paris?<|im_end|>\n<|
                     I am sorry, none of my tools can help with that.<|im_end|>\n";
 
 #[test]
-fn a_model_is_as_far_from_itself_as_its_quantisation() {
+fn divergence_from_itself_is_that_of_quantisation() {
     let (folder, text) = (pocket_folder(), text_file(TEXT.repeat(5).as_bytes()));
     let (model, text) = (shown(folder.path()), shown(text.path()));
     let eval = |more: &[&str]| parse(&ok(&[&["eval", model, text, "--json"], more].concat(), ""));
@@ -170,7 +170,7 @@ fn windows_and_prefixes_are_scored_as_documented() {
 
 /// Perplexities of transformers for the same text (testdata/models/accuracy.py): layers with windows, and without.
 #[test]
-fn perplexities_are_those_of_transformers() {
+fn perplexities_equal_transformers() {
     let text = text_file(TEXT.as_bytes());
     for (model, expected) in [
         ("models/pocket/model", 12.5984),
@@ -186,7 +186,7 @@ fn perplexities_are_those_of_transformers() {
 }
 
 #[test]
-fn a_text_that_cannot_be_scored_is_named() {
+fn unscorable_text_is_named() {
     let folder = pocket_folder();
     let model = shown(folder.path());
     let check = |text: &[u8], more: &[&str], expected: &str| {
@@ -199,18 +199,18 @@ fn a_text_that_cannot_be_scored_is_named() {
     check(b"some text", &["--against", "nowhere"], "--against: there is no model");
     let nowhere = folder.path().join("nowhere.txt");
     assert!(error(&["eval", model, shown(&nowhere)], "").contains("nowhere.txt"));
-    assert!(error(&["eval", model, model], "").contains(model), "a folder is no text");
+    assert!(error(&["eval", model, model], "").contains(model), "a folder is not a text");
 }
 
 #[test]
-fn a_model_that_is_not_there_tells_what_would_be_one() {
+fn missing_model_error_describes_valid_ones() {
     let run = lm(&["chat", "nowhere"], "");
     assert_eq!(run.code, Some(1));
     insta::assert_snapshot!("missing_model", run.err);
 }
 
 #[test]
-fn a_broken_folder_is_named_with_the_file() {
+fn broken_folder_error_names_the_file() {
     let folder = pocket_folder();
     let path = shown(folder.path());
     let break_and_check = |file: &str, bytes: &[u8], expected: &[&str]| {
@@ -232,7 +232,7 @@ fn a_broken_folder_is_named_with_the_file() {
 }
 
 #[test]
-fn a_device_that_is_not_built_in_tells_how_to_get_it() {
+fn missing_device_has_build_hint() {
     let run = lm(&["generate", "--device", "gpu", "--max-tokens", "1", "Hello"], "");
     // If the program is built with the feature, the device may exist.
     if run.code != Some(0) {
@@ -243,7 +243,7 @@ fn a_device_that_is_not_built_in_tells_how_to_get_it() {
 }
 
 #[test]
-fn usage_errors_end_with_two() {
+fn usage_errors_exit_with_two() {
     for args in
         [["chat", "--quantize", "q5"], ["generate", "--raw", "--tools=demo"], ["bench", "--runs", "0"]]
     {
@@ -270,7 +270,7 @@ fn usage_errors_end_with_two() {
 }
 
 #[test]
-fn a_conversion_names_the_argument_that_is_missing() {
+fn convert_names_the_missing_argument() {
     let folder = pocket_folder();
     let (model, gguf) = (shown(folder.path()), folder.path().join("m.gguf"));
     refused(&["convert"], "the output is missing: expected `lm convert MODEL OUTPUT`");
@@ -380,7 +380,7 @@ fn files_are_checked_before_the_model_is_loaded() {
 }
 
 #[test]
-fn a_default_window_fits_the_model() {
+fn default_window_fits_the_model() {
     let folder = pocket_folder();
     let config = folder.path().join("config.json");
     let text = std::fs::read_to_string(&config).expect("is there");
@@ -395,7 +395,7 @@ fn a_default_window_fits_the_model() {
 
 /// Their cache has fewer states than pages of tokens.
 #[test]
-fn recurrent_models_read_long_texts_in_pieces_and_whole() {
+fn recurrent_models_read_long_texts_in_pieces_or_whole() {
     let folder = tempfile::tempdir().expect("a folder");
     let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models/lfm2-tiny");
     for file in ["model.safetensors", "tokenizer.json", "config.json"] {
@@ -419,7 +419,7 @@ fn recurrent_models_read_long_texts_in_pieces_and_whole() {
 }
 
 #[test]
-fn a_file_without_conversations_is_not_scored() {
+fn file_without_conversations_is_rejected() {
     for text in ["", "\n\n", "{\"skills\": [], \"tools\": [], \"messages\": []}\n"] {
         let file = text_file(text.as_bytes());
         assert!(error(&["score", shown(file.path())], "").ends_with("nothing to score"), "{text:?}");
@@ -427,7 +427,7 @@ fn a_file_without_conversations_is_not_scored() {
 }
 
 #[test]
-fn a_pack_cache_of_the_embedded_model_is_told_to_be_none() {
+fn embedded_model_notes_unused_pack_cache() {
     let run = lm(&["generate", "Hello", "-n", "2", "--quantize", "q4", "--pack-cache=/nowhere"], "");
     assert_eq!(run.code, Some(0), "{}", run.err);
     assert!(run.err.contains("note: --pack-cache: nothing is cached for the embedded model"), "{}", run.err);

@@ -15,7 +15,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 #[test]
-fn texts_have_vectors_of_length_one_by_argument_and_by_line() {
+fn argument_and_line_texts_have_unit_vectors() {
     let texts = ["The weather in Paris", "The weather in Rome"];
     let ids = answers("tokenize", &[], &json!(texts[0]).to_string());
     let lines = format!("{}\n{}\n{}\n", json!(texts[0]), json!({"text": texts[1]}), ids[0]);
@@ -36,7 +36,7 @@ fn texts_have_vectors_of_length_one_by_argument_and_by_line() {
 }
 
 #[test]
-fn what_is_no_text_is_answered_with_an_error_and_reading_continues() {
+fn non_text_line_is_answered_with_an_error() {
     let lines =
         b"7\n[1, -1]\n{\"text\": \"a\", \"ids\": [1]}\n{\"texts\": \"a\"}\n[4000000000]\n[]\n\"\"\n\n\"a\"\n";
     let answers = failing("embed", &[], lines, "8 of 9 lines failed");
@@ -47,7 +47,7 @@ fn what_is_no_text_is_answered_with_an_error_and_reading_continues() {
 }
 
 #[test]
-fn a_model_in_the_place_of_a_text_is_a_usage_error() {
+fn model_in_place_of_text_is_a_usage_error() {
     let folder = pocket_folder();
     for text in [shown(folder.path()), "Qwen/Qwen3-0.6B"] {
         let run = lm(&["embed", text], "");
@@ -60,7 +60,7 @@ fn a_model_in_the_place_of_a_text_is_a_usage_error() {
 }
 
 #[test]
-fn a_batch_has_embeddings_beside_completions() {
+fn batch_mixes_embeddings_and_completions() {
     let chat = json!({"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 1});
     let body = json!({"input": ["Hello", "Good evening"], "encoding_format": "float"});
     let lines = [

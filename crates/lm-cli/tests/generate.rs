@@ -19,7 +19,7 @@ fn events(args: &[&str], input: &str) -> Vec<Value> {
 }
 
 #[test]
-fn events_are_one_json_object_a_line() {
+fn events_are_json_lines() {
     let events = events(&["--tools", "demo", "How is the weather in Paris?"], "");
     assert_eq!(events[1]["type"], "tool_call");
     assert_eq!(events[1]["arguments"], json!({"location": "Paris"}));
@@ -30,7 +30,7 @@ fn events_are_one_json_object_a_line() {
 }
 
 #[test]
-fn a_draft_model_changes_no_token_and_has_the_same_tokenizer() {
+fn draft_model_keeps_tokens_and_needs_the_same_tokenizer() {
     let draft = pocket_folder();
     let reply = lm(&["generate", "What is the capital of France?", "--draft-model", shown(draft.path())], "");
     assert_eq!(reply.out, lm(&["generate", "What is the capital of France?"], "").out);
@@ -51,7 +51,7 @@ fn streamed_text_is_the_message() {
 }
 
 #[test]
-fn a_reply_that_fails_or_is_cut_says_so_in_its_last_event() {
+fn last_event_reports_failed_and_cut_replies() {
     let long = "word ".repeat(3000);
     let failed = events(&[&long], "");
     let last = failed.last().expect("an event");
@@ -64,7 +64,7 @@ fn a_reply_that_fails_or_is_cut_says_so_in_its_last_event() {
 }
 
 #[test]
-fn the_answer_alone_is_on_standard_output() {
+fn only_the_answer_is_on_standard_output() {
     let run = lm(&["generate", "Is it raining?", "--regex", "yes|no", "--thinking", "on"], "");
     assert!(["yes\n", "no\n"].contains(&run.out.as_str()), "{}", run.out);
     assert!(run.err.starts_with("[thinking] "), "{}", run.err);
@@ -77,7 +77,7 @@ fn the_answer_alone_is_on_standard_output() {
 }
 
 #[test]
-fn a_schema_may_be_text_and_a_string_without_a_limit_is_told() {
+fn inline_schema_is_read_and_unbounded_string_noted() {
     let choice = lm(&["generate", "Hello", "-m", "pocket", "--schema", r#" {"enum": ["a", "b"]}"#], "");
     assert!(["\"a\"\n", "\"b\"\n"].contains(&choice.out.as_str()), "{}{}", choice.out, choice.err);
     program::refused(&["generate", "Hello", "--schema", "{"], "--schema: the text is not JSON");
@@ -88,7 +88,7 @@ fn a_schema_may_be_text_and_a_string_without_a_limit_is_told() {
 }
 
 #[test]
-fn a_prompt_comes_by_position_by_name_or_from_a_file() {
+fn prompt_is_positional_named_or_from_a_file() {
     let expected = lm(&["generate", "Hello"], "").out;
     let file = text_file(b"Hello");
     for args in [&["-p", "Hello"][..], &["-f", shown(file.path())], &["--file", "-"], &["-"], &[]] {
@@ -127,7 +127,7 @@ fn a_prompt_comes_by_position_by_name_or_from_a_file() {
 }
 
 #[test]
-fn piped_text_goes_before_the_prompt() {
+fn piped_text_precedes_the_prompt() {
     let replies = |prompt: &str, input: &str| lm(&["generate", "--raw", "-n", "8", "--", prompt], input).out;
     let whole = replies("The weather\n\nin Paris", "");
     assert_eq!(replies("in Paris", "The weather\n"), whole);
@@ -136,7 +136,7 @@ fn piped_text_goes_before_the_prompt() {
 }
 
 #[test]
-fn plain_text_is_continued_up_to_the_limit() {
+fn raw_text_is_continued_up_to_the_limit() {
     let args =
         ["generate", "--raw", "--json", "--max-tokens", "5", "--logit-bias", "2037=-inf", "--logit-bias"];
     let out = lm(&[args.as_slice(), &["2039=-inf", "The weather"]].concat(), "").out;
@@ -146,7 +146,7 @@ fn plain_text_is_continued_up_to_the_limit() {
 }
 
 #[test]
-fn sampling_follows_its_seed() {
+fn sampling_depends_on_the_seed() {
     let reply =
         |seed| lm(&["generate", "--temperature", "3", "--seed", seed, "--max-tokens", "30", "Hello"], "").out;
     assert_eq!(reply("1"), reply("1"));
@@ -154,7 +154,7 @@ fn sampling_follows_its_seed() {
 }
 
 #[test]
-fn a_pack_cache_that_cannot_be_written_is_told() {
+fn unwritable_pack_cache_is_reported() {
     let (folder, file) = (pocket_folder(), text_file(b"no folder"));
     let cache = format!("--pack-cache={}/packed", shown(file.path()));
     let run =
@@ -181,7 +181,7 @@ fn with_template(model: &str, [image, audio]: [&str; 2]) -> tempfile::TempDir {
 }
 
 #[test]
-fn media_are_files_that_are_read_before_the_model_is_loaded() {
+fn media_files_are_read_before_the_model() {
     let tiny = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/vision/gemma3-tiny");
     let media = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/media/");
     let folder = with_template(tiny, ["<start_of_image>", ""]);
@@ -198,7 +198,7 @@ fn media_are_files_that_are_read_before_the_model_is_loaded() {
     };
     let [none, one, other, two] =
         [&[][..], &["rgb_37x53.png"], &["rgba_29x41.png"], &["rgb_37x53.png", "rgba_29x41.png"]].map(tokens);
-    // Nine rows an image, with a marker on each side and line breaks, of which those between two images are one token.
+    // Nine rows per image, with a marker on each side and line breaks; those between two images are one token.
     assert_eq!([one.0 - none.0, other.0 - none.0, two.0 - none.0], [14, 14, 27]);
     assert_ne!(one.1, other.1);
     let error = program::error(&["generate", "Hello", "--image", tiny], "");
@@ -222,7 +222,7 @@ fn media_are_files_that_are_read_before_the_model_is_loaded() {
 }
 
 #[test]
-fn a_model_of_images_and_audio_says_so_and_hears_an_audio_clip() {
+fn multimodal_model_reports_modalities_and_reads_audio() {
     let data = |path: &str| format!("{}/../../testdata/{path}", env!("CARGO_MANIFEST_DIR"));
     let folder = with_template(&data("audio/gemma4-tiny"), ["<|image|>", "<|audio|>"]);
     let model = shown(folder.path());
@@ -249,7 +249,7 @@ fn a_model_of_images_and_audio_says_so_and_hears_an_audio_clip() {
     chat_names_the_file(model, &audios[0], &one_sample);
 }
 
-/// Checks that a chat names the file of an audio clip that is refused after another one was heard, which its history shows.
+/// Checks that a chat names a rejected audio file after an accepted one, which its history shows.
 fn chat_names_the_file(model: &str, heard: &str, refused: &str) {
     let lines = format!("/audio {heard}\nHello\n/audio {refused}\nWhat is it?\n/history\n");
     let run = lm(&["chat", "-m", model, "-n", "2", "--system", "Listen."], &lines);
@@ -260,7 +260,7 @@ fn chat_names_the_file(model: &str, heard: &str, refused: &str) {
 }
 
 #[test]
-fn an_image_that_breaks_off_is_named() {
+fn truncated_image_is_named() {
     let data = |path: &str| format!("{}/../../testdata/{path}", env!("CARGO_MANIFEST_DIR"));
     let folder = with_template(&data("vision/gemma3-tiny"), ["<start_of_image>", ""]);
     let cut = folder.path().join("cut.png");
@@ -273,7 +273,7 @@ fn an_image_that_breaks_off_is_named() {
 }
 
 #[test]
-fn the_examples_with_files_of_the_repository_run() {
+fn examples_with_repository_files_run() {
     let documents = [
         include_str!("../../../docs/cli.md"),
         include_str!("../../../testdata/audio/README.md"),
@@ -295,7 +295,7 @@ fn the_examples_with_files_of_the_repository_run() {
 }
 
 #[test]
-fn a_tower_of_another_model_is_warned_about_once() {
+fn mismatched_tower_is_warned_about_once() {
     let files = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/vision/mmproj/");
     let folder = tempfile::tempdir().expect("a temporary folder");
     let model = folder.path().join("m.gguf");
@@ -309,7 +309,7 @@ fn a_tower_of_another_model_is_warned_about_once() {
 }
 
 #[test]
-fn a_gguf_model_reads_images_with_the_tower_in_a_second_file() {
+fn gguf_model_reads_images_with_mmproj() {
     let files = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/vision/mmproj/");
     let image = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/media/rgb_37x53.png");
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -29,7 +29,7 @@ fn checkpoint(name: &str) -> PathBuf {
 
 /// (Llama 3 is not among these: GGUF stores its RoPE frequencies as 32-bit divisors.)
 #[test]
-fn a_file_answers_like_the_folder_with_the_same_quantisation() {
+fn gguf_file_equals_folder_with_same_quantisation() {
     let out = tempfile::tempdir().expect("a temporary folder");
     for name in [
         "granite-tiny-bias",
@@ -56,7 +56,7 @@ fn a_file_answers_like_the_folder_with_the_same_quantisation() {
 }
 
 #[test]
-fn parts_of_a_file_become_one_and_floats_are_quantised() {
+fn split_files_are_merged_and_floats_quantised() {
     let out = tempfile::tempdir().expect("a temporary folder");
     let parts = root().join("testdata/gguf/qwen3-tiny-bf16-00001-of-00003.gguf");
     let [from_parts, from_folder] = ["parts.gguf", "folder.gguf"].map(|name| out.path().join(name));
@@ -70,7 +70,7 @@ fn parts_of_a_file_become_one_and_floats_are_quantised() {
 }
 
 #[test]
-fn a_chat_model_keeps_its_tokenizer_its_template_and_its_ends() {
+fn chat_model_keeps_tokenizer_template_and_end_tokens() {
     let out = tempfile::tempdir().expect("a temporary folder");
     let folder = root().join("models/pocket/model");
     let file = out.path().join("pocket-q8_0.gguf");
@@ -89,7 +89,7 @@ fn a_chat_model_keeps_its_tokenizer_its_template_and_its_ends() {
 }
 
 #[test]
-fn what_a_file_cannot_say_is_refused_by_its_name() {
+fn unsupported_gguf_content_is_rejected_by_name() {
     let out = tempfile::tempdir().expect("a temporary folder");
     let file = out.path().join("m.gguf");
     let refused = |folder: &Path, format: &str| {

@@ -20,7 +20,7 @@ fn tools(count: Value) -> Value {
 }
 
 #[test]
-fn a_call_is_taken_and_broken_ones_are_stopped_where_they_break() {
+fn valid_call_is_accepted_and_broken_ones_stop_at_the_fault() {
     let call = |arguments: &str| {
         format!("<tool_call>\n{{\"name\": \"roll\", \"arguments\": {arguments}}}\n</tool_call>")
     };
@@ -38,7 +38,7 @@ fn a_call_is_taken_and_broken_ones_are_stopped_where_they_break() {
 }
 
 #[test]
-fn what_a_grammar_leaves_out_is_named_and_validated() {
+fn unenforced_keywords_are_named_and_validated() {
     let schema = json!({"type": "array", "items": {"type": "integer"}, "uniqueItems": true});
     let answer = grammar(&[json!({"schema": schema, "texts": ["[1,2]", "[1,1]", "[1,\"\"]"]})]).remove(0);
     assert_eq!(

@@ -94,7 +94,7 @@ impl Home {
 }
 
 #[test]
-fn a_model_is_pulled_used_by_name_listed_and_removed() {
+fn model_is_pulled_used_listed_and_removed() {
     let home = Home::new(pocket());
     home.server.fail("model.safetensors", Fault::CutAfter(100_000));
     let path = home.ok(&["pull", NAME]);
@@ -131,7 +131,7 @@ fn a_model_is_pulled_used_by_name_listed_and_removed() {
 }
 
 #[test]
-fn a_name_that_is_not_here_is_not_downloaded_but_says_how() {
+fn missing_name_is_not_downloaded_and_has_a_hint() {
     let home = Home::new(pocket());
     for command in [&["chat", NAME][..], &["inspect", NAME], &["generate", "-m", NAME, "Hello"]] {
         let error = home.error(command, &[]);
@@ -143,7 +143,7 @@ fn a_name_that_is_not_here_is_not_downloaded_but_says_how() {
 }
 
 #[test]
-fn a_pull_that_fails_tells_what_to_do() {
+fn failed_pull_has_a_hint() {
     let home = Home::new(pocket());
     for (args, variables, expected) in [
         (&["pull", "owner/none"][..], &[][..], "HF_TOKEN"),
@@ -153,7 +153,7 @@ fn a_pull_that_fails_tells_what_to_do() {
         (&["pull", NAME, "--file", "x.gguf"], &[], "no single file `x.gguf`"),
         (&["pull", NAME], &[("HF_HUB_OFFLINE", "1")], "unset HF_HUB_OFFLINE"),
         (&["pull", NAME], &[("HF_HUB_OFFLINE", "1")], "`lm list` shows the models on this machine"),
-        // Nothing listens on this port.
+        // This port is closed.
         (
             &["pull", NAME],
             &[("HF_ENDPOINT", "http://127.0.0.1:9")],
@@ -174,7 +174,7 @@ fn a_pull_that_fails_tells_what_to_do() {
     for args in [&["pull", "../x"][..], &["pull", NAME, "--file", "../x"]] {
         let run = home.lm(args);
         assert_eq!(
-            (run.code, run.err.contains("is no model name")),
+            (run.code, run.err.contains("is not a model name")),
             (Some(2), true),
             "{args:?}: {}",
             run.err
@@ -211,7 +211,7 @@ fn seeing() -> [Vec<u8>; 2] {
 }
 
 #[test]
-fn a_gguf_model_is_pulled_with_its_vision_tower() {
+fn gguf_model_is_pulled_with_its_vision_tower() {
     let [model, tower] = seeing();
     let files = [("see-Q8_0.gguf", model), ("mmproj-F32.gguf", vec![0; 9]), ("mmproj-BF16.gguf", tower)];
     let files = files.map(|(path, bytes)| TestFile::large(path, bytes));
@@ -228,7 +228,7 @@ fn a_gguf_model_is_pulled_with_its_vision_tower() {
 }
 
 #[test]
-fn a_model_of_ollama_has_its_projector() {
+fn ollama_model_has_its_projector() {
     let home = Home::new(pocket());
     let store = |sees: &[u8]| {
         let [model, _] = seeing();
@@ -255,7 +255,7 @@ fn a_model_of_ollama_has_its_projector() {
 }
 
 #[test]
-fn models_of_other_programs_are_used_where_they_are() {
+fn models_of_other_programs_are_used_in_place() {
     let home = Home::new(pocket());
     for (name, bytes) in lm_pocket::FILES {
         home.write(&format!(".lmstudio/models/owner/studio/{name}"), bytes);
@@ -301,7 +301,7 @@ fn models_of_other_programs_are_used_where_they_are() {
 }
 
 #[test]
-fn what_was_not_finished_is_listed() {
+fn unfinished_downloads_are_listed() {
     let home = Home::new(pocket());
     for _ in 0..9 {
         home.server.fail("model.safetensors", Fault::Status(410));
@@ -315,14 +315,14 @@ fn what_was_not_finished_is_listed() {
 }
 
 #[test]
-fn a_damaged_branch_hides_no_other_model() {
+fn damaged_branch_does_not_hide_other_models() {
     let home = Home::new(pocket());
     home.ok(&["pull", NAME]);
     home.write(".cache/huggingface/hub/models--a--b/refs/main", b"not a commit");
     let run = home.lm(&["list"]);
     assert_eq!(run.code, Some(0), "{}", run.err);
     assert!(
-        run.out.contains(NAME) && run.err.contains("a branch or tag is left out"),
+        run.out.contains(NAME) && run.err.contains("a branch or tag is omitted"),
         "{}{}",
         run.out,
         run.err
@@ -330,7 +330,7 @@ fn a_damaged_branch_hides_no_other_model() {
 }
 
 #[test]
-fn without_a_network_a_pull_says_what_it_asks_and_fails_soon() {
+fn offline_pull_reports_the_host_and_fails_soon() {
     let home = Home::new(pocket());
     let start = std::time::Instant::now();
     // A port at which nothing listens.

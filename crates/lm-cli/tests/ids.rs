@@ -128,7 +128,7 @@ fn close(ours: &[f32], theirs: &[f32]) -> bool {
 }
 
 #[test]
-fn logits_are_transformers_logits_at_the_documented_places() {
+fn logits_equal_transformers_at_documented_places() {
     for name in ["llama-tiny", "qwen3-tiny-window"] {
         let (golden, files) = (Golden::read(name), Files::new());
         let (ids, out) = (files.write("ids.jsonl", golden.lines()), files.shown("out.npy"));
@@ -156,7 +156,7 @@ fn logits_are_transformers_logits_at_the_documented_places() {
 }
 
 #[test]
-fn greedy_ids_are_transformers_ids() {
+fn greedy_ids_equal_transformers() {
     let (golden, files) = (Golden::read("llama-tiny"), Files::new());
     let ids = files.write("ids.jsonl", golden.lines());
     let exact = ["--temperature", "0", "--max-tokens", "32", "--dtype", "f32", "--kv", "f32"];
@@ -175,7 +175,7 @@ fn greedy_ids_are_transformers_ids() {
 }
 
 #[test]
-fn a_bad_prompt_is_answered_and_the_next_goes_on() {
+fn invalid_prompt_does_not_stop_the_next() {
     let (golden, files) = (Golden::read("llama-tiny"), Files::new());
     let ids = files.write("ids.jsonl", "[1, -2]\n{\n[]\n\n[99999]\n[1, 2]\n");
     let args = ["--model", &golden.model, "--ids", &ids, "--max-tokens", "1"];
@@ -188,7 +188,7 @@ fn a_bad_prompt_is_answered_and_the_next_goes_on() {
 }
 
 #[test]
-fn logits_of_what_the_model_cannot_read_leave_no_file() {
+fn failed_logits_leave_no_file() {
     let (golden, files) = (Golden::read("llama-tiny"), Files::new());
     let out = files.shown("out.npy");
     let long = json!(vec![1; 1 << 16]).to_string();
@@ -212,7 +212,7 @@ fn logits_of_what_the_model_cannot_read_leave_no_file() {
 }
 
 #[test]
-fn texts_become_ids_and_ids_texts() {
+fn texts_and_ids_round_trip() {
     let texts = ["Hello, wörld", "", "<|im_start|>\n\t😀 </s>"];
     let lines: String = texts.iter().map(|text| format!("{}\n", json!(text))).collect();
     let ids = answers("tokenize", &[], &lines);
@@ -227,7 +227,7 @@ fn texts_become_ids_and_ids_texts() {
 }
 
 #[test]
-fn content_spells_no_special_token() {
+fn content_does_not_form_special_tokens() {
     let special = |answer: &Value| {
         let tokens = answer["tokens"].as_array().expect("a list");
         assert_eq!(tokens.len(), answer["ids"].as_array().expect("a list").len());
@@ -242,7 +242,7 @@ fn content_spells_no_special_token() {
 }
 
 #[test]
-fn what_is_no_text_and_no_id_is_named() {
+fn invalid_text_and_id_are_named() {
     let kind = |answer: &Value| answer["error"]["kind"].clone();
     let lines = b"7\n{\"text\": 7}\n{\"text\": \"a\", \"contents\": true}\n[\n\"a\"\n";
     let bad = failing("tokenize", &[], lines, "4 of 5 lines failed");

@@ -27,7 +27,7 @@ fn assert_close(name: &str, got: &LayerSums, expected: &LayerSums) {
 }
 
 #[test]
-fn sums_are_those_of_transformers() {
+fn sums_equal_transformers() {
     let out = tempfile::tempdir().expect("a temporary folder");
     let text = testdata("imatrix/text.txt");
     for name in ["llama-tiny", "llama-tiny-bias", "phi3-tiny", "qwen3-moe-tiny"] {
@@ -53,7 +53,7 @@ fn sums_are_those_of_transformers() {
 }
 
 #[test]
-fn every_matrix_of_every_architecture_has_an_importance() {
+fn every_matrix_of_every_architecture_has_importance() {
     let out = tempfile::tempdir().expect("a temporary folder");
     let text = testdata("imatrix/text.txt");
     for architecture in lm_model::ALL_ARCHITECTURES {
@@ -75,7 +75,7 @@ fn every_matrix_of_every_architecture_has_an_importance() {
 }
 
 #[test]
-fn a_copy_with_importance_is_closer_on_its_text() {
+fn importance_lowers_the_divergence_on_its_text() {
     let folder = pocket_folder();
     let text = folder.path().join("text.txt");
     let conversations = testdata("../models/pocket/eval/documented.jsonl");
@@ -109,7 +109,7 @@ fn a_copy_with_importance_is_closer_on_its_text() {
 }
 
 #[test]
-fn what_cannot_be_used_is_refused() {
+fn unusable_input_is_rejected() {
     let out = tempfile::tempdir().expect("a temporary folder");
     let (llama, phi) = (testdata("models/llama-tiny"), testdata("models/phi3-tiny"));
     let [of_llama, of_phi] =
@@ -155,7 +155,7 @@ fn what_cannot_be_used_is_refused() {
 }
 
 #[test]
-fn an_importance_matrix_beside_a_model_is_no_model() {
+fn importance_matrix_is_not_a_model() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     fs::copy(testdata("gguf/llama-tiny-q8_0.gguf"), folder.path().join("model.gguf")).expect("a model");
     fs::copy(testdata("imatrix/llama-tiny.gguf"), folder.path().join("imatrix.gguf")).expect("a matrix");
@@ -163,11 +163,11 @@ fn an_importance_matrix_beside_a_model_is_no_model() {
 }
 
 #[test]
-fn a_tied_head_without_importance_is_noted() {
+fn tied_head_without_importance_is_noted() {
     let out = tempfile::tempdir().expect("a temporary folder");
     let all = ImportanceMatrix::open(testdata("imatrix/llama-tiny-bias.gguf")).expect("an importance matrix");
     let bytes = all.to_gguf().expect("a file");
-    // As llama-imatrix writes it by default: the head is left out. A name of the same length keeps the file's layout.
+    // As llama-imatrix writes it by default: the head is omitted. A name of the same length keeps the file's layout.
     let text = String::from_utf8_lossy(&bytes);
     assert!(text.contains("token_embd.weight"), "the model is tied");
     let renamed = replaced(&bytes, b"token_embd.weight", b"other_embd.weight");
@@ -180,7 +180,7 @@ fn a_tied_head_without_importance_is_noted() {
     assert!(run.err.contains("1 of the matrices: model.embed_tokens.weight"), "{}", run.err);
 }
 
-/// The bytes with each `old` in place of which stands `new`, of the same length.
+/// Bytes in which `new` replaces each `old` of the same length.
 fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let found: Vec<_> =
@@ -190,7 +190,7 @@ fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn other_gguf_files_are_no_models() {
+fn other_gguf_files_are_not_models() {
     let files = [
         ("imatrix/llama-tiny.gguf", "`general.type` is imatrix, supported: model", "`lm convert --imatrix`"),
         ("vision/mmproj/qwen3-vl-tiny/mmproj-qwen3-vl-tiny.gguf", "is mmproj, supported: model", "--mmproj"),

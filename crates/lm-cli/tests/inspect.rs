@@ -27,7 +27,7 @@ fn assert_contains(out: &str, expected: &[&str]) {
 }
 
 #[test]
-fn the_embedded_model() {
+fn embedded_model_is_inspected() {
     let out = inspect(None, &[]);
     assert_contains(
         &out,
@@ -51,7 +51,7 @@ fn the_embedded_model() {
 }
 
 #[test]
-fn a_gguf_file_with_the_types_of_its_tensors() {
+fn gguf_file_shows_tensor_types() {
     let out = inspect(Some("gguf/llama-tiny-q8_0.gguf"), &[]);
     assert_contains(
         &out,
@@ -68,7 +68,7 @@ fn a_gguf_file_with_the_types_of_its_tensors() {
 }
 
 #[test]
-fn experts_that_a_token_is_not_sent_to_are_told_apart() {
+fn inactive_experts_are_counted_apart() {
     let summary = as_json(Some("models/qwen3-moe-tiny"));
     let count = |key: &str| summary[key].as_u64().expect("a count");
     // Inactive in two layers: six experts of eight, with three matrices of 32 by 32.

@@ -40,7 +40,7 @@ impl Drop for Listening {
 }
 
 #[test]
-fn a_chat_calls_the_tools_of_a_server() {
+fn chat_calls_the_tools_of_a_server() {
     let (_server, url) = Listening::start();
     for source in [&serve(), &url] {
         let run = lm(&["chat", "--mcp", source, "--mcp-approve", "none"], "How is the weather in Paris?\n");
@@ -55,7 +55,7 @@ fn a_chat_calls_the_tools_of_a_server() {
 }
 
 #[test]
-fn a_wrong_path_of_a_server_is_explained() {
+fn wrong_path_of_a_server_is_explained() {
     let (_server, url) = Listening::start();
     let run = lm(&["mcp", "tools", "--mcp", &url.replace("/mcp", "/wrong")], "");
     let expected = "HTTP 404 Not Found: nothing is at this path; MCP servers often use /mcp\n";
@@ -63,7 +63,7 @@ fn a_wrong_path_of_a_server_is_explained() {
 }
 
 #[test]
-fn without_a_terminal_calls_that_need_approval_are_not_run() {
+fn calls_needing_approval_do_not_run_without_terminal() {
     let run =
         lm(&["chat", "--mcp", &serve(), "--mcp-approve", "all"], "How is the weather in Paris?\nHello\n");
     assert!(run.err.contains("note: `get_weather` was not called: without a terminal"), "{}", run.err);
@@ -75,7 +75,7 @@ fn without_a_terminal_calls_that_need_approval_are_not_run() {
 }
 
 #[test]
-fn the_tools_of_servers_are_listed() {
+fn tools_of_servers_are_listed() {
     let config = json!({"mcpServers": {
         "lm": {"command": LM, "args": ["mcp", "serve"]},
         "off": {"command": "no-such-program", "disabled": true},
@@ -95,7 +95,7 @@ fn the_tools_of_servers_are_listed() {
 
 #[cfg(unix)]
 #[test]
-fn names_from_a_server_cannot_begin_a_line() {
+fn server_names_cannot_start_a_line() {
     let schema = json!({"type": "object", "properties": {"x\nerror: y": {"type": "string"}}});
     let tools = json!([
         {"name": "a", "description": "Adds.\rerror: z", "inputSchema": schema},
@@ -123,7 +123,7 @@ fn names_from_a_server_cannot_begin_a_line() {
 }
 
 #[test]
-fn the_python_client_calls_the_demo_tools_over_standard_input_and_output() {
+fn python_client_calls_demo_tools_over_stdio() {
     let Some(python) = reference::python() else { return };
     let mut client = Command::new(python)
         .arg(reference::script("client.py"))

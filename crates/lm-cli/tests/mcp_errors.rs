@@ -37,13 +37,13 @@ fn addresses_need_a_scheme() {
     refuses("127.0.0.1:8000", &meant("http://127.0.0.1:8000/mcp"));
     refuses("web=localhost:8000/mcp", &meant("http://localhost:8000/mcp"));
     for word in ["http:", "https:"] {
-        refuses(word, &format!("`{word}` is no complete address: expected {word}//HOST:PORT/mcp"));
+        refuses(word, &format!("`{word}` is not a complete address: expected {word}//HOST:PORT/mcp"));
     }
     refuses("htp://127.0.0.1:8000/mcp", "unknown scheme `htp`: an address begins with http:// or https://");
 }
 
 #[test]
-fn names_of_servers_have_only_some_characters() {
+fn server_names_have_restricted_characters() {
     for name in ["", "bad name"] {
         let message = format!(
             "`{name}` cannot be the name of a server: a name has one or more of the letters a-z and A-Z, digits, `_` and `-`"
@@ -53,7 +53,7 @@ fn names_of_servers_have_only_some_characters() {
 }
 
 #[test]
-fn a_program_that_is_not_there_or_ends_is_named() {
+fn missing_or_exited_program_is_named() {
     let missing = "No such file or directory (os error 2)\n";
     let expected =
         format!("error: MCP server `no-such-program`: `no-such-program` cannot be started: {missing}");
@@ -67,13 +67,13 @@ fn a_program_that_is_not_there_or_ends_is_named() {
 }
 
 #[test]
-fn a_refused_connection_is_one_sentence() {
+fn refused_connection_is_one_sentence() {
     let expected = "error: MCP server `127.0.0.1:9`: connection to http://127.0.0.1:9/mcp refused: is the server running?\n";
     assert_eq!(failure("http://127.0.0.1:9/mcp?key=secret"), expected);
 }
 
 #[test]
-fn a_slow_start_is_reported_and_has_a_time_limit() {
+fn slow_start_is_reported_and_has_a_time_limit() {
     let run = lm(&["mcp", "tools", "--mcp-start-timeout", "3", "--mcp", "slow=sh -c 'cat > /dev/null'"], "");
     let expected = "waiting for MCP server \"slow\" …\nerror: MCP server `slow`: not ready after 3 s\n\
                     hint: is it an MCP server? --mcp-start-timeout SECONDS gives it more time\n";
@@ -81,7 +81,7 @@ fn a_slow_start_is_reported_and_has_a_time_limit() {
 }
 
 #[test]
-fn a_server_without_a_client_says_who_uses_it() {
+fn server_on_a_terminal_explains_its_use() {
     let run = lm(&["mcp", "serve"], "");
     let expected = "error: standard input ended before a client sent `initialize`\n\
                     hint: an MCP client starts this program and writes to its standard input; --http PORT serves over HTTP\n";
@@ -89,7 +89,7 @@ fn a_server_without_a_client_says_who_uses_it() {
 }
 
 #[test]
-fn a_file_of_servers_that_cannot_be_used_is_named_once() {
+fn unusable_server_file_is_named_once() {
     let message = error(&["mcp", "tools", "--mcp-config", "absent.json"], "");
     let expected =
         "the file of MCP servers `absent.json` cannot be read: No such file or directory (os error 2)";
@@ -118,7 +118,7 @@ fn a_file_of_servers_that_cannot_be_used_is_named_once() {
 }
 
 #[test]
-fn arguments_in_the_command_of_a_file_belong_to_args() {
+fn command_with_arguments_hints_at_args() {
     let expected = "error: MCP server `a`: `no-such-program -y 'a b'` cannot be started: No such file or directory (os error 2)\n\
                     hint: `command` is a program without arguments, which go into `args`: \"command\": \"no-such-program\", \
                     \"args\": [\"-y\",\"a b\"]\n";
@@ -138,7 +138,7 @@ fn keys_and_servers_without_effect_are_noted() {
 }
 
 #[test]
-fn a_server_without_tools_is_noted() {
+fn server_without_tools_is_noted() {
     let answer = json!({"jsonrpc": "2.0", "id": 0, "result": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "empty", "version": "1"},
     }});
@@ -151,7 +151,7 @@ fn a_server_without_tools_is_noted() {
 }
 
 #[test]
-fn a_secret_of_the_environment_does_not_reach_a_server() {
+fn environment_secrets_do_not_reach_servers() {
     let script = "echo \"[$SECRET_TOKEN] [$GREETING] ${PATH:+path} ${HOME:+home}\" >&2; exit 1";
     let server = json!({"command": "sh", "args": ["-c", script], "env": {"GREETING": "hello"}});
     let file = text_file(json!({"mcpServers": {"a": server}}).to_string().as_bytes());
@@ -164,7 +164,7 @@ fn a_secret_of_the_environment_does_not_reach_a_server() {
 }
 
 #[test]
-fn tools_of_the_same_name_are_told_apart_by_a_name() {
+fn server_name_resolves_tool_name_conflict() {
     let message = error(&["chat", "--tools", "demo", "--mcp", &format!("{LM} mcp serve")], "");
     let expected = "tool `get_weather` of MCP server `lm` has the name of a tool of --tools: --mcp NAME=… puts `NAME_` before the names of \
                     the server's tools";
@@ -176,7 +176,7 @@ fn tools_of_the_same_name_are_told_apart_by_a_name() {
 }
 
 #[test]
-fn wrong_usage_is_refused() {
+fn wrong_usage_is_rejected() {
     refused(&["mcp", "tools"], "name a server: --mcp COMMAND, --mcp URL or --mcp-config FILE");
     refused(&["mcp", "tools", "--mcp-approve", "all"], "unexpected argument '--mcp-approve'");
     refused(&["mcp", "tools", "--mcp-timeout", "5"], "unexpected argument '--mcp-timeout'");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::pty::{TIMEOUT_MS, Terminal, state};
 
 #[test]
-fn calls_of_servers_run_when_the_user_allows_them() {
+fn approved_server_calls_run() {
     let state = state();
     let server = format!("{} mcp serve", env!("CARGO_BIN_EXE_lm"));
     let mut terminal = Terminal::chat(&["--mcp", &server, "--mcp-approve", "all"], state.path());
@@ -34,7 +34,7 @@ fn calls_of_servers_run_when_the_user_allows_them() {
 }
 
 #[test]
-fn a_server_on_a_terminal_waits_for_a_client() {
+fn server_on_a_terminal_waits_for_a_client() {
     let state = state();
     let mut terminal = Terminal::start(&["mcp", "serve"], state.path());
     terminal.expect("waiting for an MCP client on standard input; --http PORT serves over HTTP, Ctrl-C ends");
@@ -43,7 +43,7 @@ fn a_server_on_a_terminal_waits_for_a_client() {
 }
 
 #[test]
-fn an_interrupt_cancels_the_running_call_of_a_server() {
+fn interrupt_cancels_the_running_call_of_a_server() {
     let Some(python) = reference::python() else { return };
     let state = state();
     let notes = state.path().join("notes");
@@ -58,9 +58,9 @@ fn an_interrupt_cancels_the_running_call_of_a_server() {
             std::thread::sleep(Duration::from_millis(5));
         }
     };
-    wait_for("begun\n");
+    wait_for("started\n");
     terminal.interrupt();
     terminal.expect("the message is taken back");
-    wait_for("begun\ncancelled\n");
+    wait_for("started\ncancelled\n");
     terminal.exit();
 }

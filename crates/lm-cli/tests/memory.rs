@@ -18,7 +18,7 @@ fn lm(args: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn what_is_chosen_is_said_in_one_line() {
+fn choice_is_reported_in_one_line() {
     for (args, expected) in [
         (&["--memory", "4GB"][..], "as stored, 2048 tokens of context, cache in f16 (8192 tokens): at most"),
         (&["--memory", "100MB"], "as stored, 2048 tokens of context, cache in q8: at most"),
@@ -45,7 +45,7 @@ fn what_is_chosen_is_said_in_one_line() {
 }
 
 #[test]
-fn what_cannot_fit_is_refused_with_the_numbers() {
+fn oversized_model_is_rejected_with_numbers() {
     for (args, expected) in [
         (&["--memory", "60MB"][..], "2.5 MB of weights in q4, 0.8 MB of cache for 512 tokens in q8, "),
         (&["--memory", "70MB", "--quantize", "q8"], "MB of weights in q8,"),
@@ -67,7 +67,7 @@ fn what_cannot_fit_is_refused_with_the_numbers() {
 }
 
 #[test]
-fn the_model_may_come_from_the_program_too() {
+fn embedded_model_obeys_the_memory_limit() {
     let (code, _, err) = lm(&["generate", "Hello", "--memory", "60MB"]);
     assert_eq!(code, Some(1), "{err}");
     assert_eq!(lm(&["generate", "Hello"]).2, "", "it is small enough to say nothing");

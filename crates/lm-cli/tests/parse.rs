@@ -10,7 +10,7 @@ fn joined(lines: &[Value]) -> String {
 }
 
 #[test]
-fn a_call_and_its_events() {
+fn call_has_its_events() {
     let output = "Well.\n<tool_call>\n{\"name\": \"now\", \"arguments\": {\"zone\": 12345678901234567890123}}\n</tool_call>";
     let line = json!({"format": "hermes", "output": output});
     let call = json!({"name": "now", "arguments": {"zone": 12345678901234567890123_u128 as f64}});
@@ -27,7 +27,7 @@ fn a_call_and_its_events() {
 }
 
 #[test]
-fn lines_that_cannot_be_answered() {
+fn invalid_lines_are_errors() {
     let lines = [
         json!({"output": "?"}),
         json!({"format": "no such format", "output": "?"}),
@@ -42,7 +42,7 @@ fn lines_that_cannot_be_answered() {
 }
 
 #[test]
-fn an_unknown_key_is_an_error_that_names_the_near_one() {
+fn unknown_key_error_suggests_a_similar_one() {
     let lines = [
         json!({"format": "hermes", "output": "", "prompt_sufix": "<think>"}),
         json!({"format": "hermes", "output": "", "options": {"reasonning": "none"}}),
@@ -74,7 +74,7 @@ fn vectors() -> Option<Vec<Value>> {
 }
 
 #[test]
-fn reference_vectors_are_fed_as_they_are() {
+fn reference_vectors_are_accepted_as_input() {
     let Some(lines) = vectors() else { return };
     // Some vectors are of formats that are not supported.
     let answers = parsed(&output("parse", &[], joined(&lines).as_bytes()));
@@ -130,7 +130,7 @@ const DEPARTURES: &[(&str, &str)] = &[
 ];
 
 /// Vectors whose source gives its parser inputs that the vector lacks: the declared tools, that no call is wanted, that malformed
-/// calls are no text, or that the prompt has opened the reasoning.
+/// calls are not text, or that the prompt has opened the reasoning.
 const UNSAID: &[(&str, &str)] = &[
     ("dots", "test_non_stream_unknown_tool_is_left_as_content"),
     ("ernie45", "test_reasoning[without_think]"),

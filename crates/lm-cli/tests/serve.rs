@@ -75,7 +75,7 @@ fn lm(args: &[&str]) -> Output {
 }
 
 #[test]
-fn the_embedded_model_calls_a_tool_over_http() {
+fn embedded_model_calls_a_tool_over_http() {
     let (program, addr, _errors) = serve(&["--model", "pocket", "--alias", "gpt-4o-mini"]);
     let body = r#"{"model": "gpt-4o-mini", "temperature": 0, "messages": [{"role": "user", "content": "How is the weather in Paris?"}],
         "tools": [{"type": "function", "function": {"name": "get_weather", "description": "Gets the weather of a place.",
@@ -93,7 +93,7 @@ fn the_embedded_model_calls_a_tool_over_http() {
 }
 
 #[test]
-fn ctrl_c_ends_the_server_and_keys_come_from_a_file() {
+fn ctrl_c_stops_the_server_and_keys_are_read_from_a_file() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), "first\n\nsecond\n").expect("is written");
     let (program, addr, mut errors) = serve(&["--api-key-file", file.path().to_str().expect("UTF-8")]);
@@ -108,7 +108,7 @@ fn ctrl_c_ends_the_server_and_keys_come_from_a_file() {
 }
 
 #[test]
-fn host_names_and_origins_of_web_pages_are_those_of_the_options() {
+fn options_set_allowed_hosts_and_origins() {
     let options = ["--allow-host", "llm.example.com", "--allow-origin", "https://chat.example.com"];
     let (program, addr, _errors) = serve(&options);
     let status = |host: &str, origin: &str| {
@@ -130,7 +130,7 @@ fn host_names_and_origins_of_web_pages_are_those_of_the_options() {
 }
 
 #[test]
-fn an_open_address_needs_a_key_before_the_model_is_loaded() {
+fn open_address_needs_a_key_before_loading() {
     let refused = lm(&["serve", "no/such-model", "--listen", "0.0.0.0:0"]);
     let errors = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(2));
@@ -146,7 +146,7 @@ fn an_open_address_needs_a_key_before_the_model_is_loaded() {
 }
 
 #[test]
-fn an_adapter_answers_texts_and_embeddings() {
+fn adapter_answers_texts_and_embeddings() {
     let testdata = |name: &str| format!("{}/../../testdata/{name}", env!("CARGO_MANIFEST_DIR"));
     let (model, adapter) = (testdata("models/llama-tiny"), testdata("adapters/llama-tiny-all"));
     let numbers = |options: &[&str]| {

@@ -44,7 +44,7 @@ fn fault(case: &Value, answer: &Value) -> Option<String> {
 }
 
 #[test]
-fn reference_cases_are_answered_as_they_are() {
+fn reference_cases_are_accepted_as_input() {
     let Some(folder) = shared::path("goldens") else { return };
     let conversations: HashMap<String, Value> = std::fs::read_dir(folder.join("conversations"))
         .expect("a folder")
@@ -90,7 +90,7 @@ fn reference_cases_are_answered_as_they_are() {
 }
 
 #[test]
-fn wrong_lines_have_a_kind_and_do_not_end_the_program() {
+fn invalid_lines_have_a_kind_and_do_not_stop() {
     let user = json!([{"role": "user", "content": "Hi"}]);
     let cases = [
         (json!({"template": "{{ messages[0].content }}", "messages": user}), None),
@@ -125,7 +125,7 @@ fn wrong_lines_have_a_kind_and_do_not_end_the_program() {
 }
 
 #[test]
-fn an_unknown_key_is_an_error_that_names_the_near_one() {
+fn unknown_key_error_suggests_a_similar_one() {
     let user = json!([{"role": "user", "content": "Hi"}]);
     let lines = [
         json!({"template": "x", "mesages": user}),
@@ -151,7 +151,7 @@ fn an_unknown_key_is_an_error_that_names_the_near_one() {
 }
 
 #[test]
-fn what_a_template_lacks_is_made_up_for_when_that_is_asked() {
+fn polyfills_apply_on_request() {
     let messages = json!([{"role": "system", "content": "S"}, {"role": "user", "content": "U"}]);
     let source = "{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}";
     let line = json!({"template": source, "messages": messages}).to_string();

@@ -12,7 +12,7 @@ use serde_json::Value;
 const ENDLESS: [&str; 4] = ["--logit-bias", "2037=-inf", "--logit-bias", "2039=-inf"];
 
 #[test]
-fn lines_that_arrive_in_one_read_are_all_answered() {
+fn lines_of_one_read_are_all_answered() {
     let state = state();
     let mut terminal = Terminal::chat(&[], state.path());
     terminal.send("/system Be brief.\rHello\r/history\r/exit\r");
@@ -23,7 +23,7 @@ fn lines_that_arrive_in_one_read_are_all_answered() {
 }
 
 #[test]
-fn commands_that_wait_for_lines_say_so_and_end_at_the_first_interrupt() {
+fn waiting_commands_say_so_and_end_at_first_interrupt() {
     for command in ["batch", "embed", "parse"] {
         let state = state();
         let mut terminal = Terminal::start(&[command], state.path());
@@ -34,7 +34,7 @@ fn commands_that_wait_for_lines_say_so_and_end_at_the_first_interrupt() {
 }
 
 #[test]
-fn what_fails_or_is_no_text_leaves_the_conversation() {
+fn failures_and_invalid_utf8_keep_the_conversation() {
     let state = state();
     let mut terminal = Terminal::chat(&[], state.path());
     terminal.ask("Hello", "> ");
@@ -54,7 +54,7 @@ fn what_fails_or_is_no_text_leaves_the_conversation() {
 }
 
 #[test]
-fn an_interrupted_reply_is_kept_and_can_be_taken_back() {
+fn interrupted_reply_is_kept_and_can_be_undone() {
     let state = state();
     let mut terminal = Terminal::chat(&ENDLESS, state.path());
     terminal.line("Hello");
@@ -74,7 +74,7 @@ fn an_interrupted_reply_is_kept_and_can_be_taken_back() {
 }
 
 #[test]
-fn typed_lines_survive_the_program_unless_they_must_not() {
+fn history_persists_unless_disabled() {
     let state = state();
     let mut terminal = Terminal::chat(&[], state.path());
     terminal.ask("Hello there", "> ");
@@ -97,7 +97,7 @@ fn typed_lines_survive_the_program_unless_they_must_not() {
 }
 
 #[test]
-fn keys_complete_commands_and_begin_lines() {
+fn keys_complete_commands_and_insert_lines() {
     let state = state();
     let mut terminal = Terminal::chat(&["-n", "1"], state.path());
     terminal.send("/too\t\r");
@@ -105,7 +105,7 @@ fn keys_complete_commands_and_begin_lines() {
     terminal.send("/set temp\t0.5\r");
     terminal.expect("(temperature 0.5)");
     terminal.send(&format!("one{ALT_ENTER}two{ENTER}"));
-    terminal.expect("(the reply was cut: it reached --max-tokens; /continue goes on)");
+    terminal.expect("(the reply was cut: it reached --max-tokens; /continue resumes it)");
     terminal.send("\"\"\"three\rfour\"\"\"\r");
     terminal.expect("(the reply was cut");
     let shown = terminal.ask("/history", "four");
@@ -115,7 +115,7 @@ fn keys_complete_commands_and_begin_lines() {
 }
 
 #[test]
-fn keys_that_are_typed_ahead_begin_lines_too() {
+fn keys_typed_ahead_insert_lines() {
     let state = state();
     let mut terminal = Terminal::start(&["chat", "-n", "1"], state.path());
     // Before the program reads keys, the terminal's line discipline passes Enter on as Ctrl-J.
@@ -127,14 +127,14 @@ fn keys_that_are_typed_ahead_begin_lines_too() {
 }
 
 #[test]
-fn a_conversation_is_saved_loaded_and_resumed() {
+fn conversation_is_saved_loaded_and_resumed() {
     let state = state();
     let file = state.path().join("chat.json");
     let path = file.to_str().expect("a path of text");
     let mut terminal = Terminal::chat(&["--system", "Be brief."], state.path());
     terminal.ask("Hello", "> ");
     terminal.ask(&format!("/save {path}"), "(saved to ");
-    terminal.ask("/clear", "(begun again)");
+    terminal.ask("/clear", "(started over)");
     terminal.ask("/system Be long.", "(system prompt set)");
     terminal.ask(&format!("/load {path}"), "(2 messages loaded from ");
     terminal.ask("/system", "Be brief.");
@@ -150,7 +150,7 @@ fn a_conversation_is_saved_loaded_and_resumed() {
 }
 
 #[test]
-fn a_path_may_have_blanks_and_begin_at_home() {
+fn path_accepts_spaces_and_tilde() {
     let state = state();
     let mut terminal = Terminal::chat(&["-n", "2"], state.path());
     terminal.ask("Hello", "> ");
@@ -165,7 +165,7 @@ fn a_path_may_have_blanks_and_begin_at_home() {
 }
 
 #[test]
-fn a_loaded_conversation_says_what_becomes_of_the_system_prompt() {
+fn loading_reports_the_effective_system_prompt() {
     let state = state();
     let bare = state.path().join("bare.json");
     fs::write(&bare, r#"[{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]"#)
@@ -181,7 +181,7 @@ fn a_loaded_conversation_says_what_becomes_of_the_system_prompt() {
 }
 
 #[test]
-fn an_interrupt_instead_of_a_result_takes_the_turn_back() {
+fn interrupt_at_a_result_undoes_the_turn() {
     let state = state();
     let tools = state.path().join("tools.json");
     let declaration = r#"[{"name": "get_weather", "description": "Returns the weather for a given location.", "parameters": {
@@ -221,20 +221,20 @@ fn settings_change_the_next_reply() {
 }
 
 #[test]
-fn a_full_context_has_a_way_out() {
+fn full_context_has_a_hint() {
     let state = state();
     let args = [&ENDLESS[..], &["--context", "64"]].concat();
     let mut terminal = Terminal::chat(&args, state.path());
     terminal
         .ask("Hello", "(the reply was cut: the context is full; /clear begins again, --overflow sliding-window or --context allows more)");
     terminal.ask("Hello", "hint: a shorter prompt fits");
-    terminal.ask("/clear", "(begun again)");
+    terminal.ask("/clear", "(started over)");
     terminal.ask("Hello", "(the reply was cut");
     terminal.exit();
 }
 
 #[test]
-fn a_full_context_is_not_told_to_use_the_overflow_policy_that_it_has() {
+fn full_context_hint_omits_the_active_policy() {
     let state = state();
     let long = "so ".repeat(60);
     for (policy, cut_by_reply) in
@@ -258,7 +258,7 @@ fn a_full_context_is_not_told_to_use_the_overflow_policy_that_it_has() {
 }
 
 #[test]
-fn a_benchmark_shows_the_measurement_that_runs() {
+fn benchmark_shows_the_current_measurement() {
     let state = state();
     let args = [
         "bench",
@@ -283,7 +283,7 @@ fn a_benchmark_shows_the_measurement_that_runs() {
 }
 
 #[test]
-fn redirected_answers_leave_the_prompt_on_the_terminal() {
+fn redirected_answers_keep_the_prompt_on_the_terminal() {
     let state = state();
     let (out, err) = (state.path().join("out"), state.path().join("err"));
     let redirect = format!("> {} 2> {}", out.display(), err.display());
@@ -297,7 +297,7 @@ fn redirected_answers_leave_the_prompt_on_the_terminal() {
 }
 
 #[test]
-fn ctrl_c_ends_generate_with_a_last_event_and_130() {
+fn ctrl_c_ends_generate_with_last_event_and_130() {
     let state = state();
     let out = state.path().join("out");
     let args = [&["generate", "--json", "Hello"], &ENDLESS[..]].concat();

@@ -22,20 +22,20 @@ pub struct ConversationConfig {
     /// Replaces the model's chat template.
     pub template: Option<PromptTemplate>,
     /// Allowed changes of the conversation for features that the template lacks; all by default.
-    /// [`RenderedPrompt::polyfills`](crate::RenderedPrompt::polyfills) lists those made.
+    /// [`RenderedPrompt::polyfills`](crate::RenderedPrompt::polyfills) lists the changes made.
     pub polyfills: Polyfills,
     /// Replaces the dialect detected from the chat template.
     pub processor: Option<&'static dyn ModelDataProcessor>,
     /// Handling of a malformed tool call: the turn fails (the default), or the call becomes text.
     pub on_malformed: OnMalformed,
-    /// Permission of messages and tools to spell the tokenizer's added tokens; denied by default.
+    /// Permission for added tokens of the tokenizer in messages and tools; denied by default.
     pub content_tokens: ContentTokens,
     /// Constraint of optional tool calls to the tools' schemas during generation.
     pub constrain_calls: ConstrainCalls,
     /// Channels that replace the dialect's: texts of a reply besides its answer, between markers. `None` (the default): the dialect's,
-    /// which is `reasoning` where the model has one. An empty list disables channels. Thinking switches and limits apply to the first.
+    /// which is `reasoning` if the model has one. An empty list disables channels. Thinking switches and limits apply to the first.
     ///
-    /// The grammar of tool calls does not know them: beside tools, a marker that is an added token outside of the dialect cannot be
+    /// The grammar of tool calls ignores them: with tools, a marker that is an added token outside of the dialect cannot be
     /// generated unless [`ConstrainCalls::No`] is set.
     pub channels: Option<Vec<Channel>>,
     /// Reasoning before the answers; the template's default by default.
@@ -54,7 +54,7 @@ pub struct ConversationConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnTokenLimit {
     /// The turn is complete, and [`Finished::reason`](crate::Finished::reason) names the limit.
-    /// [`Conversation::continue_reply`](crate::Conversation::continue_reply) goes on.
+    /// [`Conversation::continue_reply`](crate::Conversation::continue_reply) continues it.
     #[default]
     Finish,
     /// The turn fails with [`Error::TokenLimit`](crate::Error::TokenLimit).
@@ -66,11 +66,11 @@ pub enum OnTokenLimit {
 /// Turns that require a call, forbid calls or ask for a format are always constrained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ConstrainCalls {
-    /// Constrained: a call that was begun names a declared tool, matches its schema as far as a grammar can express it, and ends within the
+    /// Constrained: a started call names a declared tool, matches its schema as far as a grammar can express it, and ends within the
     /// token limit.
     #[default]
     Yes,
-    /// Unconstrained: the model's text is parsed, and may turn out not to be a call.
+    /// Unconstrained: the model's text is parsed, and may not be a valid call.
     No,
 }
 
@@ -136,7 +136,7 @@ pub struct TurnOptions {
     pub tool_choice: ToolChoice,
     /// Number of tool calls; any by default.
     pub calls: Calls,
-    /// Format of the answer, where it is text; free by default.
+    /// Format of a text answer; free by default.
     pub response_format: Option<ResponseFormat>,
     /// Reasoning before the answer, and its token limit; the conversation's by default.
     pub thinking: ThinkingConfig,
@@ -152,7 +152,7 @@ pub struct TurnOptions {
     /// (the default): not reported.
     pub logprobs: Option<usize>,
     /// Reports [`ConversationEvent::PromptLogprobs`](crate::ConversationEvent::PromptLogprobs), with this many most probable tokens each.
-    /// The whole prompt runs then, also where it is cached. `None` (the default): not reported.
+    /// The whole prompt then runs, even if it is cached. `None` (the default): not reported.
     pub prompt_logprobs: Option<usize>,
     /// Group of the turn, which takes a [`CancelHandle::child`] of it. [`Turn::canceller`](crate::Turn::canceller) cancels the turn
     /// alone.

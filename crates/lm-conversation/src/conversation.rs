@@ -53,7 +53,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Creates a conversation. Nothing runs yet, unless [`ConversationConfig::prefill_on_init`] is set.
+    /// Creates a conversation without running the model, unless [`ConversationConfig::prefill_on_init`] is set.
     ///
     /// # Errors
     /// When there is no chat template, it does not compile, or the config is invalid.
@@ -102,7 +102,7 @@ impl Conversation {
             tools: preface.tools.clone().into(),
             preface,
         };
-        conversation.thinking_variables(thinking)?; // Not later than here.
+        conversation.thinking_variables(thinking)?; // Fails early.
         if prefill_on_init {
             conversation.prefill_preface()?;
         }
@@ -115,7 +115,7 @@ impl Conversation {
         if messages.is_empty() && tools.is_empty() && extra_context.is_empty() {
             return Ok(());
         }
-        // Templates refuse a conversation without a user's message, or open it for one.
+        // Templates refuse a conversation without a user's message, or write the start of one.
         let variables = self.thinking_variables(self.settings.thinking)?;
         let prompt = |text: &str| self.prompt(&[Message::user(text)], GenerationPrompt::Add, &variables);
         let ids = |text: &str| -> Result<Vec<TokenId>> { self.ids(&prompt(text)?) };
@@ -129,7 +129,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// The configuration of this conversation; its messages, as far as they were changed, are the current ones.
+    /// The configuration of this conversation, with its current messages.
     pub fn config(&self) -> ConversationConfig {
         let Settings {
             on_malformed,
@@ -160,7 +160,7 @@ impl Conversation {
         }
     }
 
-    /// Cancels the running turn, if there is one: the conversation is as before it.
+    /// Cancels the running turn, if any: the conversation is as before it.
     pub fn abort(&mut self) {
         self.shared.lock().end_turn();
     }
@@ -230,7 +230,7 @@ impl Conversation {
         }
     }
 
-    /// Runs the prompt of the history and `messages` ahead of a turn that begins with them; waits for it. The history is unchanged. A
+    /// Prefills the prompt of the history and `messages` before a turn that starts with them; blocks until it is done. The history is unchanged. A
     /// running turn is cancelled.
     ///
     /// # Errors
@@ -251,7 +251,7 @@ impl Conversation {
         Ok(self.render(messages, GenerationPrompt::Add)?.ids.len())
     }
 
-    /// Number of tokens of the context that preface and history leave to further messages and replies. Turns that were dropped
+    /// Remaining tokens of the context for further messages and replies, after preface and history. Dropped turns
     /// ([`Overflow::DropOldest`](crate::Overflow::DropOldest)) take none.
     ///
     /// # Errors
@@ -262,7 +262,7 @@ impl Conversation {
         Ok(self.engine.context_tokens().saturating_sub(taken))
     }
 
-    /// Renders the prompt of a turn with these messages without running it: text, ids and masks. Messages of dropped turns are not in it.
+    /// Renders the prompt of a turn with these messages without running it: text, ids and masks. Messages of dropped turns are omitted.
     ///
     /// # Errors
     /// When a message cannot be converted, or the template rejects the conversation.
@@ -275,7 +275,7 @@ impl Conversation {
         prompt.to_rendered(&self.engine, self.settings.content_tokens)
     }
 
-    /// Messages sent and received, without those of the preface.
+    /// Messages sent and received, without the preface.
     pub fn history(&self) -> Vec<Message> {
         self.shared.lock().history.clone()
     }

@@ -8,7 +8,7 @@ use crate::media_part::part_type;
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Error of a conversation's start or of a turn. After each of them but [`Error::InvalidAnswer`] the conversation is as before the turn.
+/// Error of a conversation's start or of a turn. The conversation is then as before the turn, except after [`Error::InvalidAnswer`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -24,12 +24,12 @@ pub enum Error {
     /// The tokenizer failed.
     #[error(transparent)]
     Tokenizer(#[from] lm_tokenizer::Error),
-    /// An image or an audio clip cannot be decoded, or not be given to the model.
+    /// An image or an audio clip cannot be decoded or passed to the model.
     #[error("the {kind}, part {part} of message {message}, cannot be given to the model")]
     Medium {
         /// Kind of the part.
         kind: MediaKind,
-        /// Index of the message, from 0: those of the preface, the history and the turn.
+        /// Index of the message, from 0, in the preface, the history and the turn together.
         message: usize,
         /// Index of the part in the message, from 0.
         part: usize,
@@ -46,22 +46,22 @@ pub enum Error {
         /// Maximum number of tokens of a session.
         context_tokens: usize,
     },
-    /// A part is an image or an audio clip, and the model reads none.
+    /// A part is an image or an audio clip that the model cannot read.
     #[error("part {part} of message {message} is of type `{}`, and the model reads no {}", part_type(*kind), kind.plural())]
     UnreadMedium {
         /// Kind of the part.
         kind: MediaKind,
-        /// Index of the message, from 0: those of the preface, the history and the turn.
+        /// Index of the message, from 0, in the preface, the history and the turn together.
         message: usize,
         /// Index of the part in the message, from 0.
         part: usize,
     },
-    /// The file of an image or an audio clip cannot be opened, or may not be ([`MediaFiles`](crate::MediaFiles)).
+    /// The file of an image or an audio clip cannot be opened, or [`MediaFiles`](crate::MediaFiles) forbids it.
     #[error("the {kind} `{}`, part {part} of message {message}, cannot be read", path.display())]
     MediaFile {
         /// Kind of the part.
         kind: MediaKind,
-        /// Index of the message, from 0: those of the preface, the history and the turn.
+        /// Index of the message, from 0, in the preface, the history and the turn together.
         message: usize,
         /// Index of the part in the message, from 0.
         part: usize,
@@ -75,21 +75,21 @@ pub enum Error {
     Placeholders {
         /// Kind of the media.
         kind: MediaKind,
-        /// Text that stands for one of them.
+        /// Text of a placeholder.
         placeholder: String,
-        /// Number of times that the template wrote it.
+        /// Number of its occurrences in the rendered template.
         found: usize,
         /// Number of media of this kind in the messages.
         expected: usize,
     },
-    /// The prompt has tokens of images or audio that stand for none.
+    /// The prompt has placeholder tokens without an image or audio clip.
     #[error("the prompt has `{token}` {found} times, its {kind} parts have {expected} rows")]
     MediaRows {
         /// Kind of the media.
         kind: MediaKind,
         /// Token of their rows.
         token: String,
-        /// Number of times that it is in the prompt.
+        /// Number of its occurrences in the prompt.
         found: usize,
         /// Rows of all media of this kind.
         expected: usize,
@@ -141,7 +141,7 @@ pub enum Error {
     /// A turn was started without a message.
     #[error("a turn needs at least one message")]
     NoMessage,
-    /// A required call was not written: the reply ended before it, for example with a stop string.
+    /// A required call is missing: the reply ended before it, for example with a stop string.
     #[error("the reply ended without the required tool call ({reason:?})")]
     NoCall {
         /// End of the reply.
@@ -157,7 +157,7 @@ pub enum Error {
         /// Text of the reply.
         text: String,
     },
-    /// There is no reply to continue: the last message is not the assistant's, has no text, or has tool calls.
+    /// No reply to continue: the last message is not the assistant's, has no text, or has tool calls.
     #[error("the last message is no reply that can be continued: {reason}")]
     NoReply {
         /// Description of the last message.

@@ -54,7 +54,7 @@ impl Reply {
 pub enum ConversationEvent {
     /// The prompt exceeded the context, and the oldest turns are not part of it; the first event of such a turn.
     Dropped(DroppedTurns),
-    /// The reply reached the end of the context and goes on in a sliding window
+    /// The reply reached the end of the context and continues in a sliding window
     /// ([`Overflow::SlidingWindow`](crate::Overflow::SlidingWindow)).
     ContextShift(ContextShift),
     /// A step of the prompt's prefill has run.
@@ -73,7 +73,7 @@ pub enum ConversationEvent {
         /// The text.
         text: String,
     },
-    /// The model has begun a tool call.
+    /// The model has started a tool call.
     ToolCallStarted {
         /// Index of the call in the reply, from 0.
         index: usize,

@@ -3,7 +3,7 @@
 use lm_session::MediaKind;
 use lm_template::Part;
 
-/// The image or the audio that a part is.
+/// The image or the audio of a part.
 pub(crate) fn medium(part: &Part) -> Option<(MediaKind, &lm_template::Media)> {
     match part {
         Part::Image(media) => Some((MediaKind::Image, media)),

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 /// Dialect in which [`PolyfilledTemplate`] declares tools if the template does not support them.
 const TEXT_DIALECT: &str = "hermes";
 
-/// Detects the dialect from the template's markers; where tools are declared in text instead of by the template, it is the dialect of
+/// Detects the dialect from the template's markers; if tools are declared in text instead of by the template, it is the dialect of
 /// that text.
 pub(crate) fn dialect(
     template: &PolyfilledTemplate,
@@ -22,14 +22,14 @@ pub(crate) fn dialect(
     declared.unwrap_or_else(|| detect(template.template().source(), model))
 }
 
-/// The chat templates of a model, which all conversations of its engine share: each is compiled and probed once.
+/// The chat templates of a model, shared by all conversations of its engine: each is compiled and probed once.
 struct ModelTemplates {
     files: ChatTemplates,
     without_tools: OnceLock<PromptTemplate>,
     with_tools: OnceLock<PromptTemplate>,
 }
 
-/// Returns the model's own template: its template for tools when there are any.
+/// Returns the model's own template, or its template for tools if there are tools.
 pub(crate) fn model_template(engine: &Engine, preface: &Preface) -> Result<PromptTemplate> {
     let templates = engine.derived(|| {
         let files = engine.chat_template().into_iter().flat_map(|files| files.iter());
@@ -59,7 +59,7 @@ mod tests {
     use crate::{Conversation, ConversationConfig};
 
     #[test]
-    fn conversations_of_an_engine_share_the_probes_of_a_template() {
+    fn conversations_share_template_probes() {
         let folder = ModelFolder::embedded(lm_pocket::NAME, lm_pocket::FILES);
         let engine = Engine::load(&folder, &LoadOptions::default(), EngineSettings::default(), &mut |_| {});
         let engine = engine.expect("the embedded model loads");

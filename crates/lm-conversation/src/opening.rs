@@ -10,21 +10,21 @@ use crate::overflow::{DroppedHistory, DroppedTurns};
 /// Prompt of a turn, and the change of the history when it is complete.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Opening {
-    /// The prompt, with the beginning of the reply if there is one.
+    /// The prompt, with the start of the reply, if any.
     pub(crate) ids: Vec<TokenId>,
     /// Media of the prompt.
     pub(crate) media: Vec<Arc<Media>>,
-    /// Number of last ids that are the beginning of the reply.
+    /// Number of trailing ids that belong to the reply.
     pub(crate) written: usize,
     /// The template's own text before the reply.
     pub(crate) tail: String,
     pub(crate) polyfills: Vec<Polyfill>,
     pub(crate) change: Change,
-    /// Turns left out of this prompt that were in the one before.
+    /// Turns dropped from this prompt that were in the previous one.
     pub(crate) dropped: Option<DroppedTurns>,
-    /// Text and reasoning of the reply before those of `written`.
+    /// Text and reasoning of the reply before `written`.
     pub(crate) before: (String, String),
-    /// Prompt of the running turn alone, if the reply may go on in a sliding window.
+    /// Prompt of the running turn alone, if the reply may continue in a sliding window.
     pub(crate) sinks: Option<Sinks>,
 }
 
@@ -32,9 +32,9 @@ pub(crate) struct Opening {
 #[derive(Debug, Clone)]
 pub(crate) struct Sinks {
     pub(crate) ids: Vec<TokenId>,
-    /// Number of the history's messages that it leaves out.
+    /// Number of history messages that it omits.
     pub(crate) dropped: usize,
-    /// Number of turns that it leaves out and the first prompt does not.
+    /// Number of turns that it omits and the first prompt includes.
     pub(crate) turns: usize,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Change {
     pub(crate) messages: Vec<Message>,
     /// The last message of the history, if the reply takes its place.
     pub(crate) continues: Option<Message>,
-    /// Number of the history's messages that are left out of prompts, and their place.
+    /// Number of history messages omitted from prompts, and their place.
     pub(crate) dropped: usize,
     pub(crate) place: DroppedHistory,
 }

@@ -1,8 +1,8 @@
-//! Prompts that exceed the context: the oldest turns are dropped if the caller wants that.
+//! Prompts that exceed the context, and the policies for them.
 
 use lm_template::{Message, Role};
 
-/// Handling of a prompt that exceeds the context, or leaves too little of it to the reply.
+/// Handling of a prompt that exceeds the context or leaves too little of it for the reply.
 ///
 /// A reply that reaches the end of the context ends with [`FinishReason::ContextFull`](crate::FinishReason::ContextFull), except with
 /// [`Overflow::SlidingWindow`].
@@ -11,26 +11,26 @@ pub enum Overflow {
     /// The turn fails with [`lm_session::Error::PromptTooLong`].
     #[default]
     Error,
-    /// The oldest turns are left out of the prompt, reported by [`ConversationEvent::Dropped`](crate::ConversationEvent::Dropped).
+    /// The oldest turns are omitted from the prompt, reported by [`ConversationEvent::Dropped`](crate::ConversationEvent::Dropped).
     ///
-    /// A turn is a user's message with everything up to the next one: calls and their results stay together. The preface and the turn
-    /// that runs are never dropped; if they exceed the context, the turn fails with [`lm_session::Error::PromptTooLong`].
+    /// A turn is a user's message with everything up to the next one: calls and their results stay together. The preface and the running turn
+    /// are never dropped; if they exceed the context, the turn fails with [`lm_session::Error::PromptTooLong`].
     ///
     /// Turns are dropped when the prompt leaves less than [the reply's share](Overflow::reply_share) of the context, and then until it
     /// takes at most half of the context: the next turns find their prompt in the KV cache again.
     DropOldest(DroppedHistory),
-    /// [`Overflow::DropOldest`] with [`DroppedHistory::Kept`] for prompts, and a reply that reaches the end of the context goes on in a
+    /// [`Overflow::DropOldest`] with [`DroppedHistory::Kept`] for prompts, and a reply that reaches the end of the context continues in a
     /// sliding window with attention sinks, reported by [`ConversationEvent::ContextShift`](crate::ConversationEvent::ContextShift).
     ///
     /// The sinks are the prompt of the preface and the running turn; the window is the most recent part of the reply. When the context
-    /// is full, earlier turns and the oldest tokens of the reply are left out, until at most three quarters of the context are taken,
-    /// and the rest runs again as a prompt. So positions are those of a prompt with these tokens, the next tokens are those that the
-    /// model gives after it, and the prefill is needed once per quarter of the context. Messages and calls with their results are left
-    /// out whole, and the window begins at a character. The event and the history have the whole reply.
+    /// is full, earlier turns and the oldest tokens of the reply are dropped, until at most three quarters of the context are taken,
+    /// and the rest runs again as a prompt. So the positions and the next tokens are the same as
+    /// for a prompt with these tokens, and the prefill is needed once per quarter of the context. Messages and calls with their results are
+    /// dropped as a whole, and the window starts at a character. The event and the history have the whole reply.
     ///
-    /// A constraint covers the whole reply, with the part that left the window. Where it does not allow an end (in reasoning, a call, or an
+    /// A constraint covers the whole reply, with the part that left the window. If it does not allow an end (in reasoning, a call, or an
     /// answer of a format), the text is brought to its end within the context, as with the other policies. Filters and penalties see the
-    /// tokens in the context. A sampler draws with another seed after each shift, which follows from the first one.
+    /// tokens in the context. After each shift the sampler has another seed, derived from the first one.
     ///
     /// The reply ends at the end of the context if the sinks take more than half of it, if the reply may be resampled
     /// ([`Reply::unenforced`](crate::Reply::unenforced)), and in
@@ -41,28 +41,28 @@ pub enum Overflow {
 /// Place of dropped turns in [`Conversation::history`](crate::Conversation::history).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DroppedHistory {
-    /// They stay in the history, and out of later prompts. After [`Conversation::set_history`](crate::Conversation::set_history) prompts
-    /// begin with the first message again, until they exceed the context.
+    /// They stay in the history but not in later prompts. After [`Conversation::set_history`](crate::Conversation::set_history) prompts
+    /// start with the first message again, until they exceed the context.
     #[default]
     Kept,
     /// They are removed when the turn is complete. A failed or cancelled turn removes none.
     Removed,
 }
 
-/// A shift of the context: tokens that were left out of it, and those that ran again.
+/// A shift of the context: the dropped tokens, and those that ran again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContextShift {
-    /// Number of earlier turns that the model no longer sees since this shift.
+    /// Number of earlier turns dropped by this shift.
     pub turns: usize,
-    /// Number of the reply's tokens that it no longer sees since this shift, the oldest ones.
+    /// Number of the reply's oldest tokens dropped by this shift.
     pub reply_tokens: usize,
-    /// Number of tokens of the prompt that stays: the preface and the running turn.
+    /// Number of kept prompt tokens: the preface and the running turn.
     pub sink_tokens: usize,
-    /// Number of the reply's tokens that stay, the most recent ones.
+    /// Number of the reply's kept tokens, the most recent ones.
     pub window_tokens: usize,
 }
 
-/// Turns that were left out of a prompt.
+/// Turns omitted from a prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DroppedTurns {
     /// Number of turns.
@@ -74,7 +74,7 @@ pub struct DroppedTurns {
 }
 
 impl Overflow {
-    /// Place of the turns that are left out of prompts, if any are.
+    /// Place of the turns omitted from prompts, if any.
     pub(crate) fn drops(self) -> Option<DroppedHistory> {
         match self {
             Self::Error => None,
@@ -83,7 +83,7 @@ impl Overflow {
         }
     }
 
-    /// Number of tokens that a reply of up to `max_output_tokens` is left of a context: at most a quarter of it.
+    /// Number of tokens of a context reserved for a reply of up to `max_output_tokens`: at most a quarter of it.
     pub fn reply_share(context_tokens: usize, max_output_tokens: Option<usize>) -> usize {
         let share = context_tokens / 4;
         max_output_tokens.map_or(share, |max| max.min(share))
@@ -101,10 +101,10 @@ pub(crate) fn cuts(history: &[Message], begins_turn: bool) -> Vec<usize> {
     cuts
 }
 
-/// Returns the first of `cuts` for which `fits`, or the last one. Fewer messages are taken to have fewer tokens.
+/// Returns the first of `cuts` for which `fits`, or the last one. Assumes that fewer messages have fewer tokens.
 ///
 /// # Errors
-/// Those of `fits`.
+/// Same errors as `fits`.
 pub(crate) fn first_that_fits<E>(
     cuts: &[usize],
     mut fits: impl FnMut(usize) -> Result<bool, E>,
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_are_cut_before_users_messages_only() {
+    fn turns_are_cut_at_user_messages() {
         let call = || Message::tool_calls(vec![ToolCall::new("f", Map::new())]);
         let result = || Message::tool(None, "f", Value::Null);
         let user = || Message::user("a");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fewest_turns_are_dropped_that_suffice() {
+    fn fewest_sufficient_turns_are_dropped() {
         let first = |needed: usize| first_that_fits::<()>(&[2, 4, 6, 8], |cut| Ok(cut >= needed));
         assert_eq!(
             (1..=8).map(|n| first(n).expect("no error").expect("a cut")).collect::<Vec<_>>(),

@@ -15,14 +15,14 @@ use crate::opening::{Change, OpenReply, Opening, Sinks};
 use crate::overflow::{DroppedHistory, DroppedTurns, Overflow, cuts, first_that_fits};
 use crate::rendered::RenderedPrompt;
 
-/// Messages as a template gets them: those of the preface, the history and the turn.
+/// Messages as passed to a template: preface, history and turn.
 pub(crate) struct PromptMessages {
     inputs: Vec<(Value, Vec<Arc<Media>>)>,
     preface: usize,
 }
 
 impl PromptMessages {
-    /// Converts `messages`, of which the first `preface` ones are never dropped.
+    /// Converts `messages`; the first `preface` ones are never dropped.
     pub(crate) fn new(
         conversation: &Conversation,
         messages: &[Message],
@@ -61,7 +61,7 @@ impl Conversation {
         self.render_messages(all.without(dropped), generation_prompt, extra_context)
     }
 
-    /// Returns all messages, and the number of those of the history that are left out of prompts.
+    /// Returns all messages, and the number of history messages omitted from prompts.
     fn prompt_messages(&self, messages: &[Message], bounds: &MediaBounds) -> Result<(PromptMessages, usize)> {
         let state = self.shared.lock();
         let (all, dropped) = ([&self.preface.messages, &state.history, messages].concat(), state.dropped);
@@ -184,7 +184,7 @@ impl Conversation {
         let (text, reasoning) = (last.content.text(), last.reasoning_content.unwrap_or_default());
         let (prompt, open) = self.prompt_to_continue(&text, &reasoning, options)?;
         let opening = self.reopen_text(open, prompt)?;
-        // The tokens of the reply's beginning are read with the rest of it.
+        // The reply's first tokens are read with the rest of it.
         let before = match (opening.written > 0, text.is_empty()) {
             (true, true) => Default::default(),
             (true, false) => (String::new(), reasoning),
@@ -247,7 +247,7 @@ impl Conversation {
     }
 }
 
-/// Checks that the last message is a reply that may go on.
+/// Checks that the last message is a reply that can be continued.
 fn last_reply(last: Option<&Message>) -> Result<Message> {
     match last.filter(|last| last.role == Role::Assistant) {
         None => Err(Error::NoReply { reason: "it is not the assistant's" }),

@@ -7,19 +7,19 @@ use lm_tokenizer::{TextSegment, TokenId, Tokenizer};
 
 use crate::error::Result;
 
-/// Permission of messages, tools and documents to spell the tokenizer's added tokens.
+/// Permission for added tokens of the tokenizer in messages, tools and documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ContentTokens {
     /// Denied: `<|im_end|>` in a message is encoded as plain text.
     #[default]
     Plain,
-    /// Allowed, as in transformers: for content of the application itself, never for content of others.
+    /// Allowed, as in transformers: for the application's own content, never for untrusted content.
     Recognized,
 }
 
-/// A prompt as the model gets it.
+/// A prompt as passed to the model.
 ///
-/// The masks have one entry per id. They are exact where the tokenizer spells a text byte for byte, as byte-level ones do; a token that
+/// The masks have one entry per id. They are exact for tokenizers that are lossless by byte, such as byte-level ones; a token that
 /// crosses a border counts as inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenderedPrompt {

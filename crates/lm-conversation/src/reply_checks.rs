@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_place_of_an_answer_that_does_not_fit_is_named() {
+    fn first_mismatch_of_an_answer_is_named() {
         let format = |schema| Some(ResponseFormat::JsonSchema(schema));
         let schema = format(json!({"properties": {"a": {"items": {"not": {"const": 3}}}}}));
         let checks = ReplyChecks::new(&[unenforced(None, "not")], &[], schema.as_ref());
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_checked_for_the_unenforced_keywords_of_its_tool() {
+    fn call_is_checked_for_unenforced_keywords() {
         let parameters = json!({
             "properties": {"a": {"type": "string", "nullable": true, "not": {"const": "no"}}, "b": {}},
             "dependentRequired": {"a": ["b"]},
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_null_and_nested_keywords_are_read_as_the_grammar_does() {
+    fn formats_null_and_nesting_follow_the_grammar() {
         let parameters = json!({
             "properties": {"a": {"format": "ipv4"}, "c": {"type": "string", "nullable": true, "enum": ["x"]}},
             "dependentSchemas": {"d": {"required": ["b"]}},

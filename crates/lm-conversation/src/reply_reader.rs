@@ -38,7 +38,7 @@ pub(crate) struct ReplyReader {
     call_ids: FreshCallIds,
     parser: Box<dyn OutputParser>,
     builder: MessageBuilder,
-    /// True if a call has begun.
+    /// True if a call has started.
     has_call: bool,
     /// Pieces since the last event.
     unread: usize,
@@ -72,7 +72,7 @@ impl ReplyReader {
         self.reasoning_tokens
     }
 
-    /// Returns true if a call has begun.
+    /// Returns true if a call has started.
     pub(crate) fn has_call(&self) -> bool {
         self.has_call
     }
@@ -128,15 +128,15 @@ impl ReplyReader {
             if let ProcessorEvent::ToolCall { call, .. } = &mut event {
                 call.id.get_or_insert_with(|| self.call_ids.next_id());
             }
-            let told = conversation_event(&event);
+            let converted = conversation_event(&event);
             self.builder.push(event)?;
-            events.extend(told);
+            events.extend(converted);
         }
         Ok(())
     }
 }
 
-/// Converts to the caller's event. A malformed call has already become an error, unless it is wanted as text.
+/// Converts to the caller's event. A malformed call is already an error, unless it is requested as text.
 fn conversation_event(event: &ProcessorEvent) -> Option<ConversationEvent> {
     match event.clone() {
         ProcessorEvent::Text(text) => Some(ConversationEvent::Text(text)),

@@ -41,7 +41,7 @@ pub(crate) struct ReplyConstraints {
     pub(crate) checks: Option<ReplyChecks>,
     /// Schema keywords that the constraint does not enforce.
     pub(crate) unenforced: Vec<UnenforcedKeyword>,
-    /// Recovery from defects of the reply: off under the family's grammar, which allows none.
+    /// Recovery from defects of the reply: off under the family's grammar, which excludes them.
     pub(crate) recovery: Recovery,
 }
 
@@ -72,7 +72,7 @@ impl ReplyRules<'_> {
     /// Compiles the grammar of the family's dialect for the turn's options.
     fn grammar(&self, turn: &TurnOptions) -> Result<ReplyConstraints> {
         let free = turn.response_format.is_none() && turn.tool_choice == ToolChoice::Auto;
-        // Without tools, the grammar would only keep markers of other channels from being generated.
+        // Without tools, the grammar would only exclude markers of other channels.
         let has_calls = self.constrain_calls == ConstrainCalls::Yes;
         if free && (!has_calls || (self.tools.is_empty() && self.channels.is_some())) {
             return Ok(ReplyConstraints::default());
@@ -102,7 +102,7 @@ impl ReplyRules<'_> {
             thinking: match turn.thinking.mode {
                 _ if self.in_reasoning => Thinking::Open,
                 ThinkingMode::Off => Thinking::Forbidden,
-                // A small model whose first word the format forbids would open the channel in its place.
+                // A small model would open the channel if the format forbids its first word.
                 ThinkingMode::Default if self.thinking_off && turn.response_format.is_some() => {
                     Thinking::Forbidden
                 }

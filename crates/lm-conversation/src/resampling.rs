@@ -17,7 +17,7 @@ use crate::reply_reader::{Piece, ReplyReader};
 const MAX_REJECTED: usize = 16;
 /// Number of attempts that change only the seed.
 const SAME_FILTERS: usize = 4;
-/// Seed increment between two attempts: the golden ratio in 64 bits, far from the seeds that people choose.
+/// Seed increment between two attempts: the golden ratio in 64 bits, far from typical user seeds.
 pub(crate) const SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A reply under rejection sampling.
@@ -36,9 +36,9 @@ pub(crate) struct Resampling {
     pieces: Vec<Piece>,
     /// Number of pieces up to the last one whose events were sent.
     sent: usize,
-    /// Events that were not sent yet.
+    /// Unsent events.
     held: Vec<ConversationEvent>,
-    /// True if a call or an answer that is validated has begun.
+    /// True if a validated call or answer has started.
     open: bool,
     /// True if a complete call was sent.
     has_call: bool,
@@ -47,7 +47,7 @@ pub(crate) struct Resampling {
 
 impl Resampling {
     /// Creates the state for a reply to a prompt of `prompt_tokens` tokens, generated with `params`; `sampler` is the session's. Draws the
-    /// seed if there is none.
+    /// seed if it is unset.
     ///
     /// # Errors
     /// When no seed can be drawn.
@@ -79,12 +79,12 @@ impl Resampling {
         })
     }
 
-    /// Takes the beginning of the reply, whose events were sent by an earlier turn.
+    /// Takes the known start of the reply; an earlier turn sent its events.
     pub(crate) fn resume(&mut self, pieces: Vec<Piece>) {
         (self.sent, self.pieces) = (pieces.len(), pieces);
     }
 
-    /// Notes a step of the prefill; returns false for those of later attempts.
+    /// Records a step of the prefill; returns false for later attempts.
     pub(crate) fn note_prefill(&mut self, progress: PrefillProgress) -> bool {
         if self.rejected == 0 {
             self.prefill = progress;
@@ -93,7 +93,7 @@ impl Resampling {
     }
 
     /// Corrects the usage of the last attempt, which found the prompt in the cache (the first one may have run it), and reports the
-    /// seed of the first one, from which those of the others follow.
+    /// seed of the first one, from which the other seeds are derived.
     pub(crate) fn correct(&self, finish: &mut Finished) {
         if self.rejected > 0 {
             finish.seed = self.sampler.seed;
@@ -165,7 +165,7 @@ impl Resampling {
     }
 
     /// Restarts the reply from the last token whose events were sent. Returns the new attempt, and a reader that has read up to that
-    /// token. After [`MAX_REJECTED`] attempts a reply that has a complete call ends before the next one, where it may end there.
+    /// token. After [`MAX_REJECTED`] attempts a reply with a complete call ends before the next one, if the constraint allows it.
     ///
     /// # Errors
     /// `invalid`, the defect of the last attempt, when the attempts are used up; errors of the session.
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_a_validated_call_are_held_until_it_is_valid() {
+    fn validated_call_events_wait_for_validity() {
         for name in [Some("read"), None] {
             let mut reply = resampling();
             assert_eq!(push(&mut reply, vec![ConversationEvent::Text("a".to_owned())]).expect("text"), 1);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn every_attempt_has_another_seed_and_later_ones_are_hotter() {
+    fn attempts_change_seed_and_raise_temperature() {
         let mut reply = resampling();
         let samplers: Vec<SamplerParams> = (1..=MAX_REJECTED)
             .map(|rejected| {

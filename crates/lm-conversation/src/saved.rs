@@ -6,9 +6,9 @@ use lm_session::{SavedCache, SavedError, SavedFile};
 use lm_template::{Message, Role, ToolSpec, Value};
 use serde_json::json;
 
-/// A conversation as data: the messages of its preface and history, the declarations of its tools, and KV pages if they were asked for.
+/// A conversation as data: the messages of its preface and history, the declarations of its tools, and KV pages on request.
 ///
-/// Without KV pages it does not depend on the model: the prompt is rendered and run again. As JSON it is an object of the keys below;
+/// Without KV pages it is independent of the model: the prompt is rendered and run again. As JSON it is an object of the keys below;
 /// the first three are optional when it is read, and an array alone is read as `messages`. A file with KV pages has them after the
 /// JSON and a zero byte.
 ///
@@ -72,7 +72,7 @@ impl SavedConversation {
     /// Reads from JSON.
     ///
     /// # Errors
-    /// All of [`SavedError`] but those of files; [`SavedError::CacheLength`] for the JSON of a file with KV pages.
+    /// All of [`SavedError`] except file errors; [`SavedError::CacheLength`] for the JSON of a file with KV pages.
     pub fn from_json(json: Value) -> Result<Self, SavedError> {
         Self::from_file(SavedFile::from_json(json, Self::VERSION)?)
     }
@@ -100,10 +100,10 @@ impl SavedConversation {
         Ok(Self { tools, preface: messages, history, cache })
     }
 
-    /// Writes the conversation to a file, which is replaced: at any time, also after a crash, it is the old one or the new one.
+    /// Writes the conversation to a file, replacing it atomically: even after a crash, it is the old one or the new one.
     ///
     /// # Errors
-    /// [`SavedError::Io`]; the file is then the old one.
+    /// [`SavedError::Io`]; the old file is then kept.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), SavedError> {
         self.file(self.cache.clone()).write(path)
     }
@@ -133,7 +133,7 @@ impl SavedConversation {
     }
 }
 
-/// Reads the array under `key`, if there is one.
+/// Reads the array under `key`, if any.
 fn items<T>(
     json: &mut Value,
     key: &'static str,

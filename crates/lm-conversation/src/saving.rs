@@ -14,7 +14,7 @@ impl Conversation {
         SavedConversation { tools, preface: messages, history: self.history(), cache: None }
     }
 
-    /// [`saved`](Self::saved) with options: KV pages, if asked for and not larger than the limit. Returns the outcome as well.
+    /// [`saved`](Self::saved) with options: KV pages, on request and up to the limit. Also returns the outcome.
     ///
     /// ```
     /// use lm_conversation::{Conversation, ConversationConfig, PromptTemplate, SaveOptions, SavedTokens};
@@ -40,19 +40,19 @@ impl Conversation {
         if options.cache.is_none() {
             return Ok((saved, SavedTokens::NotAsked));
         }
-        // Tokens of other messages, as of a turn that was taken back, are not part of it.
+        // Tokens of other messages, as of an undone turn, are not part of it.
         let Ok(rendered) = self.render(Vec::<Message>::new(), GenerationPrompt::Omit) else {
-            return Ok((saved, SavedTokens::NothingCached)); // No template renders what has no message.
+            return Ok((saved, SavedTokens::NothingCached)); // A template needs a message.
         };
         let (cache, outcome) = self.shared.lock().session.save_prefix(&rendered.ids, options)?;
         Ok((SavedConversation { cache, ..saved }, outcome))
     }
 
-    /// Replaces the messages of preface and history, and takes the KV pages if there are any: the next turn then prefills the new tokens
-    /// only. The tools stay those of this conversation. A running turn is cancelled. Returns the number of tokens whose pages are
+    /// Replaces the messages of preface and history, and takes the KV pages, if any: the next turn then prefills the new tokens
+    /// only. The tools of this conversation are kept. A running turn is cancelled. Returns the number of tokens whose pages are
     /// cached; 0 if the pool has no room for them.
     ///
-    /// The pages are shared with other conversations of the engine that begin alike, so they must come from a trusted source.
+    /// The pages are shared with other conversations of the engine that have the same prefix, so they must come from a trusted source.
     ///
     /// ```
     /// use lm_conversation::{Conversation, ConversationConfig, PromptTemplate, SavedConversation};
@@ -76,7 +76,7 @@ impl Conversation {
     ///
     /// # Errors
     /// [`lm_session::Error::ForeignCache`] and the other errors of [`lm_session::Session::restore_cache`] for KV pages that are not of
-    /// this model. Nothing is restored then; without [`SavedConversation::cache`] the messages can be.
+    /// this model. The conversation is then unchanged; without [`SavedConversation::cache`] the messages can be.
     pub fn restore(&mut self, saved: SavedConversation) -> Result<usize> {
         let SavedConversation { preface, history, cache, .. } = saved;
         self.abort();

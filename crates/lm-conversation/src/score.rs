@@ -13,7 +13,7 @@ use crate::into_messages::IntoMessages;
 /// Log probabilities of a given reply.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReplyScore {
-    /// Tokens of the reply, each given all tokens before it.
+    /// Tokens of the reply, each conditioned on all tokens before it.
     pub tokens: Vec<ScoredToken>,
 }
 
@@ -25,7 +25,7 @@ impl ReplyScore {
 }
 
 impl Conversation {
-    /// Scores `text` as the beginning of the reply to `messages`, or to the history if there are none. The conversation and a running turn
+    /// Scores `text` as the start of the reply to `messages`, or to the history without them. The conversation and a running turn
     /// are unchanged.
     ///
     /// ```
@@ -49,8 +49,8 @@ impl Conversation {
     /// [`TurnOptions::logprobs`] is the number of most probable tokens in each place, and [`TurnOptions::cancel`] cancels the call; the
     /// other options have no effect.
     ///
-    /// `text` is the reply as the model writes it, with the dialect's markup: added tokens in it are recognised. Its tokens follow those of
-    /// the prompt, and the distribution is the model's, whatever the tools allow.
+    /// `text` is the reply as the model writes it, with the dialect's markup: added tokens in it are recognised. Its tokens follow
+    /// the prompt, and the distribution is the model's, without the constraints of the tools.
     ///
     /// # Errors
     /// [`Error::Cancelled`], [`lm_session::Error::PromptTooLong`] for prompt and text together; see [`Error`].
@@ -80,7 +80,7 @@ impl Conversation {
         text: &[TokenId],
         options: &TurnOptions,
     ) -> lm_session::Result<Vec<lm_session::TokenLogprobs>> {
-        let session = self.shared.lock().session.fork()?; // The lock is not held meanwhile.
+        let session = self.shared.lock().session.fork()?; // Releases the lock.
         let top = options.logprobs.unwrap_or(0);
         Ok(session.score_after(prompt, text, top, &options.cancel)?.tokens)
     }

@@ -61,7 +61,7 @@ impl Conversation {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidAnswer`] for an answer that a limit has cut; see [`Error`]. The turn is in the history then.
+    /// [`Error::InvalidAnswer`] for an answer cut by a limit; see [`Error`]. The turn is then in the history.
     pub fn ask<T: JsonSchema + DeserializeOwned>(&mut self, message: impl IntoMessages) -> Result<T> {
         let format = Some(answer_format::<T>());
         let options =
@@ -94,11 +94,11 @@ impl Conversation {
         TurnBuilder { conversation: self, message, options: TurnOptions::default() }
     }
 
-    /// Sends a message and streams the reply. Returns at once; the prompt is prefilled behind it. A turn that is still running is
+    /// Sends a message and streams the reply. Returns at once; the prompt is prefilled in the background. A turn that is still running is
     /// cancelled first.
     ///
     /// # Errors
-    /// See [`Error`]. The conversation is then unchanged; so it is after an error in the turn.
+    /// See [`Error`]. The conversation is then unchanged, as after an error in the turn.
     pub fn stream(&mut self, message: impl IntoMessages, mut options: TurnOptions) -> Result<Turn> {
         let messages = message.into_messages()?;
         if messages.is_empty() {
@@ -111,17 +111,17 @@ impl Conversation {
         self.start(opening, settings, options)
     }
 
-    /// Continues the last reply, for example one that was cut off by a token limit or a cancellation: the turn writes on in the same
-    /// message, which takes its place in the history when the turn is complete. Events have the new text only.
+    /// Continues the last reply, for example one that was cut off by a token limit or a cancellation: the turn extends the same
+    /// message, which takes its place in the history when the turn is complete. Events have only the new text.
     ///
-    /// After a turn of this conversation that was cut off, the reply goes on from its last token: with a greedy sampler, it becomes the
+    /// After a turn of this conversation that was cut off, the reply continues from its last token: with a greedy sampler, it becomes the
     /// reply that was not cut off, and no token is prefilled again. Tokens that ended a constrained text within the limit
-    /// ([`Steered`](lm_session::Steered)) are taken back. Otherwise, as after [`set_history`](Self::set_history), the prompt is rendered up
+    /// ([`Steered`](lm_session::Steered)) are removed. Otherwise, as after [`set_history`](Self::set_history), the prompt is rendered up
     /// to the end of the message's text.
     ///
-    /// Options are not taken over from the turn that began the reply: a response format has to be given again.
-    /// [`TurnOptions::max_output_tokens`] limits the new tokens; [`Usage::output_tokens`](crate::Usage::output_tokens) counts the known
-    /// ones of the beginning as well.
+    /// Options are not inherited from the turn that started the reply: a response format has to be set again.
+    /// [`TurnOptions::max_output_tokens`] limits the new tokens; [`Usage::output_tokens`](crate::Usage::output_tokens) also counts the
+    /// known ones.
     ///
     /// ```
     /// # use lm_conversation::{Conversation, ConversationConfig, PromptTemplate};
@@ -307,7 +307,7 @@ impl<M: IntoMessages> TurnBuilder<'_, M> {
     /// Starts the turn: [`Conversation::stream`].
     ///
     /// # Errors
-    /// Those of [`Conversation::stream`].
+    /// Same errors as [`Conversation::stream`].
     pub fn start(self) -> Result<Turn> {
         self.conversation.stream(self.message, self.options)
     }

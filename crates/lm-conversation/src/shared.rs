@@ -13,7 +13,7 @@ use crate::overflow::DroppedHistory;
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     state: Arc<Mutex<State>>,
-    /// Number of the running turn, 0 if there is none: a turn that has ended takes no lock.
+    /// Number of the running turn, 0 without one: an ended turn takes no lock.
     live: Arc<AtomicU64>,
     turn: u64,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Shared {
 pub(crate) struct State {
     pub(crate) session: Session,
     pub(crate) history: Vec<Message>,
-    /// Number of leading messages of the history that are left out of prompts.
+    /// Number of leading history messages omitted from prompts.
     pub(crate) dropped: usize,
     /// The last reply, if it was cut off.
     pub(crate) open: Option<OpenReply>,
@@ -65,7 +65,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the share of a new turn that `cancel` cancels.
+    /// Returns the state handle of a new turn, cancelled by `cancel`.
     pub(crate) fn begin(&self, cancel: CancelHandle) -> Self {
         let mut state = self.lock();
         state.turn += 1;
@@ -74,7 +74,7 @@ impl Shared {
         Self { state: self.state.clone(), live: self.live.clone(), turn: state.turn }
     }
 
-    /// Locks the state; `None` if this turn has ended or another one has begun.
+    /// Locks the state; `None` if this turn has ended or another one has started.
     pub(crate) fn lock_turn(&self) -> Option<MutexGuard<'_, State>> {
         if self.live.load(Ordering::Acquire) != self.turn {
             return None;

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 pub struct ThinkingConfig {
     /// Thinking mode.
     pub mode: ThinkingMode,
-    /// Maximum number of reasoning tokens in a reply; the end of the channel is forced after them. `None`: the conversation's limit, or
+    /// Maximum number of reasoning tokens in a reply; then the end of the channel is forced. `None`: the conversation's limit, or
     /// none.
     pub max_tokens: Option<usize>,
 }
@@ -31,7 +31,7 @@ pub enum ThinkingMode {
     Default,
     /// The model reasons; set by the template's own switch if it has one.
     On,
-    /// The model does not reason; set by the template's own switch if it has one. The reasoning channel is kept from opening, or
+    /// The model does not reason; set by the template's own switch if it has one. The reasoning channel is prevented from opening, or
     /// closed at once when the prompt has opened it.
     Off,
 }
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_templates_switch_is_set_where_there_is_one() {
+    fn template_switch_is_set_if_present() {
         let model = ModelThinking { name: "m", has_channel: true, switch: Some("enable_thinking") };
         for (mode, expected) in [
             (ThinkingMode::Default, json!({})),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_had_is_an_error_and_not_silence() {
+    fn unsupported_thinking_is_an_error() {
         let model = ModelThinking { name: "m", has_channel: false, switch: None };
         let can = |mode, max_tokens| ThinkingConfig { mode, max_tokens }.variables(model).is_ok();
         assert!(can(ThinkingMode::Default, None) && can(ThinkingMode::Off, None));

@@ -10,10 +10,10 @@ use crate::error::{Error, Result};
 use crate::event::{ConversationEvent, Reply};
 use crate::turn_progress::{Progress, TurnSetup};
 
-/// A running turn: an iterator over the events of the reply, as they come.
+/// A running turn: an iterator over the events of the reply, as they arrive.
 ///
-/// The turn borrows nothing: it may be read from another thread than the conversation's. The last item is
-/// [`ConversationEvent::Finished`], with which the turn is added to the history, or an error, after which the conversation is as before
+/// The turn is owned: it may be read on another thread than the conversation's. The last item is
+/// [`ConversationEvent::Finished`], which adds the turn to the history, or an error, after which the conversation is as before
 /// the turn. Dropping the turn before that cancels it; so does every call that changes the conversation.
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! Progress of a turn: from the events of its generation to those of the reply.
+//! Progress of a turn: from the events of its generation to the events of the reply.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub(crate) struct TurnSetup {
 pub(crate) struct Progress {
     setup: TurnSetup,
     ready: VecDeque<ConversationEvent>,
-    /// Text and reasoning of the events that were returned.
+    /// Text and reasoning of the returned events.
     partial: (String, String),
     /// Error that ended the turn, returned after the ready events.
     failed: Option<Error>,
@@ -62,7 +62,7 @@ impl Progress {
         self.setup.cancel.clone()
     }
 
-    /// Returns the next item that needs nothing of the engine: `Some(None)` is the end.
+    /// Returns the next item that is available without the engine: `Some(None)` is the end.
     pub(crate) fn take_ready(&mut self) -> Option<Option<Result<ConversationEvent>>> {
         if let Some(event) = self.ready.pop_front() {
             match &event {
@@ -125,7 +125,7 @@ impl Progress {
         }
     }
 
-    /// Reads a piece of the reply. Returns another attempt at it if the piece completes a call that is not valid.
+    /// Reads a piece of the reply. Returns another attempt if the piece completes an invalid call.
     fn read(&mut self, piece: Piece, scored: Option<ScoredToken>) -> Result<Option<Generation>> {
         let mut events: Vec<_> = scored.map(ConversationEvent::Logprobs).into_iter().collect();
         let read = self.setup.reader.push(&piece, &mut events);
@@ -208,7 +208,7 @@ impl Progress {
         self.complete(message, finish, resampled)
     }
 
-    /// Ends a cancelled turn, with `error` or with the beginning of the reply.
+    /// Ends a cancelled turn, with `error` or with the partial reply.
     fn end_early(&mut self, mut finish: Finished, error: Error) -> Result<Option<Generation>> {
         match self.setup.on_cancel {
             OnCancel::Rollback => Err(error),
@@ -239,7 +239,7 @@ impl Progress {
         resampled: usize,
     ) -> Result<Option<Generation>> {
         let TurnSetup { unenforced, opening, .. } = &mut self.setup;
-        // That of the last generation counts the tokens of those before it, too.
+        // The usage of the last generation includes the earlier ones.
         finish.usage.continued_tokens = opening.written;
         let (unenforced, polyfills) = (std::mem::take(unenforced), opening.polyfills.clone());
         self.add_to_history(message.clone(), Some(&finish)).ok_or(Error::Cancelled)?;
@@ -250,7 +250,7 @@ impl Progress {
         Ok(None)
     }
 
-    /// Adds the turn to the history; `finish` is `None` for a turn that was dropped. `None` if another turn has begun.
+    /// Adds the turn to the history; `finish` is `None` for a turn that was dropped. `None` if another turn has started.
     fn add_to_history(&mut self, reply: Message, finish: Option<&Finished>) -> Option<()> {
         let mut state = self.setup.shared.lock_turn()?;
         let open = self.open_reply(state.session.tokens(), finish);
@@ -258,11 +258,11 @@ impl Progress {
         Some(())
     }
 
-    /// Returns the reply as tokens, if it was cut off: `ids` are those of the session.
+    /// Returns the reply as tokens, if it was cut off: `ids` are the ids of the session.
     fn open_reply(&self, mut ids: Vec<TokenId>, finish: Option<&Finished>) -> Option<OpenReply> {
         let TurnSetup { opening, reader, tokenizer, window, .. } = &self.setup;
         if window.as_ref().is_some_and(|window| !window.is_first()) {
-            return None; // Its beginning is not in the session any more.
+            return None; // Its start is no longer in the session.
         }
         let steered = finish.and_then(|finish| finish.steered);
         let ended = finish.is_some_and(|finish| {
@@ -280,7 +280,7 @@ impl Progress {
         Some(OpenReply { ids, media, written, tail, polyfills, before })
     }
 
-    /// Ends the turn early: the history is as before it, or has the beginning of the reply.
+    /// Ends the turn early: the history is as before it, or has the partial reply.
     fn end(&mut self) {
         self.over = true;
         if let Some(mut state) = self.setup.shared.lock_turn() {
@@ -296,7 +296,7 @@ impl Drop for Progress {
         }
         if self.setup.on_cancel == OnCancel::KeepPartial {
             let reply = self.partial_message();
-            let _ = self.add_to_history(reply, None); // Another turn may have begun.
+            let _ = self.add_to_history(reply, None); // Another turn may have started.
             self.setup.cancel.cancel();
         }
         self.end();

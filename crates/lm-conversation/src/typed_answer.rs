@@ -8,7 +8,7 @@ use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
 
 /// Format of an answer that is a `T` as JSON, for [`TurnOptions::response_format`](crate::TurnOptions::response_format): the type's JSON
-/// schema, with the bounds of its numbers and without other fields than those of its structs.
+/// schema, with the bounds of its numbers and only the declared fields of its structs.
 ///
 /// ```
 /// use lm_conversation::{ResponseFormat, answer_format};
@@ -20,8 +20,8 @@ pub fn answer_format<T: JsonSchema>() -> ResponseFormat {
     ResponseFormat::JsonSchema(schema::<T>())
 }
 
-/// JSON schema of `T`. Numbers have the bounds of their Rust types, which schemars only names in `format`. Structs have their fields and no
-/// others: those that serde ignores would only cost tokens.
+/// JSON schema of `T`. Numbers have the bounds of their Rust types, which schemars only names in `format`. Structs have exactly their
+/// fields: ignored ones would only cost tokens.
 fn schema<T: JsonSchema>() -> Value {
     let mut schema = schemars::schema_for!(T);
     RecursiveTransform(bound_numbers).transform(&mut schema);
@@ -32,7 +32,7 @@ fn schema<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Keywords of the schemas that a value matches together with the one around them.
+/// Keywords of schemas that a value matches in addition to the enclosing one.
 const COMBINATIONS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 /// Collects references to definitions that describe a part of an object only: beside other properties.
@@ -56,7 +56,7 @@ fn references(schema: &Value, found: &mut BTreeSet<String>) {
     options.for_each(|option| references(option, found));
 }
 
-/// Forbids further properties of objects that list theirs. One that is `part` of an object has properties elsewhere.
+/// Forbids further properties of objects with listed ones. A `part` of an object has properties elsewhere.
 fn close_objects(schema: &mut Value, part: bool, parts: &BTreeSet<String>) {
     let Some(map) = schema.as_object_mut() else { return };
     let combined = map.contains_key("$ref") || COMBINATIONS.iter().any(|key| map.contains_key(*key));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn structs_have_no_other_fields_and_take_all_of_theirs() {
+    fn structs_require_exactly_their_fields() {
         let valid = |schema: &Value, text: &str| {
             let value: Value = serde_json::from_str(text).unwrap();
             jsonschema::is_valid(schema, &value)

@@ -17,13 +17,13 @@ const MAX_CONTINUATION: usize = 3;
 pub(crate) struct Window {
     sinks: Sinks,
     context_tokens: usize,
-    /// Parameters of the first generation, with the limit of the whole reply, and the constraint after the tokens that were left out.
+    /// Parameters of the first generation, with the limit of the whole reply, and the constraint after the dropped tokens.
     params: GenerateParams,
     /// Tokens before the reply in the running generation.
     prompt_tokens: usize,
-    /// Tokens of the session: those of the generation's prompt, and those read.
+    /// Tokens of the session: the generation's prompt, and the tokens read.
     len: usize,
-    /// Tokens of the reply that were left out so far.
+    /// Tokens of the reply dropped so far.
     reply_tokens: usize,
     shifts: u64,
     /// Sums of the generations that reached the end of the context.
@@ -33,7 +33,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Creates the window of a reply to a prompt, generated with `params`, whose seed is drawn if there is none.
+    /// Creates the window of a reply to a prompt, generated with `params`, whose seed is drawn if unset.
     ///
     /// # Errors
     /// When no seed can be drawn.
@@ -65,22 +65,22 @@ impl Window {
         self.shifts == 0
     }
 
-    /// Number of the history's messages that are left out.
+    /// Number of omitted history messages.
     pub(crate) fn dropped(&self) -> usize {
         self.sinks.dropped
     }
 
-    /// Counts a token that was read; returns true if it fills the context.
+    /// Counts a read token; returns true if it fills the context.
     pub(crate) fn count(&mut self) -> bool {
         self.len += 1;
         self.len >= self.context_tokens
     }
 
-    /// Leaves out earlier turns and the oldest tokens of the reply, and goes on after the rest. `None` if the sinks take more than half of
-    /// the context. The last token is sampled again: its text holds what the end of the generation has made final.
+    /// Drops earlier turns and the oldest tokens of the reply, and continues after the rest. `None` if the sinks take more than half of
+    /// the context. The last token is sampled again: its text includes text that the end of the generation made final.
     ///
     /// # Errors
-    /// Those of [`Session::submit`] and of the constraint.
+    /// Same errors as [`Session::submit`] and of the constraint.
     pub(crate) fn shift(
         &mut self,
         session: &mut Session,
@@ -119,7 +119,7 @@ impl Window {
         Ok(Some((generation, shift)))
     }
 
-    /// Adds the generations before the last one to its counts; prompt and seed are those of the first.
+    /// Adds the generations before the last one to its counts; prompt and seed come from the first.
     pub(crate) fn correct(&self, finish: &mut Finished) {
         *finish = self.sum(finish.clone());
         finish.usage.output_tokens += self.reply_tokens;
@@ -141,7 +141,7 @@ impl Window {
     }
 }
 
-/// Returns the last tokens of a reply, at most `most`, from the beginning of a character.
+/// Returns the last tokens of a reply, at most `most`, from the start of a character.
 fn kept<'a>(reply: &'a [TokenId], most: usize, tokenizer: &Tokenizer) -> &'a [TokenId] {
     let kept = &reply[reply.len().saturating_sub(most)..];
     let in_character =

@@ -126,7 +126,7 @@ fn generate(
 }
 
 #[test]
-fn a_call_is_valid_within_any_budget_or_refused_for_a_true_reason() {
+fn call_is_valid_or_truthfully_refused_within_any_budget() {
     let engine = noise();
     let mut calls = 0;
     for case in cases() {
@@ -165,7 +165,7 @@ fn a_call_is_valid_within_any_budget_or_refused_for_a_true_reason() {
 }
 
 #[test]
-fn what_is_written_where_a_call_is_required_can_be_written_where_it_is_not() {
+fn required_calls_are_writable_when_optional() {
     let engine = noise();
     let tokenizer = tokenizer();
     for case in cases() {

@@ -12,7 +12,7 @@ const ANSWERS: &str = "The weather in Paris is sunny with a temperature of 72°F
     The stock price of GOOGL is 173.25 USD.\n";
 
 #[test]
-fn the_two_loops_by_hand_answer_until_an_empty_line() {
+fn manual_loops_answer_until_an_empty_line() {
     let input = "How is the weather in Paris?\nWhat is the stock price of GOOGL?\n\nNot asked.\n";
     let mut output = Vec::new();
     tool_loop::chat(Cursor::new(input), &mut output).expect("two answers");
@@ -20,7 +20,7 @@ fn the_two_loops_by_hand_answer_until_an_empty_line() {
 }
 
 #[test]
-fn the_two_loops_run_with_streamed_replies_too() {
+fn manual_loops_run_with_streamed_replies() {
     let questions = ["How is the weather in Paris?", "What is the stock price of GOOGL?"];
     let mut output = Vec::new();
     futures_executor::block_on(tool_loop_async::chat(&questions, &mut output)).expect("two answers");

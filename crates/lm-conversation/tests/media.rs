@@ -21,9 +21,9 @@ const TEMPLATE: &str = "{% for m in messages %}<{{ m.role }}>{% if m.content is 
     {% for p in m.content %}{% if p.type == 'image' %}<tool_response>{% elif p.type == 'audio' %}</tool_response>\
     {% elif p.type == 'text' %}{{ p.text }}{% endif %}\
     {% endfor %}{% endif %}{{ '\\n' }}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
-/// The token that stands for rows and, in templates, for an image.
+/// Placeholder token for rows and, in templates, for an image.
 const ROW: &str = "<tool_response>";
-/// The token that stands for rows and, in templates, for an audio clip.
+/// Placeholder token for rows and, in templates, for an audio clip.
 const AUDIO_ROW: &str = "</tool_response>";
 
 /// Encoders of both kinds.
@@ -103,7 +103,7 @@ fn is_row(id: &TokenId) -> bool {
 }
 
 #[test]
-fn media_take_the_places_of_their_placeholders_in_order() {
+fn media_replace_placeholders_in_order() {
     let conversation = conversation();
     let tokens = conversation.engine().media_tokens();
     let rows_of = |ids: &[TokenId]| ids.iter().copied().filter(is_row).collect::<Vec<_>>();
@@ -136,7 +136,7 @@ fn media_take_the_places_of_their_placeholders_in_order() {
 }
 
 #[test]
-fn an_image_and_an_audio_clip_are_in_one_message_in_either_order() {
+fn image_and_audio_share_a_message_in_either_order() {
     let (engine, fakes) = engine();
     let conversation = || Conversation::new(&engine, config()).unwrap();
     let parts = |parts: [Part; 2]| {
@@ -169,7 +169,7 @@ fn an_image_and_an_audio_clip_are_in_one_message_in_either_order() {
 }
 
 #[test]
-fn a_placeholder_in_a_message_is_text() {
+fn placeholder_in_a_message_is_text() {
     let conversation = conversation();
     let typed = format!("{ROW} or {AUDIO_ROW}{ROW}: ");
     let message = user(vec![text(&typed), blob(1), audio(1)]);
@@ -197,7 +197,7 @@ fn a_placeholder_in_a_message_is_text() {
 }
 
 #[test]
-fn ranges_of_generated_text_move_with_the_images_before_them() {
+fn generated_ranges_shift_by_preceding_images() {
     let template = "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}{% endgeneration %}\
         {% else %}{% for p in m.content %}<tool_response>{% endfor %}{% endif %}\n{% endfor %}";
     let config = ConversationConfig { template: Some(PromptTemplate::new(template).unwrap()), ..config() };
@@ -330,7 +330,7 @@ fn conversations_with_media_are_forked_edited_and_restored() {
 }
 
 #[test]
-fn a_reply_to_an_image_goes_on() {
+fn reply_to_an_image_continues() {
     let (engine, _) = engine();
     let mut whole = Conversation::new(&engine, config()).unwrap();
     let mut long = config();
@@ -396,7 +396,7 @@ fn images_in_the_preface_and_in_results_of_tools() {
 }
 
 #[test]
-fn templates_that_lose_media_or_make_some_up() {
+fn templates_that_lose_or_invent_media_are_errors() {
     for (medium, token) in [(blob as fn(_) -> _, ROW), (audio, AUDIO_ROW)] {
         let two = format!("{{% for m in messages %}}{token}{token}{{% endfor %}}");
         for (template, found) in [("{% for m in messages %}{{ m.role }}{% endfor %}", 0), (&two, 2)] {
@@ -413,7 +413,7 @@ fn templates_that_lose_media_or_make_some_up() {
 }
 
 #[test]
-fn media_that_cannot_be_decoded() {
+fn undecodable_media_are_errors() {
     let mut conversation = conversation();
     conversation.send("Hi.").unwrap();
     let before = (conversation.history(), conversation.tokens());
@@ -465,7 +465,7 @@ fn media_that_cannot_be_decoded() {
 
 /// The last file is damaged: an error before it shows that it was not decoded.
 #[test]
-fn media_are_not_decoded_when_the_turn_has_ended_or_the_context_is_full() {
+fn media_are_not_decoded_after_end_or_overflow() {
     let engine =
         Fakes::default().engine(EngineSettings { max_context: Some(160), ..EngineSettings::default() });
     let send = |images: usize, options: TurnOptions| {
@@ -489,7 +489,7 @@ fn media_are_not_decoded_when_the_turn_has_ended_or_the_context_is_full() {
 }
 
 #[test]
-fn media_before_a_reply_that_goes_on_are_not_decoded_after_a_cancel() {
+fn cancelled_continuation_does_not_decode_media() {
     let mut conversation = conversation();
     let damaged = Part::Image(Media::from_bytes(b"BM".to_vec()));
     conversation.set_history(vec![user(vec![damaged]), Message::assistant("Hi.")]);
@@ -499,7 +499,7 @@ fn media_before_a_reply_that_goes_on_are_not_decoded_after_a_cancel() {
 }
 
 #[test]
-fn rows_of_all_messages_count_for_the_context() {
+fn rows_of_all_messages_count_toward_the_context() {
     let engine =
         Fakes::default().engine(EngineSettings { max_context: Some(160), ..EngineSettings::default() });
     let mut conversation = Conversation::new(&engine, config()).unwrap();
@@ -509,9 +509,9 @@ fn rows_of_all_messages_count_for_the_context() {
     assert!(matches!(error, Error::TooManyMediaRows { media: 21, rows: 168, .. }), "{error}");
 }
 
-/// The limit of a file's size is that of the engine; what is above it is not read.
+/// The limit of a file's size is that of the engine; a larger file is not read.
 #[test]
-fn a_file_of_a_byte_more_than_the_limit_is_refused() {
+fn file_one_byte_over_the_limit_is_rejected() {
     let file = [&audio_file(4001, 1)[..], &[0]].concat();
     let named = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(named.path(), &file).unwrap();
@@ -525,7 +525,7 @@ fn a_file_of_a_byte_more_than_the_limit_is_refused() {
 }
 
 #[test]
-fn files_are_opened_by_permission_only() {
+fn files_are_opened_only_with_permission() {
     for (file, part) in
         [(image_file(3, 2, 1), Part::Image as fn(Media) -> Part), (audio_file(4001, 1), Part::Audio)]
     {
@@ -543,7 +543,7 @@ fn files_are_opened_by_permission_only() {
 }
 
 #[test]
-fn a_model_that_reads_one_kind_names_the_part_of_the_other() {
+fn unsupported_media_kind_is_named() {
     let model = || FakeLm::random(11, tokenizer().logits_width());
     let seeing = LoadedModel { vision: Some(Arc::new(FakeVision::default())), ..loaded(model()) };
     let hearing = LoadedModel { audio: Some(Arc::new(FakeAudio::default())), ..loaded(model()) };

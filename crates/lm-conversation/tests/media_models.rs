@@ -207,12 +207,12 @@ fn check(case: &Case) {
 }
 
 #[test]
-fn prompts_with_images_and_their_replies_are_those_of_transformers() {
+fn image_prompts_and_replies_equal_transformers() {
     ALL_VISION_FAMILIES.iter().flat_map(|family| family.goldens).for_each(|name| check(&vision_case(name)));
 }
 
 #[test]
-fn prompts_with_audio_and_their_replies_are_those_of_transformers() {
+fn audio_prompts_and_replies_equal_transformers() {
     let cases =
         ALL_AUDIO_FAMILIES.iter().flat_map(|family| family.goldens).flat_map(|name| audio_cases(name));
     cases.for_each(|case| check(&case));

@@ -62,7 +62,7 @@ fn rendered_prompts_equal_the_reference() -> anyhow::Result<()> {
 }
 
 #[test]
-fn documented_turns_are_said_word_for_word() -> anyhow::Result<()> {
+fn documented_turns_match_word_for_word() -> anyhow::Result<()> {
     let engine = engine()?;
     let mut turns = 0;
     for case in Case::all()? {

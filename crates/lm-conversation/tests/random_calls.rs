@@ -29,7 +29,7 @@ struct Counts {
     /// Cases rejected before the first token: even the shortest call does not fit.
     refused: usize,
     calls: usize,
-    /// Replies with something that is no call.
+    /// Replies with text that is not a call.
     malformed: usize,
     /// Calls that violate their tool's schema.
     unfit: usize,

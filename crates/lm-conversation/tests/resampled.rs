@@ -8,7 +8,7 @@ use lm_conversation::{
 use lm_session::testing::{FakeLm, loaded, tokenizer};
 use serde_json::json;
 
-/// Parameters with two possible calls, one of which is forbidden by a keyword without a grammar.
+/// Parameters with two possible calls; a keyword without a grammar forbids one of them.
 fn parameters() -> Value {
     json!({
         "type": "object",
@@ -100,7 +100,7 @@ fn assert_tells(events: &[ConversationEvent], reply: &Reply) {
 }
 
 #[test]
-fn calls_fit_what_no_grammar_says() {
+fn resampled_calls_satisfy_unenforced_keywords() {
     for dialect in ["hermes", "lfm2_pythonic", "qwen3_coder_xml", "llama3_json", "functiongemma", "kimi_k2"] {
         let (mut resampled, mut several) = (0, 0);
         for seed in 0..6 {
@@ -142,7 +142,7 @@ fn calls_fit_what_no_grammar_says() {
 }
 
 #[test]
-fn a_call_that_can_never_fit_is_a_typed_error() {
+fn unsatisfiable_call_is_a_typed_error() {
     let never = json!({
         "type": "object",
         "properties": {"unit": {"enum": ["a", "b"]}},
@@ -181,19 +181,19 @@ fn biased(options: &mut TurnOptions, conversation: &Conversation, bias: f32) {
     options.sampler.as_mut().expect("a sampler").logit_bias = vec![(close, bias)];
 }
 
-/// All calls are rejected, so that reasoning that waits for a call is never told.
+/// All calls are rejected, so reasoning that waits for a call is never reported.
 #[test]
-fn reasoning_after_a_rejected_call_does_not_wait_for_the_next_one() {
+fn reasoning_after_a_rejected_call_is_sent_at_once() {
     let mut never = parameters();
     never["not"]["properties"]["unit"] = parameters()["properties"]["unit"].clone();
     for seed in 0..6 {
         let mut conversation = reasoning(&conversation("hermes", vec![tool("read", never.clone())]));
         let mut options = required(&conversation, seed, 1.0);
         biased(&mut options, &conversation, 5.0);
-        let (mut told, mut failed) = (String::new(), None);
+        let (mut reported, mut failed) = (String::new(), None);
         for event in conversation.stream("go", options).expect("a turn") {
             match event {
-                Ok(ConversationEvent::Reasoning(text)) => told += &text,
+                Ok(ConversationEvent::Reasoning(text)) => reported += &text,
                 Ok(_) => {}
                 Err(error) => failed = Some(error),
             }
@@ -202,13 +202,13 @@ fn reasoning_after_a_rejected_call_does_not_wait_for_the_next_one() {
         let tokenizer = conversation.engine().tokenizer();
         let bytes = conversation.tokens().iter().flat_map(|&id| tokenizer.token_bytes(id).to_vec()).collect();
         let last = String::from_utf8(bytes).expect("text");
-        assert!(last.starts_with(&format!("go<think>{told}\n</think>")), "{told:?} of {last:?}");
+        assert!(last.starts_with(&format!("go<think>{reported}\n</think>")), "{reported:?} of {last:?}");
     }
 }
 
 /// The first turn has reached the limit on reasoning of the second, which then begins with the call.
 #[test]
-fn a_reply_that_goes_on_keeps_its_beginning_when_its_call_is_resampled() {
+fn resampled_continuation_keeps_the_known_text() {
     let mut resampled = 0;
     for seed in 0..6 {
         let mut conversation = reasoning(&conversation("hermes", vec![tool("read", parameters())]));
@@ -222,8 +222,8 @@ fn a_reply_that_goes_on_keeps_its_beginning_when_its_call_is_resampled() {
         let (mut events, _) = turn(&mut conversation, begin).expect("a beginning");
         // The text that ended the reply at its token limit is not kept.
         events.retain(|event| matches!(event, ConversationEvent::Reasoning(_)));
-        for event in conversation.continue_reply(options).expect("it goes on") {
-            match event.expect("it goes on") {
+        for event in conversation.continue_reply(options).expect("it continues") {
+            match event.expect("it continues") {
                 ConversationEvent::Finished(reply) => {
                     assert_tells(&events, &reply);
                     resampled += reply.resampled;
@@ -236,7 +236,7 @@ fn a_reply_that_goes_on_keeps_its_beginning_when_its_call_is_resampled() {
 }
 
 #[test]
-fn answers_fit_what_no_grammar_says() {
+fn resampled_answers_satisfy_unenforced_keywords() {
     let schema = json!({
         "type": "object",
         "properties": {"digit": {"type": "integer", "minimum": 1, "maximum": 3, "not": {"const": 2}}},
@@ -254,14 +254,14 @@ fn answers_fit_what_no_grammar_says() {
         let (events, reply) = turn(&mut conversation, options).expect("an answer");
         let value: Value = serde_json::from_str(&reply.text()).expect("JSON");
         assert!(value["digit"] == 1 || value["digit"] == 3, "{value}");
-        let told: String = events
+        let reported: String = events
             .iter()
             .filter_map(|event| match event {
                 ConversationEvent::Text(text) => Some(text.as_str()),
                 _ => None,
             })
             .collect();
-        assert_eq!(told, reply.text());
+        assert_eq!(reported, reply.text());
         resampled += reply.resampled;
     }
     assert!(resampled > 0, "no answer was sampled again");
@@ -269,7 +269,7 @@ fn answers_fit_what_no_grammar_says() {
 
 /// Keywords that a grammar drops together with others: what comes back fits all of the schema, or the turn fails.
 #[test]
-fn a_call_fits_all_of_a_schema_that_is_enforced_in_part() {
+fn call_satisfies_partly_enforced_schema() {
     let schemas = [
         json!({"allOf": [{"type": "string", "pattern": "^a"}, {"pattern": "z$"}]}),
         json!({"type": "integer", "allOf": [{"anyOf": [{"minimum": 3}, {"multipleOf": 7}]}, {"multipleOf": 2}]}),

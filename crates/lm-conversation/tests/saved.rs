@@ -26,7 +26,7 @@ fn conversation(turns: usize) -> SavedConversation {
     }
 }
 
-/// KV pages of no model.
+/// KV pages that no model wrote.
 fn pages(turns: usize) -> SavedCache {
     SavedCache {
         fingerprint: "f".repeat(64),
@@ -44,7 +44,7 @@ fn written(folder: &Path) -> (std::path::PathBuf, String) {
 }
 
 #[test]
-fn damaged_files_are_refused_as_a_whole() {
+fn damaged_files_are_rejected_as_a_whole() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, text) = written(folder.path());
     for end in (0..text.len() - 1).step_by(97).filter(|&end| text.is_char_boundary(end)) {
@@ -58,7 +58,7 @@ fn damaged_files_are_refused_as_a_whole() {
 }
 
 #[test]
-fn damaged_pages_are_refused_as_a_whole() {
+fn damaged_pages_are_rejected_as_a_whole() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("chat.json");
     conversation(4).write(&path).expect("it is written");
@@ -150,7 +150,7 @@ fn counts(reply: &Reply) -> (usize, usize, String) {
 }
 
 #[test]
-fn a_restored_conversation_prefills_the_new_tokens_only() {
+fn restored_conversation_prefills_only_new_tokens() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("chat.json");
     let mut conversation = new(&engine(EngineSettings::default()));
@@ -178,7 +178,7 @@ fn a_restored_conversation_prefills_the_new_tokens_only() {
 }
 
 #[test]
-fn pages_above_the_limit_are_left_out_and_the_outcome_says_so() {
+fn pages_above_the_limit_are_omitted_and_reported() {
     let mut conversation = new(&engine(EngineSettings::default()));
     let save = |conversation: &Conversation, cache| {
         let (saved, outcome) = conversation.save(SaveOptions { cache }).expect("it is saved");
@@ -195,7 +195,7 @@ fn pages_above_the_limit_are_left_out_and_the_outcome_says_so() {
 }
 
 #[test]
-fn pages_hold_no_tokens_of_messages_that_were_taken_back() {
+fn pages_exclude_removed_messages() {
     let mut conversation = new(&engine(EngineSettings::default()));
     conversation.send("A public question.").expect("a turn");
     let public = conversation.history();
@@ -214,13 +214,13 @@ fn pages_hold_no_tokens_of_messages_that_were_taken_back() {
 }
 
 #[test]
-fn pages_of_another_model_are_refused_and_nothing_is_restored() {
+fn pages_of_another_model_are_rejected() {
     let mut conversation = new(&engine(EngineSettings::default()));
     conversation.send("Hello").expect("a turn");
     let before = conversation.history();
     let foreign = SavedConversation { cache: Some(pages(2)), ..conversation.saved() };
     let foreign = SavedConversation { history: vec![Message::user("Other")], ..foreign };
-    let error = conversation.restore(foreign.clone()).expect_err("it is of no model");
+    let error = conversation.restore(foreign.clone()).expect_err("its model is unknown");
     assert!(
         matches!(error, lm_conversation::Error::Session(lm_session::Error::ForeignCache { .. })),
         "{error}"
@@ -231,7 +231,7 @@ fn pages_of_another_model_are_refused_and_nothing_is_restored() {
 }
 
 #[test]
-fn foreign_and_future_files_are_refused_with_the_place() {
+fn foreign_and_future_files_are_rejected_with_place() {
     let error = |json: Value| SavedConversation::from_json(json).expect_err("it is refused").to_string();
     let later = json!({"version": 3, "messages": []});
     assert_eq!(error(later), "the file has version 3, this program reads up to 2");
@@ -259,7 +259,7 @@ fn files_of_other_programs_are_read() {
 }
 
 #[test]
-fn a_new_file_replaces_none() {
+fn new_file_does_not_overwrite() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, text) = written(folder.path());
     let Err(SavedError::Io(error)) = conversation(1).write_new(&path) else { panic!("the file exists") };
@@ -288,7 +288,7 @@ fn writer(command: &mut Command, target: &Path) -> std::process::Child {
 }
 
 #[test]
-fn a_writer_that_is_killed_leaves_the_old_or_the_new_file() {
+fn killed_writer_leaves_old_or_new_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, _) = written(folder.path());
     let mut turns = Vec::new();
@@ -315,10 +315,10 @@ fn a_writer_that_is_killed_leaves_the_old_or_the_new_file() {
     assert!(turns.len() > 10, "the children wrote files: {turns:?}");
 }
 
-/// A limit on the size of files stands for a full disk.
+/// A limit on the size of files simulates a full disk.
 #[cfg(unix)]
 #[test]
-fn a_writer_without_room_leaves_the_old_file() {
+fn full_disk_keeps_the_old_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, text) = written(folder.path());
     let mut command = Command::new("sh");
@@ -331,7 +331,7 @@ fn a_writer_without_room_leaves_the_old_file() {
 }
 
 #[test]
-fn what_cannot_be_read_again_replaces_no_file() {
+fn unreadable_state_does_not_overwrite() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, text) = written(folder.path());
     let deep = (0..130).fold(json!(1), |inner, _| json!([inner]));
@@ -353,7 +353,7 @@ fn what_cannot_be_read_again_replaces_no_file() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_stays_one_and_only_files_are_replaced() {
+fn symlinks_are_kept_and_only_files_replaced() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, text) = written(folder.path());
     let link = folder.path().join("link.json");

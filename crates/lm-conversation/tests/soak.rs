@@ -122,7 +122,7 @@ fn act(conversations: &mut [Conversation], engine: &Engine, random: &mut Random)
     }
 }
 
-/// Resident memory in bytes; `None` where the system does not tell.
+/// Resident memory in bytes; `None` if the system does not report it.
 fn resident() -> Option<usize> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     statm.split(' ').nth(1)?.parse::<usize>().ok().map(|pages| pages * 4096)
@@ -167,7 +167,7 @@ fn greedy() -> TurnOptions {
 }
 
 #[test]
-fn conversations_reply_as_fresh_ones_after_random_turns_and_memory_is_flat() {
+fn random_turns_match_fresh_replies_in_flat_memory() {
     let seconds = std::env::var("LM_SOAK_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(5.0);
     let half = Duration::from_secs_f64(seconds / 2.0);
     let engine = engine();

@@ -29,7 +29,7 @@ fn on_each(check: impl Fn(Arc<dyn ConversationStore>)) {
 }
 
 #[test]
-fn a_conversation_is_saved_replaced_listed_and_deleted_by_its_id() {
+fn conversation_is_saved_replaced_listed_and_deleted() {
     on_each(|store| {
         assert_eq!(store.list().expect("a list"), []);
         assert_eq!(store.load(&id("a")).expect("nothing is there"), None);
@@ -48,7 +48,7 @@ fn a_conversation_is_saved_replaced_listed_and_deleted_by_its_id() {
 }
 
 #[test]
-fn a_text_that_could_name_another_file_is_no_id() {
+fn path_like_text_is_not_an_id() {
     let long = "a".repeat(ConversationId::MAX_BYTES + 1);
     for text in ["", &long] {
         let expected = InvalidId::Length { bytes: text.len() };
@@ -70,7 +70,7 @@ fn a_text_that_could_name_another_file_is_no_id() {
 
 /// Each reader gets one of the versions as a whole, whoever writes meanwhile.
 #[test]
-fn threads_may_save_load_list_and_delete_at_the_same_time() {
+fn store_is_safe_across_threads() {
     on_each(|store| {
         let versions: Vec<SavedConversation> = (0..4).map(|n| chat(&format!("{n}").repeat(5_000))).collect();
         thread::scope(|scope| {
@@ -102,7 +102,7 @@ fn threads_may_save_load_list_and_delete_at_the_same_time() {
 }
 
 #[test]
-fn other_files_of_the_folder_are_left_alone_and_damage_is_an_error() {
+fn foreign_files_are_ignored_and_damage_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = FolderStore::open(folder.path()).expect("it is opened");
     for name in ["notes.txt", "chat-.json", "chat-a b.json", "chat-A.json", "chat-=.json", "chat-=_.json"] {
@@ -122,7 +122,7 @@ fn other_files_of_the_folder_are_left_alone_and_damage_is_an_error() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_in_the_folder_leads_nowhere() {
+fn symlinks_are_not_followed() {
     let folder = tempfile::tempdir().expect("a folder");
     let outside = folder.path().join("outside.json");
     std::fs::write(&outside, "[]").expect("a file");

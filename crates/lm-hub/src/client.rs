@@ -17,7 +17,7 @@ use crate::{Error, RepoId, Result};
 const USER_AGENT: &str = concat!("lm-hub/", env!("CARGO_PKG_VERSION"));
 const MAX_REDIRECTS: usize = 10;
 const MAX_PAUSE: Duration = Duration::from_secs(60);
-/// Time in which a connection must be made, and after which a first request is not repeated.
+/// Time limit of a connection attempt, after which a first request is not repeated.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum characters of a server's message to show.
 const MAX_MESSAGE: usize = 300;
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirect_never_leaves_tls() {
+    fn redirect_never_leaves_tls() {
         let redirection = |location: &str| {
             let response = http::Response::builder().status(302).header("location", location);
             response.body(Body::builder().data("")).expect("a response")

@@ -31,7 +31,7 @@ struct Part {
 
 impl Download<'_> {
     /// Downloads the blob into the cache, unless it exists. `received` is called with the number of bytes as they
-    /// arrive, including those already present; a negative number takes some back.
+    /// arrive, including those already present; a negative number subtracts some.
     pub(crate) fn run(&self, received: &mut dyn FnMut(i64)) -> Result<()> {
         let FileInfo { bytes, etag, .. } = self.file;
         let blob = self.cache.blob(self.repo, etag);
@@ -151,7 +151,7 @@ impl Part {
         }
         let path = blob.with_added_extension(INCOMPLETE);
         if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
-            return Err(Error::Damaged { path, what: "it is no file".to_owned() });
+            return Err(Error::Damaged { path, what: "it is not a file".to_owned() });
         }
         let mut file =
             OpenOptions::new().read(true).append(true).create(true).open(&path).map_err(Error::io(&path))?;

@@ -12,7 +12,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// A text is not a valid model name.
-    #[error("`{text}` is no model name: {reason}")]
+    #[error("`{text}` is not a model name: {reason}")]
     InvalidName {
         /// The text.
         text: String,
@@ -37,7 +37,7 @@ pub enum Error {
         /// Description of valid values.
         expected: &'static str,
     },
-    /// There is no cache folder: the user has no home, and no variable names one.
+    /// The cache folder is unknown: neither a home folder nor a variable is set.
     #[error("there is no folder for the cache: neither HOME nor HF_HUB_CACHE is set")]
     NoCacheFolder,
     /// The network is needed, but offline mode is set.

@@ -84,7 +84,7 @@ impl Checksum {
         }
     }
 
-    /// The checksum in hex, as in an ETag; `None` if there is none.
+    /// The checksum in hex, as in an ETag; `None` if absent.
     pub(crate) fn finish(self) -> Option<String> {
         match self {
             Self::Sha256(sum) => Some(hex(&sum.finalize())),
@@ -122,7 +122,7 @@ mod tests {
 
     /// `printf hello | sha256sum`, `printf hello | git hash-object --stdin`
     #[test]
-    fn sums_are_those_of_sha256sum_and_git() {
+    fn digests_equal_sha256sum_and_git() {
         let sha256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
         let git = "b6fc4c620b67d95f953a5c1c1230aaab5db5a1b0";
         assert_eq!(sum(sha256, b"hello").as_deref(), Some(sha256));

@@ -40,7 +40,7 @@ pub struct ModelName {
 }
 
 impl RepoId {
-    /// The owner, if there is one.
+    /// The owner, if any.
     pub fn owner(&self) -> Option<&str> {
         self.owner.as_deref()
     }

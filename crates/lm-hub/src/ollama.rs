@@ -98,7 +98,7 @@ fn read(root: &Path, path: &Path, name: String) -> Result<StoredModel> {
 /// Path of the blob with this digest.
 ///
 /// # Errors
-/// A text that says what is wrong with the digest.
+/// Description of the fault of the digest.
 fn blob(root: &Path, digest: &str) -> Result<PathBuf, String> {
     let sum = digest.strip_prefix("sha256:").filter(|sum| sum.len() == 64 && is_hex(sum));
     let sum = sum.ok_or_else(|| format!("the digest is {digest:?}"))?;

@@ -14,9 +14,9 @@ pub struct RepoPath(String);
 /// Reason why a text is not a [`RepoPath`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PathFault {
-    /// It leads out of the repository: absolute, or with `..`.
+    /// It leaves the repository: absolute, or with `..`.
     Outside,
-    /// It has characters, or a length, that not every file system supports.
+    /// Its characters or its length are not supported by every file system.
     Unusual,
 }
 
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_paths_that_stay_inside_are_taken() {
+    fn only_paths_inside_the_root_are_accepted() {
         for good in ["config.json", "a/b.gguf", "a b/ü.json", "..a/b..c"] {
             assert_eq!(RepoPath::parse(good).map(|path| path.0), Ok(good.to_owned()));
         }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_path() {
+    fn path_parts_are_checked() {
         let path = RepoPath::parse("BF16/x-00001-of-00002.gguf").expect("is one");
         assert_eq!((path.folder(), path.file_name()), ("BF16", "x-00001-of-00002.gguf"));
         assert_eq!(path.under(Path::new("r")), Path::new("r").join("BF16").join("x-00001-of-00002.gguf"));
@@ -101,7 +101,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_path_that_is_taken_never_leaves_its_root(text in "[./\\\\a:~ -]{0,12}") {
+        fn accepted_path_stays_inside_its_root(text in "[./\\\\a:~ -]{0,12}") {
             if let Ok(path) = RepoPath::parse(&text) {
                 let path = path.under(Path::new("root"));
                 let mut parts = path.components();

@@ -80,7 +80,7 @@ impl Weights {
 }
 
 impl GgufChoice {
-    /// The vision tower (`mmproj`) beside the model, where it is looked for; of several that in the preferred format.
+    /// The vision tower (`mmproj`) beside the model; of several, the one in the preferred format.
     fn projector<'a>(&self, files: &'a [RepoPath]) -> Option<&'a RepoPath> {
         let beside = files.iter().filter(|path| path.is_projector() && path.folder() == self.file.folder());
         beside.min_by_key(|path| {
@@ -219,7 +219,7 @@ mod tests {
     ];
 
     #[test]
-    fn only_files_that_are_loaded_are_selected() {
+    fn only_loadable_files_are_selected() {
         assert_eq!(
             select("a/b", SAFETENSORS).expect("a model"),
             [
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gguf_model_is_chosen_by_path_name_or_quantisation() {
+    fn gguf_model_is_chosen_by_path_name_or_quantisation() {
         for (wanted, expected) in [
             ("m-Q4_K_M.gguf", &["README.md", "m-Q4_K_M.gguf", "mmproj-F16.gguf"][..]),
             ("q4_k_m", &["README.md", "m-Q4_K_M.gguf", "mmproj-F16.gguf"]),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_choice_there_must_be_one_model() {
+    fn ambiguous_choice_is_an_error() {
         match select("a/b", GGUF) {
             Err(Error::SeveralModels { choices, .. }) => assert_eq!(choices.len(), 3),
             other => panic!("{other:?}"),
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(tensors, ["config.json", "model.safetensors"]);
     }
     #[test]
-    fn a_gguf_model_comes_with_one_vision_tower() {
+    fn gguf_model_comes_with_one_vision_tower() {
         for (towers, expected) in [
             (&["mmproj-F32.gguf", "mmproj-bf16.gguf", "mmproj-F16.gguf"][..], "mmproj-bf16.gguf"),
             (&["x-mmproj-Q8_0.gguf", "x-mmproj-f16.gguf"], "x-mmproj-f16.gguf"),

@@ -181,7 +181,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn the_cache_is_where_the_reference_has_it() {
+    fn cache_path_equals_huggingface_hub() {
         for (variables, expected) in [
             (&[("HOME", "/u")][..], "/u/.cache/huggingface/hub"),
             (&[("HOME", "/u"), ("XDG_CACHE_HOME", "/x")], "/x/huggingface/hub"),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoint_and_offline_mode_come_from_the_environment() {
+    fn endpoint_and_offline_mode_come_from_environment() {
         let of = |variables: &[(&str, &str)]| {
             settings(&[&[("HF_HUB_CACHE", "/c")], variables].concat()).expect("is enough")
         };
@@ -210,13 +210,13 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_device_is_not_read() {
+    fn device_is_not_read() {
         let error = read_short(Path::new("/dev/null"), 10).expect_err("is refused");
         assert!(error.to_string().ends_with("it is not a regular file"), "{error}");
     }
 
     #[test]
-    fn the_token_comes_from_its_variable_or_file_and_never_shows() {
+    fn token_is_read_from_variable_or_file_and_hidden() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join("token");
         fs::write(&file, "hf_file\n").expect("can be written");

@@ -21,7 +21,7 @@ pub enum Store {
     Ollama,
 }
 
-/// The folders in which models are looked up. Nothing is ever copied or written there.
+/// The folders in which models are looked up. They are only read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelStores {
     /// The Hugging Face cache.
@@ -41,7 +41,7 @@ pub struct StoredModel {
     pub store: Store,
     /// The path to load: a folder with safetensors files, or a GGUF file (the first one of a split model).
     pub path: PathBuf,
-    /// GGUF file with the model's vision tower (`mmproj`), where the store keeps it in another place than beside the model.
+    /// GGUF file with the model's vision tower (`mmproj`), if the store keeps it apart from the model.
     pub projector: Option<PathBuf>,
     /// Bytes of its files, without an `mmproj` file.
     pub bytes: u64,

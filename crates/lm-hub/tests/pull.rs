@@ -71,7 +71,7 @@ fn assert_whole(model: &Path) {
 }
 
 #[test]
-fn a_model_comes_into_the_layout_of_the_reference() {
+fn pulled_model_has_the_huggingface_layout() {
     let setup = Setup::new(tiny());
     let hub = Hub::new(setup.settings()).expect("settings are good");
     let pull = hub.plan(&NAME.parse().expect("a name")).expect("the hub answers");
@@ -105,7 +105,7 @@ fn a_model_comes_into_the_layout_of_the_reference() {
 }
 
 #[test]
-fn what_is_there_is_not_received_again() {
+fn complete_files_are_not_downloaded_again() {
     let setup = Setup::new(tiny());
     setup.pull(NAME).expect("is downloaded");
     let before = setup.ranges().len();
@@ -114,7 +114,7 @@ fn what_is_there_is_not_received_again() {
 }
 
 #[test]
-fn a_truncated_blob_is_downloaded_again() {
+fn truncated_blob_is_downloaded_again() {
     let setup = Setup::new(tiny());
     setup.pull(NAME).expect("is downloaded");
     for kept in [0, 1, weights().len() as u64 - 1] {
@@ -128,7 +128,7 @@ fn a_truncated_blob_is_downloaded_again() {
 }
 
 #[test]
-fn an_interrupted_connection_is_resumed() {
+fn interrupted_connection_is_resumed() {
     let setup = Setup::new(tiny());
     for fault in [Fault::CutAfter(70_000), Fault::CutAfter(0), Fault::CutAfter(50_000)] {
         setup.server.fail(WEIGHTS, fault);
@@ -139,7 +139,7 @@ fn an_interrupted_connection_is_resumed() {
 }
 
 #[test]
-fn an_interrupted_run_is_resumed_by_the_next() {
+fn next_run_resumes_an_interrupted_one() {
     let setup = Setup::new(tiny());
     setup.server.fail(WEIGHTS, Fault::CutAfter(70_000));
     let impatient = HubSettings { retries: 0, ..setup.settings() };
@@ -148,7 +148,7 @@ fn an_interrupted_run_is_resumed_by_the_next() {
     let error = setup.pull_with(impatient, NAME).expect_err("the connection was cut");
     assert!(matches!(error, Error::Connection { .. }), "{error}");
     assert!(setup.blobs().iter().any(|name| name.ends_with(".incomplete")));
-    assert!(matches!(find(&setup, NAME), Err(Error::NotFound { .. })), "half a model is no model");
+    assert!(matches!(find(&setup, NAME), Err(Error::NotFound { .. })), "half a model is not a model");
     assert_whole(&setup.pull(NAME).expect("is downloaded"));
     assert_eq!(setup.ranges().last(), Some(&Some("bytes=70000-".to_owned())));
     assert!(!setup.blobs().iter().any(|name| name.ends_with(".incomplete")));
@@ -163,7 +163,7 @@ fn without_range_support_the_download_restarts() {
 }
 
 #[test]
-fn a_stalled_connection_times_out() {
+fn stalled_connection_times_out() {
     let setup = Setup::new(tiny());
     setup.server.fail(WEIGHTS, Fault::StallAfter(70_000));
     let settings = HubSettings { stall_timeout: Duration::from_millis(300), ..setup.settings() };
@@ -172,7 +172,7 @@ fn a_stalled_connection_times_out() {
 }
 
 #[test]
-fn a_partial_download_of_another_file_is_discarded() {
+fn partial_download_of_another_file_is_discarded() {
     let setup = Setup::new(tiny());
     let file = &tiny().files[2];
     let part =
@@ -191,7 +191,7 @@ fn a_partial_download_of_another_file_is_discarded() {
 }
 
 #[test]
-fn a_file_with_a_wrong_checksum_is_rejected_and_removed() {
+fn file_with_wrong_checksum_is_rejected_and_removed() {
     for path in [WEIGHTS, "config.json"] {
         let setup = Setup::new(tiny());
         setup.server.fail(path, Fault::WrongByte);
@@ -232,7 +232,7 @@ fn only_transient_statuses_are_retried() {
 }
 
 #[test]
-fn the_token_goes_to_the_hub_and_nowhere_else() {
+fn token_is_sent_to_the_hub_only() {
     let setup = Setup::new(TestRepo { access: Access::Private, ..tiny() });
     assert!(matches!(setup.pull(NAME), Err(Error::NoSuchRepo { token_sent: false, .. })));
     let with = |token| HubSettings { token: Some(Token::new(token).expect("a token")), ..setup.settings() };
@@ -246,7 +246,7 @@ fn the_token_goes_to_the_hub_and_nowhere_else() {
 }
 
 #[test]
-fn what_the_hub_refuses_is_told_apart() {
+fn hub_refusals_are_distinguished() {
     let setup = Setup::new(TestRepo { access: Access::Gated, ..tiny() });
     match setup.pull(NAME) {
         Err(Error::Gated { page, token_sent, .. }) => {
@@ -275,7 +275,7 @@ fn renamed_repositories_and_branches_are_resolved() {
 }
 
 #[test]
-fn file_metadata_of_a_hub_is_validated() {
+fn hub_file_metadata_is_validated() {
     let announced = |etag: &str, size: &str| {
         let storage = Storage::Announced { etag: etag.to_owned(), size: size.to_owned() };
         TestRepo { files: vec![TestFile { storage, ..TestFile::text(WEIGHTS, "abc") }], ..tiny() }
@@ -298,7 +298,7 @@ fn file_metadata_of_a_hub_is_validated() {
 }
 
 #[test]
-fn a_path_outside_the_repository_is_an_error() {
+fn path_outside_the_repository_is_an_error() {
     for path in ["../model.safetensors", "/etc/passwd", "a/../../b"] {
         let files = vec![TestFile::large(WEIGHTS, weights()), TestFile::text(path, "x")];
         let setup = Setup::new(TestRepo { files, ..tiny() });
@@ -311,7 +311,7 @@ fn a_path_outside_the_repository_is_an_error() {
 }
 
 #[test]
-fn a_link_in_the_cache_is_not_written_through() {
+fn cache_symlinks_are_not_written_through() {
     let setup = Setup::new(tiny());
     let outside = tempfile::tempdir().expect("a folder");
     let victim = outside.path().join("victim");
@@ -328,7 +328,7 @@ fn a_link_in_the_cache_is_not_written_through() {
 }
 
 #[test]
-fn two_programs_do_not_write_one_file() {
+fn concurrent_pulls_do_not_write_one_file() {
     let setup = Setup::new(tiny());
     let lock = setup
         .cache
@@ -363,7 +363,7 @@ fn one_gguf_model_is_pulled_with_all_its_parts() {
 }
 
 #[test]
-fn tls_that_fails_is_an_error() {
+fn tls_failure_is_an_error() {
     let setup = Setup::new(tiny());
     let settings =
         HubSettings { endpoint: setup.server.url().replace("http:", "https:"), ..setup.settings() };

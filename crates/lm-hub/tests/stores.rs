@@ -71,7 +71,7 @@ impl Machine {
 
 #[cfg(unix)]
 #[test]
-fn the_cache_of_another_program_is_read() {
+fn cache_of_another_program_is_read() {
     let machine = Machine::new();
     machine.cached("a/b", COMMIT, "config.json", "c1", b"{}");
     assert!(matches!(machine.find("a/b"), Err(Error::NotFound { .. })), "no branch is known");
@@ -88,7 +88,7 @@ fn the_cache_of_another_program_is_read() {
 }
 
 #[test]
-fn models_of_ollama_are_found_by_name_and_tag() {
+fn ollama_models_are_found_by_name_and_tag() {
     let machine = Machine::new();
     let digest = |letter: &str| format!("sha256:{}", letter.repeat(64));
     machine.ollama("registry.ollama.ai/library/llama3.2/1b", &digest("a"), Some(b"GGUF a"));
@@ -116,7 +116,7 @@ fn models_of_ollama_are_found_by_name_and_tag() {
 }
 
 #[test]
-fn the_projector_of_a_model_of_ollama_is_found() {
+fn ollama_projector_is_found() {
     let machine = Machine::new();
     let [weights, projector] = ["a", "b"].map(|letter| letter.repeat(64));
     let manifest = format!(
@@ -146,11 +146,11 @@ fn invalid_manifests_are_rejected() {
         machine.write("ollama/manifests/registry.ollama.ai/library/x/latest", content.as_bytes());
         assert!(matches!(machine.find("x"), Err(Error::Damaged { .. })));
     }
-    assert_eq!(machine.names(), [], "one that cannot be read is left out");
+    assert_eq!(machine.names(), [], "an unreadable one is omitted");
 }
 
 #[test]
-fn models_of_lm_studio_are_found_by_owner_and_name() {
+fn lm_studio_models_are_found_by_owner_and_name() {
     let machine = Machine::new();
     let one = machine.write("lmstudio/a/one-GGUF/one-Q4_K_M.gguf", b"GGUF");
     let big = machine.write("lmstudio/a/two-GGUF/two-Q8_0.gguf", b"GGUF.8");

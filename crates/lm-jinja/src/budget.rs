@@ -1,4 +1,4 @@
-//! Limits of a rendering, and what is left of them. Templates are untrusted: every loop, traversal and text counts.
+//! Limits of a rendering, and their remainder. Templates are untrusted: every loop, traversal and text counts.
 
 use std::cell::Cell;
 
@@ -118,7 +118,7 @@ mod tests {
 
     /// Templates that build something large from something small.
     #[test]
-    fn growing_templates_end() {
+    fn growing_templates_stop_at_the_budget() {
         let doubling = |step: &str| {
             format!(
                 "{{% set ns = namespace(x='0123456789', y=[1]) %}}{{% for i in range(64) %}}{step}{{% endfor %}}"

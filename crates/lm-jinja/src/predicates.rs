@@ -140,7 +140,7 @@ fn is_same(interpreter: &mut Interpreter<'_>, value: &Value, other: &Value) -> R
 #[cfg(test)]
 mod tests {
     #[test]
-    fn tests_are_in_order() {
+    fn tests_are_sorted() {
         assert!(super::ALL.is_sorted_by(|a, b| a.0 < b.0));
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn strftime(format: &str, now: DateTime, seconds: i64) -> Result<Stri
         rest = &after[conversion.length..];
         match (conversion.letter, conversion.options) {
             ('f', "") => out.push_str(&format!("{:06}", now.subsec_nanosecond() / 1000)),
-            // A time without a zone has neither a name nor an offset.
+            // The zone name and the offset of a time without a zone are empty.
             ('z' | 'Z', _) => {}
             ('s', _) => out.push_str(&seconds.to_string()),
             ('r', options) => {

@@ -36,7 +36,7 @@ pub enum ServerTransport {
 
 /// A program to start, which ends with the connection. `Debug` shows no values of `env`.
 ///
-/// Of the environment of this program it gets only variables that say nothing secret: those of the search for programs (`PATH`), of the user
+/// From the environment of this program it inherits only variables without secrets: of the search for programs (`PATH`), of the user
 /// (`HOME`, `USER`, `LOGNAME`, `SHELL`), of the terminal and language (`TERM`, `LANG`, `LANGUAGE`, `LC_*`, `TZ`), of temporary files (`TMPDIR`,
 /// `TMP`, `TEMP`), of certificates (`SSL_CERT_FILE`, `SSL_CERT_DIR`) and of proxies without a password (`HTTP_PROXY`, `HTTPS_PROXY`,
 /// `ALL_PROXY`, `NO_PROXY`); on Windows also those of the system's folders.
@@ -48,7 +48,7 @@ pub struct CommandConfig {
     pub args: Vec<String>,
     /// Further variables of its environment, such as a key that it needs.
     pub env: BTreeMap<String, String>,
-    /// Its working directory; `None`: that of this program.
+    /// Its working directory; `None`: the directory of this program.
     pub cwd: Option<PathBuf>,
 }
 

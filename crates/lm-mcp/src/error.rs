@@ -20,7 +20,7 @@ pub enum Error {
         /// The cause.
         source: std::io::Error,
     },
-    /// A file of servers is not of the documented form.
+    /// A file of servers does not have the documented form.
     #[error("the file of MCP servers `{}` cannot be used", path.display())]
     InvalidFile {
         /// The file.
@@ -63,10 +63,10 @@ pub enum Error {
         key: String,
         /// Description of what is needed.
         expected: &'static str,
-        /// Keys at its place that are not known, the first ones.
+        /// Unknown keys at its place, the first ones.
         found: Vec<String>,
     },
-    /// Two servers have the same name, or names that are alike after cleaning.
+    /// Two servers have the same name, or the same name after cleaning.
     #[error("there are two MCP servers named `{name}`; names keep only letters, digits, `_` and `-`")]
     DuplicateServer {
         /// The common name.
@@ -82,14 +82,14 @@ pub enum Error {
         /// The cause.
         source: std::io::Error,
     },
-    /// The program of a server ended before it had answered the handshake.
+    /// The program of a server ended before it answered the handshake.
     #[error("MCP server `{server}`: the program ended at the start ({status}){output}")]
     Ended {
         /// The server's name.
         server: String,
         /// Its exit status, such as `exit status: 1`.
         status: String,
-        /// Last line of its error output, if there is any.
+        /// Last line of its error output, if any.
         output: String,
     },
     /// A server did not complete the handshake and the list of its tools in time.
@@ -99,7 +99,7 @@ pub enum Error {
         server: String,
         /// The time limit, [`McpLimits::start_timeout`](crate::McpLimits::start_timeout).
         timeout: Duration,
-        /// Last line of the server's error output, if there is any.
+        /// Last line of the server's error output, if any.
         output: String,
     },
     /// The handshake failed, or the tools could not be listed.
@@ -109,7 +109,7 @@ pub enum Error {
         server: String,
         /// Description of the problem.
         message: String,
-        /// Last line of the server's error output, if there is any.
+        /// Last line of the server's error output, if any.
         output: String,
     },
     /// Tools of two servers have the same name, after it was cleaned and cut to 64 characters, and after the server's name was put before it.
@@ -138,13 +138,13 @@ pub enum Error {
         /// The cause.
         source: std::io::Error,
     },
-    /// An address other hosts can reach, without the hosts that are served.
+    /// An address that other hosts can reach, without the list of served hosts.
     #[error("{addr} can be reached by other machines: name the hosts that clients use to reach it")]
     OpenAddress {
         /// The address.
         addr: SocketAddr,
     },
-    /// Standard input ended before a client had begun the handshake.
+    /// Standard input ended before a client started the handshake.
     #[error("standard input ended before a client sent `initialize`")]
     NoClient,
     /// The server of tools failed.
@@ -155,7 +155,7 @@ pub enum Error {
     },
 }
 
-/// The end of a message: the keys that are there.
+/// The end of a message: the available keys.
 fn found_keys(found: &[String]) -> String {
     if found.is_empty() { String::new() } else { format!(", found `{}`", found.join("`, `")) }
 }

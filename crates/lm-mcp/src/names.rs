@@ -9,7 +9,7 @@ pub(crate) fn cleaned(name: &str) -> String {
     name.chars().take(MAX_CHARS).map(allowed).collect()
 }
 
-/// Name of a server's tool: `server_tool`; that of the tool alone for a server without a prefix.
+/// Name of a server's tool: `server_tool`, or the tool's own name for a server without a prefix.
 pub(crate) fn tool_name(prefix: &str, tool: &str) -> String {
     if prefix.is_empty() { cleaned(tool) } else { cleaned(&format!("{prefix}_{tool}")) }
 }
@@ -19,14 +19,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_has_the_servers_before_it_and_only_allowed_characters() {
+    fn name_has_server_prefix_and_allowed_characters() {
         assert_eq!(tool_name("files", "read.file"), "files_read_file");
         assert_eq!(tool_name("a b", "résumé/x"), "a_b_r_sum__x");
         assert_eq!(tool_name("", "get-sum"), "get-sum");
     }
 
     #[test]
-    fn a_long_name_is_cut() {
+    fn long_name_is_cut() {
         let name = tool_name("s", &"é".repeat(500));
         assert_eq!(name.len(), MAX_CHARS);
         assert!(name.starts_with("s____"));

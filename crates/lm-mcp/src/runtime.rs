@@ -1,4 +1,4 @@
-//! The runtime of connections: the caller's, or a small one of our own.
+//! The runtime of connections: the caller's, or a small internal one.
 
 use crate::{Error, Result};
 use std::future::Future;

@@ -28,7 +28,7 @@ struct Fake {
     peer: Arc<Mutex<Option<Peer<RoleServer>>>>,
     /// The last page was asked for.
     listed: Arc<Notify>,
-    begun: Arc<Notify>,
+    started: Arc<Notify>,
     cancelled: Arc<Notify>,
 }
 
@@ -75,7 +75,7 @@ impl ServerHandler for Fake {
     ) -> Result<CallToolResponse, ErrorData> {
         match request.name.as_ref() {
             "wait" => {
-                self.begun.notify_one();
+                self.started.notify_one();
                 context.ct.cancelled().await;
                 self.cancelled.notify_one();
                 Err(ErrorData::internal_error("cancelled", None))
@@ -162,7 +162,7 @@ fn tools_of_all_pages_are_listed_and_called() {
 }
 
 #[test]
-fn a_list_without_end_is_cut() {
+fn endless_list_is_cut() {
     let runtime = runtime();
     let pages = (0..5).map(|_| vec![]).chain([vec![tool("a"), tool("b"), tool("c")]]).collect();
     let server = Fake { is_endless: true, ..Fake::of_pages(pages) };
@@ -179,7 +179,7 @@ fn a_list_without_end_is_cut() {
 }
 
 #[test]
-fn as_many_tools_as_are_allowed_are_no_problem() {
+fn tools_at_the_limit_are_accepted() {
     let runtime = runtime();
     let limits = McpLimits { max_tools: 2, ..limits() };
     for pages in [vec![vec![tool("a"), tool("b")]], vec![vec![tool("a")], vec![tool("b")]]] {
@@ -189,7 +189,7 @@ fn as_many_tools_as_are_allowed_are_no_problem() {
 }
 
 #[test]
-fn tools_with_unusable_schemas_are_reported_and_the_others_work() {
+fn tools_with_unusable_schemas_are_reported() {
     let runtime = runtime();
     let deep = (0..40).fold(json!({}), |schema, _| json!({"not": schema}));
     let server = Fake::with(vec![
@@ -216,7 +216,7 @@ fn tools_with_unusable_schemas_are_reported_and_the_others_work() {
 }
 
 #[test]
-fn the_second_tool_of_a_server_with_a_name_is_left_out() {
+fn duplicate_tool_of_a_server_is_omitted() {
     let runtime = runtime();
     let long = |end: &str| tool(&("x".repeat(200) + end));
     let server = Fake::with(vec![tool("a.b"), tool("a_b"), tool("c"), long("1"), long("2"), tool("c")]);
@@ -239,7 +239,7 @@ fn the_second_tool_of_a_server_with_a_name_is_left_out() {
 }
 
 #[test]
-fn an_unusable_tool_takes_no_name() {
+fn unusable_tool_reserves_no_name() {
     let runtime = runtime();
     let typo = with_schema("a.b", json!({"type": "object", "properties": {"a": {"type": "text"}}}));
     let mcp = connecting(&Fake::with(vec![typo, tool("a_b")]), &runtime).connect().expect("connects");
@@ -248,7 +248,7 @@ fn an_unusable_tool_takes_no_name() {
 }
 
 #[test]
-fn tools_of_two_servers_with_the_same_name_are_an_error() {
+fn tool_name_conflict_of_servers_is_an_error() {
     let runtime = runtime();
     let (one, other) = (Fake::with(vec![tool("b")]), Fake::with(vec![tool("a_b")]));
     let both = Mcp::builder()
@@ -264,7 +264,7 @@ fn tools_of_two_servers_with_the_same_name_are_an_error() {
 }
 
 #[test]
-fn failures_of_tools_and_of_the_protocol_are_errors_that_the_model_reads() {
+fn tool_and_protocol_failures_reach_the_model() {
     let runtime = runtime();
     let server = Fake::with(vec![tool("refuse"), tool("fail"), tool("long")]);
     let mcp = connecting(&server, &runtime).connect().expect("connects");
@@ -278,13 +278,13 @@ fn failures_of_tools_and_of_the_protocol_are_errors_that_the_model_reads() {
 }
 
 #[test]
-fn a_cancelled_call_is_cancelled_at_the_server() {
+fn cancelled_call_is_cancelled_at_the_server() {
     let runtime = runtime();
     let server = Fake::with(vec![tool("wait")]);
     let mcp = connecting(&server, &runtime).connect().expect("connects");
     let cancel = CancelHandle::new();
     let mut calls = mcp.tools().start(vec![ToolCall::new("s_wait", Default::default())], &cancel, None);
-    runtime.block_on(server.begun.notified());
+    runtime.block_on(server.started.notified());
     cancel.cancel();
     let result = calls.next().expect("one result").to_json();
     assert_eq!(
@@ -292,12 +292,12 @@ fn a_cancelled_call_is_cancelled_at_the_server() {
         "the call of MCP server `s` was cancelled; it may have taken effect"
     );
     runtime.block_on(async {
-        tokio::time::timeout(LONG, server.cancelled.notified()).await.expect("it is told")
+        tokio::time::timeout(LONG, server.cancelled.notified()).await.expect("it is notified")
     });
 }
 
 #[test]
-fn a_call_that_exceeds_its_time_is_cancelled_at_the_server() {
+fn late_call_is_cancelled_at_the_server() {
     let runtime = runtime();
     let server = Fake::with(vec![tool("wait")]);
     let limits = McpLimits { call_timeout: Some(SHORT), ..limits() };
@@ -305,19 +305,19 @@ fn a_call_that_exceeds_its_time_is_cancelled_at_the_server() {
     let message = error(&mcp, "s_wait");
     assert!(message.ends_with("it may still take effect"), "{message}");
     runtime.block_on(async {
-        tokio::time::timeout(LONG, server.cancelled.notified()).await.expect("it is told")
+        tokio::time::timeout(LONG, server.cancelled.notified()).await.expect("it is notified")
     });
 }
 
 #[test]
-fn a_connection_that_is_lost_fails_the_running_call_and_later_ones() {
+fn lost_connection_fails_running_and_later_calls() {
     let servers = runtime();
     let server = Fake::with(vec![tool("wait")]);
     let mcp = connecting(&server, &servers).connect().expect("connects");
     let tools = mcp.tools();
     let running =
         std::thread::spawn(move || tools.call(&ToolCall::new("s_wait", Default::default())).content.text());
-    servers.block_on(server.begun.notified());
+    servers.block_on(server.started.notified());
     servers.shutdown_timeout(LONG);
     let text = running.join().expect("no panic");
     assert!(text.contains("the connection to MCP server `s` is lost"), "{text}");
@@ -325,7 +325,7 @@ fn a_connection_that_is_lost_fails_the_running_call_and_later_ones() {
     wait_for("the end is seen", || !mcp.servers()[0].is_connected);
 }
 
-/// Gives a server other tools, and tells its client.
+/// Replaces the tools of a server, and notifies its client.
 fn change(server: &Fake, runtime: &Runtime, tools: Vec<Tool>) {
     *server.pages.lock().expect("no panic") = vec![tools];
     let peer = server.peer.lock().expect("no panic").clone().expect("a client");
@@ -333,7 +333,7 @@ fn change(server: &Fake, runtime: &Runtime, tools: Vec<Tool>) {
 }
 
 #[test]
-fn the_problem_of_a_server_stays_when_the_tools_of_another_one_change() {
+fn problem_persists_when_another_server_changes() {
     let runtime = runtime();
     let (server, other) = (Fake::with(vec![tool("a")]), Fake::with(vec![tool("d")]));
     let both = connecting(&server, &runtime).stream("s_a", stream_to(other.clone(), &runtime));
@@ -348,7 +348,7 @@ fn the_problem_of_a_server_stays_when_the_tools_of_another_one_change() {
 }
 
 #[test]
-fn changed_tools_are_in_later_sets() {
+fn changed_tools_appear_in_later_sets() {
     let runtime = runtime();
     let server = Fake::with(vec![tool("a")]);
     let other = stream_to(Fake::with(vec![tool("d")]), &runtime);
@@ -369,7 +369,7 @@ fn changed_tools_are_in_later_sets() {
 }
 
 #[test]
-fn calls_of_another_server_are_not_held_up_by_the_schemas_of_changed_tools() {
+fn changed_schemas_do_not_delay_other_servers() {
     let runtime = runtime();
     let server = Fake::with(vec![tool("a")]);
     let other = stream_to(Fake::with(vec![tool("d")]), &runtime);
@@ -395,7 +395,7 @@ fn calls_of_another_server_are_not_held_up_by_the_schemas_of_changed_tools() {
 }
 
 #[test]
-fn a_server_that_never_answers_is_an_error_in_time() {
+fn unresponsive_server_times_out() {
     let (here, _there) = tokio::io::duplex(1 << 16);
     let limits = McpLimits { start_timeout: SHORT, ..limits() };
     let error = Mcp::builder().stream("s", here).limits(limits).connect().expect_err("no answer");
@@ -403,7 +403,7 @@ fn a_server_that_never_answers_is_an_error_in_time() {
 }
 
 #[test]
-fn a_server_that_answers_with_nonsense_is_an_error() {
+fn nonsense_response_is_an_error() {
     let runtime = runtime();
     for nonsense in ["{\"jsonrpc\": \"2.0\", \"id\": 0, \"result\": 5}\n", "\u{0}\u{1}{{{\n"] {
         let (here, mut there) = tokio::io::duplex(1 << 16);
@@ -417,7 +417,7 @@ fn a_server_that_answers_with_nonsense_is_an_error() {
 }
 
 #[test]
-fn a_message_that_is_too_long_is_dropped_and_the_call_ends_in_time() {
+fn overlong_message_is_dropped_and_the_call_times_out() {
     let runtime = runtime();
     let server = Fake::with(vec![tool("long"), tool("other")]);
     let limits = McpLimits { max_message_bytes: 1 << 16, call_timeout: Some(SHORT), ..limits() };
@@ -427,7 +427,7 @@ fn a_message_that_is_too_long_is_dropped_and_the_call_ends_in_time() {
 }
 
 #[test]
-fn connections_run_on_the_callers_runtime() {
+fn connections_run_on_the_caller_runtime() {
     let runtime = runtime();
     let server = Fake::with(vec![tool("a")]);
     let mcp = connecting(&server, &runtime).runtime(runtime.handle().clone());
@@ -444,7 +444,7 @@ fn connections_run_on_the_callers_runtime() {
 }
 
 #[test]
-fn a_call_after_the_end_of_the_connections_is_an_error() {
+fn call_after_close_is_an_error() {
     let runtime = runtime();
     let mcp = connecting(&Fake::with(vec![tool("a")]), &runtime).connect().expect("connects");
     let tools = mcp.tools();

@@ -3,7 +3,7 @@
 use lm_mcp::{Error, McpServers};
 
 #[test]
-fn a_file_that_is_too_large_is_named_as_such() {
+fn oversized_file_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("mcp.json");
     let read = |bytes: usize| {

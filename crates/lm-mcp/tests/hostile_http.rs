@@ -135,7 +135,7 @@ const ANSWERS: [(&str, Answer); 13] = [
             "params": {"progressToken": 0, "progress": 1, "message": "x".repeat(200)}});
         endless(stream, format!("data: {progress}\n\n").repeat(100).as_bytes())
     }),
-    ("an event that is no JSON", |stream, _| {
+    ("an event that is not JSON", |stream, _| {
         events(stream)?;
         stream.write_all(b"data: {\"a\":\xff\n\n")
     }),
@@ -150,11 +150,11 @@ const ANSWERS: [(&str, Answer); 13] = [
     ("a redirect to itself", |stream, _| {
         head(stream, "307 Temporary Redirect", "Location: http://localhost:9/mcp\r\nContent-Length: 0\r\n")
     }),
-    ("bytes that are no HTTP", |stream, _| stream.write_all(b"\0\xff\r\n\r\n")),
+    ("bytes that are not HTTP", |stream, _| stream.write_all(b"\0\xff\r\n\r\n")),
 ];
 
 #[test]
-fn no_answer_holds_up_the_call_or_the_next_one() {
+fn no_response_delays_the_call_or_the_next() {
     for (name, answer) in ANSWERS {
         let limits = McpLimits { start_timeout: LONG, call_timeout: Some(SOON), ..McpLimits::default() };
         let server = ServerConfig::http("s", serve(answer));
@@ -173,7 +173,7 @@ fn no_answer_holds_up_the_call_or_the_next_one() {
 }
 
 #[test]
-fn a_server_that_does_not_take_the_answers_to_its_requests_is_lost() {
+fn server_not_reading_responses_is_disconnected() {
     let limits = McpLimits { start_timeout: LONG, call_timeout: Some(LONG), ..McpLimits::default() };
     let server = ServerConfig::http("s", serve(requests_without_end));
     let mcp = Mcp::builder().server(server).limits(limits).connect().expect("connects");

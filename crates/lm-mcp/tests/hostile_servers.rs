@@ -176,7 +176,7 @@ fn noise() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn noise_before_an_answer_changes_nothing() {
+fn noise_before_a_response_is_ignored() {
     let runtime = runtime();
     let (mut lines, count) = (noise().into_iter(), noise().len());
     let (builder, server) = client(&runtime, move |raw, request| {
@@ -200,7 +200,7 @@ fn noise_before_an_answer_changes_nothing() {
 }
 
 #[test]
-fn a_second_answer_is_not_that_of_a_later_call() {
+fn duplicate_response_does_not_answer_a_later_call() {
     let runtime = runtime();
     let (mut calls, mut last) = (0, Value::Null);
     let (builder, server) = client(&runtime, move |raw, request| {
@@ -222,7 +222,7 @@ fn a_second_answer_is_not_that_of_a_later_call() {
 }
 
 #[test]
-fn a_result_of_another_form_is_an_error_and_the_connection_goes_on() {
+fn malformed_result_is_an_error_and_keeps_the_connection() {
     let results = [
         json!(5),
         json!(null),
@@ -250,7 +250,7 @@ fn a_result_of_another_form_is_an_error_and_the_connection_goes_on() {
 }
 
 #[test]
-fn notifications_without_end_hold_up_neither_the_time_limit_nor_the_end() {
+fn endless_notifications_delay_neither_timeout_nor_close() {
     let runtime = runtime();
     let (builder, server) = client(&runtime, |raw, request| {
         request["method"] == "tools/call" && {
@@ -266,7 +266,7 @@ fn notifications_without_end_hold_up_neither_the_time_limit_nor_the_end() {
 }
 
 #[test]
-fn a_server_that_does_not_take_the_answers_to_its_requests_is_lost() {
+fn server_not_reading_responses_is_disconnected() {
     let runtime = runtime();
     let (builder, server) = client(&runtime, |raw, request| {
         request["method"] == "tools/call" && {
@@ -283,7 +283,7 @@ fn a_server_that_does_not_take_the_answers_to_its_requests_is_lost() {
 }
 
 #[test]
-fn a_result_of_100_megabytes_is_dropped_and_the_call_ends_in_time() {
+fn result_of_100_megabytes_is_dropped_and_the_call_times_out() {
     let runtime = runtime();
     let mut is_first = true;
     let (builder, server) = client(&runtime, move |raw, request| {
@@ -306,7 +306,7 @@ fn a_result_of_100_megabytes_is_dropped_and_the_call_ends_in_time() {
 }
 
 #[test]
-fn pages_without_end_and_100_000_tools_are_cut() {
+fn endless_pages_and_100_000_tools_are_cut() {
     let runtime = runtime();
     let many: Vec<String> = (0..100_000).map(|number| tool(&format!("t{number}")).to_string()).collect();
     let pages = [
@@ -335,7 +335,7 @@ fn pages_without_end_and_100_000_tools_are_cut() {
 }
 
 #[test]
-fn a_storm_of_changes_lists_the_tools_a_few_times() {
+fn change_storm_lists_tools_a_few_times() {
     let runtime = runtime();
     let lists = Arc::new(AtomicUsize::new(0));
     let counted = lists.clone();

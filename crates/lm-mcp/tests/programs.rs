@@ -28,7 +28,7 @@ fn wait_for_end(pid: &str) {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_named() {
+fn missing_program_is_named() {
     let error = Mcp::builder().server(ServerConfig::command("s", "no-such-program", ["x"])).connect();
     let error = error.expect_err("there is none");
     assert_eq!(error.to_string(), "MCP server `s`: `no-such-program` cannot be started");
@@ -36,7 +36,7 @@ fn a_program_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_program_that_ends_at_once_is_an_error_with_its_last_words() {
+fn exited_program_error_has_its_last_output() {
     let error = script("echo 'no licence' >&2; exit 7", LONG).expect_err("it ends");
     let expected = "MCP server `s`: the program ended at the start (exit status: 7); the last line of its stderr: no licence";
     assert_eq!(error.to_string(), expected);
@@ -44,7 +44,7 @@ fn a_program_that_ends_at_once_is_an_error_with_its_last_words() {
 }
 
 #[test]
-fn a_program_gets_its_environment_and_its_folder() {
+fn program_gets_its_environment_and_working_directory() {
     let folder = tempfile::tempdir().expect("a folder");
     let command = CommandConfig {
         command: "sh".to_owned(),
@@ -59,7 +59,7 @@ fn a_program_gets_its_environment_and_its_folder() {
 }
 
 #[test]
-fn other_variables_do_not_reach_a_program() {
+fn other_variables_are_not_inherited() {
     // `cargo test` sets it for this process.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     let error = script("echo \"[$CARGO_MANIFEST_DIR] ${PATH:+path} ${HOME:+home}\" >&2; exit 1", LONG);
@@ -68,14 +68,14 @@ fn other_variables_do_not_reach_a_program() {
 }
 
 #[test]
-fn a_disabled_program_is_not_started() {
+fn disabled_program_is_not_started() {
     let disabled = ServerConfig { disabled: true, ..ServerConfig::command("s", "no-such-program", [""; 0]) };
     let mcp = Mcp::builder().server(disabled).connect().expect("nothing to start");
     assert_eq!(mcp.servers(), []);
 }
 
 #[test]
-fn a_program_and_those_that_it_started_end_with_the_connection() {
+fn process_tree_ends_with_the_connection() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("pids");
     // Neither of them reads its input, and both ignore the usual signals.

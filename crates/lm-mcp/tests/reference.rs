@@ -124,49 +124,49 @@ fn check_cancellation(server: ServerConfig) {
     let mcp = connect(server, Duration::from_secs(2));
     let cancel = CancelHandle::new();
     let mut calls = mcp.tools().start(vec![call_of("r_wait", arguments("cancelled"))], &cancel, None);
-    wait_for("the call begins", || notes("cancelled") == "begun\n");
+    wait_for("the call begins", || notes("cancelled") == "started\n");
     cancel.cancel();
     let result = calls.next().expect("one result").to_json();
     assert_eq!(
         result["content"]["error"],
         "the call of MCP server `r` was cancelled; it may have taken effect"
     );
-    wait_for("the server cancels the call", || notes("cancelled") == "begun\ncancelled\n");
+    wait_for("the server cancels the call", || notes("cancelled") == "started\ncancelled\n");
 
     let error = call(&mcp, "r_wait", arguments("late"))["error"].to_string();
     assert!(error.contains("no result after"), "{error}");
-    wait_for("the server cancels the call", || notes("late") == "begun\ncancelled\n");
+    wait_for("the server cancels the call", || notes("late") == "started\ncancelled\n");
     assert_eq!(call(&mcp, "r_add", json!({"a": 1, "b": 1})), json!({"result": 2}));
 }
 
 #[test]
-fn tools_of_the_python_sdk_are_called_over_standard_input_and_output() {
+fn python_sdk_tools_are_called_over_stdio() {
     let Some(command) = python() else { return };
     check_python(stdio(&command, &["stdio"]));
 }
 
 #[test]
-fn tools_of_the_python_sdk_are_called_over_http() {
+fn python_sdk_tools_are_called_over_http() {
     let Some(command) = python() else { return };
     let server = Listening::start(&command, &["http", "{port}"]);
     check_python(ServerConfig::http("r", server.url.as_str()));
 }
 
 #[test]
-fn the_python_sdk_cancels_calls_over_standard_input_and_output() {
+fn python_sdk_cancels_calls_over_stdio() {
     let Some(command) = python() else { return };
     check_cancellation(stdio(&command, &["stdio"]));
 }
 
 #[test]
-fn the_python_sdk_cancels_calls_over_http() {
+fn python_sdk_cancels_calls_over_http() {
     let Some(command) = python() else { return };
     let server = Listening::start(&command, &["http", "{port}"]);
     check_cancellation(ServerConfig::http("r", server.url.as_str()));
 }
 
 #[test]
-fn a_program_that_crashes_in_a_call_fails_this_call_and_later_ones() {
+fn crashed_program_fails_running_and_later_calls() {
     let Some(command) = python() else { return };
     let mcp = connect(stdio(&command, &["stdio"]), LONG);
     let ended = "MCP server `r` has ended (exit status: 3): its tools cannot be called any more";
@@ -176,7 +176,7 @@ fn a_program_that_crashes_in_a_call_fails_this_call_and_later_ones() {
 }
 
 #[test]
-fn an_http_server_that_is_killed_in_a_call_fails_this_call_and_later_ones() {
+fn killed_http_server_fails_running_and_later_calls() {
     let Some(command) = python() else { return };
     let mut server = Listening::start(&command, &["http", "{port}"]);
     let mcp = connect(ServerConfig::http("r", server.url.as_str()), LONG);
@@ -235,10 +235,10 @@ fn check_node_cancellation(server: ServerConfig, passed: &Path) {
     let mcp = connect(server, Duration::from_secs(3));
     let slow =
         |seconds: f32| call_of("r_trigger-long-running-operation", json!({"duration": seconds, "steps": 1}));
-    let is_told = |seconds: &str| {
+    let is_notified = |seconds: &str| {
         let id = id_before(&read("client"), seconds);
         let cancelled = format!("\"requestId\":{id},");
-        wait_for("the server is told", || read("client").contains(&cancelled));
+        wait_for("the server is notified", || read("client").contains(&cancelled));
         id
     };
     let cancel = CancelHandle::new();
@@ -248,11 +248,11 @@ fn check_node_cancellation(server: ServerConfig, passed: &Path) {
     let result = calls.next().expect("one result").to_json();
     let cancelled = "the call of MCP server `r` was cancelled; it may have taken effect";
     assert_eq!(result["content"]["error"], cancelled);
-    let id = is_told("2.75");
+    let id = is_notified("2.75");
 
     let late = mcp.tools().call(&slow(3600.5)).to_json()["content"]["error"].to_string();
     assert!(late.contains("no result after 3 s"), "{late}");
-    is_told("3600.5");
+    is_notified("3600.5");
     assert_eq!(call(&mcp, "r_echo", json!({"message": "hello"})), "Echo: hello");
     let is_answered = |id: &str| read("server").contains(&format!("\"jsonrpc\":\"2.0\",\"id\":{id}}}"));
     // What passes the bytes on may write them to the file after it has sent them.
@@ -301,7 +301,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, mut file: File) {
 }
 
 #[test]
-fn the_typescript_sdk_is_told_of_cancelled_and_late_calls_over_standard_input_and_output() {
+fn typescript_sdk_receives_cancellations_over_stdio() {
     let Some(command) = node() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let passing = r#"tee "$0/client" | "$@" | tee "$0/server""#;
@@ -312,7 +312,7 @@ fn the_typescript_sdk_is_told_of_cancelled_and_late_calls_over_standard_input_an
 }
 
 #[test]
-fn the_typescript_sdk_is_told_of_cancelled_and_late_calls_over_http() {
+fn typescript_sdk_receives_cancellations_over_http() {
     let Some(command) = node() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let server = Listening::start(&command, &["streamableHttp"]);
@@ -321,13 +321,13 @@ fn the_typescript_sdk_is_told_of_cancelled_and_late_calls_over_http() {
 }
 
 #[test]
-fn tools_of_the_typescript_sdk_are_called_over_standard_input_and_output() {
+fn typescript_sdk_tools_are_called_over_stdio() {
     let Some(command) = node() else { return };
     check_node(stdio(&command, &["stdio"]));
 }
 
 #[test]
-fn tools_of_the_typescript_sdk_are_called_over_http() {
+fn typescript_sdk_tools_are_called_over_http() {
     let Some(command) = node() else { return };
     let server = Listening::start(&command, &["streamableHttp"]);
     check_node(ServerConfig::http("r", server.url.as_str()));

@@ -25,17 +25,17 @@ fn check_our_server(mode: &[&str], version: &str) {
 }
 
 #[test]
-fn the_python_client_calls_our_tools_in_the_version_with_a_handshake() {
+fn python_client_calls_tools_with_handshake() {
     check_our_server(&["--legacy"], "2025-11-25");
 }
 
 #[test]
-fn the_python_client_calls_our_tools_in_the_version_without_a_handshake() {
+fn python_client_calls_tools_without_handshake() {
     check_our_server(&[], "2026-07-28");
 }
 
 #[test]
-fn our_server_refuses_other_hosts_and_pages_of_other_origins() {
+fn server_rejects_foreign_hosts_and_origins() {
     let (server, _) = our_server();
     let addr = server.local_addr().expect("it listens");
     let status = |host: &str, origin: &str| {
@@ -82,7 +82,7 @@ fn wait(context: &CallContext, reports: State<Sender<bool>>) -> bool {
 }
 
 #[test]
-fn a_notification_of_the_client_cancels_its_call_of_our_tool() {
+fn client_notification_cancels_its_call() {
     let (reports, received) = channel();
     let tools = Toolset::new().with_state(reports).with(wait::tool()).expect("one tool");
     let server = serve(tools, Listen::Http(HttpListen::default())).expect("listens");
@@ -91,7 +91,7 @@ fn a_notification_of_the_client_cancels_its_call_of_our_tool() {
     let _calls = mcp.tools().start(vec![ToolCall::new("s_wait", Default::default())], &cancel, None);
     assert_eq!(received.recv_timeout(LONG), Ok(false), "it begins");
     cancel.cancel();
-    assert_eq!(received.recv_timeout(LONG), Ok(true), "it is told");
+    assert_eq!(received.recv_timeout(LONG), Ok(true), "it is notified");
 }
 
 /// Waits for the calls of all clients.
@@ -110,7 +110,7 @@ async fn meet_others(client: usize, url: String) -> String {
 }
 
 #[test]
-fn fifty_clients_have_calls_on_one_server_at_the_same_time() {
+fn fifty_clients_call_concurrently() {
     const CLIENTS: usize = 50;
     let tools = Toolset::new().with_state(Barrier::new(CLIENTS)).with(meet::tool()).expect("one tool");
     let server = serve(tools, Listen::Http(HttpListen::default())).expect("listens");

@@ -12,8 +12,8 @@ use std::process::{Child, Command};
 type Test = (&'static str, fn(&Path, &str));
 
 const TESTS: [Test; 4] = [
-    ("the_python_client_calls_our_tools_in_the_version_with_a_handshake", with_a_handshake),
-    ("the_python_client_calls_our_tools_in_the_version_without_a_handshake", without_a_handshake),
+    ("python_client_calls_tools_with_handshake", with_a_handshake),
+    ("python_client_calls_tools_without_handshake", without_a_handshake),
     ("a_client_that_is_killed_in_a_call_ends_the_call_and_the_server", killed_client),
     ("a_server_that_is_killed_in_a_call_is_an_error_of_the_call", killed_server),
 ];
@@ -63,8 +63,8 @@ impl InCall {
             json!({"call": "calculate", "arguments": {"expression": "6 * 7"}}),
         ];
         let client = served::start(venv, &[mode, &["stdio", program, "serve"]].concat(), &commands);
-        wait_for("the call begins", || notes(&file).starts_with("begun in "));
-        let server = notes(&file)["begun in ".len()..].to_owned();
+        wait_for("the call begins", || notes(&file).starts_with("started in "));
+        let server = notes(&file)["started in ".len()..].to_owned();
         Self { client, server, file, _folder: folder }
     }
 }

@@ -44,7 +44,7 @@ mod tests {
     use super::{Declared, declared};
 
     #[test]
-    fn the_longest_name_counts_once_it_is_certain() {
+    fn longest_name_is_reported_once_certain() {
         let names = ["a", "a>b", "", "x y"];
         let cases = [
             ("a>", Declared::Open),
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_another_one_with_its_end_keeps_both_open() {
+    fn prefix_name_keeps_both_candidates_open() {
         assert_eq!(declared("a>", ["a", "a>"], &[">"]), Declared::Open);
         assert_eq!(declared("a>1", ["a", "a>"], &[">"]), Declared::Found("a"));
         assert_eq!(declared("a>>", ["a", "a>"], &[">"]), Declared::Found("a>"));

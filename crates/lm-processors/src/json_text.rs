@@ -37,7 +37,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn writes_as_python_does() {
+    fn output_equals_python() {
         let value = json!({"a": [1, 2.5, {"ü": "\"\n"}], "b": {}, "c": null});
         assert_eq!(super::json_text(&value), r#"{"a": [1, 2.5, {"ü": "\"\n"}], "b": {}, "c": null}"#);
     }

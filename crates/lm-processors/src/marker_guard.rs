@@ -114,9 +114,9 @@ impl Guard {
         if !self.tokens.contains(text) {
             return self.text(text);
         }
-        let begun = self.completes_a_spelled_one(text);
+        let completes = self.completes_a_spelled_one(text);
         self.run.clear();
-        if begun { format!("{BREAK}{text}").into() } else { text.into() }
+        if completes { format!("{BREAK}{text}").into() } else { text.into() }
     }
 
     /// Returns true if the preceding text and the start of `token` together spell a marker.
@@ -204,7 +204,7 @@ mod tests {
 
     /// A text and a token that together spell another token are not a marker.
     #[test]
-    fn a_marker_is_one_token() {
+    fn marker_is_a_single_token() {
         const TOKENS: [&str; 3] = ["<a>", ">>", "a>"];
         let added = |text: &str| TOKENS.iter().find(|token| text.starts_with(**token)).map(|t| t.len());
         for (text, token) in [("<a", ">>"), ("<", "a>")] {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn reported_text_may_be_cut_anywhere() {
+    fn reported_text_can_be_cut_anywhere() {
         let text = "a\u{fdd0}\u{fdd1}b<a>";
         let broken = guard().text(text).into_owned();
         for (cut, _) in broken.char_indices() {

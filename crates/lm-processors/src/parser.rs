@@ -36,10 +36,10 @@ pub enum ReadCalls {
 /// Destination of the text of channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReasoningText {
-    /// Events of their own.
+    /// Separate events.
     #[default]
     Split,
-    /// The answer, markers included, also the one with which the prompt opened a channel.
+    /// The answer with its markers, including the one that opened a channel in the prompt.
     Inline,
 }
 

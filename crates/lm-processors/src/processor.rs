@@ -17,7 +17,7 @@ pub trait ModelDataProcessor: Send + Sync {
     /// Name of the family.
     fn name(&self) -> &'static str;
 
-    /// Syntax of the family as data; `None` for a processor with a parser of its own.
+    /// Syntax of the family as data; `None` for a processor with its own parser.
     fn dialect(&self) -> Option<&'static Dialect> {
         None
     }

@@ -13,7 +13,7 @@ pub struct MarkerTokens(Arc<[String]>);
 impl MarkerTokens {
     /// Collects the added tokens in `markers`; `added` returns the length of the longest one at the start of a text.
     ///
-    /// Tokens of a single character or of whitespace only are left out: their text is always a marker.
+    /// Tokens of a single character or of whitespace only are omitted: their text is always a marker.
     ///
     /// ```
     /// use lm_processors::MarkerTokens;

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 /// usual way to it; it also serves rig's other OpenAI-shaped configurations, as their transport.
 ///
 /// It answers `/chat/completions`, streamed or not, `/embeddings` and `/models`. No thread of the async runtime is blocked: prompts are rendered and
-/// grammars compiled on a thread of their own, and a reply is awaited. Dropping a request or its stream cancels it.
+/// grammars compiled on a separate thread, and a reply is awaited. Dropping a request or its stream cancels it.
 #[derive(Clone, Debug)]
 pub struct EngineClient {
     engine: Engine,
@@ -118,7 +118,7 @@ impl HttpClientExt for EngineClient {
     }
 }
 
-/// Runs a function on a thread, and waits for it without blocking. A result that nobody waits for is dropped.
+/// Runs a function on a thread, and waits for it without blocking. A result without a waiter is dropped.
 async fn on_thread<T: Send + 'static>(
     run: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {

@@ -63,7 +63,7 @@ fn multiplication() -> ToolDefinition {
 }
 
 #[tokio::test]
-async fn an_agent_of_rig_calls_its_tool_and_answers() {
+async fn rig_agent_calls_its_tool_and_answers() {
     let engine = pocket();
     let model = provider(&engine, ConversationConfig::from_engine(&engine)).completion(engine.name());
     let agent = AgentBuilder::new(model).tool(Multiply).default_max_turns(4).build();
@@ -77,7 +77,7 @@ async fn an_agent_of_rig_calls_its_tool_and_answers() {
 }
 
 #[tokio::test]
-async fn parallel_calls_have_ids_and_each_result_goes_back_under_its_own() {
+async fn parallel_call_results_return_under_their_ids() {
     let both = [said("multiply", r#"{"a": 3, "b": 5}"#), said("multiply", r#"{"a": 2, "b": 43}"#)].join("\n");
     let agent = AgentBuilder::new(model([&both, "15 and 86."])).tool(Multiply).default_max_turns(4).build();
     let response = agent.prompt("3 times 5, and 2 times 43?").await.expect("an answer");
@@ -99,7 +99,7 @@ async fn parallel_calls_have_ids_and_each_result_goes_back_under_its_own() {
 }
 
 #[tokio::test]
-async fn a_stream_has_the_text_in_pieces_and_the_arguments_of_calls() {
+async fn stream_has_text_pieces_and_call_arguments() {
     let text = "Once upon a time there was a kernel.";
     let mut stream = model([text]).stream("A story, please.").expect("it opens");
     let mut pieces = Vec::new();
@@ -125,7 +125,7 @@ async fn a_stream_has_the_text_in_pieces_and_the_arguments_of_calls() {
 }
 
 #[tokio::test]
-async fn a_required_call_is_made_and_a_forbidden_one_is_not() {
+async fn required_call_is_made_and_forbidden_one_omitted() {
     let ask = |choice| CompletionRequest::new("3 times 5?").tools(vec![multiplication()]).tool_choice(choice);
     let call = said("multiply", r#"{"a": 3, "b": 5}"#);
     let named = ToolChoice::Specific { function_names: vec![ToolName::new("multiply").expect("a name")] };
@@ -150,23 +150,23 @@ fn john() -> Person {
 }
 
 #[tokio::test]
-async fn an_extractor_returns_a_value_of_its_type() {
+async fn extractor_returns_a_value_of_its_type() {
     let call = said("submit", r#"{"name": "John", "age": 30}"#);
     let extractor = ExtractorBuilder::<Person>::new(model([&call])).build();
     assert_eq!(extractor.extract("John is 30.").await.expect("a person").output, john());
 }
 
 #[tokio::test]
-async fn an_output_schema_constrains_the_answer() {
+async fn output_schema_constrains_the_answer() {
     let request = CompletionRequest::new("John is 30.").output_schema(schemars::schema_for!(Person));
-    // What the model would say is no person: the grammar keeps it from saying so.
+    // The scripted reply is not a person: the grammar excludes it.
     let response = model([r#"{"name": "John", "age": 30} Is there anything else?"#]).call(request).await;
     let text = response.expect("an answer").text();
     assert_eq!(serde_json::from_str::<Person>(&text).expect("a person"), john());
 }
 
 #[tokio::test]
-async fn limits_and_samplers_of_a_request_reach_the_engine() {
+async fn request_limits_and_samplers_reach_the_engine() {
     let long = "word ".repeat(100);
     let request = CompletionRequest::new("Talk.").max_tokens(3);
     let response = model([&long]).call(request).await.expect("text");
@@ -203,13 +203,13 @@ fn wait_for_the_end(engine: &Engine) {
     let held = || engine.cache_stats().map(|stats| stats.total_pages - stats.free_pages).expect("it runs");
     let until = Instant::now() + Duration::from_secs(60);
     while held() > 0 {
-        assert!(Instant::now() < until, "the turn goes on");
+        assert!(Instant::now() < until, "the turn continues");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
 #[tokio::test]
-async fn a_stream_that_is_dropped_ends_its_turn() {
+async fn dropped_stream_ends_its_turn() {
     let (engine, config) = scripted([&"and ".repeat(1_000), "Hello!"]);
     let model = provider(&engine, config).completion("scripted");
     let mut stream = model.stream("Count to a million.").expect("it opens");
@@ -224,7 +224,7 @@ async fn a_stream_that_is_dropped_ends_its_turn() {
 }
 
 #[tokio::test]
-async fn a_reply_is_waited_for_without_blocking_and_ends_with_its_future() {
+async fn reply_does_not_block_and_ends_with_its_future() {
     let (engine, config) = scripted([&"and ".repeat(1_000), "Hello!"]);
     let model = provider(&engine, config).completion("scripted");
     let mut call = Box::pin(model.call("Count to a million."));
@@ -237,7 +237,7 @@ async fn a_reply_is_waited_for_without_blocking_and_ends_with_its_future() {
 }
 
 #[tokio::test]
-async fn a_conversation_of_several_turns_is_sent_as_the_template_wants_it() {
+async fn multi_turn_conversation_has_the_template_form() {
     let (engine, config) = scripted(["It is 15."]);
     let model = provider(&engine, config).completion("scripted");
     let request = CompletionRequest::from(vec![
@@ -253,7 +253,7 @@ async fn a_conversation_of_several_turns_is_sent_as_the_template_wants_it() {
 }
 
 #[tokio::test]
-async fn texts_are_embedded_as_the_engine_does() {
+async fn embeddings_equal_the_engine() {
     let (engine, config) = scripted(["Never."]);
     let width = engine.model_info().hidden_size;
     let model = provider(&engine, config).embedding("scripted", Some(width));

@@ -89,7 +89,7 @@ class Parser {
     return next;
   }
 
-  /** Next character that is no white space. */
+  /** Next character that is not white space. */
   peek() {
     while (/^\s$/.test(this.#characters[this.#at] ?? "")) this.#at += 1;
     return this.#characters[this.#at];

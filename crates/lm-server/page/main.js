@@ -95,7 +95,7 @@ function say(text, media = [], parent) {
   go(runner.advance(current));
 }
 
-/** Shows what an action has begun, and its end. */
+/** Shows the start and the end of an action. */
 async function go(action) {
   const conversation = current;
   save(conversation);

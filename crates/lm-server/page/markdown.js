@@ -84,7 +84,7 @@ const indentWidth = ([, before, marker, after]) => before.length + marker.length
 const indentOf = (item) => new RegExp(`^ {0,${indentWidth(item)}}`);
 
 function itemEnd(lines, start, item) {
-  // Two columns are enough for what is inside: models indent less than the rules ask for.
+  // Two columns are enough for the content: models indent less than the rules ask for.
   const inside = new RegExp(`^ {${Math.min(indentWidth(item), item[1].length + 2)}}`);
   let end = start + 1;
   for (let blank = false; end < lines.length; end += 1) {

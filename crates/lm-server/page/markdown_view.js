@@ -6,7 +6,7 @@ import { parseBlocks } from "./markdown.js";
 
 const INLINE = { bold: "strong", italic: "em", strike: "del" };
 
-/** An element that shows a growing text as Markdown; blocks that stay the same keep their elements, and what is selected in them. */
+/** An element that shows a growing text as Markdown; unchanged blocks keep their elements and the selection in them. */
 export class MarkdownView {
   element = el("div", { class: "markdown" });
   #shown = [];
@@ -29,7 +29,7 @@ const isSame = (block, shown) => shown !== undefined && block.kind === shown.kin
 function blockElement(block) {
   switch (block.kind) {
     case "heading":
-      // The page has a heading of its own above them.
+      // The page has its own heading above them.
       return el(`h${Math.min(block.level + 1, 6)}`, {}, inlineElements(block.text));
     case "code":
       return codeElement(block);

@@ -1,4 +1,4 @@
-// Replies: streams them into a conversation, runs approved calls, and goes on until the model is done or a call waits for approval.
+// Replies: streams them into a conversation, runs approved calls, and continues until the model is done or a call waits for approval.
 
 import { requestFields } from "./settings.js";
 import { callError, failure, runCall } from "./tools.js";
@@ -34,7 +34,7 @@ export class Runner {
     await this.advance(conversation, nodes.slice(0, nodes.indexOf(node)));
   }
 
-  /** Lets the conversation go on from its end, or from the end of these messages. */
+  /** Continues the conversation from its end, or from the end of these messages. */
   async advance(conversation, start = path(conversation)) {
     if (this.isRunning(conversation)) return;
     for (let nodes = start, round = 0; round < MAX_ROUNDS; nodes = path(conversation), round += 1) {
@@ -48,17 +48,17 @@ export class Runner {
     if (last.role === "tool") this.#tooMany(conversation, last);
   }
 
-  /** Lets the model go on with a reply that has been cut; one that has no text yet begins again. */
+  /** Continues a reply that has been cut; one without text starts over. */
   async extend(conversation, node) {
     if (this.isRunning(conversation)) return;
-    // Templates leave out the space at the end of a message, and a reply goes on from what they render.
+    // Templates trim the space at the end of a message, and a reply continues from the rendered text.
     node.content = node.content.trimEnd();
     if (!node.content) return this.regenerate(conversation, node);
     await this.#stream(conversation, node, path(conversation), { continue_final_message: true });
     if (node.state === "done" && (await this.#runAllowed(conversation))) await this.advance(conversation);
   }
 
-  /** Runs or denies a call; the conversation goes on when no call is open. */
+  /** Runs or denies a call; the conversation continues when no call is open. */
   async decide(conversation, call, decision) {
     if (this.isRunning(conversation)) return;
     const { settings } = conversation;
@@ -156,7 +156,7 @@ function applyCall(calls, { index, id, function: { name, arguments: text = "" } 
   calls[index].arguments += text;
 }
 
-/** Times and token counts of a reply; those of a reply that goes on are added up. */
+/** Times and token counts of a reply; those of a continued reply are added up. */
 class Clock {
   #began = performance.now();
   #first = null;

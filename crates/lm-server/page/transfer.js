@@ -19,7 +19,7 @@ export function exportFile(conversations, name) {
   setTimeout(() => URL.revokeObjectURL(address), 10000);
 }
 
-/** Reads the conversations of a file; throws an error that says what is wrong with it. Each gets a new id: nothing is overwritten. */
+/** Reads the conversations of a file; throws an error that describes the fault. Each gets a new id, so existing ones are kept. */
 export async function importFile(file) {
   if (file.size > MAX_BYTES) throw new Error(`${file.name} has ${file.size} bytes, at most ${MAX_BYTES} are read`);
   return parseFile(await file.text());

@@ -1,4 +1,4 @@
-//! Routes and what is around them.
+//! Router: routes, guards and limits.
 
 use std::any::Any;
 
@@ -39,7 +39,7 @@ pub(crate) fn router(app: &SharedApp) -> Router {
         .with_state(app.clone())
 }
 
-/// Routes of the table that need a key, or those that do not.
+/// Routes of the table with or without the need of a key.
 fn table(needs_key: bool) -> Router<SharedApp> {
     let routes = ROUTES.iter().filter(|route| route.needs_key == needs_key);
     routes
@@ -69,7 +69,7 @@ async fn wrong_method(method: Method, uri: Uri) -> ErrorResponse {
     ApiError::refused(405, "invalid_request_error", message).into()
 }
 
-/// Response to a request whose handler panicked. The text of a panic is for the log alone, where the panic itself has put it.
+/// Response to a request whose handler panicked. The text of a panic is only in the log, written by the panic itself.
 fn panicked(_: Box<dyn Any + Send>) -> Response {
     ErrorResponse(ApiError::server("the request ended in an internal error")).into_response()
 }

@@ -11,12 +11,12 @@ use subtle::{Choice, ConstantTimeEq};
 use crate::error::{Error, Result};
 use crate::tools::ServedTools;
 
-/// Configuration of a [`Server`](crate::Server): what it listens on, who may use it, and the limits of requests.
+/// Configuration of a [`Server`](crate::Server): address, access, and the limits of requests.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Address to listen on; port 0 takes a free one. Default 127.0.0.1:8080.
+    /// Address to listen on; port 0 picks a free one. Default 127.0.0.1:8080.
     pub addr: SocketAddr,
-    /// Keys, one of which each request needs. Default: none, every request is accepted.
+    /// Keys; each request needs one of them. Default: none, every request is accepted.
     pub keys: ApiKeys,
     /// Permits an address that other machines can reach without a key. Default false.
     pub insecure: bool,
@@ -46,7 +46,7 @@ impl Default for ServerConfig {
 }
 
 impl ServerConfig {
-    /// Checks that an address other machines can reach is protected; [`Server::bind`](crate::Server::bind) does so too.
+    /// Checks that a public address is protected; [`Server::bind`](crate::Server::bind) does so too.
     ///
     /// # Errors
     /// [`Error::OpenAddress`].
@@ -63,19 +63,19 @@ pub struct ServerLimits {
     pub body_bytes: usize,
     /// Maximum time for a request's body to arrive; a slower one is answered with 408. Default 30 s.
     pub body_time: Duration,
-    /// Maximum time for the headers of the next request on a connection, also an idle one, which is then closed: longer
+    /// Maximum time for the headers of the next request on a connection, including an idle one, which is then closed: longer
     /// than proxies keep idle connections, 50 s in `deploy/nginx`. Default 60 s.
     pub header_time: Duration,
     /// Maximum time for a client to take a piece of a response that waits to be sent; then its connection is closed. Default 60 s.
     pub write_time: Duration,
     /// Maximum number of connections; further ones wait to be accepted. Default 512.
     pub connections: usize,
-    /// Maximum number of requests that are being prepared (prompt and grammar), which is work on a thread of its own each, and of running
+    /// Maximum number of requests that are being prepared (prompt and grammar), each on its own thread, and of running
     /// calls of the server's tools; further ones are answered with 429. Default 64.
     pub preparing: usize,
     /// Maximum time of a request, from its arrival to the end of its answer. Default 1 h.
     pub request_time: Duration,
-    /// Maximum time that running requests have to end after a shutdown has begun; then they are cancelled. Default 30 s.
+    /// Maximum time that running requests have to end after a shutdown has started; then they are cancelled. Default 30 s.
     pub shutdown_time: Duration,
     /// Interval of the comments that keep a silent stream open. Default 15 s.
     pub keep_alive: Duration,
@@ -135,7 +135,7 @@ impl ApiKeys {
         self.0.is_empty()
     }
 
-    /// Returns true if `key` is one of the keys, in a time that does not depend on which.
+    /// Returns true if `key` is one of the keys, in constant time.
     pub fn accept(&self, key: &[u8]) -> bool {
         let digest: [u8; 32] = Sha256::digest(key).into();
         self.0.iter().fold(Choice::from(0), |found, known| found | known.ct_eq(&digest)).into()
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_for_other_machines_needs_a_key() {
+    fn public_address_needs_a_key() {
         let with = |addr: &str, keys: &[&str], insecure| {
             let keys = ApiKeys::new(keys).expect("valid keys");
             let addr = addr.parse().expect("an address");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_no_header_carries_are_refused_and_none_is_shown() {
+    fn keys_invalid_in_headers_are_rejected_and_hidden() {
         for (keys, number) in [(vec![""], 1), (vec!["key", "a b"], 2), (vec!["key", "key", "schlüssel"], 3)]
         {
             let error = ApiKeys::new(keys).expect_err("is invalid");

@@ -1,4 +1,4 @@
-//! Connections: accepted up to a number, and ended in order.
+//! Connections: accepted up to a limit, and ended in order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use tokio_io_timeout::TimeoutStream;
 
 use crate::config::ServerLimits;
 
-/// Pause after a connection that could not be accepted, as without free file descriptors.
+/// Pause after a failed accept, for example without free file descriptors.
 const RETRY: Duration = Duration::from_millis(50);
 
 /// Connections that end together.
@@ -27,14 +27,14 @@ pub(crate) struct ConnectionGroup {
 }
 
 impl ConnectionGroup {
-    /// Ends the connections: at once those that have sent no whole head of a request, or are idle, and the others after their response.
+    /// Ends the connections: idle ones and those without a complete request head at once, the others after their response.
     pub async fn shutdown(self) {
         self.ending.send_replace(true);
         self.graceful.shutdown().await;
     }
 }
 
-/// Connections that can be open at the same time.
+/// Limit of open connections.
 pub(crate) struct Connections {
     http: http1::Builder,
     places: Arc<Semaphore>,
@@ -66,7 +66,7 @@ impl Connections {
         let _ = stream.set_nodelay(true);
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(self.write_time));
-        // hyper closes idle connections, but not one whose first request has begun to arrive.
+        // hyper closes idle connections, but not one whose first request is arriving.
         let heard = Arc::new(AtomicBool::new(false));
         let (heard_first, service) = (heard.clone(), TowerToHyperService::new(router));
         let service = service_fn(move |request| {

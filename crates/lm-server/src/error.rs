@@ -18,13 +18,13 @@ pub enum Error {
         /// Cause.
         source: io::Error,
     },
-    /// Other machines can reach the address, and no key is configured.
+    /// The address is public, and no key is configured.
     #[error("other machines can reach {addr}, and there is no API key: configure one, or allow it without")]
     OpenAddress {
         /// The address.
         addr: SocketAddr,
     },
-    /// An API key is empty, or has characters that no header can carry.
+    /// An API key is empty or has characters that are invalid in a header.
     #[error("API key {number} is invalid: expected 1 to 512 visible ASCII characters")]
     InvalidKey {
         /// Its number, from 1.
@@ -33,7 +33,7 @@ pub enum Error {
     /// The async runtime cannot be started, or signals cannot be received.
     #[error("the async runtime cannot be started: {0}")]
     Runtime(io::Error),
-    /// There is no model to serve.
+    /// No model to serve.
     #[error("there is no model to serve")]
     NoModel,
     /// Two models have one name.

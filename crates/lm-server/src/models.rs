@@ -25,13 +25,13 @@ pub struct ServedModel {
     load: Arc<Load>,
 }
 
-/// Engine of a loaded model, and what answers requests with it.
+/// Engine of a loaded model, and its request handler.
 #[derive(Clone, Debug)]
 pub(crate) struct Engines {
     pub engine: Engine,
     pub chat: ChatEngine,
     pub embeddings: Embeddings,
-    /// Time for which the idle model stays in memory, unless a request has another one.
+    /// Time for which the idle model stays in memory, unless a request sets another one.
     keep_alive: Option<Duration>,
 }
 
@@ -45,21 +45,21 @@ impl Engines {
         }
     }
 
-    /// Begins a request, after which the idle model stays in memory for this time, or else for the engine's own.
+    /// Starts a request, after which the idle model stays in memory for this time, or else for the engine's own.
     ///
     /// # Errors
-    /// Those of `begin`; when the engine has stopped.
+    /// Same errors as `begin`; when the engine has stopped.
     pub fn kept<T>(
         &self,
         time: Option<KeepAlive>,
         begin: impl FnOnce(&Self) -> lm_api::Result<T>,
     ) -> lm_api::Result<T> {
-        // A model that is kept for no time is idle until the request has begun.
+        // With a zero keep-alive the model is idle until the request has started.
         let unload = time.filter(|time| time.is_zero());
         self.keep(if unload.is_some() { None } else { time })?;
-        let begun = begin(self)?;
+        let started = begin(self)?;
         unload.map_or(Ok(()), |time| self.keep(Some(time)))?;
-        Ok(begun)
+        Ok(started)
     }
 
     /// Sets the time for which the idle model stays in memory, or else the engine's own.
@@ -130,7 +130,7 @@ impl ServedModel {
         self.loaded().map_or_else(|| self.media.contains(&kind), |loaded| loaded.engine.reads(kind))
     }
 
-    /// Engine of the model; loads it if this is the first use, which blocks.
+    /// Engine of the model; the first use loads it, which blocks.
     pub(crate) fn engines(&self) -> lm_api::Result<&Engines> {
         if let Some(loaded) = self.engines.get() {
             return Ok(loaded);

@@ -1,4 +1,4 @@
-//! The web page at `/`: files of `page/`, which are part of the program.
+//! The web page at `/`: files of `page/`, embedded in the program.
 
 use axum::Router;
 use axum::http::header::{
@@ -8,7 +8,7 @@ use axum::routing::get;
 
 use crate::state::SharedApp;
 
-/// Only files and answers of this server: text of a model that became markup could neither run nor fetch anything.
+/// Only files and responses of this server: model text that became markup could not run or fetch anything.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; media-src data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -17,7 +17,7 @@ const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
-/// Makes the table of the files in `page/`: path, content type, content.
+/// Builds the table of the files in `page/`: path, content type, content.
 macro_rules! files {
     ($($path:literal, $kind:ident, $name:literal;)*) => {
         &[$(($path, $kind, include_str!(concat!("../page/", $name)))),*]

@@ -1,4 +1,4 @@
-//! Routes as data: the router and the OpenAPI document are made of them.
+//! Routes as data, for the router and the OpenAPI document.
 
 use axum::routing::{MethodFilter, MethodRouter};
 use lm_api::RequestBody;

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::models::ServedModel;
 use crate::server::Server;
 
-/// Threads of the runtime: it moves bytes, and the engines have threads of their own.
+/// Threads of the runtime: it moves bytes, and the engines have their own threads.
 const THREADS: usize = 2;
 
 /// Signal that ends a server.
@@ -21,11 +21,11 @@ pub enum EndSignal {
     Terminate,
 }
 
-/// Serves until the program is asked to end by Ctrl-C or SIGTERM, on a runtime of its own; it blocks. `listening` is called once, before the first
+/// Serves until Ctrl-C or SIGTERM, on its own runtime; it blocks. `listening` is called once, before the first
 /// request, and `ending` at the beginning of the shutdown, which waits for the running requests.
 ///
 /// # Errors
-/// As [`Server::bind`]; when there is no runtime, or signals cannot be received.
+/// As [`Server::bind`]; when the runtime cannot be created or signals cannot be received.
 pub fn run(
     models: Vec<ServedModel>,
     config: ServerConfig,
@@ -62,7 +62,7 @@ fn end_of_program() -> io::Result<impl Future<Output = EndSignal>> {
 #[cfg(not(unix))]
 fn end_of_program() -> io::Result<impl Future<Output = EndSignal>> {
     Ok(async {
-        // Without a handler the program cannot be asked to end.
+        // Without a handler the program cannot be stopped by signals.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::models::{Models, ServedModel};
 use crate::state::{App, SharedApp};
 
-/// Time that cancelled requests have to send their errors.
+/// Grace period in which cancelled requests send their errors.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// A server that listens. It answers while [`run`](Self::run) is polled, on a tokio runtime.
@@ -51,7 +51,7 @@ pub struct Server {
 pub struct ShutdownHandle(Arc<watch::Sender<bool>>);
 
 impl ShutdownHandle {
-    /// Begins the shutdown: `/ready` and new requests are answered with 503, and running requests have
+    /// Starts the shutdown: `/ready` and new requests are answered with 503, and running requests have
     /// [`ServerLimits::shutdown_time`](crate::ServerLimits::shutdown_time) to end.
     pub fn begin(&self) {
         self.0.send_replace(true);
@@ -62,7 +62,7 @@ impl Server {
     /// Listens on the address of the configuration.
     ///
     /// # Errors
-    /// When the address cannot be listened on, or is open to other machines without a key; when there is no model, or two of one name.
+    /// When the address cannot be listened on, or is open to other machines without a key; without a model, or with two of the same name.
     pub async fn bind(models: Vec<ServedModel>, config: ServerConfig) -> Result<Self> {
         config.check()?;
         let models = Models::new(models)?;
@@ -92,7 +92,7 @@ impl Server {
         ShutdownHandle(self.shutdown.clone())
     }
 
-    /// Answers requests until a shutdown, then until the running ones have ended. Meanwhile further ones are refused with 503.
+    /// Answers requests until a shutdown, then until the running ones have ended. Meanwhile new ones are refused with 503.
     pub async fn run(self) {
         let Self { listener, app, shutdown, .. } = self;
         let connections = Connections::new(&app.config.limits);
@@ -104,8 +104,8 @@ impl Server {
         let (early, late) = (ConnectionGroup::default(), ConnectionGroup::default());
         tokio::select! {
             () = accept(&early) => {}
-            // An error: all handles and the server itself are gone, which cannot be while it runs.
-            _ = shutdown.wait_for(|begun| *begun) => {}
+            // An error: all handles and the server itself are gone, which is impossible while it runs.
+            _ = shutdown.wait_for(|started| *started) => {}
         }
         app.begin_shutdown();
         tokio::select! {
@@ -114,7 +114,7 @@ impl Server {
         }
     }
 
-    /// [`run`](Self::run) that begins the shutdown when `signal` ends.
+    /// [`run`](Self::run) that starts the shutdown when `signal` completes.
     pub async fn run_until(self, signal: impl Future<Output = ()>) {
         let shutdown = self.shutdown_handle();
         let signalled = async {

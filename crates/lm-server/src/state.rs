@@ -47,7 +47,7 @@ impl App {
         !self.is_ending() && self.is_healthy()
     }
 
-    /// Returns true if a shutdown has begun.
+    /// Returns true if a shutdown has started.
     pub fn is_ending(&self) -> bool {
         *self.is_ending.borrow()
     }
@@ -68,12 +68,12 @@ impl App {
         self.is_ending.send_replace(true);
     }
 
-    /// Time at which a request that arrives now has to be answered.
+    /// Deadline of a request that arrives now.
     pub fn deadline(&self) -> Option<Instant> {
         Instant::now().checked_add(self.config.limits.request_time)
     }
 
-    /// Takes a place for work besides the engines', until it is dropped.
+    /// Acquires a slot for work outside of the engines, until it is dropped.
     ///
     /// # Errors
     /// 429 when all are taken.
@@ -84,10 +84,10 @@ impl App {
         })
     }
 
-    /// Runs work that blocks on a thread of its own.
+    /// Runs blocking work on its own thread.
     ///
     /// # Errors
-    /// 429 when too many requests are in preparation; 500 when the work panics; those of the work.
+    /// 429 when too many requests are in preparation; 500 when the work panics; the errors of the work.
     pub async fn prepare<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> lm_api::Result<T> + Send + 'static,
@@ -101,7 +101,7 @@ impl App {
     }
 }
 
-/// Cancels a request when it is dropped: when its client has gone.
+/// Cancels a request when dropped, as on a disconnect.
 #[derive(Debug)]
 pub(crate) struct CancelOnDrop(pub CancelHandle);
 

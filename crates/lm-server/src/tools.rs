@@ -18,7 +18,7 @@ use lm_tools::Toolset;
 pub struct ServedTools(Arc<dyn Fn() -> Toolset + Send + Sync>);
 
 impl ServedTools {
-    /// Creates the tools from a function that returns those of now; it is called for each request, and must not block.
+    /// Creates the tools from a function that returns the current ones; it is called for each request and must not block.
     pub fn new(tools: impl Fn() -> Toolset + Send + Sync + 'static) -> Self {
         Self(Arc::new(tools))
     }

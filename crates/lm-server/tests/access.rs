@@ -11,7 +11,7 @@ fn with_keys() -> Running {
 }
 
 #[test]
-fn every_route_but_those_of_health_and_the_document_needs_a_key() {
+fn every_route_but_health_and_openapi_needs_a_key() {
     let server = with_keys();
     let operations = Document::of(&server).operations(&operations::serve());
     let (guarded, open): (Vec<_>, Vec<_>) =
@@ -49,7 +49,7 @@ fn every_route_but_those_of_health_and_the_document_needs_a_key() {
 }
 
 #[test]
-fn any_of_the_keys_opens_in_either_header() {
+fn every_key_works_in_either_header() {
     let server = with_keys();
     for (name, value) in
         [("Authorization", "Bearer first"), ("authorization", "bearer second"), ("x-api-key", "second")]
@@ -82,14 +82,14 @@ fn requests_for_foreign_hosts_are_refused() {
     }
     let twice = Request::new("GET", "/v1/models").header("Host", "localhost").header("Host", "localhost");
     assert_eq!(server.send(&twice).error(), (400, "invalid_request_error".to_owned(), None));
-    // The health of a server is no exception, and an address in the first line counts before the header.
+    // The health route is no exception, and an address in the first line counts before the header.
     let health = Request::new("GET", "/health").header("Host", "evil.com");
     assert_eq!(server.send(&health).error(), (403, "permission_error".to_owned(), None));
     assert_eq!(server.send(&Request::new("GET", "http://evil.com/v1/models")).status, 403);
 }
 
 #[test]
-fn web_pages_of_foreign_origins_are_refused() {
+fn foreign_origins_are_refused() {
     let origins = vec!["https://chat.example.com".to_owned()];
     let config = ServerConfig {
         allowed_origins: origins,
@@ -132,7 +132,7 @@ fn web_pages_of_foreign_origins_are_refused() {
 }
 
 #[test]
-fn browsers_ask_without_a_key() {
+fn preflight_needs_no_key() {
     let server = with_keys();
     let asks = Request::new("OPTIONS", "/v1/chat/completions")
         .header("Origin", "http://localhost:3000")
@@ -141,7 +141,7 @@ fn browsers_ask_without_a_key() {
 }
 
 #[test]
-fn an_address_for_other_machines_without_a_key_is_not_listened_on() {
+fn public_address_without_key_is_not_bound() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let bind = |models, config| runtime.block_on(Server::bind(models, config));
     let engine = scripted_engine(["Hello!"]);

@@ -8,7 +8,7 @@ use crate::support::values;
 const REQUESTS: usize = 1_500;
 
 #[test]
-fn no_body_is_the_servers_fault() {
+fn no_body_is_a_server_error() {
     let server = serve();
     let document = Document::of(&server);
     let operations = document.operations(&server);

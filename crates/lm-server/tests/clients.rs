@@ -30,7 +30,7 @@ struct Outcome {
 }
 
 #[test]
-fn clients_of_others_have_the_documented_results() {
+fn third_party_clients_have_documented_results() {
     let Some([python, modules]) = installed() else { return };
     let keys = ApiKeys::new([KEY]).expect("a key");
     let server = Running::embedded(EngineSettings::default(), ServerConfig { keys, ..Default::default() });

@@ -43,7 +43,7 @@ fn wait_until_not_ready(server: &Running) {
 }
 
 #[test]
-fn a_client_that_leaves_ends_its_request() {
+fn disconnect_ends_the_request() {
     let (server, passes) = slow(EngineSettings::default(), ServerLimits::default());
     for stream in [true, false] {
         let mut client = server.open(&Request::chat(json!({"stream": stream})));
@@ -64,7 +64,7 @@ fn a_client_that_leaves_ends_its_request() {
 }
 
 #[test]
-fn a_client_that_leaves_during_its_prompt_ends_its_request() {
+fn disconnect_during_prefill_ends_the_request() {
     let settings = EngineSettings { prefill_chunk: 8, ..EngineSettings::default() };
     let (server, passes) = slow(settings, ServerLimits::default());
     let prompt = json!({"messages": [{"role": "user", "content": "word ".repeat(1_000)}]});
@@ -77,7 +77,7 @@ fn a_client_that_leaves_during_its_prompt_ends_its_request() {
 }
 
 #[test]
-fn one_client_that_leaves_does_not_end_the_requests_of_others() {
+fn disconnect_keeps_other_requests() {
     let (server, _) = slow(EngineSettings::default(), ServerLimits::default());
     let mut leaves = server.open(&Request::chat(json!({"stream": true})));
     let mut stays = server.open(&Request::chat(json!({"stream": true, "max_tokens": 60})));
@@ -89,21 +89,21 @@ fn one_client_that_leaves_does_not_end_the_requests_of_others() {
 }
 
 #[test]
-fn embeddings_end_when_their_client_leaves() {
+fn disconnect_ends_embeddings() {
     let (server, passes) = slow(EngineSettings::default(), ServerLimits::default());
     for path in ["/v1/embeddings", "/api/embed"] {
         let texts: Vec<_> = (0..1_500).map(|number| format!("text {number}")).collect();
-        let begun = passes.count();
+        let before = passes.count();
         let client = server.open(&Request::new("POST", path).body(&json!({"input": texts})));
-        passes.wait_for(begun + 2);
+        passes.wait_for(before + 2);
         drop(client);
         passes.wait_for_silence();
-        assert!(passes.count() < begun + 60, "{path}: {} passes", passes.count() - begun);
+        assert!(passes.count() < before + 60, "{path}: {} passes", passes.count() - before);
     }
 }
 
 #[test]
-fn more_requests_than_the_queue_holds_are_told_when_to_come_back() {
+fn full_queue_sets_retry_after() {
     let settings =
         EngineSettings { max_running_requests: 1, max_waiting_requests: 1, ..EngineSettings::default() };
     let (server, _) = slow(settings, ServerLimits::default());
@@ -123,7 +123,7 @@ fn more_requests_than_the_queue_holds_are_told_when_to_come_back() {
 }
 
 #[test]
-fn a_request_that_takes_too_long_ends() {
+fn overlong_request_ends() {
     let limits = ServerLimits { request_time: Duration::from_millis(300), ..ServerLimits::default() };
     let (server, passes) = slow(EngineSettings::default(), limits);
     assert_eq!(server.send(&Request::chat(json!({}))).status, 504);
@@ -137,7 +137,7 @@ fn a_request_that_takes_too_long_ends() {
 }
 
 #[test]
-fn slow_senders_are_not_waited_for() {
+fn slow_senders_time_out() {
     let limits = ServerLimits {
         body_time: Duration::from_millis(200),
         header_time: Duration::from_millis(300),
@@ -155,7 +155,7 @@ fn slow_senders_are_not_waited_for() {
 }
 
 #[test]
-fn a_client_that_does_not_read_is_not_waited_for() {
+fn non_reading_client_times_out() {
     let limits =
         ServerLimits { write_time: Duration::from_millis(300), connections: 1, ..ServerLimits::default() };
     let server = Running::scripted(["Hello!"], ServerConfig { limits, ..ServerConfig::default() });
@@ -167,7 +167,7 @@ fn a_client_that_does_not_read_is_not_waited_for() {
 }
 
 #[test]
-fn more_connections_than_allowed_wait() {
+fn excess_connections_wait() {
     let limits = ServerLimits { connections: 1, ..ServerLimits::default() };
     let server = Running::scripted(["Hello!"], ServerConfig { limits, ..ServerConfig::default() });
     let holds = server.connect();
@@ -179,7 +179,7 @@ fn more_connections_than_allowed_wait() {
 }
 
 #[test]
-fn a_panic_of_the_engine_is_an_error_of_the_request_alone() {
+fn engine_panic_fails_only_the_request() {
     let model = FakeLm::scripted(&tokenizer(), ["Hello!"]);
     let model = HookedLm::new(Arc::new(model)).before_pass(|_| panic!("a secret"));
     let engine = Engine::new(loaded(model), EngineSettings::default()).expect("it fits");
@@ -191,7 +191,7 @@ fn a_panic_of_the_engine_is_an_error_of_the_request_alone() {
 }
 
 #[test]
-fn a_server_whose_engine_has_stopped_is_neither_healthy_nor_ready() {
+fn stopped_engine_is_neither_healthy_nor_ready() {
     let engine = scripted_engine(["Hello!"]);
     let server = Running::start(engine.clone(), ServerConfig::default());
     engine.shutdown();
@@ -203,7 +203,7 @@ fn a_server_whose_engine_has_stopped_is_neither_healthy_nor_ready() {
 }
 
 #[test]
-fn a_shutdown_lets_streams_end() {
+fn shutdown_lets_streams_finish() {
     let limits = ServerLimits { shutdown_time: Duration::from_secs(3_600), ..ServerLimits::default() };
     let (server, open) = stepped(limits);
     let mut stream = server.open(&Request::chat(json!({"stream": true, "max_tokens": 60})));
@@ -229,7 +229,7 @@ fn a_shutdown_lets_streams_end() {
 }
 
 #[test]
-fn a_shutdown_does_not_wait_for_requests_that_have_not_wholly_arrived() {
+fn shutdown_does_not_wait_for_incomplete_requests() {
     // Longer than a test may take.
     let long = Duration::from_secs(3_600);
     let limits =
@@ -254,7 +254,7 @@ fn a_shutdown_does_not_wait_for_requests_that_have_not_wholly_arrived() {
 }
 
 #[test]
-fn a_client_that_closes_its_half_of_the_connection_has_left() {
+fn half_closed_connection_counts_as_disconnect() {
     let (server, passes) = slow(EngineSettings::default(), ServerLimits::default());
     let mut client = server.open(&Request::chat(json!({})));
     passes.wait_for(3);
@@ -266,7 +266,7 @@ fn a_client_that_closes_its_half_of_the_connection_has_left() {
 }
 
 #[test]
-fn a_shutdown_ends_streams_that_take_too_long() {
+fn shutdown_cancels_overlong_streams() {
     let limits = ServerLimits { shutdown_time: Duration::from_millis(200), ..ServerLimits::default() };
     let (server, passes) = slow(EngineSettings::default(), limits);
     let text = json!({"prompt": "Hello", "max_tokens": 2_000, "stream": true});
@@ -284,7 +284,7 @@ fn a_shutdown_ends_streams_that_take_too_long() {
 }
 
 #[test]
-fn a_silent_stream_is_kept_open() {
+fn silent_stream_gets_keep_alives() {
     let limits = ServerLimits { keep_alive: Duration::from_millis(100), ..ServerLimits::default() };
     let (engine, _) = slow_engine(Duration::from_secs(1), EngineSettings::default());
     let server = Running::start(engine, ServerConfig { limits, ..ServerConfig::default() });

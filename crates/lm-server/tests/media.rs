@@ -1,4 +1,4 @@
-//! Images and audio over the APIs: the same bytes are the same prompt, and what is neither is an error of its part.
+//! Images and audio over the APIs: the same bytes give the same prompt, and invalid bytes are an error of their part.
 
 use crate::support::{Response, Running};
 use base64::Engine as _;
@@ -29,7 +29,7 @@ fn reply(server: &Running, file: &[u8]) -> String {
 }
 
 #[test]
-fn an_image_is_the_same_over_all_apis() {
+fn image_is_the_same_over_all_apis() {
     let server = server();
     let file = image_file(3, 2, 1);
     let expected = reply(&server, &file);
@@ -57,7 +57,7 @@ fn an_image_is_the_same_over_all_apis() {
 }
 
 #[test]
-fn what_is_no_image_is_an_error_of_the_request() {
+fn invalid_image_is_a_request_error() {
     let server = server();
     let whole = image_file(300, 200, 1);
     let mut huge = image_file(1, 1, 1);
@@ -87,7 +87,7 @@ fn input_audio(file: &[u8], format: &str) -> Value {
 }
 
 #[test]
-fn an_audio_clip_is_the_same_over_the_apis_of_openai() {
+fn audio_clip_is_the_same_over_openai_apis() {
     let server = server();
     let text = json!({"type": "text", "text": "What is it?"});
     let reply = |audio: Value| {
@@ -119,7 +119,7 @@ fn an_audio_clip_is_the_same_over_the_apis_of_openai() {
 }
 
 #[test]
-fn what_is_no_audio_is_an_error_of_the_request() {
+fn invalid_audio_is_a_request_error() {
     let server = server();
     let whole = audio_file(16_000, 1);
     let mut hours = whole.clone();
@@ -160,7 +160,7 @@ fn what_is_no_audio_is_an_error_of_the_request() {
 }
 
 #[test]
-fn a_model_that_reads_text_refuses_images_and_audio() {
+fn text_model_rejects_images_and_audio() {
     let server = Running::scripted(["Hello!"], ServerConfig::default());
     let image = json!({"type": "image_url", "image_url": {"url": url(&image_file(1, 1, 1))}});
     for part in [image, input_audio(&audio_file(1, 1), "wav")] {
@@ -172,7 +172,7 @@ fn a_model_that_reads_text_refuses_images_and_audio() {
 }
 
 #[test]
-fn a_model_that_hears_is_none_that_sees() {
+fn audio_model_rejects_images() {
     let shown = |server: &Running| {
         let model = server.get("/v1/models").json()["data"][0]["id"].clone();
         server.post("/api/show", &json!({"model": model})).json()["capabilities"].clone()

@@ -26,7 +26,7 @@ fn error(response: &Response) -> (u16, String) {
 }
 
 #[test]
-fn a_message_is_one_object_or_events_of_the_same_text() {
+fn streamed_message_equals_the_object() {
     let server = server();
     let response = server.send(&message(json!({"model": "fake"})));
     let object = response.json();
@@ -56,7 +56,7 @@ fn a_message_is_one_object_or_events_of_the_same_text() {
 }
 
 #[test]
-fn tokens_of_a_message_are_counted() {
+fn message_tokens_are_counted() {
     let server = server();
     let counted = server.post("/v1/messages/count_tokens", &support::chat(json!({}))).json();
     let usage = &server.send(&message(json!({}))).json()["usage"];
@@ -64,7 +64,7 @@ fn tokens_of_a_message_are_counted() {
 }
 
 #[test]
-fn errors_have_the_form_of_the_api_whoever_finds_them() {
+fn all_errors_have_the_api_form() {
     let limits = ServerLimits { body_bytes: 1_000, ..ServerLimits::default() };
     let keys = ApiKeys::new(["secret"]).expect("a key");
     let server = Running::scripted(["Hello!"], ServerConfig { limits, keys, ..ServerConfig::default() });

@@ -33,7 +33,7 @@ fn wait_for(server: &Running, series: &str, expected: f64) {
 }
 
 #[test]
-fn a_reply_is_counted_once_whole_or_streamed() {
+fn reply_is_counted_once() {
     for stream in [false, true] {
         let whole = Running::scripted(["Hello there!"], ServerConfig::default());
         let usage = whole.send(&Request::chat(json!({}))).json()["usage"].clone();
@@ -65,7 +65,7 @@ fn a_reply_is_counted_once_whole_or_streamed() {
 }
 
 #[test]
-fn prompt_tokens_that_the_cache_had_are_counted() {
+fn cached_prompt_tokens_are_counted() {
     let server = Running::scripted(["Hello!"; 20], ServerConfig::default());
     let message =
         json!({"role": "user", "content": "A prompt of more than one page of the cache. ".repeat(9)});
@@ -79,7 +79,7 @@ fn prompt_tokens_that_the_cache_had_are_counted() {
 }
 
 #[test]
-fn running_and_waiting_requests_and_the_cache_are_shown_while_the_engine_works() {
+fn gauges_show_requests_and_cache_under_load() {
     let settings = EngineSettings { max_running_requests: 1, ..EngineSettings::default() };
     let (engine, _) = slow_engine(Duration::from_millis(20), settings);
     let server = Running::start(engine, ServerConfig::default());
@@ -99,7 +99,7 @@ fn running_and_waiting_requests_and_the_cache_are_shown_while_the_engine_works()
 }
 
 #[test]
-fn the_size_of_the_cache_is_an_info() {
+fn cache_size_is_an_info_metric() {
     let server = Running::scripted(["Hello!"], ServerConfig::default());
     let text = server.get("/metrics").body;
     let info = text.lines().find(|line| line.starts_with("vllm:cache_config_info{")).expect("a series");

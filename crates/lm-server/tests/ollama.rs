@@ -12,7 +12,7 @@ fn server() -> Running {
 }
 
 #[test]
-fn a_chat_is_lines_unless_they_are_not_wanted() {
+fn chat_streams_lines_by_default() {
     let server = server();
     let response = server.post("/api/chat", &chat(json!({"model": "fake:latest"})));
     assert_eq!((response.status, response.header("content-type")), (200, Some("application/x-ndjson")));
@@ -31,7 +31,7 @@ fn a_chat_is_lines_unless_they_are_not_wanted() {
 }
 
 #[test]
-fn a_prompt_is_answered() {
+fn prompt_is_answered() {
     let object = server().post("/api/generate", &json!({"prompt": "Hello", "stream": false})).json();
     assert_eq!((&object["response"], &object["model"]), (&json!("Hello!"), &json!("fake")));
 }
@@ -63,7 +63,7 @@ fn embeddings_are_vectors() {
 }
 
 #[test]
-fn a_request_says_how_long_its_model_is_kept() {
+fn keep_alive_sets_the_model_expiry() {
     let server = Running::embedded(EngineSettings::default(), ServerConfig::default());
     let expires_at = || server.get("/api/ps").json()["models"][0]["expires_at"].clone();
     let stays = || expires_at().as_str().expect("a time") > "2100";
@@ -105,7 +105,7 @@ fn a_request_says_how_long_its_model_is_kept() {
 }
 
 #[test]
-fn the_time_at_which_an_idle_model_expires_does_not_move() {
+fn idle_model_expiry_is_fixed() {
     let server = Running::embedded(EngineSettings::default(), ServerConfig::default());
     assert_eq!(server.post("/api/generate", &json!({"keep_alive": "10m"})).status, 200);
     let expires_at = || server.get("/api/ps").json()["models"][0]["expires_at"].clone();
@@ -119,7 +119,7 @@ fn the_time_at_which_an_idle_model_expires_does_not_move() {
 }
 
 #[test]
-fn errors_have_the_form_of_the_api_whoever_finds_them() {
+fn all_errors_have_the_api_form() {
     let server = server();
     let error = |path: &str, body: Value| {
         let response = server.post(path, &body);

@@ -28,7 +28,7 @@ fn model(name: &'static str, loads: usize) -> (ServedModel, Arc<AtomicUsize>) {
 }
 
 #[test]
-fn the_first_request_loads_a_model_and_no_other() {
+fn first_request_loads_only_its_model() {
     let ((first, first_loads), (second, second_loads)) = (model("first", 1), model("second", 1));
     let server = Running::serve_all(vec![first, second], ServerConfig::default());
     let digests = || {
@@ -53,7 +53,7 @@ fn the_first_request_loads_a_model_and_no_other() {
 }
 
 #[test]
-fn media_of_a_model_are_listed_before_it_is_loaded() {
+fn modalities_are_listed_before_loading() {
     let ((model, loads), (other, _)) = (model("sees", 1), model("reads", 1));
     let server = Running::serve_all(vec![model.media(MediaKind::ALL), other], ServerConfig::default());
     let listed = || {
@@ -70,7 +70,7 @@ fn media_of_a_model_are_listed_before_it_is_loaded() {
 }
 
 #[test]
-fn a_model_without_room_is_an_error_of_the_request_that_is_tried_again() {
+fn model_without_memory_is_a_retryable_error() {
     let (model, loads) = model("large", 0);
     let server = Running::serve(model, ServerConfig::default());
     for _ in 0..2 {
@@ -82,7 +82,7 @@ fn a_model_without_room_is_an_error_of_the_request_that_is_tried_again() {
 }
 
 #[test]
-fn work_of_a_client_that_has_left_keeps_its_place() {
+fn abandoned_work_keeps_its_slot() {
     let (open, opened) = channel::<()>();
     let opened = Mutex::new(opened);
     let loads = Arc::new(AtomicUsize::new(0));
@@ -91,7 +91,7 @@ fn work_of_a_client_that_has_left_keeps_its_place() {
         if counted.fetch_add(1, Ordering::SeqCst) > 0 {
             return Err(Error::ModelsInUse { name: "slow".to_owned(), needed_bytes: 8, left_bytes: 4 });
         }
-        // An error: the test has gone on.
+        // An error: the test has continued.
         let _ = opened.lock().expect("no panic").recv();
         let engine = scripted_engine(["Hello!"]);
         let config = ConversationConfig::from_engine(&engine);

@@ -14,7 +14,7 @@ const DOCS: &str = "../../docs/openai-flow.md";
 const CONSTANT: [&str; 7] = ["role", "object", "finish_reason", "name", "type", "index", "prompt_tokens"];
 
 #[test]
-fn the_documented_commands_have_answers_of_the_documented_form() {
+fn documented_commands_have_documented_responses() {
     if Command::new("curl").arg("--version").output().is_err() {
         println!("skipped: there is no curl");
         return;
@@ -39,7 +39,7 @@ fn blocks(markdown: &str) -> Vec<(&str, &str)> {
     markdown.split("```").skip(1).step_by(2).filter_map(|block| block.split_once('\n')).collect()
 }
 
-/// Form of an answer: that of its object, or those of its events, of which repeated ones are one.
+/// Form of an answer: that of its object, or those of its events without repetitions.
 fn form(answer: &str) -> Vec<Value> {
     if let Ok(object) = serde_json::from_str(answer) {
         return vec![shape("", &object)];

@@ -58,7 +58,7 @@ fn streams_have_the_documented_type() {
 const ANY_VALUE: [&str; 2] = ["metadata", "user"];
 
 #[test]
-fn every_field_is_read_and_its_schema_refuses_no_more_than_the_reader() {
+fn field_schemas_accept_all_that_the_reader_accepts() {
     let server = serve();
     let document = Document::of(&server);
     for operation in document.operations(&server) {
@@ -100,7 +100,7 @@ fn errors_have_the_documented_form() {
 }
 
 #[test]
-fn parameters_have_their_names_in_the_paths() {
+fn path_parameters_are_named() {
     let document = Document::of(&serve());
     for (path, methods) in document.0["paths"].as_object().expect("paths") {
         let place = path.split_once('{').map(|(_, rest)| rest.trim_end_matches('}'));
@@ -111,7 +111,7 @@ fn parameters_have_their_names_in_the_paths() {
 }
 
 #[test]
-fn the_document_needs_no_key_and_head_has_no_body() {
+fn openapi_needs_no_key_and_head_has_no_body() {
     let config = ServerConfig { keys: ApiKeys::new(["secret"]).expect("a key"), ..ServerConfig::default() };
     let server = Running::scripted(["Hello!"], config);
     assert_eq!(server.get("/openapi.json").json()["openapi"], "3.1.0");

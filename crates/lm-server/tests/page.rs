@@ -50,7 +50,7 @@ fn drive(script: &str, server: impl FnOnce() -> Running) {
 }
 
 #[test]
-fn the_page_needs_no_key_and_has_a_strict_policy() {
+fn page_needs_no_key_and_has_a_strict_csp() {
     let keys = ApiKeys::new(["secret".to_owned()]).expect("a key");
     let server = Running::scripted(["Hello!"], ServerConfig { keys, ..ServerConfig::default() });
     let page = server.get("/");
@@ -73,7 +73,7 @@ fn modules_work_without_a_browser() {
 }
 
 #[test]
-fn chats_format_branch_and_are_kept() {
+fn chats_render_branch_and_persist() {
     const FIRST: &str = "# Reply one\n\nWith **bold**, a [link](https://example.com) and\n\n- apple\n- pear\n\n```js\nlet x = 1 < 2;\n```\n\n\
                          | a | b |\n|---|---|\n| 1 | 2 |\n";
     let replies = [FIRST, "Reply two", "Reply three", "Reply four", "Reply five"];
@@ -81,7 +81,7 @@ fn chats_format_branch_and_are_kept() {
 }
 
 #[test]
-fn calls_are_approved_denied_or_always_allowed() {
+fn calls_can_be_approved_denied_or_always_allowed() {
     const WEATHER: &str =
         "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"location\": \"Paris\"}}\n</tool_call>";
     const SUM: &str =
@@ -104,13 +104,13 @@ fn calls_are_approved_denied_or_always_allowed() {
 }
 
 #[test]
-fn media_are_sent_and_kept() {
+fn media_are_sent_and_stored() {
     let model = FakeLm::scripted(&tokenizer(), ["A red pixel.", "Still a red pixel."]);
     drive("media.mjs", || Running::with_media(model));
 }
 
 #[test]
-fn tools_of_the_server_run_there() {
+fn server_tools_run_on_the_server() {
     const FIND: &str =
         "<tool_call>\n{\"name\": \"find_notes\", \"arguments\": {\"query\": \"apples\"}}\n</tool_call>";
     const FIND_NONE: &str =
@@ -142,7 +142,7 @@ fn notes() -> Toolset {
 }
 
 #[test]
-fn replies_stop_and_go_on() {
+fn replies_stop_and_continue() {
     drive("stop.mjs", || {
         // Its reply of 400 tokens lasts two minutes: longer than a browser on a busy machine needs to stop it.
         let (engine, _) = slow_engine(Duration::from_millis(300), EngineSettings::default());
@@ -163,7 +163,7 @@ fn hostile_text_stays_text() {
 }
 
 #[test]
-fn a_key_is_asked_for() {
+fn page_asks_for_a_key() {
     drive("key.mjs", || {
         let keys = ApiKeys::new(["secret".to_owned()]).expect("a key");
         scripted(["Welcome"], ServerConfig { keys, ..ServerConfig::default() })

@@ -17,7 +17,7 @@ fn server() -> Running {
 }
 
 #[test]
-fn a_completion_is_one_object_or_a_stream_of_the_same_text() {
+fn streamed_completion_equals_the_object() {
     let response = server().send(&Request::chat(json!({"model": "fake"})));
     let object = response.json();
     assert_eq!((response.status, &object["object"]), (200, &json!("chat.completion")));
@@ -45,7 +45,7 @@ fn a_completion_is_one_object_or_a_stream_of_the_same_text() {
 }
 
 #[test]
-fn a_text_completion_is_one_object_or_a_stream_of_the_same_text() {
+fn streamed_text_completion_equals_the_object() {
     let server = Running::scripted(["Hello!", "Hello!"], ServerConfig::default());
     let body = json!({"prompt": "Say hello:", "model": "fake"});
     let response = server.post("/v1/completions", &body);
@@ -136,7 +136,7 @@ fn errors_have_the_form_of_the_api() {
 }
 
 #[test]
-fn a_reply_without_its_end_goes_on_to_the_limit() {
+fn ignore_eos_runs_to_the_limit() {
     let server = Running::scripted(["Hello!", "Hello!"], ServerConfig::default());
     let tokens = |fields| server.send(&Request::chat(fields)).json()["usage"]["completion_tokens"].as_u64();
     assert!(tokens(json!({"max_tokens": 100})).is_some_and(|tokens| tokens < 20));
@@ -144,7 +144,7 @@ fn a_reply_without_its_end_goes_on_to_the_limit() {
 }
 
 #[test]
-fn the_body_is_json_whatever_its_type_says() {
+fn content_type_of_a_body_is_ignored() {
     let server = server();
     for kind in ["application/json", "text/plain", "application/x-www-form-urlencoded"] {
         let request = Request::chat(json!({"max_tokens": 3})).header("Content-Type", kind);
@@ -153,7 +153,7 @@ fn the_body_is_json_whatever_its_type_says() {
 }
 
 #[test]
-fn a_compressed_body_is_refused() {
+fn compressed_body_is_refused() {
     let server = server();
     let sent = |encoding| server.send(&Request::chat(json!({})).header("Content-Encoding", encoding));
     for encoding in ["gzip", "br", "identity, gzip"] {
@@ -163,7 +163,7 @@ fn a_compressed_body_is_refused() {
 }
 
 #[test]
-fn a_body_with_a_length_and_chunks_is_read_as_chunks_and_ends_its_connection() {
+fn body_with_length_and_chunks_is_chunked_and_closes() {
     let server = server();
     for [first, second] in [
         ["Content-Length: 2", "Transfer-Encoding: chunked"],
@@ -182,7 +182,7 @@ fn a_body_with_a_length_and_chunks_is_read_as_chunks_and_ends_its_connection() {
 }
 
 #[test]
-fn a_body_of_more_bytes_than_allowed_is_refused() {
+fn oversized_body_is_rejected() {
     let limits = ServerLimits { body_bytes: 1_000, ..ServerLimits::default() };
     let server = Running::scripted(["Hello!"], ServerConfig { limits, ..ServerConfig::default() });
     let response = server.send(&Request::chat(json!({"user": "x".repeat(1_000)})));
@@ -191,7 +191,7 @@ fn a_body_of_more_bytes_than_allowed_is_refused() {
     let of_length =
         |bytes| Request::new("POST", "/v1/chat/completions").text_body(&format!("{text:<bytes$}"));
     assert_eq!([1_000, 1_001].map(|bytes| server.send(&of_length(bytes)).status), [200, 413]);
-    // The same without a length: what is more than four times as long is not waited for.
+    // The same without a length: a body of more than four times the limit is not read to its end.
     let mut client = server.connect();
     client.write(
         b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -203,7 +203,7 @@ fn a_body_of_more_bytes_than_allowed_is_refused() {
 
 /// A client that sends all of its body before it reads: the connection stays open for that long.
 #[test]
-fn a_client_that_sends_a_large_body_to_its_end_learns_that_it_is_too_large() {
+fn oversized_body_is_drained_before_the_error() {
     let limits = ServerLimits { body_bytes: 1 << 22, ..ServerLimits::default() };
     let server = Running::scripted(["Hello!"], ServerConfig { limits, ..ServerConfig::default() });
     let body = " ".repeat(3 << 22);
@@ -223,7 +223,7 @@ fn a_client_that_sends_a_large_body_to_its_end_learns_that_it_is_too_large() {
 }
 
 #[test]
-fn texts_become_tokens_and_texts_again() {
+fn tokenize_and_detokenize_round_trip() {
     let server = server();
     let encoded = server.post("/tokenize", &json!({"content": "Hello there"})).json();
     let ids = encoded["tokens"].as_array().expect("ids");
@@ -256,7 +256,7 @@ fn embeddings_are_vectors() {
 }
 
 #[test]
-fn the_limits_of_the_configuration_hold_on_every_path() {
+fn configured_limits_apply_to_every_path() {
     let request =
         Limits { messages: 1, choices: 1, tokenize_bytes: 4, embedding_inputs: 1, ..Limits::default() };
     let limits = ServerLimits { request, ..ServerLimits::default() };
@@ -282,7 +282,7 @@ fn the_limits_of_the_configuration_hold_on_every_path() {
 }
 
 #[test]
-fn special_tokens_of_a_text_are_tokens_unless_it_says_otherwise() {
+fn special_tokens_are_parsed_by_default() {
     // A tokenizer that begins a text with `<|endoftext|>`.
     let start = "<|endoftext|>";
     let mut file: Value = serde_json::from_str(&tokenizer_json()).expect("JSON");

@@ -26,7 +26,7 @@ fn events(server: &Running, mut body: Value) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn a_response_has_items_usage_and_the_fields_of_its_request() {
+fn response_has_items_usage_and_fields_of_its_request() {
     let server = server(["Hello!"]);
     let response = respond(&server, &json!({"input": "Hi", "instructions": "Be brief.", "temperature": 0}));
     assert_eq!((&response["object"], &response["status"]), (&json!("response"), &json!("completed")));
@@ -47,7 +47,7 @@ fn a_response_has_items_usage_and_the_fields_of_its_request() {
 }
 
 #[test]
-fn a_stream_has_numbered_events_that_build_the_response() {
+fn numbered_stream_events_build_the_response() {
     let server = server(["Hello there!", "Hello there!"]);
     let events = events(&server, json!({"input": "Hi"}));
     let names: Vec<&str> = events.iter().map(|(name, _)| name.as_str()).collect();
@@ -93,7 +93,7 @@ fn a_stream_has_numbered_events_that_build_the_response() {
 }
 
 #[test]
-fn a_reply_that_is_cut_is_incomplete() {
+fn cut_reply_is_incomplete() {
     let server = server(["Hello there, this is long.", "Hello there, this is long."]);
     let body = json!({"input": "Hi", "max_output_tokens": 3});
     let response = respond(&server, &body);
@@ -109,7 +109,7 @@ fn a_reply_that_is_cut_is_incomplete() {
 }
 
 #[test]
-fn a_response_continues_an_earlier_one() {
+fn response_continues_an_earlier_one() {
     let server = server(["One.", "Two.", "Three.", "Four.", "Five."]);
     let first = respond(&server, &json!({"input": "Count."}));
     let id = first["id"].as_str().expect("an id");
@@ -144,7 +144,7 @@ fn a_response_continues_an_earlier_one() {
 }
 
 #[test]
-fn errors_name_the_fields_of_this_api() {
+fn errors_name_responses_api_fields() {
     let server = server(["Hello!"]);
     for (body, param) in [
         (json!({}), "input"),

@@ -13,7 +13,7 @@ fn serve(tools: ServedTools) -> Running {
     Running::scripted(["Hello!"], ServerConfig { tools, ..ServerConfig::default() })
 }
 
-/// A tool that runs until it is cancelled. It counts its calls: begun, and cancelled.
+/// A tool that runs until it is cancelled. Counts its started and its cancelled calls.
 fn endless(counts: Arc<[AtomicUsize; 2]>) -> Toolset {
     let run = move |_: Map<String, Value>, context: CallContext| {
         let counts = counts.clone();
@@ -58,7 +58,7 @@ fn tools_are_listed_and_called() {
 }
 
 #[test]
-fn calls_of_no_tool_and_bodies_of_no_call_are_refused() {
+fn unknown_tools_and_invalid_calls_are_rejected() {
     let server = serve(ServedTools::new(demo));
     for (body, status, param) in [
         (json!({"name": "rm", "arguments": {}}), 404, "name"),
@@ -75,7 +75,7 @@ fn calls_of_no_tool_and_bodies_of_no_call_are_refused() {
 }
 
 #[test]
-fn tools_need_the_key_and_an_own_page() {
+fn tools_need_the_key_and_same_origin() {
     let keys = ApiKeys::new(["secret"]).expect("a key");
     let tools = ServedTools::new(demo);
     let server = Running::scripted(["Hello!"], ServerConfig { tools, keys, ..ServerConfig::default() });
@@ -89,7 +89,7 @@ fn tools_need_the_key_and_an_own_page() {
 }
 
 #[test]
-fn a_client_that_leaves_and_the_time_of_requests_end_calls() {
+fn disconnect_and_timeout_end_calls() {
     let counts: Arc<[AtomicUsize; 2]> = Arc::default();
     let tools = endless(counts.clone());
     let limits = ServerLimits { request_time: Duration::from_secs(2), ..ServerLimits::default() };
@@ -105,7 +105,7 @@ fn a_client_that_leaves_and_the_time_of_requests_end_calls() {
 }
 
 #[test]
-fn a_call_takes_the_place_of_a_request_in_preparation() {
+fn call_occupies_a_preparation_slot() {
     let counts = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
     let tools = endless(counts.clone());
     let tools = ServedTools::new(move || tools.clone());

@@ -96,7 +96,7 @@ fn ollama(server: &Running, sampling: &Value) -> Answer {
 }
 
 #[test]
-fn a_conversation_with_a_call_gives_the_same_tokens_through_every_api() {
+fn conversation_has_the_same_tokens_over_every_api() {
     let server = Running::embedded(EngineSettings::default(), ServerConfig::default());
     for sampling in [json!({"temperature": 0}), json!({"temperature": 1, "seed": 7})] {
         let expected = chat_completions(&server, &sampling);

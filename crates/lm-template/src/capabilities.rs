@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_is_asked_and_not_read() {
+    fn capabilities_come_from_renderings() {
         let none = NONE;
         check("{# system tools enable_thinking #}{{ messages[-1].role }}", none);
         let echo = Capabilities {
@@ -154,13 +154,13 @@ mod tests {
     }
 
     #[test]
-    fn a_template_that_refuses_lacks_the_capability() {
+    fn refusing_template_lacks_the_capability() {
         let refuses = "{% if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}{{ messages[0].content }}";
         check(refuses, Capabilities { text_content: true, ..NONE });
     }
 
     #[test]
-    fn arguments_content_and_ids_have_their_forms() {
+    fn arguments_content_and_ids_have_detected_forms() {
         let of = |calls: &str| {
             let source = format!(
                 "{{% for m in messages %}}{{{{ m.content }}}}{{% for c in m.tool_calls or [] %}}{{{{ c.function.name }}}}{calls}{{% endfor %}}{{% endfor %}}"

@@ -16,7 +16,7 @@ pub enum Content {
     Text(String),
     /// Text, images and audio, in order.
     Parts(Vec<Part>),
-    /// A tool result that is neither text nor parts.
+    /// A tool result other than text or parts.
     Json(Value),
 }
 
@@ -90,7 +90,7 @@ impl Content {
     }
 }
 
-/// A tool may return any JSON, which is data whatever its keys. Only LiteRT-LM's `tool_response` parts, and lists of text and of media with
+/// A tool may return any JSON, which is data with any keys. Only LiteRT-LM's `tool_response` parts, and lists of text and of media with
 /// their bytes as chat APIs send them, are parts. A `path` is data: results of tools open no files.
 fn looks_like_parts(value: &Value) -> bool {
     const KEYS: [(&str, &str); 3] = [("text", "text"), ("image", "blob"), ("audio", "blob")];

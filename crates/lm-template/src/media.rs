@@ -41,7 +41,7 @@ impl fmt::Debug for Media {
     }
 }
 
-/// Padding is written, and may be missing in what is read.
+/// Padding is written, and optional when read.
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&STANDARD, PAD.with_decode_padding_mode(DecodePaddingMode::Indifferent));
 
@@ -66,7 +66,7 @@ impl Media {
     /// ```
     ///
     /// # Errors
-    /// The reason for which it is not base64.
+    /// The reason why it is not base64.
     pub fn from_base64(text: &str) -> std::result::Result<Self, String> {
         let text: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
         BASE64.decode(text).map(Self::from_bytes).map_err(|error| error.to_string())

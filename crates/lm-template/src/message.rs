@@ -121,12 +121,12 @@ impl Message {
         Self { tool_call_id, name, ..Self::new(Role::Tool, content) }
     }
 
-    /// The value of a key without a field of its own.
+    /// The value of a key without a field.
     pub fn extra(&self, key: &str) -> Option<&Value> {
         self.layout.get(key)
     }
 
-    /// Sets a key without a field of its own; templates see it. Keys with a field are ignored.
+    /// Sets a key without a field; templates see it. Keys with a field are ignored.
     pub fn set_extra(&mut self, key: impl Into<String>, value: Value) {
         self.layout.set(key.into(), value);
     }

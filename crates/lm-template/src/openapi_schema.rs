@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Keywords of the subset whose values are taken as they are.
+/// Keywords of the subset whose values are copied unchanged.
 const KEPT: [&str; 17] = [
     "format",
     "title",
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keywords_outside_of_the_subset_are_dropped_and_listed() {
+    fn unsupported_keywords_are_dropped_and_listed() {
         let schema = json!({"type": "object", "additionalProperties": false, "required": ["a"], "properties": {
             "a": {"type": ["integer", "null"], "minimum": 1, "exclusiveMaximum": 5},
             "b/c": {"oneOf": [{"type": "string", "const": "x"}, {"type": "null"}], "not": {}},

@@ -84,7 +84,7 @@ impl PromptTemplate {
     /// folder with several templates, see [`ChatTemplates`].
     ///
     /// # Errors
-    /// Those of [`ChatTemplates::from_folder`] and [`ChatTemplates::get`].
+    /// Same errors as [`ChatTemplates::from_folder`] and [`ChatTemplates::get`].
     pub fn from_folder(folder: impl AsRef<Path>) -> Result<Self> {
         ChatTemplates::from_folder(folder)?.get(TemplateChoice::Default)
     }
@@ -122,7 +122,7 @@ impl PromptTemplate {
     }
 
     /// Renders a conversation up to the end of the last message's text, so that the model continues that message. No
-    /// generation prompt is added, whatever the input says.
+    /// generation prompt is added, regardless of the input.
     ///
     /// # Errors
     /// As [`render`](Self::render), and [`Error::ContinueFinalMessage`](crate::Error::ContinueFinalMessage) if there is no text to continue, or the

@@ -8,7 +8,7 @@ use crate::prompt::Prompt;
 /// Variables whose texts are content.
 const CONTENT_VARIABLES: [&str; 5] = ["documents", "message", "messages", "tools", "xml_tools"];
 
-/// Returns the origin of a variable's text; texts of variables in `given` are content, whatever their names.
+/// Returns the origin of a variable's text; texts of variables in `given` are content under any name.
 pub(crate) fn origin(text: VariableText<'_>, given: &Map<String, Value>) -> Origin {
     let is_content = given.contains_key(text.variable) || CONTENT_VARIABLES.contains(&text.variable);
     // Templates build markers from these two keys (`<|` + role + `|>`); a plain word cannot form a special token by

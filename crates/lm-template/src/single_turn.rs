@@ -10,7 +10,7 @@ use crate::prompt_template::{GenerationPrompt, PromptTemplate, RenderInput};
 /// Continuation after a part of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterPart {
-    /// More of the same message, or a message of another role, which ends this one.
+    /// Continuation of the same message, or a message of another role, which ends this one.
     More,
     /// Another message: this one ends here.
     Message,
@@ -54,7 +54,7 @@ impl<'a> SingleTurnPrompt<'a> {
     /// Renders the first messages and tools, as a whole conversation without a generation prompt.
     ///
     /// # Errors
-    /// Those of [`PromptTemplate::render_as_is`].
+    /// Same errors as [`PromptTemplate::render_as_is`].
     pub fn preface(&self, messages: &[Value], tools: &Value) -> Result<Prompt> {
         let (generation_prompt, extra_context) = (GenerationPrompt::Omit, &self.extra_context);
         self.template.render_as_is(&RenderInput { messages, tools, generation_prompt, extra_context })

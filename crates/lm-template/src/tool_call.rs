@@ -180,7 +180,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn debug_shows_the_values_and_not_the_layout_of_the_json() {
+    fn debug_shows_values_without_json_layout() {
         let call = json!({"id": "1", "type": "function", "function": {"name": "f", "arguments": {"a": [1]}}});
         let call = ToolCall::from_json(call).expect("a call");
         let shown = r#"ToolCall { id: Some("1"), name: "f", arguments: {"a":[1]} }"#;

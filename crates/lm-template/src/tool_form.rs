@@ -47,7 +47,7 @@ pub enum ToolForm {
 pub struct Declarations {
     /// An array; for Gemini an object with the key `functionDeclarations`.
     pub json: Value,
-    /// Parts of schemas that the form cannot express, and which were left out: the tool's name, and the JSON pointer into its
+    /// Parts of schemas that the form cannot express, and that were omitted: the tool's name, and the JSON pointer into its
     /// parameters, as in `ping#/properties/host/not`. Only Gemini's has any.
     pub dropped: Vec<String>,
 }
@@ -56,7 +56,7 @@ impl ToolForm {
     /// Writes declarations in this form.
     ///
     /// Gemini's schemas have no `$ref`, `not`, `const` or `enum` of values that are not texts, `additionalProperties`,
-    /// `prefixItems`, `uniqueItems`, and other keywords outside of OpenAPI: these are left out and listed. A list of types becomes
+    /// `prefixItems`, `uniqueItems`, and other keywords outside of OpenAPI: these are omitted and listed. A list of types becomes
     /// `anyOf` or `nullable`, `oneOf` becomes `anyOf`, the first of the `examples` becomes `example`.
     pub fn declarations(self, specs: &[ToolSpec]) -> Declarations {
         let mut dropped = Vec::new();

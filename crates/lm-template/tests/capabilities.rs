@@ -76,7 +76,7 @@ fn shown(can: &Capabilities) -> String {
 }
 
 #[test]
-fn well_known_templates_can_do_what_their_renderings_show() {
+fn known_templates_have_expected_capabilities() {
     let Some(folder) = shared::path("goldens/templates") else { return };
     let index = shared::json(folder.join("index.json"));
     let rows = index["templates"].as_array().expect("a list of templates");

@@ -36,7 +36,7 @@ const MORE: (&str, &[u8]) = ("additional_chat_templates/rag.jinja", b"R");
 const OTHER: (&str, &[u8]) = ("additional_chat_templates/notes.txt", b"\xFF");
 
 #[test]
-fn files_of_templates_go_before_what_configs_hold() {
+fn template_files_precede_config_templates() {
     let named = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
         pairs.iter().map(|(name, source)| ((*name).to_owned(), (*source).to_owned())).collect()
     };
@@ -51,7 +51,7 @@ fn files_of_templates_go_before_what_configs_hold() {
 }
 
 #[test]
-fn the_template_for_tools_is_the_default_one_where_there_is_no_other() {
+fn default_template_is_used_for_tools_without_another() {
     let source = |files: &[(&str, &[u8])], choice| {
         let folder = folder(files);
         ChatTemplates::from_folder(folder.path())
@@ -90,7 +90,7 @@ fn special_tokens_are_variables_of_the_template() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named() {
+fn unreadable_template_is_named() {
     let check = |files: &[(&str, &[u8])], expected: &[&str]| {
         let folder = folder(files);
         let error = ChatTemplates::from_folder(folder.path()).expect_err("is refused").to_string();

@@ -44,7 +44,7 @@ fn well_formed() -> Vec<Value> {
 }
 
 #[test]
-fn well_formed_messages_come_back_as_they_went_in() {
+fn well_formed_messages_round_trip() {
     for value in well_formed() {
         let message = Message::from_json(value.clone()).unwrap();
         assert_eq!(message.to_json().to_string(), value.to_string());
@@ -55,7 +55,7 @@ fn well_formed_messages_come_back_as_they_went_in() {
 
 /// Spellings that are read and normalized.
 #[test]
-fn other_spellings_are_written_in_one_form() {
+fn other_spellings_are_normalized() {
     let call = json!({"type": "function", "function": {"name": "f", "arguments": {"a": 1}}});
     let calls = json!({"role": "assistant", "content": null, "tool_calls": [call]});
     let cases = [
@@ -83,7 +83,7 @@ fn other_spellings_are_written_in_one_form() {
 
 /// The reply of the OpenAI flow states its call twice, with the name in quotes and the arguments as text.
 #[test]
-fn the_tool_call_role_of_the_openai_flow() {
+fn openai_tool_call_role_is_read() {
     let message = Message::from_json(json!({
         "content": "[{\"name\":\"get_current_weather\",\"arguments\":{\"location\": \"Auckland, NZ\", \"format\": \"celsius\"}}]",
         "tool_calls": [{"id": "call_abc123", "type": "function", "function": {
@@ -101,7 +101,7 @@ fn the_tool_call_role_of_the_openai_flow() {
 }
 
 #[test]
-fn media_say_where_their_bytes_are() {
+fn media_name_their_source() {
     let parts = [
         Part::Image(Media::from_path("a.png")),
         Part::Audio(Media::from_bytes(*b"RIFF")),
@@ -114,7 +114,7 @@ fn media_say_where_their_bytes_are() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_with_its_place() {
+fn invalid_messages_are_rejected_with_place() {
     let cases = [
         (json!({"content": "a"}), "message: missing key `role`"),
         (json!({"role": 1}), "message.role: expected a string, got a number"),
@@ -156,7 +156,7 @@ fn what_cannot_be_read_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_message_argument_is_one_message_several_or_text() {
+fn message_argument_is_text_or_one_or_more_messages() {
     let one = json!({"role": "user", "content": "a"});
     for (value, count) in [(json!("a"), 1), (one.clone(), 1), (json!([one, "b"]), 2), (json!([]), 0)] {
         let messages = messages_from_json(value).unwrap();
@@ -189,7 +189,7 @@ fn declarations_keep_their_form() {
 }
 
 #[test]
-fn a_preface_is_read_whole() {
+fn preface_is_read_whole() {
     let preface: Preface = serde_json::from_value(json!({
         "messages": {"role": "system", "content": ["You are a model that can do function calling."]},
         "tools": [{"name": "get_weather"}],
@@ -253,21 +253,21 @@ fn message() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn any_well_formed_message_comes_back_as_it_went_in(value in message()) {
+    fn any_well_formed_message_round_trips(value in message()) {
         let read = Message::from_json(value.clone()).unwrap();
         prop_assert_eq!(read.to_json().to_string(), value.to_string());
     }
 }
 
 #[test]
-fn an_empty_list_is_a_tools_result_and_no_parts() {
+fn empty_list_is_a_tool_result() {
     let message = Message::from_json(json!({"role": "tool", "content": []})).unwrap();
     assert_eq!((&message.content, message.content.text().as_str()), (&Content::Json(json!([])), "[]"));
 }
 
 /// An image would otherwise open the file that a tool's result names.
 #[test]
-fn a_tools_result_is_data_whatever_its_keys() {
+fn tool_result_is_data_for_any_keys() {
     for result in [
         json!({"type": "image", "path": "/etc/passwd"}),
         json!({"type": "text", "title": "Notes"}),

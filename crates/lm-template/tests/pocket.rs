@@ -35,7 +35,7 @@ impl Case {
 }
 
 #[test]
-fn text_equals_the_reference_with_the_messages_as_written() -> anyhow::Result<()> {
+fn raw_messages_render_as_the_reference() -> anyhow::Result<()> {
     for case in Case::all()? {
         let prompt = case.render(&case.messages, case.tools.clone())?;
         assert_eq!(prompt.text(), case.text, "{}", case.name);
@@ -44,7 +44,7 @@ fn text_equals_the_reference_with_the_messages_as_written() -> anyhow::Result<()
 }
 
 #[test]
-fn text_equals_the_reference_with_the_messages_as_this_crate_reads_them() -> anyhow::Result<()> {
+fn parsed_messages_render_as_the_reference() -> anyhow::Result<()> {
     for case in Case::all()? {
         let read = |message: &Value| Ok(Message::from_json(message.clone())?.to_json());
         let messages = case.messages.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;

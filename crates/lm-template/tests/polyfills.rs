@@ -45,7 +45,7 @@ fn calls(arguments: &str) -> String {
 }
 
 #[test]
-fn roles_that_a_template_refuses_become_text_of_the_user() {
+fn unsupported_roles_become_user_text() {
     let system = json!([{"role": "system", "content": "S"}, {"role": "user", "content": "U"}, {"role": "system", "content": "T"}]);
     check(PLAIN, &system, &Value::Null, Polyfill::SystemInUserText, "[user|S\n\nU][user|T]");
     let model =
@@ -62,7 +62,7 @@ fn roles_that_a_template_refuses_become_text_of_the_user() {
 }
 
 #[test]
-fn an_empty_answer_separates_results_from_a_question_that_is_refused_after_them() {
+fn empty_answer_separates_results_from_a_question() {
     let source = "{% for m in messages %}{% if m.role == 'user' and not loop.first and loop.previtem.role == 'tool' %}\
                   {{ raise_exception('order') }}{% endif %}[{{ m.role }}|{{ m.content }}{% for c in m.tool_calls or [] %}\
                   {{ c.function.name }}{% endfor %}]{% endfor %}";
@@ -109,7 +109,7 @@ fn tools_and_calls_become_text_in_one_form() {
 }
 
 #[test]
-fn arguments_ids_and_calls_take_the_form_that_a_template_reads() {
+fn arguments_ids_and_calls_have_the_template_form() {
     let call = |id: &str, arguments: Value| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": arguments}});
     let said = |calls: Value| json!([{"role": "assistant", "content": "", "tool_calls": calls}]);
     let object = said(json!([call("call_0", json!({"a": "b"}))]));
@@ -164,7 +164,7 @@ fn arguments_ids_and_calls_take_the_form_that_a_template_reads() {
 }
 
 #[test]
-fn content_takes_the_form_that_a_template_reads() {
+fn content_has_the_template_form() {
     let echo = "{% for m in messages %}[{{ m.content | trim }}]{% endfor %}";
     let parts = json!([{"role": "user", "content": [{"type": "text", "text": "a"}, "b"]}]);
     check(echo, &parts, &Value::Null, Polyfill::PartsAsText, "[ab]");
@@ -175,7 +175,7 @@ fn content_takes_the_form_that_a_template_reads() {
 }
 
 #[test]
-fn declarations_render_alike_bare_or_wrapped_and_under_the_variable_that_is_read() {
+fn bare_and_wrapped_declarations_render_alike() {
     let bare = json!({"name": "f", "description": "d", "parameters": {"type": "object"}});
     let wrapped = json!([{"type": "function", "function": bare}]);
     let user = json!([{"role": "user", "content": "U"}]);
@@ -224,7 +224,7 @@ fn everything() -> (Vec<Value>, Value) {
 }
 
 #[test]
-fn every_published_template_says_all_of_a_conversation() {
+fn published_templates_render_whole_conversations() {
     let Some(folder) = shared::path("goldens/templates") else { return };
     let index = shared::json(folder.join("index.json"));
     let (messages, tools) = everything();

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn description_ends_at_the_first_heading_and_paragraphs_are_lines() {
+    fn description_ends_at_first_heading_and_joins_paragraphs() {
         let docs = docs(parse_quote! {
             /// Multiply a
             /// and b.
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn items_under_arguments_are_read_with_their_continuation_lines() {
+    fn argument_items_include_continuation_lines() {
         let docs = docs(parse_quote! {
             /// Multiply.
             ///
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_docstring_in_googles_style_is_read() {
+    fn google_style_docstring_is_read() {
         let docs = docs(parse_quote! {
             /// Returns the weather
             /// of a place.
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_comment_reads_like_line_comments() {
+    fn block_comment_reads_like_line_comments() {
         let docs = docs(parse_quote! {
             #[doc = " Adds.\n\n # Arguments\n - `a`: one"]
             fn add() {}
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_under_arguments_that_is_no_item_is_an_error() {
+    fn non_item_line_under_arguments_is_an_error() {
         for line in ["first int", "- the first int", "- `a b`: two names"] {
             let text = format!("Adds.\n\n# Arguments\n{line}");
             let function: ItemFn = parse_quote! { #[doc = #text] fn add() {} };
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn choices_that_are_no_strings_are_an_error() {
+    fn non_string_choices_are_an_error() {
         for wrong in ["(choices: [])", "(choices: [1, 2])", "(choices: a, b)"] {
             let message = split_choices(wrong).expect_err(wrong);
             assert!(message.contains("write `(choices: [\"a\", \"b\"])`"), "{message}");

@@ -69,7 +69,7 @@ pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Turns the methods of an `impl` block that have `#[tool]` into tools of one value.
 ///
-/// The macro adds a method `tools(self: &Arc<Self>) -> Vec<Box<dyn Tool>>`, for `Toolset::with`; the methods stay as they are. A method takes
+/// The macro adds a method `tools(self: &Arc<Self>) -> Vec<Box<dyn Tool>>`, for `Toolset::with`; the methods stay unchanged. A method takes
 /// `&self`, or no receiver, and everything that [`#[tool]`](macro@tool) knows for functions, which also documents the options. The type is
 /// `Send + Sync + 'static`: calls run at the same time, on several threads.
 ///

@@ -9,7 +9,7 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, ImplItem, ImplItemFn, ItemImpl, Meta, Result, Type};
 
-/// Expands `#[tools]`; errors become `compile_error!` next to the block, which stays as it is.
+/// Expands `#[tools]`; errors become `compile_error!` next to the block, which stays unchanged.
 pub(crate) fn tools(options: TokenStream, item: TokenStream) -> TokenStream {
     let mut block: ItemImpl = match syn::parse2(item.clone()) {
         Ok(block) => block,

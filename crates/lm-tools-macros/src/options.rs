@@ -25,7 +25,7 @@ pub(crate) struct Options {
     annotations: Annotations,
 }
 
-/// Type whose schema is that of the result.
+/// Type whose schema describes the result.
 pub(crate) enum OutputSchema {
     /// The function's return type, or `T` of a `Result<T, E>`.
     Returned,

@@ -37,7 +37,7 @@ impl Argument {
     /// Sets the description, and the choices at its end.
     ///
     /// # Errors
-    /// When there is one already, or the choices are not a list.
+    /// When the option is repeated, or the choices are not a list.
     pub(crate) fn describe(&mut self, text: &str) -> Result<()> {
         if text.is_empty() {
             return Ok(());

@@ -48,7 +48,7 @@ impl Timeline {
         Arc::new(Self { start: Instant::now(), changes: Mutex::default() })
     }
 
-    /// Notes a phase, if it is another one than before.
+    /// Records a phase that differs from the previous one.
     fn enter(&self, agent: usize, phase: Phase) {
         let mut changes = self.changes.lock().expect("no panic while it is locked");
         if changes.iter().rev().find(|change| change.0 == agent).is_none_or(|change| change.2 != phase) {

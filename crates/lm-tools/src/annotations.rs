@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// `ToolAnnotations` in the Model Context Protocol (2025-11-25): without a hint, a tool is assumed to write, to be able to destroy, and
 /// to reach the outside world.
 ///
-/// A tool of a third party may lie: hints from outside decide nothing that must be safe.
+/// A third-party tool may lie: its hints must not decide about safety.
 ///
 /// ```
 /// use lm_tools::ToolAnnotations;
@@ -38,7 +38,7 @@ pub struct ToolAnnotations {
 }
 
 impl ToolAnnotations {
-    /// Returns true if the tool says that it changes nothing.
+    /// Returns true if the tool declares itself read-only.
     pub fn is_read_only(&self) -> bool {
         self.read_only.unwrap_or(false)
     }
@@ -48,7 +48,7 @@ impl ToolAnnotations {
         !self.is_read_only() && self.destructive.unwrap_or(true)
     }
 
-    /// Returns true if the tool says that a repeated call has no further effect; always for one that is read-only.
+    /// Returns true if the tool declares that a repeated call has no further effect; always for one that is read-only.
     pub fn is_idempotent(&self) -> bool {
         self.is_read_only() || self.idempotent.unwrap_or(false)
     }

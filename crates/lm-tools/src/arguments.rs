@@ -81,7 +81,7 @@ impl CallArguments {
     }
 }
 
-/// Returns a state, which the toolset has: it was checked when the tool was added.
+/// Returns a state; its presence was checked when the tool was added.
 ///
 /// # Errors
 /// When the tool was called with a context of another toolset.
@@ -99,7 +99,7 @@ pub fn value(result: impl ResultType) -> Result<Value, ToolError> {
     serde_json::to_value(result).map_err(ToolError::failed)
 }
 
-/// Result of a fallible function. Its method `value` is the inherent one for a [`ToolError`], whose details are kept, and that of
+/// Result of a fallible function. Its method `value` is the inherent one for a [`ToolError`], whose details are kept, and the method of
 /// [`Displayed`] for every other error.
 #[derive(Debug)]
 pub struct Outcome<R>(pub R);
@@ -115,7 +115,7 @@ impl<T> Outcome<Result<T, ToolError>> {
     }
 }
 
-/// Conversion of the result of a function whose error is a text.
+/// Conversion of the result of a function with a text error.
 pub trait Displayed<T, E> {
     /// # Errors
     /// As [`Outcome::value`].
@@ -125,7 +125,7 @@ pub trait Displayed<T, E> {
         E: ErrorType;
 }
 
-// The bounds are those of the method: a method that is not there has no error of its own.
+// The bounds are on the method: a missing method has no separate error.
 impl<T, E> Displayed<T, E> for Outcome<Result<T, E>> {
     fn value(self) -> Result<Value, ToolError>
     where
@@ -145,7 +145,7 @@ fn read<T: DeserializeOwned>(name: &str, value: Value) -> Result<T, ToolError> {
         .map_err(|error| ToolError::invalid(name, error))
 }
 
-/// Replaces the floats of a value that are whole by integers. Returns true if there are any.
+/// Replaces integral floats of a value by integers. Returns true if any were replaced.
 fn make_integers(value: &mut Value) -> bool {
     match value {
         Value::Number(number) => {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn an_optional_argument_may_be_missing_or_null() {
+    fn optional_argument_can_be_missing_or_null() {
         let mut arguments = call_arguments(json!({"a": null}));
         assert_eq!(arguments.optional::<i64>("a"), Ok(None));
         assert_eq!(arguments.optional::<i64>("b"), Ok(None));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_float_is_an_integer_as_json_schema_has_it() {
+    fn integral_float_is_an_integer_as_in_json_schema() {
         assert_eq!(call_arguments(json!({"a": 3.0})).required("a"), Ok(3_i64));
         assert_eq!(call_arguments(json!({"a": -0.0})).required("a"), Ok(0_i64));
         assert_eq!(call_arguments(json!({"a": [1.0, 2]})).required("a"), Ok(vec![1_i64, 2]));
@@ -209,14 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_names_the_argument_and_what_was_expected() {
+    fn wrong_value_error_names_argument_and_expectation() {
         let error =
-            call_arguments(json!({"a": "three"})).required::<i64>("a").expect_err("a text is no integer");
+            call_arguments(json!({"a": "three"})).required::<i64>("a").expect_err("a text is not an integer");
         assert_eq!(error.to_string(), "argument `a`: invalid type: string \"three\", expected i64");
     }
 
     #[test]
-    fn an_unknown_argument_names_those_that_there_are() {
+    fn unknown_argument_error_lists_the_known_ones() {
         let error =
             CallArguments::new(Map::from_iter([("city".to_owned(), json!("Paris"))]), &["location", "unit"]);
         let error = error.expect_err("no such argument");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn results_become_values_or_what_the_error_says() {
+    fn results_become_values_or_error_text() {
         assert_eq!(value(15), Ok(json!(15)));
         assert_eq!(crate::__tool_result!(Ok::<_, String>("x")), Ok(json!("x")));
         let error = anyhow::anyhow!("no route").context("request failed");

@@ -1,4 +1,4 @@
-//! Conversion of arguments that miss their type by a known slip.
+//! Conversion of arguments with a common type error.
 
 use serde_json::{Map, Value};
 use std::fmt;
@@ -6,23 +6,23 @@ use std::fmt;
 /// Maximum depth of a value that is converted.
 const MAX_DEPTH: usize = 64;
 
-/// 2^53: integers below it have a float each; beyond it, several share one.
+/// 2^53: integers below it have distinct floats; beyond it, several share one.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Conversion of arguments before their validation, for models whose calls are not restricted by a grammar. Models of this
-/// crate's engine need none: their calls fit the schema when they are generated.
+/// crate's engine do not need it: generated calls match the schema.
 ///
-/// Arguments that are valid are never changed, and invalid ones only if the result is valid. The schema leaves no doubt in these cases:
+/// Arguments that are valid are never changed, and invalid ones only if the result is valid. The schema is unambiguous in these cases:
 ///
 /// | schema | argument | becomes |
 /// |---|---|---|
 /// | `number` | a text in the syntax of a JSON number, `"5"` | the number |
 /// | `integer` | the same, of at most 64 bits, or below 2^53 with a fraction or an exponent | the number |
 /// | `boolean` | `"true"`, `"false"`, in any case | the boolean |
-/// | `array` | a single value that is no array or null | an array of it |
+/// | `array` | a single value other than an array or null | an array of it |
 /// | an optional property that cannot be null | `null` | missing |
 ///
-/// A union of types is left as it is, except for one type beside `null`.
+/// A union of types is unchanged, except for one type beside `null`.
 ///
 /// ```
 /// use lm_tools::{Coercion, ToolCall, Toolset, tool};
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_in_a_text_becomes_the_number_only_where_one_is_expected() {
+    fn numeric_text_is_converted_only_if_expected() {
         assert_eq!(coerced(json!({"type": "integer"}), json!("5")), (json!(5), 1));
         assert_eq!(coerced(json!({"type": ["number", "null"]}), json!("1.5e3")), (json!(1500.0), 1));
         for (schema, value) in [
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_integer_in_a_text_keeps_its_digits_or_stays_a_text() {
+    fn integer_text_keeps_its_digits_or_stays_text() {
         let cases = [
             ("9007199254740993", json!(9_007_199_254_740_993_u64), 1),
             ("-9223372036854775808", json!(i64::MIN), 1),
@@ -241,13 +241,13 @@ mod tests {
     }
 
     #[test]
-    fn a_boolean_in_a_text_becomes_the_boolean() {
+    fn boolean_in_a_text_becomes_the_boolean() {
         assert_eq!(coerced(json!({"type": "boolean"}), json!("True")), (json!(true), 1));
         assert_eq!(coerced(json!({"type": "boolean"}), json!("false")), (json!(false), 1));
     }
 
     #[test]
-    fn a_single_value_becomes_an_array_of_its_conversion() {
+    fn single_value_becomes_an_array() {
         let integers = json!({"type": "array", "items": {"type": "integer"}});
         assert_eq!(coerced(integers.clone(), json!("5")), (json!([5]), 2));
         assert_eq!(coerced(integers.clone(), json!(["5", 6])), (json!([5, 6]), 1));
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn null_is_removed_only_from_optional_properties_that_exclude_it() {
+    fn null_is_removed_only_if_optional_and_not_nullable() {
         let schema = json!({"type": "object", "required": ["a"], "properties": {
             "a": {"type": "string"}, "b": {"$ref": "#/$defs/b"}, "c": {"type": ["string", "null"]}, "d": {}},
             "$defs": {"b": {"enum": ["x"]}}});
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_values_of_a_map_are_converted_unless_they_are_declared_otherwise() {
+    fn map_values_are_converted_by_their_schema() {
         let map = json!({"type": "object", "properties": {"name": {"type": "string"}},
             "additionalProperties": {"type": "integer"}});
         let given = json!({"name": "1", "a": "2", "b": 3});

@@ -50,7 +50,7 @@ struct Call {
     reader: Option<Reader>,
 }
 
-/// Connection of a running call with the reader of its result.
+/// Connection of a running call to the reader of its result.
 #[derive(Debug)]
 pub(crate) struct Reader {
     pub reporter: Reporter,
@@ -80,8 +80,8 @@ impl CallContext {
         &self.call.name
     }
 
-    /// Returns true if nobody waits for the result any more: the turn was cancelled, the time limit has passed, or there is a result,
-    /// for what the tool left running with a clone of its context.
+    /// Returns true if the result is no longer needed: the turn was cancelled, the time limit has passed, or there is a result,
+    /// for background work of the tool with a clone of its context.
     pub fn is_cancelled(&self) -> bool {
         self.call.cancel.is_cancelled()
     }
@@ -120,8 +120,8 @@ impl CallContext {
     }
 
     /// Reports progress to the reader of the results: a text, or JSON in a form of the tool's own. It never blocks: of a call's reports
-    /// that were not read, the 32 last ones are kept. One of more than 4096 bytes is cut to a text with a mark; one that is nested deeper
-    /// than 128 levels, or that comes after the result, is left out. The model does not see them.
+    /// that are unread, the last 32 are kept. One of more than 4096 bytes is cut to a text with a mark; one that is nested deeper
+    /// than 128 levels, or that comes after the result, is dropped. The model does not see them.
     ///
     /// ```
     /// use lm_tools::{CallContext, CallEvent, CancelHandle, Toolset, ToolCall, tool};

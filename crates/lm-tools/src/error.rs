@@ -20,13 +20,13 @@ pub enum Error {
         /// The common name.
         name: String,
     },
-    /// A name that a tool cannot have.
+    /// An invalid tool name.
     #[error("a tool cannot be named `{name}`: a name is 1 to 64 ASCII letters, digits, `_` or `-`")]
     InvalidName {
         /// The name.
         name: String,
     },
-    /// A selection names a tool that the toolset does not have.
+    /// A selection names a tool that is missing from the toolset.
     #[error("there is no tool named `{name}`, the tools are: {}", known.join(", "))]
     UnknownTool {
         /// The name.
@@ -34,7 +34,7 @@ pub enum Error {
         /// Names of the tools.
         known: Vec<String>,
     },
-    /// A tool needs a state that the toolset does not have.
+    /// A tool needs a state that is missing from the toolset.
     #[error("tool `{tool}` needs a state of the type `{}`: add it first, with `Toolset::with_state`", state.name())]
     MissingState {
         /// The tool's name.
@@ -68,7 +68,7 @@ pub enum Error {
         /// The calls without a result.
         calls: Vec<ToolCall>,
     },
-    /// The input of a turn begins with the result of a call that waits for none, or with a second one of the same call. The conversation
+    /// The input of a turn begins with the result of a call that does not wait for one, or with a second result of the same call. The conversation
     /// is unchanged.
     #[error(
         "expected the result of a call that waits for one, got one {}; such calls: {}",

@@ -8,7 +8,7 @@ use std::fmt;
 /// A tool call and its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentStep {
-    /// Number of the round, from 0: the calls of one reply are one round. It goes on in a turn that the results of external calls begin.
+    /// Number of the round, from 0: the calls of one reply are one round. It continues in a turn that starts with the results of external calls.
     pub round: usize,
     /// The model's call.
     pub call: ToolCall,
@@ -29,7 +29,7 @@ pub struct AgentStep {
 }
 
 impl AgentStep {
-    /// Creates the step of a call that ran in a loop of one's own; `round` is the number of the model's reply.
+    /// Creates the step of a call that ran in a custom loop; `round` is the number of the model's reply.
     pub fn new(round: usize, call: ToolCall, result: Message) -> Self {
         Self {
             round,
@@ -43,7 +43,7 @@ impl AgentStep {
         }
     }
 
-    /// The arguments that the tool was given, or would have been.
+    /// The arguments passed to the tool, or that would have been.
     pub fn arguments(&self) -> &Map<String, Value> {
         match &self.outcome {
             CallOutcome::Edited { arguments } => arguments,
@@ -57,20 +57,20 @@ impl AgentStep {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CallOutcome {
-    /// The toolset was given the call. Its result may be an error: of an unknown tool, of invalid arguments, of the tool.
+    /// The toolset handled the call. Its result may be an error: of an unknown tool, of invalid arguments, of the tool.
     Ran,
-    /// As [`Ran`](Self::Ran), with arguments that a hook or a person changed.
+    /// As [`Ran`](Self::Ran), with arguments changed by a hook or an approval.
     Edited {
         /// The arguments.
         arguments: Map<String, Value>,
     },
-    /// A hook or a person refused it.
+    /// A hook or an approval refused it.
     Denied,
-    /// A hook gave the result in place of the tool.
+    /// A hook provided the result in place of the tool.
     Answered,
-    /// The caller ran it and gave the result ([`StopReason::ExternalCalls`]). With changed arguments it is [`Edited`](Self::Edited).
+    /// The caller ran it and provided the result ([`StopReason::ExternalCalls`]). With changed arguments it is [`Edited`](Self::Edited).
     External,
-    /// The turn ended before it began.
+    /// The turn ended before it started.
     NotRun,
     /// The turn ended before its result: it may have taken effect.
     Abandoned,
@@ -118,9 +118,9 @@ pub enum StopReason {
     },
     /// The model calls tools that the caller runs ([`Toolset::with_external`](crate::Toolset::with_external)). The other calls of the reply
     /// have their results. The input of the next turn begins with a tool message for each of these calls, in any order; the history may
-    /// be saved and restored before. Limits count from the beginning in that turn.
+    /// be saved and restored before. Limits restart in that turn.
     ExternalCalls {
-        /// The calls, in order, with the arguments as hooks have left them.
+        /// The calls, in order, with their arguments after the hooks.
         calls: Vec<ToolCall>,
     },
     /// A hook ended the turn.

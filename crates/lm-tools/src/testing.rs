@@ -1,6 +1,6 @@
 //! Scripted models for tests of programs with tools (feature `test-util`).
 //!
-//! A scripted model says what it is told to, in the real engine: prompts are rendered with a chat template, replies are constrained to the
+//! A scripted model gives prepared replies in the real engine: prompts are rendered with a chat template, replies are constrained to the
 //! tools' schemas, streamed and parsed. A test of an agent needs no weights, takes milliseconds, and is deterministic.
 //!
 //! ```toml
@@ -67,7 +67,7 @@ A call is <tool_call>{\"name\": <function-name>, \"arguments\": <arguments>}</to
 pub struct ScriptedReply(String);
 
 impl ScriptedReply {
-    /// Creates a reply of text. Markup in it is markup: `<tool_call>{</tool_call>` is a malformed call.
+    /// Creates a reply of text. Markup in it is interpreted: `<tool_call>{</tool_call>` is a malformed call.
     pub fn text(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -105,9 +105,9 @@ fn spaced(value: &Value) -> String {
     }
 }
 
-/// Creates an engine whose model gives `replies`, one after the other, to whatever it is asked. After the last one its replies are empty.
+/// Creates an engine whose model gives `replies` in order to any prompt. After the last one its replies are empty.
 /// A text that the grammar of the turn refuses, such as a call of an unknown tool, fails the turn with
-/// [`TokenRefused`](lm_session::Error::TokenRefused), which has the text up to there and the refused token.
+/// [`TokenRefused`](lm_session::Error::TokenRefused), which has the preceding text and the refused token.
 /// It has a context of 4,096 tokens; a token is a few characters.
 ///
 /// # Panics
@@ -116,7 +116,7 @@ pub fn scripted_engine(replies: impl IntoIterator<Item = ScriptedReply>) -> Engi
     engine(scripted(replies).strictly())
 }
 
-/// [`scripted_engine`] whose model writes another text where the grammar refuses its script.
+/// [`scripted_engine`] whose model writes another text if the grammar refuses its script.
 #[cfg(test)]
 pub(crate) fn lenient_engine(replies: impl IntoIterator<Item = ScriptedReply>) -> Engine {
     engine(scripted(replies))
@@ -139,7 +139,7 @@ mod tests {
     use crate::{Agent, demo};
 
     #[test]
-    fn a_reply_that_the_grammar_refuses_fails_the_turn_with_its_place() {
+    fn scripted_reply_violating_the_grammar_fails_the_turn() {
         for (name, arguments, place) in [
             ("get_whether", json!({"location": "Paris"}), "<tool_call>\n{\"name\": \"get_w"),
             ("get_weather", json!({"city": "Paris"}), "\"arguments\": {\""),

@@ -23,7 +23,7 @@ pub trait Tool: Send + Sync {
     fn spec(&self) -> ToolSpec;
 
     /// Runs the tool. A [`Toolset`](crate::Toolset) passes only arguments that are valid for the schema of
-    /// [`spec`](Self::spec), and calls it on a thread of its own. An error is a message for the model, instead of a result.
+    /// [`spec`](Self::spec), and calls it on its own thread. An error is a message for the model, instead of a result.
     fn call(&self, arguments: Map<String, Value>, context: &CallContext) -> ToolOutput;
 
     /// Returns true if [`call`](Self::call) returns a future at once, so that it needs no thread. Default false.
@@ -36,19 +36,19 @@ pub trait Tool: Send + Sync {
         Vec::new()
     }
 
-    /// Time limit of a call, in place of [`CallLimits::timeout`](crate::CallLimits::timeout). Default `None`: that of the toolset.
+    /// Time limit of a call, in place of [`CallLimits::timeout`](crate::CallLimits::timeout). Default `None`: the toolset's limit.
     fn timeout(&self) -> Option<Duration> {
         None
     }
 
     /// Retries of a call, in place of [`CallLimits::retries`](crate::CallLimits::retries), read once, when the tool is added. Default
-    /// `None`: those of the toolset.
+    /// `None`: the toolset's policy.
     fn retries(&self) -> Option<RetryPolicy> {
         None
     }
 
-    /// Returns true if the tool never runs at the same time as another call of the reply: it begins after the calls before it have their
-    /// results, and those after it begin when it has its own. Read once, when the tool is added. Default false.
+    /// Returns true if the tool never runs at the same time as another call of the reply: it starts after the calls before it have their
+    /// results, and later calls start when it has its own. Read once, when the tool is added. Default false.
     fn is_sequential(&self) -> bool {
         false
     }
@@ -64,7 +64,7 @@ pub trait Tool: Send + Sync {
     }
 }
 
-/// Result of [`Tool::call`]: there already, or a future.
+/// Result of [`Tool::call`]: ready, or a future.
 pub enum ToolOutput {
     /// The result.
     Ready(Result<Value, ToolError>),

@@ -38,7 +38,7 @@ pub enum ToolError {
         /// The names of the known arguments.
         known: Vec<String>,
     },
-    /// A required argument is missing, or an argument's value does not fit its type.
+    /// A required argument is missing, or an argument's value does not match its type.
     #[error("argument `{argument}`: {message}")]
     InvalidArgument {
         /// Its name; for a nested value its path, `point.x`.
@@ -52,7 +52,7 @@ pub enum ToolError {
     Failed {
         /// Text for the model.
         message: String,
-        /// Text for the log; `None`: that for the model.
+        /// Text for the log; `None`: the text for the model.
         log: Option<String>,
         /// Kind of the failure.
         kind: ToolErrorKind,
@@ -66,24 +66,24 @@ pub enum ToolError {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolErrorKind {
-    /// There is no tool with the call's name.
+    /// No tool has the call's name.
     UnknownTool,
-    /// The arguments do not fit the schema, or the tool does not accept them.
+    /// The arguments do not match the schema, or the tool rejects them.
     InvalidArguments,
     /// A named thing does not exist: a file, a place, a record.
     NotFound,
-    /// The tool may not do it.
+    /// The tool lacks the permission.
     Denied,
-    /// A needed thing cannot be reached at the moment: a host, a quota, a thread.
+    /// A resource is unavailable at the moment: a host, a quota, a thread.
     Unavailable,
     /// Any other failure of the tool.
     #[default]
     Failed,
     /// The tool panicked.
     Panicked,
-    /// There is no result within the time limit.
+    /// No result arrived within the time limit.
     TimedOut,
-    /// The turn was ended before there was a result.
+    /// The turn ended before there was a result.
     Cancelled,
 }
 
@@ -126,7 +126,7 @@ impl ToolError {
         Self::Failed { message, log, kind, retry }
     }
 
-    /// Sets the text for the model; the text before, with its causes, is for the log alone.
+    /// Sets the text for the model; the previous text, with its causes, is for the log only.
     #[must_use]
     pub fn with_model_text(self, text: impl Display) -> Self {
         let (message, log, kind, retry) = self.into_parts();
@@ -149,7 +149,7 @@ impl ToolError {
         }
     }
 
-    /// Text for the log: that of the model, unless the error has one of its own.
+    /// Text for the log: the model's text, unless the error has a separate one.
     pub fn log_text(&self) -> Cow<'_, str> {
         match self {
             Self::Failed { log: Some(text), .. } | Self::Failed { message: text, .. } => text.into(),
@@ -157,7 +157,7 @@ impl ToolError {
         }
     }
 
-    /// Cuts the texts to their limit; once for each error, since a second cut would take the mark off.
+    /// Cuts the texts to their limit; once for each error, since a second cut would remove the mark.
     pub(crate) fn cut(mut self) -> Self {
         let cut = |text: &mut String| *text = truncated(std::mem::take(text), MAX_BYTES);
         match &mut self {
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_are_for_the_log_when_the_model_has_a_text_of_its_own() {
+    fn causes_are_logged_when_a_model_text_is_set() {
         let error = || anyhow::anyhow!("no route to 10.0.0.7").context("request failed");
         let plain = ToolError::failed(error());
         assert_eq!(
@@ -204,10 +204,10 @@ mod tests {
             (plain.log_text().to_string(), &*plain.to_string())
         );
         assert_eq!(plain.to_string(), "request failed: no route to 10.0.0.7");
-        let told = plain.with_model_text("first").with_model_text("the service is down");
-        assert_eq!(told.to_string(), "the service is down");
-        assert_eq!(told.log_text(), "request failed: no route to 10.0.0.7");
-        assert_eq!((told.kind(), told.retry()), (ToolErrorKind::Failed, Retry::Never));
+        let replaced = plain.with_model_text("first").with_model_text("the service is down");
+        assert_eq!(replaced.to_string(), "the service is down");
+        assert_eq!(replaced.log_text(), "request failed: no route to 10.0.0.7");
+        assert_eq!((replaced.kind(), replaced.retry()), (ToolErrorKind::Failed, Retry::Never));
     }
 
     #[test]
@@ -228,14 +228,14 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_an_argument_keeps_its_kind_and_text() {
+    fn error_of_an_argument_keeps_its_kind_and_text() {
         let error = ToolError::missing("unit");
         assert_eq!((error.kind(), error.retry()), (ToolErrorKind::InvalidArguments, Retry::Never));
         assert_eq!(error.log_text(), "argument `unit`: missing");
-        let told = error.with_retry(Retry::Always).with_model_text("which unit?");
-        assert_eq!((told.kind(), told.retry()), (ToolErrorKind::InvalidArguments, Retry::Always));
+        let replaced = error.with_retry(Retry::Always).with_model_text("which unit?");
+        assert_eq!((replaced.kind(), replaced.retry()), (ToolErrorKind::InvalidArguments, Retry::Always));
         assert_eq!(
-            (told.to_string(), &*told.log_text()),
+            (replaced.to_string(), &*replaced.log_text()),
             ("which unit?".to_owned(), "argument `unit`: missing")
         );
     }

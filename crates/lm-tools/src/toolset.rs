@@ -59,13 +59,13 @@ impl Toolset {
         Self::default()
     }
 
-    /// Adds a tool, those of a value (`db.tools()`, see [`#[tools]`](macro@crate::tools)), or those of another toolset.
+    /// Adds a tool, the tools of a value (`db.tools()`, see [`#[tools]`](macro@crate::tools)), or another toolset.
     ///
-    /// Tools of another toolset keep its states; they run within the limits and on the runtime of this one.
+    /// Tools of another toolset keep their states; they run within the limits and on the runtime of this one.
     ///
     /// # Errors
-    /// When there is a tool with this name, the toolset lacks a state that it needs, or the declared parameters are not a valid JSON
-    /// schema. Schemas with references to other files or hosts are rejected: nothing is fetched.
+    /// When the name is taken, a needed state is missing, or the declared parameters are not a valid JSON
+    /// schema. Schemas with references to other files or hosts are rejected.
     pub fn with(self, tools: impl IntoTools) -> Result<Self> {
         tools.add_to(self)
     }
@@ -92,7 +92,7 @@ impl Toolset {
     }
 
     /// Runs the futures of asynchronous tools with this function, for example on a runtime: `move |future| { handle.spawn(future); }` with
-    /// the handle of a tokio runtime. Without one, each future runs on a thread of its own.
+    /// the handle of a tokio runtime. Without one, each future runs on its own thread.
     /// The thread that reads results as an iterator must not be the only one that polls the futures.
     #[must_use]
     pub fn with_spawner(
@@ -173,12 +173,12 @@ impl Toolset {
         form.declarations(&self.specs())
     }
 
-    /// Hints about the effects of a tool; `None` if there is no tool with this name.
+    /// Hints about the effects of a tool; `None` for an unknown name.
     pub fn annotations(&self, name: &str) -> Option<&ToolAnnotations> {
         self.entry(name).map(|entry| &entry.annotations)
     }
 
-    /// JSON schema of a tool's result; `None` if the tool does not describe it, or there is no tool with this name.
+    /// JSON schema of a tool's result; `None` if the tool does not describe it or the name is unknown.
     pub fn output_schema(&self, name: &str) -> Option<&Value> {
         self.entry(name)?.output_schema.as_ref()
     }

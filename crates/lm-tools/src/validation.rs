@@ -180,13 +180,13 @@ mod tests {
     }
 
     #[test]
-    fn long_values_are_not_quoted_whole() {
+    fn long_values_are_quoted_in_part() {
         let text = error_text(json!({"location": vec!["é"; 10_000]}));
         assert!(text.chars().count() < 2 * MAX_ERROR_CHARS, "{text}");
     }
 
     #[test]
-    fn an_invalid_schema_names_the_tool_and_the_path() {
+    fn invalid_schema_names_the_tool_and_the_path() {
         let spec = ToolSpec::new("f", "F.", json!({"properties": {"a": {"type": "text"}}}));
         let error = ArgumentSchema::compile(&spec).expect_err("no such type").to_string();
         assert!(
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_without_parameters_takes_any_object() {
+    fn tool_without_parameters_takes_any_object() {
         let spec = ToolSpec::from_json(json!({"name": "f"})).expect("a declaration");
         let schema = ArgumentSchema::compile(&spec).expect("no schema is a schema");
         assert_eq!(schema.check(&json!({"a": 1})), Ok(()));

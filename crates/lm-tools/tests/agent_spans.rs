@@ -44,7 +44,7 @@ impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Collected {
 }
 
 #[test]
-fn a_turn_its_replies_and_its_calls_are_spans_of_the_genai_conventions() {
+fn spans_follow_the_genai_conventions() {
     let collected = Collected::default();
     let subscriber = tracing_subscriber::registry().with(collected.clone());
     let reply = tracing::subscriber::with_default(subscriber, || {

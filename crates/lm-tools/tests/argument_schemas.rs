@@ -180,7 +180,7 @@ fn check(tool: &dyn Tool, value: &Value) -> (Result<(), String>, Result<(), Stri
     (by_schema, by_type)
 }
 
-/// Forms that serde reads and the schema does not have, so that no model is told of them: a list of a struct's fields, `null` for an
+/// Forms that serde reads and the schema does not have, so that no model sees them: a list of a struct's fields, `null` for an
 /// argument that may be missing, a set with an item twice.
 fn is_lenient(tool: &str, value: &Value) -> bool {
     match tool {
@@ -198,7 +198,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_schema_accepts_what_its_type_reads(value in value(small().boxed(), &KEYS)) {
+    fn schema_accepts_all_readable_values(value in value(small().boxed(), &KEYS)) {
         for tool in plain() {
             let (by_schema, by_type) = check(&*tool, &value);
             let name = tool.spec().name().to_owned();
@@ -210,7 +210,7 @@ proptest! {
     /// Schemas have no limits of integers of 32 bits and more, as in Python, nor of numbers that are keys: such a number is an error of
     /// the argument.
     #[test]
-    fn a_number_that_a_type_cannot_hold_is_an_invalid_argument(value in value(prop_oneof![large(), small()].boxed(), &LARGE_KEYS)) {
+    fn out_of_range_number_is_an_invalid_argument(value in value(prop_oneof![large(), small()].boxed(), &LARGE_KEYS)) {
         for tool in plain() {
             let (by_schema, by_type) = check(&*tool, &value);
             let Err(error) = by_type else { continue };
@@ -222,7 +222,7 @@ proptest! {
     }
 
     #[test]
-    fn limits_are_those_of_the_options(chosen in prop::collection::vec(any::<prop::sample::Index>(), 7)) {
+    fn limits_equal_the_options(chosen in prop::collection::vec(any::<prop::sample::Index>(), 7)) {
         let cases = limits();
         let tools = Toolset::new().with(limited::tool()).expect("one tool");
         let chosen: Vec<_> = cases.iter().zip(chosen).map(|((name, cases), index)| (*name, index.get(cases).clone())).collect();
@@ -269,7 +269,7 @@ fn limits() -> [(&'static str, Vec<Case>); 7] {
 }
 
 #[test]
-fn arguments_of_strict_tools_are_given_and_may_be_null() {
+fn strict_tool_arguments_are_required_and_nullable() {
     let tools = Toolset::new().with(strict::tool()).expect("one tool");
     let call = |arguments: Value| {
         tools

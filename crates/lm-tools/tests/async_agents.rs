@@ -79,7 +79,7 @@ async fn wait(all: State<Barrier>) -> String {
 }
 
 #[test]
-fn the_tools_of_eight_agents_run_at_the_same_time() {
+fn tools_of_eight_agents_run_concurrently() {
     for runtime in runtimes() {
         let answers = run(&runtime, async {
             let tools = on_this_runtime().with_state(Barrier::new(8)).with(wait::tool()).expect("a tool");
@@ -111,7 +111,7 @@ async fn wait_for_a_token(signals: State<Arc<Signals>>) -> String {
 }
 
 #[test]
-fn a_tool_waits_while_another_conversation_on_the_same_engine_decodes() {
+fn waiting_tool_does_not_block_other_conversations() {
     let call = CALL.replace("wait", "wait_for_a_token");
     for runtime in runtimes() {
         let call = call.clone();

@@ -58,26 +58,26 @@ fn check(file: &str) {
 }
 
 #[test]
-fn correct_uses_compile_without_a_message() {
+fn valid_uses_compile_silently() {
     assert_eq!(messages("valid"), "");
 }
 
 #[test]
-fn functions_that_cannot_be_tools_are_told_what_to_write() {
+fn invalid_functions_get_a_suggestion() {
     check("functions");
 }
 
 #[test]
-fn methods_and_blocks_that_cannot_be_tools_are_told_what_to_write() {
+fn invalid_methods_and_blocks_get_a_suggestion() {
     check("methods");
 }
 
 #[test]
-fn wrong_options_are_told_those_that_there_are() {
+fn wrong_options_list_the_valid_ones() {
     check("options");
 }
 
 #[test]
-fn options_that_do_not_fit_a_type_name_the_type() {
+fn mismatched_options_name_the_type() {
     check("types");
 }

@@ -6,7 +6,7 @@ use lm_model::Device;
 use serde_json::{Value, json};
 
 #[test]
-fn the_paris_conversation_is_the_same_on_every_device() {
+fn paris_conversation_is_equal_on_every_device() {
     for &device in Device::available() {
         let engine = common::engine_on(device);
         let mut conversation = common::conversation_on(&engine, common::tools(litert_tools()));

@@ -9,12 +9,12 @@ mod langchain_tool_calling;
 mod transformers_tool_use;
 
 #[test]
-fn the_flow_of_the_langchain_article_runs() {
+fn langchain_example_runs() {
     langchain_tool_calling::main().expect("it runs to its end");
 }
 
 #[test]
-fn the_flow_of_the_transformers_page_runs() {
+fn transformers_example_runs() {
     transformers_tool_use::main().expect("it runs to its end");
 }
 
@@ -50,7 +50,7 @@ fn lengths(table: &str) -> Vec<[String; 4]> {
 }
 
 #[test]
-fn no_example_is_longer_than_the_code_of_its_document() {
+fn examples_are_no_longer_than_their_documents() {
     let table = fs::read_to_string(root().join("docs/tool-documents.md")).expect("the table");
     let lengths = lengths(&table);
     assert_eq!(lengths.len(), 4, "{lengths:?}");

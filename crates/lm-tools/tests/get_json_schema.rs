@@ -367,7 +367,8 @@ struct Difference {
     rewrite: fn(&mut Value),
 }
 
-const NULLABLE: &str = "`nullable` is no keyword of JSON Schema: an `Option` may be missing, and is not null";
+const NULLABLE: &str =
+    "`nullable` is not a keyword of JSON Schema: an `Option` may be missing, and is not null";
 const DEFAULT: &str = "transformers leaves defaults out";
 const LENGTH: &str = "a tuple has all its items, and no others";
 
@@ -466,7 +467,7 @@ fn theirs() -> Vec<Value> {
 }
 
 #[test]
-fn declarations_of_functions_equal_those_of_transformers_key_for_key() {
+fn function_declarations_equal_transformers() {
     let (ours, theirs) = (ours(), theirs());
     assert_eq!(ours.len(), theirs.len());
     for (ours, theirs) in ours.iter().zip(theirs) {
@@ -477,7 +478,7 @@ fn declarations_of_functions_equal_those_of_transformers_key_for_key() {
 }
 
 #[test]
-fn the_other_declarations_differ_only_as_the_table_says() {
+fn other_declarations_differ_as_tabulated() {
     let theirs = theirs();
     for Difference { function, reason, rewrite } in DIFFERENCES {
         let find = |declaration: &&Value| declaration["function"]["name"] == function;

@@ -66,7 +66,7 @@ fn preface() -> Preface {
 }
 
 #[test]
-fn a_function_becomes_the_schema_that_get_json_schema_prints() {
+fn function_schema_equals_get_json_schema() {
     let expected = json!({
       "type": "function",
       "function": {
@@ -96,7 +96,7 @@ fn a_function_becomes_the_schema_that_get_json_schema_prints() {
 }
 
 #[test]
-fn the_documented_functions_have_the_documented_schemas() {
+fn documented_functions_have_documented_schemas() {
     let expected = json!([
         {"type": "function", "function": {
             "name": "get_current_temperature",
@@ -120,7 +120,7 @@ fn the_documented_functions_have_the_documented_schemas() {
 }
 
 #[test]
-fn a_schema_given_by_hand_and_one_made_of_a_function_are_the_same() {
+fn manual_and_generated_schemas_are_equal() {
     let by_hand = json!({
       "type": "function",
       "function": {
@@ -136,7 +136,7 @@ fn a_schema_given_by_hand_and_one_made_of_a_function_are_the_same() {
 }
 
 #[test]
-fn the_prompt_is_what_apply_chat_template_gives() {
+fn prompt_equals_apply_chat_template() {
     let conversation = common::conversation(preface());
     let messages = json!([system(), question()]);
     let rendered = conversation.render(messages, GenerationPrompt::Add).expect("a prompt");
@@ -168,7 +168,7 @@ fn the_prompt_is_what_apply_chat_template_gives() {
 }
 
 #[test]
-fn the_model_calls_and_then_answers_in_the_documented_words() {
+fn model_calls_and_answers_as_documented() {
     let mut conversation = common::conversation(preface());
     let reply = conversation.send(json!([system(), question()])).expect("a call");
     let expected = json!([{"type": "function", "function":
@@ -183,7 +183,7 @@ fn the_model_calls_and_then_answers_in_the_documented_words() {
 }
 
 #[test]
-fn a_history_written_by_hand_is_answered_like_the_models_own() {
+fn manual_history_is_answered_like_a_generated_one() {
     let messages = json!([system(), question(), call(), {"role": "tool", "content": "22"}]);
     let mut conversation = common::conversation(preface());
     let reply = conversation.send(messages).expect("an answer");
@@ -191,7 +191,7 @@ fn a_history_written_by_hand_is_answered_like_the_models_own() {
 }
 
 #[test]
-fn declarations_given_as_json_are_called_too() {
+fn json_declarations_are_callable() {
     let declarations = json!([
         {
           "type": "function",

@@ -39,7 +39,7 @@ fn calls(message: &Message) -> Value {
 }
 
 #[test]
-fn a_tool_has_a_name_a_description_and_a_schema_of_its_arguments() {
+fn tool_has_name_description_and_argument_schema() {
     let spec = multiply::tool().spec();
     assert_eq!((spec.name(), spec.description()), ("multiply", "Multiply a and b."));
     let args = json!({
@@ -51,7 +51,7 @@ fn a_tool_has_a_name_a_description_and_a_schema_of_its_arguments() {
 }
 
 #[test]
-fn a_bound_model_answers_with_text_or_with_calls() {
+fn bound_model_answers_with_text_or_with_calls() {
     let mut model = llm_with_tools();
     let result = model.invoke("Hello world!").expect("text").message;
     assert_eq!((result.content.text().as_str(), result.tool_calls.len()), ("Hello! How can I help you?", 0));
@@ -62,7 +62,7 @@ fn a_bound_model_answers_with_text_or_with_calls() {
 }
 
 #[test]
-fn a_call_in_the_articles_form_is_executed() {
+fn call_in_the_article_form_is_executed() {
     let call = json!({"name": "multiply", "args": {"a": 3, "b": 2}, "id": "call_UDe4BsVA4wnhKE2jvKmrNtMw", "type": "tool_call"});
     let call: Invocation = serde_json::from_value(call).expect("a call");
     let expected = json!({
@@ -80,7 +80,7 @@ fn model_call_and_tool_make_a_chain() {
 }
 
 #[test]
-fn results_go_back_to_the_model_by_the_ids_of_its_calls() {
+fn results_return_to_the_model_by_call_id() {
     let mut model = llm_with_tools();
     let mut messages = vec![Message::user("What is 3 times by five?")];
     let ai_msg = model.invoke(messages.clone()).expect("a call").message;
@@ -96,7 +96,7 @@ fn results_go_back_to_the_model_by_the_ids_of_its_calls() {
 }
 
 #[test]
-fn the_articles_messages_are_answered() {
+fn article_messages_are_answered() {
     let messages = json!([
         {"role": "user", "content": "What is 3 times by five?"},
         {"role": "assistant", "content": "", "tool_calls": [{
@@ -111,7 +111,7 @@ fn the_articles_messages_are_answered() {
 }
 
 #[test]
-fn an_agent_plans_its_steps_and_executes_nothing() {
+fn agent_plans_its_steps_and_executes_nothing() {
     let mut agent = llm_with_tools();
     let Plan::Calls(calls) = agent.plan("What is 3 times by five?", &[], &[]).expect("a plan") else {
         panic!("it calls a tool first")
@@ -125,7 +125,7 @@ fn an_agent_plans_its_steps_and_executes_nothing() {
 }
 
 #[test]
-fn an_agent_loops_until_it_has_an_answer_and_keeps_its_steps() {
+fn agent_loops_until_the_answer_and_keeps_steps() {
     let mut agent = Agent::builder(common::engine(), tools()).build().expect("an agent");
     let reply = agent.run("hi!").expect("an answer");
     assert_eq!((reply.message.content.text().as_str(), reply.steps.len()), ("Hello! How can I help you?", 0));
@@ -139,7 +139,7 @@ fn an_agent_loops_until_it_has_an_answer_and_keeps_its_steps() {
 }
 
 #[test]
-fn an_agent_streams_what_the_model_says_and_what_the_tools_answer() {
+fn agent_streams_text_and_tool_results() {
     let mut agent = Agent::builder(common::engine(), tools()).build().expect("an agent");
     let mut results = Vec::new();
     let mut reply = None;
@@ -155,7 +155,7 @@ fn an_agent_streams_what_the_model_says_and_what_the_tools_answer() {
 }
 
 #[test]
-fn the_agents_prompt_is_a_system_message_the_chat_history_and_the_input() {
+fn agent_prompt_is_system_history_and_input() {
     let messages = vec![
         Message::system("You are a helpful assistant"),
         Message::user("hi!"),

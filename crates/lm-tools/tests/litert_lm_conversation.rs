@@ -30,7 +30,7 @@ fn preface() -> Preface {
 }
 
 #[test]
-fn send_message_gives_the_whole_reply() {
+fn send_message_returns_the_whole_reply() {
     let mut conversation = conversation(Preface::default());
     let reply = conversation.send(question()).expect("a reply");
     assert_eq!(reply.message.role, Role::Assistant);
@@ -39,7 +39,7 @@ fn send_message_gives_the_whole_reply() {
 }
 
 #[test]
-fn a_streamed_message_comes_in_chunks_and_ends_as_the_last_of_the_history() {
+fn streamed_message_ends_as_the_last_history_entry() {
     let mut conversation = conversation(Preface::default());
     // The page's `PrintJsonMessage`: the delta of each chunk is printed.
     let mut captured_output = String::new();
@@ -64,7 +64,7 @@ fn a_streamed_message_comes_in_chunks_and_ends_as_the_last_of_the_history() {
 }
 
 #[test]
-fn a_question_may_be_asked_blocking_and_then_streamed_in_one_conversation() {
+fn blocking_and_streamed_questions_share_a_conversation() {
     let mut conversation = conversation(Preface::default());
     let first = conversation.send(question()).expect("a reply");
     let mut text = String::new();
@@ -100,7 +100,7 @@ fn role_model_is_read_and_written_as_assistant() {
 }
 
 #[test]
-fn keys_without_a_field_reach_the_template() {
+fn unknown_keys_reach_the_template() {
     let source = "{% for m in messages %}[{{ m.role }}, {{ m.mood }}] {{ m.content }}{% endfor %}";
     let template = Some(PromptTemplate::new(source).expect("a template"));
     let config = ConversationConfig { template, ..ConversationConfig::default() };
@@ -127,14 +127,14 @@ fn every_kind_of_part_is_read_and_written_back_in_order() {
 }
 
 #[test]
-fn a_blob_that_is_no_base64_is_an_error_that_says_where() {
+fn invalid_base64_blob_is_an_error_with_place() {
     let content = json!([{"type": "image", "blob": "base64 encoded image bytes as string"}]);
     let error = Message::from_json(json!({"role": "user", "content": content})).expect_err("no base64");
     assert!(error.to_string().contains("content[0].blob"), "{error}");
 }
 
 #[test]
-fn images_and_audio_are_refused_by_name_before_anything_is_prefilled() {
+fn unsupported_media_are_named_before_prefill() {
     let mut conversation = conversation(Preface::default());
     for (content, part) in [
         (
@@ -175,13 +175,13 @@ fn images_and_audio_are_refused_by_name_before_anything_is_prefilled() {
         assert!(error.to_string().contains(part), "{error}");
         assert_eq!(conversation.history(), []);
     }
-    let reply = conversation.send(question()).expect("the conversation goes on");
+    let reply = conversation.send(question()).expect("the conversation continues");
     assert_eq!(reply.finish.usage.cached_tokens, 0, "nothing was prefilled");
     assert_eq!(reply.message.content.text(), TOO_SMALL);
 }
 
 #[test]
-fn a_preface_gives_instructions_tools_and_extra_context() {
+fn preface_sets_instructions_tools_and_extra_context() {
     let mut conversation = conversation(preface());
     let prompt =
         conversation.render("How is the weather in Paris?", GenerationPrompt::Add).expect("a prompt");
@@ -198,7 +198,7 @@ fn a_preface_gives_instructions_tools_and_extra_context() {
 }
 
 #[test]
-fn a_preface_may_be_prefilled_before_the_first_turn() {
+fn preface_can_be_prefilled_before_the_first_turn() {
     let mut conversation = common::conversation_on(&common::engine_on(Device::Cpu), preface());
     let rendered = conversation.render(Vec::<Message>::new(), GenerationPrompt::Omit).expect("a prompt");
     let stats = conversation.prefill(Vec::<Message>::new()).expect("it runs");
@@ -210,7 +210,7 @@ fn a_preface_may_be_prefilled_before_the_first_turn() {
 }
 
 #[test]
-fn only_what_is_new_is_prefilled() {
+fn only_new_tokens_are_prefilled() {
     // On an engine that has seen no other conversation with this prefix.
     let mut conversation = common::conversation_on(&common::engine_on(Device::Cpu), preface());
     let first = conversation.send("How is the weather in Paris?").expect("a call").finish.usage;
@@ -222,7 +222,7 @@ fn only_what_is_new_is_prefilled() {
 }
 
 #[test]
-fn the_history_may_be_given_and_forgotten() {
+fn history_can_be_set_and_cleared() {
     let mut conversation = conversation(Preface::default());
     conversation.send(question()).expect("a reply");
     assert_eq!(conversation.history().len(), 2);
@@ -234,7 +234,7 @@ fn the_history_may_be_given_and_forgotten() {
 }
 
 #[test]
-fn a_configuration_may_override_template_and_session() {
+fn configuration_can_override_template_and_session() {
     let template = PromptTemplate::new(
         "{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}\
          {% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
@@ -253,7 +253,7 @@ fn a_configuration_may_override_template_and_session() {
 }
 
 #[test]
-fn arguments_of_one_turn_hold_for_that_turn_only() {
+fn turn_arguments_apply_to_that_turn_only() {
     let mut conversation = conversation(Preface::default());
     let short = TurnOptions { max_output_tokens: Some(2), ..TurnOptions::default() };
     let reply = conversation.send_with(question(), short).expect("a reply");
@@ -263,7 +263,7 @@ fn arguments_of_one_turn_hold_for_that_turn_only() {
 }
 
 #[test]
-fn a_configuration_may_override_the_processor() {
+fn configuration_can_override_the_processor() {
     let generic = lm_processors::detect("", "");
     assert_eq!(generic.name(), "generic");
     let config =

@@ -46,20 +46,20 @@ fn page_tools() -> Toolset {
 }
 
 #[test]
-fn the_demo_tools_are_declared_as_on_the_page() {
+fn demo_tools_are_declared_as_on_the_page() {
     let demo: Vec<Value> = demo().specs().iter().map(|spec| spec.to_json()["function"].clone()).collect();
     assert_eq!(Value::from(&demo[..2]).to_string(), litert_tools().to_string());
 }
 
 #[test]
-fn the_demo_weather_in_paris_is_the_assumed_report() {
+fn demo_weather_in_paris_equals_the_page() {
     let call = ToolCall::from_json(paris_call()).expect("a call");
     let content = demo().call(&call).to_json()["content"].clone();
     assert_eq!(content.to_string(), paris_report().to_string());
 }
 
 #[test]
-fn a_question_is_answered_by_a_call_and_its_result_by_a_sentence() {
+fn question_yields_a_call_and_its_result_a_sentence() {
     let mut conversation = common::conversation(common::tools(litert_tools()));
     let model_message = conversation.send(user_message()).expect("a call").to_json();
     assert_eq!(model_message.get("content"), None, "a call and nothing else, as on the page");
@@ -75,7 +75,7 @@ fn a_question_is_answered_by_a_call_and_its_result_by_a_sentence() {
 }
 
 #[test]
-fn the_chat_loop_runs_over_two_questions() {
+fn chat_loop_runs_over_two_questions() {
     let tools = page_tools();
     let mut conversation = common::conversation(common::tools(litert_tools()));
     for (input_prompt, answer) in [
@@ -96,7 +96,7 @@ fn the_chat_loop_runs_over_two_questions() {
 }
 
 #[test]
-fn the_streamed_loop_hands_out_whole_calls_and_text_in_chunks() {
+fn streamed_loop_yields_whole_calls_and_text_chunks() {
     let tools = page_tools();
     let mut conversation = common::conversation(common::tools(litert_tools()));
     let (mut said, mut called) = (String::new(), Vec::new());
@@ -122,14 +122,14 @@ fn the_streamed_loop_hands_out_whole_calls_and_text_in_chunks() {
 }
 
 #[test]
-fn an_unknown_tool_is_answered_in_the_words_of_the_page() {
+fn unknown_tool_answer_equals_the_page() {
     let call = ToolCall::new("get_humidity", Map::new());
     let content = page_tools().call(&call).to_json()["content"].clone();
     assert_eq!(content.to_string(), r#"{"tool_name":"get_humidity","error":"Tool not found"}"#);
 }
 
 #[test]
-fn an_agent_with_the_demo_tools_answers_both_questions_of_the_page() {
+fn demo_agent_answers_both_questions_of_the_page() {
     let mut agent = Agent::builder(common::engine(), demo()).build().expect("an agent");
     let reply = agent.run("How is the weather in Paris?").expect("an answer");
     assert_eq!(reply.message.content.text(), PARIS_SENTENCE);

@@ -127,7 +127,7 @@ fn conversation(tools: Value) -> Conversation {
 }
 
 #[test]
-fn step_1_and_2_the_question_with_tools_is_answered_by_a_call() {
+fn step_1_and_2_question_is_answered_by_a_call() {
     let reply = conversation(first_tools()).send(question()).expect("a call");
     let message = reply.message.to_json();
     let calls = message["tool_calls"].as_array().expect("calls");
@@ -139,7 +139,7 @@ fn step_1_and_2_the_question_with_tools_is_answered_by_a_call() {
 }
 
 #[test]
-fn step_2_the_response_message_is_read_as_one_call() {
+fn step_2_response_message_is_read_as_one_call() {
     let message = Message::from_json(response_message()).expect("a message");
     assert_eq!(message.role, Role::Assistant);
     assert_eq!(message.tool_calls.len(), 1, "content and tool_calls say the same: it is one call");
@@ -152,7 +152,7 @@ fn step_2_the_response_message_is_read_as_one_call() {
 }
 
 #[test]
-fn step_3_and_4_the_call_is_executed_and_answered_by_its_id() {
+fn step_3_and_4_call_is_executed_and_answered_by_id() {
     let specs: Vec<lm_tools::ToolSpec> = serde_json::from_value(first_tools()).expect("declarations");
     let fine = |_| Ok("Fine, with a chance of showers.".into());
     let tools = specs.into_iter().try_fold(Toolset::new(), |tools, spec| tools.with_fn(spec, fine));
@@ -167,7 +167,7 @@ fn step_3_and_4_the_call_is_executed_and_answered_by_its_id() {
 }
 
 #[test]
-fn step_5_a_message_of_role_tool_call_is_an_assistants_call() {
+fn step_5_tool_call_role_is_an_assistant_call() {
     let messages = lm_template::messages_from_json(messages_with_result()).expect("messages");
     assert_eq!(messages[1].role, Role::Assistant);
     let arguments = json!({"location": "Auckland, NZ", "format": "celsius"});
@@ -176,7 +176,7 @@ fn step_5_a_message_of_role_tool_call_is_an_assistants_call() {
 }
 
 #[test]
-fn step_6_the_result_is_answered_by_a_sentence() {
+fn step_6_result_is_answered_by_a_sentence() {
     for tools in [first_tools(), second_tools()] {
         let mut conversation = conversation(tools);
         let reply = conversation.send(question()).expect("a call");
@@ -192,7 +192,7 @@ fn step_6_the_result_is_answered_by_a_sentence() {
 }
 
 #[test]
-fn step_5_and_6_the_whole_body_is_answered_by_a_sentence() {
+fn step_5_and_6_whole_body_is_answered_by_a_sentence() {
     for tools in [first_tools(), second_tools()] {
         let message = conversation(tools).send(messages_with_result()).expect("an answer").message;
         assert_eq!((message.role, message.tool_calls.len()), (Role::Assistant, 0));
@@ -201,7 +201,7 @@ fn step_5_and_6_the_whole_body_is_answered_by_a_sentence() {
 }
 
 #[test]
-fn the_optional_unit_of_the_second_declaration_is_left_out() {
+fn optional_unit_of_second_declaration_is_omitted() {
     let reply = conversation(second_tools()).send(question()).expect("a call");
     let call = &reply.message.tool_calls[0];
     assert_eq!(

@@ -36,7 +36,7 @@ fn read(file: &Path) -> Option<(String, Vec<String>)> {
 }
 
 #[test]
-fn the_dependencies_of_a_readme_are_those_of_its_examples() {
+fn readme_dependencies_equal_those_of_examples() {
     let crates = std::fs::read_dir(root().join("crates")).expect("the folder of the crates");
     let files = crates.map(|entry| entry.expect("a crate").path().join("README.md"));
     let files = files.filter(|file| file.exists()).chain([root().join("README.md")]);
@@ -52,7 +52,7 @@ fn the_dependencies_of_a_readme_are_those_of_its_examples() {
 }
 
 #[test]
-fn a_program_with_argument_types_of_its_own_can_be_written_with_the_dependencies() {
+fn readme_dependencies_suffice_for_custom_argument_types() {
     for file in ["README.md", "crates/lm-tools/README.md"] {
         let (dependencies, _) = read(&root().join(file)).expect("programs");
         for line in ["schemars = \"1\"", "serde = { version = \"1\", features = [\"derive\"] }"] {

@@ -78,7 +78,7 @@ fn methods_are_tools_of_one_value_and_stay_methods() {
 }
 
 #[test]
-fn a_method_without_its_state_is_refused() {
+fn method_without_its_state_is_rejected() {
     let error = Toolset::new().with(Arc::new(Notes::new(&[])).tools()).expect_err("no state");
     assert!(error.to_string().contains("tool `find_note` needs a state of the type `usize`"), "{error}");
 }
@@ -127,7 +127,7 @@ fn options_of_arguments_are_in_the_schema() {
 }
 
 #[test]
-fn the_models_calls_keep_the_options_and_no_keyword_is_left_to_the_validation() {
+fn model_calls_satisfy_options_by_grammar_alone() {
     let tools = toolset![plan].expect("one tool");
     let preface = Preface { tools: tools.specs(), ..Preface::default() };
     let mut conversation = common::conversation(preface);
@@ -139,7 +139,7 @@ fn the_models_calls_keep_the_options_and_no_keyword_is_left_to_the_validation() 
 }
 
 #[test]
-fn a_missing_argument_has_the_value_that_the_schema_declares() {
+fn missing_argument_gets_the_schema_default() {
     let tools = toolset![plan].expect("one tool");
     assert_eq!(call(&tools, "plan", json!({"place": "oslo"})), "3 Kelvin oslo [] None None now");
     let given = json!({"place": "oslo", "days": 14, "unit": "celsius", "hours": [9], "way": "walk", "scale": 2, "when": "x"});
@@ -147,7 +147,7 @@ fn a_missing_argument_has_the_value_that_the_schema_declares() {
 }
 
 #[test]
-fn values_outside_of_the_options_are_errors_that_name_the_argument() {
+fn out_of_range_values_name_the_argument() {
     let tools = toolset![plan].expect("one tool");
     for (name, value) in [
         ("days", json!(15)),
@@ -187,7 +187,7 @@ fn move_to(
 }
 
 #[test]
-fn a_strict_tool_requires_every_argument_and_allows_null_for_optional_ones() {
+fn strict_tool_requires_all_arguments_and_nullable_optionals() {
     let spec = move_to::tool().spec();
     let function = spec.to_function_json()["function"].clone();
     assert_eq!(function["strict"], true);
@@ -213,7 +213,7 @@ fn a_strict_tool_requires_every_argument_and_allows_null_for_optional_ones() {
 }
 
 #[test]
-fn hints_and_the_schema_of_the_result_reach_the_toolset() {
+fn hints_and_result_schema_reach_the_toolset() {
     let tools = toolset![move_to].expect("one tool");
     let hints = tools.annotations("move_to").expect("the tool");
     assert_eq!((hints.destructive, hints.idempotent, hints.read_only), (Some(false), Some(true), None));
@@ -233,12 +233,12 @@ fn write_row(row: String) -> usize {
     row.len()
 }
 
-/// Tells that it is alive.
+/// Reports that it is alive.
 #[tool(sequential = false, timeout = "1m")]
 fn heartbeat() {}
 
 #[test]
-fn limits_of_a_tool_are_those_of_its_options() {
+fn tool_limits_equal_its_options() {
     let tool = write_row::tool();
     assert!(tool.is_sequential());
     assert_eq!(tool.retries().map(|policy| policy.max_retries), Some(4));

@@ -30,7 +30,7 @@ fn call(tools: &Toolset, name: &str, arguments: Value) -> String {
 }
 
 #[test]
-fn a_prefix_renames_declaration_and_call() {
+fn prefix_renames_declaration_and_call() {
     let tools = toolset![get].and_then(|tools| tools.with_prefix("weather")).expect("a short name");
     assert_eq!(tools.specs()[0].to_json()["function"]["name"], "weather_get");
     assert_eq!(call(&tools, "weather_get", json!({"city": "Paris"})), "weather_get Paris");
@@ -39,7 +39,7 @@ fn a_prefix_renames_declaration_and_call() {
 }
 
 #[test]
-fn a_prefix_that_makes_an_invalid_name_is_an_error() {
+fn prefix_producing_an_invalid_name_is_an_error() {
     for prefix in ["weather.eu", "wetter für", &"p".repeat(61)] {
         let error = toolset![get].and_then(|tools| tools.with_prefix(prefix)).expect_err(prefix);
         assert!(matches!(&error, Error::InvalidName { name } if *name == format!("{prefix}_get")), "{error}");
@@ -49,7 +49,7 @@ fn a_prefix_that_makes_an_invalid_name_is_an_error() {
 }
 
 #[test]
-fn names_that_conflict_are_named_and_a_prefix_resolves_them() {
+fn conflicting_names_are_reported_and_resolved_by_prefix() {
     let error = toolset![get, toolset![get].expect("one tool")].expect_err("two of a name");
     assert_eq!(
         error.to_string(),
@@ -61,7 +61,7 @@ fn names_that_conflict_are_named_and_a_prefix_resolves_them() {
 }
 
 #[test]
-fn merged_tools_keep_the_states_of_their_toolsets() {
+fn merged_tools_keep_their_state() {
     let set = |value: u8| Toolset::new().with_state(value).with(number::tool()).expect("one tool");
     let second = set(2).with_prefix("second").expect("a short name");
     let both = set(1).with(second).expect("two names");
@@ -70,14 +70,14 @@ fn merged_tools_keep_the_states_of_their_toolsets() {
 }
 
 #[test]
-fn a_selection_keeps_the_order_and_unknown_names_are_errors() {
+fn selection_keeps_order_and_rejects_unknown_names() {
     let tools = toolset![get, take, lm_tools::demo()].expect("six names");
     let selected = tools.select(["current_time", "get"]).expect("known names");
     assert_eq!(selected.names().collect::<Vec<_>>(), ["get", "current_time"]);
     let others = tools.without(["get", "take"]).expect("known names");
     assert_eq!(others.len(), 4);
     assert!(call(&others, "get", json!({})).contains("Tool not found"));
-    let error = others.select(["get"]).expect_err("it was left out");
+    let error = others.select(["get"]).expect_err("it was not selected");
     assert_eq!(
         error.to_string(),
         "there is no tool named `get`, the tools are: get_weather, get_stock_price, current_time, calculate"
@@ -87,7 +87,7 @@ fn a_selection_keeps_the_order_and_unknown_names_are_errors() {
 }
 
 #[test]
-fn calls_of_an_external_tool_are_checked_and_not_run() {
+fn external_tool_calls_are_checked_and_not_run() {
     let spec = json!({"name": "open", "description": "Opens a file.", "input_schema": {
         "type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}});
     let spec = ToolSpec::from_json(spec).expect("a declaration");
@@ -104,7 +104,7 @@ fn calls_of_an_external_tool_are_checked_and_not_run() {
 }
 
 #[test]
-fn arguments_are_converted_only_if_asked_and_only_if_the_result_is_valid() {
+fn arguments_are_converted_on_request_if_valid() {
     let given = json!({"count": "3", "flag": "True", "names": "Emma"});
     let strict = toolset![take].expect("one tool");
     let error = call(&strict, "take", given.clone());
@@ -127,7 +127,7 @@ fn arguments_are_converted_only_if_asked_and_only_if_the_result_is_valid() {
 }
 
 #[test]
-fn declarations_of_every_form_are_read_back_as_the_same_tools() {
+fn declarations_of_every_form_round_trip() {
     let tools = toolset![get, take].expect("two tools");
     for form in [ToolForm::OpenAi, ToolForm::Bare, ToolForm::Anthropic, ToolForm::Mcp, ToolForm::Gemini] {
         let written = tools.declarations(form);
@@ -143,7 +143,7 @@ fn declarations_of_every_form_are_read_back_as_the_same_tools() {
 }
 
 #[test]
-fn a_boxed_tool_is_a_tool() {
+fn boxed_tool_is_a_tool() {
     let tools: Vec<Box<dyn Tool>> = vec![Box::new(get::tool()), Box::new(take::tool())];
     let set = Toolset::new().with(tools).expect("two tools");
     assert_eq!(set.names().collect::<Vec<_>>(), ["get", "take"]);

@@ -71,7 +71,7 @@ mod tests {
     const LINE: &str = r#"{"metric":"decode","weights":"q4","cpu":"avx2","context":0,"sequences":1,"kv":"f16","value":50.0,"unit":"tokens/s","limit":100.0,"share":0.5,"swing":0.2}"#;
 
     #[test]
-    fn a_figure_stands_beside_its_limit_and_its_like() {
+    fn figure_is_shown_with_limit_and_comparison() {
         let figures = read(LINE).expect("a figure");
         let before = read(&LINE.replace("50.0", "40.0")).expect("a figure");
         let other = read(&LINE.replace("avx2", "avx512")).expect("a figure");

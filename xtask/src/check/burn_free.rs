@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_of_burn_are_found_by_their_names() {
+    fn burn_packages_are_found_by_name() {
         assert_eq!(
             burn("lm-formats v0.1.0\nserde v1.0.0\nburn-tensor v0.22.1\n"),
             Some("burn-tensor v0.22.1")

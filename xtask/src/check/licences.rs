@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn expressions_are_read_with_their_precedence() {
+    fn expressions_follow_precedence() {
         let allowed =
             ["MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "Unicode-3.0"].map(str::to_owned);
         for (expression, expected) in [

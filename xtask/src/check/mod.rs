@@ -30,7 +30,7 @@ const CPU_TESTS: &[(&str, &str, &[&str])] = &[
     ("lm-kernels", "lm_kernels", &[]),
     ("lm-kernels", INTEGRATION, &["conformance::", "--skip", "ndarray_conforms", "--skip", "gpu_conforms"]),
     ("lm-model", "lm_model", &[]),
-    // Not those that run the models of others once more, in three quarters of the time.
+    // Without the tests that run the reference models again, in three quarters of the time.
     (
         "lm-model",
         INTEGRATION,
@@ -122,7 +122,7 @@ fn passed(command: &mut Command) -> Result<Outcome> {
 
 fn fmt(_: &Args) -> Result<Outcome> {
     process::run(&mut cargo(&["fmt", "--all", "--check"]))?;
-    // A workspace of its own.
+    // A separate workspace.
     passed(&mut cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))
 }
 

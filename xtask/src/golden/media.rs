@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cases_of_a_stage_are_counted_with_their_largest_difference() {
+    fn stage_cases_are_counted_with_largest_difference() {
         let printed = "test a ... stage: gemma3-tiny | rows | 1 | 1.5e-7\n\
             stage: gemma3-tiny | ids | 1 | 0\n\
             stage: gemma3-tiny | rows | 2 | 3e-7\n\

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_skip_is_found_anywhere_in_a_line() {
+    fn skip_is_found_anywhere_in_a_line() {
         assert_eq!(
             skipped("running 2 tests\ntest a ... skipped: gpu: no adapter\nok\n"),
             Some("test a ... skipped: gpu: no adapter")

@@ -115,7 +115,7 @@ mod tests {
         golden: llama llama-tiny on ndarray: greedy 3/4\nok\n";
 
     #[test]
-    fn a_row_has_a_cell_for_each_device() {
+    fn row_has_a_cell_for_each_device() {
         let table = table(PRINTED, "ndarray,wgpu");
         let row = "| llama | llama-tiny | 8.2e-6 | 7.0e-6 | not run | not the same |\n";
         assert!(table.contains(row), "{table}");
@@ -123,13 +123,13 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_greedy_tokens_says_so() {
+    fn missing_greedy_tokens_are_reported() {
         let table = table("golden: a a.gguf on cpu: logits 0e0\n", "");
         assert!(table.contains("| a | a.gguf | 0e0 | not run | not run | not run |"), "{table}");
     }
 
     #[test]
-    fn a_device_that_is_not_compiled_says_so() {
+    fn uncompiled_device_is_reported() {
         let table = table("golden: a b on cpu: greedy 1/1\n", "");
         assert!(table.contains("| a | b | not run | not run | not run | same |"), "{table}");
         assert!(table.contains("NdArray: not run, `ndarray` is not among --features"), "{table}");

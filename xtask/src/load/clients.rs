@@ -31,7 +31,7 @@ pub enum Leaving {
 }
 
 impl Clients<'_> {
-    /// Runs them; a stream that has begun is read to its end. Returns all replies.
+    /// Runs them; a started stream is read to its end. Returns all replies.
     pub fn run(&self) -> Vec<Reply> {
         let next = AtomicUsize::new(0);
         thread::scope(|scope| {

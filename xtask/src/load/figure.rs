@@ -78,7 +78,7 @@ impl fmt::Display for Figure {
     }
 }
 
-/// Percentile by nearest rank; NaN of no values.
+/// Percentile by nearest rank; NaN for an empty list.
 pub fn percentile(values: &[f64], percent: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_values_of_their_rank() {
+    fn percentiles_are_values_by_rank() {
         let values: Vec<f64> = (1..=200).rev().map(f64::from).collect();
         assert_eq!((percentile(&values, 50), percentile(&values, 99)), (100.0, 198.0));
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_out_of_its_bound_is_missed() {
+    fn figure_out_of_its_bound_is_missed() {
         let figure = |value| Figure::new("streams", "errors", value, "");
         assert!(figure(1.0).at_most(0.0).is_missed() && !figure(0.0).at_most(0.0).is_missed());
         assert!(figure(0.0).at_least(1.0).is_missed() && !figure(1.0).is_missed());

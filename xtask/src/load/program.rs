@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_is_read_from_the_first_line() {
+    fn address_is_read_from_the_first_line() {
         let line = "serving pocket, the API at /v1, a chat page at http://127.0.0.1:4711; Ctrl-C ends";
         assert_eq!(address(line), Some("127.0.0.1:4711"));
         assert_eq!(address("loading"), None);

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_complete_with_its_reason_and_done() {
+    fn complete_stream_has_reason_and_done() {
         let events = [
             r#"{"choices":[{"delta":{"role":"assistant","content":null},"finish_reason":null}],"usage":null}"#,
             r#"{"choices":[{"delta":{"content":"Hi"},"finish_reason":null}],"usage":null}"#,

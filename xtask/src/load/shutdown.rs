@@ -22,15 +22,15 @@ pub fn run(lm: &Lm, tokens: usize) -> Result<Vec<Figure>> {
     let mut server = Server::start(lm, &[])?;
     ensure!(ready(&server.addr) == Some(200), "the server is not ready");
     let body = requests::merged(requests::of_length(tokens), requests::streamed()).to_string();
-    let (begun, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (started, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let (replies, asked, unready, running) = thread::scope(|scope| -> Result<_> {
         let stream = || {
-            let reply = stream(&server.addr, &body, &begun);
+            let reply = stream(&server.addr, &body, &started);
             ended.fetch_add(1, Ordering::AcqRel);
             reply
         };
         let streams: Vec<_> = (0..STREAMS).map(|_| scope.spawn(stream)).collect();
-        wait(|| begun.load(Ordering::Acquire) == STREAMS)?;
+        wait(|| started.load(Ordering::Acquire) == STREAMS)?;
         let asked = Instant::now();
         server.terminate()?;
         wait(|| ready(&server.addr) != Some(200))?;
@@ -61,10 +61,10 @@ pub fn run(lm: &Lm, tokens: usize) -> Result<Vec<Figure>> {
     ])
 }
 
-/// Reads a stream; counts it in `begun` at its first token.
-fn stream(addr: &str, body: &str, begun: &AtomicUsize) -> Reply {
+/// Reads a stream; counts it in `started` at its first token.
+fn stream(addr: &str, body: &str, started: &AtomicUsize) -> Reply {
     let begins = |outputs| {
-        begun.fetch_add(usize::from(outputs == 1), Ordering::AcqRel);
+        started.fetch_add(usize::from(outputs == 1), Ordering::AcqRel);
         false
     };
     match Connection::open(addr) {
@@ -73,7 +73,7 @@ fn stream(addr: &str, body: &str, begun: &AtomicUsize) -> Reply {
     }
 }
 
-/// Status of `/ready` on a connection of its own; `None` if the server does not listen, or closes the connection: it ends.
+/// Status of `/ready` on a separate connection; `None` if the server does not listen, or closes the connection: it ends.
 fn ready(addr: &str) -> Option<u16> {
     let head = Connection::open(addr).and_then(|mut connection| connection.get("/ready"));
     head.ok().map(|head| head.status)

@@ -15,7 +15,7 @@ const NAME: &str = "streams";
 /// Growth of the resident memory after the warm-up that counts as flat, in percent.
 const FLAT: f64 = 5.0;
 
-/// Runs the clients for a time, a quarter of which is the warm-up of the memory.
+/// Runs the clients for a time; its first quarter is the warm-up of the memory.
 pub fn run(lm: &Lm, clients: usize, seconds: u64) -> Result<Vec<Figure>> {
     let server = Server::start(lm, &[])?;
     let at_start = server.resident();

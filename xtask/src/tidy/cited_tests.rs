@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_test_file_or_program_is_found() {
+    fn missing_test_file_or_program_is_found() {
         let rows = "| x | `flow::it_flowed` |\n| y | `all/two` |\n| z | `other::it_flows` |";
         let missing = [
             "no test `flow::it_flowed`",

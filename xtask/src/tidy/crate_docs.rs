@@ -30,12 +30,12 @@ mod tests {
     const MANIFEST: (&str, &str) = ("crates/a/Cargo.toml", "[package]\nname = \"a\"\n");
 
     #[test]
-    fn a_crate_without_readme_and_header_is_found_twice() {
+    fn missing_readme_and_header_are_two_findings() {
         assert_eq!(run(&Tree::of(&[MANIFEST, ("crates/a/src/lib.rs", "mod b;\n")])).len(), 2);
     }
 
     #[test]
-    fn either_kind_of_header_will_do() {
+    fn either_kind_of_header_passes() {
         for root in ["//! A crate.\n", "#![doc = include_str!(\"../README.md\")]\n"] {
             let tree = Tree::of(&[MANIFEST, ("crates/a/README.md", "# a"), ("crates/a/src/lib.rs", root)]);
             assert_eq!(run(&tree), []);

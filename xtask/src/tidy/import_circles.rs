@@ -15,7 +15,7 @@ pub(super) const CHECK: Check = Check {
 /// Maximum number of files in a circle.
 const MAX_CIRCLE: usize = 5;
 
-/// Modules and those that each imports.
+/// Modules and their imports.
 type Graph = BTreeMap<Module, BTreeSet<Module>>;
 
 fn run(tree: &Tree) -> Vec<Finding> {
@@ -62,7 +62,7 @@ fn graph(tree: &Tree, krate: &str) -> Graph {
     source.files.keys().map(|module| (module.clone(), edges(module))).collect()
 }
 
-/// The largest set of modules of which each reaches each; empty if no two do.
+/// The largest set of modules that all reach each other; empty if no two do.
 fn largest_circle(graph: &Graph) -> BTreeSet<Module> {
     let reachable: BTreeMap<&Module, BTreeSet<&Module>> =
         graph.keys().map(|module| (module, reached_from(graph, module))).collect();
@@ -97,13 +97,13 @@ mod tests {
     }
 
     #[test]
-    fn imports_there_and_back_are_a_circle() {
+    fn mutual_imports_are_a_circle() {
         assert_eq!(circle(&[("b.rs", "use crate::c::C;"), ("c.rs", "use super::b::B;")]), "b, c");
         assert_eq!(circle(&[("b.rs", "use crate::c::C;"), ("c.rs", "")]), "");
     }
 
     #[test]
-    fn a_re_exported_name_leads_to_its_file() {
+    fn re_exported_name_resolves_to_its_file() {
         let folder = [("b/mod.rs", "mod c;\npub(crate) use c::C;"), ("b/c.rs", "use crate::d::D;")];
         let through = [&folder[..], &[("d.rs", "use crate::b::C;")]].concat();
         assert_eq!(circle(&through), "b/c, d");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_do_not_count() {
+    fn tests_are_ignored() {
         let low = "use crate::c::C;";
         assert_eq!(circle(&[("b.rs", low), ("c.rs", "#[cfg(test)]\nmod tests { use crate::b::B; }")]), "");
         assert_eq!(circle(&[("b.rs", low), ("c/tests.rs", "use crate::b::B;"), ("c/mod.rs", "")]), "");

@@ -154,12 +154,12 @@ mod tests {
     const DOWN: &str = "[dependencies]\nlow.workspace = true\nserde = \"1\"";
 
     #[test]
-    fn an_edge_down_passes() {
+    fn downward_edge_passes() {
         assert_eq!(check("", DOWN), Vec::<String>::new());
     }
 
     #[test]
-    fn an_edge_up_fails_in_every_table_and_behind_another_name() {
+    fn upward_edge_fails_in_every_table_and_alias() {
         for edge in [
             "[dependencies]\nhigh = { workspace = true }",
             "[dev-dependencies]\nhigh.workspace = true",
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_that_its_row_lacks_and_one_without_an_edge_are_findings() {
+    fn missing_and_extra_dependencies_in_a_row_are_findings() {
         let found = check("[dependencies]\nrenamed = { package = \"high\" }", "");
         assert!(found.contains(&"the dependencies in the row of `low`: lacks high".to_owned()), "{found:?}");
         let extra = "the dependencies in the row of `high`: lists low, which its manifest lacks";
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_missing_from_the_table_and_a_missing_table_are_findings() {
+    fn missing_crate_and_missing_table_are_findings() {
         let extra = package("extra", "");
         let tree = Tree::of(&[("docs/ARCHITECTURE.md", MAP), ("crates/extra/Cargo.toml", &extra)]);
         assert_eq!(run(&tree).len(), 3, "two unknown rows and one crate without a row");
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_with_a_closed_list_uses_no_other_crate_of_ours() {
+    fn crate_with_closed_list_uses_no_other_workspace_crate() {
         let map = "\n## Layers\n| `low` |\n| `lm-template` |\n| `lm-processors` | | `low`, `lm-template` |\n";
         let low = package("low", "");
         let template = package("lm-template", "");

@@ -33,7 +33,7 @@ fn is_proc_macro(package: &Package) -> bool {
     flag.and_then(toml::Value::as_bool) == Some(true)
 }
 
-/// Returns the first line of the first item that is neither `mod …;` nor `use …;`.
+/// Returns the first line of the first item other than `mod …;` and `use …;`.
 fn first_other_item(code: &str) -> Option<String> {
     let mut rest = code.trim_start();
     while !rest.is_empty() {
@@ -71,13 +71,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_of_contents_passes() {
+    fn table_of_contents_passes() {
         let text = "//! Doc.\n#![forbid(unsafe_code)]\n#![cfg_attr(docsrs, feature(doc_cfg))]\n\nmod a;\n#[cfg(feature = \"x\")]\npub mod b;\npub use a::{One,\n    Two};\npub(crate) use b::Three;\nextern crate self as a;\n";
         assert_eq!(first_other_item(&code_only(text)), None);
     }
 
     #[test]
-    fn an_item_fails_by_its_first_line() {
+    fn item_is_reported_at_its_first_line() {
         for (text, item) in [
             ("mod a;\npub fn f() {}\n", "pub fn f() {}"),
             ("mod a;\n#[cfg(test)]\nmod tests {\n    use super::*;\n}\n", "mod tests {"),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_procedural_macro_crate_is_exempt() {
+    fn procedural_macro_crate_is_exempt() {
         let manifest = "[package]\nname = \"m\"\n[lib]\nproc-macro = true\n";
         let lib = ("crates/m/src/lib.rs", "pub fn f() {}\n");
         assert_eq!(run(&Tree::of(&[("crates/m/Cargo.toml", manifest), lib])), []);

@@ -9,7 +9,7 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-/// Maximum width, that of rustfmt.toml.
+/// Maximum width, as in rustfmt.toml.
 const MAX_WIDTH: usize = 110;
 /// Folders of files that programs of others write or compare byte for byte.
 const OTHERS: &[&str] = &["testdata/", "models/"];

@@ -89,19 +89,19 @@ mod tests {
     }
 
     #[test]
-    fn links_to_files_folders_headings_and_the_web_pass() {
+    fn valid_links_pass() {
         let text = "[b](b.md) [w](b.md#two-words) [`c`](../src/lib.rs) [f](../src/) [h](https://x.y/z)\n\n# Here\n[me](#here)\n";
         assert_eq!(check(text), Vec::<String>::new());
     }
 
     #[test]
-    fn a_dead_link_is_found_with_its_line() {
+    fn dead_link_is_found_with_its_line() {
         assert_eq!(check("x\n[b](c.md)"), ["docs/a.md:2 `c.md` does not exist"]);
         assert_eq!(check("[b](b.md#one)"), ["docs/a.md:1 `b.md#one` names a heading that does not exist"]);
     }
 
     #[test]
-    fn code_is_no_link() {
+    fn code_is_not_a_link() {
         assert_eq!(check("`a[i](x)`\n```\n[b](c.md)\n```\n"), Vec::<String>::new());
     }
 }

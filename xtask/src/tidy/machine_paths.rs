@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_home_folder_is_found_and_named() {
+    fn home_folder_is_found_and_named() {
         let path = ["", "home", "someone", "model"].join("/");
         assert_eq!(
             machine_path(&format!("let a = \"{path}\";")),

@@ -44,7 +44,7 @@ fn problems(package: &Package, tree: &Tree) -> Vec<String> {
     problems
 }
 
-/// Requirements of the package registry (at most five keywords), and ours for libraries.
+/// Requirements of the package registry (at most five keywords), and of this workspace for libraries.
 fn registry_problems(package: &Package, tree: &Tree) -> Vec<String> {
     let mut problems = Vec::new();
     let keywords = package.field("keywords").and_then(toml::Value::as_array).map_or(0, Vec::len);
@@ -72,12 +72,12 @@ mod tests {
     }
 
     #[test]
-    fn a_complete_manifest_passes() {
+    fn complete_manifest_passes() {
         assert_eq!(check(GOOD), 0);
     }
 
     #[test]
-    fn each_missing_piece_is_one_finding() {
+    fn each_missing_field_is_one_finding() {
         for (piece, instead) in [
             ("description = \"d\"\n", ""),
             ("license.workspace = true\n", ""),

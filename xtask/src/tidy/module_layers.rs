@@ -86,7 +86,7 @@ impl Layers<'_> {
         rows.max_by_key(|row| row.len()).copied()
     }
 
-    /// Returns true for a folder whose modules have rows of their own; its `mod.rs` re-exports them.
+    /// Returns true for a folder whose modules have separate rows; its `mod.rs` re-exports them.
     fn is_split(&self, module: &Module) -> bool {
         let prefix = module.join("/") + "/";
         self.rows.iter().any(|row| row.starts_with(&prefix))
@@ -107,7 +107,7 @@ fn check(tree: &Tree, layers: &Layers<'_>) -> Vec<Finding> {
     for row in layers.rows.iter().filter(|row| !is_module(row)) {
         findings.push(Finding::error(
             DOCUMENT,
-            format!("the table of `{}` has `{row}`, which is no module", layers.krate),
+            format!("the table of `{}` has `{row}`, which is not a module", layers.krate),
         ));
     }
     for Import { from, to, place } in imports(&source, layers) {
@@ -155,13 +155,13 @@ mod tests {
     }
 
     #[test]
-    fn an_import_from_above_and_one_inside_a_module_pass() {
+    fn downward_and_internal_imports_pass() {
         let high = "use crate::low::{A, B};\nuse crate::high::C;\nfn f() { crate::low::g() }";
         assert_eq!(both("", high), Vec::<String>::new());
     }
 
     #[test]
-    fn an_import_that_goes_up_is_found_in_every_form() {
+    fn upward_import_is_found_in_every_form() {
         for up in [
             "use crate::high::A;",
             "use crate::{high::A};",
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_import_from_the_crate_root_is_found() {
+    fn crate_root_import_is_found() {
         assert_eq!(
             both("", "use crate::{Error, low::A};"),
             ["`high` imports `crate::Error` from the crate root: name its module"]
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_texts_and_tests_do_not_count() {
+    fn comments_strings_and_tests_are_ignored() {
         let low = "// use crate::high::A;\nconst A: &str = \"crate::high::A\";\n#[cfg(test)]\nmod tests { use crate::high::A; }";
         assert_eq!(both(low, ""), Vec::<String>::new());
         let tests = ("crates/a/src/low/tests.rs", "use crate::high::A;");
@@ -197,7 +197,7 @@ mod tests {
         let found = check(&[("crates/a/src/low.rs", ""), ("crates/a/src/new.rs", "")]);
         assert_eq!(
             found,
-            ["the table of `a` has no row for `new`", "the table of `a` has `high`, which is no module"]
+            ["the table of `a` has no row for `new`", "the table of `a` has `high`, which is not a module"]
         );
         assert_eq!(run(&Tree::of(&[])).len(), 1);
     }

@@ -11,7 +11,7 @@ pub(super) const CHECK: Check =
 
 /// Manifest tables whose entries name the files of their targets.
 const TARGETS: &[&str] = &["bin", "bench", "test", "example"];
-/// Folders whose files, and whose subfolders' `main.rs`, are targets of their own.
+/// Folders whose files, and whose subfolders' `main.rs`, are separate targets.
 const TARGET_FOLDERS: &[&str] = &["src/bin", "tests", "benches", "examples"];
 /// Folder of files that a test of the same name passes to rustc.
 const CASES: &str = "/tests/compile_errors/";
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_no_module_names_is_found() {
+    fn orphan_file_is_found() {
         let package = "[package]\nname = \"a\"\n[[bin]]\nname = \"b\"\npath = \"targets/b.rs\"";
         let tree = Tree::of(&[
             ("c/Cargo.toml", package),

@@ -139,12 +139,12 @@ mod tests {
     }
 
     #[test]
-    fn a_registry_that_is_its_folder_passes() {
+    fn registry_matching_its_folder_passes() {
         assert_eq!(check(GOOD, &["a.rs", "b/mod.rs", "b/scalar.rs", "core.rs"]), Vec::<String>::new());
     }
 
     #[test]
-    fn a_missing_row_a_missing_mod_and_a_wrong_order_are_found() {
+    fn missing_row_missing_mod_and_wrong_order_are_found() {
         assert_eq!(check(&GOOD.replace("    &b::ROW,\n", ""), &[]), ["`mod b` has no row in `const ALL`"]);
         assert_eq!(check(GOOD, &["d.rs"]), ["`d` lies in the folder and has no `mod` line"]);
         let swapped =
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_architecture_without_its_golden_folder_or_line_is_found() {
+    fn missing_golden_folder_or_line_is_found() {
         let path = format!("{ARCHITECTURES}/llama.rs");
         let row = "Architecture { model_types: &[\"llama\"], goldens: &[\"llama-tiny\"] };";
         let golden = format!("{GOLDENS}/llama-tiny/config.json");

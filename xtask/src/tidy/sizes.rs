@@ -45,7 +45,7 @@ mod tests {
     use crate::tidy::Level;
 
     #[test]
-    fn long_files_warn_and_then_fail() {
+    fn long_files_warn_then_fail() {
         for (lines, level) in [(400, None), (401, Some(Level::Warning)), (801, Some(Level::Error))] {
             let found = run(&Tree::of(&[("a.rs", &"//\n".repeat(lines))]));
             assert_eq!(found.first().map(|finding| finding.level), level, "{lines} lines");
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_function_is_found_at_its_line() {
+    fn long_function_is_found_at_its_line() {
         let source = |body: usize| format!("\nfn long() {{\n{}}}\n", "    f();\n".repeat(body));
         assert_eq!(run(&Tree::of(&[("a.rs", &source(78))])), []);
         let found = run(&Tree::of(&[("a.rs", &source(79))]));

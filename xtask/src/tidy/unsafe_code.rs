@@ -40,21 +40,21 @@ mod tests {
     }
 
     #[test]
-    fn a_lifted_lint_is_found_outside_its_home_only() {
+    fn lint_exception_is_found_outside_its_home() {
         let source = "#![forbid(unsafe_code)]\n#[allow(unsafe_code)]\nmod b;\n";
         assert_eq!(check("crates/a", source), 1);
         assert_eq!(check("crates/lm-kernels", source), 0);
     }
 
     #[test]
-    fn comments_and_texts_are_no_code() {
+    fn comments_and_strings_are_not_code() {
         let source =
             "#![forbid(unsafe_code)]\n// unsafe\nconst A: &str = \"unsafe {\";\nfn unsafe_name() {}\n";
         assert_eq!(check("crates/a", source), 0);
     }
 
     #[test]
-    fn a_crate_that_does_not_forbid_it_is_found() {
+    fn crate_without_forbid_is_found() {
         assert_eq!(check("crates/a", "mod b;\n"), 1);
     }
 }

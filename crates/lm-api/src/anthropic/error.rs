@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_type_follows_from_the_status() {
+    fn type_follows_from_the_status() {
         let kind = |error: ApiError| anthropic_error(&error)["error"]["type"].clone();
         assert_eq!(kind(ApiError::server("x")), "api_error");
         assert_eq!(kind(lm_conversation::Error::Cancelled.into()), "api_error");

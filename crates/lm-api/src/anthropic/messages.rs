@@ -35,7 +35,7 @@ pub(super) fn messages(messages: Value, limits: &Limits) -> Result<Vec<Message>>
     Ok(read)
 }
 
-/// Reads a message; results of tools become messages of their own.
+/// Reads a message; tool results become separate messages.
 fn one(message: Value, at: &str, read: &mut Vec<Message>) -> Result<()> {
     let Value::Object(mut fields) = message else {
         let message = format!("`{at}` is {}, expected an object", json_type(&message));

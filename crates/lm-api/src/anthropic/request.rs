@@ -53,7 +53,7 @@ impl AnthropicRequest {
         Ok(request)
     }
 
-    /// Reads a request for the number of tokens of a prompt: that of a message, in which `max_tokens` may be absent.
+    /// Reads a request for the token count of a prompt: a message request with an optional `max_tokens`.
     ///
     /// # Errors
     /// As [`AnthropicRequest::message`].
@@ -124,7 +124,7 @@ fn thinking(fields: &mut Fields) -> Result<ThinkingConfig> {
     Ok(ThinkingConfig { mode, max_tokens })
 }
 
-/// Reads the format of the answer: `output_config.format`, otherwise the older `output_format`. Returns the names of the fields with that of the
+/// Reads the format of the answer: `output_config.format`, otherwise the older `output_format`. Returns the field names with the name of the
 /// format, too.
 fn format(fields: &mut Fields) -> Result<(Option<ResponseFormat>, FieldNames)> {
     const OLDER: FieldNames = FieldNames { format: "output_format", ..NAMES };

@@ -23,7 +23,7 @@ pub struct MessageWriter {
     calls: CallDeltas,
     /// Type of the open block.
     block: Option<&'static str>,
-    /// Number of blocks that have begun.
+    /// Number of started blocks.
     blocks: usize,
 }
 

@@ -73,7 +73,7 @@ const LENGTH: &[BodyField] = &[
     BodyField::new("n", POSITIVE, "Number of choices; 1 if absent."),
 ];
 
-/// Formats of the answer, of which a request has at most one.
+/// Formats of the answer; a request has at most one.
 pub(crate) const FORMATS: &[BodyField] = &[
     BodyField::new(
         "response_format",

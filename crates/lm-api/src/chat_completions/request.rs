@@ -120,7 +120,7 @@ pub(crate) fn min_tokens(fields: &mut Fields, most: Option<(&str, usize)>) -> Re
     Ok(least)
 }
 
-/// Reads `chat_template_kwargs`, which must not replace what the request has fields of its own for.
+/// Reads `chat_template_kwargs`, which must not replace other fields of the request.
 fn template_variables(fields: &mut Fields) -> Result<Map<String, Value>> {
     const NAME: &str = "chat_template_kwargs";
     let variables = fields.get::<Map<String, Value>>(NAME)?.unwrap_or_default();

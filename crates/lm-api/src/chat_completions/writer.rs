@@ -42,7 +42,7 @@ struct ChoiceState {
     /// True after the chunk with the role.
     opened: bool,
     deltas: CallDeltas,
-    /// Number of calls whose chunks were begun.
+    /// Number of calls with a first chunk.
     calls: usize,
     /// Log probabilities for the next chunk.
     logprobs: Vec<ScoredToken>,

@@ -42,7 +42,7 @@ impl Logprobs {
     }
 }
 
-/// The most probable tokens and the sampled one, which may not be among them.
+/// The most probable tokens, and the sampled one if it is not among them.
 fn top(scored: &ScoredToken) -> Value {
     let tokens = scored.top.iter().chain([&scored.token]);
     Value::Object(

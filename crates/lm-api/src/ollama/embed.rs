@@ -25,7 +25,7 @@ pub fn ollama_embed(body: Value, limits: &Limits) -> Result<EmbeddingRequest> {
     Ok(EmbeddingRequest { keep_alive, ..EmbeddingRequest::from_json_within(Value::Object(body), limits)? })
 }
 
-/// Converts a list of embeddings of OpenAI's API, begun at this time, to a response of `/api/embed`.
+/// Converts a list of embeddings of OpenAI's API, started at this time, to a response of `/api/embed`.
 pub fn ollama_embeddings(list: &Value, began: Instant) -> Value {
     let data = list["data"].as_array().into_iter().flatten();
     json!({

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_seconds_or_text() {
+    fn keep_alive_is_seconds_or_text() {
         let of = |value: Value| KeepAlive::of(&json!({"keep_alive": value})).map_err(|error| error.param);
         let kept = |seconds| Ok(Some(KeepAlive(Some(Duration::from_secs_f64(seconds)))));
         for (value, expected) in [

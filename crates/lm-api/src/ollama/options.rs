@@ -23,7 +23,7 @@ pub(super) fn read(options: Map<String, Value>, limits: &Limits) -> Result<Optio
         let param = error.param.clone().unwrap_or_default();
         error.with_param(format!("options.{}", param.replace("repetition_penalty", "repeat_penalty")))
     };
-    // A negative number is no limit.
+    // A negative number means no limit.
     let limit = fields.get::<i64>("num_predict").map_err(at)?.and_then(|count| usize::try_from(count).ok());
     if limit == Some(0) {
         let message = "`num_predict` is 0, expected at least 1, or a negative number for no limit";

@@ -14,7 +14,7 @@ pub(super) enum Kind {
 }
 
 /// Creates an item without content, which is in progress.
-pub(super) fn begun(kind: Kind) -> Value {
+pub(super) fn in_progress(kind: Kind) -> Value {
     match kind {
         Kind::Reasoning => json!({"id": random_id("rs_"), "type": "reasoning", "summary": [], "content": []}),
         Kind::Message => json!({
@@ -39,14 +39,14 @@ pub(super) fn part(kind: Kind, text: &str) -> Value {
 /// Creates the finished items of a reply: reasoning, text, calls. The last one of a reply that was cut off is incomplete.
 pub(super) fn of_reply(reply: &Reply) -> Vec<Value> {
     let with_text = |kind, text: &str| {
-        let mut item = begun(kind);
+        let mut item = in_progress(kind);
         item["content"] = json!([part(kind, text)]);
         (!text.is_empty()).then_some(item)
     };
     let reasoning = reply.message.reasoning_content.as_deref().unwrap_or_default();
     let texts = [with_text(Kind::Reasoning, reasoning), with_text(Kind::Message, &reply.text())];
     let calls = reply.tool_calls().iter().map(|call| {
-        let mut item = begun(Kind::Call);
+        let mut item = in_progress(Kind::Call);
         item["call_id"] = json!(call.id);
         item["name"] = json!(call.name);
         item["arguments"] = Value::Object(call.arguments.clone()).to_string().into();

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_responses_make_room() {
+    fn oldest_responses_are_evicted() {
         let store = ResponseStore::default();
         let item = json!({"text": "x".repeat(1 << 20)});
         for number in 0..70 {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_responses_is_bounded() {
+    fn response_count_is_bounded() {
         let store = ResponseStore::default();
         for number in 0..=MAX_RESPONSES {
             store.insert(&number.to_string(), Value::Null, Vec::new());

@@ -27,7 +27,7 @@ pub struct ResponsesWriter {
     sequence: usize,
 }
 
-/// An item that has begun and is not complete.
+/// The current, incomplete item.
 #[derive(Debug)]
 struct OpenItem {
     kind: Kind,
@@ -135,7 +135,7 @@ impl ResponsesWriter {
     /// Adds text to a message or to reasoning.
     fn text(&mut self, kind: Kind, text: &str) -> Vec<Frame> {
         let is_open = self.open.as_ref().is_some_and(|open| open.kind == kind);
-        let mut frames = if is_open { Vec::new() } else { self.open(kind, items::begun(kind)) };
+        let mut frames = if is_open { Vec::new() } else { self.open(kind, items::in_progress(kind)) };
         if let Some(open) = &mut self.open {
             open.text.push_str(text);
         }
@@ -151,7 +151,7 @@ impl ResponsesWriter {
         let (mut frames, fragment) = match delta {
             CallDelta::Arguments(fragment) => (Vec::new(), fragment),
             CallDelta::Started { id, name, arguments } => {
-                let mut item = items::begun(Kind::Call);
+                let mut item = items::in_progress(Kind::Call);
                 item["call_id"] = id.into();
                 item["name"] = name.into();
                 (self.open(Kind::Call, item), arguments)

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_set_their_parameters_and_absent_ones_none() {
+    fn absent_flags_set_no_parameter() {
         let parsed = |line: &[&str]| {
             let mut params = SamplerParams::default();
             Line::parse_from([&["lm"], line].concat()).filters.apply(&mut params);

@@ -14,7 +14,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_may_be_a_port() {
+    fn bare_port_is_an_address() {
         assert_eq!(address("8000"), Ok("127.0.0.1:8000".parse().expect("an address")));
         assert_eq!(address("localhost:8000"), address("8000"));
         assert_eq!(address("[::1]:80"), Ok("[::1]:80".parse().expect("an address")));

@@ -49,7 +49,7 @@ pub struct LoadArgs {
 impl LoadArgs {
     /// Returns the load options, and sets the size of the thread pool.
     pub fn options(&self) -> Result<LoadOptions> {
-        lm_kernels::Isa::requested()?; // Before anything is read: a misspelt LM_CPU is no silent default.
+        lm_kernels::Isa::requested()?; // Before anything is read: a misspelt LM_CPU is an error, not the default.
         if let Some(threads) = self.threads {
             lm_kernels::Pool::set_global_threads(threads.get()).context("--threads")?;
         }
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pack_cache_is_off_named_or_the_users() {
+    fn pack_cache_is_off_named_or_default() {
         let folder = |arguments: &[&str]| {
             let load = parse(&[&["--quantize", "q4"], arguments].concat()).expect("is taken");
             load.pack_cache().expect("HOME is set where tests run")
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_values_are_refused_with_the_valid_ones() {
+    fn invalid_values_list_the_valid_ones() {
         for (arguments, expected) in [
             (["--quantize", "f16"], "known formats: q8, q4"),
             (["--device", "tpu"], "cpu"),

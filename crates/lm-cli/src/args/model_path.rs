@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_that_is_spelled_like_a_model_is_no_prompt() {
+    fn model_like_word_is_not_a_prompt() {
         for text in [
             "./m",
             "../m",
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gguf_file_or_a_folder_with_one_is_a_model() {
+    fn gguf_file_or_folder_is_a_model() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let takes = |name: &str| takes_model(folder.path().join(name).to_str().expect("is UTF-8"));
         assert!(!takes(""), "an empty folder");
@@ -88,7 +88,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_pipe_is_not_opened() {
+    fn pipe_is_not_opened() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let pipe = folder.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("starts").success());

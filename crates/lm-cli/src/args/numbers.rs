@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_have_their_edges() {
+    fn ranges_include_their_bounds() {
         for (parse, valid, invalid) in [
             (
                 non_negative as fn(&str) -> Result<f32, String>,

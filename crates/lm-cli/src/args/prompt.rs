@@ -12,7 +12,7 @@ use super::{names_model, takes_model, usage};
 
 /// Maximum size of a text.
 const MAX_BYTES: u64 = 1 << 30;
-/// Time after which a line says that standard input is waited for.
+/// Time after which a line on standard error says that the program waits for standard input.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A text in the place of a prompt.
@@ -88,10 +88,10 @@ impl<'a> PromptSource<'a> {
         if file == Path::new("-") { Self::Stdin } else { Self::File(file) }
     }
 
-    /// Reads the text. On a terminal, a line on standard error says what is waited for.
+    /// Reads the text. On a terminal, a line on standard error asks for it.
     ///
     /// # Errors
-    /// When the input cannot be read, is no UTF-8 or larger than 1 GiB.
+    /// When the input cannot be read, is not UTF-8 or is larger than 1 GiB.
     pub fn read(&self) -> Result<String> {
         match self {
             Self::Text(text) => Ok((*text).to_owned()),

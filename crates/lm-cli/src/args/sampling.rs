@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_override_the_models_generation_config() {
+    fn flags_override_generation_config() {
         let line = ["lm", "--top-k", "5", "--logit-bias", "3=-inf", "-n", "9"];
         let advice = GenerationConfig {
             do_sample: Some(true),

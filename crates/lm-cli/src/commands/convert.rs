@@ -165,7 +165,7 @@ fn copies(model: &Path) -> String {
     }
 }
 
-/// Name of a model's file or folder without `.gguf`, or that of a model of a name.
+/// Name of a model's file or folder without `.gguf`, or its stored name.
 fn stem(model: &Path) -> String {
     let name = model.file_name().unwrap_or("model".as_ref()).to_string_lossy().into_owned();
     match Output::of(model) {
@@ -209,7 +209,7 @@ pub fn run(args: &Args) -> Result<()> {
     bar.finish_and_clear();
     let plain = converted.with_context(|| format!("`{}` cannot be converted", folder.name()))?;
     note_without_importance(&plain);
-    // An encoder that cannot be read is no error here, where none is copied.
+    // An unreadable encoder is not an error here: none is copied.
     let has_encoders = matches!(folder.reads_images(), Ok(true)) || matches!(folder.reads_audio(), Ok(true));
     if matches!(output, Output::Gguf) && has_encoders {
         eprintln!(

@@ -12,7 +12,7 @@ const EXAMPLES: &str = "\
 A line of standard input is a JSON list of token ids, or an object with such a list as `ids`.
 
 The answer is {\"text\": \"..\"} or {\"error\": {\"kind\", \"message\"}}. Kinds: unknown_id, bad_line.
-Bytes that are no UTF-8 are written as U+FFFD.
+Bytes that are not UTF-8 are written as U+FFFD.
 Each line has one answer; blank lines at the end are ignored. The exit code is 1 if a line failed.
 
 Examples:

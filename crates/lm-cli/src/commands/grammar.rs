@@ -21,7 +21,7 @@ use crate::model;
 const EXAMPLES: &str = "\
 A line of standard input is an object:
   format               a family, such as hermes, or
-  template             a chat template, which tells the family, with
+  template             a chat template, from which the family follows, with
   tools                the declared tools, or null
   tool_choice          as in chat completions
   parallel_tool_calls  false: at most one call

@@ -14,7 +14,7 @@ Examples:
   lm list --json | jq -r .path
   lm chat \"$(lm list --json | jq -r .name | head -1)\"
 
-Sizes are those of all files of a model, as under `files` of `lm inspect`. Each name can stand where a model is expected. Models of LM Studio and Ollama are used where they are.";
+Sizes are those of all files of a model, as under `files` of `lm inspect`. Each name is valid where a model is expected. Models of LM Studio and Ollama are used where they are.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -17,7 +17,7 @@ use crate::{model, progress, prompt_ids};
 const MAX_LOGIT_BYTES: usize = 256 << 20;
 
 const EXAMPLES: &str = "\
-A line of the file of ids is a prompt: a JSON list of token ids, or an object with such a list as `ids`. Nothing is put before them: a \
+A line of the file of ids is a prompt: a JSON list of token ids, or an object with such a list as `ids`. No token is added before them: a \
 model that wants a token to begin with needs its id there. Each prompt is run on its own, from an empty cache.
 
 The output is a NumPy array (format 1.0) of little-endian float32, with two dimensions: rows, and the width of the logits. \

@@ -13,8 +13,8 @@ use crate::json_lines::{answer_each, bad_line, error, vector};
 const EXAMPLES: &str = "\
 A line of standard input is an object:
   format         the format's name, such as hermes, or
-  template       a chat template, which tells the format, or
-  model          a model's name, where the template does not tell it
+  template       a chat template, from which the format follows, or
+  model          a model's name, if the template is ambiguous
   output         the model's text
   chunks         the pieces in which it comes, instead of at once
   tools          the declared tools, which type the arguments of some formats
@@ -153,8 +153,8 @@ struct Accumulator {
     malformed: Vec<Value>,
     /// True if incomplete calls are listed.
     parts: bool,
-    begun: Value,
-    begun_text: String,
+    current: Value,
+    current_text: String,
 }
 
 impl Accumulator {
@@ -163,20 +163,20 @@ impl Accumulator {
             ProcessorEvent::Text(text) => self.content += text,
             ProcessorEvent::Channel { text, .. } => self.reasoning += text,
             ProcessorEvent::ToolCallStarted { name, id, .. } => {
-                self.begun = json!({"name": name});
-                self.begun_text.clear();
+                self.current = json!({"name": name});
+                self.current_text.clear();
                 if let Some(id) = id {
-                    self.begun["id"] = id.as_str().into();
+                    self.current["id"] = id.as_str().into();
                 }
             }
-            ProcessorEvent::ToolCallArguments { fragment, .. } => self.begun_text += fragment,
+            ProcessorEvent::ToolCallArguments { fragment, .. } => self.current_text += fragment,
             ProcessorEvent::ToolCall { call, .. } => self.calls.push(call_json(call)),
             ProcessorEvent::Malformed { index, text, .. } => {
                 self.malformed.push(event_json(event));
-                let whole = serde_json::from_str::<Value>(&self.begun_text).is_ok();
+                let whole = serde_json::from_str::<Value>(&self.current_text).is_ok();
                 if self.parts && index.is_some() && !whole {
-                    self.begun["arguments_text"] = self.begun_text.as_str().into();
-                    self.calls.push(self.begun.take());
+                    self.current["arguments_text"] = self.current_text.as_str().into();
+                    self.calls.push(self.current.take());
                 } else {
                     self.content += text;
                 }

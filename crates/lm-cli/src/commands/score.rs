@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_pass_in_any_order_and_with_any_order_of_keys() {
+    fn calls_match_in_any_call_and_key_order() {
         let a = json!({"name": "f", "arguments": {"x": 3, "y": [1.0, {"z": null}]}});
         let b = json!({"name": "f", "arguments": {"y": [1, {"z": null}], "x": 3.0}});
         let c = json!({"name": "g", "arguments": {}});
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_holds_the_text_and_calls_nothing() {
+    fn answer_contains_text_without_calls() {
         let expected = message(json!([]), "It is 12 °C.");
         for (reply, wanted) in
             [("It is 12 °C.", true), ("Well: it is 12 °c. Bye", true), ("It is 13 °C.", false), ("", false)]
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_ends_with_the_total() {
+    fn table_ends_with_the_total() {
         let expected = message(json!([]), "");
         let mut table = Table::default();
         for (skill, passed) in [("chat", true), ("answer", false), ("chat", false), ("chat", true)] {

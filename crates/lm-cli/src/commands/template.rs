@@ -20,7 +20,7 @@ A line of standard input is an object:
   messages               the conversation
   tools, documents       lists, or null
   add_generation_prompt  true: the prompt ends with the header of the model's message
-  continue_final_message true, or the name of the field that the model goes on with
+  continue_final_message true, or the name of the field that the model continues
   context, kwargs        variables of the template, such as bos_token; kwargs win
   now                    the time that strftime_now gives, as 2025-03-14T15:09:26
   spans                  true: as --spans

@@ -18,7 +18,7 @@ A line of standard input is a JSON string, or an object:
   content    true: as --content
 
 The answer is {\"ids\": [..]} or {\"error\": {\"kind\", \"message\"}}. Kinds: tokenizer, bad_line.
-Nothing is put before or after a text.
+No token is added before or after a text.
 Each line has one answer; blank lines at the end are ignored. The exit code is 1 if a line failed.
 
 Examples:

@@ -28,7 +28,7 @@ impl History {
         Self { file: None }
     }
 
-    /// Keeps the history in the user's state folder, if there is one.
+    /// Keeps the history in the user's state folder, if any.
     pub fn of_user() -> Self {
         Self { file: user_folders::state().map(|folder| folder.join("lm").join("history")) }
     }
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_survive_the_program() {
+    fn history_persists() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join("state/lm/history");
         let mut written = DefaultHistory::new();
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_is_left_alone() {
+    fn damaged_file_is_not_overwritten() {
         let file = tempfile::NamedTempFile::new().expect("a temporary file");
         fs::write(file.path(), b"#V2\n\xff\xfe\n").expect("can be written");
         let mut history = DefaultHistory::new();

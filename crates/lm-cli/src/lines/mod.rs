@@ -79,7 +79,7 @@ impl Lines {
                     Ok(line) => return Ok(line),
                     Err(Failed::NotUtf8(text)) => {
                         eprintln!(
-                            "note: bytes that are not UTF-8 are left out; the line up to them is `{text}`, Up brings it back"
+                            "note: bytes that are not UTF-8 are dropped; the line up to them is `{text}`, Up brings it back"
                         );
                     }
                     Err(Failed::Terminal(error)) => return Err(error).context("the terminal cannot be read"),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn piped_lines_come_one_by_one_with_any_line_end() {
+    fn piped_lines_split_at_any_line_end() {
         assert_eq!(messages(b"one\r\n\ntwo"), ["one", "", "two"]);
     }
 
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_replaced() {
+    fn invalid_utf8_is_replaced() {
         assert_eq!(messages(b"caf\xe9\nnext\n"), ["caf\u{fffd}", "next"]);
     }
 }

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_spelled_as_in_a_shell() {
+    fn path_is_unquoted_as_in_a_shell() {
         for (text, expected) in [
             ("chat.json", "chat.json"),
             ("my chat.json ", "my chat.json"),
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_completed_path_is_read_as_it_is() {
+    fn completed_path_reads_back() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("it's my (first) $chat & \"more\".json");
         std::fs::write(&path, "").expect("can be written");

@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_open_until_the_second_mark() {
+    fn message_is_open_until_the_closing_mark() {
         for open in ["\"\"\"", " \"\"\"a", "\"\"\"a\nb\"", "\"\"\"\"\""] {
             assert!(is_open(open) && unquoted(open).is_none(), "{open}");
         }

@@ -18,7 +18,7 @@ pub fn check_program(word: &str) -> Result<(), String> {
         return Err(format!("unknown scheme `{scheme}`: an address begins with http:// or https://"));
     }
     if let "http:" | "https:" = word {
-        return Err(format!("`{word}` is no complete address: expected {word}//HOST:PORT/mcp"));
+        return Err(format!("`{word}` is not a complete address: expected {word}//HOST:PORT/mcp"));
     }
     let (authority, path) = word.split_at(word.find('/').unwrap_or(word.len()));
     if !is_authority(authority) {
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_not_taken_for_addresses() {
+    fn programs_are_not_addresses() {
         for word in
             ["npx", "server.py", "./bin/server", "/opt/x:y/server", "C:\\server.exe", "x:y", ":80", "-"]
         {
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn only_http_is_known() {
+    fn only_http_is_supported() {
         for scheme in ["htp", "ws", "HTTP", ""] {
             let expected = format!("unknown scheme `{scheme}`: an address begins with http:// or https://");
             assert_eq!(check_program(&format!("{scheme}://example.com/mcp")), Err(expected));

@@ -10,7 +10,7 @@ use crate::interrupt::Interrupt;
 use crate::lines::{Line, Lines};
 use crate::screen::{json_line, one_line};
 
-/// Reasons for the model. The embedded model reports these as they are; after other words it can go on until its context is full.
+/// Reasons for the model. The embedded model repeats these verbatim; other words can make it generate until its context is full.
 const DENIED: &str = "permission denied: the user said no";
 const NOBODY: &str = "permission denied: there is no one to ask";
 
@@ -40,19 +40,19 @@ impl Approve {
 }
 
 /// The user, who answers the questions of a chat.
-pub struct Person {
+pub struct Approver {
     lines: Arc<Mutex<Lines>>,
     interrupt: Interrupt,
     /// Tools that need no further question.
     always: HashSet<String>,
 }
 
-impl Person {
+impl Approver {
     pub fn new(lines: Arc<Mutex<Lines>>, interrupt: Interrupt) -> Self {
         Self { lines, interrupt, always: HashSet::new() }
     }
 
-    /// Asks again about all tools, which may be others of the same names now.
+    /// Forgets the permissions: other tools may have the same names now.
     pub fn forget(&mut self) {
         self.always.clear();
     }
@@ -104,7 +104,7 @@ impl Person {
 pub struct AskedCall {
     /// Server of the tool; `None` if it has withdrawn the tool.
     pub server: Option<String>,
-    /// The reply has other calls, too: the arguments tell them apart.
+    /// True if the reply has other calls: the question then shows the arguments.
     pub has_siblings: bool,
 }
 
@@ -132,7 +132,7 @@ mod tests {
     use lm_tools::{ToolCall, demo};
 
     #[test]
-    fn all_tools_but_the_chats_own_are_tools_of_servers() {
+    fn tools_outside_the_chat_need_approval() {
         let annotations = &ToolAnnotations::default();
         let decide = |name: &str| {
             let call = &ToolCall::new(name, Default::default());
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_are_asked_about_as_the_policy_says() {
+    fn policy_decides_which_tools_need_approval() {
         let read = ToolAnnotations { read_only: Some(true), ..ToolAnnotations::default() };
         let write = ToolAnnotations::default();
         for (approve, asked) in [

@@ -43,7 +43,7 @@ impl ChatTools {
     /// Takes over the tools that servers have changed; returns true if there are any.
     ///
     /// # Errors
-    /// When a tool now has the name of another one: the earlier tools stay.
+    /// When two tools now have the same name: the earlier tools stay.
     pub fn refresh(&mut self) -> Result<bool> {
         let generation = self.servers.generation();
         if std::mem::replace(&mut self.generation, generation) == generation {

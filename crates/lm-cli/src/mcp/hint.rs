@@ -46,7 +46,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn only_a_command_that_is_not_found_has_a_hint_about_its_arguments() {
+    fn missing_command_hints_at_its_arguments() {
         let hint = |command: &str, kind: ErrorKind| {
             let (server, command) = ("a".to_owned(), command.to_owned());
             hint(&lm_mcp::Error::Start { server, command, source: kind.into() })
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_never_ready_may_be_none() {
+    fn start_timeout_hint_names_the_option() {
         let (server, timeout, output) = ("a".to_owned(), Duration::from_secs(60), String::new());
         let error = lm_mcp::Error::StartTimeout { server, timeout, output };
         assert_eq!(

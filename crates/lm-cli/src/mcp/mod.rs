@@ -16,7 +16,7 @@ mod source;
 #[cfg(feature = "mcp")]
 mod waiting;
 
-pub use approval::{AskedCall, Person};
+pub use approval::{Approver, AskedCall};
 pub use chat_tools::ChatTools;
 #[cfg(feature = "mcp")]
 pub use chat_tools::described;

@@ -166,7 +166,7 @@ impl Servers {
         mcp.add_to(tools).map_err(|error| self.name_apart(error))
     }
 
-    /// Says what to write after an error of a tool that has the name of another one.
+    /// Hint after an error of two tools with the same name.
     fn name_apart(&self, error: lm_tools::Error) -> anyhow::Error {
         let lm_tools::Error::DuplicateTool { name } = &error else { return error.into() };
         let server = self.server_of(name).unwrap_or_default();

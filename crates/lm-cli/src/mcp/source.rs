@@ -68,7 +68,7 @@ fn server(target: &str) -> Result<ServerConfig, String> {
     Ok(ServerConfig::command(name.to_string_lossy(), program.as_str(), args.iter().cloned()))
 }
 
-/// The servers of several arguments: those without a name of their own get different ones.
+/// The servers of several arguments: those without a given name get distinct ones.
 pub fn named_apart(sources: &[McpSource]) -> Vec<ServerConfig> {
     let mut servers: Vec<ServerConfig> = Vec::with_capacity(sources.len());
     for McpSource(server) in sources {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_and_addresses_may_have_a_name() {
+    fn commands_and_addresses_accept_a_name() {
         let npx = ServerConfig::command("npx", "npx", ["-y", "a b"]);
         assert_eq!(source("npx -y 'a b'"), ServerConfig { prefix: String::new(), ..npx.clone() });
         assert_eq!(
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_only_letters_digits_underscores_and_hyphens() {
+    fn name_has_only_letters_digits_underscores_and_hyphens() {
         for name in ["", " ", "bad name", "bad.name", "naïve"] {
             let expected = format!(
                 "`{name}` cannot be the name of a server: a name has one or more of the letters a-z and A-Z, digits, `_` and `-`"
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_of_a_command_may_have_values() {
+    fn command_arguments_accept_values() {
         for command in ["docker run -e KEY=a image", "./serve key=a", "no-program --key=a", "'a b' key=a"] {
             assert_eq!(source(command).prefix, "", "{command}");
         }

@@ -13,7 +13,7 @@ pub fn answers(command: &str, args: &[&str], input: &str) -> Vec<Value> {
     parsed(&output)
 }
 
-/// Answers of the command to this input, some of which are errors, as the exit code and `summary` on standard error tell.
+/// Answers of the command to this input, with errors, as the exit code and `summary` on standard error report.
 pub fn failing(command: &str, args: &[&str], input: &[u8], summary: &str) -> Vec<Value> {
     let output = output(command, args, input);
     let stderr = String::from_utf8_lossy(&output.stderr);

@@ -17,17 +17,17 @@ pub(crate) use reader::{MediaBounds, MediaReader};
 pub struct MediaSettings {
     /// Permission of parts with a `path` to open that file.
     pub files: MediaFiles,
-    /// Options with which images are shown to the model.
+    /// Options for showing images to the model.
     pub images: ImageOptions,
 }
 
-/// Permission of an image or audio part to open a file of this machine by its `path`. Parts with a `blob` need none.
+/// Permission of an image or audio part to open a file of this machine by its `path`. Parts with a `blob` need no permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MediaFiles {
-    /// Refused, as messages of others may name any file.
+    /// Refused, as foreign messages may name any file.
     #[default]
     Refused,
-    /// Opened, except for the results of tools, for messages of the local user. The file is read whenever the conversation is rendered.
+    /// Opened, except in tool results, for messages of the local user. The file is read whenever the conversation is rendered.
     Opened,
 }
 

@@ -18,10 +18,10 @@ pub(crate) struct MediaPrompt {
     rows: Vec<Row>,
 }
 
-/// A row of a medium in a prompt.
+/// A row of an image or audio clip in a prompt.
 #[derive(Debug, Clone, Copy)]
 struct Row {
-    /// Token that stands for it in the text.
+    /// Placeholder token in the text.
     token: TokenId,
     /// Its own id.
     id: TokenId,
@@ -31,7 +31,7 @@ impl MediaPrompt {
     /// Replaces the i-th placeholder of a kind in the template's text by the pieces of the i-th medium of this kind.
     ///
     /// # Errors
-    /// [`Error::Placeholders`] if there are more or fewer of them than media.
+    /// [`Error::Placeholders`] if their number differs from the number of media.
     pub(crate) fn new(
         mut rendered: PolyfilledPrompt,
         media: Vec<Arc<Media>>,
@@ -115,7 +115,7 @@ fn text_of(medium: &Media, tokens: &MediaTokens, rows: &mut Vec<Row>) -> String 
     text.collect()
 }
 
-/// Replaces the placeholders in the template's text, one after another, by the texts that `next` has for their kinds, and moves the ranges
+/// Replaces the placeholders in the template's text, one after another, by the texts of `next` for their kinds, and moves the ranges
 /// after them.
 fn replace_placeholders(
     prompt: &mut Prompt,

@@ -15,17 +15,17 @@ use super::{MediaFiles, MediaSettings};
 use crate::error::{Error, Result};
 use crate::media_part::{medium, part_type};
 
-/// Bounds of the reading of a prompt's media, which may be hundreds of large files. They are checked before each file.
+/// Bounds on reading a prompt's media, which may be hundreds of large files; checked before each file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MediaBounds {
     cancel: CancelHandle,
     deadline: Option<Instant>,
-    /// Largest number of rows of all media; `None` without a limit.
+    /// Maximum number of rows of all media; `None` without a limit.
     max_rows: Option<usize>,
 }
 
 impl MediaBounds {
-    /// Creates bounds: a cancellation, a deadline, a largest number of rows.
+    /// Creates bounds: a cancellation, a deadline, a maximum number of rows.
     pub fn new(cancel: CancelHandle, deadline: Option<Instant>, max_rows: Option<usize>) -> Self {
         Self { cancel, deadline, max_rows }
     }
@@ -62,7 +62,7 @@ impl<'a> MediaReader<'a> {
         Self { settings, engine, bounds, count: 0, rows: 0 }
     }
 
-    /// Reads the media of message `index`. Parts of a kind that the model does not read stay: its processor refuses them.
+    /// Reads the media of message `index`. Parts of an unsupported kind are kept: the model's processor refuses them.
     ///
     /// # Errors
     /// [`Error::Medium`], [`Error::MediaFile`] and [`Error::TooManyMediaRows`]; [`Error::Cancelled`] and [`Error::DeadlineExceeded`].
@@ -122,7 +122,7 @@ impl<'a> MediaReader<'a> {
         }
         // Opening a pipe would wait for its writer.
         if !fs::metadata(path)?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
         }
         // One byte more than the limit: the decoder then refuses the file.
         let most = (self.engine.max_media_bytes(kind) as u64).saturating_add(1);

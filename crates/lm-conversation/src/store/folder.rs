@@ -9,25 +9,25 @@ use lm_session::SavedError;
 use super::{ConversationId, ConversationStore};
 use crate::saved::SavedConversation;
 
-/// Beginning of the names of files: an id alone may be a name that Windows reserves, such as `con`.
+/// Prefix of file names: an id alone may be a reserved name on Windows, such as `con`.
 const PREFIX: &str = "chat-";
 const SUFFIX: &str = ".json";
 
 /// Store of conversations in a folder: one file of [`SavedConversation`] each, which is replaced as a whole, so that after a crash it is the old one or
-/// the new one. Several processes may use the folder. Its other files are left alone; only the user can read those that are created.
+/// the new one. Several processes may use the folder. Other files in it are ignored; created files are readable by the user only.
 ///
-/// The file of `user-17` is `chat-user-17.json`. An upper-case letter has `=` before it and is written in lower case, since some file systems do not
-/// tell `A` from `a`.
+/// The file of `user-17` is `chat-user-17.json`. An upper-case letter has `=` before it and is written in lower case, since some file systems are
+/// case-insensitive.
 #[derive(Debug, Clone)]
 pub struct FolderStore {
     folder: PathBuf,
 }
 
 impl FolderStore {
-    /// Opens the store in a folder, which is created if there is none.
+    /// Opens the store in a folder, creating it if needed.
     ///
     /// # Errors
-    /// When the folder cannot be created, or is no folder.
+    /// When the path cannot be created or is not a folder.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, SavedError> {
         // The working directory may change later.
         let folder = std::path::absolute(folder)?;
@@ -39,7 +39,7 @@ impl FolderStore {
     fn path(&self, id: &ConversationId) -> Result<PathBuf, SavedError> {
         let path = self.folder.join(file_name(id));
         if path.symlink_metadata().is_ok_and(|entry| !entry.is_file()) {
-            let message = format!("`{}` is no file", path.display());
+            let message = format!("`{}` is not a file", path.display());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message).into());
         }
         Ok(path)
@@ -63,7 +63,7 @@ impl ConversationStore for FolderStore {
         let mut ids = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
-            // A file that is deleted meanwhile has no type any more.
+            // A file deleted meanwhile no longer has a type.
             if entry.file_type().is_ok_and(|kind| kind.is_file()) {
                 ids.extend(entry.file_name().to_str().and_then(id_of));
             }
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_stays_in_its_folder_when_the_working_directory_changes_later() {
+    fn store_ignores_later_working_directory_changes() {
         let store = FolderStore::open(".").expect("it is there");
         assert_eq!(store.folder, std::env::current_dir().expect("a folder"));
         let path = store.path(&"a".parse().expect("an id")).expect("a path");

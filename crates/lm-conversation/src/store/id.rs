@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Id of a conversation in a [`ConversationStore`](crate::ConversationStore): 1 to 64 ASCII letters, digits, `-` and `_`. An id from outside, such as a
-/// part of a URL, becomes one by [`FromStr`]; it never names another file than its own.
+/// part of a URL, is converted by [`FromStr`]; it cannot name another file.
 ///
 /// ```
 /// use lm_conversation::ConversationId;
@@ -18,17 +18,17 @@ use std::str::FromStr;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConversationId(String);
 
-/// Error of a text that is no [`ConversationId`].
+/// Error of a text that is not a [`ConversationId`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidId {
-    /// It is empty or too long.
+    /// Empty or too long.
     #[error("a conversation's id of {bytes} bytes, expected 1 to {}", ConversationId::MAX_BYTES)]
     Length {
         /// Its length.
         bytes: usize,
     },
-    /// It has another character.
+    /// An invalid character.
     #[error("`{}` at byte {at} of a conversation's id, expected ASCII letters, digits, `-` and `_`", character.escape_debug())]
     Character {
         /// The character.

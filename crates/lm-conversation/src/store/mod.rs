@@ -12,7 +12,7 @@ use lm_session::SavedError;
 
 use crate::saved::SavedConversation;
 
-/// Store of conversations by id: [`MemoryStore`] and [`FolderStore`]. It may be used from any number of threads; of two writers of one id the last
+/// Store of conversations by id: [`MemoryStore`] and [`FolderStore`]. It may be used from any number of threads; with two writers of one id, the last
 /// one wins, and a reader gets the conversation of one of them as a whole.
 ///
 /// ```
@@ -49,10 +49,10 @@ pub trait ConversationStore: Send + Sync {
     /// When it cannot be written; the earlier one is then unchanged.
     fn save(&self, id: &ConversationId, conversation: &SavedConversation) -> Result<(), SavedError>;
 
-    /// Loads a conversation; `None` if there is none of this id.
+    /// Loads a conversation; `None` for an unknown id.
     ///
     /// # Errors
-    /// When it cannot be read, or is damaged.
+    /// When it cannot be read or is damaged.
     fn load(&self, id: &ConversationId) -> Result<Option<SavedConversation>, SavedError>;
 
     /// Ids of all conversations, in ascending order.
@@ -61,7 +61,7 @@ pub trait ConversationStore: Send + Sync {
     /// When they cannot be listed.
     fn list(&self) -> Result<Vec<ConversationId>, SavedError>;
 
-    /// Deletes a conversation; returns false if there is none of this id.
+    /// Deletes a conversation; returns false for an unknown id.
     ///
     /// # Errors
     /// When it cannot be deleted.

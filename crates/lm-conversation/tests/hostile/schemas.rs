@@ -177,7 +177,7 @@ fn compile_grammar(compiler: &GrammarCompiler, grammar: Grammar) -> String {
     }
 }
 
-/// Returns the reason why a case of the benchmark does not compile; `None` if it does, or is no case.
+/// Returns the reason why a case of the benchmark does not compile; `None` if it does or is not a case.
 pub fn refused(case: &Value) -> Option<String> {
     let schema = case.get("schema")?;
     // Invalid schemas are rejected earlier.

@@ -28,7 +28,7 @@ const SAMPLE: usize = 61;
 const THREADS: usize = 2;
 
 #[test]
-fn every_call_is_valid_or_refused_for_a_true_reason() {
+fn every_call_is_valid_or_truthfully_refused() {
     let schemas = schemas();
     let vocabularies: Vec<Vocabulary> =
         Vocabulary::all().into_iter().filter(|vocabulary| wanted("LM_VOCABULARY", vocabulary.name)).collect();

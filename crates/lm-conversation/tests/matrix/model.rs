@@ -63,7 +63,7 @@ impl Vocabulary {
     }
 }
 
-/// An engine, and the ids with which its model begins a call.
+/// An engine, and the first ids of a call of its model.
 #[derive(Clone)]
 pub struct Opened {
     pub engine: Engine,
@@ -78,7 +78,7 @@ impl Opened {
         Self { engine: self.long.clone(), ..self.clone() }
     }
 
-    /// Number of tokens with which the model begins a call.
+    /// Number of tokens at the start of a call.
     pub fn opener_len(&self) -> usize {
         self.opener.len()
     }

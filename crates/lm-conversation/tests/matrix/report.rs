@@ -50,7 +50,7 @@ impl Report {
         report
     }
 
-    /// Adds a cell of an earlier run. A wrong one, or a line that is not whole, is left out and runs again.
+    /// Adds a cell of an earlier run. A wrong one or an incomplete line is omitted and runs again.
     fn take_over(&mut self, line: &str) {
         let Some(cell) = serde_json::from_str::<Value>(line).ok().filter(|cell| cell["outcome"] != "wrong")
         else {

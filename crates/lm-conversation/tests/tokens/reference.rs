@@ -40,7 +40,7 @@ fn read<T: serde::de::DeserializeOwned>(name: &str) -> T {
 }
 
 #[test]
-fn ids_are_those_of_transformers() {
+fn ids_equal_transformers() {
     let Some(shared) = shared::path("") else { return };
     let Ids { added_tokens, cases } = read("ids.json");
     let conversations: Vec<Conversation> = read("conversations.json");

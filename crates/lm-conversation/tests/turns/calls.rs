@@ -21,7 +21,7 @@ fn calls_get_ids_and_their_results_go_back() {
 }
 
 #[test]
-fn a_stream_tells_a_call_while_it_is_written() {
+fn stream_reports_a_call_incrementally() {
     let reply = format!("Let me see.\n{CALL}");
     let (mut conversation, _) = conversation(config().with_preface(weather()), [reply.as_str()]);
     let stream = conversation.stream("Weather?", TurnOptions::default()).unwrap();
@@ -48,14 +48,14 @@ fn a_stream_tells_a_call_while_it_is_written() {
 }
 
 #[test]
-fn without_tools_nothing_is_a_call() {
+fn text_without_tools_is_not_a_call() {
     let (mut conversation, _) = conversation(config(), [CALL]);
     let reply = conversation.send("Weather?").unwrap();
     assert_eq!((reply.text().as_str(), reply.tool_calls().len()), (CALL, 0));
 }
 
 #[test]
-fn ids_that_are_taken_are_not_given_again() {
+fn used_ids_are_not_reassigned() {
     let earlier = json!([
         {"role": "user", "content": "Weather?"},
         {"role": "assistant", "tool_calls": [{"id": "call_0", "type": "function",

@@ -56,7 +56,7 @@ fn fits_its_schema(name: &str, arguments: &Value) -> bool {
 }
 
 #[test]
-fn a_required_call_is_made_and_fits_its_schema() {
+fn required_call_is_made_and_fits_its_schema() {
     let mut names = std::collections::BTreeSet::new();
     for reply in replies(&tools(), &TurnOptions { tool_choice: ToolChoice::Required, ..Default::default() }) {
         let reply = reply.expect("a turn");
@@ -70,7 +70,7 @@ fn a_required_call_is_made_and_fits_its_schema() {
 }
 
 #[test]
-fn the_named_tool_is_called_and_once_when_one_call_is_allowed() {
+fn named_tool_is_called_once_when_limited() {
     let tool_choice = ToolChoice::Named("add".to_owned());
     for reply in replies(&tools(), &TurnOptions { tool_choice, calls: Calls::One, ..Default::default() }) {
         let reply = reply.expect("a turn");
@@ -80,7 +80,7 @@ fn the_named_tool_is_called_and_once_when_one_call_is_allowed() {
 }
 
 #[test]
-fn no_call_is_made_where_none_is_allowed() {
+fn forbidden_call_is_not_made() {
     for reply in replies(&tools(), &TurnOptions { tool_choice: ToolChoice::None, ..Default::default() }) {
         let reply = reply.expect("a turn");
         assert!(reply.tool_calls().is_empty() && !reply.text().contains("<tool_call>"), "{reply:?}");
@@ -88,7 +88,7 @@ fn no_call_is_made_where_none_is_allowed() {
 }
 
 #[test]
-fn a_free_model_may_call_or_not_and_never_calls_badly() {
+fn optional_calls_are_always_valid() {
     for reply in replies(&tools(), &TurnOptions::default()) {
         let reply = reply.expect("no call is malformed");
         let mut calls = reply.tool_calls().iter();
@@ -97,7 +97,7 @@ fn a_free_model_may_call_or_not_and_never_calls_badly() {
 }
 
 #[test]
-fn an_answer_has_its_format() {
+fn answer_has_its_format() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}, "ok": {"type": "boolean"}},
         "required": ["n", "ok"], "additionalProperties": false});
     let format = |format| TurnOptions { response_format: Some(format), ..TurnOptions::default() };
@@ -118,7 +118,7 @@ fn an_answer_has_its_format() {
 }
 
 #[test]
-fn beside_calls_an_answer_has_its_format_too() {
+fn answer_beside_calls_has_its_format() {
     let pattern = ResponseFormat::Regex("[0-9]{3}".to_owned());
     for reply in replies(&tools(), &TurnOptions { response_format: Some(pattern), ..Default::default() }) {
         let reply = reply.expect("a turn");
@@ -128,7 +128,7 @@ fn beside_calls_an_answer_has_its_format_too() {
 }
 
 #[test]
-fn reasoning_ends_within_its_budget_and_the_rest_still_holds() {
+fn reasoning_budget_keeps_other_constraints() {
     let tokenizer = tokenizer();
     let longest = (0..tokenizer.vocab_size() as TokenId).map(|id| tokenizer.token_bytes(id).len()).max();
     let longest = longest.expect("there are tokens");
@@ -143,7 +143,7 @@ fn reasoning_ends_within_its_budget_and_the_rest_still_holds() {
 }
 
 #[test]
-fn thinking_that_is_off_shows_nothing() {
+fn disabled_thinking_is_not_shown() {
     let thinking = ThinkingConfig { mode: ThinkingMode::Off, max_tokens: None };
     let turn = TurnOptions { tool_choice: ToolChoice::Required, thinking, ..TurnOptions::default() };
     for reply in replies(&tools(), &turn) {
@@ -152,7 +152,7 @@ fn thinking_that_is_off_shows_nothing() {
 }
 
 #[test]
-fn what_cannot_be_is_said_before_anything_runs() {
+fn impossible_constraints_fail_before_the_turn() {
     let refused =
         |preface: &Preface, turn: TurnOptions| replies(preface, &turn).swap_remove(0).expect_err("refused");
     let required = || TurnOptions { tool_choice: ToolChoice::Required, ..TurnOptions::default() };
@@ -174,7 +174,7 @@ fn what_cannot_be_is_said_before_anything_runs() {
 }
 
 #[test]
-fn thinking_of_a_model_that_has_none_is_an_error() {
+fn thinking_without_model_support_is_an_error() {
     let generic = lm_processors::detect("", "");
     let model = FakeLm::random(0, tokenizer().logits_width());
     let engine = Engine::new(loaded(model), EngineSettings::default()).expect("the settings fit");
@@ -187,7 +187,7 @@ fn thinking_of_a_model_that_has_none_is_an_error() {
 }
 
 #[test]
-fn calls_that_are_not_constrained_may_turn_out_to_be_none() {
+fn unconstrained_calls_may_be_malformed() {
     let broken = "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": }}\n</tool_call>";
     let config = || config().with_preface(tools());
     let loose = ConversationConfig { constrain_calls: ConstrainCalls::No, ..config() };

@@ -1,4 +1,4 @@
-//! Replies that were cut off, and go on.
+//! Replies that were cut off and continue.
 
 use lm_conversation::{
     ConstrainCalls, Conversation, ConversationConfig, ConversationEvent, Engine, Error, FinishReason,
@@ -24,7 +24,7 @@ fn random(seed: u64) -> Conversation {
 fn read(turn: Turn) -> (String, usize, Message) {
     let (mut text, mut prefilled) = (String::new(), 0);
     for event in turn {
-        match event.expect("it goes on") {
+        match event.expect("it continues") {
             ConversationEvent::Text(piece) | ConversationEvent::Reasoning(piece) => text += &piece,
             ConversationEvent::Prefill(progress) => prefilled = progress.prefilled_tokens,
             ConversationEvent::Finished(reply) => return (text, prefilled, reply.message),
@@ -35,7 +35,7 @@ fn read(turn: Turn) -> (String, usize, Message) {
 }
 
 #[test]
-fn a_greedy_reply_goes_on_as_if_it_had_not_been_cut() {
+fn continued_greedy_reply_equals_the_uncut_one() {
     for seed in 0..6 {
         let whole = random(seed).send_with("Talk.", limited(60)).expect("a reply");
         for cut in [1, 2, 17, 59] {
@@ -45,7 +45,7 @@ fn a_greedy_reply_goes_on_as_if_it_had_not_been_cut() {
                 continue;
             }
             let before = conversation.tokens();
-            let turn = conversation.continue_reply(limited(60 - cut)).expect("it goes on");
+            let turn = conversation.continue_reply(limited(60 - cut)).expect("it continues");
             let (_, prefilled, message) = read(turn);
             assert_eq!(message, whole.message, "seed {seed}, cut at {cut}");
             assert_eq!(conversation.history(), [Message::user("Talk."), message]);
@@ -59,12 +59,12 @@ fn a_greedy_reply_goes_on_as_if_it_had_not_been_cut() {
 }
 
 #[test]
-fn a_reply_may_be_cut_and_go_on_again_and_again() {
+fn cut_reply_continues_repeatedly() {
     let text = "One, two, three, four, five, six, seven. ".repeat(3);
     let (mut conversation, _) = conversation(config(), [text.as_str(), "Next."]);
     let mut shown = conversation.send_with("Count.", limited(5)).expect("a reply").text();
     for _ in 0..100 {
-        let (more, _, message) = read(conversation.continue_reply(limited(5)).expect("it goes on"));
+        let (more, _, message) = read(conversation.continue_reply(limited(5)).expect("it continues"));
         shown += &more;
         assert_eq!(shown, message.content.text());
         if shown == text {
@@ -77,11 +77,11 @@ fn a_reply_may_be_cut_and_go_on_again_and_again() {
 
 /// Reads a turn up to its first text.
 fn begin(turn: &mut Turn) {
-    assert!(turn.any(|event| matches!(event, Ok(ConversationEvent::Text(_)))), "it has begun");
+    assert!(turn.any(|event| matches!(event, Ok(ConversationEvent::Text(_)))), "it has started");
 }
 
 #[test]
-fn a_cancelled_reply_that_was_kept_goes_on() {
+fn kept_cancelled_reply_continues() {
     let keep = || TurnOptions { on_cancel: OnCancel::KeepPartial, ..limited(80) };
     let whole = random(1).send_with("Talk.", limited(80)).expect("a reply");
     for dropped in [false, true] {
@@ -95,7 +95,7 @@ fn a_cancelled_reply_that_was_kept_goes_on() {
         drop(turn);
         let written = conversation.tokens().len() - whole.finish.usage.prompt_tokens;
         if written < 80 {
-            let turn = conversation.continue_reply(limited(80 - written)).expect("it goes on");
+            let turn = conversation.continue_reply(limited(80 - written)).expect("it continues");
             assert_eq!(turn.into_reply().expect("a reply").message, whole.message);
         }
         assert_eq!(conversation.history(), [Message::user("Talk."), whole.message.clone()]);
@@ -103,7 +103,7 @@ fn a_cancelled_reply_that_was_kept_goes_on() {
 }
 
 #[test]
-fn a_reply_that_is_cut_in_its_reasoning_goes_on_in_it() {
+fn reply_cut_in_reasoning_continues_there() {
     let reply = "<think>\nLet me count: one, two, three.\n</think>\n\nThree.";
     for constrain_calls in [ConstrainCalls::Yes, ConstrainCalls::No] {
         let (mut conversation, _) =
@@ -111,7 +111,7 @@ fn a_reply_that_is_cut_in_its_reasoning_goes_on_in_it() {
         conversation.send_with("Count.", limited(14)).expect("a reply");
         let reply = conversation
             .continue_reply(TurnOptions::default())
-            .expect("it goes on")
+            .expect("it continues")
             .into_reply()
             .expect("a reply");
         assert_eq!(reply.text(), "Three.", "{constrain_calls:?}");
@@ -126,7 +126,7 @@ fn a_reply_that_is_cut_in_its_reasoning_goes_on_in_it() {
 }
 
 #[test]
-fn tokens_of_reasoning_are_counted_apart() {
+fn reasoning_tokens_are_counted_apart() {
     for (reply, reasoning) in
         [("<think>\nOne, two.\n</think>\n\nTwo.", 1 + tokens("\nOne, two.")), ("Two.", 0)]
     {
@@ -146,11 +146,11 @@ fn tokens(text: &str) -> usize {
 }
 
 #[test]
-fn the_usage_of_a_continued_reply_tells_its_known_beginning_from_the_prompt() {
+fn continued_usage_separates_known_text_from_prompt() {
     let mut conversation = random(3);
     let first = conversation.send_with("Talk.", limited(9)).expect("a reply").finish.usage;
     assert_eq!((first.output_tokens, first.continued_tokens), (9, 0));
-    let turn = conversation.continue_reply(limited(70)).expect("it goes on");
+    let turn = conversation.continue_reply(limited(70)).expect("it continues");
     let whole = turn.into_reply().expect("a reply").finish.usage;
     assert_eq!((whole.prompt_tokens, whole.continued_tokens), (first.prompt_tokens, 9));
     assert_eq!(whole.cached_tokens, first.prompt_tokens, "tokens of the reply are none of the prompt");
@@ -158,7 +158,7 @@ fn the_usage_of_a_continued_reply_tells_its_known_beginning_from_the_prompt() {
 }
 
 #[test]
-fn a_formatted_answer_that_was_closed_at_its_limit_goes_on_from_the_models_own_tokens() {
+fn closed_format_continues_from_model_tokens() {
     let options =
         |tokens| TurnOptions { response_format: Some(ResponseFormat::JsonObject), ..limited(tokens) };
     let mut steered = 0;
@@ -169,20 +169,20 @@ fn a_formatted_answer_that_was_closed_at_its_limit_goes_on_from_the_models_own_t
         serde_json::from_str::<serde_json::Value>(&cut.text()).expect("it was closed");
         let Some(from) = cut.finish.steered.map(|steered| steered.from) else { continue };
         steered += 1;
-        let turn = conversation.continue_reply(options(90 - from)).expect("it goes on");
+        let turn = conversation.continue_reply(options(90 - from)).expect("it continues");
         assert_eq!(turn.into_reply().expect("a reply").message, whole.message, "seed {seed}");
     }
     assert!(steered > 0);
 }
 
 #[test]
-fn a_continued_reply_may_call_a_tool() {
+fn continued_reply_can_call_a_tool() {
     let reply = format!("Let me look that up for you, one moment please.\n{CALL}");
     let (mut conversation, _) = conversation(config().with_preface(weather()), [reply.as_str()]);
     conversation.send_with("Weather?", limited(6)).expect("a reply");
     let reply = conversation
         .continue_reply(TurnOptions::default())
-        .expect("it goes on")
+        .expect("it continues")
         .into_reply()
         .expect("a reply");
     assert_eq!((reply.tool_calls().len(), reply.tool_calls()[0].name.as_str()), (1, "get_weather"));
@@ -196,10 +196,10 @@ fn a_continued_reply_may_call_a_tool() {
 
 /// The model is given the text itself: its answer begins where the message ends.
 #[test]
-fn a_reply_that_came_from_elsewhere_goes_on_from_its_text() {
+fn foreign_reply_continues_from_its_text() {
     let (mut conversation, _) = conversation(config(), [" three."]);
     conversation.set_history(vec![Message::user("Count."), Message::assistant("One, two,")]);
-    let turn = conversation.continue_reply(TurnOptions::default()).expect("it goes on");
+    let turn = conversation.continue_reply(TurnOptions::default()).expect("it continues");
     let (text, _, message) = read(turn);
     assert_eq!((text.as_str(), message.content.text().as_str()), (" three.", "One, two, three."));
     assert_eq!(conversation.history(), [Message::user("Count."), message]);
@@ -210,7 +210,7 @@ fn a_reply_that_came_from_elsewhere_goes_on_from_its_text() {
 }
 
 #[test]
-fn reasoning_that_came_from_elsewhere_goes_on() {
+fn foreign_reasoning_continues() {
     let source = "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.reasoning_content %}<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
     let template = Some(PromptTemplate::new(source).expect("it compiles"));
     let (mut conversation, _) =
@@ -220,7 +220,7 @@ fn reasoning_that_came_from_elsewhere_goes_on() {
     conversation.set_history(vec![Message::user("Count."), thought]);
     let reply = conversation
         .continue_reply(TurnOptions::default())
-        .expect("it goes on")
+        .expect("it continues")
         .into_reply()
         .expect("a reply");
     assert_eq!(reply.message.reasoning_content.as_deref(), Some("One, two."));
@@ -228,7 +228,7 @@ fn reasoning_that_came_from_elsewhere_goes_on() {
 }
 
 #[test]
-fn what_cannot_go_on_is_an_error_and_changes_nothing() {
+fn invalid_continuation_changes_nothing() {
     let (mut conversation, _) = conversation(config(), ["Hello!"]);
     let call = json!({"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]});
     for last in
@@ -243,14 +243,14 @@ fn what_cannot_go_on_is_an_error_and_changes_nothing() {
 }
 
 #[test]
-fn a_continued_turn_that_is_cancelled_leaves_the_reply_as_it_was_or_longer() {
+fn cancelled_continuation_keeps_or_extends_the_reply() {
     let whole = random(2).send_with("Talk.", limited(80)).expect("a reply");
     for on_cancel in [OnCancel::Rollback, OnCancel::KeepPartial] {
         let mut conversation = random(2);
         conversation.send_with("Talk.", limited(9)).expect("a reply");
         let before = conversation.history();
         let mut turn =
-            conversation.continue_reply(TurnOptions { on_cancel, ..limited(70) }).expect("it goes on");
+            conversation.continue_reply(TurnOptions { on_cancel, ..limited(70) }).expect("it continues");
         begin(&mut turn);
         drop(turn);
         let now = conversation.history();
@@ -259,20 +259,20 @@ fn a_continued_turn_that_is_cancelled_leaves_the_reply_as_it_was_or_longer() {
         assert_eq!(length(&now) > length(&before), on_cancel == OnCancel::KeepPartial);
         if on_cancel == OnCancel::Rollback {
             assert_eq!(now, before);
-            let turn = conversation.continue_reply(limited(71)).expect("it goes on");
+            let turn = conversation.continue_reply(limited(71)).expect("it continues");
             assert_eq!(turn.into_reply().expect("a reply").message, whole.message);
         }
     }
 }
 
 #[test]
-fn a_limit_on_reasoning_holds_for_the_whole_reply() {
+fn reasoning_limit_spans_the_whole_reply() {
     let reply = format!("<think>\n{}\n</think>\n\nDone.", "on and ".repeat(40));
     let (mut conversation, _) = conversation(config(), [reply.as_str()]);
     let thinking = ThinkingConfig { mode: ThinkingMode::Default, max_tokens: Some(20) };
     let options = |max_output_tokens| TurnOptions { thinking, max_output_tokens, ..TurnOptions::default() };
     conversation.send_with("Think.", options(Some(12))).expect("a reply");
-    let turn = conversation.continue_reply(options(Some(40))).expect("it goes on");
+    let turn = conversation.continue_reply(options(Some(40))).expect("it continues");
     let reasoning = turn.into_reply().expect("a reply").message.reasoning_content.expect("reasoning");
     let tokens = conversation.engine().tokenizer().encode(&reasoning).expect("text").len();
     assert!((8..=20).contains(&tokens), "{tokens}: {reasoning}");

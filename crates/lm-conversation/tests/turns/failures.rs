@@ -18,7 +18,7 @@ fn check_untouched(conversation: &mut Conversation, text: &str) {
 }
 
 #[test]
-fn a_stream_that_is_dropped() {
+fn dropped_stream_ends_the_turn() {
     let (mut conversation, _) = conversation(config(), ["Hello!", "Never heard to its end.", "Yes."]);
     conversation.send("Hi.").unwrap();
     let mut stream = conversation.stream("Talk.", TurnOptions::default()).unwrap();
@@ -28,7 +28,7 @@ fn a_stream_that_is_dropped() {
 }
 
 #[test]
-fn a_turn_that_is_cancelled_while_it_runs() {
+fn running_turn_is_cancelled() {
     let long = "and ".repeat(400);
     let (mut conversation, _) = conversation(config(), ["Hello!", long.as_str(), "Yes."]);
     conversation.send("Hi.").unwrap();
@@ -48,7 +48,7 @@ fn a_turn_that_is_cancelled_while_it_runs() {
 }
 
 #[test]
-fn a_turn_that_is_cancelled_before_it_begins() {
+fn turn_is_cancelled_before_its_start() {
     let (mut conversation, _) = conversation(config(), ["Hello!", "Yes."]);
     conversation.send("Hi.").unwrap();
     let turn = TurnOptions::default();
@@ -63,7 +63,7 @@ fn unconstrained() -> ConversationConfig {
 }
 
 #[test]
-fn a_malformed_call() {
+fn malformed_call_is_reported() {
     let broken = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"location\"";
     let replies = ["Hello!", broken, "Yes."];
     let (mut strict, _) = conversation(unconstrained(), replies);
@@ -77,7 +77,7 @@ fn a_malformed_call() {
 }
 
 #[test]
-fn a_call_that_the_limit_cuts_off() {
+fn call_cut_by_the_limit_is_reported() {
     let (mut conversation, _) = conversation(unconstrained(), ["Hello!", CALL, "Yes."]);
     conversation.send("Hi.").unwrap();
     let turn = TurnOptions { max_output_tokens: Some(12), ..TurnOptions::default() };
@@ -87,7 +87,7 @@ fn a_call_that_the_limit_cuts_off() {
 }
 
 #[test]
-fn parts_the_model_cannot_read() {
+fn unreadable_parts_are_named() {
     let (mut conversation, _) = conversation(config(), ["Hello!", "Yes."]);
     conversation.send("Hi.").unwrap();
     let ran = conversation.tokens();
@@ -105,7 +105,7 @@ fn parts_the_model_cannot_read() {
 }
 
 #[test]
-fn a_prompt_that_is_too_long() {
+fn overlong_prompt_is_an_error() {
     let (mut conversation, engine) = conversation(config(), ["Hello!", "Yes."]);
     conversation.send("Hi.").unwrap();
     let error = conversation.send("x".repeat(engine.context_tokens() + 1)).unwrap_err();
@@ -114,7 +114,7 @@ fn a_prompt_that_is_too_long() {
 }
 
 #[test]
-fn templates_that_are_missing_broken_or_refuse() {
+fn missing_broken_and_refusing_templates_are_errors() {
     let engine = scripted_engine(["Hello!"]);
     let error = Conversation::new(&engine, ConversationConfig::default()).unwrap_err();
     assert_eq!(error.to_string(), "model `fake` has no chat template, and the config gives none");

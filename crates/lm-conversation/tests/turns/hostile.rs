@@ -120,7 +120,7 @@ fn schema(of_text: Value) -> TurnOptions {
 
 /// Constants of a schema, a choice and a pattern are reproduced exactly with random logits.
 #[test]
-fn hostile_constants_come_out_to_the_letter() {
+fn hostile_constants_round_trip() {
     let (mut answers, mut called) = (0, 0);
     for (number, family) in ALL.iter().enumerate() {
         let processor = family.processor;
@@ -177,7 +177,7 @@ fn regex_escaped(text: &str) -> String {
 
 /// Markers quoted in the strings of an answer.
 #[test]
-fn markers_quoted_in_an_answer_stay_there() {
+fn markers_quoted_in_an_answer_are_text() {
     for family in ALL {
         let processor = family.processor;
         let text = hostile(processor);
@@ -198,7 +198,7 @@ fn markers_quoted_in_an_answer_stay_there() {
 
 /// Markers quoted in unconstrained parts: text and reasoning.
 #[test]
-fn markers_quoted_where_they_are_tokens_are_text() {
+fn quoted_marker_tokens_are_text() {
     let mut quoted = 0;
     for family in ALL {
         let processor = family.processor;
@@ -234,7 +234,7 @@ fn markers_quoted_where_they_are_tokens_are_text() {
 /// Required calls with markers in an argument: the argument is reproduced exactly, in calls of the offered tool only, also with an
 /// answer format beside it. A family that cannot write the text rejects the tool's schema.
 #[test]
-fn markers_in_the_arguments_of_a_required_call_stay_there() {
+fn markers_in_required_call_arguments_are_text() {
     let (mut kept, mut refused) = (0, 0);
     for (number, family) in ALL.iter().enumerate() {
         let processor = family.processor;

@@ -44,7 +44,7 @@ pub fn rendered(conversation: &Conversation) -> String {
 }
 
 #[test]
-fn an_error_by_default_leaves_the_conversation_as_it_was() {
+fn default_overflow_error_keeps_the_conversation() {
     let mut conversation = small(config(), 40);
     let full = loop {
         let before = conversation.history();
@@ -63,7 +63,7 @@ fn an_error_by_default_leaves_the_conversation_as_it_was() {
 }
 
 #[test]
-fn the_oldest_turns_are_dropped_named_and_kept_as_data() {
+fn oldest_turns_are_dropped_reported_and_kept() {
     let mut conversation = small(dropping(DroppedHistory::Kept), 30);
     let mut left_out: Vec<Message> = Vec::new();
     let mut drops = 0;
@@ -91,7 +91,7 @@ fn the_oldest_turns_are_dropped_named_and_kept_as_data() {
 }
 
 #[test]
-fn turns_between_two_drops_find_their_prompt_in_the_cache() {
+fn turns_between_drops_reuse_the_cache() {
     let mut conversation = small(dropping(DroppedHistory::Kept), 30);
     let mut after_drop = None;
     for number in 0..30 {
@@ -110,7 +110,7 @@ fn turns_between_two_drops_find_their_prompt_in_the_cache() {
 }
 
 #[test]
-fn dropped_turns_may_be_removed_when_the_turn_is_complete() {
+fn dropped_turns_are_removed_after_the_turn() {
     let mut conversation = small(dropping(DroppedHistory::Removed), 40);
     let (mut number, mut all) = (0, Vec::new());
     let dropped = loop {
@@ -139,7 +139,7 @@ fn dropped_turns_may_be_removed_when_the_turn_is_complete() {
 }
 
 #[test]
-fn calls_stay_with_their_results_and_the_running_turn_is_never_dropped() {
+fn overflow_keeps_call_results_and_the_running_turn() {
     let mut conversation = small(dropping(DroppedHistory::Kept), 20);
     let call = |n: usize| {
         let call = json!({"id": format!("c{n}"), "function": {"name": "f", "arguments": {"n": n}}});
@@ -167,7 +167,7 @@ fn calls_stay_with_their_results_and_the_running_turn_is_never_dropped() {
 }
 
 #[test]
-fn the_room_that_is_left_is_known_before_a_message_is_sent() {
+fn remaining_context_is_known_before_sending() {
     let mut conversation = small(config(), 4);
     assert_eq!(conversation.remaining_context().expect("nothing is rendered"), CONTEXT);
     conversation.send("Hi.").expect("a turn");
@@ -183,7 +183,7 @@ fn the_room_that_is_left_is_known_before_a_message_is_sent() {
 }
 
 #[test]
-fn a_kept_partial_reply_keeps_what_its_turn_dropped() {
+fn partial_reply_keeps_its_dropped_turns() {
     let mut conversation = small(dropping(DroppedHistory::Kept), 40);
     let options = || TurnOptions { on_cancel: OnCancel::KeepPartial, ..TurnOptions::default() };
     for number in 0..20 {

@@ -11,7 +11,7 @@ use crate::turns::fixture::{config, conversation, weather};
 
 fn started(conversation: &mut Conversation, options: TurnOptions) -> Turn {
     let mut turn = conversation.stream("Talk.", options).expect("a turn");
-    assert!(turn.by_ref().any(|event| matches!(event, Ok(ConversationEvent::Text(_)))), "it has begun");
+    assert!(turn.by_ref().any(|event| matches!(event, Ok(ConversationEvent::Text(_)))), "it has started");
     turn
 }
 
@@ -25,7 +25,7 @@ fn long() -> String {
 }
 
 #[test]
-fn a_cancelled_turn_may_keep_its_beginning() {
+fn cancelled_turn_can_keep_its_partial_reply() {
     let keep = || TurnOptions { on_cancel: OnCancel::KeepPartial, ..TurnOptions::default() };
     for dropped in [false, true] {
         let (mut conversation, _) = conversation(config(), [long().as_str(), "Yes."]);
@@ -50,7 +50,7 @@ fn a_cancelled_turn_may_keep_its_beginning() {
 }
 
 #[test]
-fn a_partial_reply_keeps_its_reasoning() {
+fn partial_reply_keeps_its_reasoning() {
     let thought = "Let me count: one, two, three.";
     let script = format!("<think>\n{thought}\n</think>\n\n{}", long());
     for dropped in [false, true] {
@@ -71,7 +71,7 @@ fn a_partial_reply_keeps_its_reasoning() {
 }
 
 #[test]
-fn a_turn_that_is_cancelled_before_its_first_token_keeps_the_question() {
+fn early_cancelled_turn_keeps_the_question() {
     let (mut conversation, _) = conversation(config(), ["Never.", "Yes."]);
     let options = TurnOptions { on_cancel: OnCancel::KeepPartial, ..TurnOptions::default() };
     options.cancel.cancel();
@@ -81,7 +81,7 @@ fn a_turn_that_is_cancelled_before_its_first_token_keeps_the_question() {
 }
 
 #[test]
-fn a_handle_that_is_cancelled_after_the_end_does_not_end_the_next_turn() {
+fn late_cancel_does_not_end_the_next_turn() {
     let (mut conversation, _) = conversation(config(), ["Hello!", "Yes."]);
     let mut turn = conversation.stream("Hi.", TurnOptions::default()).expect("a turn");
     let cancel = turn.canceller();
@@ -93,7 +93,7 @@ fn a_handle_that_is_cancelled_after_the_end_does_not_end_the_next_turn() {
 }
 
 #[test]
-fn a_turn_that_is_dropped_with_its_last_token_unread_leaves_no_trace() {
+fn turn_dropped_before_its_last_token_leaves_no_trace() {
     let (mut conversation, engine) = conversation(config(), ["Hello!", "Yes."]);
     let turn = conversation.stream("Hi.", TurnOptions::default()).expect("a turn");
     let cancel = turn.canceller();
@@ -105,7 +105,7 @@ fn a_turn_that_is_dropped_with_its_last_token_unread_leaves_no_trace() {
 }
 
 #[test]
-fn changing_the_history_ends_the_running_turn_without_a_trace() {
+fn history_change_discards_the_running_turn() {
     type Change = fn(&mut Conversation);
     let changes: [Change; 4] = [
         Conversation::reset,
@@ -125,7 +125,7 @@ fn changing_the_history_ends_the_running_turn_without_a_trace() {
 }
 
 #[test]
-fn a_new_turn_ends_the_running_one() {
+fn new_turn_ends_the_running_one() {
     let (mut conversation, _) = conversation(config(), [long().as_str(), "Yes."]);
     let old = started(&mut conversation, TurnOptions::default());
     assert_eq!(conversation.send("And?").expect("a turn").text(), "Yes.");
@@ -134,7 +134,7 @@ fn a_new_turn_ends_the_running_one() {
 }
 
 #[test]
-fn a_turn_outlives_its_conversation_only_to_end() {
+fn turn_ends_after_its_conversation_is_dropped() {
     let (mut conversation, _) = conversation(config(), [long().as_str()]);
     let turn = started(&mut conversation, TurnOptions::default());
     drop(conversation);
@@ -143,7 +143,7 @@ fn a_turn_outlives_its_conversation_only_to_end() {
 }
 
 #[test]
-fn a_passed_deadline_is_an_error_of_its_own() {
+fn passed_deadline_is_a_distinct_error() {
     let (mut conversation, _) = conversation(config(), [long().as_str(), "Yes."]);
     let late = TurnOptions { deadline: Some(Instant::now()), ..TurnOptions::default() };
     assert!(matches!(conversation.send_with("Talk.", late), Err(Error::DeadlineExceeded)));
@@ -151,7 +151,7 @@ fn a_passed_deadline_is_an_error_of_its_own() {
 }
 
 #[test]
-fn a_fork_has_the_history_and_goes_its_own_way() {
+fn fork_copies_history_and_diverges() {
     let (mut conversation, _) = conversation(config(), ["Hello!", "One.", "Two."]);
     conversation.send("Hi.").expect("a turn");
     let mut fork = conversation.fork().expect("a fork");
@@ -163,7 +163,7 @@ fn a_fork_has_the_history_and_goes_its_own_way() {
 }
 
 #[test]
-fn a_prompt_is_counted_and_run_ahead_of_its_turn() {
+fn prompt_is_counted_and_prefilled_before_its_turn() {
     let (mut conversation, _) = conversation(config(), ["Hello!"]);
     let counted = conversation.count_tokens("Hi.").expect("a prompt");
     let stats = conversation.prefill("Hi.").expect("it runs");
@@ -175,7 +175,7 @@ fn a_prompt_is_counted_and_run_ahead_of_its_turn() {
 
 /// A stop string may end a reply before the call that is required.
 #[test]
-fn a_required_call_that_a_stop_string_prevents_is_an_error() {
+fn stop_string_preventing_a_required_call_is_an_error() {
     let (mut conversation, _) =
         conversation(config().with_preface(weather()), ["<tool_call>\n{\"name\"", "Yes."]);
     let options = TurnOptions {
@@ -208,7 +208,7 @@ enum Kind {
 }
 
 #[test]
-fn an_answer_of_a_type_is_read_as_that_type_whatever_the_model_writes() {
+fn typed_answer_always_deserializes() {
     let (mut scripted, _) = conversation(
         config(),
         [r#"{"small":7,"signed":-9,"share":0.5,"kind":{"Named":{"name":"x"}},"names":["a"],"maybe":null}"#],

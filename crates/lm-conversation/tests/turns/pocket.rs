@@ -6,7 +6,7 @@ use lm_session::EngineSettings;
 use serde_json::json;
 
 #[test]
-fn the_weather_in_paris() -> anyhow::Result<()> {
+fn weather_in_paris_conversation_matches() -> anyhow::Result<()> {
     let folder = ModelFolder::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/pocket/model"))?;
     let engine = Engine::load(&folder, &LoadOptions::default(), EngineSettings::default(), &mut |_| {})?;
     let preface: Preface = serde_json::from_value(json!({

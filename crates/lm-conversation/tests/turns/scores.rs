@@ -35,7 +35,7 @@ fn generated(conversation: &mut Conversation) -> (Vec<ScoredToken>, String) {
 }
 
 #[test]
-fn a_reply_that_was_generated_has_the_scores_of_its_turn() {
+fn scored_reply_equals_the_scores_of_its_turn() {
     let (tokens, text) = generated(&mut pocket());
     assert!(tokens.len() > 3 && !text.is_empty(), "{text:?}");
     let mut conversation = pocket();
@@ -53,7 +53,7 @@ fn a_reply_that_was_generated_has_the_scores_of_its_turn() {
 }
 
 #[test]
-fn a_score_leaves_a_running_turn_as_it_is() {
+fn scoring_does_not_disturb_a_running_turn() {
     let (mut alone, mut beside) = (pocket(), pocket());
     let expected = alone.send_with(QUESTION, with_logprobs()).expect("a turn");
     let mut turn = beside.stream(QUESTION, with_logprobs()).expect("a turn");
@@ -65,7 +65,7 @@ fn a_score_leaves_a_running_turn_as_it_is() {
 }
 
 #[test]
-fn a_score_that_cannot_be_computed_is_a_typed_error() {
+fn failed_score_is_a_typed_error() {
     let conversation = pocket();
     let options = TurnOptions::default();
     options.cancel.cancel();
@@ -79,7 +79,7 @@ fn a_score_that_cannot_be_computed_is_a_typed_error() {
 }
 
 #[test]
-fn the_prompt_of_a_turn_has_the_scores_of_its_tokens() {
+fn turn_prompt_has_token_scores() {
     let mut conversation = pocket();
     for cached in [false, true] {
         let options = TurnOptions { prompt_logprobs: Some(1), ..with_logprobs() };
@@ -110,7 +110,7 @@ fn the_prompt_of_a_turn_has_the_scores_of_its_tokens() {
 }
 
 #[test]
-fn prompts_are_not_scored_unless_it_is_asked_for() {
+fn prompts_are_scored_only_on_request() {
     let (mut conversation, _) = conversation(config(), ["Hello!"]);
     let events = conversation.stream("Hi.", TurnOptions::default()).expect("a turn");
     let scored = |event: &Result<ConversationEvent, Error>| {

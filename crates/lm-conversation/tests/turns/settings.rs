@@ -16,7 +16,7 @@ fn channel(name: &'static str, start: &'static str, end: &'static str) -> Channe
 }
 
 #[test]
-fn channels_have_events_and_a_place_in_the_message_by_name() {
+fn channels_have_events_and_named_message_fields() {
     let channels =
         Some(vec![channel("reasoning", "<think>", "</think>"), channel("plan", "<plan>", "</plan>")]);
     let reply = "<think>\nHm.\n</think>\n\n<plan>First this.</plan>It is <plan> Then that.</plan>done.";
@@ -43,7 +43,7 @@ fn channels_have_events_and_a_place_in_the_message_by_name() {
 }
 
 #[test]
-fn a_family_channel_may_be_renamed_or_disabled() {
+fn family_channel_can_be_renamed_or_disabled() {
     let reply = "<think>\nHm.\n</think>\n\nYes.";
     let named = |channels| ConversationConfig { channels: Some(channels), ..config() };
     let (mut renamed, _) = conversation(named(vec![channel("thoughts", "<think>", "</think>")]), [reply]);
@@ -62,7 +62,7 @@ fn a_family_channel_may_be_renamed_or_disabled() {
 }
 
 #[test]
-fn a_thinking_limit_holds_for_a_channel_that_the_caller_names() {
+fn thinking_limit_applies_to_a_caller_named_channel() {
     let channels = Some(vec![channel("plan", "<plan>", "</plan>")]);
     let thinking = ThinkingConfig { mode: ThinkingMode::Default, max_tokens: Some(8) };
     let plan = "on and ".repeat(30);
@@ -83,7 +83,7 @@ fn a_thinking_limit_holds_for_a_channel_that_the_caller_names() {
 }
 
 #[test]
-fn a_channel_needs_a_name_and_markers() {
+fn channel_needs_a_name_and_markers() {
     let engine = scripted_engine(["Yes."]);
     let wrong = [channel("", "<a>", "</a>"), channel("a", "", "</a>"), channel("a", "<a>", "")];
     for (channel, expected) in wrong.into_iter().zip(["name", "start marker", "end marker"]) {
@@ -94,7 +94,7 @@ fn a_channel_needs_a_name_and_markers() {
 }
 
 #[test]
-fn thinking_of_a_conversation_holds_for_turns_that_do_not_set_it() {
+fn conversation_thinking_is_the_turn_default() {
     let on = ThinkingConfig { mode: ThinkingMode::On, max_tokens: None };
     let replies = ["a\n</think>\n\nb", "c"];
     let (mut conversation, _) = conversation(ConversationConfig { thinking: on, ..config() }, replies);
@@ -113,7 +113,7 @@ fn thinking_of_a_conversation_holds_for_turns_that_do_not_set_it() {
 
 /// The template's switch is off unless it is set: an answer of a given form then has no reasoning before it.
 #[test]
-fn an_answer_of_a_given_form_has_reasoning_if_the_template_asks_for_it() {
+fn formatted_answer_reasons_if_the_template_asks() {
     let response_format = || Some(ResponseFormat::Regex("yes|no".to_owned()));
     let answer = |extra_context: Value, reply: &str| {
         let extra_context = extra_context.as_object().expect("an object").clone();
@@ -132,7 +132,7 @@ fn an_answer_of_a_given_form_has_reasoning_if_the_template_asks_for_it() {
 }
 
 #[test]
-fn a_turn_may_turn_off_the_reasoning_that_the_preface_asks_for() {
+fn turn_overrides_the_preface_reasoning() {
     let enable_thinking = |on: bool| json!({"enable_thinking": on}).as_object().expect("an object").clone();
     let preface = Preface { extra_context: enable_thinking(true), ..Preface::default() };
     let (mut conversation, _) =
@@ -146,7 +146,7 @@ fn a_turn_may_turn_off_the_reasoning_that_the_preface_asks_for() {
 }
 
 #[test]
-fn a_preface_is_prefilled_on_init_if_asked_for() {
+fn preface_is_prefilled_on_init_on_request() {
     // A template that takes no conversation without a user's message.
     let source = format!(
         "{{% if messages | selectattr('role', 'equalto', 'user') | list | length == 0 %}}{{{{ raise_exception('no user') }}}}{{% endif %}}{CHATML}"
@@ -172,7 +172,7 @@ fn a_preface_is_prefilled_on_init_if_asked_for() {
 }
 
 #[test]
-fn a_token_limit_is_an_error_if_asked_for() {
+fn token_limit_is_an_error_on_request() {
     let error = Some(OnTokenLimit::Error);
     let options =
         |on_token_limit| TurnOptions { max_output_tokens: Some(3), on_token_limit, ..Default::default() };
@@ -190,7 +190,7 @@ fn a_token_limit_is_an_error_if_asked_for() {
 }
 
 #[test]
-fn a_full_context_is_an_error_if_asked_for() {
+fn full_context_is_an_error_on_request() {
     use lm_session::testing::{FakeLm, loaded, tokenizer};
     let settings = lm_conversation::EngineSettings { max_context: Some(512), ..Default::default() };
     let replies = vec!["and so on ".repeat(400); 2];
@@ -210,7 +210,7 @@ fn a_full_context_is_an_error_if_asked_for() {
 }
 
 #[test]
-fn malformed_calls_and_unconstrained_ones_are_options_of_a_turn() {
+fn turn_options_set_malformed_and_unconstrained_calls() {
     let reply = "<tool_call>\nnonsense\n</tool_call>";
     let (mut conversation, _) = conversation(config().with_preface(weather()), [reply, reply, reply]);
     let options = |on_malformed| TurnOptions {
@@ -224,7 +224,7 @@ fn malformed_calls_and_unconstrained_ones_are_options_of_a_turn() {
 }
 
 #[test]
-fn a_configuration_reads_back_as_it_was_given() {
+fn configuration_round_trips() {
     let given = ConversationConfig {
         preface: weather(),
         channels: Some(vec![channel("plan", "<plan>", "</plan>")]),
@@ -253,7 +253,7 @@ impl lm_session::LogitsFilter for Gate {
 }
 
 #[test]
-fn a_turn_of_a_higher_priority_runs_before_one_that_waits_longer() {
+fn higher_priority_runs_before_longer_waiting() {
     use lm_session::testing::{FakeLm, loaded, tokenizer};
     let replies = ["One.", "Two.", "Three."].map(str::to_owned);
     let settings = lm_conversation::EngineSettings { max_running_requests: 1, ..Default::default() };

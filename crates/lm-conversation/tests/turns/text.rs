@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::turns::fixture::{config, conversation};
 
 #[test]
-fn a_turn_adds_two_messages() {
+fn turn_adds_two_messages() {
     let (mut conversation, _) = conversation(config(), ["Hello!"]);
     let reply = conversation.send("Hi.").unwrap();
     assert_eq!((reply.text().as_str(), &reply.finish.reason), ("Hello!", &FinishReason::EndToken));
@@ -21,7 +21,7 @@ fn a_turn_adds_two_messages() {
 }
 
 #[test]
-fn a_stream_gives_the_reply_in_pieces() {
+fn stream_gives_the_reply_in_pieces() {
     let (mut conversation, _) = conversation(config(), ["Hello Wörld 🙂!"]);
     let events: Vec<_> =
         conversation.stream("Hi.", TurnOptions::default()).unwrap().collect::<Result<_, _>>().unwrap();
@@ -35,7 +35,7 @@ fn a_stream_gives_the_reply_in_pieces() {
 }
 
 #[test]
-fn later_turns_run_only_what_is_new() {
+fn later_turns_prefill_only_new_tokens() {
     let (mut conversation, _) = conversation(config(), ["One.", "Two."]);
     let first = conversation.send("Count.").unwrap();
     let so_far = conversation.tokens().len();
@@ -47,7 +47,7 @@ fn later_turns_run_only_what_is_new() {
 
 /// No prompt is the beginning of the next one.
 #[test]
-fn a_template_may_rewrite_earlier_messages() {
+fn template_can_rewrite_earlier_messages() {
     let source = "{{ messages | length }}{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}";
     let template = Some(PromptTemplate::new(source).unwrap());
     let (mut conversation, _) = conversation(ConversationConfig { template, ..config() }, ["One.", "Two."]);
@@ -57,7 +57,7 @@ fn a_template_may_rewrite_earlier_messages() {
 }
 
 #[test]
-fn messages_come_as_text_json_or_several() {
+fn messages_accept_text_json_or_lists() {
     let (mut conversation, _) = conversation(config(), ["1", "2", "3"]);
     conversation.send(json!({"role": "user", "content": [{"type": "text", "text": "a"}]})).unwrap();
     conversation.send(json!([{"role": "system", "content": "b"}, {"role": "user", "content": "c"}])).unwrap();
@@ -68,7 +68,7 @@ fn messages_come_as_text_json_or_several() {
 }
 
 #[test]
-fn a_history_can_be_forgotten_and_set() {
+fn history_can_be_cleared_and_set() {
     let (mut conversation, _) = conversation(config(), ["1", "2"]);
     conversation.send("a").unwrap();
     let saved = conversation.history();
@@ -80,7 +80,7 @@ fn a_history_can_be_forgotten_and_set() {
 }
 
 #[test]
-fn reasoning_is_told_from_the_answer() {
+fn reasoning_is_separated_from_the_answer() {
     let (mut conversation, _) =
         conversation(config(), ["Let me see.\n</think>\n\nYes.", "<think>\nHm\n</think>\n\nNo."]);
     let thinking = json!({"enable_thinking": true}).as_object().unwrap().clone();

@@ -37,7 +37,7 @@ fn windowed(engine: &Engine, sampler: SamplerParams) -> Conversation {
 }
 
 /// Runs a turn with a reply of `tokens` tokens; returns the ids of the reply, its text events, the shifts and the reply. Fails when the
-/// reply goes on past its limit.
+/// reply continues past its limit.
 fn run(
     conversation: &mut Conversation,
     message: &str,
@@ -59,7 +59,7 @@ fn run(
     panic!("no last event")
 }
 
-/// The rule in the plain: generate to the end of the context, leave out the last token, and go on after the sinks and the last tokens.
+/// The rule in plain form: generate to the end of the context, drop the last token, and continue after the sinks and the last tokens.
 fn reference(engine: &Engine, sinks: &[TokenId], tokens: usize) -> (Vec<TokenId>, Vec<usize>) {
     let mut session = engine.session(endless(SamplerParams::default())).expect("a session");
     let (mut reply, mut prompt, mut lengths) = (Vec::<TokenId>::new(), sinks.to_vec(), Vec::new());
@@ -85,7 +85,7 @@ fn reference(engine: &Engine, sinks: &[TokenId], tokens: usize) -> (Vec<TokenId>
 }
 
 #[test]
-fn a_reply_longer_than_the_context_goes_on_in_a_window_with_sinks() {
+fn reply_longer_than_the_context_uses_a_window_with_sinks() {
     for tokens in [100, 230, 300, 1000] {
         let mut conversation = windowed(&random_engine(), SamplerParams::default());
         let sinks = conversation.render("Hi.", Default::default()).expect("a prompt").ids;
@@ -116,7 +116,7 @@ fn a_reply_longer_than_the_context_goes_on_in_a_window_with_sinks() {
 }
 
 #[test]
-fn a_token_limit_counts_the_tokens_that_each_shift_left_out() {
+fn token_limit_counts_shifted_tokens() {
     let mut conversation = windowed(&random_engine(), SamplerParams::default());
     let (ids, _, shifts, reply) = run(&mut conversation, "Hi.", 500);
     assert!(shifts.len() > 2, "{shifts:?}");
@@ -124,7 +124,7 @@ fn a_token_limit_counts_the_tokens_that_each_shift_left_out() {
 }
 
 #[test]
-fn earlier_turns_leave_the_window_before_the_reply_does() {
+fn earlier_turns_leave_the_window_first() {
     let mut conversation = windowed(&random_engine(), SamplerParams::default());
     run(&mut conversation, "First.", 20);
     run(&mut conversation, "Second.", 20);
@@ -146,7 +146,7 @@ fn earlier_turns_leave_the_window_before_the_reply_does() {
 }
 
 #[test]
-fn a_sampled_reply_in_a_window_repeats_with_its_seed() {
+fn windowed_sampling_repeats_with_its_seed() {
     let sampler = |seed| SamplerParams { temperature: 1.0, seed, ..SamplerParams::default() };
     let reply = |seed| {
         let (ids, text, shifts, reply) = run(&mut windowed(&random_engine(), sampler(seed)), "Hi.", 600);
@@ -159,7 +159,7 @@ fn a_sampled_reply_in_a_window_repeats_with_its_seed() {
 }
 
 #[test]
-fn a_reply_in_a_window_can_be_cancelled_and_dropped() {
+fn windowed_reply_can_be_cancelled_and_dropped() {
     for on_cancel in [OnCancel::Rollback, OnCancel::KeepPartial] {
         let mut conversation = windowed(&random_engine(), SamplerParams::default());
         let options = TurnOptions { on_cancel, ..TurnOptions::default() };
@@ -181,7 +181,7 @@ fn a_reply_in_a_window_can_be_cancelled_and_dropped() {
 }
 
 #[test]
-fn sinks_of_more_than_half_of_the_context_end_the_reply_at_its_end() {
+fn sinks_over_half_of_the_context_end_the_reply() {
     let mut conversation = windowed(&random_engine(), SamplerParams::default());
     let message = "a ".repeat(70);
     let sinks = conversation.render(message.as_str(), Default::default()).expect("a prompt").ids;
@@ -192,7 +192,7 @@ fn sinks_of_more_than_half_of_the_context_end_the_reply_at_its_end() {
 }
 
 #[test]
-fn a_constraint_covers_the_reply_with_the_part_that_left_the_window() {
+fn constraint_covers_text_outside_the_window() {
     let engine = random_engine();
     let counted = |count: usize| format!("(?s:.){{{count}}}END");
     let text = |conversation: &mut Conversation, constraint| {
@@ -224,7 +224,7 @@ fn a_constraint_covers_the_reply_with_the_part_that_left_the_window() {
 }
 
 #[test]
-fn a_reply_beside_tools_goes_on_in_a_window() {
+fn reply_with_tools_continues_in_a_window() {
     let config = ConversationConfig {
         overflow: Overflow::SlidingWindow,
         session: endless(SamplerParams::default()),
@@ -240,7 +240,7 @@ fn a_reply_beside_tools_goes_on_in_a_window() {
 }
 
 #[test]
-fn the_timing_of_a_reply_in_a_window_has_all_its_tokens() {
+fn windowed_timing_counts_all_tokens() {
     for tokens in [100, 1000] {
         let (_, _, shifts, reply) =
             run(&mut windowed(&random_engine(), SamplerParams::default()), "Hi.", tokens);
@@ -249,20 +249,20 @@ fn the_timing_of_a_reply_in_a_window_has_all_its_tokens() {
 }
 
 #[test]
-fn a_prompt_is_scored_once_although_the_window_moves() {
+fn prompt_is_scored_once_despite_window_shifts() {
     let mut conversation = windowed(&random_engine(), SamplerParams::default());
     let options =
         TurnOptions { max_output_tokens: Some(600), prompt_logprobs: Some(0), ..TurnOptions::default() };
     let turn = conversation.stream("Hi.", options).expect("a turn");
-    // A reply that goes on past its limit has more events.
-    let events: Vec<_> = turn.take(2_000).collect::<Result<_, _>>().expect("it goes on");
+    // A reply that continues past its limit has more events.
+    let events: Vec<_> = turn.take(2_000).collect::<Result<_, _>>().expect("it continues");
     assert!(matches!(events.last(), Some(ConversationEvent::Finished(_))), "{} events", events.len());
     let scored = events.iter().filter(|event| matches!(event, ConversationEvent::PromptLogprobs(_))).count();
     assert_eq!(scored, 1);
 }
 
 #[test]
-fn a_reply_whose_beginning_left_the_window_is_continued_as_a_whole_or_not_at_all() {
+fn windowed_reply_continues_whole_or_not_at_all() {
     let more = || TurnOptions { max_output_tokens: Some(5), ..TurnOptions::default() };
     let mut conversation = windowed(&random_engine(), SamplerParams::default());
     run(&mut conversation, "Hi.", 300);
@@ -279,12 +279,12 @@ fn a_reply_whose_beginning_left_the_window_is_continued_as_a_whole_or_not_at_all
     run(&mut conversation, "Second.", 20);
     let (_, text, shifts, _) = run(&mut conversation, "Third.", 150);
     assert_eq!((shifts.len(), shifts[0].reply_tokens), (1, 0));
-    let reply = conversation.continue_reply(more()).expect("a turn").into_reply().expect("it goes on");
+    let reply = conversation.continue_reply(more()).expect("a turn").into_reply().expect("it continues");
     assert!(reply.text().starts_with(&text));
 }
 
 #[test]
-fn the_share_of_a_reply_is_at_most_its_limit_and_a_quarter_of_the_context() {
+fn reply_share_is_bounded_by_limit_and_quarter_context() {
     let share = |limit| Overflow::reply_share(400, limit);
     assert_eq!([share(None), share(Some(40)), share(Some(300))], [100, 40, 100]);
 }

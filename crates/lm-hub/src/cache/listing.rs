@@ -58,7 +58,7 @@ impl Cache {
     /// Lists the model repositories, sorted by name; empty if the cache does not exist.
     ///
     /// # Errors
-    /// [`Error::Io`] when a folder cannot be read. A damaged branch or tag is left out with a warning; its snapshot has the name of its
+    /// [`Error::Io`] when a folder cannot be read. A damaged branch or tag is omitted with a warning; its snapshot has the name of its
     /// commit then.
     pub fn models(&self) -> Result<Vec<CachedModel>> {
         let mut models = Vec::new();
@@ -83,7 +83,7 @@ impl Cache {
             match read_ref(&path.under(&folder.join("refs"))) {
                 Ok(Some(commit)) => revisions.entry(commit).or_default().push(path.to_string()),
                 Ok(None) => {}
-                Err(error) => tracing::warn!(%error, "a branch or tag is left out"),
+                Err(error) => tracing::warn!(%error, "a branch or tag is omitted"),
             }
         }
         let mut snapshots = Vec::new();

@@ -167,7 +167,7 @@ mod tests {
     const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
     #[test]
-    fn a_snapshot_is_found_by_branch_and_commit() {
+    fn snapshot_is_found_by_branch_and_commit() {
         let root = tempfile::tempdir().expect("a temporary folder");
         let cache = Cache::new(root.path());
         let repo: RepoId = "a/b".parse().expect("a name");
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_that_is_not_a_commit_is_an_error() {
+    fn reference_that_is_not_a_commit_is_an_error() {
         let root = tempfile::tempdir().expect("a temporary folder");
         let cache = Cache::new(root.path());
         let repo: RepoId = "a/b".parse().expect("a name");

@@ -10,7 +10,7 @@ use super::{Cache, CachedFile, CachedModel};
 use crate::selection::{Weights, gguf_choices};
 use crate::{Error, ModelName, RepoPath, Result};
 
-/// A planned removal: the paths to delete and the bytes freed. Nothing is deleted yet.
+/// A planned removal: the paths to delete and the bytes freed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
     /// The name to remove.
@@ -29,7 +29,7 @@ impl Cache {
     /// needs; with a file, that GGUF model in all snapshots, or in that of the revision, and with the last one its `mmproj` file.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when none of it is cached; [`Error::NoSuchFile`]; those of [`Cache::models`].
+    /// [`Error::NotFound`] when none of it is cached; [`Error::NoSuchFile`]; the errors of [`Cache::models`].
     pub fn removal(&self, name: &ModelName) -> Result<Removal> {
         let model = self.model(&name.repo)?;
         let not_found = || Error::NotFound { name: name.to_string(), search_path: vec![self.root.clone()] };

@@ -16,7 +16,7 @@ pub(super) struct Reply {
     pub status: u16,
     pub headers: Vec<(&'static str, String)>,
     pub body: Vec<u8>,
-    /// The file that the body is; only files have ranges and faults.
+    /// The file in the body; only files have ranges and faults.
     pub file: Option<String>,
 }
 

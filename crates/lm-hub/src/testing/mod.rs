@@ -17,7 +17,7 @@ pub use repository::{Access, Storage, TestFile, TestRepo};
 /// The valid token of [`HubServer`].
 pub const TOKEN: &str = "hf_test";
 
-/// Two servers on loopback: one with the repositories, and one that large files are redirected to.
+/// Two servers on loopback: one with the repositories, and the redirect target of large files.
 ///
 /// ```
 /// use lm_hub::testing::{HubServer, TestFile, TestRepo};
@@ -118,7 +118,7 @@ impl HubServer {
 impl Drop for HubServer {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Ordering::Relaxed);
-        // A connection wakes each listener, which then sees that it is to stop.
+        // A connection wakes each listener, which then sees the stop flag.
         for address in [self.hub, self.files] {
             let _ = TcpStream::connect(address);
         }

@@ -31,7 +31,7 @@ pub enum Access {
     Public,
     /// Requests with [`TOKEN`] only; to others it does not exist.
     Private,
-    /// Gated: access has been granted to no one.
+    /// Gated: access has not been granted.
     Gated,
 }
 

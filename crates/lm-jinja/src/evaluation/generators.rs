@@ -24,7 +24,7 @@ impl Interpreter<'_> {
         Ok(None)
     }
 
-    /// Applies the operation of a generator to an item; `None` if the item is left out.
+    /// Applies the operation of a generator to an item; `None` if the item is filtered out.
     fn apply(&mut self, operation: &Operation, item: Value) -> Result<Option<Value>> {
         Ok(match operation {
             Operation::Pass => Some(item),

@@ -98,7 +98,7 @@ fn not_offered(_: &mut Interpreter<'_>, _: Value, _: Args) -> Result<Value> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn filters_are_in_order() {
+    fn filters_are_sorted() {
         assert!(super::ALL.is_sorted_by(|a, b| a.0 < b.0));
     }
 }

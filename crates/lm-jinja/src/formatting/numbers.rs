@@ -96,7 +96,7 @@ mod tests {
     use super::{FloatStyle, float, grouped};
 
     #[test]
-    fn as_python_writes_them() {
+    fn numbers_equal_python() {
         let general = |value| float(value, FloatStyle::General, 6, false);
         let values = [0.0, 1.0, 0.0001, 0.00001, 123456.0, 1234567.0, 1.5e300, 2.0 / 3.0];
         let written = ["0", "1", "0.0001", "1e-05", "123456", "1.23457e+06", "1.5e+300", "0.666667"];

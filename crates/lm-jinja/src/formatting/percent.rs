@@ -72,7 +72,7 @@ impl Values<'_> {
     fn are_left(&self) -> bool {
         match self.all {
             Value::Tuple(items) => self.index < items.values.len(),
-            // Anything subscriptable may be a mapping of which no key is used.
+            // Any subscriptable value may be a mapping with unused keys.
             Value::Dict(_) | Value::List(_) | Value::Range(_) | Value::Undefined(_) => false,
             _ => self.index == 0,
         }

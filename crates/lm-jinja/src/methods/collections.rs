@@ -49,7 +49,7 @@ pub(crate) fn items(interpreter: &Interpreter<'_>, dict: &Dict) -> Result<Vec<Va
     dict.entries().iter().map(pair).collect()
 }
 
-/// Methods of lists, some of which tuples and ranges share.
+/// Methods of lists; tuples and ranges share some.
 pub(super) fn list_method(
     interpreter: &mut Interpreter<'_>,
     list: &Value,

@@ -77,7 +77,7 @@ fn is_identifier(text: &str) -> bool {
     text.starts_with(begins) && text.chars().all(|c| begins(c) || c.is_numeric() || is_combining(c))
 }
 
-/// Every word starts with a capital letter, and no other letter is one.
+/// Every word starts with a capital letter, and all other letters are lower case.
 fn is_title(text: &str) -> bool {
     let (mut in_word, mut any) = (false, false);
     for c in text.chars() {

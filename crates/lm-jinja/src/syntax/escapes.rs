@@ -72,7 +72,7 @@ mod tests {
     use super::unescape;
 
     #[test]
-    fn as_python_reads_them() {
+    fn escapes_equal_python() {
         let cases = [
             (r"a\nb\t\\\'", "a\nb\t\\'"),
             (r"\x41\u00e9\U0001F600\101\0", "Aé😀A\0"),

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_take_the_space_around_them() {
+    fn tags_trim_surrounding_space() {
         let cases = [
             ("a \n {% x %} \n b", r#""a \n" {% x %} " \n b""#),
             ("  {% x %}\n  b", r#"{% x %} "  b""#),
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_has_a_line() {
+    fn unterminated_syntax_error_has_a_line() {
         for (source, line) in [("{{ x", 1), ("\n{{ (x }}", 2), ("{{ 'x }}", 1), ("{# x", 1), ("{{ ? }}", 1)] {
             assert_eq!(shown(source), format!("line {line}"), "{source:?}");
         }

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entities_spelled_by_content_stay_content() {
+    fn entities_in_content_stay_content() {
         let budget = Budget::new(crate::Limits::default());
         let text = Text::new("&lt;b&#62; &zz; &", Origin::Content);
         let undone = unescape(&budget, &text).unwrap();

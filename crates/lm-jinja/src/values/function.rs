@@ -10,7 +10,7 @@ pub(crate) enum Function {
     Namespace,
     RaiseException,
     Range,
-    /// `self`, of which only the existence is used.
+    /// `self`; only its existence is used.
     SelfReference,
     StrftimeNow,
 }

@@ -198,7 +198,7 @@ impl Value {
         }
     }
 
-    /// The text, or Python's error if it is not one.
+    /// The text, or Python's error for another type.
     pub(crate) fn expect_text(&self) -> Result<&Text> {
         match self {
             Value::Text(text) => Ok(text),
@@ -207,12 +207,12 @@ impl Value {
         }
     }
 
-    /// The integer, or Python's error if it is not one.
+    /// The integer, or Python's error for another type.
     pub(crate) fn expect_int(&self) -> Result<i128> {
         self.as_int().ok_or_else(|| Error::runtime(format!("expected int, got {}", self.type_name())))
     }
 
-    /// The integer as an index or count, or Python's error if it is not one, or exceeds 63 bits.
+    /// The integer as an index or count, or Python's error for another type or more than 63 bits.
     pub(crate) fn expect_index(&self) -> Result<i64> {
         let index = i64::try_from(self.expect_int()?);
         index.map_err(|_| Error::runtime("Python int too large to convert to C ssize_t"))

@@ -22,7 +22,7 @@ fn errors_name_the_line() {
 }
 
 #[test]
-fn a_brace_that_opens_nothing_is_an_error() {
+fn stray_brace_is_an_error() {
     for format in ["}¶", "a } b", "}", "{", "¶{0"] {
         let error = render(&format!("{{% raw %}}x{{% endraw %}}{{{{ '{format}'.format(1) }}}}")).unwrap_err();
         assert!(matches!(error, Error::Runtime { .. }), "{format}: {error}");
@@ -30,7 +30,7 @@ fn a_brace_that_opens_nothing_is_an_error() {
 }
 
 #[test]
-fn endless_templates_end() {
+fn endless_templates_stop() {
     let output = "{% for a in range(100) %}{{ 'x' * 1000000 }}{% endfor %}";
     assert!(matches!(render(output), Err(Error::Limit { resource: "bytes of text", .. })));
     let recursion = "{% macro again(n) %}{{ again(n + 1) }}{% endmacro %}{{ again(0) }}";
@@ -43,7 +43,7 @@ fn endless_templates_end() {
 
 /// Templates nested too deeply to be traversed or dropped on the stack.
 #[test]
-fn deep_templates_end() {
+fn deep_templates_are_errors() {
     let nested =
         "{% set ns = namespace(x=[]) %}{% for i in range(5000) %}{% set ns.x = [ns.x] %}{% endfor %}";
     assert!(matches!(render(nested), Err(Error::Runtime { .. })));
@@ -68,7 +68,7 @@ fn deep_templates_end() {
 
 /// Precisions beyond those of `std::fmt`, whose digits are zeros.
 #[test]
-fn precisions_are_those_of_python() {
+fn precision_equals_python() {
     for (format, length) in
         [("%.65536f", 65_538), ("%.65535e", 65_541), ("%.65536g", 3), ("%#.65536g", 65_537)]
     {
@@ -83,7 +83,7 @@ fn precisions_are_those_of_python() {
 
 /// Costs that no written text counts: lengths of texts in loops, scopes around kept ones, values besides their items.
 #[test]
-fn hidden_costs_count() {
+fn hidden_costs_are_charged() {
     let looped = |body: &str| format!("{{% for i in range(1000) %}}{body}{{% endfor %}}");
     let forever = |body: &str| looped(&looped(&looped(body)));
     let within = |body: &str| "{% with a = i %}".repeat(45) + body + &"{% endwith %}".repeat(45);

@@ -44,7 +44,7 @@ fn own_snippets() {
 
 /// The examples of the filter in Jinja's documentation.
 #[test]
-fn truncate_leaves_texts_that_are_longer_by_its_leeway_at_most() {
+fn truncate_keeps_texts_within_leeway() {
     for (arguments, expected) in [
         ("9", "foo..."),
         ("9, true", "foo ba..."),

@@ -160,7 +160,7 @@ impl Tally {
 
 /// Every class has examples on which the engines differ and Jinja2 agrees with this one.
 #[test]
-fn jinja2_does_in_each_class_what_this_engine_does() {
+fn each_class_renders_as_jinja2() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/templates/minijinja.json");
     let data = shared::json(path.into());
     let minijinja = Minijinja::new();

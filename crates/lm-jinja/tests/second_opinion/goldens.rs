@@ -22,7 +22,7 @@ fn variables(context: &Value, conversation: &Value, variant: &Value) -> Map<Stri
 }
 
 #[test]
-fn every_difference_on_the_reference_templates_has_a_class() {
+fn every_difference_on_reference_templates_has_a_class() {
     let Some(folder) = shared::path("goldens") else { return };
     let index = shared::json(folder.join("templates/index.json"));
     let conversations: HashMap<String, Value> = std::fs::read_dir(folder.join("conversations"))

@@ -1,4 +1,4 @@
-//! Description of connections, and making them.
+//! Description and creation of connections.
 
 use super::connection::{self, Running, Service, Stream, Target};
 use super::host::{Host, Signals};
@@ -29,7 +29,7 @@ struct Planned {
 }
 
 impl McpBuilder {
-    /// Adds a server. One that is disabled is left out.
+    /// Adds a server. A disabled one is skipped.
     #[must_use]
     pub fn server(mut self, server: ServerConfig) -> Self {
         let ServerConfig { name, prefix, transport, disabled } = server;
@@ -78,7 +78,7 @@ impl McpBuilder {
     ///
     /// # Errors
     /// When a server cannot be started or reached, is not ready in time or does not list its tools; no server is connected then. Tools
-    /// of two servers with the same name are an error, too. Tools that cannot be used otherwise are [`Mcp::problems`], such as the second one
+    /// of two servers with the same name are an error, too. Other unusable tools are [`Mcp::problems`], such as the second one
     /// of a server with a name.
     pub fn connect(self) -> Result<Mcp> {
         let (host, connecting) = self.start()?;

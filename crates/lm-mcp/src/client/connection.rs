@@ -21,7 +21,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, watch};
 
-/// Time in which the reason for the end of a connection is known.
+/// Time limit for the reason of the end of a connection.
 const END_DELAY: Duration = Duration::from_millis(500);
 
 /// A stream of bytes to a server.
@@ -52,9 +52,9 @@ pub(super) struct Running {
 pub(super) struct Connection {
     pub server: Arc<str>,
     pub peer: Peer<RoleClient>,
-    /// Told when the server has changed its tools.
+    /// Notified when the server has changed its tools.
     pub changed: Arc<Notify>,
-    /// `None` for a server that is no program of ours.
+    /// `None` for a server that this process did not start.
     ended: Option<watch::Receiver<Option<Ended>>>,
 }
 
@@ -128,7 +128,7 @@ where
     }
 }
 
-/// Waits a moment for the end of a program, of which the end of its output is the first sign.
+/// Waits briefly for the end of a program after the end of its output.
 async fn has_ended(ended: Option<watch::Receiver<Option<Ended>>>) -> Option<Ended> {
     let mut ended = ended?;
     let end = tokio::time::timeout(END_DELAY, ended.wait_for(Option::is_some)).await.ok()?;
@@ -141,7 +141,7 @@ impl Connection {
         self.peer.peer_info()
     }
 
-    /// Description of the failure of a request, for the model and for people.
+    /// Description of the failure of a request, for the model and the user.
     pub async fn failure(&self, error: ServiceError) -> String {
         let server = &self.server;
         match error {
@@ -168,7 +168,7 @@ impl Connection {
     }
 }
 
-/// The cause of a failed transport. That of an HTTP request is not among the sources of rmcp's error.
+/// The cause of a failed transport. The cause of an HTTP request is not among the sources of rmcp's error.
 fn cause_of(error: &DynamicTransportError) -> String {
     match error.error.downcast_ref() {
         Some(StreamableHttpError::Client::<reqwest::Error>(error)) => http::failure(error),
@@ -190,7 +190,7 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-/// Receiver of a server's messages. It offers nothing to servers: no sampling, no elicitation, no roots.
+/// Receiver of a server's messages. It offers no client features: no sampling, no elicitation, no roots.
 #[derive(Debug)]
 pub(super) struct Handler {
     server: Arc<str>,

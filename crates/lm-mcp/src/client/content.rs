@@ -1,4 +1,4 @@
-//! Results of MCP tools as results of our tools.
+//! Results of MCP tools as tool results of this crate.
 
 use lm_tools::{ToolError, Value};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
@@ -76,7 +76,7 @@ fn kind(block: &impl serde::Serialize) -> String {
     json["type"].as_str().map_or_else(keys, str::to_owned)
 }
 
-/// Number of bytes that base64 text stands for.
+/// Number of bytes encoded by base64 text.
 fn decoded_len(base64: &str) -> usize {
     let padding = base64.bytes().rev().take_while(|&byte| byte == b'=').count();
     (base64.len() * 3 / 4).saturating_sub(padding)
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn content_that_is_no_text_is_described() {
+    fn non_text_content_is_described() {
         let image = json!({"type": "image", "data": "AAECAw==", "mimeType": "image/png"});
         assert_eq!(read(json!({"content": [image]})), Ok(json!("[image: image/png, 4 bytes, not shown]")));
         let result = read(json!({"content": [image], "structuredContent": {"n": 1}}));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_tool_is_an_error_with_its_text() {
+    fn tool_error_keeps_its_text() {
         let failed = |json| read(json).expect_err("an error").to_string();
         let text = json!({"type": "text", "text": "no such city"});
         assert_eq!(failed(json!({"content": [text], "isError": true})), "no such city");

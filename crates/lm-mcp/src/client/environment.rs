@@ -40,7 +40,7 @@ const NAMES: [&str; 29] = [
 /// Addresses of proxies, which may contain a password.
 const PROXIES: [&str; 4] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"];
 
-/// Those of the variables that a server's program gets.
+/// The variables that a server's program inherits.
 pub(super) fn inherited(
     variables: impl Iterator<Item = (OsString, OsString)>,
 ) -> impl Iterator<Item = (OsString, OsString)> {
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_that_may_be_secrets_are_not_inherited() {
+    fn possible_secrets_are_not_inherited() {
         let kept = ["PATH", "Path", "HOME", "LANG", "LC_ALL", "TMPDIR"];
         let left_out = ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "SSH_AUTH_SOCK", "PATHS", "MY_HOME", ""];
         let pairs = kept.iter().chain(&left_out).map(|name| (OsString::from(name), OsString::from("x")));

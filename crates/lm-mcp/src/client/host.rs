@@ -47,7 +47,7 @@ impl Drop for Host {
         self.stop.send_replace(true);
         if self.runtime.is_owned() {
             let programs = self.programs.get_mut().unwrap_or_else(PoisonError::into_inner);
-            let _ = programs.recv_timeout(2 * process::GRACE); // Nothing is ever sent: it is disconnected, or late.
+            let _ = programs.recv_timeout(2 * process::GRACE); // The channel carries no values: it is disconnected, or late.
         }
     }
 }

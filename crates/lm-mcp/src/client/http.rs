@@ -19,7 +19,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of redirects.
 const MAX_REDIRECTS: usize = 4;
 
-/// Makes the transport of a server's address.
+/// Creates the transport of a server's address.
 pub(super) fn transport(
     server: &str,
     config: &HttpConfig,
@@ -64,7 +64,7 @@ fn tls(url: &Url) -> Result<rustls::ClientConfig> {
     })
 }
 
-/// Follows redirects within a host, as from `/mcp` to `/mcp/`: others would get the headers.
+/// Follows redirects within a host, as from `/mcp` to `/mcp/`: other hosts must not get the headers.
 fn within_host(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let origin = |url: &Url| url.origin();
     match attempt.previous().first() {
@@ -77,7 +77,7 @@ fn within_host(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     }
 }
 
-/// Description of a failed request. The query of its address, which may have a key, is left out.
+/// Description of a failed request. The query of its address, which may have a key, is omitted.
 pub(super) fn failure(error: &reqwest::Error) -> String {
     let shown = |url: &Url| format!("{}{}", url.origin().ascii_serialization(), url.path());
     let address = error.url().map_or_else(|| "the server".to_owned(), shown);
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_response_without_a_body_is_described() {
+    fn response_without_a_body_is_described() {
         let of = |text: &str| status(text.to_owned());
         assert_eq!(
             of("HTTP 404 Not Found: "),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_reached_without_a_proxy() {
+    fn localhost_is_reached_without_proxy() {
         for (url, expected) in [
             ("http://localhost:80/mcp", true),
             ("http://127.0.0.1/", true),

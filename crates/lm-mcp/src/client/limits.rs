@@ -5,12 +5,12 @@ use std::time::Duration;
 /// Limits of the connections of an [`Mcp`](crate::Mcp): the servers are untrusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct McpLimits {
-    /// Time in which a server must have answered the handshake, and then in which it must have listed its tools. Default 60 s: a
+    /// Time limit of the handshake of a server, and then of the list of its tools. Default 60 s: a
     /// package manager may have to download the server first.
     pub start_timeout: Duration,
-    /// Time limit of a call, beside that of the toolset. `None`: none. Default 60 s.
+    /// Time limit of a call, in addition to the limit of the toolset. `None`: none. Default 60 s.
     pub call_timeout: Option<Duration>,
-    /// Maximum number of tools of a server; the others are left out. Default 256.
+    /// Maximum number of tools of a server; the others are ignored. Default 256.
     pub max_tools: usize,
     /// Maximum bytes of a tool's schema. Default 65,536.
     pub max_schema_bytes: usize,

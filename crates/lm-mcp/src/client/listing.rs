@@ -10,7 +10,7 @@ use rmcp::model::{PaginatedRequestParams, Tool};
 use std::sync::Arc;
 use tokio::runtime::Handle;
 
-/// The usable tools of a server, and what is wrong with the others.
+/// The usable tools of a server, and the problems of the others.
 #[derive(Clone, Default)]
 pub(super) struct Listing {
     pub tools: Vec<McpTool>,
@@ -61,7 +61,7 @@ async fn list_pages(source: Source) -> Result<Listing> {
             }
         }
         cursor = page.next_cursor;
-        // Each page has a tool, or it may go on for ever.
+        // Each page must have a tool: otherwise the list may be endless.
         if listed > limits.max_tools || cursor.is_some() && pages > limits.max_tools {
             let message = format!("it has more than {} tools: the others are left out", limits.max_tools);
             listing.problems.push(Problem { server: connection.server.to_string(), tool: None, message });
@@ -101,7 +101,7 @@ impl Source {
     }
 }
 
-/// The schema of the arguments, which is one of an object.
+/// The schema of the arguments, an object.
 fn parameters(tool: &Tool, limits: McpLimits) -> Result<Value, String> {
     let mut schema = Value::Object((*tool.input_schema).clone());
     if let Some(fault) = fault(&schema, limits) {

@@ -1,4 +1,4 @@
-//! Connections to MCP servers, whose tools become tools of ours.
+//! Connections to MCP servers, whose tools become tools of this crate.
 
 mod builder;
 mod connection;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 /// Connections to MCP servers. Their tools are a [`Toolset`].
 ///
-/// Dropping it closes the connections and ends the programs that it started. With a runtime of its own it waits for their end, a second or
+/// Dropping it closes the connections and ends the programs that it started. With its own runtime it waits for their end, a second or
 /// two at most; on the caller's runtime they end in the background.
 ///
 /// ```no_run
@@ -42,7 +42,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Mcp {
     shared: Arc<Shared>,
-    /// Dropped first: that closes the streams, the sign for a program to end.
+    /// Dropped first: that closes the streams, which asks a program to end.
     _services: Vec<Service>,
     _host: Host,
 }
@@ -82,7 +82,7 @@ impl Mcp {
         self.shared.servers()
     }
 
-    /// Tools that cannot be used, such as for their schemas, and failures to read changed tools.
+    /// Unusable tools, for example because of their schemas, and failures to read changed tools.
     pub fn problems(&self) -> Vec<Problem> {
         self.shared.problems()
     }

@@ -1,4 +1,4 @@
-//! A transport that is read no faster than its messages are handled.
+//! A transport that is read only as fast as its messages are handled.
 
 use rmcp::RoleClient;
 use rmcp::model::JsonRpcMessage;
@@ -8,18 +8,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Maximum number of answers that a server has asked for and does not take: then the connection ends.
+/// Maximum number of answers that a server requests but does not read; then the connection ends.
 const MAX_ANSWERS: usize = 1024;
 /// Time that a transport has to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A transport whose messages rmcp handles in a task for each. A server that never stops sending would fill the memory with such tasks,
-/// without a pause between its messages, or with answers that it does not take.
+/// without a pause between its messages, or with answers that it does not read.
 pub(super) struct Paced<T> {
     transport: T,
     /// Each answer that is being sent holds a clone.
     answers: Arc<()>,
-    /// True when nothing is read any more. Messages that are being sent are dropped then: rmcp waits for them before it ends the connection.
+    /// True after the last read. Messages that are being sent are then dropped: rmcp waits for them before it ends the connection.
     ended: watch::Sender<bool>,
 }
 

@@ -14,13 +14,13 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Time that a program has to end after its standard input was closed.
+/// Grace period of a program after its standard input was closed.
 pub(super) const GRACE: Duration = Duration::from_secs(1);
-/// Time in which the error output of a program that has ended is read.
+/// Time limit for reading the error output of an ended program.
 const OUTPUT_DELAY: Duration = Duration::from_millis(100);
 /// Maximum length of a line of error output in the log; the rest is the next line.
 const MAX_LINE_BYTES: usize = 4096;
-/// Length of the end of the error output that is kept for messages.
+/// Length of the tail of the error output that is kept for messages.
 const TAIL_BYTES: usize = 1024;
 
 /// A started program.
@@ -31,7 +31,7 @@ pub(super) struct Process {
     pub ended: watch::Receiver<Option<Ended>>,
 }
 
-/// Starts a program in a process group of its own, which Ctrl-C in the terminal does not reach. It is ended by
+/// Starts a program in its own process group, which Ctrl-C in the terminal does not reach. It is ended by
 /// the signal, or with the runtime.
 pub(super) fn start(server: &str, config: &CommandConfig, signals: Signals) -> Result<Process> {
     let mut command = Command::new(&config.command);
@@ -74,19 +74,19 @@ async fn supervise(
             child.wait().await
         }
     };
-    // The last words come before the news of the end.
+    // The last output arrives before the end is reported.
     let _ = tokio::time::timeout(OUTPUT_DELAY, output).await;
     ended.send_replace(Some(Ended(
         status.map_or_else(|error| error.to_string(), |status| status.to_string()),
     )));
 }
 
-/// Waits for the sign to stop, or for the end of those who could give it.
+/// Waits for the stop signal, or for the drop of its senders.
 pub(super) async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await; // Either way.
 }
 
-/// The process group of a program, with what it has started. It is killed when it is dropped, also with its runtime.
+/// The process group of a program and its children. It is killed when dropped, also with its runtime.
 struct Group(Option<u32>);
 
 impl Drop for Group {
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_last_line_of_the_error_output_is_kept() {
+    async fn last_line_of_the_error_output_is_kept() {
         let tail = Tail::default();
         tail.clone().read(&b"first\n last words\r\n \n"[..], "a".into()).await;
         assert_eq!(tail.message(), "; the last line of its stderr: last words");

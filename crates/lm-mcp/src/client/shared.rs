@@ -1,4 +1,4 @@
-//! The current tools of all servers, which change when a server says so.
+//! The current tools of all servers, which change on a server's notification.
 
 use super::listing::{self, Listing, Source};
 use super::process::stopped;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-/// Least time between two lists of a server's tools.
+/// Minimum time between two lists of a server's tools.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A connected server.
@@ -32,7 +32,7 @@ pub struct McpServer {
     pub is_connected: bool,
 }
 
-/// A tool that cannot be used, or another problem of a server that does not end the connection.
+/// An unusable tool, or another problem of a server that does not end the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The server.
@@ -72,7 +72,7 @@ struct State {
     none: Toolset,
     servers: Vec<Server>,
     current: Assembled,
-    /// Problems of the last change, which was not taken over.
+    /// Problems of the last change, which was not applied.
     failed: Vec<Problem>,
 }
 
@@ -129,7 +129,7 @@ impl Shared {
         listed.chain(&state.current.problems).chain(&state.failed).cloned().collect()
     }
 
-    /// Takes over the changed tools of a server. If they cannot be, the earlier ones stay. It compiles the schemas of all tools, which takes
+    /// Applies the changed tools of a server. On an error the earlier ones are kept. It compiles the schemas of all tools, which takes
     /// long for large ones: not under the lock of the state, which calls and their readers need, nor on a thread of the runtime.
     fn update(&self, index: usize, listing: Result<Listing>) {
         let _updating = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
@@ -176,7 +176,7 @@ fn program(info: &Implementation) -> String {
     format!("{} {}", info.name, info.version)
 }
 
-/// Reads the tools of a server again each time that it says that they have changed, until `stop` changes.
+/// Reads the tools of a server again after each change notification, until `stop` changes.
 pub(super) async fn refresh(
     shared: Weak<Shared>,
     (index, source): (usize, Source),
@@ -197,7 +197,7 @@ pub(super) async fn refresh(
     }
 }
 
-/// Puts the tools of all servers together. Those that cannot be used are left out: their schemas are invalid, or another tool of their
+/// Merges the tools of all servers. Unusable ones are omitted: their schemas are invalid, or another tool of their
 /// server has their name.
 fn assemble<'a>(listings: impl Iterator<Item = &'a Listing>, toolset: Toolset) -> Result<Assembled> {
     let mut assembled = Assembled { toolset, tools: Vec::new(), problems: Vec::new() };

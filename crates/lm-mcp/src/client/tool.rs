@@ -1,4 +1,4 @@
-//! A tool of a server as a tool of ours.
+//! A tool of a server as a [`Tool`](lm_tools::Tool).
 
 use super::connection::Connection;
 use super::content;
@@ -19,7 +19,7 @@ const MAX_SHOWN_CHARS: usize = 128;
 /// A tool of a server. Calls run on the runtime of the connections; a thread may wait for them, or any runtime.
 ///
 /// A call fails with a message for the model if the server has ended, refuses it, or needs longer than
-/// [`McpLimits::call_timeout`](crate::McpLimits::call_timeout). If it is cancelled or late, the server is told.
+/// [`McpLimits::call_timeout`](crate::McpLimits::call_timeout). If it is cancelled or late, the server is notified.
 #[derive(Clone)]
 pub struct McpTool {
     pub(super) connection: Arc<Connection>,

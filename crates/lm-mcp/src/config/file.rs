@@ -15,7 +15,7 @@ const MAX_BYTES: u64 = 1 << 20;
 
 /// The servers of a file, in its order: `{"mcpServers": {"name": {"command", "args", "env", "cwd"} | {"url", "headers"}}}`.
 ///
-/// A server may also have `disabled` and `type` (`stdio`, `http`). Keys that are not known are listed, and have no effect.
+/// A server may also have `disabled` and `type` (`stdio`, `http`). Unknown keys are listed and have no effect.
 ///
 /// ```
 /// use lm_mcp::McpServers;
@@ -33,7 +33,7 @@ const MAX_BYTES: u64 = 1 << 20;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct McpServers {
-    /// The servers, those that are disabled included.
+    /// The servers, including disabled ones.
     pub servers: Vec<ServerConfig>,
     /// Keys that are not known.
     pub unknown_keys: Vec<UnknownKey>,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Maximum number of keys that an error quotes.
 const MAX_QUOTED: usize = 5;
 
-/// A key of a file of servers that is not known, and has no effect.
+/// An unknown key of a file of servers, without effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownKey {
     /// Its path, such as `mcpServers.time.autoApprove`.
@@ -31,7 +31,7 @@ impl<'a> Keys<'a> {
         Ok(Self { values: object(value, &at)?.iter().collect(), known: Vec::new(), at })
     }
 
-    /// Takes the value of a key; `null` is no value.
+    /// Takes the value of a key; `null` counts as absent.
     pub fn take(&mut self, key: &'static str) -> Option<&'a Value> {
         self.known.push(key);
         let index = self.values.iter().position(|(name, _)| *name == key)?;
@@ -42,7 +42,7 @@ impl<'a> Keys<'a> {
         if self.at.is_empty() { key.to_owned() } else { format!("{}.{key}", self.at) }
     }
 
-    /// The keys that nobody took.
+    /// The unread keys.
     pub fn unknown(&self) -> Vec<UnknownKey> {
         let unknown = |name: &String| UnknownKey {
             path: self.path(name),
@@ -52,7 +52,7 @@ impl<'a> Keys<'a> {
         self.values.iter().map(|(name, _)| unknown(name)).collect()
     }
 
-    /// Error for a missing key, with those that nobody took.
+    /// Error for a missing key, with the unread ones.
     pub fn missing(&self, key: &str, expected: &'static str) -> Error {
         let found = self.values.iter().take(MAX_QUOTED).map(|(name, _)| (*name).clone()).collect();
         Error::MissingConfig { key: self.path(key), expected, found }

@@ -3,7 +3,7 @@ use crate::Error;
 use serde_json::json;
 
 #[test]
-fn a_file_is_read_and_written_back() {
+fn file_round_trips() {
     let value = json!({"mcpServers": {
         "files": {"command": "npx", "args": ["-y", "x"], "env": {"A": "1"}, "cwd": "/tmp"},
         "search": {"url": "https://example.com/mcp", "headers": {"X-Key": "k"}, "disabled": true},
@@ -71,13 +71,13 @@ fn text_that_is_not_json_is_an_error_with_its_place() {
 }
 
 #[test]
-fn errors_of_a_file_name_it_once() {
+fn file_errors_name_it_once() {
     let error = McpServers::read("absent.json").expect_err("is not there");
     assert_eq!(error.to_string(), "the file of MCP servers `absent.json` cannot be read");
     assert!(matches!(error, Error::ReadFile { .. }));
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(file.path(), "[]").expect("can be written");
-    let error = McpServers::read(file.path()).expect_err("is no object");
+    let error = McpServers::read(file.path()).expect_err("not an object");
     let expected = format!("the file of MCP servers `{}` cannot be used", file.path().display());
     assert_eq!(error.to_string(), expected);
     let source = std::error::Error::source(&error).expect("a cause");

@@ -73,7 +73,7 @@ impl ServerHandler for Handler {
     }
 }
 
-/// Waits for the result of the only call, and passes its progress on.
+/// Waits for the result of the single call, and forwards its progress.
 async fn finished(calls: &mut RunningCalls, reports: &mut Reports) -> Option<CallResult> {
     loop {
         match calls.recv_event().await? {

@@ -19,7 +19,7 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 /// machine: a page in a browser cannot call the tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpListen {
-    /// The address; port 0 takes a free one. Default 127.0.0.1:0.
+    /// The address; port 0 picks a free one. Default 127.0.0.1:0.
     pub addr: SocketAddr,
     /// Hosts that clients use to reach this server, in addition to those of this machine, such as `tools.example.com`. An address that other
     /// machines can reach needs one at least. Default: none.
@@ -33,7 +33,7 @@ impl Default for HttpListen {
 }
 
 impl HttpListen {
-    /// Checks that an address other machines can reach has hosts.
+    /// Checks that a public address has a list of hosts.
     pub(super) fn check(&self) -> Result<()> {
         match self.addr.ip().is_loopback() || !self.allowed_hosts.is_empty() {
             true => Ok(()),

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Waits until it is cancelled, which it notes in a file, as the id of its process before.
 #[tool]
 async fn wait(context: &CallContext, file: String) -> String {
-    std::fs::write(&file, format!("begun in {}", std::process::id())).expect("a folder of ours");
+    std::fs::write(&file, format!("started in {}", std::process::id())).expect("a folder of ours");
     let context = context.clone();
     let (done, waiting) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {

@@ -27,7 +27,7 @@ def fail(reason: str) -> str:
 async def wait(file: str, ctx: Context) -> str:
     """Waits until it is cancelled, which it notes in a file."""
     with open(file, "a") as notes:
-        notes.write("begun\n")
+        notes.write("started\n")
     try:
         for second in range(3600):
             await ctx.report_progress(second, 3600)

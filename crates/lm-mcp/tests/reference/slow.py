@@ -16,7 +16,7 @@ def note(text):
 @server.tool()
 async def get_weather(location: str) -> str:
     """Returns the weather for a given location."""
-    note("begun")
+    note("started")
     try:
         await asyncio.sleep(3600)
     except asyncio.CancelledError:

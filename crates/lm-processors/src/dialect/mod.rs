@@ -65,7 +65,7 @@ impl Tags {
         Self { open, close, after_open: "", before_close: "" }
     }
 
-    /// Markers on lines of their own.
+    /// Markers on separate lines.
     pub const fn lines(open: &'static str, close: &'static str) -> Self {
         Self { open, close, after_open: "\n", before_close: "\n" }
     }

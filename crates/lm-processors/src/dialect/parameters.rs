@@ -33,7 +33,7 @@ pub struct ParameterCall {
 }
 
 impl ParameterCall {
-    /// `<function=f>` and `<parameter=k>` on lines of their own, values as in Qwen3-Coder.
+    /// `<function=f>` and `<parameter=k>` on separate lines, values as in Qwen3-Coder.
     pub const FUNCTION: Self = Self {
         before_name: "",
         name: Tags::new("<function=", ">"),

@@ -1,4 +1,4 @@
-//! Models without a call syntax of their own, made to answer in JSON: `{"tool_call": {…}}`.
+//! Models without their own call syntax, made to answer in JSON: `{"tool_call": {…}}`.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

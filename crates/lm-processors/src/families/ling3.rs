@@ -1,4 +1,4 @@
-//! Ling 3: calls as in GLM-4.5, on lines of their own.
+//! Ling 3: calls as in GLM-4.5, on separate lines.
 //! Source: the call format of inclusionAI's published chat template of Ling 3.0.
 
 use super::Family;

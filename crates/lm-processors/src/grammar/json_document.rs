@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keywords_are_reported_at_their_place_in_the_document() {
+    fn keywords_are_reported_with_their_pointer() {
         let number = json!({"type": "number", "multipleOf": 1001});
         let union = json!({"oneOf": [{"pattern": "^a", "type": "string"}, {"type": "null"}], "pattern": "b"});
         let schema = json!({

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_share_their_beginnings() {
+    fn texts_share_prefixes() {
         assert_eq!(one_text_regex(&["", "a", "ab", "ac", "b"], 0), "(a(b|c)?|b)?");
         assert_eq!(one_text_regex(&["x1", "x2"], 0), "x(1|2)");
         assert_eq!(one_text_regex(&["\u{e4}", "\u{e8}"], 0), "(\\u{e4}|\\u{e8})");

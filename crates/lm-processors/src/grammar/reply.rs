@@ -85,7 +85,7 @@ impl ReplyWriter<'_, '_> {
     }
 
     /// Builds the channels before the answer, each from its start to its end, with layout after it. The only channel of a dialect comes once:
-    /// a model whose next word the answer forbids would open it again and again. `opened` tells that the first one is open.
+    /// a model whose next word the answer forbids would open it again and again. `opened` is true if the first one is open.
     fn channel_spans(&mut self, opened: bool) -> String {
         if self.request.thinking == Thinking::Forbidden || self.dialect.channels.is_empty() {
             return String::new();
@@ -116,7 +116,7 @@ impl ReplyWriter<'_, '_> {
     /// Builds the text of an open channel, its end, and the layout after it.
     fn channel_rest(&mut self, channel: &ChannelSyntax) -> String {
         let end = channel.tags.close;
-        // The parser divides a reply of messages at their markers, whatever they are in.
+        // The parser divides a reply of messages at their markers, in any context.
         let mut excluded = [vec![end], self.message_markers()].concat();
         if channel.calls_inside != CallsInside::Text {
             excluded.extend(after_channel(self.dialect));

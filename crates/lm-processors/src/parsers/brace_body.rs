@@ -28,7 +28,7 @@ const REPAIRED_NAME_ENDS: &[&str] = &[NAME_END, "("];
 pub(crate) struct BraceBody {
     syntax: BraceCall,
     close: &'static str,
-    /// Texts of which one begins the arguments.
+    /// Alternative starts of the arguments.
     name_ends: &'static [&'static str],
     tools: Arc<[ToolSpec]>,
     schemas: Arc<SchemaCache>,

@@ -13,44 +13,52 @@ use crate::event::ProcessorEvent;
 pub(crate) struct CallState {
     tools: Arc<[ToolSpec]>,
     undeclared: Undeclared,
-    /// Index of the current call, or of the next if none has begun.
+    /// Index of the current call, or of the next if none has started.
     index: usize,
-    begun: bool,
+    started: bool,
     /// Index of the first call of the current block.
     first_of_block: usize,
-    /// True if a call of a declared tool has begun in the current block.
+    /// True if a call of a declared tool has started in the current block.
     certain: bool,
-    /// True if the name must tell the current block from other text: it lacks a marker.
+    /// True if only the name distinguishes the current block from text: it lacks a marker.
     by_name: bool,
 }
 
 impl CallState {
     pub(crate) fn new(tools: Arc<[ToolSpec]>, undeclared: Undeclared) -> Self {
-        Self { tools, undeclared, index: 0, begun: false, first_of_block: 0, certain: false, by_name: false }
+        Self {
+            tools,
+            undeclared,
+            index: 0,
+            started: false,
+            first_of_block: 0,
+            certain: false,
+            by_name: false,
+        }
     }
 
     pub(crate) fn block_begins(&mut self, by_name: bool) {
         (self.first_of_block, self.certain, self.by_name) = (self.index, false, by_name);
     }
 
-    /// Returns true if a call of a declared tool has begun in this block.
+    /// Returns true if a call of a declared tool has started in this block.
     pub(crate) fn certain(&self) -> bool {
         self.certain
     }
 
-    /// Abandons the current call; returns its index if it was begun.
+    /// Abandons the current call; returns its index if it was started.
     pub(crate) fn abandon(&mut self) -> Option<usize> {
-        let index = std::mem::take(&mut self.begun).then_some(self.index);
+        let index = std::mem::take(&mut self.started).then_some(self.index);
         self.index += usize::from(index.is_some());
         index
     }
 
     /// Rolls back to the start of the block, if none of its calls was reported.
     pub(crate) fn rollback(&mut self) {
-        (self.index, self.begun) = (self.first_of_block, false);
+        (self.index, self.started) = (self.first_of_block, false);
     }
 
-    /// Reverts the last `count` calls, which were begun but not reported.
+    /// Reverts the last `count` calls, which were started but not reported.
     pub(crate) fn rollback_last(&mut self, count: usize) {
         self.index = self.index.saturating_sub(count);
     }
@@ -83,7 +91,7 @@ impl CallSink<'_> {
         }
         let (name, id) = (name.map(str::to_owned), id.map(str::to_owned));
         self.events.push(ProcessorEvent::ToolCallStarted { index: self.state.index, name, id });
-        self.state.begun = true;
+        self.state.started = true;
         Ok(())
     }
 
@@ -99,12 +107,12 @@ impl CallSink<'_> {
     pub(crate) fn complete(&mut self, mut call: ToolCall) -> Result<(), Fault> {
         call.name = declared_name(&self.state.tools, &call.name).to_owned();
         self.check(&call.name)?;
-        if !self.state.begun {
+        if !self.state.started {
             self.begin(Some(&call.name), call.id.as_deref())?;
         }
         self.events.push(ProcessorEvent::ToolCall { index: self.state.index, call });
         self.state.index += 1;
-        self.state.begun = false;
+        self.state.started = false;
         Ok(())
     }
 

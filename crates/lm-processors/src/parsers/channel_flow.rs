@@ -23,7 +23,7 @@ pub(crate) struct Split {
     trim_start: Trim,
     trim_end: Trim,
     held: String,
-    begun: bool,
+    started: bool,
 }
 
 impl ChannelFlow {
@@ -35,7 +35,7 @@ impl ChannelFlow {
             trim_start,
             trim_end,
             held: if start_is_text { channel.start.clone().into_owned() } else { String::new() },
-            begun: false,
+            started: false,
         })
     }
 
@@ -80,33 +80,35 @@ impl ChannelFlow {
 
 impl Split {
     fn push(&mut self, text: &str, events: &mut Vec<ProcessorEvent>) {
-        let only_layout = self.begun && self.trim_end.end_of(text) == 0;
+        let only_layout = self.started && self.trim_end.end_of(text) == 0;
         self.held.push_str(text);
         if only_layout {
             return;
         }
-        if !self.begun {
+        if !self.started {
             if self.label.len() > self.held.len() && self.label.starts_with(&self.held) {
                 return;
             }
             self.held = self.held.strip_prefix(self.label).unwrap_or(&self.held).to_owned();
             self.label = "";
             self.held = self.trim_start.start(&self.held).to_owned();
-            self.begun = !self.held.is_empty();
+            self.started = !self.held.is_empty();
         }
         self.emit(self.trim_end.end_of(&self.held), events);
     }
 
     /// A partial label at the end of the channel is text.
     fn end(&mut self, events: &mut Vec<ProcessorEvent>) {
-        if !self.begun && !self.held.is_empty() && self.trim_start.start(&self.held).len() == self.held.len()
+        if !self.started
+            && !self.held.is_empty()
+            && self.trim_start.start(&self.held).len() == self.held.len()
         {
             self.emit(self.trim_end.end_of(&self.held), events);
         }
     }
 
     fn interrupt(&mut self, layout: &str, events: &mut Vec<ProcessorEvent>) {
-        if !self.begun {
+        if !self.started {
             self.end(events);
         } else if self.held != layout {
             self.emit(self.held.len(), events);

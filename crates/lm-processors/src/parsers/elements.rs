@@ -118,7 +118,7 @@ impl<'a> Values<'_, 'a> {
         name_before(text, names.iter().map(String::as_str), close)
     }
 
-    /// Value of an element: by the first alternative of its schema with which the value fits the schema.
+    /// Value of an element, by the first matching alternative of its schema.
     fn value(&mut self, element: &Element<'a>, schema: Option<Schema<'a>>) -> Value {
         let types = schema.map_or(Types::ANY, Schema::types);
         let empty = element.inside.trim().is_empty();

@@ -7,7 +7,7 @@ use crate::event::CallFault;
 pub(crate) struct Fault {
     pub(crate) kind: CallFault,
     pub(crate) reason: String,
-    /// True if the text is valid, but is no call. It is text of the answer if it has no marker of calls.
+    /// True if the text is valid but not a call. It is text of the answer if it has no call marker.
     pub(crate) is_text: bool,
 }
 

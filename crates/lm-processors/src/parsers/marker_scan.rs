@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_the_first_marker_and_holds_back_what_may_become_one() {
+    fn first_marker_is_found_and_possible_ones_held_back() {
         let cases: &[(&str, Scan)] = &[
             ("plain", Scan::Clear { until: 5 }),
             ("a <", Scan::Clear { until: 2 }),

@@ -91,7 +91,7 @@ impl Stripper {
         Self { openings, tags, held: TextBuffer::default(), inside: None }
     }
 
-    /// Adds text, which `ended` tells to be the last; returns the text that is certain.
+    /// Adds text, the last one if `ended`; returns the text that is certain.
     fn push(&mut self, text: &str, ended: bool) -> String {
         self.held.push(text);
         let mut out = String::new();

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blanks_and_quotes_are_free() {
+    fn spaces_and_quotes_are_optional() {
         let is = |len, quote| Tag::Match { len, quote };
         let cases = [
             ("<param name=\"a\"", is(13, Some('"'))),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn names_end_with_their_quote() {
+    fn quoted_name_ends_at_its_quote() {
         let cases = [
             ("a\">x", Some('"'), Some((1, 3))),
             ("a\" id=\"1\">x", Some('"'), Some((1, 10))),

@@ -66,7 +66,7 @@ impl TextFlow {
         self.syntax.before_calls == BeforeCalls::Dropped || self.syntax.trim == Trim::Whitespace
     }
 
-    /// Length of the held text that is text whatever follows.
+    /// Length of the held text that is text with any continuation.
     fn certain(&self) -> usize {
         let layout = match self.syntax.before_calls {
             _ if self.holds_all_whitespace() => return self.held.trim_end().len(),

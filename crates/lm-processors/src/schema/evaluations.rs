@@ -14,10 +14,10 @@ use super::error::{SchemaError, SchemaFault};
 const MAX_APPLICATIONS: u64 = 100_000;
 /// Maximum number of steps from the document to a schema.
 const MAX_DEPTH: usize = 400;
-/// Address of a document that has none of its own.
+/// Address of a document without an address.
 const BASE: &str = "json-schema:///";
 
-/// Refuses a schema of which a value may need too many applications. A recursive schema counts once: the validator remembers its results
+/// Refuses a schema if one of its values may need too many applications. A recursive schema counts once: the validator remembers its results
 /// for each part of the value.
 ///
 /// # Errors
@@ -46,7 +46,7 @@ fn count(root: &Value, to: To<'_>, max: u64) -> Result<u64, SchemaError> {
 enum To<'v> {
     /// A value without its parts.
     Whole,
-    /// A value with one part for each keyword, of which the same is true.
+    /// A value with one such part for each keyword.
     Any,
     /// A value with all of its parts.
     Value(&'v Value),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn references_that_double_are_bounded_with_each_keyword() {
+    fn doubling_references_are_bounded_for_each_keyword() {
         let links: [fn(&Value) -> Value; 9] = [
             |next| json!({"allOf": [next, next]}),
             |next| json!({"anyOf": [next, {"oneOf": [next]}]}),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn references_of_parts_that_double_are_bounded() {
+    fn doubling_part_references_are_bounded() {
         let links: [fn(&Value) -> Value; 6] = [
             |next| json!({"allOf": [{"properties": {"a": next}}, {"properties": {"a": next}}]}),
             |next| json!({"anyOf": [{"items": next}, {"items": next}]}),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_of_different_parts_are_not_added_up() {
+    fn costs_of_separate_parts_are_not_added() {
         let defs = doubled(40, |next| json!({"properties": {"a": next, "b": next}}));
         assert!(!is_refused(&json!({"$defs": defs, "$ref": "#/$defs/d0"})));
     }
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_contains_itself_in_place_is_refused() {
+    fn in_place_recursion_is_rejected() {
         let cycles = [
             json!({"$ref": "#"}),
             json!({"properties": {"a": {"anyOf": [{"type": "null"}, {"$ref": "#/properties/a"}]}}}),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_a_large_schema_is_named() {
+    fn oversized_schema_error_has_a_pointer() {
         let schema = json!({"$defs": doubled(17, |next| json!({"allOf": [next, next]})), "properties": {"x": {"$ref": "#/$defs/d0"}}});
         let error = check_evaluations(&schema).expect_err("too large");
         assert_eq!(error.path, "#/$defs/d2");
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_count_of_a_value_is_that_of_its_parts() {
+    fn value_count_is_the_sum_of_its_parts() {
         let expression = json!({"anyOf": [{"type": "integer"}, {"properties": {"a": {"$ref": "#"}}}, {"properties": {"a": {"$ref": "#"}}}]});
         let value = |depth| (0..depth).fold(json!(1), |value, _| json!({"a": value}));
         let applied =

@@ -56,7 +56,7 @@ mod tests {
     use crate::schema::{Reading, normalized};
 
     #[test]
-    fn integers_that_no_value_holds_are_refused() {
+    fn empty_integer_ranges_are_rejected() {
         for (schema, keyword) in [
             (r#"{"type": "integer", "minimum": 18446744073709551617}"#, "minimum"),
             (r#"{"type": "integer", "exclusiveMaximum": -1e20}"#, "exclusiveMaximum"),

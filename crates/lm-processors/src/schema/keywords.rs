@@ -83,7 +83,7 @@ pub(super) fn role(keyword: &str) -> Option<Role> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_table_is_in_order() {
+    fn table_is_sorted() {
         assert!(super::ROLES.is_sorted_by_key(|(name, _)| *name));
     }
 }

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conditions_are_split_off_at_both_edges() {
+    fn look_arounds_are_split_off_at_both_edges() {
         let look = |negative, found: &str| Look { negative, found: found.to_owned() };
         assert_eq!(
             split_looks(r"^(?=.*[(])(?!--)[a-z]{2,6}(?<!-)$"),

@@ -47,7 +47,7 @@ pub struct UnenforcedKeyword {
 /// Interpretation of what a schema leaves open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Reading {
-    /// By the JSON Schema specification: what is not forbidden is allowed.
+    /// As in the JSON Schema specification: allowed unless forbidden.
     #[default]
     Open,
     /// By the intent of a tool declaration: an object that lists its properties has no others unless it says so, and a

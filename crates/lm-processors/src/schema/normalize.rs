@@ -150,7 +150,7 @@ impl<'a> Normalizer<'a> {
         if self.reading == Reading::ToolParameters { Closing::Closed } else { Closing::Open }
     }
 
-    /// Place of a subschema of a property or an item: a value of its own, closed as its reading says.
+    /// Place of a subschema of a property or an item: a separate value, closed as its reading says.
     pub(super) fn below(&self, node: Node<'_>) -> Place {
         Place { depth: node.place.depth + 1, closing: self.closing(), definition: None, may_be_empty: false }
     }

@@ -12,7 +12,7 @@ const MAX_PROPERTIES: usize = 64;
 /// Maximum length of the expression written for a pattern: classes of letters have hundreds of ranges.
 const MAX_WRITTEN_BYTES: usize = 1 << 17;
 
-/// Terminal expressions all of which match the whole of each text in which `pattern` is found, and no other text; none when a
+/// Terminal expressions that together match exactly the texts in which `pattern` is found; none when a
 /// grammar cannot say it (back references, word borders, an anchor or look-around in the middle).
 pub(crate) fn full_match(pattern: &str) -> Option<Vec<String>> {
     let (looks, rest) = split_looks(pattern)?;
@@ -146,7 +146,7 @@ fn write_options(options: &[Hir], edges: [Edge; 2], out: &mut String) -> Option<
     Some(())
 }
 
-/// Writes parts that follow each other, of which the outer ones may be anchors.
+/// Writes consecutive parts; the outer ones may be anchors.
 fn write_sequence(parts: &[Hir], [mut left, mut right]: [Edge; 2], out: &mut String) -> Option<()> {
     let is_look = |part: &Hir, look: Look| matches!(part.kind(), HirKind::Look(found) if *found == look);
     let mut parts = parts;
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn anchors_say_where_anything_may_stand() {
+    fn missing_anchors_allow_any_text() {
         assert_eq!(whole("^a$").as_deref(), Some("a"));
         assert_eq!(whole("a").as_deref(), Some("(?s:.*)a(?s:.*)"));
         assert_eq!(whole("^a|b$").as_deref(), Some("(?:a(?s:.*)|(?s:.*)b)"));

@@ -29,7 +29,7 @@ impl SchemaValidator {
     /// Returns the errors of a value, which are none if the schema allows it.
     ///
     /// The places of errors are searched for in all alternatives: in a recursive schema, their number grows exponentially with the depth of
-    /// the value. Beyond 10,000 applied schemas there is one error without a place.
+    /// the value. Beyond 10,000 applied schemas the result is one error without a place.
     pub fn errors<'v>(&'v self, value: &'v Value) -> Vec<ValidationError<'v>> {
         if self.is_valid(value) {
             return Vec::new();
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_places() {
+    fn errors_have_pointers() {
         let tree = json!({"properties": {"n": {"type": "integer"}, "all": {"items": {"$ref": "#"}}}});
         assert_eq!(places(&tree, &json!({"n": 1, "all": [{"n": 2}]})), [""; 0]);
         assert_eq!(places(&tree, &json!({"n": "1", "all": [{"n": "2"}]})), ["/n", "/all/0/n"]);
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_in_a_recursive_union_are_found_in_bounded_time() {
+    fn recursive_union_errors_are_found_in_bounded_time() {
         let kind = |kind| {
             let properties = json!({"kind": {"const": kind}, "of": {"$ref": "#"}});
             json!({"properties": properties, "required": ["kind", "of"]})

@@ -137,7 +137,7 @@ mod tests {
     use crate::schema::{Reading, normalized};
 
     #[test]
-    fn schemas_of_long_values_are_refused() {
+    fn schemas_of_long_values_are_rejected() {
         let list = |items: Value, least: u32| json!({"type": "array", "items": items, "minItems": least});
         let text = |least: u32| json!({"type": "string", "minLength": least});
         let long = [
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_without_values_are_refused_with_their_place() {
+    fn empty_schemas_are_rejected_with_pointer() {
         let never = |name: &str| json!({"type": "object", "properties": {name: false}, "required": [name]});
         let cases = [
             (json!(false), "#"),

@@ -40,7 +40,7 @@ const SCHEMAS: &[&str] = &[
 const SCHEMA_MAPS: &[&str] =
     &["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
 
-/// Builds a validator of values by `schema`; `formats` tells whether `format` restricts them. Patterns have the meaning that
+/// Builds a validator of values by `schema`; `formats` is true if `format` restricts them. Patterns have the meaning that
 /// ECMA-262 gives them, and `multipleOf` is exact for all numbers. References are resolved within the document.
 ///
 /// # Errors

@@ -263,7 +263,7 @@ impl BraceArguments {
         Ok(Need::AnotherLook)
     }
 
-    /// Writes a value that the schema types; `types` are those of its spelling.
+    /// Writes a value that the schema types; `types` are the types of its spelling.
     fn typed(
         &mut self,
         text: &str,

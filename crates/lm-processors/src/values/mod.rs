@@ -3,7 +3,7 @@
 mod alternatives;
 mod braces;
 #[cfg(test)]
-mod fed;
+mod incremental;
 mod number;
 mod python;
 mod python_string;

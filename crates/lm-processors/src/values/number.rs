@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_of_json_is_refused() {
+    fn non_json_numbers_are_rejected() {
         let texts = [
             "", "-", ".", "e5", "1e", "1e+", "--1", "0x", "0x-1", "0xg", "_1", "1__0", "1 2", "1a", "inf",
             "nan", "1e999", "١", "é1", "0é",

@@ -76,7 +76,7 @@ impl Readings {
         types.or_else(|| Some(schema?.property(key)?.types()))
     }
 
-    /// Schemas of the argument `key` by each alternative; none by those that no reading fits.
+    /// Schemas of the argument `key` by each alternative with a matching reading.
     fn arguments<'a>(&self, schema: Option<Schema<'a>>, key: &str) -> Vec<Vec<Schema<'a>>> {
         let alternatives = schema.map(Schema::alternatives).unwrap_or_default();
         let fits = |at: usize| self.open.iter().any(|reading| reading.fitting.contains(&at));
@@ -84,10 +84,10 @@ impl Readings {
         alternatives.map(|(at, one)| if fits(at) { one.properties(key) } else { Vec::new() }).collect()
     }
 
-    /// Appends the value of the argument `key`, of which `read` returns the value by one schema.
+    /// Appends the value of the argument `key`; `read` returns its value by one schema.
     ///
     /// # Errors
-    /// Those of `read`.
+    /// Same errors as `read`.
     pub(crate) fn value<'a, E>(
         &mut self,
         schema: Option<Schema<'a>>,

@@ -169,7 +169,7 @@ impl<'a> Schema<'a> {
         self.cache.validator(self.here, || self.compiled())
     }
 
-    /// Address that tells the schema from others of its tools.
+    /// Address that identifies the schema among its tools.
     pub(crate) fn address(self) -> usize {
         std::ptr::from_ref(self.here).addr()
     }

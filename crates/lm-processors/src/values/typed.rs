@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_without_a_schema() {
+    fn untyped_text_is_json_or_text() {
         let cases = [
             ("7", json!(7)),
             ("true", json!(true)),

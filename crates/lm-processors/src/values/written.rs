@@ -102,7 +102,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(value in value()) {
+        fn written_values_are_read_back(value in value()) {
             prop_assert_eq!(python_literal(&in_python(&value)), Some(value.clone()));
             let arguments = json!({"a": value});
             let text = in_braces(&arguments, "<m>");

@@ -39,7 +39,7 @@ fn number(name: &str, default: u64) -> u64 {
 }
 
 #[test]
-fn what_a_grammar_writes_fits_its_schema() {
+fn generated_text_satisfies_its_schema() {
     let (cases, first) = (number("LM_PROPERTY_CASES", CASES), number("LM_PROPERTY_SEED", 0));
     let samples = std::env::var("LM_SAMPLES").ok();
     let mut samples = samples.map(|path| std::fs::File::create(path).expect("a file"));
@@ -237,7 +237,7 @@ fn object(random: &mut Random<'_>, out: &mut Map<String, Value>, depth: u64) {
         out.insert("properties".to_owned(), Value::Object(properties));
     }
     if random.chance(2) {
-        // A name may be undeclared, or stand twice.
+        // A name may be undeclared or repeated.
         let required: Vec<&str> = (0..random.below(3)).map(|_| random.one_of(&NAMES)).collect();
         out.insert("required".to_owned(), json!(required));
     }

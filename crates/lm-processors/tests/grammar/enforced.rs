@@ -1,4 +1,4 @@
-//! Keywords of a schema that the grammars of calls enforce, and what they leave out is reported.
+//! Keywords of a schema that the grammars of calls enforce, and the report of the others.
 
 use lm_processors::{
     CallBody, Family, GrammarRequest, ParserOptions, Recovery, ReplyGrammar, Thinking, ToolCall, ToolChoice,
@@ -68,7 +68,7 @@ pub fn assert_taken<'f>(
 }
 
 #[test]
-fn the_parameters_of_a_call_are_counted_in_every_syntax() {
+fn parameter_counts_are_enforced_in_every_syntax() {
     let properties = json!({"a": {"type": "integer"}, "b": {"type": "boolean"}});
     let schema = json!({"type": "object", "properties": properties, "minProperties": 1});
     let cases = [
@@ -89,7 +89,7 @@ fn the_parameters_of_a_call_are_counted_in_every_syntax() {
 }
 
 #[test]
-fn conditions_have_no_grammar_and_are_reported_in_every_syntax() {
+fn conditions_are_reported_in_every_syntax() {
     let properties = json!({"a": {"type": "integer"}, "b": {"type": "integer"}, "c": {"type": "integer"}});
     let schema = json!({"type": "object", "properties": properties, "minProperties": 2, "if": {"required": ["a"]},
         "then": {"required": ["b"]}, "dependentRequired": {"c": ["a"]}});
@@ -98,7 +98,7 @@ fn conditions_have_no_grammar_and_are_reported_in_every_syntax() {
 }
 
 #[test]
-fn members_of_values_are_counted() {
+fn member_counts_are_enforced() {
     let counted = json!({"type": "object", "additionalProperties": {"type": "integer"}, "minProperties": 1, "maxProperties": 2});
     let schema = json!({"type": "object", "properties": {"v": counted}, "required": ["v"]});
     let value = |value: Value| json!({"v": value});
@@ -116,7 +116,7 @@ fn members_of_values_are_counted() {
 }
 
 #[test]
-fn a_required_parameter_need_not_be_declared() {
+fn required_parameter_can_be_undeclared() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a", "b"]});
     let cases = [(json!({"a": 1, "b": [2]}), true), (json!({"a": 1}), false)];
     assert_taken(families(), &schema, &cases, &[]);
@@ -124,7 +124,7 @@ fn a_required_parameter_need_not_be_declared() {
 
 /// A name that `required` lists twice is asked for once.
 #[test]
-fn a_required_name_may_be_listed_twice() {
+fn required_name_can_be_listed_twice() {
     let names = json!(["b", "a", "b", "a"]);
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": names});
     let cases = [(json!({"a": 1, "b": true}), true), (json!({"a": 1}), false)];
@@ -136,7 +136,7 @@ fn a_required_name_may_be_listed_twice() {
 }
 
 #[test]
-fn look_around_at_the_edges_of_a_pattern_is_enforced() {
+fn look_around_at_pattern_edges_is_enforced() {
     let pattern = "^(?=.*[0-9])(?!.*--)[a-z0-9-]{2,6}(?<!-)$";
     let schema = json!({"type": "object", "properties": {"v": {"type": "string", "pattern": pattern}}, "required": ["v"]});
     let texts = [("a1", true), ("a-1b", true), ("ab", false), ("a--1", false), ("a1-", false), ("1", false)];
@@ -154,7 +154,7 @@ fn anchors_within_alternatives_are_enforced() {
 }
 
 #[test]
-fn names_of_properties_are_enforced_where_they_are_quoted() {
+fn quoted_property_names_are_enforced() {
     let quoted = || {
         families().filter(|family| {
             family.processor.name() == "hermes" || family.processor.name() == "lfm2_pythonic"
@@ -175,9 +175,9 @@ fn names_of_properties_are_enforced_where_they_are_quoted() {
     assert_taken(gemma(), &value(json!({"maxLength": 2})), &[], &["propertyNames"]);
 }
 
-/// A value that is no text beside texts that are longer: the lexer takes the longest text.
+/// A non-string value beside longer strings: the lexer takes the longest text.
 #[test]
-fn short_values_stand_beside_longer_texts() {
+fn short_values_coexist_with_longer_texts() {
     let v = json!({"minLength": 4, "minimum": 3});
     let schema = json!({"type": "object", "properties": {"v": v}, "required": ["v"]});
     let value = |value: Value| json!({"v": value});
@@ -191,7 +191,7 @@ fn short_values_stand_beside_longer_texts() {
         (value(json!("abc")), true),
         (value(json!("ab")), false),
     ];
-    // Between two markers a listed text and a longer one begin alike: not told apart yet.
+    // Between two markers a listed text and a longer one start alike: not distinguished yet.
     let fenced = |family: &&Family| {
         family.processor.dialect().is_some_and(|dialect| matches!(dialect.calls[0].body, CallBody::Braces(_)))
     };
@@ -200,7 +200,7 @@ fn short_values_stand_beside_longer_texts() {
 
 /// Dates are those of the calendar, leap years included.
 #[test]
-fn dates_are_days_of_the_calendar() {
+fn dates_are_calendar_days() {
     let v = json!({"type": "string", "format": "date"});
     let schema = json!({"type": "object", "properties": {"v": v}, "required": ["v"]});
     let days = [
@@ -219,7 +219,7 @@ fn dates_are_days_of_the_calendar() {
 
 /// The number of optional properties is limited; required ones are enforced wherever they are declared.
 #[test]
-fn a_required_property_after_many_optional_ones_is_enforced() {
+fn required_property_after_optional_ones_is_enforced() {
     let names: Vec<String> = (0..1_100).map(|number| format!("p{number}")).collect();
     let properties: serde_json::Map<String, Value> =
         names.iter().map(|name| (name.clone(), json!({"type": "integer"}))).collect();
@@ -270,7 +270,7 @@ fn literals_of_ecma_262_are_literals_of_a_pattern() {
 }
 
 #[test]
-fn name_patterns_are_enforced_where_names_are_quoted() {
+fn name_patterns_are_enforced_for_quoted_names() {
     let value = json!({"type": "object", "patternProperties": {"^x-": {"type": "integer"}}, "additionalProperties": {"type": "boolean"}});
     let schema = json!({"type": "object", "properties": {"v": value}, "required": ["v"]});
     let cases = [
@@ -284,7 +284,7 @@ fn name_patterns_are_enforced_where_names_are_quoted() {
 }
 
 #[test]
-fn name_patterns_that_a_syntax_does_not_enforce_are_reported() {
+fn unenforced_name_patterns_are_reported() {
     let number = json!({"type": "integer"});
     for schema in [
         json!({"type": "object", "properties": {"k0": number}, "patternProperties": {"^k": {"minimum": 3}}, "additionalProperties": false}),
@@ -326,7 +326,7 @@ fn names_are_not_enforced_beside_required_ones() {
 
 /// A listed text that begins as a list does is read by the lexemes of lists, with their escapes.
 #[test]
-fn listed_texts_beside_lists_may_end_a_string_with_a_backslash() {
+fn listed_text_beside_lists_can_end_with_a_backslash() {
     let text = r#"["a\\", "b"] x"#;
     let v = json!({"anyOf": [{"enum": [text]}, {"type": "array", "items": {"type": "string"}}]});
     let schema = json!({"type": "object", "properties": {"v": v}, "required": ["v"]});
@@ -334,9 +334,9 @@ fn listed_texts_beside_lists_may_end_a_string_with_a_backslash() {
     assert_taken(families(), &schema, &cases, &[]);
 }
 
-/// The last lexeme of such a text may be a string without its end, which only the value's end tells from a longer one.
+/// The last lexeme of such a text may be an unterminated string, distinguished from a longer one only by the end of the value.
 #[test]
-fn listed_texts_beside_lists_may_end_inside_a_string() {
+fn listed_text_beside_lists_can_end_inside_a_string() {
     for text in [r#"["a", "b"#, r#"["#, r#"[""#, r#"["a\""#, r#"[1, "#] {
         let v = json!({"anyOf": [{"enum": [text, "x"]}, {"type": "array", "items": {"type": "string"}}]});
         let schema = json!({"type": "object", "properties": {"v": v}, "required": ["v"]});

@@ -26,7 +26,7 @@ fn families() -> impl Iterator<Item = &'static str> {
 }
 
 #[test]
-fn listed_values_fit_the_whole_schema() {
+fn listed_values_satisfy_the_whole_schema() {
     let compiler = Compiler::new();
     let cases = [
         (json!({"enum": ["a", "bb"], "minLength": 2}), r#""bb""#, r#""a""#),
@@ -58,7 +58,7 @@ fn listed_values_fit_the_whole_schema() {
 }
 
 #[test]
-fn a_list_of_which_nothing_fits_is_an_error_with_its_place() {
+fn unsatisfiable_list_is_an_error_with_pointer() {
     for (listed, keyword) in [
         (json!({"enum": ["a", "b"], "minLength": 2}), "enum"),
         (json!({"const": 5, "type": "string"}), "const"),
@@ -73,7 +73,7 @@ fn a_list_of_which_nothing_fits_is_an_error_with_its_place() {
 }
 
 #[test]
-fn endless_references_are_errors_with_their_place() {
+fn endless_references_are_errors_with_pointer() {
     let endless = [
         (json!({"$ref": "#"}), "#"),
         (
@@ -95,7 +95,7 @@ fn endless_references_are_errors_with_their_place() {
         };
         assert_eq!(path, wanted, "{schema}");
     }
-    // An unbounded reference of an optional property is left out.
+    // An unbounded reference of an optional property is omitted.
     let optional = json!({
         "type": "object", "properties": {"a": {"$ref": "#/$defs/a"}, "b": {"type": "integer"}}, "required": ["b"], "additionalProperties": false,
         "$defs": {"a": {"type": "object", "properties": {"next": {"$ref": "#/$defs/a"}}, "required": ["next"]}},
@@ -127,7 +127,7 @@ fn combinations_of_combinations_compile() {
 
 /// References of a nested union are merged with the keywords beside it.
 #[test]
-fn unions_in_unions_keep_the_keywords_beside_them() {
+fn nested_unions_keep_sibling_keywords() {
     let inner = json!({"oneOf": [{"$ref": "#/$defs/list"}, {"type": "integer"}]});
     let list = json!({"type": "array", "items": {"type": "null"}});
     let schema =
@@ -163,7 +163,7 @@ fn large_lists_and_counts_compile_in_every_dialect() {
 
 /// An alternative without values does not restrict the others.
 #[test]
-fn an_impossible_optional_property_is_left_out_in_every_dialect() {
+fn impossible_optional_property_is_omitted_in_every_dialect() {
     let compiler = Compiler::new();
     let schema = json!({"type": "object", "properties": {
         "a": {"type": "boolean", "enum": ["true", "false"]}, "b": {"type": "integer"},
@@ -181,7 +181,7 @@ fn an_impossible_optional_property_is_left_out_in_every_dialect() {
 }
 
 #[test]
-fn an_impossible_alternative_is_left_out_in_every_dialect() {
+fn impossible_alternative_is_omitted_in_every_dialect() {
     let compiler = Compiler::new();
     let option = |name: &str, schema: Value| json!({"properties": {name: schema}, "required": [name]});
     let schema = json!({"type": "object", "anyOf": [

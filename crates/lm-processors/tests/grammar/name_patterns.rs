@@ -42,7 +42,7 @@ fn open_families() -> impl Iterator<Item = &'static Family> {
 }
 
 #[test]
-fn arguments_have_the_schema_of_the_pattern_of_their_name() {
+fn arguments_use_the_schema_of_their_name_pattern() {
     let schema = json!({
         "type": "object", "properties": {"xs": {}, "z": {"type": "integer"}},
         "patternProperties": {"^x": {"type": ["integer", "null"]}, "^y": {"type": "string"}},
@@ -61,7 +61,7 @@ fn arguments_have_the_schema_of_the_pattern_of_their_name() {
 }
 
 #[test]
-fn values_are_read_by_the_pattern_of_their_name() {
+fn values_are_typed_by_their_name_pattern() {
     let schema = json!({
         "type": "object", "properties": {"t0": {"type": "string"}}, "additionalProperties": {"type": "integer"},
         "patternProperties": {"^s": {"type": "string"}, "^t": {"minLength": 1}, "^a": {"type": "array", "items": {"type": "integer"}}},

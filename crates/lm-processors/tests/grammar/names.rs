@@ -127,7 +127,7 @@ fn common_names_are_read_back() {
 }
 
 #[test]
-fn hostile_names_are_read_back_or_refused() {
+fn hostile_names_are_read_back_or_rejected() {
     let compiler = Compiler::new();
     let (mut read, mut refused) = (0, 0);
     for processor in families() {

@@ -132,7 +132,7 @@ fn large_bounds_are_exact() {
     }
 }
 
-/// Multiples that a float does not hold are told apart by their digits.
+/// Multiples that a float cannot represent are distinguished by their digits.
 #[test]
 fn multiples_of_large_numbers_are_exact() {
     let compiler = Compiler::new();
@@ -184,7 +184,7 @@ fn multiples_of_large_numbers_are_exact() {
 }
 
 #[test]
-fn divisors_that_are_no_positive_exact_numbers_are_errors() {
+fn inexact_and_non_positive_divisors_are_errors() {
     for divisor in ["0", "-3", "\"3\"", "36893488147419103233", "18446744073709551616"] {
         let schema: Value = serde_json::from_str(&format!(r#"{{"multipleOf": {divisor}}}"#)).expect("JSON");
         let error =
@@ -194,7 +194,7 @@ fn divisors_that_are_no_positive_exact_numbers_are_errors() {
 }
 
 #[test]
-fn bounds_without_a_number_between_them_are_errors() {
+fn empty_ranges_are_errors() {
     for schema in [
         json!({"type": "integer", "minimum": 5, "maximum": 4}),
         json!({"type": "integer", "exclusiveMinimum": 1700000000000000000u64, "exclusiveMaximum": 1700000000000000001u64}),
@@ -210,7 +210,7 @@ fn bounds_without_a_number_between_them_are_errors() {
 
 /// Text that a strict bound lets in is not read as the bound.
 #[test]
-fn strict_bounds_hold_for_the_float_that_is_read() {
+fn strict_bounds_apply_to_the_parsed_float() {
     let compiler = Compiler::new();
     for (low, high) in [
         (0.0, 1.0),
@@ -289,7 +289,7 @@ fn fault_of(schema: &str) -> SchemaFault {
 
 /// A range that contains numbers is not said to be empty.
 #[test]
-fn bounds_that_are_too_close_for_a_grammar_are_no_empty_range() {
+fn too_close_bounds_are_not_an_empty_range() {
     for schema in [
         r#"{"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1e-300}"#,
         r#"{"type": "number", "exclusiveMinimum": -1e-300, "exclusiveMaximum": 0}"#,
@@ -373,7 +373,7 @@ fn fine_bounds_are_exact() {
 
 /// A small divisor is enforced or reported, never taken for one without multiples.
 #[test]
-fn multiples_of_small_numbers_are_written_or_unenforced() {
+fn small_multiples_are_enforced_or_reported() {
     let compiler = Compiler::new();
     for divisor in ["0.1", "1e-5", "1e-10", "1e-15", "1e-18", "1e-20", "1e-30", "1e-300"] {
         let schema: Value =

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::grammar::common::{Compiler, Verdict, verdict};
 
-/// Texts that grammars leave out: they need escapes, or have white space that implementations disagree on.
+/// Texts that grammars exclude: they need escapes, or have white space that implementations disagree on.
 fn is_left_out(text: &str) -> bool {
     text.contains(|c: char| c < ' ' || "\"\\\u{85}\u{feff}".contains(c))
 }
@@ -18,7 +18,7 @@ fn outcomes() -> Value {
 }
 
 #[test]
-fn patterns_match_what_ecma_262_says() {
+fn patterns_match_as_in_ecma_262() {
     let (file, compiler) = (outcomes(), Compiler::new());
     let texts: Vec<&str> =
         file["texts"].as_array().expect("texts").iter().filter_map(Value::as_str).collect();

@@ -17,7 +17,7 @@ fn number(name: &str, default: u64) -> u64 {
 }
 
 #[test]
-fn what_the_grammar_takes_is_read_back() {
+fn accepted_text_is_read_back() {
     let compiler = Compiler::new();
     let (cases, first) = (number("LM_PROPERTY_CASES", CASES), number("LM_PROPERTY_SEED", 0));
     let family = std::env::var("LM_FAMILY").unwrap_or_default();

@@ -14,7 +14,7 @@ const QUOTE: char = '\u{e000}';
 
 /// The parser returns a call's values, whatever markers they quote.
 #[test]
-fn calls_may_quote_markers_that_are_tokens() {
+fn calls_can_quote_marker_tokens() {
     let properties =
         json!({"said": {"type": "string"}, "more": {"type": "array", "items": {"type": "string"}}});
     let tool =
@@ -79,7 +79,7 @@ fn calls_may_quote_markers_that_are_tokens() {
 
 /// With known tokens, the grammar of every family names only markers of the family, and compiles.
 #[test]
-fn the_markers_of_grammars_are_those_of_their_families() {
+fn grammar_markers_equal_family_markers() {
     let tool = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}});
     let tools = [ToolSpec::new("f", "", tool)];
     let compiler = Compiler::new();

@@ -36,7 +36,7 @@ fn check_in(family: &str, request: &GrammarRequest<'_>, accepted: &[&str], stopp
 }
 
 #[test]
-fn auto_is_text_or_text_and_calls() {
+fn auto_allows_text_and_calls() {
     let tools = tools();
     let request = GrammarRequest { tools: &tools, ..Default::default() };
     let think = format!("<think>\nI <tool_call> not.\n</think>\n\nSo: {PARIS}");
@@ -52,7 +52,7 @@ fn auto_is_text_or_text_and_calls() {
 }
 
 #[test]
-fn required_is_calls_only() {
+fn required_allows_only_calls() {
     let tools = tools();
     let request = GrammarRequest { tools: &tools, choice: ToolChoice::Required, ..Default::default() };
     let text = format!("Well: {PARIS}");
@@ -64,14 +64,14 @@ fn required_is_calls_only() {
 }
 
 #[test]
-fn none_is_text_without_calls() {
+fn none_allows_only_text() {
     let tools = tools();
     let request = GrammarRequest { tools: &tools, choice: ToolChoice::None, ..Default::default() };
     check(&request, &["", "Text.", "<tool", "<think>\na\n</think>b"], &[PARIS, "a<tool_call>b"]);
 }
 
 #[test]
-fn a_response_format_stands_in_the_text_s_place() {
+fn response_format_replaces_the_text() {
     let tools = tools();
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false});
     let format = Some(ResponseFormat::JsonSchema(schema));
@@ -87,7 +87,7 @@ fn a_response_format_stands_in_the_text_s_place() {
 }
 
 #[test]
-fn other_formats_stand_there_too() {
+fn other_formats_replace_the_text() {
     let tools = tools();
     let cases = [
         (ResponseFormat::Regex("[0-9]+/[0-9]+".into()), "1/12", "1-2"),
@@ -103,7 +103,7 @@ fn other_formats_stand_there_too() {
 
 /// If a call is JSON without a marker, an answer never starts like a call of an offered tool.
 #[test]
-fn an_answer_does_not_begin_as_a_bare_call() {
+fn answer_does_not_start_as_a_bare_call() {
     let tools = tools();
     let format = Some(ResponseFormat::JsonObject);
     let request = GrammarRequest { tools: &tools, response_format: format, ..Default::default() };
@@ -162,7 +162,7 @@ fn an_answer_does_not_begin_as_a_bare_call() {
 
 /// Patterns and listed answers do not start like calls or channels that ordinary text can spell.
 #[test]
-fn an_answer_does_not_begin_as_a_marker() {
+fn answer_does_not_start_as_a_marker() {
     let tools = tools();
     let format = Some(ResponseFormat::Regex("(?s:.)*".to_owned()));
     let request = GrammarRequest { tools: &tools, response_format: format, ..Default::default() };
@@ -201,7 +201,7 @@ fn open_reasoning_ends_before_the_answer() {
 }
 
 #[test]
-fn any_layout_is_what_the_parser_reads() {
+fn every_layout_is_parsed() {
     let tools = tools();
     let request = GrammarRequest { tools: &tools, layout: Layout::Any, ..Default::default() };
     let compact =
@@ -216,7 +216,7 @@ fn any_layout_is_what_the_parser_reads() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_an_error() {
+fn unsupported_requests_are_errors() {
     let tools = tools();
     let named = ToolChoice::Named("other".into());
     let errors = [
@@ -230,7 +230,7 @@ fn what_cannot_be_asked_is_an_error() {
 
 /// A marker of messages, or of a call inside its section, is none in reasoning: the parser would end the reasoning there.
 #[test]
-fn reasoning_spells_no_marker_that_ends_it() {
+fn reasoning_excludes_its_end_marker() {
     let tools = tools();
     let auto = GrammarRequest { tools: &tools, thinking: Thinking::Allowed, ..Default::default() };
     check_in(
@@ -260,7 +260,7 @@ fn reasoning_spells_no_marker_that_ends_it() {
 
 /// Every syntax of calls that the parser reads is excluded from text, not only the one that the grammar writes.
 #[test]
-fn text_spells_no_marker_of_another_syntax_of_calls() {
+fn text_excludes_markers_of_other_call_syntaxes() {
     let tools = tools();
     let request = GrammarRequest { tools: &tools, ..Default::default() };
     for (family, texts) in [
@@ -273,7 +273,7 @@ fn text_spells_no_marker_of_another_syntax_of_calls() {
 }
 
 #[test]
-fn an_open_reasoning_is_the_only_one() {
+fn open_reasoning_is_not_reopened() {
     let tools = tools();
     let format = Some(ResponseFormat::Regex("yes|no".into()));
     let request = GrammarRequest {
@@ -286,7 +286,7 @@ fn an_open_reasoning_is_the_only_one() {
 }
 
 #[test]
-fn an_expression_matches_what_it_says() {
+fn expression_matches_its_pattern() {
     let thinking = Thinking::Forbidden;
     let of = |regex: &str| GrammarRequest {
         response_format: Some(ResponseFormat::Regex(regex.into())),

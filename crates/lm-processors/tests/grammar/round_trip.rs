@@ -155,10 +155,10 @@ impl Case {
         };
         let free = self.message(text, &options);
         let form = Some(self.form.clone());
-        let told = self.message(text, &ParserOptions { form, ..options });
-        assert_eq!(told, free, "{}: {text}\n{}", self.name(), declarations(&self.tools));
-        assert_eq!(told.content.text(), "", "{}: {text}\n{}", self.name(), declarations(&self.tools));
-        told.tool_calls
+        let constrained = self.message(text, &ParserOptions { form, ..options });
+        assert_eq!(constrained, free, "{}: {text}\n{}", self.name(), declarations(&self.tools));
+        assert_eq!(constrained.content.text(), "", "{}: {text}\n{}", self.name(), declarations(&self.tools));
+        constrained.tool_calls
     }
 
     fn message(&self, text: &str, options: &ParserOptions) -> Message {

@@ -26,7 +26,7 @@ fn check(schema: &Value, taken: &[&str], stopped: &[&str]) {
 }
 
 #[test]
-fn the_stricter_of_two_bounds_holds() {
+fn stricter_of_two_bounds_applies() {
     let bounds = json!({"allOf": [{"type": "integer", "minimum": 3, "maximum": 20}, {"minimum": 5}, {"maximum": 9}, {"minimum": 4}]});
     check(&bounds, &["5", "9"], &["4", "10", "3", "20"]);
     let lengths = json!({"allOf": [{"type": "string", "minLength": 1, "maxLength": 4}, {"minLength": 2, "maxLength": 9}]});
@@ -36,7 +36,7 @@ fn the_stricter_of_two_bounds_holds() {
 }
 
 #[test]
-fn a_property_of_one_schema_is_a_further_one_of_another() {
+fn property_is_additional_in_another_schema() {
     let schema = json!({"allOf": [
         {"type": "object", "properties": {"a": {"type": ["integer", "string"]}}, "required": ["a"]},
         {"additionalProperties": {"type": "string"}, "type": "object"},
@@ -70,7 +70,7 @@ fn dates_escapes_and_fractions_are_exact() {
 }
 
 #[test]
-fn one_of_with_values_of_several_is_left_unenforced() {
+fn overlapping_one_of_is_unenforced() {
     // `{"a": 1}` matches both: a name of a pattern has its schema, not that of further properties.
     let schema = json!({"oneOf": [
         {"type": "object", "required": ["a"], "patternProperties": {"^a": {"type": "integer"}}, "additionalProperties": {"type": "string"}},
@@ -90,7 +90,7 @@ fn check_excluded(schema: &Value, text: &str, keyword: &str) {
 }
 
 #[test]
-fn what_a_grammar_cannot_exclude_is_reported() {
+fn inexpressible_exclusions_are_reported() {
     check_excluded(&json!({"oneOf": [{"enum": [1, "a"]}, {"type": "integer"}]}), "1", "oneOf");
     check_excluded(&json!({"oneOf": [{"type": ["string", "integer"]}, {"enum": ["a", 2]}]}), "2", "oneOf");
     let integer = json!({"type": "integer"});
@@ -103,7 +103,7 @@ fn what_a_grammar_cannot_exclude_is_reported() {
 }
 
 #[test]
-fn both_schemas_of_a_combination_hold() {
+fn combined_schemas_are_both_enforced() {
     let integer = json!({"type": "integer"});
     let required = json!({"allOf": [
         {"type": "object", "properties": {"a": integer, "b": integer}, "required": ["a"], "additionalProperties": false},
@@ -117,7 +117,7 @@ fn both_schemas_of_a_combination_hold() {
 }
 
 #[test]
-fn values_without_an_end_and_values_too_long_are_refused() {
+fn endless_and_overlong_values_are_rejected() {
     let endless = json!({"$ref": "#/$defs/a", "$defs": {"a": {"type": "object", "required": ["x"], "additionalProperties": {"$ref": "#/$defs/a"}}}});
     let error = json_grammar(&endless, Layout::Exact).expect_err("no value ends");
     assert!(matches!(error.fault, SchemaFault::Unsatisfiable(_)), "{error}");
@@ -145,7 +145,7 @@ fn answers(format: &ResponseFormat) -> Vec<(&'static str, llguidance::Matcher)> 
 }
 
 #[test]
-fn only_the_beginning_of_an_answer_is_kept_from_being_a_call() {
+fn only_the_answer_start_is_kept_from_being_a_call() {
     let object = json!({"type": "object", "properties": {"a": {"type": "integer"}, "name": {"enum": ["f"]}}, "required": ["a", "name"]});
     let list = json!({"type": "array", "prefixItems": [{"type": "integer"}, {"type": "object", "properties": {"name": {"enum": ["f"]}}, "required": ["name"]}], "items": false});
     for (schema, text) in [(object, r#"{"a": 1, "name": "f"}"#), (list, r#"[1, {"name": "f"}]"#)] {
@@ -158,7 +158,7 @@ fn only_the_beginning_of_an_answer_is_kept_from_being_a_call() {
 }
 
 #[test]
-fn patterns_are_refused_if_all_their_texts_begin_as_a_call() {
+fn patterns_that_always_start_as_a_call_are_rejected() {
     let tools = [ToolSpec::new("f", "", json!({"type": "object", "properties": {}}))];
     let grammar = |pattern: &str| {
         let response_format = Some(ResponseFormat::Regex(pattern.to_owned()));
@@ -170,14 +170,14 @@ fn patterns_are_refused_if_all_their_texts_begin_as_a_call() {
     assert_ne!(verdict(&matcher, "<tool_call>x"), Verdict::Accepted);
     let error = grammar("<tool_call>(x|y)").expect_err("each begins a call");
     assert!(matches!(error, lm_processors::Error::AnswerLikeCall { .. }), "{error}");
-    // A slash after an escaped backslash is no escaped slash.
+    // A slash after an escaped backslash is not an escaped slash.
     let slash = grammar(r"a\\/b").expect("a pattern");
     let matcher = Compiler::new().compile_grammar(&slash.grammar).expect("a grammar");
     assert_eq!(verdict(&matcher, r"a\/b"), Verdict::Accepted);
 }
 
 #[test]
-fn listed_answers_may_spell_a_marker_that_is_a_token() {
+fn listed_answers_can_spell_a_marker_token() {
     let tools = [ToolSpec::new("f", "", json!({"type": "object", "properties": {}}))];
     let grammar = |tokens| {
         let response_format = Some(ResponseFormat::Choice(vec!["<tool_call>".to_owned(), "b".to_owned()]));
@@ -192,7 +192,7 @@ fn listed_answers_may_spell_a_marker_that_is_a_token() {
 }
 
 #[test]
-fn free_text_does_not_begin_as_a_bare_call() {
+fn free_text_does_not_start_as_a_bare_call() {
     let tools = [ToolSpec::new("f", "", json!({"type": "object", "properties": {}}))];
     let compiler = Compiler::new();
     let text = |choice| {
@@ -207,7 +207,7 @@ fn free_text_does_not_begin_as_a_bare_call() {
 
 /// A name may occur twice among those that the schema does not declare, as in JSON: the last value counts.
 #[test]
-fn of_a_name_that_occurs_twice_the_last_value_counts() {
+fn last_value_of_a_repeated_name_counts() {
     let compiler = Compiler::new();
     let schema = json!({"type": "object", "additionalProperties": {"type": "integer"}});
     let tools = [ToolSpec::new("f", "", schema)];

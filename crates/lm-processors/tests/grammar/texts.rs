@@ -1,4 +1,4 @@
-//! Strings whose constraints leave few texts, or none; parameters that are no objects.
+//! Strings whose constraints leave few texts, or none; parameters that are not objects.
 
 use lm_processors::{CallBody, Error, Family, Layout, SchemaFault, ToolSpec, Value, json_grammar, validator};
 use serde_json::json;
@@ -16,7 +16,7 @@ fn schema_error(family: &Family, tools: &[ToolSpec]) -> lm_processors::SchemaErr
 }
 
 #[test]
-fn contradictions_are_refused_with_their_place() {
+fn contradictions_are_rejected_with_pointer() {
     for schema in [
         json!({"type": "string", "pattern": "^a$", "minLength": 2}),
         json!({"type": "string", "format": "uuid", "maxLength": 32}),
@@ -34,7 +34,7 @@ fn contradictions_are_refused_with_their_place() {
 }
 
 #[test]
-fn an_alternative_without_texts_is_left_out() {
+fn empty_alternative_is_omitted() {
     let compiler = Compiler::new();
     for (schema, text) in [
         (json!({"type": "string", "maxLength": 3, "anyOf": [{"minLength": 5}, {"pattern": "^a"}]}), "\"ab\""),
@@ -53,7 +53,7 @@ fn an_alternative_without_texts_is_left_out() {
 /// A format of which a grammar writes a part only is left to validation where its pattern wants another part; so is a pattern that needs
 /// escapes.
 #[test]
-fn constraints_that_meet_outside_of_the_grammar_are_unenforced() {
+fn unrepresentable_intersections_are_unenforced() {
     let compiler = Compiler::new();
     for (schema, keyword, text) in [
         (json!({"format": "hostname", "pattern": "\\.example\\.co\\.uk$"}), "format", "www.example.co.uk"),
@@ -88,7 +88,7 @@ fn constraints_that_meet_outside_of_the_grammar_are_unenforced() {
 }
 
 #[test]
-fn patterns_whose_texts_all_end_the_value_are_refused() {
+fn patterns_that_always_end_the_value_are_rejected() {
     for (format, pattern) in [
         ("qwen3_coder_xml", "</parameter>"),
         ("seed_oss_xml", "</parameter>"),
@@ -102,7 +102,7 @@ fn patterns_whose_texts_all_end_the_value_are_refused() {
 }
 
 #[test]
-fn the_arguments_of_a_call_are_an_object() {
+fn call_arguments_are_an_object() {
     let object = json!({"type": "object", "properties": {"v": {"type": "integer"}}, "required": ["v"]});
     let mut nullable = object.clone();
     nullable["type"] = json!(["object", "null"]);
@@ -137,7 +137,7 @@ fn the_arguments_of_a_call_are_an_object() {
 
 /// The end of a line ends a value there.
 #[test]
-fn multiples_have_no_blanks_before_them() {
+fn multiples_have_no_leading_spaces() {
     let schema = json!({"type": "integer", "multipleOf": 7});
     for family in families() {
         let tools = tool(&schema);

@@ -1,4 +1,4 @@
-//! Values whose schema is a union: the parser reads each by an alternative with which the whole fits.
+//! Values whose schema is a union: the parser reads each by an alternative that matches as a whole.
 
 use lm_processors::{ParserOptions, ToolCall, ToolSpec, Value};
 use serde_json::json;
@@ -10,7 +10,7 @@ use crate::grammar::walk::{Pieces, walk};
 use crate::grammar::writer::reply;
 
 #[test]
-fn elements_are_typed_by_the_alternative_that_fits() {
+fn elements_are_typed_by_the_matching_alternative() {
     let array = |items| json!({"type": "array", "items": items, "minItems": 1});
     let member =
         |name: &str, value| json!({"type": "object", "properties": {name: value}, "required": [name]});
@@ -38,7 +38,7 @@ fn elements_are_typed_by_the_alternative_that_fits() {
 
 /// Random texts of a grammar are read as values that fit, whatever the alternatives have in common.
 #[test]
-fn elements_within_unions_are_read_as_values_that_fit() {
+fn union_elements_are_read_as_matching_values() {
     let array = |items| json!({"type": "array", "items": items, "minItems": 1, "maxItems": 2});
     let member = |value| json!({"type": "object", "properties": {"k": value}, "required": ["k"]});
     let numbers = json!({"type": "integer"});
@@ -98,7 +98,7 @@ fn arguments_are_typed_by_the_alternative_of_the_call() {
 
 /// The arguments after it decide about an argument that the alternatives read differently.
 #[test]
-fn arguments_are_typed_by_the_arguments_after_them() {
+fn arguments_are_typed_by_later_arguments() {
     let option = |kind: &str, value: Value| json!({"type": "object", "properties": {"x": value, "y": {"type": "string"}, "kind": {"const": kind}}, "required": ["x", "kind"]});
     let options = |key: &str| {
         json!({key: [

@@ -107,7 +107,7 @@ fn listed_texts_with_a_marker_are_escaped_or_reported() {
 }
 
 #[test]
-fn texts_that_neither_markers_nor_cdata_can_hold_are_reported() {
+fn inexpressible_texts_are_reported() {
     let minicpm = families().find(|family| family.processor.name() == "minicpm5_xml").expect("a family");
     for text in ["a]]></param>b", "<![CDATA[a]]>"] {
         let Err(Error::Schema(error)) = grammar(minicpm, &tool(&json!({"const": text}))) else {
@@ -123,7 +123,7 @@ fn texts_that_neither_markers_nor_cdata_can_hold_are_reported() {
 }
 
 #[test]
-fn an_empty_text_is_a_listed_value() {
+fn empty_text_is_a_listed_value() {
     for family in families() {
         for schema in [json!({"const": ""}), json!({"type": ["string", "integer"], "enum": [""]})] {
             let tools = tool(&schema);
@@ -134,7 +134,7 @@ fn an_empty_text_is_a_listed_value() {
 }
 
 #[test]
-fn a_schema_without_listed_values_that_no_call_can_have_says_so() {
+fn unwritable_schema_without_list_is_reported() {
     let schema = json!({"type": "object", "minProperties": 1});
     let tools = [ToolSpec::new("f", "", schema)];
     let elements = |family: &&Family| {
@@ -155,7 +155,7 @@ fn a_schema_without_listed_values_that_no_call_can_have_says_so() {
 }
 
 #[test]
-fn the_place_of_an_unwritable_value_is_that_in_the_tools_schema() {
+fn unwritable_value_has_its_schema_pointer() {
     let glm = families().find(|family| family.processor.name() == "glm4_xml").expect("a family");
     let texts = |values: Value| {
         let properties = json!({"v": {"$ref": "#/$defs/marker text"}});

@@ -70,7 +70,7 @@ fn calls_are_numbered_in_every_dialect() {
 
 /// Arguments of the calls, text, and number of malformed calls of a reply, one row a rule.
 #[test]
-fn rules_of_the_readers() {
+fn readers_follow_their_rules() {
     let graz = || json!({"city": "Graz"});
     let cases: [(&str, &str, Vec<Value>, &str, usize); 11] = [
         (
@@ -97,7 +97,7 @@ fn rules_of_the_readers() {
         // Positional arguments are those of the schema, in its order.
         ("pythonic", "[get_weather('Graz', 3)]", vec![json!({"city": "Graz", "days": 3})], "", 0),
         ("pythonic", "[default_api.get_weather(city='Graz')]", vec![graz()], "", 0),
-        // A name alone is no call in braces.
+        // A name alone is not a call in braces.
         ("gemma4", "<|tool_call>get_town<tool_call|>", vec![], "", 1),
         // A parameter that was given does not end a value.
         (
@@ -155,7 +155,7 @@ fn rules_of_the_readers() {
 
 /// The closing marker of a section is text if its opening marker is, as a part of its first call.
 #[test]
-fn a_section_with_a_malformed_call_has_both_its_markers_or_none() {
+fn section_with_malformed_call_keeps_both_markers_or_none() {
     let good = "<tool_call>get_weather<tool_sep>\n<arg_key>city</arg_key>\n<arg_value>Graz</arg_value>\n</tool_call>";
     let bad = "<tool_call>no name {</tool_call>";
     let options = ParserOptions { tools: [tool()].into(), ..with_a_tool(OnMalformed::Text, "") };

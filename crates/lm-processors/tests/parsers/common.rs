@@ -23,7 +23,7 @@ pub fn with_a_tool(on_malformed: OnMalformed, prompt_tail: &str) -> ParserOption
     }
 }
 
-/// All events of a reply fed in these pieces.
+/// All events of a reply read in these pieces.
 pub fn parse<'a>(
     processor: &dyn ModelDataProcessor,
     options: &ParserOptions,
@@ -72,13 +72,13 @@ pub enum Broken {
 /// Sums up events.
 pub fn sum(events: Vec<ProcessorEvent>, broken: Broken) -> Sum {
     let mut sum = Sum::default();
-    let (mut begun, mut arguments) = (json!({}), String::new());
+    let (mut call_parts, mut arguments) = (json!({}), String::new());
     for event in events {
         match event {
             ProcessorEvent::Text(text) => sum.text += &text,
             ProcessorEvent::Channel { text, .. } => sum.reasoning += &text,
             ProcessorEvent::ToolCallStarted { name, id, .. } => {
-                (begun, arguments) = (json!({"name": name, "id": id}), String::new());
+                (call_parts, arguments) = (json!({"name": name, "id": id}), String::new());
             }
             ProcessorEvent::ToolCallArguments { fragment, .. } => arguments += &fragment,
             ProcessorEvent::ToolCall { call, .. } => {
@@ -92,8 +92,8 @@ pub fn sum(events: Vec<ProcessorEvent>, broken: Broken) -> Sum {
                 sum.malformed.push(reason);
                 let whole = serde_json::from_str::<Value>(&arguments).is_ok();
                 if broken == Broken::Listed && index.is_some() && !whole {
-                    begun["arguments_text"] = std::mem::take(&mut arguments).into();
-                    sum.calls.push(begun.take());
+                    call_parts["arguments_text"] = std::mem::take(&mut arguments).into();
+                    sum.calls.push(call_parts.take());
                 } else if broken != Broken::Error {
                     sum.text += &text;
                 }

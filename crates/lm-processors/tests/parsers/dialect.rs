@@ -33,7 +33,7 @@ fn text_around_calls() {
 }
 
 #[test]
-fn without_tools_nothing_is_a_call() {
+fn text_without_tools_is_not_a_call() {
     let message = family("qwen").to_message(CALL, &ParserOptions::default()).unwrap();
     assert_eq!((message.content.text().as_str(), message.tool_calls.len()), (CALL, 0));
 }
@@ -59,14 +59,14 @@ fn malformed_calls_are_errors_or_text() {
 }
 
 #[test]
-fn a_whole_call_without_its_closing_tag_is_a_call() {
+fn complete_call_without_closing_tag_is_a_call() {
     let got = read("qwen", "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool");
     assert_eq!(got.calls, [json!({"name": "f", "arguments": {}})]);
 }
 
 /// Text after a whole call between its markers is text, and does not invalidate the call.
 #[test]
-fn text_inside_the_markers_of_a_call_is_text() {
+fn text_inside_call_markers_is_text() {
     let got = read("qwen", "<tool_call>{\"name\": \"f\"} and more</tool_call>");
     assert_eq!((got.text.as_str(), got.calls.len(), got.malformed.len()), (" and more", 1, 0));
 }
@@ -80,7 +80,7 @@ fn calls_before_a_fault_are_not_repeated_as_text() {
 }
 
 #[test]
-fn after_a_malformed_call_the_next_one_counts_on() {
+fn numbering_continues_after_a_malformed_call() {
     let reply = format!("<tool_call>{{\"name\": \"f\", \"arguments\": {{}} x</tool_call>{CALL}");
     let events = parse(family("qwen"), &with_a_tool(OnMalformed::Error, ""), [reply.as_str()]);
     let last = events.last().unwrap();
@@ -103,7 +103,7 @@ fn events_of_a_call_in_order() {
 }
 
 #[test]
-fn the_prompt_may_have_opened_the_reasoning() {
+fn prompt_can_open_the_reasoning() {
     let qwen = family("qwen");
     assert!(qwen.opens_reasoning("<|im_start|>assistant\n<think>\n"));
     assert!(!qwen.opens_reasoning("<|im_start|>assistant\n<think>\n\n</think>\n\n"));
@@ -117,7 +117,7 @@ fn the_prompt_may_have_opened_the_reasoning() {
 
 /// Template input of a message's content, for each family.
 #[test]
-fn messages_enter_the_template_as_it_expects_them() {
+fn messages_have_the_template_form() {
     let result = json!({"role": "tool", "content": {"temperature": 25, "unit": "C"}});
     let parts =
         json!({"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]});
@@ -134,7 +134,7 @@ fn messages_enter_the_template_as_it_expects_them() {
 }
 
 #[test]
-fn parts_a_text_model_cannot_read_are_named() {
+fn unreadable_parts_of_a_text_model_are_named() {
     let message = json!({"role": "user", "content": [{"type": "text", "text": "?"}, {"type": "image", "path": "a.png"}]});
     let message = lm_processors::Message::from_json(message).unwrap();
     for processor in lm_processors::ALL.iter().map(|family| family.processor) {
@@ -146,7 +146,7 @@ fn parts_a_text_model_cannot_read_are_named() {
 }
 
 #[test]
-fn declarations_are_wrapped_where_the_models_know_them_so() {
+fn declarations_are_wrapped_if_the_family_expects_it() {
     let bare =
         lm_processors::ToolSpec::from_json(json!({"name": "f", "description": "F.", "parameters": {}}))
             .unwrap();
@@ -159,7 +159,7 @@ fn declarations_are_wrapped_where_the_models_know_them_so() {
 
 /// Without a marker, an object is a call only with arguments and without other keys; nothing of it is lost.
 #[test]
-fn an_object_that_is_no_call_is_text() {
+fn non_call_object_is_text() {
     let texts = [
         "{\"name\": \"Bob\",\"age\":3}",
         "{\"name\": \"get_weather\"}",

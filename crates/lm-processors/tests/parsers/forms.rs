@@ -180,7 +180,7 @@ fn expected(
 
 /// Calls instead of an answer are recognized by their prefix.
 #[test]
-fn calls_instead_of_a_formatted_answer() {
+fn calls_replace_a_formatted_answer() {
     let tools = tools();
     let format = Some(ResponseFormat::JsonObject);
     let request = GrammarRequest { tools: &tools, response_format: format, ..GrammarRequest::default() };
@@ -212,7 +212,7 @@ fn calls_instead_of_a_formatted_answer() {
 
 /// If markers are tokens, text and reasoning that spell them are kept, in every family and split.
 #[test]
-fn spelled_markers_are_text_where_they_are_tokens() {
+fn spelled_marker_tokens_are_text() {
     let mut random = Random::seeded("spelled markers");
     let tools = tools();
     for family in ALL {

@@ -28,7 +28,7 @@ fn feed(processor: &dyn ModelDataProcessor, options: &ParserOptions, text: &str)
 
 /// Many repetitions of one unit after a prefix, byte by byte.
 #[test]
-fn the_work_is_linear() {
+fn parsing_is_linear() {
     let cases = [
         ("hermes", "", "<"),
         ("hermes", "", "<tool_call"),

@@ -108,7 +108,7 @@ fn answer(name: &str, tail: &str, reply: &str) -> String {
 
 /// A header ends before its message ends and before the next one starts; any other text after its marker is text.
 #[test]
-fn a_header_without_an_end_is_text() {
+fn header_without_an_end_is_text() {
     const SUNNY: &str = "<|channel|>final It is sunny.";
     let long = format!("<|channel|>final {}", "sunny ".repeat(400));
     let cases: &[(&str, &str, &str, &str)] = &[

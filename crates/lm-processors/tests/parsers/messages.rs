@@ -4,7 +4,7 @@ use lm_processors::{CallFault, Error, MessageBuilder, OnMalformed, ParserOptions
 use lm_template::Content;
 
 #[test]
-fn unfinished_calls_and_malformed_ones_each_follow_their_option() {
+fn unfinished_and_malformed_calls_follow_their_options() {
     for (fault, is_text) in [
         (CallFault::Unfinished, [false, true]),
         (CallFault::Malformed, [true, false]),

@@ -25,7 +25,7 @@ fn call(arguments: Value) -> Value {
 const UNCLOSED: &str = "<tool_call>\n<function=forecast>\n<parameter=town>\nGraz\n<parameter=unit>\nC\n</parameter>\n</function>\n</tool_call>";
 
 #[test]
-fn without_recovery_the_first_closing_marker_ends_a_value() {
+fn first_closing_marker_ends_a_value_without_recovery() {
     let got = read("qwen3_coder_xml", Recovery::Off, "", UNCLOSED);
     assert_eq!(got.calls, [call(json!({"town": "Graz\n<parameter=unit>\nC"}))]);
     let mended = read("qwen3_coder_xml", Recovery::On, "", UNCLOSED);
@@ -33,7 +33,7 @@ fn without_recovery_the_first_closing_marker_ends_a_value() {
 }
 
 #[test]
-fn without_recovery_calls_in_reasoning_are_reasoning() {
+fn calls_in_reasoning_are_reasoning_without_recovery() {
     let reply = "I look.\n<tool_call>\n<function=forecast>\n</function>\n</tool_call>";
     let got = read("qwen3_coder_xml", Recovery::Off, "<think>\nSo: ", reply);
     assert_eq!((got.reasoning.as_str(), got.calls.len()), (reply, 0));
@@ -57,7 +57,7 @@ fn truncated_reasoning_without_a_call_is_reasoning() {
 
 /// A plain element is a call's marker only inside its section.
 #[test]
-fn an_element_outside_of_its_section_is_text() {
+fn element_outside_its_section_is_text() {
     let reply = "<invoke name=\"forecast\"></invoke>";
     let got = read("minimax_m2", Recovery::On, "", reply);
     assert_eq!((got.text.as_str(), got.calls.len()), (reply, 0));
@@ -74,7 +74,7 @@ fn stray_closing_markers_are_text() {
 
 /// Grammars write keys of any length where a pattern of names allows them.
 #[test]
-fn keys_of_replies_under_a_grammar_may_be_long() {
+fn keys_under_a_grammar_can_be_long() {
     let key = "k".repeat(5000);
     for (name, reply) in [
         (
@@ -94,7 +94,7 @@ fn keys_of_replies_under_a_grammar_may_be_long() {
 }
 
 #[test]
-fn without_recovery_a_round_bracket_begins_no_arguments() {
+fn round_bracket_starts_no_arguments_without_recovery() {
     let tools = [ToolSpec::new(
         "forecast",
         "",

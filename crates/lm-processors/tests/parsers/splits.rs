@@ -120,7 +120,7 @@ fn check(random: &mut Random, processor: &dyn ModelDataProcessor, options: &Pars
 }
 
 #[test]
-fn made_up_replies_of_every_family() {
+fn generated_replies_of_every_family_split_anywhere() {
     let mut random = Random::seeded("made-up replies");
     for family in ALL {
         let markers = family.processor.dialect().map(markers).unwrap_or_default();

@@ -19,12 +19,12 @@ const COMMA: &str = "a comma before the last bracket is removed; the source pass
 /// Vectors whose results differ here, with the reason.
 const DEPARTURES: &[(&str, &str, &str)] = &[
     ("reka", "Reka-Edge/300", "the source writes a blank after the colon that the model did not write"),
-    ("deepseek_v31", "deepseek-ai-DeepSeek-V3.1/145", "the line break after `</think>` is no reasoning"),
+    ("deepseek_v31", "deepseek-ai-DeepSeek-V3.1/145", "the line break after `</think>` is not reasoning"),
     ("gemma4", "gemma4/1", "the source trims the answer"),
     (
         "gemma4",
         "TestBareAndMalformedOpeners::test_bare_malformed_then_well_formed",
-        "a text that is no call is none, not a call of that name",
+        "a text that is not a call is not read as a call of that name",
     ),
     (
         "lfm2_pythonic",
@@ -61,18 +61,18 @@ const DEPARTURES: &[(&str, &str, &str)] = &[
     ("phi4_mini_json", "phi4mini_does_not_validate_or_normalize_arguments", COMMA),
 ];
 
-/// Reasoning formats whose source tells its parser that the prompt opened the reasoning.
+/// Reasoning formats whose source passes to its parser that the prompt opened the reasoning.
 const OPENED: &[(&str, &str)] =
     &[("ernie45", "<think>"), ("kimi_k2", "<think>"), ("qwen3_coder_xml", "<think>")];
 
 /// Settings that the sources pass to their parsers and the vectors omit: no calls, or malformed calls are not text.
-const TOLD: &[(&str, &str, Told)] = &[
-    ("mistral_json", "test_legacy_extract_tool_calls_none_with_tools", Told::NoCalls),
-    ("gpt_oss", "openai-gpt-oss-120b/428", Told::MalformedIsNoText),
+const SOURCE_SETTINGS: &[(&str, &str, SourceSetting)] = &[
+    ("mistral_json", "test_legacy_extract_tool_calls_none_with_tools", SourceSetting::NoCalls),
+    ("gpt_oss", "openai-gpt-oss-120b/428", SourceSetting::MalformedIsNoText),
 ];
 
 #[derive(Clone, Copy, PartialEq)]
-enum Told {
+enum SourceSetting {
     NoCalls,
     MalformedIsNoText,
 }
@@ -114,12 +114,12 @@ fn options(kind: &str, format: &str, vector: &Value) -> ParserOptions {
         suffix => Some(suffix.into()),
     };
     let name = vector["name"].as_str().unwrap_or_default();
-    let told = TOLD.iter().find(|told| (told.0, told.1) == (format, name)).map(|told| told.2);
+    let setting = SOURCE_SETTINGS.iter().find(|row| (row.0, row.1) == (format, name)).map(|row| row.2);
     let from_source = declared(format);
     let tools = vector["tools"].as_array().or(from_source.as_array()).map(Vec::as_slice).unwrap_or_default();
     let calls = match source.get("tool_choice").and_then(Value::as_str) {
         Some("none") => ReadCalls::Never,
-        _ if told == Some(Told::NoCalls) => ReadCalls::Never,
+        _ if setting == Some(SourceSetting::NoCalls) => ReadCalls::Never,
         _ if kind == "reasoning" => ReadCalls::Never,
         _ => ReadCalls::Always,
     };
@@ -128,7 +128,7 @@ fn options(kind: &str, format: &str, vector: &Value) -> ParserOptions {
         calls,
         prompt_tail,
         reasoning: if source["reasoning"] == "none" { ReasoningText::Inline } else { ReasoningText::Split },
-        on_malformed: if told == Some(Told::MalformedIsNoText) {
+        on_malformed: if setting == Some(SourceSetting::MalformedIsNoText) {
             OnMalformed::Error
         } else {
             OnMalformed::Text
@@ -232,7 +232,7 @@ fn read_file(path: &Path, wrong: &mut Vec<String>) -> Option<usize> {
             Err(difference) if !known => {
                 wrong.push(format!("{kind}/{format}: {name}\n  {}\n  {difference}", vector["output"]));
             }
-            Ok(()) if known => wrong.push(format!("{kind}/{format}: {name} is no departure")),
+            Ok(()) if known => wrong.push(format!("{kind}/{format}: {name} is not a departure")),
             _ => {}
         }
     }
@@ -408,7 +408,7 @@ const TEMPLATES: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn families_are_found_by_their_templates() {
+fn families_are_detected_by_template() {
     let Some(folder) = shared::path("goldens/templates") else { return };
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

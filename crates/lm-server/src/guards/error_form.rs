@@ -8,7 +8,7 @@ use axum::response::Response;
 use lm_api::{ApiError, anthropic_error, ollama_error};
 use serde_json::Value;
 
-/// Form of the errors of paths that begin like this.
+/// Form of the errors of paths with this prefix.
 struct Form {
     start: &'static str,
     object: fn(&ApiError) -> Value,
@@ -27,7 +27,7 @@ pub(crate) fn error_schema(path: &str) -> &'static str {
     form(path).map_or("Error", |form| form.schema)
 }
 
-/// Writes the error of a response in the form of the API that its path belongs to, whoever refused the request.
+/// Writes the error of a response in the form of its path's API, for every layer that can refuse a request.
 pub(crate) async fn error_form(request: Request, next: Next) -> Response {
     let form = form(request.uri().path());
     let response = next.run(request).await;

@@ -32,7 +32,7 @@ pub(crate) async fn host(
     Err(ApiError::refused(403, "permission_error", message).into())
 }
 
-/// Authority that a request is for: of its address if that has one, or else the header `Host`. `None` for several headers: a proxy before this
+/// Authority of a request: from its address, or else the header `Host`. `None` for several headers: a proxy before this
 /// server may have read another one of them.
 pub(super) fn authority(request: &Request) -> Option<Authority> {
     let mut hosts = request.headers().get_all(HOST).iter();
@@ -44,7 +44,7 @@ pub(super) fn authority(request: &Request) -> Option<Authority> {
     of_uri.or_else(|| first?.to_str().ok()?.parse().ok()).filter(has_valid_port)
 }
 
-/// Returns false where the text after the host is no port; the port may be absent or empty.
+/// Returns false if the text after the host is not a port; the port may be absent or empty.
 fn has_valid_port(authority: &Authority) -> bool {
     let (_, host) = authority.as_str().rsplit_once('@').unwrap_or(("", authority.as_str()));
     let rest = &host[authority.host().len()..];

@@ -38,7 +38,7 @@ fn refusal(app: &SharedApp, request: &Request) -> Option<ApiError> {
     Some(ApiError::refused(403, "permission_error", message))
 }
 
-/// Answers to browsers that ask before a page's request (CORS).
+/// Responses to CORS preflight requests.
 pub(crate) fn cors(app: &SharedApp) -> CorsLayer {
     let app = app.clone();
     CorsLayer::new()

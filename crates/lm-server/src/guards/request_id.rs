@@ -11,7 +11,7 @@ use lm_api::random_id;
 /// Header of the id.
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Gives each response an id, and logs the request: nothing of its body, nor its query.
+/// Gives each response an id, and logs the request without its body and query.
 pub(crate) async fn request_id(request: Request, next: Next) -> Response {
     let (began, id) = (Instant::now(), random_id("req_"));
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());

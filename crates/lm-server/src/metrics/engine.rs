@@ -1,4 +1,4 @@
-//! Metrics of the engines, read when they are asked for.
+//! Metrics of the engines, read on request.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -15,7 +15,7 @@ mod requests;
 pub(crate) use reply::ReplyObserver;
 pub(crate) use requests::count;
 
-/// Names by which routers of requests scrape the same values of vLLM.
+/// Names under which request routers scrape the same values from vLLM.
 const VLLM: [(&str, &str); 7] = [
     ("lm_requests_running", "vllm:num_requests_running"),
     ("lm_requests_waiting", "vllm:num_requests_waiting"),

@@ -13,7 +13,7 @@ pub(crate) struct ReplyObserver {
     model: String,
     began: Instant,
     has_output: bool,
-    /// Choices that have neither finished nor failed.
+    /// Unfinished choices.
     unfinished: usize,
 }
 
@@ -24,7 +24,7 @@ impl ReplyObserver {
         Self { metrics, model, began, has_output: false, unfinished: choices }
     }
 
-    /// Notes an event of any choice, or the error that ends all.
+    /// Records an event of any choice, or the error that ends all.
     pub fn observe(&mut self, event: Result<&ConversationEvent, &ApiError>) {
         match event {
             Ok(ConversationEvent::Finished(reply)) => self.finish(reply),

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::routes::ROUTES;
 
-/// Schemas of responses, an object of schemas by name for each API. Tests hold real responses to them.
+/// Schemas of responses, an object of schemas by name for each API. Tests validate real responses against them.
 const RESPONSES: [&str; 4] = [
     include_str!("openai.json"),
     include_str!("anthropic.json"),
@@ -12,7 +12,7 @@ const RESPONSES: [&str; 4] = [
     include_str!("server.json"),
 ];
 
-/// All schemas by name: those of requests are made of the tables of their fields.
+/// All schemas by name; request schemas are built from the field tables.
 pub(super) fn all() -> Map<String, Value> {
     let mut schemas = Map::new();
     for text in RESPONSES {

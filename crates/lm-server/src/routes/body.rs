@@ -10,7 +10,7 @@ use crate::guards::ending;
 use crate::response::ErrorResponse;
 use crate::state::SharedApp;
 
-/// Body of a request as JSON, whatever its `Content-Type` says.
+/// Body of a request as JSON; its `Content-Type` is ignored.
 pub(crate) struct JsonBody(pub Value);
 
 impl FromRequest<SharedApp> for JsonBody {
@@ -43,7 +43,7 @@ impl FromRequest<SharedApp> for JsonBody {
     }
 }
 
-/// Reads a body; `None` if it has more bytes than `limit`. It is dropped then, but read: most clients read no response before they have sent
+/// Reads a body; `None` if it has more bytes than `limit`. It is then read but dropped: most clients read no response before they have sent
 /// all, and a connection that is closed before that is an error without a reason to them. A body of more than four times the limit is not read
 /// to its end.
 async fn read(request: Request, limit: usize) -> Result<Option<Vec<u8>>, axum::Error> {

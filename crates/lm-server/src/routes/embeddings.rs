@@ -20,7 +20,7 @@ pub(crate) async fn create(
     Ok(json(StatusCode::OK, &vectors(&app, request).await?))
 }
 
-/// Computes the vectors of a request of any API; they are cancelled when the client leaves.
+/// Computes the vectors of a request of any API; a disconnect cancels them.
 pub(super) async fn vectors(app: &App, mut request: EmbeddingRequest) -> lm_api::Result<Value> {
     let model = app.models.find(request.model.as_deref())?.clone();
     let cancel = CancelOnDrop(app.cancel.child());

@@ -13,7 +13,7 @@ pub(crate) async fn health(State(app): State<SharedApp>) -> Response {
     status(app.is_healthy(), "an engine has stopped")
 }
 
-/// Reports whether the server accepts requests: not during its shutdown.
+/// Reports readiness: false during the shutdown.
 pub(crate) async fn ready(State(app): State<SharedApp>) -> Response {
     status(app.is_ready(), "shutting down")
 }

@@ -53,7 +53,7 @@ pub(super) async fn generate(
     chat::respond(&app, request, OllamaWriter::generate).await
 }
 
-/// Loads a model, or unloads it if it is to be kept for no time.
+/// Loads a model, or unloads it if its keep-alive is zero.
 async fn load(app: &App, endpoint: OllamaLoad, body: &Value) -> Result<Response, ErrorResponse> {
     let keep_alive = KeepAlive::of(body)?;
     let model = app.models.find(body.get("model").and_then(Value::as_str))?.clone();
@@ -98,7 +98,7 @@ pub(super) async fn ps(State(app): State<SharedApp>) -> Response {
     response::json(StatusCode::OK, &json!({"models": models}))
 }
 
-/// Entry of a model in memory. One that stays expires in a century, as clients expect a time.
+/// Entry of a model in memory. A permanent one expires in a century, since clients expect a time.
 fn running(name: &str, engine: &Engine) -> Option<Value> {
     const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
     let (info, activity) = (engine.model_info(), engine.activity());
@@ -118,7 +118,7 @@ fn running(name: &str, engine: &Engine) -> Option<Value> {
     })
 }
 
-/// Entry of a model; what only its files tell is null until it is loaded.
+/// Entry of a model; fields that come from its files are null until it is loaded.
 fn listed(model: &ServedModel, name: &str) -> Value {
     let info = model.loaded().map(|loaded| loaded.engine.model_info());
     json!({
@@ -132,7 +132,7 @@ fn listed(model: &ServedModel, name: &str) -> Value {
     })
 }
 
-/// Capabilities in the words of Ollama's API, which has none of audio.
+/// Capabilities in the terms of Ollama's API, which lacks audio.
 fn capabilities(model: &ServedModel) -> Vec<&'static str> {
     let sees = model.reads(MediaKind::Image);
     ["completion", "tools"].into_iter().chain(sees.then_some("vision")).collect()

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::openapi::document;
 
-/// Text of the document, which is the same for all servers of a version.
+/// Text of the document, identical for all servers of a version.
 static TEXT: LazyLock<Bytes> = LazyLock::new(|| document().to_string().into());
 
 /// Shows the OpenAPI document. It needs no key, as in servers made with FastAPI (vLLM's among them), whose users load it into tools that

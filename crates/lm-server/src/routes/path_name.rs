@@ -7,7 +7,7 @@ use lm_api::ApiError;
 use crate::response::ErrorResponse;
 use crate::state::SharedApp;
 
-/// The name in a path, decoded; its errors have the form of the API, which axum's own have not.
+/// The name in a path, decoded; its errors have the form of the API, unlike axum's own.
 pub(crate) struct PathName(pub String);
 
 impl FromRequestParts<SharedApp> for PathName {

@@ -14,7 +14,7 @@ use lm_api::{Frame, FrameStream, Framing, ResponseWriter, StreamError};
 use crate::response::ErrorResponse;
 use crate::state::CancelOnDrop;
 
-/// Time in which an error is answered with its status; a stream that has begun can only send it as a frame.
+/// Time within which an error is answered with its status; a started stream can only send it as a frame.
 const FIRST_FRAME: Duration = Duration::from_millis(500);
 
 /// Sends the frames of a response; an error ends them. The request is cancelled when the response is dropped.
@@ -39,7 +39,7 @@ pub(crate) async fn respond<W: ResponseWriter>(
         Framing::Lines => lines(frames),
         framing => events(frames, framing, keep_alive),
     };
-    // nginx sends events at once then, and does not collect them.
+    // nginx then sends events at once instead of buffering them.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
 }

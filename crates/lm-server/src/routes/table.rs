@@ -17,7 +17,7 @@ const ANTHROPIC: &str = "Anthropic";
 const OLLAMA: &str = "Ollama";
 const SERVER: &str = "Server";
 
-/// The routes. Files of the page are not among them.
+/// The routes, without the files of the page.
 pub(crate) const ROUTES: &[Route] = &[
     Route::post("/v1/chat/completions", |m| on(m, chat_completions::create), OPENAI, "Answers messages.")
         .body(ChatRequest::BODY)

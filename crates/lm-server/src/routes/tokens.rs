@@ -93,7 +93,7 @@ fn check_length(content: &str, limit: usize) -> Result<(), ApiError> {
     Err(ApiError::invalid_param("content", message))
 }
 
-/// Decodes token ids; bytes that are no text become U+FFFD.
+/// Decodes token ids; bytes that are not UTF-8 become U+FFFD.
 pub(crate) async fn detokenize(
     State(app): State<SharedApp>,
     JsonBody(body): JsonBody,

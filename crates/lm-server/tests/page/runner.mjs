@@ -12,7 +12,7 @@ const call = (index, name, text) => ({ index, id: `id${index}`, function: { name
 const SUM = call(0, "calculate", '{"expression": "6 * 7"}');
 const WEATHER = call(1, "get_weather", '{"location": "Paris"}');
 
-/** Runs a conversation with these deltas as replies, the last of which is repeated; an error among them ends its reply, a usage is its last chunk. */
+/** Runs a conversation with these deltas as replies, the last one is repeated; an error among them ends its reply, a usage is its last chunk. */
 async function run(settings, ...replies) {
   const [requests, conversation] = [[], tree.newConversation({ ...defaults(), ...settings })];
   const api = {
@@ -52,7 +52,7 @@ test("a reply that is cut keeps its text, and no call", async () => {
   }
 });
 
-test("all open calls are denied when the user goes on", async () => {
+test("all open calls are denied when the user continues", async () => {
   const { conversation, requests, runner, nodes } = await run({ tools: ["calculate", "get_weather"] }, [{ tool_calls: [SUM, WEATHER] }], [{ content: "Yes." }]);
   assert.equal(requests.length, 1, "nothing runs before it is approved");
   runner.denyOpen(conversation);
@@ -71,7 +71,7 @@ test("a reply waits until each of its calls is decided", async () => {
   assert.deepEqual([nodes().at(-1).content, conversation.settings.allowed], ["42", []]);
 });
 
-test("a reply that goes on has the tokens of all its requests", async () => {
+test("a continued reply has the tokens of all its requests", async () => {
   const usage = (output) => ({ usage: { prompt_tokens: 5, completion_tokens: output, total_tokens: 5 + output } });
   const { conversation, requests, runner, nodes } = await run({}, [{ content: "One, " }, usage(3)], [{ content: " two." }, usage(4)]);
   const node = nodes()[1];

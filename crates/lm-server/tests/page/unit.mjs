@@ -26,7 +26,7 @@ test("an event stream parses the same wherever it is cut", () => {
   }
 });
 
-test("a reply that fills the context cannot go on", () => {
+test("a reply that fills the context cannot continue", () => {
   for (const [total, contextTokens, expected] of [[2048, 2048, true], [2047, 2048, false], [2048, null, false], [null, 2048, false]]) {
     assert.equal(fillsContext({ stats: { total } }, contextTokens), expected, `${total} of ${contextTokens}`);
   }
@@ -131,7 +131,7 @@ test("approvals of calls are those of one conversation", () => {
   assert.deepEqual([read.settings.numbers, read.settings.tools, read.settings.allowed], [{ seed: 7 }, ["calculate"], []]);
 });
 
-test("files that are no exports are refused", () => {
+test("files that are not exports are refused", () => {
   const file = (nodes) => JSON.stringify({ format: "lm-conversations", version: 1, conversations: [{ nodes }] });
   const user = (id, parent) => ({ id, parent, role: "user", content: "x" });
   for (const [text, message] of [

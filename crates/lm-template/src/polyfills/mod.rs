@@ -21,7 +21,7 @@ use crate::tool_spec::ToolSpec;
 /// A change to a conversation for a feature its template lacks.
 ///
 /// Calls and results as text take the form of Hermes models, which the processor `hermes` parses: `<tool_call>{"name":
-/// …, "arguments": …}</tool_call>` and `<tool_response>{…}</tool_response>`, each on lines of their own.
+/// …, "arguments": …}</tool_call>` and `<tool_response>{…}</tool_response>`, each on separate lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Polyfill {
@@ -199,7 +199,7 @@ impl PolyfilledTemplate {
     /// Renders a conversation after applying the enabled polyfills that the template needs.
     ///
     /// # Errors
-    /// Those of [`PromptTemplate::render`].
+    /// Same errors as [`PromptTemplate::render`].
     pub fn render(&self, input: &RenderInput<'_>) -> Result<PolyfilledPrompt> {
         let generation_prompt = input.generation_prompt;
         let (input, polyfills) = self.polyfill(input);
@@ -216,7 +216,7 @@ impl PolyfilledTemplate {
     /// enabled polyfills that the template needs.
     ///
     /// # Errors
-    /// Those of [`PromptTemplate::render_to_continue`].
+    /// Same errors as [`PromptTemplate::render_to_continue`].
     pub fn render_to_continue(
         &self,
         input: &RenderInput<'_>,

@@ -33,7 +33,7 @@ fn check(template: &PromptTemplate, conversation: &Value, variant: &Value, expec
 }
 
 #[test]
-fn the_template_alone_gives_what_it_gives_there() {
+fn engine_alone_equals_the_reference() {
     let Some(folder) = shared::path("goldens") else { return };
     let index = shared::json(folder.join("templates/index.json"));
     let conversations: HashMap<String, Value> = std::fs::read_dir(folder.join("conversations"))

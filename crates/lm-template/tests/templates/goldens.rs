@@ -193,7 +193,7 @@ fn row_id(row: &Value) -> &str {
 }
 
 #[test]
-fn an_empty_conversation_is_refused() {
+fn empty_conversation_is_refused() {
     let template = PromptTemplate::new("x").unwrap();
     let extra_context = Map::new();
     let input = RenderInput {

@@ -101,7 +101,7 @@ fn shown(prompt: &Prompt) -> String {
 
 /// Operations of templates on content: (template, content, the segments with template text in brackets).
 #[test]
-fn content_is_followed_through_the_template() {
+fn content_is_tracked_through_the_template() {
     let cases = [
         ("<s>{{ c }}</s>", "a", "[<s>]a[</s>]"),
         ("<s>{{ c | trim }}</s>", " a ", "[<s>]a[</s>]"),
@@ -134,7 +134,7 @@ fn content_is_followed_through_the_template() {
 
 /// Templates build markers from these two keys, whose texts come from the caller.
 #[test]
-fn roles_and_part_types_are_template_text_only_if_they_are_plain_words() {
+fn plain_roles_and_part_types_are_template_text() {
     let source = "{% for m in messages %}{{ '<|' + m.role + '|>' }}\
         {% for part in m.content %}<{{ part.type }}>{{ part.text }}{% endfor %}{% endfor %}";
     let template = PromptTemplate::new(source).unwrap();
@@ -270,7 +270,7 @@ proptest! {
 /// Further variables come from the caller, such as tool descriptions, and are content; the template's own are template
 /// text.
 #[test]
-fn further_variables_are_content_and_the_templates_own_are_not() {
+fn extra_variables_are_content() {
     let source = "{{ bos }}{{ custom_tools[0].description }}{{ date }}{{ '<s>' ~ effort }}";
     let own = json!({"bos": "<s>", "date": "<s>"}).as_object().cloned().unwrap();
     let template = PromptTemplate::new(source).unwrap().with_context(own);
@@ -289,7 +289,7 @@ fn further_variables_are_content_and_the_templates_own_are_not() {
 }
 
 #[test]
-fn a_message_that_is_continued_ends_at_its_end_whatever_another_one_says() {
+fn continued_message_ends_at_its_own_end() {
     let template =
         PromptTemplate::new("{% for m in messages %}[{{ m.content }}]{% endfor %}").expect("it compiles");
     for marker in ["CONTINUE_FINAL_MESSAGE_TAG", "CONTINUE_FINAL_MESSAGE_TAG "] {

@@ -12,7 +12,7 @@ fn code(tokens: TokenStream) -> String {
 }
 
 #[test]
-fn the_function_stays_and_loses_only_the_docs_of_its_arguments() {
+fn function_loses_only_its_argument_docs() {
     let expanded = tool(
         TokenStream::new(),
         quote! {
@@ -70,7 +70,7 @@ fn options_replace_name_and_description() {
 }
 
 #[test]
-fn a_result_is_told_from_a_value_by_the_name_of_its_type() {
+fn result_is_recognized_by_type_name() {
     for (output, outcome) in [
         (quote!(-> Result<i64, String>), "__tool_result !"),
         (quote!(-> anyhow::Result<i64>), "__tool_result !"),
@@ -208,7 +208,7 @@ fn times_are_in_milliseconds_seconds_and_minutes() {
 }
 
 #[test]
-fn a_sequential_tool_says_so() {
+fn sequential_option_reaches_the_tool() {
     for (options, expected) in
         [(quote!(sequential), true), (quote!(sequential = true), true), (quote!(sequential = false), false)]
     {

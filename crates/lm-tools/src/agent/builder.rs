@@ -35,7 +35,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets all settings of turns, in place of those set before.
+    /// Sets all settings of turns, in place of earlier ones.
     pub fn settings(mut self, settings: AgentSettings) -> Self {
         self.settings = settings;
         self
@@ -80,7 +80,7 @@ impl AgentBuilder {
         self.hook(AfterCallFn(read))
     }
 
-    /// Adds a hook after those there are.
+    /// Adds a hook after the existing ones.
     pub fn hook(mut self, hook: impl Hook + 'static) -> Self {
         self.settings.hooks.push(Arc::new(hook));
         self
@@ -144,7 +144,7 @@ impl<'a, M: IntoMessages> AgentTurnBuilder<'a, M> {
         self
     }
 
-    /// Sets the tools of this turn, in place of the agent's, such as a [selection](Toolset::select): the model knows no others.
+    /// Sets the tools of this turn, in place of the agent's, such as a [selection](Toolset::select): the model sees only these.
     pub fn tools(self, tools: Toolset) -> Self {
         Self { tools, ..self }
     }
@@ -152,7 +152,7 @@ impl<'a, M: IntoMessages> AgentTurnBuilder<'a, M> {
     /// Starts the turn: [`Agent::stream`].
     ///
     /// # Errors
-    /// Those of [`Agent::stream`].
+    /// Same errors as [`Agent::stream`].
     pub fn start(self) -> Result<AgentTurn> {
         let Self { agent, input, options, settings, tools } = self;
         agent.start(Some(input.into_messages()?), options, settings, tools)
@@ -161,14 +161,14 @@ impl<'a, M: IntoMessages> AgentTurnBuilder<'a, M> {
     /// Runs the turn to its end: [`Agent::run`].
     ///
     /// # Errors
-    /// Those of [`Agent::run`].
+    /// Same errors as [`Agent::run`].
     pub fn run(self) -> Result<AgentReply> {
         self.start()?.into_reply()
     }
     /// Runs the turn to an answer of a Rust type, in place of the response format of the options: [`Agent::run_as`].
     ///
     /// # Errors
-    /// Those of [`Agent::run_as`].
+    /// Same errors as [`Agent::run_as`].
     pub fn run_as<T: JsonSchema + DeserializeOwned>(mut self) -> Result<T> {
         self.options.response_format = Some(answer_format::<T>());
         let text = self.run()?.answered()?.text();

@@ -1,4 +1,4 @@
-//! Calls of a round: those that may run are run, and each has one result.
+//! Calls of a round: permitted ones run, and each has one result.
 
 use super::decisions::{NOT_RUN, PANICKED, Planned};
 use super::driver::{Driver, Events};
@@ -22,7 +22,7 @@ struct Round {
 }
 
 impl Round {
-    /// Waits for the result of the next call; `step` is that of a call that does not run.
+    /// Waits for the result of the next call; `step` is the step of a call that does not run.
     async fn next(&mut self, events: &Events, step: AgentStep, outcome: CallOutcome) -> AgentStep {
         while let Some(event) = self.running.recv_event().await {
             let number = |index: usize| self.numbers.get(index).copied().unwrap_or(index);
@@ -56,7 +56,7 @@ fn executed(step: AgentStep, result: CallResult, outcome: CallOutcome) -> AgentS
 }
 
 impl Driver {
-    /// Runs the calls of a round. Returns the reason to stop after it, if there is one.
+    /// Runs the calls of a round. Returns the reason to stop after it, if any.
     pub async fn calls(&mut self, calls: &[ToolCall]) -> Result<Option<StopReason>> {
         self.counts.rounds += 1;
         let (planned, mut stop) = self.plan(calls).await?;
@@ -88,7 +88,7 @@ impl Driver {
         self.hand_over(external, stop).await
     }
 
-    /// Adds the result of a call, as the hooks have left it. Returns their reason to stop, if there is one.
+    /// Adds the result of a call after the hooks. Returns their reason to stop, if any.
     async fn add(&mut self, number: usize, step: AgentStep, span: Span) -> Result<Option<StopReason>> {
         let (step, stop) = self.after(step);
         spans::record_step(&span, &step);
@@ -101,7 +101,7 @@ impl Driver {
         Ok(stop)
     }
 
-    /// Leaves calls to the caller. If the turn ends for another reason, they are not run.
+    /// Hands calls over to the caller. If the turn ends for another reason, they are not run.
     async fn hand_over(
         &mut self,
         external: Vec<(usize, ExternalCall)>,
@@ -118,7 +118,7 @@ impl Driver {
         Ok(Some(stop))
     }
 
-    /// Lets the model answer after a limit, if that is wanted.
+    /// Lets the model answer after a limit, if the limits allow it.
     fn at_limit(&mut self, stop: Option<StopReason>) -> Option<StopReason> {
         let limits = &self.settings.limits;
         if limits.at_limit == AtLimit::Stop {

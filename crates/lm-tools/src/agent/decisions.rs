@@ -1,4 +1,4 @@
-//! Decisions on the calls of a round: limits and hooks decide on each, before the first one begins.
+//! Decisions on the calls of a round: limits and hooks decide on each before the first one starts.
 
 use super::driver::Driver;
 use super::external::ExternalCall;
@@ -19,18 +19,18 @@ pub(super) const PANICKED: &str = "a hook panicked";
 
 /// A call after the decision.
 pub(super) enum Planned {
-    /// It runs.
+    /// The call runs.
     Run { call: ToolCall, outcome: CallOutcome, asked: bool },
     /// The caller runs it.
     External(Box<ExternalCall>),
-    /// It has a result.
+    /// The call already has a result.
     Given(Box<AgentStep>),
 }
 
 /// Decision on a call.
 enum Verdict {
     Planned(Planned),
-    /// A limit: this call does not run, others of the round may.
+    /// A limit: this call does not run; others of the round may.
     OverLimit(StopReason),
     /// No call of the round runs.
     Stop(StopReason),
@@ -109,7 +109,7 @@ impl Driver {
         Ok(Verdict::Planned(self.admitted(call, current, outcome, *asked)))
     }
 
-    /// Leaves a call of an external tool to the caller; if it is not valid, the toolset gives its result.
+    /// Hands a call of an external tool over to the caller; an invalid call gets its result from the toolset.
     fn admitted(&self, call: &ToolCall, mut current: ToolCall, outcome: CallOutcome, asked: bool) -> Planned {
         if !self.tools.is_external(&call.name) || self.tools.checked(&mut current).is_err() {
             return Planned::Run { call: current, outcome, asked };
@@ -140,7 +140,7 @@ impl Driver {
         self.state.lock().rounds - 1
     }
 
-    /// Step of a call that the toolset is not given.
+    /// Step of a call that bypasses the toolset.
     fn given(&self, call: &ToolCall, outcome: CallOutcome, result: Message) -> AgentStep {
         let step = AgentStep::new(self.round(), call.clone(), result);
         AgentStep { outcome, attempts: 0, ..step }
@@ -151,7 +151,7 @@ impl Driver {
         AgentStep { error: Some(ToolErrorKind::Cancelled), ..step }
     }
 
-    /// Step of a call that does not run, since the turn ends.
+    /// Step of a call that does not run because the turn ends.
     pub fn stopped(&self, call: &ToolCall, reason: &StopReason) -> AgentStep {
         self.not_run(call, &format!("{NOT_RUN}: {reason}"))
     }

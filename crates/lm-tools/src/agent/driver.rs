@@ -1,4 +1,4 @@
-//! Course of a turn: reply → calls → reply, until there is an answer or a reason to stop.
+//! Turn driver: reply → calls → reply, until an answer or a reason to stop.
 
 use super::limits::Counts;
 use super::state::Shared;
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// Place of the event that is handed to the reader.
+/// Slot for the event handed to the reader.
 #[derive(Clone, Default)]
 pub(super) struct Events(Arc<Mutex<Option<AgentEvent>>>);
 
@@ -24,7 +24,7 @@ impl Events {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Hands out an event; the turn goes on when the reader asks for the next one.
+    /// Hands out an event; the turn continues when the reader asks for the next one.
     pub async fn emit(&self, event: AgentEvent) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(event);
         let mut handed_out = false;
@@ -33,12 +33,12 @@ impl Events {
     }
 }
 
-/// Beginning of a turn.
+/// Start of a turn.
 #[expect(clippy::large_enum_variant, reason = "one at a time")]
 pub(super) enum First {
     /// The model replies.
     Reply(Turn),
-    /// A hook ends the turn at the results that the caller gave.
+    /// A hook ends the turn at the external results.
     Stopped(StopReason),
 }
 
@@ -69,7 +69,7 @@ impl Driver {
         Self { state, tools, settings, options, events, counts, must_answer, round_ends: None }
     }
 
-    /// Starts the time of a round.
+    /// Starts the time limit of a round.
     pub fn begin_round(&mut self) {
         self.round_ends = after(self.settings.limits.round_timeout);
     }
@@ -79,7 +79,7 @@ impl Driver {
         [self.options.deadline, self.round_ends].into_iter().flatten().min()
     }
 
-    /// Runs the turn from its beginning on.
+    /// Runs the turn from its start.
     pub async fn run(mut self, first: First) -> Result<AgentReply> {
         let reply = self.replies(first).await;
         match &reply {
@@ -119,7 +119,7 @@ impl Driver {
         }
     }
 
-    /// Returns the limit that made a reply fail, after which the work of the turn is a result: not before a call has run, unless it is the
+    /// Returns the limit that made a reply fail, so that the work of the turn is kept: only after a call has run, or for the
     /// time limit.
     fn stop_of(&self, error: &Error) -> Option<StopReason> {
         use lm_conversation::Error::{DeadlineExceeded, Session};
@@ -148,7 +148,7 @@ impl Driver {
         options
     }
 
-    /// Tool choice of the next reply. A function that chooses may use the agent: it runs without the lock of the state.
+    /// Tool choice of the next reply. A choosing function may use the agent: it runs without the lock of the state.
     fn tool_choice(&self) -> ToolChoice {
         let (replies, steps) = {
             let state = self.state.lock();
@@ -216,7 +216,7 @@ impl Driver {
         Ok((message, stop))
     }
 
-    /// Returns the limit that leaves nothing to a further reply.
+    /// Returns the limit that rules out a further reply.
     pub fn exhausted(&self) -> Option<StopReason> {
         let limits = &self.settings.limits;
         if let (Some(max_output_tokens), Some(0)) =
@@ -237,7 +237,7 @@ impl Driver {
     }
 }
 
-/// End of a time limit that begins now.
+/// End of a time limit that starts now.
 pub(super) fn after(timeout: Option<Duration>) -> Option<Instant> {
     timeout.and_then(|timeout| Instant::now().checked_add(timeout))
 }

@@ -15,7 +15,7 @@ pub enum AgentEvent {
     Text(String),
     /// Further text of its reasoning, never empty.
     Reasoning(String),
-    /// The model has begun a call.
+    /// The model has started a call.
     ToolCallStarted {
         /// Index of the call in the reply, from 0.
         index: usize,
@@ -39,10 +39,10 @@ pub enum AgentEvent {
     ToolProgress {
         /// Index of the call in the reply.
         index: usize,
-        /// A text, or JSON in a form of the tool's own.
+        /// A text, or JSON in a form defined by the tool.
         progress: Value,
     },
-    /// An attempt of a call failed, and another one follows: [`RetryPolicy`](crate::RetryPolicy).
+    /// An attempt of a call failed and is retried: [`RetryPolicy`](crate::RetryPolicy).
     ToolRetry {
         /// Index of the call in the reply.
         index: usize,
@@ -53,11 +53,11 @@ pub enum AgentEvent {
         /// Time until the next attempt.
         delay: Duration,
     },
-    /// The result of a call: one for each, in the order of the calls. Those that the caller gives are the first events of their turn.
+    /// The result of a call: one for each, in the order of the calls. External results are the first events of their turn.
     ToolResult(AgentStep),
     /// A reply of the model is complete: its message, finish reason and usage.
     ReplyFinished(Reply),
-    /// An event of the conversation that is none of the others: progress of the prefill, turns that were left out of the prompt, log
+    /// Any other event of the conversation: progress of the prefill, turns omitted from the prompt, log
     /// probabilities, text of other channels.
     Conversation(ConversationEvent),
     /// The turn is over; the last event.

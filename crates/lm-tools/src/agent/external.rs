@@ -1,4 +1,4 @@
-//! Calls that the caller runs: handed over at the end of a turn, and answered by the input of the next one.
+//! External calls: handed over to the caller at the end of a turn, and answered by the input of the next one.
 
 use super::driver::{Driver, First};
 use crate::error::{Error, Result};
@@ -25,7 +25,7 @@ impl ExternalCall {
     }
 }
 
-/// The last reply of a history, whose calls have got their results by the input of a turn.
+/// The last reply of a history, whose calls got their results from the input of a turn.
 pub(super) struct Answered {
     /// Index of the reply in the history.
     pub reply: usize,
@@ -41,7 +41,7 @@ pub(super) struct Answered {
 }
 
 impl Answered {
-    /// Reads the input of a turn; `None` if no call waits for a result and none is given.
+    /// Reads the input of a turn; `None` if it has no results and no call waits for one.
     pub fn read(history: &[Message], input: &[Message]) -> Result<Option<Self>> {
         let given = input.iter().take_while(|message| message.role == Role::Tool).count();
         let (given, rest) = input.split_at(given);
@@ -71,7 +71,7 @@ impl Answered {
         }))
     }
 
-    /// Steps of the calls that the input answers; `decided` are those that this process has handed over.
+    /// Steps of the calls that the input answers; `decided` are the calls that this process has handed over.
     fn steps(&self, decided: &[ExternalCall]) -> Vec<AgentStep> {
         let step = |&number: &usize| {
             let (call, result) = (self.calls[number].clone(), self.results[number].clone());
@@ -86,20 +86,20 @@ impl Answered {
     }
 }
 
-/// Calls of a history that wait for results of the caller.
+/// Calls of a history that wait for external results.
 pub(super) fn waiting_calls(history: &[Message]) -> impl Iterator<Item = &ToolCall> {
     let (_, calls, results) = last_round(history);
     calls.iter().zip(results).filter(|(_, result)| result.is_none()).map(|(call, _)| call)
 }
 
-/// Index of the last message that is no result, its calls, and their results by the numbers of the calls.
+/// Index of the last message that is not a result, its calls, and their results by the numbers of the calls.
 fn last_round(history: &[Message]) -> (usize, &[ToolCall], Vec<Option<Message>>) {
     let reply = history.iter().rposition(|message| message.role != Role::Tool).unwrap_or_default();
     let calls = history.get(reply).map_or(&[][..], |reply| &reply.tool_calls);
     (reply, calls, known(calls, history.get(reply + 1..).unwrap_or_default()))
 }
 
-/// Results of a history by the numbers of their calls. One that names no call, as in a history from elsewhere, is that of the first
+/// Results of a history by the numbers of their calls. A result without a call id, as in a foreign history, belongs to the first
 /// call without one.
 fn known(calls: &[ToolCall], messages: &[Message]) -> Vec<Option<Message>> {
     let mut results: Vec<Option<Message>> = vec![None; calls.len()];
@@ -125,7 +125,7 @@ fn earlier_rounds(history: &[Message]) -> usize {
 }
 
 impl Driver {
-    /// Starts the first reply to an input, which answers the calls that wait for results; without one the last reply goes on. `decided`
+    /// Starts the first reply to an input, which answers the calls that wait for results; without one the last reply continues. `decided`
     /// are the calls that the last turn has handed over.
     pub fn first(&mut self, input: Option<Vec<Message>>, decided: &[ExternalCall]) -> Result<First> {
         self.begin_round();

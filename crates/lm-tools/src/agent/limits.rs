@@ -4,9 +4,9 @@ use crate::steps::StopReason;
 use lm_template::{Map, ToolCall, Value};
 use std::time::Duration;
 
-/// Limits of a turn. A turn that reaches one ends with a [`StopReason`], and keeps all that was done.
+/// Limits of a turn. A turn that reaches one ends with a [`StopReason`] and keeps its finished work.
 ///
-/// The limits of single calls are those of the toolset: [`CallLimits`](crate::CallLimits).
+/// The toolset sets the limits of single calls: [`CallLimits`](crate::CallLimits).
 ///
 /// ```
 /// # use lm_tools::testing::{ScriptedReply, scripted_engine};
@@ -71,7 +71,7 @@ impl Default for AgentLimits {
 /// Counts of a running turn.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// Rounds that have begun.
+    /// Number of started rounds.
     pub rounds: usize,
     pub output_tokens: usize,
     /// Calls that were admitted.
@@ -96,7 +96,7 @@ impl Counts {
         None
     }
 
-    /// Tokens that are left to further replies.
+    /// Remaining tokens for further replies.
     pub fn tokens_left(&self, limits: &AgentLimits) -> Option<usize> {
         limits.max_output_tokens.map(|max| max.saturating_sub(self.output_tokens))
     }

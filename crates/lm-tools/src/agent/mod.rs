@@ -156,7 +156,7 @@ impl Agent {
     /// Continues the last reply, as [`Conversation::continue_reply`] does, and runs the calls that it makes.
     ///
     /// # Errors
-    /// Those of [`Conversation::continue_reply`]; later errors are the last item of the turn.
+    /// Same errors as [`Conversation::continue_reply`]; later errors are the last item of the turn.
     pub fn continue_reply(&mut self, options: TurnOptions) -> Result<AgentTurn> {
         let (settings, tools) = (self.settings.clone(), self.tools.clone());
         self.start(None, options, settings, tools)
@@ -192,7 +192,7 @@ impl Agent {
         turn.lock().external.clone()
     }
 
-    /// Calls whose results the next input begins with, with their ids and arguments: those that the last turn left to the caller, also in a
+    /// Calls whose results must start the next input, with their ids and arguments: the external calls of the last turn, also in a
     /// conversation that was saved and restored. Empty while a turn runs. A hook's change of arguments is not saved: after a restore the
     /// calls have the model's arguments.
     ///

@@ -17,10 +17,10 @@ pub enum Plan {
 }
 
 impl ModelWithTools {
-    /// Plans the next step of a turn, and executes nothing: the half of an agent that decides, for a loop of one's own.
+    /// Plans the next step of a turn, and executes nothing: the half of an agent that decides, for a custom loop.
     ///
     /// The prompt is the preface, `chat_history`, `input`, and `scratchpad`: the steps of the turn so far. All of it is plain data, so
-    /// a turn can be stored between two steps and go on elsewhere.
+    /// a turn can be stored between two steps and continue elsewhere.
     ///
     /// ```
     /// # use lm_tools::testing::{ScriptedReply, scripted_engine};
@@ -46,7 +46,7 @@ impl ModelWithTools {
     /// ```
     ///
     /// # Errors
-    /// Those of [`invoke`](Self::invoke).
+    /// Same errors as [`invoke`](Self::invoke).
     pub fn plan(
         &mut self,
         input: impl IntoMessages,

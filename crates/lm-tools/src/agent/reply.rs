@@ -14,9 +14,9 @@ pub struct AgentReply {
     pub message: Message,
     /// Reason for the end of the turn.
     pub stop: StopReason,
-    /// The calls of the turn and their results, in order. Those that the caller runs are in the turn that their results begin.
+    /// The calls of the turn and their results, in order. External calls are in the turn that starts with their results.
     pub steps: Vec<AgentStep>,
-    /// Finish reason and usage of each reply of the model, the last one's last.
+    /// Finish reason and usage of each reply of the model, in order.
     pub finished: Vec<Finished>,
 }
 
@@ -26,7 +26,7 @@ impl AgentReply {
         self.message.content.text()
     }
 
-    /// Token counts of all replies together: the prompt counts once for each reply, as it is billed elsewhere.
+    /// Token counts of all replies together: the prompt counts once for each reply, as in hosted billing.
     pub fn usage(&self) -> Usage {
         let mut sum = Usage::default();
         self.finished.iter().for_each(|finished| sum += finished.usage);

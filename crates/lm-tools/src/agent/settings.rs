@@ -6,7 +6,7 @@ use lm_conversation::ToolChoice;
 use std::fmt;
 use std::sync::Arc;
 
-/// Settings of an agent's turns. Those of the agent are set by [`AgentBuilder`](super::AgentBuilder), those of one turn by
+/// Settings of an agent's turns, set for the agent by [`AgentBuilder`](super::AgentBuilder), and for one turn by
 /// [`AgentTurnBuilder::settings`](super::AgentTurnBuilder::settings).
 #[derive(Clone, Default)]
 pub struct AgentSettings {
@@ -16,7 +16,7 @@ pub struct AgentSettings {
     pub limits: AgentLimits,
     /// Tool choice of each reply of a turn.
     pub tool_choices: ToolChoices,
-    /// Hooks, in the order in which they decide. Default: none; every call runs.
+    /// Hooks, in decision order. Default: none; every call runs.
     pub hooks: Vec<Arc<dyn Hook>>,
 }
 
@@ -51,7 +51,7 @@ type Choose = dyn Fn(usize, &[AgentStep]) -> ToolChoice + Send + Sync;
 /// ```
 #[derive(Clone, Default)]
 pub enum ToolChoices {
-    /// That of the turn's options. A choice that requires a call applies to the first reply only, and the next ones are free: otherwise
+    /// The choice of the turn's options. A choice that requires a call applies to the first reply only, and the next ones are free: otherwise
     /// the turn would have no answer.
     #[default]
     Options,
@@ -67,7 +67,7 @@ impl ToolChoices {
         Self::With(Arc::new(choose))
     }
 
-    /// Returns the choice of a reply; `first` is that of the turn's options.
+    /// Returns the choice of a reply; `first` is the choice in the turn's options.
     pub(super) fn of(&self, reply: usize, steps: &[AgentStep], first: &ToolChoice) -> ToolChoice {
         match self {
             Self::Options if reply == 0 || *first == ToolChoice::None => first.clone(),

@@ -1,4 +1,4 @@
-//! State of a running turn, which its reader shares with its agent: the steps, and the history when the turn ends.
+//! State of a running turn, shared by its reader and its agent: the steps, and the history when the turn ends.
 
 use super::external::{Answered, ExternalCall};
 use super::{AgentReply, Hook};
@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// State of a turn. The reader of the turn and the next turn of its agent, which ends it, share it.
+/// State of a turn, shared by its reader and by the agent's next turn, which ends it.
 #[derive(Clone)]
 pub(super) struct Shared(Arc<Mutex<TurnState>>);
 
@@ -34,7 +34,7 @@ impl Shared {
         self.record();
     }
 
-    /// Shows the steps to the hooks, as they are in the history. A hook may use the agent: it runs without the lock.
+    /// Shows the steps to the hooks, as in the history. A hook may use the agent: it runs without the lock.
     pub fn record(&self) {
         let (hooks, steps) = {
             let mut state = self.lock();
@@ -55,15 +55,15 @@ pub(super) struct TurnState {
     hooks: Vec<Arc<dyn Hook>>,
     cancel: CancelHandle,
     on_cancel: OnCancel,
-    /// False after the turn: the conversation is not this turn's any more.
+    /// False after the turn: the conversation no longer belongs to it.
     is_open: bool,
     /// Length of the history before the turn, without a reply that it continues.
     before: usize,
-    /// The reply that it continues, as it was.
+    /// The original of the reply that it continues.
     continues: Option<Message>,
     /// Messages that are removed from the start of the history with the running reply's end.
     removing: Vec<Message>,
-    /// Those that were.
+    /// The removed messages.
     removed: Vec<Message>,
     /// The last reply with calls, until a reply follows.
     round: Option<Round>,
@@ -73,7 +73,7 @@ pub(super) struct TurnState {
     /// Steps that the hooks have not recorded.
     unrecorded: Vec<AgentStep>,
     pub finished: Vec<Finished>,
-    /// Calls that the turn has left to the caller.
+    /// Calls that the turn has handed over to the caller.
     pub external: Vec<ExternalCall>,
 }
 
@@ -143,7 +143,7 @@ impl TurnState {
         Ok(turn)
     }
 
-    /// Goes on from the last reply's calls, whose results the caller has completed. Returns the history so far.
+    /// Continues from the last reply's calls, whose results the caller has completed. Returns the history so far.
     pub fn resume(&mut self, answered: Answered, steps: Vec<AgentStep>) -> Vec<Message> {
         let history = self.conversation.history();
         self.conversation.set_history(history[..=answered.reply].to_vec());
@@ -173,14 +173,14 @@ impl TurnState {
         Ok(self.conversation.stream(results, options)?)
     }
 
-    /// Notes the messages that the running reply's prompt leaves out.
+    /// Records the messages omitted from the prompt of the running reply.
     pub fn dropped(&mut self, dropped: &DroppedTurns) {
         if dropped.history == DroppedHistory::Removed {
             self.removing = dropped.messages.clone();
         }
     }
 
-    /// Notes a complete reply.
+    /// Records a complete reply.
     pub fn reply_ended(&mut self, reply: &Reply) {
         self.before = self.before.saturating_sub(self.removing.len());
         self.removed.append(&mut self.removing);
@@ -191,7 +191,7 @@ impl TurnState {
         self.round = (!calls.is_empty()).then_some(Round::new(calls, results));
     }
 
-    /// Notes that the calls of the round begin, without those that the caller runs.
+    /// Records the start of the round's calls, except external ones.
     pub fn begin_calls(&mut self, external: Vec<usize>) -> Result<()> {
         self.open()?;
         if let Some(round) = &mut self.round {
@@ -215,7 +215,7 @@ impl TurnState {
         self.steps.push(step);
     }
 
-    /// Leaves the steps whose results the caller gave to be recorded.
+    /// Queues the steps with external results for recording.
     pub fn record_all(&mut self) {
         self.unrecorded.clone_from(&self.steps);
     }
@@ -225,7 +225,7 @@ impl TurnState {
         self.round.iter().flat_map(|round| round.results.iter().flatten().cloned())
     }
 
-    /// Leaves calls to the caller: the reason for the end of the turn.
+    /// Hands calls over to the caller; returns the reason for the end of the turn.
     pub fn hand_over(&mut self, external: Vec<ExternalCall>) -> StopReason {
         let calls = external.iter().map(ExternalCall::handed_over).collect();
         self.external = external;
@@ -244,13 +244,13 @@ impl TurnState {
         Ok(AgentReply { message, stop, steps: self.steps.clone(), finished: self.finished.clone() })
     }
 
-    /// Ends the turn after the results that the caller gave, before a reply to them.
+    /// Ends the turn after the external results, before a reply to them.
     pub fn stop(&mut self, stop: StopReason) -> Result<AgentReply> {
         let reply = self.conversation.history().pop().unwrap_or_default();
         self.finish(reply, stop)
     }
 
-    /// Ends the turn without a reply. The calls that began stay in the history with their results, since their side effects remain;
+    /// Ends the turn without a reply. Started calls stay in the history with their results, since their side effects remain;
     /// without any, the history is as before the turn.
     fn end(&mut self) {
         if !std::mem::take(&mut self.is_open) {
@@ -273,7 +273,7 @@ impl TurnState {
         }
     }
 
-    /// Gives a result to each call of the round that has none, unless none of them began.
+    /// Gives a result to each call of the round without one, if any of them started.
     fn complete_round(&mut self) {
         let Some(Round { calls, started, external, results }) = &self.round else { return };
         let started = *started;
@@ -283,8 +283,8 @@ impl TurnState {
         let missing = (0..calls.len()).filter(|&number| results[number].is_none());
         let missing = missing.map(|number| (number, calls[number].clone(), external.contains(&number)));
         for (number, call, is_external) in missing.collect::<Vec<_>>() {
-            let begun = started.filter(|_| !is_external);
-            let (outcome, result) = match begun {
+            let own_start = started.filter(|_| !is_external);
+            let (outcome, result) = match own_start {
                 Some(_) => (CallOutcome::Abandoned, refused(&call, ABANDONED)),
                 None => (CallOutcome::NotRun, not_run(&call)),
             };
@@ -292,14 +292,14 @@ impl TurnState {
                 outcome,
                 error: Some(ToolErrorKind::Cancelled),
                 attempts: 0,
-                elapsed_ms: begun.map_or(0, |begun| milliseconds(begun.elapsed())),
+                elapsed_ms: own_start.map_or(0, |start| milliseconds(start.elapsed())),
                 ..AgentStep::new(self.rounds - 1, call, result)
             };
             self.push(number, step);
         }
     }
 
-    /// Completes the messages of a turn without a reply: a round without results is left out.
+    /// Completes the messages of a turn without a reply: a round without results is dropped.
     fn settled(&self, mut turn: Vec<Message>) -> Vec<Message> {
         let mut results = self.results().peekable();
         if let Some(reply) = turn.pop_if(|last| !last.tool_calls.is_empty())
@@ -325,7 +325,7 @@ pub(super) fn milliseconds(elapsed: Duration) -> u64 {
     u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Result of a call that has none of a tool, with the reason.
+/// Result of a call without a tool result, with the reason.
 pub(super) fn refused(call: &ToolCall, reason: &str) -> Message {
     let error = json!({"tool_name": call.name, "error": reason});
     Message::tool(call.id.as_deref(), call.name.as_str(), error)

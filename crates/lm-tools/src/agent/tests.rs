@@ -73,7 +73,7 @@ fn roles(agent: &Agent) -> Vec<Role> {
 }
 
 #[test]
-fn calls_are_run_and_their_results_go_back_by_id() {
+fn calls_run_and_results_return_by_id() {
     let both = said("multiply", 3, 5) + "\n" + &said("multiply", 2, 43);
     let mut agent = agent([both, "15 and 86.".to_owned()]);
     let reply = agent.run("What are 3 times 5 and 2 times 43?").expect("an answer");
@@ -108,7 +108,7 @@ impl crate::Tool for Panicking {
 }
 
 #[test]
-fn the_panic_of_a_tool_is_a_result_that_the_model_reads() {
+fn tool_panic_is_a_result_for_the_model() {
     let call = "<tool_call>\n{\"name\": \"explode\", \"arguments\": {}}\n</tool_call>";
     let tools = Toolset::new().with(Panicking).expect("one tool");
     let mut agent = agent_with(tools, [call, "It failed."]);
@@ -124,7 +124,7 @@ fn the_panic_of_a_tool_is_a_result_that_the_model_reads() {
 
 /// If a call were required for the second reply too, the model could not answer.
 #[test]
-fn a_required_call_is_required_of_the_first_reply_only() {
+fn only_the_first_reply_requires_a_call() {
     for choice in [ToolChoice::Required, ToolChoice::Named("multiply".to_owned())] {
         let mut agent = agent([said("multiply", 3, 5), "15.".to_owned()]);
         let options = TurnOptions { tool_choice: choice, ..TurnOptions::default() };
@@ -134,7 +134,7 @@ fn a_required_call_is_required_of_the_first_reply_only() {
 }
 
 #[test]
-fn an_error_is_fed_back_and_the_model_may_try_again() {
+fn error_returns_to_the_model_for_another_try() {
     // Constrained to the declared tools, the model could not call another one.
     let replies = [said("divide", 3, 5), said("multiply", 3, 5), "15.".to_owned()];
     let mut agent = configured(ConstrainCalls::No, multiplication(), replies);
@@ -145,7 +145,7 @@ fn an_error_is_fed_back_and_the_model_may_try_again() {
 }
 
 #[test]
-fn the_rounds_of_a_turn_are_limited_and_every_call_has_a_result() {
+fn rounds_are_limited_and_every_call_has_a_result() {
     let again = said("multiply", 1, 1);
     let mut agent = agent([again.clone(), again.clone(), again, "Hello!".to_owned()]);
     let reply = agent.run("Go on forever.").expect("a reply");
@@ -161,7 +161,7 @@ fn the_rounds_of_a_turn_are_limited_and_every_call_has_a_result() {
 }
 
 #[test]
-fn without_rounds_the_model_may_only_answer() {
+fn zero_rounds_allow_only_an_answer() {
     let mut agent = agent([said("multiply", 1, 1)]);
     agent.settings.limits.max_rounds = 0;
     let reply = agent.run("3 times 5?").expect("an answer");
@@ -187,7 +187,7 @@ impl crate::Tool for Canceller {
 }
 
 #[test]
-fn a_turn_that_is_cancelled_while_a_tool_runs_keeps_the_calls_that_ran() {
+fn turn_cancelled_during_a_tool_keeps_finished_calls() {
     let (cancel, runs) = (CancelHandle::new(), Arc::default());
     let canceller = Canceller { cancel: cancel.clone(), runs: Arc::clone(&runs) };
     let twice = said("cancel", 1, 2) + "\n" + &said("cancel", 3, 4);
@@ -209,9 +209,9 @@ fn a_turn_that_is_cancelled_while_a_tool_runs_keeps_the_calls_that_ran() {
     assert_eq!(roles(&agent), [User, Assistant, Tool, Tool, User, Assistant]);
 }
 
-/// A template that refuses a user message after results, as those of Mistral do.
+/// A template that refuses a user message after results, as Mistral's do.
 #[test]
-fn a_cancelled_turn_leaves_no_empty_message_and_a_strict_template_takes_the_next_one() {
+fn cancelled_turn_leaves_no_empty_message() {
     let source = "{% set ns = namespace(user=true) %}{% for m in messages %}{% if m.role != 'tool' and not m.tool_calls %}\
                   {% if (m.role == 'user') != ns.user %}{{ raise_exception('roles must alternate') }}{% endif %}\
                   {% set ns.user = not ns.user %}{% endif %}[{{ m.role }}|{{ m.content }}\
@@ -235,7 +235,7 @@ fn a_cancelled_turn_leaves_no_empty_message_and_a_strict_template_takes_the_next
 }
 
 #[test]
-fn a_turn_that_is_cancelled_before_its_first_token_leaves_nothing() {
+fn early_cancelled_turn_leaves_nothing() {
     for on_cancel in [OnCancel::Rollback, OnCancel::KeepPartial] {
         let mut agent = agent(["Never.", "Hello!"]);
         let options = TurnOptions { on_cancel, ..TurnOptions::default() };
@@ -248,7 +248,7 @@ fn a_turn_that_is_cancelled_before_its_first_token_leaves_nothing() {
 }
 
 #[test]
-fn a_streamed_turn_is_cancelled_by_its_handle() {
+fn handle_cancels_a_streamed_turn() {
     let mut agent = agent(["word ".repeat(500), "Hello!".to_owned()]);
     let mut stream = agent.stream("Talk.").expect("a stream");
     assert!(matches!(stream.next(), Some(Ok(_))));
@@ -260,7 +260,7 @@ fn a_streamed_turn_is_cancelled_by_its_handle() {
 }
 
 #[test]
-fn a_stream_hands_out_text_calls_results_and_the_answer_in_order() {
+fn stream_yields_text_calls_results_and_answer_in_order() {
     let mut agent = agent([format!("One moment.{}", said("multiply", 3, 5)), "It is 15.".to_owned()]);
     let mut log = Vec::new();
     let mut text = String::new();
@@ -285,7 +285,7 @@ fn a_stream_hands_out_text_calls_results_and_the_answer_in_order() {
 }
 
 #[test]
-fn a_stream_that_is_dropped_leaves_the_conversation_as_it_was() {
+fn dropped_stream_restores_the_conversation() {
     let long = "word ".repeat(500);
     let mut agent = agent([long, "Hello!".to_owned()]);
     let mut stream = agent.stream("Talk.").expect("a stream");
@@ -296,7 +296,7 @@ fn a_stream_that_is_dropped_leaves_the_conversation_as_it_was() {
 }
 
 #[test]
-fn an_error_is_the_last_item_of_a_stream() {
+fn error_is_the_last_stream_item() {
     let mut agent =
         configured(ConstrainCalls::No, multiplication(), ["<tool_call>{\"name\": 5}</tool_call>"]);
     let events: Vec<_> = agent.stream("Go on.").expect("a stream").collect();
@@ -306,7 +306,7 @@ fn an_error_is_the_last_item_of_a_stream() {
 }
 
 #[test]
-fn the_history_before_a_stopped_turn_is_kept() {
+fn history_before_a_stopped_turn_is_kept() {
     let again = said("multiply", 1, 1);
     let mut agent = agent(["Hello!".to_owned(), again.clone(), again.clone(), again]);
     agent.run("Hi!").expect("an answer");
@@ -317,7 +317,7 @@ fn the_history_before_a_stopped_turn_is_kept() {
 }
 
 #[test]
-fn a_reply_that_was_cut_off_goes_on_and_its_calls_run() {
+fn cut_reply_continues_and_its_calls_run() {
     let text = format!("Let me work that out for you now.{}", said("multiply", 3, 5));
     let mut agent = agent([text, "It is 15.".to_owned()]);
     let short = TurnOptions { max_output_tokens: Some(5), ..TurnOptions::default() };
@@ -337,7 +337,7 @@ fn a_reply_that_was_cut_off_goes_on_and_its_calls_run() {
 }
 
 #[test]
-fn the_calls_that_ran_stay_when_a_continued_turn_is_stopped() {
+fn stopped_continuation_keeps_finished_calls() {
     let again = said("multiply", 1, 1);
     let first = format!("I will multiply as often as it takes.{again}");
     let mut agent = agent([first, again.clone(), again.clone(), again]);
@@ -351,7 +351,7 @@ fn the_calls_that_ran_stay_when_a_continued_turn_is_stopped() {
 }
 
 #[test]
-fn removed_turns_do_not_confuse_the_end_of_a_stopped_turn() {
+fn stopped_turn_ends_correctly_after_removed_turns() {
     let again = said("multiply", 1, 1);
     let replies: Vec<String> = (0..6).map(|n| format!("Answer {n}.")).chain(vec![again; 3]).collect();
     let settings = lm_conversation::EngineSettings { max_context: Some(768), ..Default::default() };

@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use tracing::Span;
 
-/// Maximum number of events that a turn has left when it is dropped: reports of running calls.
+/// Maximum number of remaining events of a dropped turn: reports of running calls.
 const MAX_READY: usize = 1000;
 
 /// Future of a turn's reply.
@@ -23,8 +23,8 @@ pub(super) type Task = Pin<Box<dyn Future<Output = Result<AgentReply>> + Send>>;
 /// A running turn of an [`Agent`](super::Agent). It borrows nothing: it can be moved to another thread or task.
 ///
 /// It is read as an iterator, which blocks, with [`recv`](Self::recv) or as a [`Stream`] in async code, or to its end with
-/// [`into_reply`](Self::into_reply) and `.await`, which need no runtime. The last event is [`AgentEvent::Finished`] or an error. The turn goes on only while it is
-/// read; calls and the model run behind it, and only the prompt of a reply is rendered by the reader. Dropping it before its end cancels the turn at once, without waiting, and so does the next turn
+/// [`into_reply`](Self::into_reply) and `.await`, which need no runtime. The last event is [`AgentEvent::Finished`] or an error. The turn continues only while it is
+/// read; calls and the model run in the background, and only the prompt of a reply is rendered by the reader. Dropping it before its end cancels the turn at once, without waiting, and so does the next turn
 /// of the agent.
 ///
 /// ```
@@ -101,7 +101,7 @@ impl AgentTurn {
         Err(Error::Cancelled)
     }
 
-    /// Takes the results of calls that are there, in the order of the calls, without waiting for others.
+    /// Takes the available results of calls, in the order of the calls, without waiting for others.
     fn take_ready(&mut self) {
         let mut context = Context::from_waker(Waker::noop());
         for _ in 0..MAX_READY {
@@ -114,7 +114,7 @@ impl AgentTurn {
 
     /// Polls the turn up to its next event.
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<AgentEvent>>> {
-        // Out of its place: a task that panics is dropped, since another poll, as that of `drop`, would panic again.
+        // Taken out: a task that panics is dropped, since another poll, as in `drop`, would panic again.
         let Some(mut task) = self.task.take() else { return Poll::Ready(None) };
         match self.span.in_scope(|| task.as_mut().poll(context)) {
             Poll::Ready(reply) => Poll::Ready(Some(reply.map(AgentEvent::Finished))),

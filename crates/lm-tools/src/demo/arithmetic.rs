@@ -59,7 +59,7 @@ pub(crate) fn evaluate(expression: &str) -> Result<serde_json::Number, Arithmeti
     number(value)
 }
 
-/// Converts a value to an integer if it is one, otherwise rounds it to [`SIGNIFICANT_DIGITS`].
+/// Converts an integral value to an integer, and rounds any other to [`SIGNIFICANT_DIGITS`].
 fn number(value: f64) -> Result<serde_json::Number, ArithmeticError> {
     /// Floats represent every integer up to 2^53 exactly.
     const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn operators_have_their_usual_order() {
+    fn operators_have_usual_precedence() {
         for (expression, expected) in [
             ("2", "2"),
             ("1 + 2 * 3", "7"),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_written_as_people_write_them() {
+    fn results_have_plain_decimal_form() {
         for (expression, expected) in [
             ("0.1 + 0.2", "0.3"),
             ("1.1 * 3", "3.3"),
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_is_bounded_however_it_is_made() {
+    fn all_forms_of_nesting_are_bounded() {
         for piece in ["(", "-", "2^"] {
             let nested = piece.repeat(100_000);
             assert_eq!(evaluate(&format!("{nested}1")), Err(ArithmeticError::TooDeep), "{piece}");
@@ -276,7 +276,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn values_are_those_of_the_tree((text, value) in expression()) {
+        fn values_equal_the_tree((text, value) in expression()) {
             match evaluate(&text) {
                 Ok(number) => {
                     let got = number.as_f64().expect("a number");
@@ -287,7 +287,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in prop_oneof![any::<String>(), "[-+*/%^()x×÷. 0-9]{0,40}"]) {
+        fn arbitrary_text_does_not_panic(text in prop_oneof![any::<String>(), "[-+*/%^()x×÷. 0-9]{0,40}"]) {
             let _ = evaluate(&text);
         }
     }

@@ -8,7 +8,7 @@ fn call(name: &str, arguments: Value) -> String {
 }
 
 #[test]
-fn declarations_are_the_documented_ones() {
+fn declarations_equal_the_documentation() {
     let functions: Vec<Value> =
         demo().specs().iter().map(|spec| spec.to_json()["function"].clone()).collect();
     let expected = json!([
@@ -54,14 +54,14 @@ fn made_up_values_stay_in_the_documented_ranges() {
 }
 
 #[test]
-fn calculate_answers_with_a_number_or_says_what_is_wrong() {
+fn calculate_returns_a_number_or_an_error() {
     assert_eq!(call("calculate", json!({"expression": "12 * (3 + 4)"})), "84");
     let error = r#"{"tool_name":"calculate","error":"expected a number at character 1, found `t`"}"#;
     assert_eq!(call("calculate", json!({"expression": "twelve"})), error);
 }
 
 #[test]
-fn the_time_is_hours_and_minutes() {
+fn time_is_hours_and_minutes() {
     let noon: Zoned = "2026-03-01T09:05:59+01:00[Europe/Paris]".parse().expect("a time");
     assert_eq!(clock(&noon), "09:05");
     assert_eq!(call("current_time", json!({})).len(), "09:05".len());

@@ -1,4 +1,4 @@
-//! Place of a call's only result.
+//! Slot for the single result of a call.
 
 use super::content::{content, discard};
 use super::event::CallResult;
@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Bit of a call that has its result.
+/// Bit of a finished call.
 const GIVEN: u32 = 1 << 31;
 /// Error of a call that was not run.
 const NOT_RUN: &str = "the call was not run: the turn was ended";
 
-/// Place of the result of one call: the first one that is given counts.
+/// Slot for the result of one call; the first result counts.
 #[derive(Debug)]
 pub(crate) struct Answer {
     /// Number of the call in its reply.
@@ -25,12 +25,12 @@ pub(crate) struct Answer {
     started: Instant,
     max_bytes: usize,
     updates: Arc<Updates>,
-    /// Number of attempts that began, with [`GIVEN`] once there is a result.
+    /// Number of started attempts, with [`GIVEN`] once there is a result.
     state: AtomicU32,
 }
 
 impl Answer {
-    /// Creates the place for the result of a call with its number, which begins now.
+    /// Creates the slot of a call that starts now, with its number.
     pub fn new((index, call): (usize, &ToolCall), max_bytes: usize, updates: Arc<Updates>) -> Self {
         Self {
             index,
@@ -43,7 +43,7 @@ impl Answer {
         }
     }
 
-    /// Gives the result; a later one is dropped.
+    /// Sets the result; a later one is dropped.
     pub fn give(&self, result: Result<Value, ToolError>) {
         match self.close() {
             Some(attempts) => self.send(attempts, result),
@@ -57,7 +57,7 @@ impl Answer {
         }
     }
 
-    /// Gives an error, made from the number of attempts that began, unless there is a result.
+    /// Sets an error, made from the number of started attempts, unless there is a result.
     pub fn give_up(&self, error: impl FnOnce(u32) -> ToolError) {
         if let Some(attempts) = self.close() {
             self.send(attempts, Err(error(attempts)));
@@ -69,7 +69,7 @@ impl Answer {
         self.state.load(Ordering::Acquire) & GIVEN != 0
     }
 
-    /// Counts an attempt, and returns its number, from 1; `None` if there is a result: then nothing may begin any more.
+    /// Counts an attempt, and returns its number, from 1; `None` if there is a result: no further attempt may start.
     pub fn begin_attempt(&self) -> Option<u32> {
         let next = |state: u32| (state & GIVEN == 0).then_some(state + 1);
         self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).ok().map(|before| before + 1)
@@ -134,11 +134,11 @@ fn log(tool: &str, attempts: u32, elapsed: Duration, error: Option<&ToolError>) 
     }
 }
 
-/// Answer that its holder owes: it is an error if the holder is dropped without a result, as by a runtime that ends.
+/// Answer that becomes an error if its holder is dropped without a result, as by a runtime that ends.
 #[derive(Debug)]
-pub(crate) struct Owed(pub Arc<Answer>);
+pub(crate) struct PendingAnswer(pub Arc<Answer>);
 
-impl Drop for Owed {
+impl Drop for PendingAnswer {
     fn drop(&mut self) {
         self.0.give_up(|attempts| match attempts {
             0 => ToolError::new(
@@ -153,7 +153,7 @@ impl Drop for Owed {
     }
 }
 
-/// Error of a call that was not run, since its turn was ended before.
+/// Error of a call that was not run because its turn ended first.
 pub(crate) fn ended_before() -> ToolError {
     ToolError::new(ToolErrorKind::Cancelled, NOT_RUN)
 }

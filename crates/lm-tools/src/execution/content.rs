@@ -43,7 +43,7 @@ pub(crate) fn is_shallow(arguments: &Map<String, Value>) -> bool {
     arguments.values().all(|value| is_within(value, MAX_DEPTH - 1))
 }
 
-/// Content of a message that a hook gives: as that of a tool, but a list of parts of a message stays one.
+/// Message content from a hook: as from a tool, but a list of message parts is kept.
 pub(crate) fn given(value: Value) -> Value {
     match value {
         Value::Array(items) if is_parts(&items) => Value::Array(items),
@@ -64,7 +64,7 @@ fn within_depth(value: Value) -> Result<Value, ToolError> {
     Err(ToolError::failed(format_args!("the result is nested deeper than {MAX_DEPTH} levels")))
 }
 
-/// Returns true if a value has at most so many levels.
+/// Returns true if the nesting of a value is within the limit.
 fn is_within(value: &Value, levels: usize) -> bool {
     let Some(inside) = levels.checked_sub(1) else { return false };
     match value {
@@ -90,7 +90,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn contents_are_cut_at_characters_and_stay_as_they_are_up_to_the_limit() {
+    fn contents_are_cut_at_character_boundaries() {
         let cases = [
             (json!("añb"), 4, json!("añb")),
             (json!("añb"), 2, json!("a\n[cut: 1 of 4 bytes]")),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_hook_gives_is_a_text_unless_it_has_the_parts_of_a_message() {
+    fn hook_value_is_text_unless_it_has_parts() {
         let parts = json!([{"type": "text", "text": "a"}, {"type": "image"}]);
         for same in [json!("a"), json!({"a": 1}), json!(null), parts] {
             assert_eq!(given(same.clone()), same);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn values_deeper_than_a_stack_are_refused() {
+    fn overly_deep_values_are_rejected() {
         let deep = |levels| (0..levels).fold(Value::Null, |value, _| Value::Array(vec![value]));
         assert!(content(deep(127), 1000).is_ok());
         for levels in [128, 200_000] {

@@ -12,10 +12,10 @@ pub enum CallEvent {
     Progress {
         /// Number of the call.
         index: usize,
-        /// A text, or JSON in a form of the tool's own.
+        /// A text, or JSON in a form defined by the tool.
         progress: Value,
     },
-    /// An attempt failed, and another one follows: [`RetryPolicy`](crate::RetryPolicy).
+    /// An attempt failed and is retried: [`RetryPolicy`](crate::RetryPolicy).
     Retry {
         /// Number of the call.
         index: usize,
@@ -26,7 +26,7 @@ pub enum CallEvent {
         /// Time until the next attempt.
         delay: Duration,
     },
-    /// A call has its result. There is one such event for each call, in the order of the calls.
+    /// A call has its result: one event for each call, in the order of the calls.
     Finished(Box<CallResult>),
 }
 
@@ -47,7 +47,7 @@ pub struct CallResult {
 }
 
 impl CallResult {
-    /// Result of a call that was not begun.
+    /// Result of a call that was not started.
     pub(crate) fn not_run(index: usize, call: &ToolCall) -> Self {
         let message = super::not_run(call);
         let error = Some(super::answer::ended_before());

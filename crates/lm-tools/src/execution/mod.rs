@@ -1,4 +1,4 @@
-//! Parts of the execution of calls: limits, retries, the place of the only result, the watch over time limits.
+//! Parts of the execution of calls: limits, retries, the result slot, the watcher of time limits.
 
 mod answer;
 mod content;
@@ -8,7 +8,7 @@ mod retries;
 mod updates;
 mod watch;
 
-pub(crate) use answer::{Answer, Owed, ended_before, not_run};
+pub(crate) use answer::{Answer, PendingAnswer, ended_before, not_run};
 pub(crate) use content::{given, is_shallow};
 pub use event::{CallEvent, CallResult};
 pub use limits::CallLimits;

@@ -4,7 +4,7 @@ use crate::annotations::ToolAnnotations;
 use crate::tool_error::{Retry, ToolError};
 use std::time::Duration;
 
-/// Retries of a call that fails, within its time limit and until its turn is cancelled.
+/// Retries of a failed call, within its time limit and until its turn is cancelled.
 ///
 /// Only errors that [allow it](Retry) are retried, and unless such an error says that the attempt had no effect, only calls of tools that
 /// are [idempotent](ToolAnnotations::is_idempotent). A call that panics or that is abandoned is never run again.
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Maximum number of attempts after the first one. Default 2.
+    /// Maximum number of retries. Default 2.
     pub max_retries: u32,
     /// Delay before the first retry; each further one has twice the delay. Default 200 ms.
     pub backoff: Duration,

@@ -7,9 +7,9 @@ use lm_template::Value;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of reports of a call that were not read.
+/// Maximum number of unread reports of a call.
 const MAX_REPORTS: usize = 32;
-/// Maximum number of reports of all calls of a reply that were not read.
+/// Maximum number of unread reports of all calls of a reply.
 const MAX_ALL_REPORTS: usize = 1024;
 /// Maximum bytes of a report.
 const MAX_REPORT_BYTES: usize = 4096;
@@ -18,7 +18,7 @@ const MAX_REPORT_BYTES: usize = 4096;
 #[derive(Debug)]
 pub(crate) enum Update {
     Finished(Box<CallResult>),
-    /// There are reports.
+    /// Reports are available.
     Reports,
 }
 
@@ -35,7 +35,7 @@ struct Reports {
     queue: VecDeque<(usize, CallEvent)>,
     /// Calls, by number, that may report.
     open: Vec<bool>,
-    /// The reader is told of the reports.
+    /// The reader is notified of the reports.
     is_announced: bool,
 }
 
@@ -49,10 +49,10 @@ impl Updates {
 
     /// Sends a call's result.
     pub fn finish(&self, result: CallResult) {
-        let _ = self.sender.try_send(Update::Finished(Box::new(result))); // Nobody waits for it any more.
+        let _ = self.sender.try_send(Update::Finished(Box::new(result))); // An error: the receiver is gone.
     }
 
-    /// Adds a report, in place of an older one if there are too many.
+    /// Adds a report, in place of an older one at the limit.
     pub fn report(&self, index: usize, event: CallEvent) {
         let mut reports = self.reports();
         if !reports.open.get(index).is_some_and(|&is_open| is_open) {
@@ -85,14 +85,14 @@ impl Updates {
         self.reports().is_announced = false;
     }
 
-    /// Accepts no more reports of a call that has its result.
+    /// Rejects further reports of a finished call.
     pub fn close(&self, index: usize) {
         if let Some(is_open) = self.reports().open.get_mut(index) {
             *is_open = false;
         }
     }
 
-    /// Accepts no more reports, and drops those that there are.
+    /// Rejects further reports and drops the unread ones.
     pub fn close_all(&self) {
         *self.reports() = Reports::default();
     }
@@ -121,7 +121,7 @@ impl Reporter {
         Self { index, updates }
     }
 
-    /// Reports progress; a value that is nested too deep is left out.
+    /// Reports progress; a value that is nested too deep is dropped.
     pub fn progress(&self, progress: Value) {
         let index = self.index;
         if let Some(progress) = content::report(progress, MAX_REPORT_BYTES) {
@@ -135,13 +135,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reports_that_were_not_read_are_bounded_for_each_call_and_for_all() {
+    fn unread_reports_are_bounded_per_call_and_in_total() {
         let (updates, received) = Updates::new(100);
         for index in 0..100 {
             let reporter = Reporter::new(index, updates.clone());
             (0..100).for_each(|number| reporter.progress(number.into()));
         }
-        assert_eq!(received.len(), 1, "the reader is told once");
+        assert_eq!(received.len(), 1, "the reader is notified once");
         updates.close(99);
         Reporter::new(99, updates.clone()).progress("late".into());
         Reporter::new(100, updates.clone()).progress("of no call".into());

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Interval at which running calls are looked at.
+/// Interval at which running calls are checked.
 const TICK: Duration = Duration::from_millis(10);
 
 /// A running call with its limits.
@@ -37,7 +37,7 @@ pub(crate) struct Watched {
     pub cancelled: Option<Instant>,
 }
 
-/// State that a call's run shares with the watcher, as long as it runs.
+/// State shared by a running call and the watcher.
 #[derive(Debug, Default)]
 pub(crate) struct RunState {
     /// End of a pause between attempts.
@@ -96,7 +96,7 @@ impl Watcher {
     /// Abandons the call at its limits.
     ///
     /// # Errors
-    /// When the system has no thread for the watcher.
+    /// When the watcher's thread cannot be started.
     pub(crate) fn watch(&self, call: Watched) -> io::Result<()> {
         let mut watcher = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let calls = match watcher.take() {
@@ -173,13 +173,13 @@ impl Watched {
             0 => ToolError::new(kind, format_args!("{reason}; it was not run")),
             _ => ToolError::new(kind, format_args!("{reason}; it may still take effect")),
         };
-        // First the result: a future that ends without one gives another.
+        // The result first: a future that ends without one sets another.
         self.guarded(|| self.answer.give_up(error));
         self.cancel();
         self.guarded(|| self.abort.abort());
     }
 
-    /// Cancels the call's context, and wakes those who wait for it.
+    /// Cancels the call's context, and wakes its waiters.
     fn cancel(&self) {
         self.call.cancel();
         self.guarded(|| {

@@ -5,7 +5,7 @@ use crate::context::CallContext;
 use crate::execution::CallEvent;
 use crate::execution::RetryPolicy;
 use crate::execution::RunState;
-use crate::execution::{Answer, Owed, ended_before};
+use crate::execution::{Answer, PendingAnswer, ended_before};
 use crate::tool::{ToolFuture, ToolOutput};
 use crate::tool_error::{ToolError, ToolErrorKind};
 use crate::toolset::Entry;
@@ -24,7 +24,7 @@ pub(super) struct Attempts {
     pub entry: Arc<Entry>,
     pub arguments: Map<String, Value>,
     pub context: CallContext,
-    pub owed: Owed,
+    pub pending: PendingAnswer,
     pub state: Arc<RunState>,
     pub retries: RetryPolicy,
     pub place: Place,
@@ -39,7 +39,7 @@ impl Attempts {
     }
 
     fn answer(&self) -> &Answer {
-        &self.owed.0
+        &self.pending.0
     }
 
     async fn result(&self) -> Result<Value, ToolError> {
@@ -99,7 +99,7 @@ impl Attempts {
         self.answer().updates().report(index, event);
     }
 
-    /// Waits, and returns true if the call was not cancelled meanwhile.
+    /// Waits; returns true if the call was not cancelled meanwhile.
     async fn pause(&self, until: Instant) -> bool {
         select(pin!(self.state.pause(until)), pin!(self.context.cancelled())).await;
         !self.context.is_cancelled()

@@ -8,7 +8,7 @@ mod tests;
 
 use crate::context::CallContext;
 use crate::context::Reader;
-use crate::execution::{Answer, Owed};
+use crate::execution::{Answer, PendingAnswer};
 use crate::execution::{CallEvent, CallResult};
 use crate::execution::{RunState, Watched};
 use crate::execution::{Update, Updates};
@@ -33,13 +33,13 @@ use std::time::Instant;
 /// and retries as well, and the results with their errors and numbers of attempts.
 ///
 /// Calls begin in order, at most [`CallLimits::max_parallel`](crate::CallLimits::max_parallel) at a time, and later ones as results are
-/// read. Dropping it cancels those that run.
+/// read. Dropping it cancels the running ones.
 #[derive(Debug)]
 pub struct RunningCalls {
     tools: Toolset,
     cancel: CancelHandle,
     deadline: Option<Instant>,
-    /// Calls that were not begun, with their numbers.
+    /// Calls that were not started, with their numbers.
     waiting: VecDeque<(usize, ToolCall)>,
     running: usize,
     /// A sequential call runs.
@@ -89,7 +89,7 @@ impl RunningCalls {
         }
     }
 
-    /// Waits for the next event; `None` after the last result. The events of a call come before its result, those of different calls in
+    /// Waits for the next event; `None` after the last result. The events of a call precede its result; events of different calls are in
     /// the order of time.
     pub fn next_event(&mut self) -> Option<CallEvent> {
         loop {
@@ -110,7 +110,7 @@ impl RunningCalls {
         }
     }
 
-    /// Begins as many calls as may run.
+    /// Starts as many calls as may run.
     fn begin(&mut self) {
         while let Some((_, call)) = self.waiting.front() {
             let alone = self.tools.entry(&call.name).is_some_and(|entry| entry.is_sequential);
@@ -132,7 +132,7 @@ impl RunningCalls {
 
     /// Returns the next event if it is there; `None` inside at the end.
     fn take(&mut self) -> Option<Option<CallEvent>> {
-        // Reports that keep coming hold up no result.
+        // Endless reports must not delay a result.
         for _ in 0..self.received.len() {
             let Ok(update) = self.received.try_recv() else { break };
             self.put(update);
@@ -157,7 +157,7 @@ impl RunningCalls {
         self.begin();
     }
 
-    /// Starts a call, or gives the error of one that cannot be started.
+    /// Starts a call, or sets its error.
     fn start(&self, index: usize, mut call: ToolCall) {
         let max_bytes = self.tools.limits().max_result_bytes;
         let answer = Arc::new(Answer::new((index, &call), max_bytes, self.updates.clone()));
@@ -196,7 +196,7 @@ impl RunningCalls {
             retries: entry.retries.unwrap_or(limits.retries),
             context: CallContext::new(&call, handle.clone(), deadline, states, reader),
             arguments: call.arguments,
-            owed: Owed(answer.clone()),
+            pending: PendingAnswer(answer.clone()),
             state: state.clone(),
             place: place.clone(),
             entry,
@@ -213,7 +213,7 @@ impl RunningCalls {
             cancel_grace: limits.cancel_grace,
             cancelled: None,
         };
-        // A run that is dropped gives its result.
+        // A dropped run sets its result.
         let launched = self.tools.watcher().watch(watched).and_then(|()| place.launch(run, &call.name));
         if let Err(error) = launched {
             tracing::error!(%error, tool = call.name, "the system has no thread for a call");

@@ -10,14 +10,14 @@ use tracing::Instrument;
 /// Place of a call's run.
 #[derive(Clone)]
 pub(super) enum Place {
-    /// A thread of its own, and the runtime of a future that the tool returns.
+    /// A separate thread, and the runtime for a future that the tool returns.
     Thread(Option<Spawner>),
     /// The runtime of asynchronous tools.
     Runtime(Spawner),
 }
 
 impl Place {
-    /// The runtime for an asynchronous tool if there is one, else a thread.
+    /// The runtime for an asynchronous tool, if any, else a thread.
     pub fn of(entry: &Entry, runtime: Option<&Spawner>) -> Self {
         match runtime {
             Some(runtime) if entry.tool.is_async() => Self::Runtime(runtime.clone()),
@@ -25,10 +25,10 @@ impl Place {
         }
     }
 
-    /// Runs a call's future, which gives its result also when it is dropped.
+    /// Runs a call's future, which sets its result even when dropped.
     ///
     /// # Errors
-    /// When the system has no thread.
+    /// When the thread cannot be started.
     pub fn launch<T: 'static>(
         &self,
         run: impl Future<Output = T> + Send + 'static,

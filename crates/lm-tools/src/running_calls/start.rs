@@ -20,8 +20,8 @@ impl Toolset {
         result.unwrap_or_else(|| not_run(call))
     }
 
-    /// Starts the calls of a reply. There is one result for each, in their order: see [`RunningCalls`]. After `cancel`, calls that did not
-    /// begin are not run; calls that run see it in their [`CallContext`], and are abandoned after [`CallLimits::cancel_grace`]. At
+    /// Starts the calls of a reply. Each has one result, in their order: see [`RunningCalls`]. After `cancel`, calls that did not
+    /// begin are not run; running calls see it in their [`CallContext`], and are abandoned after [`CallLimits::cancel_grace`]. At
     /// `deadline` they are abandoned at once.
     pub fn start(
         &self,

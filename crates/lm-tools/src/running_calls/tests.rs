@@ -120,7 +120,7 @@ fn events(tools: &Toolset, calls: Vec<ToolCall>) -> Vec<CallEvent> {
 fn last(events: &[CallEvent]) -> &CallResult {
     match events.last() {
         Some(CallEvent::Finished(result)) => result,
-        other => panic!("{other:?} is no result"),
+        other => panic!("{other:?} is not a result"),
     }
 }
 
@@ -165,7 +165,7 @@ fn calls_run_at_the_same_time_up_to_the_limit() {
 }
 
 #[test]
-fn each_call_has_one_result_in_order_whatever_happens() {
+fn every_call_has_one_result_in_order() {
     let dropped = Arc::new(AtomicUsize::new(0));
     let tools = Toolset::new()
         .with_state(Arc::clone(&dropped))
@@ -209,7 +209,7 @@ fn wait_until(mut done: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_deadline_ends_a_blocking_call_whose_context_is_cancelled() {
+fn deadline_ends_a_blocking_call_and_cancels_its_context() {
     let tools = Toolset::new().with(wait::tool()).expect("one tool");
     let soon = Instant::now() + Duration::from_secs(1);
     for (limited, deadline) in [(limits(1, Some(NONE), None), None), (CallLimits::default(), Some(soon))] {
@@ -221,7 +221,7 @@ fn a_deadline_ends_a_blocking_call_whose_context_is_cancelled() {
 }
 
 #[test]
-fn after_a_cancel_running_calls_may_end_and_others_are_not_run() {
+fn cancel_lets_running_calls_end_and_starts_none() {
     let tools = Toolset::new().with(wait::tool()).expect("one tool");
     let calls = || vec![call("wait", json!({})); 3];
     let cancelled = |limits: CallLimits, tools: &Toolset| {
@@ -255,7 +255,7 @@ fn deaf() -> (Sender<()>, Toolset) {
 }
 
 #[test]
-fn asynchronous_tools_run_on_the_runtime_and_without_one() {
+fn async_tools_run_with_and_without_a_runtime() {
     let calls = || (0..20).map(|n| call("quick", json!({"n": n}))).collect::<Vec<_>>();
     let expected: Vec<_> = (0..20).map(|n| n.to_string()).collect();
     let tools = Toolset::new().with(quick::tool()).expect("one tool");
@@ -280,7 +280,7 @@ fn asynchronous_tools_run_on_the_runtime_and_without_one() {
 }
 
 #[test]
-fn a_runtime_that_drops_a_call_gives_it_a_result() {
+fn call_dropped_by_its_runtime_has_a_result() {
     let tools = Toolset::new().with(quick::tool()).expect("one tool");
     for tools in [tools.clone().with_spawner(drop), tools.with_spawner(|_| panic!("no runtime"))] {
         let texts = texts(&tools, vec![call("quick", json!({"n": 1})); 2]);
@@ -289,7 +289,7 @@ fn a_runtime_that_drops_a_call_gives_it_a_result() {
 }
 
 #[test]
-fn calls_do_not_begin_after_the_deadline() {
+fn calls_do_not_start_after_the_deadline() {
     let runs = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&runs);
     let spec = ToolSpec::new("count", "Count.", json!({"type": "object"}));
@@ -301,7 +301,7 @@ fn calls_do_not_begin_after_the_deadline() {
 }
 
 #[test]
-fn a_future_that_its_runtime_begins_after_the_cancel_is_not_run() {
+fn future_started_after_cancel_does_not_run() {
     let queue = Arc::new(Mutex::new(Vec::new()));
     let queued = Arc::clone(&queue);
     let tools = Toolset::new().with(quick::tool()).expect("one tool");
@@ -323,7 +323,7 @@ impl std::task::Wake for Panicking {
 }
 
 #[test]
-fn a_waker_that_panics_ends_no_limits() {
+fn panicking_waker_keeps_the_limits() {
     let tools = Toolset::new().with_state(Arc::<AtomicUsize>::default()).with(never::tool());
     let kept = Arc::new(Mutex::new(Vec::new()));
     let futures = Arc::clone(&kept);
@@ -339,7 +339,7 @@ fn a_waker_that_panics_ends_no_limits() {
 }
 
 #[test]
-fn tools_can_wait_for_tools_and_deep_results_are_errors() {
+fn tools_can_call_tools_and_deep_results_are_errors() {
     let spec = |name: &str| ToolSpec::new(name, "Nested.", json!({"type": "object"}));
     let inner = Toolset::new().with(quick::tool()).expect("one tool");
     let tools = Toolset::new().with_async_fn(spec("outer"), move |_, context| {
@@ -373,14 +373,14 @@ fn context(call: &CallContext) -> String {
 }
 
 #[test]
-fn functions_and_arguments_may_have_any_name() {
+fn functions_and_arguments_accept_any_name() {
     let tools = Toolset::new().with(arguments::tool()).and_then(|tools| tools.with(context::tool()));
     let calls = vec![call("arguments", json!({"context": 40, "run": 2})), call("context", json!({}))];
     assert_eq!(texts(&tools.expect("two tools"), calls), ["42", "context"]);
 }
 
 #[test]
-fn a_tool_whose_state_is_missing_is_refused() {
+fn tool_with_missing_state_is_rejected() {
     let error = Toolset::new().with(never::tool()).expect_err("no state");
     assert!(matches!(&error, Error::MissingState { tool, .. } if tool == "never"), "{error}");
     assert!(error.to_string().contains("AtomicUsize"), "{error}");
@@ -390,7 +390,7 @@ fn a_tool_whose_state_is_missing_is_refused() {
 }
 
 #[test]
-fn what_the_toolset_gives_is_not_declared() {
+fn injected_arguments_are_not_declared() {
     let parameters = |spec: ToolSpec| spec.parameters().clone();
     assert_eq!(parameters(Tool::spec(&wait::tool()))["properties"], json!({}));
     assert_eq!(parameters(Tool::spec(&never::tool()))["properties"], json!({}));

@@ -15,7 +15,7 @@ pub struct Argument<T> {
     description: &'static str,
     keywords: Keywords<T>,
     items: Map<String, Value>,
-    /// Keywords that restrict nothing.
+    /// No restricting keywords.
     hints: Map<String, Value>,
 }
 
@@ -63,7 +63,7 @@ impl<T> Keywords<T> {
         self
     }
 
-    /// Restricts a text to those that contain a match.
+    /// Restricts a text to texts with a match.
     #[must_use]
     pub fn pattern(mut self, pattern: &str) -> Self
     where
@@ -75,7 +75,7 @@ impl<T> Keywords<T> {
 }
 
 impl<T> Argument<T> {
-    /// Starts a required argument; an empty description is none.
+    /// Starts a required argument; an empty description counts as absent.
     #[must_use]
     pub fn new(name: &'static str, description: &'static str) -> Self {
         let (keywords, items, hints) = (Keywords::new(), Map::new(), Map::new());
@@ -89,7 +89,7 @@ impl<T> Argument<T> {
         self
     }
 
-    /// Restricts the argument to these texts, whatever its type.
+    /// Restricts the argument to these texts, for any type.
     #[must_use]
     pub fn texts(mut self, choices: &[&str]) -> Self {
         self.keywords.map.insert("enum".to_owned(), json!(choices));
@@ -126,7 +126,7 @@ impl<T> Argument<T> {
         self
     }
 
-    /// Restricts a text to those that contain a match.
+    /// Restricts a text to texts with a match.
     #[must_use]
     pub fn pattern(mut self, pattern: &str) -> Self
     where

@@ -37,7 +37,7 @@ pub trait Text {}
     note = "for the value of a number write `range(1..=10)`"
 )]
 pub trait Length {
-    /// Keywords of the least and the greatest length.
+    /// Keywords of the minimum and the maximum length.
     const KEYWORDS: [&str; 2];
 }
 
@@ -59,7 +59,7 @@ pub trait List {
     note = "an enum has its variants as choices: derive `schemars::JsonSchema` and `serde::Deserialize` for it"
 )]
 pub trait Choose {
-    /// Type of a choice as it is written.
+    /// Type of a choice as written.
     type Choice: Serialize;
 }
 

@@ -5,7 +5,7 @@ use schemars::transform::transform_subschemas;
 use serde_json::{Map, Value, json};
 
 /// Closes the arguments of a tool: no others, all of them required, and nullable if they were optional. Objects in them are closed, too;
-/// their optional members are `Option`s, which are nullable already, or have a default of serde's, which reads no `null`.
+/// their optional members are `Option`s, which are nullable already, or have a serde default, which rejects `null`.
 pub(super) fn close(arguments: &mut Schema) {
     let required: Vec<Value> =
         arguments.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -16,7 +16,7 @@ pub(super) fn close(arguments: &mut Schema) {
     close_objects(arguments);
 }
 
-/// An object without declared members, a map, stays as it is.
+/// An object without declared members, a map, stays unchanged.
 fn close_objects(schema: &mut Schema) {
     transform_subschemas(&mut close_objects, schema);
     let Some(object) = schema.as_object_mut() else { return };

@@ -52,7 +52,7 @@ enum Shape {
 }
 
 #[test]
-fn numbers_lose_their_width_and_keep_their_range() {
+fn numbers_lose_width_and_keep_range() {
     assert_eq!(property::<f64>("A.", &[]), r#"{"type":"number","description":"A."}"#);
     assert_eq!(property::<i64>("", &[]), r#"{"type":"integer"}"#);
     assert_eq!(property::<u32>("", &[]), r#"{"type":"integer","minimum":0}"#);
@@ -60,7 +60,7 @@ fn numbers_lose_their_width_and_keep_their_range() {
 }
 
 #[test]
-fn texts_flags_and_lists_are_plain() {
+fn strings_booleans_and_lists_are_plain() {
     assert_eq!(property::<String>("A.", &[]), r#"{"type":"string","description":"A."}"#);
     assert_eq!(property::<bool>("", &[]), r#"{"type":"boolean"}"#);
     assert_eq!(
@@ -71,7 +71,7 @@ fn texts_flags_and_lists_are_plain() {
 }
 
 #[test]
-fn choices_stand_between_type_and_description() {
+fn choices_follow_type_and_precede_description() {
     let expected = r#"{"type":"string","enum":["celsius","fahrenheit"],"description":"A."}"#;
     assert_eq!(property::<String>("A.", &["celsius", "fahrenheit"]), expected);
     assert_eq!(property::<Unit>("A.", &[]), expected);
@@ -90,18 +90,18 @@ fn structs_are_inlined_and_their_field_names_are_kept() {
     assert_eq!(property::<Point>("Where.", &[]), expected);
     assert!(
         property::<Point>("", &[]).ends_with(r#""description":"A point."}"#),
-        "the type's own docs stand in"
+        "the type's own docs are used"
     );
 }
 
 #[test]
-fn an_enum_with_data_stays_a_choice_of_objects() {
+fn enum_with_data_is_a_choice_of_objects() {
     let schema = property::<Shape>("", &[]);
     assert!(schema.contains(r#""oneOf":[{"type":"object","properties":{"Circle""#), "{schema}");
 }
 
 #[test]
-fn a_type_that_contains_itself_refers_to_the_root_of_the_parameters() {
+fn recursive_type_refers_to_the_parameter_root() {
     let spec = Declaration::new("f", "F.").argument(Argument::<Tree>::new("x", "")).spec();
     let tree = json!({"type": "object", "properties": {
         "children": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}}, "required": ["children"]});
@@ -112,7 +112,7 @@ fn a_type_that_contains_itself_refers_to_the_root_of_the_parameters() {
 }
 
 #[test]
-fn a_function_without_arguments_requires_nothing() {
+fn function_without_arguments_requires_nothing() {
     let spec =
         Declaration::new("now", "Now.").argument(Argument::<String>::new("zone", "").optional()).spec();
     assert_eq!(spec.parameters().to_string(), r#"{"type":"object","properties":{"zone":{"type":"string"}}}"#);

@@ -9,7 +9,7 @@ use lm_template::ToolCall;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// A call that may run.
+/// A checked call.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CheckedCall {
@@ -25,12 +25,12 @@ impl Toolset {
     /// Validates a call without running it.
     ///
     /// # Errors
-    /// When there is no such tool, or each invalid argument, with the expected value: the text that the model would read.
+    /// The text that the model would read: an unknown tool, or each invalid argument with the expected value.
     pub fn check(&self, call: &ToolCall) -> Result<CheckedCall, ToolError> {
         self.checked_entry(call).map(|(_, checked)| checked)
     }
 
-    /// Returns the tool of a call, and replaces the arguments by those that it gets.
+    /// Returns the tool of a call, and replaces the arguments by the converted ones.
     pub(crate) fn checked(&self, call: &mut ToolCall) -> Result<Arc<Entry>, ToolError> {
         let (entry, checked) = self.checked_entry(call)?;
         if !checked.coerced.is_empty() {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_deeper_than_results_may_be_are_refused() {
+    fn overly_deep_arguments_are_rejected() {
         let nested = |levels| (0..levels).fold(json!(1), |value, _| json!([value]));
         let check =
             |levels| tools().check(&ToolCall::new("f", Map::from_iter([("x".to_owned(), nested(levels))])));
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_of_converted_arguments_has_no_values() {
+    fn conversion_log_has_no_values() {
         let tools = tools().with_coercion(Coercion::On);
         let call = ToolCall::new("f", Map::from_iter([("keys".to_owned(), json!("s3cret"))]));
         assert_eq!(paths(&tools.check(&call).expect("a list of it").coerced), "/keys");

@@ -32,7 +32,7 @@ where
     }
 }
 
-/// A declaration of a tool that the caller runs.
+/// A declaration of an external tool.
 struct CallersTool(ToolSpec);
 
 impl Tool for CallersTool {
@@ -48,7 +48,7 @@ impl Tool for CallersTool {
 const NO_CODE: &str = "this tool is run by the caller of the toolset, which gave no result";
 
 impl Toolset {
-    /// Adds a declaration without code: a tool that the caller runs. [`is_external`](Self::is_external) is true for it, and the toolset's
+    /// Adds a declaration without code: an external tool, which the caller runs. [`is_external`](Self::is_external) is true for it, and the toolset's
     /// own result of a call is an error, after the arguments were validated.
     ///
     /// The turn of an [`Agent`](crate::Agent) ends at its calls, when the other calls of the reply have their results
@@ -72,7 +72,7 @@ impl Toolset {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A loop of one's own asks the toolset:
+    /// A custom loop asks the toolset:
     ///
     /// ```
     /// use lm_tools::{ToolCall, ToolSpec, Toolset};

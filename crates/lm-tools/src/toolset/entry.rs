@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A tool, with what it says about itself.
+/// A tool with its properties.
 #[derive(Clone)]
 pub(crate) struct Entry {
     pub(super) spec: ToolSpec,

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::tool::Tool;
 use std::sync::Arc;
 
-/// Tools that [`Toolset::with`] adds: a [`Tool`], the tools of a value (`db.tools()`), or those of another toolset.
+/// Tools that [`Toolset::with`] adds: a [`Tool`], the tools of a value (`db.tools()`), or another toolset.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",
     label = "not a tool",
@@ -15,7 +15,7 @@ pub trait IntoTools {
     /// Adds the tools to a toolset, in order.
     ///
     /// # Errors
-    /// Those of [`Toolset::with`].
+    /// Same errors as [`Toolset::with`].
     fn add_to(self, tools: Toolset) -> Result<Toolset>;
 }
 

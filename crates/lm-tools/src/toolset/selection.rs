@@ -11,7 +11,7 @@ impl Toolset {
     /// Renames each tool to `PREFIX_NAME`: `get` with the prefix `weather` becomes `weather_get`.
     ///
     /// # Errors
-    /// [`Error::InvalidName`] when a name is longer than 64 characters then, or the prefix has others than ASCII letters, digits, `_`
+    /// [`Error::InvalidName`] when a name is longer than 64 characters then, or the prefix has characters other than ASCII letters, digits, `_`
     /// and `-`.
     pub fn with_prefix(mut self, prefix: &str) -> Result<Self> {
         for entry in &mut self.entries {
@@ -26,25 +26,25 @@ impl Toolset {
         Ok(self)
     }
 
-    /// The tools with these names, in the order of this toolset, for a turn or an agent that needs no others.
+    /// The tools with these names, in the order of this toolset, for a turn or an agent.
     ///
     /// # Errors
-    /// [`Error::UnknownTool`] for a name that no tool has.
+    /// [`Error::UnknownTool`] for an unknown name.
     pub fn select<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Result<Self> {
         let names = self.known(names)?;
         Ok(self.filtered(|name| names.contains(&name)))
     }
 
-    /// The tools without those with these names.
+    /// The tools except those with these names.
     ///
     /// # Errors
-    /// [`Error::UnknownTool`] for a name that no tool has.
+    /// [`Error::UnknownTool`] for an unknown name.
     pub fn without<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Result<Self> {
         let names = self.known(names)?;
         Ok(self.filtered(|name| !names.contains(&name)))
     }
 
-    /// Returns true for a tool that the caller runs ([`with_external`](Self::with_external)).
+    /// Returns true for an external tool ([`with_external`](Self::with_external)).
     pub fn is_external(&self, name: &str) -> bool {
         self.entry(name).is_some_and(|entry| entry.is_external)
     }

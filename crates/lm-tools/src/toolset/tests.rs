@@ -49,7 +49,7 @@ fn error(name: &str, arguments: Value) -> String {
 }
 
 #[test]
-fn text_is_text_objects_are_json_and_other_values_are_text() {
+fn results_become_text_or_json_objects() {
     assert_eq!(content("multiply", json!({"a": 3, "b": 5})), json!("15"));
     assert_eq!(content("echo", json!({"value": "as it is"})), json!("as it is"));
     assert_eq!(content("echo", json!({"value": {"z": 1, "a": [2]}})).to_string(), r#"{"z":1,"a":[2]}"#);
@@ -59,14 +59,14 @@ fn text_is_text_objects_are_json_and_other_values_are_text() {
 }
 
 #[test]
-fn an_unknown_tool_is_told_word_for_word() {
+fn unknown_tool_message_is_exact() {
     let expected = r#"{"tool_name":"divide","error":"Tool not found"}"#;
     assert_eq!(content("divide", json!({})).to_string(), expected);
     assert_eq!(error("Multiply", json!({"a": 3, "b": 5})), "Tool not found", "names are not guessed");
 }
 
 #[test]
-fn arguments_that_do_not_fit_are_told_before_the_tool_runs() {
+fn invalid_arguments_are_reported_before_the_tool_runs() {
     assert_eq!(error("multiply", json!({"a": 3})), "argument `b`: missing, expected integer");
     assert_eq!(
         error("multiply", json!({"a": 3, "b": "five"})),
@@ -81,18 +81,18 @@ fn errors_and_panics_of_a_tool_are_results() {
     assert_eq!(error("multiply", json!({"a": i64::MAX, "b": 2})), "too large");
     assert_eq!(error("explode", json!({"message": "boom"})), "the tool panicked: boom");
     assert_eq!(error("explode", json!({})), "the tool panicked: no message");
-    assert_eq!(content("multiply", json!({"a": 1, "b": 1})), json!("1"), "the toolset goes on");
+    assert_eq!(content("multiply", json!({"a": 1, "b": 1})), json!("1"), "the toolset still works");
 }
 
 #[test]
-fn a_call_without_an_id_has_a_result_without_one() {
+fn call_without_id_has_a_result_without_id() {
     let call =
         ToolCall::from_json(json!({"name": "multiply", "arguments": {"a": 1, "b": 2}})).expect("a call");
     assert_eq!(tools().call(&call).to_json(), json!({"role": "tool", "content": "2", "name": "multiply"}));
 }
 
 #[test]
-fn two_tools_of_one_name_are_refused() {
+fn duplicate_tool_name_is_rejected() {
     let error = tools().with(multiply::tool()).expect_err("a second `multiply`");
     assert_eq!(
         error.to_string(),
@@ -101,7 +101,7 @@ fn two_tools_of_one_name_are_refused() {
 }
 
 #[test]
-fn a_declared_closure_is_a_tool_like_others() {
+fn declared_closure_is_a_tool() {
     let declaration = json!({"name": "half", "description": "Halve.", "parameters": {
         "type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}});
     let spec = ToolSpec::from_json(declaration.clone()).expect("a declaration");
@@ -124,7 +124,7 @@ fn a_declared_closure_is_a_tool_like_others() {
 }
 
 #[test]
-fn the_function_is_still_a_function_and_its_tool_can_be_called_alone() {
+fn tool_function_stays_callable() {
     assert_eq!(multiply(3, 5), Ok(15));
     let arguments = Map::from_iter([("a".to_owned(), json!(2)), ("b".to_owned(), json!(43))]);
     assert_eq!(multiply::tool().call(arguments, &CallContext::default()).wait(), Ok(json!(86)));

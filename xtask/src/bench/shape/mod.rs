@@ -82,7 +82,7 @@ const TEMPLATE: &str = "{% for m in messages %}<|im_start|>{{ m.role }}\n\
     {% if part.type == 'image' %}<image>{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}\
     <|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
-/// Added tokens of an image in one view; the first stands for a row.
+/// Added tokens of an image in one view; the first is the placeholder of a row.
 const IMAGE_TOKENS: &[&str] = &["<image>", "<fake_token_around_image>", "<global-img>"];
 
 pub fn names() -> impl Iterator<Item = &'static str> {

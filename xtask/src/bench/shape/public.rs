@@ -90,7 +90,7 @@ pub(super) const SHAPES: &[Shape] = &[
         context: 8192,
         rope_theta: 1e5,
     },
-    // Layers like those of Qwen3-30B-A3B and gpt-oss-20b, but fewer of them, with fewer experts and a smaller vocabulary.
+    // Layers as in Qwen3-30B-A3B and gpt-oss-20b, but fewer, with fewer experts and a smaller vocabulary.
     Shape {
         name: "qwen3-moe-small",
         family: Family::Qwen3Moe(Experts { count: 32, per_row: 8 }),

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tokenizer_has_as_many_entries_as_asked_for() {
+    fn tokenizer_has_the_requested_size() {
         let tokenizer = of_size(5000, &["<image>"]);
         assert_eq!(tokenizer["model"]["vocab"].as_object().map(Map::len), Some(4999));
         assert_eq!(tokenizer["added_tokens"][0]["id"], 4999);

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn weights_are_about_normal() {
+    fn weights_are_approximately_normal() {
         let mut state = 1;
         let values: Vec<f32> = (0..100_000).map(|_| normal(&mut state)).collect();
         let mean = values.iter().sum::<f32>() / 1e5;

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_the_middle_value_and_the_swing_all_of_the_range() {
+    fn median_is_the_middle_and_swing_the_full_range() {
         let samples = [3.0, 1.0, 2.0].map(Sample::unlimited);
         assert_eq!((median([3.0, 1.0, 2.0].into_iter()), swing(&samples)), (2.0, Some(1.0)));
         assert_eq!(swing(&samples[..1]), None);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_are_near_their_limit_when_they_are_small() {
+    fn small_costs_are_near_their_limit() {
         let sample = |value| Sample { value, limit: Some(100.0) };
         assert_eq!(Metric::Decode.share(&sample(50.0)), Some(0.5));
         assert_eq!(Metric::SecondTurn.share(&sample(200.0)), Some(0.5));

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gaps_that_overlap_the_arrival_count_and_a_silent_stream_does_too() {
+    fn gaps_include_overlapping_and_silent_streams() {
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
         let times = [at(0), at(10), at(30), at(40), at(90)];

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_as_long_as_its_reads_or_its_products() {
+    fn step_time_is_the_larger_of_reads_and_products() {
         let rates = Rates { read: 1000.0, product: 100.0, attention: 50.0 };
         let costs = Costs {
             weight_bytes: 90.0,
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_bounds_what_is_read_and_states_are_written_too() {
+    fn window_bounds_reads_and_counts_state_writes() {
         let bytes = |layers: &[LayerCache], tokens| {
             CacheCosts::new(CacheLayout::new(layers.to_vec()), KvDtype::F16).bytes(tokens)
         };

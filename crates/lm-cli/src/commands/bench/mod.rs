@@ -61,7 +61,7 @@ pub struct Args {
     /// Context length before a second turn of 32 tokens
     #[arg(long, value_name = "TOKENS", default_value_t = 1000, value_parser = at_least_one, allow_negative_numbers = true)]
     turn: usize,
-    /// Image for the measurements of images, which are left out without it
+    /// Image for the measurements of images, which are omitted without it
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
     /// Run only these measurements
@@ -153,7 +153,7 @@ struct Bench<'a> {
     costs: Costs,
     /// Number of printed figures.
     num_shown: Cell<usize>,
-    /// Measurement that runs, on standard error.
+    /// Current measurement, on standard error.
     progress: ProgressBar,
 }
 
@@ -220,7 +220,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Measures an image: its encoding, and a prompt with it. There is no limit beside them: it depends on the tower.
+    /// Measures an image: its encoding, and a prompt with it. Limits are not shown: they depend on the tower.
     fn image(&self, image: &ImageBench) -> Result<()> {
         let media = image.media(&self.engine)?;
         if self.args.wants(Metric::Image) {
@@ -277,7 +277,7 @@ impl Bench<'_> {
         self.show(metric, case, &samples)
     }
 
-    /// Shows the run of a measurement that begins; 0 is the one before those that count.
+    /// Shows the current run of a measurement; 0 is the warm-up.
     fn note_run(&self, metric: Metric, (context, sequences): Case, number: usize) {
         let case = match (context, sequences) {
             (0, 1) => String::new(),

@@ -15,7 +15,7 @@ use super::figure::Metric;
 use super::{Args, memory, runs};
 use crate::args::usage;
 
-/// Time of the sampler and of the engine: what is no forward pass.
+/// Time outside of forward passes: the sampler and the engine.
 const OUTSIDE: &str = "outside";
 
 /// Means over the forward passes of some runs.
@@ -124,7 +124,7 @@ impl Counters {
     }
 }
 
-/// Kinds of work by name, and what is left.
+/// Kinds of work by name, and the rest.
 fn parts(profile: &Profile, elapsed: Duration, value: impl Fn(Duration) -> f64) -> Map<String, Value> {
     let passes: Duration = Work::ALL.iter().map(|&work| profile.time(work)).sum();
     let kinds = Work::ALL.iter().map(|&work| (name(work), profile.time(work)));

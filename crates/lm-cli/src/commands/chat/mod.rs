@@ -17,7 +17,7 @@ use lm_tools::{Agent, Toolset};
 use crate::args::{ChatArgs, ModelPath, OverflowArg, RunArgs, SamplerArgs, numbers};
 use crate::interrupt::{self, Interrupt};
 use crate::lines::{History, Line, Lines, unquoted};
-use crate::mcp::{ChatTools, McpArgs, Person};
+use crate::mcp::{Approver, ChatTools, McpArgs};
 use crate::media::MediaFile;
 use crate::screen::{CallsTo, Screen};
 use crate::{failure, media, model};
@@ -61,7 +61,7 @@ or as text.";
 pub struct Args {
     #[command(flatten)]
     model: ModelPath,
-    /// First message; the chat goes on after its reply
+    /// First message; the chat continues after its reply
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
     /// Image to send with the first new message: PNG, JPEG, WebP, GIF or BMP; may be repeated
@@ -114,7 +114,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let engine = model::engine(args.model.get(), &args.run)?;
     media::check_all(&engine, &media)?;
     let mut session = args.sampler.session_config(&engine)?;
-    // The settings of a chat can change: they are those of each turn.
+    // The settings of a chat can change: each turn has its own.
     let settings = Settings {
         sampler: session.sampler.clone(),
         max_tokens: session.max_output_tokens.take(),
@@ -128,8 +128,8 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
         .max_rounds(args.max_rounds)
         .before_call(move |request| approve.decide(&own, request))
         .build()?;
-    let person = Person::new(lines.clone(), interrupt.clone());
-    let turns = Turns { agent, interrupt: interrupt.clone(), regenerated: 0, tools, person };
+    let approver = Approver::new(lines.clone(), interrupt.clone());
+    let turns = Turns { agent, interrupt: interrupt.clone(), regenerated: 0, tools, approver };
     let screen = Screen::new(CallsTo::Notes, args.chat.hide_thinking);
     let save =
         SaveOptions { cache: args.save_cache.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)) };

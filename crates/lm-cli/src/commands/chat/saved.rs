@@ -58,14 +58,14 @@ pub fn describe(outcome: SavedTokens) -> String {
 /// A conversation that was read from a file.
 pub struct Loaded {
     pub saved: SavedConversation,
-    /// Damage of its KV pages, without which it was read.
+    /// Damage of its KV pages, which were then ignored.
     pub damaged: Option<SavedError>,
 }
 
-/// Reads a conversation from a file; a bare array of messages is one, too. Damaged KV pages are left out.
+/// Reads a conversation from a file; a bare array of messages is accepted. Damaged KV pages are omitted.
 ///
 /// # Errors
-/// When the file cannot be read, or is no conversation. The causes are text.
+/// When the file cannot be read or is not a conversation. The causes are text.
 pub fn read(path: &Path) -> Result<Loaded> {
     let loaded = match SavedConversation::read(path) {
         Err(damage) if damage.is_of_cache() => {
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_no_conversation_is_named_with_the_place() {
+    fn invalid_conversation_error_names_file_and_place() {
         let file = tempfile::NamedTempFile::new().expect("a temporary file");
         for (text, expected) in [
             ("{", "is not JSON"),

@@ -139,7 +139,7 @@ mod tests {
     use crate::screen::CallsTo;
 
     #[test]
-    fn every_setting_reads_back_as_it_was_set() {
+    fn settings_round_trip() {
         let mut screen = Screen::new(CallsTo::Notes, false);
         let mut settings = Settings {
             sampler: SamplerParams::default(),

@@ -66,7 +66,7 @@ const ALL: [Command; 15] = [
     Command {
         names: &["load"],
         argument: "FILE",
-        help: "go on with a saved conversation; without a system prompt in it, the current one stays",
+        help: "continue a saved conversation; without a system prompt in it, the current one stays",
         run: load,
     },
     Command {
@@ -148,7 +148,7 @@ fn clear(_: &str, state: &mut State) -> Result<After> {
     state.turns.agent.conversation_mut().reset();
     state.media.clear();
     state.file = None;
-    state.screen.note("(begun again)")?;
+    state.screen.note("(started over)")?;
     Ok(After::GoOn)
 }
 
@@ -342,7 +342,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_in_alphabetical_order_and_no_name_is_used_twice() {
+    fn commands_are_sorted_and_unique() {
         assert!(ALL.windows(2).all(|pair| pair[0].names[0] < pair[1].names[0]));
         let mut names: Vec<_> = words().into_iter().map(|word| word.name).collect();
         let all = names.len();

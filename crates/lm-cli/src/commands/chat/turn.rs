@@ -9,7 +9,7 @@ use lm_tools::{Agent, AgentEvent, AgentTurn};
 use super::settings::Settings;
 use crate::failure;
 use crate::interrupt::{Interrupt, is_interrupt};
-use crate::mcp::{AskedCall, ChatTools, Person};
+use crate::mcp::{Approver, AskedCall, ChatTools};
 use crate::screen::Screen;
 
 /// The conversation of a chat.
@@ -20,7 +20,7 @@ pub struct Turns {
     pub regenerated: u64,
     pub tools: ChatTools,
     /// The user, who is asked about calls.
-    pub person: Person,
+    pub approver: Approver,
 }
 
 /// Outcome of a turn without an error.
@@ -52,7 +52,7 @@ impl Turns {
         let kept = vec![question.clone()];
         match self.tools.refresh() {
             Ok(true) => {
-                self.person.forget();
+                self.approver.forget();
                 screen.note("(the tools of an MCP server have changed; /tools shows them)")?;
             }
             Ok(false) => {}
@@ -97,7 +97,7 @@ impl Turns {
         let interrupt = self.interrupt.clone();
         let _guard = interrupt.during(options.cancel.clone());
         let turn = start(&mut self.agent, options).map_err(anyhow::Error::from);
-        let ended = turn.and_then(|turn| show(turn, &mut record, screen, (&mut self.person, &self.tools)));
+        let ended = turn.and_then(|turn| show(turn, &mut record, screen, (&mut self.approver, &self.tools)));
         screen.end_line()?;
         match ended {
             Ok(finished) => Ok(Ended::Answered { finished }),
@@ -145,7 +145,7 @@ fn show(
     turn: AgentTurn,
     record: &mut Record,
     screen: &mut Screen,
-    (person, tools): (&mut Person, &ChatTools),
+    (approver, tools): (&mut Approver, &ChatTools),
 ) -> Result<Vec<Finished>> {
     for event in turn {
         let event = event?;
@@ -157,7 +157,7 @@ fn show(
             AgentEvent::Conversation(event) => screen.event(&event)?,
             AgentEvent::Approval(request) => {
                 let server = tools.server_of(&request.call.name);
-                person.answer(&request, &AskedCall { server, has_siblings: record.calls() != 1 })?;
+                approver.answer(&request, &AskedCall { server, has_siblings: record.calls() != 1 })?;
             }
             AgentEvent::ToolResult(step) => screen.tool_result(&step.result)?,
             AgentEvent::Finished(reply) => return Ok(reply.answered()?.finished),
@@ -204,7 +204,7 @@ impl Record {
         last.map_or(0, |reply| reply.tool_calls.len())
     }
 
-    /// Returns messages that a conversation can go on from: calls without all results are left out, and the last message is the
+    /// Returns messages that a conversation can continue: calls without all results are omitted, and the last message is the
     /// assistant's, with the reply so far. `None` if that reply has no text.
     fn interrupted(mut self) -> Option<Vec<Message>> {
         if let Some(last) = self.messages.iter().rposition(|message| message.role == Role::Assistant) {
@@ -232,7 +232,7 @@ impl Record {
 pub fn cut_note(reason: &FinishReason, overflow: Overflow) -> Option<&'static str> {
     match (reason, overflow) {
         (FinishReason::MaxOutputTokens, _) => {
-            Some("(the reply was cut: it reached --max-tokens; /continue goes on)")
+            Some("(the reply was cut: it reached --max-tokens; /continue resumes it)")
         }
         (FinishReason::ContextFull, Overflow::SlidingWindow) => {
             Some("(the reply was cut: the context is full; /clear begins again, --context allows more)")
@@ -319,13 +319,13 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_turn_ends_with_the_reply_so_far() {
+    fn interrupted_turn_ends_with_the_reply_so_far() {
         let call = || Message::tool_calls(vec![ToolCall::new("f", Map::new())]);
         let result = || Message::tool(None, "f", Value::String("1".to_owned()));
         let said = |text: &str| vec![(Role::Assistant, text.to_owned())];
         assert_eq!(record(vec![], "Once"), said("Once"));
-        assert_eq!(record(vec![], ""), [], "reasoning alone is no reply");
-        assert_eq!(record(vec![call()], ""), [], "a call without its result is left out");
+        assert_eq!(record(vec![], ""), [], "reasoning alone is not a reply");
+        assert_eq!(record(vec![call()], ""), [], "a call without its result is omitted");
         assert_eq!(record(vec![call(), result()], " "), []);
         let mut announced = call();
         announced.content = "Let me look.".into();

@@ -11,7 +11,7 @@ pub struct Measures {
     pub divergence: Divergence,
 }
 
-/// Divergence of distributions from those of a base.
+/// Divergence of distributions from a base.
 #[derive(Default)]
 pub struct Divergence {
     /// KL divergence D(P ‖ Q) of the model's distribution Q from the base's P: the sum of P · ln(P / Q), in nats.
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn even_logits_are_as_perplexing_as_there_are_tokens() {
+    fn uniform_perplexity_equals_vocabulary_size() {
         let mut measures = Measures::default();
         for next in 0..4 {
             measures.add(next, &[-7.5; 4], None).expect("finite");
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn divergence_is_from_the_base_to_the_model() {
+    fn divergence_runs_from_base_to_model() {
         let ln = |p: [f32; 3]| p.map(f32::ln);
         let (base, model) = (ln([0.5, 0.25, 0.25]), ln([0.25, 0.5, 0.25]));
         let mut measures = Measures::default();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_tokens_are_weighed_by_the_base() {
+    fn impossible_tokens_are_weighted_by_base() {
         let kl = |base: [f32; 2], model: [f32; 2]| {
             let mut measures = Measures::default();
             measures.add(0, &model, Some(&base)).expect("finite");
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standard_error_is_that_of_the_mean() {
+    fn standard_error_is_of_the_mean() {
         let mut mean = Mean::default();
         assert_eq!(mean.standard_error(), 0.0);
         for x in [1e9 + 1.0, 1e9 + 2.0, 1e9 + 3.0, 1e9 + 4.0] {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn logits_without_a_distribution_are_refused() {
+    fn degenerate_logits_are_rejected() {
         for logits in [[f32::NAN, 0.0], [f32::INFINITY, 0.0], [NEVER, NEVER]] {
             assert!(Measures::default().add(0, &logits, None).is_err(), "{logits:?}");
             assert!(Measures::default().add(0, &[0.0, 0.0], Some(&logits)).is_err(), "{logits:?}");

@@ -20,7 +20,7 @@ use measures::Measures;
 
 const EXAMPLES: &str = "\
 The text is cut into windows that do not overlap; each is read from an empty cache, so that its first tokens have \
-little before them. Special tokens spelled in the text are recognised. Nothing is put before a window: its first token \
+little before them. Special tokens spelled in the text are recognised. No token is added before a window: its first token \
 is not scored. A model that wants a token to begin with gets it by --prefix; then all tokens of the text are scored.
 
 KL divergences are means over the scored tokens, in nats, from the distribution of --against to the model's. The model \

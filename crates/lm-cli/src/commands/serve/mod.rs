@@ -52,7 +52,7 @@ pub struct Args {
     /// Unload a model that was idle for this time, in seconds; the next request loads it again [default: never]
     #[arg(long, value_name = "SECONDS", value_parser = numbers::count, allow_negative_numbers = true)]
     keep_alive: Option<NonZeroUsize>,
-    /// Further name of the first model, for clients that cannot be told its own; may be repeated
+    /// Further name of the first model, for clients with a fixed model name; may be repeated
     #[arg(long, value_name = "NAME")]
     alias: Vec<String>,
     /// Number of requests that run at the same time; further ones wait
@@ -75,7 +75,7 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Access")]
 struct AccessArgs {
-    /// API key, one of which each request needs; may be repeated
+    /// API key; each request needs one; may be repeated
     #[arg(long, value_name = "KEY", env = "LM_API_KEY", hide_env_values = true)]
     api_key: Vec<String>,
     /// File of API keys, one a line

@@ -132,14 +132,14 @@ mod tests {
     }
 
     #[test]
-    fn running_and_waiting_requests_have_numbers_of_their_own() {
+    fn running_and_queued_requests_are_counted_apart() {
         let line = Line::try_parse_from(["lm", "--parallel", "3", "--queue", "5"]).expect("options");
         let settings = run_args(&line.args).engine_settings();
         assert_eq!((settings.max_running_requests, settings.max_waiting_requests), (3, 5));
     }
 
     #[test]
-    fn media_of_a_model_are_known_before_it_is_loaded() {
+    fn modalities_are_known_before_loading() {
         for (name, expected) in [
             ("models/llama-tiny", &[][..]),
             ("vision/gemma3-tiny", &[MediaKind::Image]),

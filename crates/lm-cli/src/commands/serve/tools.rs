@@ -16,7 +16,7 @@ pub fn tools(with_demo: bool, mcp: &McpCallArgs) -> Result<ServedTools> {
     servers.add_to(own.clone())?;
     Ok(ServedTools::new(move || {
         servers.add_to(own.clone()).unwrap_or_else(|error| {
-            tracing::warn!(%error, "the tools of the MCP servers are left out");
+            tracing::warn!(%error, "the tools of the MCP servers are omitted");
             own.clone()
         })
     }))

@@ -54,7 +54,7 @@ impl<'a> NameCheck<'a> {
     /// [`SchemaFault::Name`] for the first name that is not read back.
     pub(in crate::grammar) fn check(&self, tools: &[&ToolSpec]) -> Result<(), SchemaError> {
         let ends = match self.syntax.body {
-            // The name is followed by an index, with which no other name may continue.
+            // The name is followed by an index that no other name may start with.
             CallBody::Named(NamedCall { id: NamedId::NameAndIndex, .. }) => {
                 vec![":0", ":1", ":2", ":3", ":4", ":5", ":6", ":7", ":8", ":9"]
             }

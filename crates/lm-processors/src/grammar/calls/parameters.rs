@@ -200,7 +200,7 @@ enum Structures {
 
 /// The other values that a parameter allows. They share its lexemes: the lexer takes the longest one and does not backtrack.
 pub(super) struct Beside {
-    /// Strings, without a type attribute that tells them apart.
+    /// Strings, without a type attribute that marks them.
     pub(super) texts: bool,
     /// Strings that are not listed.
     pub(super) free_text: bool,
@@ -248,7 +248,7 @@ fn of_types(
                 let mut one = schema.clone();
                 one.insert("type".to_owned(), name.into());
                 let is_scalar = !matches!(name, "array" | "object");
-                // What the grammar library's own translator writes is no terminal.
+                // The output of the grammar library's own translator is not a terminal.
                 values.value(&Value::Object(one), path).map(|body| {
                     match beside.texts && is_scalar && !body.contains('%') {
                         true => Body::Content(body),
@@ -331,7 +331,7 @@ mod tests {
 
     /// Infinitely nested lists are a recursive rule, in every syntax.
     #[test]
-    fn schemas_may_come_to_themselves() {
+    fn recursive_schemas_are_supported() {
         let schema = serde_json::json!({
             "type": "object", "properties": {"a": {"$ref": "#/$defs/b"}, "c": {"$ref": "#"}}, "required": ["a"],
             "$defs": {

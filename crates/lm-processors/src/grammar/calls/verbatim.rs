@@ -11,7 +11,7 @@ use crate::dialect::ValueText;
 use crate::grammar_request::Layout;
 use crate::parsers::{CDATA_CLOSE, CDATA_OPEN};
 
-/// A listed value: a text as it is, another one as JSON; none when the value's end would be found inside it.
+/// A listed value: a text verbatim, another value as JSON; `None` if it contains the end of the value.
 pub(super) fn constant(
     values: &mut Values<'_>,
     tags: &ValueTags<'_>,
@@ -52,7 +52,7 @@ pub(super) fn constant(
         return Some(Body::Closed(enclosed(values, tags, &body)));
     }
     let mut lexemes: Vec<&str> = values.spelling.lexemes(&text).collect();
-    // A string without an end goes on in the lexemes of lists: what closes the value ends it.
+    // An unterminated string continues in the lexemes of lists: the end of the value ends it.
     let open = lexemes.pop_if(|last| values.spelling.is_open(last));
     let body = sequence(lexemes.into_iter().map(literal).collect::<Vec<_>>().iter().map(String::as_str));
     let Some(open) = open else { return Some(Body::Closed(enclosed(values, tags, &body))) };
@@ -68,7 +68,7 @@ pub(super) fn enclosed(values: &mut Values<'_>, tags: &ValueTags<'_>, body: &str
     sequence([&*after, body, &before, &values.lark.marker(&tags.close)])
 }
 
-/// A terminal expression for texts as they are; `None` if there are none.
+/// A terminal expression for verbatim texts; `None` without any.
 pub(super) fn text(
     values: &mut Values<'_>,
     tags: &ValueTags<'_>,

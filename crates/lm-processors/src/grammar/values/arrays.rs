@@ -8,7 +8,7 @@ use super::{Object, Values};
 const MAX_COUNTED: u64 = 1_000;
 
 impl Values<'_> {
-    /// The least and the most elements of a list, as far as they are counted; none when no list has so many.
+    /// Minimum and maximum number of elements of a list, as far as they are counted; `None` for an empty range.
     pub(in crate::grammar) fn item_counts(
         &mut self,
         schema: &Object,

@@ -44,7 +44,7 @@ impl Values<'_> {
         (!options.is_empty()).then(|| one_of(&options))
     }
 
-    /// Builds a list element, the first of which may start a call.
+    /// Builds a list element; the first may start a call.
     pub(super) fn element(
         &mut self,
         schema: &Value,

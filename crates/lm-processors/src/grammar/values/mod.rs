@@ -56,7 +56,7 @@ pub(super) struct Values<'a> {
     free: Vec<String>,
     /// Location of the first value that the syntax cannot write, and the value if it is a listed one.
     pub(super) unwritable: Option<(String, Option<Value>)>,
-    /// Location of the first strings of which none matches the schema.
+    /// Location of the first list of strings without a match in the schema.
     no_text: Option<String>,
     searches: Emptiness,
     /// Location of the first range of numbers that all have too many decimals to be written, once found; `None` if such numbers

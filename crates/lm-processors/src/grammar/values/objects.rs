@@ -166,7 +166,7 @@ impl Values<'_> {
         self.member_list(members, further, comma, &counts)
     }
 
-    /// From the last to the first, and for each number of members before it: what may stand at and after a place.
+    /// From the last to the first, and for each number of members before it: the members allowed at and after a place.
     fn member_list(
         &mut self,
         members: &[Member],
@@ -192,7 +192,7 @@ impl Values<'_> {
         rest.swap_remove(0)
     }
 
-    /// The members that the schema does not name, where `before` others stand before them.
+    /// The members that the schema does not name, after `before` others.
     fn tail(&mut self, further: Option<&str>, comma: &str, before: usize, counts: &Counts) -> Option<String> {
         let least = counts.min.saturating_sub(before);
         let most = counts.max.map(|max| max.checked_sub(before));
@@ -255,7 +255,7 @@ impl Counts {
         counts
     }
 
-    /// Up to so many members before a place are told apart.
+    /// Maximum number of preceding members that are distinguished.
     fn told_apart(&self) -> usize {
         self.max.unwrap_or(self.min).max(1)
     }

@@ -192,7 +192,7 @@ pub(super) fn holds(text: &str, others: &[String]) -> bool {
     others.iter().any(|other| text.contains(other.as_str()))
 }
 
-/// A text in quotes: an escape for each character with which one of `avoided` begins, and `write` for the others.
+/// A text in quotes: an escape for each first character of an `avoided` text, and `write` for the others.
 fn quoted(text: &str, quote: char, avoided: &[String], write: impl Fn(char) -> String) -> String {
     let mut out = String::from(quote);
     for (at, c) in text.char_indices() {

@@ -29,7 +29,7 @@ pub(in crate::grammar) enum NoText {
 /// Escapes of a syntax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::grammar) enum Escapes {
-    /// Strings are written as they are.
+    /// Strings are written verbatim.
     None,
     /// JSON's.
     Json,
@@ -58,7 +58,7 @@ impl Escapes {
     }
 }
 
-/// Constraints on a string, of which some can be omitted.
+/// Constraints on a string; some can be omitted.
 struct Choice {
     counts: TextRules,
     pattern: Vec<String>,

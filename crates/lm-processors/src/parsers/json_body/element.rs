@@ -83,7 +83,7 @@ impl JsonBody {
         let is_key = matches!(self.syntax.object, JsonObject::NameIsKey);
         if is_key && self.recovers && text[self.element.key.clone()] == *NAME {
             if !self.element.after_colon {
-                return Ok(()); // The value tells whether this is a tool's name.
+                return Ok(()); // The value decides whether this is a tool's name.
             }
             self.syntax.object = JsonObject::NAMED;
         }
@@ -105,7 +105,7 @@ impl JsonBody {
     /// Reports the start of the call, with the parts known so far.
     pub(super) fn begin(&mut self, calls: &mut CallSink<'_>) -> Result<(), Fault> {
         let element = &mut self.element;
-        if std::mem::replace(&mut element.begun, true) {
+        if std::mem::replace(&mut element.started, true) {
             return Ok(());
         }
         calls.begin(element.name.as_deref(), element.id.as_deref())
@@ -157,7 +157,7 @@ impl JsonBody {
             Arguments::Ended(range) => call.arguments = parsed(&text[range.clone()], self.recovers)?,
             _ if call.arguments.is_empty() => {}
             _ => {
-                if !element.begun {
+                if !element.started {
                     calls.begin(Some(&call.name), call.id.as_deref())?;
                 }
                 calls.arguments(&guarded(&Value::Object(call.arguments.clone()).to_string()));
@@ -195,7 +195,7 @@ impl JsonBody {
         ToolCall::from_json(call.into()).map_err(|error| Fault::malformed(error.to_string()))
     }
 
-    /// Moves the members of the object inside a [`WRAPPER`] beside the others. An object with other members is no call but, for example, a
+    /// Moves the members of the object inside a [`WRAPPER`] beside the others. An object with other members is not a call but, for example, a
     /// declaration.
     fn unwrapped(&self, mut object: Map<String, Value>) -> Result<Map<String, Value>, Fault> {
         if !object.get(WRAPPER).is_some_and(Value::is_object) {

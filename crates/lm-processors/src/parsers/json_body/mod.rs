@@ -59,7 +59,7 @@ struct Element {
     string_start: usize,
     name: Option<String>,
     id: Option<String>,
-    begun: bool,
+    started: bool,
     arguments: Arguments,
     /// End of the name or the arguments, whichever came last.
     certain: usize,
@@ -68,10 +68,10 @@ struct Element {
 /// State of the arguments.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Arguments {
-    /// Not begun, or not an object.
+    /// Not started, or not an object.
     #[default]
     None,
-    /// Begun at `start`, emitted up to `emitted`.
+    /// Started at `start`, emitted up to `emitted`.
     Open { start: usize, emitted: usize },
     /// Complete, in this range.
     Ended(Range<usize>),
@@ -231,7 +231,7 @@ impl BodyReader for JsonBody {
             calls.complete(ToolCall::new(name, parsed(&text[range.clone()], self.recovers)?))?;
             return Ok(text.len());
         }
-        if self.complete > 0 && !element.begun { Ok(text.len()) } else { Err(Fault::unfinished()) }
+        if self.complete > 0 && !element.started { Ok(text.len()) } else { Err(Fault::unfinished()) }
     }
 
     fn position(&self) -> usize {

@@ -15,7 +15,7 @@ impl JsonBody {
     /// Switches to Python literals at a single quote in place of the first key.
     pub(super) fn starts_python(&mut self, text: &str) -> bool {
         let quoted = text.as_bytes().get(self.at) == Some(&b'\'') && self.scan.is_outside();
-        let fresh = self.complete == 0 && !self.element.begun && self.fault.is_none();
+        let fresh = self.complete == 0 && !self.element.started && self.fault.is_none();
         if quoted && fresh && self.scan.depth() > 0 && self.recovers {
             let bracket = if self.in_list { '[' } else { '{' };
             self.python = Some((self.start + 1, PythonArguments::literal(bracket)));

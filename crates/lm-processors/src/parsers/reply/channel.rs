@@ -31,7 +31,7 @@ pub(super) struct InChannel {
 }
 
 impl ReplyParser {
-    /// Enters a channel; `opened` is the text with which the prompt opened it, if it did.
+    /// Enters a channel; `opened` is its start in the prompt, if the prompt opened it.
     pub(super) fn enter_channel(&mut self, number: usize, opened: Option<&str>) {
         let channel = &self.channels[number];
         let inline =

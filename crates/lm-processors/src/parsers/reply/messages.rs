@@ -285,7 +285,7 @@ mod tests {
 
     /// An unterminated string in a call's message does not swallow the next message.
     #[test]
-    fn a_call_ends_with_its_message() {
+    fn call_ends_with_its_message() {
         let reply = "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\": \"<|end|>\
                      <|start|>assistant<|channel|>final<|message|>Done.<|return|>";
         let options = ParserOptions { calls: ReadCalls::Always, ..ParserOptions::default() };
@@ -311,7 +311,7 @@ mod tests {
 
     /// Text longer than a header is not a header, whether it arrives at once or in pieces.
     #[test]
-    fn a_header_has_a_longest_length() {
+    fn header_length_is_bounded() {
         let options = ParserOptions { calls: ReadCalls::Always, ..ParserOptions::default() };
         for len in 1000..1030 {
             let reply =

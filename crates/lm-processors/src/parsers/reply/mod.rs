@@ -82,7 +82,7 @@ pub(crate) struct ReplyParser {
     open_section: Option<usize>,
     /// Syntax of the last call, if its closing marker is still missing.
     unclosed: Option<usize>,
-    /// Number of calls that were read to the end of the reply in vain.
+    /// Number of calls that were read to the end of the reply without success.
     unfinished: usize,
     /// True if a call in an unterminated channel is a call.
     calls_in_channels: bool,
@@ -127,7 +127,7 @@ impl ReplyParser {
         parser
     }
 
-    /// Configures the parser for replies of messages: each call is a message of its own.
+    /// Configures the parser for replies of messages: each call is a separate message.
     fn in_messages(self) -> Self {
         Self { calls_in_channels: false, ..self }
     }

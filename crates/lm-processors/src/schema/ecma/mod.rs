@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ecma_262_does_not_define_is_refused() {
+    fn undefined_ecma_262_syntax_is_rejected() {
         let faulty = [
             "(?i)a",
             "(?i:a)",

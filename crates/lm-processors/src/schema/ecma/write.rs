@@ -41,7 +41,7 @@ pub(super) enum Target {
 
 /// A capturing group that is closed.
 struct Capture {
-    /// Its number in the written expression, and that of the empty group after it.
+    /// Its number in the written expression, and the number of the empty group after it.
     number: usize,
     end: usize,
     /// Numbers of the alternatives and repetitions around it.
@@ -199,7 +199,7 @@ impl<'p> Writer<'p> {
         Ok(())
     }
 
-    /// Writes a group. An empty group after one that is referred to tells whether it took part in the match.
+    /// Writes a group. An empty group after a referenced one records whether that took part in the match.
     fn group(&mut self, at: Option<usize>, body: &Node) -> Result<(), PatternError> {
         let Some(at) =
             at.filter(|at| self.target == Target::Validation && self.pattern.referenced.contains(at))

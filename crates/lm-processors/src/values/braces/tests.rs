@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::super::fed::whole_and_by_character;
+use super::super::incremental::whole_and_by_character;
 use super::*;
 use crate::values::SchemaCache;
 
@@ -39,7 +39,7 @@ fn arguments_become_json() {
 }
 
 #[test]
-fn what_is_no_arguments_is_refused() {
+fn invalid_arguments_are_rejected() {
     let long = format!("{{{}", "k".repeat(2000));
     let deep = format!("{{a:{}", "[".repeat(200));
     for text in [

@@ -211,7 +211,7 @@ impl JsonText {
         Ok(())
     }
 
-    /// Turns the innermost bracket into that of a set.
+    /// Turns the innermost bracket into a set.
     fn becomes_set(&mut self) {
         if let Some(frame) = self.stack.last_mut() {
             frame.kind = Kind::Set;

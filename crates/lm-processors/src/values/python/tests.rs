@@ -1,6 +1,6 @@
 use serde_json::Value;
 
-use super::super::fed::whole_and_by_character;
+use super::super::incremental::whole_and_by_character;
 use super::*;
 
 /// Converts arguments to JSON text.
@@ -60,7 +60,7 @@ fn strings_are_decoded() {
 }
 
 #[test]
-fn positional_arguments_take_the_declared_names() {
+fn positional_arguments_get_declared_names() {
     assert_eq!(read("1, 'x')", &["n", "s"]).as_deref(), Ok(r#"{"n": 1, "s": "x"}"#));
     assert_eq!(read("[1], s=True)", &["n", "s"]).as_deref(), Ok(r#"{"n": [1], "s": true}"#));
     assert_eq!(read("1, 2)", &["n"]).unwrap_err(), "an argument has no name");
@@ -68,7 +68,7 @@ fn positional_arguments_take_the_declared_names() {
 }
 
 #[test]
-fn what_is_no_literal_is_refused() {
+fn non_literals_are_rejected() {
     let deep = format!("a={}", "[".repeat(200));
     let texts = [
         "a=",
@@ -98,7 +98,7 @@ fn what_is_no_literal_is_refused() {
 }
 
 #[test]
-fn what_is_certain_comes_early() {
+fn certain_text_is_emitted_early() {
     let mut arguments = PythonArguments::new(Vec::new(), Vec::new());
     let mut certain = |text: &str| {
         arguments.follow(text).unwrap();

@@ -1,4 +1,4 @@
-//! Approval of calls: ready policies, and requests that a person answers.
+//! Approval of calls: predefined policies, and requests that the user answers.
 
 use super::{CallRequest, Decision, Hook};
 use crate::annotations::ToolAnnotations;
@@ -8,18 +8,18 @@ use lm_template::{Map, ToolCall, Value};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Interval at which a waiting request looks whether its turn has ended.
+/// Interval at which a waiting request checks for the end of its turn.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Ready approval policies, by the [annotations](ToolAnnotations) of the tools.
+/// Predefined approval policies, based on the [annotations](ToolAnnotations) of the tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approval {
     /// Every call runs.
     #[default]
     All,
-    /// Calls of tools that say that they change nothing run; others are denied.
+    /// Calls of read-only tools run; others are denied.
     ReadOnly,
-    /// Calls of tools that may delete or overwrite, as tools without annotations may, need an approval; others run.
+    /// Calls of tools that may delete or overwrite, including tools without annotations, need an approval; others run.
     AskDestructive,
     /// Every call needs an approval.
     AskAll,
@@ -37,7 +37,7 @@ impl Hook for Approval {
     }
 }
 
-/// A call that waits for approval. It may be answered from any thread, while the turn is read on or later; the first answer counts. The
+/// A call that waits for approval. It may be answered from any thread, during further reads of the turn or later; the first answer counts. The
 /// call is denied when the request and all its clones are dropped without an answer.
 ///
 /// ```

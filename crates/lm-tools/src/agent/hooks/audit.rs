@@ -13,9 +13,9 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// Audit log: a line of JSON for each call, whatever became of it. See [`AuditEntry`].
+/// Audit log: a line of JSON for each call, with any outcome. See [`AuditEntry`].
 ///
-/// A line is written when the call has its result, in one write, and flushed. After a line that could not be written, no further call
+/// A line is written when the call has its result, in one write, and flushed. After a failed write, no further call
 /// runs: the turn ends with [`Decision::Stop`].
 ///
 /// ```
@@ -54,11 +54,11 @@ pub struct AuditEntry {
     pub id: Option<String>,
     /// The tool.
     pub name: String,
-    /// The model's arguments. Those that a hook changed are in the outcome.
+    /// The model's arguments. Changed arguments are in the outcome.
     pub arguments: Map<String, Value>,
-    /// Decision on the call, and handling.
+    /// Decision on the call, and its handling.
     pub outcome: CallOutcome,
-    /// True if a person was asked: the outcome is their answer.
+    /// True if approval was requested: the outcome is the answer.
     #[serde(default)]
     pub asked: bool,
     /// Kind of the error; `None` if the call succeeded.
@@ -77,11 +77,11 @@ impl Audit {
         Self { log: Mutex::new(Log { out: Box::new(out), failed: None }) }
     }
 
-    /// Appends the log to a file, which is created if there is none. Several agents and programs may append to one file. A last line without
-    /// an end, as a crash leaves it, is ended first: it is not joined with the next one.
+    /// Appends the log to a file, creating it if needed. Several agents and programs may append to one file. An unterminated last
+    /// line, as after a crash, is terminated first, so that it is not joined with the next one.
     ///
     /// # Errors
-    /// When the file cannot be opened for reading and writing, or its last line cannot be ended.
+    /// When the file cannot be opened for reading and writing, or its last line cannot be terminated.
     pub fn append(path: impl AsRef<Path>) -> io::Result<Self> {
         let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
         if is_cut(&mut file)? {
@@ -91,7 +91,7 @@ impl Audit {
     }
 }
 
-/// Returns true if the last line of a file has no end.
+/// Returns true if the last line of a file is unterminated.
 fn is_cut(file: &mut File) -> io::Result<bool> {
     if file.metadata()?.len() == 0 {
         return Ok(false);

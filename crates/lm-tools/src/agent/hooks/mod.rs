@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// A call that is about to run.
 #[derive(Clone, Copy, Debug)]
 pub struct CallRequest<'a> {
-    /// The call, with the arguments as earlier hooks have left them.
+    /// The call, with its arguments after earlier hooks.
     pub call: &'a ToolCall,
     /// Hints about the tool's effects; the default for an unknown tool.
     pub annotations: &'a ToolAnnotations,
@@ -33,9 +33,9 @@ pub enum Decision {
     Edit(Map<String, Value>),
     /// It does not run; the model reads this text as the error of the call.
     Deny(String),
-    /// It does not run; this is its result, in the form of a tool's: a number or a list becomes text, unless it is a list of parts of a message.
+    /// It does not run; this is its result, in the form of a tool result: a number or a list becomes text, unless it is a list of parts of a message.
     Answer(Value),
-    /// The reader of the events is asked: [`AgentEvent::Approval`](super::AgentEvent::Approval). The call is denied if nobody answers.
+    /// The reader of the events decides: [`AgentEvent::Approval`](super::AgentEvent::Approval). The call is denied without an answer.
     Ask,
     /// The turn ends, with this text in [`StopReason::Hook`](super::StopReason::Hook). No call of the round runs.
     Stop(String),
@@ -44,7 +44,7 @@ pub enum Decision {
 /// Reaction to the result of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AfterCall {
-    /// The result stays as it is.
+    /// The result stays unchanged.
     Keep,
     /// The model reads this result instead, in the form of [`Decision::Answer`].
     Replace(Value),
@@ -52,10 +52,10 @@ pub enum AfterCall {
     Stop(String),
 }
 
-/// Code that takes part in a turn: an approval policy, a log, a cache, a guard.
+/// Extension point of a turn: an approval policy, a log, a cache, a guard.
 ///
-/// Hooks run in the order in which they were added, on the thread or task that reads the turn, so they return soon; a decision that
-/// takes long is [`Decision::Ask`]. A hook that panics ends the turn as [`Decision::Stop`] does. [`Approval`] has ready policies;
+/// Hooks run in the order in which they were added, on the thread or task that reads the turn, so they must return quickly; a decision that
+/// takes long is [`Decision::Ask`]. A hook that panics ends the turn as [`Decision::Stop`] does. [`Approval`] has predefined policies;
 /// [`Audit`] and [`Replay`] are hooks, too.
 ///
 /// ```
@@ -85,13 +85,13 @@ pub trait Hook: Send + Sync {
         Decision::Run
     }
 
-    /// Reads the result of a call before the model does, also one that the caller gives. Default: it stays.
+    /// Reads the result of a call, including an external one, before the model does. Default: unchanged.
     fn after_call(&self, step: &AgentStep) -> AfterCall {
         let _ = step;
         AfterCall::Keep
     }
 
-    /// Records a step as it is in the history: each call once, whatever became of it, also at the end of a turn that was dropped. Default:
+    /// Records a step as in the history: each call once, with any outcome, also at the end of a dropped turn. Default:
     /// nothing. It may use the agent of the turn.
     fn record(&self, step: &AgentStep) {
         let _ = step;

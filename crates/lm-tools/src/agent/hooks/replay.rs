@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 /// Recorded steps in place of tools: each call has the result of its step, and nothing runs.
 ///
 /// The calls must be those of the record, round by round: otherwise the turn ends with [`Decision::Stop`]. Further calls end it, too. Calls
-/// that the caller ran have their recorded results as well, and end no turn. It decides on every call, so it is the first hook.
+/// that the caller ran have their recorded results as well, and do not end the turn. It decides on every call, so it must be the first hook.
 ///
 /// ```
 /// # use lm_tools::testing::{ScriptedReply, scripted_engine};
@@ -38,7 +38,7 @@ impl Replay {
         Self { steps: Mutex::new(steps.into_iter().collect()) }
     }
 
-    /// Number of steps that were not called for yet.
+    /// Number of unused steps.
     pub fn remaining(&self) -> usize {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
@@ -54,7 +54,7 @@ impl Hook for Replay {
                 call.name
             ));
         };
-        // Results that the caller gave are recorded after the others of their round.
+        // External results are recorded after the others of their round.
         let mut of_round = steps.iter().take_while(|other| other.round == step.round);
         let is_it =
             |step: &AgentStep| (&step.call.name, &step.call.arguments) == (&call.name, &call.arguments);

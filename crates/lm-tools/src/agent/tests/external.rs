@@ -71,7 +71,7 @@ fn history(agent: &Agent) -> Vec<String> {
 const CALLS: &str = "open multiply close multiply";
 
 #[test]
-fn a_turn_ends_with_the_callers_calls_after_the_others_have_run() {
+fn turn_ends_with_external_calls_after_the_others() {
     let (mut agent, record) = recording([mixed(), "Done.".into()]);
     let reply = agent.run("Go on.").expect("a reply");
     let waiting = calls(&reply);
@@ -102,7 +102,7 @@ fn a_turn_ends_with_the_callers_calls_after_the_others_have_run() {
 }
 
 #[test]
-fn results_are_given_to_streams_and_in_async_code_with_further_messages() {
+fn external_results_work_in_streams_and_async() {
     let (mut agent, _) = recording([open("a"), open("b"), open("c"), "Done.".into(), "Hello!".into()]);
     let reply = futures_executor::block_on(agent.run_async("Go on.")).expect("a reply");
     let mut events = Vec::new();
@@ -129,7 +129,7 @@ fn results_are_given_to_streams_and_in_async_code_with_further_messages() {
 }
 
 #[test]
-fn the_calls_after_the_callers_results_are_those_of_the_next_round() {
+fn calls_after_external_results_are_the_next_round() {
     let multiply = ScriptedReply::call("multiply", json!({"a": 3, "b": 5}));
     let (mut agent, _) = recording([open("a"), multiply, "15.".into()]);
     let waiting = calls(&agent.run("Go on.").expect("a reply"));
@@ -139,7 +139,7 @@ fn the_calls_after_the_callers_results_are_those_of_the_next_round() {
 }
 
 #[test]
-fn the_answer_after_the_callers_calls_is_a_rust_type() {
+fn answer_after_external_calls_is_typed() {
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     struct Opened {
         files: u8,
@@ -151,7 +151,7 @@ fn the_answer_after_the_callers_calls_is_a_rust_type() {
 }
 
 #[test]
-fn missing_and_unknown_results_are_errors_and_change_nothing() {
+fn missing_and_unknown_results_change_nothing() {
     let (mut agent, record) = recording([mixed(), "Done.".into()]);
     let waiting = calls(&agent.run("Go on.").expect("a reply"));
     let before = agent.conversation().history();
@@ -192,7 +192,7 @@ fn missing_and_unknown_results_are_errors_and_change_nothing() {
 }
 
 #[test]
-fn results_that_do_not_fit_the_context_can_be_given_again() {
+fn results_exceeding_the_context_can_be_resubmitted() {
     let (mut agent, record) = recording([open("a"), "Done.".into()]);
     let waiting = calls(&agent.run("Go on.").expect("a reply"));
     let before = agent.conversation().history();
@@ -203,7 +203,7 @@ fn results_that_do_not_fit_the_context_can_be_given_again() {
 }
 
 #[test]
-fn calls_of_the_caller_that_are_not_valid_denied_or_beyond_a_limit_have_results() {
+fn rejected_external_calls_have_results() {
     let config = ConversationConfig {
         template: Some(template()),
         constrain_calls: ConstrainCalls::No,
@@ -236,7 +236,7 @@ fn calls_of_the_caller_that_are_not_valid_denied_or_beyond_a_limit_have_results(
 }
 
 #[test]
-fn a_hook_that_stops_the_turn_leaves_no_call_to_the_caller() {
+fn stopping_hook_leaves_no_external_call() {
     let (mut agent, _) = recording([mixed(), "Done.".into()]);
     agent.settings.hooks.push(Arc::new(super::super::hooks::AfterCallFn(|_: &AgentStep| {
         AfterCall::Stop("enough".to_owned())
@@ -249,7 +249,7 @@ fn a_hook_that_stops_the_turn_leaves_no_call_to_the_caller() {
 }
 
 #[test]
-fn the_hooks_read_the_callers_results() {
+fn hooks_see_external_results() {
     let (mut agent, _) = recording([open("a"), open("b"), "Done.".into()]);
     agent.settings.hooks.push(Arc::new(super::super::hooks::AfterCallFn(|step: &AgentStep| {
         match step.call.arguments["path"].as_str() {
@@ -268,7 +268,7 @@ fn the_hooks_read_the_callers_results() {
 }
 
 #[test]
-fn the_audit_log_tells_who_ran_a_call_and_what_a_person_changed() {
+fn audit_log_records_runner_and_edits() {
     let (mut agent, record) = recording([open("a").and_call("open", json!({"path": "b"})), "Done.".into()]);
     let ask = |request: &CallRequest<'_>| match request.call.arguments["path"].as_str() {
         Some("a") => Decision::Ask,
@@ -294,7 +294,7 @@ fn the_audit_log_tells_who_ran_a_call_and_what_a_person_changed() {
 }
 
 #[test]
-fn calls_wait_in_a_saved_conversation() {
+fn external_calls_wait_in_a_saved_conversation() {
     let (mut agent, _) = recording([mixed()]);
     let waiting = calls(&agent.run("Go on.").expect("a reply"));
     assert_eq!(agent.waiting_calls(), waiting);
@@ -311,7 +311,7 @@ fn calls_wait_in_a_saved_conversation() {
 }
 
 #[test]
-fn no_call_waits_while_a_turn_runs_and_an_edited_one_waits_as_it_was_decided() {
+fn external_call_waits_as_edited_after_the_turn() {
     let (mut agent, _) = recording([open("a")]);
     agent.settings.hooks.push(Arc::new(super::super::hooks::BeforeCall(|_: &CallRequest<'_>| Decision::Ask)));
     let edited = json!({"path": "c"}).as_object().cloned().expect("an object");
@@ -327,7 +327,7 @@ fn no_call_waits_while_a_turn_runs_and_an_edited_one_waits_as_it_was_decided() {
 }
 
 #[test]
-fn a_turn_that_is_dropped_or_cancelled_keeps_the_results_that_began_it() {
+fn stopped_turn_keeps_its_initial_results() {
     for is_dropped in [true, false] {
         let (mut agent, record) =
             recording([mixed(), ScriptedReply::text("word ".repeat(500)), "Hello!".into()]);
@@ -347,7 +347,7 @@ fn a_turn_that_is_dropped_or_cancelled_keeps_the_results_that_began_it() {
 }
 
 #[test]
-fn a_turn_that_is_dropped_while_the_other_calls_run_leaves_none_to_the_caller() {
+fn dropped_turn_leaves_no_external_call() {
     let wait = crate::ToolSpec::new("wait", "Waits.", json!({"type": "object"}));
     let tools = tools().with_async_fn(wait, |_, _| std::future::pending()).expect("four names");
     let engine = crate::testing::scripted_engine([open("a").and_call("wait", json!({})), "Hello!".into()]);
@@ -366,7 +366,7 @@ fn a_turn_that_is_dropped_while_the_other_calls_run_leaves_none_to_the_caller() 
 }
 
 #[test]
-fn recorded_results_of_the_caller_are_replayed_and_no_turn_ends() {
+fn recorded_external_results_are_replayed() {
     let (mut agent, _) = recording([mixed(), "Done.".into()]);
     let first = agent.run("Go on.").expect("a reply");
     let second = agent.run(calls(&first).iter().map(result).collect::<Vec<_>>()).expect("an answer");

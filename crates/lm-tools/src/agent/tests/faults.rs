@@ -161,7 +161,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn each_call_has_one_result_whatever_happens(case in case()) {
+    fn every_call_has_one_result(case in case()) {
         let mut number = 0;
         let replies = case.rounds.iter().map(|round| {
             round.iter().fold(ScriptedReply::text(""), |reply, &course| {
@@ -221,7 +221,7 @@ proptest! {
         let ran = runs.lock().expect("no panic").len();
         prop_assert!(ran <= calls, "{ran} calls ran, the history has {calls}");
 
-        // The history is one that a conversation goes on from.
+        // A conversation can continue from the history.
         agent.conversation().render("Hi!", GenerationPrompt::Add).expect("it renders");
         let mut next = Agent::builder(&testing::scripted_engine([ScriptedReply::text("Hello!")]), agent.tools().clone())
             .build()
@@ -232,7 +232,7 @@ proptest! {
 }
 
 #[test]
-fn turns_that_end_each_other_while_they_are_read_leave_whole_rounds() {
+fn competing_turns_leave_complete_rounds() {
     let script = (0..40).flat_map(|_| [said("multiply", 3, 5), "Done.".to_owned()]);
     let model = FakeLm::scripted(&tokenizer(), script).with_context_len(65_536); // All 40 turns may be complete.
     let engine = Engine::new(loaded(model), EngineSettings::default()).expect("an engine");

@@ -41,7 +41,7 @@ fn arguments(a: i64, b: i64) -> crate::Map<String, crate::Value> {
 }
 
 #[test]
-fn a_call_is_denied_answered_or_run_with_other_arguments() {
+fn hook_denies_answers_or_edits_a_call() {
     let decide = |request: &CallRequest<'_>| match request.call.arguments["a"].as_i64() {
         Some(3) => Decision::Edit(arguments(10, 10)),
         _ => Decision::Answer(json!({"product": 86})),
@@ -60,7 +60,7 @@ fn a_call_is_denied_answered_or_run_with_other_arguments() {
 }
 
 #[test]
-fn edited_arguments_are_validated_and_seen_by_the_next_hook() {
+fn edited_arguments_are_validated_and_passed_on() {
     let edit =
         |_: &CallRequest<'_>| Decision::Edit(json!({"a": "three"}).as_object().cloned().expect("an object"));
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -75,7 +75,7 @@ fn edited_arguments_are_validated_and_seen_by_the_next_hook() {
 }
 
 #[test]
-fn a_hook_stops_the_turn_before_any_call_of_the_round() {
+fn hook_stops_the_turn_before_the_round() {
     let decide = |request: &CallRequest<'_>| match request.call.arguments["a"].as_i64() {
         Some(2) => Decision::Stop("enough".to_owned()),
         _ => Decision::Run,
@@ -83,11 +83,11 @@ fn a_hook_stops_the_turn_before_any_call_of_the_round() {
     let (mut agent, reply) = turn(|agent| agent.before_call(decide), |_| {});
     assert_eq!(reply.stop, StopReason::Hook { message: "enough".to_owned() });
     assert_eq!(outcomes(&reply), [NotRun, NotRun]);
-    assert_eq!(agent.run("Hi!").expect("an answer").text(), "Done.", "the next turn goes on");
+    assert_eq!(agent.run("Hi!").expect("an answer").text(), "Done.", "the next turn works");
 }
 
 #[test]
-fn a_result_is_replaced_and_stops_the_turn_after_its_round() {
+fn hook_replaces_a_result_and_stops_after_the_round() {
     let read = |step: &AgentStep| match step.result.content.text().as_str() {
         "15" => AfterCall::Replace(json!("fifteen")),
         _ => AfterCall::Stop("86 is too much".to_owned()),
@@ -99,7 +99,7 @@ fn a_result_is_replaced_and_stops_the_turn_after_its_round() {
 }
 
 #[test]
-fn a_hook_that_panics_stops_the_turn() {
+fn panicking_hook_stops_the_turn() {
     let (_, reply) = turn(|agent| agent.before_call(|_| panic!("a bug")), |_| {});
     assert_eq!(
         (&reply.stop, outcomes(&reply)),
@@ -110,7 +110,7 @@ fn a_hook_that_panics_stops_the_turn() {
 }
 
 #[test]
-fn a_person_allows_edits_and_denies_calls() {
+fn approval_allows_edits_and_denies_calls() {
     let answer = |event: &AgentEvent| {
         if let AgentEvent::Approval(request) = event {
             match request.call.arguments["a"].as_i64() {
@@ -127,7 +127,7 @@ fn a_person_allows_edits_and_denies_calls() {
 }
 
 #[test]
-fn a_person_is_asked_about_the_arguments_that_earlier_hooks_have_left() {
+fn approval_shows_arguments_after_earlier_hooks() {
     let mut shown = Vec::new();
     let answer = |event: &AgentEvent| {
         if let AgentEvent::Approval(request) = event {
@@ -142,7 +142,7 @@ fn a_person_is_asked_about_the_arguments_that_earlier_hooks_have_left() {
 }
 
 #[test]
-fn an_approval_may_come_later_from_another_thread() {
+fn approval_can_arrive_from_another_thread() {
     let (sender, requests) = std::sync::mpsc::channel::<ApprovalRequest>();
     let person = std::thread::spawn(move || requests.into_iter().map(|request| request.allow()).count());
     let ask = move |event: &AgentEvent| {
@@ -155,14 +155,14 @@ fn an_approval_may_come_later_from_another_thread() {
 }
 
 #[test]
-fn calls_that_nobody_approves_are_denied() {
+fn unapproved_calls_are_denied() {
     let (_, reply) = turn(|agent| agent.approval(Approval::AskAll), |_| {});
     assert_eq!(outcomes(&reply), [Denied, Denied]);
     assert!(results(&reply)[0].contains("nobody answered"), "{reply:?}");
 }
 
 #[test]
-fn a_request_for_approval_ends_with_its_turn() {
+fn approval_request_ends_with_its_turn() {
     let mut agent = agent([said("multiply", 3, 5), "Hello!".to_owned()]);
     agent.settings.hooks = vec![Arc::new(Approval::AskAll)];
     let mut turn = agent.stream("3 times 5?").expect("a turn");
@@ -177,7 +177,7 @@ fn a_request_for_approval_ends_with_its_turn() {
 }
 
 #[test]
-fn a_request_for_approval_ends_at_the_time_limit() {
+fn approval_request_ends_at_the_time_limit() {
     for expected in [StopReason::TimeLimit, StopReason::RoundTimeLimit] {
         let (held, stop) = super::limits::with_enough_time(|time| {
             let mut agent = agent([said("multiply", 3, 5)]);
@@ -202,7 +202,7 @@ fn a_request_for_approval_ends_at_the_time_limit() {
 }
 
 #[test]
-fn policies_read_the_annotations_of_a_tool() {
+fn policies_use_tool_annotations() {
     let annotations =
         |read_only, destructive| crate::ToolAnnotations { read_only, destructive, ..Default::default() };
     let call = ToolCall::new("x", Default::default());
@@ -222,7 +222,7 @@ fn policies_read_the_annotations_of_a_tool() {
 }
 
 #[test]
-fn a_step_says_how_its_call_ended() {
+fn step_records_the_call_outcome() {
     let replies = [said("divide", 1, 1) + "\n" + &said("multiply", 3, 5), "15.".to_owned()];
     let reply = configured(ConstrainCalls::No, multiplication(), replies).run("Go on.").expect("an answer");
     let ends: Vec<_> = reply.steps.iter().map(|step| (step.error, step.attempts)).collect();
@@ -230,7 +230,7 @@ fn a_step_says_how_its_call_ended() {
 }
 
 #[test]
-fn the_progress_of_a_tool_is_an_event_with_the_index_of_its_call() {
+fn progress_event_has_the_call_index() {
     let spec = crate::ToolSpec::new("multiply", "Report.", json!({"type": "object"}));
     let tools = Toolset::new().with_async_fn(spec, async |_, context: crate::CallContext| {
         context.progress("half");
@@ -252,7 +252,7 @@ fn the_progress_of_a_tool_is_an_event_with_the_index_of_its_call() {
 }
 
 #[test]
-fn the_retry_of_a_call_is_an_event_with_the_index_of_its_call() {
+fn retry_event_has_the_call_index() {
     let spec = crate::ToolSpec::new("multiply", "Fail once.", json!({"type": "object"}));
     let has_failed = std::sync::atomic::AtomicBool::new(false);
     let fail_once = move |_| match has_failed.swap(true, Ordering::SeqCst) {

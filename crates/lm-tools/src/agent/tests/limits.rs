@@ -21,7 +21,7 @@ fn outcomes(reply: &AgentReply) -> Vec<CallOutcome> {
 use CallOutcome::{NotRun, Ran};
 
 #[test]
-fn the_calls_of_a_turn_are_limited() {
+fn calls_per_turn_are_limited() {
     let limits = AgentLimits { max_calls: Some(3), ..AgentLimits::default() };
     let two = || said("multiply", 1, 2) + "\n" + &said("multiply", 3, 4);
     let reply = limited(limits, [two(), two(), "Never.".to_owned()]);
@@ -30,7 +30,7 @@ fn the_calls_of_a_turn_are_limited() {
 }
 
 #[test]
-fn identical_calls_are_limited_and_others_of_the_round_run() {
+fn identical_calls_are_limited_and_others_run() {
     let limits = AgentLimits { max_identical_calls: Some(1), ..AgentLimits::default() };
     let again = said("multiply", 1, 2) + "\n" + &said("multiply", 2, 1);
     let reply = limited(limits, [said("multiply", 1, 2), again]);
@@ -39,7 +39,7 @@ fn identical_calls_are_limited_and_others_of_the_round_run() {
 }
 
 #[test]
-fn of_the_limits_that_a_round_exceeds_the_first_one_is_the_reason_to_stop() {
+fn first_exceeded_limit_is_the_stop_reason() {
     let limits = AgentLimits { max_calls: Some(2), max_identical_calls: Some(1), ..AgentLimits::default() };
     let calls = [(1, 2), (1, 2), (3, 4), (5, 6)].map(|(a, b)| said("multiply", a, b));
     let reply = limited(limits, [calls.join("\n"), "Never.".to_owned()]);
@@ -48,7 +48,7 @@ fn of_the_limits_that_a_round_exceeds_the_first_one_is_the_reason_to_stop() {
 }
 
 #[test]
-fn the_model_may_answer_at_a_limit() {
+fn model_can_answer_at_a_limit() {
     let limits = AgentLimits { max_rounds: 1, at_limit: AtLimit::Answer, ..AgentLimits::default() };
     let reply = limited(limits, [said("multiply", 1, 2), "It is 2.".to_owned()]);
     assert_eq!((reply.stop.clone(), reply.text().as_str()), (StopReason::Answered, "It is 2."));
@@ -58,7 +58,7 @@ fn the_model_may_answer_at_a_limit() {
 }
 
 #[test]
-fn the_reply_after_the_last_round_cannot_call_tools() {
+fn reply_after_the_last_round_cannot_call() {
     let limits = AgentLimits { max_rounds: 1, at_limit: AtLimit::Answer, ..AgentLimits::default() };
     let reply = limited(limits, [said("multiply", 1, 2), said("multiply", 3, 4)]);
     // Where no call is allowed, the markup of one is text.
@@ -66,7 +66,7 @@ fn the_reply_after_the_last_round_cannot_call_tools() {
 }
 
 #[test]
-fn the_tokens_of_a_turn_are_limited() {
+fn tokens_per_turn_are_limited() {
     let limits = AgentLimits { max_output_tokens: Some(5), ..AgentLimits::default() };
     let reply = limited(limits, ["Once upon a time there was a very long story.".to_owned()]);
     assert_eq!(reply.stop, StopReason::TokenLimit { max_output_tokens: 5 });
@@ -75,7 +75,7 @@ fn the_tokens_of_a_turn_are_limited() {
 }
 
 #[test]
-fn of_the_token_limits_of_a_reply_and_of_its_turn_the_smaller_one_counts() {
+fn smaller_of_reply_and_turn_token_limits_applies() {
     let story = "Once upon a time there was a very long story.";
     let of_turn = StopReason::TokenLimit { max_output_tokens: 5 };
     for (of_reply, max_output_tokens, stop) in [(5, 1_000, StopReason::Answered), (1_000, 5, of_turn)] {
@@ -87,7 +87,7 @@ fn of_the_token_limits_of_a_reply_and_of_its_turn_the_smaller_one_counts() {
 }
 
 #[test]
-fn the_beginning_of_a_continued_reply_does_not_count_again() {
+fn known_text_of_a_continued_reply_is_not_recounted() {
     let continued = |max_output_tokens| {
         let text = format!("Let me work that out for you now.{}", said("multiply", 3, 5));
         let mut agent = agent([text, "It is 15, as far as I can tell.".to_owned()]);
@@ -106,14 +106,14 @@ fn the_beginning_of_a_continued_reply_does_not_count_again() {
 }
 
 #[test]
-fn an_answer_of_exactly_the_allowed_tokens_is_an_answer() {
+fn answer_at_the_exact_token_limit_is_complete() {
     let tokens = limited(AgentLimits::default(), ["Hello!".to_owned()]).usage().output_tokens;
     let limits = AgentLimits { max_output_tokens: Some(tokens), ..AgentLimits::default() };
     assert_eq!(limited(limits, ["Hello!".to_owned()]).stop, StopReason::Answered);
 }
 
 #[test]
-fn calls_of_a_reply_that_takes_the_last_tokens_run() {
+fn calls_of_a_reply_at_the_token_limit_run() {
     let tokens = limited(AgentLimits::default(), [said("multiply", 1, 2)]).finished[0].usage.output_tokens;
     let limits = AgentLimits { max_output_tokens: Some(tokens), ..AgentLimits::default() };
     let reply = limited(limits, [said("multiply", 1, 2), "Never.".to_owned()]);
@@ -122,7 +122,7 @@ fn calls_of_a_reply_that_takes_the_last_tokens_run() {
 }
 
 #[test]
-fn a_turn_whose_last_tokens_hold_no_required_call_keeps_the_calls_that_ran() {
+fn missing_required_call_at_the_limit_keeps_finished_calls() {
     let tokens = limited(AgentLimits::default(), [said("multiply", 1, 2)]).finished[0].usage.output_tokens;
     let limits = AgentLimits { max_output_tokens: Some(tokens + 1), ..AgentLimits::default() };
     let mut agent = agent([said("multiply", 1, 2), said("multiply", 3, 4)]);
@@ -133,7 +133,7 @@ fn a_turn_whose_last_tokens_hold_no_required_call_keeps_the_calls_that_ran() {
 }
 
 #[test]
-fn a_turn_without_tokens_says_nothing() {
+fn zero_token_turn_is_empty() {
     let limits = AgentLimits { max_output_tokens: Some(0), ..AgentLimits::default() };
     let reply = limited(limits, ["Never.".to_owned()]);
     assert_eq!(
@@ -149,12 +149,12 @@ pub(super) fn with_enough_time<T>(turn: impl Fn(Duration) -> Option<T>) -> T {
 }
 
 #[test]
-fn a_turn_that_is_late_keeps_the_calls_that_ran() {
+fn late_turn_keeps_finished_calls() {
     let (agent, reply) = with_enough_time(|timeout| {
         let limits = AgentLimits { timeout: Some(timeout), ..AgentLimits::default() };
         let wait = crate::ToolSpec::new("multiply", "Wait.", json!({"type": "object"}));
-        let begun = Arc::new(AtomicBool::new(false));
-        let begins = begun.clone();
+        let started = Arc::new(AtomicBool::new(false));
+        let begins = started.clone();
         let run = move |_, _| {
             begins.store(true, Ordering::SeqCst);
             std::future::pending()
@@ -163,7 +163,7 @@ fn a_turn_that_is_late_keeps_the_calls_that_ran() {
         let mut agent = agent_with(tools, [said("multiply", 1, 2), "Never.".to_owned()]);
         let reply = agent.turn("Go on.").limits(limits).run().expect("a reply");
         assert_eq!(reply.stop, StopReason::TimeLimit);
-        begun.load(Ordering::SeqCst).then_some((agent, reply))
+        started.load(Ordering::SeqCst).then_some((agent, reply))
     });
     assert_eq!(reply.steps.len(), 1);
     assert!(reply.steps[0].result.content.text().contains("may still take effect"), "{:?}", reply.steps[0]);
@@ -171,7 +171,7 @@ fn a_turn_that_is_late_keeps_the_calls_that_ran() {
 }
 
 #[test]
-fn of_the_deadline_of_the_options_and_the_time_limit_of_the_turn_the_earlier_one_counts() {
+fn earlier_of_deadline_and_turn_time_limit_applies() {
     let hour = Duration::from_secs(3600);
     for (deadline, timeout) in [(Duration::ZERO, hour), (hour, Duration::ZERO)] {
         let options = TurnOptions { deadline: Some(Instant::now() + deadline), ..TurnOptions::default() };
@@ -183,7 +183,7 @@ fn of_the_deadline_of_the_options_and_the_time_limit_of_the_turn_the_earlier_one
 }
 
 #[test]
-fn each_reply_of_a_turn_has_its_own_time() {
+fn each_reply_has_its_own_time_limit() {
     let wait = || {
         let wait = crate::ToolSpec::new("multiply", "Wait.", json!({"type": "object"}));
         let run = |arguments: crate::Map<String, crate::Value>, _| async move {
@@ -213,7 +213,7 @@ fn each_reply_of_a_turn_has_its_own_time() {
 }
 
 #[test]
-fn the_time_of_a_round_begins_again_with_each_reply() {
+fn round_time_restarts_with_each_reply() {
     let reply = with_enough_time(|timeout| {
         let slow = crate::ToolSpec::new("multiply", "Sleep.", json!({"type": "object"}));
         let sleep = move |_| {
@@ -231,7 +231,7 @@ fn the_time_of_a_round_begins_again_with_each_reply() {
 }
 
 #[test]
-fn a_turn_without_time_ends_before_its_first_token() {
+fn zero_time_turn_ends_before_its_first_token() {
     let limits = AgentLimits { timeout: Some(Duration::ZERO), ..AgentLimits::default() };
     let mut agent = agent(["Hello!", "Hello!"]);
     let reply = agent.turn("Hi!").limits(limits).run().expect("a reply");
@@ -241,7 +241,7 @@ fn a_turn_without_time_ends_before_its_first_token() {
 }
 
 #[test]
-fn each_reply_of_a_turn_may_have_its_own_tool_choice() {
+fn each_reply_can_have_its_own_tool_choice() {
     let mut asked = Vec::new();
     for choices in [
         ToolChoices::Sequence(vec![
@@ -269,7 +269,7 @@ fn each_reply_of_a_turn_may_have_its_own_tool_choice() {
 }
 
 #[test]
-fn results_that_fill_the_context_end_the_turn_with_the_calls_that_ran() {
+fn context_filling_results_end_the_turn() {
     let spec = crate::ToolSpec::new("multiply", "Write.", json!({"type": "object"}));
     let tools = Toolset::new().with_fn(spec, |_| Ok("word ".repeat(8_000).into())).expect("one tool");
     let mut agent = agent_with(tools, [said("multiply", 1, 2), "Never.".to_owned()]);

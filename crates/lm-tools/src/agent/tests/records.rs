@@ -49,7 +49,7 @@ impl Lines {
 }
 
 #[test]
-fn a_reply_is_written_and_read_as_json() {
+fn reply_round_trips_as_json() {
     let reply = agent(script()).run("Go on.").expect("an answer");
     let text = serde_json::to_string(&reply).expect("JSON");
     assert_eq!(serde_json::from_str::<AgentReply>(&text).expect("a reply"), reply);
@@ -64,7 +64,7 @@ fn a_reply_is_written_and_read_as_json() {
 }
 
 #[test]
-fn recorded_steps_are_replayed_and_nothing_runs() {
+fn recorded_steps_are_replayed_without_running() {
     let recorded = agent(script()).run("Go on.").expect("an answer");
     let replay = Arc::new(Replay::new(recorded.steps.clone()));
     let again = hooked(replay.clone(), unreachable()).run("Go on.").expect("an answer");
@@ -75,7 +75,7 @@ fn recorded_steps_are_replayed_and_nothing_runs() {
 }
 
 #[test]
-fn a_turn_that_departs_from_its_record_is_stopped() {
+fn turn_diverging_from_its_record_stops() {
     let mut steps = agent(script()).run("Go on.").expect("an answer").steps;
     let fewer = Replay::new(steps.clone().into_iter().take(1));
     let reply = hooked(fewer, unreachable()).run("Go on.").expect("a reply");
@@ -87,7 +87,7 @@ fn a_turn_that_departs_from_its_record_is_stopped() {
 }
 
 #[test]
-fn a_call_of_a_later_round_is_not_replayed_before_its_turn() {
+fn later_round_call_is_not_replayed_early() {
     let rounds = [said("multiply", 3, 5), said("multiply", 2, 43), "Done.".to_owned()];
     let steps = agent(rounds).run("Go on.").expect("an answer").steps;
     let replay = Arc::new(Replay::new(steps));
@@ -119,7 +119,7 @@ fn every_call_is_in_the_audit_log_once() {
 }
 
 #[test]
-fn a_line_of_the_audit_log_is_flushed_with_its_call() {
+fn audit_log_line_is_flushed_with_its_call() {
     let lines = Lines::default();
     let mut agent = hooked(Audit::new(std::io::BufWriter::new(lines.clone())), multiplication());
     let mut written = Vec::new();
@@ -132,7 +132,7 @@ fn a_line_of_the_audit_log_is_flushed_with_its_call() {
 }
 
 #[test]
-fn a_line_that_a_crash_cut_is_not_joined_with_the_next_one() {
+fn truncated_audit_line_is_not_joined_with_the_next() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("calls.jsonl");
     let run = || {
@@ -151,7 +151,7 @@ fn a_line_that_a_crash_cut_is_not_joined_with_the_next_one() {
 }
 
 #[test]
-fn the_audit_log_tells_the_calls_that_a_person_was_asked_about() {
+fn audit_log_marks_calls_that_needed_approval() {
     let lines = Lines::default();
     let mut agent = hooked(Audit::new(lines.clone()), multiplication());
     let ask = |request: &CallRequest<'_>| match request.call.arguments["a"].as_i64() {
@@ -185,7 +185,7 @@ fn immediate() -> Toolset {
 }
 
 #[test]
-fn results_that_are_there_are_kept_when_a_turn_is_dropped() {
+fn dropped_turn_keeps_available_results() {
     let lines = Lines::default();
     let round = [said("multiply", 3, 5), said("multiply", 5, 3), said("multiply", 2, 43)].join("\n");
     let mut agent = agent_with(immediate(), [round]);
@@ -200,7 +200,7 @@ fn results_that_are_there_are_kept_when_a_turn_is_dropped() {
 }
 
 #[test]
-fn hooks_decide_nothing_in_a_turn_that_is_dropped_before_its_calls() {
+fn hooks_do_not_run_for_a_turn_dropped_before_its_calls() {
     let mut agent = agent(script());
     agent
         .settings
@@ -213,7 +213,7 @@ fn hooks_decide_nothing_in_a_turn_that_is_dropped_before_its_calls() {
 }
 
 #[test]
-fn no_call_runs_after_a_line_of_the_audit_log_was_lost() {
+fn calls_stop_after_a_lost_audit_line() {
     let audit = Audit::new(Lines(Arc::default(), Some(1)));
     let replies = [said("multiply", 3, 5), said("multiply", 2, 43), said("multiply", 1, 1)];
     let mut agent = agent(replies);
@@ -241,7 +241,7 @@ impl Write for Interrupted {
 }
 
 #[test]
-fn a_lost_line_of_the_audit_log_is_not_forgotten_when_the_next_one_is_written() {
+fn lost_audit_line_is_remembered_after_the_next_write() {
     let lines = Lines::default();
     let [two, _] = script();
     let mut agent = agent([two, said("multiply", 1, 1)]);

@@ -15,7 +15,7 @@ fn forgetful(replies: Vec<String>) -> Agent {
 }
 
 #[test]
-fn a_turn_that_ends_before_its_calls_begin_restores_the_turns_that_it_removed() {
+fn turn_ended_before_its_calls_restores_removed_turns() {
     let replies = (0..6).map(|n| format!("Answer {n}.")).chain([said("multiply", 1, 1)]);
     let mut agent = forgetful(replies.collect());
     for number in 0..6 {

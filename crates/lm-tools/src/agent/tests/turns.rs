@@ -3,9 +3,9 @@
 use super::*;
 use std::sync::mpsc::{Receiver, channel};
 
-/// A tool that says when it has begun, and waits for the sender to be dropped.
+/// A tool that reports its start, and waits for the sender to be dropped.
 struct Gate {
-    begun: std::sync::mpsc::Sender<()>,
+    started: std::sync::mpsc::Sender<()>,
     open: Arc<std::sync::Mutex<Receiver<()>>>,
 }
 
@@ -15,7 +15,7 @@ impl crate::Tool for Gate {
     }
 
     fn call(&self, _: crate::Map<String, crate::Value>, _: &crate::CallContext) -> crate::ToolOutput {
-        self.begun.send(()).expect("the test waits");
+        self.started.send(()).expect("the test waits");
         let _ = self.open.lock().expect("no panic").recv();
         Ok(json!("open")).into()
     }
@@ -23,15 +23,15 @@ impl crate::Tool for Gate {
 
 /// An agent whose model calls the gate; its ends.
 fn gated(replies: impl IntoIterator<Item = String>) -> (Agent, Receiver<()>, std::sync::mpsc::Sender<()>) {
-    let (begun, has_begun) = channel();
+    let (started, has_started) = channel();
     let (key, open) = channel();
-    let tools = Toolset::new().with(Gate { begun, open: Arc::new(open.into()) }).expect("one tool");
+    let tools = Toolset::new().with(Gate { started, open: Arc::new(open.into()) }).expect("one tool");
     let tools = tools.with_limits(CallLimits { cancel_grace: None, ..CallLimits::default() });
-    (agent_with(tools, [said("gate", 1, 2)].into_iter().chain(replies)), has_begun, key)
+    (agent_with(tools, [said("gate", 1, 2)].into_iter().chain(replies)), has_started, key)
 }
 
 #[test]
-fn a_turn_is_read_on_another_thread() {
+fn turn_can_be_read_on_another_thread() {
     let mut agent = agent([said("multiply", 3, 5), "15.".to_owned()]);
     let turn = agent.stream("3 times 5?").expect("a turn");
     let reply = std::thread::spawn(move || turn.into_reply()).join().expect("no panic").expect("an answer");
@@ -40,7 +40,7 @@ fn a_turn_is_read_on_another_thread() {
 }
 
 #[test]
-fn a_turn_is_read_in_async_code_as_events_as_a_stream_and_to_its_end() {
+fn async_turn_is_read_as_events_stream_or_reply() {
     let round = || [said("multiply", 3, 5), "15.".to_owned()];
     let mut agent = agent([round(), round(), round(), round()].concat());
     let blocking: Vec<_> = agent.stream("a").expect("a turn").map(kind).collect();
@@ -81,8 +81,8 @@ fn kind(event: Result<AgentEvent>) -> &'static str {
 }
 
 #[test]
-fn a_turn_that_is_dropped_while_a_tool_runs_does_not_wait_for_it() {
-    let (mut agent, has_begun, key) = gated(["Hello!".to_owned()]);
+fn dropped_turn_does_not_wait_for_a_running_tool() {
+    let (mut agent, has_started, key) = gated(["Hello!".to_owned()]);
     let mut turn = agent.stream("Wait.").expect("a turn");
     let reader = std::thread::spawn(move || {
         let before = turn.by_ref().take_while(|event| !matches!(event, Ok(AgentEvent::ReplyFinished(_))));
@@ -92,7 +92,7 @@ fn a_turn_that_is_dropped_while_a_tool_runs_does_not_wait_for_it() {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(next.as_mut().poll(&mut context).is_pending());
         drop(next);
-        has_begun.recv().expect("the tool begins");
+        has_started.recv().expect("the tool begins");
         drop(turn);
     });
     reader.join().expect("no panic");
@@ -105,7 +105,7 @@ fn a_turn_that_is_dropped_while_a_tool_runs_does_not_wait_for_it() {
 }
 
 #[test]
-fn a_turn_that_is_dropped_may_keep_the_beginning_of_its_reply() {
+fn dropped_turn_can_keep_its_partial_reply() {
     for panics in [false, true] {
         let long = "word ".repeat(500);
         let mut agent = agent([long.clone(), "Hello!".to_owned()]);
@@ -124,11 +124,11 @@ fn a_turn_that_is_dropped_may_keep_the_beginning_of_its_reply() {
 }
 
 #[test]
-fn the_next_turn_of_an_agent_ends_the_one_that_runs() {
-    let (mut agent, has_begun, key) = gated(["Hello!".to_owned()]);
+fn next_turn_ends_the_running_one() {
+    let (mut agent, has_started, key) = gated(["Hello!".to_owned()]);
     let turn = agent.stream("Wait.").expect("a turn");
     let reader = std::thread::spawn(move || turn.into_reply());
-    has_begun.recv().expect("the tool begins");
+    has_started.recv().expect("the tool begins");
     assert_eq!(agent.run("Hi!").expect("an answer").text(), "Hello!");
     drop(key);
     assert!(matches!(reader.join().expect("no panic"), Err(Error::Cancelled)));
@@ -138,7 +138,7 @@ fn the_next_turn_of_an_agent_ends_the_one_that_runs() {
 }
 
 #[test]
-fn a_reset_ends_the_turn_that_runs() {
+fn reset_ends_the_running_turn() {
     let mut agent = agent(["word ".repeat(500), "Hello!".to_owned()]);
     let mut turn = agent.stream("Talk.").expect("a turn");
     assert!(turn.by_ref().any(|event| matches!(event, Ok(AgentEvent::Text(_)))));
@@ -149,7 +149,7 @@ fn a_reset_ends_the_turn_that_runs() {
 }
 
 #[test]
-fn an_agent_that_is_dropped_leaves_its_turn_running() {
+fn dropped_agent_leaves_its_turn_running() {
     let mut agent = agent([said("multiply", 3, 5), "15.".to_owned()]);
     let turn = agent.stream("3 times 5?").expect("a turn");
     drop(agent);
@@ -157,7 +157,7 @@ fn an_agent_that_is_dropped_leaves_its_turn_running() {
 }
 
 #[test]
-fn a_turn_has_its_own_tools() {
+fn turn_has_its_own_tools() {
     let other = Toolset::new().with(super::divide::tool()).expect("one tool");
     let replies = [said("divide", 6, 3), "2.".to_owned(), said("multiply", 6, 3), "18.".to_owned()];
     let mut agent = agent(replies);
@@ -173,7 +173,7 @@ struct Product {
 }
 
 #[test]
-fn an_answer_of_a_rust_type_may_have_its_own_tools() {
+fn typed_answer_can_have_its_own_tools() {
     let other = Toolset::new().with(super::divide::tool()).expect("one tool");
     let json = |product: i64| format!(r#"{{"product":{product}}}"#);
     let replies = [said("divide", 6, 3), json(2), json(7), said("multiply", 6, 3), json(18)];
@@ -191,14 +191,14 @@ fn an_answer_of_a_rust_type_may_have_its_own_tools() {
 }
 
 #[test]
-fn the_answer_is_a_rust_type() {
+fn answer_is_typed() {
     let mut agent = agent([said("multiply", 3, 5), r#"{"product":15}"#.to_owned()]);
     let answer: Product = agent.run_as("3 times 5?").expect("an answer");
     assert_eq!(answer.product, 15);
 }
 
 #[test]
-fn the_steps_of_a_turn_are_known_after_its_error() {
+fn steps_are_available_after_an_error() {
     let broken = "<tool_call>{\"name\": 5}</tool_call>".to_owned();
     let mut agent = configured(ConstrainCalls::No, multiplication(), [said("multiply", 3, 5), broken]);
     let mut turn = agent.stream("Go on.").expect("a turn");
@@ -208,7 +208,7 @@ fn the_steps_of_a_turn_are_known_after_its_error() {
 }
 
 #[test]
-fn a_turn_whose_reader_panics_is_over_and_its_calls_have_results() {
+fn panicking_reader_ends_the_turn_with_results() {
     let mut agent = agent([said("multiply", 3, 5), "Done.".to_owned()]);
     let choices = ToolChoices::with(|reply, _| if reply == 1 { panic!("a bug") } else { ToolChoice::Auto });
     let settings = AgentSettings { tool_choices: choices, ..AgentSettings::default() };
@@ -244,7 +244,7 @@ impl Hook for Onlooker {
 }
 
 #[test]
-fn hooks_and_choices_may_use_the_agent() {
+fn hooks_and_choices_can_use_the_agent() {
     let looker = Onlooker::default();
     let chooser = looker.clone();
     let choose = move |_: usize, _: &[AgentStep]| {

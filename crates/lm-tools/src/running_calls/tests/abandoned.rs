@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 #[test]
-fn calls_that_never_end_hold_a_bounded_number_of_threads() {
+fn endless_calls_use_a_bounded_number_of_threads() {
     let started = Arc::new(AtomicUsize::new(0));
     let (count, gate) = (Arc::clone(&started), Arc::new(std::sync::Barrier::new(3)));
     let released = Arc::clone(&gate);
@@ -38,7 +38,7 @@ fn calls_that_never_end_hold_a_bounded_number_of_threads() {
 }
 
 #[test]
-fn an_abandoned_future_that_its_runtime_drops_does_not_count() {
+fn dropped_abandoned_future_does_not_count() {
     let run = |_, _: &_| ToolOutput::pending(std::future::pending());
     let tool = Custom { is_async: true, timeout: Some(Duration::ZERO), ..Custom::new("never", run) };
     let tools = Toolset::new().with(tool).expect("one tool");
@@ -55,7 +55,7 @@ fn an_abandoned_future_that_its_runtime_drops_does_not_count() {
 }
 
 #[test]
-fn a_sequential_call_runs_while_no_other_does() {
+fn sequential_call_runs_alone() {
     let running = Arc::new(AtomicUsize::new(0));
     let tool = |is_sequential: bool| {
         let running = Arc::clone(&running);
@@ -78,7 +78,7 @@ fn a_sequential_call_runs_while_no_other_does() {
 }
 
 #[test]
-fn of_the_limits_of_a_turn_and_of_a_tool_the_earlier_one_counts() {
+fn earlier_of_turn_and_tool_limits_applies() {
     let (release, tools) = deaf();
     let hour = Duration::from_secs(3600);
     let soon = Duration::from_millis(30);

@@ -42,13 +42,13 @@ fn twice() -> Toolset {
 }
 
 #[test]
-fn a_spawner_may_run_the_future_itself() {
+fn spawner_can_run_the_future_inline() {
     let tools = twice().with_spawner(futures_executor::block_on);
     assert_eq!(texts(&tools, vec![call("twice", json!({})); 20]), ["ready"; 20]);
 }
 
 #[test]
-fn a_spawner_that_gives_up_a_running_future_gives_it_a_result() {
+fn future_dropped_by_its_spawner_has_a_result() {
     let first_poll = |mut future: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>| {
         assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     };
@@ -70,7 +70,7 @@ fn a_spawner_that_gives_up_a_running_future_gives_it_a_result() {
 }
 
 #[test]
-fn a_runtime_that_ends_under_a_blocking_tools_future_gives_it_a_result() {
+fn runtime_shutdown_during_a_blocking_tool_yields_a_result() {
     let run = |_, _: &_| ToolOutput::pending(std::future::pending());
     for tools in [Toolset::new().with_spawner(drop), Toolset::new().with_spawner(|_| panic!("no runtime"))] {
         let tools = tools.with(Custom::new("later", run)).expect("one tool");
@@ -80,7 +80,7 @@ fn a_runtime_that_ends_under_a_blocking_tools_future_gives_it_a_result() {
 }
 
 #[test]
-fn a_reader_whose_waker_panics_loses_no_result() {
+fn panicking_waker_loses_no_result() {
     let (release, released) = channel::<()>();
     let released = Mutex::new(released);
     let run = move |_, _: &_| {
@@ -106,7 +106,7 @@ fn a_reader_whose_waker_panics_loses_no_result() {
 }
 
 #[test]
-fn a_waker_of_a_cancelled_context_that_panics_ends_no_limits() {
+fn panicking_cancel_waker_keeps_the_limits() {
     let run = |_, context: &CallContext| {
         let context = context.clone();
         ToolOutput::pending(async move {
@@ -138,7 +138,7 @@ impl Drop for Bomb {
 }
 
 #[test]
-fn panics_while_a_panic_or_a_future_is_dropped_leave_one_result() {
+fn panics_during_drop_leave_one_result() {
     let payload = |_, _: &_| -> ToolOutput { std::panic::panic_any(Bomb) };
     let future = |_, _: &_| ToolOutput::Pending(Box::pin(KeepsBomb { _bomb: Bomb }));
     let tools = Toolset::new().with(Custom::new("payload", payload)).expect("one tool");
@@ -162,7 +162,7 @@ impl Future for KeepsBomb {
 }
 
 #[test]
-fn a_result_that_is_deeper_than_a_stack_harms_nothing_even_when_it_is_late() {
+fn overly_deep_late_result_is_harmless() {
     let (started, is_started) = channel();
     let started = Mutex::new(started);
     let (release, released) = channel::<()>();

@@ -24,7 +24,7 @@ fn deadline(tool: Option<Duration>, toolset: Option<Duration>, turn: Option<Inst
 }
 
 #[test]
-fn the_limit_of_a_tool_replaces_that_of_its_toolset() {
+fn tool_limit_overrides_the_toolset_limit() {
     for (tool, toolset, expected) in [
         (Some(HOUR), Some(MINUTE), Some(HOUR)),
         (Some(MINUTE), Some(HOUR), Some(MINUTE)),
@@ -41,7 +41,7 @@ fn the_limit_of_a_tool_replaces_that_of_its_toolset() {
 }
 
 #[test]
-fn a_call_knows_the_deadline_of_its_turn() {
+fn call_context_has_the_turn_deadline() {
     let turn = Instant::now() + MINUTE;
     assert_eq!(deadline(None, None, Some(turn)), Some(turn));
     assert_eq!(deadline(Some(HOUR), Some(HOUR), Some(turn)), Some(turn));
@@ -50,13 +50,13 @@ fn a_call_knows_the_deadline_of_its_turn() {
 }
 
 #[test]
-fn calls_whose_reader_is_dropped_are_cancelled_and_the_turn_is_not() {
-    let (begun, has_begun) = channel::<CallContext>();
+fn dropped_reader_cancels_calls_but_not_the_turn() {
+    let (started, has_started) = channel::<CallContext>();
     let (release, released) = channel::<()>();
-    let ends = Mutex::new((begun, released));
+    let ends = Mutex::new((started, released));
     let run = move |_, context: &CallContext| {
-        let (begun, released) = &*ends.lock().expect("one call at a time");
-        let _ = begun.send(context.clone());
+        let (started, released) = &*ends.lock().expect("one call at a time");
+        let _ = started.send(context.clone());
         let _ = released.recv();
         ToolOutput::from(Ok(Value::Null))
     };
@@ -64,17 +64,17 @@ fn calls_whose_reader_is_dropped_are_cancelled_and_the_turn_is_not() {
     let cancel = CancelHandle::new();
     let running =
         tools.with_limits(limits(1, None, None)).start(vec![call("wait", json!({})); 2], &cancel, None);
-    let context = has_begun.recv().expect("the first call begins");
+    let context = has_started.recv().expect("the first call begins");
     assert!(!context.is_cancelled());
     drop(running);
     assert!(context.is_cancelled());
     assert!(!cancel.is_cancelled(), "the handle is the caller's");
     drop(release);
-    assert!(has_begun.recv().is_err(), "the second call does not begin");
+    assert!(has_started.recv().is_err(), "the second call does not begin");
 }
 
 #[test]
-fn calls_after_a_sequential_one_run_at_the_same_time_again() {
+fn calls_after_a_sequential_one_run_concurrently() {
     let alone = Custom { is_sequential: true, ..Custom::new("alone", |_, _| Ok(json!("alone")).into()) };
     let tools = meeting(2).with(alone).expect("two tools").with_limits(limits(2, None, None));
     let calls = ["alone", "meet", "meet"].map(|name| call(name, json!({}))).to_vec();
@@ -82,12 +82,12 @@ fn calls_after_a_sequential_one_run_at_the_same_time_again() {
 }
 
 #[test]
-fn the_error_of_a_call_that_is_refused_is_cut_too() {
+fn rejected_call_error_is_cut() {
     let schema = json!({"type": "object", "additionalProperties": {"type": "integer"}});
     let tools = Toolset::new().with_fn(ToolSpec::new("sum", "Sum.", schema), |_| Ok(Value::Null));
     let long = call("sum", json!({ "é".repeat(100_000): "one" }));
     let events = events(&tools.expect("one tool"), vec![long]);
-    let error = last(&events).error.as_ref().expect("the argument is no integer");
+    let error = last(&events).error.as_ref().expect("the argument is not an integer");
     assert_eq!(error.kind(), ToolErrorKind::InvalidArguments);
     let cut = format!("{}\n[cut: 4096 of 200000 bytes]", "é".repeat(2048));
     assert_eq!(error.to_string(), format!("argument `{cut}`: expected integer, got \"one\""));

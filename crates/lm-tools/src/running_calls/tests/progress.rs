@@ -17,7 +17,7 @@ fn progress(event: &CallEvent) -> Option<&Value> {
 }
 
 #[test]
-fn reports_come_before_the_result_of_their_call() {
+fn reports_precede_their_result() {
     let tools = tools(|context| {
         context.progress("half");
         context.progress(json!({"done": 2, "of": 2}));
@@ -38,9 +38,9 @@ fn reports_come_before_the_result_of_their_call() {
     }
 }
 
-/// A tool that waits for the reader of each report would wait in vain if the reader were told of the first one only.
+/// A tool that waits for the reader of each report would wait forever if the reader were notified of the first one only.
 #[test]
-fn each_report_wakes_a_reader_that_waits() {
+fn each_report_wakes_a_waiting_reader() {
     let (seen, is_seen) = channel();
     let is_seen = Mutex::new(is_seen);
     let tools = tools(move |context| {
@@ -68,7 +68,7 @@ fn each_report_wakes_a_reader_that_waits() {
 }
 
 #[test]
-fn of_reports_that_nobody_reads_the_last_ones_are_kept() {
+fn last_unread_reports_are_kept() {
     const REPORTS: u64 = 100_000;
     let (done, is_done) = channel();
     let tools = tools(move |context| {
@@ -85,7 +85,7 @@ fn of_reports_that_nobody_reads_the_last_ones_are_kept() {
 }
 
 #[test]
-fn a_call_that_reports_without_end_holds_up_no_result() {
+fn endless_reports_do_not_delay_results() {
     let tools = tools(|context| {
         while !context.is_cancelled() {
             context.progress("still here");
@@ -114,7 +114,7 @@ fn a_call_that_reports_without_end_holds_up_no_result() {
 }
 
 #[test]
-fn long_reports_are_cut_and_deep_ones_left_out() {
+fn long_reports_are_cut_and_deep_ones_omitted() {
     let tools = tools(|context| {
         context.progress("é".repeat(5000));
         context.progress((0..100_000).fold(Value::Null, |value, _| Value::Array(vec![value])));
@@ -128,7 +128,7 @@ fn long_reports_are_cut_and_deep_ones_left_out() {
 }
 
 #[test]
-fn a_context_that_outlives_its_call_is_cancelled_and_reports_nothing() {
+fn context_outliving_its_call_is_cancelled_and_silent() {
     let (send, kept) = channel::<CallContext>();
     let send = Mutex::new(send);
     let tools = tools(move |context| {
@@ -150,7 +150,7 @@ fn a_context_that_outlives_its_call_is_cancelled_and_reports_nothing() {
 }
 
 #[test]
-fn a_direct_call_may_report_to_nobody() {
+fn direct_call_can_report_without_a_reader() {
     let tools = tools(|context| {
         let direct = CallContext::default();
         direct.progress("unheard");

@@ -248,7 +248,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn each_call_has_one_result_and_runs_no_more_often_than_it_may(case in case()) {
+    fn every_call_has_one_result_within_its_attempts(case in case()) {
         check(&case);
     }
 }

@@ -20,7 +20,7 @@ async fn asynchronous() -> Result<i64, ToolError> {
 }
 
 #[test]
-fn functions_that_return_a_tool_error_keep_its_details() {
+fn functions_that_return_tool_error_keep_its_details() {
     let limits = CallLimits { retries: quickly(1), ..CallLimits::default() };
     let tools = Toolset::new().with(blocking::tool()).and_then(|tools| tools.with(asynchronous::tool()));
     let tools = tools.expect("two tools").with_limits(limits);
@@ -52,7 +52,7 @@ fn busy(retry: Retry) -> ToolError {
 }
 
 #[test]
-fn a_call_runs_again_only_as_its_error_its_tool_and_the_policy_allow() {
+fn retry_needs_error_tool_and_policy_consent() {
     let cases = [
         (Retry::Never, true, 3, 1),
         (Retry::IfIdempotent, false, 3, 1),
@@ -99,7 +99,7 @@ fn a_call_runs_again_only_as_its_error_its_tool_and_the_policy_allow() {
 }
 
 #[test]
-fn an_attempt_that_succeeds_is_the_result_and_the_last_one() {
+fn first_success_is_the_result() {
     let (runs, run) = failing(busy(Retry::Always), 2);
     let tools = Toolset::new().with(Custom::new("try", move |_, _| run().into())).expect("one tool");
     let tools = tools.with_limits(CallLimits { retries: quickly(9), ..limits(8, None, None) });
@@ -110,7 +110,7 @@ fn an_attempt_that_succeeds_is_the_result_and_the_last_one() {
 }
 
 #[test]
-fn a_panic_is_never_tried_again() {
+fn panic_is_not_retried() {
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&runs);
     let run = move |_, _: &_| -> ToolOutput {
@@ -124,7 +124,7 @@ fn a_panic_is_never_tried_again() {
 }
 
 #[test]
-fn a_delay_beyond_the_time_limit_is_not_waited_for() {
+fn delay_beyond_the_time_limit_is_skipped() {
     let hour = Duration::from_secs(3600);
     for backoff in [hour, Duration::MAX] {
         let (runs, run) = failing(busy(Retry::Always), usize::MAX);
@@ -137,7 +137,7 @@ fn a_delay_beyond_the_time_limit_is_not_waited_for() {
 }
 
 #[test]
-fn a_cancel_ends_the_wait_for_the_next_attempt() {
+fn cancel_ends_the_retry_delay() {
     for is_async in [false, true] {
         let (runs, run) = failing(busy(Retry::Always), usize::MAX);
         let run = move |_, _: &_| ToolOutput::from(run());
@@ -158,7 +158,7 @@ fn a_cancel_ends_the_wait_for_the_next_attempt() {
 }
 
 #[test]
-fn an_abandoned_call_is_not_tried_again() {
+fn abandoned_call_is_not_retried() {
     let (release, released) = std::sync::mpsc::channel::<()>();
     let released = std::sync::Mutex::new(released);
     let runs = Arc::new(AtomicUsize::new(0));

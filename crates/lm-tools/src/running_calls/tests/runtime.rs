@@ -22,7 +22,7 @@ fn spawning(tools: Toolset) -> Toolset {
 }
 
 #[test]
-fn a_blocking_tool_holds_no_thread_of_the_runtime() {
+fn blocking_tool_uses_no_runtime_thread() {
     on_one_thread(async {
         let (send, received) = channel();
         let received = Mutex::new(received);
@@ -42,7 +42,7 @@ fn a_blocking_tool_holds_no_thread_of_the_runtime() {
 }
 
 #[test]
-fn futures_run_on_the_runtime_whatever_the_tool_says_of_itself() {
+fn futures_always_run_on_the_runtime() {
     on_one_thread(async {
         for is_async in [true, false] {
             let run = |_, _: &_| {
@@ -65,7 +65,7 @@ fn futures_run_on_the_runtime_whatever_the_tool_says_of_itself() {
 }
 
 #[test]
-fn an_abandoned_future_is_dropped_on_the_runtime_whatever_the_tool_says_of_itself() {
+fn abandoned_future_is_dropped_on_the_runtime() {
     struct Sends(std::sync::mpsc::Sender<()>);
     impl Drop for Sends {
         fn drop(&mut self) {
@@ -106,7 +106,7 @@ fn an_abandoned_future_is_dropped_on_the_runtime_whatever_the_tool_says_of_itsel
 }
 
 #[test]
-fn an_asynchronous_tool_sees_the_cancel_in_all_its_tasks() {
+fn async_tool_sees_the_cancel_in_all_tasks() {
     on_one_thread(async {
         let run = |_, context: &CallContext| {
             let (context, other) = (context.clone(), context.clone());

@@ -8,7 +8,7 @@ use crate::parsers::marker_scan::{Scan, scan};
 use crate::parsers::reply::markers::{is_bare, opener};
 use crate::parsers::reply::{ReplyParser, State, Step};
 
-/// Maximum number of calls in a reply that are read to its end in vain. What follows the start of the next one is no call.
+/// Maximum number of calls in a reply that are read to its end without success. Text after the start of the next one is not a call.
 const MAX_UNFINISHED: usize = 1;
 
 /// Invalid call, before its end is found.
@@ -26,7 +26,7 @@ pub(in crate::parsers::reply) struct MalformedCall {
 }
 
 impl MalformedCall {
-    /// Creates a call of this syntax none of which was read.
+    /// Creates an unread call of this syntax.
     pub(super) fn new(syntax: usize, fault: Fault) -> Self {
         Self { syntax, fault, index: None, read: 0, searched: 0 }
     }
@@ -93,8 +93,8 @@ impl ReplyParser {
     fn report_malformed(&mut self, malformed: MalformedCall, end: usize, events: &mut Vec<ProcessorEvent>) {
         let MalformedCall { syntax, fault: Fault { kind, reason, is_text }, mut index, .. } = malformed;
         if self.syntaxes[syntax].reported == Reported::AtSectionEnd {
-            let begun = |event: &&ProcessorEvent| matches!(event, ProcessorEvent::ToolCallStarted { .. });
-            self.calls.rollback_last(self.held.drain(..).filter(|event| begun(&event)).count());
+            let is_start = |event: &&ProcessorEvent| matches!(event, ProcessorEvent::ToolCallStarted { .. });
+            self.calls.rollback_last(self.held.drain(..).filter(|event| is_start(&event)).count());
             index = None;
         }
         let in_section = matches!(self.state, State::Section(_));
