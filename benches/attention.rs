@@ -1,7 +1,7 @@
 //! Attention over paged KV: `cargo bench -p lm-benches --bench attention [-- FILTER]`.
 //!
-//! One row over copies of a cache that are larger together than any cache of the processor, in bytes of keys and values a
-//! second; 512 rows in operations a second.
+//! One row over copies of a cache that are larger together than any cache of the processor, in bytes of keys
+//! and values a second; 512 rows in operations a second.
 
 use criterion::Criterion;
 use lm_benches::{Amount, COLD, Group, criterion, noise};

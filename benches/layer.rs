@@ -1,8 +1,9 @@
-//! The products of a layer of the public shape qwen3-0.6b: `cargo bench -p lm-benches --bench layer [-- FILTER]`, in 4 bit
-//! or in the format that `LM_BENCH_FORMAT` names, `q4_k` or another block type too.
+//! The products of a layer of the public shape qwen3-0.6b:
+//! `cargo bench -p lm-benches --bench layer [-- FILTER]`, in 4 bit or in the format that `LM_BENCH_FORMAT`
+//! names, `q4_k` or another block type too.
 //!
-//! Each layer has its own copy of the weights, as in a model. Few rows are compared with the rate at which memory is read,
-//! many with the rate of byte products.
+//! Each layer has its own copy of the weights, as in a model. Few rows are compared with the rate at which
+//! memory is read, many with the rate of byte products.
 
 use std::cell::OnceCell;
 use std::rc::Rc;

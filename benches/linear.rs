@@ -1,7 +1,7 @@
 //! Products with weights of every format: `cargo bench -p lm-benches --bench linear [-- FILTER]`.
 //!
-//! A few rows of activations are multiplied by copies of a matrix that are larger together than any cache, in bytes of
-//! weights a second; 512 rows by one matrix, in operations a second.
+//! A few rows of activations are multiplied by copies of a matrix that are larger together than any cache, in
+//! bytes of weights a second; 512 rows by one matrix, in operations a second.
 
 use criterion::Criterion;
 use lm_benches::{Amount, COLD, Group, check_product, criterion, noise, random_weight};

@@ -1,4 +1,5 @@
-//! Packing of weights at load, by the bytes of the checkpoint: `cargo bench -p lm-benches --bench pack [-- FILTER]`.
+//! Packing of weights at load, by the bytes of the checkpoint:
+//! `cargo bench -p lm-benches --bench pack [-- FILTER]`.
 
 use lm_benches::{Amount, Group, criterion, noise};
 use lm_kernels::{FloatDtype, GgmlType, PackedMatrix, Source, WeightFormat};

@@ -1,4 +1,5 @@
-//! Norms and gates over rows, in bytes read and written: `cargo bench -p lm-benches --bench rows [-- FILTER]`.
+//! Norms and gates over rows, in bytes read and written:
+//! `cargo bench -p lm-benches --bench rows [-- FILTER]`.
 
 use lm_benches::{Amount, Group, criterion, noise};
 use lm_kernels::{Activation, Pool, host};

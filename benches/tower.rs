@@ -1,5 +1,5 @@
-//! A layer of a vision tower of the public shape siglip2-base over an image of 512² pixels (1,024 patches), in bfloat16:
-//! `cargo bench -p lm-benches --bench tower [-- FILTER]`. The tower has twelve of them.
+//! A layer of a vision tower of the public shape siglip2-base over an image of 512² pixels (1,024 patches),
+//! in bfloat16: `cargo bench -p lm-benches --bench tower [-- FILTER]`. The tower has twelve of them.
 
 #![allow(clippy::single_range_in_vec_init, reason = "a list of ranges with one image in it")]
 

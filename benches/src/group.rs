@@ -6,7 +6,8 @@ use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, SamplingMode, Throughput};
 use lm_kernels::{Pool, host::limits};
 
-/// Bytes that exceed any cache: cases that are bound by memory go over copies of their operands of this size together.
+/// Bytes that exceed any cache: cases that are bound by memory go over copies of their operands of this size
+/// together.
 pub const COLD: usize = 256 << 20;
 
 /// Work of one iteration.
@@ -18,8 +19,8 @@ pub enum Amount {
     Operations(usize),
 }
 
-/// Criterion with short runs: kernels are checked against rates, not for changes of a percent. The usual arguments
-/// of criterion override it.
+/// Criterion with short runs: kernels are checked against rates, not for changes of a percent. The usual
+/// arguments of criterion override it.
 pub fn criterion() -> Criterion {
     Criterion::default()
         .sample_size(10)
@@ -33,8 +34,8 @@ pub fn criterion() -> Criterion {
 pub struct Group<'a>(BenchmarkGroup<'a, WallTime>);
 
 impl<'a> Group<'a> {
-    /// Starts a group of cases that are bound by memory, with the rate at which the pool's threads read it together
-    /// as the case `machine reads`.
+    /// Starts a group of cases that are bound by memory, with the rate at which the pool's threads read it
+    /// together as the case `machine reads`.
     ///
     /// # Panics
     /// When the buffer cannot be allocated.
@@ -75,8 +76,8 @@ impl<'a> Group<'a> {
         });
     }
 
-    /// Adds a case. `setup` runs once, and only if the filter of the command line selects the case: it creates the operands
-    /// and checks the result.
+    /// Adds a case. `setup` runs once, and only if the filter of the command line selects the case: it
+    /// creates the operands and checks the result.
     pub fn case<S>(
         &mut self,
         case: &str,

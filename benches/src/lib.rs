@@ -1,4 +1,5 @@
-//! Common code of the benchmarks: groups that hold the machine's limits beside the cases, layouts and random weights.
+//! Common code of the benchmarks: groups that hold the machine's limits beside the cases, layouts and random
+//! weights.
 
 #![forbid(unsafe_code)]
 

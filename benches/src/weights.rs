@@ -2,8 +2,8 @@
 
 use lm_kernels::{Arena, PackedMatrix, Packing, Source, WeightFormat};
 
-/// Creates a random matrix in the arena of its model, in huge pages if there are any. For block types the bytes are
-/// random.
+/// Creates a random matrix in the arena of its model, in huge pages if there are any. For block types the
+/// bytes are random.
 ///
 /// # Errors
 /// As [`Packing::new`].

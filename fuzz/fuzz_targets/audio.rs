@@ -1,5 +1,5 @@
-//! An audio file (WAV, FLAC, MP3, Ogg Vorbis): decoding within limits gives finite samples, as many as the header declares, and each model family
-//! as many tokens as its length has, or an error.
+//! An audio file (WAV, FLAC, MP3, Ogg Vorbis): decoding within limits gives finite samples, as many as the
+//! header declares, and each model family as many tokens as its length has, or an error.
 #![no_main]
 
 mod panics;

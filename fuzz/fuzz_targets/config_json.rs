@@ -1,4 +1,5 @@
-//! A config.json, and the same bytes as the other small files of a model folder: parsing gives settings or an error.
+//! A config.json, and the same bytes as the other small files of a model folder: parsing gives settings or an
+//! error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! A GGUF file: parsing gives a model's settings, texts, tokenizer and the locations of its tensors, or an error.
+//! A GGUF file: parsing gives a model's settings, texts, tokenizer and the locations of its tensors, or an
+//! error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! The grammar of a family's calls and its parser on the same texts: the first byte selects the family, the others
-//! the tools, the calls and the walk through the grammar.
+//! The grammar of a family's calls and its parser on the same texts: the first byte selects the family, the
+//! others the tools, the calls and the walk through the grammar.
 
 #![no_main]
 

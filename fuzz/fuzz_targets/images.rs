@@ -1,5 +1,5 @@
-//! An image file (PNG, JPEG, WebP, GIF, BMP): decoding within limits gives the pixels of the size in the header, and the patches of each
-//! model family as many tokens as its size has, or an error.
+//! An image file (PNG, JPEG, WebP, GIF, BMP): decoding within limits gives the pixels of the size in the
+//! header, and the patches of each model family as many tokens as its size has, or an error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -48,7 +48,8 @@ fn check_families(image: &Image) {
     check(lfm.tokens(size), lfm.patches(image), lfm.downsample);
 }
 
-/// Checks that a size is rejected if its image is, and that patches of a token's side `merge` match the number of tokens.
+/// Checks that a size is rejected if its image is, and that patches of a token's side `merge` match the
+/// number of tokens.
 fn check(tokens: Result<usize, Error>, views: Result<Vec<Patches>, Error>, merge: usize) {
     match (tokens, views) {
         (Ok(tokens), Ok(views)) => {

@@ -1,5 +1,5 @@
-//! An untrusted template over untrusted variables: it ends within its limits, the same way twice, and its segments join to its
-//! text. The input is the template, a NUL, and the variables as JSON.
+//! An untrusted template over untrusted variables: it ends within its limits, the same way twice, and its
+//! segments join to its text. The input is the template, a NUL, and the variables as JSON.
 
 #![no_main]
 

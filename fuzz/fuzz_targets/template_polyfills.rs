@@ -1,5 +1,5 @@
-//! Arbitrary messages and tools, with polyfills for templates that lack a feature: without a reported polyfill the
-//! prompt is unchanged.
+//! Arbitrary messages and tools, with polyfills for templates that lack a feature: without a reported
+//! polyfill the prompt is unchanged.
 
 #![no_main]
 
@@ -10,8 +10,8 @@ use lm_template::{
     GenerationPrompt, Origin, PolyfilledTemplate, Polyfills, PromptTemplate, RenderInput, Value,
 };
 
-/// Templates that lack, in different ways, a system role, tools, tool calls, results, texts in parts; without `<`,
-/// as in `template_context`.
+/// Templates that lack, in different ways, a system role, tools, tool calls, results, texts in parts; without
+/// `<`, as in `template_context`.
 const SOURCES: [&str; 4] = [
     "{% for m in messages %}[{{ m.role }}]{{ m.content }}[/]{% endfor %}",
     "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system role') }}{% endif %}\

@@ -1,5 +1,5 @@
-//! An untrusted template over a fixed conversation: it terminates within its limits, and whatever it does to the
-//! messages, their text is never output as template text.
+//! An untrusted template over a fixed conversation: it terminates within its limits, and whatever it does to
+//! the messages, their text is never output as template text.
 
 #![no_main]
 

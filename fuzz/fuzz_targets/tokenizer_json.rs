@@ -1,5 +1,5 @@
-//! Arbitrary bytes as a `tokenizer.json`: an accepted tokenizer encodes and decodes without a panic, and streaming
-//! equals decoding.
+//! Arbitrary bytes as a `tokenizer.json`: an accepted tokenizer encodes and decodes without a panic, and
+//! streaming equals decoding.
 
 #![no_main]
 

@@ -12,8 +12,8 @@ pub struct Args {
     model: PathBuf,
     /// Output path, which must not exist yet: a GGUF file if it ends in .gguf, otherwise a folder
     output: PathBuf,
-    /// Format of the weight matrices: for a folder q8 or q4 [default: q8]; for a GGUF file q8_0, q4_0, f16, bf16 or
-    /// f32 [default: q8_0]
+    /// Format of the weight matrices: for a folder q8 or q4 [default: q8]; for a GGUF file q8_0, q4_0, f16,
+    /// bf16 or f32 [default: q8_0]
     #[arg(long)]
     quantize: Option<String>,
 }

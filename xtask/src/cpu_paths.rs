@@ -17,10 +17,11 @@ const ALL: &[&str] = if cfg!(target_arch = "aarch64") {
 /// Test of lm-kernels' library that fails if `LM_CPU` requests a path that the processor lacks.
 const PROBE: &str = "host::cpu::tests::environment_variable_is_applied";
 
-/// Returns the paths that the processor supports, narrowest first, and prints the skipped ones. The last one runs without `LM_CPU`.
+/// Returns the paths that the processor supports, narrowest first, and prints the skipped ones. The last one
+/// runs without `LM_CPU`.
 ///
-/// `library`, the tests of lm-kernels' library under the same tool, which must accept arguments, probes for the
-/// paths: under a tool a program may see fewer features than the processor has.
+/// `library`, the tests of lm-kernels' library under the same tool, which must accept arguments, probes for
+/// the paths: under a tool a program may see fewer features than the processor has.
 ///
 /// # Errors
 /// When there is none: the probe was renamed.

@@ -13,7 +13,8 @@ const EMULATOR: &str = "qemu-aarch64";
 /// Folder of the target's shared libraries, as Debian's cross compiler has them.
 const LIBRARIES: &str = "/usr/aarch64-linux-gnu";
 
-/// Processor models: NEON alone, with dot products, with everything. The tests iterate over all paths of each.
+/// Processor models: NEON alone, with dot products, with everything. The tests iterate over all paths of
+/// each.
 const PROCESSORS: [&str; 3] = ["cortex-a72", "neoverse-n1", "max"];
 
 /// Test that starts itself: the system cannot start a program of another architecture.

@@ -1,4 +1,5 @@
-//! `cargo xtask fuzz`: runs every fuzz target for a while, on the corpus of earlier runs and the committed seeds.
+//! `cargo xtask fuzz`: runs every fuzz target for a while, on the corpus of earlier runs and the committed
+//! seeds.
 
 use std::path::Path;
 use std::process::Stdio;

@@ -59,7 +59,8 @@ impl CrateSource {
         imports(&code, module).into_iter()
     }
 
-    /// Module whose file defines what a path names, also if another one re-exports it; none for paths that lead out of the crate.
+    /// Module whose file defines what a path names, also if another one re-exports it; none for paths that
+    /// lead out of the crate.
     pub fn owner(&self, path: &[String]) -> Option<Module> {
         let prefixes = (1..=path.len()).rev().map(|length| &path[..length]);
         let module = prefixes.into_iter().find(|path| self.files.contains_key(*path));

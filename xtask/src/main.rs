@@ -1,6 +1,7 @@
 //! The repository's developer and CI commands: `cargo xtask <command>`.
 //!
-//! Builds in seconds and depends on no lm crate: commands that need the engine run `lm`, a benchmark or a test.
+//! Builds in seconds and depends on no lm crate: commands that need the engine run `lm`, a benchmark or a
+//! test.
 
 #![forbid(unsafe_code)]
 
@@ -44,7 +45,8 @@ enum Command {
     Emulate,
     /// Compare the committed goldens with our output, or regenerate reference data
     Golden(golden::Args),
-    /// Run the conformance matrix of tool calls under random logits: every schema, dialect, budget and tool choice
+    /// Run the conformance matrix of tool calls under random logits: every schema, dialect, budget and tool
+    /// choice
     Matrix(matrix::Args),
     /// Run every fuzz target for a while
     Fuzz(fuzz::Args),

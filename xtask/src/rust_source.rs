@@ -1,4 +1,5 @@
-//! Text-level analysis of Rust source without a parser: blanks comments and literals, finds functions by their braces.
+//! Text-level analysis of Rust source without a parser: blanks comments and literals, finds functions by
+//! their braces.
 
 /// Replaces comments and the contents of string and character literals by spaces.
 ///

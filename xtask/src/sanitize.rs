@@ -39,8 +39,8 @@ const ADDRESS: Tool = Tool {
     skipped: &[],
 };
 
-/// Detects uninitialised reads too. Its emulated CPU supports at most AVX2, which also limits tests that iterate
-/// over all paths.
+/// Detects uninitialised reads too. Its emulated CPU supports at most AVX2, which also limits tests that
+/// iterate over all paths.
 const VALGRIND: Tool = Tool {
     name: "valgrind",
     unavailable: no_valgrind,

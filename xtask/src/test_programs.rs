@@ -28,8 +28,9 @@ impl TestProgram {
 /// Target of a crate's integration tests.
 pub const INTEGRATION: &str = "integration";
 
-/// Builds the tests of the workspace and finds those of `wanted`, pairs of a package and a target; the target of a
-/// library has its Rust name, `lm_model`. With the features of the last `cargo test --workspace`, nothing is built.
+/// Builds the tests of the workspace and finds those of `wanted`, pairs of a package and a target; the target
+/// of a library has its Rust name, `lm_model`. With the features of the last `cargo test --workspace`,
+/// nothing is built.
 pub fn build(features: &str, wanted: &[(&str, &str)]) -> Result<Vec<TestProgram>> {
     let mut build = process::cargo(&["test", "--workspace", "--no-run", "--message-format=json"]);
     build.args(["--features", features]);

@@ -67,8 +67,8 @@ impl Tree {
         self.files.keys().filter_map(move |path| path.strip_prefix(&prefix))
     }
 
-    /// The packages of the workspace; invalid TOML is left to cargo, and a manifest that is a workspace of its
-    /// own is skipped.
+    /// The packages of the workspace; invalid TOML is left to cargo, and a manifest that is a workspace of
+    /// its own is skipped.
     pub fn packages(&self) -> Vec<Package> {
         self.texts("/Cargo.toml")
             .filter_map(|(path, text)| {
@@ -92,7 +92,8 @@ impl Package {
         self.field("publish").and_then(toml::Value::as_bool) != Some(false)
     }
 
-    /// Returns true if each file and folder of `tests/` is a test target, cargo's default; false if the manifest lists them.
+    /// Returns true if each file and folder of `tests/` is a test target, cargo's default; false if the
+    /// manifest lists them.
     pub fn finds_tests(&self) -> bool {
         self.field("autotests").and_then(toml::Value::as_bool) != Some(false)
     }

@@ -65,21 +65,22 @@ pub enum BatchRequest {
 pub enum BatchAnswer {
     /// The response body, or the error object.
     Plain,
-    /// OpenAI's batch format: `{"id", "custom_id", "response": {"status_code", "request_id", "body"}, "error"}`.
+    /// OpenAI's batch format:
+    /// `{"id", "custom_id", "response": {"status_code", "request_id", "body"}, "error"}`.
     Batch {
         /// Id of the line; `None` if it has none.
         custom_id: Option<String>,
         /// True if the line has a request: its errors are then responses with their status, as over HTTP.
         has_request: bool,
     },
-    /// An unreadable line before the first readable one: the error object with the fields of a failed line of the batch format,
-    /// so that readers of either form find them.
+    /// An unreadable line before the first readable one: the error object with the fields of a failed line of
+    /// the batch format, so that readers of either form find them.
     Unknown,
 }
 
 impl BatchReader {
-    /// Reads a line: its JSON value, or the description of an unreadable one, which is answered in the format of the line before
-    /// it. A `custom_id` that an earlier line has is an error of the later one.
+    /// Reads a line: its JSON value, or the description of an unreadable one, which is answered in the format
+    /// of the line before it. A `custom_id` that an earlier line has is an error of the later one.
     pub fn read(&mut self, line: Result<Value, String>) -> BatchLine {
         match line {
             Ok(line) => {

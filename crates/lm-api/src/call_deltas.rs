@@ -13,8 +13,8 @@ pub(crate) enum CallDelta {
     Arguments(String),
 }
 
-/// Converter of the events of calls to deltas: each call begins with its name and its id, and its deltas add up to the JSON text of its
-/// arguments. Calls come one after another.
+/// Converter of the events of calls to deltas: each call begins with its name and its id, and its deltas add
+/// up to the JSON text of its arguments. Calls come one after another.
 #[derive(Debug, Clone)]
 pub(crate) struct CallDeltas {
     ids: FreshCallIds,

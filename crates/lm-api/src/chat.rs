@@ -14,7 +14,8 @@ use crate::request::ChatRequest;
 use crate::response_writer::ResponseWriter;
 use crate::running::{ChoiceEvents, Frames, Running};
 
-/// Engine that answers the requests of any API. Requests may run on any number of threads; the engine batches them.
+/// Engine that answers the requests of any API. Requests may run on any number of threads; the engine batches
+/// them.
 #[derive(Debug, Clone)]
 pub struct ChatEngine {
     engine: Engine,
@@ -27,10 +28,11 @@ impl ChatEngine {
         Self { engine, config }
     }
 
-    /// Starts a request: renders its prompt, compiles its grammar and submits its choices. Async code calls it on a thread that may block, and
-    /// then awaits what it returns.
+    /// Starts a request: renders its prompt, compiles its grammar and submits its choices. Async code calls
+    /// it on a thread that may block, and then awaits what it returns.
     ///
-    /// `writer` creates the writer of the response from the request and the name of the model: that of the request, or else the engine's.
+    /// `writer` creates the writer of the response from the request and the name of the model: that of the
+    /// request, or else the engine's.
     ///
     /// # Errors
     /// When the request is invalid for the model, or the engine has no place for it.

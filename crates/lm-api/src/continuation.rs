@@ -2,8 +2,8 @@
 
 use lm_conversation::{ConversationEvent, Reply};
 
-/// Reply to a request that continues its last message, without the text of that message, as OpenAI-compatible servers and Anthropic's
-/// answer it.
+/// Reply to a request that continues its last message, without the text of that message, as OpenAI-compatible
+/// servers and Anthropic's answer it.
 #[derive(Debug, Default)]
 pub(crate) struct Continuation {
     text: String,
@@ -11,7 +11,8 @@ pub(crate) struct Continuation {
 }
 
 impl Continuation {
-    /// Reads the next event; the reply of the last one gets the new text alone, and the tokens of the message count as prompt.
+    /// Reads the next event; the reply of the last one gets the new text alone, and the tokens of the message
+    /// count as prompt.
     pub(crate) fn read(&mut self, event: &mut ConversationEvent) {
         match event {
             ConversationEvent::Text(text) => self.text += text,

@@ -22,7 +22,8 @@ pub type Result<T, E = ApiError> = std::result::Result<T, E>;
 #[error("{message}")]
 #[non_exhaustive]
 pub struct ApiError {
-    /// HTTP status. Clients repeat requests that fail with 408, 409, 429 or 500 and above; deterministic failures are below.
+    /// HTTP status. Clients repeat requests that fail with 408, 409, 429 or 500 and above; deterministic
+    /// failures are below.
     pub status: u16,
     /// Kind of the error, `type` of the object.
     pub kind: &'static str,
@@ -54,7 +55,8 @@ impl ApiError {
         Self { status: 500, kind, message, param: None, code: None, retry_after: None }
     }
 
-    /// Creates the error of a request that is refused for another reason than its fields: `status` is below 500 then.
+    /// Creates the error of a request that is refused for another reason than its fields: `status` is below
+    /// 500 then.
     pub fn refused(status: u16, kind: &'static str, message: impl Into<String>) -> Self {
         Self { status, kind, ..Self::invalid_request(message) }
     }

@@ -27,7 +27,8 @@ impl From<Error> for ApiError {
 }
 
 impl ChatRequest {
-    /// Converts an error of the conversation that answers this request; its `param` is a path into the request.
+    /// Converts an error of the conversation that answers this request; its `param` is a path into the
+    /// request.
     pub fn api_error(&self, error: &Error) -> ApiError {
         let mapping = Mapping {
             names: &self.names,

@@ -4,14 +4,14 @@ use crate::error::{ApiError, Result};
 
 /// Bounds of a request; one that exceeds them is an error that names the field.
 ///
-/// The size of the body is bounded by its reader, the nesting of JSON by `serde_json` (128 levels), schemas by the compiler of
-/// grammars, and the prompt by the model's context.
+/// The size of the body is bounded by its reader, the nesting of JSON by `serde_json` (128 levels), schemas
+/// by the compiler of grammars, and the prompt by the model's context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum number of messages. Default 65,536.
     pub messages: usize,
-    /// Maximum number of images and audio. Default 256: each takes a part of the context that does not follow from its bytes, an image of one pixel
-    /// more than a thousand tokens with some models.
+    /// Maximum number of images and audio. Default 256: each takes a part of the context that does not follow
+    /// from its bytes, an image of one pixel more than a thousand tokens with some models.
     pub media: usize,
     /// Maximum number of tools. Default 1,024.
     pub tools: usize,
@@ -27,8 +27,8 @@ pub struct Limits {
     pub stop_bytes: usize,
     /// Maximum number of tokens in `logit_bias`. Default 1,024.
     pub logit_bias: usize,
-    /// Maximum length of a text to encode, in bytes, in a request for its tokens alone: the encoding continues after a disconnect. Default
-    /// 4 MiB.
+    /// Maximum length of a text to encode, in bytes, in a request for its tokens alone: the encoding
+    /// continues after a disconnect. Default 4 MiB.
     pub tokenize_bytes: usize,
     /// Maximum number of texts of an embedding request. Default 2,048.
     pub embedding_inputs: usize,

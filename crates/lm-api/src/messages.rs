@@ -71,7 +71,8 @@ fn normalize(message: &mut Value, at: &str) -> Result<()> {
     Ok(())
 }
 
-/// Converts the parts of a content: text, images and audio. The result of a tool may be any other JSON as well.
+/// Converts the parts of a content: text, images and audio. The result of a tool may be any other JSON as
+/// well.
 fn check_content(content: &mut Value, is_result: bool, at: &str) -> Result<()> {
     let has_type = |part: &Value| part.get("type").is_some_and(Value::is_string);
     match content {

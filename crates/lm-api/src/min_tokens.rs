@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use lm_session::{FilterFactory, History, LogitsFilter, TokenId, TokenLogits};
 
-/// Filter that keeps the tokens that end a text from being sampled before it has a number of tokens. Where a grammar leaves nothing
-/// else, the text ends.
+/// Filter that keeps the tokens that end a text from being sampled before it has a number of tokens. Where a
+/// grammar leaves nothing else, the text ends.
 #[derive(Debug, Clone)]
 struct MinTokens {
     least: usize,

@@ -5,8 +5,8 @@ use crate::error::{ApiError, Result};
 /// Longest part of an unknown name that an error repeats, in characters.
 const SHOWN_CHARS: usize = 100;
 
-/// Finds the model that a request names, also as `NAME:latest` of Ollama's clients. A request that names none takes the first model.
-/// `names` lists the names of a model.
+/// Finds the model that a request names, also as `NAME:latest` of Ollama's clients. A request that names none
+/// takes the first model. `names` lists the names of a model.
 ///
 /// # Errors
 /// 404 with all names.

@@ -9,8 +9,8 @@ use crate::fields::shown;
 /// Levels of effort.
 const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
-/// Thinking of the turn, and the effort as a variable of the template: some templates read it. Effort `none` turns thinking
-/// off; every other one leaves it to the model. `field` is the path of the effort.
+/// Thinking of the turn, and the effort as a variable of the template: some templates read it. Effort `none`
+/// turns thinking off; every other one leaves it to the model. `field` is the path of the effort.
 pub(crate) fn thinking(
     effort: Option<String>,
     field: &str,

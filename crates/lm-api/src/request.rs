@@ -56,7 +56,8 @@ pub struct ChatRequest {
     pub continues: bool,
     /// Number of output tokens before which no token ends a reply; a given beginning counts.
     pub min_output_tokens: usize,
-    /// Excludes the tokens that end a reply, as benchmarks do: it continues to its token limit or a stop sequence.
+    /// Excludes the tokens that end a reply, as benchmarks do: it continues to its token limit or a stop
+    /// sequence.
     pub ignores_end: bool,
     /// Name of the dialect that replaces the model's, of the extension `format`; a known one.
     pub dialect: Option<String>,

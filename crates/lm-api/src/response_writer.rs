@@ -48,7 +48,8 @@ pub enum Framing {
     Lines,
 }
 
-/// Writer of one API's response to one request: either the object of its finished choices, or the frames of their events.
+/// Writer of one API's response to one request: either the object of its finished choices, or the frames of
+/// their events.
 pub trait ResponseWriter: Send + Unpin + 'static {
     /// Encoding of the frames.
     const FRAMING: Framing;

@@ -17,11 +17,12 @@ use crate::error::{ApiError, Result};
 use crate::request::ChatRequest;
 use crate::response_writer::{Choice, Frame, ResponseWriter};
 
-/// A request that runs, made by [`ChatEngine::start`](crate::ChatEngine::start). Its choices run concurrently. Dropping it cancels the
-/// request.
+/// A request that runs, made by [`ChatEngine::start`](crate::ChatEngine::start). Its choices run
+/// concurrently. Dropping it cancels the request.
 ///
-/// It is awaited as one object ([`object`](Self::object)) or as a stream of frames ([`into_stream`](Self::into_stream)), both without a
-/// runtime; [`wait`](Self::wait) and [`frames`](Self::frames) block. `W` writes them.
+/// It is awaited as one object ([`object`](Self::object)) or as a stream of frames
+/// ([`into_stream`](Self::into_stream)), both without a runtime; [`wait`](Self::wait) and
+/// [`frames`](Self::frames) block. `W` writes them.
 #[derive(Debug)]
 #[must_use = "a request that is dropped is cancelled"]
 pub struct Running<W> {
@@ -148,7 +149,8 @@ impl<W: ResponseWriter> Running<W> {
         self.choices.cancel.clone()
     }
 
-    /// Calls `observe` with each event of all choices, and with the error that ends them. It is dropped with the request.
+    /// Calls `observe` with each event of all choices, and with the error that ends them. It is dropped with
+    /// the request.
     pub fn observed(
         mut self,
         observe: impl FnMut(Result<&ConversationEvent, &ApiError>) + Send + 'static,

@@ -46,7 +46,8 @@ pub struct SamplingFields {
     pub frequency_penalty: Option<f32>,
     /// Biases of single tokens.
     pub logit_bias: Vec<(TokenId, f32)>,
-    /// Random seed of the first choice; the next choices count up from it. Without one each choice draws its own.
+    /// Random seed of the first choice; the next choices count up from it. Without one each choice draws its
+    /// own.
     pub seed: Option<u64>,
 }
 

@@ -1,4 +1,5 @@
-//! Ollama's chat and generation: requests, and responses of scripted replies, compared with the committed vectors.
+//! Ollama's chat and generation: requests, and responses of scripted replies, compared with the committed
+//! vectors.
 //!
 //! `validate.py` parses the vectors with the types of Ollama's Python client.
 

@@ -1,4 +1,5 @@
-//! Events of `lm generate --json`: one object per line, distinguished by `type`. docs/json-output.md describes them.
+//! Events of `lm generate --json`: one object per line, distinguished by `type`. docs/json-output.md
+//! describes them.
 
 use lm_conversation::ConversationEvent;
 use lm_session::{Engine, FinishReason, Finished};

@@ -13,8 +13,8 @@ use crate::locate::ModelNotFound;
 use crate::mcp;
 use crate::screen::replace_control_chars;
 
-/// Prints the error and returns the exit code: 130 for an interrupt, 2 for invalid usage, otherwise 1. A broken pipe of our output is
-/// not a failure.
+/// Prints the error and returns the exit code: 130 for an interrupt, 2 for invalid usage, otherwise 1. A
+/// broken pipe of our output is not a failure.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     let is_broken_pipe = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
     if error.chain().filter_map(|cause| cause.downcast_ref()).any(is_broken_pipe) {

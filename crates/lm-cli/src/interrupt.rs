@@ -15,7 +15,8 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Installs the signal handler. Without a turn, or if the turn is already cancelled, Ctrl-C ends the program.
+    /// Installs the signal handler. Without a turn, or if the turn is already cancelled, Ctrl-C ends the
+    /// program.
     pub fn install() -> Result<Self> {
         let interrupt = Self::default();
         let shared = interrupt.clone();

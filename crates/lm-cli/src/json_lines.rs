@@ -1,4 +1,5 @@
-//! Input and output of JSON Lines commands: one value per line on standard input, one per line on standard output, in order.
+//! Input and output of JSON Lines commands: one value per line on standard input, one per line on standard
+//! output, in order.
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 
@@ -15,9 +16,11 @@ const MAX_LINE_BYTES: u64 = 16 << 20;
 /// Value of a line, or the description of an invalid line, which names its number.
 type Parsed<T> = Result<T, String>;
 
-/// Answers each line of standard input with `answer`, and flushes after each. Blank lines at the end are ignored.
+/// Answers each line of standard input with `answer`, and flushes after each. Blank lines at the end are
+/// ignored.
 ///
-/// A line that is blank, too long or not a JSON object is answered with an error of kind `bad_line`; reading continues.
+/// A line that is blank, too long or not a JSON object is answered with an error of kind `bad_line`; reading
+/// continues.
 ///
 /// # Errors
 /// When input or output fails, or a line was answered with an error; the message counts these lines.
@@ -79,7 +82,8 @@ pub fn answer_lines<T>(
     Ok(())
 }
 
-/// Iterates over the JSON values of all lines up to the last one that is not blank. A blank line before it is invalid.
+/// Iterates over the JSON values of all lines up to the last one that is not blank. A blank line before it is
+/// invalid.
 pub fn values(input: impl BufRead) -> impl Iterator<Item = io::Result<Parsed<Value>>> {
     parsed(input, Ok)
 }

@@ -10,11 +10,12 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::screen;
 
-/// Default log: warnings, without those of the MCP and audio libraries, whose failures are reported as errors.
+/// Default log: warnings, without those of the MCP and audio libraries, whose failures are reported as
+/// errors.
 const DEFAULT_LOG: &str = "warn,rmcp=off,symphonia=off";
 
-/// Starts logging to standard error: warnings, or what `LM_LOG` asks for (`LM_LOG=debug`, `LM_LOG=lm_session=trace`). Colours are for
-/// terminals.
+/// Starts logging to standard error: warnings, or what `LM_LOG` asks for (`LM_LOG=debug`,
+/// `LM_LOG=lm_session=trace`). Colours are for terminals.
 pub fn start() {
     let wanted = std::env::var("LM_LOG").ok();
     let filter = EnvFilter::try_new(wanted.as_deref().unwrap_or(DEFAULT_LOG)).unwrap_or_else(|error| {
@@ -32,7 +33,8 @@ pub fn start() {
 /// Lines that were written.
 type Written = Arc<Mutex<HashSet<Vec<u8>>>>;
 
-/// Standard error, with each line about a model's files once: they are read for the memory plan and again to be loaded.
+/// Standard error, with each line about a model's files once: they are read for the memory plan and again to
+/// be loaded.
 #[derive(Default)]
 struct Log {
     about_files: Written,

@@ -28,7 +28,8 @@ pub struct MediaFile {
 /// Reads the file of an image or an audio clip, and checks its header. The path may be a `file:` URL.
 ///
 /// # Errors
-/// When it cannot be read, is too large or of another kind; the error names the file, and its causes are text.
+/// When it cannot be read, is too large or of another kind; the error names the file, and its causes are
+/// text.
 pub fn read(path: &Path, kind: MediaKind) -> Result<MediaFile> {
     let read = file_url::local(path).and_then(|path| Ok(MediaFile { part: checked(&path, kind)?, path }));
     read.with_context(|| path.display().to_string())
@@ -100,7 +101,8 @@ pub fn is(part: &Part, kind: MediaKind) -> bool {
     }
 }
 
-/// The images and audio that a line names and nothing else: terminals type the paths of files that are dropped on them.
+/// The images and audio that a line names and nothing else: terminals type the paths of files that are
+/// dropped on them.
 pub fn dropped(line: &str) -> Option<Vec<(PathBuf, MediaKind)>> {
     let words = shlex::split(line)?;
     let files: Vec<_> = words.iter().map(|word| named(word)).collect::<Option<_>>()?;
@@ -126,7 +128,8 @@ pub fn message(media: Vec<MediaFile>, text: &str) -> (Message, Vec<PathBuf>) {
     (Message::user(Content::Parts(parts)), files)
 }
 
-/// Adds the file to the error of a turn whose model cannot take an image or an audio clip of message `index`, which has these files.
+/// Adds the file to the error of a turn whose model cannot take an image or an audio clip of message `index`,
+/// which has these files.
 pub fn with_file(error: Error, index: usize, files: &[PathBuf]) -> Error {
     let place = error.chain().find_map(place).filter(|(message, _)| *message == index);
     match place.and_then(|(_, part)| files.get(part)) {

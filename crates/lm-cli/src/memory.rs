@@ -16,8 +16,9 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Returns the limit of `--memory`, or the available memory. `None` if nothing is checked: for the embedded model without
-    /// `--memory`, on a GPU, whose memory is unknown, and where the system does not report it.
+    /// Returns the limit of `--memory`, or the available memory. `None` if nothing is checked: for the
+    /// embedded model without `--memory`, on a GPU, whose memory is unknown, and where the system does not
+    /// report it.
     pub fn of(model: Option<&Path>, args: &LoadArgs) -> Option<Self> {
         let is_checked = args.memory.is_some() || model.is_some();
         let bytes = args.memory.or_else(available_memory)?;

@@ -17,7 +17,8 @@ use crate::memory::Memory;
 use crate::path_check;
 use crate::progress::{progress_bar, show_on};
 
-/// Returns the path or name of a model on this machine. `None` is the embedded one, also by its own name, unless a path has this name.
+/// Returns the path or name of a model on this machine. `None` is the embedded one, also by its own name,
+/// unless a path has this name.
 pub fn stored(model: Option<&Path>) -> Option<&Path> {
     model.filter(|path| *path != Path::new(lm_pocket::NAME) || path.exists())
 }
@@ -48,8 +49,8 @@ pub fn folder_with(path: Option<&Path>, mmproj: Option<&Path>) -> Result<ModelFo
     })
 }
 
-/// Returns the bytes of a model's files, as `lm list` shows them: of a stored model those that belong to it, of a folder all at its
-/// top, of a GGUF file the `parts` beside it, by name.
+/// Returns the bytes of a model's files, as `lm list` shows them: of a stored model those that belong to it,
+/// of a folder all at its top, of a GGUF file the `parts` beside it, by name.
 pub fn file_bytes<'a>(path: Option<&Path>, parts: impl Iterator<Item = &'a str>) -> Result<u64> {
     let Some(path) = stored(path) else {
         return Ok(lm_pocket::FILES.iter().map(|(_, bytes)| bytes.len() as u64).sum());
@@ -70,8 +71,8 @@ pub fn file_bytes<'a>(path: Option<&Path>, parts: impl Iterator<Item = &'a str>)
         .sum())
 }
 
-/// Creates an engine on the model at `path`, or on the embedded one. Unspecified values, including the format of the weights, are
-/// chosen to fit the memory.
+/// Creates an engine on the model at `path`, or on the embedded one. Unspecified values, including the format
+/// of the weights, are chosen to fit the memory.
 pub fn engine(path: Option<&Path>, run: &RunArgs) -> Result<Engine> {
     fitting_engine(path, run, WeightChoice::Auto)
 }

@@ -74,7 +74,8 @@ impl Drop for NpyFile {
     }
 }
 
-/// Header: magic, version, length and a Python dictionary, padded so that the values begin at a multiple of 64 bytes.
+/// Header: magic, version, length and a Python dictionary, padded so that the values begin at a multiple of
+/// 64 bytes.
 fn header(rows: usize, width: usize) -> Vec<u8> {
     let dictionary = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}");
     let before = 10; // 6 bytes of magic, 2 of version, 2 of length.

@@ -21,11 +21,11 @@ pub enum Answer<A> {
     Unfinished(A),
 }
 
-/// Runs `work` on the items concurrently on `workers` threads, and passes the answers to `take` in the order of the items. A worker
-/// draws the next item when it is free.
+/// Runs `work` on the items concurrently on `workers` threads, and passes the answers to `take` in the order
+/// of the items. A worker draws the next item when it is free.
 ///
-/// When `cancel` is set, the answers so far are passed at once, and that of `unfinished` for every other item that was drawn; the
-/// threads are left to end with the program.
+/// When `cancel` is set, the answers so far are passed at once, and that of `unfinished` for every other item
+/// that was drawn; the threads are left to end with the program.
 ///
 /// # Errors
 /// The first error of `take`, after which no further item is drawn.

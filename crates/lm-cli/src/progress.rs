@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lm_model::LoadProgress;
 
-/// Interval of a progress bar's updates: one small file is many steps, and a terminal over a network shows each.
+/// Interval of a progress bar's updates: one small file is many steps, and a terminal over a network shows
+/// each.
 const REDRAW: Duration = Duration::from_millis(100);
 
 /// Returns a function that updates a progress bar at most once in [`REDRAW`], and at the end.

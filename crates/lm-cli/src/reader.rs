@@ -31,7 +31,8 @@ impl<'a> Reader<'a> {
         Ok(Self { model, cache, tables })
     }
 
-    /// Runs a piece of `ids` and returns the requested logits rows; the pieces before it must have been run before.
+    /// Runs a piece of `ids` and returns the requested logits rows; the pieces before it must have been run
+    /// before.
     ///
     /// # Errors
     /// When the model fails, for example at an unknown id.
@@ -53,8 +54,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Block tables of one sequence: `num_pages` pages for each group; groups of the same space get consecutive ranges. Those of states are
-/// placed call by call ([`place_states`]).
+/// Block tables of one sequence: `num_pages` pages for each group; groups of the same space get consecutive
+/// ranges. Those of states are placed call by call ([`place_states`]).
 fn block_tables(layout: &CacheLayout, num_pages: PageId) -> Vec<Vec<PageId>> {
     let groups = layout.groups();
     let table = |(index, group): (usize, &CacheGroup)| {
@@ -71,7 +72,8 @@ fn block_tables(layout: &CacheLayout, num_pages: PageId) -> Vec<Vec<PageId>> {
 /// Pages of a group of states: the state before a piece, a snapshot within it, and the state after it.
 const STATES: PageId = 3;
 
-/// Gives the states of a piece separate pages; all others are dropped, since a pool has fewer states than pages of tokens.
+/// Gives the states of a piece separate pages; all others are dropped, since a pool has fewer states than
+/// pages of tokens.
 fn place_states(table: &mut [PageId], piece: &Range<usize>) {
     let last = piece.start.div_ceil(PAGE_LEN).checked_sub(1);
     let before = table[last.unwrap_or(0)];

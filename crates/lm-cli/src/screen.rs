@@ -1,4 +1,5 @@
-//! Rendering of replies: the answer on standard output; reasoning, tool results and notes dim on standard error.
+//! Rendering of replies: the answer on standard output; reasoning, tool results and notes dim on standard
+//! error.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -10,7 +11,8 @@ const DIM: &str = "\x1b[2m";
 const BOLD: &str = "\x1b[1m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Returns true if the environment allows colours: `NO_COLOR` is unset or empty and the terminal is not `dumb`.
+/// Returns true if the environment allows colours: `NO_COLOR` is unset or empty and the terminal is not
+/// `dumb`.
 pub fn colour_wanted() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
@@ -57,7 +59,8 @@ pub struct Screen {
     line: Open,
 }
 
-/// Output stream of tool calls: standard output where the calls are the answer, standard error where this program runs them.
+/// Output stream of tool calls: standard output where the calls are the answer, standard error where this
+/// program runs them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CallsTo {
     Answer,
@@ -180,8 +183,8 @@ pub fn replace_control_chars(text: &str) -> String {
     text.chars().map(replaced).collect()
 }
 
-/// Formats a text from others on one line: control characters, other invisible ones, and those that change the direction of text are
-/// escaped as in Rust, `\n` and `\u{202e}`.
+/// Formats a text from others on one line: control characters, other invisible ones, and those that change
+/// the direction of text are escaped as in Rust, `\n` and `\u{202e}`.
 pub fn one_line(text: &str) -> String {
     let is_hidden = |c: char| {
         matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')

@@ -16,7 +16,8 @@ pub fn format_bytes(bytes: u64) -> String {
 /// Least number of bytes that is taken without a unit.
 const LEAST_WITHOUT_UNIT: u64 = 1_000_000;
 
-/// Parses a byte count: `512MB`, `1.5 GiB`, `8000000000`, `100 B`. A small number without a unit is an error: `8` means 8 GB to most users.
+/// Parses a byte count: `512MB`, `1.5 GiB`, `8000000000`, `100 B`. A small number without a unit is an error:
+/// `8` means 8 GB to most users.
 pub fn parse(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

@@ -3,7 +3,8 @@
 /// Least similarity of a suggested name, from 0 to 1.
 const LEAST_SIMILARITY: f64 = 0.8;
 
-/// Returns " (did you mean `NAME`?)" with the known name that is most similar to `typed`, after `prefix`; empty if none is similar.
+/// Returns " (did you mean `NAME`?)" with the known name that is most similar to `typed`, after `prefix`;
+/// empty if none is similar.
 pub fn did_you_mean<'a>(typed: &str, known: impl Iterator<Item = &'a str>, prefix: &str) -> String {
     let similarity = |name: &str| strsim::jaro_winkler(typed, name);
     let closest = known.max_by(|a, b| similarity(a).total_cmp(&similarity(b)));

@@ -168,7 +168,8 @@ fn windows_and_prefixes_are_scored_as_documented() {
     assert_eq!(names, ["perplexity", "against", "KL divergence", "same top token"].map(Some));
 }
 
-/// Perplexities of transformers for the same text (testdata/models/accuracy.py): layers with windows, and without.
+/// Perplexities of transformers for the same text (testdata/models/accuracy.py): layers with windows, and
+/// without.
 #[test]
 fn perplexities_equal_transformers() {
     let text = text_file(TEXT.as_bytes());

@@ -198,7 +198,8 @@ fn media_files_are_read_before_the_model() {
     };
     let [none, one, other, two] =
         [&[][..], &["rgb_37x53.png"], &["rgba_29x41.png"], &["rgb_37x53.png", "rgba_29x41.png"]].map(tokens);
-    // Nine rows per image, with a marker on each side and line breaks; those between two images are one token.
+    // Nine rows per image, with a marker on each side and line breaks; those between two images are one
+    // token.
     assert_eq!([one.0 - none.0, other.0 - none.0, two.0 - none.0], [14, 14, 27]);
     assert_ne!(one.1, other.1);
     let error = program::error(&["generate", "Hello", "--image", tiny], "");

@@ -1,5 +1,5 @@
-//! Commands with token ids as input and logits, ids and texts as output, as a script uses them to compare `lm` with another
-//! implementation. The reference is the output of transformers for the tiny checkpoints.
+//! Commands with token ids as input and logits, ids and texts as output, as a script uses them to compare
+//! `lm` with another implementation. The reference is the output of transformers for the tiny checkpoints.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -167,7 +167,8 @@ fn tied_head_without_importance_is_noted() {
     let out = tempfile::tempdir().expect("a temporary folder");
     let all = ImportanceMatrix::open(testdata("imatrix/llama-tiny-bias.gguf")).expect("an importance matrix");
     let bytes = all.to_gguf().expect("a file");
-    // As llama-imatrix writes it by default: the head is omitted. A name of the same length keeps the file's layout.
+    // As llama-imatrix writes it by default: the head is omitted. A name of the same length keeps the file's
+    // layout.
     let text = String::from_utf8_lossy(&bytes);
     assert!(text.contains("token_embd.weight"), "the model is tied");
     let renamed = replaced(&bytes, b"token_embd.weight", b"other_embd.weight");

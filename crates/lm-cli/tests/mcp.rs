@@ -1,4 +1,5 @@
-//! End-to-end tests of `lm mcp` and `lm chat --mcp`: the program with itself, and with the client of the Python SDK.
+//! End-to-end tests of `lm mcp` and `lm chat --mcp`: the program with itself, and with the client of the
+//! Python SDK.
 #![cfg(feature = "mcp")]
 
 use crate::reference;

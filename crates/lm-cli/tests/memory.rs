@@ -1,4 +1,5 @@
-//! Memory limits: choices that fit are made and printed; a model that does not fit is rejected before anything is loaded.
+//! Memory limits: choices that fit are made and printed; a model that does not fit is rejected before
+//! anything is loaded.
 
 use std::process::{Command, Stdio};
 

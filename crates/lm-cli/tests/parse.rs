@@ -110,7 +110,8 @@ fn reference_vectors_are_accepted_as_input() {
     assert_eq!(wrong, known);
 }
 
-/// Vectors that the parser deviates from even with complete inputs; the reasons are in the parsers' own test of the vectors.
+/// Vectors that the parser deviates from even with complete inputs; the reasons are in the parsers' own test
+/// of the vectors.
 const DEPARTURES: &[(&str, &str)] = &[
     ("deepseek_v31", "deepseek-ai-DeepSeek-V3.1/145"),
     ("deepseek_v31", "deepseek_v31_parse_complete_extracts_raw_json_arguments"),
@@ -129,8 +130,8 @@ const DEPARTURES: &[(&str, &str)] = &[
     ("qwen3_coder_xml", "test_extract_tool_calls_non_streaming_mixed_content_and_multiple_tool_calls"),
 ];
 
-/// Vectors whose source gives its parser inputs that the vector lacks: the declared tools, that no call is wanted, that malformed
-/// calls are not text, or that the prompt has opened the reasoning.
+/// Vectors whose source gives its parser inputs that the vector lacks: the declared tools, that no call is
+/// wanted, that malformed calls are not text, or that the prompt has opened the reasoning.
 const UNSAID: &[(&str, &str)] = &[
     ("dots", "test_non_stream_unknown_tool_is_left_as_content"),
     ("ernie45", "test_reasoning[without_think]"),

@@ -13,7 +13,8 @@ fn template(args: &[&str], lines: &str) -> Vec<Value> {
     answers("template", args, lines)
 }
 
-/// Input line of a case: the fields of conversation and variant as in the files, the template, its context and the time.
+/// Input line of a case: the fields of conversation and variant as in the files, the template, its context
+/// and the time.
 fn line(template: &str, golden: &Value, case: &Value, conversation: &Value) -> Value {
     let name = &case["variant"];
     let variants = conversation["variants"].as_array().expect("a list of variants");

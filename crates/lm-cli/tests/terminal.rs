@@ -1,5 +1,5 @@
-//! Sessions on a terminal (a pty): keys in, screen and exit code out; standard output and standard error apart where they are
-//! redirected.
+//! Sessions on a terminal (a pty): keys in, screen and exit code out; standard output and standard error
+//! apart where they are redirected.
 #![cfg(unix)]
 
 use std::fs;

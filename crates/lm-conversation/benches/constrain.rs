@@ -1,9 +1,10 @@
 //! Benchmark of constraints: `cargo bench -p lm-conversation --bench constrain [TOKENIZER.json [MODEL]]`.
 //!
-//! No model is needed. If a model folder is given, its model also writes calls, with forced tokens batched and one by one. The grammars
-//! are the schemas of `jsonschemabench` and the tools of `bfcl` in the shared folder (`LM_SHARED`, by default `../shared` beside the
-//! checkout); the texts are the valid instances, and calls made of the right answers. Each token of a text costs one mask, one commit
-//! and one query of the tokens forced after it, as in a generation.
+//! No model is needed. If a model folder is given, its model also writes calls, with forced tokens batched
+//! and one by one. The grammars are the schemas of `jsonschemabench` and the tools of `bfcl` in the shared
+//! folder (`LM_SHARED`, by default `../shared` beside the checkout); the texts are the valid instances, and
+//! calls made of the right answers. Each token of a text costs one mask, one commit and one query of the
+//! tokens forced after it, as in a generation.
 
 #[path = "../../../testdata/shared.rs"]
 mod shared;
@@ -179,7 +180,8 @@ fn walk_schemas(compiler: &GrammarCompiler, folder: &Path) -> Result<Walk> {
     Ok(walk)
 }
 
-/// Replies in the dialect `format` under the grammar of `choice`: the right calls of the cases, after a sentence if text may come first.
+/// Replies in the dialect `format` under the grammar of `choice`: the right calls of the cases, after a
+/// sentence if text may come first.
 fn walk_calls(compiler: &GrammarCompiler, shared: &Path, format: &str, choice: &ToolChoice) -> Result<Walk> {
     const SENTENCE: &str = "To answer that I have to look a few things up first: the weather in three cities (1 < 2), and what people there say about it today.\n";
     let processor = lm_processors::by_name(format).ok_or("a family")?;
@@ -221,8 +223,8 @@ fn walk_calls(compiler: &GrammarCompiler, shared: &Path, format: &str, choice: &
     Ok(walk)
 }
 
-/// Cost of a constraint in a step of the engine, including steering: a model with random logits writes greedily, without a
-/// constraint and with several ones.
+/// Cost of a constraint in a step of the engine, including steering: a model with random logits writes
+/// greedily, without a constraint and with several ones.
 fn steps(shared: &Path) -> Result<()> {
     let tokenizer = Tokenizer::from_json(&std::fs::read(shared.join("tokenizers/qwen2-tokenizer.json"))?)?;
     let end = tokenizer.token_id("<|im_end|>").ok_or("an end token")?;
@@ -295,8 +297,8 @@ fn steps(shared: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Tokens per second of a model's replies with forced tokens run in one batch, and of the same replies with each token sampled on its
-/// own; the two alternate.
+/// Tokens per second of a model's replies with forced tokens run in one batch, and of the same replies with
+/// each token sampled on its own; the two alternate.
 fn batched_and_singly(folder: &Path, shared: &Path) -> Result<()> {
     let folder = ModelFolder::open(folder)?;
     let engine = Engine::load(&folder, &LoadOptions::default(), EngineSettings::default(), &mut |_| {})?;

@@ -1,8 +1,9 @@
 //! Benchmark of speculative decoding: `cargo bench -p lm-conversation --bench speculation [MODEL]`.
 //!
-//! Greedy replies of the embedded model, or of the model in a folder, to the recorded conversations of its evaluation (tool calls and
-//! answers) and to requests to change a piece of code: tokens per second without drafts, with as many as pay (the default), and with
-//! drafts wherever there is a match. The replies are the same; the fastest of three runs counts.
+//! Greedy replies of the embedded model, or of the model in a folder, to the recorded conversations of its
+//! evaluation (tool calls and answers) and to requests to change a piece of code: tokens per second without
+//! drafts, with as many as pay (the default), and with drafts wherever there is a match. The replies are the
+//! same; the fastest of three runs counts.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

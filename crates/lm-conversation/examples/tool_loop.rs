@@ -1,5 +1,6 @@
-//! The chat loop of LiteRT-LM's page on tool use, written by hand with `Conversation` alone: the outer loop between the user and the
-//! model, the inner one between the model and the tools. It reads questions from standard input until an empty line.
+//! The chat loop of LiteRT-LM's page on tool use, written by hand with `Conversation` alone: the outer loop
+//! between the user and the model, the inner one between the model and the tools. It reads questions from
+//! standard input until an empty line.
 //!
 //! `printf 'How is the weather in Paris?\n\n' | cargo run --release -p lm-conversation --example tool_loop`
 

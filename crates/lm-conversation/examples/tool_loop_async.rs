@@ -1,5 +1,5 @@
-//! The same loops with streamed replies on an async runtime (here the smallest one): text is printed as it comes, calls are collected, and no
-//! thread waits for the model.
+//! The same loops with streamed replies on an async runtime (here the smallest one): text is printed as it
+//! comes, calls are collected, and no thread waits for the model.
 
 use std::error::Error;
 use std::io::Write;

@@ -32,11 +32,12 @@ pub struct ConversationConfig {
     pub content_tokens: ContentTokens,
     /// Constraint of optional tool calls to the tools' schemas during generation.
     pub constrain_calls: ConstrainCalls,
-    /// Channels that replace the dialect's: texts of a reply besides its answer, between markers. `None` (the default): the dialect's,
-    /// which is `reasoning` if the model has one. An empty list disables channels. Thinking switches and limits apply to the first.
+    /// Channels that replace the dialect's: texts of a reply besides its answer, between markers. `None` (the
+    /// default): the dialect's, which is `reasoning` if the model has one. An empty list disables channels.
+    /// Thinking switches and limits apply to the first.
     ///
-    /// The grammar of tool calls ignores them: with tools, a marker that is an added token outside of the dialect cannot be
-    /// generated unless [`ConstrainCalls::No`] is set.
+    /// The grammar of tool calls ignores them: with tools, a marker that is an added token outside of the
+    /// dialect cannot be generated unless [`ConstrainCalls::No`] is set.
     pub channels: Option<Vec<Channel>>,
     /// Reasoning before the answers; the template's default by default.
     pub thinking: ThinkingConfig,
@@ -44,7 +45,8 @@ pub struct ConversationConfig {
     pub on_token_limit: OnTokenLimit,
     /// Handling of a prompt that exceeds the context: an error by default.
     pub overflow: Overflow,
-    /// Prefills the preface in [`Conversation::new`](crate::Conversation::new), which waits for it; false by default.
+    /// Prefills the preface in [`Conversation::new`](crate::Conversation::new), which waits for it; false by
+    /// default.
     pub prefill_on_init: bool,
     /// Images and audio in messages, if the model reads them: files are not opened by default.
     pub media: MediaSettings,
@@ -66,8 +68,8 @@ pub enum OnTokenLimit {
 /// Turns that require a call, forbid calls or ask for a format are always constrained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ConstrainCalls {
-    /// Constrained: a started call names a declared tool, matches its schema as far as a grammar can express it, and ends within the
-    /// token limit.
+    /// Constrained: a started call names a declared tool, matches its schema as far as a grammar can express
+    /// it, and ends within the token limit.
     #[default]
     Yes,
     /// Unconstrained: the model's text is parsed, and may not be a valid call.
@@ -75,8 +77,8 @@ pub enum ConstrainCalls {
 }
 
 impl ConversationConfig {
-    /// Creates the config recommended by the model: the default, with the sampler of `generation_config.json`, which is greedy unless
-    /// `do_sample` is set.
+    /// Creates the config recommended by the model: the default, with the sampler of
+    /// `generation_config.json`, which is greedy unless `do_sample` is set.
     pub fn from_engine(engine: &Engine) -> Self {
         let sampler = SamplerParams::from_generation_config(engine.generation_config());
         Self { session: SessionConfig { sampler, ..SessionConfig::default() }, ..Self::default() }
@@ -116,8 +118,8 @@ pub enum OnCancel {
     /// The history is as before the turn.
     #[default]
     Rollback,
-    /// The turn's messages and the beginning of the reply are added to the history: text and reasoning, without calls. The turn ends
-    /// with [`ConversationEvent::Finished`](crate::ConversationEvent::Finished).
+    /// The turn's messages and the beginning of the reply are added to the history: text and reasoning,
+    /// without calls. The turn ends with [`ConversationEvent::Finished`](crate::ConversationEvent::Finished).
     KeepPartial,
 }
 
@@ -148,22 +150,24 @@ pub struct TurnOptions {
     pub on_token_limit: Option<OnTokenLimit>,
     /// Replaces the conversation's handling of a prompt that exceeds the context.
     pub overflow: Option<Overflow>,
-    /// Reports [`ConversationEvent::Logprobs`](crate::ConversationEvent::Logprobs), with this many most probable tokens each; `None`
-    /// (the default): not reported.
+    /// Reports [`ConversationEvent::Logprobs`](crate::ConversationEvent::Logprobs), with this many most
+    /// probable tokens each; `None` (the default): not reported.
     pub logprobs: Option<usize>,
-    /// Reports [`ConversationEvent::PromptLogprobs`](crate::ConversationEvent::PromptLogprobs), with this many most probable tokens each.
-    /// The whole prompt then runs, even if it is cached. `None` (the default): not reported.
+    /// Reports [`ConversationEvent::PromptLogprobs`](crate::ConversationEvent::PromptLogprobs), with this
+    /// many most probable tokens each. The whole prompt then runs, even if it is cached. `None` (the
+    /// default): not reported.
     pub prompt_logprobs: Option<usize>,
-    /// Group of the turn, which takes a [`CancelHandle::child`] of it. [`Turn::canceller`](crate::Turn::canceller) cancels the turn
-    /// alone.
+    /// Group of the turn, which takes a [`CancelHandle::child`] of it.
+    /// [`Turn::canceller`](crate::Turn::canceller) cancels the turn alone.
     pub cancel: CancelHandle,
     /// Effect of a cancellation, or of a passed deadline, on the history; none by default.
     pub on_cancel: OnCancel,
-    /// Time at which the turn ends with [`Error::DeadlineExceeded`](crate::Error::DeadlineExceeded); never by default.
+    /// Time at which the turn ends with [`Error::DeadlineExceeded`](crate::Error::DeadlineExceeded); never by
+    /// default.
     pub deadline: Option<Instant>,
     /// Turns of a higher priority are admitted first, prefilled first and preempted last. Default 0.
     pub priority: i32,
-    /// User-defined constraint from the first token of the reply; it replaces the one derived from `tool_choice`, `calls` and
-    /// `response_format`.
+    /// User-defined constraint from the first token of the reply; it replaces the one derived from
+    /// `tool_choice`, `calls` and `response_format`.
     pub constraint: Option<Box<dyn Constraint>>,
 }

@@ -17,8 +17,8 @@ use crate::shared::Shared;
 
 /// A conversation with a model: its history, and the turns that add to it.
 ///
-/// Each turn renders the whole conversation with the model's chat template; only the tokens that differ from those already run are
-/// prefilled. A turn that fails or is cancelled leaves no trace.
+/// Each turn renders the whole conversation with the model's chat template; only the tokens that differ from
+/// those already run are prefilled. A turn that fails or is cancelled leaves no trace.
 ///
 /// ```
 /// use lm_conversation::{Conversation, ConversationConfig, ConversationEvent, PromptTemplate, TurnOptions};
@@ -53,7 +53,8 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Creates a conversation without running the model, unless [`ConversationConfig::prefill_on_init`] is set.
+    /// Creates a conversation without running the model, unless [`ConversationConfig::prefill_on_init`] is
+    /// set.
     ///
     /// # Errors
     /// When there is no chat template, it does not compile, or the config is invalid.
@@ -165,7 +166,8 @@ impl Conversation {
         self.shared.lock().end_turn();
     }
 
-    /// Creates a conversation with the same configuration and history, without the running turn. It shares the pages of the KV cache.
+    /// Creates a conversation with the same configuration and history, without the running turn. It shares
+    /// the pages of the KV cache.
     ///
     /// ```
     /// use lm_conversation::{Conversation, ConversationConfig, Message, Preface, PromptTemplate};
@@ -189,8 +191,8 @@ impl Conversation {
         Ok(self.with_shared(self.shared.fork()?))
     }
 
-    /// Returns another handle of this conversation: both have one history, one session and one running turn. Preface, tools and
-    /// settings are copies.
+    /// Returns another handle of this conversation: both have one history, one session and one running turn.
+    /// Preface, tools and settings are copies.
     ///
     /// ```
     /// # use lm_conversation::{Conversation, ConversationConfig, PromptTemplate};
@@ -230,8 +232,8 @@ impl Conversation {
         }
     }
 
-    /// Prefills the prompt of the history and `messages` before a turn that starts with them; blocks until it is done. The history is unchanged. A
-    /// running turn is cancelled.
+    /// Prefills the prompt of the history and `messages` before a turn that starts with them; blocks until it
+    /// is done. The history is unchanged. A running turn is cancelled.
     ///
     /// # Errors
     /// See [`Error`](crate::Error).
@@ -242,8 +244,8 @@ impl Conversation {
         Ok(self.shared.lock().session.sync(prompt, &CancelHandle::new())?)
     }
 
-    /// Counts the tokens of the prompt of a turn with `messages`: preface, history, messages and the opening of the reply. The context
-    /// has [`Engine::context_tokens`].
+    /// Counts the tokens of the prompt of a turn with `messages`: preface, history, messages and the opening
+    /// of the reply. The context has [`Engine::context_tokens`].
     ///
     /// # Errors
     /// As [`render`](Self::render).
@@ -251,8 +253,8 @@ impl Conversation {
         Ok(self.render(messages, GenerationPrompt::Add)?.ids.len())
     }
 
-    /// Remaining tokens of the context for further messages and replies, after preface and history. Dropped turns
-    /// ([`Overflow::DropOldest`](crate::Overflow::DropOldest)) take none.
+    /// Remaining tokens of the context for further messages and replies, after preface and history. Dropped
+    /// turns ([`Overflow::DropOldest`](crate::Overflow::DropOldest)) take none.
     ///
     /// # Errors
     /// As [`render`](Self::render).
@@ -262,7 +264,8 @@ impl Conversation {
         Ok(self.engine.context_tokens().saturating_sub(taken))
     }
 
-    /// Renders the prompt of a turn with these messages without running it: text, ids and masks. Messages of dropped turns are omitted.
+    /// Renders the prompt of a turn with these messages without running it: text, ids and masks. Messages of
+    /// dropped turns are omitted.
     ///
     /// # Errors
     /// When a message cannot be converted, or the template rejects the conversation.
@@ -285,7 +288,8 @@ impl Conversation {
         self.shared.lock().set_history(history);
     }
 
-    /// Replaces the messages of the preface, for example by another system prompt; the history stays. A running turn is cancelled.
+    /// Replaces the messages of the preface, for example by another system prompt; the history stays. A
+    /// running turn is cancelled.
     pub fn set_preface_messages(&mut self, messages: Vec<Message>) {
         let mut state = self.shared.lock();
         state.end_turn();

@@ -8,7 +8,8 @@ use crate::media_part::part_type;
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Error of a conversation's start or of a turn. The conversation is then as before the turn, except after [`Error::InvalidAnswer`].
+/// Error of a conversation's start or of a turn. The conversation is then as before the turn, except after
+/// [`Error::InvalidAnswer`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -36,7 +37,8 @@ pub enum Error {
         /// The reason.
         source: Box<lm_session::Error>,
     },
-    /// Images and audio take more tokens than the context holds, without the text. Further ones were not decoded.
+    /// Images and audio take more tokens than the context holds, without the text. Further ones were not
+    /// decoded.
     #[error("the first {media} images and audio take {rows} tokens, the context holds {context_tokens}")]
     TooManyMediaRows {
         /// Number of media that were decoded.
@@ -56,7 +58,8 @@ pub enum Error {
         /// Index of the part in the message, from 0.
         part: usize,
     },
-    /// The file of an image or an audio clip cannot be opened, or [`MediaFiles`](crate::MediaFiles) forbids it.
+    /// The file of an image or an audio clip cannot be opened, or [`MediaFiles`](crate::MediaFiles) forbids
+    /// it.
     #[error("the {kind} `{}`, part {part} of message {message}, cannot be read", path.display())]
     MediaFile {
         /// Kind of the part.
@@ -100,8 +103,8 @@ pub enum Error {
         /// The model's name.
         model: String,
     },
-    /// The answer violates the schema of the response format, in a keyword that the grammar does not enforce, in every attempt of
-    /// rejection sampling.
+    /// The answer violates the schema of the response format, in a keyword that the grammar does not enforce,
+    /// in every attempt of rejection sampling.
     #[error("the answer does not fit the response format at `#{path}`: {message}")]
     InvalidAnswer {
         /// The answer.
@@ -111,8 +114,8 @@ pub enum Error {
         /// Description of the defect.
         message: String,
     },
-    /// A call violates the parameters of its tool, in a keyword that the grammar does not enforce, in every attempt of rejection
-    /// sampling.
+    /// A call violates the parameters of its tool, in a keyword that the grammar does not enforce, in every
+    /// attempt of rejection sampling.
     #[error("a call of `{}` does not fit its parameters at `#{path}`, keyword `{keyword}`: {message}", call.name)]
     InvalidCall {
         /// The call of the last attempt.

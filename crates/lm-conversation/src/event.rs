@@ -14,8 +14,8 @@ pub struct Reply {
     pub message: Message,
     /// Finish reason, usage and timing.
     pub finish: Finished,
-    /// Keywords of the tools' and the answer's schemas that were not enforced during generation. Complete calls and answers are
-    /// validated against them, and resampled when they violate them.
+    /// Keywords of the tools' and the answer's schemas that were not enforced during generation. Complete
+    /// calls and answers are validated against them, and resampled when they violate them.
     pub unenforced: Vec<UnenforcedKeyword>,
     /// Number of times that it was resampled, from a rejected call or answer on. Discarded tokens are not in
     /// [`Finished::usage`].
@@ -52,7 +52,8 @@ impl Reply {
 #[non_exhaustive]
 #[expect(clippy::large_enum_variant, reason = "the large one comes once a turn")]
 pub enum ConversationEvent {
-    /// The prompt exceeded the context, and the oldest turns are not part of it; the first event of such a turn.
+    /// The prompt exceeded the context, and the oldest turns are not part of it; the first event of such a
+    /// turn.
     Dropped(DroppedTurns),
     /// The reply reached the end of the context and continues in a sliding window
     /// ([`Overflow::SlidingWindow`](crate::Overflow::SlidingWindow)).
@@ -60,13 +61,15 @@ pub enum ConversationEvent {
     /// A step of the prompt's prefill has run.
     Prefill(PrefillProgress),
     /// Log probabilities of the prompt's tokens but the first, requested by
-    /// [`TurnOptions::prompt_logprobs`](crate::TurnOptions::prompt_logprobs). Once, before the first token of the reply.
+    /// [`TurnOptions::prompt_logprobs`](crate::TurnOptions::prompt_logprobs). Once, before the first token of
+    /// the reply.
     PromptLogprobs(Vec<ScoredToken>),
     /// Further text of the answer, never empty.
     Text(String),
     /// Further text of the reasoning, never empty.
     Reasoning(String),
-    /// Further text of another channel, one of [`ConversationConfig::channels`](crate::ConversationConfig::channels), never empty.
+    /// Further text of another channel, one of
+    /// [`ConversationConfig::channels`](crate::ConversationConfig::channels), never empty.
     Channel {
         /// Name of the channel.
         name: String,
@@ -79,11 +82,12 @@ pub enum ConversationEvent {
         index: usize,
         /// The tool, if the model names it before the arguments.
         name: Option<String>,
-        /// Id of the call, if the model writes one before the arguments. Calls of other models get theirs with
-        /// [`ToolCall`](Self::ToolCall).
+        /// Id of the call, if the model writes one before the arguments. Calls of other models get theirs
+        /// with [`ToolCall`](Self::ToolCall).
         id: Option<String>,
     },
-    /// Further text of a call's arguments as JSON: the fragments of a call concatenate to the text of its arguments.
+    /// Further text of a call's arguments as JSON: the fragments of a call concatenate to the text of its
+    /// arguments.
     ToolCallArguments {
         /// Index of the call in the reply.
         index: usize,
@@ -92,16 +96,17 @@ pub enum ConversationEvent {
     },
     /// A call is complete.
     ToolCall(ToolCall),
-    /// Log probabilities of the next token of the reply, requested by [`TurnOptions::logprobs`](crate::TurnOptions::logprobs). There
-    /// is one for each token but the end token, markup and reasoning included, before the events that the token causes.
+    /// Log probabilities of the next token of the reply, requested by
+    /// [`TurnOptions::logprobs`](crate::TurnOptions::logprobs). There is one for each token but the end
+    /// token, markup and reasoning included, before the events that the token causes.
     Logprobs(ScoredToken),
     /// The turn is over and is in the history.
     Finished(Reply),
 }
 
 impl ConversationEvent {
-    /// Converts the event to a message chunk of LiteRT-LM's stream: a message with the new part, and an empty one at the end. `None` for
-    /// the steps of a call, which are not streamed there.
+    /// Converts the event to a message chunk of LiteRT-LM's stream: a message with the new part, and an empty
+    /// one at the end. `None` for the steps of a call, which are not streamed there.
     pub fn to_json(&self) -> Option<Value> {
         match self {
             Self::Text(text) => {

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use lm_processors::{Channel, MarkerTokens, ModelDataProcessor};
 use lm_session::Tokenizer;
 
-/// Finds the added tokens of `tokenizer` in the markers of `processor` and of `channels`, as the grammar compiler does: the longest match
-/// at each position.
+/// Finds the added tokens of `tokenizer` in the markers of `processor` and of `channels`, as the grammar
+/// compiler does: the longest match at each position.
 pub(crate) fn marker_tokens(
     processor: &dyn ModelDataProcessor,
     channels: Option<&[Channel]>,

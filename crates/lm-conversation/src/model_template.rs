@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 /// Dialect in which [`PolyfilledTemplate`] declares tools if the template does not support them.
 const TEXT_DIALECT: &str = "hermes";
 
-/// Detects the dialect from the template's markers; if tools are declared in text instead of by the template, it is the dialect of
-/// that text.
+/// Detects the dialect from the template's markers; if tools are declared in text instead of by the template,
+/// it is the dialect of that text.
 pub(crate) fn dialect(
     template: &PolyfilledTemplate,
     model: &str,
@@ -22,7 +22,8 @@ pub(crate) fn dialect(
     declared.unwrap_or_else(|| detect(template.template().source(), model))
 }
 
-/// The chat templates of a model, shared by all conversations of its engine: each is compiled and probed once.
+/// The chat templates of a model, shared by all conversations of its engine: each is compiled and probed
+/// once.
 struct ModelTemplates {
     files: ChatTemplates,
     without_tools: OnceLock<PromptTemplate>,

@@ -157,8 +157,8 @@ impl Conversation {
         })
     }
 
-    /// Renders the prompt of a turn that continues the last reply by its text ([`continue_reply`](Self::continue_reply)), without running
-    /// it: it ends with the text.
+    /// Renders the prompt of a turn that continues the last reply by its text
+    /// ([`continue_reply`](Self::continue_reply)), without running it: it ends with the text.
     ///
     /// # Errors
     /// As [`continue_reply`](Self::continue_reply).
@@ -193,7 +193,8 @@ impl Conversation {
         Ok(Opening { change, before, ..opening })
     }
 
-    /// Renders the history up to the end of the last message's text, or of its reasoning if it has no text, and returns that text as well.
+    /// Renders the history up to the end of the last message's text, or of its reasoning if it has no text,
+    /// and returns that text as well.
     fn prompt_to_continue<'a>(
         &self,
         text: &'a str,

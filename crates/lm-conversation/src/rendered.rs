@@ -19,14 +19,14 @@ pub enum ContentTokens {
 
 /// A prompt as passed to the model.
 ///
-/// The masks have one entry per id. They are exact for tokenizers that are lossless by byte, such as byte-level ones; a token that
-/// crosses a border counts as inside.
+/// The masks have one entry per id. They are exact for tokenizers that are lossless by byte, such as
+/// byte-level ones; a token that crosses a border counts as inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenderedPrompt {
     /// The text.
     pub text: String,
-    /// Its ids. Added tokens are recognised in the template's text only, unless [`ContentTokens`] says otherwise. Rows of media have the ids
-    /// of [`Media::pieces`](lm_session::Media::pieces).
+    /// Its ids. Added tokens are recognised in the template's text only, unless [`ContentTokens`] says
+    /// otherwise. Rows of media have the ids of [`Media::pieces`](lm_session::Media::pieces).
     pub ids: Vec<TokenId>,
     /// 1 for ids of content (messages, tools, documents), 0 for ids of the template.
     pub mask: Vec<u8>,

@@ -1,7 +1,9 @@
-//! Rejection sampling of calls and answers that violate keywords without a grammar (`not`, `if`, `dependentRequired`, …).
+//! Rejection sampling of calls and answers that violate keywords without a grammar (`not`, `if`,
+//! `dependentRequired`, …).
 //!
-//! The events of such a call are held back until it is complete. When it is rejected, the reply is resampled with another seed from the
-//! last token whose events were sent. So the caller sees one reply, and each of its calls is valid.
+//! The events of such a call are held back until it is complete. When it is rejected, the reply is resampled
+//! with another seed from the last token whose events were sent. So the caller sees one reply, and each of
+//! its calls is valid.
 
 use std::mem;
 
@@ -46,8 +48,8 @@ pub(crate) struct Resampling {
 }
 
 impl Resampling {
-    /// Creates the state for a reply to a prompt of `prompt_tokens` tokens, generated with `params`; `sampler` is the session's. Draws the
-    /// seed if it is unset.
+    /// Creates the state for a reply to a prompt of `prompt_tokens` tokens, generated with `params`;
+    /// `sampler` is the session's. Draws the seed if it is unset.
     ///
     /// # Errors
     /// When no seed can be drawn.
@@ -92,8 +94,8 @@ impl Resampling {
         self.rejected == 0
     }
 
-    /// Corrects the usage of the last attempt, which found the prompt in the cache (the first one may have run it), and reports the
-    /// seed of the first one, from which the other seeds are derived.
+    /// Corrects the usage of the last attempt, which found the prompt in the cache (the first one may have
+    /// run it), and reports the seed of the first one, from which the other seeds are derived.
     pub(crate) fn correct(&self, finish: &mut Finished) {
         if self.rejected > 0 {
             finish.seed = self.sampler.seed;
@@ -164,8 +166,9 @@ impl Resampling {
         Ok(())
     }
 
-    /// Restarts the reply from the last token whose events were sent. Returns the new attempt, and a reader that has read up to that
-    /// token. After [`MAX_REJECTED`] attempts a reply with a complete call ends before the next one, if the constraint allows it.
+    /// Restarts the reply from the last token whose events were sent. Returns the new attempt, and a reader
+    /// that has read up to that token. After [`MAX_REJECTED`] attempts a reply with a complete call ends
+    /// before the next one, if the constraint allows it.
     ///
     /// # Errors
     /// `invalid`, the defect of the last attempt, when the attempts are used up; errors of the session.
@@ -200,9 +203,9 @@ impl Resampling {
         Ok((generation, reader))
     }
 
-    /// Sampler of the next attempt: another seed, and temperature 1 if the first attempt was greedy, which would only repeat itself. Later
-    /// attempts raise the temperature and do not truncate the distribution: a model that is sure of an invalid text would write it
-    /// again.
+    /// Sampler of the next attempt: another seed, and temperature 1 if the first attempt was greedy, which
+    /// would only repeat itself. Later attempts raise the temperature and do not truncate the distribution: a
+    /// model that is sure of an invalid text would write it again.
     fn sampler(&self) -> SamplerParams {
         let temperature = if self.sampler.is_greedy() { 1.0 } else { self.sampler.temperature };
         let first = self.sampler.seed.unwrap_or_default();

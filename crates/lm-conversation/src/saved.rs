@@ -6,11 +6,12 @@ use lm_session::{SavedCache, SavedError, SavedFile};
 use lm_template::{Message, Role, ToolSpec, Value};
 use serde_json::json;
 
-/// A conversation as data: the messages of its preface and history, the declarations of its tools, and KV pages on request.
+/// A conversation as data: the messages of its preface and history, the declarations of its tools, and KV
+/// pages on request.
 ///
-/// Without KV pages it is independent of the model: the prompt is rendered and run again. As JSON it is an object of the keys below;
-/// the first three are optional when it is read, and an array alone is read as `messages`. A file with KV pages has them after the
-/// JSON and a zero byte.
+/// Without KV pages it is independent of the model: the prompt is rendered and run again. As JSON it is an
+/// object of the keys below; the first three are optional when it is read, and an array alone is read as
+/// `messages`. A file with KV pages has them after the JSON and a zero byte.
 ///
 /// | key | value |
 /// |---|---|
@@ -72,7 +73,8 @@ impl SavedConversation {
     /// Reads from JSON.
     ///
     /// # Errors
-    /// All of [`SavedError`] except file errors; [`SavedError::CacheLength`] for the JSON of a file with KV pages.
+    /// All of [`SavedError`] except file errors; [`SavedError::CacheLength`] for the JSON of a file with KV
+    /// pages.
     pub fn from_json(json: Value) -> Result<Self, SavedError> {
         Self::from_file(SavedFile::from_json(json, Self::VERSION)?)
     }
@@ -100,7 +102,8 @@ impl SavedConversation {
         Ok(Self { tools, preface: messages, history, cache })
     }
 
-    /// Writes the conversation to a file, replacing it atomically: even after a crash, it is the old one or the new one.
+    /// Writes the conversation to a file, replacing it atomically: even after a crash, it is the old one or
+    /// the new one.
     ///
     /// # Errors
     /// [`SavedError::Io`]; the old file is then kept.
@@ -124,7 +127,8 @@ impl SavedConversation {
         Self::from_file(SavedFile::read(path, Self::VERSION)?)
     }
 
-    /// Reads a conversation from a file without its KV pages, which may be damaged ([`SavedError::is_of_cache`]).
+    /// Reads a conversation from a file without its KV pages, which may be damaged
+    /// ([`SavedError::is_of_cache`]).
     ///
     /// # Errors
     /// See [`SavedError`].

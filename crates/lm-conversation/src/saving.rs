@@ -14,7 +14,8 @@ impl Conversation {
         SavedConversation { tools, preface: messages, history: self.history(), cache: None }
     }
 
-    /// [`saved`](Self::saved) with options: KV pages, on request and up to the limit. Also returns the outcome.
+    /// [`saved`](Self::saved) with options: KV pages, on request and up to the limit. Also returns the
+    /// outcome.
     ///
     /// ```
     /// use lm_conversation::{Conversation, ConversationConfig, PromptTemplate, SaveOptions, SavedTokens};
@@ -48,11 +49,12 @@ impl Conversation {
         Ok((SavedConversation { cache, ..saved }, outcome))
     }
 
-    /// Replaces the messages of preface and history, and takes the KV pages, if any: the next turn then prefills the new tokens
-    /// only. The tools of this conversation are kept. A running turn is cancelled. Returns the number of tokens whose pages are
-    /// cached; 0 if the pool has no room for them.
+    /// Replaces the messages of preface and history, and takes the KV pages, if any: the next turn then
+    /// prefills the new tokens only. The tools of this conversation are kept. A running turn is cancelled.
+    /// Returns the number of tokens whose pages are cached; 0 if the pool has no room for them.
     ///
-    /// The pages are shared with other conversations of the engine that have the same prefix, so they must come from a trusted source.
+    /// The pages are shared with other conversations of the engine that have the same prefix, so they must
+    /// come from a trusted source.
     ///
     /// ```
     /// use lm_conversation::{Conversation, ConversationConfig, PromptTemplate, SavedConversation};
@@ -75,8 +77,9 @@ impl Conversation {
     /// ```
     ///
     /// # Errors
-    /// [`lm_session::Error::ForeignCache`] and the other errors of [`lm_session::Session::restore_cache`] for KV pages that are not of
-    /// this model. The conversation is then unchanged; without [`SavedConversation::cache`] the messages can be.
+    /// [`lm_session::Error::ForeignCache`] and the other errors of [`lm_session::Session::restore_cache`] for
+    /// KV pages that are not of this model. The conversation is then unchanged; without
+    /// [`SavedConversation::cache`] the messages can be.
     pub fn restore(&mut self, saved: SavedConversation) -> Result<usize> {
         let SavedConversation { preface, history, cache, .. } = saved;
         self.abort();

@@ -25,8 +25,8 @@ impl ReplyScore {
 }
 
 impl Conversation {
-    /// Scores `text` as the start of the reply to `messages`, or to the history without them. The conversation and a running turn
-    /// are unchanged.
+    /// Scores `text` as the start of the reply to `messages`, or to the history without them. The
+    /// conversation and a running turn are unchanged.
     ///
     /// ```
     /// # use lm_conversation::{Conversation, ConversationConfig, PromptTemplate};
@@ -45,15 +45,17 @@ impl Conversation {
         self.score_with(messages, text, TurnOptions::default())
     }
 
-    /// [`score`](Self::score) with the prompt of a turn of these options: the template's variables, thinking, and handling of overflow.
-    /// [`TurnOptions::logprobs`] is the number of most probable tokens in each place, and [`TurnOptions::cancel`] cancels the call; the
-    /// other options have no effect.
+    /// [`score`](Self::score) with the prompt of a turn of these options: the template's variables, thinking,
+    /// and handling of overflow. [`TurnOptions::logprobs`] is the number of most probable tokens in each
+    /// place, and [`TurnOptions::cancel`] cancels the call; the other options have no effect.
     ///
-    /// `text` is the reply as the model writes it, with the dialect's markup: added tokens in it are recognised. Its tokens follow
-    /// the prompt, and the distribution is the model's, without the constraints of the tools.
+    /// `text` is the reply as the model writes it, with the dialect's markup: added tokens in it are
+    /// recognised. Its tokens follow the prompt, and the distribution is the model's, without the constraints
+    /// of the tools.
     ///
     /// # Errors
-    /// [`Error::Cancelled`], [`lm_session::Error::PromptTooLong`] for prompt and text together; see [`Error`].
+    /// [`Error::Cancelled`], [`lm_session::Error::PromptTooLong`] for prompt and text together; see
+    /// [`Error`].
     pub fn score_with(
         &self,
         messages: impl IntoMessages,

@@ -94,8 +94,8 @@ impl Conversation {
         TurnBuilder { conversation: self, message, options: TurnOptions::default() }
     }
 
-    /// Sends a message and streams the reply. Returns at once; the prompt is prefilled in the background. A turn that is still running is
-    /// cancelled first.
+    /// Sends a message and streams the reply. Returns at once; the prompt is prefilled in the background. A
+    /// turn that is still running is cancelled first.
     ///
     /// # Errors
     /// See [`Error`]. The conversation is then unchanged, as after an error in the turn.
@@ -111,17 +111,19 @@ impl Conversation {
         self.start(opening, settings, options)
     }
 
-    /// Continues the last reply, for example one that was cut off by a token limit or a cancellation: the turn extends the same
-    /// message, which takes its place in the history when the turn is complete. Events have only the new text.
+    /// Continues the last reply, for example one that was cut off by a token limit or a cancellation: the
+    /// turn extends the same message, which takes its place in the history when the turn is complete. Events
+    /// have only the new text.
     ///
-    /// After a turn of this conversation that was cut off, the reply continues from its last token: with a greedy sampler, it becomes the
-    /// reply that was not cut off, and no token is prefilled again. Tokens that ended a constrained text within the limit
-    /// ([`Steered`](lm_session::Steered)) are removed. Otherwise, as after [`set_history`](Self::set_history), the prompt is rendered up
-    /// to the end of the message's text.
+    /// After a turn of this conversation that was cut off, the reply continues from its last token: with a
+    /// greedy sampler, it becomes the reply that was not cut off, and no token is prefilled again. Tokens
+    /// that ended a constrained text within the limit ([`Steered`](lm_session::Steered)) are removed.
+    /// Otherwise, as after [`set_history`](Self::set_history), the prompt is rendered up to the end of the
+    /// message's text.
     ///
     /// Options are not inherited from the turn that started the reply: a response format has to be set again.
-    /// [`TurnOptions::max_output_tokens`] limits the new tokens; [`Usage::output_tokens`](crate::Usage::output_tokens) also counts the
-    /// known ones.
+    /// [`TurnOptions::max_output_tokens`] limits the new tokens;
+    /// [`Usage::output_tokens`](crate::Usage::output_tokens) also counts the known ones.
     ///
     /// ```
     /// # use lm_conversation::{Conversation, ConversationConfig, PromptTemplate};
@@ -142,7 +144,8 @@ impl Conversation {
     ///
     /// # Errors
     /// [`Error::NoReply`] when the last message is not the assistant's, has no text or has tool calls;
-    /// [`lm_template::Error::ContinueFinalMessage`] when the template does not render its text unchanged; see [`Error`].
+    /// [`lm_template::Error::ContinueFinalMessage`] when the template does not render its text unchanged; see
+    /// [`Error`].
     pub fn continue_reply(&mut self, mut options: TurnOptions) -> Result<Turn> {
         self.abort();
         let settings = self.turn_settings(&mut options)?;

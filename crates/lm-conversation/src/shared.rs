@@ -9,7 +9,8 @@ use lm_template::Message;
 use crate::opening::{Change, OpenReply};
 use crate::overflow::DroppedHistory;
 
-/// History and session of a conversation. Clones share them; `turn` is the number of the turn that holds the clone.
+/// History and session of a conversation. Clones share them; `turn` is the number of the turn that holds the
+/// clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     state: Arc<Mutex<State>>,
@@ -99,7 +100,8 @@ impl State {
         (self.history, self.dropped, self.open) = (history, 0, None);
     }
 
-    /// Changes the history by the running turn, adds its reply, and ends the turn. `open`: the reply, if it was cut off.
+    /// Changes the history by the running turn, adds its reply, and ends the turn. `open`: the reply, if it
+    /// was cut off.
     pub(crate) fn complete(&mut self, change: Change, reply: Message, open: Option<OpenReply>) {
         if change.continues.is_some() {
             self.history.pop();

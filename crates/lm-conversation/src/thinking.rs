@@ -18,8 +18,8 @@ use crate::error::{Error, Result};
 pub struct ThinkingConfig {
     /// Thinking mode.
     pub mode: ThinkingMode,
-    /// Maximum number of reasoning tokens in a reply; then the end of the channel is forced. `None`: the conversation's limit, or
-    /// none.
+    /// Maximum number of reasoning tokens in a reply; then the end of the channel is forced. `None`: the
+    /// conversation's limit, or none.
     pub max_tokens: Option<usize>,
 }
 
@@ -31,8 +31,8 @@ pub enum ThinkingMode {
     Default,
     /// The model reasons; set by the template's own switch if it has one.
     On,
-    /// The model does not reason; set by the template's own switch if it has one. The reasoning channel is prevented from opening, or
-    /// closed at once when the prompt has opened it.
+    /// The model does not reason; set by the template's own switch if it has one. The reasoning channel is
+    /// prevented from opening, or closed at once when the prompt has opened it.
     Off,
 }
 

@@ -13,8 +13,9 @@ use crate::turn_progress::{Progress, TurnSetup};
 /// A running turn: an iterator over the events of the reply, as they arrive.
 ///
 /// The turn is owned: it may be read on another thread than the conversation's. The last item is
-/// [`ConversationEvent::Finished`], which adds the turn to the history, or an error, after which the conversation is as before
-/// the turn. Dropping the turn before that cancels it; so does every call that changes the conversation.
+/// [`ConversationEvent::Finished`], which adds the turn to the history, or an error, after which the
+/// conversation is as before the turn. Dropping the turn before that cancels it; so does every call that
+/// changes the conversation.
 ///
 /// ```
 /// use lm_conversation::{Conversation, ConversationConfig, ConversationEvent, PromptTemplate, TurnOptions};
@@ -108,7 +109,8 @@ impl Turn {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A handler of the web framework axum. When the client disconnects, axum drops the body, which cancels the turn:
+    /// A handler of the web framework axum. When the client disconnects, axum drops the body, which cancels
+    /// the turn:
     ///
     /// ```
     /// use axum::body::Body;

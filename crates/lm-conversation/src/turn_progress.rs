@@ -78,7 +78,8 @@ impl Progress {
         self.over.then_some(None)
     }
 
-    /// Handles an event of the generation. Returns the generation that takes its place: another attempt, or none at the end.
+    /// Handles an event of the generation. Returns the generation that takes its place: another attempt, or
+    /// none at the end.
     pub(crate) fn advance(
         &mut self,
         event: Option<lm_session::Result<SessionEvent>>,
@@ -250,7 +251,8 @@ impl Progress {
         Ok(None)
     }
 
-    /// Adds the turn to the history; `finish` is `None` for a turn that was dropped. `None` if another turn has started.
+    /// Adds the turn to the history; `finish` is `None` for a turn that was dropped. `None` if another turn
+    /// has started.
     fn add_to_history(&mut self, reply: Message, finish: Option<&Finished>) -> Option<()> {
         let mut state = self.setup.shared.lock_turn()?;
         let open = self.open_reply(state.session.tokens(), finish);

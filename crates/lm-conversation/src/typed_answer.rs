@@ -7,8 +7,9 @@ use lm_template::Value;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
 
-/// Format of an answer that is a `T` as JSON, for [`TurnOptions::response_format`](crate::TurnOptions::response_format): the type's JSON
-/// schema, with the bounds of its numbers and only the declared fields of its structs.
+/// Format of an answer that is a `T` as JSON, for
+/// [`TurnOptions::response_format`](crate::TurnOptions::response_format): the type's JSON schema, with the
+/// bounds of its numbers and only the declared fields of its structs.
 ///
 /// ```
 /// use lm_conversation::{ResponseFormat, answer_format};
@@ -20,8 +21,8 @@ pub fn answer_format<T: JsonSchema>() -> ResponseFormat {
     ResponseFormat::JsonSchema(schema::<T>())
 }
 
-/// JSON schema of `T`. Numbers have the bounds of their Rust types, which schemars only names in `format`. Structs have exactly their
-/// fields: ignored ones would only cost tokens.
+/// JSON schema of `T`. Numbers have the bounds of their Rust types, which schemars only names in `format`.
+/// Structs have exactly their fields: ignored ones would only cost tokens.
 fn schema<T: JsonSchema>() -> Value {
     let mut schema = schemars::schema_for!(T);
     RecursiveTransform(bound_numbers).transform(&mut schema);

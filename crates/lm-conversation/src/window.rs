@@ -17,7 +17,8 @@ const MAX_CONTINUATION: usize = 3;
 pub(crate) struct Window {
     sinks: Sinks,
     context_tokens: usize,
-    /// Parameters of the first generation, with the limit of the whole reply, and the constraint after the dropped tokens.
+    /// Parameters of the first generation, with the limit of the whole reply, and the constraint after the
+    /// dropped tokens.
     params: GenerateParams,
     /// Tokens before the reply in the running generation.
     prompt_tokens: usize,
@@ -76,8 +77,9 @@ impl Window {
         self.len >= self.context_tokens
     }
 
-    /// Drops earlier turns and the oldest tokens of the reply, and continues after the rest. `None` if the sinks take more than half of
-    /// the context. The last token is sampled again: its text includes text that the end of the generation made final.
+    /// Drops earlier turns and the oldest tokens of the reply, and continues after the rest. `None` if the
+    /// sinks take more than half of the context. The last token is sampled again: its text includes text that
+    /// the end of the generation made final.
     ///
     /// # Errors
     /// Same errors as [`Session::submit`] and of the constraint.

@@ -1,5 +1,5 @@
-//! Every declared tool can be called in every dialect if its shortest call fits; otherwise an error before the first token names a
-//! number of tokens that suffices.
+//! Every declared tool can be called in every dialect if its shortest call fits; otherwise an error before
+//! the first token names a number of tokens that suffices.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Images and audio from files through conversations to the tiny checkpoints of `testdata/vision` and `testdata/audio`: token ids and greedy
-//! tokens as transformers has them.
+//! Images and audio from files through conversations to the tiny checkpoints of `testdata/vision` and
+//! `testdata/audio`: token ids and greedy tokens as transformers has them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,7 +63,8 @@ fn bmp(shape: &[usize], rgb: &[u8]) -> Vec<u8> {
     file
 }
 
-/// A WAV file of floats in one channel at 16 kHz: the noise that `testdata/audio/generate.py` describes, or silence.
+/// A WAV file of floats in one channel at 16 kHz: the noise that `testdata/audio/generate.py` describes, or
+/// silence.
 fn wav(recipe: &Value) -> Vec<u8> {
     let samples = recipe["samples"].as_u64().unwrap() as u32;
     let mut state = recipe["seed"].as_u64().unwrap_or(0) as u32;

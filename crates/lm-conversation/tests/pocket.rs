@@ -10,8 +10,8 @@ use lm_template::{Map, Message, Preface, ToolSpec, Value};
 use lm_tokenizer::TokenId;
 use serde::Deserialize;
 
-/// The only intended difference: a tool's list becomes JSON text here, while the template alone would take it for the parts of a
-/// message.
+/// The only intended difference: a tool's list becomes JSON text here, while the template alone would take it
+/// for the parts of a message.
 const LIST_RESULT: &str = "a list as a result";
 
 #[derive(Deserialize)]

@@ -1,9 +1,10 @@
 //! Calls of a model with random logits: every call parses and matches its tool.
 //!
-//! The cases are those of the shared `bfcl`, with tool choice `required`, at temperature 1. By default one case of each syntax runs over
-//! a small vocabulary; `LM_BFCL=all` runs all over one of 152k with 256 tokens at most and prints the table of
-//! docs/constrained-decoding.md. `LM_FAMILY=name` selects one family, `LM_TOKENIZER=file` another vocabulary, `LM_MODEL=folder` a
-//! checkpoint instead of random logits: `testdata/models/random_checkpoint.py` creates one.
+//! The cases are those of the shared `bfcl`, with tool choice `required`, at temperature 1. By default one
+//! case of each syntax runs over a small vocabulary; `LM_BFCL=all` runs all over one of 152k with 256 tokens
+//! at most and prints the table of docs/constrained-decoding.md. `LM_FAMILY=name` selects one family,
+//! `LM_TOKENIZER=file` another vocabulary, `LM_MODEL=folder` a checkpoint instead of random logits:
+//! `testdata/models/random_checkpoint.py` creates one.
 
 use crate::shared;
 use std::path::Path;

@@ -267,7 +267,8 @@ fn resampled_answers_satisfy_unenforced_keywords() {
     assert!(resampled > 0, "no answer was sampled again");
 }
 
-/// Keywords that a grammar drops together with others: what comes back fits all of the schema, or the turn fails.
+/// Keywords that a grammar drops together with others: what comes back fits all of the schema, or the turn
+/// fails.
 #[test]
 fn call_satisfies_partly_enforced_schema() {
     let schemas = [

@@ -292,7 +292,8 @@ fn killed_writer_leaves_old_or_new_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, _) = written(folder.path());
     let mut turns = Vec::new();
-    // A child that had no time to write is followed by one with more, and the other way round: machines differ, and so does their load.
+    // A child that had no time to write is followed by one with more, and the other way round: machines
+    // differ, and so does their load.
     let mut time = Duration::from_millis(8);
     for number in 0..200u64 {
         let mut child = writer(&mut Command::new(std::env::current_exe().expect("this test")), &path);

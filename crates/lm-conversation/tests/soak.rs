@@ -1,5 +1,6 @@
-//! Random turns, cancellations, forks and restored histories of 64 conversations on one engine: afterwards each of them replies as a
-//! fresh one with the same history does, memory has not grown, and the engine's threads end.
+//! Random turns, cancellations, forks and restored histories of 64 conversations on one engine: afterwards
+//! each of them replies as a fresh one with the same history does, memory has not grown, and the engine's
+//! threads end.
 //!
 //! `LM_SOAK_SECONDS` sets the duration; 5 by default.
 
@@ -128,7 +129,8 @@ fn resident() -> Option<usize> {
     statm.split(' ').nth(1)?.parse::<usize>().ok().map(|pages| pages * 4096)
 }
 
-/// Asserts that memory has grown by at most 5 %, besides what the allocator keeps for threads that were started meanwhile.
+/// Asserts that memory has grown by at most 5 %, besides what the allocator keeps for threads that were
+/// started meanwhile.
 fn assert_flat(before: usize, after: usize) {
     let allowed = before as f64 * 1.05 + (8 << 20) as f64;
     assert!(after as f64 <= allowed, "memory grew from {before} to {after} bytes");

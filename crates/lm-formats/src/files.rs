@@ -20,7 +20,8 @@ pub trait ModelFiles: fmt::Debug + Send + Sync {
     /// When the file exists but cannot be read.
     fn read(&self, name: &str) -> Result<Option<FileBytes>>;
 
-    /// Returns the names of the files in a subfolder of the model, sorted; empty if the folder does not exist.
+    /// Returns the names of the files in a subfolder of the model, sorted; empty if the folder does not
+    /// exist.
     ///
     /// # Errors
     /// When the folder exists but cannot be read.

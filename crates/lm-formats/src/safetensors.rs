@@ -30,11 +30,12 @@ pub struct SafetensorsTensor {
     pub range: Range<usize>,
 }
 
-/// Reads the header of a safetensors file and returns its tensors in the order of their offsets; `file` is the file's name in errors.
+/// Reads the header of a safetensors file and returns its tensors in the order of their offsets; `file` is
+/// the file's name in errors.
 ///
 /// # Errors
-/// [`Error::TensorFile`] when the header cannot be parsed, when the tensors leave a gap, overlap or do not end at the end of the
-/// file, and when the bytes of a tensor do not match its shape and type.
+/// [`Error::TensorFile`] when the header cannot be parsed, when the tensors leave a gap, overlap or do not
+/// end at the end of the file, and when the bytes of a tensor do not match its shape and type.
 ///
 /// # Examples
 /// ```
@@ -92,8 +93,8 @@ struct Described {
 }
 
 impl Described {
-    /// Checks that the tensor starts at the end of the previous one, and that its bytes match its shape and lie within the `room`
-    /// of the file.
+    /// Checks that the tensor starts at the end of the previous one, and that its bytes match its shape and
+    /// lie within the `room` of the file.
     fn check(&self, before: usize, room: usize) -> Result<(), String> {
         let [start, end] = self.data_offsets;
         if start != before {

@@ -1,5 +1,5 @@
-//! HTTP client of a hub: handles redirects itself, so that the token is sent to the hub only, and retries transient
-//! failures.
+//! HTTP client of a hub: handles redirects itself, so that the token is sent to the hub only, and retries
+//! transient failures.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -105,8 +105,8 @@ impl Client {
         })
     }
 
-    /// Sends a request and follows redirects; transient failures are retried, those of the connection for [`CONNECT_TIMEOUT`] at
-    /// most: without a network, a command fails soon.
+    /// Sends a request and follows redirects; transient failures are retried, those of the connection for
+    /// [`CONNECT_TIMEOUT`] at most: without a network, a command fails soon.
     pub(crate) fn send(&self, request: &Request<'_>) -> Result<Response> {
         let (mut attempt, start) = (0, Instant::now());
         let in_time = |error: &Error, attempt| {
@@ -162,7 +162,8 @@ impl Client {
             Method::Get => self.agent.get(url),
             Method::Head => self.agent.head(url),
         };
-        // Otherwise a server could compress the body, and lengths and ranges would refer to the compressed bytes.
+        // Otherwise a server could compress the body, and lengths and ranges would refer to the compressed
+        // bytes.
         builder = builder.header("accept-encoding", "identity");
         if let Some(token) = self.token.as_ref().filter(|_| Origin::of(url).as_ref() == Some(&self.origin)) {
             builder = builder.header("authorization", format!("Bearer {}", token.as_str()));

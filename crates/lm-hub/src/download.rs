@@ -1,4 +1,5 @@
-//! Download of a file from the hub to its blob: resumed if a part exists, and verified before it gets its name.
+//! Download of a file from the hub to its blob: resumed if a part exists, and verified before it gets its
+//! name.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -30,8 +31,8 @@ struct Part {
 }
 
 impl Download<'_> {
-    /// Downloads the blob into the cache, unless it exists. `received` is called with the number of bytes as they
-    /// arrive, including those already present; a negative number subtracts some.
+    /// Downloads the blob into the cache, unless it exists. `received` is called with the number of bytes as
+    /// they arrive, including those already present; a negative number subtracts some.
     pub(crate) fn run(&self, received: &mut dyn FnMut(i64)) -> Result<()> {
         let FileInfo { bytes, etag, .. } = self.file;
         let blob = self.cache.blob(self.repo, etag);
@@ -54,7 +55,8 @@ impl Download<'_> {
         fs::rename(&path, &blob).map_err(Error::io(&blob))
     }
 
-    /// Receives until the file is complete. Consecutive attempts without a new byte are counted against the retries.
+    /// Receives until the file is complete. Consecutive attempts without a new byte are counted against the
+    /// retries.
     fn fill(&self, part: &mut Part, received: &mut dyn FnMut(i64)) -> Result<()> {
         let (mut attempt, mut most) = (0, part.bytes);
         while part.bytes < self.file.bytes {

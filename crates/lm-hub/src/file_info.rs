@@ -47,13 +47,14 @@ impl FileInfo {
     }
 }
 
-/// Verification of a file's bytes. The hub's ETags are the SHA-256 of large files and the git hash of small ones;
-/// other servers may use any ETag.
+/// Verification of a file's bytes. The hub's ETags are the SHA-256 of large files and the git hash of small
+/// ones; other servers may use any ETag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
     /// SHA-256 of the bytes.
     Sha256,
-    /// SHA-1 of git's blob header and the bytes. It detects damage; it does not protect against a malicious hub.
+    /// SHA-1 of git's blob header and the bytes. It detects damage; it does not protect against a malicious
+    /// hub.
     GitSha1,
     /// File size only.
     SizeOnly,

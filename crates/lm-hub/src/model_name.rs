@@ -33,7 +33,8 @@ pub struct RepoId {
 pub struct ModelName {
     /// The repository.
     pub repo: RepoId,
-    /// A file of it, or the part of its name that identifies a GGUF file (`Q4_K_M`). For Ollama's models: the tag.
+    /// A file of it, or the part of its name that identifies a GGUF file (`Q4_K_M`). For Ollama's models: the
+    /// tag.
     pub file: Option<String>,
     /// A branch, tag or commit; `main` without it.
     pub revision: Option<String>,

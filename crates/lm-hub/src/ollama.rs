@@ -1,5 +1,5 @@
-//! Ollama's model store: `manifests/HOST/OWNER/NAME/TAG` list the layers of a model, and `blobs/sha256-…` contain
-//! them. The layer with the weights is a GGUF file.
+//! Ollama's model store: `manifests/HOST/OWNER/NAME/TAG` list the layers of a model, and `blobs/sha256-…`
+//! contain them. The layer with the weights is a GGUF file.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -89,12 +89,14 @@ impl Hub {
         Ok(Self { client: Client::new(&settings)?, cache: settings.cache })
     }
 
-    /// Queries the files of a model: its weights, configuration, tokenizer, templates, model card and licence; or of a GGUF model the file that
-    /// [`ModelName::file`] selects, the `mmproj` file beside it (in BF16 if there are several formats), model card and licence.
+    /// Queries the files of a model: its weights, configuration, tokenizer, templates, model card and
+    /// licence; or of a GGUF model the file that [`ModelName::file`] selects, the `mmproj` file beside it (in
+    /// BF16 if there are several formats), model card and licence.
     ///
     /// # Errors
-    /// Errors of the hub ([`Error::NoSuchRepo`], [`Error::NoSuchRevision`], [`Error::Gated`], …), [`Error::Offline`],
-    /// [`Error::NoWeights`], [`Error::SeveralModels`], [`Error::NoSuchFile`], [`Error::UnsafePath`].
+    /// Errors of the hub ([`Error::NoSuchRepo`], [`Error::NoSuchRevision`], [`Error::Gated`], …),
+    /// [`Error::Offline`], [`Error::NoWeights`], [`Error::SeveralModels`], [`Error::NoSuchFile`],
+    /// [`Error::UnsafePath`].
     pub fn plan(&self, name: &ModelName) -> Result<Pull> {
         let revision = name.revision.as_deref().unwrap_or("main");
         let subject = Subject { repo: &name.repo, revision, file: None };

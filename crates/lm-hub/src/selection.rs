@@ -108,7 +108,8 @@ fn ends_with_word(name: &str, word: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.ends_with(['-', '.', '_']))
 }
 
-/// Lists the complete GGUF models among `files`, sorted by path. Multimodal projectors (`mmproj`) and importance matrices (`imatrix`) are not models.
+/// Lists the complete GGUF models among `files`, sorted by path. Multimodal projectors (`mmproj`) and
+/// importance matrices (`imatrix`) are not models.
 pub(crate) fn gguf_choices(files: &[RepoPath]) -> Vec<GgufChoice> {
     let mut choices = Vec::new();
     let mut split: BTreeMap<(&str, usize), BTreeMap<usize, &RepoPath>> = BTreeMap::new();

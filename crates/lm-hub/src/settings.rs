@@ -48,7 +48,8 @@ pub enum Network {
 pub struct Token(String);
 
 impl Token {
-    /// Validates a token, which may have only characters allowed in headers; surrounding whitespace is trimmed.
+    /// Validates a token, which may have only characters allowed in headers; surrounding whitespace is
+    /// trimmed.
     ///
     /// # Errors
     /// [`Error::InvalidSetting`] when it is empty or contains other characters.
@@ -94,8 +95,8 @@ impl HubSettings {
     /// `HF_HUB_CACHE` or `HF_HOME` (under the user's cache folder without either), `HF_HUB_OFFLINE`.
     ///
     /// # Errors
-    /// [`Error::InvalidSetting`] for a token that is invalid in a header, [`Error::NoCacheFolder`], [`Error::Io`]
-    /// when the token's file cannot be read.
+    /// [`Error::InvalidSetting`] for a token that is invalid in a header, [`Error::NoCacheFolder`],
+    /// [`Error::Io`] when the token's file cannot be read.
     pub fn from_env() -> Result<Self> {
         Self::from_variables(&|name| env::var_os(name))
     }
@@ -152,7 +153,8 @@ fn token_of_file(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Option<T
     if text.trim().is_empty() { Ok(None) } else { Token::new(&text).map(Some) }
 }
 
-/// Reads a small text file of at most `limit` bytes, which must be a regular one: opening a pipe would wait for its writer.
+/// Reads a small text file of at most `limit` bytes, which must be a regular one: opening a pipe would wait
+/// for its writer.
 pub(crate) fn read_short(file: &Path, limit: u64) -> Result<String> {
     let damaged = |what: String| Error::Damaged { path: file.to_owned(), what };
     let metadata = fs::metadata(file).map_err(Error::io(file))?;

@@ -89,9 +89,9 @@ impl ModelStores {
     /// Finds a model by name: in the Hugging Face cache, else in LM Studio's folders, else in Ollama's.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when no store has it; [`Error::SeveralModels`] or [`Error::NoSuchFile`] when it has
-    /// several GGUF files and the name selects none; [`Error::NoWeightsHere`] when its weights were not downloaded;
-    /// [`Error::Io`] and [`Error::Damaged`].
+    /// [`Error::NotFound`] when no store has it; [`Error::SeveralModels`] or [`Error::NoSuchFile`] when it
+    /// has several GGUF files and the name selects none; [`Error::NoWeightsHere`] when its weights were not
+    /// downloaded; [`Error::Io`] and [`Error::Damaged`].
     pub fn find(&self, name: &ModelName) -> Result<StoredModel> {
         let found = match self.in_cache(name)? {
             Some(found) => Some(found),
@@ -110,7 +110,8 @@ impl ModelStores {
         [cache].into_iter().chain(self.lm_studio.iter().cloned()).chain(self.ollama.iter().cloned()).collect()
     }
 
-    /// Lists every model of every store, sorted by store and name. Each GGUF model of a repository is an entry.
+    /// Lists every model of every store, sorted by store and name. Each GGUF model of a repository is an
+    /// entry.
     ///
     /// # Errors
     /// [`Error::Io`] and [`Error::Damaged`].

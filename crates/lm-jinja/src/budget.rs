@@ -1,4 +1,5 @@
-//! Limits of a rendering, and their remainder. Templates are untrusted: every loop, traversal and text counts.
+//! Limits of a rendering, and their remainder. Templates are untrusted: every loop, traversal and text
+//! counts.
 
 use std::cell::Cell;
 
@@ -18,8 +19,8 @@ const MAX_CALL_DEPTH: usize = 400;
 /// Limits of a rendering. Nesting is limited in addition: 400 calls, values of 200 levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum number of steps: expressions, statements, items of loops and traversals, and every 32 bytes read.
-    /// [default: 20 million]
+    /// Maximum number of steps: expressions, statements, items of loops and traversals, and every 32 bytes
+    /// read. [default: 20 million]
     pub steps: u64,
     /// Maximum bytes of all values built, discarded ones included. [default: 256 MiB]
     pub value_bytes: u64,

@@ -120,7 +120,8 @@ fn is_callable(interpreter: &Interpreter<'_>, value: &Value) -> bool {
     }
 }
 
-/// Returns true for values with a length and items. Python tests for `__getitem__`, which dicts have and views do not.
+/// Returns true for values with a length and items. Python tests for `__getitem__`, which dicts have and
+/// views do not.
 fn is_sequence(value: &Value) -> bool {
     value.len().is_some() && !matches!(value, Value::View(_))
 }

@@ -170,8 +170,8 @@ fn escape(code: u32) -> String {
     }
 }
 
-/// Python's `str.isprintable`, for the characters of real text: no control, format or separator characters except the
-/// blank, no private-use characters, no noncharacters.
+/// Python's `str.isprintable`, for the characters of real text: no control, format or separator characters
+/// except the blank, no private-use characters, no noncharacters.
 pub(super) fn is_printable(c: char) -> bool {
     let invisible = c.is_control() || (c.is_whitespace() && c != ' ');
     let code = c as u32;

@@ -1,6 +1,7 @@
 //! `strftime` in C's locale, as Python formats a time that has no zone.
 //!
-//! Source: the manual page of glibc's `strftime` for flags, width, modifiers and conversions; anything else is copied.
+//! Source: the manual page of glibc's `strftime` for flags, width, modifiers and conversions; anything else
+//! is copied.
 
 use jiff::civil::DateTime;
 use jiff::fmt::strtime::{BrokenDownTime, Config, PosixCustom};

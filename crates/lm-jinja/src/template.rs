@@ -61,7 +61,8 @@ impl Template {
         let (text, mut generation) = variables::convert(variables, options.origin, &budget)
             .and_then(|variables| evaluation::render(&self.0, variables, options.clock, &budget))
             .map_err(|error| *error)?;
-        // A range inside a macro has offsets of the output at that time, which may not be character boundaries.
+        // A range inside a macro has offsets of the output at that time, which may not be character
+        // boundaries.
         let is_boundary = |at: usize| text.as_str().is_char_boundary(at);
         generation.retain(|range| is_boundary(range.start) && is_boundary(range.end));
         Ok(Rendering { text, generation })

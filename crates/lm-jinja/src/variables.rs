@@ -13,8 +13,8 @@ use crate::values::{Dict, Value, check_depth};
 pub struct VariableText<'a> {
     /// Name of the variable.
     pub variable: &'a str,
-    /// Key of the object entry whose value is this text; `None` for list items, for keys, and for a variable that is a
-    /// text.
+    /// Key of the object entry whose value is this text; `None` for list items, for keys, and for a variable
+    /// that is a text.
     pub key: Option<&'a str>,
     /// The text.
     pub text: &'a str,

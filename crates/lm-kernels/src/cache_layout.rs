@@ -60,7 +60,8 @@ impl Retention {
 
     /// Pages that a forward pass of `rows` rows after `len` tokens writes to, in order.
     ///
-    /// A state is stored after the last row, and after the last full page before it if that ends within the rows.
+    /// A state is stored after the last row, and after the last full page before it if that ends within the
+    /// rows.
     pub fn written(self, len: usize, rows: usize) -> impl Iterator<Item = usize> + Clone {
         let end = (len + rows).div_ceil(PAGE_LEN);
         let first = match self {
@@ -85,8 +86,8 @@ pub struct CacheGroup {
 ///
 /// Layers whose pages have the same size share a space, whatever their window, so that pages freed by
 /// sliding-window layers serve the layers with full attention. For that, the groups of a space have the same
-/// maximum size: 22 layers with a window and 4 without give one group of 4 and six of at most 4, and a page is a
-/// page of 4 layers.
+/// maximum size: 22 layers with a window and 4 without give one group of 4 and six of at most 4, and a page
+/// is a page of 4 layers.
 ///
 /// ```
 /// use lm_kernels::{CacheLayout, KvGeometry, Retention};
@@ -224,8 +225,8 @@ impl CacheLayout {
 
     /// Number of pages of a space that let its groups hold `num_pages` pages of tokens each.
     ///
-    /// States are larger than the keys and values of a page, and few are needed: those of the running sequences and
-    /// occasional snapshots.
+    /// States are larger than the keys and values of a page, and few are needed: those of the running
+    /// sequences and occasional snapshots.
     pub fn pages_of(&self, space: usize, num_pages: usize) -> usize {
         let pages = |group: &CacheGroup| match group.retention {
             Retention::All | Retention::Window(_) => num_pages,

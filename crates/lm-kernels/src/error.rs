@@ -120,7 +120,8 @@ pub enum Error {
         format: &'static str,
     },
 
-    /// The number of importances is not one per column of the matrix, or of each of several equal parts of its rows.
+    /// The number of importances is not one per column of the matrix, or of each of several equal parts of
+    /// its rows.
     #[error(
         "{got} importances for a [{rows}, {cols}] weight, expected {cols}, or as many for each of several equal parts of the rows"
     )]

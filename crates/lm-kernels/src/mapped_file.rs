@@ -15,10 +15,10 @@ const LARGEST_PAGE: usize = 64 * 1024;
 
 /// A memory-mapped file, whose bytes are read on first access.
 ///
-/// The file must not be written to or truncated while it is mapped: the bytes would change under the reader, and
-/// reading past a new end kills the process. [`MappedFile::check_len`] detects a truncated file before it is read; a
-/// truncation between the check and the read still kills the process (`SIGBUS` on Unix). Replacing the file by a
-/// rename is safe.
+/// The file must not be written to or truncated while it is mapped: the bytes would change under the reader,
+/// and reading past a new end kills the process. [`MappedFile::check_len`] detects a truncated file before it
+/// is read; a truncation between the check and the read still kills the process (`SIGBUS` on Unix). Replacing
+/// the file by a rename is safe.
 ///
 /// # Examples
 /// ```
@@ -49,7 +49,8 @@ impl MappedFile {
         if file.metadata().map_err(failed("read the size of"))?.len() == 0 {
             return Ok(Self { map: None, file, path });
         }
-        // SAFETY: the mapping is private and read-only; the documentation above requires that the file is not truncated.
+        // SAFETY: the mapping is private and read-only; the documentation above requires that the file is not
+        // truncated.
         let map = unsafe { Mmap::map(&file) }.map_err(failed("map"))?;
         Ok(Self { map: Some(map), file, path })
     }
@@ -71,8 +72,8 @@ impl MappedFile {
     /// Advises the operating system that `range` will not be read again soon, so that its memory is no longer
     /// counted as resident.
     ///
-    /// Reading it again is correct and reads from the file. This is a hint: it has no effect on systems without
-    /// `madvise`, nor on partial pages at the ends of the range.
+    /// Reading it again is correct and reads from the file. This is a hint: it has no effect on systems
+    /// without `madvise`, nor on partial pages at the ends of the range.
     ///
     /// # Panics
     /// When the range is outside the file.
@@ -87,8 +88,8 @@ impl MappedFile {
             let start = range.start.next_multiple_of(LARGEST_PAGE);
             let end = range.end / LARGEST_PAGE * LARGEST_PAGE;
             if start < end {
-                // SAFETY: the pages are clean pages of a read-only file mapping: once dropped, they are read from
-                // the file again.
+                // SAFETY: the pages are clean pages of a read-only file mapping: once dropped, they are read
+                // from the file again.
                 let advice = unsafe {
                     map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, end - start)
                 };

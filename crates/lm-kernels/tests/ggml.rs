@@ -1,4 +1,5 @@
-//! ggml's block types against the reference's floats: `testdata/ggml`, made by a script with the `gguf` package.
+//! ggml's block types against the reference's floats: `testdata/ggml`, made by a script with the `gguf`
+//! package.
 
 use std::path::Path;
 

@@ -17,7 +17,8 @@ use std::path::PathBuf;
 pub struct ServerConfig {
     /// Name of the server, for messages.
     pub name: String,
-    /// Text before the names of its tools, followed by `_`; with an empty one the tools keep their names. Default: the server's name.
+    /// Text before the names of its tools, followed by `_`; with an empty one the tools keep their names.
+    /// Default: the server's name.
     pub prefix: String,
     /// The command to start, or the address.
     pub transport: ServerTransport,
@@ -36,9 +37,10 @@ pub enum ServerTransport {
 
 /// A program to start, which ends with the connection. `Debug` shows no values of `env`.
 ///
-/// From the environment of this program it inherits only variables without secrets: of the search for programs (`PATH`), of the user
-/// (`HOME`, `USER`, `LOGNAME`, `SHELL`), of the terminal and language (`TERM`, `LANG`, `LANGUAGE`, `LC_*`, `TZ`), of temporary files (`TMPDIR`,
-/// `TMP`, `TEMP`), of certificates (`SSL_CERT_FILE`, `SSL_CERT_DIR`) and of proxies without a password (`HTTP_PROXY`, `HTTPS_PROXY`,
+/// From the environment of this program it inherits only variables without secrets: of the search for
+/// programs (`PATH`), of the user (`HOME`, `USER`, `LOGNAME`, `SHELL`), of the terminal and language (`TERM`,
+/// `LANG`, `LANGUAGE`, `LC_*`, `TZ`), of temporary files (`TMPDIR`, `TMP`, `TEMP`), of certificates
+/// (`SSL_CERT_FILE`, `SSL_CERT_DIR`) and of proxies without a password (`HTTP_PROXY`, `HTTPS_PROXY`,
 /// `ALL_PROXY`, `NO_PROXY`); on Windows also those of the system's folders.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct CommandConfig {

@@ -112,7 +112,8 @@ pub enum Error {
         /// Last line of the server's error output, if any.
         output: String,
     },
-    /// Tools of two servers have the same name, after it was cleaned and cut to 64 characters, and after the server's name was put before it.
+    /// Tools of two servers have the same name, after it was cleaned and cut to 64 characters, and after the
+    /// server's name was put before it.
     #[error("tool `{tool}` of MCP server `{server}` and {other} are both called `{name}`; rename the server")]
     DuplicateTool {
         /// The common name.

@@ -5,7 +5,8 @@ use std::future::Future;
 use std::sync::mpsc;
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// A runtime with one worker thread that ends in the background when it is dropped, or a handle to the caller's.
+/// A runtime with one worker thread that ends in the background when it is dropped, or a handle to the
+/// caller's.
 #[derive(Debug)]
 pub(crate) struct AnyRuntime {
     owned: Option<Runtime>,
@@ -35,7 +36,8 @@ impl AnyRuntime {
         self.owned.is_some()
     }
 
-    /// Runs a future on the runtime and waits for it on this thread. `None` if it panicked, or the runtime ended.
+    /// Runs a future on the runtime and waits for it on this thread. `None` if it panicked, or the runtime
+    /// ended.
     pub fn wait<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Option<T> {
         // Not `block_on`, which panics on a thread of a runtime.
         let (result, received) = mpsc::sync_channel(1);

@@ -58,8 +58,8 @@ fn endless(stream: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
     }
 }
 
-/// Serves the tool `t`, whose first call has the given answer; that of later ones is `ok`. Answers to its own requests are read, but the
-/// client does not learn it.
+/// Serves the tool `t`, whose first call has the given answer; that of later ones is `ok`. Answers to its own
+/// requests are read, but the client does not learn it.
 fn serve(answer: Answer) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));

@@ -57,7 +57,8 @@ fn tool(name: &str) -> Value {
     json!({"name": name, "inputSchema": {"type": "object"}})
 }
 
-/// A client of a server that leaves lists and calls to `answer`, if it returns true; otherwise it has the tool `t`, whose result is `ok`.
+/// A client of a server that leaves lists and calls to `answer`, if it returns true; otherwise it has the
+/// tool `t`, whose result is `ok`.
 fn client(
     runtime: &Runtime,
     mut answer: impl FnMut(&mut Raw, &Value) -> bool + Send + 'static,

@@ -228,8 +228,8 @@ fn check_node(server: ServerConfig) {
     assert!(done.as_str().is_some_and(|text| text.starts_with("Long running operation completed")), "{done}");
 }
 
-/// Cancels one call of the TypeScript server and exceeds the time of another. The server's tool runs to its end, but its result is not
-/// sent. `passed` has the messages of both sides.
+/// Cancels one call of the TypeScript server and exceeds the time of another. The server's tool runs to its
+/// end, but its result is not sent. `passed` has the messages of both sides.
 fn check_node_cancellation(server: ServerConfig, passed: &Path) {
     let read = |name: &str| std::fs::read_to_string(passed.join(name)).unwrap_or_default();
     let mcp = connect(server, Duration::from_secs(3));
@@ -267,7 +267,8 @@ fn id_before(requests: &str, text: &str) -> String {
     id.chars().take_while(char::is_ascii_digit).collect()
 }
 
-/// Passes bytes between clients and a server on, and writes them to the files `client` and `server` in a folder. Returns its address.
+/// Passes bytes between clients and a server on, and writes them to the files `client` and `server` in a
+/// folder. Returns its address.
 fn tapped(server: &Listening, folder: &Path) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));

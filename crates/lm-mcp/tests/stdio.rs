@@ -1,5 +1,5 @@
-//! Our server over standard input and output, driven by the client of the Python SDK. This program is the server, too (`stdio serve`): it has
-//! no harness, which would write to the standard output.
+//! Our server over standard input and output, driven by the client of the Python SDK. This program is the
+//! server, too (`stdio serve`): it has no harness, which would write to the standard output.
 
 mod common;
 

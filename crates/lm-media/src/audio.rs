@@ -60,13 +60,13 @@ impl Audio {
         checked("raw", samples)
     }
 
-    /// Decodes WAV and RF64 (integers of 8 to 32 bits, floats, A-law, µ-law), MP3, FLAC or Ogg Vorbis. Channels are averaged; rates other than 16 kHz are
-    /// resampled like torchaudio's `functional.resample`. The silence added by an MP3 encoder is removed if the file declares its
-    /// length.
+    /// Decodes WAV and RF64 (integers of 8 to 32 bits, floats, A-law, µ-law), MP3, FLAC or Ogg Vorbis.
+    /// Channels are averaged; rates other than 16 kHz are resampled like torchaudio's `functional.resample`.
+    /// The silence added by an MP3 encoder is removed if the file declares its length.
     ///
     /// # Errors
-    /// [`Error::UnknownAudio`]; [`Error::TooManyBytes`]; [`Error::TooLong`], before decoding if the file declares its length; [`Error::Invalid`], also for
-    /// a WAV or FLAC file that is shorter than declared.
+    /// [`Error::UnknownAudio`]; [`Error::TooManyBytes`]; [`Error::TooLong`], before decoding if the file
+    /// declares its length; [`Error::Invalid`], also for a WAV or FLAC file that is shorter than declared.
     pub fn decode(bytes: &[u8], limits: &AudioLimits) -> Result<Self> {
         guarded("audio", || decoded(AudioFile::open(bytes, limits)?))
     }
@@ -99,8 +99,8 @@ fn decoded(mut file: AudioFile<'_>) -> Result<Audio> {
     checked(file.format.name, resampler.finish())
 }
 
-/// Number of samples at 16 kHz of the audio in a file, without decoding it; `None` if it requires decoding: for MP3, Ogg Vorbis, and FLAC files
-/// that were written as a stream.
+/// Number of samples at 16 kHz of the audio in a file, without decoding it; `None` if it requires decoding:
+/// for MP3, Ogg Vorbis, and FLAC files that were written as a stream.
 ///
 /// # Errors
 /// The errors of [`Audio::decode`] that can be detected at the start of the file.

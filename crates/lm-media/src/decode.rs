@@ -44,12 +44,13 @@ pub fn image_size(bytes: &[u8], limits: &DecodeLimits) -> Result<ImageSize> {
 }
 
 impl Image {
-    /// Decodes PNG, JPEG, WebP, BMP, or the first frame of a GIF on its canvas, as transformers loads an image with Pillow: rotated as its EXIF or XMP
-    /// data specify, in RGB. Transparency is dropped, 16-bit colours keep their upper eight bits, and 16-bit grey values above 255 become 255.
+    /// Decodes PNG, JPEG, WebP, BMP, or the first frame of a GIF on its canvas, as transformers loads an
+    /// image with Pillow: rotated as its EXIF or XMP data specify, in RGB. Transparency is dropped, 16-bit
+    /// colours keep their upper eight bits, and 16-bit grey values above 255 become 255.
     ///
     /// # Errors
-    /// [`Error::UnknownFormat`], [`Error::TooManyBytes`], [`Error::TooManyPixels`] and [`Error::SideTooLong`] before anything is decoded, [`Error::Invalid`], also for a file
-    /// that ends within its pixels.
+    /// [`Error::UnknownFormat`], [`Error::TooManyBytes`], [`Error::TooManyPixels`] and [`Error::SideTooLong`]
+    /// before anything is decoded, [`Error::Invalid`], also for a file that ends within its pixels.
     pub fn decode(bytes: &[u8], limits: &DecodeLimits) -> Result<Self> {
         let format = format_of(bytes, limits)?;
         guarded(format.name, || match format.kind {
@@ -112,8 +113,9 @@ impl<'a> Opened<'a> {
     }
 }
 
-/// Memory of a decoder: eight bytes per pixel for 16-bit RGBA, and the size of a colour profile. The size of a PNG file precedes its profile, so
-/// that a profile compressed a thousandfold cannot take the memory of the largest image.
+/// Memory of a decoder: eight bytes per pixel for 16-bit RGBA, and the size of a colour profile. The size of
+/// a PNG file precedes its profile, so that a profile compressed a thousandfold cannot take the memory of the
+/// largest image.
 fn library_limits(bytes: &[u8], format: ImageFormat, limits: &DecodeLimits) -> image::Limits {
     const PROFILE: u64 = 4 << 20;
     const PNG_SIZE: usize = 16;

@@ -47,7 +47,8 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
-    /// The audio is longer than [`AudioLimits::max_seconds`](crate::AudioLimits::max_seconds), or than the model's preprocessing reads.
+    /// The audio is longer than [`AudioLimits::max_seconds`](crate::AudioLimits::max_seconds), or than the
+    /// model's preprocessing reads.
     #[error("the audio is longer than {limit} seconds, which is the limit")]
     TooLong {
         /// The limit in seconds.

@@ -49,8 +49,8 @@ impl<'a> FirstFrame<'a> {
         self.canvas
     }
 
-    /// Decodes the frame. The canvas around it has the colour of transparent pixels, or the first palette colour: the background
-    /// colour of the file is not used.
+    /// Decodes the frame. The canvas around it has the colour of transparent pixels, or the first palette
+    /// colour: the background colour of the file is not used.
     ///
     /// # Errors
     /// [`Error::Invalid`], also for a truncated file.

@@ -1,4 +1,5 @@
-//! Conversion of panics in decoding libraries to errors of the file: damaged headers can exceed their arithmetic and tables.
+//! Conversion of panics in decoding libraries to errors of the file: damaged headers can exceed their
+//! arithmetic and tables.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

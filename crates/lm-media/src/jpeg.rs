@@ -13,8 +13,8 @@ const APP14: u8 = 0xee;
 const ADOBE_TRANSFORM: usize = 11;
 const XMP_PREFIX: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
 
-/// Checks that the file does not end within its pixels, which the decoder would fill with grey: after the first start of scan there must be an end
-/// of image.
+/// Checks that the file does not end within its pixels, which the decoder would fill with grey: after the
+/// first start of scan there must be an end of image.
 pub(crate) fn contents(bytes: &[u8]) -> Result<Contents<'_>, &'static str> {
     const END_OF_IMAGE: [u8; 2] = [0xff, 0xd9];
     let mut found = Found::default();

@@ -8,10 +8,12 @@ use crate::size::ImageSize;
 pub struct DecodeLimits {
     /// Maximum size of a file in bytes; 64 MiB by default.
     pub max_bytes: usize,
-    /// Maximum number of pixels; 64 million by default. Besides the file, decoding holds up to eight bytes per pixel (PNG of 16-bit RGBA), and twelve
-    /// for lossy WebP with transparency and progressive JPEG of four colours: 770 MB at most.
+    /// Maximum number of pixels; 64 million by default. Besides the file, decoding holds up to eight bytes
+    /// per pixel (PNG of 16-bit RGBA), and twelve for lossy WebP with transparency and progressive JPEG of
+    /// four colours: 770 MB at most.
     pub max_pixels: u64,
-    /// Maximum side in pixels; 65,535 by default. An image up to 100 times as high as wide keeps its rows while its width is resized.
+    /// Maximum side in pixels; 65,535 by default. An image up to 100 times as high as wide keeps its rows
+    /// while its width is resized.
     pub max_side: usize,
 }
 

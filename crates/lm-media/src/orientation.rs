@@ -1,4 +1,5 @@
-//! Orientation of an image as in `ImageOps.exif_transpose` of Pillow 12.3: from EXIF data, or from XMP data if EXIF data has none.
+//! Orientation of an image as in `ImageOps.exif_transpose` of Pillow 12.3: from EXIF data, or from XMP data
+//! if EXIF data has none.
 
 use std::borrow::Cow;
 
@@ -14,7 +15,8 @@ pub(crate) struct Metadata<'a> {
 }
 
 impl Metadata<'_> {
-    /// Returns the rotation that makes the image upright; the identity if the data specify none or are damaged.
+    /// Returns the rotation that makes the image upright; the identity if the data specify none or are
+    /// damaged.
     pub(crate) fn orientation(&self) -> Orientation {
         let in_exif = self.exif.as_deref().and_then(in_exif);
         let value = in_exif.or_else(|| self.xmp.as_deref().and_then(in_xmp));

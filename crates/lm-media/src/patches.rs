@@ -38,8 +38,8 @@ pub enum PatchOrder {
     ChannelsFirst,
     /// Patches row by row; in a patch, pixels: `[row, column, channel]`.
     ChannelsLast,
-    /// Blocks of `merge` × `merge` patches row by row, and the patches of a block row by row. In a patch, each channel `frames` times:
-    /// `[channel, frame, row, column]`.
+    /// Blocks of `merge` × `merge` patches row by row, and the patches of a block row by row. In a patch,
+    /// each channel `frames` times: `[channel, frame, row, column]`.
     Blocks {
         /// Patches of a block's side.
         merge: usize,

@@ -12,12 +12,12 @@ use crate::rgb::grey16;
 
 const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-/// Maximum number of chunks of a file. The decoder keeps texts and counts only their bytes, so that millions of empty texts would take hundreds of
-/// megabytes; pixels are in chunks of kilobytes.
+/// Maximum number of chunks of a file. The decoder keeps texts and counts only their bytes, so that millions
+/// of empty texts would take hundreds of megabytes; pixels are in chunks of kilobytes.
 const MOST_CHUNKS: usize = 1 << 16;
 
-/// Checks that Pillow has and the decoder lacks: checksums before the pixels, and complete chunks after them. A file may end
-/// without its last chunk.
+/// Checks that Pillow has and the decoder lacks: checksums before the pixels, and complete chunks after them.
+/// A file may end without its last chunk.
 pub(crate) fn contents(bytes: &[u8]) -> Result<Contents<'_>, &'static str> {
     let (mut found, mut has_pixels, mut end) = (Found::default(), false, SIGNATURE.len());
     for (index, chunk) in chunks(bytes).enumerate() {

@@ -1,6 +1,7 @@
-//! Resampling with the arithmetic of Pillow's `Image.resize` for 8-bit images (`src/libImaging/Resample.c` of Pillow 12.3): a pass over rows, then
-//! one over columns, weights with 22 fractional bits, and bytes between the passes. The columns come first in images more than 100 times as high
-//! as wide whose height shrinks (`PIL/Image.py`).
+//! Resampling with the arithmetic of Pillow's `Image.resize` for 8-bit images (`src/libImaging/Resample.c` of
+//! Pillow 12.3): a pass over rows, then one over columns, weights with 22 fractional bits, and bytes between
+//! the passes. The columns come first in images more than 100 times as high as wide whose height shrinks
+//! (`PIL/Image.py`).
 //!
 //! The filters of other libraries differ in single bits, which a vision tower amplifies.
 

@@ -1,11 +1,13 @@
-//! Reduction of decoded pixels to 8-bit RGB, within their buffer: an image of 16 bits per colour is the largest allocation of decoding.
+//! Reduction of decoded pixels to 8-bit RGB, within their buffer: an image of 16 bits per colour is the
+//! largest allocation of decoding.
 
 use image::metadata::Orientation;
 use image::{ColorType, DynamicImage, RgbImage};
 
 use crate::size::ImageSize;
 
-/// Converts pixels of type `color` to RGB bytes, dropping transparency but keeping the colours of transparent pixels. `None` for an unused type.
+/// Converts pixels of type `color` to RGB bytes, dropping transparency but keeping the colours of transparent
+/// pixels. `None` for an unused type.
 pub(crate) fn into_rgb(color: ColorType, pixels: Vec<u8>) -> Option<Vec<u8>> {
     Some(match color {
         ColorType::L8 => reduced(pixels, |[grey]| [grey; 3]),
@@ -20,7 +22,8 @@ pub(crate) fn into_rgb(color: ColorType, pixels: Vec<u8>) -> Option<Vec<u8>> {
     })
 }
 
-/// Converts grey pixels of a PNG file to RGB bytes. With a transparent colour the decoder adds transparency; 16 bits stay a grey value.
+/// Converts grey pixels of a PNG file to RGB bytes. With a transparent colour the decoder adds transparency;
+/// 16 bits stay a grey value.
 pub(crate) fn grey16(color: ColorType, pixels: Vec<u8>) -> Option<Vec<u8>> {
     match color {
         ColorType::La16 => {
@@ -34,8 +37,8 @@ fn upper(value: [u8; 2]) -> u8 {
     (u16::from_ne_bytes(value) >> 8) as u8
 }
 
-/// Replaces each pixel of `N` bytes by three, in place. Larger pixels are read from the front, so that writes stay behind
-/// reads; smaller ones are read from the end.
+/// Replaces each pixel of `N` bytes by three, in place. Larger pixels are read from the front, so that writes
+/// stay behind reads; smaller ones are read from the end.
 fn reduced<const N: usize>(mut pixels: Vec<u8>, rgb: impl Fn([u8; N]) -> [u8; 3]) -> Vec<u8> {
     let count = pixels.len() / N;
     pixels.resize(pixels.len().max(3 * count), 0);

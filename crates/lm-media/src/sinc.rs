@@ -1,6 +1,7 @@
-//! Resampling of audio to 16 kHz with windowed sincs, in the form and with the defaults of torchaudio's `functional.resample` (2.11):
-//! `sinc_interp_hann`, six zero crossings, a cut-off at 0.99 of the smaller Nyquist frequency. Weights and sums are
-//! in double precision, as in torchaudio for audio in double precision; in single precision torchaudio is off by about 1e-5 of full scale.
+//! Resampling of audio to 16 kHz with windowed sincs, in the form and with the defaults of torchaudio's
+//! `functional.resample` (2.11): `sinc_interp_hann`, six zero crossings, a cut-off at 0.99 of the smaller
+//! Nyquist frequency. Weights and sums are in double precision, as in torchaudio for audio in double
+//! precision; in single precision torchaudio is off by about 1e-5 of full scale.
 
 use std::f64::consts::PI;
 

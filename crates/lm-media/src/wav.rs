@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
-/// Lengths that programs write for streams of unknown length: the maximum of 31 and of 32 bits, less a header or a block.
+/// Lengths that programs write for streams of unknown length: the maximum of 31 and of 32 bits, less a header
+/// or a block.
 const UNKNOWN: [RangeInclusive<u32>; 2] = [0x7fff_f000..=0x8000_0000, 0xffff_f000..=u32::MAX];
 
 /// Returns true for the start of a RIFF or RF64 file (EBU Tech 3306).
@@ -11,7 +12,8 @@ pub(crate) fn begins(bytes: &[u8]) -> bool {
     bytes.starts_with(b"RIFF") || bytes.starts_with(b"RF64")
 }
 
-/// Returns the file as RIFF with the length of its samples: from the first chunk of an RF64 file, or up to the end of the file for a stream.
+/// Returns the file as RIFF with the length of its samples: from the first chunk of an RF64 file, or up to
+/// the end of the file for a stream.
 pub(crate) fn with_length(bytes: &[u8]) -> Cow<'_, [u8]> {
     let Some((at, declared)) = chunk(bytes, b"data") else { return bytes.into() };
     let rest = u32::try_from(bytes.len() - at).unwrap_or(u32::MAX);

@@ -50,7 +50,8 @@ fn damaged(file: &[u8], edits: &[(Index, u8)], cut: Index) -> Vec<u8> {
 
 static OWN_PANIC: Mutex<Option<String>> = Mutex::new(None);
 
-/// Runs a case and returns a panic of this crate's own code, which decoding reports as an error of the file, like panics of libraries.
+/// Runs a case and returns a panic of this crate's own code, which decoding reports as an error of the file,
+/// like panics of libraries.
 fn own_panic(case: impl FnOnce()) -> Option<String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

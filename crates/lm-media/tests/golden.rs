@@ -147,7 +147,8 @@ fn patches(family: &str, image: &Image) -> Vec<Patches> {
     found.expect("patches")
 }
 
-/// Maximum difference of values: a byte of torchvision's bilinear filter may be one more or less than Pillow's.
+/// Maximum difference of values: a byte of torchvision's bilinear filter may be one more or less than
+/// Pillow's.
 fn tolerance(family: &str) -> f32 {
     if family == "lfm_tiles" { 1.0 / 127.5 + 1e-6 } else { 1e-6 }
 }

@@ -76,8 +76,8 @@ fn tall_image_resize_equals_pillow() {
     }
 }
 
-/// Differences from Pillow: the checksum of the pixels is checked, an orientation is a whole number, and colours that a
-/// JPEG file calls R, G and B are these.
+/// Differences from Pillow: the checksum of the pixels is checked, an orientation is a whole number, and
+/// colours that a JPEG file calls R, G and B are these.
 const DIFFERENT: [&str; 3] =
     ["PNG: checksum of the pixels", "PNG: a decimal", "JPEG: RGB of Adobe with JFIF"];
 

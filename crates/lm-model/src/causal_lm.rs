@@ -9,46 +9,51 @@ use crate::spec::AttentionShape;
 
 /// Decoder that turns a ragged batch into logits over a paged KV pool.
 ///
-/// Sampling, prompts and sessions are built on top of it. Prefill and decode steps, token ids and embedding rows, one sequence or
-/// many: all go through [`CausalLm::forward`].
+/// Sampling, prompts and sessions are built on top of it. Prefill and decode steps, token ids and embedding
+/// rows, one sequence or many: all go through [`CausalLm::forward`].
 pub trait CausalLm: Send + Sync {
     /// Facts about the model.
     fn info(&self) -> &ModelInfo;
 
-    /// Creates an empty pool on the model's device whose groups hold `num_pages` pages of [`crate::PAGE_LEN`] tokens each;
-    /// [`KvPool::layout`] lists the groups and what each of them needs.
+    /// Creates an empty pool on the model's device whose groups hold `num_pages` pages of [`crate::PAGE_LEN`]
+    /// tokens each; [`KvPool::layout`] lists the groups and what each of them needs.
     ///
     /// # Errors
     /// When the device is not compiled in or cannot hold the pool.
     fn new_cache(&self, num_pages: usize) -> Result<KvPool>;
 
-    /// Bytes of a page of tokens, summed over all groups: [`KvPool::bytes_per_page`] of a pool from [`CausalLm::new_cache`].
+    /// Bytes of a page of tokens, summed over all groups: [`KvPool::bytes_per_page`] of a pool from
+    /// [`CausalLm::new_cache`].
     fn cache_bytes_per_page(&self) -> usize;
 
-    /// Runs every sequence's new rows, writes their keys, values and states to the pages that [`crate::Retention::written`] names and
-    /// returns the requested logits.
+    /// Runs every sequence's new rows, writes their keys, values and states to the pages that
+    /// [`crate::Retention::written`] names and returns the requested logits.
     ///
-    /// A sequence's logits depend neither on the other sequences of the batch nor on how its rows are chunked over calls, as long
-    /// as these calls have the same final length ([`crate::SequenceInput::final_len`]; it matters for `dynamic` and `longrope`
-    /// RoPE only). Rows past the final length have the logits that they have in calls of one row each.
+    /// A sequence's logits depend neither on the other sequences of the batch nor on how its rows are chunked
+    /// over calls, as long as these calls have the same final length ([`crate::SequenceInput::final_len`]; it
+    /// matters for `dynamic` and `longrope` RoPE only). Rows past the final length have the logits that they
+    /// have in calls of one row each.
     ///
     /// # Errors
     /// [`crate::Error::Batch`] when a sequence cannot run; `cache` is unchanged then.
     fn forward(&self, batch: &Batch, cache: &mut KvPool) -> Result<Logits>;
 
-    /// Returns true if another model runs on this model's device or waits for it: forward passes on the CPU take turns.
+    /// Returns true if another model runs on this model's device or waits for it: forward passes on the CPU
+    /// take turns.
     fn shares_device(&self) -> bool {
         false
     }
 
-    /// Like [`CausalLm::forward`], but returns the final hidden states of the rows whose logits are requested, the input of the output head:
-    /// the rows of all sequences, concatenated. [`CausalLm::head`] computes logits from any number of them at a time.
+    /// Like [`CausalLm::forward`], but returns the final hidden states of the rows whose logits are
+    /// requested, the input of the output head: the rows of all sequences, concatenated. [`CausalLm::head`]
+    /// computes logits from any number of them at a time.
     ///
     /// # Errors
     /// The errors of [`CausalLm::forward`].
     fn hidden(&self, batch: &Batch, cache: &mut KvPool) -> Result<Embeddings>;
 
-    /// Computes the logits of rows of [`CausalLm::hidden`], as one sequence; equal to the logits of [`CausalLm::forward`].
+    /// Computes the logits of rows of [`CausalLm::hidden`], as one sequence; equal to the logits of
+    /// [`CausalLm::forward`].
     ///
     /// # Errors
     /// [`crate::Error::Batch`] (sequence 0) for rows of another width; the errors of the device.
@@ -74,18 +79,20 @@ pub struct ModelInfo {
     pub num_layers: usize,
     /// Width of a row of logits; can exceed the tokenizer's vocabulary.
     pub logits_width: usize,
-    /// Checksum of the model's settings and of samples of all its stored tensors; 0 for a model without files.
+    /// Checksum of the model's settings and of samples of all its stored tensors; 0 for a model without
+    /// files.
     pub checksum: u64,
     /// Number of parameters; shared ones count once.
     pub parameters: u64,
     /// Bytes of the loaded weights in memory.
     pub weight_bytes: u64,
-    /// Parameters of the decoder's layers that are active for one prompt token: of experts, only those it is routed to.
+    /// Parameters of the decoder's layers that are active for one prompt token: of experts, only those it is
+    /// routed to.
     pub layer_parameters: u64,
     /// Attention layers, in order.
     pub attention: Vec<AttentionShape>,
-    /// Bytes of `weight_bytes` that a decode step of one sequence reads: all except embeddings that are not also the output head,
-    /// and the experts that the token is not routed to.
+    /// Bytes of `weight_bytes` that a decode step of one sequence reads: all except embeddings that are not
+    /// also the output head, and the experts that the token is not routed to.
     pub decode_bytes: u64,
     /// Device the model runs on.
     pub device: Device,

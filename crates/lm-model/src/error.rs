@@ -32,7 +32,8 @@ pub enum Error {
         /// Name of the model.
         model: String,
     },
-    /// A property of a model that a GGUF file of its architecture cannot represent: it would be read back as another value.
+    /// A property of a model that a GGUF file of its architecture cannot represent: it would be read back as
+    /// another value.
     #[error("{what} is {value}; a GGUF file of {architecture} cannot say so and would be read as {read}")]
     NoGgufForm {
         /// `general.architecture`.

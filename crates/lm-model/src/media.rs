@@ -7,8 +7,8 @@ use crate::error::Result;
 
 /// Preprocessing, tower and projector of a model's images.
 pub trait VisionEncoder: Send + Sync {
-    /// The text that a chat template writes for an image: `<|image_pad|>`, `<start_of_image>`, `<image>`. The texts and rows of
-    /// [`VisionEncoder::layout`] replace it.
+    /// The text that a chat template writes for an image: `<|image_pad|>`, `<start_of_image>`, `<image>`. The
+    /// texts and rows of [`VisionEncoder::layout`] replace it.
     fn placeholder(&self) -> &str;
 
     /// The added token whose id marks each row of an image: `<|image_pad|>`, `<image_soft_token>`, `<image>`.
@@ -29,7 +29,8 @@ pub trait VisionEncoder: Send + Sync {
 
 /// Preprocessing, encoder and projector of a model's audio clips.
 pub trait AudioEncoder: Send + Sync {
-    /// The text that a chat template writes for an audio clip: `<|audio|>`. The texts and rows of [`AudioEncoder::layout`] replace it.
+    /// The text that a chat template writes for an audio clip: `<|audio|>`. The texts and rows of
+    /// [`AudioEncoder::layout`] replace it.
     fn placeholder(&self) -> &str;
 
     /// The added token whose id marks each row of an audio clip: `<|audio|>`.
@@ -41,7 +42,8 @@ pub trait AudioEncoder: Send + Sync {
     /// When the model cannot take an audio clip of this length.
     fn layout(&self, samples: usize) -> Result<MediaLayout>;
 
-    /// Maximum number of samples of an audio clip; preprocessing drops the rest. `None`, the default, is no limit.
+    /// Maximum number of samples of an audio clip; preprocessing drops the rest. `None`, the default, is no
+    /// limit.
     fn max_samples(&self) -> Option<usize> {
         None
     }
@@ -56,7 +58,8 @@ pub trait AudioEncoder: Send + Sync {
 /// Options of an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ImageOptions {
-    /// Maximum number of rows, if the model supports a choice (`visual_token_budget` of Gemma 4). Default: the model's own.
+    /// Maximum number of rows, if the model supports a choice (`visual_token_budget` of Gemma 4). Default:
+    /// the model's own.
     pub token_budget: Option<usize>,
 }
 
@@ -81,7 +84,8 @@ impl MediaLayout {
 /// Part of a [`MediaLayout`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MediaPiece {
-    /// Template text before, between or after rows; added tokens in it are recognised (`<start_of_image>`, `<row_1_col_1>`).
+    /// Template text before, between or after rows; added tokens in it are recognised (`<start_of_image>`,
+    /// `<row_1_col_1>`).
     Text(String),
     /// The next rows of the encoded media item.
     Rows(MediaRows),

@@ -1,4 +1,5 @@
-//! Parallel loops and page faults of forward passes: counts that do not depend on other programs on the machine.
+//! Parallel loops and page faults of forward passes: counts that do not depend on other programs on the
+//! machine.
 
 mod common;
 
@@ -16,8 +17,8 @@ const LAYERS: usize = 2;
 const ROWS: usize = 256;
 /// Loops of the head: the last norm and rounding; its product is one task.
 const HEAD_LOOPS: u64 = 2;
-/// Page faults of a repeated prefill. The results of its ops are thousands of pages, which are faulted in again unless their memory
-/// is reused.
+/// Page faults of a repeated prefill. The results of its ops are thousands of pages, which are faulted in
+/// again unless their memory is reused.
 const MOST_FAULTS: u64 = 400;
 
 fn model() -> Arc<dyn CausalLm> {
@@ -77,7 +78,8 @@ fn loop_and_page_fault_counts_are_bounded() {
 
     // Queries, keys and values; attention; its output; gate and up; down.
     assert_eq!(step.loops, 5 * LAYERS as u64);
-    // The same and rounding before each product, norm and rotation of queries and of keys, keys and values to pages.
+    // The same and rounding before each product, norm and rotation of queries and of keys, keys and values to
+    // pages.
     for prefill in &prefills {
         assert_eq!(prefill.loops, (5 + 4 + 4 + 1) * LAYERS as u64 + HEAD_LOOPS);
     }

@@ -1,5 +1,5 @@
-//! A step of several rows of a sequence, the later ones draft tokens, gives each row the bits that it has in a step of its own: the
-//! tiny models of every architecture.
+//! A step of several rows of a sequence, the later ones draft tokens, gives each row the bits that it has in
+//! a step of its own: the tiny models of every architecture.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ const TOKENS: usize = 70;
 /// Tokens of its prompt.
 const PROMPT: usize = 19;
 
-/// Bits of the logits of each row after the prompt. A step runs the next token and up to `drafts` more, and keeps a random number of
-/// them: the others run again, after draft tokens that were wrong.
+/// Bits of the logits of each row after the prompt. A step runs the next token and up to `drafts` more, and
+/// keeps a random number of them: the others run again, after draft tokens that were wrong.
 fn decoded(model: &dyn CausalLm, ids: &[TokenId], drafts: usize) -> Vec<Vec<u32>> {
     let mut random = Random(5);
     let pages: Vec<PageId> = (0..ids.len().div_ceil(PAGE_LEN) as PageId).collect();

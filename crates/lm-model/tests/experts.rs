@@ -62,7 +62,8 @@ fn scaled_weights_run_as_stored() {
 #[test]
 fn step_reads_only_routed_experts() {
     let info = load(&golden("qwen3-moe-tiny"), None).unwrap().model.info().clone();
-    // Two layers of 8 experts, 2 of them used, 3 matrices of 32 by 32 in bfloat16; an embedding that is not an output head.
+    // Two layers of 8 experts, 2 of them used, 3 matrices of 32 by 32 in bfloat16; an embedding that is not
+    // an output head.
     let (inactive, embedding) = (2 * 6 * 3 * 32 * 32 * 2, 320 * 32 * 2);
     assert_eq!(info.decode_bytes, info.weight_bytes - inactive - embedding);
 }

@@ -26,7 +26,8 @@ fn sizes_match_the_loaded_model() -> Result<()> {
                 let model = folder.load(&options, &mut |_| {})?.model;
                 let shown = path.display();
                 let (said, is) = (footprint.weight_bytes(format), model.info().weight_bytes);
-                // Small parameters that an architecture keeps in f32 though they have two dimensions are counted as packed.
+                // Small parameters that an architecture keeps in f32 though they have two dimensions are
+                // counted as packed.
                 let exact = ["llama", "qwen3"].contains(&model.info().architecture.as_str());
                 let tolerance = if exact { 0 } else { is / 10 };
                 assert!(said.abs_diff(is) <= tolerance, "{shown} {format:?}: {said}, it is {is}");

@@ -1,4 +1,5 @@
-//! Guarantees of a forward pass, on tiny random models of each architecture and on every device of this build.
+//! Guarantees of a forward pass, on tiny random models of each architecture and on every device of this
+//! build.
 
 use std::sync::Arc;
 
@@ -19,7 +20,8 @@ fn for_each_model(test: impl Fn(&dyn CausalLm)) {
     for_each_device(|device| folders.iter().for_each(|folder| test(&*load(folder.path(), device).model)));
 }
 
-/// Runs a body with each architecture, each form of its weights and each of its cache on each device; the form has a name.
+/// Runs a body with each architecture, each form of its weights and each of its cache on each device; the
+/// form has a name.
 fn for_each_form(test: impl Fn(&dyn CausalLm, &str)) {
     for mut model in [TinyModel::qwen3(), TinyModel::llama()] {
         // Room for more than one chunk of attention.

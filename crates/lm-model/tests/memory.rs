@@ -1,8 +1,8 @@
-//! No dense copy of a quantised weight remains or is created: the process grows by little more than the packed bytes, during
-//! loading too.
+//! No dense copy of a quantised weight remains or is created: the process grows by little more than the
+//! packed bytes, during loading too.
 //!
-//! The load is measured in a separate process: memory that writing the model left in the allocator would be reused and hide
-//! growth.
+//! The load is measured in a separate process: memory that writing the model left in the allocator would be
+//! reused and hide growth.
 
 use std::fs;
 use std::path::Path;

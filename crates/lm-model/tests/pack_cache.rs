@@ -1,4 +1,5 @@
-//! The pack cache: entries give bit-identical results, stale or corrupt ones are replaced, and writers exclude each other.
+//! The pack cache: entries give bit-identical results, stale or corrupt ones are replaced, and writers
+//! exclude each other.
 
 use std::fs;
 use std::path::{Path, PathBuf};

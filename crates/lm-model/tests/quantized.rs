@@ -26,8 +26,8 @@ fn rounded(model: &TinyModel, format: WeightFormat) -> TinyModel {
     model
 }
 
-/// The quantised model computes with the quantised weights: its logits are closer to those of the same weights in f32 than to
-/// those of the weights before quantisation.
+/// The quantised model computes with the quantised weights: its logits are closer to those of the same
+/// weights in f32 than to those of the weights before quantisation.
 #[test]
 fn computation_uses_the_quantised_weights() {
     for model in [TinyModel::qwen3(), TinyModel::llama()] {
@@ -71,7 +71,8 @@ fn eight_bit_logits_are_close() {
     });
 }
 
-/// Every matrix counts with its packed size once (a tied embedding too), every vector with four bytes an element.
+/// Every matrix counts with its packed size once (a tied embedding too), every vector with four bytes an
+/// element.
 #[test]
 fn weight_bytes_equal_the_packed_size() {
     for model in [TinyModel::qwen3(), TinyModel::llama()] {

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::dialect::{CallBody, CallSyntax, Count, JsonCall, JsonKey, JsonObject, PythonCall, PythonList};
 
-/// Prefixes of calls of these tools in `syntax`, as the family writes them: the marker, or for calls without one, the
-/// text up to and including the tool's name. No answer of a given format starts with one.
+/// Prefixes of calls of these tools in `syntax`, as the family writes them: the marker, or for calls without
+/// one, the text up to and including the tool's name. No answer of a given format starts with one.
 pub(crate) fn call_prefixes<'a>(
     syntax: &CallSyntax,
     tools: impl IntoIterator<Item = &'a str>,
@@ -18,8 +18,9 @@ pub(crate) fn call_prefixes<'a>(
     tools.map(|tool| bare_prefix(&syntax.body, tool)).collect()
 }
 
-/// Prefixes that patterns and listed answers must not start with if these tools may be called: the call prefixes, or
-/// only the bracket of a list or object without a marker. A lexer does not backtrack behind a bracket.
+/// Prefixes that patterns and listed answers must not start with if these tools may be called: the call
+/// prefixes, or only the bracket of a list or object without a marker. A lexer does not backtrack behind a
+/// bracket.
 pub(crate) fn reserved_prefixes<'a>(
     syntax: &CallSyntax,
     tools: impl IntoIterator<Item = &'a str>,

@@ -6,8 +6,8 @@ use crate::dialect::{ChannelSyntax, Tags};
 
 /// A channel of a reply besides its answer: its name and its markers.
 ///
-/// Families define their own; a caller that knows others, from a template, a tokenizer or a model card, passes them in
-/// [`ParserOptions::channels`](crate::ParserOptions::channels).
+/// Families define their own; a caller that knows others, from a template, a tokenizer or a model card,
+/// passes them in [`ParserOptions::channels`](crate::ParserOptions::channels).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Channel {
     /// Name under which the channel's text is reported, such as `reasoning`.
@@ -33,8 +33,8 @@ impl From<&ChannelSyntax> for Channel {
 }
 
 impl ReplyChannel {
-    /// Channels of a family, or those named by the caller. A named channel with the markers of one of the family follows its rules, others
-    /// the most common ones.
+    /// Channels of a family, or those named by the caller. A named channel with the markers of one of the
+    /// family follows its rules, others the most common ones.
     pub(crate) fn all(family: &[ChannelSyntax], named: Option<&[Channel]>) -> Vec<Self> {
         let of_family = |channel: &Channel| {
             let same = |syntax: &&ChannelSyntax| {

@@ -13,7 +13,8 @@ pub(crate) enum Declared<'a> {
 
 /// Matches the longest of `names` at the start of `text` that is followed by one of `ends`.
 ///
-/// A declared name may contain any character, including those of the syntax: only the declarations determine its end.
+/// A declared name may contain any character, including those of the syntax: only the declarations determine
+/// its end.
 pub(crate) fn declared<'n>(
     text: &str,
     names: impl IntoIterator<Item = &'n str>,

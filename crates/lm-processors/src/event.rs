@@ -7,8 +7,9 @@ pub const REASONING: &str = "reasoning";
 
 /// A piece of a model's output, with its meaning.
 ///
-/// A call is [`ToolCallStarted`](Self::ToolCallStarted), then fragments that concatenate to the text of its arguments,
-/// then [`ToolCall`](Self::ToolCall); or, if it is invalid, [`Malformed`](Self::Malformed) instead of the last.
+/// A call is [`ToolCallStarted`](Self::ToolCallStarted), then fragments that concatenate to the text of its
+/// arguments, then [`ToolCall`](Self::ToolCall); or, if it is invalid, [`Malformed`](Self::Malformed) instead
+/// of the last.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ProcessorEvent {
@@ -30,10 +31,12 @@ pub enum ProcessorEvent {
         /// Id of the call, if the model writes one before the arguments.
         id: Option<String>,
     },
-    /// A fragment of a call's arguments as JSON text: a call's fragments concatenate to the text of its arguments.
+    /// A fragment of a call's arguments as JSON text: a call's fragments concatenate to the text of its
+    /// arguments.
     ///
-    /// If the family writes JSON, it is the model's own text. Otherwise (markup, Python, braces) it is converted, and
-    /// emitted once certain: strings of known type while they are written, other values at their end.
+    /// If the family writes JSON, it is the model's own text. Otherwise (markup, Python, braces) it is
+    /// converted, and emitted once certain: strings of known type while they are written, other values at
+    /// their end.
     ToolCallArguments {
         /// Index of the call in the reply.
         index: usize,
@@ -61,8 +64,8 @@ pub enum ProcessorEvent {
 }
 
 impl ProcessorEvent {
-    /// Merges an event that continues this one: more text, more of the same channel, more of the same call's arguments.
-    /// Returns any other event.
+    /// Merges an event that continues this one: more text, more of the same channel, more of the same call's
+    /// arguments. Returns any other event.
     ///
     /// ```
     /// use lm_processors::ProcessorEvent::Text;

@@ -1,8 +1,8 @@
 //! Protection against text that spells a marker.
 //!
-//! If a marker is an added token, the same text spelled by ordinary tokens is text. A break (a noncharacter) is
-//! inserted into each spelled occurrence before the parser sees it, so that neither parser states nor value readers
-//! need to know tokens. Breaks are removed from all events.
+//! If a marker is an added token, the same text spelled by ordinary tokens is text. A break (a noncharacter)
+//! is inserted into each spelled occurrence before the parser sees it, so that neither parser states nor
+//! value readers need to know tokens. Breaks are removed from all events.
 
 use std::borrow::Cow;
 
@@ -157,7 +157,8 @@ pub(crate) fn unguarded(text: &str) -> Cow<'_, str> {
     if text.contains(is_control) { remove_breaks(text, &mut false).into() } else { text.into() }
 }
 
-/// Removes the guards of a partial text; `escaped` is true if [`ESCAPE`] precedes it, and is updated for its end.
+/// Removes the guards of a partial text; `escaped` is true if [`ESCAPE`] precedes it, and is updated for its
+/// end.
 fn remove_breaks(text: &str, escaped: &mut bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

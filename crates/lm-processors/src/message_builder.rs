@@ -53,8 +53,8 @@ impl MessageBuilder {
         Ok(())
     }
 
-    /// Returns the message. Without text, its content is empty text, or none if it calls tools. Texts of channels other than
-    /// [`REASONING`] are under the key `channels`, by name.
+    /// Returns the message. Without text, its content is empty text, or none if it calls tools. Texts of
+    /// channels other than [`REASONING`] are under the key `channels`, by name.
     pub fn finish(self) -> Message {
         let no_content = self.text.is_empty() && !self.calls.is_empty();
         let mut message =

@@ -16,8 +16,9 @@ pub enum OnMalformed {
     /// Reported as [`ProcessorEvent::Malformed`].
     #[default]
     Error,
-    /// Passed on as text of the answer, markers included. A call whose start was reported cannot be retracted: it still
-    /// ends with [`ProcessorEvent::Malformed`], and a message assembled from the events contains its text.
+    /// Passed on as text of the answer, markers included. A call whose start was reported cannot be
+    /// retracted: it still ends with [`ProcessorEvent::Malformed`], and a message assembled from the events
+    /// contains its text.
     Text,
 }
 
@@ -45,12 +46,12 @@ pub enum ReasoningText {
 
 /// Recovery from defects of a reply.
 ///
-/// Some defects can also be intended text. A reply generated under the family's grammar has no defects, and is read as
-/// the grammar accepted it.
+/// Some defects can also be intended text. A reply generated under the family's grammar has no defects, and
+/// is read as the grammar accepted it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Recovery {
-    /// A value without its closing marker ends before the next parameter of the tool, or with its call; a call in an
-    /// unterminated channel is a call.
+    /// A value without its closing marker ends before the next parameter of the tool, or with its call; a
+    /// call in an unterminated channel is a call.
     #[default]
     On,
     /// The first closing marker ends a value, and all content of a channel is its text.
@@ -64,9 +65,9 @@ pub struct ParserOptions {
     pub tools: Arc<[ToolSpec]>,
     /// Condition for reading calls.
     pub calls: ReadCalls,
-    /// The template's own text at the end of the prompt, which may have opened a channel or a call; empty if the prompt
-    /// is known to end otherwise. `None` if the prompt is unknown: text may then be held back until the reply shows the
-    /// state in which it started.
+    /// The template's own text at the end of the prompt, which may have opened a channel or a call; empty if
+    /// the prompt is known to end otherwise. `None` if the prompt is unknown: text may then be held back
+    /// until the reply shows the state in which it started.
     pub prompt_tail: Option<Arc<str>>,
     /// Channels that replace the family's; `None` uses the family's.
     pub channels: Option<Arc<[Channel]>>,
@@ -76,8 +77,8 @@ pub struct ParserOptions {
     pub on_malformed: OnMalformed,
     /// Handling of a call that the reply does not end.
     pub on_unfinished: OnMalformed,
-    /// Handling of calls of undeclared tools, if any tools are declared; `None` uses the family's rule. Without a marker (bare JSON),
-    /// only the name of a declared tool makes a call.
+    /// Handling of calls of undeclared tools, if any tools are declared; `None` uses the family's rule.
+    /// Without a marker (bare JSON), only the name of a declared tool makes a call.
     pub undeclared: Option<Undeclared>,
     /// Recovery from defects of the reply; off for replies under a grammar.
     pub recovery: Recovery,
@@ -89,10 +90,11 @@ pub struct ParserOptions {
 
 /// Incremental parser of one reply.
 ///
-/// Any split of the text gives the same events, except for the boundaries of text, channel text and fragments.
+/// Any split of the text gives the same events, except for the boundaries of text, channel text and
+/// fragments.
 pub trait OutputParser: Send {
-    /// Feeds more text; returns the events that are certain. The text contains no token of [`ParserOptions::tokens`]:
-    /// the same characters are plain text.
+    /// Feeds more text; returns the events that are certain. The text contains no token of
+    /// [`ParserOptions::tokens`]: the same characters are plain text.
     fn push(&mut self, delta: &str) -> Vec<ProcessorEvent>;
 
     /// Feeds the whole text of one added token.

@@ -1,5 +1,5 @@
-//! Template input for templates that print values verbatim (those of LiteRT-LM for Gemma 3 and FunctionGemma):
-//! declarations, arguments and results as finished text in the family's own syntax.
+//! Template input for templates that print values verbatim (those of LiteRT-LM for Gemma 3 and
+//! FunctionGemma): declarations, arguments and results as finished text in the family's own syntax.
 
 use lm_template::{Content, Map, Message, Role, ToolSpec, Value};
 

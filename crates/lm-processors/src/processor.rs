@@ -74,8 +74,8 @@ pub trait ModelDataProcessor: Send + Sync {
     }
 }
 
-/// Converts a message for a text-only model. A list of text parts becomes plain text: most templates of such models do
-/// not support lists.
+/// Converts a message for a text-only model. A list of text parts becomes plain text: most templates of such
+/// models do not support lists.
 pub(crate) fn text_only(message: &Message, processor: &'static str) -> Result<Message> {
     let parts = message.content.parts();
     if let Some(index) = parts.iter().position(|part| matches!(part, Part::Image(_) | Part::Audio(_))) {

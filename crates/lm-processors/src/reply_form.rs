@@ -5,9 +5,9 @@ use crate::tokens::MarkerTokens;
 
 /// Allowed form of a reply: the part of a [`GrammarRequest`] that its parser depends on.
 ///
-/// A parser with it accepts what the grammar of the request accepts: calls only if allowed, channels only if reasoning
-/// is allowed, and an answer of a given format verbatim, without markers. The text after the reasoning decides by its
-/// prefix whether such a reply is calls or the answer.
+/// A parser with it accepts what the grammar of the request accepts: calls only if allowed, channels only if
+/// reasoning is allowed, and an answer of a given format verbatim, without markers. The text after the
+/// reasoning decides by its prefix whether such a reply is calls or the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplyForm {
     /// Tools that may be called.

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 /// The texts in a family's markers that are added tokens of a tokenizer.
 ///
-/// Only the token counts as a marker: the same text spelled by ordinary tokens is text. The empty set (the default)
-/// means an unknown tokenizer: markers are then recognized in any text.
+/// Only the token counts as a marker: the same text spelled by ordinary tokens is text. The empty set (the
+/// default) means an unknown tokenizer: markers are then recognized in any text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MarkerTokens(Arc<[String]>);
 
 impl MarkerTokens {
-    /// Collects the added tokens in `markers`; `added` returns the length of the longest one at the start of a text.
+    /// Collects the added tokens in `markers`; `added` returns the length of the longest one at the start of
+    /// a text.
     ///
     /// Tokens of a single character or of whitespace only are omitted: their text is always a marker.
     ///

@@ -13,11 +13,13 @@ use rig_core::http_client::{
 };
 use serde_json::{Value, json};
 
-/// A client of rig for the OpenAI API that sends nothing: an engine answers, in this process. [`provider`](crate::provider) is the
-/// usual way to it; it also serves rig's other OpenAI-shaped configurations, as their transport.
+/// A client of rig for the OpenAI API that sends nothing: an engine answers, in this process.
+/// [`provider`](crate::provider) is the usual way to it; it also serves rig's other OpenAI-shaped
+/// configurations, as their transport.
 ///
-/// It answers `/chat/completions`, streamed or not, `/embeddings` and `/models`. No thread of the async runtime is blocked: prompts are rendered and
-/// grammars compiled on a separate thread, and a reply is awaited. Dropping a request or its stream cancels it.
+/// It answers `/chat/completions`, streamed or not, `/embeddings` and `/models`. No thread of the async
+/// runtime is blocked: prompts are rendered and grammars compiled on a separate thread, and a reply is
+/// awaited. Dropping a request or its stream cancels it.
 #[derive(Clone, Debug)]
 pub struct EngineClient {
     engine: Engine,

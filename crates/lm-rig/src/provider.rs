@@ -6,7 +6,8 @@ use rig_core::providers::openai::wire::{Auth, Dialect, OpenAIConfig, Quirks};
 
 use crate::client::EngineClient;
 
-/// The engine's chat completions as rig describes providers: without a key, and with formatted answers beside tools.
+/// The engine's chat completions as rig describes providers: without a key, and with formatted answers beside
+/// tools.
 pub const DIALECT: Dialect = Dialect::gateway("lm", "lm://engine/v1", "LM_API_KEY").with_quirks(quirks());
 
 const fn quirks() -> Quirks {
@@ -17,8 +18,9 @@ const fn quirks() -> Quirks {
     quirks
 }
 
-/// Creates a provider whose completion and embedding models run on `engine`, in this process. `config` has the values that rig's
-/// requests leave open, such as the sampler; its preface is not used. The models' names are labels: an engine has one model.
+/// Creates a provider whose completion and embedding models run on `engine`, in this process. `config` has
+/// the values that rig's requests leave open, such as the sampler; its preface is not used. The models' names
+/// are labels: an engine has one model.
 ///
 /// ```
 /// use lm_rig::{ConversationConfig, provider};

@@ -52,7 +52,8 @@ async fn unknown_path(uri: Uri) -> ErrorResponse {
     ApiError::refused(404, "not_found_error", message).into()
 }
 
-/// Next step after an unknown path: clients join the paths of their API to the base address that the user gives.
+/// Next step after an unknown path: clients join the paths of their API to the base address that the user
+/// gives.
 fn advice(path: &str) -> &'static str {
     let is_route = |path: &str| ROUTES.iter().any(|route| route.path == path);
     match path.strip_prefix("/v1") {
@@ -69,7 +70,8 @@ async fn wrong_method(method: Method, uri: Uri) -> ErrorResponse {
     ApiError::refused(405, "invalid_request_error", message).into()
 }
 
-/// Response to a request whose handler panicked. The text of a panic is only in the log, written by the panic itself.
+/// Response to a request whose handler panicked. The text of a panic is only in the log, written by the panic
+/// itself.
 fn panicked(_: Box<dyn Any + Send>) -> Response {
     ErrorResponse(ApiError::server("the request ended in an internal error")).into_response()
 }

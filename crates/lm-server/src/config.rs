@@ -20,10 +20,12 @@ pub struct ServerConfig {
     pub keys: ApiKeys,
     /// Permits an address that other machines can reach without a key. Default false.
     pub insecure: bool,
-    /// Host names of this server for its clients, such as `llm.example.com`, in addition to `localhost` and IP addresses, which are always
-    /// accepted. Requests for other names are refused: a web page whose name is made to resolve to this machine (DNS rebinding) sends its own.
+    /// Host names of this server for its clients, such as `llm.example.com`, in addition to `localhost` and
+    /// IP addresses, which are always accepted. Requests for other names are refused: a web page whose name
+    /// is made to resolve to this machine (DNS rebinding) sends its own.
     pub allowed_hosts: Vec<String>,
-    /// Origins of web pages that may use the server, such as `https://chat.example.com`, in addition to those of this machine. `*` is all.
+    /// Origins of web pages that may use the server, such as `https://chat.example.com`, in addition to those
+    /// of this machine. `*` is all.
     pub allowed_origins: Vec<String>,
     /// Tools that the server runs for its clients. Default: none.
     pub tools: ServedTools,
@@ -63,19 +65,21 @@ pub struct ServerLimits {
     pub body_bytes: usize,
     /// Maximum time for a request's body to arrive; a slower one is answered with 408. Default 30 s.
     pub body_time: Duration,
-    /// Maximum time for the headers of the next request on a connection, including an idle one, which is then closed: longer
-    /// than proxies keep idle connections, 50 s in `deploy/nginx`. Default 60 s.
+    /// Maximum time for the headers of the next request on a connection, including an idle one, which is then
+    /// closed: longer than proxies keep idle connections, 50 s in `deploy/nginx`. Default 60 s.
     pub header_time: Duration,
-    /// Maximum time for a client to take a piece of a response that waits to be sent; then its connection is closed. Default 60 s.
+    /// Maximum time for a client to take a piece of a response that waits to be sent; then its connection is
+    /// closed. Default 60 s.
     pub write_time: Duration,
     /// Maximum number of connections; further ones wait to be accepted. Default 512.
     pub connections: usize,
-    /// Maximum number of requests that are being prepared (prompt and grammar), each on its own thread, and of running
-    /// calls of the server's tools; further ones are answered with 429. Default 64.
+    /// Maximum number of requests that are being prepared (prompt and grammar), each on its own thread, and
+    /// of running calls of the server's tools; further ones are answered with 429. Default 64.
     pub preparing: usize,
     /// Maximum time of a request, from its arrival to the end of its answer. Default 1 h.
     pub request_time: Duration,
-    /// Maximum time that running requests have to end after a shutdown has started; then they are cancelled. Default 30 s.
+    /// Maximum time that running requests have to end after a shutdown has started; then they are cancelled.
+    /// Default 30 s.
     pub shutdown_time: Duration,
     /// Interval of the comments that keep a silent stream open. Default 15 s.
     pub keep_alive: Duration,

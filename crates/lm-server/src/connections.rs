@@ -27,7 +27,8 @@ pub(crate) struct ConnectionGroup {
 }
 
 impl ConnectionGroup {
-    /// Ends the connections: idle ones and those without a complete request head at once, the others after their response.
+    /// Ends the connections: idle ones and those without a complete request head at once, the others after
+    /// their response.
     pub async fn shutdown(self) {
         self.ending.send_replace(true);
         self.graceful.shutdown().await;

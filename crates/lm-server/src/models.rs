@@ -45,7 +45,8 @@ impl Engines {
         }
     }
 
-    /// Starts a request, after which the idle model stays in memory for this time, or else for the engine's own.
+    /// Starts a request, after which the idle model stays in memory for this time, or else for the engine's
+    /// own.
     ///
     /// # Errors
     /// Same errors as `begin`; when the engine has stopped.
@@ -82,8 +83,9 @@ impl ServedModel {
         model
     }
 
-    /// Creates a model that the first request loads, on a thread that may block; requests that arrive meanwhile call `load` as well, which
-    /// returns the same engine to all ([`lm_session::Models::engine`] does). Its errors are answers to these requests.
+    /// Creates a model that the first request loads, on a thread that may block; requests that arrive
+    /// meanwhile call `load` as well, which returns the same engine to all ([`lm_session::Models::engine`]
+    /// does). Its errors are answers to these requests.
     pub fn on_demand(
         name: impl Into<String>,
         load: impl Fn() -> lm_session::Result<(Engine, ConversationConfig)> + Send + Sync + 'static,
@@ -104,8 +106,8 @@ impl ServedModel {
         self
     }
 
-    /// Sets the kinds of media that lists of models show until the model is loaded: those of `ModelFolder::reads_images` and
-    /// `ModelFolder::reads_audio`. Default: none.
+    /// Sets the kinds of media that lists of models show until the model is loaded: those of
+    /// `ModelFolder::reads_images` and `ModelFolder::reads_audio`. Default: none.
     pub fn media(mut self, kinds: impl IntoIterator<Item = MediaKind>) -> Self {
         self.media = kinds.into_iter().collect();
         self

@@ -21,8 +21,8 @@ pub enum EndSignal {
     Terminate,
 }
 
-/// Serves until Ctrl-C or SIGTERM, on its own runtime; it blocks. `listening` is called once, before the first
-/// request, and `ending` at the beginning of the shutdown, which waits for the running requests.
+/// Serves until Ctrl-C or SIGTERM, on its own runtime; it blocks. `listening` is called once, before the
+/// first request, and `ending` at the beginning of the shutdown, which waits for the running requests.
 ///
 /// # Errors
 /// As [`Server::bind`]; when the runtime cannot be created or signals cannot be received.

@@ -62,7 +62,8 @@ impl Server {
     /// Listens on the address of the configuration.
     ///
     /// # Errors
-    /// When the address cannot be listened on, or is open to other machines without a key; without a model, or with two of the same name.
+    /// When the address cannot be listened on, or is open to other machines without a key; without a model,
+    /// or with two of the same name.
     pub async fn bind(models: Vec<ServedModel>, config: ServerConfig) -> Result<Self> {
         config.check()?;
         let models = Models::new(models)?;
@@ -92,7 +93,8 @@ impl Server {
         ShutdownHandle(self.shutdown.clone())
     }
 
-    /// Answers requests until a shutdown, then until the running ones have ended. Meanwhile new ones are refused with 503.
+    /// Answers requests until a shutdown, then until the running ones have ended. Meanwhile new ones are
+    /// refused with 503.
     pub async fn run(self) {
         let Self { listener, app, shutdown, .. } = self;
         let connections = Connections::new(&app.config.limits);

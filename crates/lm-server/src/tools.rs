@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use lm_tools::Toolset;
 
-/// Tools that a server runs for its clients: they list the declarations at `/v1/tools`, give them to a model in their requests, and have the
-/// calls run at `/v1/tools/call`. No call runs unless a client asks for it. Default: none.
+/// Tools that a server runs for its clients: they list the declarations at `/v1/tools`, give them to a model
+/// in their requests, and have the calls run at `/v1/tools/call`. No call runs unless a client asks for it.
+/// Default: none.
 ///
 /// ```
 /// use lm_server::{ServedTools, ServerConfig};
@@ -18,7 +19,8 @@ use lm_tools::Toolset;
 pub struct ServedTools(Arc<dyn Fn() -> Toolset + Send + Sync>);
 
 impl ServedTools {
-    /// Creates the tools from a function that returns the current ones; it is called for each request and must not block.
+    /// Creates the tools from a function that returns the current ones; it is called for each request and
+    /// must not block.
     pub fn new(tools: impl Fn() -> Toolset + Send + Sync + 'static) -> Self {
         Self(Arc::new(tools))
     }

@@ -1,5 +1,5 @@
-//! Bodies with fields of wrong types, sizes and signs, to every route of the document that reads one: none is the server's fault, and each is
-//! answered.
+//! Bodies with fields of wrong types, sizes and signs, to every route of the document that reads one: none is
+//! the server's fault, and each is answered.
 
 use crate::support::operations::{Document, serve};
 use crate::support::values;

@@ -1,5 +1,5 @@
-//! Clients that others wrote, which `tests/clients/install` installs, against the embedded model: each test of theirs has to have the result
-//! that docs/clients.md lists.
+//! Clients that others wrote, which `tests/clients/install` installs, against the embedded model: each test
+//! of theirs has to have the result that docs/clients.md lists.
 
 use std::fmt::Write;
 use std::fs;

@@ -19,7 +19,8 @@ fn slow(settings: EngineSettings, limits: ServerLimits) -> (Running, support::Pa
     (Running::start(engine, ServerConfig { limits, ..ServerConfig::default() }), passes)
 }
 
-/// A server whose engine waits for a message before each pass, which gives one token, until the sender is dropped.
+/// A server whose engine waits for a message before each pass, which gives one token, until the sender is
+/// dropped.
 fn stepped(limits: ServerLimits) -> (Running, Sender<()>) {
     let (open, opened) = channel::<()>();
     let opened = Mutex::new(opened);
@@ -33,7 +34,8 @@ fn stepped(limits: ServerLimits) -> (Running, Sender<()>) {
     (Running::start(engine, ServerConfig { limits, ..ServerConfig::default() }), open)
 }
 
-/// Waits until the server says that it is not ready. A connection that is accepted as the shutdown begins is closed without an answer.
+/// Waits until the server says that it is not ready. A connection that is accepted as the shutdown begins is
+/// closed without an answer.
 fn wait_until_not_ready(server: &Running) {
     let end = Instant::now() + Duration::from_secs(120);
     while !server.open(&Request::new("GET", "/ready")).rest().starts_with("HTTP/1.1 503") {

@@ -1,4 +1,5 @@
-//! Images and audio over the APIs: the same bytes give the same prompt, and invalid bytes are an error of their part.
+//! Images and audio over the APIs: the same bytes give the same prompt, and invalid bytes are an error of
+//! their part.
 
 use crate::support::{Response, Running};
 use base64::Engine as _;

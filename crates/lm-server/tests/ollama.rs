@@ -109,7 +109,8 @@ fn idle_model_expiry_is_fixed() {
     let server = Running::embedded(EngineSettings::default(), ServerConfig::default());
     assert_eq!(server.post("/api/generate", &json!({"keep_alive": "10m"})).status, 200);
     let expires_at = || server.get("/api/ps").json()["models"][0]["expires_at"].clone();
-    // On a busy machine two answers may differ by a second. A time that counts from the request moves each time.
+    // On a busy machine two answers may differ by a second. A time that counts from the request moves each
+    // time.
     let stays = || {
         let before = expires_at();
         std::thread::sleep(Duration::from_millis(1_100));

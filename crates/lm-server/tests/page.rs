@@ -121,7 +121,8 @@ fn server_tools_run_on_the_server() {
     drive("server_tools.mjs", || scripted(replies, config));
 }
 
-/// Tools of a server: one whose calls may fail, one that runs until it is cancelled, and one that has the name of a tool of the page.
+/// Tools of a server: one whose calls may fail, one that runs until it is cancelled, and one that has the
+/// name of a tool of the page.
 fn notes() -> Toolset {
     let spec = |name, key: &str| {
         let properties = json!({key: {"type": "string"}});
@@ -144,7 +145,8 @@ fn notes() -> Toolset {
 #[test]
 fn replies_stop_and_continue() {
     drive("stop.mjs", || {
-        // Its reply of 400 tokens lasts two minutes: longer than a browser on a busy machine needs to stop it.
+        // Its reply of 400 tokens lasts two minutes: longer than a browser on a busy machine needs to stop
+        // it.
         let (engine, _) = slow_engine(Duration::from_millis(300), EngineSettings::default());
         Running::start(engine, ServerConfig::default())
     });

@@ -1,8 +1,10 @@
-//! Benchmark of the logits filters over a vocabulary of 151,936 tokens: `cargo bench -p lm-session --bench sampling [FILTER]`.
+//! Benchmark of the logits filters over a vocabulary of 151,936 tokens:
+//! `cargo bench -p lm-session --bench sampling [FILTER]`.
 //!
-//! Time per token of each filter alone and of usual chains, after 2,000 prompt tokens and some 400 output tokens, on two rows of normally
-//! distributed logits: a peaked one (standard deviation 3) and an almost flat one (0.3), whose nucleus is most of the vocabulary. The
-//! fastest of 100 steps counts. No model is needed; the load of the logits is part of each figure, the draw of the token is not.
+//! Time per token of each filter alone and of usual chains, after 2,000 prompt tokens and some 400 output
+//! tokens, on two rows of normally distributed logits: a peaked one (standard deviation 3) and an almost flat
+//! one (0.3), whose nucleus is most of the vocabulary. The fastest of 100 steps counts. No model is needed;
+//! the load of the logits is part of each figure, the draw of the token is not.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A handle that cancels a request, or a group of requests; clones share it.
 ///
-/// A request takes a [`child`](Self::child) of its handle: cancelling the handle cancels all its requests, and
-/// cancelling one request leaves the others. A cancelled handle stays cancelled. The request ends within one step of the engine.
+/// A request takes a [`child`](Self::child) of its handle: cancelling the handle cancels all its requests,
+/// and cancelling one request leaves the others. A cancelled handle stays cancelled. The request ends within
+/// one step of the engine.
 ///
 /// ```
 /// use lm_session::CancelHandle;

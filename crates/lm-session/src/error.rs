@@ -43,10 +43,12 @@ pub enum Error {
         /// Text of the token.
         token: String,
     },
-    /// The file of an image or an audio clip cannot be decoded, exceeds the limits, or has a size that the model does not support.
+    /// The file of an image or an audio clip cannot be decoded, exceeds the limits, or has a size that the
+    /// model does not support.
     #[error(transparent)]
     Media(#[from] lm_media::Error),
-    /// An id marks a row of a media item that is missing from the prompt, or only a part of its rows is present.
+    /// An id marks a row of a media item that is missing from the prompt, or only a part of its rows is
+    /// present.
     #[error("token {position} is a row of an image or an audio clip that was not given")]
     UnknownMedia {
         /// Its position among the tokens of the session.
@@ -80,7 +82,8 @@ pub enum Error {
         /// The accepted values.
         expected: String,
     },
-    /// The operating system gave no random number for a sampler's seed; [`crate::SamplerParams::seed`] sets one.
+    /// The operating system gave no random number for a sampler's seed; [`crate::SamplerParams::seed`] sets
+    /// one.
     #[error("the operating system gave no random seed")]
     NoSeed(#[source] getrandom::Error),
     /// A model with the requested settings does not fit the memory; it was not loaded.
@@ -171,8 +174,8 @@ pub enum Error {
         /// Width of the logits.
         tokens: usize,
     },
-    /// A constraint forbids every token with a nonzero probability, for a model whose other logits are infinite, such as
-    /// a scripted model of a test.
+    /// A constraint forbids every token with a nonzero probability, for a model whose other logits are
+    /// infinite, such as a scripted model of a test.
     #[error(
         "the constraint allows none of the model's tokens: `{token}` is refused as output token {index}, after `{text}`"
     )]
@@ -208,8 +211,8 @@ pub enum Error {
         /// The smaller one of the token limit and the remaining context.
         available_tokens: usize,
     },
-    /// The tokens ran out in the middle of a text without a known completion, so that it could not be
-    /// steered to its end. For grammars, completions are found within wide bounds; user-defined constraints need
+    /// The tokens ran out in the middle of a text without a known completion, so that it could not be steered
+    /// to its end. For grammars, completions are found within wide bounds; user-defined constraints need
     /// [`crate::Constraint::completion`] if the engine's search does not suffice.
     #[error(
         "the text was cut off after {output_tokens} tokens, where its constraint does not allow it to end"
@@ -218,8 +221,8 @@ pub enum Error {
         /// Tokens of the text so far.
         output_tokens: usize,
     },
-    /// Too many requests wait: [`crate::EngineSettings::max_waiting_requests`], [`crate::EngineSettings::max_waiting_tokens`],
-    /// [`crate::EngineSettings::max_waiting_grammar_bytes`].
+    /// Too many requests wait: [`crate::EngineSettings::max_waiting_requests`],
+    /// [`crate::EngineSettings::max_waiting_tokens`], [`crate::EngineSettings::max_waiting_grammar_bytes`].
     /// The state is unchanged; the same call can be repeated.
     #[error("the engine is busy: {waiting} request{} waiting; try again in {:.1} s", if *waiting == 1 { " is" } else { "s are" }, retry_after.as_secs_f64())]
     Busy {
@@ -228,7 +231,8 @@ pub enum Error {
         /// Time after which a place is expected to be free, from the rate of the last admissions.
         retry_after: std::time::Duration,
     },
-    /// The maximum number of concurrent compilations is running. The state is unchanged; the same call can be repeated.
+    /// The maximum number of concurrent compilations is running. The state is unchanged; the same call can be
+    /// repeated.
     #[error("{running} other grammars are being compiled; try again in {} s", retry_after.as_secs())]
     CompilerBusy {
         /// Number of running compilations.
@@ -236,7 +240,8 @@ pub enum Error {
         /// Time limit of a compilation.
         retry_after: std::time::Duration,
     },
-    /// A [`crate::SavedSession`] or a [`crate::SavedCache`] belongs to another model, tokenizer or cache format. It was not restored.
+    /// A [`crate::SavedSession`] or a [`crate::SavedCache`] belongs to another model, tokenizer or cache
+    /// format. It was not restored.
     #[error("what was saved is of the model with fingerprint {found:.16}, this one has {expected:.16}")]
     ForeignCache {
         /// [`crate::Engine::fingerprint`] of this engine.
@@ -244,8 +249,8 @@ pub enum Error {
         /// The saved one.
         found: String,
     },
-    /// A [`crate::SavedCache`] was computed with another adapter than the session's, or the adapter of a [`crate::SavedSession`] is not
-    /// loaded. It was not restored.
+    /// A [`crate::SavedCache`] was computed with another adapter than the session's, or the adapter of a
+    /// [`crate::SavedSession`] is not loaded. It was not restored.
     #[error("what was saved is of {}, the session has {}", adapter_name(*found), adapter_name(*expected))]
     ForeignAdapter {
         /// Checksum of the session's adapter.
@@ -253,8 +258,8 @@ pub enum Error {
         /// That of the adapter of the saved pages.
         found: Option<u32>,
     },
-    /// A [`crate::SavedCache`] has another number of bytes than its tokens take in this model's pool, or the pool is not in host memory.
-    /// It was not restored.
+    /// A [`crate::SavedCache`] has another number of bytes than its tokens take in this model's pool, or the
+    /// pool is not in host memory. It was not restored.
     #[error("the saved KV pages of {tokens} tokens have {found_bytes} bytes, expected {}", expected_bytes.map_or("none".to_owned(), |bytes| bytes.to_string()))]
     SavedPages {
         /// Number of saved tokens.
@@ -307,7 +312,8 @@ pub enum Error {
         /// The name.
         name: String,
     },
-    /// Models with running requests leave too little of the registry's budget. The state is unchanged; the same call can be repeated.
+    /// Models with running requests leave too little of the registry's budget. The state is unchanged; the
+    /// same call can be repeated.
     #[error(
         "model `{name}` needs {} MB of memory, models in use leave {} MB; try again when their requests have ended",
         mega(*needed_bytes), mega(*left_bytes)

@@ -11,20 +11,21 @@ use lm_tokenizer::TokenId;
 /// One item of a [`crate::Generation`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum SessionEvent {
-    /// A step of the prompt's prefill has run. Omitted if the session has stored the logits of the whole prompt.
+    /// A step of the prompt's prefill has run. Omitted if the session has stored the logits of the whole
+    /// prompt.
     Prefill(PrefillProgress),
-    /// Log probabilities of the prompt's tokens except the first, if [`crate::GenerateParams::prompt_logprobs`] is set. Sent once,
-    /// before the first token.
+    /// Log probabilities of the prompt's tokens except the first, if
+    /// [`crate::GenerateParams::prompt_logprobs`] is set. Sent once, before the first token.
     PromptLogprobs(Vec<TokenLogprobs>),
     /// A generated token, which is now part of [`crate::Session::tokens`].
     Token {
         /// The token; an end token and the last token of a stop string have events too.
         id: TokenId,
-        /// Text that became final with it. Empty for an end token, for an incomplete character and for a possible start of
-        /// a stop string; held-back text follows with a later token or is dropped.
+        /// Text that became final with it. Empty for an end token, for an incomplete character and for a
+        /// possible start of a stop string; held-back text follows with a later token or is dropped.
         text: String,
-        /// Byte ranges of added tokens in `text`, in order, each a whole token. All other text belongs to ordinary tokens, even
-        /// if it looks like an added one.
+        /// Byte ranges of added tokens in `text`, in order, each a whole token. All other text belongs to
+        /// ordinary tokens, even if it looks like an added one.
         added: Vec<Range<usize>>,
         /// Its log probabilities, if [`crate::GenerateParams::logprobs`] is set.
         logprobs: Option<TokenLogprobs>,
@@ -60,7 +61,8 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Returns true if a limit truncated the output: the tokens ran out, or a constrained text was steered to its end before.
+    /// Returns true if a limit truncated the output: the tokens ran out, or a constrained text was steered to
+    /// its end before.
     pub fn is_cut_off(&self) -> bool {
         matches!(self.reason, FinishReason::MaxOutputTokens | FinishReason::ContextFull)
             || self.steered.is_some()
@@ -69,8 +71,8 @@ impl Finished {
 
 /// Steering of a constrained text to its end within the token limit.
 ///
-/// A sampled token is rejected if no fitting completion is known after it. It is replaced by the next token of the completion
-/// known before it, or by another sampled token if the text may end anyway.
+/// A sampled token is rejected if no fitting completion is known after it. It is replaced by the next token
+/// of the completion known before it, or by another sampled token if the text may end anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Steered {
     /// Number of output tokens before the first replaced one.
@@ -86,8 +88,8 @@ pub struct Steered {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
-    /// The model sampled one of its end tokens or a token of [`crate::SessionConfig::stop_ids`], or its constraint allows no
-    /// further token.
+    /// The model sampled one of its end tokens or a token of [`crate::SessionConfig::stop_ids`], or its
+    /// constraint allows no further token.
     EndToken,
     /// The text contains this stop string. The stop string and the text after it are not emitted.
     StopString(String),
@@ -95,8 +97,8 @@ pub enum FinishReason {
     MaxOutputTokens,
     /// The session holds [`crate::Engine::context_tokens`] tokens.
     ContextFull,
-    /// The request was cancelled with its [`crate::CancelHandle`], by dropping its session, or by a later call on the session. Text still
-    /// held back is dropped.
+    /// The request was cancelled with its [`crate::CancelHandle`], by dropping its session, or by a later
+    /// call on the session. Text still held back is dropped.
     Cancelled,
     /// [`crate::GenerateParams::deadline`] has passed. Text still held back is dropped.
     DeadlineExceeded,

@@ -1,7 +1,7 @@
 //! Ids of adapters and sessions.
 
-/// Id of an adapter of an engine. Ids are never reused; adapters loaded with the model count from 0 in the order of
-/// [`LoadOptions::adapters`](crate::LoadOptions::adapters).
+/// Id of an adapter of an engine. Ids are never reused; adapters loaded with the model count from 0 in the
+/// order of [`LoadOptions::adapters`](crate::LoadOptions::adapters).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AdapterId(pub u32);
 

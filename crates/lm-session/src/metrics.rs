@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 /// Statistics of a [`crate::Session::prefill`] or [`crate::Session::sync`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PrefillStats {
-    /// Tokens of the session that were already in the KV cache, including those found in pages of other sessions.
+    /// Tokens of the session that were already in the KV cache, including those found in pages of other
+    /// sessions.
     pub cached_tokens: usize,
     /// Processed tokens.
     pub prefilled_tokens: usize,
@@ -21,8 +22,9 @@ pub struct PrefillStats {
 pub struct Usage {
     /// Tokens of the session at the start of the generation, without those of `continued_tokens`.
     pub prompt_tokens: usize,
-    /// Prompt tokens that were not run for this generation, neither by it nor by the prefills since the previous one: they were
-    /// reused from the session itself or from other sessions' pages ([`crate::PrefixCache`]).
+    /// Prompt tokens that were not run for this generation, neither by it nor by the prefills since the
+    /// previous one: they were reused from the session itself or from other sessions' pages
+    /// ([`crate::PrefixCache`]).
     pub cached_tokens: usize,
     /// Tokens of the output, including the end token and those of `continued_tokens`.
     pub output_tokens: usize,
@@ -51,8 +53,8 @@ impl AddAssign for Usage {
 /// Durations of one generation. They include the wait for other sessions, as a caller sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timing {
-    /// Time to first token: prefills since the previous generation, then the call until the first token was sampled.
-    /// `None` when no token was sampled.
+    /// Time to first token: prefills since the previous generation, then the call until the first token was
+    /// sampled. `None` when no token was sampled.
     pub ttft: Option<Duration>,
     /// Prefill time: prefills since the previous generation, then the call until the first logits.
     pub prefill: Duration,
@@ -83,7 +85,8 @@ fn rate(tokens: usize, elapsed: Duration) -> Option<f64> {
 /// State of the engine's KV pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStats {
-    /// Pages of the pool. A page holds [`crate::PAGE_LEN`] tokens of a group of layers, or a state; most models have one group.
+    /// Pages of the pool. A page holds [`crate::PAGE_LEN`] tokens of a group of layers, or a state; most
+    /// models have one group.
     pub total_pages: usize,
     /// Pages whose reference count is 0.
     pub free_pages: usize,

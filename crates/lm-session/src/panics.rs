@@ -27,8 +27,8 @@ pub(crate) fn caught_waker(waker: &Waker) -> Waker {
     Arc::new(CaughtWaker(waker.clone())).into()
 }
 
-/// Awaits a future, catching the panics of its task's waker: they would unwind through a channel that counts its
-/// woken tasks, and another task would wait forever.
+/// Awaits a future, catching the panics of its task's waker: they would unwind through a channel that counts
+/// its woken tasks, and another task would wait forever.
 pub async fn caught_wakes<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     poll_fn(|context| {

@@ -17,31 +17,34 @@ use crate::speculation::DraftModel;
 pub struct EngineSettings {
     /// Maximum number of tokens of one session. `None`: the model's context, as far as the KV pool holds it.
     pub max_context: Option<usize>,
-    /// Capacity of the KV pool in tokens, for all sessions together, rounded up to whole pages; more where layers have windows.
-    /// `None`: four full contexts, within 2 GiB or one full `max_context`, whichever is more.
+    /// Capacity of the KV pool in tokens, for all sessions together, rounded up to whole pages; more where
+    /// layers have windows. `None`: four full contexts, within 2 GiB or one full `max_context`, whichever is
+    /// more.
     pub kv_cache_tokens: Option<usize>,
     /// Maximum number of prompt tokens per step, over all sessions. Default 512.
     pub prefill_chunk: usize,
-    /// Target duration of a step while a session decodes: prompts of other sessions take as many rows per step as fit, by the
-    /// time that earlier steps took, and at least 8. Half of it is the longest wait for a token that is being sampled before the
-    /// other sessions continue without it. [`Duration::MAX`] disables the limit: a step takes a whole chunk. Default 50 ms.
+    /// Target duration of a step while a session decodes: prompts of other sessions take as many rows per
+    /// step as fit, by the time that earlier steps took, and at least 8. Half of it is the longest wait for a
+    /// token that is being sampled before the other sessions continue without it. [`Duration::MAX`] disables
+    /// the limit: a step takes a whole chunk. Default 50 ms.
     pub step_budget: Duration,
     /// Maximum number of requests in the batch; later ones wait. Default 64.
     pub max_running_requests: usize,
     /// Maximum number of waiting requests; more are rejected with [`crate::Error::Busy`]. Default 256.
     pub max_waiting_requests: usize,
-    /// Maximum number of tokens of the waiting requests together; more are rejected with [`crate::Error::Busy`], except for a single request.
-    /// Default 4,194,304: 16 MiB.
+    /// Maximum number of tokens of the waiting requests together; more are rejected with
+    /// [`crate::Error::Busy`], except for a single request. Default 4,194,304: 16 MiB.
     pub max_waiting_tokens: usize,
-    /// Maximum bytes of grammar state of the waiting requests together ([`Constraint::state_bytes`]); more are rejected with
-    /// [`crate::Error::Busy`], except for a single request. Default 256 MiB.
+    /// Maximum bytes of grammar state of the waiting requests together ([`Constraint::state_bytes`]); more
+    /// are rejected with [`crate::Error::Busy`], except for a single request. Default 256 MiB.
     pub max_waiting_grammar_bytes: usize,
     /// Scope of prefix caching. Default [`PrefixCache::Engine`].
     pub prefix_cache: PrefixCache,
     /// Speculative decoding of generations that do not set [`GenerateParams::speculation`].
     pub speculation: Speculation,
-    /// Draft model of speculative decoding, used when prompt lookup has no profitable draft. It has the tokenizer of the model, a KV pool of as
-    /// many tokens, and stays in memory when the model is unloaded. `None` (the default): prompt lookup alone.
+    /// Draft model of speculative decoding, used when prompt lookup has no profitable draft. It has the
+    /// tokenizer of the model, a KV pool of as many tokens, and stays in memory when the model is unloaded.
+    /// `None` (the default): prompt lookup alone.
     pub draft_model: Option<DraftModel>,
     /// Limits of decoded images. Default 64 MiB and 64 million pixels.
     pub image_limits: DecodeLimits,
@@ -50,23 +53,24 @@ pub struct EngineSettings {
     /// Memory for encoded media without a pending request, so that a later prompt need not encode them again.
     /// Default 256 MiB.
     pub media_cache_bytes: usize,
-    /// Idle time after which weights and KV pool are released as by [`crate::Engine::unload`]; the next request loads them again.
-    /// `None`: never. Default `None`.
+    /// Idle time after which weights and KV pool are released as by [`crate::Engine::unload`]; the next
+    /// request loads them again. `None`: never. Default `None`.
     pub keep_alive: Option<Duration>,
 }
 
 /// Scope of prefix caching: the sessions whose cached prefixes a session may reuse.
 ///
-/// Full pages of a prompt stay reusable while the pool has room for them. Reused pages are bit-identical to the
-/// session's own prefill (on a GPU: identical within rounding), so that logits disclose nothing about other sessions. The
-/// time to first token does: it is shorter for a prefix that another session has cached (a timing side channel).
+/// Full pages of a prompt stay reusable while the pool has room for them. Reused pages are bit-identical to
+/// the session's own prefill (on a GPU: identical within rounding), so that logits disclose nothing about
+/// other sessions. The time to first token does: it is shorter for a prefix that another session has cached
+/// (a timing side channel).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PrefixCache {
     /// All sessions of the engine: a new session with a known system prompt skips its prefill.
     #[default]
     Engine,
-    /// The session itself and its forks: for sessions of users who must be isolated. When the last of them is closed,
-    /// their pages are free at once.
+    /// The session itself and its forks: for sessions of users who must be isolated. When the last of them is
+    /// closed, their pages are free at once.
     Session,
 }
 
@@ -103,8 +107,8 @@ pub struct SessionConfig {
     pub stop_ids: Vec<TokenId>,
     /// Maximum number of output tokens of one generation. `None`: until the context is full.
     pub max_output_tokens: Option<usize>,
-    /// LoRA adapter of all tokens of the session, one of [`Engine::adapters`](crate::Engine::adapters). `None`: the base
-    /// model.
+    /// LoRA adapter of all tokens of the session, one of [`Engine::adapters`](crate::Engine::adapters).
+    /// `None`: the base model.
     pub adapter: Option<AdapterId>,
 }
 
@@ -117,25 +121,27 @@ pub struct GenerateParams {
     pub max_output_tokens: Option<usize>,
     /// Stop strings in addition to the session's.
     pub stop: Vec<String>,
-    /// Constraint on the generated text, from its first token on: [`crate::CompiledConstraint::start`], or a user-defined one.
+    /// Constraint on the generated text, from its first token on: [`crate::CompiledConstraint::start`], or a
+    /// user-defined one.
     pub constraint: Option<Box<dyn Constraint>>,
-    /// Group of the request, which takes a [`CancelHandle::child`] of it: cancelling the handle ends the generation within one
-    /// step. [`crate::Generation::canceller`] cancels the generation alone.
+    /// Group of the request, which takes a [`CancelHandle::child`] of it: cancelling the handle ends the
+    /// generation within one step. [`crate::Generation::canceller`] cancels the generation alone.
     pub cancel: CancelHandle,
-    /// Time at which the generation ends with [`crate::FinishReason::DeadlineExceeded`], even if it still waits. `None` (the
-    /// default): never.
+    /// Time at which the generation ends with [`crate::FinishReason::DeadlineExceeded`], even if it still
+    /// waits. `None` (the default): never.
     pub deadline: Option<Instant>,
     /// Requests of a higher priority are admitted first, prefilled first and preempted last. Default 0.
     pub priority: i32,
-    /// Number of the session's last tokens that start this output, for example from an earlier generation that
-    /// is resampled from there. 0 by default, at most all tokens. They count as output for the limits, the penalties, the
-    /// constraint and the stop strings, and their events are not sent again.
+    /// Number of the session's last tokens that start this output, for example from an earlier generation
+    /// that is resampled from there. 0 by default, at most all tokens. They count as output for the limits,
+    /// the penalties, the constraint and the stop strings, and their events are not sent again.
     pub continued: usize,
-    /// Computes [`SessionEvent::Token::logprobs`](crate::SessionEvent::Token::logprobs), with this many most probable tokens each.
-    /// `None` (the default): none are computed.
+    /// Computes [`SessionEvent::Token::logprobs`](crate::SessionEvent::Token::logprobs), with this many most
+    /// probable tokens each. `None` (the default): none are computed.
     pub logprobs: Option<usize>,
-    /// Computes [`SessionEvent::PromptLogprobs`](crate::SessionEvent::PromptLogprobs), with this many most probable tokens each. The
-    /// whole prompt runs then, even if it is cached. `None` (the default): none are computed.
+    /// Computes [`SessionEvent::PromptLogprobs`](crate::SessionEvent::PromptLogprobs), with this many most
+    /// probable tokens each. The whole prompt runs then, even if it is cached. `None` (the default): none are
+    /// computed.
     pub prompt_logprobs: Option<usize>,
     /// Replaces [`EngineSettings::speculation`].
     pub speculation: Option<Speculation>,

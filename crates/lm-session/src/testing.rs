@@ -24,7 +24,8 @@ pub fn loaded(model: impl CausalLm + 'static) -> LoadedModel {
     }
 }
 
-/// A BMP file of `width` by `height` pixels, whose colours depend on `seed`: the first pixel's blue is `seed`.
+/// A BMP file of `width` by `height` pixels, whose colours depend on `seed`: the first pixel's blue is
+/// `seed`.
 pub fn image_file(width: u32, height: u32, seed: u8) -> Vec<u8> {
     let row_bytes = (width * 3).next_multiple_of(4);
     let mut file = b"BM".to_vec();
@@ -57,7 +58,8 @@ pub fn audio_file(samples: u32, seed: i16) -> Vec<u8> {
 
 /// Creates an engine whose greedy replies are `replies`, one after another; see [`FakeLm::scripted`].
 ///
-/// A prefill that runs a token requests logits and so starts the next reply, which the following generation yields.
+/// A prefill that runs a token requests logits and so starts the next reply, which the following generation
+/// yields.
 ///
 /// # Panics
 /// When a reply cannot be encoded.

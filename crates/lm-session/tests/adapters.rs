@@ -1,4 +1,5 @@
-//! Sessions with different adapters on one engine: each behaves as if alone, and none reuses another adapter's cache.
+//! Sessions with different adapters on one engine: each behaves as if alone, and none reuses another
+//! adapter's cache.
 
 use std::path::{Path, PathBuf};
 

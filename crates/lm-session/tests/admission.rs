@@ -54,7 +54,8 @@ fn constrained(constraint: &dyn Constraint) -> GenerateParams {
     GenerateParams { constraint: Some(constraint.fork()), ..tokens(3) }
 }
 
-/// Submits requests with `params` while another one runs alone, finishes all that were taken, and returns their number.
+/// Submits requests with `params` while another one runs alone, finishes all that were taken, and returns
+/// their number.
 fn taken(max_waiting_grammar_bytes: usize, params: impl Fn() -> GenerateParams, count: usize) -> usize {
     let (wait, arrived, open) = gate();
     let settings = EngineSettings {
@@ -138,8 +139,8 @@ fn resident() -> Option<usize> {
     line.trim().strip_suffix(" kB")?.parse::<usize>().ok().map(|kilobytes| kilobytes << 10)
 }
 
-/// With default settings: requests beyond the bounds are rejected; accepted and repeated requests give the tokens they would
-/// give alone.
+/// With default settings: requests beyond the bounds are rejected; accepted and repeated requests give the
+/// tokens they would give alone.
 #[test]
 fn all_admitted_of_512_requests_finish() {
     const REQUESTS: usize = 512;

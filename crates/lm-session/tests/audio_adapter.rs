@@ -63,7 +63,8 @@ fn audio_adapter_is_on_only_with_audio() {
 
     let mut session = session(&engine, None);
     assert_eq!(reply(&mut session, &TEXT, &[]), (text_without.clone(), 0));
-    // The text before the audio has keys and values without the adapter: it runs again, or is found in sessions with the adapter.
+    // The text before the audio has keys and values without the adapter: it runs again, or is found in
+    // sessions with the adapter.
     assert_eq!(reply(&mut session, &ids, &media).0, with);
     let mut fork = session.fork().unwrap();
     for session in [&mut session, &mut fork] {

@@ -9,7 +9,8 @@ use lm_session::{
     SessionEvent,
 };
 
-/// Creates a gate in front of every forward pass: `arrived` receives a message for each pass, `open` lets it run.
+/// Creates a gate in front of every forward pass: `arrived` receives a message for each pass, `open` lets it
+/// run.
 fn gate() -> (impl Fn() + Send + Sync + 'static, Receiver<()>, Sender<()>) {
     let (arrive, arrived) = channel();
     let (open, opened) = channel();

@@ -1,5 +1,5 @@
-//! Greedy tokens of the tiny checkpoints of `testdata/models` equal those of transformers, in an engine that batches them,
-//! splits their prompts and has too few pages for all.
+//! Greedy tokens of the tiny checkpoints of `testdata/models` equal those of transformers, in an engine that
+//! batches them, splits their prompts and has too few pages for all.
 
 use crate::support;
 use std::fs;
@@ -66,8 +66,8 @@ fn check(folder: &Path, device: Device, speculation: Speculation) {
     assert_eq!(stats.free_pages, stats.total_pages);
 }
 
-/// Checkpoints of every architecture, except `llama-tiny-dynamic`: its logits depend on the current length of the sequence, and
-/// so on how the prompt was split.
+/// Checkpoints of every architecture, except `llama-tiny-dynamic`: its logits depend on the current length of
+/// the sequence, and so on how the prompt was split.
 fn folders() -> Vec<PathBuf> {
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models");
     let goldens = ALL_ARCHITECTURES.iter().flat_map(|architecture| architecture.goldens);

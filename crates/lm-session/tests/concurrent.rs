@@ -27,8 +27,8 @@ fn alone(engine: &Engine, index: u32) -> Vec<u32> {
     ids(session.generate(GenerateParams::default())).unwrap()
 }
 
-/// Prefills eight sessions from as many threads, then starts all generations before the next forward pass may run. Also returns
-/// the number of forward passes with several requests.
+/// Prefills eight sessions from as many threads, then starts all generations before the next forward pass may
+/// run. Also returns the number of forward passes with several requests.
 fn together(settings: EngineSettings) -> (Vec<Vec<u32>>, usize) {
     let gate = Arc::new(Mutex::new(None::<Receiver<()>>));
     let (engine, model) = hooked_engine(settings, {

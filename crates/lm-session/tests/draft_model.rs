@@ -196,8 +196,8 @@ fn draft_cost_includes_row_and_draft_step() {
     let speculation = Speculation { break_even: None, ..ALWAYS };
     let engine = Engine::new(loaded(model), EngineSettings { speculation, ..draft }).unwrap();
     reply(&mut endless(&engine), &prompt(1, 10), None).unwrap();
-    // Before anything is measured, a row costs a quarter of a step, and so does a token of the draft model: one of probability 0.7 pays,
-    // two of 0.49 do not.
+    // Before anything is measured, a row costs a quarter of a step, and so does a token of the draft model:
+    // one of probability 0.7 pays, two of 0.49 do not.
     assert_eq!(rows.lock().unwrap()[..2], [10, 2]);
 }
 

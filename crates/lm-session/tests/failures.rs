@@ -55,8 +55,9 @@ fn bits(generation: Generation) -> Result<Bits> {
     generation.filter_map(bits).collect()
 }
 
-/// Runs a request with the token `poison` together with seven others; `during` gets all generations once the first pass waits;
-/// returns its outcome. Checks that the others end with the bits that they have alone, and that they run as a batch at the end.
+/// Runs a request with the token `poison` together with seven others; `during` gets all generations once the
+/// first pass waits; returns its outcome. Checks that the others end with the bits that they have alone, and
+/// that they run as a batch at the end.
 fn among_eight(
     poison: TokenId,
     before: impl Fn(&Batch) -> lm_model::Result<()> + Send + Sync + 'static,

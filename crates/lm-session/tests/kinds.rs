@@ -1,4 +1,5 @@
-//! Guarantees of each cache kind: windows release pages, states have snapshots, prefixes are found by other sessions.
+//! Guarantees of each cache kind: windows release pages, states have snapshots, prefixes are found by other
+//! sessions.
 
 use crate::support::{
     FULL, NEAR, STATE, endless, engine_of, generate, kinds, last_logits, pages_held, prompt, random_model,
@@ -58,7 +59,8 @@ fn isolated_session_reuses_only_its_prefixes() {
 #[test]
 fn rewind_returns_the_largest_resumable_position() {
     let ids = prompt(3, 150);
-    // Truncation into the middle of a page: full caches reach it, windows have the page before it, states the last snapshot.
+    // Truncation into the middle of a page: full caches reach it, windows have the page before it, states the
+    // last snapshot.
     for (layers, reached) in [
         (vec![FULL], 140),
         (vec![FULL, NEAR], 140),

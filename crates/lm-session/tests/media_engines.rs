@@ -53,7 +53,8 @@ fn reply(
     (tokens, usage)
 }
 
-/// Requests with images run without the draft model, which reads none: a twin of the model, and one of another seed.
+/// Requests with images run without the draft model, which reads none: a twin of the model, and one of
+/// another seed.
 #[test]
 fn draft_model_keeps_image_replies() {
     let always = Speculation { max_draft: 5, min_match: usize::MAX, break_even: Some(0.0) };

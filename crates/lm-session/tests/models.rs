@@ -245,7 +245,8 @@ fn many_threads_share_a_budget_for_one() {
 
 #[test]
 fn self_unloading_models_share_a_budget() {
-    // About as long as a thread takes between two requests: some models unload themselves while another one asks them to.
+    // About as long as a thread takes between two requests: some models unload themselves while another one
+    // asks them to.
     for micros in [1, 50, 200, 1_000, 5_000] {
         share_a_budget(&EngineSettings { keep_alive: Some(Duration::from_micros(micros)), ..settings() });
     }

@@ -1,5 +1,5 @@
-//! Model-based test of sessions against a plain list of tokens: whatever was cached, shared, found, evicted or rewound, and for
-//! every cache kind, the next tokens are those of the list.
+//! Model-based test of sessions against a plain list of tokens: whatever was cached, shared, found, evicted
+//! or rewound, and for every cache kind, the next tokens are those of the list.
 
 use crate::support;
 use crate::support::{FULL, engine_of, kinds, pages_held, prompt, random_engine, random_model};

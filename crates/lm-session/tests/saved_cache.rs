@@ -19,7 +19,8 @@ fn saved(session: &Session) -> SavedCache {
 /// Ids of tokens, and the bits of log probabilities in their places.
 type Bits = Vec<(TokenId, Vec<u32>)>;
 
-/// Ids and the bits of the log probabilities of a generation after `ids`, and its cached and prefilled prompt tokens.
+/// Ids and the bits of the log probabilities of a generation after `ids`, and its cached and prefilled prompt
+/// tokens.
 fn bits(session: &mut Session, ids: &[TokenId]) -> (Bits, (usize, usize)) {
     let params =
         GenerateParams { max_output_tokens: Some(6), logprobs: Some(9), ..GenerateParams::default() };
@@ -40,7 +41,8 @@ fn bits(session: &mut Session, ids: &[TokenId]) -> (Bits, (usize, usize)) {
     (tokens, counts)
 }
 
-/// Saves after a prompt of `len` tokens and a generation, restores in another engine, and compares the next generation.
+/// Saves after a prompt of `len` tokens and a generation, restores in another engine, and compares the next
+/// generation.
 fn check(load: impl Fn() -> Engine, len: usize, what: &str) {
     let (first, second) = (load(), load());
     let mut session = endless(&first);

@@ -32,7 +32,8 @@ fn whole(model: &dyn CausalLm, ids: &[TokenId]) -> (Batch, KvPool) {
     (Batch { sequences: vec![input] }, cache)
 }
 
-/// Log probabilities of all tokens except the first, in double precision from the logits of one call; and the best token at each position.
+/// Log probabilities of all tokens except the first, in double precision from the logits of one call; and the
+/// best token at each position.
 fn reference(model: &dyn CausalLm, ids: &[TokenId]) -> Vec<(f64, TokenId)> {
     let (batch, mut cache) = whole(model, ids);
     let logits = model.forward(&batch, &mut cache).unwrap();
@@ -155,7 +156,8 @@ fn texts_that_cannot_be_scored_are_typed_errors() {
     assert!(matches!(engine.embed(&[1], &params(cancelled)), Err(Error::Cancelled)));
 }
 
-/// A model that records the number of rows of each call that returns logits; after `good` calls, those of the head are NaN.
+/// A model that records the number of rows of each call that returns logits; after `good` calls, those of the
+/// head are NaN.
 fn counting(inner: FakeLm, rows: Arc<Mutex<Vec<usize>>>, good: usize) -> HookedLm {
     HookedLm::new(Arc::new(inner)).map_logits(move |batch: Option<&Batch>, logits: Logits| {
         let count = (0..logits.num_sequences()).map(|index| logits.sequence(index).num_rows()).sum();

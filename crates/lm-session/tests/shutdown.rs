@@ -17,8 +17,9 @@ fn engine_threads() -> Vec<String> {
     names.map(|name| name.trim().to_owned()).filter(of_engine).collect()
 }
 
-/// Waits until no thread of an engine is listed. A joined thread is listed until the system has removed it, and a list read
-/// while a thread ends may lack others; a thread of the kernels' pool has the name of the thread that starts it until it runs.
+/// Waits until no thread of an engine is listed. A joined thread is listed until the system has removed it,
+/// and a list read while a thread ends may lack others; a thread of the kernels' pool has the name of the
+/// thread that starts it until it runs.
 fn wait_for_the_end_of_threads() {
     let until = Instant::now() + Duration::from_secs(60);
     let mut empty = 0;

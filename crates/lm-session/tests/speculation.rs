@@ -1,4 +1,5 @@
-//! Speculative decoding gives what plain decoding gives: tokens, texts, log probabilities, reasons and cached tokens.
+//! Speculative decoding gives what plain decoding gives: tokens, texts, log probabilities, reasons and cached
+//! tokens.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -15,7 +16,8 @@ use lm_session::{
 /// Draft tokens in every step whose last token has occurred before.
 const ALWAYS: Speculation = Speculation { max_draft: 6, min_match: 1, break_even: Some(0.0) };
 
-/// All events of a generation, without its durations and numbers of draft tokens, which are returned separately.
+/// All events of a generation, without its durations and numbers of draft tokens, which are returned
+/// separately.
 fn events(
     events: impl Iterator<Item = lm_session::Result<SessionEvent>>,
 ) -> (Vec<SessionEvent>, (usize, usize)) {
@@ -51,7 +53,8 @@ fn tiny(model: &str) -> Engine {
 
 #[test]
 fn greedy_tokens_equal_plain_decoding() {
-    // Full attention; a window; one of each with experts; RoPE that depends on the length, on both sides of the border; shared keys.
+    // Full attention; a window; one of each with experts; RoPE that depends on the length, on both sides of
+    // the border; shared keys.
     let models = ["qwen3-tiny", "gemma3-tiny", "gpt-oss-tiny", "phi3-tiny", "gemma3n-tiny"];
     for model in models {
         let engine = tiny(model);

@@ -1,5 +1,6 @@
-//! Constraints over real vocabularies, byte-level and SentencePiece, read from the shared folder (`LM_SHARED`, by default
-//! `../shared` beside the checkout). Without the folder, the tests are skipped with a printed line.
+//! Constraints over real vocabularies, byte-level and SentencePiece, read from the shared folder
+//! (`LM_SHARED`, by default `../shared` beside the checkout). Without the folder, the tests are skipped with
+//! a printed line.
 
 use crate::shared;
 use std::sync::{Arc, LazyLock};
@@ -13,7 +14,8 @@ use lm_session::{
 /// Number of ids of a model beyond its vocabulary.
 const PADDING: usize = 70;
 
-/// Vocabularies, each with the added tokens used as the opening and the closing marker of a call in these tests.
+/// Vocabularies, each with the added tokens used as the opening and the closing marker of a call in these
+/// tests.
 const VOCABULARIES: [(&str, [&str; 2]); 4] = [
     ("llama-bpe", ["<|start_header_id|>", "<|eom_id|>"]),
     ("phi-3", ["<|assistant|>", "<|end|>"]),

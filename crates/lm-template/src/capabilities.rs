@@ -5,8 +5,8 @@ use crate::prompt_template::PromptTemplate;
 
 /// Capabilities of a chat template, found by rendering small conversations with it.
 ///
-/// A template lacks a capability if it refuses the conversation (`raise_exception`), fails on it, or writes a value as
-/// Python's `repr` does (`{'a': 1}`).
+/// A template lacks a capability if it refuses the conversation (`raise_exception`), fails on it, or writes a
+/// value as Python's `repr` does (`{'a': 1}`).
 ///
 /// ```
 /// use lm_template::{Capabilities, PromptTemplate};

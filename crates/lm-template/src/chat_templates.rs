@@ -22,7 +22,8 @@ const DEFAULT: &str = "default";
 /// Name of the template for conversations with tools, in models with several templates.
 const TOOL_USE: &str = "tool_use";
 
-/// Maximum size of a file. Real files have less than 1 MiB; a `tokenizer_config.json` with all added tokens, a few MiB.
+/// Maximum size of a file. Real files have less than 1 MiB; a `tokenizer_config.json` with all added tokens,
+/// a few MiB.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 /// Maximum number of additional templates.
 const MAX_ADDITIONAL_TEMPLATES: usize = 64;
@@ -41,9 +42,10 @@ pub enum TemplateChoice<'a> {
 
 /// The chat templates of a model and the special tokens they write.
 ///
-/// Templates are read from a Hugging Face folder: `chat_template.jinja` with `additional_chat_templates/*.jinja`, else
-/// `chat_template.json`, else `chat_template` of `tokenizer_config.json`, which is one template or a list of named
-/// ones. The special tokens are the `…_token` strings of `tokenizer_config.json` and `special_tokens_map.json`.
+/// Templates are read from a Hugging Face folder: `chat_template.jinja` with
+/// `additional_chat_templates/*.jinja`, else `chat_template.json`, else `chat_template` of
+/// `tokenizer_config.json`, which is one template or a list of named ones. The special tokens are the
+/// `…_token` strings of `tokenizer_config.json` and `special_tokens_map.json`.
 ///
 /// ```
 /// use lm_template::{ChatTemplates, TemplateChoice};
@@ -67,7 +69,8 @@ impl ChatTemplates {
     /// Reads the templates of a folder. Other files are not opened.
     ///
     /// # Errors
-    /// [`Error::FileUnreadable`], [`Error::FileTooLarge`] (above 64 MiB) and [`Error::FileInvalid`], with the file.
+    /// [`Error::FileUnreadable`], [`Error::FileTooLarge`] (above 64 MiB) and [`Error::FileInvalid`], with the
+    /// file.
     pub fn from_folder(folder: impl AsRef<Path>) -> Result<Self> {
         let folder = folder.as_ref();
         unreadable(folder, folder.read_dir())?;
@@ -83,8 +86,8 @@ impl ChatTemplates {
         Self::from_files(files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())))
     }
 
-    /// Reads the templates from files in memory: names relative to the folder (with `/`) and bytes. Files with other
-    /// names are ignored.
+    /// Reads the templates from files in memory: names relative to the folder (with `/`) and bytes. Files
+    /// with other names are ignored.
     ///
     /// # Errors
     /// [`Error::FileInvalid`], with the file.

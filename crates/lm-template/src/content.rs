@@ -90,8 +90,9 @@ impl Content {
     }
 }
 
-/// A tool may return any JSON, which is data with any keys. Only LiteRT-LM's `tool_response` parts, and lists of text and of media with
-/// their bytes as chat APIs send them, are parts. A `path` is data: results of tools open no files.
+/// A tool may return any JSON, which is data with any keys. Only LiteRT-LM's `tool_response` parts, and lists
+/// of text and of media with their bytes as chat APIs send them, are parts. A `path` is data: results of
+/// tools open no files.
 fn looks_like_parts(value: &Value) -> bool {
     const KEYS: [(&str, &str); 3] = [("text", "text"), ("image", "blob"), ("audio", "blob")];
     let is_response = |item: &Value| item.get("type").is_some_and(|kind| kind == "tool_response");

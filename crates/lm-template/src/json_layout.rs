@@ -5,8 +5,8 @@ use std::fmt;
 
 /// A JSON object whose known keys have null for their values.
 ///
-/// Writing fills the known keys in again, so that order and unknown keys survive a round trip through a typed value.
-/// Two layouts are equal if their unknown keys are: layout is not part of a message's meaning.
+/// Writing fills the known keys in again, so that order and unknown keys survive a round trip through a typed
+/// value. Two layouts are equal if their unknown keys are: layout is not part of a message's meaning.
 #[derive(Clone, Default)]
 pub(crate) struct JsonLayout {
     object: Map<String, Value>,
@@ -33,7 +33,8 @@ impl JsonLayout {
         self.object.contains_key(key)
     }
 
-    /// Rebuilds the object: `fields` at the positions of their keys, new ones at the end, absent ones omitted.
+    /// Rebuilds the object: `fields` at the positions of their keys, new ones at the end, absent ones
+    /// omitted.
     pub(crate) fn fill<const N: usize>(
         &self,
         fields: [(&'static str, Option<Value>); N],

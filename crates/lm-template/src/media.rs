@@ -56,7 +56,8 @@ impl Media {
         Self { source: MediaSource::Blob(bytes.into()), layout: JsonLayout::new(&KNOWN) }
     }
 
-    /// Creates media from the base64 of its bytes, as programs write it: with line breaks (MIME, PEM) or on one line, with padding or without.
+    /// Creates media from the base64 of its bytes, as programs write it: with line breaks (MIME, PEM) or on
+    /// one line, with padding or without.
     ///
     /// ```
     /// use lm_template::{Media, MediaSource};

@@ -15,9 +15,9 @@ const KNOWN: [&str; 6] = ["role", "reasoning_content", "content", "tool_calls", 
 
 /// A message of a conversation.
 ///
-/// Reading and writing JSON keeps unknown keys and key order. These spellings are normalized: role `model` becomes
-/// `assistant`, a single part becomes a list of one, a bare string in a list of parts becomes a text part, and role
-/// `tool_call` (a list of calls as content) becomes an assistant message with `tool_calls`.
+/// Reading and writing JSON keeps unknown keys and key order. These spellings are normalized: role `model`
+/// becomes `assistant`, a single part becomes a list of one, a bare string in a list of parts becomes a text
+/// part, and role `tool_call` (a list of calls as content) becomes an assistant message with `tool_calls`.
 ///
 /// ```
 /// use lm_template::Message;
@@ -166,7 +166,8 @@ impl Message {
         Ok(message)
     }
 
-    /// Reads role `tool_call`: the content lists the calls, as JSON or as its text. `tool_calls` takes precedence over it.
+    /// Reads role `tool_call`: the content lists the calls, as JSON or as its text. `tool_calls` takes
+    /// precedence over it.
     fn read_calls_as_content(&mut self, content: Value, at: &str) -> Result<()> {
         self.role = Role::Assistant;
         let calls = match content {

@@ -23,7 +23,8 @@ use crate::tool_spec::ToolSpec;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Preface {
-    /// First messages: a system prompt, examples, an earlier history. In JSON: one message, an array, or text.
+    /// First messages: a system prompt, examples, an earlier history. In JSON: one message, an array, or
+    /// text.
     #[serde(deserialize_with = "messages")]
     pub messages: Vec<Message>,
     /// Tools that the model may call.

@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 use crate::capabilities::{CallIds, Capabilities, ThinkingSwitch};
 use crate::prompt_template::{GenerationPrompt, PromptTemplate, RenderInput};
 
-/// Variables that switch thinking in published templates. (`reasoning_effort` and `thinking_budget` set an amount.)
+/// Variables that switch thinking in published templates. (`reasoning_effort` and `thinking_budget` set an
+/// amount.)
 const THINKING_VARIABLES: [&str; 2] = ["enable_thinking", "thinking"];
 
 /// Variables other than `tools` from which published templates read tools.
@@ -108,7 +109,8 @@ impl<'a> Probe<'a> {
         }
     }
 
-    /// Returns true if the word of a conversation's content is in the prompt, and not as the `repr` or JSON of its part.
+    /// Returns true if the word of a conversation's content is in the prompt, and not as the `repr` or JSON
+    /// of its part.
     fn shows_content(&self, messages: &[Value]) -> bool {
         let shown =
             |text: String| text.contains(WORD) && !text.contains("'text'") && !text.contains("\"text\"");
@@ -163,8 +165,8 @@ impl<'a> Probe<'a> {
         }
     }
 
-    /// Returns true if calls of these tools in one message, each answered with `result`, put all of `words` into the
-    /// prompt.
+    /// Returns true if calls of these tools in one message, each answered with `result`, put all of `words`
+    /// into the prompt.
     fn shows_calls(&self, style: CallStyle, tools: &[&str], result: &Value, words: &[&str]) -> bool {
         self.shows(&self.called(style, tools, result), words)
     }
@@ -185,7 +187,8 @@ impl<'a> Probe<'a> {
         messages
     }
 
-    /// Returns true if the conversation puts all of `words` into the prompt, with objects in the template's own form.
+    /// Returns true if the conversation puts all of `words` into the prompt, with objects in the template's
+    /// own form.
     fn shows(&self, messages: &[Value], words: &[&str]) -> bool {
         let Some(text) = self.rendered(messages) else { return false };
         words.iter().all(|word| text.contains(word)) && !KEYS.into_iter().any(|key| is_foreign(&text, key))
@@ -205,8 +208,8 @@ impl<'a> Probe<'a> {
     }
 }
 
-/// Returns true if an object with this key is in the text as a Python `repr`, as JSON inside JSON text, or in an extra
-/// pair of braces.
+/// Returns true if an object with this key is in the text as a Python `repr`, as JSON inside JSON text, or in
+/// an extra pair of braces.
 fn is_foreign(text: &str, key: &str) -> bool {
     let nested = text.split(&format!("{{\"{key}\"")).next().filter(|before| before.len() < text.len());
     text.contains(&format!("'{key}'"))

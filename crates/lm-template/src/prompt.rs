@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use lm_jinja::Origin;
 
-/// A piece of a prompt with one origin. Special tokens are recognized in template text; in content (messages, tool
-/// declarations, documents) they are plain text.
+/// A piece of a prompt with one origin. Special tokens are recognized in template text; in content (messages,
+/// tool declarations, documents) they are plain text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
     /// Origin of the text.

@@ -39,9 +39,9 @@ pub struct RenderInput<'a> {
 
 /// A compiled chat template.
 ///
-/// It renders like transformers: with the same Jinja environment, and the same steps before and after. A rendering is
-/// limited to 20 million steps, 64 MiB of text and 256 MiB of values in total. A template cannot read files or include
-/// other templates.
+/// It renders like transformers: with the same Jinja environment, and the same steps before and after. A
+/// rendering is limited to 20 million steps, 64 MiB of text and 256 MiB of values in total. A template cannot
+/// read files or include other templates.
 ///
 /// ```
 /// use lm_template::{GenerationPrompt, PromptTemplate, RenderInput, Origin, Value};
@@ -73,15 +73,16 @@ impl PromptTemplate {
     /// Compiles a template.
     ///
     /// # Errors
-    /// [`Error::TemplateSyntax`](crate::Error::TemplateSyntax) with the line if the template does not compile.
+    /// [`Error::TemplateSyntax`](crate::Error::TemplateSyntax) with the line if the template does not
+    /// compile.
     pub fn new(source: &str) -> Result<Self> {
         let template = lm_jinja::Template::new(source)?;
         let (source, capabilities) = (source.to_owned(), Arc::default());
         Ok(Self { template, clock: Clock::System, source, context: Map::new(), capabilities })
     }
 
-    /// Reads the default template of a Hugging Face folder, with the model's special tokens as its variables. For a
-    /// folder with several templates, see [`ChatTemplates`].
+    /// Reads the default template of a Hugging Face folder, with the model's special tokens as its variables.
+    /// For a folder with several templates, see [`ChatTemplates`].
     ///
     /// # Errors
     /// Same errors as [`ChatTemplates::from_folder`] and [`ChatTemplates::get`].
@@ -106,7 +107,8 @@ impl PromptTemplate {
         &self.source
     }
 
-    /// Capabilities of the template. The first call probes it with a few dozen small renderings; clones of the template share the result.
+    /// Capabilities of the template. The first call probes it with a few dozen small renderings; clones of
+    /// the template share the result.
     pub fn capabilities(&self) -> &Capabilities {
         self.capabilities.get_or_init(|| Capabilities::of(self))
     }
@@ -121,12 +123,12 @@ impl PromptTemplate {
         self.render_prepared(&chat::prepare(input.messages)?, input, input.generation_prompt)
     }
 
-    /// Renders a conversation up to the end of the last message's text, so that the model continues that message. No
-    /// generation prompt is added, regardless of the input.
+    /// Renders a conversation up to the end of the last message's text, so that the model continues that
+    /// message. No generation prompt is added, regardless of the input.
     ///
     /// # Errors
-    /// As [`render`](Self::render), and [`Error::ContinueFinalMessage`](crate::Error::ContinueFinalMessage) if there is no text to continue, or the
-    /// template does not render it unchanged.
+    /// As [`render`](Self::render), and [`Error::ContinueFinalMessage`](crate::Error::ContinueFinalMessage)
+    /// if there is no text to continue, or the template does not render it unchanged.
     pub fn render_to_continue(&self, input: &RenderInput<'_>, field: ContinueField<'_>) -> Result<Prompt> {
         let mut messages = chat::prepare(input.messages)?;
         let text = chat::tag_final_message(&mut messages, field, &self.source)?;
@@ -160,8 +162,8 @@ impl PromptTemplate {
         self.render_given(&context, input.extra_context)
     }
 
-    /// Renders with only these variables, for a template that is not of a conversation. Texts in `messages`, `tools`
-    /// and `documents` are content.
+    /// Renders with only these variables, for a template that is not of a conversation. Texts in `messages`,
+    /// `tools` and `documents` are content.
     ///
     /// # Errors
     /// If the template refuses, fails, or exceeds a limit.

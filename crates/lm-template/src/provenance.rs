@@ -11,8 +11,8 @@ const CONTENT_VARIABLES: [&str; 5] = ["documents", "message", "messages", "tools
 /// Returns the origin of a variable's text; texts of variables in `given` are content under any name.
 pub(crate) fn origin(text: VariableText<'_>, given: &Map<String, Value>) -> Origin {
     let is_content = given.contains_key(text.variable) || CONTENT_VARIABLES.contains(&text.variable);
-    // Templates build markers from these two keys (`<|` + role + `|>`); a plain word cannot form a special token by
-    // itself.
+    // Templates build markers from these two keys (`<|` + role + `|>`); a plain word cannot form a special
+    // token by itself.
     let is_marker_word = matches!(text.key, Some("role" | "type")) && is_word(text.text);
     if is_content && !is_marker_word { Origin::Content } else { Origin::Template }
 }

@@ -21,8 +21,8 @@ pub enum AfterPart {
 /// A conversation rendered part by part: each rendering is the text that a new part adds to the prompt.
 ///
 /// The template sees one part as `message`, with `is_appending_to_prefill` true, and with `is_first_part` and
-/// `is_last_part` for its position in the message. [`Capabilities::single_turn`](crate::Capabilities::single_turn) is
-/// true for templates that read them.
+/// `is_last_part` for its position in the message.
+/// [`Capabilities::single_turn`](crate::Capabilities::single_turn) is true for templates that read them.
 ///
 /// ```
 /// use lm_template::{AfterPart, PromptTemplate, SingleTurnPrompt};
@@ -60,12 +60,12 @@ impl<'a> SingleTurnPrompt<'a> {
         self.template.render_as_is(&RenderInput { messages, tools, generation_prompt, extra_context })
     }
 
-    /// Renders a part: `{"role", "content", …}`. A part with another role than the last one ends the open message,
-    /// unless that is the system's.
+    /// Renders a part: `{"role", "content", …}`. A part with another role than the last one ends the open
+    /// message, unless that is the system's.
     ///
     /// # Errors
-    /// [`Error::WrongType`] for a part without a role, and those of [`PromptTemplate::render_as_is`]. The state is then
-    /// unchanged.
+    /// [`Error::WrongType`] for a part without a role, and those of [`PromptTemplate::render_as_is`]. The
+    /// state is then unchanged.
     pub fn push(&mut self, part: &Value, after: AfterPart) -> Result<Prompt> {
         let role = part["role"].as_str().ok_or_else(|| Error::WrongType {
             at: "message.role".to_owned(),

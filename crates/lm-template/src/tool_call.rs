@@ -13,9 +13,9 @@ const FUNCTION: [&str; 2] = ["name", "arguments"];
 
 /// A tool call of the model.
 ///
-/// JSON: `{"id"?: …, "type": "function", "function": {"name": …, "arguments": {…}}}`; `arguments` is always written as
-/// an object. Also read: the bare form `{"name", "arguments"}`, `args` and `parameters` for `arguments` in it, and
-/// arguments that are the JSON text of an object. Unknown keys and key order are kept.
+/// JSON: `{"id"?: …, "type": "function", "function": {"name": …, "arguments": {…}}}`; `arguments` is always
+/// written as an object. Also read: the bare form `{"name", "arguments"}`, `args` and `parameters` for
+/// `arguments` in it, and arguments that are the JSON text of an object. Unknown keys and key order are kept.
 ///
 /// ```
 /// use lm_template::ToolCall;

@@ -6,11 +6,12 @@ use crate::tool_call::expect_object;
 use crate::tool_spec::ToolSpec;
 use serde_json::{Map, Value, json};
 
-/// Keys of the arguments' schema: of OpenAI, bare declarations and Gemini; of Anthropic; of the Model Context Protocol; and of Gemini for
-/// plain JSON Schema.
+/// Keys of the arguments' schema: of OpenAI, bare declarations and Gemini; of Anthropic; of the Model Context
+/// Protocol; and of Gemini for plain JSON Schema.
 const SCHEMA_KEYS: [&str; 4] = ["parameters", "input_schema", "inputSchema", "parametersJsonSchema"];
 
-/// Keys of lists of declarations: Gemini's in both spellings, and the result of `tools/list` in the Model Context Protocol.
+/// Keys of lists of declarations: Gemini's in both spellings, and the result of `tools/list` in the Model
+/// Context Protocol.
 const LIST_KEYS: [&str; 3] = ["functionDeclarations", "function_declarations", "tools"];
 
 /// Form of a list of tool declarations in an API. [`ToolSpec::list_from_json`] reads all of them.
@@ -29,7 +30,8 @@ const LIST_KEYS: [&str; 3] = ["functionDeclarations", "function_declarations", "
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ToolForm {
-    /// OpenAI's chat completions, and most chat templates: `{"type": "function", "function": {"name", "description", "parameters"}}`.
+    /// OpenAI's chat completions, and most chat templates:
+    /// `{"type": "function", "function": {"name", "description", "parameters"}}`.
     OpenAi,
     /// `{"name", "description", "parameters"}`.
     Bare,
@@ -37,7 +39,8 @@ pub enum ToolForm {
     Anthropic,
     /// The Model Context Protocol: `{"name", "description", "inputSchema"}`.
     Mcp,
-    /// Gemini: `{"functionDeclarations": [{"name", "description", "parameters"}]}`, with schemas in its subset of OpenAPI.
+    /// Gemini: `{"functionDeclarations": [{"name", "description", "parameters"}]}`, with schemas in its
+    /// subset of OpenAPI.
     Gemini,
 }
 
@@ -47,17 +50,18 @@ pub enum ToolForm {
 pub struct Declarations {
     /// An array; for Gemini an object with the key `functionDeclarations`.
     pub json: Value,
-    /// Parts of schemas that the form cannot express, and that were omitted: the tool's name, and the JSON pointer into its
-    /// parameters, as in `ping#/properties/host/not`. Only Gemini's has any.
+    /// Parts of schemas that the form cannot express, and that were omitted: the tool's name, and the JSON
+    /// pointer into its parameters, as in `ping#/properties/host/not`. Only Gemini's has any.
     pub dropped: Vec<String>,
 }
 
 impl ToolForm {
     /// Writes declarations in this form.
     ///
-    /// Gemini's schemas have no `$ref`, `not`, `const` or `enum` of values that are not texts, `additionalProperties`,
-    /// `prefixItems`, `uniqueItems`, and other keywords outside of OpenAPI: these are omitted and listed. A list of types becomes
-    /// `anyOf` or `nullable`, `oneOf` becomes `anyOf`, the first of the `examples` becomes `example`.
+    /// Gemini's schemas have no `$ref`, `not`, `const` or `enum` of values that are not texts,
+    /// `additionalProperties`, `prefixItems`, `uniqueItems`, and other keywords outside of OpenAPI: these are
+    /// omitted and listed. A list of types becomes `anyOf` or `nullable`, `oneOf` becomes `anyOf`, the first
+    /// of the `examples` becomes `example`.
     pub fn declarations(self, specs: &[ToolSpec]) -> Declarations {
         let mut dropped = Vec::new();
         let written: Vec<Value> = specs.iter().map(|spec| self.declaration(spec, &mut dropped)).collect();
@@ -96,8 +100,8 @@ fn object_schema(parameters: &Value) -> Value {
 }
 
 impl ToolSpec {
-    /// Reads declarations of any [`ToolForm`]: an array of them, one alone, or an object with a list under `functionDeclarations` or
-    /// `tools`. An array may hold objects with lists, as Gemini's `tools` does.
+    /// Reads declarations of any [`ToolForm`]: an array of them, one alone, or an object with a list under
+    /// `functionDeclarations` or `tools`. An array may hold objects with lists, as Gemini's `tools` does.
     ///
     /// # Errors
     /// As [`from_json`](Self::from_json), for the first declaration that cannot be read.
@@ -119,7 +123,8 @@ impl ToolSpec {
     }
 }
 
-/// The schema of a declaration's arguments, and true if the declaration is not in OpenAI's form or a bare one.
+/// The schema of a declaration's arguments, and true if the declaration is not in OpenAI's form or a bare
+/// one.
 pub(crate) fn schema(function: &Map<String, Value>) -> (Value, bool) {
     let Some(key) = SCHEMA_KEYS.into_iter().find(|key| function.contains_key(*key)) else {
         return (Value::Null, false);

@@ -9,8 +9,9 @@ use crate::tool_form;
 
 /// A tool declaration: name, description, and the JSON schema of the arguments.
 ///
-/// Read from `{"name", "description", "parameters"}` and from `{"type": "function", "function": {…}}`; each is written
-/// back unchanged. The forms of other APIs ([`ToolForm`](crate::ToolForm)) are read, too, and written back in the second form.
+/// Read from `{"name", "description", "parameters"}` and from `{"type": "function", "function": {…}}`; each
+/// is written back unchanged. The forms of other APIs ([`ToolForm`](crate::ToolForm)) are read, too, and
+/// written back in the second form.
 ///
 /// ```
 /// use lm_template::ToolSpec;
@@ -39,7 +40,8 @@ impl ToolSpec {
         Self { name, description, parameters, json }
     }
 
-    /// Creates a declaration for OpenAI's strict mode: with `"strict": true` beside the parameters, which are as that mode requires them.
+    /// Creates a declaration for OpenAI's strict mode: with `"strict": true` beside the parameters, which are
+    /// as that mode requires them.
     pub fn strict(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Self {
         let mut spec = Self::new(name, description, parameters);
         if let Some(Value::Object(function)) = spec.json.get_mut("function") {
@@ -105,7 +107,8 @@ impl ToolSpec {
         Value::Object(self.json.clone())
     }
 
-    /// Writes the declaration as `{"type": "function", "function": {…}}`, the form most models were trained with.
+    /// Writes the declaration as `{"type": "function", "function": {…}}`, the form most models were trained
+    /// with.
     pub fn to_function_json(&self) -> Value {
         if self.json.contains_key("function") {
             return self.to_json();

@@ -3,8 +3,8 @@
 use crate::shared;
 use lm_template::{CallIds, Capabilities, PromptTemplate};
 
-/// Template → its capabilities. (`typed`: content in parts; `parallel`: several calls per message; `object` and `text`:
-/// arguments; `objects`: results.)
+/// Template → its capabilities. (`typed`: content in parts; `parallel`: several calls per message; `object`
+/// and `text`: arguments; `objects`: results.)
 const KNOWN: &[(&str, &str)] = &[
     ("HuggingFaceTB-SmolLM3-3B", "system text results enable_thinking=true"),
     ("HuggingFaceTB-SmolLM3-3B-2", "system text xml_tools results enable_thinking=true"),

@@ -7,7 +7,8 @@ use lm_template::{
 use proptest::prelude::*;
 use serde_json::json;
 
-/// Messages that round-trip unchanged, key order included; most are from the documentation this stack follows.
+/// Messages that round-trip unchanged, key order included; most are from the documentation this stack
+/// follows.
 fn well_formed() -> Vec<Value> {
     vec![
         json!({"role": "user", "content": "Hey, what's the temperature in Paris right now?"}),

@@ -1,8 +1,9 @@
 //! Search for added tokens in the template's part of a text.
 //!
-//! The tokenizer library recognises added tokens everywhere or ignores the special ones everywhere; a prompt needs every added
-//! token of its template and none from the user's text. So this step is done here, with the library's own rules (leftmost, then
-//! longest; `single_word`, `lstrip`, `rstrip`; before or after normalisation). The library does the rest.
+//! The tokenizer library recognises added tokens everywhere or ignores the special ones everywhere; a prompt
+//! needs every added token of its template and none from the user's text. So this step is done here, with the
+//! library's own rules (leftmost, then longest; `single_word`, `lstrip`, `rstrip`; before or after
+//! normalisation). The library does the rest.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -38,8 +39,9 @@ impl AddedTokens {
         tokens.sort_by(|a, b| b.pattern.len().cmp(&a.pattern.len()).then(a.id.cmp(&b.id)));
     }
 
-    /// Returns the added tokens in `text` whose own bytes `allowed` accepts, in order, without overlap. White-space tokens are
-    /// found everywhere: they have no control function, and models rely on them (`\n\n` is one of Gemma's).
+    /// Returns the added tokens in `text` whose own bytes `allowed` accepts, in order, without overlap.
+    /// White-space tokens are found everywhere: they have no control function, and models rely on them
+    /// (`\n\n` is one of Gemma's).
     pub(crate) fn find(&self, text: &str, allowed: impl Fn(Range<usize>) -> bool) -> Vec<Match> {
         let mut matches = Vec::new();
         let (mut at, mut free_from) = (0, 0);
@@ -53,7 +55,8 @@ impl AddedTokens {
                 continue;
             }
             let taken = token.with_spaces(text, range, free_from);
-            // The search continues after the token itself: a token inside its stripped white space is found too.
+            // The search continues after the token itself: a token inside its stripped white space is found
+            // too.
             free_from = taken.end;
             matches.push(Match { id: token.id, range: taken });
         }

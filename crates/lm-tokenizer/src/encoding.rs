@@ -40,9 +40,10 @@ impl Tokenizer {
 
     /// Encodes a piece of text with the model, without added tokens in content.
     ///
-    /// Some vocabularies reach added tokens from plain text: those of Unigram models, and those whose added tokens are ordinary
-    /// words. There the text is split inside the token, until no such token is left. White-space tokens have no control function,
-    /// and models rely on them (`\n\n` is an added token of Gemma).
+    /// Some vocabularies reach added tokens from plain text: those of Unigram models, and those whose added
+    /// tokens are ordinary words. There the text is split inside the token, until no such token is left.
+    /// White-space tokens have no control function, and models rely on them (`\n\n` is an added token of
+    /// Gemma).
     fn tokenize_piece(
         &self,
         piece: &NormalizedString,

@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::{Error, Result};
 
-/// Runs `work` of the library, which panics on some files instead of rejecting them (on a malformed character map, for example),
-/// and sometimes only when it encodes. An object that has panicked is not used again.
+/// Runs `work` of the library, which panics on some files instead of rejecting them (on a malformed character
+/// map, for example), and sometimes only when it encodes. An object that has panicked is not used again.
 ///
 /// The program's panic hook prints the panic's message; a program built with `panic = "abort"` ends.
 ///

@@ -1,4 +1,5 @@
-//! Checks of a `tokenizer.json` before the library reads it, where the library would panic, or use unbounded time or memory.
+//! Checks of a `tokenizer.json` before the library reads it, where the library would panic, or use unbounded
+//! time or memory.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -40,8 +41,8 @@ impl Head {
     /// # Errors
     /// - [`lm_formats::Error::Json`] for invalid JSON
     /// - [`lm_formats::Error::InvalidValue`] for merges with an empty part, or longer than any token
-    /// - [`Error::Unsupported`] for subword prefixes, which no supported decoder removes, for BPE dropout, and for steps that
-    ///   expand a text too much
+    /// - [`Error::Unsupported`] for subword prefixes, which no supported decoder removes, for BPE dropout,
+    ///   and for steps that expand a text too much
     pub(crate) fn read(json: &[u8]) -> Result<Self> {
         let head: Self = serde_json::from_slice(json)
             .map_err(|source| FormatError::Json { file: TOKENIZER_FILE.into(), source })?;
@@ -93,8 +94,8 @@ impl Head {
     }
 }
 
-/// Maximum bytes of a scored piece. The library recurses over a chain of as many nodes; a stack overflow would end the process.
-/// SentencePiece learns pieces of 16 characters.
+/// Maximum bytes of a scored piece. The library recurses over a chain of as many nodes; a stack overflow
+/// would end the process. SentencePiece learns pieces of 16 characters.
 const MAX_PIECE_BYTES: usize = 1024;
 
 /// Vocabulary: an object of tokens, or a list of pieces with scores.

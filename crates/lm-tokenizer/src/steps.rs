@@ -4,9 +4,11 @@ use serde_json::Value;
 
 use crate::{Error, Result};
 
-/// Maximum nesting depth of step sequences; files have one or two. The library's time to reject a step doubles with each level.
+/// Maximum nesting depth of step sequences; files have one or two. The library's time to reject a step
+/// doubles with each level.
 const MAX_DEPTH: usize = 8;
-/// Maximum number of bytes that all steps of a part make of one byte; SentencePiece's mark for a space has three.
+/// Maximum number of bytes that all steps of a part make of one byte; SentencePiece's mark for a space has
+/// three.
 const MAX_GROWTH: usize = 1024;
 /// Keys of the step lists, by part.
 const LISTS: [&str; 4] = ["decoders", "normalizers", "pretokenizers", "processors"];

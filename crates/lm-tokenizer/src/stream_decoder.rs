@@ -7,8 +7,9 @@ use crate::{TokenId, TokenKind};
 
 /// Decodes ids one by one; bytes of an incomplete UTF-8 character wait for the next id.
 ///
-/// The texts of all pushes and of [`StreamDecoder::finish`], concatenated, are [`crate::Tokenizer::decode`] of the same ids
-/// without the end-of-sequence ids. Added tokens are decoded to their text; end-of-sequence ids produce nothing.
+/// The texts of all pushes and of [`StreamDecoder::finish`], concatenated, are [`crate::Tokenizer::decode`]
+/// of the same ids without the end-of-sequence ids. Added tokens are decoded to their text; end-of-sequence
+/// ids produce nothing.
 #[derive(Clone, Debug)]
 pub struct StreamDecoder {
     table: Arc<TokenTable>,
@@ -22,7 +23,8 @@ impl StreamDecoder {
         Self { table, end_ids, text }
     }
 
-    /// Returns the text that `id` completes; empty if it ends inside a character, is an end-of-sequence id or has no text.
+    /// Returns the text that `id` completes; empty if it ends inside a character, is an end-of-sequence id or
+    /// has no text.
     pub fn push(&mut self, id: TokenId) -> String {
         if self.end_ids.contains(&id) {
             return String::new();
@@ -30,8 +32,8 @@ impl StreamDecoder {
         self.text.push(self.table.bytes(id))
     }
 
-    /// Returns the length of `id`'s own text at the end of `text`, the result of its push, if `id` is an added token; 0
-    /// otherwise.
+    /// Returns the length of `id`'s own text at the end of `text`, the result of its push, if `id` is an
+    /// added token; 0 otherwise.
     pub fn added_len(&self, id: TokenId, text: &str) -> usize {
         let own = self.table.bytes(id);
         let added = self.table.kind(id) != TokenKind::Text && text.as_bytes().ends_with(own);

@@ -26,8 +26,8 @@ pub(crate) struct TokenTable {
 }
 
 impl TokenTable {
-    /// Builds the table from the library's view of the vocabulary, and `duplicates`: ids that the library lacks, each with the id of
-    /// the same text.
+    /// Builds the table from the library's view of the vocabulary, and `duplicates`: ids that the library
+    /// lacks, each with the id of the same text.
     pub(crate) fn new(
         spelling: &Spelling,
         inner: &tokenizers::Tokenizer,
@@ -166,7 +166,8 @@ enum Pattern {
 pub(crate) enum Spelling {
     /// Byte-level: each character encodes one byte (GPT-2's table).
     ByteLevel(HashMap<char, u8>),
-    /// Text with a mark (`▁`) in place of spaces, and `<0xNN>` for single bytes if the decoder has byte fallback.
+    /// Text with a mark (`▁`) in place of spaces, and `<0xNN>` for single bytes if the decoder has byte
+    /// fallback.
     Metaspace { replace: Vec<(String, String)>, byte_fallback: bool, leading_spaces: usize },
 }
 

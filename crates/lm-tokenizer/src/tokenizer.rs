@@ -79,13 +79,15 @@ pub struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// Reads a `tokenizer.json`. The tokenizer has no end-of-sequence ids yet; its logits width is its vocabulary size.
+    /// Reads a `tokenizer.json`. The tokenizer has no end-of-sequence ids yet; its logits width is its
+    /// vocabulary size.
     ///
     /// Truncation and padding settings of the file are dropped: they belong to training batches.
     ///
     /// # Errors
-    /// [`lm_formats::Error::Json`] and [`Error::Library`] for a file that the tokenizer library rejects, [`Error::Unsupported`]
-    /// for a decoder whose exact bytes per token are unknown, or ids that are too high.
+    /// [`lm_formats::Error::Json`] and [`Error::Library`] for a file that the tokenizer library rejects,
+    /// [`Error::Unsupported`] for a decoder whose exact bytes per token are unknown, or ids that are too
+    /// high.
     pub fn from_json(json: &[u8]) -> Result<Self> {
         let spelling = Spelling::from_decoder(Head::read(json)?.decoder)?;
         let mut inner = guarded(|| tokenizers::Tokenizer::from_bytes(json))?;
@@ -93,8 +95,8 @@ impl Tokenizer {
         Self::from_library(inner, &spelling, &[])
     }
 
-    /// Wraps the library's tokenizer, whose decoder is not used. `duplicates` are ids that the library lacks, each with the id
-    /// of the same text.
+    /// Wraps the library's tokenizer, whose decoder is not used. `duplicates` are ids that the library lacks,
+    /// each with the id of the same text.
     pub(crate) fn from_library(
         inner: tokenizers::Tokenizer,
         spelling: &Spelling,
@@ -131,7 +133,8 @@ impl Tokenizer {
         self
     }
 
-    /// Encodes `text`, with its added tokens recognised. No BOS or EOS is added: a template writes its own BOS.
+    /// Encodes `text`, with its added tokens recognised. No BOS or EOS is added: a template writes its own
+    /// BOS.
     ///
     /// # Errors
     /// [`Error::Library`] when the tokenizer library fails on the text.
@@ -141,8 +144,8 @@ impl Tokenizer {
 
     /// Encodes the concatenated segments; only the template's text can spell an added token.
     ///
-    /// Ordinary text merges across segment borders: where no added token touches content, the ids are those of
-    /// [`Tokenizer::encode`] of the concatenated text.
+    /// Ordinary text merges across segment borders: where no added token touches content, the ids are those
+    /// of [`Tokenizer::encode`] of the concatenated text.
     ///
     /// # Errors
     /// [`Error::Library`] when the tokenizer library fails on the text.
@@ -156,8 +159,9 @@ impl Tokenizer {
         guarded(|| self.encode_where(text, in_template))
     }
 
-    /// Encodes a separate text with the tokens that the file's post-processor adds, such as BOS or EOS. Embedding
-    /// models expect them; prompts get theirs from the chat template. A tokenizer from a GGUF file has no post-processor and adds no tokens.
+    /// Encodes a separate text with the tokens that the file's post-processor adds, such as BOS or EOS.
+    /// Embedding models expect them; prompts get theirs from the chat template. A tokenizer from a GGUF file
+    /// has no post-processor and adds no tokens.
     ///
     /// # Errors
     /// [`Error::Library`] when the tokenizer library fails on the text.

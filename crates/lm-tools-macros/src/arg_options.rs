@@ -192,8 +192,9 @@ fn pattern(meta: &ParseNestedMeta<'_>) -> Result<LitStr> {
     }
 }
 
-/// Defect of a pattern that every syntax of regular expressions has. Patterns are those of ECMA-262, which differs from the parser's syntax
-/// in look-around, back-references and a few escapes: these are left to the validator of the schema.
+/// Defect of a pattern that every syntax of regular expressions has. Patterns are those of ECMA-262, which
+/// differs from the parser's syntax in look-around, back-references and a few escapes: these are left to the
+/// validator of the schema.
 fn defect(pattern: &str) -> Option<String> {
     use regex_syntax::ast::ErrorKind;
     let error = regex_syntax::ast::parse::Parser::new().parse(pattern).err()?;

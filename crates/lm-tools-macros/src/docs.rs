@@ -126,7 +126,8 @@ fn items(lines: &[&str]) -> std::result::Result<Vec<(String, String)>, String> {
     list(lines, begins, |line| name_and_text(bullet(line)?), wrong_item)
 }
 
-/// Parses `name: text` and `name (type): text`; lines with more indentation than the first continue the item before them.
+/// Parses `name: text` and `name (type): text`; lines with more indentation than the first continue the item
+/// before them.
 fn google_items(lines: &[&str]) -> std::result::Result<Vec<(String, String)>, String> {
     let indentation = |line: &str| line.len() - line.trim_start().len();
     let first = lines.iter().find(|line| !line.trim().is_empty()).map_or(0, |line| indentation(line));

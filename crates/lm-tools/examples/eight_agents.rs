@@ -1,5 +1,5 @@
-//! Eight agents with asynchronous tools on one engine and one thread of a tokio runtime. While the tools of some agents wait, the replies of others are
-//! decoded, in one batch; a timeline shows it.
+//! Eight agents with asynchronous tools on one engine and one thread of a tokio runtime. While the tools of
+//! some agents wait, the replies of others are decoded, in one batch; a timeline shows it.
 //!
 //! `cargo run --release -p lm-tools --example eight_agents`
 

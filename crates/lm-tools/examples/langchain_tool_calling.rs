@@ -1,5 +1,6 @@
-//! The flow of the LangChain article on tool calling, on the embedded model: a tool, a bound model, its calls, their results by id, an
-//! agent. `// Lines …` names the lines of the article to which the code corresponds; its results are asserted, not printed.
+//! The flow of the LangChain article on tool calling, on the embedded model: a tool, a bound model, its
+//! calls, their results by id, an agent. `// Lines …` names the lines of the article to which the code
+//! corresponds; its results are asserted, not printed.
 
 use lm_tools::{
     Agent, ConversationConfig, Engine, EngineSettings, LoadOptions, Message, ModelFolder, Toolset,

@@ -1,5 +1,6 @@
-//! The flow of the transformers page on tool use, on the embedded model: functions as schemas, a call, its result, the answer; tools as
-//! JSON schemas. `// Lines …` names the lines of the page to which the code corresponds; its results are asserted, not printed.
+//! The flow of the transformers page on tool use, on the embedded model: functions as schemas, a call, its
+//! result, the answer; tools as JSON schemas. `// Lines …` names the lines of the page to which the code
+//! corresponds; its results are asserted, not printed.
 
 use lm_conversation::Preface;
 use lm_tools::{Conversation, ConversationConfig, Engine, EngineSettings, LoadOptions, ModelFolder};

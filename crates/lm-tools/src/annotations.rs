@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Hints about the effects of a tool, for approval policies and user interfaces. The names and the defaults are those of
-/// `ToolAnnotations` in the Model Context Protocol (2025-11-25): without a hint, a tool is assumed to write, to be able to destroy, and
-/// to reach the outside world.
+/// Hints about the effects of a tool, for approval policies and user interfaces. The names and the defaults
+/// are those of `ToolAnnotations` in the Model Context Protocol (2025-11-25): without a hint, a tool is
+/// assumed to write, to be able to destroy, and to reach the outside world.
 ///
 /// A third-party tool may lie: its hints must not decide about safety.
 ///
@@ -48,7 +48,8 @@ impl ToolAnnotations {
         !self.is_read_only() && self.destructive.unwrap_or(true)
     }
 
-    /// Returns true if the tool declares that a repeated call has no further effect; always for one that is read-only.
+    /// Returns true if the tool declares that a repeated call has no further effect; always for one that is
+    /// read-only.
     pub fn is_idempotent(&self) -> bool {
         self.is_read_only() || self.idempotent.unwrap_or(false)
     }

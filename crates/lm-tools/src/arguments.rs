@@ -49,7 +49,8 @@ impl<T: Display> ErrorType for T {}
 
 impl CallArguments {
     /// # Errors
-    /// When an argument is not in `known`: it would be ignored, and the model would assume that it had an effect.
+    /// When an argument is not in `known`: it would be ignored, and the model would assume that it had an
+    /// effect.
     pub fn new(values: Map<String, Value>, known: &[&str]) -> Result<Self, ToolError> {
         match values.keys().find(|name| !known.contains(&name.as_str())) {
             None => Ok(Self { values }),
@@ -99,8 +100,8 @@ pub fn value(result: impl ResultType) -> Result<Value, ToolError> {
     serde_json::to_value(result).map_err(ToolError::failed)
 }
 
-/// Result of a fallible function. Its method `value` is the inherent one for a [`ToolError`], whose details are kept, and the method of
-/// [`Displayed`] for every other error.
+/// Result of a fallible function. Its method `value` is the inherent one for a [`ToolError`], whose details
+/// are kept, and the method of [`Displayed`] for every other error.
 #[derive(Debug)]
 pub struct Outcome<R>(pub R);
 

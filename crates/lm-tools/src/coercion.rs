@@ -9,10 +9,11 @@ const MAX_DEPTH: usize = 64;
 /// 2^53: integers below it have distinct floats; beyond it, several share one.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Conversion of arguments before their validation, for models whose calls are not restricted by a grammar. Models of this
-/// crate's engine do not need it: generated calls match the schema.
+/// Conversion of arguments before their validation, for models whose calls are not restricted by a grammar.
+/// Models of this crate's engine do not need it: generated calls match the schema.
 ///
-/// Arguments that are valid are never changed, and invalid ones only if the result is valid. The schema is unambiguous in these cases:
+/// Arguments that are valid are never changed, and invalid ones only if the result is valid. The schema is
+/// unambiguous in these cases:
 ///
 /// | schema | argument | becomes |
 /// |---|---|---|
@@ -45,8 +46,8 @@ pub enum Coercion {
     /// The model reads an error that names the argument, the expected type, and the value.
     #[default]
     Off,
-    /// Such arguments are converted. [`Toolset::check`](crate::Toolset::check) returns the conversions of a call, and each call that runs
-    /// with some is logged by their paths (`tracing`, level `warn`).
+    /// Such arguments are converted. [`Toolset::check`](crate::Toolset::check) returns the conversions of a
+    /// call, and each call that runs with some is logged by their paths (`tracing`, level `warn`).
     On,
 }
 

@@ -13,7 +13,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Context of one call. A `#[tool]` function takes it as an argument of the type `&CallContext`, which is not in the schema.
+/// Context of one call. A `#[tool]` function takes it as an argument of the type `&CallContext`, which is not
+/// in the schema.
 ///
 /// ```
 /// use lm_tools::{CallContext, Toolset, ToolCall, tool};
@@ -80,14 +81,14 @@ impl CallContext {
         &self.call.name
     }
 
-    /// Returns true if the result is no longer needed: the turn was cancelled, the time limit has passed, or there is a result,
-    /// for background work of the tool with a clone of its context.
+    /// Returns true if the result is no longer needed: the turn was cancelled, the time limit has passed, or
+    /// there is a result, for background work of the tool with a clone of its context.
     pub fn is_cancelled(&self) -> bool {
         self.call.cancel.is_cancelled()
     }
 
-    /// Waits until [`is_cancelled`](Self::is_cancelled), within some 10 ms of it, on any runtime. In a context that no toolset made it
-    /// does not see a later cancellation.
+    /// Waits until [`is_cancelled`](Self::is_cancelled), within some 10 ms of it, on any runtime. In a
+    /// context that no toolset made it does not see a later cancellation.
     ///
     /// ```
     /// use lm_tools::{CallContext, Toolset, ToolCall, tool};
@@ -119,9 +120,10 @@ impl CallContext {
         }
     }
 
-    /// Reports progress to the reader of the results: a text, or JSON in a form of the tool's own. It never blocks: of a call's reports
-    /// that are unread, the last 32 are kept. One of more than 4096 bytes is cut to a text with a mark; one that is nested deeper
-    /// than 128 levels, or that comes after the result, is dropped. The model does not see them.
+    /// Reports progress to the reader of the results: a text, or JSON in a form of the tool's own. It never
+    /// blocks: of a call's reports that are unread, the last 32 are kept. One of more than 4096 bytes is cut
+    /// to a text with a mark; one that is nested deeper than 128 levels, or that comes after the result, is
+    /// dropped. The model does not see them.
     ///
     /// ```
     /// use lm_tools::{CallContext, CallEvent, CancelHandle, Toolset, ToolCall, tool};

@@ -7,8 +7,8 @@ use lm_template::ToolCall;
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error of a toolset, of a bound model or of an agent. Failures inside a tool are not such errors: they become
-/// tool messages that the model can read (see [`Toolset::call`](crate::Toolset::call)).
+/// An error of a toolset, of a bound model or of an agent. Failures inside a tool are not such errors: they
+/// become tool messages that the model can read (see [`Toolset::call`](crate::Toolset::call)).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -52,8 +52,9 @@ pub enum Error {
         /// Description of the problem.
         message: String,
     },
-    /// A limit or a hook ended the turn before the model answered ([`AgentReply::answered`](crate::AgentReply::answered)). The calls and
-    /// their results stay in the conversation.
+    /// A limit or a hook ended the turn before the model answered
+    /// ([`AgentReply::answered`](crate::AgentReply::answered)). The calls and their results stay in the
+    /// conversation.
     #[error("{reason}")]
     Stopped {
         /// Reason for the end.
@@ -61,15 +62,15 @@ pub enum Error {
         /// The calls, with their results.
         steps: Vec<AgentStep>,
     },
-    /// Calls wait for the caller's results ([`StopReason::ExternalCalls`]), and the input of a turn does not begin with a tool message for
-    /// each. The conversation is unchanged.
+    /// Calls wait for the caller's results ([`StopReason::ExternalCalls`]), and the input of a turn does not
+    /// begin with a tool message for each. The conversation is unchanged.
     #[error("the input has to begin with the results of these calls: {}", names(calls))]
     MissingResults {
         /// The calls without a result.
         calls: Vec<ToolCall>,
     },
-    /// The input of a turn begins with the result of a call that does not wait for one, or with a second result of the same call. The conversation
-    /// is unchanged.
+    /// The input of a turn begins with the result of a call that does not wait for one, or with a second
+    /// result of the same call. The conversation is unchanged.
     #[error(
         "expected the result of a call that waits for one, got one {}; such calls: {}",
         id.as_ref().map_or("without an id".to_owned(), |id| format!("of `{id}`")),

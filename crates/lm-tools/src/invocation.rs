@@ -3,7 +3,8 @@
 use lm_template::{Map, Message, ToolCall, Value};
 use serde::{Deserialize, Serialize};
 
-/// A tool call as `{"name", "args", "id", "type": "tool_call"}`, the format of LangChain's `AIMessage.tool_calls`.
+/// A tool call as `{"name", "args", "id", "type": "tool_call"}`, the format of LangChain's
+/// `AIMessage.tool_calls`.
 ///
 /// ```
 /// use lm_tools::{Invocation, Message, ToolCall, invocations};

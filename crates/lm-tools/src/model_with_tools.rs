@@ -40,8 +40,8 @@ impl Toolset {
 }
 
 impl ModelWithTools {
-    /// Answers `messages`, a whole conversation after the preface: with text, with calls, or both. It is stateless
-    /// between calls, but the KV cache of a common prefix is reused.
+    /// Answers `messages`, a whole conversation after the preface: with text, with calls, or both. It is
+    /// stateless between calls, but the KV cache of a common prefix is reused.
     ///
     /// # Errors
     /// When the messages cannot be read or rendered, do not fit the context, or the engine fails.

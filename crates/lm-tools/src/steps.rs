@@ -8,14 +8,15 @@ use std::fmt;
 /// A tool call and its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentStep {
-    /// Number of the round, from 0: the calls of one reply are one round. It continues in a turn that starts with the results of external calls.
+    /// Number of the round, from 0: the calls of one reply are one round. It continues in a turn that starts
+    /// with the results of external calls.
     pub round: usize,
     /// The model's call.
     pub call: ToolCall,
     /// Handling of the call.
     pub outcome: CallOutcome,
-    /// True if the reader of the turn was asked ([`Decision::Ask`](crate::Decision::Ask)): the outcome is its answer, or a denial if there
-    /// was none.
+    /// True if the reader of the turn was asked ([`Decision::Ask`](crate::Decision::Ask)): the outcome is its
+    /// answer, or a denial if there was none.
     #[serde(default)]
     pub asked: bool,
     /// The tool message with the result.
@@ -24,7 +25,8 @@ pub struct AgentStep {
     pub error: Option<ToolErrorKind>,
     /// Number of attempts; 0 if the tool was not run.
     pub attempts: u32,
-    /// Milliseconds from the start of the call to its result; 0 for a call that did not run, or that the caller ran.
+    /// Milliseconds from the start of the call to its result; 0 for a call that did not run, or that the
+    /// caller ran.
     pub elapsed_ms: u64,
 }
 
@@ -57,7 +59,8 @@ impl AgentStep {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CallOutcome {
-    /// The toolset handled the call. Its result may be an error: of an unknown tool, of invalid arguments, of the tool.
+    /// The toolset handled the call. Its result may be an error: of an unknown tool, of invalid arguments, of
+    /// the tool.
     Ran,
     /// As [`Ran`](Self::Ran), with arguments changed by a hook or an approval.
     Edited {
@@ -68,7 +71,8 @@ pub enum CallOutcome {
     Denied,
     /// A hook provided the result in place of the tool.
     Answered,
-    /// The caller ran it and provided the result ([`StopReason::ExternalCalls`]). With changed arguments it is [`Edited`](Self::Edited).
+    /// The caller ran it and provided the result ([`StopReason::ExternalCalls`]). With changed arguments it
+    /// is [`Edited`](Self::Edited).
     External,
     /// The turn ended before it started.
     NotRun,
@@ -105,7 +109,8 @@ pub enum StopReason {
         /// [`AgentLimits::max_output_tokens`](crate::AgentLimits::max_output_tokens).
         max_output_tokens: usize,
     },
-    /// [`AgentLimits::timeout`](crate::AgentLimits::timeout), or the deadline of the turn's options, has passed.
+    /// [`AgentLimits::timeout`](crate::AgentLimits::timeout), or the deadline of the turn's options, has
+    /// passed.
     TimeLimit,
     /// [`AgentLimits::round_timeout`](crate::AgentLimits::round_timeout) has passed.
     RoundTimeLimit,
@@ -116,9 +121,10 @@ pub enum StopReason {
         /// Tokens of the context.
         context_tokens: usize,
     },
-    /// The model calls tools that the caller runs ([`Toolset::with_external`](crate::Toolset::with_external)). The other calls of the reply
-    /// have their results. The input of the next turn begins with a tool message for each of these calls, in any order; the history may
-    /// be saved and restored before. Limits restart in that turn.
+    /// The model calls tools that the caller runs
+    /// ([`Toolset::with_external`](crate::Toolset::with_external)). The other calls of the reply have their
+    /// results. The input of the next turn begins with a tool message for each of these calls, in any order;
+    /// the history may be saved and restored before. Limits restart in that turn.
     ExternalCalls {
         /// The calls, in order, with their arguments after the hooks.
         calls: Vec<ToolCall>,

@@ -1,7 +1,8 @@
 //! Scripted models for tests of programs with tools (feature `test-util`).
 //!
-//! A scripted model gives prepared replies in the real engine: prompts are rendered with a chat template, replies are constrained to the
-//! tools' schemas, streamed and parsed. A test of an agent needs no weights, takes milliseconds, and is deterministic.
+//! A scripted model gives prepared replies in the real engine: prompts are rendered with a chat template,
+//! replies are constrained to the tools' schemas, streamed and parsed. A test of an agent needs no weights,
+//! takes milliseconds, and is deterministic.
 //!
 //! ```toml
 //! [dev-dependencies]
@@ -72,8 +73,9 @@ impl ScriptedReply {
         Self(text.into())
     }
 
-    /// Creates a reply of one call. Calls are constrained to the declared tools and their schemas, so the arguments are in the order of the
-    /// schema; a call that is not valid needs [`ConstrainCalls::No`](lm_conversation::ConstrainCalls::No).
+    /// Creates a reply of one call. Calls are constrained to the declared tools and their schemas, so the
+    /// arguments are in the order of the schema; a call that is not valid needs
+    /// [`ConstrainCalls::No`](lm_conversation::ConstrainCalls::No).
     pub fn call(name: &str, arguments: Value) -> Self {
         Self(String::new()).and_call(name, arguments)
     }
@@ -105,10 +107,10 @@ fn spaced(value: &Value) -> String {
     }
 }
 
-/// Creates an engine whose model gives `replies` in order to any prompt. After the last one its replies are empty.
-/// A text that the grammar of the turn refuses, such as a call of an unknown tool, fails the turn with
-/// [`TokenRefused`](lm_session::Error::TokenRefused), which has the preceding text and the refused token.
-/// It has a context of 4,096 tokens; a token is a few characters.
+/// Creates an engine whose model gives `replies` in order to any prompt. After the last one its replies are
+/// empty. A text that the grammar of the turn refuses, such as a call of an unknown tool, fails the turn with
+/// [`TokenRefused`](lm_session::Error::TokenRefused), which has the preceding text and the refused token. It
+/// has a context of 4,096 tokens; a token is a few characters.
 ///
 /// # Panics
 /// When the engine cannot be created, which is a bug.

@@ -15,40 +15,45 @@ pub type ToolFuture = Pin<Box<dyn Future<Output = Result<Value, ToolError>> + Se
 
 /// A function that a model can call.
 ///
-/// [`#[tool]`](macro@crate::tool) implements it for a function, [`Toolset::with_fn`](crate::Toolset::with_fn) for a
-/// declaration and a closure; implement it directly for a tool with a schema made at run time.
+/// [`#[tool]`](macro@crate::tool) implements it for a function, [`Toolset::with_fn`](crate::Toolset::with_fn)
+/// for a declaration and a closure; implement it directly for a tool with a schema made at run time.
 pub trait Tool: Send + Sync {
-    /// Returns the declaration that the model reads: name, description and the JSON schema of the arguments. Called
-    /// once, when the tool is added to a [`Toolset`](crate::Toolset).
+    /// Returns the declaration that the model reads: name, description and the JSON schema of the arguments.
+    /// Called once, when the tool is added to a [`Toolset`](crate::Toolset).
     fn spec(&self) -> ToolSpec;
 
     /// Runs the tool. A [`Toolset`](crate::Toolset) passes only arguments that are valid for the schema of
-    /// [`spec`](Self::spec), and calls it on its own thread. An error is a message for the model, instead of a result.
+    /// [`spec`](Self::spec), and calls it on its own thread. An error is a message for the model, instead of
+    /// a result.
     fn call(&self, arguments: Map<String, Value>, context: &CallContext) -> ToolOutput;
 
-    /// Returns true if [`call`](Self::call) returns a future at once, so that it needs no thread. Default false.
+    /// Returns true if [`call`](Self::call) returns a future at once, so that it needs no thread. Default
+    /// false.
     fn is_async(&self) -> bool {
         false
     }
 
-    /// Types of the [states](crate::State) that the tool needs: a toolset without them refuses the tool. Default: none.
+    /// Types of the [states](crate::State) that the tool needs: a toolset without them refuses the tool.
+    /// Default: none.
     fn states(&self) -> Vec<StateType> {
         Vec::new()
     }
 
-    /// Time limit of a call, in place of [`CallLimits::timeout`](crate::CallLimits::timeout). Default `None`: the toolset's limit.
+    /// Time limit of a call, in place of [`CallLimits::timeout`](crate::CallLimits::timeout). Default `None`:
+    /// the toolset's limit.
     fn timeout(&self) -> Option<Duration> {
         None
     }
 
-    /// Retries of a call, in place of [`CallLimits::retries`](crate::CallLimits::retries), read once, when the tool is added. Default
-    /// `None`: the toolset's policy.
+    /// Retries of a call, in place of [`CallLimits::retries`](crate::CallLimits::retries), read once, when
+    /// the tool is added. Default `None`: the toolset's policy.
     fn retries(&self) -> Option<RetryPolicy> {
         None
     }
 
-    /// Returns true if the tool never runs at the same time as another call of the reply: it starts after the calls before it have their
-    /// results, and later calls start when it has its own. Read once, when the tool is added. Default false.
+    /// Returns true if the tool never runs at the same time as another call of the reply: it starts after the
+    /// calls before it have their results, and later calls start when it has its own. Read once, when the
+    /// tool is added. Default false.
     fn is_sequential(&self) -> bool {
         false
     }

@@ -8,7 +8,8 @@ use std::fmt::Display;
 /// Maximum bytes of each text of an error of a call.
 const MAX_BYTES: usize = 4096;
 
-/// An error of a tool; the model reads its text. Of a text of more than 4096 bytes, a toolset keeps the beginning, with a mark.
+/// An error of a tool; the model reads its text. Of a text of more than 4096 bytes, a toolset keeps the
+/// beginning, with a mark.
 ///
 /// ```
 /// use lm_tools::{Retry, ToolError, ToolErrorKind, tool};
@@ -87,7 +88,8 @@ pub enum ToolErrorKind {
     Cancelled,
 }
 
-/// Condition under which a call that failed may be tried again, within its [`RetryPolicy`](crate::RetryPolicy).
+/// Condition under which a call that failed may be tried again, within its
+/// [`RetryPolicy`](crate::RetryPolicy).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Retry {
     /// Another attempt would fail as well.
@@ -101,8 +103,9 @@ pub enum Retry {
 }
 
 impl ToolError {
-    /// Creates an error of the tool itself, of the kind [`ToolErrorKind::Failed`] and without retries. The alternate format (`{:#}`) is
-    /// used, which for `anyhow` includes the causes; [`with_model_text`](Self::with_model_text) keeps them from the model.
+    /// Creates an error of the tool itself, of the kind [`ToolErrorKind::Failed`] and without retries. The
+    /// alternate format (`{:#}`) is used, which for `anyhow` includes the causes;
+    /// [`with_model_text`](Self::with_model_text) keeps them from the model.
     pub fn failed(error: impl Display) -> Self {
         Self::new(ToolErrorKind::Failed, error)
     }

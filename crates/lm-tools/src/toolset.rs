@@ -59,7 +59,8 @@ impl Toolset {
         Self::default()
     }
 
-    /// Adds a tool, the tools of a value (`db.tools()`, see [`#[tools]`](macro@crate::tools)), or another toolset.
+    /// Adds a tool, the tools of a value (`db.tools()`, see [`#[tools]`](macro@crate::tools)), or another
+    /// toolset.
     ///
     /// Tools of another toolset keep their states; they run within the limits and on the runtime of this one.
     ///
@@ -70,7 +71,8 @@ impl Toolset {
         tools.add_to(self)
     }
 
-    /// Adds a state for the tools that are added after it, in place of one of the same type. See [`State`](crate::State).
+    /// Adds a state for the tools that are added after it, in place of one of the same type. See
+    /// [`State`](crate::State).
     #[must_use]
     pub fn with_state(mut self, state: impl Send + Sync + 'static) -> Self {
         self.states.insert(state);
@@ -91,9 +93,10 @@ impl Toolset {
         self
     }
 
-    /// Runs the futures of asynchronous tools with this function, for example on a runtime: `move |future| { handle.spawn(future); }` with
-    /// the handle of a tokio runtime. Without one, each future runs on its own thread.
-    /// The thread that reads results as an iterator must not be the only one that polls the futures.
+    /// Runs the futures of asynchronous tools with this function, for example on a runtime:
+    /// `move |future| { handle.spawn(future); }` with the handle of a tokio runtime. Without one, each future
+    /// runs on its own thread. The thread that reads results as an iterator must not be the only one that
+    /// polls the futures.
     #[must_use]
     pub fn with_spawner(
         mut self,

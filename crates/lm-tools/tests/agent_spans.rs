@@ -1,5 +1,5 @@
-//! Spans of an agent's turn, by the names of OpenTelemetry's conventions. Alone in its program: with one subscriber, `tracing` asks that of
-//! the thread that is first at a span whether the span is wanted.
+//! Spans of an agent's turn, by the names of OpenTelemetry's conventions. Alone in its program: with one
+//! subscriber, `tracing` asks that of the thread that is first at a span whether the span is wanted.
 
 use lm_tools::testing::{ScriptedReply, scripted_engine};
 use lm_tools::{Agent, Toolset};

@@ -1,4 +1,5 @@
-//! Schemas of arguments against the types that read them: a value that the schema accepts is read, and the other way round.
+//! Schemas of arguments against the types that read them: a value that the schema accepts is read, and the
+//! other way round.
 
 #![expect(dead_code, reason = "fields are read by `Debug`")]
 
@@ -180,8 +181,8 @@ fn check(tool: &dyn Tool, value: &Value) -> (Result<(), String>, Result<(), Stri
     (by_schema, by_type)
 }
 
-/// Forms that serde reads and the schema does not have, so that no model sees them: a list of a struct's fields, `null` for an
-/// argument that may be missing, a set with an item twice.
+/// Forms that serde reads and the schema does not have, so that no model sees them: a list of a struct's
+/// fields, `null` for an argument that may be missing, a set with an item twice.
 fn is_lenient(tool: &str, value: &Value) -> bool {
     match tool {
         "point" | "closed" | "tree" | "shape" => value.to_string().contains('['),
@@ -207,8 +208,8 @@ proptest! {
         }
     }
 
-    /// Schemas have no limits of integers of 32 bits and more, as in Python, nor of numbers that are keys: such a number is an error of
-    /// the argument.
+    /// Schemas have no limits of integers of 32 bits and more, as in Python, nor of numbers that are keys:
+    /// such a number is an error of the argument.
     #[test]
     fn out_of_range_number_is_an_invalid_argument(value in value(prop_oneof![large(), small()].boxed(), &LARGE_KEYS)) {
         for tool in plain() {

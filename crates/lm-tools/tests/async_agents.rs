@@ -1,4 +1,5 @@
-//! Agents on one thread of an async runtime: tools overlap with each other and with decoding, and nothing blocks the thread.
+//! Agents on one thread of an async runtime: tools overlap with each other and with decoding, and nothing
+//! blocks the thread.
 
 use crate::common;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The compiler's messages for wrong uses of `#[tool]` and `#[tools]`: each says what to write instead.
 //!
-//! The files of `compile_errors/` are compiled by `rustc` against the library that the tests were built with, five runs of a second. A project
-//! that depends on this crate would be built anew with all dependencies.
+//! The files of `compile_errors/` are compiled by `rustc` against the library that the tests were built with,
+//! five runs of a second. A project that depends on this crate would be built anew with all dependencies.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

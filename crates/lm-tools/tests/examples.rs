@@ -22,7 +22,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Lines of code: not blank, and no comment. Docs of functions are code here, as the docstrings are: the tools' declarations are made of them.
+/// Lines of code: not blank, and no comment. Docs of functions are code here, as the docstrings are: the
+/// tools' declarations are made of them.
 fn code_lines<'a>(lines: impl Iterator<Item = &'a str>, comment: &str) -> usize {
     let is_code = |line: &&str| match line.trim() {
         "" | "///" => false,

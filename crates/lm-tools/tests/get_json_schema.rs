@@ -1,5 +1,5 @@
-//! Declarations of functions equal those that `get_json_schema` of transformers makes of the same functions in Python
-//! (`testdata/tools/generate.py`), except for the differences in a table.
+//! Declarations of functions equal those that `get_json_schema` of transformers makes of the same functions
+//! in Python (`testdata/tools/generate.py`), except for the differences in a table.
 #![allow(unused_variables)]
 
 use lm_tools::{Map, Tool, ToolSpec, Value, tool};

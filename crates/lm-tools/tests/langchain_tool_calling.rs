@@ -1,4 +1,5 @@
-//! The flows of the LangChain article: a function as a tool, binding, calls, execution by id, the chain, the agent.
+//! The flows of the LangChain article: a function as a tool, binding, calls, execution by id, the chain, the
+//! agent.
 
 use crate::common;
 use lm_conversation::ConversationConfig;

@@ -1,5 +1,5 @@
-//! The flows of LiteRT-LM's page on the conversation API: blocking and streamed messages, parts, preface, history,
-//! overrides.
+//! The flows of LiteRT-LM's page on the conversation API: blocking and streamed messages, parts, preface,
+//! history, overrides.
 
 use crate::common;
 use crate::common::{conversation, engine, litert_tools};

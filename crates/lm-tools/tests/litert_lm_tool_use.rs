@@ -1,4 +1,5 @@
-//! The flows of LiteRT-LM's page on tool use: declaration, call, execution, response, the loop, and its stream.
+//! The flows of LiteRT-LM's page on tool use: declaration, call, execution, response, the loop, and its
+//! stream.
 
 use crate::common;
 use crate::common::{PARIS_SENTENCE, litert_tools, paris_report};

@@ -1,4 +1,5 @@
-//! The OpenAI document's flow at message level: `messages` and `tools` of its request bodies in, `tool_calls` out.
+//! The OpenAI document's flow at message level: `messages` and `tools` of its request bodies in, `tool_calls`
+//! out.
 
 use crate::common;
 use lm_conversation::Conversation;

@@ -1,4 +1,5 @@
-//! Toolsets made of other toolsets: prefixes, selections, external tools, conversion of arguments, forms of declarations.
+//! Toolsets made of other toolsets: prefixes, selections, external tools, conversion of arguments, forms of
+//! declarations.
 
 use lm_tools::{
     CallContext, Coercion, Error, State, Tool, ToolCall, ToolForm, ToolOutput, ToolSpec, Toolset, Value,

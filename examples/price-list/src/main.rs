@@ -1,4 +1,5 @@
-//! An agent over a SQLite database: it looks prices up, asks before it writes, and goes on with its conversation after a restart.
+//! An agent over a SQLite database: it looks prices up, asks before it writes, and goes on with its
+//! conversation after a restart.
 //!
 //! `cargo run --release -p price-list -- FOLDER [MODEL]`
 #![forbid(unsafe_code)]

@@ -11,14 +11,15 @@ use crate::target::Corpus;
 /// Number of mutations of each target, unless `LM_FUZZ_CASES` sets it.
 const CASES: usize = 3_000;
 
-/// Number of mutations of a target whose inputs take ten milliseconds each; `grammar::properties` of lm-processors tests it as well.
+/// Number of mutations of a target whose inputs take ten milliseconds each; `grammar::properties` of
+/// lm-processors tests it as well.
 const SLOW: (&str, usize) = ("grammar_parser", 600);
 
 /// Runs a target on every seed of `fuzz/seeds/NAME`, then on mutations of them.
 ///
 /// # Panics
-/// When there are no seeds, or when the target panics. A panic outside the code of libraries aborts the process, caught or not; the
-/// input is then in `fuzz/artifacts/NAME/replay`.
+/// When there are no seeds, or when the target panics. A panic outside the code of libraries aborts the
+/// process, caught or not; the input is then in `fuzz/artifacts/NAME/replay`.
 pub fn replay(name: &'static str, target: fn(&[u8]) -> Corpus) {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| panic::set_hook(Box::new(abort_at_own_panics)));

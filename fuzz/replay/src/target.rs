@@ -15,7 +15,8 @@ impl From<()> for Corpus {
     }
 }
 
-/// Defines `run`, which passes bytes to the target. `init` is ignored: [`replay`](crate::replay()) sets a panic hook of the same effect.
+/// Defines `run`, which passes bytes to the target. `init` is ignored: [`replay`](crate::replay()) sets a
+/// panic hook of the same effect.
 #[macro_export]
 macro_rules! fuzz_target {
     (init: $init:expr, $($target:tt)*) => {

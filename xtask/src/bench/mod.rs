@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: `lm bench` on checkpoints of public shapes, for several weight formats, CPU paths and KV
-//! cache types.
+//! `cargo xtask bench`: `lm bench` on checkpoints of public shapes, for several weight formats, CPU paths and
+//! KV cache types.
 
 pub mod shape;
 mod table;
@@ -24,7 +24,8 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Shape of the model, whose weights are random: qwen3-0.6b, qwen3-1.7b, llama3.2-1b, gemma3-270m, lfm2-350m, smolvlm-256m, qwen3-moe-small, gpt-oss-small or tiny
+    /// Shape of the model, whose weights are random: qwen3-0.6b, qwen3-1.7b, llama3.2-1b, gemma3-270m,
+    /// lfm2-350m, smolvlm-256m, qwen3-moe-small, gpt-oss-small or tiny
     #[arg(long, default_value = "qwen3-0.6b")]
     shape: String,
     /// A model folder instead of a shape
@@ -42,7 +43,8 @@ pub struct Args {
     /// Image for the measurements `image` and `image_prefill`, of a shape with a tower
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
-    /// Measure only these: load, prefill, decode, second_turn, gap, gap_p99, gap_max, image, image_prefill, resident, peak, dram_rate, matrix_rate
+    /// Measure only these: load, prefill, decode, second_turn, gap, gap_p99, gap_max, image, image_prefill,
+    /// resident, peak, dram_rate, matrix_rate
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Runs of each measurement; the median is shown

@@ -25,7 +25,8 @@ const ALL: &[Step] = &[
     Step { name: "packages", run: packages::run },
 ];
 
-/// Tests that run on each CPU path, with filters of their names; the first of them is the library with the probe for supported paths.
+/// Tests that run on each CPU path, with filters of their names; the first of them is the library with the
+/// probe for supported paths.
 const CPU_TESTS: &[(&str, &str, &[&str])] = &[
     ("lm-kernels", "lm_kernels", &[]),
     ("lm-kernels", INTEGRATION, &["conformance::", "--skip", "ndarray_conforms", "--skip", "gpu_conforms"]),
@@ -59,8 +60,8 @@ enum Outcome {
     Skipped(&'static str),
 }
 
-/// Feature sets that must compile beside the default one, which clippy's step compiles, from the kernels alone up to the binary. Devices are features of
-/// lm-kernels' code only; other crates pass them on.
+/// Feature sets that must compile beside the default one, which clippy's step compiles, from the kernels
+/// alone up to the binary. Devices are features of lm-kernels' code only; other crates pass them on.
 ///
 /// `vulkan` and `metal` are omitted: they only select a shader compiler, and take many times longer to build.
 const FEATURE_SETS: &[&[&str]] = &[
@@ -75,7 +76,8 @@ const FEATURE_SETS: &[&[&str]] = &[
 pub struct Args {
     /// Run only these steps [default: all]
     names: Vec<String>,
-    /// Features of the last `cargo test --workspace`, whose test programs run on the CPU paths, and whose devices need not be compiled again
+    /// Features of the last `cargo test --workspace`, whose test programs run on the CPU paths, and whose
+    /// devices need not be compiled again
     #[arg(long, default_value = "")]
     features: String,
 }
@@ -131,7 +133,8 @@ fn clippy(_: &Args) -> Result<Outcome> {
 }
 
 fn docs(_: &Args) -> Result<Outcome> {
-    // With examples, the libraries have the features that they have for clippy's step, and are not compiled again.
+    // With examples, the libraries have the features that they have for clippy's step, and are not compiled
+    // again.
     let targets = ["--lib", "--bins", "--examples"];
     let mut docs = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
     passed(docs.args(targets).env("RUSTDOCFLAGS", "-D warnings"))
@@ -151,7 +154,8 @@ fn features(args: &Args) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Runs the kernels' tests, and the goldens through them, on each CPU path of this machine but its own, on which `cargo test` runs them.
+/// Runs the kernels' tests, and the goldens through them, on each CPU path of this machine but its own, on
+/// which `cargo test` runs them.
 fn cpu_paths(args: &Args) -> Result<Outcome> {
     let wanted: Vec<_> = CPU_TESTS.iter().map(|(package, target, _)| (*package, *target)).collect();
     let programs = test_programs::build(&args.features, &wanted)?;

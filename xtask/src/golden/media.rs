@@ -1,4 +1,5 @@
-//! Table of images and audio, stage by stage from files to tokens: the largest difference from the references.
+//! Table of images and audio, stage by stage from files to tokens: the largest difference from the
+//! references.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! `cargo xtask golden`: compares the committed goldens with our output, or regenerates the reference data of the
-//! tests with the implementations that it comes from.
+//! `cargo xtask golden`: compares the committed goldens with our output, or regenerates the reference data of
+//! the tests with the implementations that it comes from.
 
 mod media;
 mod models;
@@ -42,9 +42,9 @@ pub struct Args {
     /// Compare the committed goldens with our output (in Rust, without Python)
     #[arg(long, required_unless_present_any = ["regenerate", "packages"])]
     check: bool,
-    /// Run the scripts that generate reference data, and print which files then differ from the commit. Variables: `PYTHON`,
-    /// the interpreter [default: python3]; `LM_SHARED`, the shared reference data [default: ../shared]; `LLAMA_CPP`, a
-    /// folder with llama.cpp's converter [default: downloaded with pip]
+    /// Run the scripts that generate reference data, and print which files then differ from the commit.
+    /// Variables: `PYTHON`, the interpreter [default: python3]; `LM_SHARED`, the shared reference data
+    /// [default: ../shared]; `LLAMA_CPP`, a folder with llama.cpp's converter [default: downloaded with pip]
     #[arg(long, conflicts_with = "check")]
     regenerate: bool,
     /// Print the Python packages of the scripts, as arguments of `pip install`
@@ -56,8 +56,8 @@ pub struct Args {
     /// Compare the renderings of the shared reference templates instead, and print a table
     #[arg(long, requires = "check", conflicts_with = "regenerate")]
     templates: bool,
-    /// Compare only the tiny checkpoints of every architecture, and print a table (with `--features ndarray` unless
-    /// others are named)
+    /// Compare only the tiny checkpoints of every architecture, and print a table (with `--features ndarray`
+    /// unless others are named)
     #[arg(long, requires = "check", conflicts_with_all = ["regenerate", "templates"])]
     models: bool,
     /// Compare only images and audio, stage by stage from files to tokens, and print a table

@@ -1,6 +1,6 @@
-//! Table of the tiny checkpoints of every architecture: the error of our logits against the reference, on each
-//! device; and of the GGUF files made from them: the error against the checkpoint's logits, or against the
-//! reference if the file has other values.
+//! Table of the tiny checkpoints of every architecture: the error of our logits against the reference, on
+//! each device; and of the GGUF files made from them: the error against the checkpoint's logits, or against
+//! the reference if the file has other values.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

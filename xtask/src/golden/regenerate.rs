@@ -1,4 +1,5 @@
-//! `cargo xtask golden --regenerate`: runs the scripts of [`SCRIPTS`] and reports which files then differ from the commit.
+//! `cargo xtask golden --regenerate`: runs the scripts of [`SCRIPTS`] and reports which files then differ
+//! from the commit.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -102,7 +103,8 @@ fn shared_data() -> PathBuf {
     std::env::var_os("LM_SHARED").map_or_else(|| process::root().join("../shared"), PathBuf::from)
 }
 
-/// Folder of llama.cpp's converter: `LLAMA_CPP`, or else the source package of llama-cpp-python, below `target/`.
+/// Folder of llama.cpp's converter: `LLAMA_CPP`, or else the source package of llama-cpp-python, below
+/// `target/`.
 fn llama_cpp(python: &OsString) -> Result<PathBuf> {
     if let Some(folder) = std::env::var_os("LLAMA_CPP") {
         return Ok(std::path::absolute(folder)?);

@@ -50,8 +50,8 @@ const TRANSFORMERS: &[&str] = &["jinja2", "numpy", "safetensors", "tokenizers", 
 const IMAGES: &[&str] =
     &["jinja2", "numpy", "pillow", "safetensors", "tokenizers", "torch", "torchvision", "transformers"];
 
-/// The scripts in dependency order: `models` before those that read its checkpoints, `vision` before `audio` and
-/// `vision/mmproj`, `tokenizers/gguf` before `tokenizers/llama-cpp`.
+/// The scripts in dependency order: `models` before those that read its checkpoints, `vision` before `audio`
+/// and `vision/mmproj`, `tokenizers/gguf` before `tokenizers/llama-cpp`.
 pub(super) const SCRIPTS: &[Script] = &[
     Script {
         name: "models",

@@ -1,5 +1,5 @@
-//! `cargo xtask load`: load and overhead of `lm serve` on this machine: many streams, a full queue, a slow reader, a shutdown, and the tokens a
-//! second through HTTP beside the rate of the engine alone.
+//! `cargo xtask load`: load and overhead of `lm serve` on this machine: many streams, a full queue, a slow
+//! reader, a shutdown, and the tokens a second through HTTP beside the rate of the engine alone.
 
 mod clients;
 mod figure;

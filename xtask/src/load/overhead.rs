@@ -86,7 +86,8 @@ impl Batch {
         Ok(Self { child, input, output: BufReader::new(output) })
     }
 
-    /// Answers `requests` times `streams` requests, `streams` at a time; returns the number of tokens and the seconds.
+    /// Answers `requests` times `streams` requests, `streams` at a time; returns the number of tokens and the
+    /// seconds.
     fn turn(&mut self, body: &str, streams: usize, requests: usize) -> Result<(usize, f64)> {
         let began = Instant::now();
         let (line, all) = (format!("{body}\n"), requests * streams);
@@ -114,7 +115,8 @@ impl Drop for Batch {
     }
 }
 
-/// Answers `requests` requests on each of `streams` connections; returns the number of tokens and the seconds.
+/// Answers `requests` requests on each of `streams` connections; returns the number of tokens and the
+/// seconds.
 fn through_http(
     addr: &str,
     streams: usize,

@@ -38,7 +38,8 @@ impl Reply {
         Self::read_until(connection, body, |_| false)
     }
 
-    /// Sends a request, and reads its reply until `leaves` returns true for the number of events with output so far.
+    /// Sends a request, and reads its reply until `leaves` returns true for the number of events with output
+    /// so far.
     pub fn read_until(connection: &mut Connection, body: &str, leaves: impl FnMut(usize) -> bool) -> Self {
         let mut reply = Self::default();
         match reply.receive(connection, body, leaves) {

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 const PLACES: [&str; 6] = ["Paris", "Berlin", "Lima", "Oslo", "Nairobi", "Kyoto"];
 
-/// Streamed request with tools; the number decides which: free to call, required to call, an answer to a result, and a long text.
+/// Streamed request with tools; the number decides which: free to call, required to call, an answer to a
+/// result, and a long text.
 pub fn with_tools(number: usize) -> Value {
     let place = PLACES[number / 4 % PLACES.len()];
     let question = json!({"role": "user", "content": format!("How is the weather in {place}?")});

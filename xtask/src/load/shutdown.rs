@@ -1,4 +1,5 @@
-//! SIGTERM during streams: the server is no longer ready, the streams end as they should, and the program ends with 0.
+//! SIGTERM during streams: the server is no longer ready, the streams end as they should, and the program
+//! ends with 0.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -73,7 +74,8 @@ fn stream(addr: &str, body: &str, started: &AtomicUsize) -> Reply {
     }
 }
 
-/// Status of `/ready` on a separate connection; `None` if the server does not listen, or closes the connection: it ends.
+/// Status of `/ready` on a separate connection; `None` if the server does not listen, or closes the
+/// connection: it ends.
 fn ready(addr: &str) -> Option<u16> {
     let head = Connection::open(addr).and_then(|mut connection| connection.get("/ready"));
     head.ok().map(|head| head.status)

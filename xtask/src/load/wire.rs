@@ -1,4 +1,5 @@
-//! HTTP/1.1 over a connection that is kept open, with as little work as possible: it runs on the machine it measures.
+//! HTTP/1.1 over a connection that is kept open, with as little work as possible: it runs on the machine it
+//! measures.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -1,7 +1,8 @@
 //! Tests that documents cite exist.
 //!
-//! A table whose last column is `test` cites by `file::function` or `file`; a table whose first column is `file` says where these
-//! are, with `name/…` for all files of a folder. Commands cite test programs by `--test NAME`.
+//! A table whose last column is `test` cites by `file::function` or `file`; a table whose first column is
+//! `file` says where these are, with `name/…` for all files of a folder. Commands cite test programs by
+//! `--test NAME`.
 
 use super::{Check, Finding};
 use crate::tree::Tree;
@@ -99,7 +100,8 @@ fn programs(text: &str) -> Vec<(usize, &str)> {
         .collect()
 }
 
-/// Returns true if a package has a test target of this name: in its manifest, or as a file that cargo finds by itself.
+/// Returns true if a package has a test target of this name: in its manifest, or as a file that cargo finds
+/// by itself.
 fn program_exists(tree: &Tree, name: &str) -> bool {
     let is_file = |folder: &str| {
         [format!("{folder}/tests/{name}.rs"), format!("{folder}/tests/{name}/main.rs")]

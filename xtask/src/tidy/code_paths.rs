@@ -1,7 +1,8 @@
 //! Paths in code spans of Markdown files exist.
 //!
-//! A path begins with a folder of the repository's root or with the name of a package, whose folder it stands for
-//! (`lm-media/src/lib.rs` is `crates/lm-media/src/lib.rs`). `:12` or `::item` may follow it, and the first word of a command counts.
+//! A path begins with a folder of the repository's root or with the name of a package, whose folder it stands
+//! for (`lm-media/src/lib.rs` is `crates/lm-media/src/lib.rs`). `:12` or `::item` may follow it, and the
+//! first word of a command counts.
 
 use super::{Check, Finding};
 use crate::tree::{Package, Tree};
@@ -50,7 +51,8 @@ fn path(span: &str) -> Option<&str> {
     (path.contains('/') && !fixed.is_empty()).then_some(fixed)
 }
 
-/// Returns true if `path` begins with a folder or a package of the repository, and neither exists there nor beside `file`.
+/// Returns true if `path` begins with a folder or a package of the repository, and neither exists there nor
+/// beside `file`.
 fn is_missing(tree: &Tree, packages: &[Package], file: &str, path: &str) -> bool {
     let (first, rest) = path.split_once('/').unwrap_or((path, ""));
     let package = packages.iter().find(|package| package.name == first);

@@ -1,5 +1,5 @@
-//! A crate depends only on crates above it in the table of `docs/ARCHITECTURE.md` (the lowest layer is first), and its row lists
-//! the crates of the workspace that it depends on.
+//! A crate depends only on crates above it in the table of `docs/ARCHITECTURE.md` (the lowest layer is
+//! first), and its row lists the crates of the workspace that it depends on.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -77,7 +77,8 @@ fn code_spans(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// Dependencies of `package` in a table of its manifest that are packages of the workspace, by the names of the packages.
+/// Dependencies of `package` in a table of its manifest that are packages of the workspace, by the names of
+/// the packages.
 fn of_workspace<'a>(
     package: &'a Package,
     packages: &'a [Package],

@@ -6,7 +6,8 @@ use crate::tree::Tree;
 pub(super) const CHECK: Check =
     Check { name: "merge-markers", rule: "a merge is finished before it is committed", run };
 
-/// Beginnings of the lines that git puts around the two sides; the line between them is also a heading in Markdown.
+/// Beginnings of the lines that git puts around the two sides; the line between them is also a heading in
+/// Markdown.
 const MARKERS: &[&str] = &["<<<<<<< ", ">>>>>>> "];
 
 fn run(tree: &Tree) -> Vec<Finding> {

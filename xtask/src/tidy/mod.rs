@@ -79,8 +79,8 @@ impl Finding {
 pub struct Args {
     /// Run only these checks [default: all]
     names: Vec<String>,
-    /// Print the import graph of each crate that has a table of modules and the largest import circle of each crate, and
-    /// check nothing
+    /// Print the import graph of each crate that has a table of modules and the largest import circle of each
+    /// crate, and check nothing
     #[arg(long)]
     print_modules: bool,
 }

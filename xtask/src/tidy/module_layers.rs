@@ -37,7 +37,8 @@ fn run(tree: &Tree) -> Vec<Finding> {
     tables.iter().flat_map(|layers| check(tree, layers)).collect()
 }
 
-/// Prints the import graph of each crate that has a table: a module and the modules it imports, bottom layer first.
+/// Prints the import graph of each crate that has a table: a module and the modules it imports, bottom layer
+/// first.
 pub(super) fn print(tree: &Tree) {
     for layers in tree.text(DOCUMENT).and_then(read_tables).unwrap_or_default() {
         let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

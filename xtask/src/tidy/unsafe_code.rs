@@ -1,4 +1,5 @@
-//! Only `lm-kernels` uses `unsafe`: every other crate forbids it at its root, and no target overrides the lint.
+//! Only `lm-kernels` uses `unsafe`: every other crate forbids it at its root, and no target overrides the
+//! lint.
 
 use super::{Check, Finding};
 use crate::rust_source::code_only;

@@ -25,7 +25,8 @@ pub(super) struct Stop {
 }
 
 impl Stop {
-    /// End of a reply. Stop sequences of the server count as an ordinary end; only those of the request are reported.
+    /// End of a reply. Stop sequences of the server count as an ordinary end; only those of the request are
+    /// reported.
     pub fn new(reply: &Reply, sequences: &[String]) -> Self {
         let (reason, sequence) = match &reply.finish.reason {
             FinishReason::ContextFull => ("model_context_window_exceeded", None),

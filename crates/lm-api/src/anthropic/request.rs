@@ -26,8 +26,8 @@ impl AnthropicRequest {
     /// Body of a request for a number of tokens.
     pub const COUNT: &RequestBody = &COUNT;
 
-    /// Reads a request for a message. Unknown fields are ignored, as are those without effect on the response of a local model (`metadata`,
-    /// `cache_control`, `service_tier`).
+    /// Reads a request for a message. Unknown fields are ignored, as are those without effect on the response
+    /// of a local model (`metadata`, `cache_control`, `service_tier`).
     ///
     /// ```
     /// use lm_api::{AnthropicRequest, Limits};
@@ -124,8 +124,8 @@ fn thinking(fields: &mut Fields) -> Result<ThinkingConfig> {
     Ok(ThinkingConfig { mode, max_tokens })
 }
 
-/// Reads the format of the answer: `output_config.format`, otherwise the older `output_format`. Returns the field names with the name of the
-/// format, too.
+/// Reads the format of the answer: `output_config.format`, otherwise the older `output_format`. Returns the
+/// field names with the name of the format, too.
 fn format(fields: &mut Fields) -> Result<(Option<ResponseFormat>, FieldNames)> {
     const OLDER: FieldNames = FieldNames { format: "output_format", ..NAMES };
     let older = fields.take(OLDER.format).map(|format| (format, OLDER));

@@ -11,8 +11,9 @@ use crate::ids::random_id;
 use crate::request::ChatRequest;
 use crate::response_writer::{Choice, Frame, Framing, ResponseWriter};
 
-/// Writer of `message` objects, and of the events of their streams: `message_start`, for each block of the content `content_block_start`,
-/// `content_block_delta` and `content_block_stop`, then `message_delta` and `message_stop`.
+/// Writer of `message` objects, and of the events of their streams: `message_start`, for each block of the
+/// content `content_block_start`, `content_block_delta` and `content_block_stop`, then `message_delta` and
+/// `message_stop`.
 #[derive(Debug)]
 pub struct MessageWriter {
     id: String,

@@ -24,8 +24,9 @@ impl ChatRequest {
 
     /// Reads a request body within the default [`Limits`].
     ///
-    /// Unknown fields are ignored, as are those without effect on the response of a local model (`user`, `store`, `metadata`,
-    /// `service_tier`, `prediction`, `verbosity`, `prompt_cache_key`, `safety_identifier`).
+    /// Unknown fields are ignored, as are those without effect on the response of a local model (`user`,
+    /// `store`, `metadata`, `service_tier`, `prediction`, `verbosity`, `prompt_cache_key`,
+    /// `safety_identifier`).
     ///
     /// # Errors
     /// When a field is invalid or not supported; [`ApiError::param`] names it.

@@ -37,7 +37,8 @@ pub fn completion(head: &CompletionHead, choices: &[Choice]) -> Value {
     Value::Object(object)
 }
 
-/// Token counts of a completion: each prompt once for its `per_prompt` choices, and the output of all choices.
+/// Token counts of a completion: each prompt once for its `per_prompt` choices, and the output of all
+/// choices.
 pub(crate) fn usage<'a>(replies: impl Iterator<Item = &'a Reply>, per_prompt: usize) -> Value {
     let (mut prompt_tokens, mut cached_tokens, mut completion_tokens, mut reasoning_tokens) = (0, 0, 0, 0);
     for (index, reply) in replies.enumerate() {

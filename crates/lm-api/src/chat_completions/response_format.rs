@@ -7,8 +7,8 @@ use crate::error::{ApiError, Result};
 use crate::fields::{Fields, shown};
 use crate::request::FieldNames;
 
-/// Reads `response_format`: `text` is `None`. The schema of `json_schema` may also be given without the object around it, as
-/// in the Responses API.
+/// Reads `response_format`: `text` is `None`. The schema of `json_schema` may also be given without the
+/// object around it, as in the Responses API.
 ///
 /// ```
 /// use lm_api::{ResponseFormat, response_format};
@@ -60,8 +60,9 @@ const STRUCTURED: [(&str, &str); 5] = [
     ("grammar", "structured_outputs.grammar"),
 ];
 
-/// Reads the format of the answer: `response_format`, or one of vLLM's extensions `structured_outputs` and `guided_json`,
-/// `guided_regex`, `guided_choice` and `guided_grammar`. Returns the names of the fields with that of the format, too.
+/// Reads the format of the answer: `response_format`, or one of vLLM's extensions `structured_outputs` and
+/// `guided_json`, `guided_regex`, `guided_choice` and `guided_grammar`. Returns the names of the fields with
+/// that of the format, too.
 pub(crate) fn answer_format(
     fields: &mut Fields,
     names: FieldNames,

@@ -55,7 +55,8 @@ fn keyword(word: &str) -> Option<ToolChoice> {
     }
 }
 
-/// Reads `tool_choice` for the declared tools. The choice `allowed_tools` removes the tools that it does not list.
+/// Reads `tool_choice` for the declared tools. The choice `allowed_tools` removes the tools that it does not
+/// list.
 pub(crate) fn choice_among(choice: &Value, tools: &mut Vec<ToolSpec>) -> Result<ToolChoice> {
     let choice = match choice.get("type").and_then(Value::as_str) {
         Some("allowed_tools") => {

@@ -11,7 +11,8 @@ use crate::request::ChatRequest;
 /// Compiles the format of a request's texts, if it has one.
 ///
 /// # Errors
-/// When it has no grammar, or a keyword that its grammar does not enforce: nothing validates the finished text.
+/// When it has no grammar, or a keyword that its grammar does not enforce: nothing validates the finished
+/// text.
 pub(super) fn of(options: &ChatRequest, engine: &Engine) -> Result<Option<CompiledConstraint>> {
     let Some(format) = &options.turn.response_format else { return Ok(None) };
     let spec = match format {

@@ -11,7 +11,8 @@ use crate::error::ApiError;
 use crate::response_writer::{Choice, Frame, Framing, ResponseWriter};
 use crate::text_inputs::TextInput;
 
-/// Writer of `text_completion` objects: whole, or one for each piece of a choice's text, with the usage last if it is requested.
+/// Writer of `text_completion` objects: whole, or one for each piece of a choice's text, with the usage last
+/// if it is requested.
 #[derive(Debug)]
 pub struct TextWriter {
     head: CompletionHead,
@@ -166,7 +167,8 @@ impl Echo {
         String::from_utf8_lossy(&self.text).into_owned()
     }
 
-    /// Adds the scores of the prompt's tokens. Tokens that are not in its text, such as BOS, take no place in it.
+    /// Adds the scores of the prompt's tokens. Tokens that are not in its text, such as BOS, take no place in
+    /// it.
     fn score(&self, scored: &[ScoredToken], scores: &mut Logprobs, offset: &mut usize) {
         let mut rest = &self.text[..];
         for (index, bytes) in self.tokens.iter().enumerate() {

@@ -12,7 +12,8 @@ use crate::error::Result;
 use crate::fields::Fields;
 use crate::limits::Limits;
 
-/// Reads a body of `/api/embed`: `model`, `input`, `dimensions` and `keep_alive`. `truncate` has no effect: a text that is too long is an error.
+/// Reads a body of `/api/embed`: `model`, `input`, `dimensions` and `keep_alive`. `truncate` has no effect: a
+/// text that is too long is an error.
 ///
 /// # Errors
 /// When a field is invalid.

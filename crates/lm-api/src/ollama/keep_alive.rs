@@ -13,8 +13,8 @@ use crate::fields::shown;
 pub struct KeepAlive(pub Option<Duration>);
 
 impl KeepAlive {
-    /// Reads `keep_alive` of a body: seconds, or text such as `"10m"` or `"1h30m"`; 0 unloads the model after the request, and a negative
-    /// time keeps it. `None` if it is absent or null.
+    /// Reads `keep_alive` of a body: seconds, or text such as `"10m"` or `"1h30m"`; 0 unloads the model after
+    /// the request, and a negative time keeps it. `None` if it is absent or null.
     ///
     /// ```
     /// use std::time::Duration;

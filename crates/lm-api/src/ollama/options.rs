@@ -15,7 +15,8 @@ pub(super) struct Options {
     pub max_output_tokens: Option<(&'static str, usize)>,
 }
 
-/// Reads `options`. Those of a model's memory and threads (`num_ctx`, `num_gpu`, …) are ignored: the server has its own.
+/// Reads `options`. Those of a model's memory and threads (`num_ctx`, `num_gpu`, …) are ignored: the server
+/// has its own.
 pub(super) fn read(options: Map<String, Value>, limits: &Limits) -> Result<Options> {
     let fields = &mut Fields::open(Value::Object(options), &OPTIONS)?;
     fields.rename("repeat_penalty", "repetition_penalty");

@@ -11,8 +11,8 @@ use crate::error::ApiError;
 use crate::request::ChatRequest;
 use crate::response_writer::{Choice, Frame, Framing, ResponseWriter};
 
-/// Writer of the objects of `/api/chat` or `/api/generate`. A streamed response has one for each piece of text or reasoning and for each
-/// call, and a last one with counts and durations.
+/// Writer of the objects of `/api/chat` or `/api/generate`. A streamed response has one for each piece of
+/// text or reasoning and for each call, and a last one with counts and durations.
 #[derive(Debug)]
 pub struct OllamaWriter {
     model: String,

@@ -23,9 +23,11 @@ pub(super) fn items(input: Value, limits: &Limits) -> Result<Vec<Value>> {
     }
 }
 
-/// Converts items to messages. Reasoning, text and calls of the assistant that follow one another are one message.
+/// Converts items to messages. Reasoning, text and calls of the assistant that follow one another are one
+/// message.
 ///
-/// `known` is the number of first items that come from an earlier response: errors name the others by their index in `input`.
+/// `known` is the number of first items that come from an earlier response: errors name the others by their
+/// index in `input`.
 pub(super) fn conversation(items: &[Value], known: usize, limits: &Limits) -> Result<Vec<Message>> {
     let mut converted: Vec<Value> = Vec::new();
     for (index, item) in items.iter().enumerate() {

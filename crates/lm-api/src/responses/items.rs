@@ -36,7 +36,8 @@ pub(super) fn part(kind: Kind, text: &str) -> Value {
     }
 }
 
-/// Creates the finished items of a reply: reasoning, text, calls. The last one of a reply that was cut off is incomplete.
+/// Creates the finished items of a reply: reasoning, text, calls. The last one of a reply that was cut off is
+/// incomplete.
 pub(super) fn of_reply(reply: &Reply) -> Vec<Value> {
     let with_text = |kind, text: &str| {
         let mut item = in_progress(kind);

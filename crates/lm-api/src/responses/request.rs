@@ -48,8 +48,8 @@ impl ResponsesRequest {
 
     /// Reads a request body. `store` has the earlier responses that `previous_response_id` names.
     ///
-    /// Unknown fields are ignored, as are those without effect here (`user`, `metadata`, `include`, `service_tier`, `safety_identifier`,
-    /// `prompt_cache_key`).
+    /// Unknown fields are ignored, as are those without effect here (`user`, `metadata`, `include`,
+    /// `service_tier`, `safety_identifier`, `prompt_cache_key`).
     ///
     /// # Errors
     /// When a field is invalid or not supported; [`ApiError::param`] names it.

@@ -10,7 +10,8 @@ const MAX_RESPONSES: usize = 4_096;
 /// Maximum size of the stored responses as JSON text, in bytes.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Store of the last responses, in memory: at most 4,096 responses of 64 MiB together. The oldest ones are removed first. Clones share it.
+/// Store of the last responses, in memory: at most 4,096 responses of 64 MiB together. The oldest ones are
+/// removed first. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct ResponseStore(Arc<Mutex<Stored>>);
 

@@ -93,8 +93,8 @@ impl ChatArgs {
         ConversationConfig { preface, session, constrain_calls, ..ConversationConfig::default() }
     }
 
-    /// Options of each turn. Without tools a reply cannot contain a call, as in OpenAI's chat completions, unless it is unconstrained. With
-    /// `--tools` there are tools, and there may be others.
+    /// Options of each turn. Without tools a reply cannot contain a call, as in OpenAI's chat completions,
+    /// unless it is unconstrained. With `--tools` there are tools, and there may be others.
     pub fn turn_options(&self, others: &[ToolSpec]) -> TurnOptions {
         let mode = self.thinking.map_or(ThinkingMode::Default, ThinkingMode::from);
         let thinking = ThinkingConfig { mode, max_tokens: self.thinking_tokens };

@@ -10,11 +10,12 @@ use super::numbers;
 /// Options of further logits filters; all are off by default.
 #[derive(Debug, clap::Args)]
 pub struct FilterArgs {
-    /// Locally typical sampling: keep the smallest set of tokens of surprisal closest to the entropy whose probabilities sum to P; 1
-    /// disables it
+    /// Locally typical sampling: keep the smallest set of tokens of surprisal closest to the entropy whose
+    /// probabilities sum to P; 1 disables it
     #[arg(long, value_name = "P", value_parser = numbers::probability, allow_negative_numbers = true)]
     typical_p: Option<f32>,
-    /// Top-nσ sampling: drop tokens whose logit is more than N standard deviations below the highest one; 0 disables it
+    /// Top-nσ sampling: drop tokens whose logit is more than N standard deviations below the highest one; 0
+    /// disables it
     #[arg(long, value_name = "N", value_parser = numbers::non_negative, allow_negative_numbers = true)]
     top_n_sigma: Option<f32>,
     /// XTC sampling: remove the most probable tokens in this fraction of the steps; 0 disables it

@@ -19,23 +19,24 @@ pub struct LoadArgs {
     /// Number of CPU threads [default: all cores]
     #[arg(long, short = 't', value_name = "N", value_parser = numbers::threads, allow_negative_numbers = true)]
     pub threads: Option<NonZeroUsize>,
-    /// Quantise the weights while loading: q8 or q4, or GGUF's q8_0 or q4_0 [default: as stored, if that fits the memory]
+    /// Quantise the weights while loading: q8 or q4, or GGUF's q8_0 or q4_0 [default: as stored, if that fits
+    /// the memory]
     #[arg(long, value_name = "FORMAT", value_parser = quantized_format)]
     pub quantize: Option<WeightFormat>,
     /// Weight format in memory: f32, f16, bf16, q8 or q4 [default: as stored]
     #[arg(long, value_name = "FORMAT", conflicts_with = "quantize")]
     pub dtype: Option<WeightFormat>,
-    /// KV cache dtype: f16, f32 or q8; q8 halves the memory of f16 at a measurable loss [default: f16, f32 for logits, q8 if
-    /// only that fits the memory]
+    /// KV cache dtype: f16, f32 or q8; q8 halves the memory of f16 at a measurable loss [default: f16, f32
+    /// for logits, q8 if only that fits the memory]
     #[arg(long, value_name = "FORMAT")]
     pub kv: Option<KvDtype>,
-    /// Cache quantised weights on disk for the next start [default DIR: the user's cache folder]. They take as much disk space
-    /// as memory; the embedded model is not cached
+    /// Cache quantised weights on disk for the next start [default DIR: the user's cache folder]. They take
+    /// as much disk space as memory; the embedded model is not cached
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, requires = "quantize")]
     pub pack_cache: Option<Option<PathBuf>>,
-    /// Memory limit, such as 8GB [default: memory available now]. Context, KV cache dtype and quantisation are chosen to fit
-    /// unless given; a model that cannot fit is refused. Images and audio take more: up to 256 MB encoded, and up to 770 MB
-    /// while a very large image is decoded
+    /// Memory limit, such as 8GB [default: memory available now]. Context, KV cache dtype and quantisation
+    /// are chosen to fit unless given; a model that cannot fit is refused. Images and audio take more: up to
+    /// 256 MB encoded, and up to 770 MB while a very large image is decoded
     #[arg(long, value_name = "BYTES", value_parser = crate::size::parse, allow_negative_numbers = true)]
     pub memory: Option<u64>,
     /// GGUF file with the vision tower of a GGUF model [default: the only mmproj*.gguf beside the model]
@@ -87,14 +88,16 @@ pub struct RunArgs {
     /// Context length in tokens [default: the model's limit, reduced to fit the memory]
     #[arg(long, value_name = "TOKENS", value_parser = numbers::count, allow_negative_numbers = true)]
     pub context: Option<NonZeroUsize>,
-    /// Draft model of speculative decoding, with the same tokenizer: the same replies in fewer steps. Its memory does not count towards
-    /// `--memory`
+    /// Draft model of speculative decoding, with the same tokenizer: the same replies in fewer steps. Its
+    /// memory does not count towards `--memory`
     #[arg(long, value_name = "MODEL")]
     pub draft_model: Option<PathBuf>,
-    /// Record the requests to the model in a new file, for `lm replay`, which leaves out those with images or audio
+    /// Record the requests to the model in a new file, for `lm replay`, which leaves out those with images or
+    /// audio
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// Maximum number of waiting requests. `None`: all requests are this program's, which bounds them itself (`lm batch --parallel`).
+    /// Maximum number of waiting requests. `None`: all requests are this program's, which bounds them itself
+    /// (`lm batch --parallel`).
     #[arg(skip)]
     pub queue: Option<usize>,
     /// Maximum number of requests in the batch. `None`: the engine's default.

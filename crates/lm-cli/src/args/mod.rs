@@ -18,7 +18,8 @@ pub use prompt::{PromptArgs, PromptSource, refuse_model};
 pub use sampling::{SamplerArgs, adapter};
 pub use text::{TextArgs, read_text};
 
-/// Invalid use of the command line that the parser of arguments cannot see. The exit code is 2, as for its own errors.
+/// Invalid use of the command line that the parser of arguments cannot see. The exit code is 2, as for its
+/// own errors.
 #[derive(Debug)]
 pub struct UsageError(pub String);
 

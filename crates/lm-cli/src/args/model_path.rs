@@ -24,8 +24,8 @@ impl ModelPath {
     }
 }
 
-/// Returns true if a text in the position of a prompt is the path of a model: a folder with `config.json` or GGUF files, or a
-/// GGUF file.
+/// Returns true if a text in the position of a prompt is the path of a model: a folder with `config.json` or
+/// GGUF files, or a GGUF file.
 pub fn takes_model(text: &str) -> bool {
     let path = Path::new(text);
     if path.is_dir() {
@@ -37,8 +37,8 @@ pub fn takes_model(text: &str) -> bool {
     GgufFile::has_magic(path)
 }
 
-/// Returns true if a text in the position of a prompt is the name of a model on this machine, or is spelled like the path or the
-/// name of one: a single word such as `./model`, `model.gguf` or `OWNER/NAME`.
+/// Returns true if a text in the position of a prompt is the name of a model on this machine, or is spelled
+/// like the path or the name of one: a single word such as `./model`, `model.gguf` or `OWNER/NAME`.
 pub fn names_model(text: &str) -> bool {
     if text.contains(char::is_whitespace) {
         return false;

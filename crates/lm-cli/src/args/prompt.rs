@@ -32,7 +32,8 @@ pub struct PromptArgs {
     file: Option<PathBuf>,
 }
 
-/// Refuses a model in the place of `expected`: its path, or a word that looks like one if no `model` is given by name.
+/// Refuses a model in the place of `expected`: its path, or a word that looks like one if no `model` is given
+/// by name.
 ///
 /// # Errors
 /// A usage error that ends with `advice`.
@@ -56,10 +57,12 @@ pub enum PromptSource<'a> {
 }
 
 impl PromptArgs {
-    /// Returns the origin of the prompt, with `positional` as the argument by position, and the `model` by name.
+    /// Returns the origin of the prompt, with `positional` as the argument by position, and the `model` by
+    /// name.
     ///
     /// # Errors
-    /// When two are given, or the argument by position is the path of a model, or looks like one and none is given by name.
+    /// When two are given, or the argument by position is the path of a model, or looks like one and none is
+    /// given by name.
     pub fn source<'a>(
         &'a self,
         positional: Option<&'a str>,

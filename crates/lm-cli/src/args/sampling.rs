@@ -52,7 +52,8 @@ pub struct SamplerArgs {
 }
 
 impl SamplerArgs {
-    /// Creates the session's configuration: the model's generation config, overridden by the flags, and the loaded adapter.
+    /// Creates the session's configuration: the model's generation config, overridden by the flags, and the
+    /// loaded adapter.
     ///
     /// # Errors
     /// When `--logit-bias` or `--suppress-tokens` names a token that the model does not have.

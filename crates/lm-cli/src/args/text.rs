@@ -19,7 +19,8 @@ const WINDOW: NonZeroUsize = NonZeroUsize::new(512).expect("is not zero");
 /// A model, and a text in windows.
 #[derive(Debug, clap::Args)]
 pub struct TextArgs {
-    /// Model folder, GGUF file, or name such as Qwen/Qwen3-0.6B [default: the embedded model], and a file of UTF-8 text
+    /// Model folder, GGUF file, or name such as Qwen/Qwen3-0.6B [default: the embedded model], and a file of
+    /// UTF-8 text
     #[arg(value_names = ["MODEL", "FILE"], num_args = 0..=2)]
     paths: Vec<PathBuf>,
     /// The model, by name
@@ -51,7 +52,8 @@ impl TextArgs {
         }
     }
 
-    /// Returns the window length. The models must support `limit` tokens; a default that is too long is reduced, with a note.
+    /// Returns the window length. The models must support `limit` tokens; a default that is too long is
+    /// reduced, with a note.
     pub fn window(&self, limit: usize) -> Result<NonZeroUsize> {
         if let Some(context) = self.context {
             return check_context(context, limit).map(|()| context);

@@ -35,17 +35,19 @@ const OF_GGUF: [WeightFormat; 5] = [
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, override_usage = "lm convert [OPTIONS] [MODEL] <OUTPUT>")]
 pub struct Args {
-    /// Model folder, GGUF file, or name such as Qwen/Qwen3-0.6B [default: the embedded model], and the output, which must not exist
-    /// yet: a GGUF file if it ends in .gguf, otherwise a folder
+    /// Model folder, GGUF file, or name such as Qwen/Qwen3-0.6B [default: the embedded model], and the
+    /// output, which must not exist yet: a GGUF file if it ends in .gguf, otherwise a folder
     #[arg(value_names = ["MODEL", "OUTPUT"], num_args = 0..=2)]
     paths: Vec<PathBuf>,
     /// Model, as an option; the only path is then the output
     #[arg(long, short, value_name = "MODEL")]
     model: Option<PathBuf>,
-    /// Format of the weight matrices: q8 (default) or q4 for a folder; q8_0 (default), q4_0, f16, bf16 or f32 for a GGUF file
+    /// Format of the weight matrices: q8 (default) or q4 for a folder; q8_0 (default), q4_0, f16, bf16 or f32
+    /// for a GGUF file
     #[arg(long, value_name = "FORMAT")]
     quantize: Option<WeightFormat>,
-    /// Importance matrix of `lm imatrix` or llama-imatrix (GGUF), for --quantize q4: weights that matter more have less error
+    /// Importance matrix of `lm imatrix` or llama-imatrix (GGUF), for --quantize q4: weights that matter more
+    /// have less error
     #[arg(long, value_name = "FILE")]
     imatrix: Option<PathBuf>,
 }
@@ -111,7 +113,8 @@ impl Args {
     }
 }
 
-/// Returns true if the only path can be the output for the embedded model: it is not a model, and can be created.
+/// Returns true if the only path can be the output for the embedded model: it is not a model, and can be
+/// created.
 fn is_output(path: &Path) -> bool {
     path != Path::new(lm_pocket::NAME) && locate(path).is_err() && missing_folder(path).is_none()
 }

@@ -61,7 +61,8 @@ enum PoolingArg {
 /// Embeds each text.
 ///
 /// # Errors
-/// When the model cannot be loaded, input or output fails, Ctrl-C ends a text, or a text was answered with an error.
+/// When the model cannot be loaded, input or output fails, Ctrl-C ends a text, or a text was answered with an
+/// error.
 pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     args.run.refuse_generation_options("embed")?;
     for text in &args.texts {

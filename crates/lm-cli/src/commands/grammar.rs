@@ -295,7 +295,8 @@ impl Finished {
     }
 }
 
-/// Returns true if each call of a reply matches its tool's schema, and a reply without calls matches its format.
+/// Returns true if each call of a reply matches its tool's schema, and a reply without calls matches its
+/// format.
 fn reply_fits(
     processor: &dyn ModelDataProcessor,
     options: &ParserOptions,

@@ -45,7 +45,8 @@ pub struct Args {
     /// Output file
     #[arg(long, value_name = "FILE.npy")]
     out: PathBuf,
-    /// Maximum number of tokens per forward pass [default: the whole prompt; for all positions, 256 MiB of logits]
+    /// Maximum number of tokens per forward pass [default: the whole prompt; for all positions, 256 MiB of
+    /// logits]
     #[arg(long, value_name = "TOKENS", value_parser = numbers::count, allow_negative_numbers = true)]
     chunk: Option<std::num::NonZeroUsize>,
     #[command(flatten)]

@@ -29,7 +29,8 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Conversations, one a line: {"skills": [one for each turn of the assistant], "tools": [..], "messages": [..]}
+    /// Conversations, one a line: {"skills": [one for each turn of the assistant], "tools": [..], "messages":
+    /// [..]}
     #[arg(required = true, value_name = "FILE")]
     conversations: Vec<PathBuf>,
     /// Model folder, GGUF file, or name such as Qwen/Qwen3-0.6B [default: the embedded model]
@@ -160,8 +161,8 @@ impl Turn<'_> {
     }
 }
 
-/// Returns true if a reply is the expected one: the same calls in any order; without calls, the expected text anywhere in the reply,
-/// ignoring case.
+/// Returns true if a reply is the expected one: the same calls in any order; without calls, the expected text
+/// anywhere in the reply, ignoring case.
 fn passes(expected: &Message, reply: &Message) -> bool {
     if expected.tool_calls.is_empty() {
         let (wanted, said) = (expected.content.text().to_lowercase(), reply.content.text().to_lowercase());

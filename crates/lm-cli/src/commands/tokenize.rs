@@ -100,7 +100,8 @@ fn token(tokenizer: &Tokenizer, id: TokenId) -> Value {
     json!({"id": id, "text": String::from_utf8_lossy(tokenizer.token_bytes(id)), "kind": kind})
 }
 
-/// Prints a line for each token: its id, and its bytes in quotes, escaped if they are not valid UTF-8 on their own.
+/// Prints a line for each token: its id, and its bytes in quotes, escaped if they are not valid UTF-8 on
+/// their own.
 fn show(tokenizer: &Tokenizer, ids: &[TokenId]) -> Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     for &id in ids {

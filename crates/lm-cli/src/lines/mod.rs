@@ -52,7 +52,8 @@ impl Lines {
         matches!(self, Self::Terminal(_))
     }
 
-    /// Reads the next message, without its line break: a line, or several between `"""`. It is kept in the history.
+    /// Reads the next message, without its line break: a line, or several between `"""`. It is kept in the
+    /// history.
     ///
     /// Bytes that are not UTF-8 become U+FFFD; a line on standard error says so.
     pub fn message(&mut self, prompt: &str) -> Result<Line> {

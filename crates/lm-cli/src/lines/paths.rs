@@ -8,8 +8,8 @@ use rustyline::completion::{FilenameCompleter, Pair, Quote, escape, unescape};
 const ESCAPE: Option<char> = if cfg!(windows) { None } else { Some('\\') };
 const QUOTES: [char; 2] = ['"', '\''];
 
-/// Parses the rest of a line as one path: `\` escapes the next character, quotes around the path are removed, and `~` at its start
-/// is the home folder. Blanks in the path need neither.
+/// Parses the rest of a line as one path: `\` escapes the next character, quotes around the path are removed,
+/// and `~` at its start is the home folder. Blanks in the path need neither.
 pub fn parse(text: &str) -> PathBuf {
     let text = text.trim();
     let quote = text.chars().next().filter(|first| QUOTES.contains(first));
@@ -23,7 +23,8 @@ pub fn parse(text: &str) -> PathBuf {
     }
 }
 
-/// Completes a path that is typed in part; returns the start of the replaced text, and the replacements as [`parse`] reads them.
+/// Completes a path that is typed in part; returns the start of the replaced text, and the replacements as
+/// [`parse`] reads them.
 ///
 /// # Errors
 /// As [`FilenameCompleter::complete_path`].

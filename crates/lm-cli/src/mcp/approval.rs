@@ -10,7 +10,8 @@ use crate::interrupt::Interrupt;
 use crate::lines::{Line, Lines};
 use crate::screen::{json_line, one_line};
 
-/// Reasons for the model. The embedded model repeats these verbatim; other words can make it generate until its context is full.
+/// Reasons for the model. The embedded model repeats these verbatim; other words can make it generate until
+/// its context is full.
 const DENIED: &str = "permission denied: the user said no";
 const NOBODY: &str = "permission denied: there is no one to ask";
 
@@ -31,8 +32,9 @@ impl Approve {
         }
     }
 
-    /// Decides on a call: the user is asked about tools of servers, as the policy says. These are all that are not among the chat's `own`: a
-    /// server that withdraws a tool during a turn does not change the decision.
+    /// Decides on a call: the user is asked about tools of servers, as the policy says. These are all that
+    /// are not among the chat's `own`: a server that withdraws a tool during a turn does not change the
+    /// decision.
     pub fn decide(self, own: &Toolset, request: &CallRequest<'_>) -> Decision {
         let is_own = own.annotations(&request.call.name).is_some();
         if !is_own && self.asks(request.annotations) { Decision::Ask } else { Decision::Run }
@@ -57,8 +59,8 @@ impl Approver {
         self.always.clear();
     }
 
-    /// Asks whether a call of a server's tool, which was shown, may run, and answers the request. The model reads the reason if it may
-    /// not.
+    /// Asks whether a call of a server's tool, which was shown, may run, and answers the request. The model
+    /// reads the reason if it may not.
     ///
     /// # Errors
     /// When the terminal cannot be read; the call is denied.

@@ -20,7 +20,8 @@ use crate::suggestion::did_you_mean;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "MCP servers")]
 pub struct ServerArgs {
-    /// MCP server: a command to start, or an address (http://…); may be repeated. With NAME= the names of its tools begin with `NAME_`
+    /// MCP server: a command to start, or an address (http://…); may be repeated. With NAME= the names of its
+    /// tools begin with `NAME_`
     #[arg(long, value_name = "[NAME=]COMMAND|URL")]
     mcp: Vec<McpSource>,
     /// File of MCP servers, {"mcpServers": {"NAME": {"command", "args", "env", "cwd"} or {"url", "headers"}}}
@@ -109,8 +110,8 @@ impl McpCallArgs {
 pub struct McpArgs {
     #[command(flatten)]
     servers: McpCallArgs,
-    /// Calls that you are asked about: `destructive` means those of tools that may delete or overwrite data, and of tools without hints
-    /// about it. Without a terminal such calls are denied
+    /// Calls that you are asked about: `destructive` means those of tools that may delete or overwrite data,
+    /// and of tools without hints about it. Without a terminal such calls are denied
     #[arg(long, value_name = "destructive|all|none", default_value = "destructive")]
     mcp_approve: Approve,
 }

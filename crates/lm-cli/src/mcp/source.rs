@@ -40,8 +40,8 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }
 
-/// Returns false if a text before `=` is the beginning of an address or of a command, such as `docker run -e KEY` or `env KEY`: it has a
-/// path, an option, a quote, or a program and an argument.
+/// Returns false if a text before `=` is the beginning of an address or of a command, such as
+/// `docker run -e KEY` or `env KEY`: it has a path, an option, a quote, or a program and an argument.
 fn is_meant_as_name(text: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
     let is_command =

@@ -11,7 +11,8 @@ use crate::screen::one_line;
 /// Time after which a start is reported.
 const DELAY: Duration = Duration::from_secs(2);
 
-/// Prints the names of the servers on standard error if they are not connected in time. Connected ones end the value.
+/// Prints the names of the servers on standard error if they are not connected in time. Connected ones end
+/// the value.
 pub struct Waiting {
     _connected: Sender<()>,
 }

@@ -13,7 +13,8 @@ pub fn answers(command: &str, args: &[&str], input: &str) -> Vec<Value> {
     parsed(&output)
 }
 
-/// Answers of the command to this input, with errors, as the exit code and `summary` on standard error report.
+/// Answers of the command to this input, with errors, as the exit code and `summary` on standard error
+/// report.
 pub fn failing(command: &str, args: &[&str], input: &[u8], summary: &str) -> Vec<Value> {
     let output = output(command, args, input);
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -34,7 +35,8 @@ pub fn spawn(command: &str, args: &[&str]) -> Child {
         .expect("the program starts")
 }
 
-/// Output of the command for this input. It is read while the input is written, so that neither side blocks the other.
+/// Output of the command for this input. It is read while the input is written, so that neither side blocks
+/// the other.
 pub fn output(command: &str, args: &[&str], input: &[u8]) -> Output {
     let mut child = spawn(command, args);
     let mut stdin = child.stdin.take().expect("is piped");

@@ -1,4 +1,5 @@
-//! Runs of the `lm` program: arguments and standard input in, output and exit code out. No terminal, no network.
+//! Runs of the `lm` program: arguments and standard input in, output and exit code out. No terminal, no
+//! network.
 #![allow(dead_code, reason = "no test program uses all of it")]
 
 use std::io::Write;

@@ -21,13 +21,15 @@ pub struct MediaSettings {
     pub images: ImageOptions,
 }
 
-/// Permission of an image or audio part to open a file of this machine by its `path`. Parts with a `blob` need no permission.
+/// Permission of an image or audio part to open a file of this machine by its `path`. Parts with a `blob`
+/// need no permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MediaFiles {
     /// Refused, as foreign messages may name any file.
     #[default]
     Refused,
-    /// Opened, except in tool results, for messages of the local user. The file is read whenever the conversation is rendered.
+    /// Opened, except in tool results, for messages of the local user. The file is read whenever the
+    /// conversation is rendered.
     Opened,
 }
 

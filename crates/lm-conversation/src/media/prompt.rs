@@ -28,7 +28,8 @@ struct Row {
 }
 
 impl MediaPrompt {
-    /// Replaces the i-th placeholder of a kind in the template's text by the pieces of the i-th medium of this kind.
+    /// Replaces the i-th placeholder of a kind in the template's text by the pieces of the i-th medium of
+    /// this kind.
     ///
     /// # Errors
     /// [`Error::Placeholders`] if their number differs from the number of media.
@@ -115,8 +116,8 @@ fn text_of(medium: &Media, tokens: &MediaTokens, rows: &mut Vec<Row>) -> String 
     text.collect()
 }
 
-/// Replaces the placeholders in the template's text, one after another, by the texts of `next` for their kinds, and moves the ranges
-/// after them.
+/// Replaces the placeholders in the template's text, one after another, by the texts of `next` for their
+/// kinds, and moves the ranges after them.
 fn replace_placeholders(
     prompt: &mut Prompt,
     tokens: &[MediaTokens],

@@ -41,7 +41,8 @@ impl MediaBounds {
     }
 }
 
-/// A message whose image and audio parts have been replaced by the `{"type": "image"}` and `{"type": "audio"}` of templates.
+/// A message whose image and audio parts have been replaced by the `{"type": "image"}` and
+/// `{"type": "audio"}` of templates.
 pub(crate) struct MediaMessage<'a> {
     pub message: Cow<'a, Message>,
     pub media: Vec<Arc<Media>>,
@@ -62,10 +63,12 @@ impl<'a> MediaReader<'a> {
         Self { settings, engine, bounds, count: 0, rows: 0 }
     }
 
-    /// Reads the media of message `index`. Parts of an unsupported kind are kept: the model's processor refuses them.
+    /// Reads the media of message `index`. Parts of an unsupported kind are kept: the model's processor
+    /// refuses them.
     ///
     /// # Errors
-    /// [`Error::Medium`], [`Error::MediaFile`] and [`Error::TooManyMediaRows`]; [`Error::Cancelled`] and [`Error::DeadlineExceeded`].
+    /// [`Error::Medium`], [`Error::MediaFile`] and [`Error::TooManyMediaRows`]; [`Error::Cancelled`] and
+    /// [`Error::DeadlineExceeded`].
     pub fn read<'m>(&mut self, message: &'m Message, index: usize) -> Result<MediaMessage<'m>> {
         let is_read = |part: &Part| medium(part).is_some_and(|(kind, _)| self.engine.reads(kind));
         let mut read = MediaMessage { message: Cow::Borrowed(message), media: Vec::new() };

@@ -13,11 +13,12 @@ use crate::saved::SavedConversation;
 const PREFIX: &str = "chat-";
 const SUFFIX: &str = ".json";
 
-/// Store of conversations in a folder: one file of [`SavedConversation`] each, which is replaced as a whole, so that after a crash it is the old one or
-/// the new one. Several processes may use the folder. Other files in it are ignored; created files are readable by the user only.
+/// Store of conversations in a folder: one file of [`SavedConversation`] each, which is replaced as a whole,
+/// so that after a crash it is the old one or the new one. Several processes may use the folder. Other files
+/// in it are ignored; created files are readable by the user only.
 ///
-/// The file of `user-17` is `chat-user-17.json`. An upper-case letter has `=` before it and is written in lower case, since some file systems are
-/// case-insensitive.
+/// The file of `user-17` is `chat-user-17.json`. An upper-case letter has `=` before it and is written in
+/// lower case, since some file systems are case-insensitive.
 #[derive(Debug, Clone)]
 pub struct FolderStore {
     folder: PathBuf,

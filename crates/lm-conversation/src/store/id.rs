@@ -3,8 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Id of a conversation in a [`ConversationStore`](crate::ConversationStore): 1 to 64 ASCII letters, digits, `-` and `_`. An id from outside, such as a
-/// part of a URL, is converted by [`FromStr`]; it cannot name another file.
+/// Id of a conversation in a [`ConversationStore`](crate::ConversationStore): 1 to 64 ASCII letters, digits,
+/// `-` and `_`. An id from outside, such as a part of a URL, is converted by [`FromStr`]; it cannot name
+/// another file.
 ///
 /// ```
 /// use lm_conversation::ConversationId;

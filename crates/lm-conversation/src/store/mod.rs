@@ -12,8 +12,9 @@ use lm_session::SavedError;
 
 use crate::saved::SavedConversation;
 
-/// Store of conversations by id: [`MemoryStore`] and [`FolderStore`]. It may be used from any number of threads; with two writers of one id, the last
-/// one wins, and a reader gets the conversation of one of them as a whole.
+/// Store of conversations by id: [`MemoryStore`] and [`FolderStore`]. It may be used from any number of
+/// threads; with two writers of one id, the last one wins, and a reader gets the conversation of one of them
+/// as a whole.
 ///
 /// ```
 /// use lm_conversation::{Conversation, ConversationConfig, ConversationId, ConversationStore, FolderStore, PromptTemplate};

@@ -1,6 +1,7 @@
 //! Hostile schemas and templates: time, memory and threads of each, measured in a child process.
 //!
-//! `cargo test --release -p lm-conversation --test integration hostile -- --nocapture` prints the table of docs/constrained-decoding.md.
+//! `cargo test --release -p lm-conversation --test integration hostile -- --nocapture` prints the table of
+//! docs/constrained-decoding.md.
 #![cfg(target_os = "linux")]
 
 mod process;
@@ -16,8 +17,8 @@ use process::{Usage, measure};
 const MAX_TIME: Duration = Duration::from_secs(if cfg!(debug_assertions) { 120 } else { 20 });
 /// Maximum memory of compiling one schema, beyond that of an idle process.
 const MAX_SCHEMA_MIB: u64 = 256;
-/// Maximum memory of rendering one template, beyond that of an idle process: the counted memory, and the spare capacity of growing
-/// texts and lists.
+/// Maximum memory of rendering one template, beyond that of an idle process: the counted memory, and the
+/// spare capacity of growing texts and lists.
 const MAX_TEMPLATE_MIB: u64 = 512;
 
 /// Environment variable with the input of a child process.

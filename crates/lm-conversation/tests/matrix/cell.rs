@@ -80,8 +80,8 @@ pub fn run(opened: &Opened, family: &Family, axes: &Axes<'_>) -> Outcome {
     if axes.choice != ToolChoice::Auto {
         return Outcome::Wrong(format!("no call under `required`: {:?}", reply.text()));
     }
-    // The model began a call. Text in its place is correct only if no call fits behind its first tokens: they may be
-    // more than a shortest call begins with, as its marker ends in a token of what follows.
+    // The model began a call. Text in its place is correct only if no call fits behind its first tokens: they
+    // may be more than a shortest call begins with, as its marker ends in a token of what follows.
     let budget = axes.budget.map(|budget| budget.saturating_sub(opened.opener_len()));
     match turn(opened, family, axes, budget, &ToolChoice::Required) {
         Ok(_) => Outcome::Wrong(format!("the tool cannot be called in `auto`: {:?}", reply.text())),

@@ -1,12 +1,15 @@
-//! Conformance matrix of tool calls: schemas × dialects × vocabularies × token budgets × tool choices, with random logits.
+//! Conformance matrix of tool calls: schemas × dialects × vocabularies × token budgets × tool choices, with
+//! random logits.
 //!
-//! Each cell is one turn of a conversation at temperature 1. Its reply has valid calls only, or the turn is rejected before the
-//! first token for a reason that is verified. By default a sample of cells runs over the small vocabulary;
-//! `cargo xtask matrix` runs all of them (`LM_MATRIX=all`; `LM_MATRIX=7` runs one in 7) and writes the table of docs/constrained-decoding.md.
+//! Each cell is one turn of a conversation at temperature 1. Its reply has valid calls only, or the turn is
+//! rejected before the first token for a reason that is verified. By default a sample of cells runs over the
+//! small vocabulary; `cargo xtask matrix` runs all of them (`LM_MATRIX=all`; `LM_MATRIX=7` runs one in 7) and
+//! writes the table of docs/constrained-decoding.md.
 //!
-//! `LM_FAMILY=name`, `LM_SCHEMA=name`, `LM_VOCABULARY=small|large`, `LM_CHOICE=auto|required` and `LM_BUDGET=300` restrict the cells,
-//! `LM_MATRIX_OUT=file` writes each cell as a line of JSON for `testdata/schemas/validate.py`; with `LM_MATRIX_RESUME` cells of that file are
-//! not run again, except wrong ones.
+//! `LM_FAMILY=name`, `LM_SCHEMA=name`, `LM_VOCABULARY=small|large`, `LM_CHOICE=auto|required` and
+//! `LM_BUDGET=300` restrict the cells, `LM_MATRIX_OUT=file` writes each cell as a line of JSON for
+//! `testdata/schemas/validate.py`; with `LM_MATRIX_RESUME` cells of that file are not run again, except wrong
+//! ones.
 
 mod cell;
 mod model;
@@ -67,7 +70,8 @@ fn run(number: usize, family: &Family, vocabulary: &Vocabulary, schemas: &[Schem
     }
 }
 
-/// Returns true if a cell runs: by default a sample over the small vocabulary that covers every schema and dialect.
+/// Returns true if a cell runs: by default a sample over the small vocabulary that covers every schema and
+/// dialect.
 fn sampled(family: usize, cell: usize, vocabulary: &Vocabulary) -> bool {
     let one_of = match std::env::var("LM_MATRIX") {
         Err(_) if vocabulary.name != "small" => return false,

@@ -10,7 +10,8 @@ pub enum Outcome {
     Unfit(String),
     /// The reply is text, because no call fits the budget.
     Text,
-    /// Rejected before the first token: the shortest call exceeds the budget, and fits the one that the error names.
+    /// Rejected before the first token: the shortest call exceeds the budget, and fits the one that the error
+    /// names.
     RefusedBudget,
     /// Rejected before the first token: the schema has no grammar.
     RefusedSchema(String),

@@ -38,7 +38,8 @@ struct Counts {
 }
 
 impl Report {
-    /// Creates a report that writes its cells to the file named by `LM_MATRIX_OUT`, behind those that are there with `LM_MATRIX_RESUME`.
+    /// Creates a report that writes its cells to the file named by `LM_MATRIX_OUT`, behind those that are
+    /// there with `LM_MATRIX_RESUME`.
     pub fn from_env() -> Self {
         let mut report = Self::default();
         let Some(path) = std::env::var_os("LM_MATRIX_OUT") else { return report };

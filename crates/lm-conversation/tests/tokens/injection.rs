@@ -1,8 +1,10 @@
-//! Injection of added tokens: the text of a user, of a tool result or of a call's arguments cannot spell one, in any template.
+//! Injection of added tokens: the text of a user, of a tool result or of a call's arguments cannot spell one,
+//! in any template.
 //!
-//! Each conversation is rendered twice: with a text made of the template's own markers, and with a text of the same length that spells
-//! no marker. Every marker of every template is an added token of the tokenizers, so the two prompts have the same added tokens at the
-//! same positions if and only if no content was encoded as one.
+//! Each conversation is rendered twice: with a text made of the template's own markers, and with a text of
+//! the same length that spells no marker. Every marker of every template is an added token of the tokenizers,
+//! so the two prompts have the same added tokens at the same positions if and only if no content was encoded
+//! as one.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -135,7 +137,8 @@ fn fault((attack, control): &Pair, tokenizer: &Tokenizer) -> Option<&'static str
     if added_tokens(&hostile, tokenizer) != expected {
         return Some("its added tokens are not those of the harmless text");
     }
-    // A SentencePiece tokenizer puts a blank before each piece of text, and decodes its own mark (U+2581) as a blank.
+    // A SentencePiece tokenizer puts a blank before each piece of text, and decodes its own mark (U+2581) as
+    // a blank.
     let without_blanks = |text: String| text.replace([' ', '\u{2581}'], "");
     let decoded = tokenizer.decode(&hostile, SpecialTokens::Keep);
     if without_blanks(decoded) != without_blanks(attack.prompt.text()) {

@@ -4,7 +4,8 @@ use lm_conversation::{Conversation, ConversationConfig, Engine, Preface, PromptT
 use lm_session::testing::scripted_engine;
 use serde_json::json;
 
-/// ChatML template with tools in the Hermes format and an optional reasoning block, as in the models of that family.
+/// ChatML template with tools in the Hermes format and an optional reasoning block, as in the models of that
+/// family.
 pub const CHATML: &str = r#"
 {%- if tools %}{{ '<|im_start|>system\n' }}{% for tool in tools %}{{ tool | tojson }}{{ '\n' }}{% endfor %}{{ '<|im_end|>\n' }}{% endif %}
 {%- for m in messages %}

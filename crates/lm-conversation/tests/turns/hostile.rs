@@ -1,4 +1,5 @@
-//! Answers, text and reasoning that contain the markers of calls and channels: no quoted marker takes effect, and no text is lost.
+//! Answers, text and reasoning that contain the markers of calls and channels: no quoted marker takes effect,
+//! and no text is lost.
 
 use std::sync::Arc;
 
@@ -231,8 +232,9 @@ fn quoted_marker_tokens_are_text() {
     println!("{quoted} replies");
 }
 
-/// Required calls with markers in an argument: the argument is reproduced exactly, in calls of the offered tool only, also with an
-/// answer format beside it. A family that cannot write the text rejects the tool's schema.
+/// Required calls with markers in an argument: the argument is reproduced exactly, in calls of the offered
+/// tool only, also with an answer format beside it. A family that cannot write the text rejects the tool's
+/// schema.
 #[test]
 fn markers_in_required_call_arguments_are_text() {
     let (mut kept, mut refused) = (0, 0);

@@ -36,8 +36,8 @@ fn windowed(engine: &Engine, sampler: SamplerParams) -> Conversation {
     Conversation::new(engine, config.with_preface(preface)).expect("a conversation")
 }
 
-/// Runs a turn with a reply of `tokens` tokens; returns the ids of the reply, its text events, the shifts and the reply. Fails when the
-/// reply continues past its limit.
+/// Runs a turn with a reply of `tokens` tokens; returns the ids of the reply, its text events, the shifts and
+/// the reply. Fails when the reply continues past its limit.
 fn run(
     conversation: &mut Conversation,
     message: &str,
@@ -59,7 +59,8 @@ fn run(
     panic!("no last event")
 }
 
-/// The rule in plain form: generate to the end of the context, drop the last token, and continue after the sinks and the last tokens.
+/// The rule in plain form: generate to the end of the context, drop the last token, and continue after the
+/// sinks and the last tokens.
 fn reference(engine: &Engine, sinks: &[TokenId], tokens: usize) -> (Vec<TokenId>, Vec<usize>) {
     let mut session = engine.session(endless(SamplerParams::default())).expect("a session");
     let (mut reply, mut prompt, mut lengths) = (Vec::<TokenId>::new(), sinks.to_vec(), Vec::new());

@@ -37,7 +37,8 @@ pub struct GgufNewTensor {
 pub struct GgufHeader {
     /// Header of the file, padded to the position of the first tensor.
     pub bytes: Vec<u8>,
-    /// Tensors in the given order, with their byte ranges in the file; the gaps between them are filled with zeros.
+    /// Tensors in the given order, with their byte ranges in the file; the gaps between them are filled with
+    /// zeros.
     pub tensors: Vec<GgufTensor>,
     /// Size of the whole file in bytes.
     pub len: usize,
@@ -47,7 +48,8 @@ impl GgufHeader {
     /// Builds the header of a file with these entries and tensors.
     ///
     /// # Errors
-    /// [`Error::TensorShape`] when the elements of a tensor are not whole blocks of its type, or exceed `usize`.
+    /// [`Error::TensorShape`] when the elements of a tensor are not whole blocks of its type, or exceed
+    /// `usize`.
     pub fn new(entries: &GgufEntries, tensors: &[GgufNewTensor]) -> Result<Self> {
         let mut bytes = GgufFile::MAGIC.to_vec();
         bytes.extend(VERSION.to_le_bytes());

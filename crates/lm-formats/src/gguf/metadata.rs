@@ -14,8 +14,8 @@ const MAX_KEYS: u64 = 1 << 16;
 const MIN_ENTRY_BYTES: usize = 8 + 4 + 1;
 /// Key-value metadata of a GGUF file.
 ///
-/// Values stay in place in the file; a getter reads one and checks its type. Integers may have any integer type, as writers do
-/// not agree on one.
+/// Values stay in place in the file; a getter reads one and checks its type. Integers may have any integer
+/// type, as writers do not agree on one.
 #[derive(Clone)]
 pub struct GgufMetadata {
     file: String,

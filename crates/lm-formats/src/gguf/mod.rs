@@ -1,6 +1,7 @@
 //! GGUF files: one file (or several shards) with a model's metadata, tokenizer and tensors.
 //!
-//! Source: the GGUF specification (`ggml-org/ggml: docs/gguf.md`) and the reference reader of the Python package `gguf` 0.19.
+//! Source: the GGUF specification (`ggml-org/ggml: docs/gguf.md`) and the reference reader of the Python
+//! package `gguf` 0.19.
 
 mod entries;
 mod header;
@@ -36,8 +37,8 @@ const VERSIONS: [u32; 2] = [2, 3];
 
 /// One GGUF file, version 2 or 3, little endian: its metadata and its tensors' positions.
 ///
-/// The header is validated on reading: counts and lengths against the remaining bytes before any allocation, and each tensor
-/// must be inside the file, at a multiple of the alignment, and not overlap another.
+/// The header is validated on reading: counts and lengths against the remaining bytes before any allocation,
+/// and each tensor must be inside the file, at a multiple of the alignment, and not overlap another.
 ///
 /// # Examples
 /// ```
@@ -69,13 +70,15 @@ impl GgufFile {
     /// Reads the header of a file; `name` is the file's name in errors. The tensors' bytes are not touched.
     ///
     /// # Errors
-    /// [`Error::Gguf`] when the file has another format, version or byte order, is truncated, or has an invalid header.
+    /// [`Error::Gguf`] when the file has another format, version or byte order, is truncated, or has an
+    /// invalid header.
     pub fn read(name: &str, bytes: FileBytes) -> Result<Self> {
         let len = bytes.len();
         Self::read_header(name, bytes, len)
     }
 
-    /// Reads the header from the first bytes of a file of `len` bytes, such as one that is still being written or downloaded.
+    /// Reads the header from the first bytes of a file of `len` bytes, such as one that is still being
+    /// written or downloaded.
     ///
     /// # Errors
     /// As [`GgufFile::read`].

@@ -107,7 +107,8 @@ pub enum GgufProblem {
         /// The id.
         id: u32,
     },
-    /// An invalid shape: too many dimensions, an empty one, too many elements to count, or rows that are not whole blocks.
+    /// An invalid shape: too many dimensions, an empty one, too many elements to count, or rows that are not
+    /// whole blocks.
     #[error("tensor {tensor} has shape {shape:?}, expected {expected}")]
     Shape {
         /// The tensor.

@@ -28,7 +28,8 @@ impl GgufShard {
         Ok(Self { name: name.to_owned(), bytes, file })
     }
 
-    /// Reads the headers of all shards of the model that `name` is a file of, in order; of that file alone if it is not split.
+    /// Reads the headers of all shards of the model that `name` is a file of, in order; of that file alone if
+    /// it is not split.
     ///
     /// # Errors
     /// As [`GgufShard::read`], and [`GgufProblem::Split`] when the files do not form one complete model.

@@ -5,7 +5,8 @@ use std::fmt;
 /// Element type of a tensor in a GGUF file: floats, integers, or blocks of quantised weights.
 ///
 /// # Source
-/// `GGMLQuantizationType` and `GGML_QUANT_SIZES` of the Python package `gguf` 0.19, with the types that later releases add.
+/// `GGMLQuantizationType` and `GGML_QUANT_SIZES` of the Python package `gguf` 0.19, with the types that later
+/// releases add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GgufTensorType {
     id: u32,

@@ -91,8 +91,8 @@ fn checked_size(ty: GgufTensorType, shape: &[u64]) -> Option<(Vec<usize>, usize)
     Some((shape, bytes))
 }
 
-/// Computes the tensors' byte ranges after the header, which ends at byte `end` of `file_len`; returns them in the order of their
-/// offsets.
+/// Computes the tensors' byte ranges after the header, which ends at byte `end` of `file_len`; returns them
+/// in the order of their offsets.
 pub(super) fn place(
     infos: Vec<Info>,
     end: usize,

@@ -5,7 +5,8 @@ use std::fmt;
 use super::GgufProblem;
 use super::reader::{Reader, check_count};
 
-/// Maximum number of array elements; the largest vocabularies have some 300,000 entries, with twice as many merges.
+/// Maximum number of array elements; the largest vocabularies have some 300,000 entries, with twice as many
+/// merges.
 const MAX_ELEMENTS: u64 = 1 << 24;
 /// Maximum nesting of arrays. No key in use has nested arrays.
 const MAX_DEPTH: usize = 4;

@@ -58,8 +58,8 @@ impl Cache {
     /// Lists the model repositories, sorted by name; empty if the cache does not exist.
     ///
     /// # Errors
-    /// [`Error::Io`] when a folder cannot be read. A damaged branch or tag is omitted with a warning; its snapshot has the name of its
-    /// commit then.
+    /// [`Error::Io`] when a folder cannot be read. A damaged branch or tag is omitted with a warning; its
+    /// snapshot has the name of its commit then.
     pub fn models(&self) -> Result<Vec<CachedModel>> {
         let mut models = Vec::new();
         for entry in entries(&self.root)? {
@@ -122,7 +122,8 @@ pub(crate) fn snapshot_files(folder: &Path) -> Result<Vec<CachedFile>> {
     Ok(walk(folder)?.into_iter().map(file).collect())
 }
 
-/// Lists the files below a folder, sorted by path; empty if it does not exist. Links to folders are not followed.
+/// Lists the files below a folder, sorted by path; empty if it does not exist. Links to folders are not
+/// followed.
 pub(crate) fn walk(root: &Path) -> Result<Vec<RepoPath>> {
     let (mut found, mut folders, mut seen) = (Vec::new(), vec![(String::new(), 0)], 0);
     while let Some((folder, depth)) = folders.pop() {

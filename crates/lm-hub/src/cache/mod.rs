@@ -42,8 +42,8 @@ impl Cache {
         &self.root
     }
 
-    /// Returns the folder of a snapshot: of a commit, or of the commit that a branch or tag (default `main`) had
-    /// when it was last downloaded. `None` if there is no such snapshot.
+    /// Returns the folder of a snapshot: of a commit, or of the commit that a branch or tag (default `main`)
+    /// had when it was last downloaded. `None` if there is no such snapshot.
     ///
     /// # Errors
     /// [`Error::Damaged`] for a reference that is not a commit; [`Error::Io`].

@@ -19,14 +19,15 @@ pub struct Removal {
     pub paths: Vec<PathBuf>,
     /// Bytes freed on disk.
     pub bytes: u64,
-    /// Bytes that stay because other repositories may use them too: newer versions of `huggingface_hub` keep files
-    /// in a shared store with reference counts.
+    /// Bytes that stay because other repositories may use them too: newer versions of `huggingface_hub` keep
+    /// files in a shared store with reference counts.
     pub shared_bytes: u64,
 }
 
 impl Cache {
-    /// Plans the removal of a name: the repository; with a revision, its snapshot and the blobs that no other one
-    /// needs; with a file, that GGUF model in all snapshots, or in that of the revision, and with the last one its `mmproj` file.
+    /// Plans the removal of a name: the repository; with a revision, its snapshot and the blobs that no other
+    /// one needs; with a file, that GGUF model in all snapshots, or in that of the revision, and with the
+    /// last one its `mmproj` file.
     ///
     /// # Errors
     /// [`Error::NotFound`] when none of it is cached; [`Error::NoSuchFile`]; the errors of [`Cache::models`].

@@ -104,7 +104,8 @@ impl HubServer {
         format!("http://{}", self.hub)
     }
 
-    /// Injects a fault into the next response with the bytes of this path; faults of one path occur in the order given.
+    /// Injects a fault into the next response with the bytes of this path; faults of one path occur in the
+    /// order given.
     pub fn fail(&self, path: &str, fault: Fault) {
         lock(&self.shared.faults).push_back((path.to_owned(), fault));
     }

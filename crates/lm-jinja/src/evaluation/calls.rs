@@ -33,7 +33,8 @@ impl Interpreter<'_> {
         predicates::apply(test, self, value, args)
     }
 
-    /// Counts the basic cost of any function: one read of all texts. A function that does more counts that itself.
+    /// Counts the basic cost of any function: one read of all texts. A function that does more counts that
+    /// itself.
     fn meter(&self, value: &Value, args: &Args) -> Result<()> {
         self.budget.step()?;
         self.budget.read(value.read_cost().saturating_add(args.read_cost()))

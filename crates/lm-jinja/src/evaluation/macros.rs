@@ -36,8 +36,8 @@ impl Interpreter<'_> {
         Ok(Value::Text(text?.0))
     }
 
-    /// Binds the parameters, and the rest to `varargs`, `kwargs` and `caller` if the body reads them. Defaults come last: they see
-    /// all of these, and the defaults before them.
+    /// Binds the parameters, and the rest to `varargs`, `kwargs` and `caller` if the body reads them.
+    /// Defaults come last: they see all of these, and the defaults before them.
     fn bind(&mut self, definition: &MacroDefinition, mut args: Args) -> Result<()> {
         let given = args.positional.len().min(definition.parameters.len());
         let more = args.positional.split_off(given);
@@ -61,8 +61,8 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    /// Binds the parameters that are given, and the others to undefined values, which hide outer variables; returns the defaults
-    /// of those.
+    /// Binds the parameters that are given, and the others to undefined values, which hide outer variables;
+    /// returns the defaults of those.
     fn bind_parameters<'d>(
         &mut self,
         definition: &'d MacroDefinition,

@@ -24,7 +24,8 @@ use super::{filters, predicates};
 /// The filters and tests that templates may use.
 pub(crate) const BUILTINS: Builtins = Builtins { find_filter: filters::find, find_test: predicates::find };
 
-/// Renders a template with `variables`; returns the text, and the byte ranges of its `{% generation %}` blocks.
+/// Renders a template with `variables`; returns the text, and the byte ranges of its `{% generation %}`
+/// blocks.
 pub(crate) fn render(
     body: &Body,
     variables: Vec<(String, Value)>,

@@ -199,8 +199,8 @@ impl Interpreter<'_> {
         self.write(&text, out)
     }
 
-    /// Records the range of the model's text: at the end of the rendering so far, as transformers does, even if the
-    /// text is captured first.
+    /// Records the range of the model's text: at the end of the rendering so far, as transformers does, even
+    /// if the text is captured first.
     fn generation(&mut self, body: &Body, out: &mut TextWriter<'_>) -> Result<()> {
         let (text, _) = self.capture_scoped(body)?;
         self.budget.build(size_of::<std::ops::Range<usize>>())?;

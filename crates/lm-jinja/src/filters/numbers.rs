@@ -46,8 +46,8 @@ fn whole(float: f64) -> Option<i128> {
     (float.is_finite() && float.abs() < 1.7e38).then_some(float as i128)
 }
 
-/// Python's `int(text, base)`: surrounding blanks, a sign, the base's prefix, single underscores between digits, digits of any
-/// script.
+/// Python's `int(text, base)`: surrounding blanks, a sign, the base's prefix, single underscores between
+/// digits, digits of any script.
 fn parse_int(text: &str, base: i128) -> Option<i128> {
     let text = ascii_digits(text.trim());
     let (sign, digits) = match text.strip_prefix(['+', '-']) {

@@ -168,7 +168,8 @@ impl Formatter<'_> {
     }
 }
 
-/// End of the field that starts at the text's first brace; `None` if unterminated, or if that brace is a closing one.
+/// End of the field that starts at the text's first brace; `None` if unterminated, or if that brace is a
+/// closing one.
 fn field_end(text: &str) -> Option<usize> {
     if !text.starts_with('{') {
         return None;

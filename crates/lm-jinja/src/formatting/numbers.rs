@@ -9,7 +9,8 @@ pub(super) enum FloatStyle {
     General,
 }
 
-/// Number of digits after which the decimal digits of every float are zeros. (Precisions of `std::fmt` end at 65,535.)
+/// Number of digits after which the decimal digits of every float are zeros. (Precisions of `std::fmt` end at
+/// 65,535.)
 const EXACT_DIGITS: usize = 1100;
 
 /// Magnitude of a float. `keep_zeros` keeps the trailing zeros that [`FloatStyle::General`] drops.

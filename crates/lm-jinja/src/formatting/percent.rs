@@ -233,8 +233,8 @@ fn key_end(text: &str) -> Option<usize> {
     })
 }
 
-/// `%c`: a character, or the character of a code point. A code point counts as content, since the number's origin is
-/// unknown.
+/// `%c`: a character, or the character of a code point. A code point counts as content, since the number's
+/// origin is unknown.
 fn character(interpreter: &Interpreter<'_>, value: &Value) -> Result<Text> {
     if let Value::Text(text) = value
         && text.as_str().chars().nth(1).is_none()

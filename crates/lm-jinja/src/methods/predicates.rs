@@ -28,7 +28,8 @@ pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
 }
 
-/// Returns true for letters: alphabetic characters except marks and letter-like numbers, which Python excludes.
+/// Returns true for letters: alphabetic characters except marks and letter-like numbers, which Python
+/// excludes.
 fn is_letter(c: char) -> bool {
     c.is_alphabetic() && !c.is_numeric() && !is_combining(c)
 }

@@ -5,8 +5,8 @@ use crate::interpreter::Interpreter;
 use crate::text::Text;
 use crate::values::{Args, Value, required};
 
-/// The part of a text between two character positions (negative ones count from the end), with its start position;
-/// `None` if the start is after the end.
+/// The part of a text between two character positions (negative ones count from the end), with its start
+/// position; `None` if the start is after the end.
 fn window(text: &str, start: Option<Value>, end: Option<Value>) -> Result<Option<(&str, usize)>> {
     let (start, end) = (start.and_then(Value::some), end.and_then(Value::some));
     if start.is_none() && end.is_none() {

@@ -187,8 +187,8 @@ fn contains(interpreter: &mut Interpreter<'_>, container: &Value, item: &Value) 
     }
 }
 
-/// Stable sort by the first value of each pair. (The sort of the standard library may panic on an inconsistent order,
-/// which a template can cause.)
+/// Stable sort by the first value of each pair. (The sort of the standard library may panic on an
+/// inconsistent order, which a template can cause.)
 pub(crate) fn sort<T>(budget: &Budget, mut items: Vec<(Value, T)>) -> Result<Vec<(Value, T)>> {
     if items.len() < 2 {
         return Ok(items);

@@ -73,7 +73,8 @@ pub(crate) struct MacroDefinition {
     pub(crate) name: Option<Arc<str>>,
     pub(crate) parameters: Vec<(Arc<str>, Option<Expr>)>,
     pub(crate) body: Body,
-    /// True if the body reads `caller` (`varargs`, `kwargs`), so that a call may pass more than the parameters.
+    /// True if the body reads `caller` (`varargs`, `kwargs`), so that a call may pass more than the
+    /// parameters.
     pub(crate) reads_caller: bool,
     pub(crate) reads_varargs: bool,
     pub(crate) reads_kwargs: bool,

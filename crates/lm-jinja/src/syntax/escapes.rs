@@ -54,7 +54,8 @@ fn code<'a>(rest: &'a str, length: usize, base: u32, text: &mut String) -> Resul
     Ok(&rest[length..])
 }
 
-/// Decodes a UTF-16 unit. A surrogate pair is one character here; Python keeps the halves apart and fails to print them.
+/// Decodes a UTF-16 unit. A surrogate pair is one character here; Python keeps the halves apart and fails to
+/// print them.
 fn unit<'a>(rest: &'a str, text: &mut String) -> Result<&'a str, String> {
     let first = number(rest, 4, 16)?;
     if !(0xD800..0xDC00).contains(&first) {

@@ -158,7 +158,8 @@ impl Parser {
         self.special.truncate(uses);
     }
 
-    /// Returns true if what was parsed after the first `uses` reads a special name before any assignment to it.
+    /// Returns true if what was parsed after the first `uses` reads a special name before any assignment to
+    /// it.
     pub(super) fn reads(&self, uses: usize, name: &str) -> bool {
         let first = self.special[uses..].iter().find(|(index, _)| SPECIAL[*index] == name);
         matches!(first, Some((_, Use::Load)))

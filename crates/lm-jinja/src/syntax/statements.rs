@@ -10,7 +10,8 @@ use crate::error::BoxedResult as Result;
 use crate::text::Text;
 
 impl Parser {
-    /// Parses statements up to an end tag in `ends`, and returns its name; to the end of the template if `ends` is empty.
+    /// Parses statements up to an end tag in `ends`, and returns its name; to the end of the template if
+    /// `ends` is empty.
     pub(super) fn body(&mut self, ends: &[&str]) -> Result<(Body, String)> {
         let mut body = Vec::new();
         loop {

@@ -1,7 +1,8 @@
 //! Text that tracks the origin of each character.
 //!
-//! Every string of a template is a [`Text`], and every string operation builds its result with a [`TextWriter`] from
-//! segments of texts. Text from a message thus stays content wherever the template puts it.
+//! Every string of a template is a [`Text`], and every string operation builds its result with a
+//! [`TextWriter`] from segments of texts. Text from a message thus stays content wherever the template puts
+//! it.
 
 pub(crate) mod html;
 mod writer;

@@ -53,7 +53,8 @@ pub(crate) enum Operation {
     Filter(FilterId, Args),
     /// The item's attribute at the path, with a default for a missing one.
     Attribute(Path, Option<Value>),
-    /// Keeps the item if it (or its attribute) passes the test, or is true without a test; `keep` = false inverts this.
+    /// Keeps the item if it (or its attribute) passes the test, or is true without a test; `keep` = false
+    /// inverts this.
     Select {
         attribute: Option<Path>,
         test: Option<(TestId, Args)>,

@@ -156,7 +156,8 @@ impl Value {
         }
     }
 
-    /// Python's truth value. (Objects of the interpreter are true, which is wrong only for an exhausted loop.)
+    /// Python's truth value. (Objects of the interpreter are true, which is wrong only for an exhausted
+    /// loop.)
     pub(crate) fn is_true(&self) -> bool {
         match self {
             Value::Undefined(_) | Value::None => false,

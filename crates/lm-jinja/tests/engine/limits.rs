@@ -81,7 +81,8 @@ fn precision_equals_python() {
     assert_eq!(render("{{ '{:.65535e}'.format(1.5)[-8:] }}"), Ok("0000e+00".to_owned()));
 }
 
-/// Costs that no written text counts: lengths of texts in loops, scopes around kept ones, values besides their items.
+/// Costs that no written text counts: lengths of texts in loops, scopes around kept ones, values besides
+/// their items.
 #[test]
 fn hidden_costs_are_charged() {
     let looped = |body: &str| format!("{{% for i in range(1000) %}}{body}{{% endfor %}}");

@@ -39,7 +39,8 @@ pub fn ours(source: &str) -> impl Fn(&Map<String, Value>) -> Outcome + use<> {
     }
 }
 
-/// minijinja with Python's methods, and with `tojson`, `strftime_now` and `raise_exception` as transformers has them.
+/// minijinja with Python's methods, and with `tojson`, `strftime_now` and `raise_exception` as transformers
+/// has them.
 pub struct Minijinja(Environment<'static>);
 
 impl Minijinja {

@@ -10,7 +10,8 @@ use super::split::SharedMatrix;
 const CHANNELS: usize = 8 * LANES;
 
 /// Weights of a causal depthwise convolution over a sequence:
-/// `y_t = bias + Σ_j weight_j · x_(t - kernel_size + 1 + j)` in each channel; inputs before the first token are zero.
+/// `y_t = bias + Σ_j weight_j · x_(t - kernel_size + 1 + j)` in each channel; inputs before the first token
+/// are zero.
 ///
 /// Its state is the last `kernel_size - 1` inputs.
 ///
@@ -33,7 +34,8 @@ impl CausalConv {
     /// Packs the weights.
     ///
     /// # Shapes
-    /// - `weight`: `[channels, kernel_size]`, a channel's last weight for the newest input, as in PyTorch's `Conv1d`
+    /// - `weight`: `[channels, kernel_size]`, a channel's last weight for the newest input, as in PyTorch's
+    ///   `Conv1d`
     /// - `bias`: `[channels]`
     ///
     /// # Panics
@@ -92,8 +94,8 @@ impl CausalConv {
         &self.bias[..self.channels]
     }
 
-    /// Convolves the rows of each sequence, starting from its state in the pages and updating it; the state is the
-    /// first [`state_len`](Self::state_len) elements of a page.
+    /// Convolves the rows of each sequence, starting from its state in the pages and updating it; the state
+    /// is the first [`state_len`](Self::state_len) elements of a page.
     ///
     /// # Panics
     /// When a row or a page is out of range.

@@ -144,7 +144,8 @@ impl Isa {
             // SAFETY: the features were detected, as asserted above.
             Isa::Avx2 => unsafe { run_avx2(kernel) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the features were detected, as asserted above: those of AVX-512 where there is no AVX-VNNI.
+            // SAFETY: the features were detected, as asserted above: those of AVX-512 where there is no
+            // AVX-VNNI.
             Isa::AvxVnni => unsafe {
                 if K::ONLY_FLOATS {
                     run_avx2(kernel)

@@ -15,8 +15,9 @@ pub enum Isa {
     Scalar,
     /// x86-64 with AVX2, FMA and F16C.
     Avx2,
-    /// The same with AVX-VNNI, which Intel's client processors have without AVX-512. A processor with AVX-512 VNNI but without
-    /// AVX-VNNI runs its instructions in their AVX-512 encoding, if `LM_CPU` requests this path.
+    /// The same with AVX-VNNI, which Intel's client processors have without AVX-512. A processor with AVX-512
+    /// VNNI but without AVX-VNNI runs its instructions in their AVX-512 encoding, if `LM_CPU` requests this
+    /// path.
     AvxVnni,
     /// x86-64 with AVX-512 F, BW, DQ, VL and VNNI.
     Avx512,

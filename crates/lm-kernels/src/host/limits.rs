@@ -18,7 +18,8 @@ const SHORTER: usize = if cfg!(debug_assertions) { 16 } else { 1 };
 /// Bytes read to measure memory bandwidth: far more than the last-level caches of most machines.
 const READ_BYTES: usize = (1 << 30) / SHORTER;
 
-/// Measures read bandwidth on a 1 GiB buffer of the memory that weights are kept in (64 MiB in builds with debug assertions).
+/// Measures read bandwidth on a 1 GiB buffer of the memory that weights are kept in (64 MiB in builds with
+/// debug assertions).
 ///
 /// # Examples
 /// ```no_run
@@ -41,8 +42,9 @@ impl BandwidthProbe {
         Ok(Self(buffer))
     }
 
-    /// Bytes per second that the pool's threads read together: the best of sequential reads, sequential reads with
-    /// prefetching, and four streams at a time. A cache of this size would be measured instead of the memory.
+    /// Bytes per second that the pool's threads read together: the best of sequential reads, sequential reads
+    /// with prefetching, and four streams at a time. A cache of this size would be measured instead of the
+    /// memory.
     pub fn read_bandwidth(&self, pool: &Pool) -> f64 {
         let lines: &[[u64; 8]] = bytemuck::cast_slice(self.0.bytes());
         let rate = |read: fn(&[[u64; 8]]) -> u64| {
@@ -74,8 +76,8 @@ pub fn multiply_add_rate(pool: &Pool) -> f64 {
     })
 }
 
-/// Peak 8-bit integer operations per second of the pool's threads (a multiply-add counts as two): with the matrix
-/// unit if there is one, otherwise in registers; operands are in the L1 cache.
+/// Peak 8-bit integer operations per second of the pool's threads (a multiply-add counts as two): with the
+/// matrix unit if there is one, otherwise in registers; operands are in the L1 cache.
 pub fn int8_rate(pool: &Pool) -> f64 {
     const ROUNDS: usize = (1 << 14) / SHORTER;
     let operations = Isa::current().run(ByteProducts(1));

@@ -1,16 +1,18 @@
 //! CPU kernels on plain slices: packed weights, paged KV cache, a thread pool. No burn here.
 //!
-//! Each function takes the [`Pool`] whose threads it may use and writes to a slice the caller owns. Results are
-//! bit-identical for every number of threads, [`Isa`] and number of rows in the call. Matrices are row-major and
-//! contiguous. A slice whose length does not fit its shape is a broken contract between two of our own functions
-//! and panics, as does a value of `LM_CPU` that this processor does not support ([`Isa::requested`] reports it).
+//! Each function takes the [`Pool`] whose threads it may use and writes to a slice the caller owns. Results
+//! are bit-identical for every number of threads, [`Isa`] and number of rows in the call. Matrices are
+//! row-major and contiguous. A slice whose length does not fit its shape is a broken contract between two of
+//! our own functions and panics, as does a value of `LM_CPU` that this processor does not support
+//! ([`Isa::requested`] reports it).
 //!
 //! # Terms
 //! - *Lane*: one of the 16 elements of a vector, whatever the width of the processor's registers.
 //! - *Line*: 64 bytes, four for each lane: a cache line, and the unit in which packed weights are loaded.
-//! - *Tile*: 16 consecutive rows of a weight, packed together; row `i` is lane `i`. Linear layers compute two tiles at a
-//!   time, a *pair*.
-//! - *Block*: columns of a row that share a floating-point scale; its *groups* of 32 columns may have integer scales.
+//! - *Tile*: 16 consecutive rows of a weight, packed together; row `i` is lane `i`. Linear layers compute two
+//!   tiles at a time, a *pair*.
+//! - *Block*: columns of a row that share a floating-point scale; its *groups* of 32 columns may have integer
+//!   scales.
 //! - *Span*: 256 columns of one row of activations, quantised to bytes, with their scales and sums.
 //! - *Panel*: 256 columns of a tile, expanded to bytes for the loops that multiply many rows.
 //! - *Page*: [`PAGE_LEN`] consecutive positions of a sequence in the KV cache.

@@ -7,8 +7,8 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Kind of work on the thread that calls the kernels. The threads of the pool are not counted by themselves: while they
-/// work, that thread does so too, or waits for them.
+/// Kind of work on the thread that calls the kernels. The threads of the pool are not counted by themselves:
+/// while they work, that thread does so too, or waits for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Products with weights, norm and gate included, without rounding.

@@ -44,18 +44,19 @@ impl RaggedLayout {
 
 /// One sequence of a ragged batch.
 ///
-/// A *slot* is a position in the sequence's cache: row `i` of the new rows has slot `cached_len + i`, which is in page
-/// `block_table[slot / PAGE_LEN]` at offset `slot % PAGE_LEN`.
+/// A *slot* is a position in the sequence's cache: row `i` of the new rows has slot `cached_len + i`, which
+/// is in page `block_table[slot / PAGE_LEN]` at offset `slot % PAGE_LEN`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SequenceLayout {
     /// Its rows within the batch.
     pub rows: Range<usize>,
     /// Number of slots already in the cache before them.
     pub cached_len: usize,
-    /// Block table: the pages of its slots, in order, covering `cached_len + rows.len()`. Pages without a slot
-    /// visible to any row may be [`NO_PAGE`](super::page_id::NO_PAGE).
+    /// Block table: the pages of its slots, in order, covering `cached_len + rows.len()`. Pages without a
+    /// slot visible to any row may be [`NO_PAGE`](super::page_id::NO_PAGE).
     pub block_table: Vec<PageId>,
-    /// Disjoint ranges of its rows, relative to its first, with bidirectional attention within each (an image's tokens).
+    /// Disjoint ranges of its rows, relative to its first, with bidirectional attention within each (an
+    /// image's tokens).
     pub bidirectional: Vec<Range<usize>>,
 }
 
@@ -75,11 +76,13 @@ impl SequenceLayout {
 
     /// Range of slots that row `row` (relative to the sequence's first) attends to.
     ///
-    /// For its own slot `p` that is `p - window < slot <= p`, or all up to `p` without a window. For a row in a bidirectional range the end
-    /// is the range's end, regardless of the window; the window limits its start.
+    /// For its own slot `p` that is `p - window < slot <= p`, or all up to `p` without a window. For a row in
+    /// a bidirectional range the end is the range's end, regardless of the window; the window limits its
+    /// start.
     ///
     /// # Source
-    /// `create_masks_for_vision_model` of Gemma 3 in transformers 5.23.0: (causal or same image) and within the window.
+    /// `create_masks_for_vision_model` of Gemma 3 in transformers 5.23.0: (causal or same image) and within
+    /// the window.
     pub fn visible(&self, row: usize, window: Option<usize>) -> Range<usize> {
         let slot = self.cached_len + row;
         let first = window.map_or(0, |window| (slot + 1).saturating_sub(window));

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use super::pool::Pool;
 
-/// Calls `task` with the index and elements of each chunk of `len` contiguous elements of `data`; the last may be
-/// shorter.
+/// Calls `task` with the index and elements of each chunk of `len` contiguous elements of `data`; the last
+/// may be shorter.
 pub(super) fn for_each_chunk<T: Send>(
     pool: &Pool,
     data: &mut [T],
@@ -55,7 +55,8 @@ impl<'a, T: Send> SharedMatrix<'a, T> {
     #[allow(clippy::mut_from_ref, reason = "the caller keeps the parts apart")]
     pub unsafe fn rows(&self, rows: Range<usize>) -> &mut [T] {
         assert!(rows.start <= rows.end && rows.end <= self.rows, "{rows:?} leave the matrix");
-        // SAFETY: the rows are inside the slice, which is borrowed for as long as `self`; the caller keeps them disjoint.
+        // SAFETY: the rows are inside the slice, which is borrowed for as long as `self`; the caller keeps
+        // them disjoint.
         unsafe {
             std::slice::from_raw_parts_mut(self.base.add(rows.start * self.width), rows.len() * self.width)
         }
@@ -88,9 +89,11 @@ impl<T> Block<'_, T> {
     #[inline(always)]
     pub fn row(&mut self, row: usize) -> &mut [T] {
         assert!(row < self.rows.len(), "row {row} of {}", self.rows.len());
-        // SAFETY: the row is inside the slice (`SharedMatrix::block` has checked), and `columns.start <= width`.
+        // SAFETY: the row is inside the slice (`SharedMatrix::block` has checked), and
+        // `columns.start <= width`.
         let start = unsafe { self.base.add((self.rows.start + row) * self.width + self.columns.start) };
-        // SAFETY: `columns.end <= width`; no other block has these elements, and `&mut self` makes this access exclusive.
+        // SAFETY: `columns.end <= width`; no other block has these elements, and `&mut self` makes this
+        // access exclusive.
         unsafe { std::slice::from_raw_parts_mut(start, self.columns.len()) }
     }
 }

@@ -52,8 +52,8 @@ impl Random {
         blocks
     }
 
-    /// A layout of sequences with these (cached, new) lengths, their pages shuffled over a pool. Returns the pool's
-    /// size too.
+    /// A layout of sequences with these (cached, new) lengths, their pages shuffled over a pool. Returns the
+    /// pool's size too.
     pub fn layout(&mut self, lengths: &[(usize, usize)]) -> (RaggedLayout, usize) {
         let pages: usize = lengths.iter().map(|(cached, new)| (cached + new).div_ceil(PAGE_LEN)).sum();
         let mut free: Vec<u32> = (0..pages as u32).collect();
@@ -94,10 +94,11 @@ pub(super) fn bits(x: &[f32]) -> Vec<u32> {
     x.iter().map(|x| x.to_bits()).collect()
 }
 
-/// Runs sequences `piece` rows at a time, in one batch, over contiguous pages, and returns the results of each.
+/// Runs sequences `piece` rows at a time, in one batch, over contiguous pages, and returns the results of
+/// each.
 ///
-/// `inputs` are the rows of each sequence, `width` values per row; `call` gets those of a piece and returns the
-/// results of its rows.
+/// `inputs` are the rows of each sequence, `width` values per row; `call` gets those of a piece and returns
+/// the results of its rows.
 pub(super) fn in_pieces(
     inputs: &[Vec<f32>],
     width: usize,

@@ -6,8 +6,8 @@ use burn::tensor::{Int, Tensor};
 
 use super::host_tensor::HostTensors;
 
-/// Conversion between a backend's own tensors and burn's device-independent [`Tensor`], so that the portable bodies of the
-/// operations are ordinary tensor code, and access to tensors in host memory.
+/// Conversion between a backend's own tensors and burn's device-independent [`Tensor`], so that the portable
+/// bodies of the operations are ordinary tensor code, and access to tensors in host memory.
 pub trait Bridge: Backend {
     /// Access to the elements, if the tensors of this backend are in host memory.
     const HOST: Option<HostTensors<Self>>;
@@ -76,8 +76,8 @@ bridge!(burn_ndarray::NdArray, Some(HostTensors::NDARRAY));
 #[cfg(feature = "wgpu")]
 bridge!(burn_wgpu::CubeBackend, None);
 
-/// Implements the trait of an operation for every compiled backend. Its body chooses between the slice kernel and the
-/// portable body by [`Bridge::HOST`].
+/// Implements the trait of an operation for every compiled backend. Its body chooses between the slice kernel
+/// and the portable body by [`Bridge::HOST`].
 macro_rules! on_every_backend {
     ($op:ident) => {
         impl $op for burn::backend::Flex {}

@@ -1,7 +1,8 @@
 //! Memory of large results, reused by later operations of the same thread.
 //!
-//! The system allocator gives large blocks back to the system as soon as they are free, layer by layer, and each new one
-//! is zeroed and faulted in page by page. Here an operation that consumes a tensor keeps its memory for the next result.
+//! The system allocator gives large blocks back to the system as soon as they are free, layer by layer, and
+//! each new one is zeroed and faulted in page by page. Here an operation that consumes a tensor keeps its
+//! memory for the next result.
 
 use std::cell::RefCell;
 
@@ -15,7 +16,8 @@ thread_local! {
     static FREE: RefCell<Vec<Vec<f32>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Floats that no operation has written yet. NaN in debug builds: a kernel that does not overwrite its whole result fails the tests of any model.
+/// Floats that no operation has written yet. NaN in debug builds: a kernel that does not overwrite its whole
+/// result fails the tests of any model.
 const UNWRITTEN: f32 = if cfg!(debug_assertions) { f32::NAN } else { 0.0 };
 
 /// Returns `len` floats to be overwritten: zeros or an earlier result; NaN in debug builds.

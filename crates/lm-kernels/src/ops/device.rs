@@ -9,8 +9,9 @@ impl Device {
     /// other crates of the build enable.
     ///
     /// # Errors
-    /// [`Error::DeviceNotCompiled`] when the feature is off; [`Error::NoAdapter`] when there is no GPU adapter; those of
-    /// [`Isa::requested`] for an unsupported `LM_CPU`, on a GPU too: its weights are packed on the CPU.
+    /// [`Error::DeviceNotCompiled`] when the feature is off; [`Error::NoAdapter`] when there is no GPU
+    /// adapter; those of [`Isa::requested`] for an unsupported `LM_CPU`, on a GPU too: its weights are packed
+    /// on the CPU.
     pub fn burn(self) -> Result<burn::tensor::Device> {
         Isa::requested()?;
         match self {

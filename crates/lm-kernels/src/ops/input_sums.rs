@@ -6,7 +6,8 @@ use burn::tensor::Tensor;
 
 use super::to_host;
 
-/// Sums of the squares of the inputs that a weight was multiplied by, column by column: [`Weight::with_inputs`](super::Weight::with_inputs).
+/// Sums of the squares of the inputs that a weight was multiplied by, column by column:
+/// [`Weight::with_inputs`](super::Weight::with_inputs).
 ///
 /// A weight that stacks the matrices of several experts has sums for each of them.
 #[derive(Debug)]
@@ -41,7 +42,8 @@ impl InputSums {
         self.cols
     }
 
-    /// Adds input rows of one matrix, `[rows, cols]`. A device that fails is reported when the results are read.
+    /// Adds input rows of one matrix, `[rows, cols]`. A device that fails is reported when the results are
+    /// read.
     pub(super) fn add(&self, matrix: usize, x: &Tensor<2>) {
         let Ok(x) = to_host(x.clone()) else { return };
         let sum = &mut self.lock()[matrix];

@@ -19,10 +19,11 @@ pub enum KvLayer<B: Backend> {
     Device { keys: FloatTensor<B>, values: FloatTensor<B> },
 }
 
-/// Page pool of the caches of all layers on one device. A forward pass borrows it mutably and updates it in place.
+/// Page pool of the caches of all layers on one device. A forward pass borrows it mutably and updates it in
+/// place.
 ///
-/// A page is the same number of slots in every layer of its group, or a state of each; the caller assigns pages to
-/// sequences. New pages are zeroed.
+/// A page is the same number of slots in every layer of its group, or a state of each; the caller assigns
+/// pages to sequences. New pages are zeroed.
 ///
 /// ```
 /// use lm_kernels::{CacheLayout, Device, KvDtype, KvGeometry, KvPool};
@@ -58,8 +59,8 @@ impl KvPool {
     /// Allocates pages so that every group of `layout` can hold `num_pages` pages of tokens; there are fewer
     /// state pages ([`CacheLayout::pages_of`]).
     ///
-    /// A GPU does not support 8-bit pages and uses f16 instead, or f32 without f16 support: [`dtype`](Self::dtype)
-    /// returns the type used.
+    /// A GPU does not support 8-bit pages and uses f16 instead, or f32 without f16 support:
+    /// [`dtype`](Self::dtype) returns the type used.
     ///
     /// # Errors
     /// As [`Device::burn`], [`PagedLayer::new`] and [`StatePages::new`].
@@ -112,7 +113,8 @@ impl KvPool {
         self.dtype
     }
 
-    /// Bytes per [`PAGE_LEN`] tokens: a page of every group, and for states a pool's share for that many tokens.
+    /// Bytes per [`PAGE_LEN`] tokens: a page of every group, and for states a pool's share for that many
+    /// tokens.
     pub fn bytes_per_page(&self) -> usize {
         // Enough pages to make the fixed minimum of states negligible.
         const PAGES: usize = 1 << 16;
@@ -147,8 +149,8 @@ impl KvPool {
         }
     }
 
-    /// Bytes of a page of a space as [`read_page`](Self::read_page) writes it; `None` if pages cannot be read: they are not in host
-    /// memory, or this machine is not little-endian.
+    /// Bytes of a page of a space as [`read_page`](Self::read_page) writes it; `None` if pages cannot be
+    /// read: they are not in host memory, or this machine is not little-endian.
     ///
     /// # Panics
     /// When the space is out of range.
@@ -164,7 +166,8 @@ impl KvPool {
         bytes.filter(|_| cfg!(target_endian = "little"))
     }
 
-    /// Appends the contents of a page to `out`, layer by layer. Slots of keys and values from `slots` on are written as zeros.
+    /// Appends the contents of a page to `out`, layer by layer. Slots of keys and values from `slots` on are
+    /// written as zeros.
     ///
     /// # Panics
     /// When the page is out of range, or cannot be read ([`readable_page_bytes`](Self::readable_page_bytes)).
@@ -214,8 +217,8 @@ impl KvPool {
         }
     }
 
-    /// Memory addresses of keys and values: a pair for each layer index in the groups, whose pages the groups of a
-    /// space share; none for states.
+    /// Memory addresses of keys and values: a pair for each layer index in the groups, whose pages the groups
+    /// of a space share; none for states.
     ///
     /// They stay the same while every operation writes to its pages in place. A changed address means that an
     /// operation has copied the whole pool: a test counts those.

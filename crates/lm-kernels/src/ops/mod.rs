@@ -1,8 +1,8 @@
 //! The kernels as operations on burn tensors, one folder per operation.
 //!
-//! An operation has a public function (shape checks, docs), a portable body in plain burn tensor operations that
-//! runs on every device and is the reference in tests, and a trait whose method is what a backend runs: the slice
-//! kernel of [`host`](crate::host) on tensors in host memory, the portable body elsewhere.
+//! An operation has a public function (shape checks, docs), a portable body in plain burn tensor operations
+//! that runs on every device and is the reference in tests, and a trait whose method is what a backend runs:
+//! the slice kernel of [`host`](crate::host) on tensors in host memory, the portable body elsewhere.
 
 // burn-ndarray is deprecated upstream and kept here behind its feature.
 #![cfg_attr(feature = "ndarray", allow(deprecated))]

@@ -38,8 +38,8 @@ pub(super) fn with_states(
     out
 }
 
-/// Calls `operation` with the rows of each run and its input state, which it updates in place; returns the results in the
-/// order of the runs.
+/// Calls `operation` with the rows of each run and its input state, which it updates in place; returns the
+/// results in the order of the runs.
 pub(super) fn for_each_run(
     states: &mut StatePages,
     layout: &RaggedLayout,
@@ -68,7 +68,8 @@ pub(super) fn convolve(conv: &CausalConv, x: Tensor<2>, state: &mut [f32]) -> Te
     sum
 }
 
-/// Converts part of a state, `[groups, blocks of 16 columns, rows, 16]`, to a tensor `[groups, rows, columns]`.
+/// Converts part of a state, `[groups, blocks of 16 columns, rows, 16]`, to a tensor
+/// `[groups, rows, columns]`.
 pub(super) fn state_tensor(state: &[f32], shape: [usize; 3], device: &Device) -> Tensor<3> {
     let [groups, rows, columns] = shape;
     let blocks = columns.div_ceil(BLOCK);

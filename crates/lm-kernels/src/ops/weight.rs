@@ -15,8 +15,8 @@ use crate::host::{GgmlType, PackedMatrix, Source, WeightFormat};
 
 /// A weight matrix `[rows, cols]` = `[out, in]`, in the memory of the device that multiplies by it.
 ///
-/// CPU devices keep a [`PackedMatrix`] in its format. A GPU keeps Q8, Q4 and ggml's Q8_0 and Q4_0 packed in 32-bit
-/// words with their scales, and all others as f32. Clones share the memory.
+/// CPU devices keep a [`PackedMatrix`] in its format. A GPU keeps Q8, Q4 and ggml's Q8_0 and Q4_0 packed in
+/// 32-bit words with their scales, and all others as f32. Clones share the memory.
 ///
 /// ```
 /// use lm_kernels::{Device, Source, Weight, WeightFormat};
@@ -107,8 +107,8 @@ impl Weight {
         Self { rows, cols, format, matrix, inputs: None }
     }
 
-    /// Adds the squares of all further inputs to `inputs`, at some cost in speed. Results may differ within rounding, because
-    /// operations that are fused otherwise run one after another.
+    /// Adds the squares of all further inputs to `inputs`, at some cost in speed. Results may differ within
+    /// rounding, because operations that are fused otherwise run one after another.
     ///
     /// # Panics
     /// When the sums have another number of columns.

@@ -31,8 +31,8 @@ fn weight(
     (weight, meant)
 }
 
-/// Maximum error of packing a value below 1: half a step of the format; the 4-bit scale search clips the ends of its
-/// range, by two steps at most.
+/// Maximum error of packing a value below 1: half a step of the format; the 4-bit scale search clips the ends
+/// of its range, by two steps at most.
 fn step(format: WeightFormat) -> f32 {
     match format {
         WeightFormat::F32 => 0.0,
@@ -62,8 +62,8 @@ pub fn check(target: &Target) {
     }
 }
 
-/// The row as the kernel multiplies it: on the host in the Q formats each block is quantised to 8-bit integers,
-/// which other devices do not do.
+/// The row as the kernel multiplies it: on the host in the Q formats each block is quantised to 8-bit
+/// integers, which other devices do not do.
 fn seen(target: &Target, format: WeightFormat, row: &[f32]) -> Vec<f64> {
     let on_host = matches!(target.device, Device::Cpu | Device::NdArray);
     match format {

@@ -75,7 +75,8 @@ fn gate(activation: Activation, gate: f64, up: f64) -> f64 {
     }
 }
 
-/// Half of the tail beyond 8 is below the precision of a double at 1; within, the series of `(Φ(x) - 1/2) / φ(x)`.
+/// Half of the tail beyond 8 is below the precision of a double at 1; within, the series of
+/// `(Φ(x) - 1/2) / φ(x)`.
 fn normal_distribution(x: f64) -> f64 {
     if x.abs() > 8.0 {
         return if x < 0.0 { 0.0 } else { 1.0 };

@@ -86,7 +86,8 @@ impl<'a> Case<'a> {
         assert_close(&what, &got, &expected, |_| tolerance);
     }
 
-    /// Sums of a few dozen products of order 1; the Q formats also round the activations, to 127 steps, twice.
+    /// Sums of a few dozen products of order 1; the Q formats also round the activations, to 127 steps,
+    /// twice.
     fn tolerance(&self) -> f64 {
         let on_host = matches!(self.target.device, Device::Cpu | Device::NdArray);
         let quantised = matches!(self.format, WeightFormat::Q8 | WeightFormat::Q4);

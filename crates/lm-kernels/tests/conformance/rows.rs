@@ -107,7 +107,8 @@ pub fn check_rope(target: &Target) {
     }
 }
 
-/// Rotates one head in place; the product of position and frequency is an f32, as the operation's documentation says.
+/// Rotates one head in place; the product of position and frequency is an f32, as the operation's
+/// documentation says.
 fn rotate(head: &mut [f64], position: u32, table: &RopeTable) {
     let half = table.inv_freq.len();
     for pair in 0..half {

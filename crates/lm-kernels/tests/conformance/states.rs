@@ -16,8 +16,8 @@ use super::{Random, Target, assert_close};
 const STEPS: [[usize; 3]; 4] = [[70, 1, 33], [5, 60, 31], [1, 1, 1], [1, 40, 0]];
 const PAGES: usize = 5;
 
-/// Runs sequences step by step. `inputs` are all rows of each sequence, split into parts of these widths, `results`
-/// the expected results of each row.
+/// Runs sequences step by step. `inputs` are all rows of each sequence, split into parts of these widths,
+/// `results` the expected results of each row.
 fn steps(
     target: &Target,
     what: &str,

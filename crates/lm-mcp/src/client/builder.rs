@@ -65,7 +65,8 @@ impl McpBuilder {
         self
     }
 
-    /// Runs the connections on the caller's tokio runtime, with timers and I/O. Without one there is a runtime with one thread.
+    /// Runs the connections on the caller's tokio runtime, with timers and I/O. Without one there is a
+    /// runtime with one thread.
     #[must_use]
     pub fn runtime(mut self, runtime: Handle) -> Self {
         self.runtime = Some(runtime);
@@ -77,9 +78,9 @@ impl McpBuilder {
     /// On a tokio runtime use [`connect_async`](Self::connect_async): this blocks the thread.
     ///
     /// # Errors
-    /// When a server cannot be started or reached, is not ready in time or does not list its tools; no server is connected then. Tools
-    /// of two servers with the same name are an error, too. Other unusable tools are [`Mcp::problems`], such as the second one
-    /// of a server with a name.
+    /// When a server cannot be started or reached, is not ready in time or does not list its tools; no server
+    /// is connected then. Tools of two servers with the same name are an error, too. Other unusable tools are
+    /// [`Mcp::problems`], such as the second one of a server with a name.
     pub fn connect(self) -> Result<Mcp> {
         let (host, connecting) = self.start()?;
         let connected = host.runtime().wait(connecting).unwrap_or_else(|| Err(runtime_ended()))?;

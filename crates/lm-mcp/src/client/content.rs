@@ -3,8 +3,8 @@
 use lm_tools::{ToolError, Value};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
-/// Converts the result of a call: the structured content if there is any, otherwise the text. Content that a tool message has no
-/// place for is described in brackets. An error of the tool is an error with its text.
+/// Converts the result of a call: the structured content if there is any, otherwise the text. Content that a
+/// tool message has no place for is described in brackets. An error of the tool is an error with its text.
 pub(super) fn result(result: CallToolResult) -> Result<Value, ToolError> {
     let CallToolResult { content, structured_content, is_error, .. } = result;
     if is_error == Some(true) {

@@ -1,9 +1,10 @@
-//! Environment of started programs: a short list of the variables of this one, without those that may hold secrets.
+//! Environment of started programs: a short list of the variables of this one, without those that may hold
+//! secrets.
 
 use std::ffi::{OsStr, OsString};
 
-/// Variables of the search for programs, the user, the language, temporary files and certificates; on Windows those of the system, too.
-/// [`CommandConfig`](crate::CommandConfig) documents them.
+/// Variables of the search for programs, the user, the language, temporary files and certificates; on Windows
+/// those of the system, too. [`CommandConfig`](crate::CommandConfig) documents them.
 const NAMES: [&str; 29] = [
     "PATH",
     "HOME",

@@ -42,7 +42,8 @@ impl Host {
 }
 
 impl Drop for Host {
-    /// Waits for the end of the programs, a second or two at most; on the caller's runtime they end in the background.
+    /// Waits for the end of the programs, a second or two at most; on the caller's runtime they end in the
+    /// background.
     fn drop(&mut self) {
         self.stop.send_replace(true);
         if self.runtime.is_owned() {

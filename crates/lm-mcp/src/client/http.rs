@@ -96,7 +96,8 @@ pub(super) fn failure(error: &reqwest::Error) -> String {
     }
 }
 
-/// Description of an error of the transport, which ends with the status of a response and its body, if it has one.
+/// Description of an error of the transport, which ends with the status of a response and its body, if it has
+/// one.
 pub(super) fn status(error: String) -> String {
     let error = error.trim_end().trim_end_matches(':');
     match error.ends_with("HTTP 404 Not Found") {

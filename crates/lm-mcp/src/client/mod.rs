@@ -26,8 +26,8 @@ use std::sync::Arc;
 
 /// Connections to MCP servers. Their tools are a [`Toolset`].
 ///
-/// Dropping it closes the connections and ends the programs that it started. With its own runtime it waits for their end, a second or
-/// two at most; on the caller's runtime they end in the background.
+/// Dropping it closes the connections and ends the programs that it started. With its own runtime it waits
+/// for their end, a second or two at most; on the caller's runtime they end in the background.
 ///
 /// ```no_run
 /// use lm_mcp::{Mcp, ServerConfig};
@@ -53,8 +53,8 @@ impl Mcp {
         McpBuilder::default()
     }
 
-    /// The current tools of all servers, whose calls run on the runtime of the connections. Tools that servers add or remove later are in
-    /// the sets of later calls; see [`generation`](Self::generation).
+    /// The current tools of all servers, whose calls run on the runtime of the connections. Tools that
+    /// servers add or remove later are in the sets of later calls; see [`generation`](Self::generation).
     pub fn tools(&self) -> Toolset {
         self.shared.tools()
     }

@@ -13,13 +13,14 @@ const MAX_ANSWERS: usize = 1024;
 /// Time that a transport has to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A transport whose messages rmcp handles in a task for each. A server that never stops sending would fill the memory with such tasks,
-/// without a pause between its messages, or with answers that it does not read.
+/// A transport whose messages rmcp handles in a task for each. A server that never stops sending would fill
+/// the memory with such tasks, without a pause between its messages, or with answers that it does not read.
 pub(super) struct Paced<T> {
     transport: T,
     /// Each answer that is being sent holds a clone.
     answers: Arc<()>,
-    /// True after the last read. Messages that are being sent are then dropped: rmcp waits for them before it ends the connection.
+    /// True after the last read. Messages that are being sent are then dropped: rmcp waits for them before it
+    /// ends the connection.
     ended: watch::Sender<bool>,
 }
 
@@ -48,7 +49,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Paced<T> {
         }
     }
 
-    /// Reads the next message, after the tasks of those before it have run. Dropping the future loses no message.
+    /// Reads the next message, after the tasks of those before it have run. Dropping the future loses no
+    /// message.
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         if Arc::strong_count(&self.answers) > MAX_ANSWERS {
             tracing::error!("an MCP server does not take the answers to its requests: the connection ends");
@@ -59,7 +61,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Paced<T> {
         self.transport.receive().await
     }
 
-    /// Closes the transport, which waits for its task: one that hands over a message waits for a reader until the transport is dropped.
+    /// Closes the transport, which waits for its task: one that hands over a message waits for a reader until
+    /// the transport is dropped.
     async fn close(&mut self) -> Result<(), Self::Error> {
         tokio::time::timeout(CLOSE_TIMEOUT, self.transport.close()).await.unwrap_or(Ok(()))
     }

@@ -129,8 +129,9 @@ impl Shared {
         listed.chain(&state.current.problems).chain(&state.failed).cloned().collect()
     }
 
-    /// Applies the changed tools of a server. On an error the earlier ones are kept. It compiles the schemas of all tools, which takes
-    /// long for large ones: not under the lock of the state, which calls and their readers need, nor on a thread of the runtime.
+    /// Applies the changed tools of a server. On an error the earlier ones are kept. It compiles the schemas
+    /// of all tools, which takes long for large ones: not under the lock of the state, which calls and their
+    /// readers need, nor on a thread of the runtime.
     fn update(&self, index: usize, listing: Result<Listing>) {
         let _updating = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut listings, none) = {
@@ -197,8 +198,8 @@ pub(super) async fn refresh(
     }
 }
 
-/// Merges the tools of all servers. Unusable ones are omitted: their schemas are invalid, or another tool of their
-/// server has their name.
+/// Merges the tools of all servers. Unusable ones are omitted: their schemas are invalid, or another tool of
+/// their server has their name.
 fn assemble<'a>(listings: impl Iterator<Item = &'a Listing>, toolset: Toolset) -> Result<Assembled> {
     let mut assembled = Assembled { toolset, tools: Vec::new(), problems: Vec::new() };
     let mut named: HashMap<&str, &McpTool> = HashMap::new();

@@ -16,10 +16,12 @@ use tokio::task::JoinHandle;
 /// Maximum length of a tool's name in messages.
 const MAX_SHOWN_CHARS: usize = 128;
 
-/// A tool of a server. Calls run on the runtime of the connections; a thread may wait for them, or any runtime.
+/// A tool of a server. Calls run on the runtime of the connections; a thread may wait for them, or any
+/// runtime.
 ///
 /// A call fails with a message for the model if the server has ended, refuses it, or needs longer than
-/// [`McpLimits::call_timeout`](crate::McpLimits::call_timeout). If it is cancelled or late, the server is notified.
+/// [`McpLimits::call_timeout`](crate::McpLimits::call_timeout). If it is cancelled or late, the server is
+/// notified.
 #[derive(Clone)]
 pub struct McpTool {
     pub(super) connection: Arc<Connection>,
@@ -105,7 +107,8 @@ impl Drop for Task {
     }
 }
 
-/// Calls the tool. A call that is dropped before its result, cancelled or late, is cancelled at the server, too.
+/// Calls the tool. A call that is dropped before its result, cancelled or late, is cancelled at the server,
+/// too.
 async fn call(
     connection: Arc<Connection>,
     params: CallToolRequestParams,

@@ -13,9 +13,11 @@ use std::path::{Path, PathBuf};
 /// Maximum size of a file.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The servers of a file, in its order: `{"mcpServers": {"name": {"command", "args", "env", "cwd"} | {"url", "headers"}}}`.
+/// The servers of a file, in its order:
+/// `{"mcpServers": {"name": {"command", "args", "env", "cwd"} | {"url", "headers"}}}`.
 ///
-/// A server may also have `disabled` and `type` (`stdio`, `http`). Unknown keys are listed and have no effect.
+/// A server may also have `disabled` and `type` (`stdio`, `http`). Unknown keys are listed and have no
+/// effect.
 ///
 /// ```
 /// use lm_mcp::McpServers;

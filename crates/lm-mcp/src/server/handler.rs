@@ -135,7 +135,8 @@ fn annotations(hints: &ToolAnnotations) -> rmcp::model::ToolAnnotations {
     rmcp::model::ToolAnnotations::from_raw(title, read_only, destructive, idempotent, open_world)
 }
 
-/// Converts the result of a call. A tool that declares its results as objects has failed if there is none, such as for one that was cut.
+/// Converts the result of a call. A tool that declares its results as objects has failed if there is none,
+/// such as for one that was cut.
 fn result(called: CallResult, is_declared: bool) -> CallToolResult {
     let CallResult { message, error, .. } = called;
     if let Some(error) = error {

@@ -15,14 +15,14 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// Address to serve on, with the path `/mcp`.
 ///
-/// Requests for other hosts than those that are served are refused, and so are requests from web pages of other origins than this
-/// machine: a page in a browser cannot call the tools.
+/// Requests for other hosts than those that are served are refused, and so are requests from web pages of
+/// other origins than this machine: a page in a browser cannot call the tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpListen {
     /// The address; port 0 picks a free one. Default 127.0.0.1:0.
     pub addr: SocketAddr,
-    /// Hosts that clients use to reach this server, in addition to those of this machine, such as `tools.example.com`. An address that other
-    /// machines can reach needs one at least. Default: none.
+    /// Hosts that clients use to reach this server, in addition to those of this machine, such as
+    /// `tools.example.com`. An address that other machines can reach needs one at least. Default: none.
     pub allowed_hosts: Vec<String>,
 }
 

@@ -15,7 +15,8 @@ use tokio::task::JoinHandle;
 /// Transport to serve on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
-    /// Standard input and output of this program, which must not be used otherwise: one client, which started the program.
+    /// Standard input and output of this program, which must not be used otherwise: one client, which started
+    /// the program.
     Stdio,
     /// Streamable HTTP: any number of clients.
     Http(HttpListen),
@@ -29,8 +30,9 @@ pub struct Server {
     runtime: AnyRuntime,
 }
 
-/// Serves a toolset to MCP clients, in the background: the list of the tools with their hints and schemas, and calls within the limits of the
-/// toolset. A call that fails is a result with `isError`, and a client can cancel its calls.
+/// Serves a toolset to MCP clients, in the background: the list of the tools with their hints and schemas,
+/// and calls within the limits of the toolset. A call that fails is a result with `isError`, and a client can
+/// cancel its calls.
 ///
 /// ```
 /// use lm_mcp::{HttpListen, Listen, Mcp, ServerConfig, serve};
@@ -100,8 +102,9 @@ impl Server {
         self.addr.map(|addr| format!("http://{addr}{}", http::PATH))
     }
 
-    /// Waits for the end: on standard input and output for that of the client. Calls that run then have 5 s to end before they are
-    /// cancelled, and after that [`CallLimits::cancel_grace`](lm_tools::CallLimits::cancel_grace).
+    /// Waits for the end: on standard input and output for that of the client. Calls that run then have 5 s
+    /// to end before they are cancelled, and after that
+    /// [`CallLimits::cancel_grace`](lm_tools::CallLimits::cancel_grace).
     ///
     /// # Errors
     /// When the handshake or the transport fails.

@@ -1,5 +1,5 @@
-//! Gemma 3: each image in one square size.
-//! Source: `Gemma3ImageProcessorPil` of transformers 5.23.0, without pan and scan, which its checkpoints leave off.
+//! Gemma 3: each image in one square size. Source: `Gemma3ImageProcessorPil` of transformers 5.23.0, without
+//! pan and scan, which its checkpoints leave off.
 
 use crate::error::Result;
 use crate::image::Image;

@@ -37,11 +37,12 @@ impl Default for Gemma4 {
 }
 
 impl Gemma4 {
-    /// Size of the resized image: sides are multiples of a token's side, and the tokens stay within the budget.
+    /// Size of the resized image: sides are multiples of a token's side, and the tokens stay within the
+    /// budget.
     ///
     /// # Errors
-    /// [`Error::UnsuitableSize`] for an image without pixels, or one so long and thin that one row exceeds the budget;
-    /// [`Error::InvalidSettings`].
+    /// [`Error::UnsuitableSize`] for an image without pixels, or one so long and thin that one row exceeds
+    /// the budget; [`Error::InvalidSettings`].
     pub fn resized_size(&self, size: ImageSize) -> Result<ImageSize> {
         self.check()?;
         if size.pixels() == 0 {

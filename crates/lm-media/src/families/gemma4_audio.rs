@@ -1,6 +1,5 @@
-//! Audio preprocessing of Gemma 4.
-//! Source: `Gemma4AudioFeatureExtractor` and `Gemma4Processor` of transformers 5.23.0. Padding to a batch is omitted: the frames are those that
-//! its mask keeps.
+//! Audio preprocessing of Gemma 4. Source: `Gemma4AudioFeatureExtractor` and `Gemma4Processor` of
+//! transformers 5.23.0. Padding to a batch is omitted: the frames are those that its mask keeps.
 
 use std::ops::Range;
 
@@ -56,7 +55,8 @@ impl Gemma4Audio {
     /// Number of frames of an audio clip of this many samples.
     ///
     /// # Errors
-    /// [`Error::UnsuitableLength`] for an audio clip shorter than a frame and its padding; [`Error::InvalidSettings`].
+    /// [`Error::UnsuitableLength`] for an audio clip shorter than a frame and its padding;
+    /// [`Error::InvalidSettings`].
     pub fn frames(&self, samples: usize) -> Result<usize> {
         Settings(FAMILY).within("window", self.window, 2..=MAX_WINDOW)?;
         Settings(FAMILY).within("hop", self.hop, 1..=self.window)?;

@@ -1,6 +1,6 @@
-//! LFM2-VL: images keep their shape within a number of tokens; large images are split into tiles, with a thumbnail.
-//! Source: `Lfm2VlImageProcessor` of transformers 5.23.0, which has no variant with Pillow's arithmetic: it resizes with torchvision, whose bytes
-//! differ by one from Pillow's in places.
+//! LFM2-VL: images keep their shape within a number of tokens; large images are split into tiles, with a
+//! thumbnail. Source: `Lfm2VlImageProcessor` of transformers 5.23.0, which has no variant with Pillow's
+//! arithmetic: it resizes with torchvision, whose bytes differ by one from Pillow's in places.
 
 use std::ops::RangeInclusive;
 
@@ -19,8 +19,9 @@ const MAX_TILES: usize = 256;
 
 /// Preprocessing of LFM2-VL, with the values of `preprocessor_config.json`.
 ///
-/// In a prompt, `<|image_start|>` starts the image and `<|image_end|>` ends it. Each tile follows `<|img_row_r_col_c|>`, counted from one, and the
-/// thumbnail follows `<|img_thumbnail|>`. An image without tiles has neither.
+/// In a prompt, `<|image_start|>` starts the image and `<|image_end|>` ends it. Each tile follows
+/// `<|img_row_r_col_c|>`, counted from one, and the thumbnail follows `<|img_thumbnail|>`. An image without
+/// tiles has neither.
 ///
 /// ```
 /// use lm_media::{ImageSize, families::Lfm2Vl};
@@ -37,14 +38,16 @@ pub struct Lfm2Vl {
     pub patch: usize,
     /// Patches of the side of a token (`downsample_factor`), 2.
     pub downsample: usize,
-    /// Number of tokens of an image without tiles, and of the thumbnail (`min_image_tokens`, `max_image_tokens`): 64 to 256. Images of
-    /// extreme shape may have more.
+    /// Number of tokens of an image without tiles, and of the thumbnail (`min_image_tokens`,
+    /// `max_image_tokens`): 64 to 256. Images of extreme shape may have more.
     pub image_tokens: RangeInclusive<usize>,
     /// Side of a tile in pixels (`tile_size`), 512.
     pub tile: usize,
-    /// Number of tiles (`min_tiles`, `max_tiles`): 2 to 10. A range of 1 to 1 disables tiles, like `do_image_splitting`: false.
+    /// Number of tiles (`min_tiles`, `max_tiles`): 2 to 10. A range of 1 to 1 disables tiles, like
+    /// `do_image_splitting`: false.
     pub tiles: RangeInclusive<usize>,
-    /// Images of more than this multiple of the maximum number of tokens are split (`max_pixels_tolerance`), 2.
+    /// Images of more than this multiple of the maximum number of tokens are split
+    /// (`max_pixels_tolerance`), 2.
     pub tolerance: f64,
     /// True if the whole image follows the tiles (`use_thumbnail`).
     pub thumbnail: bool,
@@ -68,11 +71,12 @@ impl Default for Lfm2Vl {
 }
 
 impl Lfm2Vl {
-    /// Returns the tiles of an image of this size, and the thumbnail. If a single tile fits best, which requires a minimum of 1, the image is one
-    /// view in the size of a tile.
+    /// Returns the tiles of an image of this size, and the thumbnail. If a single tile fits best, which
+    /// requires a minimum of 1, the image is one view in the size of a tile.
     ///
     /// # Errors
-    /// [`Error::UnsuitableSize`] for an image without pixels, or a long and thin image that becomes larger than 2²⁶ pixels; [`Error::InvalidSettings`].
+    /// [`Error::UnsuitableSize`] for an image without pixels, or a long and thin image that becomes larger
+    /// than 2²⁶ pixels; [`Error::InvalidSettings`].
     pub fn grid(&self, size: ImageSize) -> Result<TileGrid> {
         self.check()?;
         if size.pixels() == 0 {
@@ -155,8 +159,8 @@ impl Lfm2Vl {
         rounded(size.width) * rounded(size.height) > self.max_pixels() as f64 * self.tolerance
     }
 
-    /// Columns and rows of the grid whose shape is nearest to the image's. Among grids of one shape, the largest is used that the image fills
-    /// by more than half.
+    /// Columns and rows of the grid whose shape is nearest to the image's. Among grids of one shape, the
+    /// largest is used that the image fills by more than half.
     fn shape(&self, size: ImageSize) -> (usize, usize) {
         let ratio = size.width as f64 / size.height as f64;
         let (mut best, mut least) = ((1, 1), f64::INFINITY);

@@ -1,5 +1,5 @@
-//! Qwen2-VL, Qwen2.5-VL, Qwen3-VL and the vision part of Qwen3.5: images keep their shape, within a number of pixels.
-//! Source: `Qwen2VLImageProcessorPil` of transformers 5.23.0.
+//! Qwen2-VL, Qwen2.5-VL, Qwen3-VL and the vision part of Qwen3.5: images keep their shape, within a number of
+//! pixels. Source: `Qwen2VLImageProcessorPil` of transformers 5.23.0.
 
 use crate::error::{Error, Result};
 use crate::image::Image;
@@ -50,7 +50,8 @@ impl QwenVl {
     /// Size of the resized image: sides are multiples of a token's side.
     ///
     /// # Errors
-    /// [`Error::UnsuitableSize`] for an image without pixels, or when one side is more than 200 times the other; [`Error::InvalidSettings`].
+    /// [`Error::UnsuitableSize`] for an image without pixels, or when one side is more than 200 times the
+    /// other; [`Error::InvalidSettings`].
     pub fn resized_size(&self, size: ImageSize) -> Result<ImageSize> {
         self.check()?;
         let (width, height) = (size.width as f64, size.height as f64);

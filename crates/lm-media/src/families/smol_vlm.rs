@@ -1,5 +1,5 @@
-//! SmolVLM, SmolVLM2 and Idefics3: images are resized to a fixed length and split into square tiles, with a view of the whole image.
-//! Source: `SmolVLMImageProcessorPil` of transformers 5.23.0.
+//! SmolVLM, SmolVLM2 and Idefics3: images are resized to a fixed length and split into square tiles, with a
+//! view of the whole image. Source: `SmolVLMImageProcessorPil` of transformers 5.23.0.
 
 use crate::error::{Error, Result};
 use crate::image::Image;
@@ -19,9 +19,9 @@ const MAX_TILES: usize = 64;
 
 /// Preprocessing of SmolVLM, with the values of `preprocessor_config.json`.
 ///
-/// In a prompt, each tile follows `<fake_token_around_image><row_r_col_c>`, counted from one; a row of tiles ends with a newline. The view of the
-/// whole image follows `<fake_token_around_image><global-img>`, after another newline if there are tiles, and a last
-/// `<fake_token_around_image>` ends the image.
+/// In a prompt, each tile follows `<fake_token_around_image><row_r_col_c>`, counted from one; a row of tiles
+/// ends with a newline. The view of the whole image follows `<fake_token_around_image><global-img>`, after
+/// another newline if there are tiles, and a last `<fake_token_around_image>` ends the image.
 ///
 /// ```
 /// use lm_media::{ImageSize, families::SmolVlm};
@@ -38,7 +38,8 @@ pub struct SmolVlm {
     pub longest_edge: usize,
     /// Side of a tile (`max_image_size.longest_edge`) in pixels, 512.
     pub tile: usize,
-    /// Side of a patch in pixels, 16. Remaining pixels at the right and the bottom of a tile are dropped, as in the tower.
+    /// Side of a patch in pixels, 16. Remaining pixels at the right and the bottom of a tile are dropped, as
+    /// in the tower.
     pub patch: usize,
     /// Patches of the side of a token (`scale_factor`), 4.
     pub scale: usize,
@@ -137,7 +138,8 @@ impl SmolVlm {
     }
 }
 
-/// The size whose longer side is `longest`, and whose shorter side is computed from it by the ratio and `short`.
+/// The size whose longer side is `longest`, and whose shorter side is computed from it by the ratio and
+/// `short`.
 fn with_ratio(size: ImageSize, longest: usize, short: impl Fn(usize) -> usize) -> ImageSize {
     let ratio = size.width as f64 / size.height as f64;
     match size.width >= size.height {

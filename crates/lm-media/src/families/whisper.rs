@@ -16,7 +16,8 @@ const HOP: usize = 160;
 /// Samples of a frame.
 const WINDOW: usize = 400;
 
-/// Preprocessing of Whisper: chunks of 30 seconds with 3,000 frames each; the last one is padded with silence.
+/// Preprocessing of Whisper: chunks of 30 seconds with 3,000 frames each; the last one is padded with
+/// silence.
 ///
 /// ```
 /// use lm_media::{Audio, families::Whisper};

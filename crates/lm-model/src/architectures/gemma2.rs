@@ -1,6 +1,6 @@
-//! Gemma 2: dense decoder with sandwich norms (before and after each block), GeGLU, a sliding window on every other layer, and
-//! soft-capped attention scores and logits.
-//! Source: Gemma 2 (arXiv 2408.00118); `config.json` of google/gemma-2-2b; `Gemma2Config` of transformers for the defaults.
+//! Gemma 2: dense decoder with sandwich norms (before and after each block), GeGLU, a sliding window on every
+//! other layer, and soft-capped attention scores and logits. Source: Gemma 2 (arXiv 2408.00118);
+//! `config.json` of google/gemma-2-2b; `Gemma2Config` of transformers for the defaults.
 
 use lm_formats::Result;
 use lm_kernels::Activation;
@@ -66,8 +66,9 @@ pub(super) const NORMS_PLUS_ONE: &[(&str, StoredValues)] = &[
 /// Layers of Gemma 2 27B.
 const GEMMA2_27B: usize = 46;
 
-/// Sets keys that files omit: the activation, and the attention scale, which the largest size of a generation derives from
-/// `hidden_size / num_attention_heads` in place of `head_dim`. As in llama.cpp, the number of layers identifies that size.
+/// Sets keys that files omit: the activation, and the attention scale, which the largest size of a generation
+/// derives from `hidden_size / num_attention_heads` in place of `head_dim`. As in llama.cpp, the number of
+/// layers identifies that size.
 pub(super) fn put_gguf_defaults(
     model: &Description<'_>,
     config: &mut Map<String, Value>,
@@ -150,8 +151,8 @@ fn positive(key: &str, value: Option<f64>) -> Result<Option<f32>> {
     }
 }
 
-/// Each block has a norm before and after it. Llama's name for the norm before the feed-forward block belongs here to the norm
-/// after the mixer.
+/// Each block has a norm before and after it. Llama's name for the norm before the feed-forward block belongs
+/// here to the norm after the mixer.
 pub(super) fn weight_name(param: Param) -> String {
     match param {
         Param::Layer(layer, LayerParam::MlpPreNorm) => {

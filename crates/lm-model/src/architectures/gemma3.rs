@@ -1,7 +1,7 @@
-//! Gemma 3: Gemma 2 with QK norm in place of soft-capped scores, five sliding-window layers to each full-attention layer, and separate
-//! RoPE parameters for the two. Also the text model of the multimodal checkpoints, and FunctionGemma.
-//! Source: Gemma 3 Technical Report (arXiv 2503.19786); `config.json` of google/gemma-3-270m and google/gemma-3-4b-it;
-//! `Gemma3TextConfig` of transformers for the defaults.
+//! Gemma 3: Gemma 2 with QK norm in place of soft-capped scores, five sliding-window layers to each
+//! full-attention layer, and separate RoPE parameters for the two. Also the text model of the multimodal
+//! checkpoints, and FunctionGemma. Source: Gemma 3 Technical Report (arXiv 2503.19786); `config.json` of
+//! google/gemma-3-270m and google/gemma-3-4b-it; `Gemma3TextConfig` of transformers for the defaults.
 
 use lm_formats::Result;
 use serde::Deserialize;

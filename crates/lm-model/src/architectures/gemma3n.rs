@@ -1,7 +1,7 @@
-//! Gemma 3n: Gemma 3 with several residual streams between the layers (AltUp), a low-rank path parallel to attention (LAuReL),
-//! per-layer embeddings, sparse feed-forward blocks and last layers that share keys and values. Also the text model of the
-//! multimodal checkpoints.
-//! Source: `config.json` of google/gemma-3n-E2B; modelling code and `Gemma3nTextConfig` of transformers.
+//! Gemma 3n: Gemma 3 with several residual streams between the layers (AltUp), a low-rank path parallel to
+//! attention (LAuReL), per-layer embeddings, sparse feed-forward blocks and last layers that share keys and
+//! values. Also the text model of the multimodal checkpoints. Source: `config.json` of google/gemma-3n-E2B;
+//! modelling code and `Gemma3nTextConfig` of transformers.
 
 use lm_formats::{GgufEntry, Result};
 use serde::Deserialize;
@@ -139,8 +139,8 @@ struct OwnKeys {
     num_kv_shared_layers: usize,
     laurel_rank: usize,
     activation_sparsity_pattern: Option<Vec<f64>>,
-    /// Not a key of published files: thresholds derived from the shares of `activation_sparsity_pattern`; takes precedence over
-    /// it.
+    /// Not a key of published files: thresholds derived from the shares of `activation_sparsity_pattern`;
+    /// takes precedence over it.
     activation_sparsity_deviations: Option<Vec<Option<f32>>>,
 }
 
@@ -155,7 +155,8 @@ enum IntermediateSizes {
 const MAX_STREAMS: usize = 64;
 /// One layer in this many has full attention.
 const PATTERN: usize = 5;
-/// Default without `activation_sparsity_pattern`: number of first layers that are sparse, if the decoder has more than that.
+/// Default without `activation_sparsity_pattern`: number of first layers that are sparse, if the decoder has
+/// more than that.
 const SPARSE_LAYERS: usize = 10;
 const SHARE: f64 = 0.95;
 

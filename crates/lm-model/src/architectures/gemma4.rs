@@ -1,6 +1,6 @@
-//! Gemma 4: Gemma 3 whose full-attention layers have another head width, partial rotary and optionally keys as values; where the config
-//! asks for them, per-layer embeddings and shared keys and values as in Gemma 3n, and experts parallel to each feed-forward block. Also
-//! the text model of the multimodal checkpoints.
+//! Gemma 4: Gemma 3 whose full-attention layers have another head width, partial rotary and optionally keys
+//! as values; where the config asks for them, per-layer embeddings and shared keys and values as in Gemma 3n,
+//! and experts parallel to each feed-forward block. Also the text model of the multimodal checkpoints.
 //! Source: `config.json` of google/gemma-4-E2B-it; modelling code and `Gemma4TextConfig` of transformers.
 
 use lm_formats::{GgufEntry, Result};
@@ -122,7 +122,8 @@ fn read_gguf(model: &Description<'_>, config: &mut Map<String, Value>) -> Result
     Ok(())
 }
 
-/// Converts the heads: full-attention layers have wider and possibly fewer ones; without value projections, keys are the values.
+/// Converts the heads: full-attention layers have wider and possibly fewer ones; without value projections,
+/// keys are the values.
 fn read_gguf_heads(model: &Description<'_>, config: &mut Map<String, Value>, slides: &[bool]) -> Result<()> {
     let head_dims = [model.head_dim()?, model.required_size("attention.key_length_swa")?];
     let kv_heads = model.sizes_of_layers("attention.head_count_kv")?;
@@ -222,7 +223,8 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     Ok(spec)
 }
 
-/// Sets what differs from one feed-forward block for all layers: twice the width where keys and values are shared, and experts.
+/// Sets what differs from one feed-forward block for all layers: twice the width where keys and values are
+/// shared, and experts.
 fn feed_forward(
     config: &ModelConfig,
     own: &OwnKeys,
@@ -302,8 +304,8 @@ fn attention_layers(config: &ModelConfig, own: &OwnKeys, spec: &mut DecoderSpec)
     Ok(())
 }
 
-/// Returns a layer's head overrides: from `per_layer_config`, which transformers writes, or from the keys of published files,
-/// which apply to all full-attention layers.
+/// Returns a layer's head overrides: from `per_layer_config`, which transformers writes, or from the keys of
+/// published files, which apply to all full-attention layers.
 fn heads(own: &OwnKeys, layer: usize, window: Window) -> Result<Heads> {
     if let Some(layers) = &own.per_layer_config {
         let key = format!("per_layer_config.{layer}");

@@ -1,6 +1,6 @@
-//! GPT-OSS: experts with biases and a clamped gate in every layer, attention sinks, a sliding window on every other layer, YaRN.
-//! Source: gpt-oss-120b & gpt-oss-20b Model Card (arXiv 2508.10925); `config.json` of openai/gpt-oss-20b; `GptOssConfig` of
-//! transformers for the defaults.
+//! GPT-OSS: experts with biases and a clamped gate in every layer, attention sinks, a sliding window on every
+//! other layer, YaRN. Source: gpt-oss-120b & gpt-oss-20b Model Card (arXiv 2508.10925); `config.json` of
+//! openai/gpt-oss-20b; `GptOssConfig` of transformers for the defaults.
 
 use lm_formats::Result;
 use lm_kernels::Activation;
@@ -137,7 +137,8 @@ fn weight_name(param: Param) -> String {
     }
 }
 
-/// Gate and up are interleaved, and all experts of a layer are one tensor: of floats with transposed matrices, or of MXFP4.
+/// Gate and up are interleaved, and all experts of a layer are one tensor: of floats with transposed
+/// matrices, or of MXFP4.
 fn locations(spec: &DecoderSpec, param: Param) -> Vec<TensorLocation> {
     let Param::Layer(layer, param) = param else { return Vec::new() };
     let Some(&ExpertsSpec { num_experts, intermediate_size: inner, .. }) = spec.layers[layer].mlp.experts()

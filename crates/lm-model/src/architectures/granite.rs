@@ -1,6 +1,6 @@
-//! Granite: Llama with multipliers on embeddings, attention scores, block outputs and logits.
-//! Source: Granite 3.0 Language Models (IBM, 2024); `config.json` of ibm-granite/granite-3.3-2b-instruct; `modeling_granite.py`
-//! of transformers.
+//! Granite: Llama with multipliers on embeddings, attention scores, block outputs and logits. Source: Granite
+//! 3.0 Language Models (IBM, 2024); `config.json` of ibm-granite/granite-3.3-2b-instruct;
+//! `modeling_granite.py` of transformers.
 
 use lm_formats::Result;
 use serde::Deserialize;

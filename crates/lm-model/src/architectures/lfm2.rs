@@ -1,5 +1,5 @@
-//! LFM2: short convolutions on most layers, grouped-query attention with an RMS norm over each query and key head on the rest.
-//! Source: LFM2 Technical Report (arXiv 2511.23404); `config.json` of LiquidAI/LFM2-350M.
+//! LFM2: short convolutions on most layers, grouped-query attention with an RMS norm over each query and key
+//! head on the rest. Source: LFM2 Technical Report (arXiv 2511.23404); `config.json` of LiquidAI/LFM2-350M.
 
 use lm_formats::Result;
 use serde::Deserialize;
@@ -81,7 +81,8 @@ fn read_gguf(model: &Description<'_>, config: &mut Map<String, Value>) -> Result
 #[allow(non_snake_case, reason = "as the key is written")]
 struct Keys {
     norm_eps: f64,
-    /// True if the given width is that of an ungated feed-forward block, to be converted to that of a gated one.
+    /// True if the given width is that of an ungated feed-forward block, to be converted to that of a gated
+    /// one.
     block_auto_adjust_ff_dim: bool,
     /// Takes precedence over `intermediate_size`.
     block_ff_dim: Option<usize>,
@@ -130,8 +131,8 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     Ok(spec)
 }
 
-/// Feed-forward width: the given one or, where the file asks for the adjustment, two thirds of it times a multiplier, rounded up
-/// to a multiple.
+/// Feed-forward width: the given one or, where the file asks for the adjustment, two thirds of it times a
+/// multiplier, rounded up to a multiple.
 fn feed_forward_width(config: &ModelConfig, keys: &Keys) -> Result<usize> {
     let (key, given) = match keys.block_ff_dim {
         Some(width) => ("block_ff_dim", width),

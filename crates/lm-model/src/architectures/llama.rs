@@ -1,6 +1,6 @@
-//! Llama dense decoder: pre-norm, GQA, SwiGLU, half-split RoPE with Llama 3 scaling, optional biases. The text model of SmolVLM and
-//! Idefics 3 checkpoints.
-//! Source: The Llama 3 Herd of Models (arXiv 2407.21783); `config.json` of meta-llama/Llama-3.2-1B.
+//! Llama dense decoder: pre-norm, GQA, SwiGLU, half-split RoPE with Llama 3 scaling, optional biases. The
+//! text model of SmolVLM and Idefics 3 checkpoints. Source: The Llama 3 Herd of Models (arXiv 2407.21783);
+//! `config.json` of meta-llama/Llama-3.2-1B.
 
 use super::{Architecture, WHOLE_TENSORS};
 use crate::checkpoint::hugging_face_name;

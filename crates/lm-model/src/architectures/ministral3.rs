@@ -1,5 +1,6 @@
-//! Ministral 3: Mistral with YaRN and queries scaled up with their position. The text model of the `mistral3` checkpoints.
-//! Source: `config.json` of mistralai/Ministral-3-3B-Base-2512; `modeling_ministral3.py` of transformers.
+//! Ministral 3: Mistral with YaRN and queries scaled up with their position. The text model of the `mistral3`
+//! checkpoints. Source: `config.json` of mistralai/Ministral-3-3B-Base-2512; `modeling_ministral3.py` of
+//! transformers.
 
 use lm_formats::Result;
 use serde_json::Value;
@@ -28,7 +29,8 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     }"#,
 };
 
-/// Name of files of Ministral 3, which scales queries by position, and of the text models of Mistral Small 3, which do not.
+/// Name of files of Ministral 3, which scales queries by position, and of the text models of Mistral Small 3,
+/// which do not.
 const GGUF: GgufArchitecture = GgufArchitecture {
     keys: &[("attention.temperature_scale", QUERY_SCALE_BETA)],
     rope_layout: RopeLayout::Interleaved,

@@ -1,6 +1,5 @@
-//! Mistral: Llama with the same sliding window on all layers, or none.
-//! Source: Mistral 7B (arXiv 2310.06825); `config.json` of mistralai/Mistral-7B-v0.1 and -v0.3; `MistralConfig` of transformers
-//! for the defaults.
+//! Mistral: Llama with the same sliding window on all layers, or none. Source: Mistral 7B (arXiv 2310.06825);
+//! `config.json` of mistralai/Mistral-7B-v0.1 and -v0.3; `MistralConfig` of transformers for the defaults.
 
 use lm_formats::Result;
 

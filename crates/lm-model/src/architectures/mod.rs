@@ -40,14 +40,15 @@ pub struct Architecture {
     pub(crate) spec: fn(&ModelConfig) -> Result<DecoderSpec>,
     /// Returns the unique name of a parameter's tensor in a checkpoint.
     pub(crate) weight_name: fn(Param) -> String,
-    /// Returns alternatives to a tensor under the parameter's own name: the first whose tensors are present is used, and the
-    /// first of all is the one of published float checkpoints.
+    /// Returns alternatives to a tensor under the parameter's own name: the first whose tensors are present
+    /// is used, and the first of all is the one of published float checkpoints.
     pub(crate) locations: fn(&DecoderSpec, Param) -> Vec<TensorLocation>,
     /// Suffixes of tensor names that checkpoints contain and the forward pass does not need.
     pub(crate) ignored_suffixes: &'static [&'static str],
     /// Prefixes of such names: the other parts of a checkpoint that is not text-only.
     pub(crate) ignored_prefixes: &'static [&'static str],
-    /// Rules for its GGUF files, the first for those that are written; none if llama.cpp does not know the architecture.
+    /// Rules for its GGUF files, the first for those that are written; none if llama.cpp does not know the
+    /// architecture.
     pub(crate) gguf: &'static [&'static GgufArchitecture],
     /// JSON object with the reference config class's values of keys that files omit.
     pub(crate) defaults: &'static str,
@@ -66,7 +67,8 @@ impl Architecture {
             || self.ignored_prefixes.iter().any(|prefix| name.starts_with(prefix))
     }
 
-    /// Returns the location of a parameter in a checkpoint; the published one if the checkpoint does not have it.
+    /// Returns the location of a parameter in a checkpoint; the published one if the checkpoint does not have
+    /// it.
     pub(crate) fn location(
         &self,
         spec: &DecoderSpec,
@@ -81,8 +83,8 @@ impl Architecture {
         there.unwrap_or_else(|| self.published_location(spec, param))
     }
 
-    /// Chooses between a tied and a separate output head by the files, as transformers does: a tied head becomes separate if the
-    /// files contain one whose values differ from the embedding's.
+    /// Chooses between a tied and a separate output head by the files, as transformers does: a tied head
+    /// becomes separate if the files contain one whose values differ from the embedding's.
     pub(crate) fn choose_head(&self, spec: &mut DecoderSpec, checkpoint: &Checkpoint) {
         let [head, embedding] = [Param::OutputHead, Param::Embedding].map(|param| (self.weight_name)(param));
         if spec.output_head == OutputHead::Tied && checkpoint.differ(&head, &embedding) {

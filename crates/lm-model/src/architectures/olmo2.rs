@@ -1,5 +1,5 @@
-//! OLMo 2: Llama with post-norm in place of pre-norm, and QK norm over whole rows.
-//! Source: 2 OLMo 2 Furious (arXiv 2501.00656); `config.json` of allenai/OLMo-2-1124-7B; `modeling_olmo2.py` of transformers.
+//! OLMo 2: Llama with post-norm in place of pre-norm, and QK norm over whole rows. Source: 2 OLMo 2 Furious
+//! (arXiv 2501.00656); `config.json` of allenai/OLMo-2-1124-7B; `modeling_olmo2.py` of transformers.
 
 use lm_formats::{GgufEntry, Result};
 

@@ -1,5 +1,6 @@
 //! OLMo 3: OLMo 2 with sliding windows on three layers of four; YaRN scales the positions of the others only.
-//! Source: Olmo 3 (arXiv 2512.13961); `config.json` of allenai/Olmo-3-7B-Instruct; `Olmo3Config` of transformers for the defaults.
+//! Source: Olmo 3 (arXiv 2512.13961); `config.json` of allenai/Olmo-3-7B-Instruct; `Olmo3Config` of
+//! transformers for the defaults.
 
 use lm_formats::Result;
 
@@ -20,8 +21,8 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     defaults: r#"{"rms_norm_eps": 1e-5, "sliding_window": 4096}"#,
 };
 
-/// RoPE bases (theta) of full-attention and sliding-window layers. A base outside `rope_parameters` applies to full-attention
-/// layers.
+/// RoPE bases (theta) of full-attention and sliding-window layers. A base outside `rope_parameters` applies
+/// to full-attention layers.
 const THETAS: [f64; 2] = [500_000.0; 2];
 /// One layer in this many has full attention.
 const PERIOD: usize = 4;

@@ -1,6 +1,7 @@
-//! Phi-3, Phi-3.5 and Phi-4-mini: Llama with fused projections, a sliding window, partial rotary and LongRoPE.
-//! Source: Phi-3 Technical Report (arXiv 2404.14219); `config.json` of microsoft/Phi-3.5-mini-instruct and
-//! microsoft/Phi-4-mini-instruct; `Phi3Config` of transformers for the defaults.
+//! Phi-3, Phi-3.5 and Phi-4-mini: Llama with fused projections, a sliding window, partial rotary and
+//! LongRoPE. Source: Phi-3 Technical Report (arXiv 2404.14219); `config.json` of
+//! microsoft/Phi-3.5-mini-instruct and microsoft/Phi-4-mini-instruct; `Phi3Config` of transformers for the
+//! defaults.
 
 use lm_formats::Result;
 

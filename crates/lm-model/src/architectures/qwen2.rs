@@ -1,7 +1,6 @@
-//! Qwen2 and Qwen2.5: Llama with biases on queries, keys and values, and sliding windows on some layers. The text models of Qwen2-VL and
-//! Qwen2.5-VL, with M-RoPE.
-//! Source: Qwen2.5 Technical Report (arXiv 2412.15115); `config.json` of Qwen/Qwen2.5-0.5B; `Qwen2Config` of transformers for the
-//! defaults.
+//! Qwen2 and Qwen2.5: Llama with biases on queries, keys and values, and sliding windows on some layers. The
+//! text models of Qwen2-VL and Qwen2.5-VL, with M-RoPE. Source: Qwen2.5 Technical Report (arXiv 2412.15115);
+//! `config.json` of Qwen/Qwen2.5-0.5B; `Qwen2Config` of transformers for the defaults.
 
 use lm_formats::Result;
 

@@ -1,6 +1,6 @@
-//! Qwen3 dense decoder: Llama with an RMS norm over each query and key head, and sliding windows on some layers. The
-//! text model of Qwen3-VL, with M-RoPE.
-//! Source: Qwen3 Technical Report (arXiv 2505.09388); `config.json` of Qwen/Qwen3-0.6B.
+//! Qwen3 dense decoder: Llama with an RMS norm over each query and key head, and sliding windows on some
+//! layers. The text model of Qwen3-VL, with M-RoPE. Source: Qwen3 Technical Report (arXiv 2505.09388);
+//! `config.json` of Qwen/Qwen3-0.6B.
 
 use lm_formats::Result;
 use serde_json::Value;

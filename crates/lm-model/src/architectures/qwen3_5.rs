@@ -1,6 +1,6 @@
-//! Qwen3.5, the text model: gated delta nets on three layers of four, gated GQA with an RMS norm over each query and key head on the
-//! rest; norm weights stored minus one, partial rotary.
-//! Source: `Qwen3_5ForCausalLM` of transformers 5.23; `config.json` of Qwen/Qwen3.5-27B.
+//! Qwen3.5, the text model: gated delta nets on three layers of four, gated GQA with an RMS norm over each
+//! query and key head on the rest; norm weights stored minus one, partial rotary. Source:
+//! `Qwen3_5ForCausalLM` of transformers 5.23; `config.json` of Qwen/Qwen3.5-27B.
 
 use lm_formats::{GgufEntry, Result};
 use lm_kernels::{DeltaNetSpec, HeadOrder};
@@ -120,7 +120,8 @@ struct Keys {
     linear_head_order: String,
 }
 
-/// Upper limit of head counts and head widths, beyond any model, so that no product of sizes overflows; likewise of kernel sizes.
+/// Upper limit of head counts and head widths, beyond any model, so that no product of sizes overflows;
+/// likewise of kernel sizes.
 const MAX_HEADS: usize = 1 << 12;
 const MAX_KERNEL_SIZE: usize = 256;
 

@@ -1,6 +1,6 @@
-//! SmolLM3: Llama in which some layers have no RoPE (NoPE).
-//! Source: `config.json` of HuggingFaceTB/SmolLM3-3B; RoPE to NoPE and Back Again (arXiv 2501.18795); `SmolLM3Config` of
-//! transformers for the defaults.
+//! SmolLM3: Llama in which some layers have no RoPE (NoPE). Source: `config.json` of
+//! HuggingFaceTB/SmolLM3-3B; RoPE to NoPE and Back Again (arXiv 2501.18795); `SmolLM3Config` of transformers
+//! for the defaults.
 
 use lm_formats::Result;
 use serde::Deserialize;

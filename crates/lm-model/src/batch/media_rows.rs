@@ -8,8 +8,8 @@ use super::Embeddings;
 pub struct EncodedMedia {
     /// `[rows, hidden_size]`, in place of rows of the embedding table.
     pub rows: Embeddings,
-    /// DeepStack: the `i`-th, of the shape of `rows`, is added to the hidden states of these rows after decoder layer `i`. Empty for
-    /// other families.
+    /// DeepStack: the `i`-th, of the shape of `rows`, is added to the hidden states of these rows after
+    /// decoder layer `i`. Empty for other families.
     pub deep: Vec<Embeddings>,
 }
 

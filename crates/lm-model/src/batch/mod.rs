@@ -28,26 +28,28 @@ pub struct SequenceInput {
     pub cached_len: usize,
     /// Absolute RoPE position of each new row, zero-based; usually `cached_len..`.
     pub positions: Vec<Position>,
-    /// Length in tokens of the sequence once all its known tokens have run: the whole prompt, if these rows are a chunk
-    /// of it. RoPE that depends on the sequence length uses it. Rows past it are draft tokens; each one ends a sequence of its
-    /// own length.
+    /// Length in tokens of the sequence once all its known tokens have run: the whole prompt, if these rows
+    /// are a chunk of it. RoPE that depends on the sequence length uses it. Rows past it are draft tokens;
+    /// each one ends a sequence of its own length.
     pub final_len: usize,
-    /// Block table for each cache group ([`crate::CacheLayout::groups`]): the pages that hold slots `0..cached_len + rows`, in
-    /// order. An entry may be [`crate::NO_PAGE`] where the group neither needs nor writes the page ([`crate::Retention`]).
+    /// Block table for each cache group ([`crate::CacheLayout::groups`]): the pages that hold slots
+    /// `0..cached_len + rows`, in order. An entry may be [`crate::NO_PAGE`] where the group neither needs nor
+    /// writes the page ([`crate::Retention`]).
     pub block_tables: Vec<Vec<PageId>>,
     /// Adapter to apply; `None` runs the base model.
     pub adapter: Option<Adapter>,
     /// Row ranges with their own attention kind; all other rows are causal.
     pub spans: Vec<AttentionSpan>,
-    /// Rows of images and audio, which replace the embeddings of the rows' ids: those ids are the model's placeholder for such rows.
+    /// Rows of images and audio, which replace the embeddings of the rows' ids: those ids are the model's
+    /// placeholder for such rows.
     pub media: Vec<MediaSlice>,
     /// Rows whose logits are returned.
     pub logits: LogitRows,
 }
 
 impl SequenceInput {
-    /// Creates a causal sequence of `ids` for a cache of one group; its positions follow the cached slots and the last row's logits are
-    /// returned.
+    /// Creates a causal sequence of `ids` for a cache of one group; its positions follow the cached slots and
+    /// the last row's logits are returned.
     pub fn ids(ids: impl Into<Vec<TokenId>>, cached_len: usize, block_table: impl Into<Vec<PageId>>) -> Self {
         Self::new(Input::Ids(ids.into()), cached_len, block_table.into())
     }

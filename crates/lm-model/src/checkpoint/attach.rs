@@ -10,7 +10,8 @@ use crate::config::Quantization;
 use crate::error::{Error, Result};
 
 impl Checkpoint {
-    /// Attaches scales to their codes as a `quantization_config` describes; scales are then no longer separate tensors.
+    /// Attaches scales to their codes as a `quantization_config` describes; scales are then no longer
+    /// separate tensors.
     pub(crate) fn attach_scales(&mut self, quantization: Quantization) -> Result<()> {
         let names: Vec<String> = self.tensors.keys().cloned().collect();
         match quantization {

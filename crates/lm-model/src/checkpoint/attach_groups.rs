@@ -39,7 +39,8 @@ impl GroupTensors {
 }
 
 impl Checkpoint {
-    /// Combines codes with their scales, and zero points and input order if present, to the matrix `….weight`.
+    /// Combines codes with their scales, and zero points and input order if present, to the matrix
+    /// `….weight`.
     pub(super) fn attach_groups(&mut self, name: &str, format: GroupFormat) -> Result<()> {
         let parts = GroupTensors::of(name, format.packing).filter(|_| self.has_codes(name, format));
         let Some(parts) = parts else { return Ok(()) };
@@ -63,7 +64,8 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Returns true if a tensor with the name of codes contains codes: codes in bytes have the name of float matrices.
+    /// Returns true if a tensor with the name of codes contains codes: codes in bytes have the name of float
+    /// matrices.
     fn has_codes(&self, name: &str, format: GroupFormat) -> bool {
         let is_integer = |stored: &StoredTensor| stored.ty == TensorType::Plain(format.packing.dtype());
         format.packing != CodePacking::Bytes || self.tensors.get(name).is_some_and(is_integer)

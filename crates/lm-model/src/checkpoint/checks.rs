@@ -78,7 +78,8 @@ impl Checkpoint {
     }
 }
 
-/// Flattens the shape of a tensor of three or more dimensions to that of a matrix: all dimensions but the last become rows.
+/// Flattens the shape of a tensor of three or more dimensions to that of a matrix: all dimensions but the
+/// last become rows.
 fn flattened(shape: &[usize]) -> Option<Vec<usize>> {
     let (cols, rows) = shape.split_last().filter(|(_, rows)| rows.len() > 1)?;
     Some(vec![rows.iter().product(), *cols])

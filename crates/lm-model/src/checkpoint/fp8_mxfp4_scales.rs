@@ -71,8 +71,8 @@ impl Scales<'_> {
     }
 }
 
-/// Converts to ggml's MXFP4 blocks. `pairs` has neighbouring columns in a byte; ggml has columns that are 16 apart, after the
-/// exponent of the block.
+/// Converts to ggml's MXFP4 blocks. `pairs` has neighbouring columns in a byte; ggml has columns that are 16
+/// apart, after the exponent of the block.
 fn mxfp4_blocks(pairs: &[u8], exponents: &[u8], out: &mut Vec<u8>) {
     for (pairs, &exponent) in pairs.as_chunks::<MXFP4_BYTES>().0.iter().zip(exponents) {
         let mut block = [0; 1 + MXFP4_BYTES];

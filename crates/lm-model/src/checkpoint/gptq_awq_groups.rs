@@ -1,12 +1,12 @@
-//! Group-wise quantised matrices of AutoAWQ, GPTQ and compressed-tensors: integers with a scale and a zero point for each group
-//! of inputs.
+//! Group-wise quantised matrices of AutoAWQ, GPTQ and compressed-tensors: integers with a scale and a zero
+//! point for each group of inputs.
 //!
-//! `w[output, input] = (code − zero[group, output]) · scale[group, output]`. The difference is an integer of at most five bits
-//! (of four if all zero points are 8, of eight for 8-bit codes around 128), so that ggml's Q5_0, Q4_0 and Q8_0 represent the
-//! weights losslessly.
+//! `w[output, input] = (code − zero[group, output]) · scale[group, output]`. The difference is an integer of
+//! at most five bits (of four if all zero points are 8, of eight for 8-bit codes around 128), so that ggml's
+//! Q5_0, Q4_0 and Q8_0 represent the weights losslessly.
 //!
-//! Source: AutoAWQ 0.2 `WQLinear_GEMM` and its `AWQ_ORDER`; AutoGPTQ 0.7 `qlinear_cuda_old`, whose format version 1 stores zero
-//! points minus one; compressed-tensors 0.20 `compressors/pack_quantized`.
+//! Source: AutoAWQ 0.2 `WQLinear_GEMM` and its `AWQ_ORDER`; AutoGPTQ 0.7 `qlinear_cuda_old`, whose format
+//! version 1 stores zero points minus one; compressed-tensors 0.20 `compressors/pack_quantized`.
 
 use std::ops::Range;
 
@@ -80,7 +80,8 @@ pub(crate) struct StoredGroups {
     pub(super) format: GroupFormat,
     pub(super) inputs: usize,
     pub(super) outputs: usize,
-    /// File index and byte range of zero points (`None`: all are the mid value) and of scales; the codes are the tensor itself.
+    /// File index and byte range of zero points (`None`: all are the mid value) and of scales; the codes are
+    /// the tensor itself.
     pub(super) zeros: Option<(usize, Range<usize>)>,
     pub(super) scales: (usize, Range<usize>),
     pub(super) scale_dtype: FloatDtype,

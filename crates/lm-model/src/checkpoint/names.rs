@@ -109,11 +109,12 @@ pub(crate) enum Piece {
 /// Prefix of module names in PEFT's files.
 pub(crate) const ADAPTER_PREFIX: &str = "base_model.model.";
 
-/// Maps a tensor name of a multimodal checkpoint, or of an adapter to one, to its name in a text-only checkpoint.
+/// Maps a tensor name of a multimodal checkpoint, or of an adapter to one, to its name in a text-only
+/// checkpoint.
 ///
 /// # Source
-/// Published checkpoints of Gemma 3 (`language_model.model.…`), Gemma 3n (`model.language_model.…`) and SmolVLM
-/// (`model.text_model.…`).
+/// Published checkpoints of Gemma 3 (`language_model.model.…`), Gemma 3n (`model.language_model.…`) and
+/// SmolVLM (`model.text_model.…`).
 pub(crate) fn text_model_name(name: &str) -> Cow<'_, str> {
     if let Some(adapted) = name.strip_prefix(ADAPTER_PREFIX) {
         return format!("{ADAPTER_PREFIX}{}", text_model_name(adapted)).into();
@@ -128,8 +129,8 @@ pub(crate) fn text_model_name(name: &str) -> Cow<'_, str> {
 }
 
 impl Param {
-    /// Returns true for a parameter of two dimensions that is not multiplied as a matrix: its values are f32 like those of
-    /// vectors.
+    /// Returns true for a parameter of two dimensions that is not multiplied as a matrix: its values are f32
+    /// like those of vectors.
     pub(crate) fn stays_f32(self) -> bool {
         matches!(self, Self::Layer(_, LayerParam::Conv1d(_)))
     }
@@ -164,7 +165,8 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         LayerParam::Sinks => return format!("model.layers.{layer}.self_attn.sinks"),
         LayerParam::QueryNorm => ("self_attn.q_norm", Piece::Weight),
         LayerParam::KeyNorm => ("self_attn.k_norm", Piece::Weight),
-        // Named by its position: with post-norm it follows attention, in Llama it precedes the feed-forward block.
+        // Named by its position: with post-norm it follows attention, in Llama it precedes the feed-forward
+        // block.
         LayerParam::MixerPostNorm | LayerParam::MlpPreNorm => ("post_attention_layernorm", Piece::Weight),
         LayerParam::MlpPostNorm => ("post_feedforward_layernorm", Piece::Weight),
         LayerParam::ConvInput(piece) => ("conv.in_proj", piece),

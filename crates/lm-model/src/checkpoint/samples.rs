@@ -8,8 +8,8 @@ const SAMPLES: usize = 8;
 const SAMPLE_BYTES: usize = 64;
 
 impl Checkpoint {
-    /// Name, type, shape and samples of the bytes of each tensor: these differ between models of the same sizes. The pages
-    /// read are released again.
+    /// Name, type, shape and samples of the bytes of each tensor: these differ between models of the same
+    /// sizes. The pages read are released again.
     pub(crate) fn samples(&self) -> Vec<u8> {
         let mut samples = Vec::new();
         for (name, stored) in &self.tensors {

@@ -1,7 +1,8 @@
 //! Matrices that are stored quantised, as [`ModelFolder::convert`](crate::ModelFolder::convert) writes them.
 //!
-//! A matrix `w` `[rows, cols]` is stored as two tensors, `w` (U8 `[rows, bytes]`, the quants) and `w_scale` (U8 `[rows, bytes]`),
-//! in the layout of [`StoredMatrix`](lm_kernels::StoredMatrix). `config.json` names the format under `quantization_config`.
+//! A matrix `w` `[rows, cols]` is stored as two tensors, `w` (U8 `[rows, bytes]`, the quants) and `w_scale`
+//! (U8 `[rows, bytes]`), in the layout of [`StoredMatrix`](lm_kernels::StoredMatrix). `config.json` names the
+//! format under `quantization_config`.
 
 use lm_kernels::WeightFormat;
 use safetensors::Dtype;

@@ -38,7 +38,8 @@ pub(super) enum Coding<'a> {
     Scaled(Scales<'a>),
     /// Group-wise codes with scales and zero points in two other tensors.
     Groups(Groups<'a>),
-    /// Matrices `[inputs, of]`, each with `per_matrix` of the rows among its columns; `first` and `step` count columns.
+    /// Matrices `[inputs, of]`, each with `per_matrix` of the rows among its columns; `first` and `step`
+    /// count columns.
     Columns { inputs: usize, of: usize, per_matrix: usize },
 }
 
@@ -48,7 +49,8 @@ pub(crate) enum RowOrder {
     /// The model's order.
     #[default]
     Same,
-    /// Interleaved RoPE pairs: rows `j` and `head_dim / 2 + j` of a head, which RoPE rotates together, are adjacent.
+    /// Interleaved RoPE pairs: rows `j` and `head_dim / 2 + j` of a head, which RoPE rotates together, are
+    /// adjacent.
     InterleavedRope {
         /// Number of rows of a head, even.
         head_dim: usize,
@@ -160,8 +162,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Byte range that covers some rows in the file, including others between them; for columns, the matrices that these rows
-    /// complete.
+    /// Byte range that covers some rows in the file, including others between them; for columns, the matrices
+    /// that these rows complete.
     fn extent(&self, rows: Range<usize>, row_bytes: usize) -> Range<usize> {
         if rows.is_empty() {
             return self.start..self.start;
@@ -262,7 +264,8 @@ mod tests {
     use super::*;
     use lm_formats::GgufTensorType;
 
-    /// Tensors `a` and `b` `[4, 2]` of bytes, concatenated; the byte in row `r` and column `c` of both together is `10 r + c`.
+    /// Tensors `a` and `b` `[4, 2]` of bytes, concatenated; the byte in row `r` and column `c` of both
+    /// together is `10 r + c`.
     fn checkpoint(order: RowOrder) -> Checkpoint {
         let bytes: Vec<u8> = (0..8).flat_map(|row| [10 * row, 10 * row + 1]).collect();
         let ty = TensorType::of_gguf(GgufTensorType::from_name("I8").unwrap());

@@ -64,8 +64,8 @@ impl TensorType {
         }
     }
 
-    /// Format that holds a matrix of this type unchanged; `None` for types that are not loaded. 8-bit floats become bfloat16,
-    /// their original type: with their scales they need more than 8 bits.
+    /// Format that holds a matrix of this type unchanged; `None` for types that are not loaded. 8-bit floats
+    /// become bfloat16, their original type: with their scales they need more than 8 bits.
     pub(crate) fn format(self) -> Option<WeightFormat> {
         if self == Self::ScaledF8 {
             return Some(WeightFormat::Bf16);

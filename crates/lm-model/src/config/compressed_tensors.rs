@@ -13,8 +13,8 @@ use super::{CodePacking, GroupFormat, Quantization, invalid, json_error, unsuppo
 
 const FORMATS: &str = "float-quantized, int-quantized, naive-quantized, pack-quantized";
 
-/// Keys that define how the matrices are stored, or affect the computation. Quantisation of inputs (`input_activations`) is
-/// ignored: inputs are not rounded that way here.
+/// Keys that define how the matrices are stored, or affect the computation. Quantisation of inputs
+/// (`input_activations`) is ignored: inputs are not rounded that way here.
 #[derive(Deserialize)]
 struct Keys {
     format: Option<String>,

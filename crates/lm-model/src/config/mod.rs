@@ -14,8 +14,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// Keys of a decoder's `config.json` that architectures share. Keys of a single architecture are read in its file; unknown keys
-/// are ignored.
+/// Keys of a decoder's `config.json` that architectures share. Keys of a single architecture are read in its
+/// file; unknown keys are ignored.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ModelConfig {
     /// Name of the architecture: `llama`, `qwen3`.
@@ -101,7 +101,8 @@ pub struct RopeParameters {
     pub high_freq_factor: Option<f64>,
     /// `yarn`: minimum number of rotations within the original context of an unscaled frequency. Default: 32.
     pub beta_fast: Option<f64>,
-    /// `yarn`: maximum number of rotations within the original context of a fully scaled frequency. Default: 1.
+    /// `yarn`: maximum number of rotations within the original context of a fully scaled frequency.
+    /// Default: 1.
     pub beta_slow: Option<f64>,
     /// `yarn`: weight in the numerator of the factor on sine and cosine.
     pub mscale: Option<f64>,
@@ -167,8 +168,8 @@ const MAX_LAYERS: usize = 4096;
 const MAX_CONTEXT: usize = 1 << 31;
 
 impl ModelConfig {
-    /// Reads `config.json`. Of a multimodal model (vision, audio) it takes the text model's keys; absent keys get the
-    /// `defaults` of the `model_type`.
+    /// Reads `config.json`. Of a multimodal model (vision, audio) it takes the text model's keys; absent keys
+    /// get the `defaults` of the `model_type`.
     pub(crate) fn from_keys(
         keys: Map<String, Value>,
         defaults: impl FnOnce(&str) -> Result<Map<String, Value>>,
@@ -194,7 +195,8 @@ impl ModelConfig {
         from_keys(&self.keys)
     }
 
-    /// Checks the keys that all architectures share: sizes in range, and no value that no architecture implements.
+    /// Checks the keys that all architectures share: sizes in range, and no value that no architecture
+    /// implements.
     fn check(&self) -> Result<()> {
         let sizes = [
             ("vocab_size", self.vocab_size, MAX_SIZE),
@@ -240,7 +242,8 @@ impl ModelConfig {
         })
     }
 
-    /// Returns the RoPE parameters of all layers and their key, merged with the parameters that older files keep at the top level.
+    /// Returns the RoPE parameters of all layers and their key, merged with the parameters that older files
+    /// keep at the top level.
     pub(crate) fn rope_parameters(&self) -> (&'static str, RopeParameters) {
         let scaling = self.rope_scaling.as_ref().filter(|scaling| **scaling != RopeParameters::default());
         let (key, parameters) = match (scaling, &self.rope_parameters) {
@@ -280,7 +283,8 @@ impl ModelConfig {
         }
     }
 
-    /// Returns the config without biases, for architectures whose reference ignores the keys; bias tensors then fail the load.
+    /// Returns the config without biases, for architectures whose reference ignores the keys; bias tensors
+    /// then fail the load.
     pub(crate) fn without_biases(&self) -> Self {
         Self { attention_bias: false, mlp_bias: false, ..self.clone() }
     }
@@ -295,14 +299,14 @@ fn from_keys<T: DeserializeOwned>(keys: &Map<String, Value>) -> Result<T> {
     T::deserialize(Value::Object(keys.clone())).map_err(json_error)
 }
 
-/// Text models of multimodal models, where the name is not the outer `model_type` plus `_text`: `model_type` of
-/// `sub_configs_defaults` in transformers.
+/// Text models of multimodal models, where the name is not the outer `model_type` plus `_text`: `model_type`
+/// of `sub_configs_defaults` in transformers.
 const TEXT_MODELS: [(&str, &str); 3] = [("idefics3", "llama"), ("mistral3", "mistral"), ("smolvlm", "llama")];
 
 /// Returns the keys of the text model: those under `text_config`, if any, override the outer ones.
 ///
-/// The output head belongs to the outer model, so its `tie_word_embeddings` applies. Without the key, the head is tied to the
-/// embedding unless the files have another head (`Architecture::choose_head`).
+/// The output head belongs to the outer model, so its `tie_word_embeddings` applies. Without the key, the
+/// head is tied to the embedding unless the files have another head (`Architecture::choose_head`).
 fn text_model(mut keys: Map<String, Value>) -> Result<Map<String, Value>> {
     const TIED: &str = "tie_word_embeddings";
     let text = match keys.remove("text_config") {

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::{compressed_tensors, invalid, json_error, unsupported};
 
-/// Version of the stored form of quantised matrices written by [`ModelFolder::convert`](crate::ModelFolder::convert).
+/// Version of the stored form of quantised matrices written by
+/// [`ModelFolder::convert`](crate::ModelFolder::convert).
 const VERSION: u32 = 2;
 const METHOD: &str = "lm";
 pub(super) const KEY: &str = "quantization_config";
@@ -33,8 +34,8 @@ pub(crate) enum Quantization {
     Blocks(WeightFormat),
     /// MXFP4 for some matrices: codes in `…_blocks` and exponents in `…_scales`, as OpenAI published gpt-oss.
     Mxfp4,
-    /// Group-wise integers with a scale and optionally a zero point for each group of inputs, of AutoAWQ, GPTQ or
-    /// compressed-tensors.
+    /// Group-wise integers with a scale and optionally a zero point for each group of inputs, of AutoAWQ,
+    /// GPTQ or compressed-tensors.
     Groups(GroupFormat),
     /// 8-bit floats (e4m3) for some matrices, with scales in `…weight_scale_inv` or `…weight_scale`.
     Fp8 {

@@ -104,7 +104,8 @@ impl Decoder {
             device,
             format: embedding.format(),
         };
-        // A device may store keys and values in a wider type than requested: a pool of one page has the actual type.
+        // A device may store keys and values in a wider type than requested: a pool of one page has the
+        // actual type.
         let bytes_per_page = KvPool::new(device, &cache_layout, 1, kv_dtype)?.bytes_per_page();
         let bidirectional = spec.bidirectional;
         let ropes = spec.ropes.into_iter().map(Rope::new).collect();
@@ -166,7 +167,8 @@ impl Decoder {
         (self.info.device == Device::Cpu).then(|| Pool::global().turn())
     }
 
-    /// Runs all layers and returns the final hidden states of the requested rows, `[selected, hidden]`; `None` if there are none.
+    /// Runs all layers and returns the final hidden states of the requested rows, `[selected, hidden]`;
+    /// `None` if there are none.
     fn run(&self, batch: &Batch, cache: &mut KvPool) -> Result<Option<Tensor<2>>> {
         if *cache.layout() != self.cache_layout {
             let [expected, got] = [&self.cache_layout, cache.layout()].map(|layout| layout.layers().len());

@@ -1,4 +1,5 @@
-//! Encoders of images and audio: common code of the families. A family is a row of `ALL_VISION_FAMILIES` or `ALL_AUDIO_FAMILIES`.
+//! Encoders of images and audio: common code of the families. A family is a row of `ALL_VISION_FAMILIES` or
+//! `ALL_AUDIO_FAMILIES`.
 
 pub(crate) mod blocks;
 mod projector;
@@ -20,18 +21,20 @@ use crate::error::Result;
 use crate::gguf::GgufProjector;
 use crate::loader::LoadProgress;
 
-/// Encoder of a model family: preprocessing, tower and projector. `E` is its interface, [`VisionEncoder`](crate::VisionEncoder) or
-/// [`AudioEncoder`](crate::AudioEncoder).
+/// Encoder of a model family: preprocessing, tower and projector. `E` is its interface,
+/// [`VisionEncoder`](crate::VisionEncoder) or [`AudioEncoder`](crate::AudioEncoder).
 pub struct EncoderFamily<E: ?Sized + 'static> {
     /// `model_type` values of the outer config.json.
     pub model_types: &'static [&'static str],
-    /// Folders under `testdata/vision/` or `testdata/audio/`, each with a checkpoint and results of the reference implementation.
+    /// Folders under `testdata/vision/` or `testdata/audio/`, each with a checkpoint and results of the
+    /// reference implementation.
     pub goldens: &'static [&'static str],
     /// Prefixes of the names of its tensors.
     pub(crate) prefixes: &'static [&'static str],
     /// Names of its first layer's weight, as checkpoints spell it: a checkpoint without it has no encoder.
     pub(crate) first_weights: &'static [&'static str],
-    /// Rules for its `mmproj` files; `None` without such files, or if another family has the rules of its projector.
+    /// Rules for its `mmproj` files; `None` without such files, or if another family has the rules of its
+    /// projector.
     pub(crate) gguf: Option<&'static GgufProjector>,
     /// Loads the encoder.
     pub(crate) load: fn(&EncoderSettings, &mut TowerTensors<'_>) -> Result<Arc<E>>,
@@ -67,8 +70,8 @@ pub(crate) struct EncoderPart<E: ?Sized + 'static> {
 }
 
 impl<E: ?Sized> EncoderPart<E> {
-    /// Finds a model's encoder of a modality; `None` if the family is unknown or the files lack the tensors: the model then
-    /// has no encoder, which is logged.
+    /// Finds a model's encoder of a modality; `None` if the family is unknown or the files lack the tensors:
+    /// the model then has no encoder, which is logged.
     pub(crate) fn find(
         modality: &Modality<E>,
         files: &dyn ModelFiles,

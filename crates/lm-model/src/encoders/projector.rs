@@ -15,7 +15,8 @@ type Rules<E> = (&'static EncoderFamily<E>, &'static GgufProjector);
 impl<E: ?Sized> EncoderPart<E> {
     /// Reads the `mmproj` file of a GGUF model with this `general.architecture`.
     ///
-    /// Returns no encoder if the caller did not name the file and it belongs to another model; this is logged.
+    /// Returns no encoder if the caller did not name the file and it belongs to another model; this is
+    /// logged.
     ///
     /// # Errors
     /// When the file is not valid, or was named and belongs to another model.

@@ -27,7 +27,8 @@ pub(crate) struct SettingsKeys {
     pub(crate) processor: &'static [&'static str],
 }
 
-/// Settings of an encoder: the outer `config.json`, the encoder's own part of it, and the file of the preprocessing.
+/// Settings of an encoder: the outer `config.json`, the encoder's own part of it, and the file of the
+/// preprocessing.
 pub(crate) struct EncoderSettings {
     /// `model_type` of the whole model.
     pub(crate) model_type: String,
@@ -94,7 +95,8 @@ impl EncoderSettings {
         read(&self.preprocessor_file, &self.preprocessor, defaults)
     }
 
-    /// Fails unless a key of the preprocessing is absent, null or `expected`: another value is preprocessing that is not implemented.
+    /// Fails unless a key of the preprocessing is absent, null or `expected`: another value is preprocessing
+    /// that is not implemented.
     pub(crate) fn expect(&self, key: &str, expected: impl Into<Value>) -> Result<()> {
         let expected = expected.into();
         match self.preprocessor.get(key) {
@@ -145,7 +147,8 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Keys of the preprocessing, and the name of their file: those of the common file have priority, as in transformers.
+/// Keys of the preprocessing, and the name of their file: those of the common file have priority, as in
+/// transformers.
 fn preprocessor(files: &dyn ModelFiles, keys: SettingsKeys) -> Result<(&'static str, Map<String, Value>)> {
     if let Some(json) = files.read(PROCESSOR)? {
         let mut all: Map<String, Value> = parse_json(PROCESSOR, &json)?;

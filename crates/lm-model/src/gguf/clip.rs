@@ -20,7 +20,8 @@ const HARMLESS: &[&str] = &[
     "clip.has_text_encoder",
 ];
 
-/// Metadata and tensors of an `mmproj` file. Keys are written without `clip.vision.`, except by [`Clip::flag`].
+/// Metadata and tensors of an `mmproj` file. Keys are written without `clip.vision.`, except by
+/// [`Clip::flag`].
 pub(crate) struct Clip<'a> {
     pub(crate) shard: &'a GgufShard,
     tensors: BTreeMap<&'a str, &'a GgufTensor>,
@@ -104,7 +105,8 @@ impl<'a> Clip<'a> {
         self.tensor(name).and_then(|tensor| tensor.shape.first()).copied().ok_or_else(missing)
     }
 
-    /// Inner width of a feed-forward block: the dimension of its first projection that is not the tower's width.
+    /// Inner width of a feed-forward block: the dimension of its first projection that is not the tower's
+    /// width.
     ///
     /// # Errors
     /// When the matrix is missing.

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::Description;
 
-/// Writes `layer_types` and returns, for each layer, true if it has a sliding window. The file gives a list, or the interval of
-/// full-attention layers (`period` where the key is absent).
+/// Writes `layer_types` and returns, for each layer, true if it has a sliding window. The file gives a list,
+/// or the interval of full-attention layers (`period` where the key is absent).
 pub(crate) fn layer_types(
     model: &Description<'_>,
     config: &mut Map<String, Value>,

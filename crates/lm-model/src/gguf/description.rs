@@ -201,7 +201,8 @@ impl Description<'_> {
     }
 }
 
-/// Returns the shortest decimal number of an f32 as an f64, as config.json has it; `None` if it is not finite.
+/// Returns the shortest decimal number of an f32 as an f64, as config.json has it; `None` if it is not
+/// finite.
 pub(crate) fn decimal(number: f64) -> Option<Number> {
     let narrow = number as f32;
     let number = if f64::from(narrow) == number { narrow.to_string().parse().ok()? } else { number };

@@ -38,8 +38,8 @@ pub(crate) const FILE_TYPE: &str = "general.type";
 /// Its value for models.
 pub(crate) const MODEL: &str = "model";
 
-/// Tensor names in the file and in the model; those of layers without the layer number. A row without suffix (`.weight`, `.bias`)
-/// applies to all suffixes.
+/// Tensor names in the file and in the model; those of layers without the layer number. A row without suffix
+/// (`.weight`, `.bias`) applies to all suffixes.
 pub(crate) type TensorNames = &'static [(&'static str, &'static str)];
 
 /// Reading and writing rules for the files of one architecture.
@@ -49,7 +49,8 @@ pub(crate) struct GgufArchitecture {
     pub(crate) name: &'static str,
     /// `model_type` of the config.json that the metadata is read as.
     pub(crate) model_type: &'static str,
-    /// `model_type`s that are written in this form; all others are written in the first form of their architecture.
+    /// `model_type`s that are written in this form; all others are written in the first form of their
+    /// architecture.
     pub(crate) written_for: &'static [&'static str],
     /// Settings beyond the shared ones: GGUF key, config.json key.
     pub(crate) keys: &'static [(&'static str, &'static str)],

@@ -1,7 +1,8 @@
-//! Rules between `mmproj` files and the settings and tensors of a vision family, for the rows of [`crate::vision`].
+//! Rules between `mmproj` files and the settings and tensors of a vision family, for the rows of
+//! [`crate::vision`].
 //!
-//! Source: `MmprojModel` and its subclasses in the converter of llama.cpp (`conversion/` of release 0.3.36 of the package
-//! `llama-cpp-python`); `tools/mtmd/clip.cpp` there for values that files omit.
+//! Source: `MmprojModel` and its subclasses in the converter of llama.cpp (`conversion/` of release 0.3.36 of
+//! the package `llama-cpp-python`); `tools/mtmd/clip.cpp` there for values that files omit.
 
 use lm_formats::Result;
 use serde_json::{Map, Value};
@@ -20,11 +21,13 @@ pub(crate) struct GgufProjector {
     pub(crate) keys: TensorNames,
     /// Keys without `clip.vision.` that have no effect here, with the reason.
     pub(crate) harmless: &'static [(&'static str, &'static str)],
-    /// Key of `vision_config` for the activation, by `clip.use_gelu` and `clip.use_silu`; `None` if the family has only one.
+    /// Key of `vision_config` for the activation, by `clip.use_gelu` and `clip.use_silu`; `None` if the
+    /// family has only one.
     pub(crate) activation: Option<&'static str>,
     /// Settings that are not just renamed.
     pub(crate) read: fn(&Clip<'_>, &mut ProjectorConfig) -> Result<()>,
-    /// Tensors outside of lists: name in the file, name in the checkpoint. A row without suffix (`.weight`, `.bias`) is for all of them.
+    /// Tensors outside of lists: name in the file, name in the checkpoint. A row without suffix (`.weight`,
+    /// `.bias`) is for all of them.
     pub(crate) tensors: TensorNames,
     /// Tensors of layers, and other lists of modules.
     pub(crate) lists: &'static [TensorList],
@@ -44,7 +47,8 @@ pub(crate) struct TensorList {
     pub(crate) numbering: Numbering,
     /// Names after the number: in the file, in the checkpoint.
     pub(crate) names: TensorNames,
-    /// A module of the checkpoint stored in parts in the file: its name, and the names of its parts in the file.
+    /// A module of the checkpoint stored in parts in the file: its name, and the names of its parts in the
+    /// file.
     pub(crate) joined: Option<(&'static str, [&'static str; 3])>,
 }
 
@@ -57,7 +61,8 @@ pub(crate) enum Numbering {
     Places,
 }
 
-/// Order of a patch's numbers in the checkpoint. Files have convolutions, `[hidden, channel, y, x]`, one for each frame.
+/// Order of a patch's numbers in the checkpoint. Files have convolutions, `[hidden, channel, y, x]`, one for
+/// each frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PatchOrder {
     /// As in the file.

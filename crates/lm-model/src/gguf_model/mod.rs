@@ -1,5 +1,5 @@
-//! A model in one GGUF file or several shards: its metadata as the files of a Hugging Face folder, its tensors under the names of
-//! the model; and writing.
+//! A model in one GGUF file or several shards: its metadata as the files of a Hugging Face folder, its
+//! tensors under the names of the model; and writing.
 
 mod config;
 mod names;
@@ -31,8 +31,8 @@ pub(crate) struct GgufModel {
 }
 
 impl GgufModel {
-    /// Returns the file name of the GGUF model in a folder without config.json: its first shard, ignoring image encoders
-    /// (`mmproj`).
+    /// Returns the file name of the GGUF model in a folder without config.json: its first shard, ignoring
+    /// image encoders (`mmproj`).
     ///
     /// # Errors
     /// When there are several models.

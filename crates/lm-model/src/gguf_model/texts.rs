@@ -1,4 +1,5 @@
-//! Texts of a GGUF model as files of a Hugging Face folder: chat templates, special tokens, generation config.
+//! Texts of a GGUF model as files of a Hugging Face folder: chat templates, special tokens, generation
+//! config.
 
 use lm_formats::{GgufMetadata, Result, file_names, is_plain_name};
 use serde_json::{Map, Value, json};

@@ -1,6 +1,7 @@
 //! Unread metadata keys that describe the model.
 //!
-//! An ignored setting would silently give wrong logits, so a file with one is rejected, unless its value has no effect here.
+//! An ignored setting would silently give wrong logits, so a file with one is rejected, unless its value has
+//! no effect here.
 
 use Harmless::{Anything, As, One, Zero};
 use lm_formats::{Error, GgufProblem, GgufValue, Result};

@@ -1,5 +1,5 @@
-//! Towers and projectors of images in GGUF files of their own (`mmproj`): metadata as the settings that vision families read, tensors
-//! under the names of their checkpoints.
+//! Towers and projectors of images in GGUF files of their own (`mmproj`): metadata as the settings that
+//! vision families read, tensors under the names of their checkpoints.
 
 mod names;
 mod patches;
@@ -38,7 +38,8 @@ impl Projector {
         }
     }
 
-    /// Opens the file in the folder of a GGUF model, if there is exactly one. A file without a tower is ignored.
+    /// Opens the file in the folder of a GGUF model, if there is exactly one. A file without a tower is
+    /// ignored.
     pub(crate) fn find(files: &dyn ModelFiles) -> Result<Option<Self>> {
         let mut names = files.list("")?;
         names.retain(|name| is_projector(name));

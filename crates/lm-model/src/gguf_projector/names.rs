@@ -48,7 +48,8 @@ impl<'a> Names<'a> {
         Some(format!("{}{place}.{}", list.model, renamed(list.names, &part)?))
     }
 
-    /// Modules of the checkpoint stored in parts: name of the module's tensor, names of the parts, all in the checkpoint.
+    /// Modules of the checkpoint stored in parts: name of the module's tensor, names of the parts, all in the
+    /// checkpoint.
     pub(super) fn joined(&self) -> Vec<(String, Vec<String>)> {
         let mut all = Vec::new();
         for (list, numbers) in self.rules.lists.iter().zip(&self.numbers) {
@@ -64,7 +65,8 @@ impl<'a> Names<'a> {
         all
     }
 
-    /// Early converters named the two projections of a feed-forward block the other way round; their shapes show it.
+    /// Early converters named the two projections of a feed-forward block the other way round; their shapes
+    /// show it.
     fn is_swapped(&self, list: &TensorList, number: usize) -> bool {
         let down = self.clip.tensor(&format!("{}{number}.{DOWN}.weight", list.file));
         down.is_some_and(

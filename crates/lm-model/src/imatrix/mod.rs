@@ -1,6 +1,8 @@
-//! Importance matrices: sums of the squared inputs of each linear layer over a text, in the GGUF files of llama.cpp.
+//! Importance matrices: sums of the squared inputs of each linear layer over a text, in the GGUF files of
+//! llama.cpp.
 //!
-//! Source: `tools/imatrix/imatrix.cpp` and `common/imatrix-loader.cpp` of llama.cpp, as in llama-cpp-python 0.3.36.
+//! Source: `tools/imatrix/imatrix.cpp` and `common/imatrix-loader.cpp` of llama.cpp, as in llama-cpp-python
+//! 0.3.36.
 
 mod read;
 #[cfg(test)]
@@ -27,8 +29,8 @@ const CHUNK_SIZE: &str = "imatrix.chunk_size";
 
 /// Importance matrix of a model: for each linear layer, the sum of the squares of its inputs in each column.
 ///
-/// Layers have the names of llama.cpp's files (`blk.0.attn_q.weight`), so that its importance matrices can be used, and it can use
-/// ours. The experts of a layer have sums of their own.
+/// Layers have the names of llama.cpp's files (`blk.0.attn_q.weight`), so that its importance matrices can be
+/// used, and it can use ours. The experts of a layer have sums of their own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportanceMatrix {
     /// Name shown in errors.
@@ -97,8 +99,9 @@ impl ImportanceMatrix {
         &self.file
     }
 
-    /// Importance of the columns of a matrix `[rows, cols]` that stacks `count` matrices; `None` if the layer is absent or all inputs were
-    /// zero. Stacked matrices may share one importance. Matrices without inputs, or with only zero inputs, get the mean of the others.
+    /// Importance of the columns of a matrix `[rows, cols]` that stacks `count` matrices; `None` if the layer
+    /// is absent or all inputs were zero. Stacked matrices may share one importance. Matrices without inputs,
+    /// or with only zero inputs, get the mean of the others.
     ///
     /// # Errors
     /// [`FormatError::TensorShape`] when the layer has other columns or another number of matrices.
@@ -123,7 +126,8 @@ impl LayerSums {
     /// Checks the numbers of a layer.
     ///
     /// # Errors
-    /// [`Error::TensorValue`] for a sum or a count that is negative or not finite, and for a mean that is too large.
+    /// [`Error::TensorValue`] for a sum or a count that is negative or not finite, and for a mean that is too
+    /// large.
     fn check(&self, file: &str, name: &str) -> Result<()> {
         let wrong = |suffix: &str, value: f32, expected: &str| {
             let (file, tensor) = (file.to_owned(), format!("{name}{suffix}"));

@@ -15,11 +15,12 @@ impl ImportanceMatrix {
     /// Reads a GGUF file of `llama-imatrix` or `lm imatrix`.
     ///
     /// # Errors
-    /// - [`lm_formats::Error::Gguf`], [`lm_formats::Error::UnsupportedValue`] when it is another file, such as one of llama.cpp's older
-    ///   form (`.dat`) or a model
+    /// - [`lm_formats::Error::Gguf`], [`lm_formats::Error::UnsupportedValue`] when it is another file, such
+    ///   as one of llama.cpp's older form (`.dat`) or a model
     /// - [`lm_formats::Error::MissingTensor`] for sums without counts, and the reverse
-    /// - [`lm_formats::Error::TensorDtype`], [`lm_formats::Error::TensorShape`], [`crate::Error::TensorValue`] for other types than
-    ///   F32, sums and counts that do not fit each other, and numbers that are negative, not finite or all zero
+    /// - [`lm_formats::Error::TensorDtype`], [`lm_formats::Error::TensorShape`],
+    ///   [`crate::Error::TensorValue`] for other types than F32, sums and counts that do not fit each other,
+    ///   and numbers that are negative, not finite or all zero
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         Self::read(&path.display().to_string(), FileBytes::map(path)?)

@@ -97,11 +97,12 @@ impl AdapterLoader {
         Self { architecture: architecture.to_owned(), device, linears: linears.into(), model }
     }
 
-    /// Loads an adapter from a folder in PEFT's format (`adapter_config.json`, `adapter_model.safetensors`) to the model's device.
+    /// Loads an adapter from a folder in PEFT's format (`adapter_config.json`, `adapter_model.safetensors`)
+    /// to the model's device.
     ///
     /// # Errors
-    /// When a file is missing or not valid, the adapter needs more than pairs of low-rank matrices, or a pair does not belong to a
-    /// projection of the model.
+    /// When a file is missing or not valid, the adapter needs more than pairs of low-rank matrices, or a pair
+    /// does not belong to a projection of the model.
     pub fn load(&self, folder: &Path) -> Result<Adapter> {
         self.load_folder(&AdapterFolder::open(folder)?)
     }

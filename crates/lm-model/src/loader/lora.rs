@@ -1,6 +1,7 @@
 //! LoRA adapters: pairs of low-rank matrices parallel to a model's weights, chosen for each sequence.
 //!
-//! Source: LoRA: Low-Rank Adaptation of Large Language Models (arXiv 2106.09685), in the files of Hugging Face PEFT.
+//! Source: LoRA: Low-Rank Adaptation of Large Language Models (arXiv 2106.09685), in the files of Hugging
+//! Face PEFT.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -62,7 +63,8 @@ impl AdapterFolder {
         Ok(Self { name, config, checkpoint, checksum: (sum ^ (sum >> 32)) as u32 })
     }
 
-    /// Checks that each tensor is half of a pair for one of `matrices`, given as location, outputs and inputs.
+    /// Checks that each tensor is half of a pair for one of `matrices`, given as location, outputs and
+    /// inputs.
     pub(crate) fn check<'a>(
         &self,
         architecture: &str,
@@ -97,8 +99,8 @@ impl AdapterFolder {
         AdapterInfo { name: self.name.clone(), parameters, checksum: self.checksum }
     }
 
-    /// Returns the adapter's pair for a matrix. If the matrix is a part of a tensor, `B` has the same rows; a matrix of several
-    /// tensors has no pair.
+    /// Returns the adapter's pair for a matrix. If the matrix is a part of a tensor, `B` has the same rows; a
+    /// matrix of several tensors has no pair.
     fn pair(&self, location: &TensorLocation) -> Option<Pair> {
         let [slice] = location.slices() else { return None };
         let (module, [a, b]) = names(&slice.tensor);

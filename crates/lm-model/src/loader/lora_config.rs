@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 /// Name of the file that this module reads, as shown in errors.
 pub(super) const ADAPTER_CONFIG: &str = "adapter_config.json";
 
-/// Keys of an adapter's config that affect its computation. Keys about training and initialisation are ignored.
+/// Keys of an adapter's config that affect its computation. Keys about training and initialisation are
+/// ignored.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct AdapterConfig {
     peft_type: String,

@@ -68,8 +68,8 @@ pub(crate) struct WeightLoader<'a> {
 }
 
 impl<'a> WeightLoader<'a> {
-    /// Checks that the checkpoint contains exactly the parameters of `spec` (and tensors that the architecture ignores), and that each
-    /// adapter has pairs for matrices of its layers only.
+    /// Checks that the checkpoint contains exactly the parameters of `spec` (and tensors that the
+    /// architecture ignores), and that each adapter has pairs for matrices of its layers only.
     pub(crate) fn new(
         checkpoint: &'a Checkpoint,
         architecture: &Architecture,

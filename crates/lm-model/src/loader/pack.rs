@@ -1,4 +1,5 @@
-//! Packing of a checkpoint's matrices in pieces, so that at most one piece of the file is in memory in addition.
+//! Packing of a checkpoint's matrices in pieces, so that at most one piece of the file is in memory in
+//! addition.
 
 use std::ops::Range;
 
@@ -10,8 +11,8 @@ use crate::error::{Error, Result};
 /// Maximum bytes of a file that are packed before their memory is released.
 const PIECE_BYTES: usize = 16 << 20;
 
-/// Packs a matrix from rows of a loadable type: floats, or quantised blocks. Blocks in the requested format are kept as they are;
-/// for another format they are dequantised and packed like a file's floats.
+/// Packs a matrix from rows of a loadable type: floats, or quantised blocks. Blocks in the requested format
+/// are kept as they are; for another format they are dequantised and packed like a file's floats.
 pub(crate) fn pack_dense(
     rows: &StoredRows<'_>,
     name: &str,

@@ -4,7 +4,8 @@ use lm_formats::{ModelFiles, check_size, file_names, parse_optional};
 
 use crate::error::Result;
 
-/// Maximum size of all these files together; real ones have some thousand bytes, `tokenizer_config.json` up to 2 MB.
+/// Maximum size of all these files together; real ones have some thousand bytes, `tokenizer_config.json` up
+/// to 2 MB.
 const MAX_BYTES: usize = 64 << 20;
 /// Files that contain a chat template, or the strings of the special tokens it uses.
 const FILES: [&str; 4] = [

@@ -16,8 +16,8 @@ use crate::imatrix::ImportanceMatrix;
 use crate::loader::LoadProgress;
 
 const TOKENIZER: &str = "tokenizer.json";
-/// Files of a copy besides the config, the weights and the chat template, where the original has them: preprocessing of images and
-/// audio clips, and the adapter for audio.
+/// Files of a copy besides the config, the weights and the chat template, where the original has them:
+/// preprocessing of images and audio clips, and the adapter for audio.
 const COPIED: [&str; 6] = [
     "generation_config.json",
     TOKENIZER,
@@ -30,8 +30,9 @@ const COPIED: [&str; 6] = [
 const TERMS: [&str; 4] = ["LICENCE", "LICENSE", "NOTICE", "USE_POLICY"];
 
 impl ModelFolder {
-    /// Checks that the model can be converted to `format`: to a folder in q8 or q4 ([`convert`](Self::convert)), or to a GGUF file in
-    /// another format ([`convert_to_gguf`](Self::convert_to_gguf)). Reads everything but the weights, and writes nothing.
+    /// Checks that the model can be converted to `format`: to a folder in q8 or q4
+    /// ([`convert`](Self::convert)), or to a GGUF file in another format
+    /// ([`convert_to_gguf`](Self::convert_to_gguf)). Reads everything but the weights, and writes nothing.
     ///
     /// # Errors
     /// The errors of the conversion that do not depend on the output or on values of weights.
@@ -45,15 +46,16 @@ impl ModelFolder {
         QuantizedFile::plan(&checkpoint, architecture, &spec, format, None).map(drop)
     }
 
-    /// Writes a quantised copy of the model to a new folder, with matrices of 8 or 4 bit. Loading the copy gives weights that are
-    /// bit-identical to quantising the original on load. Encoders of images and audio are copied as they are stored.
+    /// Writes a quantised copy of the model to a new folder, with matrices of 8 or 4 bit. Loading the copy
+    /// gives weights that are bit-identical to quantising the original on load. Encoders of images and audio
+    /// are copied as they are stored.
     ///
     /// The folder appears when it is complete. `progress` is called after each tensor.
     ///
     /// # Errors
-    /// When the model cannot be read (as for [`ModelFolder::load`]) or is quantised already, `format` is a float format,
-    /// `output` exists, or it cannot be written. A GGUF model, which has its tokenizer in its metadata, can be converted to a GGUF
-    /// file only ([`convert_to_gguf`](Self::convert_to_gguf)).
+    /// When the model cannot be read (as for [`ModelFolder::load`]) or is quantised already, `format` is a
+    /// float format, `output` exists, or it cannot be written. A GGUF model, which has its tokenizer in its
+    /// metadata, can be converted to a GGUF file only ([`convert_to_gguf`](Self::convert_to_gguf)).
     pub fn convert(
         &self,
         output: impl AsRef<Path>,
@@ -63,7 +65,8 @@ impl ModelFolder {
         self.write_folder(output.as_ref(), format, None, progress).map(drop)
     }
 
-    /// Writes a quantised copy; returns the names of the matrices without an importance, except tables whose rows are only looked up.
+    /// Writes a quantised copy; returns the names of the matrices without an importance, except tables whose
+    /// rows are only looked up.
     pub(super) fn write_folder(
         &self,
         output: &Path,

@@ -11,24 +11,28 @@ use crate::gguf_model::{NewFile, NewHead, Texts};
 use crate::loader::LoadProgress;
 
 impl ModelFolder {
-    /// Writes the model as one GGUF file (version 3) as llama.cpp's converter does, with matrices in `format`: F32, F16, Bf16, or
-    /// ggml's Q8_0 or Q4_0. Weights that are ggml blocks already, or convert to them without loss (MXFP4, AWQ, GPTQ), are kept as
-    /// blocks; vectors and norms are F32. Matrices whose rows are not whole blocks become F16.
+    /// Writes the model as one GGUF file (version 3) as llama.cpp's converter does, with matrices in
+    /// `format`: F32, F16, Bf16, or ggml's Q8_0 or Q4_0. Weights that are ggml blocks already, or convert to
+    /// them without loss (MXFP4, AWQ, GPTQ), are kept as blocks; vectors and norms are F32. Matrices whose
+    /// rows are not whole blocks become F16.
     ///
     /// A GGUF model is written with its own keys, in one file even if it was in several shards.
     ///
-    /// Loading the file gives weights that are bit-identical to loading the model with the same format. The metadata and the
-    /// tokenizer in the file are read back and compared before any weight is written.
+    /// Loading the file gives weights that are bit-identical to loading the model with the same format. The
+    /// metadata and the tokenizer in the file are read back and compared before any weight is written.
     ///
-    /// The file appears when it is complete; at most 16 MiB of a tensor are in memory. `progress` is called after each tensor.
+    /// The file appears when it is complete; at most 16 MiB of a tensor are in memory. `progress` is called
+    /// after each tensor.
     ///
     /// # Errors
-    /// - [`lm_formats::Error::UnsupportedValue`] for an architecture without a GGUF name here, or another format
+    /// - [`lm_formats::Error::UnsupportedValue`] for an architecture without a GGUF name here, or another
+    ///   format
     /// - [`crate::Error::NoGgufForm`] when a file cannot represent the model's settings or its tokenizer
     /// - [`crate::Error::Tokenizer`] for a tokenizer without a GGUF name
     /// - [`crate::Error::AlreadyQuantized`] when none of the matrices can be converted to `format`
     /// - [`crate::Error::Weight`] names a value that is too large for `format`
-    /// - when the model cannot be read (as for [`ModelFolder::load`]), `output` exists, or it cannot be written
+    /// - when the model cannot be read (as for [`ModelFolder::load`]), `output` exists, or it cannot be
+    ///   written
     pub fn convert_to_gguf(
         &self,
         output: impl AsRef<Path>,

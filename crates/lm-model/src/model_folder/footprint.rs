@@ -93,7 +93,8 @@ impl Footprint {
     pub(super) fn add_floats(&mut self, checkpoint: &Checkpoint, prefixes: &[&str]) {
         for (_, shape, ty) in checkpoint.under(prefixes) {
             let elements = shape.iter().fold(1_usize, |product, &n| product.saturating_mul(n));
-            // A stack of tables has the rows of all; a convolution has a row for each output. Kernels of single channels are vectors.
+            // A stack of tables has the rows of all; a convolution has a row for each output. Kernels of
+            // single channels are vectors.
             let rows = match shape {
                 [] | [_] => None,
                 [_, 1, kernel] if *kernel > 1 => None,
@@ -129,8 +130,8 @@ impl Footprint {
         self.cache.host_bytes(tokens.div_ceil(PAGE_LEN), dtype) as u64
     }
 
-    /// Quantisation of the files, which is then the only available one; `None` for floats. For a GGUF file with several block
-    /// types, one of them.
+    /// Quantisation of the files, which is then the only available one; `None` for floats. For a GGUF file
+    /// with several block types, one of them.
     pub fn quantized(&self) -> Option<WeightFormat> {
         self.quantized
     }

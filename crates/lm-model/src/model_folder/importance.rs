@@ -34,7 +34,8 @@ impl InputRecorder {
 }
 
 impl ModelFolder {
-    /// [`load`](Self::load) of a model that records the inputs of its decoder's linear layers, at some cost in speed.
+    /// [`load`](Self::load) of a model that records the inputs of its decoder's linear layers, at some cost
+    /// in speed.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -51,12 +52,14 @@ impl ModelFolder {
         Ok((loaded, InputRecorder { model: self.name.clone(), sums }))
     }
 
-    /// [`convert`](Self::convert) to q4, with the errors of each matrix's columns weighted by their importance. Returns the names of the
-    /// matrices that have none in `importance`, which are quantised as by [`convert`](Self::convert).
+    /// [`convert`](Self::convert) to q4, with the errors of each matrix's columns weighted by their
+    /// importance. Returns the names of the matrices that have none in `importance`, which are quantised as
+    /// by [`convert`](Self::convert).
     ///
     /// # Errors
     /// - as [`convert`](Self::convert)
-    /// - [`lm_formats::Error::TensorShape`] when a matrix has other columns, or another number of experts, than in `importance`
+    /// - [`lm_formats::Error::TensorShape`] when a matrix has other columns, or another number of experts,
+    ///   than in `importance`
     /// - [`crate::Error::NoImportance`] when no matrix has an importance
     pub fn convert_with_importance(
         &self,

@@ -41,13 +41,15 @@ struct Texts {
 }
 
 impl ModelFolder {
-    /// Loads the model. All tensors are checked before the first one is packed; tokenizer and template are read in parallel.
+    /// Loads the model. All tensors are checked before the first one is packed; tokenizer and template are
+    /// read in parallel.
     ///
-    /// Matrices (embedding and output head included) are packed in the requested format, one by one, from the file's bytes; norms
-    /// and biases are f32. `progress` is called at each phase and after each tensor.
+    /// Matrices (embedding and output head included) are packed in the requested format, one by one, from the
+    /// file's bytes; norms and biases are f32. `progress` is called at each phase and after each tensor.
     ///
     /// # Errors
-    /// When a file is missing or not valid, tensors and config do not match, or the device is not compiled in.
+    /// When a file is missing or not valid, tensors and config do not match, or the device is not compiled
+    /// in.
     pub fn load(&self, options: &LoadOptions, progress: &mut dyn FnMut(LoadProgress)) -> Result<LoadedModel> {
         self.load_parts(options, None, progress)
     }
@@ -156,8 +158,8 @@ impl ModelFolder {
         Ok(Weights { model, adapters, audio_adapter, vision, audio })
     }
 
-    /// Returns the quantised weights from the pack cache, after writing them if needed; `None` for weights that are not quantised on
-    /// loading, and without a usable cache.
+    /// Returns the quantised weights from the pack cache, after writing them if needed; `None` for weights
+    /// that are not quantised on loading, and without a usable cache.
     fn cached(
         &self,
         storage: Storage,
@@ -173,7 +175,8 @@ impl ModelFolder {
         Ok(self.open_or_write(cache, &plan, progress).map(|checkpoint| (checkpoint, Storage::Blocks(format))))
     }
 
-    /// Opens the entry of the pack cache, which is written first if needed; `None` if the cache cannot be used.
+    /// Opens the entry of the pack cache, which is written first if needed; `None` if the cache cannot be
+    /// used.
     fn open_or_write(
         &self,
         cache: &Path,

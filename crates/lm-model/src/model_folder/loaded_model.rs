@@ -21,14 +21,16 @@ pub struct LoadOptions {
     pub quantization: Option<WeightFormat>,
     /// Storage type of keys and values. Default: f16.
     pub kv_dtype: KvDtype,
-    /// Folder that caches quantised weights for the next load of the same files; created if absent. Default: none.
+    /// Folder that caches quantised weights for the next load of the same files; created if absent. Default:
+    /// none.
     ///
-    /// It is used if `quantization` is Q8 or Q4 and the model is a folder of floats on disk. An entry is as large as the
-    /// quantised weights; a corrupt entry, or one whose source files have changed, is replaced. If the cache cannot be used, the
-    /// load proceeds without it and logs a warning.
+    /// It is used if `quantization` is Q8 or Q4 and the model is a folder of floats on disk. An entry is as
+    /// large as the quantised weights; a corrupt entry, or one whose source files have changed, is replaced.
+    /// If the cache cannot be used, the load proceeds without it and logs a warning.
     pub pack_cache: Option<PathBuf>,
-    /// Folders of LoRA adapters in PEFT's format (`adapter_config.json`, `adapter_model.safetensors`) to load in addition to the
-    /// weights, which stay unchanged: [`LoadedModel::adapters`]. Default: none. [`AdapterLoader`] loads others later.
+    /// Folders of LoRA adapters in PEFT's format (`adapter_config.json`, `adapter_model.safetensors`) to load
+    /// in addition to the weights, which stay unchanged: [`LoadedModel::adapters`]. Default: none.
+    /// [`AdapterLoader`] loads others later.
     pub adapters: Vec<PathBuf>,
 }
 

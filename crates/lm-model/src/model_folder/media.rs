@@ -16,8 +16,8 @@ use crate::media::{AudioEncoder, VisionEncoder};
 use crate::vision::VISION;
 
 impl ModelFolder {
-    /// Opens a GGUF model with the tower and projector of its images, which llama.cpp's converter writes to a GGUF file of their own
-    /// (`--mmproj`).
+    /// Opens a GGUF model with the tower and projector of its images, which llama.cpp's converter writes to a
+    /// GGUF file of their own (`--mmproj`).
     ///
     /// # Errors
     /// - as [`ModelFolder::open`]
@@ -35,8 +35,9 @@ impl ModelFolder {
         Ok(Self { projector: Some(Arc::new(projector)), ..folder })
     }
 
-    /// Returns a GGUF model with the tower and projector of a model store, under any file name. As with a file beside the model,
-    /// a foreign or unsupported file is ignored with a log message, and the model takes only text.
+    /// Returns a GGUF model with the tower and projector of a model store, under any file name. As with a
+    /// file beside the model, a foreign or unsupported file is ignored with a log message, and the model
+    /// takes only text.
     ///
     /// # Errors
     /// When the folder does not exist.
@@ -46,13 +47,14 @@ impl ModelFolder {
         Ok(Self { projector, ..self })
     }
 
-    /// Name of the GGUF file with the vision encoder, beside the model or named; `None` for a model without one. It may not belong to the model:
-    /// see [`ModelFolder::reads_images`].
+    /// Name of the GGUF file with the vision encoder, beside the model or named; `None` for a model without
+    /// one. It may not belong to the model: see [`ModelFolder::reads_images`].
     pub fn projector_file(&self) -> Option<&str> {
         self.projector.as_deref().map(Projector::name)
     }
 
-    /// Returns true if the model reads images: its files have a vision tower of a known family. The tower is not loaded.
+    /// Returns true if the model reads images: its files have a vision tower of a known family. The tower is
+    /// not loaded.
     ///
     /// # Errors
     /// As [`ModelFolder::footprint`].
@@ -60,7 +62,8 @@ impl ModelFolder {
         Ok(self.vision(&self.config()?, &self.checkpoint()?)?.is_some())
     }
 
-    /// Returns true if the model reads audio: its files have an audio encoder of a known family. The encoder is not loaded.
+    /// Returns true if the model reads audio: its files have an audio encoder of a known family. The encoder
+    /// is not loaded.
     ///
     /// # Errors
     /// As [`ModelFolder::footprint`].

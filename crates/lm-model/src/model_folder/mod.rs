@@ -35,8 +35,8 @@ pub use self::footprint::Footprint;
 pub use self::importance::InputRecorder;
 pub use self::loaded_model::{LoadOptions, LoadedModel};
 
-/// A model: a Hugging Face folder, or a GGUF model. Each part is read on demand; the headers of GGUF files (metadata, tensor
-/// positions) are read on opening. Clones share the files.
+/// A model: a Hugging Face folder, or a GGUF model. Each part is read on demand; the headers of GGUF files
+/// (metadata, tensor positions) are read on opening. Clones share the files.
 #[derive(Clone, Debug)]
 pub struct ModelFolder {
     name: String,
@@ -48,12 +48,14 @@ pub struct ModelFolder {
 }
 
 impl ModelFolder {
-    /// Opens a folder on disk, a GGUF file (any file with the GGUF magic), or a folder that holds one GGUF model and no
-    /// `config.json`. The model is named after the last path component. Large files are mapped, not read.
+    /// Opens a folder on disk, a GGUF file (any file with the GGUF magic), or a folder that holds one GGUF
+    /// model and no `config.json`. The model is named after the last path component. Large files are mapped,
+    /// not read.
     ///
-    /// For a GGUF model in several shards, `path` is any of them; the others must be in the same folder. A GGUF model reads images if
-    /// its folder has exactly one file with `mmproj` in its name that belongs to it, as LM Studio and `llama-server -hf` store them;
-    /// [`ModelFolder::open_with_projector`] names another.
+    /// For a GGUF model in several shards, `path` is any of them; the others must be in the same folder. A
+    /// GGUF model reads images if its folder has exactly one file with `mmproj` in its name that belongs to
+    /// it, as LM Studio and `llama-server -hf` store them; [`ModelFolder::open_with_projector`] names
+    /// another.
     ///
     /// # Errors
     /// - [`lm_formats::Error::Io`] when the file or folder does not exist
@@ -110,14 +112,15 @@ impl ModelFolder {
     /// Reads and checks `config.json`.
     ///
     /// # Errors
-    /// When it is missing or not valid, names an unknown architecture, or requires something that is not implemented.
+    /// When it is missing or not valid, names an unknown architecture, or requires something that is not
+    /// implemented.
     pub fn config(&self) -> Result<ModelConfig> {
         let json = read_required(&*self.files, file_names::CONFIG)?;
         Ok(architectures::config(parse_json(file_names::CONFIG, &json)?)?)
     }
 
-    /// Reads `tokenizer.json`, with the end-of-sequence ids of [`ModelFolder::generation_config`], or the tokenizer of a GGUF
-    /// file; the logits width is the config's.
+    /// Reads `tokenizer.json`, with the end-of-sequence ids of [`ModelFolder::generation_config`], or the
+    /// tokenizer of a GGUF file; the logits width is the config's.
     ///
     /// # Errors
     /// When a file is missing or not valid; see [`Tokenizer::from_json`] and [`Tokenizer::from_gguf`].
@@ -142,7 +145,8 @@ impl ModelFolder {
         Ok(Some(source).filter(|source| !source.files.is_empty()))
     }
 
-    /// Reads `generation_config.json`; end-of-sequence ids that it omits are read from `config.json`. Files may be absent.
+    /// Reads `generation_config.json`; end-of-sequence ids that it omits are read from `config.json`. Files
+    /// may be absent.
     ///
     /// # Errors
     /// When a file is not valid.
@@ -150,7 +154,8 @@ impl ModelFolder {
         Ok(GenerationConfig::read(&*self.files)?)
     }
 
-    /// Licence of the model: the `license` line at the head of the model card `README.md`, or `general.license` of a GGUF file.
+    /// Licence of the model: the `license` line at the head of the model card `README.md`, or
+    /// `general.license` of a GGUF file.
     ///
     /// # Errors
     /// When the card exists and cannot be read.
@@ -209,8 +214,8 @@ impl ModelFolder {
         }
     }
 
-    /// Returns the config's architecture and decoder, and the tensors with the scales of its quantisation attached. The decoder has the
-    /// output head of the tensors.
+    /// Returns the config's architecture and decoder, and the tensors with the scales of its quantisation
+    /// attached. The decoder has the output head of the tensors.
     fn decoder_and_weights(
         &self,
         config: &ModelConfig,

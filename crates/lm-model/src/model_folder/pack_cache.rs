@@ -1,11 +1,12 @@
 //! Pack cache: quantised weights on disk from an earlier load.
 //!
-//! An entry is one safetensors file with the weights of a converted folder and two additional header entries: the *stamp*
-//! identifies its source files and how they were quantised, the *checksum* is that of its tensors. An entry with another stamp or
-//! checksum is a miss and is replaced.
+//! An entry is one safetensors file with the weights of a converted folder and two additional header entries:
+//! the *stamp* identifies its source files and how they were quantised, the *checksum* is that of its
+//! tensors. An entry with another stamp or checksum is a miss and is replaced.
 //!
-//! A writer holds the lock of the file `….lock`, writes to `….unfinished` and renames it: readers see a complete entry or none
-//! even if the writer fails. A process that does not get the lock continues without the cache.
+//! A writer holds the lock of the file `….lock`, writes to `….unfinished` and renames it: readers see a
+//! complete entry or none even if the writer fails. A process that does not get the lock continues without
+//! the cache.
 
 use std::fs::{self, OpenOptions};
 use std::io;

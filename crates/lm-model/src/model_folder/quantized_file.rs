@@ -44,8 +44,8 @@ enum Parameter {
 }
 
 impl<'a> QuantizedFile<'a> {
-    /// Plans the parameters of `spec` in a storable format; checks that all are present, and that their importances, if any,
-    /// have their shape.
+    /// Plans the parameters of `spec` in a storable format; checks that all are present, and that their
+    /// importances, if any, have their shape.
     pub(super) fn plan(
         checkpoint: &'a Checkpoint,
         architecture: &Architecture,
@@ -96,7 +96,8 @@ impl<'a> QuantizedFile<'a> {
         self.parameters.iter().any(|p| matches!(p, Parameter::Quantized { importance: Some(_), .. }))
     }
 
-    /// Writes the file, with `metadata` in its header. At most one tensor is in memory; `progress` is called after each.
+    /// Writes the file, with `metadata` in its header. At most one tensor is in memory; `progress` is called
+    /// after each.
     pub(super) fn write(
         &self,
         out: &mut File,

@@ -8,7 +8,8 @@ use crate::error::{Result, io_error};
 
 /// Temporary file or folder beside the output: renamed when complete, otherwise removed on drop.
 ///
-/// The only writer of this output holds its lock. The files of a killed writer are unlocked, and removed by the next one.
+/// The only writer of this output holds its lock. The files of a killed writer are unlocked, and removed by
+/// the next one.
 pub(super) struct TempOutput {
     pub(super) path: PathBuf,
     lock_path: PathBuf,

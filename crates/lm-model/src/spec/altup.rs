@@ -1,11 +1,12 @@
 use super::NamedShape;
 use crate::checkpoint::{LayerParam, Param};
 
-/// AltUp: several residual streams between the layers; a layer runs one and predicts the others. With LAuReL, a low-rank
-/// path parallel to attention.
+/// AltUp: several residual streams between the layers; a layer runs one and predicts the others. With LAuReL,
+/// a low-rank path parallel to attention.
 ///
 /// # Source
-/// Alternating Updates, arXiv 2301.13310; LAuReL, arXiv 2411.07501; Gemma 3n's modelling code in transformers.
+/// Alternating Updates, arXiv 2301.13310; LAuReL, arXiv 2411.07501; Gemma 3n's modelling code in
+/// transformers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct AltUpSpec {
     pub(crate) count: usize,

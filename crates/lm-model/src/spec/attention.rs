@@ -32,7 +32,8 @@ pub(crate) struct AttentionLayer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputGate {
     Absent,
-    /// Sigmoid of one gate per query element; in their shared projection, each head's gates follow its queries.
+    /// Sigmoid of one gate per query element; in their shared projection, each head's gates follow its
+    /// queries.
     PerElement,
 }
 

@@ -31,7 +31,8 @@ pub(crate) enum RouterSoftmax {
 
 /// Maximum number of experts of a layer; the largest published models have 512.
 const MAX_EXPERTS: usize = 1 << 16;
-/// Maximum number of weights of one projection over all experts of a layer, so that the sum over all layers does not overflow.
+/// Maximum number of weights of one projection over all experts of a layer, so that the sum over all layers
+/// does not overflow.
 const MAX_WEIGHTS: usize = 1 << 48;
 
 impl ExpertsSpec {

@@ -10,8 +10,8 @@ use crate::config::{ModelConfig, RopeParameters, invalid, json_error, unsupporte
 
 const FULL: &str = "full_attention";
 const SLIDING: &str = "sliding_attention";
-/// Returns each layer's window: `window` slots for sliding-window layers. Without `layer_types`, these are the layers where
-/// `slides` is true, if there is a window.
+/// Returns each layer's window: `window` slots for sliding-window layers. Without `layer_types`, these are
+/// the layers where `slides` is true, if there is a window.
 pub(crate) fn windows(
     config: &ModelConfig,
     window: Option<usize>,
@@ -65,8 +65,9 @@ pub(crate) struct RopesByType {
 }
 
 impl RopesByType {
-    /// Reads `rope_parameters` by layer type as transformers 5 writes them, or the older `rope_theta` and `rope_scaling` of
-    /// full-attention layers and `rope_local_base_freq` of sliding-window layers. The two bases are the defaults.
+    /// Reads `rope_parameters` by layer type as transformers 5 writes them, or the older `rope_theta` and
+    /// `rope_scaling` of full-attention layers and `rope_local_base_freq` of sliding-window layers. The two
+    /// bases are the defaults.
     pub(crate) fn from_config(config: &ModelConfig, [full_theta, sliding_theta]: [f64; 2]) -> Result<Self> {
         #[derive(Deserialize)]
         struct Keys {
@@ -121,8 +122,8 @@ fn take(by_type: &mut Map<String, Value>, kind: &str) -> Result<RopeParameters> 
     RopeParameters::deserialize(parameters).map_err(json_error)
 }
 
-/// Makes the last `count` layers read the keys and values of the last layer before them of the same type, full attention or
-/// sliding window.
+/// Makes the last `count` layers read the keys and values of the last layer before them of the same type,
+/// full attention or sliding window.
 pub(crate) fn share_key_values(spec: &mut DecoderSpec, count: usize) -> Result<()> {
     let layers: Vec<_> = spec.attention_mut().map(|attention| attention.cache()).collect();
     let Some(first) = layers.len().checked_sub(count).filter(|&first| first > 0) else {

@@ -25,8 +25,8 @@ pub(crate) struct GatedSpec {
     pub(crate) sparsity: Option<Sparsity>,
 }
 
-/// Activation sparsity: gates keep their excess over a threshold of `deviations` standard deviations above the row's mean; others
-/// are 0.
+/// Activation sparsity: gates keep their excess over a threshold of `deviations` standard deviations above
+/// the row's mean; others are 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sparsity {
     pub(crate) deviations: f32,

@@ -228,7 +228,8 @@ impl DecoderSpec {
         self.layers[layer].mlp.experts().map(|experts| experts.num_experts)
     }
 
-    /// Returns true if the columns of a parameter are value heads in the order of Hugging Face's files, which GGUF files change.
+    /// Returns true if the columns of a parameter are value heads in the order of Hugging Face's files, which
+    /// GGUF files change.
     pub(crate) fn has_grouped_columns(&self, param: Param) -> bool {
         let Param::Layer(layer, LayerParam::DeltaOutput(_)) = param else { return false };
         let Mixer::DeltaNet(net) = &self.layers[layer].mixer else { return false };

@@ -16,8 +16,8 @@ const MAX_SAMPLES: usize = 480_000;
 
 /// [`AudioEncoder`] without weights for [`FakeLm`](super::FakeLm): each row depends on all samples.
 ///
-/// An audio clip is `(`, a causal row per started 2000 samples, at most five, and `)`; it has at most 30 seconds. Placeholder and
-/// token are `</tool_response>`, which the test tokenizer has.
+/// An audio clip is `(`, a causal row per started 2000 samples, at most five, and `)`; it has at most 30
+/// seconds. Placeholder and token are `</tool_response>`, which the test tokenizer has.
 ///
 /// ```
 /// use lm_media::Audio;

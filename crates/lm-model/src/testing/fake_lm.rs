@@ -64,11 +64,12 @@ impl FakeLm {
 
     /// Creates a model whose greedy continuation of each prompt is the next of `replies`.
     ///
-    /// A call that requests logits starts the next reply, unless its rows continue a started one: the id that this reply returned
-    /// last, in the slot after it, and optionally the next ids of the script. A prompt that ends with the first ids of its reply has
-    /// them forced: the reply continues after them. A finished reply, and a prompt after the last
-    /// reply, return the end-of-sequence id. Rows after the first one with logits are draft tokens: their logits are zeros where the
-    /// drafts depart from the script. A call that does not request its last row returns only zeros.
+    /// A call that requests logits starts the next reply, unless its rows continue a started one: the id that
+    /// this reply returned last, in the slot after it, and optionally the next ids of the script. A prompt
+    /// that ends with the first ids of its reply has them forced: the reply continues after them. A finished
+    /// reply, and a prompt after the last reply, return the end-of-sequence id. Rows after the first one with
+    /// logits are draft tokens: their logits are zeros where the drafts depart from the script. A call that
+    /// does not request its last row returns only zeros.
     ///
     /// # Panics
     /// When the tokenizer has no end-of-sequence ids, or cannot encode a reply.
@@ -77,8 +78,8 @@ impl FakeLm {
         Self::new(tokenizer.logits_width(), Behaviour::Scripted(Mutex::new(script), Others::Possible))
     }
 
-    /// Restricts a scripted model to its script: the logits of all other tokens are negative infinity, so that a constraint
-    /// that masks the scripted token fails the generation.
+    /// Restricts a scripted model to its script: the logits of all other tokens are negative infinity, so
+    /// that a constraint that masks the scripted token fails the generation.
     ///
     /// # Panics
     /// When the model is not scripted.
@@ -91,22 +92,23 @@ impl FakeLm {
         self
     }
 
-    /// Creates a model of `logits_width` ids whose logits are a fixed function of `seed` and of all ids and positions up to the
-    /// row.
+    /// Creates a model of `logits_width` ids whose logits are a fixed function of `seed` and of all ids and
+    /// positions up to the row.
     ///
     /// Earlier rows are read from the cache, so a wrong page changes the logits.
     pub fn random(seed: u64, logits_width: usize) -> Self {
         Self::new(logits_width, Behaviour::Random(Random::new(seed)))
     }
 
-    /// Creates a model of `logits_width` ids whose logits are normally distributed with variance 1 and depend only on `seed` and
-    /// on the last id and its position. It has no cache, and a row costs only a copy: for tests with vocabularies of real
-    /// size.
+    /// Creates a model of `logits_width` ids whose logits are normally distributed with variance 1 and depend
+    /// only on `seed` and on the last id and its position. It has no cache, and a row costs only a copy: for
+    /// tests with vocabularies of real size.
     pub fn noise(seed: u64, logits_width: usize) -> Self {
         Self::new(logits_width, Behaviour::Noise(Noise::new(seed, logits_width)))
     }
 
-    /// Replaces the single full-attention layer of a random model by these layers. All of them affect the logits.
+    /// Replaces the single full-attention layer of a random model by these layers. All of them affect the
+    /// logits.
     ///
     /// # Panics
     /// When the model is not random, or a KV layer does not have exactly one head of [`FakeLm::HEAD_DIM`].
@@ -150,8 +152,8 @@ impl FakeLm {
         Self { info, behaviour, calls: Mutex::default() }
     }
 
-    /// Hidden states of the requested rows of a scripted model: in the first place the scripted ids from the first requested row on if
-    /// the last row is requested, [`NO_ID`] elsewhere.
+    /// Hidden states of the requested rows of a scripted model: in the first place the scripted ids from the
+    /// first requested row on if the last row is requested, [`NO_ID`] elsewhere.
     fn scripted_rows(script: &mut Script, input: &SequenceInput) -> Vec<f32> {
         let wanted = input.logits.indices(input.rows());
         let first = wanted.iter().copied().min().unwrap_or(0);

@@ -14,9 +14,10 @@ const FIRST_ROWS: usize = 2;
 
 /// [`VisionEncoder`] without weights for [`FakeLm`](super::FakeLm): each row depends on all pixels.
 ///
-/// An image is `[`, two rows with bidirectional attention, a line break, a grid of causal rows with M-RoPE positions and `]`. The grid has
-/// a row and a column for each pixel, at most 4 × 4, or [`ImageOptions::token_budget`] columns in one row. Placeholder and token are
-/// `<tool_response>`, which the test tokenizer has.
+/// An image is `[`, two rows with bidirectional attention, a line break, a grid of causal rows with M-RoPE
+/// positions and `]`. The grid has a row and a column for each pixel, at most 4 × 4, or
+/// [`ImageOptions::token_budget`] columns in one row. Placeholder and token are `<tool_response>`, which the
+/// test tokenizer has.
 ///
 /// ```
 /// use lm_media::{Image, ImageSize};

@@ -50,13 +50,15 @@ impl HookedLm {
         Self { before_pass: Box::new(hook), ..self }
     }
 
-    /// Replaces all logits by the result of `hook`. It gets the batch as well, or `None` from [`CausalLm::head`].
+    /// Replaces all logits by the result of `hook`. It gets the batch as well, or `None` from
+    /// [`CausalLm::head`].
     #[must_use]
     pub fn map_logits(self, hook: impl Fn(Option<&Batch>, Logits) -> Logits + Send + Sync + 'static) -> Self {
         Self { map_logits: Box::new(hook), ..self }
     }
 
-    /// Calls `hook` before each allocation of a cache, with the number of its pages. The allocation returns its error.
+    /// Calls `hook` before each allocation of a cache, with the number of its pages. The allocation returns
+    /// its error.
     #[must_use]
     pub fn before_allocation(self, hook: impl Fn(usize) -> Result<()> + Send + Sync + 'static) -> Self {
         Self { before_allocation: Box::new(hook), ..self }

@@ -4,8 +4,8 @@ use crate::batch::SequenceInput;
 /// Numbers beyond the width of a row: rows start at different offsets.
 const SPREAD: usize = 1 << 16;
 
-/// Random logit rows: slices of one array of normally distributed numbers, at an offset that depends on the row's last id and its
-/// position. A row costs a copy, for any width.
+/// Random logit rows: slices of one array of normally distributed numbers, at an offset that depends on the
+/// row's last id and its position. A row costs a copy, for any width.
 #[derive(Debug)]
 pub(super) struct Noise {
     seed: u64,

@@ -12,10 +12,10 @@ use crate::spec::BidirectionalLayers;
 
 pub(super) const HEAD_DIM: usize = 16;
 
-/// Parallel layers without weights: each slot has a random vector of its id and position, and a row's logits are random
-/// projections of what its layers compute from the slots up to it. A KV layer takes the mean over its visible slots; a state
-/// layer takes a sum with decaying weights of older slots. This lives in the cache only, so a page that was not written, not
-/// copied or given to two sequences changes the logits.
+/// Parallel layers without weights: each slot has a random vector of its id and position, and a row's logits
+/// are random projections of what its layers compute from the slots up to it. A KV layer takes the mean over
+/// its visible slots; a state layer takes a sum with decaying weights of older slots. This lives in the cache
+/// only, so a page that was not written, not copied or given to two sequences changes the logits.
 #[derive(Debug)]
 pub(super) struct Random {
     seed: u64,
@@ -145,7 +145,8 @@ fn fold_states(
     made
 }
 
-/// Returns a number that identifies the id of a row, or all numbers of a media item's row; rows of `embed` have the number of their id.
+/// Returns a number that identifies the id of a row, or all numbers of a media item's row; rows of `embed`
+/// have the number of their id.
 pub(super) fn row_number(sequence: &SequenceInput, row: usize) -> u64 {
     if let Some(slice) = sequence.media.iter().find(|slice| slice.rows().contains(&row)) {
         let values = slice.media.rows.slice(slice.range.clone());

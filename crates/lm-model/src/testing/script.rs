@@ -69,8 +69,8 @@ impl Script {
         Self { waiting, end_id, started: Vec::new() }
     }
 
-    /// Returns the ids that follow the rows of `input` from row `first` on; rows after `first` may be draft tokens. `None` where the
-    /// rows up to there depart from the script.
+    /// Returns the ids that follow the rows of `input` from row `first` on; rows after `first` may be draft
+    /// tokens. `None` where the rows up to there depart from the script.
     pub(super) fn next_ids(&mut self, input: &SequenceInput, first: usize) -> Vec<Option<TokenId>> {
         let started = self.started.iter().position(|reply| reply.is_continued_by(input, first));
         let mut reply = match started {
@@ -89,7 +89,8 @@ impl Script {
 }
 
 impl StartedReply {
-    /// Starts a reply after row `first` of `input`. The rows up to there may end with the reply's first ids: they were forced.
+    /// Starts a reply after row `first` of `input`. The rows up to there may end with the reply's first ids:
+    /// they were forced.
     fn new(ids: Vec<TokenId>, input: &SequenceInput, first: usize) -> Self {
         let rows = row_ids(input).get(..=first).unwrap_or_default();
         let forced = (0..=ids.len()).rev().find(|&len| rows.ends_with(&ids[..len])).unwrap_or(0);
@@ -97,8 +98,8 @@ impl StartedReply {
         Self { ids, first_slot, last: 0..0, block_table: Vec::new() }
     }
 
-    /// Returns true if the rows up to `first` are ids of the reply, starting at an id that the last call returned; the others were forced, and
-    /// may have started in a step without logits.
+    /// Returns true if the rows up to `first` are ids of the reply, starting at an id that the last call
+    /// returned; the others were forced, and may have started in a step without logits.
     fn is_continued_by(&self, input: &SequenceInput, first: usize) -> bool {
         let row_ids = row_ids(input).get(..=first).unwrap_or_default();
         let index = input.cached_len.checked_sub(self.first_slot).filter(|&index| index >= self.last.start);

@@ -1,5 +1,6 @@
-//! Gemma 3: SigLIP over images of one size, patches pooled to a square of tokens, an RMS norm and a projection.
-//! Source: Gemma 3 Technical Report (arXiv 2503.19786); `modeling_gemma3.py`, `processing_gemma3.py` of transformers 5.23.0.
+//! Gemma 3: SigLIP over images of one size, patches pooled to a square of tokens, an RMS norm and a
+//! projection. Source: Gemma 3 Technical Report (arXiv 2503.19786); `modeling_gemma3.py`,
+//! `processing_gemma3.py` of transformers 5.23.0.
 
 use std::sync::Arc;
 
@@ -117,7 +118,8 @@ fn load(settings: &EncoderSettings, tensors: &mut TowerTensors<'_>) -> Result<Ar
     Ok(Arc::new(Gemma3 { preprocessing, tower, norm, projection }))
 }
 
-/// Checks that patches and tokens form squares that fit into each other, and that the image processor does nothing else.
+/// Checks that patches and tokens form squares that fit into each other, and that the image processor does
+/// nothing else.
 fn preprocessing(settings: &EncoderSettings, side: usize, patch: usize) -> FormatResult<Preprocessing> {
     let OuterKeys { mm_tokens_per_image: tokens } = settings.outer(r#"{"mm_tokens_per_image": 256}"#)?;
     if !side.is_multiple_of(patch) {

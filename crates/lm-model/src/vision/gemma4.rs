@@ -1,6 +1,7 @@
-//! Gemma 4: a ViT with RMS norms before and after each block, gated MLPs, norms of queries, keys and values, and RoPE over columns and rows;
-//! squares of patches are averaged. Images keep their shape within a budget of tokens that the caller may choose.
-//! Source: `config.json` of google/gemma-4-E2B-it; `modeling_gemma4.py`, `processing_gemma4.py` of transformers 5.23.0.
+//! Gemma 4: a ViT with RMS norms before and after each block, gated MLPs, norms of queries, keys and values,
+//! and RoPE over columns and rows; squares of patches are averaged. Images keep their shape within a budget
+//! of tokens that the caller may choose. Source: `config.json` of google/gemma-4-E2B-it;
+//! `modeling_gemma4.py`, `processing_gemma4.py` of transformers 5.23.0.
 
 mod gguf;
 

@@ -1,5 +1,6 @@
 //! LFM2-VL: SigLIP 2 with positions resized to each view, squares of patches joined to tokens, and an MLP.
-//! Source: `config.json` of LiquidAI/LFM2-VL-450M; `modeling_lfm2_vl.py`, `modeling_siglip2.py`, `processing_lfm2_vl.py` of transformers 5.23.0.
+//! Source: `config.json` of LiquidAI/LFM2-VL-450M; `modeling_lfm2_vl.py`, `modeling_siglip2.py`,
+//! `processing_lfm2_vl.py` of transformers 5.23.0.
 
 use std::sync::Arc;
 

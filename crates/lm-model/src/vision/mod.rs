@@ -45,7 +45,8 @@ fn concatenated(views: Vec<EncodedMedia>) -> EncodedMedia {
     EncodedMedia { rows: Embeddings { values, hidden_size }, deep: Vec::new() }
 }
 
-/// Averages each square of `kernel`² patches: `[rows * columns, hidden]` to `[rows * columns / kernel², hidden]`.
+/// Averages each square of `kernel`² patches: `[rows * columns, hidden]` to
+/// `[rows * columns / kernel², hidden]`.
 ///
 /// # Panics
 /// When a side is not a multiple of `kernel`; the preprocessing has checked it.
@@ -55,8 +56,8 @@ fn pooled(x: Tensor<2>, rows: usize, columns: usize, kernel: usize) -> Tensor<2>
     squares.mean_dim(3).mean_dim(1).reshape([height * width, hidden])
 }
 
-/// Joins each square of `factor`² patches to one row: `[rows * columns, hidden]` to `[rows * columns / factor², factor² * hidden]`, the patches of
-/// a square row by row.
+/// Joins each square of `factor`² patches to one row: `[rows * columns, hidden]` to
+/// `[rows * columns / factor², factor² * hidden]`, the patches of a square row by row.
 ///
 /// # Panics
 /// When a side is not a multiple of `factor`; the preprocessing has checked it.

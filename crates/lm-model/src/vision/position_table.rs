@@ -11,7 +11,8 @@ pub(super) struct PositionTable {
 }
 
 impl PositionTable {
-    /// The table in another shape, `[rows, columns, width]`: bilinear, averaged over all entries that a smaller shape covers.
+    /// The table in another shape, `[rows, columns, width]`: bilinear, averaged over all entries that a
+    /// smaller shape covers.
     ///
     /// # Source
     /// `torch.nn.functional.interpolate(mode="bilinear", align_corners=False, antialias=True)`, torch 2.15.0.
@@ -45,7 +46,8 @@ impl PositionTable {
     }
 }
 
-/// For each of `to` points, the first covered point of `from` and the weights: a triangle as wide as two points of the coarser side.
+/// For each of `to` points, the first covered point of `from` and the weights: a triangle as wide as two
+/// points of the coarser side.
 fn weights(from: usize, to: usize) -> Vec<(usize, Vec<f32>)> {
     let scale = from as f64 / to as f64;
     let support = scale.max(1.0);

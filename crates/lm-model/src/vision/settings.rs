@@ -8,7 +8,8 @@ use crate::config::{invalid, unsupported};
 use crate::encoders::settings::{EncoderSettings, MAX_LAYERS, MAX_WIDTH, check_size};
 
 impl EncoderSettings {
-    /// Values of the channels by the image processor's `do_normalize`, `image_mean` and `image_std`; `default` where they are absent.
+    /// Values of the channels by the image processor's `do_normalize`, `image_mean` and `image_std`;
+    /// `default` where they are absent.
     pub(crate) fn normalization(&self, default: Normalization) -> Result<Normalization> {
         #[derive(Deserialize)]
         struct Keys {

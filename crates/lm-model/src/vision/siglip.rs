@@ -1,5 +1,5 @@
-//! SigLIP: a ViT without a class token, the tower of several families; each has its own positions.
-//! Source: SigLIP (arXiv 2303.15343), SigLIP 2 (arXiv 2502.14786); `modeling_siglip.py` of transformers 5.23.0.
+//! SigLIP: a ViT without a class token, the tower of several families; each has its own positions. Source:
+//! SigLIP (arXiv 2303.15343), SigLIP 2 (arXiv 2502.14786); `modeling_siglip.py` of transformers 5.23.0.
 
 use burn::tensor::{Device as BurnDevice, Tensor};
 use lm_formats::Result as FormatResult;
@@ -138,7 +138,8 @@ impl Siglip {
         embedding(&self.positions, ids, &self.burn_device)
     }
 
-    /// Runs the tower over the patches of one image, to whose embeddings `positions`, `[patches, hidden]`, are added: `[patches, hidden]`.
+    /// Runs the tower over the patches of one image, to whose embeddings `positions`, `[patches, hidden]`,
+    /// are added: `[patches, hidden]`.
     pub(super) fn forward(&self, patches: Patches, positions: Tensor<2>) -> Tensor<2> {
         let count = patches.rows * patches.columns;
         let mut x = {

@@ -1,5 +1,6 @@
-//! SmolVLM, SmolVLM2 and Idefics3: SigLIP over square tiles, squares of patches joined to tokens, one projection.
-//! Source: SmolVLM (arXiv 2504.05299); `modeling_smolvlm.py`, `processing_smolvlm.py` of transformers 5.23.0.
+//! SmolVLM, SmolVLM2 and Idefics3: SigLIP over square tiles, squares of patches joined to tokens, one
+//! projection. Source: SmolVLM (arXiv 2504.05299); `modeling_smolvlm.py`, `processing_smolvlm.py` of
+//! transformers 5.23.0.
 
 use std::sync::Arc;
 
@@ -145,10 +146,12 @@ fn preprocessing(settings: &EncoderSettings, patch: usize, scale: usize) -> Form
 }
 
 impl SmolVlm {
-    /// Rows of the position table for a view of `rows` × `columns` patches: the table's square is stretched over it.
+    /// Rows of the position table for a view of `rows` × `columns` patches: the table's square is stretched
+    /// over it.
     ///
-    /// The reference computes these in floats, whose rounding moves some patches by one row or column where a side is not a power of two,
-    /// depending on the processor. The sides of published models (26, 27, 32) are not affected.
+    /// The reference computes these in floats, whose rounding moves some patches by one row or column where a
+    /// side is not a power of two, depending on the processor. The sides of published models (26, 27, 32) are
+    /// not affected.
     fn position_ids(&self, rows: usize, columns: usize) -> Vec<u32> {
         let side = self.position_side;
         let ids = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));

@@ -1,4 +1,5 @@
-//! Audio in prompts of the tiny audio checkpoints: features, ids, rows, logits and greedy tokens against transformers.
+//! Audio in prompts of the tiny audio checkpoints: features, ids, rows, logits and greedy tokens against
+//! transformers.
 
 mod features;
 mod golden;
@@ -87,7 +88,8 @@ fn audio_without_rows_is_an_error() {
     }
 }
 
-/// The copy's rows of an audio clip are the same bits: the encoder is not quantised. Its adapter comes with it.
+/// The copy's rows of an audio clip are the same bits: the encoder is not quantised. Its adapter comes with
+/// it.
 #[test]
 fn converted_folder_keeps_its_encoder() {
     for golden in Golden::all() {

@@ -1,5 +1,5 @@
-//! Untrusted GGUF files: truncated, overlapping, inconsistent, corrupt. Each gives a typed error that names the place, or a
-//! model, without panics, hangs or allocations beyond the size of the file.
+//! Untrusted GGUF files: truncated, overlapping, inconsistent, corrupt. Each gives a typed error that names
+//! the place, or a model, without panics, hangs or allocations beyond the size of the file.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Untrusted files. Each format has a table of defects; each row gives a typed error that names the place, without panics, hangs or
-//! memory use beyond the size of the file.
+//! Untrusted files. Each format has a table of defects; each row gives a typed error that names the place,
+//! without panics, hangs or memory use beyond the size of the file.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 #[path = "../common/mod.rs"]

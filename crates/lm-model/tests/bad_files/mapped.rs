@@ -7,7 +7,8 @@ use lm_model::{LoadOptions, LoadPhase, LoadProgress, ModelFolder, WeightFormat};
 use crate::common::TinyModel;
 use crate::corpus::chain;
 
-/// The file is truncated after its header once the first weights are loaded. The next read is an error with the file's name.
+/// The file is truncated after its header once the first weights are loaded. The next read is an error with
+/// the file's name.
 #[test]
 fn file_shrinking_during_load_is_an_error() {
     for quantization in [None, Some(WeightFormat::Q4)] {

@@ -7,7 +7,8 @@ const MAX_USED: usize = 256 << 20;
 /// Limit of address space, which is reserved before use; the system's allocator reserves 64 MiB per thread.
 const MAX_RESERVED: usize = 8 << 30;
 
-/// Runs `work` and checks, where the system reports it, that the process did not grow by more than a small file can require.
+/// Runs `work` and checks, where the system reports it, that the process did not grow by more than a small
+/// file can require.
 pub fn bounded<T>(what: &str, work: impl FnOnce() -> T) -> T {
     // Reset the peak memory counter, where the system allows it.
     let counted_anew = fs::write("/proc/self/clear_refs", "5").is_ok();

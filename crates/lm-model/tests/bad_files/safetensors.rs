@@ -19,7 +19,8 @@ fn length(files: &mut Files, change: fn(u64) -> u64) {
     *length = change(u64::from_le_bytes(*length)).to_le_bytes();
 }
 
-/// Truncates the file at the position that `at` computes from the end of the header and the length of the file.
+/// Truncates the file at the position that `at` computes from the end of the header and the length of the
+/// file.
 fn cut(files: &mut Files, at: fn(header: usize, all: usize) -> usize) {
     let bytes = files.bytes(TENSORS);
     let header = 8 + u64::from_le_bytes(*bytes.first_chunk().unwrap()) as usize;

@@ -131,7 +131,8 @@ fn invalid_pieces_are_rejected() {
     }
 }
 
-/// A vocabulary that gives one id to two tokens makes the library compute wrong offsets where the text has multi-byte characters.
+/// A vocabulary that gives one id to two tokens makes the library compute wrong offsets where the text has
+/// multi-byte characters.
 #[test]
 fn tokens_off_character_boundaries_are_an_error() {
     let path = crate::corpus::testdata("../fuzz/seeds/tokenizer_json/one_id_twice.json");

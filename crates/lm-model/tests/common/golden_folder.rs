@@ -50,7 +50,8 @@ impl GoldenFolder {
         (0..).map_while(|index| self.images.get(&format!("{prefix}{index}")).cloned()).collect()
     }
 
-    /// Asserts that values are those of a tensor, within a tolerance relative to its largest value; prints the difference.
+    /// Asserts that values are those of a tensor, within a tolerance relative to its largest value; prints
+    /// the difference.
     pub fn assert_close(&self, tensor: &str, values: &[f32], tolerance: f32) {
         let expected = &self.tensors[tensor];
         assert_eq!(values.len(), expected.len(), "{} {tensor}", self.name());

@@ -33,7 +33,8 @@ pub struct Tensor {
 }
 
 impl TinyModel {
-    /// Qwen3 with GQA, sliding windows on its upper layers, tied embeddings, and a `head_dim` other than hidden / heads.
+    /// Qwen3 with GQA, sliding windows on its upper layers, tied embeddings, and a `head_dim` other than
+    /// hidden / heads.
     pub fn qwen3() -> Self {
         Self::from_config(json!({
             "model_type": "qwen3", "vocab_size": VOCAB, "hidden_size": 32, "intermediate_size": 48,
@@ -190,8 +191,8 @@ impl Random {
     }
 }
 
-/// Devices of this build, or those named by `LM_TEST_DEVICES` (`cpu`, `ndarray`, `gpu`, comma-separated). A device that the machine lacks
-/// is skipped with a printed line.
+/// Devices of this build, or those named by `LM_TEST_DEVICES` (`cpu`, `ndarray`, `gpu`, comma-separated). A
+/// device that the machine lacks is skipped with a printed line.
 pub fn devices() -> Vec<Device> {
     let named = std::env::var("LM_TEST_DEVICES").ok();
     let is_named = |device: &Device| {
@@ -207,8 +208,8 @@ pub fn devices() -> Vec<Device> {
     Device::available().iter().copied().filter(is_named).filter(usable).collect()
 }
 
-/// Returns true if all checkpoints are compared in all ways. Not on a GPU, which may be a driver in software that takes minutes for
-/// each, unless `LM_GOLDENS=all`.
+/// Returns true if all checkpoints are compared in all ways. Not on a GPU, which may be a driver in software
+/// that takes minutes for each, unless `LM_GOLDENS=all`.
 pub fn is_thorough(device: Device) -> bool {
     device != Device::Gpu || std::env::var("LM_GOLDENS").is_ok_and(|value| value == "all")
 }
@@ -218,7 +219,8 @@ pub fn first(greedy: &[TokenId], device: Device) -> &[TokenId] {
     if is_thorough(device) { greedy } else { &greedy[..greedy.len().min(4)] }
 }
 
-/// Lets one test at a time use a GPU: threads that wait for its queue spin, and a driver in software needs the cores.
+/// Lets one test at a time use a GPU: threads that wait for its queue spin, and a driver in software needs
+/// the cores.
 pub fn alone(device: Device) -> Option<MutexGuard<'static, ()>> {
     static GPU: Mutex<()> = Mutex::new(());
     (device == Device::Gpu).then(|| GPU.lock().unwrap_or_else(PoisonError::into_inner))
@@ -232,7 +234,8 @@ pub fn for_each_device(test: impl Fn(Device)) {
     }
 }
 
-/// Runs a test body on the [`devices`] where comparisons [are thorough](is_thorough), for tests of files: other tests compare a GPU's weights.
+/// Runs a test body on the [`devices`] where comparisons [are thorough](is_thorough), for tests of files:
+/// other tests compare a GPU's weights.
 pub fn for_each_thorough_device(test: impl Fn(Device)) {
     for_each_device(|device| match is_thorough(device) {
         true => test(device),
@@ -250,8 +253,8 @@ pub fn load_with(dir: &Path, options: &LoadOptions) -> LoadedModel {
     ModelFolder::open(dir).unwrap().load(options, &mut |_| {}).unwrap()
 }
 
-/// Converts inputs made for a cache of one group: a block table for each group of `cache`. Page `p` becomes one page in each, and
-/// groups that share a space have separate pages in it.
+/// Converts inputs made for a cache of one group: a block table for each group of `cache`. Page `p` becomes
+/// one page in each, and groups that share a space have separate pages in it.
 pub fn for_groups(cache: &KvPool, mut sequences: Vec<SequenceInput>) -> Vec<SequenceInput> {
     let groups = cache.layout().groups();
     let alike =
@@ -268,7 +271,8 @@ pub fn for_groups(cache: &KvPool, mut sequences: Vec<SequenceInput>) -> Vec<Sequ
     sequences
 }
 
-/// Runs one forward pass over inputs made for a cache of one group; returns the logits of each sequence's requested rows.
+/// Runs one forward pass over inputs made for a cache of one group; returns the logits of each sequence's
+/// requested rows.
 pub fn forward(
     model: &dyn CausalLm,
     cache: &mut KvPool,
@@ -306,7 +310,8 @@ pub fn assert_close(a: &[Vec<f32>], b: &[Vec<f32>], what: &str) {
     assert!(difference <= 2e-4, "{what}: logits differ by {difference}");
 }
 
-/// Asserts that rows computed in another way are the same: bit-identical on CPU devices, within rounding on a GPU.
+/// Asserts that rows computed in another way are the same: bit-identical on CPU devices, within rounding on a
+/// GPU.
 pub fn assert_same(model: &dyn CausalLm, a: &[Vec<f32>], b: &[Vec<f32>], what: &str) {
     if model.info().device == Device::Gpu {
         return assert_close(a, b, what);

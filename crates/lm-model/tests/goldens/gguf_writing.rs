@@ -15,13 +15,15 @@ use crate::goldens::root;
 
 /// Keys of llama.cpp's files that differ in ours, and why; the empty name applies to any checkpoint.
 ///
-/// - `general.name`: theirs is in title case, ours is the folder's name; `general.size_label`, `basename` and `finetune`, parts of
-///   file names, are theirs alone.
-/// - `tokenizer.ggml.token_type`: theirs treats any added token in `<|…|>` as a control token, ours those that the tokenizer marks as
-///   special.
-/// - `tokenizer.ggml.tokens`: with Gemma 2 and 3n transformers adds the special tokens of its own tokenizer class; with Gemma 3 the
-///   converter omits embedding rows without a token; ours pads them as for other models.
-/// - Qwen 3.5: theirs have the multi-token-prediction layer, and an interval over which `recurrent_layers` takes precedence.
+/// - `general.name`: theirs is in title case, ours is the folder's name; `general.size_label`, `basename` and
+///   `finetune`, parts of file names, are theirs alone.
+/// - `tokenizer.ggml.token_type`: theirs treats any added token in `<|…|>` as a control token, ours those
+///   that the tokenizer marks as special.
+/// - `tokenizer.ggml.tokens`: with Gemma 2 and 3n transformers adds the special tokens of its own tokenizer
+///   class; with Gemma 3 the converter omits embedding rows without a token; ours pads them as for other
+///   models.
+/// - Qwen 3.5: theirs have the multi-token-prediction layer, and an interval over which `recurrent_layers`
+///   takes precedence.
 const THEIRS: &[(&str, &str)] = &[
     ("", "general.basename"),
     ("", "general.finetune"),
@@ -60,9 +62,10 @@ const THEIR_TENSORS: &[(&str, &str)] = &[
     ("gemma4-tiny-keys", "token_embd.weight"),
     ("qwen3_5-tiny-vision", "blk.2."),
 ];
-/// Keys of ours that theirs have for some architectures only, without the architecture prefix: they contain the default, or a
-/// value that llama.cpp derives from the name of the pre-tokenizer (`add_bos_token`). Theirs have one end-of-sequence id
-/// (`eos_token_id`), ours all. Where Gemma 4's `final_logit_softcapping` is missing, llama.cpp takes 30.
+/// Keys of ours that theirs have for some architectures only, without the architecture prefix: they contain
+/// the default, or a value that llama.cpp derives from the name of the pre-tokenizer (`add_bos_token`).
+/// Theirs have one end-of-sequence id (`eos_token_id`), ours all. Where Gemma 4's `final_logit_softcapping`
+/// is missing, llama.cpp takes 30.
 const OURS: &[&str] = &[
     "attention.key_length",
     "attention.value_length",
@@ -98,7 +101,8 @@ const IMPLIED: &[(&str, &str)] = &[
     ("qwen2-tiny-yarn", r#"{"use_sliding_window": false}"#),
 ];
 
-/// Checkpoints that are read and not written: the head order of a delta net with more value heads than key heads.
+/// Checkpoints that are read and not written: the head order of a delta net with more value heads than key
+/// heads.
 const REFUSED: &[&str] = &["qwen3_5-tiny"];
 
 /// A file, or its shards.
@@ -264,8 +268,8 @@ fn compare(
     Ok(())
 }
 
-/// Checkpoints with settings that files cannot represent, and which: the tiny ones have values that no published one of the
-/// architecture has.
+/// Checkpoints with settings that files cannot represent, and which: the tiny ones have values that no
+/// published one of the architecture has.
 const REFUSED_SETTINGS: &[(&str, &str)] = &[
     ("gemma2-tiny", "layer 0, scale is 0.20412414"),
     ("gemma2-tiny-erf", "layer 0, scale is 0.2236068"),

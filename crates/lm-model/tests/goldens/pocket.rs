@@ -25,7 +25,8 @@ impl Case {
         Ok(serde_json::from_slice(&std::fs::read(root().join("testdata/templates/pocket.json"))?)?)
     }
 
-    /// The rendered text; the last message's content is a separate segment if it tests special tokens in content.
+    /// The rendered text; the last message's content is a separate segment if it tests special tokens in
+    /// content.
     fn segments(&self) -> Vec<TextSegment<'_>> {
         let content =
             self.messages.last().and_then(|message| message["content"].as_str()).unwrap_or_default();

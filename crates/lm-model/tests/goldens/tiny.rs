@@ -254,7 +254,8 @@ fn for_each_golden(compare: impl Fn(&Golden, Device) -> anyhow::Result<()>) -> a
     Ok(())
 }
 
-/// Logits of a prompt are bit-identical for a copy that `convert` wrote and for the original quantised on load.
+/// Logits of a prompt are bit-identical for a copy that `convert` wrote and for the original quantised on
+/// load.
 #[test]
 fn converted_copy_equals_quantised_load() -> anyhow::Result<()> {
     let format = WeightFormat::Q8;

@@ -42,7 +42,8 @@ impl Golden {
         }
     }
 
-    /// Results for the two GGUF files of a folder in `testdata/vision/mmproj`: those beside them, or those of the checkpoint of this name.
+    /// Results for the two GGUF files of a folder in `testdata/vision/mmproj`: those beside them, or those of
+    /// the checkpoint of this name.
     pub fn of_mmproj(name: &str) -> Self {
         let path = format!("mmproj/{name}");
         let own = Self::folder(&path).join("golden.json").exists();

@@ -1,4 +1,5 @@
-//! Two GGUF files of llama.cpp's converter, text model and `mmproj`: results of transformers, and mismatched files.
+//! Two GGUF files of llama.cpp's converter, text model and `mmproj`: results of transformers, and mismatched
+//! files.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! Images in prompts of the tiny vision checkpoints: ids, rows, logits and greedy tokens against transformers.
+//! Images in prompts of the tiny vision checkpoints: ids, rows, logits and greedy tokens against
+//! transformers.
 
 mod golden;
 mod mmproj;

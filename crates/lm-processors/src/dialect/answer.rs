@@ -43,8 +43,8 @@ pub(crate) enum BeforeCalls {
 
 /// Messages with headers that state the recipient and the channel: `start` HEADER `text` TEXT `end`.
 ///
-/// The dialect's channels and calls state what the family writes, headers included. This describes the parts of a
-/// header, so that they are parsed in any order.
+/// The dialect's channels and calls state what the family writes, headers included. This describes the parts
+/// of a header, so that they are parsed in any order.
 #[derive(Debug)]
 pub(crate) struct MessageSyntax {
     /// Start of every message but the first, whose start is in the prompt.
@@ -70,7 +70,7 @@ pub(crate) enum MessageKind {
     Answer,
     /// Reasoning: text of the dialect's first channel.
     Reasoning,
-    /// A call. With [`CallBody::Named`](super::CallBody::Named), the header holds the name and the text the arguments;
-    /// any other call is in the text.
+    /// A call. With [`CallBody::Named`](super::CallBody::Named), the header holds the name and the text the
+    /// arguments; any other call is in the text.
     Call,
 }

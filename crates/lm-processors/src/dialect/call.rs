@@ -9,7 +9,8 @@ pub struct CallSyntax {
     pub section: Tags,
     /// Separator of two calls: layout, or a text such as `; ` whose whitespace is layout.
     pub separator: &'static str,
-    /// Markers around each call. If these and the section's are empty, the body's first character is the marker.
+    /// Markers around each call. If these and the section's are empty, the body's first character is the
+    /// marker.
     pub call: Tags,
     /// Form of the body between them.
     pub body: CallBody,
@@ -73,7 +74,8 @@ pub enum CallBody {
 pub struct NamedCall {
     /// Text before the name; the parser accepts calls without it.
     pub before_name: &'static str,
-    /// Text before and after the name in another version of the format, which the parser accepts as well; may be empty.
+    /// Text before and after the name in another version of the format, which the parser accepts as well; may
+    /// be empty.
     pub(crate) other: (&'static str, &'static str),
     /// Text that ends the name; the parser also ends it at the `{` of the arguments.
     pub after_name: &'static str,

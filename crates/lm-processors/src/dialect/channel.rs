@@ -10,7 +10,8 @@ pub struct ChannelSyntax {
     pub name: &'static str,
     /// Markers around the channel, and the layout the family writes inside them.
     pub tags: Tags,
-    /// True if the start marker is text of the channel as well: the start of a sentence that the prompt wrote.
+    /// True if the start marker is text of the channel as well: the start of a sentence that the prompt
+    /// wrote.
     pub start_is_text: bool,
     /// Destination of its text, unless the caller wants all text in the answer.
     pub place: Place,
@@ -31,7 +32,8 @@ pub struct ChannelSyntax {
 }
 
 impl ChannelSyntax {
-    /// Reasoning with the most common rules: opened by its marker or by the prompt; line breaks at its borders are layout.
+    /// Reasoning with the most common rules: opened by its marker or by the prompt; line breaks at its
+    /// borders are layout.
     pub const fn new(tags: Tags) -> Self {
         Self {
             name: REASONING,
@@ -78,7 +80,8 @@ pub(crate) enum Unmarked {
 pub(crate) enum CallsInside {
     /// Text of the channel.
     Text,
-    /// At the very start of a channel opened by the prompt, it ends the channel: the model skipped it. Later it is text.
+    /// At the very start of a channel opened by the prompt, it ends the channel: the model skipped it. Later
+    /// it is text.
     AtStart,
     /// End of the channel.
     End,
@@ -89,8 +92,8 @@ pub(crate) enum CallsInside {
 pub(crate) enum UnmatchedEnd {
     /// Text.
     Text,
-    /// Text; but if the prompt is unknown and it is the first marker of a reply, the prompt opened the channel. The
-    /// reply is held back until its first marker.
+    /// Text; but if the prompt is unknown and it is the first marker of a reply, the prompt opened the
+    /// channel. The reply is held back until its first marker.
     EndsChannel,
     /// Dropped at the start of the reply, text later.
     DroppedAtStart,

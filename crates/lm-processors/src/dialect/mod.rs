@@ -1,8 +1,9 @@
-//! Dialects: the text syntax of model families, as data. Parser and grammar share this data, so that they cannot disagree.
+//! Dialects: the text syntax of model families, as data. Parser and grammar share this data, so that they
+//! cannot disagree.
 //!
-//! A dialect holds two kinds of text. *Markers* (`open`, `close`, …) delimit parts for the parser and must match
-//! exactly. *Layout* (`after_open`, `before_close`, `separator`, …) is the whitespace that the family writes between
-//! them: a grammar writes it, and the parser accepts any whitespace instead.
+//! A dialect holds two kinds of text. *Markers* (`open`, `close`, …) delimit parts for the parser and must
+//! match exactly. *Layout* (`after_open`, `before_close`, `separator`, …) is the whitespace that the family
+//! writes between them: a grammar writes it, and the parser accepts any whitespace instead.
 
 mod answer;
 mod call;
@@ -26,8 +27,8 @@ pub use parameters::{ParameterCall, TypeAttribute, ValueText};
 pub struct Dialect {
     /// Name of the family.
     pub name: &'static str,
-    /// Parts stripped from the text of the answer and the channels, such as citation markers: each from its `open` to its
-    /// `close`, or only the `open` if `close` is empty. Calls keep them.
+    /// Parts stripped from the text of the answer and the channels, such as citation markers: each from its
+    /// `open` to its `close`, or only the `open` if `close` is empty. Calls keep them.
     pub stripped: &'static [Tags],
     /// Channels besides the answer; thinking switches and budgets apply to the first.
     pub channels: &'static [ChannelSyntax],

@@ -2,13 +2,14 @@
 
 use super::Tags;
 
-/// `before_name` `name.open` NAME `name.close`, then for each argument `key.open` KEY `key.close` `value.open` VALUE
-/// `value.close`, then `end`.
+/// `before_name` `name.open` NAME `name.close`, then for each argument `key.open` KEY `key.close`
+/// `value.open` VALUE `value.close`, then `end`.
 #[derive(Debug, Clone, Copy)]
 pub struct ParameterCall {
     /// Text before the name's marker; the parser accepts calls without it.
     pub before_name: &'static str,
-    /// Markers of the tool's name. Without an `open`, whitespace, a parameter and the call's end also end the name.
+    /// Markers of the tool's name. Without an `open`, whitespace, a parameter and the call's end also end the
+    /// name.
     pub name: Tags,
     /// Markers of the call's number (from 1), after the name.
     pub number: Option<Tags>,
@@ -18,7 +19,8 @@ pub struct ParameterCall {
     pub after_key: &'static str,
     /// Attribute with the value's type, between key and value.
     pub type_attribute: Option<TypeAttribute>,
-    /// Markers of a value, with layout. The parser removes `after_open`, and if it was present, `before_close`.
+    /// Markers of a value, with layout. The parser removes `after_open`, and if it was present,
+    /// `before_close`.
     pub value: Tags,
     /// Encoding of a value.
     pub written: ValueText,
@@ -59,7 +61,8 @@ impl ParameterCall {
         ..Self::FUNCTION
     };
 
-    /// ` name="f">` after the call's marker, then `<parameter name="k">v</parameter>`, as in an `invoke` element.
+    /// ` name="f">` after the call's marker, then `<parameter name="k">v</parameter>`, as in an `invoke`
+    /// element.
     pub const INVOKE: Self = Self {
         name: Tags::new(" name=\"", "\">"),
         key: Tags::new("<parameter name=\"", "\">"),
@@ -72,12 +75,13 @@ impl ParameterCall {
 /// Encoding of a value between its markers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueText {
-    /// Verbatim for strings, JSON for other types. The first closing marker ends the value: a string cannot contain it.
+    /// Verbatim for strings, JSON for other types. The first closing marker ends the value: a string cannot
+    /// contain it.
     Verbatim,
     /// The same; the parser also accepts `<![CDATA[…]]>`, which protects its content.
     VerbatimOrCdata,
-    /// Nested elements for members of objects and elements of lists: `key.open` K `key.close` VALUE, then `value.close`
-    /// K `key.close`; list elements are named `item`. Strings are verbatim.
+    /// Nested elements for members of objects and elements of lists: `key.open` K `key.close` VALUE, then
+    /// `value.close` K `key.close`; list elements are named `item`. Strings are verbatim.
     Elements,
 }
 
@@ -95,7 +99,8 @@ pub(crate) enum Untyped {
 pub(crate) enum Accepted {
     /// Any; the last of duplicate parameters counts.
     Any,
-    /// Those in the tool's schema, each once. Others are dropped, and a call without a required one is malformed.
+    /// Those in the tool's schema, each once. Others are dropped, and a call without a required one is
+    /// malformed.
     Declared,
 }
 

@@ -1,5 +1,5 @@
-//! DeepSeek V3.2 and V4: DSML `invoke` elements, with values marked as text or JSON. The section's name differs.
-//! Source: the encoding published with deepseek-ai/DeepSeek-V3.2.
+//! DeepSeek V3.2 and V4: DSML `invoke` elements, with values marked as text or JSON. The section's name
+//! differs. Source: the encoding published with deepseek-ai/DeepSeek-V3.2.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

@@ -1,4 +1,5 @@
-//! GigaChat 3 and 3.1: a call is a message of the role `function call`, or follows a `<|function_call|>` token.
+//! GigaChat 3 and 3.1: a call is a message of the role `function call`, or follows a `<|function_call|>`
+//! token.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

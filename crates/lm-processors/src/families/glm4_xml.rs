@@ -1,6 +1,6 @@
-//! GLM-4.5 and later: the name, then tagged keys and values, all in `<tool_call>` tags. GLM-4.5 and 4.6 write each of
-//! these on its own line, 4.7 without line breaks; the parser accepts both.
-//! Source: the call format of zai-org/GLM-4.7's published chat template.
+//! GLM-4.5 and later: the name, then tagged keys and values, all in `<tool_call>` tags. GLM-4.5 and 4.6 write
+//! each of these on its own line, 4.7 without line breaks; the parser accepts both. Source: the call format
+//! of zai-org/GLM-4.7's published chat template.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

@@ -1,6 +1,5 @@
-//! Messages with recipients, and calls as `invoke` elements outside of them: a response template format of the
-//! transformers library.
-//! Source: the `response_schema` examples of transformers 5.
+//! Messages with recipients, and calls as `invoke` elements outside of them: a response template format of
+//! the transformers library. Source: the `response_schema` examples of transformers 5.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

@@ -1,5 +1,5 @@
-//! Calls as lines of `key: value` in `<tool_call>` tags: a response template format of the transformers library.
-//! Source: the `response_schema` examples of transformers 5.
+//! Calls as lines of `key: value` in `<tool_call>` tags: a response template format of the transformers
+//! library. Source: the `response_schema` examples of transformers 5.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

@@ -76,8 +76,8 @@ pub struct Family {
     pub processor: &'static dyn ModelDataProcessor,
     /// Aliases of its format.
     pub names: &'static [&'static str],
-    /// Sets of texts for detection: a chat template that contains all of a set belongs to the family, unless it
-    /// contains a larger set of another family. Without any, the family is never detected by its template.
+    /// Sets of texts for detection: a chat template that contains all of a set belongs to the family, unless
+    /// it contains a larger set of another family. Without any, the family is never detected by its template.
     pub markers: &'static [&'static [&'static str]],
     /// Lower-case substrings of model names, for templates without evidence.
     pub model_names: &'static [&'static str],
@@ -177,8 +177,8 @@ pub const ALL: &[&Family] = &[
     &xlam_json::FAMILY,
 ];
 
-/// Detects the family of a model: by the markers in its chat template, then by its name, else the generic one. A
-/// template that shows no calls, only reasoning, has lower precedence than the name.
+/// Detects the family of a model: by the markers in its chat template, then by its name, else the generic
+/// one. A template that shows no calls, only reasoning, has lower precedence than the name.
 pub fn detect(template: &str, model_name: &str) -> &'static dyn ModelDataProcessor {
     let model_name = model_name.to_lowercase();
     let by_template = |calls: bool| {

@@ -1,4 +1,5 @@
-//! Step 3.5: reasoning opened by the prompt; the line break before `</think>` is layout, all other text is kept.
+//! Step 3.5: reasoning opened by the prompt; the line break before `</think>` is layout, all other text is
+//! kept.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

@@ -9,7 +9,8 @@ use crate::grammar_request::Layout;
 use crate::schema::SchemaError;
 use crate::schema::{Reading, normalized};
 
-/// Builds the grammar of the JSON texts that match `schema`, for validating texts or decoding without a chat format.
+/// Builds the grammar of the JSON texts that match `schema`, for validating texts or decoding without a chat
+/// format.
 ///
 /// # Errors
 /// [`SchemaError`] if it is not a schema, has no value, or has no grammar.

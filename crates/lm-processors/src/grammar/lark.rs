@@ -56,13 +56,14 @@ impl Lark {
         self.named("T", "", body.into())
     }
 
-    /// Adds a lazy rule, which matches the terminal expression `body` and ends as soon as it can; returns its name.
+    /// Adds a lazy rule, which matches the terminal expression `body` and ends as soon as it can; returns its
+    /// name.
     pub(super) fn lazy(&mut self, body: impl Into<String>) -> String {
         self.define("[lazy]", body.into())
     }
 
-    /// Builds alternatives. Many string literals are merged into one terminal, since the parser would follow each
-    /// separately.
+    /// Builds alternatives. Many string literals are merged into one terminal, since the parser would follow
+    /// each separately.
     pub(super) fn alternatives(&mut self, mut options: Vec<String>) -> String {
         let text = |option: &String| serde_json::from_str::<String>(option).ok();
         if options.len() <= MAX_ALTERNATIVES {
@@ -120,8 +121,9 @@ impl Lark {
         format!("marker_{number}")
     }
 
-    /// Builds text that matches the terminal expression `content`, in which `close` does not occur, then `layout`, then
-    /// `close`: as its token; if unknown, as a possible token, or spelled with ordinary characters.
+    /// Builds text that matches the terminal expression `content`, in which `close` does not occur, then
+    /// `layout`, then `close`: as its token; if unknown, as a possible token, or spelled with ordinary
+    /// characters.
     pub(super) fn up_to(&mut self, content: &str, layout: &str, close: &str) -> String {
         if let Some(token) = self.tokens.first_in(close) {
             // The part before the token belongs to the text that the token ends.
@@ -157,8 +159,8 @@ pub(super) fn text_regex(text: &str) -> String {
     format!("/{}/", escaped_regex(text))
 }
 
-/// Builds a regular expression for one of `texts`, which are sorted and share their first `from` bytes; common prefixes
-/// are factored out.
+/// Builds a regular expression for one of `texts`, which are sorted and share their first `from` bytes;
+/// common prefixes are factored out.
 fn one_text_regex(texts: &[&str], from: usize) -> String {
     let (Some(first), Some(last)) = (texts.first(), texts.last()) else { return String::new() };
     let alike = first[from..].char_indices().zip(last[from..].chars()).take_while(|((_, a), b)| a == b);

@@ -1,7 +1,7 @@
 //! Grammars as data: the allowed output of a model, from a family's dialect and the tools' schemas.
 //!
-//! One grammar covers a whole reply from its first token: reasoning, text of the answer, calls, the end. One mechanism
-//! thus serves every mode, and no trigger needs to watch for a marker to enable a constraint.
+//! One grammar covers a whole reply from its first token: reasoning, text of the answer, calls, the end. One
+//! mechanism thus serves every mode, and no trigger needs to watch for a marker to enable a constraint.
 
 mod calls;
 mod given;
@@ -20,9 +20,9 @@ pub use json_document::json_grammar;
 pub struct Grammar {
     /// Rules in llguidance's Lark dialect, the start rule named `start`. They cover a whole reply.
     pub lark: String,
-    /// Texts of the rules `marker_0`, `marker_1`, …, which `lark` uses and does not define: texts that are, or contain,
-    /// added tokens of some tokenizers. The compiling side defines each as the sequence of tokens and strings that the
-    /// tokenizer makes of it.
+    /// Texts of the rules `marker_0`, `marker_1`, …, which `lark` uses and does not define: texts that are,
+    /// or contain, added tokens of some tokenizers. The compiling side defines each as the sequence of tokens
+    /// and strings that the tokenizer makes of it.
     pub markers: Vec<String>,
 }
 

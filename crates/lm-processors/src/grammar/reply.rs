@@ -84,8 +84,9 @@ impl ReplyWriter<'_, '_> {
         Ok(sequence([&*first, &spans, &answer]))
     }
 
-    /// Builds the channels before the answer, each from its start to its end, with layout after it. The only channel of a dialect comes once:
-    /// a model whose next word the answer forbids would open it again and again. `opened` is true if the first one is open.
+    /// Builds the channels before the answer, each from its start to its end, with layout after it. The only
+    /// channel of a dialect comes once: a model whose next word the answer forbids would open it again and
+    /// again. `opened` is true if the first one is open.
     fn channel_spans(&mut self, opened: bool) -> String {
         if self.request.thinking == Thinking::Forbidden || self.dialect.channels.is_empty() {
             return String::new();

@@ -47,8 +47,8 @@ pub(crate) fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "\"'<>{}()[]".contains(c))
 }
 
-/// Length of the code fence (backticks and a word) at the start of `text`; 0 if there is none, `None` if more text is
-/// needed to decide.
+/// Length of the code fence (backticks and a word) at the start of `text`; 0 if there is none, `None` if more
+/// text is needed to decide.
 pub(crate) fn fence(text: &str) -> Option<usize> {
     let Some(rest) = text.strip_prefix(FENCE) else {
         return (text.is_empty() || !FENCE.starts_with(text)).then_some(0);

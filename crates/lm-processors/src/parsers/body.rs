@@ -12,8 +12,8 @@ use crate::dialect::{CallBody, CallSyntax};
 use crate::parser::ParserOptions;
 use crate::values::SchemaCache;
 
-/// Creates a reader for a block of this syntax. Readers that type values by a schema take it from the tools, to which `schemas`
-/// belongs.
+/// Creates a reader for a block of this syntax. Readers that type values by a schema take it from the tools,
+/// to which `schemas` belongs.
 pub(crate) fn reader(
     syntax: &'static CallSyntax,
     options: &ParserOptions,

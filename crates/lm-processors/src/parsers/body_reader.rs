@@ -10,19 +10,19 @@ pub(crate) const MAX_BLOCK_BYTES: usize = 1 << 20;
 
 /// Incremental reader of a call's body, between its opening and closing marker.
 ///
-/// A reader is created for one block and dropped with it. It decides on certain text only: its events do not depend on
-/// the split of the text.
+/// A reader is created for one block and dropped with it. It decides on certain text only: its events do not
+/// depend on the split of the text.
 pub(crate) trait BodyReader: Debug + Send {
-    /// Continues with `text`, the whole block so far: it starts right after the opening marker (or with the body's
-    /// first character if there is no marker), and only grows between calls. The reader keeps its position, so that the
-    /// work is linear.
+    /// Continues with `text`, the whole block so far: it starts right after the opening marker (or with the
+    /// body's first character if there is no marker), and only grows between calls. The reader keeps its
+    /// position, so that the work is linear.
     ///
     /// # Errors
     /// If this is not a call.
     fn read(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault>;
 
-    /// Ends the body at the end of the reply, after the last `read` returned [`Progress::Open`]: completes a call
-    /// that lacks only its last marker, and returns the end of the body.
+    /// Ends the body at the end of the reply, after the last `read` returned [`Progress::Open`]: completes a
+    /// call that lacks only its last marker, and returns the end of the body.
     ///
     /// # Errors
     /// [`Fault::unfinished`] if the call is incomplete.
@@ -42,7 +42,8 @@ pub(crate) trait BodyReader: Debug + Send {
 pub(crate) enum Progress {
     /// Incomplete: more text is needed.
     Open,
-    /// The body ended before this byte. Whitespace and the closing marker, which the driver reads, may follow.
+    /// The body ended before this byte. Whitespace and the closing marker, which the driver reads, may
+    /// follow.
     Complete(usize),
     /// The text is the answer, which continues at this byte, and not a call.
     Answer(usize),

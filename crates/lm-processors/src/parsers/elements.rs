@@ -22,8 +22,8 @@ const MAX_ALTERNATIVES: usize = 64;
 /// Maximum number of alternatives besides the first of each element that are tried for a value.
 const MAX_TRIED: usize = 256;
 
-/// Searches for the end of the current element, which `rest` continues; `depth` is the number of open elements inside
-/// it. Returns the end of the decided text, and true if the closing marker is there.
+/// Searches for the end of the current element, which `rest` continues; `depth` is the number of open
+/// elements inside it. Returns the end of the decided text, and true if the closing marker is there.
 ///
 /// # Errors
 /// If elements are nested too deeply.

@@ -1,5 +1,5 @@
-//! Repair of JSON text that models write: control characters, backslashes and single quotes of strings, comments, trailing commas,
-//! Python's constants.
+//! Repair of JSON text that models write: control characters, backslashes and single quotes of strings,
+//! comments, trailing commas, Python's constants.
 
 use std::fmt::Write;
 
@@ -10,7 +10,8 @@ const CONSTANTS: [(&str, &str); 3] = [("True", "true"), ("False", "false"), ("No
 
 /// Repair of one JSON text that arrives in pieces. Valid JSON is unchanged, all else that has no repair too.
 ///
-/// - Control characters in strings are escaped, and backslashes that escape nothing, as in `^\d+$`. `\'` becomes `'`.
+/// - Control characters in strings are escaped, and backslashes that escape nothing, as in `^\d+$`. `\'`
+///   becomes `'`.
 /// - Strings in single quotes get double quotes.
 /// - Comments, `//` and `/* */`, are removed. A blank replaces the latter.
 /// - `True`, `False` and `None` become `true`, `false` and `null`.

@@ -79,8 +79,8 @@ pub(crate) enum JsonPlace {
 }
 
 impl Leniency {
-    /// Leniency in calls, if defects are repaired. In calls without a marker, which all text may resemble, the line's end ends a string
-    /// that lacks its quote.
+    /// Leniency in calls, if defects are repaired. In calls without a marker, which all text may resemble,
+    /// the line's end ends a string that lacks its quote.
     pub(crate) fn of(recovers: bool, bare: bool) -> Self {
         match (recovers, bare) {
             (false, _) => Self::Valid,
@@ -116,7 +116,8 @@ impl JsonScan {
         matches!(self.place, JsonPlace::String { .. })
     }
 
-    /// Returns true if the next byte is inside a string that is not valid JSON, or a comment: its end may be missing.
+    /// Returns true if the next byte is inside a string that is not valid JSON, or a comment: its end may be
+    /// missing.
     pub(crate) fn may_be_unterminated(&self) -> bool {
         !matches!(self.place, JsonPlace::Outside | JsonPlace::String { is_defective: false, .. })
     }

@@ -11,8 +11,8 @@ pub(crate) enum Scan {
 
 /// Finds the first of `markers` in `text`, the longest one if several start at the same position.
 ///
-/// `ended` is true if no more text follows. One pass over the text. Any split of the text finds the same markers, as
-/// long as none contains another. Empty markers are never found.
+/// `ended` is true if no more text follows. One pass over the text. Any split of the text finds the same
+/// markers, as long as none contains another. Empty markers are never found.
 pub(crate) fn scan<M: AsRef<str>>(text: &str, markers: &[M], ended: bool) -> Scan {
     let mut first_bytes = [false; 256];
     for marker in markers {

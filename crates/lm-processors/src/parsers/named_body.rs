@@ -216,8 +216,8 @@ impl NamedBody {
         Ok(())
     }
 
-    /// Extracts the name from a word with an index: the part after the last dot, unless a declared tool has the whole
-    /// name. An index alone denotes the only tool.
+    /// Extracts the name from a word with an index: the part after the last dot, unless a declared tool has
+    /// the whole name. An index alone denotes the only tool.
     fn name_before_index(&self, name: &str) -> Result<String, Fault> {
         let is_index = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let declared = |name: &str| self.tools.iter().any(|tool| tool.name() == name);

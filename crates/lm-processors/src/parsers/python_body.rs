@@ -18,8 +18,9 @@ const MAX_NAME_BYTES: usize = 1 << 10;
 /// Texts that end a call's name.
 pub(super) const NAME_ENDS: &[&str] = &["("];
 
-/// Reader of [`CallBody::Python`](crate::dialect::CallBody::Python): calls in brackets, or several in sequence, each on
-/// its own line or not. `print(…)` around a call, `default_api.` before its name and `.call` after a declared one are ignored.
+/// Reader of [`CallBody::Python`](crate::dialect::CallBody::Python): calls in brackets, or several in
+/// sequence, each on its own line or not. `print(…)` around a call, `default_api.` before its name and
+/// `.call` after a declared one are ignored.
 #[derive(Debug)]
 pub(crate) struct PythonBody {
     list: PythonList,

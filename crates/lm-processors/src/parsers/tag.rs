@@ -21,8 +21,8 @@ pub(crate) fn trim_blanks(text: &str) -> &str {
     text.trim_start_matches(is_blank)
 }
 
-/// Matches `tag` at the start of `text`. A blank in the tag matches any number of blanks, which are also allowed around
-/// an equals sign; the quote at the tag's end may be the other kind or missing.
+/// Matches `tag` at the start of `text`. A blank in the tag matches any number of blanks, which are also
+/// allowed around an equals sign; the quote at the tag's end may be the other kind or missing.
 pub(crate) fn match_tag(text: &str, tag: &str) -> Tag {
     let mut rest = text;
     let mut chars = tag.chars().peekable();
@@ -52,8 +52,8 @@ pub(crate) fn match_tag(text: &str, tag: &str) -> Tag {
     Tag::Match { len: text.len() - rest.len(), quote: None }
 }
 
-/// Skips the attribute `name` of an element, which the tag `before` the equals sign does not have; `None` if more text is
-/// needed to decide.
+/// Skips the attribute `name` of an element, which the tag `before` the equals sign does not have; `None` if
+/// more text is needed to decide.
 fn attribute<'t>(rest: &'t str, before: &str) -> Option<&'t str> {
     const NAME: &str = "name";
     if before.contains(NAME) || !before.starts_with('<') {
@@ -82,8 +82,8 @@ fn quoted(text: &str, rest: &str) -> Tag {
     }
 }
 
-/// End of a name in such a tag, and the position after `close`: past the closing quote and other attributes. `None`
-/// until it is found within `limit` bytes.
+/// End of a name in such a tag, and the position after `close`: past the closing quote and other attributes.
+/// `None` until it is found within `limit` bytes.
 pub(crate) fn end_of_name(
     text: &str,
     quote: Option<char>,

@@ -61,8 +61,8 @@ impl<'r> Located<'r> {
         schemas.chain(REFERENCES.iter().filter_map(|keyword| self.referenced(keyword))).collect()
     }
 
-    /// Number of times that the schemas in place apply: `unevaluatedProperties` and `unevaluatedItems` ask them again which parts they
-    /// evaluate.
+    /// Number of times that the schemas in place apply: `unevaluatedProperties` and `unevaluatedItems` ask
+    /// them again which parts they evaluate.
     pub(super) fn rounds(&self) -> u64 {
         let has = |keyword| u64::from(self.schema.get(keyword).is_some());
         1 + 2 * (has("unevaluatedProperties") + has("unevaluatedItems"))

@@ -12,8 +12,8 @@ const MAX_DEPTH: usize = 6;
 /// Maximum number of compared pairs of schemas.
 const MAX_PAIRS: usize = 100_000;
 
-/// Returns true if no value matches two of `schemas`, as far as types, constants and required properties show.
-/// References point into `definitions`; an undefined one is treated as unknown.
+/// Returns true if no value matches two of `schemas`, as far as types, constants and required properties
+/// show. References point into `definitions`; an undefined one is treated as unknown.
 pub(super) fn all_disjoint(schemas: &[Value], definitions: &Map<String, Value>) -> bool {
     let mut comparison = Comparison { definitions, pairs_left: MAX_PAIRS };
     let rest = |at: usize| schemas.iter().skip(at + 1);

@@ -10,7 +10,8 @@ use super::normalize::Normalizer;
 use super::validator::{validator, validators};
 
 impl Normalizer<'_> {
-    /// Reduces a schema that lists its values to those that match all of it; the list is then the whole schema.
+    /// Reduces a schema that lists its values to those that match all of it; the list is then the whole
+    /// schema.
     ///
     /// # Errors
     /// If no value is left, except in a branch of a combination or an optional property.

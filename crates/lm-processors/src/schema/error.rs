@@ -21,14 +21,15 @@ pub enum SchemaFault {
     /// No value matches the schema.
     #[error("no value matches it{0}")]
     Unsatisfiable(&'static str),
-    /// Numbers match the schema, but its bounds are so close or so far from zero that all of them have more digits than a
-    /// grammar writes.
+    /// Numbers match the schema, but its bounds are so close or so far from zero that all of them have more
+    /// digits than a grammar writes.
     #[error("the numbers between its bounds have more digits than a grammar writes")]
     NarrowRange,
     /// Values match the schema, but the model's syntax can write none of them.
     #[error("the syntax of the {processor} models cannot write {}", .value.as_deref().unwrap_or("its values"))]
     Unwritable {
-        /// A listed value that cannot be written, as JSON of at most 80 characters; `None` if the schema lists none.
+        /// A listed value that cannot be written, as JSON of at most 80 characters; `None` if the schema
+        /// lists none.
         value: Option<String>,
         /// Name of the processor.
         processor: &'static str,
@@ -68,7 +69,8 @@ impl SchemaError {
         Self::new(path, keyword, SchemaFault::Unsatisfiable(reason))
     }
 
-    /// Fault of a schema whose values the syntax of `processor` cannot write: the one at its place that was found, if it is listed.
+    /// Fault of a schema whose values the syntax of `processor` cannot write: the one at its place that was
+    /// found, if it is listed.
     pub(crate) fn unwritable(found: Option<&(String, Option<Value>)>, processor: &'static str) -> Self {
         let (path, value) =
             found.map_or(("#", None), |(path, value)| (path.as_str(), value.as_ref().map(shortened)));

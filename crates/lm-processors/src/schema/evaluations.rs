@@ -1,5 +1,5 @@
-//! Number of times that a validator applies the schemas of a document: once for each path to a schema, and the number of paths may double
-//! with each reference.
+//! Number of times that a validator applies the schemas of a document: once for each path to a schema, and
+//! the number of paths may double with each reference.
 
 use std::collections::HashMap;
 use std::ptr::from_ref;
@@ -17,8 +17,8 @@ const MAX_DEPTH: usize = 400;
 /// Address of a document without an address.
 const BASE: &str = "json-schema:///";
 
-/// Refuses a schema if one of its values may need too many applications. A recursive schema counts once: the validator remembers its results
-/// for each part of the value.
+/// Refuses a schema if one of its values may need too many applications. A recursive schema counts once: the
+/// validator remembers its results for each part of the value.
 ///
 /// # Errors
 /// [`SchemaFault::TooLarge`], or [`SchemaFault::Bad`] for a schema that contains itself in place.
@@ -26,7 +26,8 @@ pub(super) fn check_evaluations(root: &Value) -> Result<(), SchemaError> {
     count(root, To::Any, MAX_APPLICATIONS).map(drop)
 }
 
-/// Returns true if a validator that skips nothing and remembers nothing applies at most `max` schemas to `value` and its parts.
+/// Returns true if a validator that skips nothing and remembers nothing applies at most `max` schemas to
+/// `value` and its parts.
 pub(super) fn is_cheap(root: &Value, value: &Value, max: u64) -> bool {
     count(root, To::Value(value), max).is_ok()
 }

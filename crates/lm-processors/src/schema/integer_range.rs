@@ -1,4 +1,5 @@
-//! Exact range of integers: JSON values hold integers beyond 64 bits as floats, so that grammars exclude them.
+//! Exact range of integers: JSON values hold integers beyond 64 bits as floats, so that grammars exclude
+//! them.
 
 use lm_template::Value;
 use serde_json::Number;

@@ -14,8 +14,8 @@ pub(super) struct Look {
     pub(super) found: String,
 }
 
-/// The conditions in `pattern`, look-ahead at its start and look-behind at its end, and the pattern without them; none when they
-/// are too many or the pattern has alternatives.
+/// The conditions in `pattern`, look-ahead at its start and look-behind at its end, and the pattern without
+/// them; none when they are too many or the pattern has alternatives.
 pub(super) fn split_looks(pattern: &str) -> Option<(Vec<Look>, String)> {
     if !["(?=", "(?!", "(?<=", "(?<!"].iter().any(|open| pattern.contains(open)) {
         return Some((Vec::new(), pattern.to_owned()));
@@ -53,7 +53,8 @@ fn look<'p>(group: &'p str, opens: [&str; 2]) -> Option<(bool, &'p str)> {
     body(opens[0]).map(|body| (false, body)).or_else(|| body(opens[1]).map(|body| (true, body)))
 }
 
-/// Ranges of the outermost groups of `pattern`; none if it has alternatives outside of them or is not a pattern.
+/// Ranges of the outermost groups of `pattern`; none if it has alternatives outside of them or is not a
+/// pattern.
 fn groups(pattern: &str) -> Option<Vec<(usize, usize)>> {
     let (mut found, mut open, mut in_class) = (Vec::new(), Vec::new(), false);
     let mut chars = pattern.char_indices();

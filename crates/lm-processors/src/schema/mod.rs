@@ -32,8 +32,9 @@ pub(crate) use pattern::{escaped as escaped_regex, full_match, needs_escape};
 pub use schema_validator::SchemaValidator;
 pub use validator::validator;
 
-/// A keyword that the grammar does not express: it is not enforced, and finished values must be validated instead; or it is
-/// `enum` or `const`, and the grammar lacks the listed values that the model's syntax cannot write.
+/// A keyword that the grammar does not express: it is not enforced, and finished values must be validated
+/// instead; or it is `enum` or `const`, and the grammar lacks the listed values that the model's syntax
+/// cannot write.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnenforcedKeyword {
     /// Tool whose parameters the schema describes; `None` for a response format.
@@ -50,13 +51,13 @@ pub(crate) enum Reading {
     /// As in the JSON Schema specification: allowed unless forbidden.
     #[default]
     Open,
-    /// By the intent of a tool declaration: an object that lists its properties has no others unless it says so, and a
-    /// schema with properties is an object.
+    /// By the intent of a tool declaration: an object that lists its properties has no others unless it says
+    /// so, and a schema with properties is an object.
     ToolParameters,
 }
 
-/// A schema that can be expressed as a grammar and allows all values of the original (under its reading). Every reference points to
-/// `#/$defs/…`, `oneOf` is `anyOf`, and annotations are removed.
+/// A schema that can be expressed as a grammar and allows all values of the original (under its reading).
+/// Every reference points to `#/$defs/…`, `oneOf` is `anyOf`, and annotations are removed.
 #[derive(Debug)]
 pub(crate) struct Normalized<'a> {
     document: &'a Value,
@@ -68,7 +69,8 @@ pub(crate) struct Normalized<'a> {
 }
 
 impl Normalized<'_> {
-    /// Translates keywords of the schema to those of the document, which has other names for definitions and combinations.
+    /// Translates keywords of the schema to those of the document, which has other names for definitions and
+    /// combinations.
     pub(crate) fn in_document(
         &self,
         found: BTreeSet<UnenforcedKeyword>,

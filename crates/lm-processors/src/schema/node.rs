@@ -33,8 +33,8 @@ pub(super) struct Place {
     pub(super) closing: Closing,
     /// The definition that this schema is a part of in place: not below a property or an item.
     pub(super) definition: Option<usize>,
-    /// True if the whole may have values even if this schema has none: it is a branch of a combination, or an optional
-    /// property.
+    /// True if the whole may have values even if this schema has none: it is a branch of a combination, or an
+    /// optional property.
     pub(super) may_be_empty: bool,
 }
 

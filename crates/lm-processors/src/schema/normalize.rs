@@ -32,7 +32,8 @@ pub(super) struct Normalizer<'a> {
     /// Number of each reference target, by pointer and closing.
     pub(super) names: BTreeMap<(String, Closing), usize>,
     pub(super) definitions: Object,
-    /// Pairs of a definition and one that it contains in place (without a property or an item between them), with the path.
+    /// Pairs of a definition and one that it contains in place (without a property or an item between them),
+    /// with the path.
     pub(super) in_place: Vec<(usize, usize, String)>,
     /// Validators of all schemas of the document, built on demand; the inner `None` means that this failed.
     pub(super) validators: Option<Option<ValidatorMap>>,

@@ -28,8 +28,8 @@ impl Normalizer<'_> {
 }
 
 impl Normalizer<'_> {
-    /// `propertyNames` has a grammar where the names are listed, or are texts of a pattern or length, and the object names none
-    /// itself.
+    /// `propertyNames` has a grammar where the names are listed, or are texts of a pattern or length, and the
+    /// object names none itself.
     pub(super) fn names(
         &mut self,
         node: Node<'_>,

@@ -28,8 +28,9 @@ impl SchemaValidator {
 
     /// Returns the errors of a value, which are none if the schema allows it.
     ///
-    /// The places of errors are searched for in all alternatives: in a recursive schema, their number grows exponentially with the depth of
-    /// the value. Beyond 10,000 applied schemas the result is one error without a place.
+    /// The places of errors are searched for in all alternatives: in a recursive schema, their number grows
+    /// exponentially with the depth of the value. Beyond 10,000 applied schemas the result is one error
+    /// without a place.
     pub fn errors<'v>(&'v self, value: &'v Value) -> Vec<ValidationError<'v>> {
         if self.is_valid(value) {
             return Vec::new();

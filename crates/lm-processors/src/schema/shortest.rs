@@ -59,7 +59,8 @@ fn without_value(root: &Value, lengths: &Lengths) -> String {
     path
 }
 
-/// Lower bound of the length of a value: patterns and formats are not considered. `None` if there is no value.
+/// Lower bound of the length of a value: patterns and formats are not considered. `None` if there is no
+/// value.
 fn shortest(schema: &Value, lengths: &Lengths) -> Option<u64> {
     let Value::Object(schema) = schema else {
         return (*schema != Value::Bool(false)).then_some(1);

@@ -40,12 +40,13 @@ const SCHEMAS: &[&str] = &[
 const SCHEMA_MAPS: &[&str] =
     &["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
 
-/// Builds a validator of values by `schema`; `formats` is true if `format` restricts them. Patterns have the meaning that
-/// ECMA-262 gives them, and `multipleOf` is exact for all numbers. References are resolved within the document.
+/// Builds a validator of values by `schema`; `formats` is true if `format` restricts them. Patterns have the
+/// meaning that ECMA-262 gives them, and `multipleOf` is exact for all numbers. References are resolved
+/// within the document.
 ///
 /// # Errors
-/// If it is not a schema, a pattern is none of ECMA-262 or cannot be validated by its rules, or a value may need more than 100,000
-/// applications of subschemas.
+/// If it is not a schema, a pattern is none of ECMA-262 or cannot be validated by its rules, or a value may
+/// need more than 100,000 applications of subschemas.
 ///
 /// ```
 /// let schema = serde_json::json!({"type": "string", "pattern": r"^\w+\b.$"});
@@ -76,7 +77,8 @@ fn invalid(error: &ValidationError<'_>) -> SchemaError {
     SchemaError::bad(&format!("#{}", error.instance_path()), "", &error.to_string())
 }
 
-/// Copies a schema with its patterns translated to the engine of the validator, and without names that `required` repeats.
+/// Copies a schema with its patterns translated to the engine of the validator, and without names that
+/// `required` repeats.
 ///
 /// # Errors
 /// [`PatternError`], with its place.
@@ -183,7 +185,8 @@ fn divisor<'a>(
     Ok(Box::new(Divisor(value.as_number().cloned().unwrap_or_else(|| Number::from(1)))))
 }
 
-/// Returns true if `number` is a multiple of `divisor` as decimals; `None` if one of them is not in decimal notation.
+/// Returns true if `number` is a multiple of `divisor` as decimals; `None` if one of them is not in decimal
+/// notation.
 fn is_multiple(number: &Number, divisor: &Number) -> Option<bool> {
     let ((value, scale), (step, step_scale)) = (decimal(number)?, decimal(divisor)?);
     if value == 0 || step == 0 {

@@ -19,12 +19,13 @@ const MAX_LAYOUT_BYTES: usize = 256;
 
 /// Parser of arguments in braces, including the outer ones.
 ///
-/// A value without marks is a constant, a number, or text that the tool's schema types; it ends at a comma or closing
-/// bracket. Keys may also be between marks, and both may be JSON strings.
+/// A value without marks is a constant, a number, or text that the tool's schema types; it ends at a comma or
+/// closing bracket. Keys may also be between marks, and both may be JSON strings.
 #[derive(Debug)]
 pub(crate) struct BraceArguments {
     mark: &'static str,
-    /// Text after the arguments, before which the last brace may be missing; empty if defects are not repaired.
+    /// Text after the arguments, before which the last brace may be missing; empty if defects are not
+    /// repaired.
     close: &'static str,
     /// True if the outer brackets are round, as in Python.
     round: bool,
@@ -76,8 +77,9 @@ enum Need {
 }
 
 impl BraceArguments {
-    /// Creates a parser for arguments with strings between two of `mark`. With the call's closing marker, defects are repaired: round outer
-    /// brackets, strings in single quotes, equals signs in place of colons, a last brace that is missing before the marker.
+    /// Creates a parser for arguments with strings between two of `mark`. With the call's closing marker,
+    /// defects are repaired: round outer brackets, strings in single quotes, equals signs in place of colons,
+    /// a last brace that is missing before the marker.
     pub(crate) fn new(mark: &'static str, close: &'static str) -> Self {
         let (out, argument, state) = (Readings::default(), String::new(), State::Start);
         Self {
@@ -98,8 +100,8 @@ impl BraceArguments {
         self.out.certain()
     }
 
-    /// Continues in `text`, which starts with the text of the previous calls; `schema` is that of the arguments.
-    /// Returns the end of the arguments, once reached.
+    /// Continues in `text`, which starts with the text of the previous calls; `schema` is that of the
+    /// arguments. Returns the end of the arguments, once reached.
     ///
     /// # Errors
     /// Description of the fault.
@@ -225,7 +227,8 @@ impl BraceArguments {
         self.stack.len() == 1
     }
 
-    /// Schema of the current element of an argument that is a list, if all have the same: of the alternatives, one that allows `types`.
+    /// Schema of the current element of an argument that is a list, if all have the same: of the
+    /// alternatives, one that allows `types`.
     fn item_schema<'a>(&self, schema: Option<Schema<'a>>, types: Types) -> Option<Schema<'a>> {
         if self.stack.len() != 2 || self.element() != State::Value {
             return None;

@@ -1,6 +1,7 @@
 //! Whole and incremental conversion, compared.
 
-/// Converts `text` to JSON text, read whole and by character; both must agree, and certain text must only grow.
+/// Converts `text` to JSON text, read whole and by character; both must agree, and certain text must only
+/// grow.
 pub(super) fn whole_and_by_character<R>(
     text: &str,
     new: impl Fn() -> R,

@@ -2,9 +2,9 @@
 
 use serde_json::Number;
 
-/// Converts a text to a number as JSON text: decimal, with a sign, an exponent, underscores or leading zeros, or in one
-/// of Python's other bases. `None` for anything else, and for numbers that JSON cannot represent (infinities,
-/// overflow).
+/// Converts a text to a number as JSON text: decimal, with a sign, an exponent, underscores or leading zeros,
+/// or in one of Python's other bases. `None` for anything else, and for numbers that JSON cannot represent
+/// (infinities, overflow).
 pub(crate) fn number_text(text: &str) -> Option<String> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => ("-", digits),

@@ -23,8 +23,8 @@ enum State {
     Escape,
     /// Inside a numeric escape; `prefix` is the text between the backslash and the digits.
     Digits { prefix: &'static str, radix: u32, wanted: usize, digits: String },
-    /// After a quote that ends the string if the next character (after whitespace) can follow a value. `empty`: it came
-    /// right after the opening quote.
+    /// After a quote that ends the string if the next character (after whitespace) can follow a value.
+    /// `empty`: it came right after the opening quote.
     Quote { empty: bool, blanks: String },
     /// After one or two of the three quotes that may end it.
     Quotes(usize),
@@ -48,8 +48,8 @@ impl PythonString {
 
     /// Consumes the next character.
     ///
-    /// In a single-quoted string, a quote that is followed by nothing valid in a call is text: models forget to escape
-    /// the quotes of a command line (`'sed -n '1,5p' file'`).
+    /// In a single-quoted string, a quote that is followed by nothing valid in a call is text: models forget
+    /// to escape the quotes of a command line (`'sed -n '1,5p' file'`).
     pub(super) fn push(&mut self, c: char, out: &mut String) -> Taken {
         match std::mem::replace(&mut self.state, State::Text) {
             State::Opened if c == self.quote => {

@@ -11,8 +11,8 @@ const MAX_READINGS: usize = 16;
 
 /// JSON text of a call's arguments, with the alternatives of the tool's schema that they fit.
 ///
-/// The arguments after it decide about an argument that the alternatives read as different values: no further text is certain until one
-/// reading is left, or the call ends.
+/// The arguments after it decide about an argument that the alternatives read as different values: no further
+/// text is certain until one reading is left, or the call ends.
 #[derive(Debug)]
 pub(crate) struct Readings {
     /// Text of all readings.
@@ -29,7 +29,8 @@ struct Reading {
     fitting: Vec<usize>,
 }
 
-/// Value of an argument by one alternative, and true if it fits; `None` if the alternative does not describe the argument.
+/// Value of an argument by one alternative, and true if it fits; `None` if the alternative does not describe
+/// the argument.
 type ByAlternative = Option<(Value, bool)>;
 
 impl Default for Readings {
@@ -146,7 +147,8 @@ impl Readings {
         self.open.len() > 1 || self.open.iter().any(|reading| reading.fitting.len() > 1)
     }
 
-    /// Continues every reading by the values that fit its alternatives; those without such a value are dropped if others have one.
+    /// Continues every reading by the values that fit its alternatives; those without such a value are
+    /// dropped if others have one.
     fn take(&mut self, values: &[ByAlternative], first: &Value, text: impl Fn(&Value) -> String) {
         let mut found: Vec<(bool, Reading)> =
             self.open.iter().flat_map(|reading| reading.continued(values, first, &text)).collect();
@@ -178,8 +180,8 @@ impl Readings {
 }
 
 impl Reading {
-    /// The reading with each value that fits its alternatives, strings last; with `first` if none does. The second part of each pair
-    /// has the alternatives with this value, and those that do not describe it.
+    /// The reading with each value that fits its alternatives, strings last; with `first` if none does. The
+    /// second part of each pair has the alternatives with this value, and those that do not describe it.
     fn continued(
         &self,
         values: &[ByAlternative],

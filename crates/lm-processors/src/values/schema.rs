@@ -53,8 +53,8 @@ impl Types {
         }
     }
 
-    /// Type by name: those of JSON Schema, and those of Python and Java found in tool declarations. An unknown name
-    /// means any type.
+    /// Type by name: those of JSON Schema, and those of Python and Java found in tool declarations. An
+    /// unknown name means any type.
     fn named(name: &str) -> Self {
         match name.to_ascii_lowercase().as_str() {
             "null" | "none" => Self::NULL,
@@ -98,7 +98,8 @@ impl<'a> Schema<'a> {
         self.here.get(keyword)
     }
 
-    /// Schema of a property, if the schema defines it: by its name, by a pattern of names, or for undeclared ones.
+    /// Schema of a property, if the schema defines it: by its name, by a pattern of names, or for undeclared
+    /// ones.
     pub(crate) fn property(self, key: &str) -> Option<Self> {
         self.find(MAX_STEPS, &|schema| schema.own_property(key))
     }
@@ -146,7 +147,8 @@ impl<'a> Schema<'a> {
         properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default()
     }
 
-    /// The first of these values that matches the schema; the first of all if none does, or if the schema has no validator.
+    /// The first of these values that matches the schema; the first of all if none does, or if the schema has
+    /// no validator.
     pub(crate) fn first_fitting(self, mut values: Vec<Value>) -> Value {
         let validator = if values.len() > 1 { self.validator() } else { None };
         let fitting =
@@ -191,7 +193,8 @@ impl<'a> Schema<'a> {
         names
     }
 
-    /// Returns true if the schema or one of its subschemas declares or requires this property, or applies to all undeclared ones.
+    /// Returns true if the schema or one of its subschemas declares or requires this property, or applies to
+    /// all undeclared ones.
     pub(crate) fn declares(self, key: &str) -> bool {
         self.property(key).is_some() || self.declared_names().iter().any(|name| *name == unguarded(key))
     }

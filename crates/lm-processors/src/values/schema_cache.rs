@@ -12,8 +12,8 @@ use crate::schema::{SchemaValidator, validator};
 const MAX_VALIDATORS: usize = 64;
 const MAX_PATTERNS: usize = 256;
 
-/// Validators of schemas and patterns of names, compiled once for all values of a reply. It belongs to the declared tools of one
-/// parser: a schema is known by its address.
+/// Validators of schemas and patterns of names, compiled once for all values of a reply. It belongs to the
+/// declared tools of one parser: a schema is known by its address.
 #[derive(Debug, Default)]
 pub(crate) struct SchemaCache {
     validators: Compiled,
@@ -33,7 +33,8 @@ impl SchemaCache {
         self.validators.get(schema, MAX_VALIDATORS, compile)
     }
 
-    /// Returns true if `pattern` is found in `name`; `schema` is the schema of its names. Patterns beyond the 256th are found in none.
+    /// Returns true if `pattern` is found in `name`; `schema` is the schema of its names. Patterns beyond the
+    /// 256th are found in none.
     pub(super) fn finds(&self, pattern: &str, schema: &Value, name: &str) -> bool {
         let compile = || validator(&json!({"pattern": pattern}), false).ok();
         let validator = self.patterns.get(schema, MAX_PATTERNS, compile);

@@ -9,10 +9,11 @@ use crate::dialect::Untyped;
 
 /// Converts `text` to a value.
 ///
-/// Strings are verbatim. Other types ignore whitespace around the text: `null` and `None`, booleans in any case,
-/// numbers, and arrays and objects as JSON or Python literals. Among several types, a string is the last resort, unless
-/// only the string matches the schema: if a string or a list of numbers is allowed, `[a]` and `["a"]` are strings. A
-/// text that matches no declared type stays a string: the caller's validation reports the fault to the model.
+/// Strings are verbatim. Other types ignore whitespace around the text: `null` and `None`, booleans in any
+/// case, numbers, and arrays and objects as JSON or Python literals. Among several types, a string is the
+/// last resort, unless only the string matches the schema: if a string or a list of numbers is allowed, `[a]`
+/// and `["a"]` are strings. A text that matches no declared type stays a string: the caller's validation
+/// reports the fault to the model.
 pub(crate) fn typed_value(text: &str, schema: Option<Schema<'_>>, untyped: Untyped) -> Value {
     let types = schema.map_or(Types::ANY, Schema::types);
     if let Some(listed) = schema.and_then(|schema| schema.listed(text)) {
@@ -48,7 +49,8 @@ fn of_other_type(text: &str, types: Types) -> Option<Value> {
     value.filter(|value| types.contains(Types::of(value)))
 }
 
-/// Parses `null` and booleans: in JSON or Python spelling if the text could also be a string, else in any case.
+/// Parses `null` and booleans: in JSON or Python spelling if the text could also be a string, else in any
+/// case.
 fn constant(text: &str, types: Types) -> Option<Value> {
     let is = |spellings: [&str; 2]| match types.contains(Types::STRING) {
         true => spellings.contains(&text),

@@ -1,4 +1,5 @@
-//! Random schemas of all keywords: what their grammars write fits them, by validators that share no code with the grammars.
+//! Random schemas of all keywords: what their grammars write fits them, by validators that share no code with
+//! the grammars.
 
 use std::collections::BTreeMap;
 use std::io::Write;

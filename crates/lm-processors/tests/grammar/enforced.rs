@@ -28,7 +28,8 @@ pub fn families() -> impl Iterator<Item = &'static Family> {
     all.filter(move |family| dialect(family).is_some_and(|dialect| !dialect.calls.is_empty()))
 }
 
-/// Of these arguments the grammar of each of `families` takes those that are marked, and the parser reads them as values that fit.
+/// Of these arguments the grammar of each of `families` takes those that are marked, and the parser reads
+/// them as values that fit.
 pub fn assert_taken<'f>(
     families: impl Iterator<Item = &'f Family>,
     schema: &Value,
@@ -334,7 +335,8 @@ fn listed_text_beside_lists_can_end_with_a_backslash() {
     assert_taken(families(), &schema, &cases, &[]);
 }
 
-/// The last lexeme of such a text may be an unterminated string, distinguished from a longer one only by the end of the value.
+/// The last lexeme of such a text may be an unterminated string, distinguished from a longer one only by the
+/// end of the value.
 #[test]
 fn listed_text_beside_lists_can_end_inside_a_string() {
     for text in [r#"["a", "b"#, r#"["#, r#"[""#, r#"["a\""#, r#"[1, "#] {

@@ -4,7 +4,8 @@ use lm_processors::{GrammarRequest, Thinking, ToolChoice, ToolSpec, Value};
 
 use crate::grammar::common::Compiler;
 
-/// Every `STEP`-th pair of dialect and schema is tested, each schema in several dialects; `LM_SCHEMAS=all` runs all.
+/// Every `STEP`-th pair of dialect and schema is tested, each schema in several dialects; `LM_SCHEMAS=all`
+/// runs all.
 const STEP: usize = 4;
 
 pub fn schemas() -> serde_json::Map<String, Value> {

@@ -23,14 +23,16 @@ fn open_objects_with_name_patterns_run_in_every_syntax() {
                 let call = ToolCall::new("f", arguments.as_object().expect("an object").clone());
                 let dialect = family.processor.dialect().expect("a dialect");
                 let Some(text) = reply(dialect, &[call], &tools) else { continue };
-                // A name of 71 characters is too long where the pattern says nothing about it; the lexer's limits are not.
+                // A name of 71 characters is too long where the pattern says nothing about it; the lexer's
+                // limits are not.
                 let _ = verdict(&matcher, &text);
             }
         }
     }
 }
 
-/// Families whose parser keeps arguments that the tool does not declare, under names that the grammar leaves open.
+/// Families whose parser keeps arguments that the tool does not declare, under names that the grammar leaves
+/// open.
 fn open_families() -> impl Iterator<Item = &'static Family> {
     let keeps = |family: &&Family| match family.processor.dialect().expect("a dialect").calls[0].body {
         CallBody::Parameters(call) => {

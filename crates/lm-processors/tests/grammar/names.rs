@@ -61,7 +61,8 @@ const HOSTILE: &[&str] = &[
     "]<]minimax[>[<a>",
 ];
 
-/// Calls each of these tools with these parameters; returns false if the grammar is refused for one of the names.
+/// Calls each of these tools with these parameters; returns false if the grammar is refused for one of the
+/// names.
 fn read_back(compiler: &Compiler, processor: &dyn ModelDataProcessor, names: &[&str], keys: &[&str]) -> bool {
     let family = processor.name();
     let properties: Map<_, _> =

@@ -1,4 +1,5 @@
-//! Patterns against an engine of ECMA-262: validators find them in the same texts, and grammars accept these texts.
+//! Patterns against an engine of ECMA-262: validators find them in the same texts, and grammars accept these
+//! texts.
 
 use lm_processors::{Layout, SchemaFault, Value, json_grammar, validator};
 use serde_json::json;
@@ -46,7 +47,8 @@ fn patterns_match_as_in_ecma_262() {
         let matcher = grammar.unenforced.is_empty().then(|| compiler.compile_grammar(&grammar.grammar));
         let matcher = matcher.map(|matcher| matcher.unwrap_or_else(|error| panic!("{pattern}: {error}")));
         for (text, is_found) in texts.iter().zip(found) {
-            // Without the flag `u`, a character beyond the basic plane is two; with it, the engine still tries assertions inside it.
+            // Without the flag `u`, a character beyond the basic plane is two; with it, the engine still
+            // tries assertions inside it.
             let halves = annex_b || pattern.contains("\\B") || pattern.contains("(?<");
             if halves && text.chars().any(|c| c > '\u{ffff}') {
                 continue;

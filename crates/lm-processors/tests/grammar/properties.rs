@@ -9,7 +9,8 @@ use crate::grammar::round_trip::{Case, Outcome};
 /// Number of texts of each kind per set of tools.
 const TEXTS: u64 = 3;
 
-/// Default number of tool sets per family. `LM_PROPERTY_CASES` overrides it, and `LM_PROPERTY_SEED` the first seed (0).
+/// Default number of tool sets per family. `LM_PROPERTY_CASES` overrides it, and `LM_PROPERTY_SEED` the first
+/// seed (0).
 const CASES: u64 = 24;
 
 fn number(name: &str, default: u64) -> u64 {

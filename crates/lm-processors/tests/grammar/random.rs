@@ -81,8 +81,8 @@ pub fn tool(random: &mut Random<'_>, at: u64) -> ToolSpec {
     ToolSpec::new(if at == 0 { name.to_owned() } else { format!("{name}{at}") }, "", parameters)
 }
 
-/// A union of objects with scalar members of the same names, and one of any type that is their own: what is a text in one and a list in
-/// another is a text, unless a member before it decides.
+/// A union of objects with scalar members of the same names, and one of any type that is their own: what is a
+/// text in one and a list in another is a text, unless a member before it decides.
 fn union(random: &mut Random<'_>) -> Value {
     let mut options = [(); 3].map(|()| {
         let count = random.below(3);
@@ -108,8 +108,9 @@ fn is_scalar(schema: &Value) -> bool {
     !["$ref", "array", "[\"x\"]", "[\"a\","].iter().any(|structure| text.contains(structure))
 }
 
-/// Changes a schema that shares a place with others. If any value is allowed, a listed value with the prefix of another one is not always
-/// distinguished from it. A bounded text and a list with the same prefix are one lexeme, that of the text: a longer list is then not written.
+/// Changes a schema that shares a place with others. If any value is allowed, a listed value with the prefix
+/// of another one is not always distinguished from it. A bounded text and a list with the same prefix are one
+/// lexeme, that of the text: a longer list is then not written.
 fn told_apart(option: &mut Value) {
     if *option == json!({}) {
         *option = json!({"type": "null"});

@@ -228,7 +228,8 @@ fn unsupported_requests_are_errors() {
     assert_eq!(errors[1], "the tool `other` must be called, but is not declared");
 }
 
-/// A marker of messages, or of a call inside its section, is none in reasoning: the parser would end the reasoning there.
+/// A marker of messages, or of a call inside its section, is none in reasoning: the parser would end the
+/// reasoning there.
 #[test]
 fn reasoning_excludes_its_end_marker() {
     let tools = tools();
@@ -258,7 +259,8 @@ fn reasoning_excludes_its_end_marker() {
     );
 }
 
-/// Every syntax of calls that the parser reads is excluded from text, not only the one that the grammar writes.
+/// Every syntax of calls that the parser reads is excluded from text, not only the one that the grammar
+/// writes.
 #[test]
 fn text_excludes_markers_of_other_call_syntaxes() {
     let tools = tools();

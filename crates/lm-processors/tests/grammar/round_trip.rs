@@ -97,8 +97,8 @@ impl Case {
         Outcome::ReadBack
     }
 
-    /// A random text of the grammar is read as calls that match the tools, and these are read back after writing them
-    /// again.
+    /// A random text of the grammar is read as calls that match the tools, and these are read back after
+    /// writing them again.
     pub fn random_text(&self, random: &mut Random<'_>) -> Outcome {
         let pieces = Pieces::of(self.processor.dialect().expect("a dialect"));
         let Some(text) = walk(&self.matcher, &pieces, random, MAX_BYTES) else { return Outcome::Endless };

@@ -50,8 +50,8 @@ fn empty_alternative_is_omitted() {
     }
 }
 
-/// A format of which a grammar writes a part only is left to validation where its pattern wants another part; so is a pattern that needs
-/// escapes.
+/// A format of which a grammar writes a part only is left to validation where its pattern wants another part;
+/// so is a pattern that needs escapes.
 #[test]
 fn unrepresentable_intersections_are_unenforced() {
     let compiler = Compiler::new();

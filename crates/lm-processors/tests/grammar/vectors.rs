@@ -146,8 +146,8 @@ fn check(
     }
 }
 
-/// Tools and calls of a reply whose calls are complete, of declared tools, match them, and end the reply; without a
-/// declaration, the tools are derived from the calls.
+/// Tools and calls of a reply whose calls are complete, of declared tools, match them, and end the reply;
+/// without a declaration, the tools are derived from the calls.
 fn well_formed(processor: &dyn ModelDataProcessor, vector: &Value) -> Option<(Vec<ToolSpec>, Vec<ToolCall>)> {
     let expected = vector["expected"]["tool_calls"].as_array().filter(|calls| !calls.is_empty())?;
     let names = expected.iter().map(|call| call["name"].as_str()).collect::<Option<Vec<_>>>()?;

@@ -153,7 +153,8 @@ fn parameter_call(
     Some(out + call.end)
 }
 
-/// Schema of an argument: that of the alternative which the arguments match and which declares it, or a string if another one has it.
+/// Schema of an argument: that of the alternative which the arguments match and which declares it, or a
+/// string if another one has it.
 fn argument_schema(schema: &Value, key: &str, arguments: &Map<String, Value>) -> Value {
     let options = schema["anyOf"].as_array().or(schema["oneOf"].as_array());
     let Some(options) = options else { return schema["properties"][key].clone() };

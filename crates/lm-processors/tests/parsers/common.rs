@@ -48,8 +48,8 @@ pub fn coalesce(events: Vec<ProcessorEvent>) -> Vec<ProcessorEvent> {
     joined
 }
 
-/// Text, reasoning and calls of an answer. A call has name, id, and arguments, or the text of arguments that are not
-/// complete JSON.
+/// Text, reasoning and calls of an answer. A call has name, id, and arguments, or the text of arguments that
+/// are not complete JSON.
 #[derive(Debug, Default, PartialEq)]
 pub struct Sum {
     pub text: String,

@@ -3,8 +3,8 @@
 use crate::parsers::common::{parse, with_a_tool};
 use lm_processors::{ALL, ModelDataProcessor, OnMalformed, ParserOptions, ProcessorEvent, by_name};
 
-/// Long enough that this test does not end in bearable time if parsing is quadratic: 128 KiB take a quarter of a second
-/// unoptimized in a linear parser, and took five minutes in a quadratic one.
+/// Long enough that this test does not end in bearable time if parsing is quadratic: 128 KiB take a quarter
+/// of a second unoptimized in a linear parser, and took five minutes in a quadratic one.
 const LEN: usize = if cfg!(debug_assertions) { 1 << 17 } else { 1 << 20 };
 
 /// Feeds a text byte by byte; returns the total length of all texts in its events.

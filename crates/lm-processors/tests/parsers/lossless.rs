@@ -106,7 +106,8 @@ fn answer(name: &str, tail: &str, reply: &str) -> String {
     whole.iter().map(text).collect()
 }
 
-/// A header ends before its message ends and before the next one starts; any other text after its marker is text.
+/// A header ends before its message ends and before the next one starts; any other text after its marker is
+/// text.
 #[test]
 fn header_without_an_end_is_text() {
     const SUNNY: &str = "<|channel|>final It is sunny.";

@@ -65,7 +65,8 @@ const DEPARTURES: &[(&str, &str, &str)] = &[
 const OPENED: &[(&str, &str)] =
     &[("ernie45", "<think>"), ("kimi_k2", "<think>"), ("qwen3_coder_xml", "<think>")];
 
-/// Settings that the sources pass to their parsers and the vectors omit: no calls, or malformed calls are not text.
+/// Settings that the sources pass to their parsers and the vectors omit: no calls, or malformed calls are not
+/// text.
 const SOURCE_SETTINGS: &[(&str, &str, SourceSetting)] = &[
     ("mistral_json", "test_legacy_extract_tool_calls_none_with_tools", SourceSetting::NoCalls),
     ("gpt_oss", "openai-gpt-oss-120b/428", SourceSetting::MalformedIsNoText),
@@ -211,13 +212,15 @@ fn read(processor: &dyn ModelDataProcessor, options: &ParserOptions, vector: &Va
     differs(vector, &sum).map_or(Ok(()), Err)
 }
 
-/// Returns true if the text of arguments is the model's own: the sources then pass it on even if the call is invalid.
+/// Returns true if the text of arguments is the model's own: the sources then pass it on even if the call is
+/// invalid.
 fn writes_json(processor: &dyn ModelDataProcessor) -> bool {
     let calls = processor.dialect().map_or(&[][..], |dialect| dialect.calls);
     matches!(calls.first().map(|syntax| syntax.body), Some(CallBody::Json(_) | CallBody::Named(_)))
 }
 
-/// Reads all vectors of a file and records those that differ. Returns their number, or `None` for an unknown format.
+/// Reads all vectors of a file and records those that differ. Returns their number, or `None` for an unknown
+/// format.
 fn read_file(path: &Path, wrong: &mut Vec<String>) -> Option<usize> {
     let data: Value = serde_json::from_slice(&std::fs::read(path).expect("a file")).expect("JSON");
     let (kind, format) = (data["kind"].as_str().expect("text"), data["format"].as_str().expect("text"));
@@ -286,7 +289,8 @@ fn own_vectors() {
     assert!(wrong.is_empty(), "{} of {vectors} vectors:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Vectors whose authors knew neither the parser nor its vectors. `differs` is the reason for which one is read differently.
+/// Vectors whose authors knew neither the parser nor its vectors. `differs` is the reason for which one is
+/// read differently.
 #[test]
 fn independent_vectors() {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/processors/independent"));

@@ -32,8 +32,8 @@ pub(crate) async fn host(
     Err(ApiError::refused(403, "permission_error", message).into())
 }
 
-/// Authority of a request: from its address, or else the header `Host`. `None` for several headers: a proxy before this
-/// server may have read another one of them.
+/// Authority of a request: from its address, or else the header `Host`. `None` for several headers: a proxy
+/// before this server may have read another one of them.
 pub(super) fn authority(request: &Request) -> Option<Authority> {
     let mut hosts = request.headers().get_all(HOST).iter();
     let (first, further) = (hosts.next(), hosts.next());

@@ -13,8 +13,8 @@ use super::host::{authority, is_loopback};
 use crate::response::ErrorResponse;
 use crate::state::SharedApp;
 
-/// Refuses requests of web pages of foreign origins. A browser sends some requests without asking first, so that CORS alone would not keep a page
-/// from using the server.
+/// Refuses requests of web pages of foreign origins. A browser sends some requests without asking first, so
+/// that CORS alone would not keep a page from using the server.
 pub(crate) async fn origin(
     State(app): State<SharedApp>,
     request: Request,

@@ -4,7 +4,8 @@ use serde_json::{Map, Value};
 
 use crate::routes::ROUTES;
 
-/// Schemas of responses, an object of schemas by name for each API. Tests validate real responses against them.
+/// Schemas of responses, an object of schemas by name for each API. Tests validate real responses against
+/// them.
 const RESPONSES: [&str; 4] = [
     include_str!("openai.json"),
     include_str!("anthropic.json"),

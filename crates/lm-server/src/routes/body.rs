@@ -43,9 +43,9 @@ impl FromRequest<SharedApp> for JsonBody {
     }
 }
 
-/// Reads a body; `None` if it has more bytes than `limit`. It is then read but dropped: most clients read no response before they have sent
-/// all, and a connection that is closed before that is an error without a reason to them. A body of more than four times the limit is not read
-/// to its end.
+/// Reads a body; `None` if it has more bytes than `limit`. It is then read but dropped: most clients read no
+/// response before they have sent all, and a connection that is closed before that is an error without a
+/// reason to them. A body of more than four times the limit is not read to its end.
 async fn read(request: Request, limit: usize) -> Result<Option<Vec<u8>>, axum::Error> {
     let (mut bytes, mut len) = (Vec::new(), 0_usize);
     let mut pieces = request.into_body().into_data_stream();

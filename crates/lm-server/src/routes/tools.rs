@@ -38,8 +38,8 @@ pub(crate) async fn list(State(app): State<SharedApp>) -> Response {
     respond(StatusCode::OK, &json!({"object": "list", "data": data}))
 }
 
-/// Runs a call, `{"name", "arguments"}`; a disconnect cancels it. An error of the tool, or of its arguments, is a result for the
-/// model.
+/// Runs a call, `{"name", "arguments"}`; a disconnect cancels it. An error of the tool, or of its arguments,
+/// is a result for the model.
 pub(crate) async fn call(
     State(app): State<SharedApp>,
     JsonBody(body): JsonBody,

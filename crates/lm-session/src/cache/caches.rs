@@ -19,8 +19,8 @@ pub(crate) struct KvCaches {
     allocator: PageAllocator,
     sessions: HashMap<SessionId, SessionCache>,
     prefix_cache: PrefixCache,
-    /// Prefix-tree roots shared between sessions, one for each adapter: the KV entries that one adapter computes are invalid
-    /// for another.
+    /// Prefix-tree roots shared between sessions, one for each adapter: the KV entries that one adapter
+    /// computes are invalid for another.
     common_roots: HashMap<Option<AdapterId>, NodeId>,
     /// Number of requests that ended: the clock of `idle_since`.
     ended: u64,
@@ -81,7 +81,8 @@ impl KvCaches {
         self.sessions.get(&session).map_or(0, |cache| cache.table.len())
     }
 
-    /// Marks `session`, which runs with `adapter`, as active: its pages are evicted last. Pages of another adapter are dropped.
+    /// Marks `session`, which runs with `adapter`, as active: its pages are evicted last. Pages of another
+    /// adapter are dropped.
     pub fn begin(&mut self, session: SessionId, adapter: Option<AdapterId>) {
         if self.sessions.get(&session).is_some_and(|cache| cache.adapter != adapter) {
             self.close(session);
@@ -153,7 +154,8 @@ impl KvCaches {
         }
     }
 
-    /// Copies the pages of the first `len` tokens of `session`, as far as they are cached, if they take at most `max_bytes`.
+    /// Copies the pages of the first `len` tokens of `session`, as far as they are cached, if they take at
+    /// most `max_bytes`.
     pub fn save(&mut self, session: SessionId, len: usize, max_bytes: usize) -> SavedPages {
         let Some(cache) = self.sessions.get(&session) else { return SavedPages::NothingCached };
         // A copy: the session itself may hold more tokens, of a reply that is being read.
@@ -170,8 +172,8 @@ impl KvCaches {
         saved
     }
 
-    /// Replaces the cache of the idle session `session` by `ids` with the saved `pages`. Returns false, and leaves the session empty,
-    /// if the pool lacks pages although all idle sessions were evicted.
+    /// Replaces the cache of the idle session `session` by `ids` with the saved `pages`. Returns false, and
+    /// leaves the session empty, if the pool lacks pages although all idle sessions were evicted.
     ///
     /// # Errors
     /// [`Error::SavedPages`]; the caches are unchanged.
@@ -243,16 +245,16 @@ impl KvCaches {
         self.sessions.get(&session).map_or_else(Vec::new, |cache| cache.table.block_tables(rows))
     }
 
-    /// Marks `rows` reserved tokens of `session` as cached; `ids` starts with all its tokens up to them. Its stored logits were
-    /// taken when the request began.
+    /// Marks `rows` reserved tokens of `session` as cached; `ids` starts with all its tokens up to them. Its
+    /// stored logits were taken when the request began.
     pub fn commit_rows(&mut self, session: SessionId, ids: &[TokenId], rows: usize) {
         if let Some(cache) = self.sessions.get_mut(&session) {
             cache.table.commit_rows(ids, rows, &mut self.allocator);
         }
     }
 
-    /// Marks as cached the draft rows that `session` has run and whose tokens were accepted: those of `ids[from..to]`. Does nothing if
-    /// the session has lost pages since: they run again.
+    /// Marks as cached the draft rows that `session` has run and whose tokens were accepted: those of
+    /// `ids[from..to]`. Does nothing if the session has lost pages since: they run again.
     pub fn commit_drafts(&mut self, session: SessionId, ids: &[TokenId], from: usize, to: usize) {
         if let Some(cache) = self.sessions.get_mut(&session)
             && cache.table.len() == from
@@ -267,14 +269,16 @@ impl KvCaches {
         self.allocator.groups().iter().all(|group| group.retention != Retention::State)
     }
 
-    /// Evicts the last pages of the session that has been idle longest; returns false if no idle session has a page.
+    /// Evicts the last pages of the session that has been idle longest; returns false if no idle session has
+    /// a page.
     pub fn evict_idle(&mut self) -> bool {
         let idle = self.sessions.iter().filter(|(_, cache)| cache.table.num_pages() > 0);
         let oldest = idle.filter_map(|(&session, cache)| Some((cache.idle_since?, session.0))).min();
         oldest.is_some_and(|(_, session)| self.evict(SessionId(session)))
     }
 
-    /// Evicts the last pages of `session`, down to its last resumable page border; returns false if it has none.
+    /// Evicts the last pages of `session`, down to its last resumable page border; returns false if it has
+    /// none.
     pub fn evict(&mut self, session: SessionId) -> bool {
         let num_pages = self.sessions.get(&session).map_or(0, |cache| cache.table.num_pages());
         if num_pages > 0 {
@@ -285,8 +289,8 @@ impl KvCaches {
         num_pages > 0
     }
 
-    /// Empties all caches and continues with a new pool from `make`. The old pool is dropped first, so that a device
-    /// never holds both.
+    /// Empties all caches and continues with a new pool from `make`. The old pool is dropped first, so that a
+    /// device never holds both.
     ///
     /// # Errors
     /// The errors of `make`; the pool then has no pages.

@@ -17,7 +17,8 @@ struct CacheKey {
 #[derive(Debug)]
 struct Space {
     pages: Vec<Page>,
-    /// Free pages without a key. The lowest is allocated first: pages with consecutive ids are adjacent in memory.
+    /// Free pages without a key. The lowest is allocated first: pages with consecutive ids are adjacent in
+    /// memory.
     free_list: BTreeSet<PageId>,
     /// Free pages with a key, by release time (LRU order).
     evictable: BTreeMap<u64, PageId>,
@@ -133,7 +134,8 @@ impl PageAllocator {
         self.spaces.iter().map(|space| space.evictable.len()).sum()
     }
 
-    /// Allocates a free page: preferably one without a key, otherwise the least recently released one, which is evicted.
+    /// Allocates a free page: preferably one without a key, otherwise the least recently released one, which
+    /// is evicted.
     ///
     /// # Panics
     /// Panics if no page is free.
@@ -158,8 +160,8 @@ impl PageAllocator {
         self.page(group, page).ref_count > 1
     }
 
-    /// Returns the page to write to in place of `page`, which the caller references: a copy if the page is shared
-    /// (copy-on-write), otherwise the page itself, removed from the prefix tree.
+    /// Returns the page to write to in place of `page`, which the caller references: a copy if the page is
+    /// shared (copy-on-write), otherwise the page itself, removed from the prefix tree.
     ///
     /// # Panics
     /// Panics if a copy is needed and no page is free.
@@ -184,7 +186,8 @@ impl PageAllocator {
         }
     }
 
-    /// Releases a reference to `root`. After the last one, its prefixes are no longer found and their pages are free.
+    /// Releases a reference to `root`. After the last one, its prefixes are no longer found and their pages
+    /// are free.
     pub fn release_root(&mut self, root: NodeId) {
         if self.tree.references(root) == 1 {
             self.forget(root);
@@ -192,8 +195,8 @@ impl PageAllocator {
         self.tree.release(root);
     }
 
-    /// Removes unreferenced pages from the prefixes that start at `root`: they are free, and no longer found. Takes time in
-    /// proportion to the pages of these prefixes.
+    /// Removes unreferenced pages from the prefixes that start at `root`: they are free, and no longer found.
+    /// Takes time in proportion to the pages of these prefixes.
     fn forget(&mut self, root: NodeId) {
         for (node, group, page) in self.tree.pages_of(root) {
             if self.space(group).forget(page) {

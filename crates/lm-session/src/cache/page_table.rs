@@ -71,7 +71,8 @@ impl PageTable {
         missing
     }
 
-    /// Makes the pages that the next `rows` rows write to exclusive: allocates new ones and copies shared ones (copy-on-write).
+    /// Makes the pages that the next `rows` rows write to exclusive: allocates new ones and copies shared
+    /// ones (copy-on-write).
     ///
     /// # Panics
     /// Panics if fewer pages are free than are [`PageTable::missing`].
@@ -91,8 +92,8 @@ impl PageTable {
         }
     }
 
-    /// Marks the first `rows` reserved rows as cached, adds full pages to the prefix tree under `ids` — all tokens of the session up to
-    /// them — and releases pages that no later token needs.
+    /// Marks the first `rows` reserved rows as cached, adds full pages to the prefix tree under `ids` — all
+    /// tokens of the session up to them — and releases pages that no later token needs.
     pub fn commit_rows(&mut self, ids: &[TokenId], rows: usize, allocator: &mut PageAllocator) {
         let before = self.len;
         self.len += rows;
@@ -122,8 +123,8 @@ impl PageTable {
 
     /// Moves to the largest resumable position of `ids`, at most to their end.
     ///
-    /// The first `matching` of `ids` are this table's own first tokens. Others are reused if the allocator's prefix
-    /// tree has them.
+    /// The first `matching` of `ids` are this table's own first tokens. Others are reused if the allocator's
+    /// prefix tree has them.
     pub fn resume(&mut self, ids: &[TokenId], matching: usize, allocator: &mut PageAllocator) {
         let path = allocator.tree.walk(self.root, ids);
         self.go_to(ids.len(), &Sources { own: matching.min(self.len), path: &path }, allocator);
@@ -144,7 +145,8 @@ impl PageTable {
         Self { pages, reserved: 0, ..*self }
     }
 
-    /// Releases all pages and prefix-tree nodes. Pages of a root without other tables are free at once, not only reusable.
+    /// Releases all pages and prefix-tree nodes. Pages of a root without other tables are free at once, not
+    /// only reusable.
     pub fn close(mut self, allocator: &mut PageAllocator) {
         let pages = std::mem::take(&mut self.pages);
         release_all(&pages, allocator);
@@ -174,8 +176,8 @@ impl PageTable {
         bytes
     }
 
-    /// Adds the prefixes of `ids` to the prefix tree, and takes their cached pages. Returns the number of pages of each
-    /// space that [`PageTable::restore`] will allocate. The table must be empty.
+    /// Adds the prefixes of `ids` to the prefix tree, and takes their cached pages. Returns the number of
+    /// pages of each space that [`PageTable::restore`] will allocate. The table must be empty.
     pub fn begin_restore(&mut self, ids: &[TokenId], allocator: &mut PageAllocator) -> Vec<usize> {
         let (full, _) = ids.as_chunks::<PAGE_LEN>();
         for ids in full {
@@ -198,7 +200,8 @@ impl PageTable {
         missing
     }
 
-    /// Fills the pages that are missing since [`PageTable::begin_restore`] with the bytes of [`PageTable::save`], and caches `ids`.
+    /// Fills the pages that are missing since [`PageTable::begin_restore`] with the bytes of
+    /// [`PageTable::save`], and caches `ids`.
     ///
     /// # Panics
     /// When pages or bytes are missing.

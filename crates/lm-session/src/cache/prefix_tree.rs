@@ -86,7 +86,8 @@ impl PrefixTree {
         self.node(node).ref_count
     }
 
-    /// Returns or creates the prefix that extends `parent` by a page of `ids`. A new prefix must be retained or get a page.
+    /// Returns or creates the prefix that extends `parent` by a page of `ids`. A new prefix must be retained
+    /// or get a page.
     pub fn child(&mut self, parent: NodeId, ids: &[TokenId; PAGE_LEN]) -> NodeId {
         let edge = Edge { parent, ids: *ids };
         if let Some(&child) = self.by_edge.get(&edge) {

@@ -56,11 +56,13 @@ pub(super) fn checked_text(spec: &ConstraintSpec) -> Result<String> {
     Ok(text)
 }
 
-/// Runs `compile` on its own thread and waits for at most [`MAX_TIME`]. At most [`MAX_CONCURRENT`] run concurrently.
+/// Runs `compile` on its own thread and waits for at most [`MAX_TIME`]. At most [`MAX_CONCURRENT`] run
+/// concurrently.
 ///
 /// # Errors
-/// [`GrammarErrorKind::TooLarge`] when it takes longer: the thread then keeps its permit until its current step ends, which the
-/// library's own limits bound (see [`Abandoned`]). [`Error::CompilerBusy`] when no permit becomes free in that time.
+/// [`GrammarErrorKind::TooLarge`] when it takes longer: the thread then keeps its permit until its current
+/// step ends, which the library's own limits bound (see [`Abandoned`]). [`Error::CompilerBusy`] when no
+/// permit becomes free in that time.
 pub(super) fn with_timeout<T: Send + 'static>(
     compile: impl FnOnce(&Abandoned) -> T + Send + 'static,
 ) -> Result<T> {
@@ -92,8 +94,8 @@ fn within<T: Send + 'static>(
     })
 }
 
-/// Flag of an abandoned compilation. It is checked between the steps of a compilation: reading the grammar, the bound on
-/// its work, the lexer, the rules for completions.
+/// Flag of an abandoned compilation. It is checked between the steps of a compilation: reading the grammar,
+/// the bound on its work, the lexer, the rules for completions.
 #[derive(Clone, Default)]
 pub(super) struct Abandoned(Arc<AtomicBool>);
 

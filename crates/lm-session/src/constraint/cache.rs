@@ -31,8 +31,8 @@ impl<T: Clone> GrammarCache<T> {
         Some(grammar)
     }
 
-    /// Inserts a grammar of `bytes` of memory, and evicts the least recently used ones beyond the bounds. A grammar that alone exceeds them
-    /// is not cached.
+    /// Inserts a grammar of `bytes` of memory, and evicts the least recently used ones beyond the bounds. A
+    /// grammar that alone exceeds them is not cached.
     pub fn insert(&mut self, text: String, grammar: T, bytes: usize) {
         self.grammars.retain(|entry| entry.text != text); // Two threads may have compiled the same.
         self.grammars.push(Entry { text, grammar, bytes });

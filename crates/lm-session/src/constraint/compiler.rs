@@ -20,7 +20,8 @@ use super::{
 use crate::error::{Error, Result};
 use crate::panics::panic_message;
 
-/// Compiles grammars for one tokenizer; no model is needed. Clones share the vocabulary's tables and the cache.
+/// Compiles grammars for one tokenizer; no model is needed. Clones share the vocabulary's tables and the
+/// cache.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -79,12 +80,12 @@ impl GrammarCompiler {
         &self.shared.tokenizer
     }
 
-    /// Compiles a grammar, or returns it from the cache. The work is done on its own thread, which is abandoned when it exceeds
-    /// the time limit.
+    /// Compiles a grammar, or returns it from the cache. The work is done on its own thread, which is
+    /// abandoned when it exceeds the time limit.
     ///
     /// # Errors
-    /// [`Error::Grammar`] describes the defect; [`Error::ConstraintFailed`] when the compilation panics, or when no thread for
-    /// it can start or becomes free.
+    /// [`Error::Grammar`] describes the defect; [`Error::ConstraintFailed`] when the compilation panics, or
+    /// when no thread for it can start or becomes free.
     pub fn compile(&self, spec: &ConstraintSpec) -> Result<CompiledConstraint> {
         let key = bounds::checked_text(spec)?;
         let cache = || self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,8 +115,8 @@ impl GrammarCompiler {
     }
 }
 
-/// Bytes of memory for each byte of a grammar's text, besides the automata: its copies, the syntax tree, the rules. Measured: 60 to 100 for long
-/// lists of texts.
+/// Bytes of memory for each byte of a grammar's text, besides the automata: its copies, the syntax tree, the
+/// rules. Measured: 60 to 100 for long lists of texts.
 const TEXT_COPIES: usize = 60;
 
 /// Estimate of the memory of a compiled grammar's automata and rules.
@@ -126,7 +127,8 @@ fn memory_bytes(parser: &TokenParser, tables: Option<&CompletionTables>) -> usiz
     lexer.num_bytes + sets + parser.dbg_grammar.len() + tables.map_or(0, CompletionTables::bytes)
 }
 
-/// Builds the rules for shortest completions; `None` if the grammar uses an unsupported feature, which leaves only the search.
+/// Builds the rules for shortest completions; `None` if the grammar uses an unsupported feature, which leaves
+/// only the search.
 fn completion_tables(parser: &TokenParser, abandoned: &Abandoned) -> Option<Arc<CompletionTables>> {
     abandoned.check().ok()?;
     catch_unwind(AssertUnwindSafe(|| CompletionTables::from_parser(parser))).ok().flatten().map(Arc::new)
@@ -205,8 +207,8 @@ impl CompiledConstraint {
         Box::new(self.start_grammar())
     }
 
-    /// Checks `text` against the grammar, independent of tokenization; an added token required by the grammar is matched by
-    /// its spelling.
+    /// Checks `text` against the grammar, independent of tokenization; an added token required by the grammar
+    /// is matched by its spelling.
     ///
     /// # Errors
     /// [`Error::ConstraintFailed`].
@@ -239,8 +241,8 @@ impl fmt::Debug for CompiledConstraint {
     }
 }
 
-/// Vocabulary slices (llguidance) that are allowed as a whole if a lexeme matches all of their texts: whitespace, and text
-/// inside of strings, which also covers free text without a start of a call marker.
+/// Vocabulary slices (llguidance) that are allowed as a whole if a lexeme matches all of their texts:
+/// whitespace, and text inside of strings, which also covers free text without a start of a call marker.
 const SLICES: [&str; 4] = [
     r"[\x20\x0A\x0D\x09]+",
     r#"[^"\\<\x00-\x1F\x7F]{1,10}"#,
@@ -261,7 +263,8 @@ fn factory(tokenizer: &Arc<Tokenizer>) -> std::result::Result<ParserFactory, Str
 
 /// llguidance limits of one generation.
 ///
-/// - Lexer states take 1 to 2 kB each: 200 MB at most. A counted repetition of 10,000 characters needs that many.
+/// - Lexer states take 1 to 2 kB each: 200 MB at most. A counted repetition of 10,000 characters needs that
+///   many.
 /// - A unit of fuel is about 100 ns: 0.3 s for one mask at most.
 /// - A row of the parser has an item for each value of an `enum`.
 fn limits() -> ParserLimits {

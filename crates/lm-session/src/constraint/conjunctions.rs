@@ -68,8 +68,8 @@ struct PatternCollector<'a> {
 }
 
 impl<'a> PatternCollector<'a> {
-    /// Collects the patterns that a text matching `schema` has to match; for alternatives, those of the longest list. Above
-    /// [`MAX_PATTERNS`], the list is truncated.
+    /// Collects the patterns that a text matching `schema` has to match; for alternatives, those of the
+    /// longest list. Above [`MAX_PATTERNS`], the list is truncated.
     fn patterns(&mut self, schema: &'a Map<String, Value>, depth: usize) -> Result<Vec<&'a str>, String> {
         let address = std::ptr::from_ref(schema);
         if let Some(known) = self.known.get(&address) {

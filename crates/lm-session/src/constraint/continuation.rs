@@ -4,8 +4,8 @@ use lm_tokenizer::{TextSegment, Tokenizer};
 
 use lm_tokenizer::TokenId;
 
-/// Encodes `text` to ids that spell exactly it at any position; `None` where the tokenizer's ids spell something else, for
-/// example because of normalisation. Added tokens are not recognised.
+/// Encodes `text` to ids that spell exactly it at any position; `None` where the tokenizer's ids spell
+/// something else, for example because of normalisation. Added tokens are not recognised.
 pub(crate) fn encode(tokenizer: &Tokenizer, text: &str) -> Option<Vec<TokenId>> {
     let encode = |text: &str| tokenizer.encode_segments(&[TextSegment::Content(text)]).ok();
     let plain = encode(text)?;

@@ -1,7 +1,7 @@
 //! Upper bound of the work of one derivative step, checked before the grammar library's search.
 //!
-//! The library counts its work after each step. A step through a conjunction multiplies the branches of its operands, so that a
-//! single one can take unbounded time and memory: this product is bounded here.
+//! The library counts its work after each step. A step through a conjunction multiplies the branches of its
+//! operands, so that a single one can take unbounded time and memory: this product is bounded here.
 
 use llguidance::derivre::ExprRef;
 use llguidance::derivre::raw::ExprSet;

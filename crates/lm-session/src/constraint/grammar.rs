@@ -116,8 +116,8 @@ impl Constraint for GrammarConstraint {
     }
 
     fn rollback(&mut self, tokens: usize) -> Result<()> {
-        // The library's cache of the last mask keys a state by its position only: another text may have reached the same
-        // position.
+        // The library's cache of the last mask keys a state by its position only: another text may have
+        // reached the same position.
         self.call_parser(|parser| parser.rollback(tokens).map(|()| parser.invalidate_bias_cache()))?;
         self.query_shortest(|shortest| shortest.rollback(tokens));
         Ok(())

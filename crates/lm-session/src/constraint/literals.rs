@@ -22,8 +22,8 @@ pub(super) fn string_literals(spec: &ConstraintSpec) -> Arc<[String]> {
     found.into()
 }
 
-/// Texts between double quotes. A quote inside a regular expression yields a text that is not a literal; this is harmless, as
-/// literals are only candidates.
+/// Texts between double quotes. A quote inside a regular expression yields a text that is not a literal; this
+/// is harmless, as literals are only candidates.
 fn in_line(line: &str) -> Vec<String> {
     let (mut literals, mut rest) = (Vec::new(), line);
     while let Some(start) = rest.find('"') {

@@ -31,9 +31,9 @@ use lm_tokenizer::TokenId;
 
 /// Decides token by token which tokens are allowed next.
 ///
-/// The engine requests a mask, samples, and commits the sampled token. A constraint does not handle end tokens: the engine
-/// allows them where [`Constraint::ending`] does, and never commits one. Constraints compiled from a grammar are created by
-/// [`crate::Engine::compile`]; a user-defined one needs five methods:
+/// The engine requests a mask, samples, and commits the sampled token. A constraint does not handle end
+/// tokens: the engine allows them where [`Constraint::ending`] does, and never commits one. Constraints
+/// compiled from a grammar are created by [`crate::Engine::compile`]; a user-defined one needs five methods:
 ///
 /// ```
 /// use std::sync::Arc;
@@ -121,7 +121,8 @@ pub trait Constraint: Send + fmt::Debug {
         Ok(Vec::new())
     }
 
-    /// Returns the length of the longest allowed prefix of `ids`. By default each token is looked up in a mask.
+    /// Returns the length of the longest allowed prefix of `ids`. By default each token is looked up in a
+    /// mask.
     ///
     /// # Errors
     /// [`crate::Error::ConstraintFailed`].
@@ -155,8 +156,8 @@ pub trait Constraint: Send + fmt::Debug {
         Ok(ending != Ending::Forbidden)
     }
 
-    /// Returns tokens after which the text may end, as few as the constraint can find. None by default: the engine then searches
-    /// for them.
+    /// Returns tokens after which the text may end, as few as the constraint can find. None by default: the
+    /// engine then searches for them.
     ///
     /// # Errors
     /// [`crate::Error::ConstraintFailed`].
@@ -164,20 +165,20 @@ pub trait Constraint: Send + fmt::Debug {
         Ok(None)
     }
 
-    /// Approximate bytes of memory that this constraint does not share with its forks. It bounds the waiting requests:
-    /// [`crate::EngineSettings::max_waiting_grammar_bytes`]. Zero by default.
+    /// Approximate bytes of memory that this constraint does not share with its forks. It bounds the waiting
+    /// requests: [`crate::EngineSettings::max_waiting_grammar_bytes`]. Zero by default.
     fn state_bytes(&self) -> usize {
         0
     }
 
-    /// Returns the constraint at its start as data, for [`crate::Engine::replay`]. `None` by default: a request with it is
-    /// recorded, but cannot be replayed.
+    /// Returns the constraint at its start as data, for [`crate::Engine::replay`]. `None` by default: a
+    /// request with it is recorded, but cannot be replayed.
     fn record(&self) -> Option<ConstraintRecord> {
         None
     }
 
-    /// Texts that close parts of the whole, such as `"}` or `</parameter>`: they are tried first when a generation must end.
-    /// Empty by default.
+    /// Texts that close parts of the whole, such as `"}` or `</parameter>`: they are tried first when a
+    /// generation must end. Empty by default.
     fn closing_literals(&self) -> &[String] {
         &[]
     }

@@ -12,13 +12,14 @@ pub enum ConstraintSpec {
     Choice(Vec<String>),
     /// Text that matches this Lark grammar.
     Lark {
-        /// A grammar in llguidance's Lark dialect with the start rule `start`. A schema in it (`%json`) is read as llguidance
-        /// reads it: patterns in the syntax of the crate `regex`, bounds as floats of 64 bits, unknown keywords are
-        /// errors. (`lm_processors::json_grammar` writes the grammar of any schema.) It may use the rules `marker_0`, `marker_1`, …, one for
-        /// each of `markers`, without defining them.
+        /// A grammar in llguidance's Lark dialect with the start rule `start`. A schema in it (`%json`) is
+        /// read as llguidance reads it: patterns in the syntax of the crate `regex`, bounds as floats of 64
+        /// bits, unknown keywords are errors. (`lm_processors::json_grammar` writes the grammar of any
+        /// schema.) It may use the rules `marker_0`, `marker_1`, …, one for each of `markers`, without
+        /// defining them.
         text: String,
-        /// Texts that are or contain added tokens of some tokenizers: a part that is an added token of this tokenizer means
-        /// that token, the rest its spelling.
+        /// Texts that are or contain added tokens of some tokenizers: a part that is an added token of this
+        /// tokenizer means that token, the rest its spelling.
         markers: Vec<String>,
     },
 }

@@ -10,9 +10,10 @@ use lm_tokenizer::TokenId;
 
 /// Trie of all tokens, and the real tokenizer for text that a grammar forces.
 ///
-/// Every added token is a special token to the library, whether flagged as such or not: a grammar reaches it only by naming
-/// it, not through text. Ids without text, including the padding of the logits, are in no mask. The end of text is an extra id
-/// after the last one; so the model's own end tokens are ordinary tokens that a grammar may name.
+/// Every added token is a special token to the library, whether flagged as such or not: a grammar reaches it
+/// only by naming it, not through text. Ids without text, including the padding of the logits, are in no
+/// mask. The end of text is an extra id after the last one; so the model's own end tokens are ordinary tokens
+/// that a grammar may name.
 pub(super) struct Vocabulary {
     tokenizer: Arc<Tokenizer>,
     trie: TokTrie,
@@ -45,7 +46,8 @@ fn word(tokenizer: &Tokenizer, id: TokenId) -> Vec<u8> {
     match tokenizer.token_kind(id) {
         _ if bytes.is_empty() => Vec::new(),
         TokenKind::Added | TokenKind::Special => [&[TokTrie::SPECIAL_TOKEN_MARKER], bytes].concat(),
-        // The marker byte never occurs in UTF-8 text; a text token that begins with it would be read as a special token.
+        // The marker byte never occurs in UTF-8 text; a text token that begins with it would be read as a
+        // special token.
         TokenKind::Text if bytes.first() == Some(&TokTrie::SPECIAL_TOKEN_MARKER) => Vec::new(),
         TokenKind::Text => bytes.to_vec(),
     }

@@ -3,8 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Activity of an engine, from [`Engine::activity`](crate::Engine::activity). The waiting requests are counted later than the others: the sum
-/// may be off by a request that moves between them.
+/// Activity of an engine, from [`Engine::activity`](crate::Engine::activity). The waiting requests are
+/// counted later than the others: the sum may be off by a request that moves between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EngineActivity {
@@ -18,11 +18,14 @@ pub struct EngineActivity {
     pub free_pages: usize,
     /// Images and audio that were encoded since the engine started.
     pub encoded_media: u64,
-    /// Bytes of the encoded media in the cache ([`EngineSettings::media_cache_bytes`](crate::EngineSettings::media_cache_bytes)).
+    /// Bytes of the encoded media in the cache
+    /// ([`EngineSettings::media_cache_bytes`](crate::EngineSettings::media_cache_bytes)).
     pub media_cache_bytes: usize,
-    /// Time after which the idle model is released; `None` if it stays loaded. See [`Engine::set_keep_alive`](crate::Engine::set_keep_alive).
+    /// Time after which the idle model is released; `None` if it stays loaded. See
+    /// [`Engine::set_keep_alive`](crate::Engine::set_keep_alive).
     pub keep_alive: Option<Duration>,
-    /// Time at which the model is released if it stays idle; `None` while it is in use, or if it stays loaded.
+    /// Time at which the model is released if it stays idle; `None` while it is in use, or if it stays
+    /// loaded.
     pub unloads_at: Option<Instant>,
 }
 

@@ -11,9 +11,9 @@ use crate::ids::AdapterId;
 use crate::scheduler::Command;
 
 impl Engine {
-    /// Loads a LoRA adapter from a folder in PEFT's format, on the calling thread, while the sessions continue to generate. Sessions of
-    /// [`SessionConfig::adapter`](crate::SessionConfig::adapter) use it. It stays in memory until [`Engine::unload_adapter`], also while the
-    /// model is unloaded.
+    /// Loads a LoRA adapter from a folder in PEFT's format, on the calling thread, while the sessions
+    /// continue to generate. Sessions of [`SessionConfig::adapter`](crate::SessionConfig::adapter) use it. It
+    /// stays in memory until [`Engine::unload_adapter`], also while the model is unloaded.
     ///
     /// ```
     /// use lm_session::{Engine, EngineSettings, Error, LoadOptions, ModelFolder, SessionConfig};
@@ -40,8 +40,8 @@ impl Engine {
     }
 
     /// Unloads an adapter, loaded with the model or later. New requests with it are rejected with
-    /// [`Error::AdapterUnloaded`]. Earlier requests finish with the adapter; the call waits for them,
-    /// so cancel them first to end them early. Then the adapter's memory and its cached prefixes are released.
+    /// [`Error::AdapterUnloaded`]. Earlier requests finish with the adapter; the call waits for them, so
+    /// cancel them first to end them early. Then the adapter's memory and its cached prefixes are released.
     ///
     /// Sessions that name the adapter keep their tokens, and reject every further request.
     ///

@@ -10,9 +10,9 @@ use crate::error::Result;
 use crate::generate::{ClosingTokens, GuideVocabulary};
 
 impl Engine {
-    /// Compiles a grammar for this model's tokenizer, or returns it from the cache; see [`GrammarCompiler::compile`].
-    /// Generating sessions continue meanwhile. The first call builds the vocabulary's tables, which takes about half a second
-    /// for 150,000 entries.
+    /// Compiles a grammar for this model's tokenizer, or returns it from the cache; see
+    /// [`GrammarCompiler::compile`]. Generating sessions continue meanwhile. The first call builds the
+    /// vocabulary's tables, which takes about half a second for 150,000 entries.
     ///
     /// ```
     /// use lm_session::{ConstraintSpec, GenerateParams, SessionConfig, testing};

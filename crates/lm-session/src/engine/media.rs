@@ -54,7 +54,8 @@ impl Engine {
         self.media_tokens().iter().any(|tokens| tokens.kind == kind)
     }
 
-    /// Maximum file size of a media item of this kind, in bytes: that of [`EngineSettings::image_limits`](crate::EngineSettings::image_limits) or
+    /// Maximum file size of a media item of this kind, in bytes: that of
+    /// [`EngineSettings::image_limits`](crate::EngineSettings::image_limits) or
     /// [`EngineSettings::audio_limits`](crate::EngineSettings::audio_limits).
     pub fn max_media_bytes(&self, kind: MediaKind) -> usize {
         match kind {
@@ -70,13 +71,15 @@ impl Engine {
 
     /// Decodes an image and lays it out for the model. Its rows are encoded when a prompt needs them.
     ///
-    /// The file may be PNG, JPEG, WebP, BMP or GIF, within [`EngineSettings::image_limits`](crate::EngineSettings::image_limits). While
-    /// the result of an earlier call with the same file and options is in use, it is returned without decoding. A process decodes one file at a
-    /// time.
+    /// The file may be PNG, JPEG, WebP, BMP or GIF, within
+    /// [`EngineSettings::image_limits`](crate::EngineSettings::image_limits). While the result of an earlier
+    /// call with the same file and options is in use, it is returned without decoding. A process decodes one
+    /// file at a time.
     ///
     /// # Errors
-    /// [`Error::NoVision`]; [`Error::Media`] for a file that is damaged or exceeds the limits; [`Error::Model`] for an image rejected by the
-    /// model's preprocessing; [`Error::EngineStopped`], and the errors of loading an unloaded model.
+    /// [`Error::NoVision`]; [`Error::Media`] for a file that is damaged or exceeds the limits;
+    /// [`Error::Model`] for an image rejected by the model's preprocessing; [`Error::EngineStopped`], and the
+    /// errors of loading an unloaded model.
     pub fn image(&self, bytes: impl Into<Arc<[u8]>>, options: &ImageOptions) -> Result<Arc<Media>> {
         let limits = self.shared.image_limits;
         self.read_media(bytes.into(), MediaForm::Image { options: *options, limits })
@@ -84,7 +87,8 @@ impl Engine {
 
     /// Decodes an audio clip and lays it out for the model, like [`Engine::image`].
     ///
-    /// The file may be WAV, FLAC, MP3 or Ogg Vorbis, within [`EngineSettings::audio_limits`](crate::EngineSettings::audio_limits).
+    /// The file may be WAV, FLAC, MP3 or Ogg Vorbis, within
+    /// [`EngineSettings::audio_limits`](crate::EngineSettings::audio_limits).
     ///
     /// # Errors
     /// [`Error::NoAudio`], and the other errors of [`Engine::image`].
@@ -107,7 +111,8 @@ impl Engine {
         if let Some(known) = self.shared.media.get(key) {
             return Ok(known);
         }
-        // Decodes the whole file, so that a truncated file is an error here and not in the middle of a prompt.
+        // Decodes the whole file, so that a truncated file is an error here and not in the middle of a
+        // prompt.
         let extent = form.decode(&bytes)?.extent();
         drop(one_at_a_time); // The model may have to be loaded.
         let layout = self.encoders()?.layout(&extent)?;

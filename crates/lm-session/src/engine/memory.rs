@@ -8,9 +8,10 @@ use crate::error::{Error, Result};
 use crate::scheduler::Command;
 
 impl Engine {
-    /// Releases the weights and the KV pool if no request runs or waits. The sessions stay valid: their next request loads the model
-    /// again and prefills the contents of the pool. Returns true if they are released; an engine of [`Engine::new`] keeps them, as it
-    /// has no model files. See also [`crate::EngineSettings::keep_alive`] and [`crate::Models`].
+    /// Releases the weights and the KV pool if no request runs or waits. The sessions stay valid: their next
+    /// request loads the model again and prefills the contents of the pool. Returns true if they are
+    /// released; an engine of [`Engine::new`] keeps them, as it has no model files. See also
+    /// [`crate::EngineSettings::keep_alive`] and [`crate::Models`].
     ///
     /// ```
     /// use lm_session::{Engine, EngineSettings, LoadOptions, ModelFolder, SessionConfig};
@@ -31,8 +32,9 @@ impl Engine {
         self.begin_unload()?.recv().map_err(|_| Error::EngineStopped)
     }
 
-    /// Replaces [`crate::EngineSettings::keep_alive`]: an idle model is released after this time; `None` keeps it. With [`Duration::ZERO`] it is
-    /// released when the last request has ended. [`Engine::activity`] shows the time. An engine of [`Engine::new`] keeps its model.
+    /// Replaces [`crate::EngineSettings::keep_alive`]: an idle model is released after this time; `None`
+    /// keeps it. With [`Duration::ZERO`] it is released when the last request has ended. [`Engine::activity`]
+    /// shows the time. An engine of [`Engine::new`] keeps its model.
     ///
     /// ```
     /// use std::time::{Duration, Instant};

@@ -47,10 +47,10 @@ pub use models::{ModelState, Models};
 
 /// A loaded model that serves any number of sessions.
 ///
-/// The engine is a cheap handle: clones share one worker thread, which owns the weights and the KV pool and batches the
-/// requests of all sessions. The engine's threads end with [`Engine::shutdown`], or when the last engine and the last session are
-/// dropped, which waits for them. A panic in the model's code, a constraint or a filter ends the request that caused it with
-/// [`Error::WorkerPanicked`]; the others continue.
+/// The engine is a cheap handle: clones share one worker thread, which owns the weights and the KV pool and
+/// batches the requests of all sessions. The engine's threads end with [`Engine::shutdown`], or when the last
+/// engine and the last session are dropped, which waits for them. A panic in the model's code, a constraint
+/// or a filter ends the request that caused it with [`Error::WorkerPanicked`]; the others continue.
 ///
 /// ```
 /// use lm_session::{GenerateParams, SessionConfig, testing};
@@ -105,7 +105,8 @@ impl Engine {
     /// Starts an engine on a loaded model.
     ///
     /// # Errors
-    /// [`Error::InvalidSettings`]; [`Error::Model`] when the device cannot hold the KV pool; [`Error::WorkerStart`].
+    /// [`Error::InvalidSettings`]; [`Error::Model`] when the device cannot hold the KV pool;
+    /// [`Error::WorkerStart`].
     pub fn new(loaded: LoadedModel, settings: EngineSettings) -> Result<Self> {
         Self::start(loaded, None, settings)
     }
@@ -197,8 +198,9 @@ impl Engine {
         Self::start(folder.load(options, progress)?, Some(source), settings)
     }
 
-    /// Rejects new requests, waits for the running and waiting ones, and ends the engine's threads. Later calls on this engine, its clones and
-    /// its sessions return [`Error::EngineStopped`]. To end running requests early, cancel them before.
+    /// Rejects new requests, waits for the running and waiting ones, and ends the engine's threads. Later
+    /// calls on this engine, its clones and its sessions return [`Error::EngineStopped`]. To end running
+    /// requests early, cancel them before.
     ///
     /// ```
     /// # use lm_session::{Error, SessionConfig, testing};
@@ -257,8 +259,8 @@ impl Engine {
         self.shared.speculation
     }
 
-    /// Fingerprint of the loaded model: its architecture, sizes, weight and cache formats, tokenizer, and a sample of its
-    /// embeddings, in hexadecimal.
+    /// Fingerprint of the loaded model: its architecture, sizes, weight and cache formats, tokenizer, and a
+    /// sample of its embeddings, in hexadecimal.
     pub fn fingerprint(&self) -> &str {
         self.shared.fingerprint.with_tokenizer(self.tokenizer())
     }
@@ -277,8 +279,8 @@ impl Engine {
         self.shared.recorder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the value of type `T` that a layer above derives from the model, such as its compiled chat templates. The first call for
-    /// each type creates it; all clones of the engine share it.
+    /// Returns the value of type `T` that a layer above derives from the model, such as its compiled chat
+    /// templates. The first call for each type creates it; all clones of the engine share it.
     ///
     /// ```
     /// # let engine = lm_session::testing::scripted_engine(["Hello!"]);
@@ -345,8 +347,10 @@ impl Engine {
         self.send(Command::Run(request))
     }
 
-    /// Adapter for audio in the model's own folder ([`LoadedModel::audio_adapter`](crate::LoadedModel::audio_adapter)). Sessions
-    /// without another adapter use it while they have audio clips; the first audio of a session requires its earlier tokens to run again.
+    /// Adapter for audio in the model's own folder
+    /// ([`LoadedModel::audio_adapter`](crate::LoadedModel::audio_adapter)). Sessions without another adapter
+    /// use it while they have audio clips; the first audio of a session requires its earlier tokens to run
+    /// again.
     pub fn audio_adapter(&self) -> Option<AdapterId> {
         self.shared.audio_adapter
     }

@@ -17,12 +17,12 @@ use crate::params::EngineSettings;
 /// Interval of checks during a load whether a model has unloaded itself.
 const UNLOAD_POLL: Duration = Duration::from_millis(10);
 
-/// Registry of models that share a memory budget: each is loaded on first use, and unloaded when another one needs
-/// its memory, the least recently used first.
+/// Registry of models that share a memory budget: each is loaded on first use, and unloaded when another one
+/// needs its memory, the least recently used first.
 ///
-/// An unloaded model keeps its [`Engine`] and tokenizer: sessions and conversations on it stay valid, and their next request
-/// loads the weights again and prefills the missing tokens. [`EngineSettings::keep_alive`] unloads an idle model
-/// after a time. Models are loaded one at a time. Clones share the registry.
+/// An unloaded model keeps its [`Engine`] and tokenizer: sessions and conversations on it stay valid, and
+/// their next request loads the weights again and prefills the missing tokens. [`EngineSettings::keep_alive`]
+/// unloads an idle model after a time. Models are loaded one at a time. Clones share the registry.
 ///
 /// ```
 /// use lm_session::{EngineSettings, LoadOptions, MemoryRequest, ModelFolder, Models, SessionConfig};
@@ -46,8 +46,8 @@ pub struct Models {
 
 struct Shared {
     budget_bytes: u64,
-    /// Held during a load, so that a second load sees the memory left by the first. The worker of a loaded model never
-    /// waits for it.
+    /// Held during a load, so that a second load sees the memory left by the first. The worker of a loaded
+    /// model never waits for it.
     loading: Mutex<()>,
     entries: Mutex<Entries>,
 }
@@ -83,18 +83,19 @@ pub struct ModelState {
 }
 
 impl Models {
-    /// Creates an empty registry; the loaded models together take at most `budget_bytes`, computed by [`MemoryPlan`].
+    /// Creates an empty registry; the loaded models together take at most `budget_bytes`, computed by
+    /// [`MemoryPlan`].
     pub fn new(budget_bytes: u64) -> Self {
         let shared = Shared { budget_bytes, loading: Mutex::default(), entries: Mutex::default() };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Adds a model without loading it. Its context, cache and weight format are chosen for the whole budget, unless
-    /// `request` sets them; `options` and `settings` give the rest.
+    /// Adds a model without loading it. Its context, cache and weight format are chosen for the whole budget,
+    /// unless `request` sets them; `options` and `settings` give the rest.
     ///
     /// # Errors
-    /// [`Error::DuplicateModel`]; [`Error::Model`] when the headers of the files cannot be read; [`Error::DoesNotFit`] when the
-    /// model alone exceeds the budget; [`Error::InvalidSettings`].
+    /// [`Error::DuplicateModel`]; [`Error::Model`] when the headers of the files cannot be read;
+    /// [`Error::DoesNotFit`] when the model alone exceeds the budget; [`Error::InvalidSettings`].
     pub fn add(
         &self,
         name: &str,
@@ -122,12 +123,13 @@ impl Models {
         Ok(())
     }
 
-    /// Returns the engine of a model. The first call loads it, as does the first call after [`Engine::shutdown`]; this may unload
-    /// others; `progress` is called meanwhile, and must not use the registry or an unloaded model of it: loads wait for each other.
+    /// Returns the engine of a model. The first call loads it, as does the first call after
+    /// [`Engine::shutdown`]; this may unload others; `progress` is called meanwhile, and must not use the
+    /// registry or an unloaded model of it: loads wait for each other.
     ///
     /// # Errors
-    /// [`Error::UnknownModel`]; [`Error::ModelsInUse`] when models with running requests leave too little memory; the errors of
-    /// [`Engine::load`].
+    /// [`Error::UnknownModel`]; [`Error::ModelsInUse`] when models with running requests leave too little
+    /// memory; the errors of [`Engine::load`].
     pub fn engine(&self, name: &str, progress: &mut dyn FnMut(LoadProgress)) -> Result<Engine> {
         let (_loading, source, settings) = loop {
             let loading = self.shared.loading();
@@ -203,7 +205,8 @@ impl Shared {
         }
     }
 
-    /// Unloads idle models until the budget has room for `name`, and counts it as loaded. The caller holds `loading`.
+    /// Unloads idle models until the budget has room for `name`, and counts it as loaded. The caller holds
+    /// `loading`.
     fn make_room<'a>(&'a self, name: &'a str) -> Result<Reservation<'a>> {
         let mut in_use = HashSet::new();
         loop {
@@ -231,14 +234,16 @@ impl Shared {
         }
     }
 
-    /// Asks a loaded model's worker, which answers between two steps, to release its memory. Returns true if it is released.
+    /// Asks a loaded model's worker, which answers between two steps, to release its memory. Returns true if
+    /// it is released.
     fn unload(&self, name: &str, engine: &Engine) -> bool {
         let Ok(answer) = engine.begin_unload() else { return true };
         loop {
             match answer.recv_timeout(UNLOAD_POLL) {
                 Ok(released) => return released,
                 Err(RecvTimeoutError::Disconnected) => return true, // The worker has ended, and released its memory.
-                // A model that unloaded itself meanwhile may wait for the registry to load it again, and not answer before.
+                // A model that unloaded itself meanwhile may wait for the registry to load it again, and not
+                // answer before.
                 Err(RecvTimeoutError::Timeout) if !self.is_loaded(name) => return true,
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -335,7 +340,8 @@ mod tests {
     use super::*;
     use crate::testing::{FakeLm, loaded, tokenizer};
 
-    /// The worker of a model that unloaded itself does not answer while it waits for the load of another model to end.
+    /// The worker of a model that unloaded itself does not answer while it waits for the load of another
+    /// model to end.
     #[test]
     fn unloaded_model_is_not_waited_for() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/llama-tiny");

@@ -7,8 +7,9 @@ use crate::error::Result;
 use crate::record::{RecordHeader, Recorder};
 
 impl Engine {
-    /// Starts recording requests, one JSON line for each when it has ended; the first line is [`Engine::record_header`]. See
-    /// [`RequestRecord`](crate::RequestRecord). A request whose record cannot be written ends with [`Error::Recording`](crate::Error::Recording).
+    /// Starts recording requests, one JSON line for each when it has ended; the first line is
+    /// [`Engine::record_header`]. See [`RequestRecord`](crate::RequestRecord). A request whose record cannot
+    /// be written ends with [`Error::Recording`](crate::Error::Recording).
     ///
     /// # Errors
     /// [`Error::Recording`](crate::Error::Recording) when the first line cannot be written.

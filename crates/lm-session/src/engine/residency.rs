@@ -1,4 +1,5 @@
-//! Model of an engine: in memory while in use, released on request or when idle, loaded again for the next request.
+//! Model of an engine: in memory while in use, released on request or when idle, loaded again for the next
+//! request.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
@@ -117,7 +118,8 @@ impl Residency {
         self.stopped && self.scheduler.as_ref().is_none_or(Scheduler::is_drained)
     }
 
-    /// Waits for a command while no request runs. `None` after an idle model was released; see [`EngineSettings::keep_alive`].
+    /// Waits for a command while no request runs. `None` after an idle model was released; see
+    /// [`EngineSettings::keep_alive`].
     pub fn wait_idle(&mut self, commands: &Receiver<Command>) -> Option<Command> {
         let keep_alive = self.keep_alive().filter(|_| self.scheduler.is_some());
         let Some(keep_alive) = keep_alive else { return commands.recv().ok() };
@@ -194,8 +196,8 @@ impl Residency {
         source.share.as_ref().map_or_else(load, |share| share.load(load))
     }
 
-    /// Releases weights and KV pool if no request runs or waits, and the model can be loaded again. Returns true if they were
-    /// released.
+    /// Releases weights and KV pool if no request runs or waits, and the model can be loaded again. Returns
+    /// true if they were released.
     fn unload(&mut self) -> bool {
         let can_reload = self.source.is_some();
         if let Some(scheduler) = self.scheduler.take_if(|scheduler| can_reload && scheduler.is_idle()) {

@@ -13,8 +13,8 @@ use crate::scheduler::{Command, mark_engine_thread};
 /// Interval at which cancellations are noticed while every request waits for its token to be sampled.
 const CANCEL_POLL: Duration = Duration::from_millis(10);
 
-/// Runs `commands` until [`Command::Shutdown`], and then until the last request has ended. A panic ends the active requests, not
-/// the thread.
+/// Runs `commands` until [`Command::Shutdown`], and then until the last request has ended. A panic ends the
+/// active requests, not the thread.
 pub(crate) fn run(mut residency: Residency, commands: &Receiver<Command>, activity: &ActivityGauge) {
     mark_engine_thread();
     loop {

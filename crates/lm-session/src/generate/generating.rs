@@ -54,13 +54,14 @@ impl Generating {
         self.take(ids, &first, None)
     }
 
-    /// Returns true if the next token depends only on the highest logit of the whole row: no filter, no random number,
-    /// no constraint, no log probabilities.
+    /// Returns true if the next token depends only on the highest logit of the whole row: no filter, no
+    /// random number, no constraint, no log probabilities.
     pub fn is_argmax(&self) -> bool {
         self.guide.is_none() && self.logprobs.is_none() && self.sampler.is_argmax()
     }
 
-    /// Replays tokens whose events were sent by an earlier generation, to restore the state of the decoder and the stop rules.
+    /// Replays tokens whose events were sent by an earlier generation, to restore the state of the decoder
+    /// and the stop rules.
     pub fn skip(&mut self, ids: &[TokenId]) {
         for &id in ids {
             let text = self.decoder.push(id);
@@ -73,8 +74,9 @@ impl Generating {
         self.drafter.as_ref().map_or(&[], |drafter| drafter.draft(row_cost))
     }
 
-    /// Samples the token after `ids` from the first row of `logits`, and appends it and the tokens forced after it to `ids` and to
-    /// `generated`. Continues with the rows of the `draft` tokens while they equal the sampled tokens.
+    /// Samples the token after `ids` from the first row of `logits`, and appends it and the tokens forced
+    /// after it to `ids` and to `generated`. Continues with the rows of the `draft` tokens while they equal
+    /// the sampled tokens.
     ///
     /// # Errors
     /// The errors of the sampler and the constraint; the tokens before the error are appended.
@@ -127,8 +129,8 @@ impl Generating {
         }
     }
 
-    /// Appends `next`, up to and including the token that ends the generation. `sampled` belongs to the first token; tokens without it
-    /// are forced.
+    /// Appends `next`, up to and including the token that ends the generation. `sampled` belongs to the first
+    /// token; tokens without it are forced.
     fn take(
         &mut self,
         ids: &mut Vec<TokenId>,
@@ -180,7 +182,8 @@ impl Generating {
         }
     }
 
-    /// Summarises the generation. `prefill` holds the tokens that the request itself ran before its first token.
+    /// Summarises the generation. `prefill` holds the tokens that the request itself ran before its first
+    /// token.
     pub fn finished(&self, reason: FinishReason, len: usize, prefill: &PrefillStats) -> Finished {
         let (drafted_tokens, accepted_tokens) = self.drafter.as_ref().map_or((0, 0), Drafter::totals);
         let cached = prefill.cached_tokens.saturating_sub(self.clock.earlier.prefilled_tokens);
@@ -198,8 +201,8 @@ impl Generating {
         Finished { reason, usage, timing, seed: self.sampler.seed(), steered }
     }
 
-    /// Returns the text that token `id` makes final, and the finish reason if the generation ends with it. `complete`: the
-    /// constraint allows no further token, so that only an end token is missing.
+    /// Returns the text that token `id` makes final, and the finish reason if the generation ends with it.
+    /// `complete`: the constraint allows no further token, so that only an end token is missing.
     fn text(&mut self, id: TokenId, len: usize, complete: bool) -> (Matched, Option<FinishReason>) {
         if self.stop_ids.contains(&id) {
             return self.last_text(Matched::default(), FinishReason::EndToken);

@@ -61,7 +61,8 @@ pub(crate) struct GuideVocabulary {
 pub(crate) enum Step {
     /// The sampled token, or its replacement, and the tokens forced after it.
     Tokens(Vec<TokenId>),
-    /// The token is rejected because no completion after it fits; the mask now forbids it, and another token has to be sampled.
+    /// The token is rejected because no completion after it fits; the mask now forbids it, and another token
+    /// has to be sampled.
     Rejected,
 }
 
@@ -146,8 +147,8 @@ impl Guide {
         Ok(&self.mask)
     }
 
-    /// Error for a row of logits whose finite logits are all masked, so that no token can be sampled; `None` if the failure has
-    /// another cause.
+    /// Error for a row of logits whose finite logits are all masked, so that no token can be sampled; `None`
+    /// if the failure has another cause.
     pub fn refusal(&self, row: &[f32], generated: &[TokenId]) -> Option<Error> {
         let is_finite = |id: TokenId| row.get(id as usize).is_some_and(|logit| logit.is_finite());
         let best = argmax(row).filter(|_| !self.mask.ids().any(is_finite))?;
@@ -183,8 +184,8 @@ impl Guide {
         Ok(Step::Tokens(ids))
     }
 
-    /// Returns true if the text is complete: only an end token may follow, or steering has reached its end. The error of a failed
-    /// constraint is reported with the next mask.
+    /// Returns true if the text is complete: only an end token may follow, or steering has reached its end.
+    /// The error of a failed constraint is reported with the next mask.
     pub fn is_complete(&mut self) -> bool {
         self.closed || matches!(self.constraint.ending(), Ok(Ending::Required))
     }
@@ -214,8 +215,8 @@ impl Guide {
         Ok(forced)
     }
 
-    /// Returns true if the text may continue with `ids`, which are committed: a fitting completion is known after them and
-    /// becomes the current one, or none was known before.
+    /// Returns true if the text may continue with `ids`, which are committed: a fitting completion is known
+    /// after them and becomes the current one, or none was known before.
     fn fits(&mut self, ids: &[TokenId], remaining_tokens: usize) -> Result<bool> {
         self.unfound = false;
         // Without a known completion no token is rejected: the text continues until its tokens run out.
@@ -265,7 +266,8 @@ impl Guide {
         Ok(found)
     }
 
-    /// Returns true if the text may end after `ids`, where the last one may be an end token required by the constraint itself.
+    /// Returns true if the text may end after `ids`, where the last one may be an end token required by the
+    /// constraint itself.
     fn completes(&mut self, ids: &[TokenId]) -> Result<bool> {
         match ids.last() {
             Some(&last) if self.is_end(last) => Ok(self.constraint.valid_prefix(ids)? == ids.len()),
@@ -286,8 +288,8 @@ impl Guide {
         Ok(next)
     }
 
-    /// Rejects a token if the text may end, so that another one is sampled. After [`MAX_REJECTED`] rejections the text is
-    /// ended, or continues unsteered without an end token.
+    /// Rejects a token if the text may end, so that another one is sampled. After [`MAX_REJECTED`] rejections
+    /// the text is ended, or continues unsteered without an end token.
     fn reject(&mut self, sampled: TokenId) -> Result<Step> {
         self.rejected += 1;
         self.note_steered(usize::from(self.rejected == 1), 0);
@@ -313,7 +315,8 @@ impl Guide {
         self.steered = Some(Steered { from: before.from, tokens, unfound });
     }
 
-    /// Appends the end token to `ids` if it is the only allowed token and there is exactly one; it is not committed.
+    /// Appends the end token to `ids` if it is the only allowed token and there is exactly one; it is not
+    /// committed.
     fn end_if_complete(&mut self, ids: &mut Vec<TokenId>, remaining_tokens: usize) {
         let ended = ids.last().is_some_and(|&id| self.is_end(id));
         if let [end] = self.vocabulary.end_ids[..]

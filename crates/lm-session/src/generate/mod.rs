@@ -1,4 +1,5 @@
-//! The tokens of one reply: sampling under a constraint, forced tokens, stop strings; and outputs of a prompt's rows.
+//! The tokens of one reply: sampling under a constraint, forced tokens, stop strings; and outputs of a
+//! prompt's rows.
 
 mod generating;
 mod guide;

@@ -32,7 +32,8 @@ pub(crate) enum PromptOutput {
 }
 
 impl PromptRows {
-    /// Reads the log probabilities of `ids[first..]`, with the `top` most probable tokens each, except for `ids[0]`.
+    /// Reads the log probabilities of `ids[first..]`, with the `top` most probable tokens each, except for
+    /// `ids[0]`.
     pub fn logprobs(ids: &[TokenId], first: usize, top: usize) -> Self {
         let output = PromptOutput::Logprobs(Vec::new());
         Self { next: first.max(1) - 1, end: ids.len().saturating_sub(1), output, top }

@@ -6,9 +6,9 @@ use crate::error::{Error, Result};
 
 /// Finds the first stop string in a text in pieces of any size.
 ///
-/// Text that may be the start of a stop string is held back until this is decided. The stop string that ends first wins, the
-/// longest of those that end together, so that the result does not depend on how the text is split. The text of an added token
-/// is never split: it is held back as a whole.
+/// Text that may be the start of a stop string is held back until this is decided. The stop string that ends
+/// first wins, the longest of those that end together, so that the result does not depend on how the text is
+/// split. The text of an added token is never split: it is held back as a whole.
 #[derive(Clone, Debug)]
 pub(crate) struct StopMatcher {
     stops: Vec<String>,

@@ -1,8 +1,9 @@
 //! Images and audio in prompts: their identity, their rows, and the prompts that hold them.
 //!
-//! A row of a media item has a *virtual id* in the tokens of a session: the top bit, and 31 bits of SHA-256 of the media item's key and the row's
-//! number. So every comparison of tokens distinguishes media: prefix tree, rewinding, forks and saved pages. The model gets the id of the
-//! placeholder token of the media item's kind and the rows of its encoder.
+//! A row of a media item has a *virtual id* in the tokens of a session: the top bit, and 31 bits of SHA-256
+//! of the media item's key and the row's number. So every comparison of tokens distinguishes media: prefix
+//! tree, rewinding, forks and saved pages. The model gets the id of the placeholder token of the media item's
+//! kind and the rows of its encoder.
 
 use crate::media_kind::MediaKind;
 use std::fmt;
@@ -58,12 +59,13 @@ impl fmt::Debug for MediaKey {
     }
 }
 
-/// An image or an audio clip in the input form of the engine's model, created by [`Engine::image`](crate::Engine::image) or
-/// [`Engine::audio`](crate::Engine::audio).
+/// An image or an audio clip in the input form of the engine's model, created by
+/// [`Engine::image`](crate::Engine::image) or [`Engine::audio`](crate::Engine::audio).
 ///
-/// It holds the bytes of the file. The encoder of its kind runs when a prompt needs its rows, and does not run again while they are in
-/// the engine's cache ([`EngineSettings::media_cache_bytes`](crate::EngineSettings::media_cache_bytes)) or their keys and values in
-/// the prefix cache.
+/// It holds the bytes of the file. The encoder of its kind runs when a prompt needs its rows, and does not
+/// run again while they are in the engine's cache
+/// ([`EngineSettings::media_cache_bytes`](crate::EngineSettings::media_cache_bytes)) or their keys and values
+/// in the prefix cache.
 pub struct Media {
     key: MediaKey,
     bytes: Arc<[u8]>,

@@ -11,7 +11,8 @@ use crate::media_kind::MediaKind;
 
 /// A prompt: token ids, and the media whose rows are among them. Ids of text convert to it.
 ///
-/// The ids of a media item ([`Media::pieces`]) determine its place. Media whose rows are already tokens of the session may be omitted.
+/// The ids of a media item ([`Media::pieces`]) determine its place. Media whose rows are already tokens of
+/// the session may be omitted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Prompt<'a> {
     /// Ids of tokens and of rows of media.
@@ -51,7 +52,8 @@ impl ResolvedPrompt {
     /// Finds the rows of `media` among `ids`.
     ///
     /// # Errors
-    /// [`Error::UnknownMedia`] for an id of a row of another media item, and for rows that are not a whole piece of a layout.
+    /// [`Error::UnknownMedia`] for an id of a row of another media item, and for rows that are not a whole
+    /// piece of a layout.
     pub fn new<'a>(ids: Vec<TokenId>, media: impl Iterator<Item = &'a Arc<Media>>) -> Result<Self> {
         let mut spans: Vec<MediaSpan> = Vec::new();
         if ids.iter().copied().any(is_virtual) {

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-/// Returns the bytes that this process can allocate without swapping or evicting others: the minimum of the system's
-/// available memory and the remainders of its cgroup and address space limits. `None` if the system does not report it.
+/// Returns the bytes that this process can allocate without swapping or evicting others: the minimum of the
+/// system's available memory and the remainders of its cgroup and address space limits. `None` if the system
+/// does not report it.
 ///
 /// Reclaimable file caches count as available. Swap does not.
 pub fn available_memory() -> Option<u64> {
@@ -67,8 +68,8 @@ impl CgroupVersion {
         }
     }
 
-    /// Minimum remainder of the limits of the cgroup and its ancestors. Inside a container the path is that of the host, and only the root
-    /// exists.
+    /// Minimum remainder of the limits of the cgroup and its ancestors. Inside a container the path is that
+    /// of the host, and only the root exists.
     fn headroom(self, root: &Path, group: &str) -> Option<u64> {
         let [mount, ..] = self.files();
         let mount = root.join(mount);

@@ -5,7 +5,8 @@ use lm_model::{Footprint, KvDtype, LoadOptions, PAGE_LEN, WeightFormat};
 use crate::error::{Error, Result};
 use crate::params::EngineSettings;
 
-/// Overhead besides weights and cache: program, tokenizer, activations; measured by `lm bench`. Small models have less.
+/// Overhead besides weights and cache: program, tokenizer, activations; measured by `lm bench`. Small models
+/// have less.
 const OVERHEAD_BYTES: u64 = 150 << 20;
 /// Overhead while the weights are loaded, when the cache is not allocated yet.
 const LOADING_OVERHEAD_BYTES: u64 = 300 << 20;
@@ -13,8 +14,8 @@ const LOADING_OVERHEAD_BYTES: u64 = 300 << 20;
 const MIN_OVERHEAD_BYTES: u64 = 64 << 20;
 /// Contexts that justify a smaller cache or smaller weights, the preferred one first.
 const TARGET_CONTEXTS: [usize; 2] = [4096, 512];
-/// Share of the available memory for automatic choices while it suffices; the rest is for other processes. Explicit
-/// choices may use all of it.
+/// Share of the available memory for automatic choices while it suffices; the rest is for other processes.
+/// Explicit choices may use all of it.
 const SHARE: (u64, u64) = (9, 10);
 /// Maximum bytes of a cache that holds several contexts.
 const SEVERAL_CONTEXTS_BYTES: u64 = 2 << 30;
@@ -77,13 +78,13 @@ pub struct MemoryPlan {
 impl MemoryPlan {
     /// Chooses sizes for a model on a CPU device within `available` bytes.
     ///
-    /// Unspecified values become the largest context of the best formats that leaves a tenth of the memory to other processes.
-    /// The formats are tried in this order until 4,096 tokens fit: weights as stored with an f16 cache, with an 8-bit cache,
-    /// then 8-bit and 4-bit weights, each with both caches. If none fits, 512 tokens are tried in the same way, and at last 512
-    /// tokens without a reserve.
+    /// Unspecified values become the largest context of the best formats that leaves a tenth of the memory to
+    /// other processes. The formats are tried in this order until 4,096 tokens fit: weights as stored with an
+    /// f16 cache, with an 8-bit cache, then 8-bit and 4-bit weights, each with both caches. If none fits, 512
+    /// tokens are tried in the same way, and at last 512 tokens without a reserve.
     /// # Errors
-    /// [`Error::DoesNotFit`] with the sizes when nothing fits; [`Error::InvalidSettings`] for a context of 0 or beyond the
-    /// model's.
+    /// [`Error::DoesNotFit`] with the sizes when nothing fits; [`Error::InvalidSettings`] for a context of 0
+    /// or beyond the model's.
     pub fn choose(footprint: &Footprint, request: &MemoryRequest, available: u64) -> Result<Self> {
         let limit = footprint.context_len();
         if let Some(value) = request.context_tokens.filter(|&tokens| tokens == 0 || tokens > limit) {
@@ -226,7 +227,8 @@ mod tests {
         assert!(plan.needed_bytes <= 8 << 30);
     }
 
-    /// For memory sizes from too little to enough: each plan fits, and plans only get better with more memory.
+    /// For memory sizes from too little to enough: each plan fits, and plans only get better with more
+    /// memory.
     #[test]
     fn chosen_sizes_fit_and_grow_with_memory() {
         let footprint = footprint();

@@ -1,8 +1,8 @@
 //! Records of requests as JSON Lines, and their replay.
 //!
-//! The first line of a record is a [`RecordHeader`], each other one a [`RequestRecord`]: the prompt as token ids, all parameters, the seed,
-//! and the tokens that came of them. A sequence's tokens do not depend on the other sequences of a batch, so that requests can be replayed
-//! one after another.
+//! The first line of a record is a [`RecordHeader`], each other one a [`RequestRecord`]: the prompt as token
+//! ids, all parameters, the seed, and the tokens that came of them. A sequence's tokens do not depend on the
+//! other sequences of a batch, so that requests can be replayed one after another.
 
 mod reader;
 mod recorder;
@@ -48,7 +48,8 @@ impl RecordHeader {
 pub struct RequestRecord {
     /// All token ids of the session at the start of the request.
     pub prompt: Vec<TokenId>,
-    /// Number of last ids that start the output: [`GenerateParams::continued`](crate::GenerateParams::continued).
+    /// Number of last ids that start the output:
+    /// [`GenerateParams::continued`](crate::GenerateParams::continued).
     pub continued: usize,
     /// The sampler with its actual seed. User-defined filters are not recorded.
     pub sampler: SamplerParams,

@@ -23,7 +23,8 @@ impl<R: BufRead> RecordReader<R> {
     /// Reads the first line.
     ///
     /// # Errors
-    /// [`Error::InvalidRecord`] for a file that is not a record, or has a later version; [`Error::Recording`] when it cannot be read.
+    /// [`Error::InvalidRecord`] for a file that is not a record, or has a later version; [`Error::Recording`]
+    /// when it cannot be read.
     pub fn new(mut input: R) -> Result<Self> {
         let invalid = |message: String| Error::InvalidRecord { line: 1, message };
         let header: Option<RecordHeader> = next_line(&mut input, 1)?;

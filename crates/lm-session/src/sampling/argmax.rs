@@ -6,7 +6,8 @@ use crate::constraint::TokenMask;
 /// Number of tokens per mask word.
 const WORD_BITS: usize = TokenMask::WORD_LEN;
 
-/// Block size of loops over the vocabulary, chosen so that they vectorise: the vocabulary is read once per token.
+/// Block size of loops over the vocabulary, chosen so that they vectorise: the vocabulary is read once per
+/// token.
 pub(super) const BLOCK_SIZE: usize = 64;
 
 /// Index of the highest value, the first of equal ones; `None` when all are -infinity.

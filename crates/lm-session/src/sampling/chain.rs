@@ -34,8 +34,8 @@ pub(super) const TOKEN_FILTERS: &[FilterEntry] = &[
     FilterEntry { name: "logit_bias", build: logit_bias::filter },
 ];
 
-/// Temperature and truncation of the distribution, in execution order, after the user-defined filters; greedy sampling has none. Up to
-/// `typical_p` the order is that of transformers' `generate`.
+/// Temperature and truncation of the distribution, in execution order, after the user-defined filters; greedy
+/// sampling has none. Up to `typical_p` the order is that of transformers' `generate`.
 pub(super) const DISTRIBUTION_FILTERS: &[FilterEntry] = &[
     FilterEntry { name: "temperature", build: temperature::filter },
     FilterEntry { name: "top_k", build: top_k::filter },
@@ -70,8 +70,9 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Creates the filters that `params` enable, in this order: repetition penalty, presence and frequency penalty, DRY, no-repeat n-gram,
-    /// suppressed tokens, logit bias, [`SamplerParams::filters`], temperature, top-k, top-p, min-p, typical, top-n-sigma, XTC.
+    /// Creates the filters that `params` enable, in this order: repetition penalty, presence and frequency
+    /// penalty, DRY, no-repeat n-gram, suppressed tokens, logit bias, [`SamplerParams::filters`],
+    /// temperature, top-k, top-p, min-p, typical, top-n-sigma, XTC.
     ///
     /// In a generation, tokens forbidden by a constraint are masked before and ignored by all filters. At
     /// temperature 0 the filters from the temperature on are omitted. Random filters use seed 0 without
@@ -91,8 +92,8 @@ impl Chain {
 
     /// Runs every filter on the logits of the token after `history`.
     ///
-    /// Calls of one generation pass growing histories. If a history has fewer output tokens than the last one, the filters start
-    /// again with its prompt.
+    /// Calls of one generation pass growing histories. If a history has fewer output tokens than the last
+    /// one, the filters start again with its prompt.
     pub fn apply(&mut self, logits: &mut TokenLogits, history: &History<'_>) {
         let accepted = self.accepted.filter(|&accepted| accepted <= history.generated.len());
         let known = accepted.unwrap_or_else(|| {

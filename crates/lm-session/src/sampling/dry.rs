@@ -9,9 +9,10 @@ use lm_tokenizer::{TokenId, Tokenizer};
 
 /// Penalizes the tokens that would continue a sequence that occurred before, exponentially in its length.
 ///
-/// If the last L tokens of prompt and output occurred before and were followed by a token there, `multiplier * base^(L - allowed_length)` is
-/// subtracted from the logit of that token, for the greatest such L, provided that L is at least `allowed_length`. A sequence does not
-/// extend back over a sequence breaker, and a token that contains one is not penalized.
+/// If the last L tokens of prompt and output occurred before and were followed by a token there,
+/// `multiplier * base^(L - allowed_length)` is subtracted from the logit of that token, for the greatest such
+/// L, provided that L is at least `allowed_length`. A sequence does not extend back over a sequence breaker,
+/// and a token that contains one is not penalized.
 ///
 /// # Source
 /// P. E. Weidmann, oobabooga/text-generation-webui pull request 5677; the `dry_*` parameters of llama.cpp.

@@ -8,8 +8,8 @@ use lm_tokenizer::TokenId;
 
 /// Candidate tokens in ascending order of id, each with its logit.
 ///
-/// A masked token is absent or has the logit -infinity. Both are final: no method gives a masked token a logit
-/// again. Logits are never NaN nor +infinity.
+/// A masked token is absent or has the logit -infinity. Both are final: no method gives a masked token a
+/// logit again. Logits are never NaN nor +infinity.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenLogits {
     ids: Vec<TokenId>,

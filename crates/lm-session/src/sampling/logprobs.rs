@@ -6,14 +6,14 @@ use lm_tokenizer::TokenId;
 
 /// Log probability of an output token, and of the most probable tokens in its place.
 ///
-/// Taken from the model's distribution over the tokens that the constraint allows, before penalties, temperature and
-/// truncation. A token that the constraint forces has the log probability 0.
+/// Taken from the model's distribution over the tokens that the constraint allows, before penalties,
+/// temperature and truncation. A token that the constraint forces has the log probability 0.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenLogprobs {
     /// Natural logarithm of the token's probability; at most 0.
     pub logprob: f32,
-    /// The most probable tokens, in descending order of probability, ties in order of id. The output token is included only
-    /// if it is probable enough.
+    /// The most probable tokens, in descending order of probability, ties in order of id. The output token is
+    /// included only if it is probable enough.
     pub top: Vec<(TokenId, f32)>,
 }
 
@@ -58,7 +58,8 @@ impl LogSoftmax {
     }
 }
 
-/// Indices of the `count` highest values above -infinity, in descending order, equal ones in ascending order of index.
+/// Indices of the `count` highest values above -infinity, in descending order, equal ones in ascending order
+/// of index.
 fn highest(values: &[f32], count: usize) -> impl Iterator<Item = usize> {
     let mut indices: Vec<usize> = match count {
         0 => Vec::new(),

@@ -40,9 +40,10 @@ use lm_tokenizer::TokenId;
 
 /// A filter that changes or masks logits before a token is drawn.
 ///
-/// A filter cannot unmask a token; [`TokenLogits`] has no method for it. A filter that leaves one token selects it.
-/// User-defined filters reach a generation through [`SamplerParams::filters`]; they run on the engine's sampling threads, and a panic in
-/// one ends its request alone, with [`Error::WorkerPanicked`](crate::Error::WorkerPanicked).
+/// A filter cannot unmask a token; [`TokenLogits`] has no method for it. A filter that leaves one token
+/// selects it. User-defined filters reach a generation through [`SamplerParams::filters`]; they run on the
+/// engine's sampling threads, and a panic in one ends its request alone, with
+/// [`Error::WorkerPanicked`](crate::Error::WorkerPanicked).
 ///
 /// ```
 /// use lm_session::{
@@ -83,14 +84,14 @@ pub trait LogitsFilter: Send + std::fmt::Debug {
         let _ = prompt;
     }
 
-    /// Records a token of the output, sampled or forced. Called once for each, in order, before [`LogitsFilter::apply`] for a later token.
-    /// The default does nothing.
+    /// Records a token of the output, sampled or forced. Called once for each, in order, before
+    /// [`LogitsFilter::apply`] for a later token. The default does nothing.
     fn accepted(&mut self, token: TokenId) {
         let _ = token;
     }
 
-    /// Applies the filter to the logits of the token after `history`. Called again with the same history when the
-    /// sampled token is rejected because the constrained text could not end in time after it.
+    /// Applies the filter to the logits of the token after `history`. Called again with the same history when
+    /// the sampled token is rejected because the constrained text could not end in time after it.
     fn apply(&mut self, logits: &mut TokenLogits, history: &History<'_>);
 }
 

@@ -5,8 +5,8 @@ use super::argmax::BLOCK_SIZE;
 use super::weights::{block_sum, exp};
 use lm_tokenizer::TokenId;
 
-/// Inverse-CDF sampling: returns the token at the point `uniform` of `[0, 1)` of the cumulative distribution over ascending
-/// ids; `None` when every token is masked.
+/// Inverse-CDF sampling: returns the token at the point `uniform` of `[0, 1)` of the cumulative distribution
+/// over ascending ids; `None` when every token is masked.
 pub(super) fn multinomial(logits: &TokenLogits, uniform: f64) -> Option<TokenId> {
     let max = logits.max()?;
     let weight = |value: f32| exp(value - max);
@@ -18,8 +18,8 @@ pub(super) fn multinomial(logits: &TokenLogits, uniform: f64) -> Option<TokenId>
     logits.ids().get(block * BLOCK_SIZE + index).copied()
 }
 
-/// First weight where the cumulative sum exceeds `target`, or the last positive one; and the rest of `target` before it. `None` if
-/// no weight is positive.
+/// First weight where the cumulative sum exceeds `target`, or the last positive one; and the rest of `target`
+/// before it. `None` if no weight is positive.
 fn crossing(weights: &[f64], mut target: f64) -> Option<(usize, f64)> {
     let mut found = None;
     for (index, &weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {

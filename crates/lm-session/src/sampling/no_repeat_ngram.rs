@@ -6,8 +6,8 @@ use super::suffix_matches::SuffixMatches;
 use super::{FilterContext, History, LogitsFilter, TokenLogits};
 use lm_tokenizer::TokenId;
 
-/// Masks the tokens that would complete an n-gram of prompt and output. If that would mask every token, which happens
-/// under a constraint, no token is masked.
+/// Masks the tokens that would complete an n-gram of prompt and output. If that would mask every token, which
+/// happens under a constraint, no token is masked.
 ///
 /// # Source
 /// Paulus et al., arXiv 1705.04304; `NoRepeatNGramLogitsProcessor` of Hugging Face transformers.

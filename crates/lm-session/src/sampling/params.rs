@@ -32,22 +32,25 @@ pub struct SamplerParams {
     pub temperature: f32,
     /// Keeps the k highest logits and those equal to the k-th. 0 (the default) = off.
     pub top_k: usize,
-    /// Nucleus sampling: keeps the smallest set of most likely tokens whose probabilities sum to p. 1 (the default) or more =
-    /// off; 0 keeps one.
+    /// Nucleus sampling: keeps the smallest set of most likely tokens whose probabilities sum to p. 1 (the
+    /// default) or more = off; 0 keeps one.
     pub top_p: f32,
-    /// Keeps tokens whose probability is at least this fraction of the highest one, `0..=1`. 0 (the default) = off.
+    /// Keeps tokens whose probability is at least this fraction of the highest one, `0..=1`. 0 (the default)
+    /// = off.
     pub min_p: f32,
-    /// Locally typical sampling: keeps the smallest set of tokens of surprisal closest to the entropy whose probabilities sum to p. 1
-    /// (the default) or more = off; 0 keeps one.
+    /// Locally typical sampling: keeps the smallest set of tokens of surprisal closest to the entropy whose
+    /// probabilities sum to p. 1 (the default) or more = off; 0 keeps one.
     pub typical_p: f32,
-    /// Keeps the tokens whose logit is at most this many standard deviations below the highest one. 0 (the default) = off.
+    /// Keeps the tokens whose logit is at most this many standard deviations below the highest one. 0 (the
+    /// default) = off.
     pub top_n_sigma: f32,
-    /// Probability that XTC removes the most likely tokens of a step, `0..=1`: those of at least `xtc_threshold`, except the least
-    /// likely of them. 0 (the default) = off.
+    /// Probability that XTC removes the most likely tokens of a step, `0..=1`: those of at least
+    /// `xtc_threshold`, except the least likely of them. 0 (the default) = off.
     pub xtc_probability: f32,
     /// Lowest probability of the tokens that XTC removes, `0..=1`. Above 0.5, XTC is off. Default 0.1.
     pub xtc_threshold: f32,
-    /// Makes tokens of prompt and output less likely when above 1, more likely when below. 1 (the default) = off.
+    /// Makes tokens of prompt and output less likely when above 1, more likely when below. 1 (the default) =
+    /// off.
     pub repetition_penalty: f32,
     /// Subtracted from the logits of tokens that occur in the output. 0 (the default) = off.
     pub presence_penalty: f32,
@@ -55,8 +58,8 @@ pub struct SamplerParams {
     pub frequency_penalty: f32,
     /// Number of last tokens that these three penalties consider. `None` (the default) = all.
     pub penalty_window: Option<usize>,
-    /// Factor of the DRY penalty on tokens that continue a repetition of L tokens: `dry_multiplier * dry_base^(L - dry_allowed_length)`.
-    /// 0 (the default) = off.
+    /// Factor of the DRY penalty on tokens that continue a repetition of L tokens:
+    /// `dry_multiplier * dry_base^(L - dry_allowed_length)`. 0 (the default) = off.
     pub dry_multiplier: f32,
     /// Base of the DRY penalty, at least 1. Default 1.75.
     pub dry_base: f32,
@@ -64,7 +67,8 @@ pub struct SamplerParams {
     pub dry_allowed_length: usize,
     /// Number of last tokens of prompt and output that DRY considers. `None` (the default) = all; 0 = off.
     pub dry_penalty_last_n: Option<usize>,
-    /// Strings at which repetitions end: at most 64, each of at most 64 bytes. Default: newline, `:`, `"`, `*`.
+    /// Strings at which repetitions end: at most 64, each of at most 64 bytes. Default: newline, `:`, `"`,
+    /// `*`.
     pub dry_sequence_breakers: Vec<String>,
     /// Size of the n-grams that occur at most once in prompt and output. 0 (the default) = off.
     pub no_repeat_ngram_size: usize,
@@ -76,8 +80,8 @@ pub struct SamplerParams {
     /// User-defined filters, which run after the logit bias and before the temperature. Empty by default.
     #[serde(skip)]
     pub filters: Vec<FilterFactory>,
-    /// Seed of the random number generator. `None` (the default): drawn from the operating system for each generation;
-    /// [`Finished::seed`](crate::Finished::seed) reports it.
+    /// Seed of the random number generator. `None` (the default): drawn from the operating system for each
+    /// generation; [`Finished::seed`](crate::Finished::seed) reports it.
     pub seed: Option<u64>,
 }
 
@@ -128,8 +132,8 @@ impl Default for SamplerParams {
 }
 
 impl SamplerParams {
-    /// Converts a model's `generation_config.json`: greedy unless `do_sample` is true. Absent keys have the defaults of
-    /// transformers: temperature 1, top-k 50, the rest off.
+    /// Converts a model's `generation_config.json`: greedy unless `do_sample` is true. Absent keys have the
+    /// defaults of transformers: temperature 1, top-k 50, the rest off.
     pub fn from_generation_config(config: &GenerationConfig) -> Self {
         let off = Self::default();
         let sample = config.do_sample == Some(true);
@@ -163,8 +167,8 @@ impl SamplerParams {
     /// Checks every field against its range.
     ///
     /// # Errors
-    /// [`Error::InvalidSampler`] names the first field that is out of range. `logits_width` is the model's number of
-    /// tokens: [`crate::ModelInfo::logits_width`].
+    /// [`Error::InvalidSampler`] names the first field that is out of range. `logits_width` is the model's
+    /// number of tokens: [`crate::ModelInfo::logits_width`].
     pub fn validate(&self, logits_width: usize) -> Result<()> {
         const AT_LEAST_ZERO: &str = "a finite number of at least 0";
         const SHARE: &str = "a number in 0..=1";

@@ -5,8 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use super::{FilterContext, History, LogitsFilter, TokenLogits};
 use lm_tokenizer::TokenId;
 
-/// Divides the positive logits of seen tokens by the penalty and multiplies the negative ones, once per token, over
-/// prompt and output.
+/// Divides the positive logits of seen tokens by the penalty and multiplies the negative ones, once per
+/// token, over prompt and output.
 ///
 /// # Source
 /// Keskar et al., arXiv 1909.05858; `RepetitionPenaltyLogitsProcessor` of Hugging Face transformers.

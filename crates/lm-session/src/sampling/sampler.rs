@@ -56,8 +56,8 @@ impl Sampler {
         self.chain.is_empty() && matches!(self.choice, Choice::Greedy)
     }
 
-    /// Samples the token after `history` from its row of logits and a constraint's mask. Draws one random number, or none
-    /// when greedy.
+    /// Samples the token after `history` from its row of logits and a constraint's mask. Draws one random
+    /// number, or none when greedy.
     pub fn sample(
         &mut self,
         row: &[f32],

@@ -9,12 +9,12 @@ const SHIFTS: [u32; 3] = [21, 10, 0];
 /// Number of values of a digit.
 const RADIX: usize = 1 << 11;
 
-/// Keeps the smallest set of tokens of lowest cost (the lower id first among equal ones) whose probabilities sum to at least
-/// `share`; at least one token.
+/// Keeps the smallest set of tokens of lowest cost (the lower id first among equal ones) whose probabilities
+/// sum to at least `share`; at least one token.
 ///
-/// `cost` maps an unmasked logit to a number of at least 0. A radix selection over the bits of the costs finds the highest cost kept:
-/// non-negative floats have the order of their bits. The first digit takes one pass over all tokens, each further one only those that share
-/// the digits before.
+/// `cost` maps an unmasked logit to a number of at least 0. A radix selection over the bits of the costs
+/// finds the highest cost kept: non-negative floats have the order of their bits. The first digit takes one
+/// pass over all tokens, each further one only those that share the digits before.
 pub(super) fn keep_smallest_set(logits: &mut TokenLogits, share: f64, cost: impl Fn(f32) -> f32) {
     let Some(max) = logits.max() else { return };
     let key = |value: f32| cost(value).to_bits();

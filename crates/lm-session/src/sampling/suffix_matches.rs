@@ -2,7 +2,8 @@
 
 use lm_tokenizer::TokenId;
 
-/// A text, and for each of its tokens the length of the longest common suffix of the text up to that token and of the whole text.
+/// A text, and for each of its tokens the length of the longest common suffix of the text up to that token
+/// and of the whole text.
 #[derive(Debug, Default)]
 pub(crate) struct SuffixMatches {
     tokens: Vec<TokenId>,
@@ -35,16 +36,16 @@ impl SuffixMatches {
         self.tokens.len()
     }
 
-    /// Returns the position after the longest earlier occurrence of the text's last tokens, the latest of equal ones, and the number
-    /// of these tokens; `None` if the last token occurs once.
+    /// Returns the position after the longest earlier occurrence of the text's last tokens, the latest of
+    /// equal ones, and the number of these tokens; `None` if the last token occurs once.
     pub fn longest(&self) -> Option<(usize, usize)> {
         let earlier = self.lens.split_last().map_or(&[][..], |(_, earlier)| earlier);
         let (position, &len) = earlier.iter().enumerate().max_by_key(|(_, len)| **len)?;
         (len > 0).then_some((position + 1, len as usize))
     }
 
-    /// Each token of the text after the first `skipped`, with the number of tokens before it, `skipped` at the earliest, that are also the
-    /// last ones of the text.
+    /// Each token of the text after the first `skipped`, with the number of tokens before it, `skipped` at
+    /// the earliest, that are also the last ones of the text.
     pub fn continuations(&self, skipped: usize) -> impl Iterator<Item = (TokenId, usize)> {
         let matches = [0].into_iter().chain(self.lens.iter().copied());
         let all = self.tokens.iter().copied().zip(matches).enumerate().skip(skipped);

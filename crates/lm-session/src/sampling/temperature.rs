@@ -2,8 +2,8 @@
 
 use super::{FilterContext, History, LogitsFilter, TokenLogits};
 
-/// Divides logits by the temperature. The maximum is subtracted first, which changes no probability and keeps very low
-/// temperatures from overflowing.
+/// Divides logits by the temperature. The maximum is subtracted first, which changes no probability and keeps
+/// very low temperatures from overflowing.
 #[derive(Debug)]
 struct Temperature(f32);
 

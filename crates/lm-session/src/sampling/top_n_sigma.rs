@@ -3,8 +3,9 @@
 use super::weights::sum;
 use super::{FilterContext, History, LogitsFilter, TokenLogits};
 
-/// Keeps the tokens whose logit is at most n standard deviations below the highest one. The deviation is that of the tokens that the
-/// earlier filters left: of the whole vocabulary, as in the paper, if top-k, top-p and the like are off. The temperature has no effect.
+/// Keeps the tokens whose logit is at most n standard deviations below the highest one. The deviation is that
+/// of the tokens that the earlier filters left: of the whole vocabulary, as in the paper, if top-k, top-p and
+/// the like are off. The temperature has no effect.
 ///
 /// # Source
 /// Tang et al., arXiv 2411.07641; `top_n_sigma` of llama.cpp.

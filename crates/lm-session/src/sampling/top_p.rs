@@ -3,8 +3,8 @@
 use super::smallest_set::keep_smallest_set;
 use super::{FilterContext, History, LogitsFilter, TokenLogits};
 
-/// Keeps the nucleus: the smallest set of most likely tokens (the lower id first among equal ones) whose probabilities sum to
-/// at least p; at least one token.
+/// Keeps the nucleus: the smallest set of most likely tokens (the lower id first among equal ones) whose
+/// probabilities sum to at least p; at least one token.
 ///
 /// # Source
 /// Holtzman et al., arXiv 1904.09751; `TopPLogitsWarper` of Hugging Face transformers.

@@ -4,8 +4,8 @@ use super::smallest_set::keep_smallest_set;
 use super::weights::{exp, sum};
 use super::{FilterContext, History, LogitsFilter, TokenLogits};
 
-/// Keeps the smallest set of tokens whose surprisal is closest to the entropy of the distribution (the lower id first among
-/// equally close ones) and whose probabilities sum to at least p; at least one token.
+/// Keeps the smallest set of tokens whose surprisal is closest to the entropy of the distribution (the lower
+/// id first among equally close ones) and whose probabilities sum to at least p; at least one token.
 ///
 /// # Source
 /// Meister et al., arXiv 2202.00666; `TypicalLogitsWarper` of Hugging Face transformers.
@@ -20,8 +20,8 @@ pub(super) fn filter(context: &FilterContext<'_>) -> Option<Box<dyn LogitsFilter
 impl LogitsFilter for Typical {
     fn apply(&mut self, logits: &mut TokenLogits, _: &History<'_>) {
         let Some(max) = logits.max() else { return };
-        // With weights w = e^(logit - max) and their sum z, a token's surprisal is ln z - ln w, and the entropy is
-        // ln z - Σ w ln w / z: ln z cancels out.
+        // With weights w = e^(logit - max) and their sum z, a token's surprisal is ln z - ln w, and the
+        // entropy is ln z - Σ w ln w / z: ln z cancels out.
         let weighted = |value: f32| {
             let (log_weight, weight) = (value - max, exp(value - max));
             if weight > 0.0 { weight * log_weight } else { 0.0 }

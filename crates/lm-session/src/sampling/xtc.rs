@@ -10,11 +10,13 @@ use super::{FilterContext, History, LogitsFilter, TokenLogits};
 /// Stream of the random number generator, separate from the stream of the token choice with the same seed.
 const STREAM: u64 = 1;
 
-/// With probability `probability`, removes the tokens that are at least as probable as `threshold`, except the least probable of
-/// them (and those equal to it). Has no effect if fewer than two are that probable, so not above a threshold of 0.5.
+/// With probability `probability`, removes the tokens that are at least as probable as `threshold`, except
+/// the least probable of them (and those equal to it). Has no effect if fewer than two are that probable, so
+/// not above a threshold of 0.5.
 ///
 /// # Source
-/// P. E. Weidmann, oobabooga/text-generation-webui pull request 6335; `xtc_probability` and `xtc_threshold` of llama.cpp.
+/// P. E. Weidmann, oobabooga/text-generation-webui pull request 6335; `xtc_probability` and `xtc_threshold`
+/// of llama.cpp.
 #[derive(Debug)]
 struct Xtc {
     probability: f64,

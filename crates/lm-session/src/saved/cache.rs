@@ -7,8 +7,9 @@ use lm_tokenizer::TokenId;
 
 /// KV pages of a session's cached tokens, created by [`crate::Session::save_cache`].
 ///
-/// It belongs to one model, tokenizer and cache format, identified by the fingerprint. For a model with windows or recurrent states it has
-/// the data for the next token: the pages of the window, and the states after the last token.
+/// It belongs to one model, tokenizer and cache format, identified by the fingerprint. For a model with
+/// windows or recurrent states it has the data for the next token: the pages of the window, and the states
+/// after the last token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SavedCache {
     /// [`crate::Engine::fingerprint`] of the engine.
@@ -40,8 +41,9 @@ pub enum CacheSave {
 /// Options of [`Session::save`](crate::Session::save), and of a conversation's `save`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SaveOptions {
-    /// Saves the KV pages as well if they take at most this many bytes, and at most [`SavedFile::MAX_CACHE_BYTES`](crate::SavedFile::MAX_CACHE_BYTES): only later tokens
-    /// have to run then. Default `None`: no pages.
+    /// Saves the KV pages as well if they take at most this many bytes, and at most
+    /// [`SavedFile::MAX_CACHE_BYTES`](crate::SavedFile::MAX_CACHE_BYTES): only later tokens have to run then.
+    /// Default `None`: no pages.
     pub cache: Option<usize>,
 }
 

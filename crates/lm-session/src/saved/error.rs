@@ -35,8 +35,8 @@ pub enum SavedError {
         "the checksum does not fit the contents: the file is damaged, or was edited; without the key `checksum` it is read unchecked"
     )]
     Checksum,
-    /// The KV pages do not have the length in the file: it was truncated or extended. The contents before them can be
-    /// read: [`SavedFile::read_without_cache`].
+    /// The KV pages do not have the length in the file: it was truncated or extended. The contents before
+    /// them can be read: [`SavedFile::read_without_cache`].
     #[error("the file has {found} bytes of KV pages, expected {expected}")]
     CacheLength {
         /// Bytes according to the file.
@@ -44,7 +44,8 @@ pub enum SavedError {
         /// Bytes found; at most one more than expected.
         found: u64,
     },
-    /// The KV pages were changed after they were written. The contents before them can be read: [`SavedFile::read_without_cache`].
+    /// The KV pages were changed after they were written. The contents before them can be read:
+    /// [`SavedFile::read_without_cache`].
     #[error("the KV pages are damaged: their checksum is another")]
     CacheChecksum,
     /// A key is missing or has the wrong type.

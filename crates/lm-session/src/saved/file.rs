@@ -20,16 +20,19 @@ const MAX_NAME_BYTES: usize = 100;
 /// Byte between the JSON and the KV pages. It cannot be part of JSON.
 const SEPARATOR: u8 = 0;
 
-/// A JSON object and KV pages in one file: the format of [`SavedSession`](crate::SavedSession) and of saved conversations.
+/// A JSON object and KV pages in one file: the format of [`SavedSession`](crate::SavedSession) and of saved
+/// conversations.
 ///
-/// The file has the JSON, followed, for a session with KV pages, by a zero byte and the pages. Two keys are added to the object:
+/// The file has the JSON, followed, for a session with KV pages, by a zero byte and the pages. Two keys are
+/// added to the object:
 ///
 /// | key | value |
 /// |---|---|
 /// | `cache` | description of the pages, if there are any: `fingerprint`, `adapter` (its checksum), `tokens`, and `bytes` and `sha256` of the pages ([`SavedCache`]) |
 /// | `checksum` | SHA-256 of the compact JSON without this key, in hexadecimal; if absent, nothing is checked |
 ///
-/// A file is written beside the replaced one, and renamed: after a crash either the old or the new file exists.
+/// A file is written beside the replaced one, and renamed: after a crash either the old or the new file
+/// exists.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SavedFile {
     json: Value,
@@ -47,12 +50,14 @@ impl SavedFile {
     /// Maximum bytes of KV pages in a file: 4 GiB.
     pub const MAX_CACHE_BYTES: u64 = 4 << 30;
 
-    /// Creates the contents of a new file: an object, whose key `version` is a number from 1 on, and KV pages.
+    /// Creates the contents of a new file: an object, whose key `version` is a number from 1 on, and KV
+    /// pages.
     pub fn new(json: Map<String, Value>, cache: Option<SavedCache>) -> Self {
         Self { json: json.into(), cache }
     }
 
-    /// Splits into the JSON, without the added keys, and the KV pages. The JSON of a read file may be any value.
+    /// Splits into the JSON, without the added keys, and the KV pages. The JSON of a read file may be any
+    /// value.
     pub fn into_parts(self) -> (Value, Option<SavedCache>) {
         (self.json, self.cache)
     }
@@ -76,10 +81,12 @@ impl SavedFile {
         json
     }
 
-    /// Reads the JSON of a file without KV pages, up to version `supported`. JSON that is not an object is not checked.
+    /// Reads the JSON of a file without KV pages, up to version `supported`. JSON that is not an object is
+    /// not checked.
     ///
     /// # Errors
-    /// All of [`SavedError`] except file errors; [`SavedError::CacheLength`] for the JSON of a file with KV pages.
+    /// All of [`SavedError`] except file errors; [`SavedError::CacheLength`] for the JSON of a file with KV
+    /// pages.
     pub fn from_json(json: Value, supported: u64) -> Result<Self, SavedError> {
         match checked(json, supported)? {
             (json, None) => Ok(Self { json, cache: None }),
@@ -93,7 +100,8 @@ impl SavedFile {
     /// Writes the file, replacing an existing one.
     ///
     /// # Errors
-    /// [`SavedError::Io`], and [`SavedError::TooLarge`] for unreadably large contents; the old file is then kept.
+    /// [`SavedError::Io`], and [`SavedError::TooLarge`] for unreadably large contents; the old file is then
+    /// kept.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), SavedError> {
         // A link is kept: its target is replaced.
         let path = path.as_ref();
@@ -221,7 +229,8 @@ fn read_json(file: &mut impl BufRead, supported: u64) -> Result<((Value, Option<
     Ok(((json, cache), has_pages))
 }
 
-/// Checks version and checksum, and takes the added keys out of the object. Returns the description of KV pages as well.
+/// Checks version and checksum, and takes the added keys out of the object. Returns the description of KV
+/// pages as well.
 fn checked(mut json: Value, supported: u64) -> Result<(Value, Option<Value>), SavedError> {
     let Some(object) = json.as_object_mut() else { return Ok((json, None)) };
     if let Some(version) = object.get("version") {

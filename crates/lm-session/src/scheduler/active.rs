@@ -37,7 +37,8 @@ pub(super) struct Active {
 }
 
 impl Active {
-    /// Counts `rows` prompt tokens processed after the first `cached_len` tokens, and reports the progress of a generation.
+    /// Counts `rows` prompt tokens processed after the first `cached_len` tokens, and reports the progress of
+    /// a generation.
     pub(super) fn count_prefilled(&mut self, rows: usize, cached_len: usize) {
         let prompt_tokens = self.prompt_tokens;
         // Tokens that run again after preemption count once.

@@ -9,7 +9,8 @@ use crate::scheduler::request::Task;
 const MAX_ROWS: usize = 64;
 
 impl Scheduler {
-    /// Adds draft tokens to the rows of a step: to generations whose last token is part of it, as many as are profitable and have free pages.
+    /// Adds draft tokens to the rows of a step: to generations whose last token is part of it, as many as are
+    /// profitable and have free pages.
     pub(super) fn plan_drafts(&mut self, plan: &mut [ScheduledRows]) {
         let decoding = plan.iter().filter(|scheduled| !self.active[scheduled.active].prefilling).count();
         let row_cost = self.pace.draft_row() * decoding as f64;
@@ -81,8 +82,8 @@ impl Scheduler {
         }
     }
 
-    /// Keeps the rows of the draft tokens that were accepted in the cache: of the last `new` tokens of the request. The last token of
-    /// a request always runs with its next step.
+    /// Keeps the rows of the draft tokens that were accepted in the cache: of the last `new` tokens of the
+    /// request. The last token of a request always runs with its next step.
     pub(super) fn keep_accepted(&mut self, index: usize, new: usize) {
         let Active { request, draft, .. } = &mut self.active[index];
         let before = request.ids.len() - new;

@@ -36,8 +36,8 @@ struct EncodingThread {
 }
 
 impl Encodings {
-    /// Creates an empty cache of `max_bytes`; the thread answers through `results`. Earlier caches of this engine have produced
-    /// `encoded` encodings.
+    /// Creates an empty cache of `max_bytes`; the thread answers through `results`. Earlier caches of this
+    /// engine have produced `encoded` encodings.
     pub fn new(encoders: Encoders, max_bytes: usize, results: Sender<Command>, encoded: u64) -> Self {
         let cache = EncodingCache { max_bytes, ..EncodingCache::default() };
         Self { encoders, cache, running: HashSet::new(), results, thread: None, encoded }
@@ -58,7 +58,8 @@ impl Encodings {
         self.cache.bytes
     }
 
-    /// Returns the encoding of `media`, if cached. Otherwise the thread starts it, for the request of `alive`.
+    /// Returns the encoding of `media`, if cached. Otherwise the thread starts it, for the request of
+    /// `alive`.
     pub fn get(&mut self, media: &Arc<Media>, alive: &Arc<()>) -> Option<Arc<EncodedMedia>> {
         let found = self.cache.get(media.key());
         if found.is_none() && self.running.insert(media.key()) {

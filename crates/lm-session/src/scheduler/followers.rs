@@ -1,4 +1,5 @@
-//! Prompts with a common prefix that are prefilled at the same time: the first request runs it, the others take its pages.
+//! Prompts with a common prefix that are prefilled at the same time: the first request runs it, the others
+//! take its pages.
 
 use lm_model::PAGE_LEN;
 
@@ -6,8 +7,8 @@ use super::{Active, Scheduler};
 use crate::scheduler::request::Request;
 
 impl Scheduler {
-    /// Gives following requests the pages processed for them meanwhile, and decides again which requests follow: those where
-    /// an earlier request is running the next whole page.
+    /// Gives following requests the pages processed for them meanwhile, and decides again which requests
+    /// follow: those where an earlier request is running the next whole page.
     pub(super) fn update_followers(&mut self) {
         if !self.caches.shares_prefixes() {
             return;

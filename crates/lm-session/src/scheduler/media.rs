@@ -51,8 +51,9 @@ impl Active {
 }
 
 impl Scheduler {
-    /// Number of rows, of `rows` planned ones, that a request can run: up to a media item that is not encoded yet, and never a part of rows that
-    /// attend to each other, unless the rest of them is cached. A media item larger than a chunk runs in one step.
+    /// Number of rows, of `rows` planned ones, that a request can run: up to a media item that is not encoded
+    /// yet, and never a part of rows that attend to each other, unless the rest of them is cached. A media
+    /// item larger than a chunk runs in one step.
     pub(super) fn fit_media(&mut self, index: usize, rows: usize) -> usize {
         let Active { request, media, alive, .. } = &mut self.active[index];
         let cached_len = self.caches.len(request.session);
@@ -82,7 +83,8 @@ impl Scheduler {
         end - cached_len
     }
 
-    /// Hands an encoding to the requests that need it, or fails the request of a failed encoding: others try again.
+    /// Hands an encoding to the requests that need it, or fails the request of a failed encoding: others try
+    /// again.
     pub(super) fn handle_encoded(&mut self, encoded: Encoded) {
         let key = encoded.key;
         let outcome = self.encodings.finish(encoded);

@@ -1,10 +1,10 @@
 //! Continuous batching: each step is one forward pass over the pending tokens of all requests.
 //!
-//! The pending tokens of a request are those missing from its session's cache: many in prefill, the last sampled one in
-//! decode. A step takes the decode rows of all requests and as many prompt rows as the chunk and
-//! the step budget allow (chunked prefill), in equal shares. When pages run out, idle sessions are evicted from the end of their sequences, the one idle longest
-//! first. Then the youngest request is preempted, and waits until another one ends. Evicted tokens are recomputed: callers
-//! notice only the delay.
+//! The pending tokens of a request are those missing from its session's cache: many in prefill, the last
+//! sampled one in decode. A step takes the decode rows of all requests and as many prompt rows as the chunk
+//! and the step budget allow (chunked prefill), in equal shares. When pages run out, idle sessions are
+//! evicted from the end of their sequences, the one idle longest first. Then the youngest request is
+//! preempted, and waits until another one ends. Evicted tokens are recomputed: callers notice only the delay.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -66,7 +66,8 @@ pub(crate) struct Scheduler {
     admitted: u64,
     prefill_chunk: usize,
     pace: StepPace,
-    /// Requests of a failed batch, which run one per step until each has run or failed: the one at fault then fails alone.
+    /// Requests of a failed batch, which run one per step until each has run or failed: the one at fault then
+    /// fails alone.
     isolated: Vec<u64>,
     sampling: SamplingPool,
     encodings: Encodings,
@@ -83,7 +84,8 @@ pub(crate) struct Scheduler {
 /// Counts of an engine, which outlive its schedulers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
-    /// Requests admitted: a token still being sampled for one of them belongs to no request of the next scheduler.
+    /// Requests admitted: a token still being sampled for one of them belongs to no request of the next
+    /// scheduler.
     pub admitted: u64,
     /// Media encoded.
     pub encoded: u64,
@@ -100,8 +102,8 @@ struct ScheduledRows {
 }
 
 impl Scheduler {
-    /// Creates a scheduler with a pool of `num_pages` pages of tokens. The sampling and encoding threads answer through `commands`; `totals`
-    /// are those of the earlier schedulers of this engine.
+    /// Creates a scheduler with a pool of `num_pages` pages of tokens. The sampling and encoding threads
+    /// answer through `commands`; `totals` are those of the earlier schedulers of this engine.
     pub fn new(
         model: Arc<dyn CausalLm>,
         encoders: Encoders,
@@ -177,8 +179,8 @@ impl Scheduler {
         self.draining && self.is_idle()
     }
 
-    /// Returns the time that the next step should wait for tokens being sampled, so that their sequences are part
-    /// of it; `None` without such tokens, or when they have taken too long.
+    /// Returns the time that the next step should wait for tokens being sampled, so that their sequences are
+    /// part of it; `None` without such tokens, or when they have taken too long.
     pub fn sampling_wait(&self) -> Option<Duration> {
         let sampling = self.active.iter().filter(|active| active.is_sampling());
         sampling.filter_map(|active| self.sampling_wait.checked_sub(active.sampling_since.elapsed())).max()

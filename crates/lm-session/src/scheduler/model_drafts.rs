@@ -67,7 +67,8 @@ impl ModelDrafts {
     /// Creates the pool with as many pages as that of the target model, which has `width` logits.
     ///
     /// # Errors
-    /// [`Error::DraftStates`](crate::Error::DraftStates) for a model whose rows cannot be dropped again; [`Error::Model`](crate::Error::Model) when the device cannot hold the pool.
+    /// [`Error::DraftStates`](crate::Error::DraftStates) for a model whose rows cannot be dropped again;
+    /// [`Error::Model`](crate::Error::Model) when the device cannot hold the pool.
     pub fn new(
         draft: &DraftModel,
         num_pages: usize,
@@ -88,8 +89,8 @@ impl ModelDrafts {
         self.step
     }
 
-    /// Drafts tokens for all `requests`, each up to its limit. At most `max_rows` missing rows run: a sequence that lacks more has
-    /// no draft yet, nor has one without free pages.
+    /// Drafts tokens for all `requests`, each up to its limit. At most `max_rows` missing rows run: a
+    /// sequence that lacks more has no draft yet, nor has one without free pages.
     ///
     /// # Errors
     /// Errors and panics of the model. The caches are empty then.
@@ -129,7 +130,8 @@ impl ModelDrafts {
         self.cached.remove(&session);
     }
 
-    /// Moves the cache of a session to its common prefix with the request. Returns false if the context is too short.
+    /// Moves the cache of a session to its common prefix with the request. Returns false if the context is
+    /// too short.
     fn begin(&mut self, request: &DraftRequest<'_>) -> bool {
         let DraftRequest { session, ids, limit, .. } = *request;
         if ids.len() + limit > self.model.info().context_len {

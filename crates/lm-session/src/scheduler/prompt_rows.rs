@@ -17,8 +17,8 @@ impl Scheduler {
         request.prompt_rows.as_deref().map_or(0..0, rows)
     }
 
-    /// Runs the model: returns the logits of the rows to sample from, and reads the rows of prompts, whose logits are never all in memory
-    /// together.
+    /// Runs the model: returns the logits of the rows to sample from, and reads the rows of prompts, whose
+    /// logits are never all in memory together.
     pub(super) fn run_model(&mut self, plan: &[ScheduledRows], batch: &Batch) -> Result<Logits> {
         let model = self.model.clone();
         let reads: Vec<Range<usize>> = plan.iter().map(|scheduled| self.rows_to_read(scheduled)).collect();
@@ -46,8 +46,8 @@ impl Scheduler {
         Ok(Logits::new(rows, width, counts))
     }
 
-    /// Sends the output of a request's prompt when all its rows have been read. Returns true if this ends the request: a generation
-    /// of no tokens.
+    /// Sends the output of a request's prompt when all its rows have been read. Returns true if this ends the
+    /// request: a generation of no tokens.
     pub(super) fn send_prompt_output(&mut self, index: usize) -> bool {
         let active = &mut self.active[index];
         let Some(rows) = active.request.prompt_rows.take_if(|rows| rows.is_complete()) else { return false };

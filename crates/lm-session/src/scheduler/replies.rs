@@ -70,7 +70,8 @@ impl Scheduler {
         self.send_events(index, generated, outcome);
     }
 
-    /// Sends the events of generated tokens, and ends the generation if one of them or an error after them does.
+    /// Sends the events of generated tokens, and ends the generation if one of them or an error after them
+    /// does.
     pub(super) fn send_events(&mut self, index: usize, generated: Vec<Generated>, outcome: Result<()>) {
         let request = &self.active[index].request;
         let mut finish = None;

@@ -25,7 +25,8 @@ use crate::scheduler::sampling_job::Sampled;
 pub(crate) enum Command {
     /// Prefills the cache with the request's tokens, then runs its task.
     Run(Request),
-    /// Ends the session's request and truncates its cache to the largest resumable position ≤ `len`, which is the answer.
+    /// Ends the session's request and truncates its cache to the largest resumable position ≤ `len`, which is
+    /// the answer.
     Rewind { session: SessionId, len: usize, reached: Sender<usize> },
     /// Gives session `to` a copy of the cache of session `from`; the pages are shared.
     Fork { from: SessionId, to: SessionId },
@@ -79,7 +80,8 @@ pub(crate) struct Request {
     pub limits: RequestLimits,
     /// Place among the waiting requests, until the request runs.
     pub waiting: Option<Waiting>,
-    /// Unbounded: the worker never waits for a reader. It holds one event per token or step at most, so at most a context.
+    /// Unbounded: the worker never waits for a reader. It holds one event per token or step at most, so at
+    /// most a context.
     pub replies: async_channel::Sender<Reply>,
 }
 
@@ -91,7 +93,8 @@ pub(crate) struct RequestLimits {
     pub deadline: Option<Instant>,
     /// Requests of a higher priority are admitted first, prefilled first and preempted last.
     pub priority: i32,
-    /// True for the rest of an output whose start was read: it is never rejected, and admitted first of its priority.
+    /// True for the rest of an output whose start was read: it is never rejected, and admitted first of its
+    /// priority.
     pub continues: bool,
 }
 
@@ -101,7 +104,8 @@ pub(crate) enum Task {
     Prefill,
     /// Samples tokens after them.
     Generate(Box<Generating>),
-    /// A [`Task::Generate`] whose next token is being sampled. Holds its last event in case it is cancelled meanwhile.
+    /// A [`Task::Generate`] whose next token is being sampled. Holds its last event in case it is cancelled
+    /// meanwhile.
     Sampling(Box<Finished>),
 }
 

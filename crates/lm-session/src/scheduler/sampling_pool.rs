@@ -1,7 +1,7 @@
 //! Threads that turn logits into tokens beside the engine's thread.
 //!
-//! Slow masks, completion searches, logits filters and constraints of one sequence do not delay the decode steps of the other
-//! sequences. A panic in one of them becomes the error of its request.
+//! Slow masks, completion searches, logits filters and constraints of one sequence do not delay the decode
+//! steps of the other sequences. A panic in one of them becomes the error of its request.
 
 use std::num::NonZero;
 use std::sync::mpsc::{Receiver, Sender, channel};

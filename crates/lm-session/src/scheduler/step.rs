@@ -58,8 +58,8 @@ impl Scheduler {
         Ok(plan)
     }
 
-    /// Distributes the rows of a step over requests: each decoding one gets its row. The rest goes to the prompts of the highest
-    /// priority, in equal shares, and the rest to the next priority.
+    /// Distributes the rows of a step over requests: each decoding one gets its row. The rest goes to the
+    /// prompts of the highest priority, in equal shares, and the rest to the next priority.
     fn share_rows(&self, candidates: &[usize]) -> Vec<usize> {
         let pending = |index: usize| {
             let request = &self.active[index].request;
@@ -80,8 +80,9 @@ impl Scheduler {
         rows
     }
 
-    /// Number of prompt rows of the next step: the chunk, or the rows within the time budget while another session decodes or another
-    /// model waits for the device. Forced tokens of a single session delay no other.
+    /// Number of prompt rows of the next step: the chunk, or the rows within the time budget while another
+    /// session decodes or another model waits for the device. Forced tokens of a single session delay no
+    /// other.
     pub(super) fn prompt_rows(&self) -> usize {
         let decoding = self.active.iter().any(|active| !active.prefilling && !active.preempted);
         match (decoding && self.active.len() > 1) || self.model.shares_device() {
@@ -200,8 +201,8 @@ impl Scheduler {
     }
 }
 
-/// Divides `left` rows among requests `(index, wanted rows)`: equal shares, with unused rows going to the others.
-/// With fewer rows than requests the first ones get one each, so that none waits forever.
+/// Divides `left` rows among requests `(index, wanted rows)`: equal shares, with unused rows going to the
+/// others. With fewer rows than requests the first ones get one each, so that none waits forever.
 fn fair_shares(class: &mut [(usize, usize)], left: &mut usize) -> Vec<(usize, usize)> {
     if *left >= class.len() {
         class.sort_by_key(|&(_, wanted)| wanted);

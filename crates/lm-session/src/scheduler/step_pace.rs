@@ -10,13 +10,14 @@ const MIN_ROWS: usize = 8;
 const NEWEST: f64 = 0.3;
 /// Duration of a draft row before the first measurement, relative to a decode step.
 const DRAFT_ROW: f64 = 0.25;
-/// Weight of that in the average after a step without draft rows, so that an outlier does not end speculation forever.
+/// Weight of that in the average after a step without draft rows, so that an outlier does not end speculation
+/// forever.
 const RECOVERY: f64 = 0.02;
 
 /// Estimate of the duration of a step: a constant for the decode rows, and a duration per prompt row.
 ///
-/// Both are exponential moving averages. Decode rows count as a constant, because a step with few rows takes as long as reading
-/// the weights.
+/// Both are exponential moving averages. Decode rows count as a constant, because a step with few rows takes
+/// as long as reading the weights.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepPace {
     budget: Duration,
@@ -34,8 +35,8 @@ impl StepPace {
         Self { budget, decode: None, prompt_row: None, draft_row: DRAFT_ROW }
     }
 
-    /// Returns the number of prompt rows, at most `chunk`, that a step with decode rows takes within the budget; `chunk` for
-    /// [`Duration::MAX`].
+    /// Returns the number of prompt rows, at most `chunk`, that a step with decode rows takes within the
+    /// budget; `chunk` for [`Duration::MAX`].
     pub fn prompt_rows(&self, chunk: usize) -> usize {
         if self.budget == Duration::MAX {
             return chunk;

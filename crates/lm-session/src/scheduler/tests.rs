@@ -299,7 +299,8 @@ fn failed_batch_runs_isolated_until_the_culprit_fails() {
     let fault = bad.try_recv();
     assert!(matches!(fault, Ok(Reply::Failed { error: Error::Model(_), cached_tokens: 0 })), "{fault:?}");
     assert_eq!((tokens(&good).len(), tokens(&other).len()), (4, 4));
-    // The failed batch left no trace; the first runs alone, the second fails, the third runs alone, and they are batched again.
+    // The failed batch left no trace; the first runs alone, the second fails, the third runs alone, and they
+    // are batched again.
     assert_eq!(bench.rows(), [vec![3], vec![3], vec![1, 1], vec![1, 1], vec![1, 1]]);
 }
 

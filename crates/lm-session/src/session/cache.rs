@@ -57,14 +57,16 @@ impl Session {
         })
     }
 
-    /// Replaces the tokens of this session by those of `cache`, with its KV pages: only later tokens have to run. If rows of media are among
-    /// them, the next call gives the media again ([`Prompt::media`](crate::Prompt::media)). Other sessions find the
-    /// pages as well ([`crate::PrefixCache`]), so their source must be trusted. Returns false, and leaves the session empty, if
-    /// the pool has no room for the pages, or the model is unloaded.
+    /// Replaces the tokens of this session by those of `cache`, with its KV pages: only later tokens have to
+    /// run. If rows of media are among them, the next call gives the media again
+    /// ([`Prompt::media`](crate::Prompt::media)). Other sessions find the pages as well
+    /// ([`crate::PrefixCache`]), so their source must be trusted. Returns false, and leaves the session
+    /// empty, if the pool has no room for the pages, or the model is unloaded.
     ///
     /// # Errors
-    /// [`Error::ForeignCache`], [`Error::ForeignAdapter`], [`Error::AdapterUnloaded`], [`Error::SavedPages`], [`Error::SavedToken`], [`Error::EmptyPrompt`] and [`Error::PromptTooLong`];
-    /// the session is then unchanged. [`Error::EngineStopped`].
+    /// [`Error::ForeignCache`], [`Error::ForeignAdapter`], [`Error::AdapterUnloaded`], [`Error::SavedPages`],
+    /// [`Error::SavedToken`], [`Error::EmptyPrompt`] and [`Error::PromptTooLong`]; the session is then
+    /// unchanged. [`Error::EngineStopped`].
     pub fn restore_cache(&mut self, cache: &SavedCache) -> Result<bool> {
         let SavedCache { fingerprint, adapter, tokens, pages } = cache;
         self.engine.check_fingerprint(fingerprint)?;

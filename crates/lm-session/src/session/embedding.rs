@@ -31,10 +31,10 @@ pub struct EmbedParams {
 }
 
 impl Engine {
-    /// Computes the embedding of a text: its pooled hidden states after the last norm, as a vector of length 1 and of
-    /// [`hidden_size`](crate::ModelInfo::hidden_size) elements. The ids are used as they are;
-    /// [`Tokenizer::encode_with_special_tokens`](crate::Tokenizer::encode_with_special_tokens) adds what an embedding model expects
-    /// around a text.
+    /// Computes the embedding of a text: its pooled hidden states after the last norm, as a vector of length
+    /// 1 and of [`hidden_size`](crate::ModelInfo::hidden_size) elements. The ids are used as they are;
+    /// [`Tokenizer::encode_with_special_tokens`](crate::Tokenizer::encode_with_special_tokens) adds what an
+    /// embedding model expects around a text.
     ///
     /// ```
     /// use lm_session::{EmbedParams, Pooling, TextSegment, testing};
@@ -48,13 +48,14 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::EmptyPrompt`], [`Error::PromptTooLong`], [`Error::UnknownAdapter`], [`Error::Cancelled`], [`Error::Busy`],
-    /// [`Error::EngineStopped`], and the errors of the model.
+    /// [`Error::EmptyPrompt`], [`Error::PromptTooLong`], [`Error::UnknownAdapter`], [`Error::Cancelled`],
+    /// [`Error::Busy`], [`Error::EngineStopped`], and the errors of the model.
     pub fn embed(&self, ids: &[TokenId], params: &EmbedParams) -> Result<Vec<f32>> {
         self.begin_embedding(ids, params)?.wait()
     }
 
-    /// Computes the embeddings of several texts, in order. Up to 8 texts run or wait at a time, as one batch if they fit.
+    /// Computes the embeddings of several texts, in order. Up to 8 texts run or wait at a time, as one batch
+    /// if they fit.
     ///
     /// ```
     /// # use lm_session::{EmbedParams, testing};

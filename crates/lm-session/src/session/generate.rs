@@ -19,17 +19,18 @@ impl Session {
     /// Starts sampling tokens after those of the session. Pending tokens run first. A running generation of
     /// this session is cancelled.
     ///
-    /// The engine generates even if the iterator is not read; dropping it ends the generation, and the session then holds
-    /// the tokens that were read. Errors of [`Session::submit`] are the only item; later errors of the model are
-    /// the last item.
+    /// The engine generates even if the iterator is not read; dropping it ends the generation, and the
+    /// session then holds the tokens that were read. Errors of [`Session::submit`] are the only item; later
+    /// errors of the model are the last item.
     pub fn generate(&mut self, params: GenerateParams) -> Generation {
         let ids = self.tokens(); // Another thread may be reading an earlier generation: they grow.
         let start = self.resolve(Prompt::from(&ids)).and_then(|prompt| self.start(prompt, ids.len(), params));
         start.unwrap_or_else(|error| Generation::failed(self.tokens.clone(), error))
     }
 
-    /// [`Session::sync`] and [`Session::generate`] as one request: replaces the tokens of this session by a prompt, keeping the
-    /// longest common prefix, and samples the tokens after them. Returns at once; the prefill is reported in events.
+    /// [`Session::sync`] and [`Session::generate`] as one request: replaces the tokens of this session by a
+    /// prompt, keeping the longest common prefix, and samples the tokens after them. Returns at once; the
+    /// prefill is reported in events.
     ///
     /// ```
     /// use lm_session::{GenerateParams, SessionConfig, testing};
@@ -43,8 +44,14 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`Engine::session`](crate::Engine::session) for `params`, [`Error::EmptyPrompt`](crate::Error::EmptyPrompt), [`Error::PromptTooLong`](crate::Error::PromptTooLong), [`Error::UnknownMedia`](crate::Error::UnknownMedia), [`Error::BudgetTooSmall`](crate::Error::BudgetTooSmall)
-    /// and [`Error::ConstraintFailed`](crate::Error::ConstraintFailed) for a constraint, [`Error::Busy`](crate::Error::Busy), [`Error::EngineStopped`](crate::Error::EngineStopped). The session is unchanged.
+    /// The errors of [`Engine::session`](crate::Engine::session) for `params`,
+    /// [`Error::EmptyPrompt`](crate::Error::EmptyPrompt),
+    /// [`Error::PromptTooLong`](crate::Error::PromptTooLong),
+    /// [`Error::UnknownMedia`](crate::Error::UnknownMedia),
+    /// [`Error::BudgetTooSmall`](crate::Error::BudgetTooSmall) and
+    /// [`Error::ConstraintFailed`](crate::Error::ConstraintFailed) for a constraint,
+    /// [`Error::Busy`](crate::Error::Busy), [`Error::EngineStopped`](crate::Error::EngineStopped). The
+    /// session is unchanged.
     pub fn submit<'a>(
         &mut self,
         prompt: impl Into<Prompt<'a>>,

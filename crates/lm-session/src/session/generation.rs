@@ -16,9 +16,10 @@ use crate::session::token_log::TokenLog;
 
 /// Events of one [`crate::Session::generate`] or [`crate::Session::submit`], in order.
 ///
-/// It can be read on another thread than the session's. The last item is [`SessionEvent::Finished`] or an error. Dropping the
-/// generation before that cancels it: the session keeps the tokens that were read. So does every call that changes the session's
-/// tokens; the generation then ends with [`crate::FinishReason::Cancelled`].
+/// It can be read on another thread than the session's. The last item is [`SessionEvent::Finished`] or an
+/// error. Dropping the generation before that cancels it: the session keeps the tokens that were read. So
+/// does every call that changes the session's tokens; the generation then ends with
+/// [`crate::FinishReason::Cancelled`].
 #[derive(Debug)]
 #[must_use = "a generation that is dropped is cancelled"]
 pub struct Generation {
@@ -53,8 +54,9 @@ impl Generation {
         Self { replies: None, tokens, superseded: 0, cancel, continued, recording: None, failed }
     }
 
-    /// Takes the token events of the start of the output, [`crate::GenerateParams::continued`], which are not among the others: as the
-    /// original generation sent them, without log probabilities and without the text that a limit made final.
+    /// Takes the token events of the start of the output, [`crate::GenerateParams::continued`], which are not
+    /// among the others: as the original generation sent them, without log probabilities and without the text
+    /// that a limit made final.
     pub fn take_continued(&mut self) -> Vec<SessionEvent> {
         std::mem::take(&mut self.continued)
     }

@@ -34,8 +34,9 @@ pub use scoring::TextScore;
 
 /// A sequence of tokens that grows by prompts and by generations.
 ///
-/// A session stores its tokens; the engine keeps their keys and values as long as the KV pool has room, also while the session is
-/// idle. Tokens evicted for another session are recomputed. Dropping the session releases its pages.
+/// A session stores its tokens; the engine keeps their keys and values as long as the KV pool has room, also
+/// while the session is idle. Tokens evicted for another session are recomputed. Dropping the session
+/// releases its pages.
 ///
 /// ```
 /// use lm_session::{CancelHandle, GenerateParams, SessionConfig, SessionEvent, testing};
@@ -72,7 +73,8 @@ impl Engine {
     /// Opens an empty session. It takes no pages of the KV pool yet.
     ///
     /// # Errors
-    /// [`Error::InvalidSampler`] and [`Error::EmptyStopString`] for an invalid config; [`Error::UnknownAdapter`].
+    /// [`Error::InvalidSampler`] and [`Error::EmptyStopString`] for an invalid config;
+    /// [`Error::UnknownAdapter`].
     pub fn session(&self, config: SessionConfig) -> Result<Session> {
         Session::new(self.clone(), config)
     }
@@ -89,9 +91,9 @@ impl Session {
         Ok(Self { engine, id, config, tokens, adapter, prefilled: PrefillStats::default() })
     }
 
-    /// Tokens of this session: all tokens prefilled or yielded by generations, including the end token. All except the last token
-    /// of a generation have run; that one runs with the next call. Rows of media have ids outside every vocabulary
-    /// ([`Media::pieces`]).
+    /// Tokens of this session: all tokens prefilled or yielded by generations, including the end token. All
+    /// except the last token of a generation have run; that one runs with the next call. Rows of media have
+    /// ids outside every vocabulary ([`Media::pieces`]).
     pub fn tokens(&self) -> Vec<TokenId> {
         self.tokens.tokens()
     }
@@ -114,9 +116,9 @@ impl Session {
     /// Appends a prompt and runs all pending tokens, including the last one.
     ///
     /// # Errors
-    /// [`Error::EmptyPrompt`] when the session would still be empty, [`Error::PromptTooLong`] when it would exceed the
-    /// context, [`Error::UnknownMedia`]: they leave it unchanged. On other errors, the processed tokens are kept: see
-    /// [`Session::tokens`].
+    /// [`Error::EmptyPrompt`] when the session would still be empty, [`Error::PromptTooLong`] when it would
+    /// exceed the context, [`Error::UnknownMedia`]: they leave it unchanged. On other errors, the processed
+    /// tokens are kept: see [`Session::tokens`].
     pub fn prefill<'a>(&mut self, prompt: impl Into<Prompt<'a>>) -> Result<PrefillStats> {
         let Prompt { ids, media } = prompt.into();
         let before = self.tokens();
@@ -125,12 +127,13 @@ impl Session {
         self.append(common, self.resolve(Prompt { ids: &ids, media })?, &CancelHandle::new())
     }
 
-    /// Replaces the tokens of this session by a prompt: keeps the longest common prefix, drops the rest, runs the new tokens.
-    /// Without new tokens, only the last token runs, if its logits are not stored.
+    /// Replaces the tokens of this session by a prompt: keeps the longest common prefix, drops the rest, runs
+    /// the new tokens. Without new tokens, only the last token runs, if its logits are not stored.
     ///
     /// # Errors
-    /// [`Error::EmptyPrompt`], [`Error::PromptTooLong`], [`Error::UnknownMedia`] and [`Error::Busy`] leave the session unchanged. After
-    /// [`Error::Cancelled`] and all others it holds the common prefix and the processed new tokens.
+    /// [`Error::EmptyPrompt`], [`Error::PromptTooLong`], [`Error::UnknownMedia`] and [`Error::Busy`] leave
+    /// the session unchanged. After [`Error::Cancelled`] and all others it holds the common prefix and the
+    /// processed new tokens.
     pub fn sync<'a>(&mut self, prompt: impl Into<Prompt<'a>>, cancel: &CancelHandle) -> Result<PrefillStats> {
         let prompt = prompt.into();
         self.append(self.tokens.common(prompt.ids), self.resolve(prompt)?, cancel)
@@ -138,10 +141,11 @@ impl Session {
 
     /// Truncates the session to the largest resumable position ≤ `len`, and returns that position.
     ///
-    /// The caller prefills from there; the call waits for the engine's current step. The position is `len` itself for a model
-    /// that keeps all keys and values, unless the pool was too small for them. A model with states goes back to a snapshot, one
-    /// with windows to where the pages of the window are cached. The position is never inside the rows of a media item. If `len` is at least the number of tokens, all tokens are kept.
-    /// [`Session::sync`] does the same for callers that have the whole prompt.
+    /// The caller prefills from there; the call waits for the engine's current step. The position is `len`
+    /// itself for a model that keeps all keys and values, unless the pool was too small for them. A model
+    /// with states goes back to a snapshot, one with windows to where the pages of the window are cached. The
+    /// position is never inside the rows of a media item. If `len` is at least the number of tokens, all
+    /// tokens are kept. [`Session::sync`] does the same for callers that have the whole prompt.
     pub fn rewind(&mut self, len: usize) -> usize {
         let before = self.tokens.len();
         self.tokens = self.tokens.truncate(len);
@@ -155,8 +159,8 @@ impl Session {
         self.tokens.len()
     }
 
-    /// Opens a session with the same config and tokens. It shares the pages of the cache; a page is copied when one of the two sessions
-    /// writes to it (copy-on-write).
+    /// Opens a session with the same config and tokens. It shares the pages of the cache; a page is copied
+    /// when one of the two sessions writes to it (copy-on-write).
     ///
     /// # Errors
     /// [`Error::EngineStopped`].
@@ -221,8 +225,8 @@ impl Session {
         Err(error)
     }
 
-    /// Submits a request for a prompt whose first `common` tokens are those of earlier requests, and sets them as the tokens of this
-    /// session. A rejected request has no effect.
+    /// Submits a request for a prompt whose first `common` tokens are those of earlier requests, and sets
+    /// them as the tokens of this session. A rejected request has no effect.
     pub(crate) fn run(
         &mut self,
         prompt: ResolvedPrompt,

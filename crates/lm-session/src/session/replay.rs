@@ -60,7 +60,8 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Cancelled`], and the errors of [`Session::submit`](crate::Session::submit) for a request that this engine rejects.
+    /// [`Error::Cancelled`], and the errors of [`Session::submit`](crate::Session::submit) for a request that
+    /// this engine rejects.
     pub fn replay(&self, request: &RequestRecord, cancel: &CancelHandle) -> Result<Replayed> {
         if request.custom {
             return Ok(Replayed::Custom);

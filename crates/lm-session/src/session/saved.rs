@@ -13,10 +13,11 @@ use crate::sampling::SamplerParams;
 use crate::saved::{CacheSave, SaveOptions, SavedCache, SavedError, SavedFile, SavedTokens};
 use crate::session::Session;
 
-/// A session as data: its tokens and settings, and KV pages if requested. Created by [`Session::save`] and read by
-/// [`Engine::restore`].
+/// A session as data: its tokens and settings, and KV pages if requested. Created by [`Session::save`] and
+/// read by [`Engine::restore`].
 ///
-/// It belongs to one model and tokenizer, identified by the fingerprint. The JSON of its [`SavedFile`] has these keys:
+/// It belongs to one model and tokenizer, identified by the fingerprint. The JSON of its [`SavedFile`] has
+/// these keys:
 ///
 /// | key | value |
 /// |---|---|
@@ -52,7 +53,8 @@ pub struct SavedSession {
     pub adapter: Option<u32>,
     /// All tokens of the session.
     pub tokens: Vec<TokenId>,
-    /// Settings of the session. [`SessionConfig::adapter`] is ignored, and user-defined filters are not written to files.
+    /// Settings of the session. [`SessionConfig::adapter`] is ignored, and user-defined filters are not
+    /// written to files.
     pub config: SessionConfig,
     /// KV pages of the first tokens.
     pub cache: Option<SavedCache>,
@@ -76,7 +78,8 @@ impl SavedSession {
     /// Latest version of the files.
     pub const VERSION: u64 = 1;
 
-    /// Writes the session to a file, replacing it atomically: even after a crash, the file is the old one or the new one.
+    /// Writes the session to a file, replacing it atomically: even after a crash, the file is the old one or
+    /// the new one.
     ///
     /// # Errors
     /// [`SavedError::Io`]; the old file is then kept.
@@ -180,8 +183,8 @@ fn copy_cache(
 }
 
 impl Session {
-    /// Copies the session to data: tokens and settings, and KV pages if requested and within the limit. Returns the
-    /// outcome for the pages as well.
+    /// Copies the session to data: tokens and settings, and KV pages if requested and within the limit.
+    /// Returns the outcome for the pages as well.
     ///
     /// # Errors
     /// [`Error::EngineStopped`] when pages are requested; [`Error::AdapterUnloaded`].
@@ -213,12 +216,14 @@ impl Session {
 }
 
 impl Engine {
-    /// Opens a session with the tokens and settings of a saved one, and with its KV pages, if any. Tokens without pages run with
-    /// the next call. Other sessions find the pages as well ([`crate::PrefixCache`]), so their source must be trusted.
+    /// Opens a session with the tokens and settings of a saved one, and with its KV pages, if any. Tokens
+    /// without pages run with the next call. Other sessions find the pages as well ([`crate::PrefixCache`]),
+    /// so their source must be trusted.
     ///
     /// # Errors
-    /// [`Error::ForeignCache`] for a session of another model, tokenizer or cache format, [`Error::ForeignAdapter`] if its adapter is not
-    /// loaded, [`Error::SavedToken`], [`Error::PromptTooLong`], and the other errors of [`Engine::session`] and of
+    /// [`Error::ForeignCache`] for a session of another model, tokenizer or cache format,
+    /// [`Error::ForeignAdapter`] if its adapter is not loaded, [`Error::SavedToken`],
+    /// [`Error::PromptTooLong`], and the other errors of [`Engine::session`] and of
     /// [`Session::restore_cache`].
     pub fn restore(&self, saved: &SavedSession) -> Result<Session> {
         let SavedSession { fingerprint, adapter, tokens, config, cache } = saved;

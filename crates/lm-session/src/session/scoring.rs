@@ -14,7 +14,8 @@ use crate::session::Session;
 /// Log probabilities of a given text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TextScore {
-    /// Log probability of each token given all tokens before it. The first token of an empty session has none.
+    /// Log probability of each token given all tokens before it. The first token of an empty session has
+    /// none.
     pub tokens: Vec<TokenLogprobs>,
 }
 
@@ -26,8 +27,8 @@ impl TextScore {
 }
 
 impl Session {
-    /// Scores `ids` as the continuation of the session's tokens, with the `top` most probable tokens in each place. The session does not
-    /// change.
+    /// Scores `ids` as the continuation of the session's tokens, with the `top` most probable tokens in each
+    /// place. The session does not change.
     ///
     /// Memory holds the logits of some rows at a time, independent of the length of the text.
     ///
@@ -45,8 +46,9 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::EmptyPrompt`] if session and text are empty, [`Error::PromptTooLong`] for both together, [`Error::Cancelled`],
-    /// [`Error::Busy`], [`Error::EngineStopped`], [`Error::InvalidLogit`], and the errors of the model.
+    /// [`Error::EmptyPrompt`] if session and text are empty, [`Error::PromptTooLong`] for both together,
+    /// [`Error::Cancelled`], [`Error::Busy`], [`Error::EngineStopped`], [`Error::InvalidLogit`], and the
+    /// errors of the model.
     pub fn score(&self, ids: &[TokenId], top: usize, cancel: &CancelHandle) -> Result<TextScore> {
         self.score_after(&self.tokens(), ids, top, cancel)
     }
@@ -77,7 +79,8 @@ impl Session {
         }
     }
 
-    /// Runs a prompt whose first `common` tokens are those of this session, and returns the output of its rows.
+    /// Runs a prompt whose first `common` tokens are those of this session, and returns the output of its
+    /// rows.
     fn run_prompt(
         &mut self,
         prompt: ResolvedPrompt,

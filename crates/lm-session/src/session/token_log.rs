@@ -11,7 +11,8 @@ use crate::ids::SessionId;
 use crate::media::{Media, MediaSpan, ResolvedPrompt, whole_spans};
 use crate::scheduler::{Command, Request};
 
-/// A writer to the tokens of a session. Only the newest writer may append: an older one belongs to an ended generation.
+/// A writer to the tokens of a session. Only the newest writer may append: an older one belongs to an ended
+/// generation.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenLog {
     shared: Arc<Shared>,
@@ -80,8 +81,8 @@ impl TokenLog {
         Self { shared: self.shared.clone(), writer: log.writer }
     }
 
-    /// Truncates the tokens to the largest number ≤ `len` that does not split a piece of a media item, and returns the only writer that may
-    /// append.
+    /// Truncates the tokens to the largest number ≤ `len` that does not split a piece of a media item, and
+    /// returns the only writer that may append.
     pub fn truncate(&self, len: usize) -> Self {
         let mut log = self.log();
         log.truncate(len);
@@ -89,8 +90,8 @@ impl TokenLog {
         Self { shared: self.shared.clone(), writer: log.writer }
     }
 
-    /// Submits a request for `prompt`, and sets it as the tokens. Returns the only writer that may append. Commands of older
-    /// writers reach the engine before the request, or not at all.
+    /// Submits a request for `prompt`, and sets it as the tokens. Returns the only writer that may append.
+    /// Commands of older writers reach the engine before the request, or not at all.
     ///
     /// # Errors
     /// The errors of [`Engine::submit`]; the tokens are unchanged.
@@ -123,8 +124,8 @@ impl TokenLog {
         }
     }
 
-    /// Ends the engine's request and truncates its cache to the tokens read, unless this writer was replaced: its request has
-    /// then ended.
+    /// Ends the engine's request and truncates its cache to the tokens read, unless this writer was replaced:
+    /// its request has then ended.
     pub fn abandon(&self) {
         let log = self.log();
         if log.writer == self.writer {

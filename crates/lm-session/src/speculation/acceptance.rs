@@ -6,7 +6,8 @@ const CLASSES: usize = 5;
 const PRIOR: [f64; CLASSES] = [0.3, 0.5, 0.7, 0.85, 0.7];
 /// Weight of the newest draft token in the moving averages.
 const NEWEST: f64 = 0.15;
-/// Share of the return to the prior for each unverified draft, so that a class is tried again after some time.
+/// Share of the return to the prior for each unverified draft, so that a class is tried again after some
+/// time.
 const RECOVERY: f64 = 0.02;
 /// Largest estimate: no draft is certain.
 const MAX: f64 = 0.98;
@@ -48,7 +49,8 @@ impl Acceptance {
         self.0[class] += RECOVERY * (PRIOR[class] - self.0[class]);
     }
 
-    /// Returns the number of draft tokens, at most `len`, that are each accepted with at least the probability `break_even`.
+    /// Returns the number of draft tokens, at most `len`, that are each accepted with at least the
+    /// probability `break_even`.
     pub fn worth(&self, origin: Origin, len: usize, break_even: f64) -> usize {
         let acceptance = self.0[class(origin)].min(MAX);
         let survival = std::iter::successors(Some(acceptance), |survival| Some(survival * acceptance));

@@ -8,7 +8,8 @@ use lm_tokenizer::Tokenizer;
 
 use crate::error::{Error, Result};
 
-/// A small model that drafts tokens for a larger one with the same tokenizer; see [`crate::EngineSettings::draft_model`].
+/// A small model that drafts tokens for a larger one with the same tokenizer; see
+/// [`crate::EngineSettings::draft_model`].
 ///
 /// ```
 /// use lm_session::testing::{FakeLm, loaded, tokenizer};

@@ -40,7 +40,8 @@ impl Drafter {
         })
     }
 
-    /// Returns the draft tokens that pay in a step where a row costs `row_cost` of the output of a plain step.
+    /// Returns the draft tokens that pay in a step where a row costs `row_cost` of the output of a plain
+    /// step.
     pub fn draft(&self, row_cost: f64) -> &[TokenId] {
         match self.origin {
             Origin::Match(_) => &self.draft[..self.worth(self.draft.len(), row_cost)],
@@ -53,8 +54,8 @@ impl Drafter {
         self.acceptance.worth(self.origin, len, break_even)
     }
 
-    /// Returns the number of tokens that a draft model should draft if prompt lookup has no profitable draft: each costs
-    /// `token_cost` of the output of a plain step, for drafting and verifying.
+    /// Returns the number of tokens that a draft model should draft if prompt lookup has no profitable draft:
+    /// each costs `token_cost` of the output of a plain step, for drafting and verifying.
     pub fn model_draft_len(&mut self, row_cost: f64, token_cost: f64) -> usize {
         if !self.draft(row_cost).is_empty() {
             return 0;
@@ -73,7 +74,8 @@ impl Drafter {
         (self.draft, self.origin) = (draft, Origin::Model);
     }
 
-    /// Records that the first `drafted` tokens of the draft were verified, and the first `accepted` of them accepted.
+    /// Records that the first `drafted` tokens of the draft were verified, and the first `accepted` of them
+    /// accepted.
     pub fn record(&mut self, drafted: usize, accepted: usize) {
         if drafted > 0 {
             self.acceptance.record(self.origin, drafted, accepted);
@@ -84,8 +86,8 @@ impl Drafter {
         self.accepted += accepted;
     }
 
-    /// Finds a draft of up to `limit` tokens for the text `ids`, which continues that of the last call. It ends before the first of
-    /// `stop_ids`.
+    /// Finds a draft of up to `limit` tokens for the text `ids`, which continues that of the last call. It
+    /// ends before the first of `stop_ids`.
     pub fn propose(&mut self, ids: &[TokenId], limit: usize, stop_ids: &[TokenId]) {
         match self.text.len() {
             0 => self.text.begin(ids),

@@ -55,8 +55,8 @@ impl<F: Fn() + Clone + Send + 'static> Constraint for AllowAll<F> {
     }
 }
 
-/// Prefills `prompts`, each in its own session on one engine; returns the number of cached tokens of the last one, and the bits
-/// of the logits of its last token.
+/// Prefills `prompts`, each in its own session on one engine; returns the number of cached tokens of the last
+/// one, and the bits of the logits of its last token.
 pub fn last_logits(loaded: LoadedModel, prompts: &[&[TokenId]]) -> (usize, Vec<u32>) {
     let logits = Arc::new(Mutex::new(Vec::new()));
     let record = {

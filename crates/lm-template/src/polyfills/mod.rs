@@ -20,8 +20,9 @@ use crate::tool_spec::ToolSpec;
 
 /// A change to a conversation for a feature its template lacks.
 ///
-/// Calls and results as text take the form of Hermes models, which the processor `hermes` parses: `<tool_call>{"name":
-/// …, "arguments": …}</tool_call>` and `<tool_response>{…}</tool_response>`, each on separate lines.
+/// Calls and results as text take the form of Hermes models, which the processor `hermes` parses:
+/// `<tool_call>{"name": …, "arguments": …}</tool_call>` and `<tool_response>{…}</tool_response>`, each on
+/// separate lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Polyfill {
@@ -35,7 +36,8 @@ pub enum Polyfill {
     ToolsRenamed,
     /// An empty system message is added, because the template declares tools only with one.
     SystemAdded,
-    /// An empty message of the assistant is added between tool results and a user message, which the template refuses after them.
+    /// An empty message of the assistant is added between tool results and a user message, which the template
+    /// refuses after them.
     AnswerAdded,
     /// Arguments that are JSON text become an object.
     ArgumentsAsObject,
@@ -139,8 +141,8 @@ impl From<Prompt> for PolyfilledPrompt {
 
 /// A chat template whose conversations are first changed to a form it can render.
 ///
-/// [`PromptTemplate::capabilities`] probes the template once; [`PolyfilledPrompt::polyfills`] names the changes made. For a conversation that
-/// needs no change, the result is that of [`PromptTemplate::render`].
+/// [`PromptTemplate::capabilities`] probes the template once; [`PolyfilledPrompt::polyfills`] names the
+/// changes made. For a conversation that needs no change, the result is that of [`PromptTemplate::render`].
 ///
 /// ```
 /// use lm_template::{GenerationPrompt, Polyfill, PolyfilledTemplate, Polyfills, PromptTemplate, RenderInput, Value};
@@ -187,8 +189,8 @@ impl PolyfilledTemplate {
         self.template.capabilities()
     }
 
-    /// Returns true if `tools` are declared as text, with calls in the form of Hermes models, because the template does
-    /// not support tools.
+    /// Returns true if `tools` are declared as text, with calls in the form of Hermes models, because the
+    /// template does not support tools.
     pub fn declares_in_text(&self, tools: &[ToolSpec]) -> bool {
         let named =
             self.capabilities().tools_variable.is_some() && self.polyfills.contains(Polyfill::ToolsRenamed);
@@ -212,8 +214,9 @@ impl PolyfilledTemplate {
         Ok(PolyfilledPrompt { prompt, polyfills })
     }
 
-    /// Renders a conversation up to the end of the last message's text, as [`PromptTemplate::render_to_continue`] does, after applying the
-    /// enabled polyfills that the template needs.
+    /// Renders a conversation up to the end of the last message's text, as
+    /// [`PromptTemplate::render_to_continue`] does, after applying the enabled polyfills that the template
+    /// needs.
     ///
     /// # Errors
     /// Same errors as [`PromptTemplate::render_to_continue`].

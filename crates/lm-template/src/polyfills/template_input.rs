@@ -29,8 +29,8 @@ impl TemplateInput {
         })
     }
 
-    /// Removes messages and prepends their texts to the next user message; if the next message is not the user's,
-    /// inserts a user message with them.
+    /// Removes messages and prepends their texts to the next user message; if the next message is not the
+    /// user's, inserts a user message with them.
     pub(super) fn fold_into_user(&mut self, text_of: impl Fn(&Map<String, Value>) -> Option<String>) -> bool {
         let mut pending: Vec<String> = Vec::new();
         let mut folded = false;

@@ -1,5 +1,6 @@
 //! The template alone, on unchanged messages: the reference data states where the result differs from
-//! `apply_chat_template`, which drops null keys, sets reasoning under every name and refuses an empty conversation.
+//! `apply_chat_template`, which drops null keys, sets reasoning under every name and refuses an empty
+//! conversation.
 
 use std::collections::HashMap;
 

@@ -267,8 +267,8 @@ proptest! {
     }
 }
 
-/// Further variables come from the caller, such as tool descriptions, and are content; the template's own are template
-/// text.
+/// Further variables come from the caller, such as tool descriptions, and are content; the template's own are
+/// template text.
 #[test]
 fn extra_variables_are_content() {
     let source = "{{ bos }}{{ custom_tools[0].description }}{{ date }}{{ '<s>' ~ effort }}";

@@ -1,5 +1,5 @@
-//! Byte-level BPE (`gpt2`): a pre-tokenizer splits the text, each byte maps to a character of a special alphabet, merges are
-//! listed.
+//! Byte-level BPE (`gpt2`): a pre-tokenizer splits the text, each byte maps to a character of a special
+//! alphabet, merges are listed.
 
 use lm_formats::GgufMetadata;
 use tokenizers::SplitDelimiterBehavior;
@@ -27,7 +27,8 @@ pub(super) fn build(metadata: &GgufMetadata, vocabulary: &mut Vocabulary) -> Res
     Ok(Parts { library, spelling: Spelling::ByteLevel(byte_of_char()) })
 }
 
-/// Builds the pre-tokenizer: each pattern splits the pieces of the previous ones, then bytes become characters.
+/// Builds the pre-tokenizer: each pattern splits the pieces of the previous ones, then bytes become
+/// characters.
 fn pre_tokenizer(row: &PreTokenizer) -> Result<Sequence> {
     let mut steps = Vec::with_capacity(row.patterns.len() + 1);
     for &pattern in row.patterns {

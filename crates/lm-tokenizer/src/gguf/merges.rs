@@ -6,7 +6,8 @@ use super::vocabulary::{TokenType, Vocabulary};
 use crate::TokenId;
 
 pub(super) const MERGES: &str = "tokenizer.ggml.merges";
-/// Maximum length, in characters, of a token whose merges are derived. Real tokens have some dozens; the search is quadratic in the length.
+/// Maximum length, in characters, of a token whose merges are derived. Real tokens have some dozens; the
+/// search is quadratic in the length.
 const MAX_PIECE_CHARS: usize = 512;
 
 /// Token pairs, in the order of merging.
@@ -56,8 +57,8 @@ pub(super) enum Order {
     Ids,
 }
 
-/// Derives the merges from the vocabulary: every split of a token into two others, as in transformers (`generate_merges` in
-/// `tokenization_utils_base.py`).
+/// Derives the merges from the vocabulary: every split of a token into two others, as in transformers
+/// (`generate_merges` in `tokenization_utils_base.py`).
 ///
 /// # Errors
 /// When a token is too long to be split.

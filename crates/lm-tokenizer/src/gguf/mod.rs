@@ -1,8 +1,8 @@
 //! Tokenizers from the metadata of GGUF files.
 //!
-//! Source: the keys `tokenizer.ggml.*` of the GGUF specification; their meaning in llama.cpp (`src/llama-vocab.cpp`) and in
-//! transformers 5.23 (`integrations/gguf/gguf_tokenizer_mapping.py`). `docs/decisions/0026-gguf-tokenizers.md` describes the
-//! behaviour where those two differ.
+//! Source: the keys `tokenizer.ggml.*` of the GGUF specification; their meaning in llama.cpp
+//! (`src/llama-vocab.cpp`) and in transformers 5.23 (`integrations/gguf/gguf_tokenizer_mapping.py`).
+//! `docs/decisions/0026-gguf-tokenizers.md` describes the behaviour where those two differ.
 
 mod byte_level;
 mod end_tokens;
@@ -25,7 +25,8 @@ const MODEL: &str = "tokenizer.ggml.model";
 /// Key of the model's complete tokenizer.json.
 const JSON: &str = "tokenizer.huggingface.json";
 
-/// Kind of tokenizer: its `tokenizer.ggml.model`, and the function that builds the library's tokenizer from the metadata.
+/// Kind of tokenizer: its `tokenizer.ggml.model`, and the function that builds the library's tokenizer from
+/// the metadata.
 struct Kind {
     name: &'static str,
     build: fn(&GgufMetadata, &mut Vocabulary) -> Result<Parts>,
@@ -44,16 +45,18 @@ const KINDS: &[Kind] = &[
 ];
 
 impl Tokenizer {
-    /// Builds the tokenizer of a GGUF file, with its end-of-sequence ids and the number of its tokens as the logits width.
+    /// Builds the tokenizer of a GGUF file, with its end-of-sequence ids and the number of its tokens as the
+    /// logits width.
     ///
     /// If the file contains the model's tokenizer.json (`tokenizer.huggingface.json`), that one is used.
     ///
-    /// The end-of-sequence ids are those that the file names, plus the end tokens of known chat formats: a file names one where
-    /// models have several.
+    /// The end-of-sequence ids are those that the file names, plus the end tokens of known chat formats: a
+    /// file names one where models have several.
     ///
     /// # Errors
-    /// [`lm_formats::Error::UnsupportedValue`] for an unknown kind of tokenizer or pre-tokenizer, [`lm_formats::Error::InvalidValue`] for inconsistent
-    /// tokens, scores, merges or ids, [`lm_formats::Error::Gguf`] for keys that are absent or of another type, and those of
+    /// [`lm_formats::Error::UnsupportedValue`] for an unknown kind of tokenizer or pre-tokenizer,
+    /// [`lm_formats::Error::InvalidValue`] for inconsistent tokens, scores, merges or ids,
+    /// [`lm_formats::Error::Gguf`] for keys that are absent or of another type, and those of
     /// [`Tokenizer::from_json`].
     pub fn from_gguf(metadata: &GgufMetadata) -> Result<Self> {
         let name = metadata.required(MODEL, GgufMetadata::str)?;
@@ -101,7 +104,8 @@ struct BpeOptions {
     ignore_merges: bool,
 }
 
-/// Builds the library's model. Unused tokens are not part of it: no text encodes to one, and they have no text.
+/// Builds the library's model. Unused tokens are not part of it: no text encodes to one, and they have no
+/// text.
 fn model(vocabulary: &Vocabulary, merges: merges::Merges, options: BpeOptions) -> Result<BPE> {
     let used = vocabulary.used().map(|(id, token)| (token.text.clone(), id)).collect();
     let mut builder = BPE::builder()

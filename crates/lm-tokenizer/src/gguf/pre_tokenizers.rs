@@ -1,6 +1,7 @@
 //! Pre-tokenizers of byte-level BPE, which split a text before its bytes merge.
 //!
-//! A GGUF file only has the name of one (`tokenizer.ggml.pre`); the patterns are those of the models' `tokenizer.json`.
+//! A GGUF file only has the name of one (`tokenizer.ggml.pre`); the patterns are those of the models'
+//! `tokenizer.json`.
 
 use lm_formats::{Error, GgufMetadata, Result};
 
@@ -12,8 +13,8 @@ const DEFAULT: &str = "default";
 #[derive(Debug)]
 pub(super) struct PreTokenizer {
     pub(super) name: &'static str,
-    /// Regular expressions in Oniguruma's syntax; each splits the pieces of the previous ones: matches and the gaps
-    /// between them are pieces.
+    /// Regular expressions in Oniguruma's syntax; each splits the pieces of the previous ones: matches and
+    /// the gaps between them are pieces.
     pub(super) patterns: &'static [&'static str],
     pub(super) ignore_merges: IgnoreMerges,
     pub(super) verified: Verified,
@@ -31,7 +32,8 @@ pub(super) enum IgnoreMerges {
 /// Reference that a row was verified against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verified {
-    /// Ids of a published tokenizer of one of the names, for test texts and random text (`LM_SHARED/tokenizers`).
+    /// Ids of a published tokenizer of one of the names, for test texts and random text
+    /// (`LM_SHARED/tokenizers`).
     Tokenizer,
     /// Ids of transformers 5.23 for such a GGUF file (`testdata/tokenizers/gguf.json`).
     Transformers,

@@ -1,5 +1,5 @@
-//! SentencePiece BPE: `llama`, whose merges are derived from scores, and `gemma4`, which lists them. Spaces are written `▁`, and
-//! unknown text falls back to single bytes.
+//! SentencePiece BPE: `llama`, whose merges are derived from scores, and `gemma4`, which lists them. Spaces
+//! are written `▁`, and unknown text falls back to single bytes.
 
 use lm_formats::{Error as FormatError, GgufMetadata};
 use tokenizers::normalizers::{NormalizerWrapper, Prepend, Replace, Sequence};

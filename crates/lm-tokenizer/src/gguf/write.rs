@@ -1,7 +1,7 @@
 //! Conversion of a `tokenizer.json` to the metadata of a GGUF file.
 //!
-//! For a byte-level tokenizer that the keys and names of GGUF cannot fully represent, the complete tokenizer.json is stored as
-//! well.
+//! For a byte-level tokenizer that the keys and names of GGUF cannot fully represent, the complete
+//! tokenizer.json is stored as well.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,8 @@ use super::{JSON, MODEL, Tokenizer};
 use crate::token_table::MAX_IDS;
 use crate::{Error, Result, TokenId};
 
-/// Pre-tokenizer name where GGUF has none: readers that require a known name reject it instead of splitting texts differently.
+/// Pre-tokenizer name where GGUF has none: readers that require a known name reject it instead of splitting
+/// texts differently.
 const UNNAMED: &str = "huggingface";
 
 /// Parts of tokenizer.json with a GGUF equivalent, and those that must be absent.
@@ -86,10 +87,12 @@ impl Merge {
 }
 
 impl Tokenizer {
-    /// Converts a `tokenizer.json` to GGUF metadata, for a model of this `general.architecture` whose embedding has `rows` rows.
+    /// Converts a `tokenizer.json` to GGUF metadata, for a model of this `general.architecture` whose
+    /// embedding has `rows` rows.
     ///
     /// # Errors
-    /// [`lm_formats::Error::Json`] for another kind of file, [`Error::Unsupported`] for parts without a GGUF key or name.
+    /// [`lm_formats::Error::Json`] for another kind of file, [`Error::Unsupported`] for parts without a GGUF
+    /// key or name.
     pub fn gguf_entries(json: &[u8], architecture: &str, rows: usize) -> Result<GgufEntries> {
         let file: File = serde_json::from_slice(json)
             .map_err(|source| FormatError::Json { file: TOKENIZER_FILE.into(), source })?;
@@ -170,8 +173,8 @@ impl File {
         steps(self.pre_tokenizer.as_ref(), "pretokenizers").iter().any(|step| kind(step) == "ByteLevel")
     }
 
-    /// Returns the GGUF name of the pre-tokenizer: of the best verified row with the same patterns. (NFC normalisation has no
-    /// name. Other writers omit it, and most texts are NFC already.)
+    /// Returns the GGUF name of the pre-tokenizer: of the best verified row with the same patterns. (NFC
+    /// normalisation has no name. Other writers omit it, and most texts are NFC already.)
     fn pre_tokenizer(&self) -> Option<&'static str> {
         let is_plain = self.normalizer.as_ref().is_none_or(|normalizer| kind(normalizer) == "NFC");
         if !is_plain || self.added_token_with_a_rule().is_some() {

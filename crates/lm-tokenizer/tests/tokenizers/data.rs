@@ -18,8 +18,8 @@ pub fn workspace() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Texts of a reference vocabulary with their ids, special tokens treated as text; `None`, with a printed line, if the reference
-/// data is absent.
+/// Texts of a reference vocabulary with their ids, special tokens treated as text; `None`, with a printed
+/// line, if the reference data is absent.
 #[allow(dead_code, reason = "as above")]
 pub fn reference_ids(name: &str) -> Option<Vec<(String, Vec<TokenId>)>> {
     let [texts, ids] = ["inp", "out"].map(|end| {
@@ -34,7 +34,8 @@ pub fn reference_ids(name: &str) -> Option<Vec<(String, Vec<TokenId>)>> {
     Some(texts.into_iter().zip(lines).map(|(text, line)| (text.to_owned(), ids(line))).collect())
 }
 
-/// Text that is hard to tokenize: words, marks, runs of space, other scripts, emoji, and near misses of added tokens.
+/// Text that is hard to tokenize: words, marks, runs of space, other scripts, emoji, and near misses of added
+/// tokens.
 pub fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[a-zA-Z']{1,8}",

@@ -1,4 +1,5 @@
-//! Tokenizers of GGUF files: real vocabularies, their `tokenizer.json` twins, and transformers' results for such files.
+//! Tokenizers of GGUF files: real vocabularies, their `tokenizer.json` twins, and transformers' results for
+//! such files.
 
 use std::fs;
 

@@ -1,4 +1,5 @@
-//! Comparison of the tokenizer with the library it is built on, for the pocket model's tokenizer and real ones.
+//! Comparison of the tokenizer with the library it is built on, for the pocket model's tokenizer and real
+//! ones.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -86,7 +87,8 @@ proptest! {
         }
     }
 
-    /// However a text is split into template and content, its ids are those of the whole, unless an added token touches content.
+    /// However a text is split into template and content, its ids are those of the whole, unless an added
+    /// token touches content.
     #[test]
     fn segments_merge_across_their_boundaries(
         pieces in prop::collection::vec((text(), any::<bool>(), any::<prop::sample::Index>()), 1..5),
@@ -113,7 +115,8 @@ proptest! {
         }
     }
 
-    /// Content never produces an added token, whatever it spells and wherever it is split; and its text is preserved.
+    /// Content never produces an added token, whatever it spells and wherever it is split; and its text is
+    /// preserved.
     #[test]
     fn content_never_encodes_to_an_added_token(
         before in text(), inside in text(), cut in any::<prop::sample::Index>(), which in any::<prop::sample::Index>(),
@@ -147,7 +150,8 @@ proptest! {
         }
     }
 
-    /// For any ids, incomplete characters included, the streamed text is valid at each step and adds up to the decoded whole.
+    /// For any ids, incomplete characters included, the streamed text is valid at each step and adds up to
+    /// the decoded whole.
     #[test]
     fn streamed_ids_equal_their_decoded_text(picks in prop::collection::vec(any::<prop::sample::Index>(), 0..30)) {
         for pair in &*PAIRS {
@@ -157,7 +161,8 @@ proptest! {
     }
 }
 
-/// Returns true if an added token of the joined text touches content; found by plain search, without the code under test.
+/// Returns true if an added token of the joined text touches content; found by plain search, without the code
+/// under test.
 fn touches(segments: &[(String, bool)], added: &[String]) -> bool {
     let joined: String = segments.iter().map(|(text, _)| text.as_str()).collect();
     let mut is_content = Vec::with_capacity(joined.len());
@@ -239,8 +244,8 @@ fn character_is_streamed_with_its_last_byte() {
     assert_eq!(decoder.push(ids[0]), "a");
 }
 
-/// A Unigram model chooses the most likely pieces, and a special token of its vocabulary is more likely than the letters it is
-/// spelled with.
+/// A Unigram model chooses the most likely pieces, and a special token of its vocabulary is more likely than
+/// the letters it is spelled with.
 #[test]
 fn special_tokens_in_the_vocabulary_are_not_forged() {
     let pieces = ["<unk>", "</s>", "<", "/", "s", ">", "▁"]
@@ -259,7 +264,8 @@ fn special_tokens_in_the_vocabulary_are_not_forged() {
     assert_eq!(ids(TextSegment::Content("s</s></s>s")), [4, 2, 3, 4, 5, 2, 3, 4, 5, 4]);
 }
 
-/// Old files have `add_prefix_space` or neither of the settings, and the library's default then prepends a space.
+/// Old files have `add_prefix_space` or neither of the settings, and the library's default then prepends a
+/// space.
 #[test]
 fn metaspace_decoder_drops_the_prepended_space() {
     let decoders = [json!({}), json!({"add_prefix_space": true})];

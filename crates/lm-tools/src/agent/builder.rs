@@ -144,7 +144,8 @@ impl<'a, M: IntoMessages> AgentTurnBuilder<'a, M> {
         self
     }
 
-    /// Sets the tools of this turn, in place of the agent's, such as a [selection](Toolset::select): the model sees only these.
+    /// Sets the tools of this turn, in place of the agent's, such as a [selection](Toolset::select): the
+    /// model sees only these.
     pub fn tools(self, tools: Toolset) -> Self {
         Self { tools, ..self }
     }
@@ -165,7 +166,8 @@ impl<'a, M: IntoMessages> AgentTurnBuilder<'a, M> {
     pub fn run(self) -> Result<AgentReply> {
         self.start()?.into_reply()
     }
-    /// Runs the turn to an answer of a Rust type, in place of the response format of the options: [`Agent::run_as`].
+    /// Runs the turn to an answer of a Rust type, in place of the response format of the options:
+    /// [`Agent::run_as`].
     ///
     /// # Errors
     /// Same errors as [`Agent::run_as`].

@@ -119,8 +119,8 @@ impl Driver {
         }
     }
 
-    /// Returns the limit that made a reply fail, so that the work of the turn is kept: only after a call has run, or for the
-    /// time limit.
+    /// Returns the limit that made a reply fail, so that the work of the turn is kept: only after a call has
+    /// run, or for the time limit.
     fn stop_of(&self, error: &Error) -> Option<StopReason> {
         use lm_conversation::Error::{DeadlineExceeded, Session};
         use lm_session::Error::{BudgetTooSmall, PromptTooLong};
@@ -148,7 +148,8 @@ impl Driver {
         options
     }
 
-    /// Tool choice of the next reply. A choosing function may use the agent: it runs without the lock of the state.
+    /// Tool choice of the next reply. A choosing function may use the agent: it runs without the lock of the
+    /// state.
     fn tool_choice(&self) -> ToolChoice {
         let (replies, steps) = {
             let state = self.state.lock();

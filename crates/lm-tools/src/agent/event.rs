@@ -53,7 +53,8 @@ pub enum AgentEvent {
         /// Time until the next attempt.
         delay: Duration,
     },
-    /// The result of a call: one for each, in the order of the calls. External results are the first events of their turn.
+    /// The result of a call: one for each, in the order of the calls. External results are the first events
+    /// of their turn.
     ToolResult(AgentStep),
     /// A reply of the model is complete: its message, finish reason and usage.
     ReplyFinished(Reply),

@@ -99,8 +99,8 @@ fn last_round(history: &[Message]) -> (usize, &[ToolCall], Vec<Option<Message>>)
     (reply, calls, known(calls, history.get(reply + 1..).unwrap_or_default()))
 }
 
-/// Results of a history by the numbers of their calls. A result without a call id, as in a foreign history, belongs to the first
-/// call without one.
+/// Results of a history by the numbers of their calls. A result without a call id, as in a foreign history,
+/// belongs to the first call without one.
 fn known(calls: &[ToolCall], messages: &[Message]) -> Vec<Option<Message>> {
     let mut results: Vec<Option<Message>> = vec![None; calls.len()];
     for message in messages {
@@ -125,8 +125,8 @@ fn earlier_rounds(history: &[Message]) -> usize {
 }
 
 impl Driver {
-    /// Starts the first reply to an input, which answers the calls that wait for results; without one the last reply continues. `decided`
-    /// are the calls that the last turn has handed over.
+    /// Starts the first reply to an input, which answers the calls that wait for results; without one the
+    /// last reply continues. `decided` are the calls that the last turn has handed over.
     pub fn first(&mut self, input: Option<Vec<Message>>, decided: &[ExternalCall]) -> Result<First> {
         self.begin_round();
         let history = self.state.lock().history();

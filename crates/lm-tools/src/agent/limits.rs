@@ -26,7 +26,8 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgentLimits {
-    /// Maximum number of rounds: replies whose calls run, not counting the answer. Default 8; with 0 the model may only answer.
+    /// Maximum number of rounds: replies whose calls run, not counting the answer. Default 8; with 0 the
+    /// model may only answer.
     pub max_rounds: usize,
     /// Maximum number of calls. Default `None`.
     pub max_calls: Option<usize>,
@@ -36,8 +37,8 @@ pub struct AgentLimits {
     pub max_output_tokens: Option<usize>,
     /// Time limit of the turn, waiting for approvals included. Default `None`.
     pub timeout: Option<Duration>,
-    /// Time limit of each reply of the model with its calls, waiting for approvals included. At its end the turn ends, too. Default
-    /// `None`.
+    /// Time limit of each reply of the model with its calls, waiting for approvals included. At its end the
+    /// turn ends, too. Default `None`.
     pub round_timeout: Option<Duration>,
     /// End of a turn at a limit of rounds or calls. Default: [`AtLimit::Stop`].
     pub at_limit: AtLimit,
@@ -46,8 +47,8 @@ pub struct AgentLimits {
 /// End of a turn at a limit of rounds or calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AtLimit {
-    /// The turn ends: calls beyond the limit have a result that says so, and [`AgentReply::stop`](super::AgentReply::stop) names the
-    /// limit.
+    /// The turn ends: calls beyond the limit have a result that says so, and
+    /// [`AgentReply::stop`](super::AgentReply::stop) names the limit.
     #[default]
     Stop,
     /// The model has one more reply, which cannot call tools: it answers with what it has.

@@ -41,9 +41,10 @@ use std::fmt;
 
 /// An agent: a conversation that executes the model's tool calls.
 ///
-/// A turn ends with the model's answer, at a limit, or at calls that the caller runs; [`AgentReply::stop`] names the reason. A turn that fails, is cancelled or is dropped
-/// leaves the calls that ran in the conversation with their results, so that a next turn does not repeat their side effects; if none ran,
-/// the conversation is as before the turn.
+/// A turn ends with the model's answer, at a limit, or at calls that the caller runs; [`AgentReply::stop`]
+/// names the reason. A turn that fails, is cancelled or is dropped leaves the calls that ran in the
+/// conversation with their results, so that a next turn does not repeat their side effects; if none ran, the
+/// conversation is as before the turn.
 ///
 /// ```
 /// # use lm_model::{LoadOptions, ModelFolder};
@@ -77,18 +78,20 @@ impl Agent {
         AgentBuilder::new(engine, tools)
     }
 
-    /// Runs one turn to its end. Failures of tools are not errors: the model reads them. Nor are limits: see [`AgentReply::stop`] and
-    /// [`AgentReply::answered`]. After a turn that ended at [external calls](StopReason::ExternalCalls), the input begins with their results.
+    /// Runs one turn to its end. Failures of tools are not errors: the model reads them. Nor are limits: see
+    /// [`AgentReply::stop`] and [`AgentReply::answered`]. After a turn that ended at [external
+    /// calls](StopReason::ExternalCalls), the input begins with their results.
     ///
     /// # Errors
-    /// [`Error::Cancelled`](crate::Error::Cancelled), [`Error::MissingResults`](crate::Error::MissingResults),
+    /// [`Error::Cancelled`](crate::Error::Cancelled),
+    /// [`Error::MissingResults`](crate::Error::MissingResults),
     /// [`Error::UnknownResult`](crate::Error::UnknownResult), or an error of the conversation.
     pub fn run(&mut self, input: impl IntoMessages) -> Result<AgentReply> {
         self.run_with(input, TurnOptions::default())
     }
 
-    /// [`run`](Self::run) with options, which apply to every reply of the turn; a tool choice that requires a call
-    /// applies to the first reply only.
+    /// [`run`](Self::run) with options, which apply to every reply of the turn; a tool choice that requires a
+    /// call applies to the first reply only.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -104,7 +107,8 @@ impl Agent {
         self.stream(input)?.await
     }
 
-    /// Runs one turn to an answer of a Rust type, which is generated to the type's JSON schema. The model may call tools before.
+    /// Runs one turn to an answer of a Rust type, which is generated to the type's JSON schema. The model may
+    /// call tools before.
     ///
     /// ```
     /// # use lm_tools::testing::{ScriptedReply, scripted_engine};
@@ -125,22 +129,24 @@ impl Agent {
     /// ```
     ///
     /// # Errors
-    /// As [`run`](Self::run); [`Error::Stopped`](crate::Error::Stopped) when the turn ended without an answer;
-    /// [`lm_conversation::Error::InvalidAnswer`] for an answer that a token limit has cut.
+    /// As [`run`](Self::run); [`Error::Stopped`](crate::Error::Stopped) when the turn ended without an
+    /// answer; [`lm_conversation::Error::InvalidAnswer`] for an answer that a token limit has cut.
     pub fn run_as<T: JsonSchema + DeserializeOwned>(&mut self, input: impl IntoMessages) -> Result<T> {
         self.turn(input).run_as()
     }
 
-    /// Starts one turn, which streams its events: see [`AgentTurn`]. A turn that still runs is cancelled first.
+    /// Starts one turn, which streams its events: see [`AgentTurn`]. A turn that still runs is cancelled
+    /// first.
     ///
     /// # Errors
-    /// When the input cannot be read or rendered, or does not have the results of the calls that wait for them; later errors are the last item of the turn.
+    /// When the input cannot be read or rendered, or does not have the results of the calls that wait for
+    /// them; later errors are the last item of the turn.
     pub fn stream(&mut self, input: impl IntoMessages) -> Result<AgentTurn> {
         self.turn(input).start()
     }
 
-    /// [`stream`](Self::stream) with options, which apply to every reply of the turn; a tool choice that requires a
-    /// call applies to the first reply only.
+    /// [`stream`](Self::stream) with options, which apply to every reply of the turn; a tool choice that
+    /// requires a call applies to the first reply only.
     ///
     /// # Errors
     /// As [`stream`](Self::stream).
@@ -192,9 +198,9 @@ impl Agent {
         turn.lock().external.clone()
     }
 
-    /// Calls whose results must start the next input, with their ids and arguments: the external calls of the last turn, also in a
-    /// conversation that was saved and restored. Empty while a turn runs. A hook's change of arguments is not saved: after a restore the
-    /// calls have the model's arguments.
+    /// Calls whose results must start the next input, with their ids and arguments: the external calls of the
+    /// last turn, also in a conversation that was saved and restored. Empty while a turn runs. A hook's
+    /// change of arguments is not saved: after a restore the calls have the model's arguments.
     ///
     /// ```
     /// use lm_tools::testing::{ScriptedReply, scripted_engine};

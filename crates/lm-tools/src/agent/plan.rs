@@ -17,10 +17,11 @@ pub enum Plan {
 }
 
 impl ModelWithTools {
-    /// Plans the next step of a turn, and executes nothing: the half of an agent that decides, for a custom loop.
+    /// Plans the next step of a turn, and executes nothing: the half of an agent that decides, for a custom
+    /// loop.
     ///
-    /// The prompt is the preface, `chat_history`, `input`, and `scratchpad`: the steps of the turn so far. All of it is plain data, so
-    /// a turn can be stored between two steps and continue elsewhere.
+    /// The prompt is the preface, `chat_history`, `input`, and `scratchpad`: the steps of the turn so far.
+    /// All of it is plain data, so a turn can be stored between two steps and continue elsewhere.
     ///
     /// ```
     /// # use lm_tools::testing::{ScriptedReply, scripted_engine};

@@ -9,12 +9,14 @@ use serde::{Deserialize, Serialize};
 /// Result of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentReply {
-    /// The model's last message: the answer, if the turn was [answered](StopReason::Answered). At a time limit, as much of a reply as
-    /// was generated; at [external calls](StopReason::ExternalCalls), the reply that makes them.
+    /// The model's last message: the answer, if the turn was [answered](StopReason::Answered). At a time
+    /// limit, as much of a reply as was generated; at [external calls](StopReason::ExternalCalls), the reply
+    /// that makes them.
     pub message: Message,
     /// Reason for the end of the turn.
     pub stop: StopReason,
-    /// The calls of the turn and their results, in order. External calls are in the turn that starts with their results.
+    /// The calls of the turn and their results, in order. External calls are in the turn that starts with
+    /// their results.
     pub steps: Vec<AgentStep>,
     /// Finish reason and usage of each reply of the model, in order.
     pub finished: Vec<Finished>,

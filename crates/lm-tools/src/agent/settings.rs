@@ -6,8 +6,8 @@ use lm_conversation::ToolChoice;
 use std::fmt;
 use std::sync::Arc;
 
-/// Settings of an agent's turns, set for the agent by [`AgentBuilder`](super::AgentBuilder), and for one turn by
-/// [`AgentTurnBuilder::settings`](super::AgentTurnBuilder::settings).
+/// Settings of an agent's turns, set for the agent by [`AgentBuilder`](super::AgentBuilder), and for one turn
+/// by [`AgentTurnBuilder::settings`](super::AgentTurnBuilder::settings).
 #[derive(Clone, Default)]
 pub struct AgentSettings {
     /// Name of the agent in traces. Default `None`.
@@ -51,8 +51,8 @@ type Choose = dyn Fn(usize, &[AgentStep]) -> ToolChoice + Send + Sync;
 /// ```
 #[derive(Clone, Default)]
 pub enum ToolChoices {
-    /// The choice of the turn's options. A choice that requires a call applies to the first reply only, and the next ones are free: otherwise
-    /// the turn would have no answer.
+    /// The choice of the turn's options. A choice that requires a call applies to the first reply only, and
+    /// the next ones are free: otherwise the turn would have no answer.
     #[default]
     Options,
     /// One for each reply, in order; the replies after them are free.

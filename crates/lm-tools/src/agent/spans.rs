@@ -1,5 +1,5 @@
-//! Spans of a turn, with the attributes of OpenTelemetry's semantic conventions for generative AI (1.41): `invoke_agent` around the turn,
-//! `chat` for each reply, `execute_tool` for each call.
+//! Spans of a turn, with the attributes of OpenTelemetry's semantic conventions for generative AI (1.41):
+//! `invoke_agent` around the turn, `chat` for each reply, `execute_tool` for each call.
 
 use super::AgentReply;
 use crate::steps::{AgentStep, CallOutcome};

@@ -1,4 +1,5 @@
-//! State of a running turn, shared by its reader and its agent: the steps, and the history when the turn ends.
+//! State of a running turn, shared by its reader and its agent: the steps, and the history when the turn
+//! ends.
 
 use super::external::{Answered, ExternalCall};
 use super::{AgentReply, Hook};
@@ -143,7 +144,8 @@ impl TurnState {
         Ok(turn)
     }
 
-    /// Continues from the last reply's calls, whose results the caller has completed. Returns the history so far.
+    /// Continues from the last reply's calls, whose results the caller has completed. Returns the history so
+    /// far.
     pub fn resume(&mut self, answered: Answered, steps: Vec<AgentStep>) -> Vec<Message> {
         let history = self.conversation.history();
         self.conversation.set_history(history[..=answered.reply].to_vec());
@@ -154,7 +156,8 @@ impl TurnState {
         history
     }
 
-    /// Starts the model's reply to the results of the round and further messages; if it cannot start, the history is `before`.
+    /// Starts the model's reply to the results of the round and further messages; if it cannot start, the
+    /// history is `before`.
     pub fn reply_to(
         &mut self,
         rest: Vec<Message>,
@@ -250,8 +253,8 @@ impl TurnState {
         self.finish(reply, stop)
     }
 
-    /// Ends the turn without a reply. Started calls stay in the history with their results, since their side effects remain;
-    /// without any, the history is as before the turn.
+    /// Ends the turn without a reply. Started calls stay in the history with their results, since their side
+    /// effects remain; without any, the history is as before the turn.
     fn end(&mut self) {
         if !std::mem::take(&mut self.is_open) {
             return;

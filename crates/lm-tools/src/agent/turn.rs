@@ -20,12 +20,14 @@ const MAX_READY: usize = 1000;
 /// Future of a turn's reply.
 pub(super) type Task = Pin<Box<dyn Future<Output = Result<AgentReply>> + Send>>;
 
-/// A running turn of an [`Agent`](super::Agent). It borrows nothing: it can be moved to another thread or task.
+/// A running turn of an [`Agent`](super::Agent). It borrows nothing: it can be moved to another thread or
+/// task.
 ///
-/// It is read as an iterator, which blocks, with [`recv`](Self::recv) or as a [`Stream`] in async code, or to its end with
-/// [`into_reply`](Self::into_reply) and `.await`, which need no runtime. The last event is [`AgentEvent::Finished`] or an error. The turn continues only while it is
-/// read; calls and the model run in the background, and only the prompt of a reply is rendered by the reader. Dropping it before its end cancels the turn at once, without waiting, and so does the next turn
-/// of the agent.
+/// It is read as an iterator, which blocks, with [`recv`](Self::recv) or as a [`Stream`] in async code, or to
+/// its end with [`into_reply`](Self::into_reply) and `.await`, which need no runtime. The last event is
+/// [`AgentEvent::Finished`] or an error. The turn continues only while it is read; calls and the model run in
+/// the background, and only the prompt of a reply is rendered by the reader. Dropping it before its end
+/// cancels the turn at once, without waiting, and so does the next turn of the agent.
 ///
 /// ```
 /// # use lm_model::{LoadOptions, ModelFolder};
@@ -63,8 +65,8 @@ impl AgentTurn {
         Self { task: Some(task), events, state, cancel, span }
     }
 
-    /// Returns the handle that cancels this turn alone, from any thread: within one step of the engine, and the running tools as
-    /// [`Toolset::start`](crate::Toolset::start) says.
+    /// Returns the handle that cancels this turn alone, from any thread: within one step of the engine, and
+    /// the running tools as [`Toolset::start`](crate::Toolset::start) says.
     pub fn canceller(&self) -> CancelHandle {
         self.cancel.clone()
     }
@@ -74,7 +76,8 @@ impl AgentTurn {
         self.state.lock().steps.clone()
     }
 
-    /// Waits for the next event without blocking; `None` after the last one. It can be dropped while it waits, and called again.
+    /// Waits for the next event without blocking; `None` after the last one. It can be dropped while it
+    /// waits, and called again.
     pub async fn recv(&mut self) -> Option<Result<AgentEvent>> {
         poll_fn(|context| self.poll_event(context)).await
     }

@@ -44,8 +44,8 @@ pub(crate) enum ArithmeticError {
     NotFinite,
 }
 
-/// Evaluates an expression of numbers, `+ - * / % ^`, signs and parentheses. `×`, `x` and `÷` are read as `*`, `*`
-/// and `/`; `%` is the remainder; `^` has the highest precedence and is right-associative.
+/// Evaluates an expression of numbers, `+ - * / % ^`, signs and parentheses. `×`, `x` and `÷` are read as
+/// `*`, `*` and `/`; `%` is the remainder; `^` has the highest precedence and is right-associative.
 ///
 /// # Errors
 /// When the text is not such an expression, or its value is not finite.

@@ -10,9 +10,9 @@ use jiff::Zoned;
 use serde::Serialize;
 use serde_json::Number;
 
-/// Creates four tools: `get_weather` and `get_stock_price` with the declarations and results of LiteRT-LM's tool
-/// use page, `current_time` and `calculate`. Weather and prices are made up, and deterministic for each place or
-/// symbol.
+/// Creates four tools: `get_weather` and `get_stock_price` with the declarations and results of LiteRT-LM's
+/// tool use page, `current_time` and `calculate`. Weather and prices are made up, and deterministic for each
+/// place or symbol.
 ///
 /// ```
 /// let names: Vec<String> = lm_tools::demo().specs().iter().map(|spec| spec.name().to_owned()).collect();

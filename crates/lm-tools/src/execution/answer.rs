@@ -69,7 +69,8 @@ impl Answer {
         self.state.load(Ordering::Acquire) & GIVEN != 0
     }
 
-    /// Counts an attempt, and returns its number, from 1; `None` if there is a result: no further attempt may start.
+    /// Counts an attempt, and returns its number, from 1; `None` if there is a result: no further attempt may
+    /// start.
     pub fn begin_attempt(&self) -> Option<u32> {
         let next = |state: u32| (state & GIVEN == 0).then_some(state + 1);
         self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).ok().map(|before| before + 1)

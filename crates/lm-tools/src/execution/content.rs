@@ -7,8 +7,8 @@ use lm_template::{Map, Value};
 /// Maximum depth of a result, as of JSON that is read.
 const MAX_DEPTH: usize = 128;
 
-/// Content of a message: numbers and booleans become text, as in chat APIs; so do lists, which templates would read as parts of a message.
-/// A content of more than `max` bytes is cut to a text, with a mark.
+/// Content of a message: numbers and booleans become text, as in chat APIs; so do lists, which templates
+/// would read as parts of a message. A content of more than `max` bytes is cut to a text, with a mark.
 ///
 /// # Errors
 /// When the value is nested too deep.

@@ -11,20 +11,21 @@ pub(crate) type Spawner = Arc<dyn Fn(Pin<Box<dyn Future<Output = ()> + Send>>) +
 /// Limits of the calls of a [`Toolset`](crate::Toolset).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallLimits {
-    /// Time limit of a call with all its attempts. At its end the call's [`CallContext`](crate::CallContext) is cancelled, its future is
-    /// dropped, and the model reads that there is no result. A thread cannot be ended: a blocking tool that ignores its context continues to run.
-    /// `None` (the default): none. The deadline of a turn ([`Toolset::start`](crate::Toolset::start)) applies as well: the earlier
-    /// one counts.
+    /// Time limit of a call with all its attempts. At its end the call's [`CallContext`](crate::CallContext)
+    /// is cancelled, its future is dropped, and the model reads that there is no result. A thread cannot be
+    /// ended: a blocking tool that ignores its context continues to run. `None` (the default): none. The
+    /// deadline of a turn ([`Toolset::start`](crate::Toolset::start)) applies as well: the earlier one
+    /// counts.
     pub timeout: Option<Duration>,
-    /// Time that a running call has to end after its turn was cancelled, before it is abandoned as above. `None`: as long as it takes.
-    /// Default 1 s.
+    /// Time that a running call has to end after its turn was cancelled, before it is abandoned as above.
+    /// `None`: as long as it takes. Default 1 s.
     pub cancel_grace: Option<Duration>,
-    /// Maximum number of calls of one reply that run at the same time, at least 1. 1: one after the other, in order.
-    /// An abandoned call no longer counts, even if its thread still runs. Default 8.
+    /// Maximum number of calls of one reply that run at the same time, at least 1. 1: one after the other, in
+    /// order. An abandoned call no longer counts, even if its thread still runs. Default 8.
     pub max_parallel: usize,
-    /// Maximum number of abandoned calls of the toolset that have not ended, of all its turns: from then on a call is not started, and its
-    /// result says so. At least 1. Together with the running calls, it bounds the threads of tools that never end.
-    /// Default 64.
+    /// Maximum number of abandoned calls of the toolset that have not ended, of all its turns: from then on a
+    /// call is not started, and its result says so. At least 1. Together with the running calls, it bounds
+    /// the threads of tools that never end. Default 64.
     pub max_abandoned: usize,
     /// Maximum bytes of a result; a longer one is cut, with a mark. Default 65,536.
     pub max_result_bytes: usize,

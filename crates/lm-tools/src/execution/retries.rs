@@ -6,8 +6,9 @@ use std::time::Duration;
 
 /// Retries of a failed call, within its time limit and until its turn is cancelled.
 ///
-/// Only errors that [allow it](Retry) are retried, and unless such an error says that the attempt had no effect, only calls of tools that
-/// are [idempotent](ToolAnnotations::is_idempotent). A call that panics or that is abandoned is never run again.
+/// Only errors that [allow it](Retry) are retried, and unless such an error says that the attempt had no
+/// effect, only calls of tools that are [idempotent](ToolAnnotations::is_idempotent). A call that panics or
+/// that is abandoned is never run again.
 ///
 /// ```
 /// use lm_tools::RetryPolicy;

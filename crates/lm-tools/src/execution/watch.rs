@@ -83,8 +83,8 @@ impl Drop for Abandoned {
     }
 }
 
-/// Watcher of a toolset's running calls: a thread that starts with the first call, and ends when the toolset is dropped and no call
-/// runs.
+/// Watcher of a toolset's running calls: a thread that starts with the first call, and ends when the toolset
+/// is dropped and no call runs.
 #[derive(Debug, Default)]
 pub(crate) struct Watcher {
     calls: Mutex<Option<Sender<Watched>>>,

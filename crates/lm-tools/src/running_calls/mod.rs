@@ -28,12 +28,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Results of calls in the order of the calls, one for each; made by [`Toolset::start`]. As an iterator it blocks,
-/// [`recv`](Self::recv) waits without blocking. [`next_event`](Self::next_event) and [`recv_event`](Self::recv_event) return progress
-/// and retries as well, and the results with their errors and numbers of attempts.
+/// Results of calls in the order of the calls, one for each; made by [`Toolset::start`]. As an iterator it
+/// blocks, [`recv`](Self::recv) waits without blocking. [`next_event`](Self::next_event) and
+/// [`recv_event`](Self::recv_event) return progress and retries as well, and the results with their errors
+/// and numbers of attempts.
 ///
-/// Calls begin in order, at most [`CallLimits::max_parallel`](crate::CallLimits::max_parallel) at a time, and later ones as results are
-/// read. Dropping it cancels the running ones.
+/// Calls begin in order, at most [`CallLimits::max_parallel`](crate::CallLimits::max_parallel) at a time, and
+/// later ones as results are read. Dropping it cancels the running ones.
 #[derive(Debug)]
 pub struct RunningCalls {
     tools: Toolset,
@@ -78,7 +79,8 @@ impl RunningCalls {
         running
     }
 
-    /// Waits for the next event without blocking; `None` after the last result. It can be dropped while it waits.
+    /// Waits for the next event without blocking; `None` after the last result. It can be dropped while it
+    /// waits.
     pub async fn recv_event(&mut self) -> Option<CallEvent> {
         loop {
             if let Some(event) = self.take() {
@@ -89,8 +91,8 @@ impl RunningCalls {
         }
     }
 
-    /// Waits for the next event; `None` after the last result. The events of a call precede its result; events of different calls are in
-    /// the order of time.
+    /// Waits for the next event; `None` after the last result. The events of a call precede its result;
+    /// events of different calls are in the order of time.
     pub fn next_event(&mut self) -> Option<CallEvent> {
         loop {
             if let Some(event) = self.take() {
@@ -101,7 +103,8 @@ impl RunningCalls {
         }
     }
 
-    /// Waits for the next result without blocking; `None` after the last one. It can be dropped while it waits.
+    /// Waits for the next result without blocking; `None` after the last one. It can be dropped while it
+    /// waits.
     pub async fn recv(&mut self) -> Option<Message> {
         loop {
             if let CallEvent::Finished(result) = self.recv_event().await? {

@@ -11,18 +11,18 @@ use std::time::Instant;
 impl Toolset {
     /// Executes a call and returns its tool message, with the call's id and name.
     ///
-    /// A text result is the message's text, an object its JSON; other values become text in JSON syntax. This never
-    /// fails: for an unknown name, invalid arguments, a tool's error or panic, or a passed time limit, the result is
-    /// `{"tool_name": …, "error": …}`, which the model can read. (A panic in a program built with `panic = "abort"`
-    /// aborts the program.)
+    /// A text result is the message's text, an object its JSON; other values become text in JSON syntax. This
+    /// never fails: for an unknown name, invalid arguments, a tool's error or panic, or a passed time limit,
+    /// the result is `{"tool_name": …, "error": …}`, which the model can read. (A panic in a program built
+    /// with `panic = "abort"` aborts the program.)
     pub fn call(&self, call: &ToolCall) -> Message {
         let result = self.start(vec![call.clone()], &CancelHandle::new(), None).next();
         result.unwrap_or_else(|| not_run(call))
     }
 
-    /// Starts the calls of a reply. Each has one result, in their order: see [`RunningCalls`]. After `cancel`, calls that did not
-    /// begin are not run; running calls see it in their [`CallContext`], and are abandoned after [`CallLimits::cancel_grace`]. At
-    /// `deadline` they are abandoned at once.
+    /// Starts the calls of a reply. Each has one result, in their order: see [`RunningCalls`]. After
+    /// `cancel`, calls that did not begin are not run; running calls see it in their [`CallContext`], and are
+    /// abandoned after [`CallLimits::cancel_grace`]. At `deadline` they are abandoned at once.
     pub fn start(
         &self,
         calls: Vec<ToolCall>,

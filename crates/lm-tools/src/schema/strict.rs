@@ -4,8 +4,9 @@ use schemars::Schema;
 use schemars::transform::transform_subschemas;
 use serde_json::{Map, Value, json};
 
-/// Closes the arguments of a tool: no others, all of them required, and nullable if they were optional. Objects in them are closed, too;
-/// their optional members are `Option`s, which are nullable already, or have a serde default, which rejects `null`.
+/// Closes the arguments of a tool: no others, all of them required, and nullable if they were optional.
+/// Objects in them are closed, too; their optional members are `Option`s, which are nullable already, or have
+/// a serde default, which rejects `null`.
 pub(super) fn close(arguments: &mut Schema) {
     let required: Vec<Value> =
         arguments.get("required").and_then(Value::as_array).cloned().unwrap_or_default();

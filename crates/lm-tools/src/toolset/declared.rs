@@ -48,11 +48,13 @@ impl Tool for CallersTool {
 const NO_CODE: &str = "this tool is run by the caller of the toolset, which gave no result";
 
 impl Toolset {
-    /// Adds a declaration without code: an external tool, which the caller runs. [`is_external`](Self::is_external) is true for it, and the toolset's
-    /// own result of a call is an error, after the arguments were validated.
+    /// Adds a declaration without code: an external tool, which the caller runs.
+    /// [`is_external`](Self::is_external) is true for it, and the toolset's own result of a call is an error,
+    /// after the arguments were validated.
     ///
-    /// The turn of an [`Agent`](crate::Agent) ends at its calls, when the other calls of the reply have their results
-    /// ([`StopReason::ExternalCalls`](crate::StopReason::ExternalCalls)). The next turn begins with its results, in any order:
+    /// The turn of an [`Agent`](crate::Agent) ends at its calls, when the other calls of the reply have their
+    /// results ([`StopReason::ExternalCalls`](crate::StopReason::ExternalCalls)). The next turn begins with
+    /// its results, in any order:
     ///
     /// ```
     /// # use lm_tools::testing::{ScriptedReply, scripted_engine};

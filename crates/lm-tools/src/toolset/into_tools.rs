@@ -57,7 +57,8 @@ impl IntoTools for &Toolset {
 
 /// Creates a [`Toolset`] of functions and other tools, in order; a `Result`, since names may conflict.
 ///
-/// A path is a function with `#[tool]`. Any other expression gives tools, as [`Toolset::with`] takes them: `db.tools()`, `&other_tools`.
+/// A path is a function with `#[tool]`. Any other expression gives tools, as [`Toolset::with`] takes them:
+/// `db.tools()`, `&other_tools`.
 ///
 /// ```
 /// use lm_tools::{tool, tools, toolset};

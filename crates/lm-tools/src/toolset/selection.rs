@@ -11,8 +11,8 @@ impl Toolset {
     /// Renames each tool to `PREFIX_NAME`: `get` with the prefix `weather` becomes `weather_get`.
     ///
     /// # Errors
-    /// [`Error::InvalidName`] when a name is longer than 64 characters then, or the prefix has characters other than ASCII letters, digits, `_`
-    /// and `-`.
+    /// [`Error::InvalidName`] when a name is longer than 64 characters then, or the prefix has characters
+    /// other than ASCII letters, digits, `_` and `-`.
     pub fn with_prefix(mut self, prefix: &str) -> Result<Self> {
         for entry in &mut self.entries {
             let name = format!("{prefix}_{}", entry.spec.name());

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-/// Creates a byte-level BPE tokenizer with `size` tokens: 256 bytes, then merges of an earlier token and a letter, then the tokens `added`.
+/// Creates a byte-level BPE tokenizer with `size` tokens: 256 bytes, then merges of an earlier token and a
+/// letter, then the tokens `added`.
 pub(super) fn of_size(size: usize, added: &[&str]) -> Value {
     const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     let mut tokens: Vec<String> = (0..=u8::MAX).map(|byte| char_of_byte(byte).to_string()).collect();
@@ -42,7 +43,8 @@ fn added_token(id: usize, text: &str) -> Value {
     })
 }
 
-/// The character of a byte in byte-level vocabularies: itself if it is printable, otherwise one from U+0100 on.
+/// The character of a byte in byte-level vocabularies: itself if it is printable, otherwise one from U+0100
+/// on.
 fn char_of_byte(byte: u8) -> char {
     let seen = |byte: u8| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
     if seen(byte) {

@@ -13,12 +13,14 @@ pub enum Metric {
     Load,
     /// Prompt tokens a second
     Prefill,
-    /// Tokens a second after the first; of sequences that run together, all their tokens over the whole time, prompts included
+    /// Tokens a second after the first; of sequences that run together, all their tokens over the whole time,
+    /// prompts included
     Decode,
     /// Milliseconds to the first token of a second turn
     SecondTurn,
-    /// Milliseconds between two tokens of eight streams while a prompt of 2,000 tokens arrives, and while a tool call with a new
-    /// grammar does: the median, the 99th percentile and the largest. The limit is the time budget of a step
+    /// Milliseconds between two tokens of eight streams while a prompt of 2,000 tokens arrives, and while a
+    /// tool call with a new grammar does: the median, the 99th percentile and the largest. The limit is the
+    /// time budget of a step
     Gap,
     /// 99th percentile of `gap`
     GapP99,
@@ -96,7 +98,8 @@ pub struct Figure {
     pub unit: &'static str,
     /// Best possible value: the median over the runs, each with the machine's rates around it.
     pub limit: Option<f64>,
-    /// Ratio to the limit: 1 is at the limit. The median over the runs, which on an unsteady machine says more than the value.
+    /// Ratio to the limit: 1 is at the limit. The median over the runs, which on an unsteady machine says
+    /// more than the value.
     pub share: Option<f64>,
     /// Difference between the largest and the smallest run, relative to the median; `None` for a single run.
     pub swing: Option<f64>,

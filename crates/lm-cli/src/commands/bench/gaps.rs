@@ -27,7 +27,8 @@ const CALL: usize = 192;
 const TEMPLATE: &str = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}\
     {% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
-/// Runs [`STREAMS`] streams while `arrive` runs; returns the gaps between their tokens meanwhile, in milliseconds, sorted.
+/// Runs [`STREAMS`] streams while `arrive` runs; returns the gaps between their tokens meanwhile, in
+/// milliseconds, sorted.
 pub fn during(engine: &Engine, arrive: impl FnOnce() -> Result<()>) -> Result<Vec<f64>> {
     let (stop, warm) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {

@@ -42,7 +42,8 @@ impl ImageBench {
     }
 }
 
-/// Ids of an image after a token that differs in each call, so that the prefix cache has none of its rows; then the ids of a question.
+/// Ids of an image after a token that differs in each call, so that the prefix cache has none of its rows;
+/// then the ids of a question.
 pub fn prompt(engine: &Engine, media: &Media) -> Result<Vec<TokenId>> {
     let mut ids = runs::prompt(engine, 1);
     for piece in media.pieces() {

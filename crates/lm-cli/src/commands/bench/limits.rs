@@ -78,7 +78,8 @@ impl CacheCosts {
         Self { layout, dtype }
     }
 
-    /// Bytes of a step after `tokens` tokens: keys and values within the window, and states, which are read and written.
+    /// Bytes of a step after `tokens` tokens: keys and values within the window, and states, which are read
+    /// and written.
     fn bytes(&self, tokens: usize) -> f64 {
         let of_layer = |layer: &LayerCache| match *layer {
             LayerCache::State { len } => (2 * len * size_of::<f32>()) as f64,
@@ -145,8 +146,8 @@ impl Costs {
         (read / rates.read).max(linear + attention)
     }
 
-    /// Operations of attention for the new rows of one sequence: a multiply-add for each element of a query and slot that it sees,
-    /// once with the key and once with the value.
+    /// Operations of attention for the new rows of one sequence: a multiply-add for each element of a query
+    /// and slot that it sees, once with the key and once with the value.
     fn attention_operations(&self, step: &Step) -> f64 {
         let seen = |window: Option<usize>| {
             let slots = step.cached_tokens + 1..=step.cached_tokens + step.rows;
@@ -173,7 +174,8 @@ impl Default for Step {
     }
 }
 
-/// Seconds of a plain read of the weights' files; `None` without a model path. As a side effect, it fills the system's page cache.
+/// Seconds of a plain read of the weights' files; `None` without a model path. As a side effect, it fills the
+/// system's page cache.
 pub fn read_files(model: Option<Located>) -> Result<Option<f64>> {
     let Some(Located { path, .. }) = model else { return Ok(None) };
     let mut paths: Vec<_> = if path.is_dir() {

@@ -14,8 +14,8 @@ pub fn resident() -> Option<Resident> {
     Some(Resident { now: field(&status, "VmRSS:")?, peak: field(&status, "VmHWM:")? })
 }
 
-/// Page faults of this process so far that read no file, of all its threads: pages that were mapped when they were first
-/// written. From Linux; `None` elsewhere.
+/// Page faults of this process so far that read no file, of all its threads: pages that were mapped when they
+/// were first written. From Linux; `None` elsewhere.
 pub fn page_faults() -> Option<u64> {
     minor_faults(&std::fs::read_to_string("/proc/self/stat").ok()?)
 }

@@ -70,8 +70,8 @@ pub struct Args {
     /// Number of runs; medians are reported
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one, allow_negative_numbers = true)]
     runs: usize,
-    /// Instead of figures, show the time of a pass by kind of work, its parallel loops and page faults, for `--prefill`
-    /// and `--decode`
+    /// Instead of figures, show the time of a pass by kind of work, its parallel loops and page faults, for
+    /// `--prefill` and `--decode`
     #[arg(long, conflicts_with_all = ["sequences", "turn"])]
     profile: bool,
     /// Print figures as JSON Lines
@@ -102,8 +102,9 @@ pub fn run(args: &Args) -> Result<()> {
     let (loaded, seconds) = load(args)?;
     let layout = loaded.model.new_cache(1)?.layout().clone();
     let image = args.image.as_ref().map(|file| ImageBench::open(file, &loaded)).transpose()?;
-    // A figure is that of one token a step, whatever the random prompts repeat, of an image that was not encoded before, and of cache
-    // pages that have been written before: the warm-up run maps their memory, and sessions that ended leave them to the next one.
+    // A figure is that of one token a step, whatever the random prompts repeat, of an image that was not
+    // encoded before, and of cache pages that have been written before: the warm-up run maps their memory,
+    // and sessions that ended leave them to the next one.
     let settings = EngineSettings {
         speculation: Speculation::OFF,
         media_cache_bytes: 0,
@@ -291,7 +292,8 @@ impl Bench<'_> {
         self.progress.set_message(format!("measuring {metric}{case}: {run}"));
     }
 
-    /// Returns true if a metric was asked for and its tokens fit the context; prints a line if they do not fit.
+    /// Returns true if a metric was asked for and its tokens fit the context; prints a line if they do not
+    /// fit.
     fn fits(&self, metric: Metric, tokens: usize) -> bool {
         let room = self.engine.context_tokens();
         if self.args.wants(metric) && tokens > room {

@@ -41,7 +41,8 @@ pub fn decode(session: &mut Session) -> Result<f64> {
     timing.decode_tokens_per_second().context("the model gave one token only")
 }
 
-/// Tokens per second that `n` concurrent sequences generate together, from the start of the first one to the end of the last one.
+/// Tokens per second that `n` concurrent sequences generate together, from the start of the first one to the
+/// end of the last one.
 pub fn batch(engine: &Engine, n: usize) -> Result<f64> {
     let start = Barrier::new(n + 1);
     thread::scope(|scope| {
@@ -70,7 +71,8 @@ pub fn first_turn(engine: &Engine, tokens: usize) -> Result<Session> {
     Ok(session)
 }
 
-/// Milliseconds to the first token of a second turn, given as the whole history and the new tokens. The session is restored afterwards.
+/// Milliseconds to the first token of a second turn, given as the whole history and the new tokens. The
+/// session is restored afterwards.
 pub fn second_turn(session: &mut Session) -> Result<f64> {
     let history = session.tokens();
     let turn = [&history[..], &prompt(session.engine(), TURN)].concat();
@@ -101,8 +103,8 @@ pub fn generate(session: &mut Session) -> Result<Timing> {
     bail!("the generation ended without its last event")
 }
 
-/// Ids spread over the vocabulary, different ones for each call, so that no prompt is found in the prefix cache. Their values do not
-/// change the work.
+/// Ids spread over the vocabulary, different ones for each call, so that no prompt is found in the prefix
+/// cache. Their values do not change the work.
 pub fn prompt(engine: &Engine, tokens: usize) -> Vec<TokenId> {
     static PROMPTS: AtomicUsize = AtomicUsize::new(0);
     let first = PROMPTS.fetch_add(1, Ordering::Relaxed) * 104_729;

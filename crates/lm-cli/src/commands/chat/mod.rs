@@ -73,7 +73,8 @@ pub struct Args {
     /// Continue the conversation in FILE, which /save wrote
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
-    /// Write the KV cache with /save if it takes at most BYTES, such as 512MB: the chat that resumes need not prefill it
+    /// Write the KV cache with /save if it takes at most BYTES, such as 512MB: the chat that resumes need not
+    /// prefill it
     #[arg(long, value_name = "BYTES", value_parser = crate::size::parse, allow_negative_numbers = true)]
     save_cache: Option<u64>,
     /// Do not read or write the history of typed lines
@@ -84,8 +85,8 @@ pub struct Args {
     /// Maximum tool-call rounds per turn
     #[arg(long, value_name = "N", default_value = "8", value_parser = numbers::at_least_zero, allow_negative_numbers = true)]
     max_rounds: usize,
-    /// Handling of a conversation that exceeds the context; drop-oldest leaves its oldest turns out of the prompt, sliding-window
-    /// also evicts the oldest tokens of the running reply
+    /// Handling of a conversation that exceeds the context; drop-oldest leaves its oldest turns out of the
+    /// prompt, sliding-window also evicts the oldest tokens of the running reply
     #[arg(long, value_name = "error|drop-oldest|sliding-window", default_value = "error")]
     overflow: OverflowArg,
     /// Show token counts, speed and the sampler's seed after each turn
@@ -214,7 +215,8 @@ impl Chat {
         }
     }
 
-    /// Prints the error of a turn, which leaves the conversation unchanged. Without a terminal the exit code reports it.
+    /// Prints the error of a turn, which leaves the conversation unchanged. Without a terminal the exit code
+    /// reports it.
     fn failed(&mut self, error: anyhow::Error) -> Result<()> {
         // The terminal is gone.
         if error.is::<std::io::Error>() {

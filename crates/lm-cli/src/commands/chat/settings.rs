@@ -35,7 +35,8 @@ pub const NAMES: [(&str, &str); 12] = [
 ];
 
 impl Settings {
-    /// Options of a turn, with a seed that differs by `regenerated`, or a drawn one, which all replies of the turn share.
+    /// Options of a turn, with a seed that differs by `regenerated`, or a drawn one, which all replies of the
+    /// turn share.
     ///
     /// # Errors
     /// When no seed can be drawn.

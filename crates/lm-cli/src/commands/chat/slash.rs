@@ -231,7 +231,8 @@ fn load(path: &str, state: &mut State) -> Result<After> {
     Ok(After::GoOn)
 }
 
-/// Replaces the conversation by the one that was read from a file. Without a system prompt in it, the current one stays.
+/// Replaces the conversation by the one that was read from a file. Without a system prompt in it, the current
+/// one stays.
 pub fn resume(loaded: Loaded, path: &Path, state: &mut State) -> Result<()> {
     let Loaded { saved, damaged } = loaded;
     let conversation = state.turns.agent.conversation_mut();

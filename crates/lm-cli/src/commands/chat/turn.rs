@@ -46,7 +46,8 @@ impl Turns {
         conversation.preface().messages.len() + conversation.history().len()
     }
 
-    /// Runs a turn to its answer. On an error the conversation has the calls that ran, or is unchanged if there are none.
+    /// Runs a turn to its answer. On an error the conversation has the calls that ran, or is unchanged if
+    /// there are none.
     pub fn run(&mut self, question: Message, settings: &Settings, screen: &mut Screen) -> Result<Ended> {
         let before = self.agent.conversation().history();
         let kept = vec![question.clone()];
@@ -123,7 +124,8 @@ impl Turns {
         Some(turn)
     }
 
-    /// Runs the last turn again, with another seed. On an error, and after Ctrl-C, the conversation is unchanged.
+    /// Runs the last turn again, with another seed. On an error, and after Ctrl-C, the conversation is
+    /// unchanged.
     pub fn regenerate(&mut self, settings: &Settings, screen: &mut Screen) -> Result<Ended> {
         let Some(turn) = self.undo() else { bail!("there is no turn to regenerate") };
         if settings.sampler.is_greedy() {
@@ -204,8 +206,8 @@ impl Record {
         last.map_or(0, |reply| reply.tool_calls.len())
     }
 
-    /// Returns messages that a conversation can continue: calls without all results are omitted, and the last message is the
-    /// assistant's, with the reply so far. `None` if that reply has no text.
+    /// Returns messages that a conversation can continue: calls without all results are omitted, and the last
+    /// message is the assistant's, with the reply so far. `None` if that reply has no text.
     fn interrupted(mut self) -> Option<Vec<Message>> {
         if let Some(last) = self.messages.iter().rposition(|message| message.role == Role::Assistant) {
             let results = self.messages.len() - last - 1;

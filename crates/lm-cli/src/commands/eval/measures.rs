@@ -14,7 +14,8 @@ pub struct Measures {
 /// Divergence of distributions from a base.
 #[derive(Default)]
 pub struct Divergence {
-    /// KL divergence D(P ‖ Q) of the model's distribution Q from the base's P: the sum of P · ln(P / Q), in nats.
+    /// KL divergence D(P ‖ Q) of the model's distribution Q from the base's P: the sum of P · ln(P / Q), in
+    /// nats.
     pub kl: Mean,
     /// Number of tokens at which both have the same most likely token.
     pub same_top: usize,

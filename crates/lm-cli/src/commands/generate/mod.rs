@@ -105,8 +105,8 @@ struct ReplyArgs {
     /// Tool choice: auto, required, none, or the name of a tool that must be called
     #[arg(long, value_name = "CHOICE", value_parser = tool_choice, requires = "tools")]
     tool_choice: Option<ToolChoice>,
-    /// Constrain the answer to a JSON schema: a file, or the schema itself, which begins with {; with --tools, the reply may be a call
-    /// instead, unless --tool-choice is none
+    /// Constrain the answer to a JSON schema: a file, or the schema itself, which begins with {; with
+    /// --tools, the reply may be a call instead, unless --tool-choice is none
     #[arg(long, value_name = "FILE|JSON", conflicts_with = "regex")]
     schema: Option<String>,
     /// Constrain the whole answer to the regular expression PATTERN; with --tools as for --schema
@@ -115,7 +115,8 @@ struct ReplyArgs {
 }
 
 impl ReplyArgs {
-    /// Checks that a tool that must be called is declared, and that an answer is not constrained where it must be a call.
+    /// Checks that a tool that must be called is declared, and that an answer is not constrained where it
+    /// must be a call.
     fn check(&self, tools: &[ToolSpec]) -> Result<()> {
         let is_call = matches!(self.tool_choice, Some(ToolChoice::Required | ToolChoice::Named(_)));
         if is_call && (self.schema.is_some() || self.regex.is_some()) {

@@ -49,7 +49,8 @@ pub struct Args {
         value_parser = listen::address
     )]
     listen: SocketAddr,
-    /// Unload a model that was idle for this time, in seconds; the next request loads it again [default: never]
+    /// Unload a model that was idle for this time, in seconds; the next request loads it again [default:
+    /// never]
     #[arg(long, value_name = "SECONDS", value_parser = numbers::count, allow_negative_numbers = true)]
     keep_alive: Option<NonZeroUsize>,
     /// Further name of the first model, for clients with a fixed model name; may be repeated
@@ -61,7 +62,8 @@ pub struct Args {
     /// Number of waiting requests; further ones are answered with 429
     #[arg(long, value_name = "N", default_value = "256", value_parser = numbers::count, allow_negative_numbers = true)]
     queue: NonZeroUsize,
-    /// Tools that the server runs for its clients and its page: demo is get_weather, get_stock_price, a calculator and the current time
+    /// Tools that the server runs for its clients and its page: demo is get_weather, get_stock_price, a
+    /// calculator and the current time
     #[arg(long, value_name = "demo", value_parser = ["demo"])]
     tools: Option<String>,
     #[command(flatten)]
@@ -87,7 +89,8 @@ struct AccessArgs {
     /// Host name of this server, in addition to localhost and IP addresses; may be repeated
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
-    /// Origin of web pages that may use the server, such as `https://chat.example.com`, in addition to those of this machine; * is all
+    /// Origin of web pages that may use the server, such as `https://chat.example.com`, in addition to those
+    /// of this machine; * is all
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
 }
@@ -95,7 +98,8 @@ struct AccessArgs {
 /// Serves the models until Ctrl-C or SIGTERM.
 ///
 /// # Errors
-/// When a model cannot be opened or loaded, the address cannot be listened on, or a key is invalid or missing.
+/// When a model cannot be opened or loaded, the address cannot be listened on, or a key is invalid or
+/// missing.
 pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     let config = ServerConfig { tools: tools::tools(args.tools.is_some(), &args.mcp)?, ..args.config()? };
     let mut models = models::models(args)?;
@@ -114,7 +118,8 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
         )
     };
     let ending = |signal| {
-        // After SIGTERM, the next Ctrl-C is the second one. After Ctrl-C, the program's own handler may still be about to count it.
+        // After SIGTERM, the next Ctrl-C is the second one. After Ctrl-C, the program's own handler may still
+        // be about to count it.
         if signal == EndSignal::Terminate {
             ended.cancel();
         }

@@ -18,8 +18,9 @@ use crate::model;
 /// Models given by position or by `--model`.
 #[derive(Debug, clap::Args)]
 pub struct ModelPaths {
-    /// Model folders, GGUF files, or names such as Qwen/Qwen3-0.6B [default: the embedded model]. Several: the first one answers requests
-    /// that name none, and each is loaded when it is first used, and unloaded when another one needs its memory
+    /// Model folders, GGUF files, or names such as Qwen/Qwen3-0.6B [default: the embedded model]. Several:
+    /// the first one answers requests that name none, and each is loaded when it is first used, and unloaded
+    /// when another one needs its memory
     #[arg(value_name = "MODEL")]
     paths: Vec<PathBuf>,
     /// The same, by name; may be repeated

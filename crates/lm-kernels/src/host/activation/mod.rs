@@ -98,8 +98,9 @@ fn positive_part(x: f32) -> f32 {
 
 /// The cumulative distribution function of the standard normal distribution, `(1 + erf(x / √2)) / 2`.
 ///
-/// Below zero it is `t · Q(t) · e^(-x²/2)` with `t = 1 / (1 + 0.35 |x|)`. `Q` interpolates at the Chebyshev nodes of
-/// `|x| ≤ 13.3`, the range in which the exponential is not zero: a relative error of 4e-8 before rounding.
+/// Below zero it is `t · Q(t) · e^(-x²/2)` with `t = 1 / (1 + 0.35 |x|)`. `Q` interpolates at the Chebyshev
+/// nodes of `|x| ≤ 13.3`, the range in which the exponential is not zero: a relative error of 4e-8 before
+/// rounding.
 #[inline(always)]
 fn normal_distribution(x: f32) -> f32 {
     const Q: [f32; 9] = [
@@ -122,8 +123,8 @@ fn normal_distribution(x: f32) -> f32 {
     if x < 0.0 { tail } else { 1.0 - tail }
 }
 
-/// [`Activation::gate`] of each lane. The caller has matched `activation`, so that the loop has no branch on it and
-/// is vectorised.
+/// [`Activation::gate`] of each lane. The caller has matched `activation`, so that the loop has no branch on
+/// it and is vectorised.
 #[inline(always)]
 fn gate_by(activation: Activation, gate: &[f32; LANES], up: &[f32; LANES]) -> [f32; LANES] {
     let mut y = [0.0; LANES];

@@ -1,10 +1,11 @@
 //! Products with 8-bit keys and values, in integers: exact in any order.
 //!
-//! A query is rounded to 8 bits with one scale, as keys are. A softmax weight times the scale of its slot's value is rounded to 14 bits
-//! of the chunk's largest, in two planes of 7 bits, so that the many small weights beside a large one remain.
+//! A query is rounded to 8 bits with one scale, as keys are. A softmax weight times the scale of its slot's
+//! value is rounded to 14 bits of the chunk's largest, in two planes of 7 bits, so that the many small
+//! weights beside a large one remain.
 
-// Loops over registers are plain indexed loops: closures are compiled with the target features of their caller only
-// if the compiler happens to inline them.
+// Loops over registers are plain indexed loops: closures are compiled with the target features of their
+// caller only if the compiler happens to inline them.
 #![allow(clippy::needless_range_loop)]
 
 use std::cell::RefCell;
@@ -194,8 +195,8 @@ impl Attend for u8 {
     }
 }
 
-/// Multiplies the weights of visible slots by the scales of the slots' values. The weights of others are 0, and their scales may be
-/// anything.
+/// Multiplies the weights of visible slots by the scales of the slots' values. The weights of others are 0,
+/// and their scales may be anything.
 #[inline(always)]
 fn scale_weights(weights: &mut [f32; CHUNK], pages: &Pages<u8>, chunk: &Chunk<'_>) {
     let places = chunk.places();

@@ -1,7 +1,7 @@
 //! Attention of a tile of queries to one chunk of slots.
 
-// Loops over registers are plain indexed loops: closures are compiled with the target features of their caller only
-// if the compiler happens to inline them.
+// Loops over registers are plain indexed loops: closures are compiled with the target features of their
+// caller only if the compiler happens to inline them.
 #![allow(clippy::needless_range_loop)]
 
 use std::ops::Range;
@@ -91,8 +91,8 @@ impl Chunk<'_> {
         self.slots.start / PAGE_LEN * PAGE_LEN - start..self.slots.end.next_multiple_of(PAGE_LEN) - start
     }
 
-    /// True if its pages have consecutive ids and so are adjacent in memory, except at the end of a group of pages: the hardware
-    /// prefetcher follows them.
+    /// True if its pages have consecutive ids and so are adjacent in memory, except at the end of a group of
+    /// pages: the hardware prefetcher follows them.
     fn is_adjacent(&self) -> bool {
         let pages = &self.block_table[self.slots.start / PAGE_LEN..self.slots.end.div_ceil(PAGE_LEN)];
         pages.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]))
@@ -127,7 +127,8 @@ pub(super) struct ChunkPage {
 
 /// Products with the keys and the values of a chunk, by element type of the pages.
 pub(super) trait Attend: Element {
-    /// Computes the scores of the queries for the slots of `chunk`; those of other slots of its pages are arbitrary.
+    /// Computes the scores of the queries for the slots of `chunk`; those of other slots of its pages are
+    /// arbitrary.
     fn score_chunk<V: Lanes>(
         queries: &Queries<'_>,
         pages: &Pages<Self>,
@@ -179,23 +180,25 @@ pub(super) fn attend_chunk<V: Lanes, E: Attend>(
 const FEW_QUERIES: usize = 4;
 
 impl ChunkPage {
-    /// Prefetches of `elements`, which are read soon. Adjacent pages of floats need none with AVX-512; with narrower
-    /// registers a line takes longer, and the hardware prefetcher falls behind.
+    /// Prefetches of `elements`, which are read soon. Adjacent pages of floats need none with AVX-512; with
+    /// narrower registers a line takes longer, and the hardware prefetcher falls behind.
     #[inline(always)]
     pub fn prefetch<'a, V: Lanes, E: Element>(&self, elements: &'a [E]) -> Prefetch<'a, E> {
         Prefetch { place: &elements[0], is_needed: E::SCALED || !self.is_adjacent || !V::MANY_REGISTERS }
     }
 }
 
-/// Prefetches of the keys or values of a page, a share at each step of a loop over another page. With few queries there is little
-/// work for each page, and the hardware prefetcher stops at the end of each page of a sequence whose pages are not adjacent.
+/// Prefetches of the keys or values of a page, a share at each step of a loop over another page. With few
+/// queries there is little work for each page, and the hardware prefetcher stops at the end of each page of a
+/// sequence whose pages are not adjacent.
 pub(super) struct Prefetch<'a, E> {
     place: &'a E,
     is_needed: bool,
 }
 
 impl<E: Element> Prefetch<'_, E> {
-    /// Prefetches `count` elements from `first` on, if there are few `QUERIES`. A constant `count` makes it a few instructions.
+    /// Prefetches `count` elements from `first` on, if there are few `QUERIES`. A constant `count` makes it a
+    /// few instructions.
     #[inline(always)]
     pub fn step<const QUERIES: usize>(&self, first: usize, count: usize) {
         if QUERIES <= FEW_QUERIES && self.is_needed {

@@ -1,7 +1,7 @@
 //! Products with keys and values in f16 and f32.
 
-// Loops over registers are plain indexed loops: closures are compiled with the target features of their caller only
-// if the compiler happens to inline them.
+// Loops over registers are plain indexed loops: closures are compiled with the target features of their
+// caller only if the compiler happens to inline them.
 #![allow(clippy::needless_range_loop)]
 
 use super::super::lanes::{LANES, Lanes};
@@ -86,8 +86,8 @@ fn score_queries<V: Lanes, E: FloatElement, const M: usize, const N: usize>(
     M
 }
 
-/// [`score_queries`] for the slots from `first` on. Slots are in lanes, and each score is one chain of multiply-adds over the head
-/// dimension.
+/// [`score_queries`] for the slots from `first` on. Slots are in lanes, and each score is one chain of
+/// multiply-adds over the head dimension.
 #[inline(always)]
 fn score_slots<V: Lanes, E: FloatElement, const M: usize, const N: usize>(
     queries: &[&[f32]],

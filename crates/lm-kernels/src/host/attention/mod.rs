@@ -1,10 +1,11 @@
 //! Paged attention of new rows to the KV pages of their sequences.
 //!
-//! A unit of work is a few rows of one sequence with the query heads of one KV head (GQA), so that a page is read
-//! once for all of them and never repeated. Slots are processed in chunks at fixed positions ([`chunk`]): all
-//! scores of a chunk are computed before the first value is accumulated, and chunks are merged in order. A row's
-//! result depends only on the slots visible to it and their positions, so that prompts may be split anywhere, rows
-//! may share tiles, and the chunks of a long context may run on different threads.
+//! A unit of work is a few rows of one sequence with the query heads of one KV head (GQA), so that a page is
+//! read once for all of them and never repeated. Slots are processed in chunks at fixed positions
+//! ([`chunk`]): all scores of a chunk are computed before the first value is accumulated, and chunks are
+//! merged in order. A row's result depends only on the slots visible to it and their positions, so that
+//! prompts may be split anywhere, rows may share tiles, and the chunks of a long context may run on different
+//! threads.
 
 mod bytes;
 mod chunk;
@@ -50,8 +51,9 @@ pub struct AttentionSpec {
     pub sinks: Option<Arc<[f32]>>,
 }
 
-/// Softmax attention of each row of `q` to the slots of its sequence in `pages`. Those of the new rows are included
-/// and must be written first ([`PagedLayer::write`]). [`SequenceLayout::visible`] gives the slots visible to a row.
+/// Softmax attention of each row of `q` to the slots of its sequence in `pages`. Those of the new rows are
+/// included and must be written first ([`PagedLayer::write`]). [`SequenceLayout::visible`] gives the slots
+/// visible to a row.
 ///
 /// The result is bit-identical however the rows of a sequence are split into calls and batched with others.
 ///
@@ -59,11 +61,12 @@ pub struct AttentionSpec {
 /// - `q`, `out`: `[rows, num_heads, head_dim]`; `out` is overwritten
 ///
 /// # Panics
-/// When a length does not fit, row ranges overlap, or a block table is too short or names a page out of range.
+/// When a length does not fit, row ranges overlap, or a block table is too short or names a page out of
+/// range.
 ///
 /// # Source
-/// Online softmax: arXiv 1805.02867; pages: PagedAttention, arXiv 2309.06180; chunks: Flash-Decoding (Dao et al., 2023); sinks:
-/// arXiv 2309.17453.
+/// Online softmax: arXiv 1805.02867; pages: PagedAttention, arXiv 2309.06180; chunks: Flash-Decoding (Dao et
+/// al., 2023); sinks: arXiv 2309.17453.
 pub fn attention(
     pool: &Pool,
     q: &[f32],

@@ -160,23 +160,25 @@ pub struct DeltaNetRows<'a> {
     pub beta: &'a [f32],
 }
 
-/// Convolves queries, keys and values over each sequence, applies SiLU, L2-normalises queries and keys, and runs
-/// each value head's state matrix `S` `[key_dim, value_dim]` token by token:
+/// Convolves queries, keys and values over each sequence, applies SiLU, L2-normalises queries and keys, and
+/// runs each value head's state matrix `S` `[key_dim, value_dim]` token by token:
 ///
 /// `S ← alpha · S`, `S ← S + k ⊗ beta · (v - Sᵀk)`, `y = Sᵀq / sqrt(key_dim)`
 ///
-/// A row's result is bit-identical however the rows of a sequence are split into calls and batched with others: a
-/// prefill computes the same as decode steps.
+/// A row's result is bit-identical however the rows of a sequence are split into calls and batched with
+/// others: a prefill computes the same as decode steps.
 ///
 /// # Shapes
 /// - `out`: `[rows, num_value_heads, value_dim]`; overwritten
 ///
 /// # Panics
-/// When a length does not fit, the states are not of [`DeltaNet::state_len`], row ranges overlap, a block table is
-/// too short or names a page out of range, or a page that one sequence writes is written or read by another.
+/// When a length does not fit, the states are not of [`DeltaNet::state_len`], row ranges overlap, a block
+/// table is too short or names a page out of range, or a page that one sequence writes is written or read by
+/// another.
 ///
 /// # Source
-/// Gated Delta Networks, arXiv 2412.06464; `torch_recurrent_gated_delta_rule` of transformers 5.23, `models/qwen3_5`.
+/// Gated Delta Networks, arXiv 2412.06464; `torch_recurrent_gated_delta_rule` of transformers 5.23,
+/// `models/qwen3_5`.
 pub fn delta_net(
     pool: &Pool,
     rows: DeltaNetRows<'_>,

@@ -1,10 +1,10 @@
 //! The recurrence, token by token.
 //!
-//! Columns of a head's state matrix are independent: each belongs to one element of the values. A unit of work is a
-//! sequence, a head and a few columns, whose part of the state stays in the L1 cache over all rows.
+//! Columns of a head's state matrix are independent: each belongs to one element of the values. A unit of
+//! work is a sequence, a head and a few columns, whose part of the state stays in the L1 cache over all rows.
 
-// Loops over registers are plain indexed loops: closures are compiled with the target features of their caller only
-// if the compiler happens to inline them.
+// Loops over registers are plain indexed loops: closures are compiled with the target features of their
+// caller only if the compiler happens to inline them.
 #![allow(clippy::needless_range_loop)]
 
 use std::ops::Range;
@@ -125,8 +125,8 @@ impl Unit<'_> {
 
     /// Processes one row for `16 · N` columns of the matrix, whose blocks of 16 columns are contiguous.
     ///
-    /// The output of the updated state is `alpha · Sᵀq + (k · q) · correction` with the state before the update:
-    /// one pass reads, another writes.
+    /// The output of the updated state is `alpha · Sᵀq + (k · q) · correction` with the state before the
+    /// update: one pass reads, another writes.
     #[inline(always)]
     fn token<V: Lanes, const N: usize>(
         &self,

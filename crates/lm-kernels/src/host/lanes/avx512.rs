@@ -33,8 +33,8 @@ pub(in crate::host) fn run_avx512<U: MatrixUnit, K: Kernel>(kernel: K) -> K::Out
     kernel.run::<Avx512<U>>()
 }
 
-// Safety invariant of all unsafe blocks below: only `Isa::run` names this type, after it has detected AVX-512 F,
-// BW, DQ, VL and VNNI, and all that `Avx2` needs.
+// Safety invariant of all unsafe blocks below: only `Isa::run` names this type, after it has detected AVX-512
+// F, BW, DQ, VL and VNNI, and all that `Avx2` needs.
 impl<U: MatrixUnit> Lanes for Avx512<U> {
     type Unit = U;
     type Ints = __m512i;
@@ -125,8 +125,8 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
 
     #[inline(always)]
     fn transpose(lines: [&Line; LANES]) -> [[u32; LANES]; LANES] {
-        // SAFETY: AVX-512 is there; 64 bytes are read from arrays of 64 and written to arrays of 16 words. (A loop
-        // over all 16 lines, not a closure for each: closures are compiled without the target features.)
+        // SAFETY: AVX-512 is there; 64 bytes are read from arrays of 64 and written to arrays of 16 words. (A
+        // loop over all 16 lines, not a closure for each: closures are compiled without the target features.)
         unsafe {
             let mut x = [_mm512_setzero_si512(); LANES];
             for (x, line) in x.iter_mut().zip(lines) {

@@ -10,7 +10,8 @@ pub(in crate::host) fn round(x: f32) -> i32 {
     (x + SHIFT).to_bits().wrapping_sub(SHIFT.to_bits()) as i32
 }
 
-/// e to the power of `x`, within 2 units in the last place; 0 below -87, so that no result is denormal, infinite above 88.72.
+/// e to the power of `x`, within 2 units in the last place; 0 below -87, so that no result is denormal,
+/// infinite above 88.72.
 #[inline(always)]
 pub(in crate::host) fn exp(x: f32) -> f32 {
     // x = n ln 2 + r with |r| <= ln 2 / 2. Adding and subtracting 1.5 * 2^23 rounds to an integer.

@@ -1,8 +1,8 @@
 //! Sixteen-lane vector abstraction for the kernels. Each CPU path is one file here.
 //!
-//! Sixteen floats are one AVX-512 register, two of AVX2, four of SSE or NEON. The lanes fix the order of every
-//! float sum, so that wider registers cannot change a bit; integer sums are exact, and each path orders them
-//! freely.
+//! Sixteen floats are one AVX-512 register, two of AVX2, four of SSE or NEON. The lanes fix the order of
+//! every float sum, so that wider registers cannot change a bit; integer sums are exact, and each path orders
+//! them freely.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

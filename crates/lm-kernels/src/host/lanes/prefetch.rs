@@ -9,8 +9,9 @@ use super::vector::Line;
 /// True once [`detect_prefetching`] has found a processor that [prefetches far](prefetches_far).
 static FAR_PREFETCH: AtomicBool = AtomicBool::new(false);
 
-/// Returns true if products of one row read their weights faster with software prefetches 4 and 12 KiB ahead, as on Intel processors; others use near
-/// ones. One row of 4-bit weights from memory: Xeon with AMX 18 to 21 GB/s far, 11 to 12 near; EPYC (Zen 4) 35 to 39 far, 41 to 53 near.
+/// Returns true if products of one row read their weights faster with software prefetches 4 and 12 KiB ahead,
+/// as on Intel processors; others use near ones. One row of 4-bit weights from memory: Xeon with AMX 18 to 21
+/// GB/s far, 11 to 12 near; EPYC (Zen 4) 35 to 39 far, 41 to 53 near.
 #[inline(always)]
 pub(in crate::host) fn prefetches_far() -> bool {
     FAR_PREFETCH.load(Ordering::Relaxed)
@@ -54,17 +55,19 @@ impl Ahead {
 
 /// Prefetches for a sequential pass over weights that are in no cache, from `line` on.
 ///
-/// An AMD processor prefetches for one row by itself as long as the requests are sequential and near: requests far ahead hold a core's
-/// line-fill buffers, two dozen, for the whole latency of the memory. More rows, which take longer for each line, and one row on an Intel
-/// processor request the line 12 KiB ahead for the L2 cache and the one 4 KiB ahead for the L1 cache.
+/// An AMD processor prefetches for one row by itself as long as the requests are sequential and near:
+/// requests far ahead hold a core's line-fill buffers, two dozen, for the whole latency of the memory. More
+/// rows, which take longer for each line, and one row on an Intel processor request the line 12 KiB ahead for
+/// the L2 cache and the one 4 KiB ahead for the L1 cache.
 #[inline(always)]
 pub(in crate::host) fn prefetch_stream(line: &Line, ahead: Ahead) {
     prefetch_ahead(line, ahead.l1);
     prefetch_to_l2(line, ahead.l2);
 }
 
-/// Prefetches over the scales at the beginning of a tile, for one row. They are read later, and a gap between the lines that
-/// [`prefetch_stream`] requests before and after them would stop the processor's own prefetching.
+/// Prefetches over the scales at the beginning of a tile, for one row. They are read later, and a gap between
+/// the lines that [`prefetch_stream`] requests before and after them would stop the processor's own
+/// prefetching.
 #[inline(always)]
 pub(in crate::host) fn prefetch_over<const M: usize>(scales: &[impl Pod]) {
     if M == 1 && !prefetches_far() {
@@ -88,8 +91,8 @@ pub(in crate::host) fn prefetch_ahead<T>(place: &T, distance: usize) {
     let _ = (place, distance);
 }
 
-/// As [`prefetch_ahead`], to the L2 cache: for data that is used so late that it would leave the L1 cache, which also has room for fewer
-/// reads at a time.
+/// As [`prefetch_ahead`], to the L2 cache: for data that is used so late that it would leave the L1 cache,
+/// which also has room for fewer reads at a time.
 #[inline(always)]
 pub(in crate::host) fn prefetch_to_l2<T>(place: &T, distance: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -28,13 +28,14 @@ impl ZeroPointCorrection {
 
 /// A kernel over slices, written once and compiled for every [`Isa`](crate::host::Isa).
 ///
-/// `run` and all that it calls in its loops must be `#[inline(always)]`: only code inlined into the function with
-/// the target features is compiled with them. A kernel for a single instruction set goes beside this, by a match on
-/// the `Isa` at dispatch.
+/// `run` and all that it calls in its loops must be `#[inline(always)]`: only code inlined into the function
+/// with the target features is compiled with them. A kernel for a single instruction set goes beside this, by
+/// a match on the `Isa` at dispatch.
 pub(in crate::host) trait Kernel {
     /// Result of the kernel.
     type Output;
-    /// True if the kernel has no products of bytes: paths that only add such products run it in the copy for the path below them.
+    /// True if the kernel has no products of bytes: paths that only add such products run it in the copy for
+    /// the path below them.
     const ONLY_FLOATS: bool = false;
     /// Runs the kernel with floats in registers of type `V`.
     fn run<V: Lanes>(self) -> Self::Output;
@@ -42,8 +43,8 @@ pub(in crate::host) trait Kernel {
 
 /// Sixteen floats in the registers of one instruction set. All implementations are bit-identical.
 ///
-/// Only [`Isa::run`](crate::host::Isa::run) may choose an implementation: all except [`F32x16`](super::F32x16) run instructions that the
-/// processor must have.
+/// Only [`Isa::run`](crate::host::Isa::run) may choose an implementation: all except
+/// [`F32x16`](super::F32x16) run instructions that the processor must have.
 pub(in crate::host) trait Lanes: Copy {
     /// Matrix unit of the path.
     type Unit: MatrixUnit;
@@ -59,16 +60,16 @@ pub(in crate::host) trait Lanes: Copy {
     type Factors: Copy;
     /// Two 16-bit integers per lane.
     type Pairs: Copy;
-    /// True if the lanes are in registers, so that several rows share each load of weights. Arrays in memory do not gain from it, and each kernel
-    /// would be compiled once more for each number of rows.
+    /// True if the lanes are in registers, so that several rows share each load of weights. Arrays in memory
+    /// do not gain from it, and each kernel would be compiled once more for each number of rows.
     const IN_REGISTERS: bool;
     /// True if there are 32 registers of sixteen lanes, so that many rows can share each load of weights.
     const MANY_REGISTERS: bool;
     /// True if weights are expanded to bytes for products with many rows.
     const PANELS: bool;
 
-    /// Runs a kernel that needs no matrix unit in a function of its own, compiled for these lanes: code called this
-    /// way need not be inlined.
+    /// Runs a kernel that needs no matrix unit in a function of its own, compiled for these lanes: code
+    /// called this way need not be inlined.
     fn call<K: Kernel>(kernel: K) -> K::Output;
 
     fn splat(value: f32) -> Self;
@@ -98,8 +99,8 @@ pub(in crate::host) trait Lanes: Copy {
     fn store_bytes(bytes: Self::Bytes, line: &mut Line);
     /// Loads the low and the high nibbles of the bytes.
     fn load_nibbles(line: &Line) -> [Self::Bytes; 2];
-    /// Shifts each byte right, or left by a negative number, and masks it with `mask`; the masked bits must come
-    /// from the same byte.
+    /// Shifts each byte right, or left by a negative number, and masks it with `mask`; the masked bits must
+    /// come from the same byte.
     fn bits_of(bytes: Self::Bytes, shift: i32, mask: u8) -> Self::Bytes;
     /// Bitwise OR.
     fn or(a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
@@ -117,8 +118,8 @@ pub(in crate::host) trait Lanes: Copy {
     fn start_bytes(correction: i32) -> Self::Ints;
     /// The same for a sum in two parts; each counts in lanes whose `parts` has -128, not 0.
     fn start_bytes_of(parts: Self::Pairs, sums: [i16; 2]) -> Self::Ints;
-    /// Adds to each lane the dot product of its four bytes (weights from -127 to 127 with zero point 128) and `x`,
-    /// from -127 to 127.
+    /// Adds to each lane the dot product of its four bytes (weights from -127 to 127 with zero point 128) and
+    /// `x`, from -127 to 127.
     fn dot_bytes(sums: Self::Ints, w: Self::Bytes, x: Self::Quad) -> Self::Ints;
     /// Adds to each lane the dot product of its four bytes, at most 127, and `x`, from -127 to 127.
     fn dot_small_bytes(sums: Self::Ints, w: Self::Bytes, x: Self::Quad) -> Self::Ints;
@@ -129,8 +130,8 @@ pub(in crate::host) trait Lanes: Copy {
     fn add_products(sums: Self::Ints, terms: Self::Ints, factors: Self::Ints) -> Self::Ints;
     /// Initial value of [`Lanes::dot_nibbles`] sums.
     fn start_nibbles(correction: &ZeroPointCorrection) -> Self::NibbleSums;
-    /// Adds to each lane the dot product of its four bytes (weights from -8 to 7 with zero point 8) and `x`, from
-    /// -127 to 127; over at most 32 columns.
+    /// Adds to each lane the dot product of its four bytes (weights from -8 to 7 with zero point 8) and `x`,
+    /// from -127 to 127; over at most 32 columns.
     fn dot_nibbles(sums: Self::NibbleSums, w: Self::Bytes, x: Self::Quad) -> Self::NibbleSums;
     /// Two factors per lane: the low and the high nibble of its byte, negative if the lane's sign bit is set.
     fn factors(magnitudes: &[u8; LANES], signs: [u16; 2]) -> [Self::Factors; 2];

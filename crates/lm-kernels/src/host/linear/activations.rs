@@ -85,8 +85,8 @@ impl QuantizedRows {
         rows
     }
 
-    /// Allocates `rows` rows of `count` spans with stale contents from the last use of the memory: all spans of a
-    /// row must be written; the products of the padding rows are discarded.
+    /// Allocates `rows` rows of `count` spans with stale contents from the last use of the memory: all spans
+    /// of a row must be written; the products of the padding rows are discarded.
     fn with_room(rows: usize, count: usize) -> Self {
         let room = if rows <= ROWS { rows } else { rows + SIDE - 1 };
         let mut spans = FREE.with_borrow_mut(Vec::pop).unwrap_or_default();
@@ -114,8 +114,8 @@ impl Drop for QuantizedRows {
 }
 
 thread_local! {
-    /// Freed spans of earlier calls, as many as were in use at the same time, for reuse: a large allocation would
-    /// be mapped and unmapped in each call.
+    /// Freed spans of earlier calls, as many as were in use at the same time, for reuse: a large allocation
+    /// would be mapped and unmapped in each call.
     static FREE: RefCell<Vec<Vec<Span>>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -1,12 +1,13 @@
 //! Products with weights in ggml's block-quantised types: one kernel for all of them.
 //!
-//! Codes are multiplied by the quantised rows. The zero-point correction, the zero point times the sum of the row's
-//! values, is the initial value of a group's sum. In types whose groups have integer scales, the sums are scaled
-//! and added as integers too, so that 256 columns are one step of an output's chain,
+//! Codes are multiplied by the quantised rows. The zero-point correction, the zero point times the sum of the
+//! row's values, is the initial value of a group's sum. In types whose groups have integer scales, the sums
+//! are scaled and added as integers too, so that 256 columns are one step of an output's chain,
 //! `sum = (step · d) · dot + sum`, plus one for the minimums. In the other types each 64 columns are a step.
 //!
-//! Codes are unpacked again for each 8 rows, whatever their number. Expanding the codes of 256 columns first, as
-//! [`panels`](super::panels) does, was slower or level on a Zen 4: the integer scales of the groups remain a step per group either way.
+//! Codes are unpacked again for each 8 rows, whatever their number. Expanding the codes of 256 columns first,
+//! as [`panels`](super::panels) does, was slower or level on a Zen 4: the integer scales of the groups remain
+//! a step per group either way.
 
 #![allow(clippy::needless_range_loop, reason = "see `integer`")]
 
@@ -87,7 +88,8 @@ fn few<V: Lanes, F: BlockFormat, const M: usize>(
     M
 }
 
-/// Adds the steps of the outputs' chains for a record, one for each 64 columns, which share a scale of the rows.
+/// Adds the steps of the outputs' chains for a record, one for each 64 columns, which share a scale of the
+/// rows.
 #[inline(always)]
 fn add_floats<V: Lanes, F: BlockFormat, const M: usize>(
     sums: &mut [V; M],

@@ -1,12 +1,12 @@
 //! Products of few rows with weights in the integer formats.
 //!
-//! Everything between two scales is an integer sum, exact in any order. The float work of an output is one chain
-//! over the blocks, in order: `sum = (scale of the weights · scale of the row) · dot + sum`, rounded after the
-//! product of the scales and at the end. The kernels for few rows and for [many](super::panels) are therefore
-//! bit-identical.
+//! Everything between two scales is an integer sum, exact in any order. The float work of an output is one
+//! chain over the blocks, in order: `sum = (scale of the weights · scale of the row) · dot + sum`, rounded
+//! after the product of the scales and at the end. The kernels for few rows and for [many](super::panels) are
+//! therefore bit-identical.
 
-// Loops over registers are plain indexed loops: closures are compiled with the target features of their caller only
-// if the compiler happens to inline them.
+// Loops over registers are plain indexed loops: closures are compiled with the target features of their
+// caller only if the compiler happens to inline them.
 #![allow(clippy::needless_range_loop)]
 
 use std::ops::Range;
@@ -19,15 +19,16 @@ use super::activations::{QuantizedRows, Span};
 pub(super) trait IntegerWeights: IntegerLayout {
     /// Lines per block, expanded to unsigned bytes, four columns each.
     const BLOCK_LINES: usize = Self::BLOCK / 4;
-    /// Maximum rows for which unpacking the quants anew for each 8 rows is faster than panels without a matrix unit.
+    /// Maximum rows for which unpacking the quants anew for each 8 rows is faster than panels without a
+    /// matrix unit.
     const FEW_ROWS: usize;
 
     /// Multiplies `M` rows from `row` on by a tile.
     fn multiply<V: Lanes, const M: usize>(tile: &Tile<'_, Self>, x: &QuantizedRows, row: usize) -> [V; M];
 
-    /// Expands 256 columns to bytes: quant times the integer scale of its group, plus 128. The number of lines is
-    /// padded to a multiple of 16 with arbitrary contents, since the rows are zero there. `room` is the buffer for
-    /// lines that are computed.
+    /// Expands 256 columns to bytes: quant times the integer scale of its group, plus 128. The number of
+    /// lines is padded to a multiple of 16 with arbitrary contents, since the rows are zero there. `room` is
+    /// the buffer for lines that are computed.
     fn bytes<'a>(tile: &Tile<'a, Self>, span: usize, room: &'a mut [Line; SPAN_LINES]) -> &'a [Line];
 }
 

@@ -56,10 +56,10 @@ pub struct Output<'a> {
 
 /// Multiplies `m` rows of activations by a packed weight: `y[i, r] = Σ x[i, c] · w[r, c]`.
 ///
-/// Float weights are multiplied as they are and summed in single precision, column by column. For all other formats
-/// the activations are quantised to 8-bit integers with one scale per 64 or 256 columns; a block's products are
-/// summed exactly, then scaled and added block by block. A row's result is bit-identical for every `m`, number of
-/// threads and [`Isa`].
+/// Float weights are multiplied as they are and summed in single precision, column by column. For all other
+/// formats the activations are quantised to 8-bit integers with one scale per 64 or 256 columns; a block's
+/// products are summed exactly, then scaled and added block by block. A row's result is bit-identical for
+/// every `m`, number of threads and [`Isa`].
 ///
 /// # Shapes
 /// - `x`: `[m, cols]`
@@ -83,8 +83,8 @@ pub fn linear(pool: &Pool, w: &PackedMatrix, x: &[f32], m: usize, y: &mut [f32])
 
 /// [`linear`] for several weights over the same rows, which are normalised and quantised once.
 ///
-/// Bit-identical to [`rms_norm`](super::rms_norm), [`linear`], additions and activations in sequence: first the bias, then
-/// the old contents of `y` or the activation.
+/// Bit-identical to [`rms_norm`](super::rms_norm), [`linear`], additions and activations in sequence: first
+/// the bias, then the old contents of `y` or the activation.
 ///
 /// # Panics
 /// When a length does not fit.
@@ -120,7 +120,8 @@ fn linears_on(isa: Isa, pool: &Pool, input: Input<'_>, outputs: &mut [Output<'_>
     run(isa, pool, &x, &layers);
 }
 
-/// Gate and up projections of a gated MLP: `y = activation(x · Wᵀ of the gate) · (x · Wᵀ of up)`, elementwise.
+/// Gate and up projections of a gated MLP: `y = activation(x · Wᵀ of the gate) · (x · Wᵀ of up)`,
+/// elementwise.
 ///
 /// Bit-identical to [`linears`] and the activation in sequence.
 ///

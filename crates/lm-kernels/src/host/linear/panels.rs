@@ -1,8 +1,9 @@
 //! Products of many rows with weights in the integer formats.
 //!
-//! For each 256 columns, the two tiles are expanded once to panels of unsigned bytes, 8 KiB that stay in the L1
-//! cache, and all rows are multiplied by them, as many at a time as there are accumulator registers. The outputs'
-//! float chains are kept in memory in between: one addition per 64 (Q4) or 16 (Q8) steps of the inner loop.
+//! For each 256 columns, the two tiles are expanded once to panels of unsigned bytes, 8 KiB that stay in the
+//! L1 cache, and all rows are multiplied by them, as many at a time as there are accumulator registers. The
+//! outputs' float chains are kept in memory in between: one addition per 64 (Q4) or 16 (Q8) steps of the
+//! inner loop.
 
 #![allow(clippy::needless_range_loop, reason = "see the parent")]
 
@@ -47,8 +48,9 @@ pub(super) fn multiply<V: Lanes, F: IntegerWeights>(
 /// Rows multiplied at a time, if there are as many.
 const ROWS: usize = 12;
 
-/// The span after one of both tiles, prefetched step by step while rows are multiplied with that one. No weights are read
-/// meanwhile, so that the processor's own prefetching has stopped when the next span is expanded.
+/// The span after one of both tiles, prefetched step by step while rows are multiplied with that one. No
+/// weights are read meanwhile, so that the processor's own prefetching has stopped when the next span is
+/// expanded.
 struct NextSpan<'a> {
     /// Lines of the span before it, as many as the next one has.
     before: [&'a [Line]; 2],
@@ -58,7 +60,8 @@ struct NextSpan<'a> {
 }
 
 impl<'a> NextSpan<'a> {
-    /// The span after `span`, to be prefetched in `steps`; after the last span, the memory that follows the tiles.
+    /// The span after `span`, to be prefetched in `steps`; after the last span, the memory that follows the
+    /// tiles.
     #[inline(always)]
     fn after<F: IntegerWeights>(tiles: &[Tile<'a, F>; 2], span: usize, steps: usize) -> Self {
         let len = SPAN / GROUP * F::GROUP_LINES;

@@ -29,7 +29,8 @@ impl IntegerWeights for Q4 {
         sums
     }
 
-    /// Two products per 16-bit multiplication: the word of a row has |s| as factor for both bytes, and |s| · (q +
+    /// Two products per 16-bit multiplication: the word of a row has |s| as factor for both bytes, and |s| ·
+    /// (q +
     /// 8) is at most 225. For a negative s the nibble is first subtracted from 15, which gives 7 - q.
     #[inline(always)]
     fn bytes<'a>(tile: &Tile<'a, Q4>, span: usize, room: &'a mut [Line; SPAN_LINES]) -> &'a [Line] {

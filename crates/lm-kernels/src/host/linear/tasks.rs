@@ -21,8 +21,8 @@ const TASK_BYTES: usize = 64 << 10;
 /// Columns of a pair of tiles.
 const PAIR: usize = 2 * LANES;
 
-/// Number of rows of the result that are prefetched ahead of the written row. A pair's columns are two lines of each row, a whole row
-/// apart: writes in succession would each wait for the memory.
+/// Number of rows of the result that are prefetched ahead of the written row. A pair's columns are two lines
+/// of each row, a whole row apart: writes in succession would each wait for the memory.
 const AHEAD: usize = 8;
 
 /// The products of a row and a pair of tiles.

@@ -4,8 +4,8 @@ use super::{MatrixUnit, Products, SIDE, STEP, multiplies, multiply_tiles};
 
 /// Intel AMX with 8-bit integers.
 ///
-/// Tests use it only on processors that have it, and an interpreter of its instructions elsewhere. [`Amx::works`] compares one
-/// product with plain sums before the instruction set is selected.
+/// Tests use it only on processors that have it, and an interpreter of its instructions elsewhere.
+/// [`Amx::works`] compares one product with plain sums before the instruction set is selected.
 ///
 /// # Source
 /// Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18; `TDPBSUD` in volume 2.

@@ -1,4 +1,5 @@
-//! Matrix units: instructions that multiply whole tiles of bytes (Intel AMX) or pairs of rows (Arm's `USMMLA`).
+//! Matrix units: instructions that multiply whole tiles of bytes (Intel AMX) or pairs of rows (Arm's
+//! `USMMLA`).
 
 #[cfg(target_arch = "x86_64")]
 mod amx;
@@ -36,8 +37,8 @@ pub(super) trait MatrixUnit {
     /// step.
     ///
     /// # Safety
-    /// `a` has [`SIDE`] rows, `a_stride` bytes apart, and each `b` has `steps` tiles of 1,024 bytes: 16 lines of four columns of
-    /// 16 rows each.
+    /// `a` has [`SIDE`] rows, `a_stride` bytes apart, and each `b` has `steps` tiles of 1,024 bytes: 16 lines
+    /// of four columns of 16 rows each.
     unsafe fn multiply(a: *const i8, a_stride: usize, b: [*const u8; 2], steps: usize, out: &mut Products);
 }
 
@@ -56,12 +57,12 @@ impl MatrixUnit for NoMatrixUnit {
     }
 }
 
-/// A tile program, in a single definition for two uses: a function of machine instructions, and data that the tests
-/// interpret on processors without the unit.
+/// A tile program, in a single definition for two uses: a function of machine instructions, and data that the
+/// tests interpret on processors without the unit.
 ///
-/// Instructions: `zero` a register, `load` one from a base and a stride, `dot` (add to the first the products of
-/// the second and the third), `step` a base by a number of bytes, `store` a register at an offset of a base and a
-/// stride.
+/// Instructions: `zero` a register, `load` one from a base and a stride, `dot` (add to the first the products
+/// of the second and the third), `step` a base by a number of bytes, `store` a register at an offset of a
+/// base and a stride.
 macro_rules! tile_program {
     (
         $(#[$attribute:meta])* $function:ident, $data:ident:
@@ -156,7 +157,8 @@ tile_program! {
     /// 2×2 accumulator tiles; each loaded tile is used twice.
     ///
     /// # Safety
-    /// As for [`MatrixUnit::multiply`], with the rows of `a` and `c` in two halves of 16; the unit is configured.
+    /// As for [`MatrixUnit::multiply`], with the rows of `a` and `c` in two halves of 16; the unit is
+    /// configured.
     multiply_tiles, PROGRAM:
     { [zero 0] [zero 1] [zero 2] [zero 3] }
     loop {

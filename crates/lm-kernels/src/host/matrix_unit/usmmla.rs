@@ -1,4 +1,5 @@
-//! Matrix products of Arm's 8-bit integer extension (`FEAT_I8MM`): two rows of eight bytes times two rows of eight bytes.
+//! Matrix products of Arm's 8-bit integer extension (`FEAT_I8MM`): two rows of eight bytes times two rows of
+//! eight bytes.
 
 use std::arch::aarch64::*;
 use std::arch::asm;
@@ -7,8 +8,8 @@ use super::{MatrixUnit, Products, SIDE, STEP, multiplies};
 
 /// The `USMMLA` instruction on NEON registers.
 ///
-/// Correct under QEMU; never run on hardware. [`Usmmla::works`] compares one product with plain sums before the instruction set is
-/// selected.
+/// Correct under QEMU; never run on hardware. [`Usmmla::works`] compares one product with plain sums before
+/// the instruction set is selected.
 ///
 /// # Source
 /// Arm Architecture Reference Manual for A-profile, DDI 0487, `USMMLA`.

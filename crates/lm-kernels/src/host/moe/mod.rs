@@ -1,8 +1,8 @@
 //! Mixture of experts (MoE): a gated MLP with many experts, a few of them per row.
 //!
-//! Rows are grouped by expert: an expert's weights are read once for all of its rows, and not at all if it has none.
-//! A row's products are those of [`linear`](super::linear), and its experts' results are summed in the order of its routing, so
-//! that a row's result is bit-identical in every batch.
+//! Rows are grouped by expert: an expert's weights are read once for all of its rows, and not at all if it
+//! has none. A row's products are those of [`linear`](super::linear), and its experts' results are summed in
+//! the order of its routing, so that a row's result is bit-identical in every batch.
 
 mod routing;
 #[cfg(test)]
@@ -23,8 +23,8 @@ pub use routing::Routing;
 /// Elements per task that copies or sums rows.
 const ELEMENTS: usize = 16 << 10;
 
-/// Experts of a layer: gated MLPs of one shape. Each matrix holds one projection of all experts, the rows of one
-/// expert following those of the previous one.
+/// Experts of a layer: gated MLPs of one shape. Each matrix holds one projection of all experts, the rows of
+/// one expert following those of the previous one.
 #[derive(Clone, Copy, Debug)]
 pub struct Experts<'a> {
     /// Number of experts.
@@ -83,8 +83,8 @@ impl Experts<'_> {
 /// Sends each row through the experts that `routing` selects and sums their weighted results:
 /// `y = Σ weight · down(activation(gate(x), up(x)))`.
 ///
-/// Reads only the weights of selected experts. A row's result is bit-identical in every batch, on any [`Isa`] and
-/// with any number of threads.
+/// Reads only the weights of selected experts. A row's result is bit-identical in every batch, on any [`Isa`]
+/// and with any number of threads.
 ///
 /// # Shapes
 /// - `x`, `y`: `[rows, hidden]`; `y` is overwritten

@@ -156,7 +156,8 @@ fn clamped_gate_equals_the_definition() {
     assert!(activation.gate(f32::NAN, 1.0).is_nan() && activation.gate(1.0, f32::NAN).is_nan());
 }
 
-/// More rows than a task of a linear layer takes, and than one of the sum of the results; the other expert has few.
+/// More rows than a task of a linear layer takes, and than one of the sum of the results; the other expert
+/// has few.
 #[test]
 fn expert_with_many_rows_gets_all_rows() {
     const ROWS: usize = 600;

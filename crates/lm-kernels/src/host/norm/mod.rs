@@ -96,8 +96,9 @@ pub struct LayerNorm<'a> {
     pub eps: f32,
 }
 
-/// Subtracts its mean from each row, divides it by its standard deviation and maps each column linearly (LayerNorm):
-/// `y = (x - mean(x)) / sqrt(var(x) + eps) · weight + bias`, with the variance of the whole row, not of a sample.
+/// Subtracts its mean from each row, divides it by its standard deviation and maps each column linearly
+/// (LayerNorm): `y = (x - mean(x)) / sqrt(var(x) + eps) · weight + bias`, with the variance of the whole row,
+/// not of a sample.
 ///
 /// # Shapes
 /// - `x`, `y`: `[rows, width]`; `y` is overwritten

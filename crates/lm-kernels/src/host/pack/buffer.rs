@@ -17,8 +17,8 @@ const REGION: usize = 64 << 20;
 
 /// Arena for the weights of one model.
 ///
-/// Buffers share a few large mappings, with huge pages if the system has them: reading weights through
-/// 4 KiB pages takes a tenth longer. A buffer is zeroed and cache-line aligned. A mapping is freed with the last
+/// Buffers share a few large mappings, with huge pages if the system has them: reading weights through 4 KiB
+/// pages takes a tenth longer. A buffer is zeroed and cache-line aligned. A mapping is freed with the last
 /// matrix in it.
 ///
 /// # Examples
@@ -105,9 +105,9 @@ impl Buffer {
     }
 
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `start..start + len` is inside the mapping, which lives as long as `self`, and no other buffer
-        // overlaps it (`Arena::allocate` advances past it, `zeroed` gives the mapping to one buffer). Anonymous memory
-        // is initialised: it is zeros.
+        // SAFETY: `start..start + len` is inside the mapping, which lives as long as `self`, and no other
+        // buffer overlaps it (`Arena::allocate` advances past it, `zeroed` gives the mapping to one buffer).
+        // Anonymous memory is initialised: it is zeros.
         unsafe { slice::from_raw_parts(self.as_mut_ptr(), self.len) }
     }
 

@@ -4,15 +4,15 @@ use super::super::lanes::{F32x16, LANES};
 use super::integer::GROUP;
 use crate::error::{Error, Result};
 
-/// Lower bound of an importance, as a share of the matrix's largest: columns that were never active in the calibration text may
-/// be active in another.
+/// Lower bound of an importance, as a share of the matrix's largest: columns that were never active in the
+/// calibration text may be active in another.
 const FLOOR: f32 = 1e-6;
 
-/// Importance of each column of a matrix `[rows, cols]`: usually the mean square of the layer's input in that column, the
-/// factor by which the squared error of a weight counts in that of the result.
+/// Importance of each column of a matrix `[rows, cols]`: usually the mean square of the layer's input in that
+/// column, the factor by which the squared error of a weight counts in that of the result.
 ///
-/// A matrix that stacks several of the same shape, such as the experts of a layer, has importances for each of them. Only ratios
-/// within one of them matter.
+/// A matrix that stacks several of the same shape, such as the experts of a layer, has importances for each
+/// of them. Only ratios within one of them matter.
 ///
 /// ```
 /// use lm_kernels::Importance;
@@ -29,10 +29,12 @@ pub struct Importance {
 }
 
 impl Importance {
-    /// Takes the importances of all columns: `[matrices, cols]`, of `matrices` stacked ones with the same number of rows.
+    /// Takes the importances of all columns: `[matrices, cols]`, of `matrices` stacked ones with the same
+    /// number of rows.
     ///
     /// # Errors
-    /// - [`Error::ImportanceShape`] when there are not `cols` values for each of several equal parts of the rows
+    /// - [`Error::ImportanceShape`] when there are not `cols` values for each of several equal parts of the
+    ///   rows
     /// - [`Error::ImportanceValue`] for a value that is negative or not finite, and for zeros alone
     pub fn new(rows: usize, cols: usize, values: &[f32]) -> Result<Self> {
         let matrices = values.len().checked_div(cols).unwrap_or(0);

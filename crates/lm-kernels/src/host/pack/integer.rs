@@ -1,7 +1,7 @@
 //! Common memory layout of the integer formats.
 //!
-//! A tile is 16 rows: first the scales of its blocks, padded to a cache line, then its quants in groups of 32 columns. A
-//! line of quants holds four bytes of each row, in row order.
+//! A tile is 16 rows: first the scales of its blocks, padded to a cache line, then its quants in groups of 32
+//! columns. A line of quants holds four bytes of each row, in row order.
 
 use bytemuck::Pod;
 
@@ -19,8 +19,8 @@ pub(in crate::host) trait IntegerLayout: 'static {
     /// Scales of 16 rows of a block.
     type Scales: Pod + Sync;
 
-    /// The floating-point scale of each row, as bf16 bits: bf16 has the range that matrices of small weights need,
-    /// and its low precision costs nothing, since quants are rounded with the stored scale.
+    /// The floating-point scale of each row, as bf16 bits: bf16 has the range that matrices of small weights
+    /// need, and its low precision costs nothing, since quants are rounded with the stored scale.
     fn steps(scales: &Self::Scales) -> &[u16; LANES];
     /// Quant of row `lane` in a column of a group, to be multiplied by the group's integer scale of that row.
     fn quant(tile: &Tile<'_, Self>, lane: usize, group: usize, column: usize) -> i8;

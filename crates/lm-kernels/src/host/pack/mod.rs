@@ -49,7 +49,8 @@ pub enum WeightFormat {
     Bf16,
     /// 8-bit integers with a `bf16` scale per 64 columns of a row: 8.25 bits per weight.
     Q8,
-    /// 4-bit integers with an integer scale per 32 columns of a row and a `bf16` scale per 256: 4.22 bits per weight.
+    /// 4-bit integers with an integer scale per 32 columns of a row and a `bf16` scale per 256: 4.22 bits per
+    /// weight.
     Q4,
     /// A block-quantised type of GGUF files, with unchanged values.
     Ggml(GgmlType),
@@ -68,8 +69,8 @@ impl WeightFormat {
         }
     }
 
-    /// Returns this format, or F16 if rows of `cols` columns are not a multiple of its blocks, as in llama.cpp's
-    /// converter.
+    /// Returns this format, or F16 if rows of `cols` columns are not a multiple of its blocks, as in
+    /// llama.cpp's converter.
     ///
     /// ```
     /// use lm_kernels::{GgmlType, WeightFormat};
@@ -84,7 +85,8 @@ impl WeightFormat {
         }
     }
 
-    /// Returns the bytes of a packed matrix, [`PackedMatrix::bytes`], without packing one; `None` on overflow.
+    /// Returns the bytes of a packed matrix, [`PackedMatrix::bytes`], without packing one; `None` on
+    /// overflow.
     ///
     /// ```
     /// use lm_kernels::{PackedMatrix, Source, WeightFormat};
@@ -136,9 +138,9 @@ impl FromStr for WeightFormat {
 
 /// Weight of a linear layer, `[rows, cols]` = `[out, in]`, packed for the kernels.
 ///
-/// It owns one contiguous, cache-line aligned buffer and keeps no reference to the source. The layout is private:
-/// tiles of 16 rows, each column-major, with the 16 rows of a column adjacent. Any number of rows and columns is
-/// allowed; the last tile and block are zero-padded.
+/// It owns one contiguous, cache-line aligned buffer and keeps no reference to the source. The layout is
+/// private: tiles of 16 rows, each column-major, with the 16 rows of a column adjacent. Any number of rows
+/// and columns is allowed; the last tile and block are zero-padded.
 ///
 /// # Examples
 /// ```
@@ -179,13 +181,15 @@ unsafe impl bytemuck::Pod for Bf16Unit {}
 impl PackedMatrix {
     /// Packs the row-major elements of `source`, on the threads of the global pool.
     ///
-    /// Float formats round to nearest; Q8 maps the largest magnitude of each block to 127; Q4 searches the scale
-    /// with the least error, weighted towards large values. The result depends on the values alone.
+    /// Float formats round to nearest; Q8 maps the largest magnitude of each block to 127; Q4 searches the
+    /// scale with the least error, weighted towards large values. The result depends on the values alone.
     ///
     /// # Errors
     /// - [`Error::SourceLength`] when `source` does not have `rows * cols` elements
-    /// - [`Error::NotRepresentable`] for a value that is too large for the format or, in integer formats, not finite
-    /// - [`Error::NotQuantizable`] when the format is only read from files: all ggml types except Q8_0 and Q4_0
+    /// - [`Error::NotRepresentable`] for a value that is too large for the format or, in integer formats, not
+    ///   finite
+    /// - [`Error::NotQuantizable`] when the format is only read from files: all ggml types except Q8_0 and
+    ///   Q4_0
     /// - [`Error::ShapeOverflow`], [`Error::OutOfMemory`] when there is not enough memory
     pub fn pack(format: WeightFormat, rows: usize, cols: usize, source: Source<'_>) -> Result<Self> {
         let mut packing = Packing::without_arena(format, rows, cols)?;
@@ -277,7 +281,8 @@ impl PackedMatrix {
         }
     }
 
-    /// Scale and quants of 32 columns of a row, for devices with a layout of their own. Missing columns are zero.
+    /// Scale and quants of 32 columns of a row, for devices with a layout of their own. Missing columns are
+    /// zero.
     ///
     /// # Panics
     /// When the format is not one of Q8, Q4 and ggml's Q8_0 and Q4_0, or the block is out of range.

@@ -19,8 +19,8 @@ use crate::error::{Error, Result};
 
 /// Builder of a [`PackedMatrix`].
 ///
-/// Rows are pushed in order, some at a time, so that the memory they were read from can be released before the next
-/// ones are read. The result does not depend on how the rows are split.
+/// Rows are pushed in order, some at a time, so that the memory they were read from can be released before
+/// the next ones are read. The result does not depend on how the rows are split.
 #[derive(Debug)]
 pub struct Packing {
     format: WeightFormat,
@@ -72,7 +72,8 @@ impl Packing {
         Ok(Self { format, rows, cols, done, tile_bytes, buffer, importance: None })
     }
 
-    /// Weights the columns' squared errors by their importance in the scale search of Q4; other formats ignore the importance.
+    /// Weights the columns' squared errors by their importance in the scale search of Q4; other formats
+    /// ignore the importance.
     ///
     /// # Panics
     /// When the importance belongs to a matrix of another shape.
@@ -87,8 +88,8 @@ impl Packing {
     ///
     /// # Errors
     /// - [`Error::SourceLength`] when `source` does not have `rows * cols` elements
-    /// - [`Error::NotRepresentable`] for the first value that is too large for the format or, in integer formats,
-    ///   not finite
+    /// - [`Error::NotRepresentable`] for the first value that is too large for the format or, in integer
+    ///   formats, not finite
     /// - [`Error::NotQuantizable`] when the format is a block type of ggml other than Q8_0 and Q4_0
     ///
     /// # Panics
@@ -109,12 +110,13 @@ impl Packing {
         packed
     }
 
-    /// Packs the next rows of an already quantised matrix, without changing a value: `quants` and `scales` as in
-    /// [`StoredMatrix`](super::StoredMatrix).
+    /// Packs the next rows of an already quantised matrix, without changing a value: `quants` and `scales` as
+    /// in [`StoredMatrix`](super::StoredMatrix).
     ///
     /// # Errors
     /// - [`Error::SourceLength`] when the number of bytes in `quants` or `scales` does not fit the rows
-    /// - [`Error::NotRepresentable`] for the first scale that is not finite, factor beyond 15, or quant of -128
+    /// - [`Error::NotRepresentable`] for the first scale that is not finite, factor beyond 15, or quant of
+    ///   -128
     ///
     /// # Panics
     /// As [`Packing::push`], and when the format is a float format.
@@ -159,8 +161,8 @@ impl Packing {
         PackedMatrix { format: self.format, rows: self.rows, cols: self.cols, buffer: self.buffer.into() }
     }
 
-    /// Fills the tiles of the next rows: `task` gets the first row of a tile, relative to the first of these, and
-    /// its bytes.
+    /// Fills the tiles of the next rows: `task` gets the first row of a tile, relative to the first of these,
+    /// and its bytes.
     fn tiles(
         &mut self,
         rows: usize,

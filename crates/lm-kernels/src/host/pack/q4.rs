@@ -1,5 +1,5 @@
-//! Q4 layout: `weight = D · s · quant`, with a bf16 `D` per 256 columns of a row and an integer `s` of at most ±15
-//! per 32; 4.22 bits per weight.
+//! Q4 layout: `weight = D · s · quant`, with a bf16 `D` per 256 columns of a row and an integer `s` of at
+//! most ±15 per 32; 4.22 bits per weight.
 //!
 //! Byte `4 r + i` of line `j` of a group holds column `4 j + i` of row `r` in its low nibble and column
 //! `16 + 4 j + i` in its high nibble, each with zero point 8. `s · quant` fits a signed byte.
@@ -26,13 +26,15 @@ pub(in crate::host) struct Q4;
 pub(in crate::host) struct Q4Scales {
     /// `D` of each row, as bf16 bits.
     pub steps: [u16; LANES],
-    /// Magnitudes of `s`, a byte per row: of group `2 i` in the low nibbles of entry `i`, of `2 i + 1` in the high ones.
+    /// Magnitudes of `s`, a byte per row: of group `2 i` in the low nibbles of entry `i`, of `2 i + 1` in the
+    /// high ones.
     pub magnitudes: [[u8; LANES]; GROUPS / 2],
     /// Signs of each group: bit `r` is set if `s` of row `r` is negative.
     pub signs: [u16; GROUPS],
 }
 
-// SAFETY: arrays of integers, 32, 64 and 16 bytes long with an alignment of 2: no padding, any bytes are valid.
+// SAFETY: arrays of integers, 32, 64 and 16 bytes long with an alignment of 2: no padding, any bytes are
+// valid.
 unsafe impl Zeroable for Q4Scales {}
 // SAFETY: as above; `Copy`, no niches, no references.
 unsafe impl Pod for Q4Scales {}
@@ -87,9 +89,9 @@ impl Q4 {
 }
 
 impl Quantize for Q4 {
-    /// Each group finds its best scale; the block's largest becomes 15 steps, and the others take the best of the
-    /// nearest step counts. With importances that is done for both weightings of the errors, and each row takes the scales
-    /// with the lesser error by importance.
+    /// Each group finds its best scale; the block's largest becomes 15 steps, and the others take the best of
+    /// the nearest step counts. With importances that is done for both weightings of the errors, and each row
+    /// takes the scales with the lesser error by importance.
     #[inline(always)]
     fn quantize<V: Lanes>(x: &[F32x16], importances: &[F32x16], scales: &mut Q4Scales, lines: &mut [Line]) {
         let mut groups = [Group::EMPTY; GROUPS];

@@ -5,8 +5,9 @@ use super::integer::IntegerLayout;
 
 /// A format that floats can be quantised to.
 pub(in crate::host) trait Quantize: IntegerLayout {
-    /// Quantises a block of 16 rows, given column by column in full groups, to scales and quants. The lines must be zero.
-    /// `importances` are those of the values, for formats that search for scales; empty if there are none.
+    /// Quantises a block of 16 rows, given column by column in full groups, to scales and quants. The lines
+    /// must be zero. `importances` are those of the values, for formats that search for scales; empty if
+    /// there are none.
     fn quantize<V: Lanes>(
         x: &[F32x16],
         importances: &[F32x16],

@@ -1,7 +1,9 @@
-//! Scale search for groups of 4-bit integers: tries several scales and keeps the one with the least weighted error.
+//! Scale search for groups of 4-bit integers: tries several scales and keeps the one with the least weighted
+//! error.
 //!
-//! The error of each value is weighted by its magnitude plus the group's root mean square: large values mostly
-//! matter more (docs/decisions/0010-accuracy.md). Where the importance of the columns is known, it is the weight.
+//! The error of each value is weighted by its magnitude plus the group's root mean square: large values
+//! mostly matter more (docs/decisions/0010-accuracy.md). Where the importance of the columns is known, it is
+//! the weight.
 
 use super::super::lanes::{F32x16, LANES, Lanes};
 use super::integer::GROUP;
@@ -70,8 +72,8 @@ impl Group {
         Self { weights: *importances, ..*self }
     }
 
-    /// Finds the scale with the least error among the candidates that map the largest magnitude to about -8; 0 for
-    /// a group of zeros.
+    /// Finds the scale with the least error among the candidates that map the largest magnitude to about -8;
+    /// 0 for a group of zeros.
     ///
     /// For given quants the best scale is Σxq / Σq², and it lowers the error by (Σxq)² / Σq².
     #[inline(always)]
@@ -89,7 +91,8 @@ impl Group {
         best.xq.zip(best.qq, |xq, qq| xq / qq).zip(self.largest, |scale, largest| scale * largest)
     }
 
-    /// Finds the integer scale: the multiple of `step` around `best` with the least error, or 0 if no scale lowers it.
+    /// Finds the integer scale: the multiple of `step` around `best` with the least error, or 0 if no scale
+    /// lowers it.
     #[inline(always)]
     pub fn best_factor<V: Lanes>(&self, best: &F32x16, step: &F32x16) -> F32x16 {
         let nearest = best.zip(*step, |best, step| round(best * inverse(step)));
@@ -108,7 +111,8 @@ impl Group {
         factor
     }
 
-    /// Weighted sum of squares that a scale explains, relative to the square of the largest value: the more, the less the error.
+    /// Weighted sum of squares that a scale explains, relative to the square of the largest value: the more,
+    /// the less the error.
     #[inline(always)]
     pub fn gain<V: Lanes>(&self, scale: &F32x16) -> F32x16 {
         let scale = self.relative(scale);

@@ -122,8 +122,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Gathers the same from element `start` on, for 16 full-width rows in a file. Returns false if the source is
-    /// not a file.
+    /// Gathers the same from element `start` on, for 16 full-width rows in a file. Returns false if the
+    /// source is not a file.
     #[inline(always)]
     fn gather_words<V: Lanes>(&self, cols: usize, start: usize, out: &mut [F32x16; GROUP]) -> bool {
         let Source::LeBytes { dtype, bytes } = self else { return false };
@@ -145,8 +145,8 @@ impl<'a> Source<'a> {
         true
     }
 
-    /// Gathers the bits of 32 columns of 16 rows, transposed, from element `start` of a matrix of `cols` columns in
-    /// a file.
+    /// Gathers the bits of 32 columns of 16 rows, transposed, from element `start` of a matrix of `cols`
+    /// columns in a file.
     ///
     /// # Panics
     /// When the elements do not have 16 bits or are not in a file.
@@ -162,7 +162,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Sixteen lines, `stride` bytes apart. (A loop: code not inlined here is compiled without the target features.)
+/// Sixteen lines, `stride` bytes apart. (A loop: code not inlined here is compiled without the target
+/// features.)
 #[inline(always)]
 pub(super) fn lines(bytes: &[u8], start: usize, stride: usize) -> [&Line; LANES] {
     let mut lines = [&[0; size_of::<Line>()]; LANES];

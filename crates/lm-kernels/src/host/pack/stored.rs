@@ -12,8 +12,9 @@ use crate::error::Result;
 
 /// A quantised weight `[rows, cols]` in the file layout, borrowed.
 ///
-/// Rows are contiguous, each split into groups of 32 columns and blocks of 64 (Q8) or 256 (Q4); the last group
-/// is zero-padded. A weight is its quant times its block's scale, and in Q4 also times its group's integer scale.
+/// Rows are contiguous, each split into groups of 32 columns and blocks of 64 (Q8) or 256 (Q4); the last
+/// group is zero-padded. A weight is its quant times its block's scale, and in Q4 also times its group's
+/// integer scale.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredMatrix<'a> {
     /// Q8 or Q4.
@@ -22,11 +23,11 @@ pub struct StoredMatrix<'a> {
     pub rows: usize,
     /// Input features.
     pub cols: usize,
-    /// `[rows, groups, bytes]`. Q8: 32 signed bytes, -127 to 127. Q4: 16 bytes, byte `j` with column `j` in its low and
-    /// column `j + 16` in its high nibble, each with zero point 8.
+    /// `[rows, groups, bytes]`. Q8: 32 signed bytes, -127 to 127. Q4: 16 bytes, byte `j` with column `j` in
+    /// its low and column `j + 16` in its high nibble, each with zero point 8.
     pub quants: &'a [u8],
-    /// `[rows, blocks, bytes]`: a little-endian `bf16`; in Q4 then 8 signed bytes, -15 to 15, the integer scales of
-    /// the block's groups (0 for missing groups).
+    /// `[rows, blocks, bytes]`: a little-endian `bf16`; in Q4 then 8 signed bytes, -15 to 15, the integer
+    /// scales of the block's groups (0 for missing groups).
     pub scales: &'a [u8],
 }
 
@@ -41,8 +42,8 @@ pub struct StoredBytes {
 
 /// File layout of a quantised format.
 ///
-/// The quants of a row are 4-byte words, and so are those of a row in a line of a tile: word `i` of a row is its part of
-/// the tile's line `i`, except for some flipped bits.
+/// The quants of a row are 4-byte words, and so are those of a row in a line of a tile: word `i` of a row is
+/// its part of the tile's line `i`, except for some flipped bits.
 trait StoredLayout: IntegerLayout {
     /// Bytes of scales per block.
     const SCALE_BYTES: usize;
@@ -55,8 +56,8 @@ trait StoredLayout: IntegerLayout {
     fn is_bad(words: &[u32; LANES]) -> bool;
     /// Sets the quants of a column of a group in a tile to zero.
     fn clear(lines: &mut [Line], column: usize);
-    /// Sets the scale and integer scales of a row in a block from `bytes`; returns an integer scale that is out of
-    /// range as error.
+    /// Sets the scale and integer scales of a row in a block from `bytes`; returns an integer scale that is
+    /// out of range as error.
     fn set_scales(scales: &mut Self::Scales, lane: usize, bytes: &[u8]) -> std::result::Result<(), i8>;
     /// Appends the scale and integer scales of a row in a block.
     fn scale_bytes(tile: &Tile<'_, Self>, lane: usize, block: usize, out: &mut Vec<u8>);
@@ -69,7 +70,8 @@ impl StoredLayout for Q8 {
 
     #[inline(always)]
     fn is_bad(words: &[u32; LANES]) -> bool {
-        // A byte is zero if adding 0x7f to its low seven bits leaves the highest bit clear, and it was clear before.
+        // A byte is zero if adding 0x7f to its low seven bits leaves the highest bit clear, and it was clear
+        // before.
         let mut bad = 0;
         for word in words {
             let word = word ^ Self::FLIPPED;
@@ -134,8 +136,8 @@ impl StoredLayout for Q4 {
 }
 
 impl WeightFormat {
-    /// Bytes of a row of `cols` columns in a file: of its quants and of its scales; `None` for formats other than
-    /// Q8 and Q4.
+    /// Bytes of a row of `cols` columns in a file: of its quants and of its scales; `None` for formats other
+    /// than Q8 and Q4.
     pub fn stored_row_bytes(self, cols: usize) -> Option<[usize; 2]> {
         fn row_bytes<F: StoredLayout>(cols: usize) -> [usize; 2] {
             [
@@ -155,12 +157,12 @@ impl PackedMatrix {
     /// Packs an already quantised weight; values do not change.
     ///
     /// # Errors
-    /// - [`Error::SourceLength`](crate::Error::SourceLength) when the number of bytes in `quants` or `scales` does
-    ///   not fit the shape
-    /// - [`Error::NotRepresentable`](crate::Error::NotRepresentable) for the first scale that is not finite, factor
-    ///   beyond 15, or quant of -128
-    /// - [`Error::ShapeOverflow`](crate::Error::ShapeOverflow), [`Error::OutOfMemory`](crate::Error::OutOfMemory)
-    ///   when there is not enough memory
+    /// - [`Error::SourceLength`](crate::Error::SourceLength) when the number of bytes in `quants` or `scales`
+    ///   does not fit the shape
+    /// - [`Error::NotRepresentable`](crate::Error::NotRepresentable) for the first scale that is not finite,
+    ///   factor beyond 15, or quant of -128
+    /// - [`Error::ShapeOverflow`](crate::Error::ShapeOverflow),
+    ///   [`Error::OutOfMemory`](crate::Error::OutOfMemory) when there is not enough memory
     ///
     /// # Panics
     /// When the format is a float format.

@@ -103,7 +103,8 @@ fn four_bits_beat_plain_rounding_on_normal_weights() {
     assert!(ours < 0.95 * plain && ours < 6.8e-3, "relative squared error {ours:.2e}, plain {plain:.2e}");
 }
 
-/// Models differ in the size of their weights by many powers of two; the quantisation must be scale-invariant.
+/// Models differ in the size of their weights by many powers of two; the quantisation must be
+/// scale-invariant.
 #[test]
 fn quantisation_is_scale_invariant() {
     let values = Random(24).normal(20 * 300);

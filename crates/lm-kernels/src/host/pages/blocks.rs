@@ -22,8 +22,8 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// Allocates `count` blocks of each of the lengths `lens`: first the first block of each length, then the second, and so on.
-    /// Memory is committed when it is first written.
+    /// Allocates `count` blocks of each of the lengths `lens`: first the first block of each length, then the
+    /// second, and so on. Memory is committed when it is first written.
     ///
     /// # Errors
     /// [`Error::ShapeOverflow`] or [`Error::OutOfMemory`].
@@ -57,8 +57,9 @@ impl Blocks {
     #[inline(always)]
     pub fn get(&self, block: usize, bytes: Range<usize>) -> &[u8] {
         let (place, len) = self.place(block, bytes);
-        // SAFETY: the place is inside the mapping, which lives as long as `self`. No other owner has bytes of this block, and a
-        // writer has `&mut self` or keeps to bytes without another user. Anonymous memory is initialised: it is zeros.
+        // SAFETY: the place is inside the mapping, which lives as long as `self`. No other owner has bytes of
+        // this block, and a writer has `&mut self` or keeps to bytes without another user. Anonymous memory
+        // is initialised: it is zeros.
         unsafe { slice::from_raw_parts(self.memory.as_mut_ptr().add(place), len) }
     }
 

@@ -8,14 +8,14 @@ use crate::error::{Error, Result};
 /// Element type of cached keys and values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum KvDtype {
-    /// Half precision. The default: half the memory and memory traffic of f32, at an error far below that of 8-bit
-    /// weights.
+    /// Half precision. The default: half the memory and memory traffic of f32, at an error far below that of
+    /// 8-bit weights.
     #[default]
     F16,
     /// Single precision: no rounding.
     F32,
-    /// 8-bit integers with a scale per head vector: half the memory of f16, and faster in long prompts, at a noticeable error. Queries are
-    /// rounded to 8 bits, too.
+    /// 8-bit integers with a scale per head vector: half the memory of f16, and faster in long prompts, at a
+    /// noticeable error. Queries are rounded to 8 bits, too.
     Q8,
 }
 

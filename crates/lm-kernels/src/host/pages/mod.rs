@@ -26,11 +26,12 @@ const PARALLEL_ROWS: usize = 16;
 
 /// KV pages of one layer.
 ///
-/// The keys of a page and head are `[head_dim, slot]`, so that slots are adjacent, and its values `[slot, width]`, where `width` is
-/// `head_dim` rounded up to a multiple of 16. Four bytes of a dot product are adjacent in 8-bit pages: four dimensions of a key, four
-/// slots of values. Of eight pages whose first id is a multiple of eight, the keys of a head are adjacent, and so are its values: a
-/// sequence with consecutive pages is read faster. Memory is committed when a page is first written, with huge pages for its
-/// neighbours too. The caller assigns pages to sequences.
+/// The keys of a page and head are `[head_dim, slot]`, so that slots are adjacent, and its values
+/// `[slot, width]`, where `width` is `head_dim` rounded up to a multiple of 16. Four bytes of a dot product
+/// are adjacent in 8-bit pages: four dimensions of a key, four slots of values. Of eight pages whose first id
+/// is a multiple of eight, the keys of a head are adjacent, and so are its values: a sequence with
+/// consecutive pages is read faster. Memory is committed when a page is first written, with huge pages for
+/// its neighbours too. The caller assigns pages to sequences.
 ///
 /// # Examples
 /// ```
@@ -58,8 +59,8 @@ impl PagedLayer {
         Ok(Self::for_layers(dtype, num_pages, &[(num_kv_heads, head_dim)])?.remove(0))
     }
 
-    /// Allocates pages of zeros for several layers, given as KV heads and head dimensions: one mapping, with huge pages if the system
-    /// has them, in which the pages of all layers grow together.
+    /// Allocates pages of zeros for several layers, given as KV heads and head dimensions: one mapping, with
+    /// huge pages if the system has them, in which the pages of all layers grow together.
     ///
     /// # Errors
     /// As [`PagedLayer::new`].
@@ -151,8 +152,8 @@ impl PagedLayer {
         with_pages!(&mut self.storage, pages => pages.copy_page(from, to));
     }
 
-    /// Appends the [`bytes_per_page`](Self::bytes_per_page) bytes of a page to `out`, in the byte order of this machine. Slots from
-    /// `slots` on are written as zeros.
+    /// Appends the [`bytes_per_page`](Self::bytes_per_page) bytes of a page to `out`, in the byte order of
+    /// this machine. Slots from `slots` on are written as zeros.
     ///
     /// ```
     /// use lm_kernels::{KvDtype, PagedLayer};

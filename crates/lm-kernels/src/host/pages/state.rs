@@ -21,8 +21,8 @@ pub struct StateRun {
 }
 
 impl StateRun {
-    /// Returns some columns of the run's output state, initialised with its input state. For a sequence's first
-    /// run, `index` 0, [`StatePages::prepare`] has put it there; for a later run it is copied here.
+    /// Returns some columns of the run's output state, initialised with its input state. For a sequence's
+    /// first run, `index` 0, [`StatePages::prepare`] has put it there; for a later run it is copied here.
     ///
     /// # Safety
     /// While the block is alive, no other block may contain these columns of the run's pages.
@@ -46,8 +46,9 @@ impl StateRun {
 }
 
 impl SequenceLayout {
-    /// Splits the sequence's rows into runs: up to the last page boundary within them, where the state is stored as a
-    /// snapshot, and from there to the end. At most two, each starting from the state of the one before it.
+    /// Splits the sequence's rows into runs: up to the last page boundary within them, where the state is
+    /// stored as a snapshot, and from there to the end. At most two, each starting from the state of the one
+    /// before it.
     ///
     /// # Panics
     /// When the block table is shorter than the pages that are read and written.
@@ -122,8 +123,8 @@ impl StatePages {
     /// The runs of each sequence, whose rows and pages may be written concurrently.
     ///
     /// # Panics
-    /// When rows of two sequences overlap, a block table is too short or names a page out of range, or a page that a run
-    /// writes is also written by another run or read by another sequence.
+    /// When rows of two sequences overlap, a block table is too short or names a page out of range, or a page
+    /// that a run writes is also written by another run or read by another sequence.
     pub(crate) fn check(&self, layout: &RaggedLayout) -> Vec<Vec<StateRun>> {
         layout.check_rows();
         let sequences: Vec<Vec<StateRun>> =

@@ -22,9 +22,10 @@ pub(in crate::host) enum Storage {
 /// Adjacent pages of a head, as many as attention reads at a time.
 const GROUP_PAGES: usize = 8;
 
-/// Keys and values of element type `E`: for each group of pages and each head, the keys of these pages, their values and their scales.
-/// So the keys of a sequence with consecutive pages are read as one stream, and so are the values. Where the elements of a
-/// dot product are adjacent ([`Element::GROUP`]), the dimensions of a key are padded to a multiple of it.
+/// Keys and values of element type `E`: for each group of pages and each head, the keys of these pages, their
+/// values and their scales. So the keys of a sequence with consecutive pages are read as one stream, and so
+/// are the values. Where the elements of a dot product are adjacent ([`Element::GROUP`]), the dimensions of a
+/// key are padded to a multiple of it.
 #[derive(Clone, Debug)]
 pub(in crate::host) struct Pages<E> {
     /// A block for each group of pages: `[kv_head, part, page of the group]`.
@@ -62,7 +63,8 @@ macro_rules! with_pages {
 pub(in crate::host) use with_pages;
 
 impl<E: Element> Pages<E> {
-    /// Allocates pages of zeros for layers with these KV heads and head dimensions. A group of pages is adjacent for all layers.
+    /// Allocates pages of zeros for layers with these KV heads and head dimensions. A group of pages is
+    /// adjacent for all layers.
     pub(super) fn for_layers(num_pages: usize, layers: &[(usize, usize)]) -> Result<Vec<Self>> {
         let starts =
             layers.iter().map(|&(_, head_dim)| Self::starts(head_dim)).collect::<Result<Vec<_>>>()?;
@@ -185,8 +187,9 @@ impl<E: Element> Pages<E> {
         }
     }
 
-    /// Appends a page to `out`: keys `[kv_head, head_dim, slot]`, values `[kv_head, slot, width]`, scales, in the memory's byte order
-    /// and the same for every [`Element::GROUP`]. Slots from `slots` on are written as zeros.
+    /// Appends a page to `out`: keys `[kv_head, head_dim, slot]`, values `[kv_head, slot, width]`, scales, in
+    /// the memory's byte order and the same for every [`Element::GROUP`]. Slots from `slots` on are written
+    /// as zeros.
     pub(super) fn read_page(&self, page: PageId, slots: usize, out: &mut Vec<u8>) {
         let width = self.width();
         let mut push = |element: E, slot: usize| {

@@ -26,9 +26,9 @@ const QUANTUM: Duration = Duration::from_millis(5);
 
 /// A thread pool that runs one parallel loop at a time; the calling thread takes part.
 ///
-/// Tasks are first split evenly, so that a thread processes the same part of the weights in every call; a thread that has
-/// finished its part steals tasks from the others. The floating-point environment of the threads is not changed:
-/// denormals are computed, not flushed, in all of them.
+/// Tasks are first split evenly, so that a thread processes the same part of the weights in every call; a
+/// thread that has finished its part steals tasks from the others. The floating-point environment of the
+/// threads is not changed: denormals are computed, not flushed, in all of them.
 ///
 /// # Examples
 /// ```
@@ -86,8 +86,9 @@ impl Pool {
         }
     }
 
-    /// Waits for a turn at the pool, in order of arrival. Users that run many loops in a row, such as the forward passes of
-    /// two models, take turns, so that each has all threads: without turns, the later one runs its loops on its own thread alone.
+    /// Waits for a turn at the pool, in order of arrival. Users that run many loops in a row, such as the
+    /// forward passes of two models, take turns, so that each has all threads: without turns, the later one
+    /// runs its loops on its own thread alone.
     ///
     /// A thread that holds a turn and requests another one waits forever.
     ///
@@ -102,8 +103,9 @@ impl Pool {
         self.turns.wait()
     }
 
-    /// Waits for a turn as [`Pool::turn`] does, for work that may be interrupted, such as the encoding of an image: a loop of this thread
-    /// that takes longer than some milliseconds is run in parts, and waiting threads get their turns between the parts.
+    /// Waits for a turn as [`Pool::turn`] does, for work that may be interrupted, such as the encoding of an
+    /// image: a loop of this thread that takes longer than some milliseconds is run in parts, and waiting
+    /// threads get their turns between the parts.
     ///
     /// ```
     /// let pool = lm_kernels::Pool::new(2);
@@ -126,20 +128,21 @@ impl Pool {
         self.workers.len() + 1
     }
 
-    /// Number of loops of more than one task so far, on whatever number of threads: each is a fork and a join where there
-    /// are several.
+    /// Number of loops of more than one task so far, on whatever number of threads: each is a fork and a join
+    /// where there are several.
     pub fn loops(&self) -> u64 {
         self.loops.load(Ordering::Relaxed)
     }
 
-    /// Calls `task` once with each number below `tasks`, on all threads, and returns when all calls have finished.
+    /// Calls `task` once with each number below `tasks`, on all threads, and returns when all calls have
+    /// finished.
     ///
-    /// If the pool is busy, called from one of its own tasks or from another thread, it runs the loop on the calling
-    /// thread alone instead of waiting.
+    /// If the pool is busy, called from one of its own tasks or from another thread, it runs the loop on the
+    /// calling thread alone instead of waiting.
     ///
     /// # Panics
-    /// With the first panic of a task, after all running tasks have finished. Tasks not started by then may be
-    /// skipped. With 2^32 tasks or more.
+    /// With the first panic of a task, after all running tasks have finished. Tasks not started by then may
+    /// be skipped. With 2^32 tasks or more.
     pub fn run(&self, tasks: usize, task: impl Fn(usize) + Sync) {
         if tasks > 1 {
             self.loops.fetch_add(1, Ordering::Relaxed);

@@ -17,9 +17,11 @@ type Panic = Box<dyn Any + Send>;
 
 /// State shared by the caller and the workers.
 pub(super) struct Shared {
-    /// Round number in the upper half; then a bit that the round is open; then the number of workers inside it.
+    /// Round number in the upper half; then a bit that the round is open; then the number of workers inside
+    /// it.
     gate: AtomicU64,
-    /// The loop body of the current round. Written by the caller while the gate is closed and no worker is inside.
+    /// The loop body of the current round. Written by the caller while the gate is closed and no worker is
+    /// inside.
     task: UnsafeCell<Option<&'static Task<'static>>>,
     /// Remaining tasks of each thread's part.
     parts: Box<[Part]>,
@@ -38,8 +40,9 @@ const ROUND: u64 = 1 << 32;
 #[repr(align(128))]
 struct Part(AtomicU64);
 
-// SAFETY: all fields but `task` are `Sync`; `task` is written only by the one caller of `run_round` (`Pool::busy`) while
-// the gate is closed and empty, and read only by workers that have entered through the gate since.
+// SAFETY: all fields but `task` are `Sync`; `task` is written only by the one caller of `run_round`
+// (`Pool::busy`) while the gate is closed and empty, and read only by workers that have entered through the
+// gate since.
 unsafe impl Sync for Shared {}
 
 impl Shared {
@@ -61,10 +64,11 @@ impl Shared {
         for (thread, part) in self.parts[..threads].iter().enumerate() {
             part.fill(tasks * thread / threads..tasks * (thread + 1) / threads);
         }
-        // SAFETY: only the lifetime is changed; the gate is closed and empty again before this function returns,
-        // and no worker reads the task outside of it.
+        // SAFETY: only the lifetime is changed; the gate is closed and empty again before this function
+        // returns, and no worker reads the task outside of it.
         let lasting = unsafe { std::mem::transmute::<&Task<'_>, &'static Task<'static>>(task) };
-        // SAFETY: the gate is closed and empty and `Pool::busy` excludes other callers, so no one else reads it.
+        // SAFETY: the gate is closed and empty and `Pool::busy` excludes other callers, so no one else reads
+        // it.
         unsafe { *self.task.get() = Some(lasting) };
         self.gate.fetch_add(ROUND | OPEN, Ordering::SeqCst);
         self.wake_parked();
@@ -85,7 +89,8 @@ impl Shared {
         while let Some(current) = self.next_round(round) {
             round = current;
             if self.enter(round) {
-                // SAFETY: inside an open round it is the caller's task, which is alive until all workers have left.
+                // SAFETY: inside an open round it is the caller's task, which is alive until all workers have
+                // left.
                 if let Some(task) = unsafe { *self.task.get() } {
                     self.work(worker, task);
                 }

@@ -160,7 +160,8 @@ fn loops_of_one_task_are_not_counted() {
     }
 }
 
-/// Covers the moment at which the worker stops spinning and parks. Both threads meet in each loop, so that every loop needs the worker.
+/// Covers the moment at which the worker stops spinning and parks. Both threads meet in each loop, so that
+/// every loop needs the worker.
 #[test]
 fn parking_worker_sees_every_loop() {
     let (done, ended) = std::sync::mpsc::channel();

@@ -55,8 +55,8 @@ impl Turns {
         }
     }
 
-    /// Calls `work`, a loop that may [`pass`](Turns::pass), and returns true if this thread holds a turn in the background. Loops in the tasks of
-    /// `work` are not interrupted.
+    /// Calls `work`, a loop that may [`pass`](Turns::pass), and returns true if this thread holds a turn in
+    /// the background. Loops in the tasks of `work` are not interrupted.
     pub(super) fn in_background(&self, work: impl FnOnce()) -> bool {
         let in_background = IN_BACKGROUND.take();
         if in_background {

@@ -17,7 +17,8 @@ const ROWS: usize = 8;
 pub struct RopeTable {
     /// Inverse frequencies, radians per position: `rotary_dim / 2` of them, after any scaling.
     pub inv_freq: Vec<f32>,
-    /// Attention factor, multiplied into sine and cosine; 1 except with some context-extension methods (YaRN, LongRoPE).
+    /// Attention factor, multiplied into sine and cosine; 1 except with some context-extension methods (YaRN,
+    /// LongRoPE).
     pub attention_factor: f32,
 }
 
@@ -41,15 +42,15 @@ impl RopeTable {
 
     /// Computes sine and cosine of each row, for all layers of a forward pass.
     ///
-    /// Angles are products in single precision, as in the reference code; their sine and cosine are taken in double
-    /// precision and rounded.
+    /// Angles are products in single precision, as in the reference code; their sine and cosine are taken in
+    /// double precision and rounded.
     pub fn angles(&self, positions: &[u32]) -> RopeAngles {
         let positions: Vec<[u32; 3]> = positions.iter().map(|&position| [position; 3]).collect();
         self.angles_by_axis(&positions, &vec![0; self.inv_freq.len()])
     }
 
-    /// Like [`RopeTable::angles`], for rows with a position on each of three axes: pair `i` rotates by that on axis `axes[i]`. Rows whose three
-    /// positions are equal get the angles of that one position.
+    /// Like [`RopeTable::angles`], for rows with a position on each of three axes: pair `i` rotates by that
+    /// on axis `axes[i]`. Rows whose three positions are equal get the angles of that one position.
     ///
     /// # Panics
     /// When there is not one axis per pair, or an axis is above 2.

@@ -14,15 +14,16 @@ use super::split::SharedMatrix;
 
 /// Gated short convolution over each sequence: with a row `b, c, x` of channels each, `c · conv(b · x)`.
 ///
-/// The state of a sequence is that of the convolution, over the products `b · x`. A row's result is bit-identical
-/// however the rows of a sequence are split into calls and batched with others.
+/// The state of a sequence is that of the convolution, over the products `b · x`. A row's result is
+/// bit-identical however the rows of a sequence are split into calls and batched with others.
 ///
 /// # Shapes
 /// - `x`: `[rows, 3 * channels]`, `out`: `[rows, channels]`, which is overwritten
 ///
 /// # Panics
-/// When a length does not fit, the states are not of [`CausalConv::state_len`], row ranges overlap, a block table
-/// is too short or names a page out of range, or a page that one sequence writes is written or read by another.
+/// When a length does not fit, the states are not of [`CausalConv::state_len`], row ranges overlap, a block
+/// table is too short or names a page out of range, or a page that one sequence writes is written or read by
+/// another.
 ///
 /// # Source
 /// `Lfm2ShortConv` of transformers 5.23, `models/lfm2/modular_lfm2.py`.

@@ -34,16 +34,17 @@ pub enum NewKv<B: Backend> {
     Shared,
 }
 
-/// Writes the keys and values of the new rows to their slots in `layer` of the pool, then lets each row attend to
-/// the slots of its own sequence: causally, or to the end of its bidirectional range, and within the sliding window.
+/// Writes the keys and values of the new rows to their slots in `layer` of the pool, then lets each row
+/// attend to the slots of its own sequence: causally, or to the end of its bidirectional range, and within
+/// the sliding window.
 ///
 /// # Shapes
 /// - `q`: `[rows, num_heads, head_dim]`; returns the same shape
 /// - `k`, `v`: `[rows, num_kv_heads, head_dim]`
 ///
 /// # Panics
-/// When shapes, layout, spec and pool do not fit each other; the pool is then unchanged. When the pool's tensors are on
-/// another device than `q`; the layer's cache is then lost.
+/// When shapes, layout, spec and pool do not fit each other; the pool is then unchanged. When the pool's
+/// tensors are on another device than `q`; the layer's cache is then lost.
 pub fn attention(
     q: Tensor<3>,
     k: Tensor<3>,
@@ -65,8 +66,8 @@ pub fn attention(
     attend_over(q, NewKv::Rows { k, v }, pool, layer, layout, spec)
 }
 
-/// [`attention`] of a layer that shares the KV cache of an earlier one, which has written the rows' keys and values
-/// in the same forward pass.
+/// [`attention`] of a layer that shares the KV cache of an earlier one, which has written the rows' keys and
+/// values in the same forward pass.
 ///
 /// # Shapes
 /// - `q`: `[rows, num_heads, head_dim]`; returns the same shape
@@ -113,8 +114,8 @@ fn attend_over(
     Tensor::from_dispatch(attended.out)
 }
 
-/// Backend operation of [`attention`]. The cache of the layer is moved in and returned, so that it is updated in
-/// place.
+/// Backend operation of [`attention`]. The cache of the layer is moved in and returned, so that it is updated
+/// in place.
 #[backend_extension(Flex, NdArray: cfg(feature = "ndarray"), Cube: cfg(feature = "wgpu"))]
 pub trait AttentionOp: Bridge {
     fn attention(
@@ -167,8 +168,8 @@ pub(super) fn portable<B: Bridge>(
     (out, cache)
 }
 
-/// Attention of one sequence: `q [rows, num_heads, head_dim]`, `keys` and `values [slots, num_kv_heads, head_dim]`,
-/// `mask [rows, slots]`; without a mask, each row sees all slots.
+/// Attention of one sequence: `q [rows, num_heads, head_dim]`, `keys` and
+/// `values [slots, num_kv_heads, head_dim]`, `mask [rows, slots]`; without a mask, each row sees all slots.
 pub(super) fn attend(
     q: Tensor<3>,
     keys: Tensor<3>,
@@ -203,8 +204,8 @@ pub(super) fn attend(
     out.reshape([rows, heads, dim])
 }
 
-/// Additive mask over the slots from the first visible one on: 0 for visible slots, a large negative number for the
-/// others. It is finite, because WGSL may assume that no infinities occur.
+/// Additive mask over the slots from the first visible one on: 0 for visible slots, a large negative number
+/// for the others. It is finite, because WGSL may assume that no infinities occur.
 fn mask(sequence: &SequenceLayout, window: Option<usize>, like: &Tensor<3>) -> Tensor<2> {
     let (rows, first) = (sequence.rows.len(), sequence.first_visible(window));
     let slots = total_len(sequence) - first;
@@ -237,8 +238,8 @@ impl<B: Bridge> KvLayer<B> {
         }
     }
 
-    /// Reads keys and values of a sequence's slots from the first visible one on: `[slots, num_kv_heads, head_dim]`
-    /// each, f32.
+    /// Reads keys and values of a sequence's slots from the first visible one on:
+    /// `[slots, num_kv_heads, head_dim]` each, f32.
     fn read(
         &self,
         sequence: &SequenceLayout,

@@ -19,11 +19,12 @@ pub(super) const OP: Op = Op {
     summary: "convolves queries, keys and values, then reads and corrects a matrix a head",
 };
 
-/// Convolves queries, keys and values over each sequence, applies SiLU, L2-normalises queries and keys, and runs
-/// each value head's recurrence token by token; [`host::delta_net`](crate::host::delta_net) has the formulas.
+/// Convolves queries, keys and values over each sequence, applies SiLU, L2-normalises queries and keys, and
+/// runs each value head's recurrence token by token; [`host::delta_net`](crate::host::delta_net) has the
+/// formulas.
 ///
-/// A sequence continues from the state in the page of its last cached token (from zeros if nothing is cached) and
-/// stores its new state as [`Retention::State`](crate::Retention::State) describes.
+/// A sequence continues from the state in the page of its last cached token (from zeros if nothing is cached)
+/// and stores its new state as [`Retention::State`](crate::Retention::State) describes.
 ///
 /// # Shapes
 /// - `qkv`: `[rows, width]` of [`DeltaNetSpec::width`], queries, keys and values in this order

@@ -13,7 +13,8 @@ use crate::host::Pool;
 pub(super) const OP: Op =
     Op { name: "layer_norm", summary: "(x - mean(x)) / sqrt(var(x) + eps) · weight + bias, per row" };
 
-/// Centres each row of `x`, divides it by its standard deviation, and maps each column by `weight` and `bias`.
+/// Centres each row of `x`, divides it by its standard deviation, and maps each column by `weight` and
+/// `bias`.
 ///
 /// # Shapes
 /// - `x`: `[rows, size]`; returns the same shape
@@ -23,7 +24,8 @@ pub(super) const OP: Op =
 /// When `weight` or `bias` is not as long as a row of `x`.
 ///
 /// # Source
-/// Ba, Kiros and Hinton, arXiv 1607.06450; the variance is that of the row, not of a sample, and `eps` is inside the root.
+/// Ba, Kiros and Hinton, arXiv 1607.06450; the variance is that of the row, not of a sample, and `eps` is
+/// inside the root.
 pub fn layer_norm(x: Tensor<2>, weight: Tensor<1>, bias: Tensor<1>, eps: f32) -> Tensor<2> {
     let [_, size] = x.dims();
     assert_eq!(weight.dims(), [size], "layer_norm: weight must be as long as a row of x");

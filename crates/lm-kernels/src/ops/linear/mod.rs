@@ -14,8 +14,8 @@ pub(super) const OP: Op = Op { name: "linear", summary: "x · Wᵀ for weights i
 
 /// Multiplies each row of `x` by the transposed weight.
 ///
-/// In the Q formats the host quantises each row of `x` to 8-bit integers as well (see [`host`](crate::host)); other
-/// devices multiply the dequantised weight by `x` in f32.
+/// In the Q formats the host quantises each row of `x` to 8-bit integers as well (see [`host`](crate::host));
+/// other devices multiply the dequantised weight by `x` in f32.
 ///
 /// # Shapes
 /// - `x`: `[rows, in]`, the weight `[out, in]`; returns `[rows, out]`

@@ -21,11 +21,12 @@ pub enum Bias<B: Backend> {
     Present(FloatTensor<B>),
 }
 
-/// Adds the result of [`linear`](super::linear()), or of [`linear_bias`](super::linear_bias()) without an activation if there is a
-/// bias, to `residual`, in place if it is not shared.
+/// Adds the result of [`linear`](super::linear()), or of [`linear_bias`](super::linear_bias()) without an
+/// activation if there is a bias, to `residual`, in place if it is not shared.
 ///
 /// # Shapes
-/// - `x`: `[rows, in]`, the weight `[out, in]`, `bias`: `[out]`, `residual`: `[rows, out]`; returns the shape of `residual`
+/// - `x`: `[rows, in]`, the weight `[out, in]`, `bias`: `[out]`, `residual`: `[rows, out]`; returns the shape
+///   of `residual`
 ///
 /// # Panics
 /// When shapes do not fit, or the weight is on another device.

@@ -13,8 +13,8 @@ use crate::host::{Input, Output, Then};
 
 pub(super) const OP: Op = Op { name: "linear_bias", summary: "activation(x · Wᵀ + bias)" };
 
-/// Adds `bias` to each row of the result of [`linear`](super::linear()) and applies the activation, if there is one. An activation that
-/// gates a second number gates 1.
+/// Adds `bias` to each row of the result of [`linear`](super::linear()) and applies the activation, if there
+/// is one. An activation that gates a second number gates 1.
 ///
 /// # Shapes
 /// - `x`: `[rows, in]`, the weight `[out, in]`, `bias`: `[out]`; returns `[rows, out]`

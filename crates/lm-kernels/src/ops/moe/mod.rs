@@ -19,8 +19,8 @@ pub(super) const OP: Op =
 
 /// Experts of a layer: gated MLPs of one shape, on one device.
 ///
-/// Each weight stacks one projection of all experts, the rows of one expert following those of the previous one, so that it is loaded,
-/// packed and moved like any other weight.
+/// Each weight stacks one projection of all experts, the rows of one expert following those of the previous
+/// one, so that it is loaded, packed and moved like any other weight.
 #[derive(Clone)]
 pub struct Experts {
     gate: Weight,

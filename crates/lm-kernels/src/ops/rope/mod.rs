@@ -14,8 +14,8 @@ use crate::host::{Pool, RopeAngles};
 pub(super) const OP: Op =
     Op { name: "rope", summary: "rotates each head by absolute position, half-split layout" };
 
-/// Rotates `x` by absolute position. Element `i` of the first half of the rotated part pairs with element `i` of
-/// its second half; elements past the rotated part are not changed (partial rotary).
+/// Rotates `x` by absolute position. Element `i` of the first half of the rotated part pairs with element `i`
+/// of its second half; elements past the rotated part are not changed (partial rotary).
 ///
 /// # Shapes
 /// - `x`: `[rows, heads, head_dim]`; returns the same shape
@@ -25,8 +25,8 @@ pub(super) const OP: Op =
 /// When there is not one position per row, or the angles rotate more than `head_dim` elements.
 ///
 /// # Source
-/// RoFormer, arXiv 2104.09864; half-split layout as in the Hugging Face Llama code, which also takes the product of position
-/// and frequency in f32.
+/// RoFormer, arXiv 2104.09864; half-split layout as in the Hugging Face Llama code, which also takes the
+/// product of position and frequency in f32.
 pub fn rope(x: Tensor<3>, angles: &Arc<RopeAngles>) -> Tensor<3> {
     let [rows, _, head_dim] = x.dims();
     assert_eq!(angles.rows(), rows, "rope: one position per row");

@@ -27,7 +27,8 @@ const TILE: usize = 256;
 /// - `k`, `v`: `[rows, num_kv_heads, head_dim]`; `num_kv_heads` divides `num_heads`
 ///
 /// # Panics
-/// When shapes do not fit, or the lengths do not add up to the rows. When a copy of keys and values cannot be allocated.
+/// When shapes do not fit, or the lengths do not add up to the rows. When a copy of keys and values cannot be
+/// allocated.
 pub fn segment_attention(
     q: Tensor<3>,
     k: Tensor<3>,

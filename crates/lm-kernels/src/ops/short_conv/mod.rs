@@ -17,8 +17,8 @@ pub(super) const OP: Op =
 
 /// Gated short convolution over each sequence: with rows `b, c, x`, `c · conv(b · x)`.
 ///
-/// A sequence continues from the state in the page of its last cached token (from zeros if nothing is cached) and
-/// stores its new state as [`Retention::State`](crate::Retention::State) describes.
+/// A sequence continues from the state in the page of its last cached token (from zeros if nothing is cached)
+/// and stores its new state as [`Retention::State`](crate::Retention::State) describes.
 ///
 /// # Shapes
 /// - `x`: `[rows, 3 * channels]`; returns `[rows, channels]`

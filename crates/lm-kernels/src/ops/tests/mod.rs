@@ -1,5 +1,5 @@
-//! Portable bodies against the slice kernels, and device forms of weights and caches on host memory, so that they are
-//! tested without a GPU.
+//! Portable bodies against the slice kernels, and device forms of weights and caches on host memory, so that
+//! they are tested without a GPU.
 
 mod caches;
 mod input_sums;
@@ -144,7 +144,8 @@ fn check_experts([count, hidden, inner]: [usize; 3]) {
                 None,
             );
             assert_close(&format!("moe {format}, uploaded"), uploaded, portable.clone(), 1e-4);
-            // Both products are rounded, and the second one's inputs are off by the first one's rounding: up to six times 8.
+            // Both products are rounded, and the second one's inputs are off by the first one's rounding: up
+            // to six times 8.
             assert_close(&format!("moe {format}"), run(resident), portable, 10.0 * tolerance);
         }
     }
@@ -170,8 +171,8 @@ fn host_operations_read_strided_views() {
     }
 }
 
-/// The Q formats differ by the rounding of the activations, which only the host does: of 64 products of values
-/// below 1, each is off by at most 0.5 / 127.
+/// The Q formats differ by the rounding of the activations, which only the host does: of 64 products of
+/// values below 1, each is off by at most 0.5 / 127.
 #[test]
 fn linear_equals_its_default_body() {
     for device in host_devices() {

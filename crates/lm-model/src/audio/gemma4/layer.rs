@@ -148,8 +148,8 @@ impl Attention {
         self.output.forward(attended.reshape([rows, hidden]))
     }
 
-    /// `[heads, positions, head_dim]`: the farthest distance of the encoding is that of the first key in reach of a block's first row. Distances
-    /// without an encoding have zeros.
+    /// `[heads, positions, head_dim]`: the farthest distance of the encoding is that of the first key in
+    /// reach of a block's first row. Distances without an encoding have zeros.
     fn position_table(&self) -> Tensor<3> {
         let encoded = self.positions.forward(self.distances.clone());
         let ([count, hidden], all, first) = (encoded.dims(), self.reach.positions(), self.reach.block - 1);
@@ -158,7 +158,8 @@ impl Attention {
     }
 }
 
-/// Sines, then cosines, of the distances from `farthest` to 0 at falling frequencies: `[farthest + 1, hidden]`.
+/// Sines, then cosines, of the distances from `farthest` to 0 at falling frequencies:
+/// `[farthest + 1, hidden]`.
 fn sinusoids(farthest: usize, hidden: usize) -> Vec<f32> {
     let count = hidden / 2;
     let step = 10_000_f32.ln() / (count.max(2) - 1) as f32;

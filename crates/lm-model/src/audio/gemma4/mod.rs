@@ -1,6 +1,6 @@
-//! Gemma 4: a conformer over a mel spectrogram, four frames per row: attention within half a second, relative positions, capped
-//! scores.
-//! Source: `config.json` of google/gemma-4-E2B-it; `modeling_gemma4.py`, `processing_gemma4.py` of transformers 5.23.0.
+//! Gemma 4: a conformer over a mel spectrogram, four frames per row: attention within half a second, relative
+//! positions, capped scores. Source: `config.json` of google/gemma-4-E2B-it; `modeling_gemma4.py`,
+//! `processing_gemma4.py` of transformers 5.23.0.
 
 mod layer;
 mod settings;

@@ -1,6 +1,7 @@
-//! Granite Speech: a conformer over pairs of frames, with attention within blocks, and a Q-Former that computes some rows from each window.
-//! Source: Granite-speech (arXiv 2505.08699); `config.json` of ibm-granite/granite-speech-3.3-2b; `modeling_granite_speech.py`,
-//! `modeling_blip_2.py` of transformers 5.23.0.
+//! Granite Speech: a conformer over pairs of frames, with attention within blocks, and a Q-Former that
+//! computes some rows from each window. Source: Granite-speech (arXiv 2505.08699); `config.json` of
+//! ibm-granite/granite-speech-3.3-2b; `modeling_granite_speech.py`, `modeling_blip_2.py` of transformers
+//! 5.23.0.
 
 mod conformer;
 mod projector;

@@ -10,8 +10,8 @@ use crate::spec::{AltUpSpec, CorrectionScale, DecoderSpec};
 /// Lower bound of a stream's mean square when it is rescaled.
 const MIN_MEAN_SQUARE: f32 = 1e-5;
 
-/// Projections of the embedding to the streams, and of the streams to the last hidden state. Between the layers, a row is its
-/// streams concatenated: `[rows, streams * hidden]`.
+/// Projections of the embedding to the streams, and of the streams to the last hidden state. Between the
+/// layers, a row is its streams concatenated: `[rows, streams * hidden]`.
 pub(crate) struct AltUpProjections {
     projections: Vec<Weight>,
     unembed_projections: Vec<Weight>,
@@ -33,15 +33,16 @@ impl AltUpProjections {
         })
     }
 
-    /// Maps `[rows, hidden]` to `[rows, streams * hidden]`: the row itself, then projections of it, rescaled to the row's RMS.
+    /// Maps `[rows, hidden]` to `[rows, streams * hidden]`: the row itself, then projections of it, rescaled
+    /// to the row's RMS.
     pub(crate) fn project(&self, x: Tensor<2>) -> Tensor<2> {
         let projected =
             self.projections.iter().map(|weight| rescale_to_rms(&x, lm_kernels::linear(x.clone(), weight)));
         Tensor::cat(std::iter::once(x.clone()).chain(projected).collect(), 1)
     }
 
-    /// Maps `[rows, streams * hidden]` to `[rows, hidden]`: the mean of the first stream and projections of the others, rescaled
-    /// to the first stream's RMS.
+    /// Maps `[rows, streams * hidden]` to `[rows, hidden]`: the mean of the first stream and projections of
+    /// the others, rescaled to the first stream's RMS.
     pub(crate) fn unembed(&self, x: Tensor<2>) -> Tensor<2> {
         let count = self.unembed_projections.len() + 1;
         let streams = x.chunk(count, 1); // [rows, hidden] each
@@ -61,7 +62,8 @@ fn rescale_to_rms(like: &Tensor<2>, x: Tensor<2>) -> Tensor<2> {
     x * target / rms
 }
 
-/// AltUp of one layer: predicts all streams, runs the layer on the active one and corrects the prediction by the result.
+/// AltUp of one layer: predicts all streams, runs the layer on the active one and corrects the prediction by
+/// the result.
 ///
 /// # Source
 /// Alternating Updates, arXiv 2301.13310, with coefficients computed from the row as in Gemma 3n.
@@ -112,8 +114,8 @@ impl AltUp {
         x.clone().narrow(1, self.streams.active * hidden, hidden)
     }
 
-    /// Corrects the `predicted` streams, `[rows, streams * hidden]`, by the layer's output for the active one, `[rows, hidden]`;
-    /// all but the first stream receive the per-layer input.
+    /// Corrects the `predicted` streams, `[rows, streams * hidden]`, by the layer's output for the active
+    /// one, `[rows, hidden]`; all but the first stream receive the per-layer input.
     pub(crate) fn correct(
         &self,
         predicted: Tensor<2>,
@@ -139,7 +141,8 @@ impl AltUp {
         Tensor::cat(vec![corrected.narrow(1, 0, 1), others], 1).reshape([rows, width])
     }
 
-    /// Router output that determines a row's coefficients: `[rows, hidden]` to `[rows, streams]`, between -1 and 1.
+    /// Router output that determines a row's coefficients: `[rows, hidden]` to `[rows, streams]`, between -1
+    /// and 1.
     fn router_modalities(&self, x: Tensor<2>) -> Tensor<2> {
         let [_, hidden] = x.dims();
         (lm_kernels::linear(self.router_norm.forward(x), &self.router) / hidden as f32).tanh()

@@ -87,7 +87,8 @@ impl Attention {
         })
     }
 
-    /// Returns `x`, `[rows, hidden]`, plus the attention output; writes the rows' keys and values to the cache.
+    /// Returns `x`, `[rows, hidden]`, plus the attention output; writes the rows' keys and values to the
+    /// cache.
     pub(crate) fn add_to(
         &self,
         x: Tensor<2>,
@@ -119,8 +120,8 @@ impl Attention {
         residual.add_projected(x, attended, &self.output, context)
     }
 
-    /// Returns normed and rotated queries, `[rows, num_heads, head_dim]`, of a projection's `[rows, width]`; and the output gate
-    /// where the projection contains one, `[rows, num_heads * head_dim]`.
+    /// Returns normed and rotated queries, `[rows, num_heads, head_dim]`, of a projection's `[rows, width]`;
+    /// and the output gate where the projection contains one, `[rows, num_heads * head_dim]`.
     fn queries(&self, q: Tensor<2>, rotation: Option<&Rotation>) -> (Tensor<3>, Option<Tensor<2>>) {
         let [rows, _] = q.dims();
         let AttentionSpec { num_heads, head_dim, .. } = self.spec;
@@ -168,7 +169,8 @@ impl KeyValueLinears {
         Ok(Some(Self { key, key_norm, value, value_norm }))
     }
 
-    /// Returns normed, rotated keys and normed values of the projections' outputs: `[rows, num_kv_heads, head_dim]` each.
+    /// Returns normed, rotated keys and normed values of the projections' outputs:
+    /// `[rows, num_kv_heads, head_dim]` each.
     fn heads(&self, kv: [Tensor<2>; 2], spec: &AttentionSpec, rotation: Option<&Rotation>) -> [Tensor<3>; 2] {
         let [k, v] = kv.map(|x| {
             let [rows, _] = x.dims();

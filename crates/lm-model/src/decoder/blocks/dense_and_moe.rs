@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::loader::WeightLoader;
 use crate::spec::{DecoderSpec, ExpertsSpec, GatedSpec};
 
-/// Dense gated block with a mixture of experts parallel to it. Block, router and experts each have their own norm of the input;
-/// the two outputs are normed and added.
+/// Dense gated block with a mixture of experts parallel to it. Block, router and experts each have their own
+/// norm of the input; the two outputs are normed and added.
 ///
 /// # Source
 /// `Gemma4TextDecoderLayer` of transformers 5.23.

@@ -33,8 +33,8 @@ impl Laurel {
         })
     }
 
-    /// Adds the low-rank path of `x`, attention's input, to `y`, the residual sum after attention, and scales by 1/√2; both
-    /// `[rows, hidden]`.
+    /// Adds the low-rank path of `x`, attention's input, to `y`, the residual sum after attention, and scales
+    /// by 1/√2; both `[rows, hidden]`.
     pub(crate) fn add_to(&self, y: Tensor<2>, x: Tensor<2>, residual: &ResidualBlock) -> Tensor<2> {
         let x = residual.input(x).normed();
         let low_rank = lm_kernels::linear(lm_kernels::linear(x.clone(), &self.left), &self.right);

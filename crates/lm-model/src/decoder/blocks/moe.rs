@@ -93,8 +93,8 @@ impl MoeMlp {
     }
 }
 
-/// Top-k routing: sends each row of `logits`, `[rows, num_experts]`, to the experts with the largest logits, largest first; ties
-/// go to the lower index.
+/// Top-k routing: sends each row of `logits`, `[rows, num_experts]`, to the experts with the largest logits,
+/// largest first; ties go to the lower index.
 fn route(logits: &[f32], num_experts: usize, top_k: usize, softmax: RouterSoftmax) -> Routing {
     let mut routing = Routing { per_row: top_k, ..Routing::default() };
     let mut order: Vec<u32> = Vec::new();

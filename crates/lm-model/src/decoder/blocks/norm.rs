@@ -61,7 +61,8 @@ impl RmsNorm {
         lm_kernels::rms_norm(x, self.weight.clone(), self.eps)
     }
 
-    /// Norms parts of each row, each as long as the weight: heads or the whole row of `[rows, heads, head_dim]`.
+    /// Norms parts of each row, each as long as the weight: heads or the whole row of
+    /// `[rows, heads, head_dim]`.
     pub(crate) fn forward_parts(&self, x: Tensor<3>) -> Tensor<3> {
         let (shape, [len]) = (x.dims(), self.weight.dims());
         let parts = shape.iter().product::<usize>() / len;

@@ -8,7 +8,8 @@ use crate::error::Result;
 use crate::loader::WeightLoader;
 use crate::spec::{DecoderSpec, PerLayerInputs};
 
-/// Per-layer embeddings: for each layer, a slice of a row of one wide table plus a slice of a projection of the token embedding.
+/// Per-layer embeddings: for each layer, a slice of a row of one wide table plus a slice of a projection of
+/// the token embedding.
 ///
 /// The table stays packed; only the rows of a batch's ids are looked up.
 pub(crate) struct PerLayerEmbedding {
@@ -37,8 +38,8 @@ impl PerLayerEmbedding {
         self.table.bytes() as u64
     }
 
-    /// Computes the inputs of all layers, concatenated by layer: `[rows, layers * size]`. `ids` are the rows' token ids, `None`
-    /// for embedding rows; `x` are the rows, `[rows, hidden]`.
+    /// Computes the inputs of all layers, concatenated by layer: `[rows, layers * size]`. `ids` are the rows'
+    /// token ids, `None` for embedding rows; `x` are the rows, `[rows, hidden]`.
     pub(crate) fn inputs(&self, ids: &[Option<TokenId>], x: Tensor<2>) -> Tensor<2> {
         let PerLayerInputs { vocab_size, size, of_embeddings, .. } = self.spec;
         let known = |id: TokenId| if (id as usize) < vocab_size { id } else { 0 };

@@ -27,8 +27,9 @@ impl Rope {
         Self { table: spec.table(1), axes: spec.axes.of_pairs(spec.rotary_dim / 2), spec }
     }
 
-    /// Computes the rotation of a batch's rows. RoPE that depends on the sequence length uses the final one, and for each row past
-    /// it the length up to that row: cached keys keep the rotation of the call that wrote them.
+    /// Computes the rotation of a batch's rows. RoPE that depends on the sequence length uses the final one,
+    /// and for each row past it the length up to that row: cached keys keep the rotation of the call that
+    /// wrote them.
     pub(crate) fn rotation(&self, batch: &Batch, device: &BurnDevice) -> Rotation {
         let positions = || batch.sequences.iter().flat_map(|sequence| sequence.positions.iter().copied());
         let mut angles = RopeAngles::default();

@@ -42,7 +42,8 @@ impl ShortConv {
         })
     }
 
-    /// Returns `x`, `[rows, hidden]`, plus the convolution's output; writes the sequences' states to the cache.
+    /// Returns `x`, `[rows, hidden]`, plus the convolution's output; writes the sequences' states to the
+    /// cache.
     pub(crate) fn add_to(
         &self,
         x: Tensor<2>,

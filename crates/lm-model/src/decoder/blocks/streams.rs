@@ -61,7 +61,8 @@ impl LayerStreams {
         Ok(Self::AltUp(Box::new((altup, laurel))))
     }
 
-    /// Returns the mixer's input, `[rows, hidden]`; AltUp predicts the streams and runs the layer on the active one.
+    /// Returns the mixer's input, `[rows, hidden]`; AltUp predicts the streams and runs the layer on the
+    /// active one.
     pub(crate) fn enter(&self, x: Tensor<2>) -> (Tensor<2>, Option<Predicted>) {
         match self {
             Self::Single => (x, None),
@@ -73,7 +74,8 @@ impl LayerStreams {
         }
     }
 
-    /// Returns the input of the feed-forward block from `x`, the residual sum after the mixer; LAuReL adds its low-rank path.
+    /// Returns the input of the feed-forward block from `x`, the residual sum after the mixer; LAuReL adds
+    /// its low-rank path.
     pub(crate) fn after_mixer(
         &self,
         x: Tensor<2>,
@@ -86,8 +88,8 @@ impl LayerStreams {
         }
     }
 
-    /// Returns the streams after the layer from `x`, the residual sum after the feed-forward block, with the per-layer input; AltUp
-    /// corrects its prediction by `x`.
+    /// Returns the streams after the layer from `x`, the residual sum after the feed-forward block, with the
+    /// per-layer input; AltUp corrects its prediction by `x`.
     pub(crate) fn leave(
         &self,
         x: Tensor<2>,

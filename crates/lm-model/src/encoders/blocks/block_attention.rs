@@ -5,17 +5,20 @@ use burn::tensor::{Int, Tensor, TensorData};
 
 use super::with_zeros;
 
-/// Size in bytes of the scores of a tile of blocks, so that the scores of a long audio are never all in memory.
+/// Size in bytes of the scores of a tile of blocks, so that the scores of a long audio are never all in
+/// memory.
 const TILE_BYTES: usize = 16 << 20;
 
 /// Added to the scores of masked keys.
 const MASKED: f32 = -1e9;
 
-/// Local attention, with scores for the distance between query and key. Rows are split into blocks; the rows of a block attend to the block and to
-/// a context around it. Neither scores nor masks of all rows are ever in memory.
+/// Local attention, with scores for the distance between query and key. Rows are split into blocks; the rows
+/// of a block attend to the block and to a context around it. Neither scores nor masks of all rows are ever
+/// in memory.
 ///
 /// # Source
-/// Self-Attention with Relative Position Representations (arXiv 1803.02155); Transformer-XL (arXiv 1901.02860), appendix B.
+/// Self-Attention with Relative Position Representations (arXiv 1803.02155); Transformer-XL (arXiv
+/// 1901.02860), appendix B.
 #[derive(Clone, Debug)]
 pub(crate) struct BlockAttention {
     /// Rows of a block.
@@ -41,7 +44,8 @@ impl BlockAttention {
         self.before + self.block + self.after
     }
 
-    /// Attends; queries are scaled already. A score is the product of the query and the sum of key and position.
+    /// Attends; queries are scaled already. A score is the product of the query and the sum of key and
+    /// position.
     ///
     /// # Shapes
     /// - `q`, `k`, `v`: `[rows, heads, head_dim]`; returns the same shape
@@ -99,8 +103,9 @@ impl BlockAttention {
         out.permute([1, 2, 0, 3]).reshape([count * self.block, heads, head_dim]).narrow(0, 0, end - first)
     }
 
-    /// Scores by row of the position table to scores by key: `[heads, blocks * block, positions]` to `[heads, blocks, block, context]`. In the
-    /// flat table of a block each row begins one entry earlier than the row before it.
+    /// Scores by row of the position table to scores by key: `[heads, blocks * block, positions]` to
+    /// `[heads, blocks, block, context]`. In the flat table of a block each row begins one entry earlier than
+    /// the row before it.
     fn shifted(&self, scores: Tensor<3>, blocks: usize) -> Tensor<4> {
         let ([heads, _, width], block) = (scores.dims(), self.block);
         let flat = scores.reshape([heads, blocks, block * width]);

@@ -13,7 +13,8 @@ pub(crate) struct DepthwiseConv {
 }
 
 impl DepthwiseConv {
-    /// Loads the weight `[channels, 1, kernel]` of the module `name`; row `i` of the output uses the rows from `i - before` on.
+    /// Loads the weight `[channels, 1, kernel]` of the module `name`; row `i` of the output uses the rows
+    /// from `i - before` on.
     pub(crate) fn load(
         tensors: &mut TowerTensors<'_>,
         name: &str,

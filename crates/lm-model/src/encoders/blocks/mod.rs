@@ -27,7 +27,8 @@ pub(crate) use self::tensors::TowerTensors;
 use burn::tensor::Tensor;
 use lm_kernels::{Activation, Device, Pool, PoolTurn};
 
-/// Waits until no other model runs on the CPU. Encoders take a turn for each layer, which decode steps of other sequences interrupt.
+/// Waits until no other model runs on the CPU. Encoders take a turn for each layer, which decode steps of
+/// other sequences interrupt.
 pub(crate) fn turn(device: Device) -> Option<PoolTurn<'static>> {
     (device == Device::Cpu).then(|| Pool::global().background_turn())
 }

@@ -26,7 +26,8 @@ impl PatchAttention {
         Ok(Self { query, key, value, output: load("out_proj")?, num_heads })
     }
 
-    /// Returns `residual`, `[rows, hidden]`, plus the attention of `x`, the rows of images of `lengths` patches one after another.
+    /// Returns `residual`, `[rows, hidden]`, plus the attention of `x`, the rows of images of `lengths`
+    /// patches one after another.
     pub(crate) fn add_to(&self, residual: Tensor<2>, x: Tensor<2>, lengths: &[usize]) -> Tensor<2> {
         let [rows, hidden] = x.dims();
         let head_dim = hidden / self.num_heads;

@@ -6,7 +6,8 @@ use crate::error::Result;
 /// Rows of the output that are computed at a time, so that the squares of all are never in memory.
 const TILE: usize = 32;
 
-/// Convolution with 3 × 3 kernels, stride 2 and zero padding: the output has half as many rows and columns, rounded up.
+/// Convolution with 3 × 3 kernels, stride 2 and zero padding: the output has half as many rows and columns,
+/// rounded up.
 pub(crate) struct StridedConv {
     linear: Linear,
 }

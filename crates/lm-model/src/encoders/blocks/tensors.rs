@@ -21,7 +21,8 @@ pub(crate) struct TowerTensors<'a> {
 }
 
 impl<'a> TowerTensors<'a> {
-    /// Creates a loader of a checkpoint's tensors for a device; `done_bytes` of `total_bytes` have been loaded before.
+    /// Creates a loader of a checkpoint's tensors for a device; `done_bytes` of `total_bytes` have been
+    /// loaded before.
     pub(crate) fn new(
         checkpoint: &'a Checkpoint,
         device: Device,
@@ -43,8 +44,8 @@ impl<'a> TowerTensors<'a> {
         &self.burn_device
     }
 
-    /// Returns the first of several prefixes with a tensor `name`: published checkpoints and those of later releases of transformers
-    /// spell the same module in different ways.
+    /// Returns the first of several prefixes with a tensor `name`: published checkpoints and those of later
+    /// releases of transformers spell the same module in different ways.
     ///
     /// # Errors
     /// When no tensor is found.

@@ -1,9 +1,10 @@
 //! RoPE parameters of a file's keys and tensors, in the form of config.json's `rope_parameters`.
 //!
-//! Every parameter is written explicitly, with llama.cpp's default for an absent key, so that no default of a model's config
-//! class applies.
+//! Every parameter is written explicitly, with llama.cpp's default for an absent key, so that no default of a
+//! model's config class applies.
 //!
-//! Source: `load_hparams` in `src/llama-model.cpp` of llama.cpp; for YaRN's attention factor, `src/llama-context.cpp`.
+//! Source: `load_hparams` in `src/llama-model.cpp` of llama.cpp; for YaRN's attention factor,
+//! `src/llama-context.cpp`.
 
 mod proportional;
 
@@ -59,7 +60,8 @@ pub(crate) fn with_sections(model: &Description<'_>, config: &mut Map<String, Va
     Ok(())
 }
 
-/// Writes the parameters of full-attention layers, and of sliding-window layers, which have their own base and no scaling.
+/// Writes the parameters of full-attention layers, and of sliding-window layers, which have their own base
+/// and no scaling.
 pub(crate) fn by_layer_type(
     model: &Description<'_>,
     config: &mut Map<String, Value>,
@@ -149,10 +151,10 @@ fn scaling(model: &Description<'_>) -> Result<Scaling> {
 
 /// Returns YaRN's parameters except the scaling factor and the original context length.
 ///
-/// The attention factor (on sine and cosine) is computed from them; `rope.scaling.attn_factor` multiplies it. `yarn_attn_factor`
-/// is the value that the converter found under `attention_factor`, which replaces it in transformers, or else under
-/// `attn_factor`, which transformers ignores and which is its reciprocal in the checkpoints that have it. (llama.cpp itself
-/// ignores the key.)
+/// The attention factor (on sine and cosine) is computed from them; `rope.scaling.attn_factor` multiplies it.
+/// `yarn_attn_factor` is the value that the converter found under `attention_factor`, which replaces it in
+/// transformers, or else under `attn_factor`, which transformers ignores and which is its reciprocal in the
+/// checkpoints that have it. (llama.cpp itself ignores the key.)
 fn yarn(
     model: &Description<'_>,
     factor: f64,
@@ -189,8 +191,8 @@ pub(crate) fn yarn_magnitude(factor: f64, all: Option<f64>) -> f64 {
     magnitude(1.0) / all.map_or(1.0, magnitude)
 }
 
-/// Returns the frequency divisors for short and long contexts. A single list for both represents Llama 3's scaling, whose
-/// parameters files do not contain.
+/// Returns the frequency divisors for short and long contexts. A single list for both represents Llama 3's
+/// scaling, whose parameters files do not contain.
 fn divisors(model: &Description<'_>) -> Result<Option<[Value; 2]>> {
     const NAMES: [&str; 2] = ["rope_factors_short.weight", "rope_factors_long.weight"];
     let of_all = list(model, "rope_freqs.weight")?;

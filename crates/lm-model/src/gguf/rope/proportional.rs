@@ -1,4 +1,5 @@
-//! Proportional RoPE of full-attention layers (Gemma 4): frequencies are those of the whole head, but only the first pairs are rotated.
+//! Proportional RoPE of full-attention layers (Gemma 4): frequencies are those of the whole head, but only
+//! the first pairs are rotated.
 //!
 //! Files express it by frequency divisors: 1 for rotated pairs, 1e30 in place of infinity for the others.
 
@@ -12,7 +13,8 @@ const DIVISORS: &str = "rope_freqs.weight";
 /// Divisor of the frequencies of pairs that are not rotated.
 const UNROTATED: f32 = 1e30;
 
-/// Writes the parameters of full-attention layers, which are proportional, and of sliding-window layers, which have their own base.
+/// Writes the parameters of full-attention layers, which are proportional, and of sliding-window layers,
+/// which have their own base.
 pub(crate) fn proportional(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
     check_rotated(model)?;
     let fraction = fraction(model)?;

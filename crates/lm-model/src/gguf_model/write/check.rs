@@ -18,8 +18,8 @@ pub(super) fn check(architecture: &str, model: &DecoderSpec, read: &DecoderSpec)
     }
 }
 
-/// Probe with every kind of text that pre-tokenizers split differently: words, contractions, numbers, whitespace, other scripts,
-/// punctuation.
+/// Probe with every kind of text that pre-tokenizers split differently: words, contractions, numbers,
+/// whitespace, other scripts, punctuation.
 const PROBE: &str = "Hello, world! I'll say it's WE'VE (don't) x2 3 45 678 9012345 1,234.5e-6\n\n \n\t\t  a   b    c \r\n\
     snake_case camelCase HTTPServer2 {\"key\": [1, 22, null]} // --- ==> <a href='#'> \u{2581}\
     \u{e9}t\u{e9} na\u{ef}ve Stra\u{df}e \u{41f}\u{440}\u{438}\u{432}\u{435}\u{442} \u{4f60}\u{597d}\u{4e16}\u{754c}123 \

@@ -1,7 +1,7 @@
 //! Writing of a model as one GGUF file: the inverse of the reading tables.
 //!
-//! The header is built first and read back like any file. Its spec must equal the folder's; for tensors whose row order or values
-//! differ in files, the reader determines the transformation.
+//! The header is built first and read back like any file. Its spec must equal the folder's; for tensors whose
+//! row order or values differ in files, the reader determines the transformation.
 
 mod check;
 mod key_types;
@@ -98,8 +98,8 @@ impl NewFile<'_> {
         Ok(head)
     }
 
-    /// Writes the file to `out`; `path` is its path in errors. At most a piece of a tensor is in memory. Calls `progress` after
-    /// each tensor.
+    /// Writes the file to `out`; `path` is its path in errors. At most a piece of a tensor is in memory.
+    /// Calls `progress` after each tensor.
     pub(crate) fn write(
         &self,
         head: NewHead,

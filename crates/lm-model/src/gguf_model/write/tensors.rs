@@ -115,8 +115,8 @@ fn name(
     }
 }
 
-/// Name of a matrix in llama.cpp's files: of its fused tensor, or its own. A matrix without a name there, or with columns in
-/// another order, keeps the name of its parameter.
+/// Name of a matrix in llama.cpp's files: of its fused tensor, or its own. A matrix without a name there, or
+/// with columns in another order, keeps the name of its parameter.
 pub(crate) fn matrix_name(architecture: &Architecture, spec: &DecoderSpec, param: Param) -> String {
     let own = (architecture.weight_name)(param);
     let Some(gguf) = architecture.gguf.first().filter(|_| !spec.has_grouped_columns(param)) else {
@@ -128,8 +128,8 @@ pub(crate) fn matrix_name(architecture: &Architecture, spec: &DecoderSpec, param
     fused.or_else(|| file_name(&own)).unwrap_or(own)
 }
 
-/// Returns the single tensor whose rows, all or some, a location covers, and that tensor's number of rows; `all` is the
-/// parameter's.
+/// Returns the single tensor whose rows, all or some, a location covers, and that tensor's number of rows;
+/// `all` is the parameter's.
 fn tensor_of(location: &TensorLocation, all: usize) -> Option<(&str, usize)> {
     let (first, others) = location.slices().split_first()?;
     let rows = match &first.rows {
@@ -150,8 +150,8 @@ fn parts_of(file: &NewFile<'_>, tensor: &str) -> Vec<String> {
     params.filter(is_part).map(file.architecture.weight_name).collect()
 }
 
-/// Type of a tensor, as llama.cpp's converter chooses it: vectors, norms and anything that is not a matrix to multiply by are
-/// F32; quantised blocks keep their type; rows that are not whole blocks are F16.
+/// Type of a tensor, as llama.cpp's converter chooses it: vectors, norms and anything that is not a matrix to
+/// multiply by are F32; quantised blocks keep their type; rows that are not whole blocks are F16.
 fn ty(
     file: &NewFile<'_>,
     param: Param,

@@ -104,7 +104,8 @@ impl Texts<'_> {
         Ok(keys)
     }
 
-    /// Adds the chat templates in transformers' order of precedence: separate files, else tokenizer_config.json.
+    /// Adds the chat templates in transformers' order of precedence: separate files, else
+    /// tokenizer_config.json.
     fn put_templates(&self, config: &Map<String, Value>, keys: &mut GgufEntries) -> Result<()> {
         let mut templates: BTreeMap<String, String> = BTreeMap::new();
         let of_json = |template: Option<&Value>| named_templates(template);

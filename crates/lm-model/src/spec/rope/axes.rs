@@ -13,7 +13,8 @@ pub(crate) enum RopeAxes {
     Temporal,
     /// The first pairs the temporal one, the next the height, the others the width: these numbers of pairs.
     Sections([usize; 3]),
-    /// Temporal, height and width in turn, as long as the last two have pairs left of these numbers; then the temporal one.
+    /// Temporal, height and width in turn, as long as the last two have pairs left of these numbers; then the
+    /// temporal one.
     Interleaved([usize; 3]),
 }
 
@@ -46,8 +47,8 @@ impl RopeAxes {
 }
 
 impl DecoderSpec {
-    /// Builds the spec of a config with M-RoPE in all layers; `plain` builds it without. `mrope_section` has the value `default` where it is
-    /// absent.
+    /// Builds the spec of a config with M-RoPE in all layers; `plain` builds it without. `mrope_section` has
+    /// the value `default` where it is absent.
     pub(crate) fn with_mrope(
         config: &ModelConfig,
         plain: fn(&ModelConfig) -> Result<Self>,
@@ -80,8 +81,8 @@ impl RopeSpec {
 }
 
 impl RopeParameters {
-    /// Removes the keys of M-RoPE and returns `mrope_section`, or the `default` where it is absent. `mrope` as the type of older files is the
-    /// default scaling.
+    /// Removes the keys of M-RoPE and returns `mrope_section`, or the `default` where it is absent. `mrope`
+    /// as the type of older files is the default scaling.
     pub(crate) fn take_sections(&mut self, key: &str, default: [usize; 3]) -> Result<[usize; 3]> {
         const MAX_PAIRS: u64 = 1 << 16;
         if self.kind() == "mrope" {

@@ -31,7 +31,8 @@ pub(crate) struct QueryTemperature {
 }
 
 impl RopeSpec {
-    /// Maximum sequence length; accounts for a `max_position_embeddings` that is still that of the original training.
+    /// Maximum sequence length; accounts for a `max_position_embeddings` that is still that of the original
+    /// training.
     pub(crate) fn context_len(&self, max_position_embeddings: usize) -> usize {
         let stretched = match self.scaling {
             RopeScaling::Dynamic { factor, context } => factor * context as f64,

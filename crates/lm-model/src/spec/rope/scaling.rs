@@ -11,7 +11,8 @@ pub(crate) enum RopeScaling {
     Linear {
         factor: f64,
     },
-    /// Rotates the first `pairs` of a head's pairs, with frequencies divided by `factor`; the others are not rotated.
+    /// Rotates the first `pairs` of a head's pairs, with frequencies divided by `factor`; the others are not
+    /// rotated.
     Proportional {
         factor: f64,
         pairs: usize,
@@ -79,10 +80,11 @@ impl RopeScaling {
         }
     }
 
-    /// Returns the frequency of a pair in a sequence of `len` tokens; `period` is the reciprocal of the unscaled frequency.
+    /// Returns the frequency of a pair in a sequence of `len` tokens; `period` is the reciprocal of the
+    /// unscaled frequency.
     ///
-    /// Operations and their order match the reference, so that they round alike in f32; models were trained with these
-    /// values.
+    /// Operations and their order match the reference, so that they round alike in f32; models were trained
+    /// with these values.
     pub(super) fn apply<R: Real>(&self, pair: usize, period: R, len: usize) -> R {
         let (one, of) = (R::of(1.0), R::of);
         let frequency = one / period;
@@ -108,7 +110,8 @@ impl RopeScaling {
     }
 }
 
-/// Float type of the frequency computation: f32 for the kernel's table, f64 for the divisors that are written to files.
+/// Float type of the frequency computation: f32 for the kernel's table, f64 for the divisors that are written
+/// to files.
 pub(super) trait Real:
     Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
 {

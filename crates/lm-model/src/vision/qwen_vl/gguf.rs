@@ -127,8 +127,8 @@ pub(super) const QWEN3: GgufProjector = GgufProjector {
     ..QWEN2
 };
 
-/// Minimum and maximum pixels of an image in published models: `preprocessor_config.json` of Qwen/Qwen2-VL-2B-Instruct and
-/// Qwen/Qwen2.5-VL-3B-Instruct.
+/// Minimum and maximum pixels of an image in published models: `preprocessor_config.json` of
+/// Qwen/Qwen2-VL-2B-Instruct and Qwen/Qwen2.5-VL-3B-Instruct.
 const PIXELS_OF_QWEN2: [usize; 2] = [56 * 56, 28 * 28 * 16_384];
 /// The same, of Qwen/Qwen3-VL-4B-Instruct.
 const PIXELS_OF_QWEN3: [usize; 2] = [256 * 256, 4096 * 4096];

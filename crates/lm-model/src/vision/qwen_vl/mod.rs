@@ -1,6 +1,7 @@
-//! Qwen2-VL, Qwen2.5-VL, Qwen3-VL and Qwen3.5: one ViT with rotary positions in two dimensions, which takes images in their own shape.
-//! Source: Qwen2-VL (arXiv 2409.12191), Qwen2.5-VL (arXiv 2502.13923); `modeling_qwen2_vl.py`, `modeling_qwen2_5_vl.py`,
-//! `modeling_qwen3_vl.py`, `modeling_qwen3_5.py` of transformers 5.23.0.
+//! Qwen2-VL, Qwen2.5-VL, Qwen3-VL and Qwen3.5: one ViT with rotary positions in two dimensions, which takes
+//! images in their own shape. Source: Qwen2-VL (arXiv 2409.12191), Qwen2.5-VL (arXiv 2502.13923);
+//! `modeling_qwen2_vl.py`, `modeling_qwen2_5_vl.py`, `modeling_qwen3_vl.py`, `modeling_qwen3_5.py` of
+//! transformers 5.23.0.
 
 mod gguf;
 mod patch_places;

@@ -1,6 +1,7 @@
 //! Order and places of an image's patches.
 
-/// Patches of an image in the tower's order: the `merge`² patches of a token stay together, as do those of a window.
+/// Patches of an image in the tower's order: the `merge`² patches of a token stay together, as do those of a
+/// window.
 pub(super) struct PatchPlaces {
     /// Index of each token in the row-by-row order of the image.
     pub(super) tokens: Vec<usize>,
@@ -11,7 +12,8 @@ pub(super) struct PatchPlaces {
 }
 
 impl PatchPlaces {
-    /// Places of `rows` × `columns` patches; windows have `window` tokens a side, and there is one of all tokens without it.
+    /// Places of `rows` × `columns` patches; windows have `window` tokens a side, and there is one of all
+    /// tokens without it.
     pub(super) fn new([rows, columns]: [usize; 2], merge: usize, window: Option<usize>) -> Self {
         let [height, width] = [rows / merge, columns / merge];
         let window = window.unwrap_or(height.max(width));
@@ -59,8 +61,8 @@ fn grid(
     rows.flat_map(move |row| columns.clone().map(move |column| (row, column)))
 }
 
-/// Values of a square table of positions, `[side, side, width]`, at each place of an image of `rows` × `columns` patches, whose corners are
-/// those of the table: `[places, width]`, bilinear.
+/// Values of a square table of positions, `[side, side, width]`, at each place of an image of `rows` ×
+/// `columns` patches, whose corners are those of the table: `[places, width]`, bilinear.
 pub(super) fn interpolated(
     table: &[f32],
     side: usize,

@@ -41,7 +41,8 @@ impl Values<'_> {
         (!options.is_empty()).then(|| one_of(&options))
     }
 
-    /// Builds an argument with an undeclared name, if the tool allows one. `typed` is the schema with its patterns applied.
+    /// Builds an argument with an undeclared name, if the tool allows one. `typed` is the schema with its
+    /// patterns applied.
     fn further_argument(
         &mut self,
         schema: &Map<String, Value>,

@@ -7,7 +7,8 @@ use super::super::values::Spelling;
 use crate::dialect::{JsonKey, JsonObject};
 use crate::grammar_request::Layout;
 
-/// Builds `{"name": "f", "arguments": ARGUMENTS}`, with the family's key order and names, or all accepted ones.
+/// Builds `{"name": "f", "arguments": ARGUMENTS}`, with the family's key order and names, or all accepted
+/// ones.
 pub(super) fn json_object(
     lark: &mut Lark,
     object: &JsonObject,

@@ -186,7 +186,8 @@ impl CallWriter<'_> {
             .extend(all.map(|found| UnenforcedKeyword { tool: Some((*name).to_owned()), ..found }));
     }
 
-    /// Fault of a tool without calls; `listed` is the location of a value that the syntax cannot write, and the value if it is listed.
+    /// Fault of a tool without calls; `listed` is the location of a value that the syntax cannot write, and
+    /// the value if it is listed.
     fn impossible(&self, at: usize, listed: Option<(String, Option<Value>)>) -> SchemaError {
         let Tool { name, parameters } = &self.tools[at];
         let mut lark = Lark::default();

@@ -135,7 +135,8 @@ impl<'a> NameCheck<'a> {
         matches!(self.syntax.body, CallBody::Python(_)) && !key.contains(['\'', '"', ',', '(', '[', '{'])
     }
 
-    /// Returns true if the parser reads back a call of `name` with these keys, and an object with the `inner` ones.
+    /// Returns true if the parser reads back a call of `name` with these keys, and an object with the `inner`
+    /// ones.
     fn reads_back(&self, name: &str, keys: &[&str], inner: &[&str]) -> bool {
         let any = |keys: &[&str]| -> Map<String, Value> {
             keys.iter().map(|key| ((*key).to_owned(), json!({}))).collect()
@@ -242,7 +243,8 @@ fn parameter(call: &ParameterCall, key: &str, inner: &str) -> String {
     [&parts.concat(), before_close, &close, between].concat()
 }
 
-/// Returns true if `name` starts with one of `names` followed by one of `ends`, so that no parser can distinguish the two.
+/// Returns true if `name` starts with one of `names` followed by one of `ends`, so that no parser can
+/// distinguish the two.
 fn is_ambiguous(name: &str, names: &BTreeSet<&str>, ends: &[&str]) -> bool {
     let ends = ends.iter().filter(|end| !end.is_empty());
     ends.flat_map(|end| name.match_indices(end)).any(|(at, _)| names.contains(&name[..at]))

@@ -72,8 +72,8 @@ fn arguments(
     values.counted_members(&typed, &members, further.as_deref(), "", path)
 }
 
-/// Builds a parameter with an undeclared name, if the tool allows one and the parser keeps it. `typed` is the schema with its
-/// patterns applied.
+/// Builds a parameter with an undeclared name, if the tool allows one and the parser keeps it. `typed` is the
+/// schema with its patterns applied.
 fn further(
     values: &mut Values<'_>,
     call: &ParameterCall,
@@ -198,7 +198,8 @@ enum Structures {
     Elements,
 }
 
-/// The other values that a parameter allows. They share its lexemes: the lexer takes the longest one and does not backtrack.
+/// The other values that a parameter allows. They share its lexemes: the lexer takes the longest one and does
+/// not backtrack.
 pub(super) struct Beside {
     /// Strings, without a type attribute that marks them.
     pub(super) texts: bool,
@@ -279,7 +280,8 @@ fn may_be_structure(schema: &Map<String, Value>) -> bool {
     )
 }
 
-/// Returns true if a list or object is written as elements: if the schema names its elements. Others are JSON.
+/// Returns true if a list or object is written as elements: if the schema names its elements. Others are
+/// JSON.
 fn has_elements(name: &str, schema: &Map<String, Value>) -> bool {
     let further = schema.get("additionalProperties").is_some_and(|further| *further != Value::Bool(false));
     match name {

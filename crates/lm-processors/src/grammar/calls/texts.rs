@@ -7,7 +7,8 @@ use lm_template::{Map, Value};
 use super::super::values::{Values, named_properties};
 use super::parameters::may_be_text;
 
-/// Arguments that some alternative of a tool's schema allows to be strings: the parser does not know the alternative yet.
+/// Arguments that some alternative of a tool's schema allows to be strings: the parser does not know the
+/// alternative yet.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     names: BTreeSet<String>,

@@ -8,7 +8,8 @@ use super::{Object, Values};
 const MAX_COUNTED: u64 = 1_000;
 
 impl Values<'_> {
-    /// Minimum and maximum number of elements of a list, as far as they are counted; `None` for an empty range.
+    /// Minimum and maximum number of elements of a list, as far as they are counted; `None` for an empty
+    /// range.
     pub(in crate::grammar) fn item_counts(
         &mut self,
         schema: &Object,

@@ -18,8 +18,8 @@ pub(in crate::grammar) struct CallStart {
 }
 
 impl Values<'_> {
-    /// Builds an expression for the values of `schema` that do not start like such a call: the first value of its key
-    /// is none of the names.
+    /// Builds an expression for the values of `schema` that do not start like such a call: the first value of
+    /// its key is none of the names.
     pub(in crate::grammar) fn excluding_call(
         &mut self,
         schema: &Value,
@@ -85,8 +85,8 @@ impl Values<'_> {
         (!options.is_empty()).then(|| one_of(&options))
     }
 
-    /// Builds a string other than these names; the schema's other constraints are left to the validation of the whole
-    /// answer.
+    /// Builds a string other than these names; the schema's other constraints are left to the validation of
+    /// the whole answer.
     fn text_other_than(&mut self, schema: &Object, names: &[String], path: &str) -> String {
         for keyword in ["minLength", "maxLength", "pattern", "format"] {
             if schema.contains_key(keyword) {

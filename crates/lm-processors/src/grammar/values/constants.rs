@@ -7,7 +7,8 @@ use super::{Strings, Values};
 use crate::grammar::lark::{literal, sequence};
 
 impl Values<'_> {
-    /// Builds one of the listed values of the schema at `path`; `None` if none can be written. Those that cannot are reported.
+    /// Builds one of the listed values of the schema at `path`; `None` if none can be written. Those that
+    /// cannot are reported.
     pub(super) fn constants(&mut self, values: &[Value], path: &str) -> Option<String> {
         let mut options = Vec::new();
         for value in values {
@@ -44,8 +45,8 @@ impl Values<'_> {
         self.leave_unenforced(path, "enum");
     }
 
-    /// Builds a single value, in the lexemes of other lists and objects: with a longer lexeme, the lexer would read
-    /// texts with a common prefix as this value only.
+    /// Builds a single value, in the lexemes of other lists and objects: with a longer lexeme, the lexer
+    /// would read texts with a common prefix as this value only.
     pub(in crate::grammar) fn constant(&mut self, value: &Value) -> String {
         match (value, self.spelling.strings) {
             (Value::String(text), Strings::Fenced(fence)) if !holds(text, &self.avoided()) => {

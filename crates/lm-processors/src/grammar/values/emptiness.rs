@@ -20,8 +20,8 @@ pub(super) struct Emptiness {
 }
 
 impl Emptiness {
-    /// Returns true if no text matches all of these terminal expressions, each of the form `/…/` or `~/…/`. False also if that takes too long
-    /// to find out.
+    /// Returns true if no text matches all of these terminal expressions, each of the form `/…/` or `~/…/`.
+    /// False also if that takes too long to find out.
     pub(super) fn is_empty<'a>(&mut self, terms: impl Iterator<Item = &'a str> + Clone) -> bool {
         let bytes: usize = terms.clone().map(str::len).sum();
         let branches = terms.clone().fold(1_u64, |product, term| product.saturating_mul(branches_of(term)));

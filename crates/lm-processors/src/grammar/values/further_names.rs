@@ -41,7 +41,8 @@ impl Values<'_> {
         patterns.filter_map(|(pattern, schema)| NamePattern::new(pattern, schema, &escaped)).collect()
     }
 
-    /// Undeclared names other than `taken`: those of each pattern, and if `additional` is a schema, all others.
+    /// Undeclared names other than `taken`: those of each pattern, and if `additional` is a schema, all
+    /// others.
     pub(in crate::grammar) fn further_names(
         &mut self,
         form: NameForm,
@@ -112,9 +113,9 @@ impl Values<'_> {
         self.lark.terminal(key)
     }
 
-    /// Characters that undeclared names in quotes do not have: quotes, the backslash, and the signs that excluded texts begin
-    /// with, because the product of their automaton and that of a pattern is large. Also returns the excluded texts that begin
-    /// with something else.
+    /// Characters that undeclared names in quotes do not have: quotes, the backslash, and the signs that
+    /// excluded texts begin with, because the product of their automaton and that of a pattern is large. Also
+    /// returns the excluded texts that begin with something else.
     fn unquoted(&self) -> (String, Vec<String>) {
         let begins = |text: &&String| text.chars().next().is_some_and(|c| c.is_ascii_punctuation());
         let (signs, rest): (Vec<&String>, Vec<&String>) = self.excluded.iter().partition(begins);

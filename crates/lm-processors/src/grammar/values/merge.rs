@@ -16,7 +16,8 @@ const MAX_PRODUCT: usize = 256;
 /// Maximum number of schemas merged in a combination.
 const MAX_STEPS: usize = 20_000;
 
-/// Expands `schema` to alternatives without combinations; `None` if they cannot be expressed as plain schemas.
+/// Expands `schema` to alternatives without combinations; `None` if they cannot be expressed as plain
+/// schemas.
 pub(super) fn merged(schema: &Object, definitions: &Object) -> Option<Vec<Object>> {
     let mut found = Merge { definitions, steps_left: MAX_STEPS }.expand(schema, 0, true)?;
     found.retain_mut(|schema| filter_enum(schema, definitions));
@@ -29,7 +30,8 @@ fn filter_enum(schema: &mut Object, definitions: &Object) -> bool {
     if schema.len() > 1 {
         let mut document = schema.clone();
         document.insert("$defs".to_owned(), Value::Object(definitions.clone()));
-        // A schema that the validator rejects restricts nothing here: finished values are validated by the original.
+        // A schema that the validator rejects restricts nothing here: finished values are validated by the
+        // original.
         if let Ok(validator) = validator(&Value::Object(document), true) {
             values.retain(|value| validator.is_valid(value));
         }
@@ -46,7 +48,8 @@ struct Merge<'a> {
 }
 
 impl Merge<'_> {
-    /// Expands a schema; an `alone` one, which is not merged with others, may keep references as alternatives.
+    /// Expands a schema; an `alone` one, which is not merged with others, may keep references as
+    /// alternatives.
     fn expand(&mut self, schema: &Object, depth: usize, alone: bool) -> Option<Vec<Object>> {
         if depth > MAX_DEPTH {
             return None;
@@ -121,7 +124,8 @@ impl Merge<'_> {
     }
 }
 
-/// Intersects two schemas; `false` if no value matches both, and `None` if no plain schema expresses the intersection.
+/// Intersects two schemas; `false` if no value matches both, and `None` if no plain schema expresses the
+/// intersection.
 fn both(one: &Object, other: &Object) -> Option<Value> {
     if let (Some(own), Some(value)) = (one.get("type"), other.get("type"))
         && common_types(own, value).is_none()
@@ -178,8 +182,8 @@ fn both_values(one: &Value, other: &Value) -> Option<Value> {
     }
 }
 
-/// Merges the properties of `other` into `out`; `additionalProperties` of one side applies to properties that only the
-/// other names. Returns false if a required property has no values.
+/// Merges the properties of `other` into `out`; `additionalProperties` of one side applies to properties that
+/// only the other names. Returns false if a required property has no values.
 fn merge_properties(out: &mut Object, other: &Object) -> Option<bool> {
     if out.contains_key("patternProperties") || other.contains_key("patternProperties") {
         return None;

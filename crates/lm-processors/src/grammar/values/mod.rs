@@ -59,8 +59,8 @@ pub(super) struct Values<'a> {
     /// Location of the first list of strings without a match in the schema.
     no_text: Option<String>,
     searches: Emptiness,
-    /// Location of the first range of numbers that all have too many decimals to be written, once found; `None` if such numbers
-    /// do not count as values.
+    /// Location of the first range of numbers that all have too many decimals to be written, once found;
+    /// `None` if such numbers do not count as values.
     narrow_range: Option<Option<String>>,
     /// Texts excluded from all strings: markers that end the context of the string.
     excluded: Vec<String>,
@@ -112,7 +112,8 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Builds an expression for the values that match `schema`, whose location is `path`; `None` if no value does.
+    /// Builds an expression for the values that match `schema`, whose location is `path`; `None` if no value
+    /// does.
     pub(super) fn value(&mut self, schema: &Value, path: &str) -> Option<String> {
         match schema {
             Value::Bool(false) => None,
@@ -166,7 +167,8 @@ impl<'a> Values<'a> {
         let name = self.lark.reserve("r");
         self.references.insert(key.to_owned(), Some(name.clone()));
         let body = body(self);
-        // Recursive references already use the name: without values, it needs a body as well, an empty character class.
+        // Recursive references already use the name: without values, it needs a body as well, an empty
+        // character class.
         self.lark.define_reserved(&name, body.as_deref().unwrap_or("/[^\\x00-\\u{10ffff}]/"));
         let known = body.map(|_| name);
         self.references.insert(key.to_owned(), known.clone());
@@ -247,7 +249,8 @@ impl<'a> Values<'a> {
         })
     }
 
-    /// Constraints on the strings of a schema, which contain none of `excluded`; `None` if there is no such string.
+    /// Constraints on the strings of a schema, which contain none of `excluded`; `None` if there is no such
+    /// string.
     pub(in crate::grammar) fn text_rules(
         &mut self,
         schema: &Object,
@@ -319,7 +322,8 @@ impl<'a> Values<'a> {
 }
 
 impl Values<'_> {
-    /// Expands a schema to alternatives without references and combinations; a superset if that is impossible.
+    /// Expands a schema to alternatives without references and combinations; a superset if that is
+    /// impossible.
     pub(super) fn plain(&mut self, schema: &Value) -> Vec<Object> {
         let Value::Object(map) = schema else {
             return if *schema == Value::Bool(false) { vec![] } else { vec![Object::new()] };

@@ -22,13 +22,15 @@ const INTEGERS: [(bool, &str); 2] = [(true, "9223372036854775808"), (false, "184
 const MAX_DIGITS: usize = 40;
 /// The largest `multipleOf`, without its point, that the grammar library computes with.
 const MAX_DIVISOR: u64 = 1_000;
-/// Maximum decimals of it, and of the bounds beside it: the library multiplies the divisor by 10 to this power in 32 bits.
+/// Maximum decimals of it, and of the bounds beside it: the library multiplies the divisor by 10 to this
+/// power in 32 bits.
 const DECIMALS: usize = 6;
 /// Maximum number of multiples that are listed instead. (Divisors from 2^53 on have fewer in 64 bits.)
 const MAX_LISTED: i128 = 4_096;
 
 impl Values<'_> {
-    /// Builds an expression for numbers of the type `name` within the bounds of `schema`; `None` if there are none.
+    /// Builds an expression for numbers of the type `name` within the bounds of `schema`; `None` if there are
+    /// none.
     pub(super) fn number(&mut self, name: &str, schema: &Object, path: &str) -> Option<String> {
         let whole = name == "integer";
         let exact_bounds = [
@@ -73,7 +75,8 @@ impl Values<'_> {
         (!options.is_empty()).then(|| self.lark.terminal(options.join(" | ")))
     }
 
-    /// Records a range of numbers that all have too many decimals to be written; `None` unless they count as values.
+    /// Records a range of numbers that all have too many decimals to be written; `None` unless they count as
+    /// values.
     fn narrow_range(&mut self, path: &str) -> Option<String> {
         self.narrow_range.as_mut()?.get_or_insert_with(|| path.to_owned());
         Some(NUMBER.to_owned())
@@ -108,8 +111,8 @@ fn exact([lower, upper]: [Bound; 2]) -> [Bound; 2] {
     [lower, upper]
 }
 
-/// Closes a range on both sides: a side without a bound, or with a bound of too many digits, gets `default`, or a
-/// number of more digits if the other end is at least as large.
+/// Closes a range on both sides: a side without a bound, or with a bound of too many digits, gets `default`,
+/// or a number of more digits if the other end is at least as large.
 fn closed([lower, upper]: [Option<Bound>; 2], default: &str) -> [Bound; 2] {
     let outer = |own: &Option<Bound>, other: &Option<Bound>, negative: bool| {
         let far = |bound: &Bound| bound.at.whole.len() > MAX_DIGITS && bound.at.negative == negative;
@@ -133,7 +136,8 @@ fn is_nonempty([lower, upper]: &[Option<Bound>; 2]) -> bool {
     lower.at < upper.at || lower.at == upper.at && !lower.strict && !upper.strict
 }
 
-/// Returns true if the grammar library supports multiples of `divisor` in a range: its automaton has a state for each remainder.
+/// Returns true if the grammar library supports multiples of `divisor` in a range: its automaton has a state
+/// for each remainder.
 fn is_computed(divisor: &Number, lower: &Bound, upper: &Bound) -> bool {
     let Some(divisor) = Decimal::of(divisor) else { return false };
     let coefficient = format!("{}{}", divisor.whole, divisor.fraction).parse::<u64>();
@@ -168,8 +172,8 @@ fn greatest_common_divisor(one: i128, other: i128) -> i128 {
     if other == 0 { one } else { greatest_common_divisor(other, one % other) }
 }
 
-/// Builds multiples of `divisor` as alternatives for negative numbers and others: the grammar library writes a range
-/// across zero with a negative zero.
+/// Builds multiples of `divisor` as alternatives for negative numbers and others: the grammar library writes
+/// a range across zero with a negative zero.
 fn signed_multiples(name: &str, divisor: &Number, lower: &Bound, upper: &Bound) -> Vec<String> {
     let zero = |strict| Bound { at: Decimal::zero(), strict };
     let ranges = match lower.at.negative && !upper.at.negative {

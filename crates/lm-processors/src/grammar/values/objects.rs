@@ -12,8 +12,8 @@ use super::{CallStart, Keys, Object, Strings, Values};
 use crate::schema::escaped_pointer;
 use crate::values::{BraceKey, brace_key};
 
-/// Maximum number of optional properties that are written: the grammar library follows each of them at once, three items
-/// for each, and has at most 2,000. Required ones are not limited here.
+/// Maximum number of optional properties that are written: the grammar library follows each of them at once,
+/// three items for each, and has at most 2,000. Required ones are not limited here.
 const MAX_OPTIONAL: usize = 500;
 /// The largest number of members that is counted, times the members that the schema names.
 const MAX_COUNTED: usize = 4_000;
@@ -118,7 +118,8 @@ impl Values<'_> {
         (!options.is_empty()).then(|| self.lark.rule(options.join(" | ")))
     }
 
-    /// An expression for the names of members where the schema restricts them; none where it does not, or no rule says it.
+    /// An expression for the names of members where the schema restricts them; none where it does not, or no
+    /// rule says it.
     fn names(&mut self, schema: &Object, first: Option<&CallStart>) -> Option<String> {
         let quoted = self.spelling.keys == Keys::Quoted && first.is_none();
         let named = ["properties", "required"].iter().any(|key| schema.contains_key(*key));
@@ -145,8 +146,9 @@ impl Values<'_> {
         }
     }
 
-    /// The members of an object or a call in their order with `comma` between them, then any number of `further`, as many as
-    /// the schema at `path` allows; none when that many are not to be had. What is not enforced is reported.
+    /// The members of an object or a call in their order with `comma` between them, then any number of
+    /// `further`, as many as the schema at `path` allows; none when that many are not to be had. What is not
+    /// enforced is reported.
     pub(in crate::grammar) fn counted_members(
         &mut self,
         schema: &Object,
@@ -166,7 +168,8 @@ impl Values<'_> {
         self.member_list(members, further, comma, &counts)
     }
 
-    /// From the last to the first, and for each number of members before it: the members allowed at and after a place.
+    /// From the last to the first, and for each number of members before it: the members allowed at and after
+    /// a place.
     fn member_list(
         &mut self,
         members: &[Member],

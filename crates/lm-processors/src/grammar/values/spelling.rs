@@ -95,8 +95,8 @@ impl Spelling {
         Self { strings: Strings::Fenced(quote), keys: Keys::Bare, colon: ":", comma: ",", ..Self::JSON }
     }
 
-    /// Splits `text` into the lexemes of arrays and objects that begin as it does: brackets, separators, strings, and what is
-    /// between them.
+    /// Splits `text` into the lexemes of arrays and objects that begin as it does: brackets, separators,
+    /// strings, and what is between them.
     pub(in crate::grammar) fn lexemes<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> {
         let (colon, comma, strings) = (self.colon, self.comma, self.strings);
         let mut rest = text;
@@ -122,7 +122,8 @@ impl Spelling {
         quote.is_some_and(|quote| end_of_string(lexeme, quote).is_none())
     }
 
-    /// Writes `value` in the syntax; `avoided` texts in its strings are written with an escape where the syntax has some.
+    /// Writes `value` in the syntax; `avoided` texts in its strings are written with an escape where the
+    /// syntax has some.
     pub(in crate::grammar) fn write(&self, value: &Value, avoided: &[String]) -> String {
         let list =
             |items: Vec<String>, open: &str, close: &str| format!("{open}{}{close}", items.join(self.comma));

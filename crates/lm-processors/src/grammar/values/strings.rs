@@ -123,15 +123,17 @@ impl TextRules {
         Self { regexes: pattern.iter().cloned().chain(format).collect(), ..*self }
     }
 
-    /// Returns true if no text meets these rules and the other terminal expressions. Lengths alone leave texts.
+    /// Returns true if no text meets these rules and the other terminal expressions. Lengths alone leave
+    /// texts.
     fn is_empty(&self, others: &[&str], searches: &mut Emptiness) -> bool {
         let count = format!("/(?s:.){}/", self.count());
         let terms = self.regexes.iter().map(String::as_str).chain([&*count]).chain(others.iter().copied());
         !self.regexes.is_empty() && searches.is_empty(terms)
     }
 
-    /// Reads the constraints of `schema`; also returns the keywords that are omitted. A string matches its pattern without escapes: a pattern
-    /// none of whose texts can be written so is omitted. A format is omitted if none of the texts that a grammar writes for it match the pattern.
+    /// Reads the constraints of `schema`; also returns the keywords that are omitted. A string matches its
+    /// pattern without escapes: a pattern none of whose texts can be written so is omitted. A format is
+    /// omitted if none of the texts that a grammar writes for it match the pattern.
     ///
     /// # Errors
     /// [`NoText`].
@@ -165,8 +167,8 @@ impl TextRules {
         Ok((rules, unenforced))
     }
 
-    /// Terminal expression for verbatim strings that contain none of `excluded` and do not start with `start` after
-    /// optional blanks.
+    /// Terminal expression for verbatim strings that contain none of `excluded` and do not start with `start`
+    /// after optional blanks.
     pub(in crate::grammar) fn raw<T: AsRef<str>>(&self, excluded: &[T], start: Option<&str>) -> String {
         let excluded: BTreeSet<&str> = excluded.iter().map(AsRef::as_ref).collect();
         let counted = self.min > 0 || self.max.is_some();
@@ -180,8 +182,8 @@ impl TextRules {
         if !counted || !self.regexes.is_empty() {
             return format!("({exact})");
         }
-        // Alternative for strings without the first characters of excluded texts: while a string stays in it, the lexer
-        // knows that it can end without exploring the rest of the count.
+        // Alternative for strings without the first characters of excluded texts: while a string stays in it,
+        // the lexer knows that it can end without exploring the rest of the count.
         let first: BTreeSet<char> =
             excluded.into_iter().chain(start).filter_map(|text| text.chars().next()).collect();
         let first: String = first.into_iter().map(|c| escaped_regex(&c.to_string())).collect();
@@ -192,8 +194,8 @@ impl TextRules {
         }
     }
 
-    /// Terminal expression for strings in `quote` that contain none of `excluded`. A string with a regular expression
-    /// is written without escapes.
+    /// Terminal expression for strings in `quote` that contain none of `excluded`. A string with a regular
+    /// expression is written without escapes.
     pub(super) fn quoted(&self, quote: char, escapes: &str, excluded: &[String]) -> String {
         let any = self.quoted_without(quote, escapes, "");
         if excluded.is_empty() {
@@ -228,8 +230,8 @@ impl TextRules {
         format!("/{hex}/ ({}) /{hex}/", all.join(" & "))
     }
 
-    /// Returns true if the count is too long for the lexer to combine with excluded texts: such strings are written without
-    /// the first characters of those.
+    /// Returns true if the count is too long for the lexer to combine with excluded texts: such strings are
+    /// written without the first characters of those.
     fn is_long(&self) -> bool {
         self.min.max(self.max.unwrap_or(0)) > MAX_COMBINED
     }

@@ -195,8 +195,8 @@ impl JsonBody {
         ToolCall::from_json(call.into()).map_err(|error| Fault::malformed(error.to_string()))
     }
 
-    /// Moves the members of the object inside a [`WRAPPER`] beside the others. An object with other members is not a call but, for example, a
-    /// declaration.
+    /// Moves the members of the object inside a [`WRAPPER`] beside the others. An object with other members
+    /// is not a call but, for example, a declaration.
     fn unwrapped(&self, mut object: Map<String, Value>) -> Result<Map<String, Value>, Fault> {
         if !object.get(WRAPPER).is_some_and(Value::is_object) {
             return Ok(object);
@@ -211,8 +211,8 @@ impl JsonBody {
         Ok(object)
     }
 
-    /// Checks that nothing of an object is lost as a call: an object without arguments has no other keys. Without a
-    /// marker, a call has arguments and no other keys.
+    /// Checks that nothing of an object is lost as a call: an object without arguments has no other keys.
+    /// Without a marker, a call has arguments and no other keys.
     pub(super) fn check_keys(&self, object: &Map<String, Value>) -> Result<(), Fault> {
         let is_arguments = |key: &String| key == WRAPPER || self.part(key) == Some(JsonKey::Arguments);
         let has_arguments = object.keys().any(is_arguments);

@@ -133,8 +133,8 @@ impl JsonBody {
         1 + usize::from(self.in_list)
     }
 
-    /// Returns true if a number or a word is allowed here: not between the objects of a list, nor in place of an
-    /// object's key.
+    /// Returns true if a number or a word is allowed here: not between the objects of a list, nor in place of
+    /// an object's key.
     fn allows_word(&self) -> bool {
         let depth = self.scan.depth();
         self.scan.in_string() || depth > self.inside() || depth == self.inside() && self.element.after_colon

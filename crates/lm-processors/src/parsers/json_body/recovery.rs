@@ -75,8 +75,8 @@ impl JsonBody {
         }
     }
 
-    /// Fails if the rest of the text starts with the closing marker inside a string that is not valid JSON, or a comment: its end
-    /// is missing. Returns true if more text is needed to decide.
+    /// Fails if the rest of the text starts with the closing marker inside a string that is not valid JSON,
+    /// or a comment: its end is missing. Returns true if more text is needed to decide.
     pub(super) fn is_unterminated(&self, text: &str) -> Result<bool, Fault> {
         let rest = &text.as_bytes()[self.at..];
         if !self.scan.may_be_unterminated() || rest.first() != self.close.as_bytes().first() {
@@ -88,7 +88,8 @@ impl JsonBody {
         }
     }
 
-    /// Returns true if the rest of the text starts with the closing marker; `None` if more text is needed to decide.
+    /// Returns true if the rest of the text starts with the closing marker; `None` if more text is needed to
+    /// decide.
     pub(super) fn is_at_close(&self, text: &str) -> Option<bool> {
         let (rest, close) = (&text.as_bytes()[self.at..], self.close.as_bytes());
         let outside = !close.is_empty() && self.scan.depth() > 0 && self.scan.is_outside();

@@ -70,7 +70,8 @@ impl ParameterBody {
         Ok(Step::Continue)
     }
 
-    /// End of the key at the start of `rest`, and the position after it; the value's opening marker also ends it.
+    /// End of the key at the start of `rest`, and the position after it; the value's opening marker also ends
+    /// it.
     fn end_of_key(&self, rest: &str, quote: Option<char>) -> Option<(usize, usize)> {
         let ParameterCall { key, value, .. } = *self.syntax;
         let most = self.max_key_bytes();

@@ -21,7 +21,8 @@ use crate::values::{Readings, Schema, SchemaCache, Types};
 /// Maximum length of names and keys, which bounds the search for their end.
 const MAX_NAME_BYTES: usize = 1 << 10;
 
-/// Maximum length of keys in replies under a grammar, which writes keys of any length where a pattern of names allows them.
+/// Maximum length of keys in replies under a grammar, which writes keys of any length where a pattern of
+/// names allows them.
 const MAX_GRAMMAR_KEY_BYTES: usize = 1 << 16;
 
 /// Maximum whitespace between the markers that end a call.
@@ -57,7 +58,8 @@ pub(crate) struct ParameterBody {
     state: State,
     at: usize,
     name: String,
-    /// True if neither the name nor the calls have a marker, and the name is undeclared: without parameters, this is text.
+    /// True if neither the name nor the calls have a marker, and the name is undeclared: without parameters,
+    /// this is text.
     is_doubtful: bool,
     /// Names of the tool's declared parameters.
     declared_keys: Vec<String>,
@@ -329,7 +331,8 @@ impl BodyReader for ParameterBody {
         }
     }
 
-    /// A value without its closing marker ends with its call; an unterminated string does not contain the markers after it.
+    /// A value without its closing marker ends with its call; an unterminated string does not contain the
+    /// markers after it.
     fn finish(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<usize, Fault> {
         if let State::Value(reader) = &mut self.state
             && reader.json.take().is_some()

@@ -82,7 +82,8 @@ impl ParameterBody {
         self.begin_call(found, calls)
     }
 
-    /// A name without the quotes of an attribute, and without the slash of an empty element of a declared tool.
+    /// A name without the quotes of an attribute, and without the slash of an empty element of a declared
+    /// tool.
     fn bare_name<'t>(&self, found: &'t str) -> &'t str {
         let name = if self.recovers { unquoted(found) } else { found };
         let declared = |name: &str| names(&self.tools).any(|declared| declared == name);

@@ -23,7 +23,8 @@ use crate::values::{Schema, Types, partial, push_json_chars, python_literal, typ
 const CRLF: &str = "\r\n";
 
 impl ParameterBody {
-    /// Reads the layout before a value and its CDATA marker, both of which must be known before anything is emitted.
+    /// Reads the layout before a value and its CDATA marker, both of which must be known before anything is
+    /// emitted.
     pub(super) fn value_start(&mut self, text: &str, kind: ValueKind) -> Step {
         let ParameterCall { value, key, written, .. } = *self.syntax;
         let rest = &text[self.at..];
@@ -131,8 +132,8 @@ impl ParameterBody {
         markers
     }
 
-    /// Returns true if the key marker at the start of `text` is a real one: it names a declared parameter not given
-    /// yet, or starts a line if the declaration is unknown. `None` if more text is needed to decide.
+    /// Returns true if the key marker at the start of `text` is a real one: it names a declared parameter not
+    /// given yet, or starts a line if the declaration is unknown. `None` if more text is needed to decide.
     fn is_next_parameter(&self, before: &str, text: &str) -> Option<bool> {
         let ParameterCall { key, value, .. } = *self.syntax;
         let rest = &text[key.open.len()..];
@@ -155,8 +156,8 @@ impl ParameterBody {
         Some(known && self.keys.iter().all(|given| given != name))
     }
 
-    /// Returns true if the opening marker at the start of `text` begins a call of a declared tool. `None` if more text is
-    /// needed to decide.
+    /// Returns true if the opening marker at the start of `text` begins a call of a declared tool. `None` if
+    /// more text is needed to decide.
     fn is_next_call(&self, text: &str) -> Option<bool> {
         let rest = text[self.call_syntax.call.open.len()..].trim_start();
         let name = match match_tag(rest, self.syntax.name.open.trim_start()) {
@@ -173,8 +174,8 @@ impl ParameterBody {
         }
     }
 
-    /// Returns true if the marker at the start of `text` ends the call: another call or the section's end follows.
-    /// `None` if more text is needed to decide.
+    /// Returns true if the marker at the start of `text` ends the call: another call or the section's end
+    /// follows. `None` if more text is needed to decide.
     fn is_end_of_call(&self, text: &str) -> Option<bool> {
         let CallSyntax { section, call, .. } = *self.call_syntax;
         let mut rest = text;
@@ -234,7 +235,8 @@ impl ParameterBody {
         Ok(Step::Continue)
     }
 
-    /// Removes the carriage return at the end of a text before `layout` and the closing marker, if these are a line's end.
+    /// Removes the carriage return at the end of a text before `layout` and the closing marker, if these are
+    /// a line's end.
     fn without_return<'t>(&self, text: &'t str, layout: &str, reader: &ValueReader) -> &'t str {
         let ends_line = layout == "\n" || layout.is_empty() && reader.close == "\n";
         if self.recovers && ends_line { text.strip_suffix('\r').unwrap_or(text) } else { text }
@@ -329,8 +331,8 @@ impl ParameterBody {
     }
 }
 
-/// Skips a JSON list or object, whose strings may contain the closing marker; returns false if more text is needed.
-/// Text that is not JSON is searched from its start.
+/// Skips a JSON list or object, whose strings may contain the closing marker; returns false if more text is
+/// needed. Text that is not JSON is searched from its start.
 fn skip_json(text: &str, reader: &mut ValueReader) -> bool {
     let Some(scan) = &mut reader.json else { return true };
     for &byte in &text.as_bytes()[reader.searched..] {

@@ -29,8 +29,8 @@ impl ReplyParser {
         }
     }
 
-    /// Returns true if this marker is text here: under a grammar, calls without a marker start at the start of the
-    /// reply and fill it.
+    /// Returns true if this marker is text here: under a grammar, calls without a marker start at the start
+    /// of the reply and fill it.
     fn is_text_at_this_position(&self, role: MarkerRole) -> bool {
         let bare = matches!(role, MarkerRole::Calls(syntax) if is_bare(&self.syntaxes[syntax]));
         bare && self.options.form.is_some() && !self.answer.at_boundary()
@@ -86,8 +86,8 @@ impl ReplyParser {
         }
     }
 
-    /// Searches for the first marker; if it ends a channel that the prompt may have opened, the text belongs to the
-    /// channel.
+    /// Searches for the first marker; if it ends a channel that the prompt may have opened, the text belongs
+    /// to the channel.
     pub(super) fn advance_undecided(&mut self) -> Step {
         let State::Undecided { searched } = &mut self.state else { return Step::Continue };
         let end = &self.channels[0].channel.end;

@@ -13,7 +13,8 @@ use crate::parsers::channel_flow::ChannelFlow;
 use crate::parsers::fault::Fault;
 use crate::parsers::marker_scan::{Scan, scan};
 
-/// Maximum whitespace between a start marker and its repetition, and maximum text examined to select a call syntax.
+/// Maximum whitespace between a start marker and its repetition, and maximum text examined to select a call
+/// syntax.
 const MAX_LAYOUT_BYTES: usize = 256;
 
 /// The channel being read.
@@ -24,8 +25,9 @@ pub(super) struct InChannel {
     opened: bool,
     /// True if only whitespace was read, so that the start marker may be repeated.
     at_start: bool,
-    /// Set if the buffer starts with a marker that ends the channel only if the reply ends without the channel's end
-    /// marker. The value is the number of bytes from there on that were searched for that end marker.
+    /// Set if the buffer starts with a marker that ends the channel only if the reply ends without the
+    /// channel's end marker. The value is the number of bytes from there on that were searched for that end
+    /// marker.
     possible_end: Option<usize>,
     flow: ChannelFlow,
 }
@@ -115,7 +117,8 @@ impl ReplyParser {
         }
     }
 
-    /// Handles a call's marker at the start of the buffer: it is text of the channel if the channel has an end marker.
+    /// Handles a call's marker at the start of the buffer: it is text of the channel if the channel has an
+    /// end marker.
     fn search_end_after_marker(&mut self, searched: usize, events: &mut Vec<ProcessorEvent>) -> Step {
         let State::Channel(inside) = &mut self.state else { return Step::Continue };
         let end = &*self.channels[inside.number].channel.end;
@@ -133,8 +136,8 @@ impl ReplyParser {
         }
     }
 
-    /// Handles the end of the reply inside the channel, with a call's marker at the start of the buffer. The first such
-    /// marker that starts a call ends the channel.
+    /// Handles the end of the reply inside the channel, with a call's marker at the start of the buffer. The
+    /// first such marker that starts a call ends the channel.
     fn end_unterminated(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
         while let Err(read) = self.call_at_front() {
             let State::Channel(inside) = &mut self.state else { return Step::Continue };

@@ -47,7 +47,8 @@ impl Markers {
     }
 }
 
-/// Markers that may end a channel of the dialect without its end marker: those of calls, and the answer's own.
+/// Markers that may end a channel of the dialect without its end marker: those of calls, and the answer's
+/// own.
 pub(crate) fn after_channel(dialect: &Dialect) -> impl Iterator<Item = &'static str> {
     let answer = dialect.answer.tags.open;
     let calls = dialect.calls.iter().filter(|syntax| !is_bare(syntax)).map(opener);
@@ -106,7 +107,8 @@ pub(super) fn inner_opener(syntax: &CallSyntax) -> &'static str {
     if syntax.section.open.is_empty() { "" } else { syntax.call.open }
 }
 
-/// Returns true if a marker has special characters, unlike a plain element such as `<invoke`, which any text may contain.
+/// Returns true if a marker has special characters, unlike a plain element such as `<invoke`, which any text
+/// may contain.
 pub(super) fn is_distinctive(marker: &str) -> bool {
     let name = marker.trim_start_matches('<').trim_end_matches('>');
     name.contains(|c: char| !c.is_ascii_alphanumeric() && !"_-:".contains(c))

@@ -18,8 +18,8 @@ const MAX_HEADER_BYTES: usize = 1 << 10;
 
 /// Parser of a reply whose dialect has a [`MessageSyntax`].
 ///
-/// A message is passed to the dialect's parser in the family's own form: reasoning between the channel's markers, a
-/// call after its opening marker. The order of a header's parts therefore does not matter.
+/// A message is passed to the dialect's parser in the family's own form: reasoning between the channel's
+/// markers, a call after its opening marker. The order of a header's parts therefore does not matter.
 #[derive(Debug)]
 pub(crate) struct MessageParser {
     dialect: &'static Dialect,

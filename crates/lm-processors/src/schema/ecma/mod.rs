@@ -1,7 +1,7 @@
 //! Regular expressions of ECMA-262, read by code points as with its flag `u`.
 //!
-//! Braces and brackets that Annex B reads as literals are literals. Everything else that is a syntax error with the flag `u` is
-//! refused: without it, implementations read it differently.
+//! Braces and brackets that Annex B reads as literals are literals. Everything else that is a syntax error
+//! with the flag `u` is refused: without it, implementations read it differently.
 
 mod parse;
 mod syntax;
@@ -29,8 +29,9 @@ pub(crate) enum PatternError {
     },
 }
 
-/// Translates `pattern` to the syntax of the crate `regex-syntax`; `None` for look-around, word boundaries, back references, and
-/// what is not a pattern. Where implementations disagree on white space, the translation matches what all of them match.
+/// Translates `pattern` to the syntax of the crate `regex-syntax`; `None` for look-around, word boundaries,
+/// back references, and what is not a pattern. Where implementations disagree on white space, the translation
+/// matches what all of them match.
 pub(super) fn for_grammar(pattern: &str) -> Option<String> {
     Writer::new(&parsed(pattern).ok()?, Target::Grammar).written().ok()
 }

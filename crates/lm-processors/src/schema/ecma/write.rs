@@ -225,8 +225,8 @@ impl<'p> Writer<'p> {
         Ok(())
     }
 
-    /// Writes a back reference. A group that did not take part in the match matches the empty text; each repetition of a loop
-    /// resets its groups, which the engine does not do.
+    /// Writes a back reference. A group that did not take part in the match matches the empty text; each
+    /// repetition of a loop resets its groups, which the engine does not do.
     fn reference(&mut self, group: &GroupRef) -> Result<(), PatternError> {
         let unsupported = |construct| Err(PatternError::Unsupported { construct });
         if self.looks > 0 {

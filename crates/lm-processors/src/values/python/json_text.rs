@@ -4,8 +4,8 @@ use super::super::{MAX_DEPTH, push_json_string};
 
 /// JSON text whose innermost bracket is still open.
 ///
-/// A bracket's kind may become known only after its first element: `{` starts a dictionary or a set, `(` a tuple or one
-/// value in parentheses. The opening bracket is then rewritten in place.
+/// A bracket's kind may become known only after its first element: `{` starts a dictionary or a set, `(` a
+/// tuple or one value in parentheses. The opening bracket is then rewritten in place.
 #[derive(Debug)]
 pub(super) struct JsonText {
     text: String,
@@ -90,7 +90,8 @@ impl JsonText {
         Ok(())
     }
 
-    /// Writes the start of a value, or all of it: `json` after its comma or the name of a positional argument.
+    /// Writes the start of a value, or all of it: `json` after its comma or the name of a positional
+    /// argument.
     pub(super) fn value(&mut self, json: &str) -> Step {
         self.begin_element()?;
         self.text.push_str(json);

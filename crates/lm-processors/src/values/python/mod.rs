@@ -13,8 +13,8 @@ use crate::declared_names::{Declared, declared};
 
 /// Parser of a Python call's arguments, from after its opening bracket to its closing one.
 ///
-/// Lists, tuples and sets become arrays. Constants have their Python or JSON names. Positional arguments take the names
-/// of the declared properties in order; without declarations they are refused.
+/// Lists, tuples and sets become arrays. Constants have their Python or JSON names. Positional arguments take
+/// the names of the declared properties in order; without declarations they are refused.
 #[derive(Debug)]
 pub(crate) struct PythonArguments {
     json: JsonText,
@@ -56,8 +56,8 @@ impl PythonArguments {
         self.json.certain()
     }
 
-    /// Continues in `text`, which starts with the text of the previous calls; returns the end of the arguments, once
-    /// reached.
+    /// Continues in `text`, which starts with the text of the previous calls; returns the end of the
+    /// arguments, once reached.
     ///
     /// # Errors
     /// Description of the fault.

@@ -14,7 +14,8 @@ pub(super) struct Channel {
     pub(super) budget: usize,
 }
 
-/// State at the next token of a reply: `spent` tokens of the budget are used, and `matched` bytes of the next marker are matched.
+/// State at the next token of a reply: `spent` tokens of the budget are used, and `matched` bytes of the next
+/// marker are matched.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum State {
     Outside {
@@ -71,8 +72,9 @@ impl Channel {
     }
 }
 
-/// Returns the length of the longest prefix of `marker` that the text ends with after `byte`, given that `matched` bytes matched
-/// before; `None` when the text ends with the whole marker. An empty marker is never found.
+/// Returns the length of the longest prefix of `marker` that the text ends with after `byte`, given that
+/// `matched` bytes matched before; `None` when the text ends with the whole marker. An empty marker is never
+/// found.
 fn advance(marker: &[u8], matched: usize, byte: u8) -> Option<usize> {
     let written = [&marker[..matched], &[byte]].concat();
     let longest = (0..=written.len()).rev().find(|&len| marker.starts_with(&written[written.len() - len..]));

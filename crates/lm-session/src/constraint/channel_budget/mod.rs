@@ -17,9 +17,10 @@ const MAX_CLOSED: usize = 8;
 
 /// Ends a channel after a number of tokens: its end marker is then forced, and the reply continues after it.
 ///
-/// All text between the channel's start and end markers counts, also when a reply has several such parts. Another constraint
-/// can apply to the reply as a whole. It has to allow the end marker; if it does not do so at once (in the middle of a
-/// character, say), the end marker is forced at the first token where it is allowed.
+/// All text between the channel's start and end markers counts, also when a reply has several such parts.
+/// Another constraint can apply to the reply as a whole. It has to allow the end marker; if it does not do so
+/// at once (in the middle of a character, say), the end marker is forced at the first token where it is
+/// allowed.
 ///
 /// ```
 /// use lm_session::{ChannelBudget, Constraint, TokenMask, testing};
@@ -43,8 +44,8 @@ pub struct ChannelBudget {
 }
 
 impl ChannelBudget {
-    /// Creates a budget of `tokens` for the channel between `start` and `end`; `layout` is written before `end` when the budget
-    /// forces the end.
+    /// Creates a budget of `tokens` for the channel between `start` and `end`; `layout` is written before
+    /// `end` when the budget forces the end.
     ///
     /// # Errors
     /// [`crate::Error::Tokenizer`] when the tokenizer cannot encode the end.

@@ -42,8 +42,9 @@ type EarleySet = Vec<(Symbol, Item)>;
 
 /// Earley chart of a text, with one Earley set for each lexeme boundary.
 ///
-/// The library splits lexemes greedily, the longest first; the chart follows all ways to split the text. So a completion found here
-/// need not be accepted by the library, but every completion that the library accepts is found.
+/// The library splits lexemes greedily, the longest first; the chart follows all ways to split the text. So a
+/// completion found here need not be accepted by the library, but every completion that the library accepts
+/// is found.
 #[derive(Clone, Debug)]
 pub(super) struct Chart {
     sets: Vec<EarleySet>,
@@ -114,7 +115,8 @@ impl Chart {
         self.sets.truncate(sets);
     }
 
-    /// Appends a token with these bytes, which are empty for a special token. Returns `None` when a bound is reached.
+    /// Appends a token with these bytes, which are empty for a special token. Returns `None` when a bound is
+    /// reached.
     pub fn push(&mut self, id: TokenId, bytes: &[u8], rules: &Rules, lexemes: &mut Lexemes) -> Option<()> {
         self.checkpoints.push(Checkpoint { sets: self.sets.len(), frontier: self.frontier.clone() });
         let matches =
@@ -187,7 +189,8 @@ impl Chart {
         (self.items <= MAX_ITEMS).then_some(())
     }
 
-    /// Computes the closure (predict and complete) of the kernel items of the next set, without items at the end of their rule.
+    /// Computes the closure (predict and complete) of the kernel items of the next set, without items at the
+    /// end of their rule.
     fn closure(&mut self, kernel: Vec<Item>, rules: &Rules) -> Option<EarleySet> {
         let current = self.sets.len() as u32;
         let mut set = EarleySet::new();
@@ -198,7 +201,8 @@ impl Chart {
             let Some(next) = rules.next(item.dot) else {
                 let lhs = rules.lhs(item.dot);
                 self.frontier.complete |= lhs == rules.start && item.origin == 0;
-                // A symbol that completes in the set of its start is empty: it was skipped when it was predicted.
+                // A symbol that completes in the set of its start is empty: it was skipped when it was
+                // predicted.
                 if item.origin != current {
                     items_expecting(&self.sets[item.origin as usize], lhs)
                         .for_each(|item| add(item.advanced()));
@@ -219,8 +223,8 @@ impl Chart {
         Some(set)
     }
 
-    /// Returns the parts of the cheapest completion of the text; `None` without a completion, or if its cost exceeds `limit`. `rest`
-    /// is the cost of completing a terminal from a state.
+    /// Returns the parts of the cheapest completion of the text; `None` without a completion, or if its cost
+    /// exceeds `limit`. `rest` is the cost of completing a terminal from a state.
     pub fn cheapest_completion(
         &self,
         rules: &Rules,
@@ -263,7 +267,8 @@ fn items_expecting(set: &EarleySet, symbol: Symbol) -> impl Iterator<Item = Item
     set[first..].iter().take_while(move |(next, _)| *next == symbol).map(|(_, item)| *item)
 }
 
-/// Advances the partial terminals by `byte`; returns the terminals that may continue, and those that may end after it.
+/// Advances the partial terminals by `byte`; returns the terminals that may continue, and those that may end
+/// after it.
 fn advance(
     partials: &[PartialTerminal],
     byte: u8,

@@ -12,7 +12,8 @@ use lm_tokenizer::TokenId;
 
 /// Maximum number of states of all automata together.
 const MAX_STATES: usize = 30_000;
-/// Fuel for the states of a grammar's shortest texts, and for those of one text, in the library's units of about 100 ns.
+/// Fuel for the states of a grammar's shortest texts, and for those of one text, in the library's units of
+/// about 100 ns.
 const GRAMMAR_FUEL: u64 = 5_000_000;
 const TEXT_FUEL: u64 = 2_000_000;
 
@@ -104,7 +105,8 @@ impl Lexemes {
         self.automata.has_error()
     }
 
-    /// Returns the shortest text that completes the lexeme from `state`; `None` when the limits prevent finding it.
+    /// Returns the shortest text that completes the lexeme from `state`; `None` when the limits prevent
+    /// finding it.
     pub fn shortest(&mut self, state: StateID) -> Option<Vec<u8>> {
         if !self.shortest_steps.contains_key(&state) && !self.accepts(state) {
             self.search(state)?;
@@ -118,7 +120,8 @@ impl Lexemes {
         Some(text)
     }
 
-    /// Finds the shortest path from `from` to an accepting state, breadth first, and records it for all states on it.
+    /// Finds the shortest path from `from` to an accepting state, breadth first, and records it for all
+    /// states on it.
     fn search(&mut self, from: StateID) -> Option<()> {
         let mut came_from = HashMap::from([(from, None)]);
         let (mut level, mut depth) = (vec![from], 0);

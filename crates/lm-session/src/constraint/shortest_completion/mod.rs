@@ -1,8 +1,9 @@
 //! Shortest completion of a text, computed from the rules of its grammar.
 //!
-//! The state of the library's parser is private. So a second parser follows the text: an Earley chart over the compiled rules,
-//! with the library's own automata for the lexemes. Its sets give the cheapest completion, at a cost that does not depend on
-//! the completion's length. Costs are estimated token counts; the text found is then tokenized.
+//! The state of the library's parser is private. So a second parser follows the text: an Earley chart over
+//! the compiled rules, with the library's own automata for the lexemes. Its sets give the cheapest
+//! completion, at a cost that does not depend on the completion's length. Costs are estimated token counts;
+//! the text found is then tokenized.
 
 mod chart;
 mod lexemes;
@@ -68,8 +69,8 @@ enum State {
 }
 
 impl CompletionTables {
-    /// Builds the tables of a compiled grammar, whose parser is at the start; `None` for unsupported features: conditions,
-    /// lexemes with look-ahead, grammars beyond the bounds.
+    /// Builds the tables of a compiled grammar, whose parser is at the start; `None` for unsupported
+    /// features: conditions, lexemes with look-ahead, grammars beyond the bounds.
     pub fn from_parser(parser: &TokenParser) -> Option<Self> {
         let grammar = parser.parser.grammar();
         let vocabulary = parser.token_env.clone();
@@ -155,7 +156,8 @@ impl ShortestCompletion {
         }
     }
 
-    /// Returns the shortest completion, up to the cost estimate; `None` without a completion, or when a bound was reached.
+    /// Returns the shortest completion, up to the cost estimate; `None` without a completion, or when a bound
+    /// was reached.
     pub fn completion(&mut self) -> Option<Vec<TokenId>> {
         self.follow();
         let Self { tables, state: State::Live(live), .. } = self else { return None };

@@ -57,7 +57,8 @@ impl Rules {
         COPIES * (rules + size_of_val(&*self.symbols) + size_of_val(&*self.positions))
     }
 
-    /// Reads the rules reachable from the grammar's start symbol; `None` when they have conditions, or there are too many.
+    /// Reads the rules reachable from the grammar's start symbol; `None` when they have conditions, or there
+    /// are too many.
     pub fn from_grammar(grammar: &CGrammar) -> Option<Self> {
         if grammar.parametric() {
             return None;
@@ -129,9 +130,8 @@ impl Rules {
         terminals
     }
 
-    /// Computes the costs of all symbols and positions from those of the terminals, in increasing order (Knuth's
-    /// generalization of
-    /// Dijkstra's algorithm).
+    /// Computes the costs of all symbols and positions from those of the terminals, in increasing order
+    /// (Knuth's generalization of Dijkstra's algorithm).
     pub fn set_costs(&mut self, terminal: impl Fn(Symbol) -> Cost) {
         let rules: Vec<DotPosition> =
             self.symbols.iter().flat_map(|symbol| symbol.rules.iter().copied()).collect();

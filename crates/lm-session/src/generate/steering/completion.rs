@@ -22,9 +22,11 @@ const MAX_TIME: Duration = Duration::from_millis(50);
 const MAX_FILLERS: [usize; 2] = [40, 8];
 /// Maximum number of allowed tokens of a mask when all are tried.
 const FEW_TOKENS: usize = 32;
-/// A mask that allows more than 1/8 of the vocabulary is treated as free text, which nearly any token can continue.
+/// A mask that allows more than 1/8 of the vocabulary is treated as free text, which nearly any token can
+/// continue.
 const FREE_TEXT: usize = 8;
-/// Penalty on the order of a step already seen in a state with the same mask: it probably leads to the same completions.
+/// Penalty on the order of a step already seen in a state with the same mask: it probably leads to the same
+/// completions.
 const SEEN_BEFORE: usize = 64;
 /// Maximum number of closing literals tried in a state, and of tokens of each kind.
 const MAX_LITERALS: usize = 24;
@@ -34,14 +36,16 @@ const TAIL_BYTES: usize = 64;
 
 /// Search for completions of one constraint's texts.
 ///
-/// Each state has a list of steps, the most promising first: forced tokens; added tokens; the rest of a closing literal whose
-/// beginning the text ends with; tokens of closing characters; whole closing literals; punctuation; and last, a few tokens of any
-/// kind. The search follows the first steps to an end, and then tries alternatives in order of discrepancy from them (limited
-/// discrepancy search), last those already seen in a state with the same mask. It is bounded in states and in time, so it need
-/// not find the shortest completion, or any.
+/// Each state has a list of steps, the most promising first: forced tokens; added tokens; the rest of a
+/// closing literal whose beginning the text ends with; tokens of closing characters; whole closing literals;
+/// punctuation; and last, a few tokens of any kind. The search follows the first steps to an end, and then
+/// tries alternatives in order of discrepancy from them (limited discrepancy search), last those already seen
+/// in a state with the same mask. It is bounded in states and in time, so it need not find the shortest
+/// completion, or any.
 #[derive(Debug)]
 pub(crate) struct Search {
-    /// Closing literals, except blank ones and those that start with a letter or digit: names do not close a part.
+    /// Closing literals, except blank ones and those that start with a letter or digit: names do not close a
+    /// part.
     closing_literals: Vec<Vec<u8>>,
     /// Ids of closing literals and of their suffixes, encoded on demand.
     encoded: HashMap<Vec<u8>, Vec<TokenId>>,
@@ -67,8 +71,8 @@ pub(crate) struct SearchContext<'a> {
     pub tail: &'a [u8],
 }
 
-/// A queue entry: its priority (discrepancy, that is its departure from the first steps, plus its number of steps; lower first),
-/// its number of steps, and its tokens.
+/// A queue entry: its priority (discrepancy, that is its departure from the first steps, plus its number of
+/// steps; lower first), its number of steps, and its tokens.
 type QueueEntry = Reverse<(usize, usize, Vec<TokenId>)>;
 
 /// Steps from a state; `only_fill` is true if no step closes a part.
@@ -128,8 +132,8 @@ impl Search {
         Ok(best)
     }
 
-    /// Follows the first steps from the state after `at`, and queues the others. Returns the tokens that end the text after
-    /// `at` if an end is reached within `limit` tokens.
+    /// Follows the first steps from the state after `at`, and queues the others. Returns the tokens that end
+    /// the text after `at` if an end is reached within `limit` tokens.
     fn follow(
         &mut self,
         context: &mut SearchContext<'_>,
@@ -168,8 +172,8 @@ impl Search {
         Ok(None)
     }
 
-    /// Returns the tokens that end the text here: none, or an end token required by the constraint itself. If the text may
-    /// not end without further tokens, the mask of the state is left in `self.mask`.
+    /// Returns the tokens that end the text here: none, or an end token required by the constraint itself. If
+    /// the text may not end without further tokens, the mask of the state is left in `self.mask`.
     fn end(&mut self, context: &mut SearchContext<'_>) -> Result<Option<Vec<TokenId>>> {
         if context.constraint.ending()? != Ending::Forbidden {
             return Ok(Some(Vec::new()));
@@ -186,7 +190,8 @@ impl Search {
             return Ok(Steps { steps: vec![forced], only_fill: false });
         }
         let free = is_free(&self.mask);
-        // If a marker is spelled out, its text is tried before added tokens, which may open a channel of free text.
+        // If a marker is spelled out, its text is tried before added tokens, which may open a channel of free
+        // text.
         let added = single_token_steps(context.tokens.added(&self.mask));
         let mut steps = if free { added.clone() } else { Vec::new() };
         if !free || self.mask != self.dead_end_mask {
@@ -288,8 +293,9 @@ impl Search {
     }
 }
 
-/// Moves the first untaken marker before a taken one: a marker that begins another call, say, would repeat forever, and the one
-/// that ends them all is later in the list. A marker is an added token, or a step of several tokens.
+/// Moves the first untaken marker before a taken one: a marker that begins another call, say, would repeat
+/// forever, and the one that ends them all is later in the list. A marker is an added token, or a step of
+/// several tokens.
 fn new_marker_first(steps: &mut [Vec<TokenId>], taken: &HashSet<Vec<TokenId>>, tokenizer: &Tokenizer) {
     let is_marker = |step: &[TokenId]| {
         step.len() > 1 || step.iter().any(|&id| tokenizer.token_kind(id) != TokenKind::Text)
@@ -301,8 +307,8 @@ fn new_marker_first(steps: &mut [Vec<TokenId>], taken: &HashSet<Vec<TokenId>>, t
     }
 }
 
-/// Moves the first step not yet taken in a state with this mask to the front: repetitions (`[0-9]+`) then continue on another
-/// path.
+/// Moves the first step not yet taken in a state with this mask to the front: repetitions (`[0-9]+`) then
+/// continue on another path.
 fn new_filler_first(steps: &mut [Vec<TokenId>], state: u64, filled: &HashSet<(u64, Vec<TokenId>)>) {
     if let Some(new) = steps.iter().position(|step| !filled.contains(&(state, step.clone()))) {
         steps[..=new].rotate_right(1);
@@ -316,8 +322,8 @@ fn distinct_first_bytes(ids: impl Iterator<Item = TokenId>, tokenizer: &Tokenize
     distinct.take(FEW_TOKENS).map(|id| vec![id]).collect()
 }
 
-/// CPU time of this thread so far: on a busy machine a search does the same work. 0 if the system does not report it; then
-/// searches are bounded by their states alone.
+/// CPU time of this thread so far: on a busy machine a search does the same work. 0 if the system does not
+/// report it; then searches are bounded by their states alone.
 fn cpu_time() -> Duration {
     ThreadTime::try_now().map_or(Duration::ZERO, |time| time.as_duration())
 }

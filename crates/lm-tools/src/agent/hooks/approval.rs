@@ -19,7 +19,8 @@ pub enum Approval {
     All,
     /// Calls of read-only tools run; others are denied.
     ReadOnly,
-    /// Calls of tools that may delete or overwrite, including tools without annotations, need an approval; others run.
+    /// Calls of tools that may delete or overwrite, including tools without annotations, need an approval;
+    /// others run.
     AskDestructive,
     /// Every call needs an approval.
     AskAll,
@@ -37,8 +38,9 @@ impl Hook for Approval {
     }
 }
 
-/// A call that waits for approval. It may be answered from any thread, during further reads of the turn or later; the first answer counts. The
-/// call is denied when the request and all its clones are dropped without an answer.
+/// A call that waits for approval. It may be answered from any thread, during further reads of the turn or
+/// later; the first answer counts. The call is denied when the request and all its clones are dropped without
+/// an answer.
 ///
 /// ```
 /// # use lm_tools::testing::{ScriptedReply, scripted_engine};
@@ -109,7 +111,8 @@ impl ApprovalRequest {
         let _ = self.answer.try_send(decision); // It was answered, or the turn has ended.
     }
 
-    /// Denies the request when the turn is cancelled or its deadline passes, on a thread that ends with the request.
+    /// Denies the request when the turn is cancelled or its deadline passes, on a thread that ends with the
+    /// request.
     pub(in crate::agent) fn end_with(&self, cancel: CancelHandle, deadline: Option<Instant>) {
         let answer = self.answer.downgrade();
         let watch = move || {

@@ -15,8 +15,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// Audit log: a line of JSON for each call, with any outcome. See [`AuditEntry`].
 ///
-/// A line is written when the call has its result, in one write, and flushed. After a failed write, no further call
-/// runs: the turn ends with [`Decision::Stop`].
+/// A line is written when the call has its result, in one write, and flushed. After a failed write, no
+/// further call runs: the turn ends with [`Decision::Stop`].
 ///
 /// ```
 /// # use lm_tools::testing::{ScriptedReply, scripted_engine};
@@ -77,8 +77,9 @@ impl Audit {
         Self { log: Mutex::new(Log { out: Box::new(out), failed: None }) }
     }
 
-    /// Appends the log to a file, creating it if needed. Several agents and programs may append to one file. An unterminated last
-    /// line, as after a crash, is terminated first, so that it is not joined with the next one.
+    /// Appends the log to a file, creating it if needed. Several agents and programs may append to one file.
+    /// An unterminated last line, as after a crash, is terminated first, so that it is not joined with the
+    /// next one.
     ///
     /// # Errors
     /// When the file cannot be opened for reading and writing, or its last line cannot be terminated.

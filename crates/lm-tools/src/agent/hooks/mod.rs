@@ -33,11 +33,14 @@ pub enum Decision {
     Edit(Map<String, Value>),
     /// It does not run; the model reads this text as the error of the call.
     Deny(String),
-    /// It does not run; this is its result, in the form of a tool result: a number or a list becomes text, unless it is a list of parts of a message.
+    /// It does not run; this is its result, in the form of a tool result: a number or a list becomes text,
+    /// unless it is a list of parts of a message.
     Answer(Value),
-    /// The reader of the events decides: [`AgentEvent::Approval`](super::AgentEvent::Approval). The call is denied without an answer.
+    /// The reader of the events decides: [`AgentEvent::Approval`](super::AgentEvent::Approval). The call is
+    /// denied without an answer.
     Ask,
-    /// The turn ends, with this text in [`StopReason::Hook`](super::StopReason::Hook). No call of the round runs.
+    /// The turn ends, with this text in [`StopReason::Hook`](super::StopReason::Hook). No call of the round
+    /// runs.
     Stop(String),
 }
 
@@ -48,15 +51,16 @@ pub enum AfterCall {
     Keep,
     /// The model reads this result instead, in the form of [`Decision::Answer`].
     Replace(Value),
-    /// The turn ends when the round's calls have their results, with this text in [`StopReason::Hook`](super::StopReason::Hook).
+    /// The turn ends when the round's calls have their results, with this text in
+    /// [`StopReason::Hook`](super::StopReason::Hook).
     Stop(String),
 }
 
 /// Extension point of a turn: an approval policy, a log, a cache, a guard.
 ///
-/// Hooks run in the order in which they were added, on the thread or task that reads the turn, so they must return quickly; a decision that
-/// takes long is [`Decision::Ask`]. A hook that panics ends the turn as [`Decision::Stop`] does. [`Approval`] has predefined policies;
-/// [`Audit`] and [`Replay`] are hooks, too.
+/// Hooks run in the order in which they were added, on the thread or task that reads the turn, so they must
+/// return quickly; a decision that takes long is [`Decision::Ask`]. A hook that panics ends the turn as
+/// [`Decision::Stop`] does. [`Approval`] has predefined policies; [`Audit`] and [`Replay`] are hooks, too.
 ///
 /// ```
 /// use lm_tools::{AfterCall, AgentStep, CallRequest, Decision, Hook};
@@ -91,8 +95,8 @@ pub trait Hook: Send + Sync {
         AfterCall::Keep
     }
 
-    /// Records a step as in the history: each call once, with any outcome, also at the end of a dropped turn. Default:
-    /// nothing. It may use the agent of the turn.
+    /// Records a step as in the history: each call once, with any outcome, also at the end of a dropped turn.
+    /// Default: nothing. It may use the agent of the turn.
     fn record(&self, step: &AgentStep) {
         let _ = step;
     }

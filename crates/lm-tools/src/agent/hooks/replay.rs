@@ -7,8 +7,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// Recorded steps in place of tools: each call has the result of its step, and nothing runs.
 ///
-/// The calls must be those of the record, round by round: otherwise the turn ends with [`Decision::Stop`]. Further calls end it, too. Calls
-/// that the caller ran have their recorded results as well, and do not end the turn. It decides on every call, so it must be the first hook.
+/// The calls must be those of the record, round by round: otherwise the turn ends with [`Decision::Stop`].
+/// Further calls end it, too. Calls that the caller ran have their recorded results as well, and do not end
+/// the turn. It decides on every call, so it must be the first hook.
 ///
 /// ```
 /// # use lm_tools::testing::{ScriptedReply, scripted_engine};

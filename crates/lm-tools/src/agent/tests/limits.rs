@@ -142,8 +142,8 @@ fn zero_token_turn_is_empty() {
     );
 }
 
-/// Runs a turn with longer and longer time limits, until it gets far enough within one: on a busy machine the model needs longer for its
-/// reply. `turn` returns `None` for a turn that did not.
+/// Runs a turn with longer and longer time limits, until it gets far enough within one: on a busy machine the
+/// model needs longer for its reply. `turn` returns `None` for a turn that did not.
 pub(super) fn with_enough_time<T>(turn: impl Fn(Duration) -> Option<T>) -> T {
     (0..12).map(|doublings| Duration::from_millis(50 << doublings)).find_map(turn).expect("enough time")
 }

@@ -38,7 +38,8 @@ fn reports_precede_their_result() {
     }
 }
 
-/// A tool that waits for the reader of each report would wait forever if the reader were notified of the first one only.
+/// A tool that waits for the reader of each report would wait forever if the reader were notified of the
+/// first one only.
 #[test]
 fn each_report_wakes_a_waiting_reader() {
     let (seen, is_seen) = channel();

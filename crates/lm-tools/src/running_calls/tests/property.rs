@@ -165,7 +165,8 @@ fn calls(kinds: &[(Kind, bool)]) -> Vec<ToolCall> {
     calls.collect()
 }
 
-/// A case: kinds of calls, maximum in parallel, cancel before an event or not, end of reading, runtime, deadline of the turn.
+/// A case: kinds of calls, maximum in parallel, cancel before an event or not, end of reading, runtime,
+/// deadline of the turn.
 type Case = (Vec<(Kind, bool)>, usize, Option<usize>, Option<usize>, Runtime, Option<u64>);
 
 fn case() -> impl Strategy<Value = Case> {

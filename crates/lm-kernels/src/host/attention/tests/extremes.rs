@@ -23,7 +23,8 @@ fn first_element(slots: usize) -> Case {
 #[test]
 fn small_weights_beside_a_large_one_count() {
     let mut case = first_element(250);
-    // exp(7.32) = 1506 times the others, which are 10.88 of 16,383 steps. The key, 127 times a bf16, is exact in 8 bits.
+    // exp(7.32) = 1506 times the others, which are 10.88 of 16,383 steps. The key, 127 times a bf16, is exact
+    // in 8 bits.
     case.keys[0][0] = 127.0 * 236.0 / 4096.0;
     case.values[0] = [[1.0].as_slice(), &[0.0; 15]].concat().repeat(250);
     case.values[0][..2].copy_from_slice(&[0.0, 1.0]);

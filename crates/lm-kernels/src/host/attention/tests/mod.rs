@@ -34,8 +34,8 @@ impl Case {
         }
     }
 
-    /// Runs all rows of every sequence in one batch, the prompts split after each `step` rows. Sequence `i` returns
-    /// `[slots, heads, head_dim]`.
+    /// Runs all rows of every sequence in one batch, the prompts split after each `step` rows. Sequence `i`
+    /// returns `[slots, heads, head_dim]`.
     fn run(&self, isa: Isa, threads: usize, dtype: KvDtype, step: usize) -> Vec<Vec<f32>> {
         let pool = Pool::new(threads);
         let slots: Vec<(usize, usize)> = self.lengths.iter().map(|(cached, new)| (0, cached + new)).collect();

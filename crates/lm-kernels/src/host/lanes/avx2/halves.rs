@@ -1,7 +1,7 @@
 //! Operations on one of the two registers of [`Avx2`](super::Avx2).
 //!
-//! Safety invariant of all unsafe blocks below, as there: only `Isa::run` names that type, after it has detected AVX2, FMA
-//! and F16C.
+//! Safety invariant of all unsafe blocks below, as there: only `Isa::run` names that type, after it has
+//! detected AVX2, FMA and F16C.
 
 use std::arch::x86_64::*;
 

@@ -1,7 +1,7 @@
 //! Products of integers in 256-bit registers: the operations that [VNNI](super::vnni) has instructions for.
 //!
-//! Safety invariant of all unsafe blocks below: only `Isa::run` names the lanes that use these, after it has detected
-//! AVX2, FMA and F16C.
+//! Safety invariant of all unsafe blocks below: only `Isa::run` names the lanes that use these, after it has
+//! detected AVX2, FMA and F16C.
 
 use std::arch::x86_64::*;
 
@@ -9,8 +9,8 @@ use super::super::vector::{Kernel, ZeroPointCorrection};
 use super::Avx2;
 use super::halves::twice;
 
-/// Dot products of integers in one register of [`Avx2`](super::Avx2): the operations of [`Lanes`](super::Lanes) of the same
-/// names, for eight lanes.
+/// Dot products of integers in one register of [`Avx2`](super::Avx2): the operations of
+/// [`Lanes`](super::Lanes) of the same names, for eight lanes.
 pub(in crate::host) trait Products: Copy {
     /// Runs a kernel in a function compiled for these instructions.
     fn call<K: Kernel>(kernel: K) -> K::Output;
@@ -33,7 +33,8 @@ pub(in crate::host) trait Products: Copy {
 #[derive(Clone, Copy)]
 pub(in crate::host) struct Maddubs;
 
-/// Runs a kernel in its copy for AVX2. Not inlined if one kernel calls another: a format's loops are a function of their own.
+/// Runs a kernel in its copy for AVX2. Not inlined if one kernel calls another: a format's loops are a
+/// function of their own.
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(in crate::host) fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
@@ -60,8 +61,8 @@ impl Products for Maddubs {
         unsafe { _mm256_setzero_si256() }
     }
 
-    /// The weights' magnitudes times the activations with the weights' signs: two products are at most 2 · 127 · 127,
-    /// so they do not saturate.
+    /// The weights' magnitudes times the activations with the weights' signs: two products are at most 2 ·
+    /// 127 · 127, so they do not saturate.
     #[inline(always)]
     fn dot_bytes(sums: __m256i, w: __m256i, x: __m256i) -> __m256i {
         // SAFETY: AVX2 is there.
@@ -87,8 +88,9 @@ impl Products for Maddubs {
         unsafe { _mm256_add_epi32(sums, _mm256_madd_epi16(w, x)) }
     }
 
-    /// Two 16-bit sums per lane, each over two of every four columns. At the end, each is that of 16 products with
-    /// nibbles minus 4 times the sum of 32 activations: at most 16 · (15 - 4) · 127 + 16 · 4 · 127 = 30,480, which fits 16 bits.
+    /// Two 16-bit sums per lane, each over two of every four columns. At the end, each is that of 16 products
+    /// with nibbles minus 4 times the sum of 32 activations: at most 16 · (15 - 4) · 127 + 16 · 4 · 127 =
+    /// 30,480, which fits 16 bits.
     #[inline(always)]
     fn start_nibbles(correction: &ZeroPointCorrection) -> i32 {
         correction.halves

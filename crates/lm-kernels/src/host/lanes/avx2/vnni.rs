@@ -1,7 +1,7 @@
 //! VNNI in 256-bit registers: dot products of four bytes or two words a lane in one instruction.
 //!
-//! Safety invariant of all unsafe blocks below: only `Isa::run` names the lanes that use these, after it has detected the
-//! encoding's features and those of AVX2.
+//! Safety invariant of all unsafe blocks below: only `Isa::run` names the lanes that use these, after it has
+//! detected the encoding's features and those of AVX2.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -24,8 +24,8 @@ pub(in crate::host) trait Encoding: Copy {
 #[derive(Clone, Copy)]
 pub(in crate::host) struct Vex;
 
-/// The encoding of AVX-512 VNNI and VL: on a processor that lacks AVX-VNNI it runs, tests and measures the same kernels.
-/// Inline assembly, so that they have 16 registers as with [`Vex`].
+/// The encoding of AVX-512 VNNI and VL: on a processor that lacks AVX-VNNI it runs, tests and measures the
+/// same kernels. Inline assembly, so that they have 16 registers as with [`Vex`].
 #[derive(Clone, Copy)]
 pub(in crate::host) struct Evex;
 
@@ -36,7 +36,8 @@ pub(in crate::host) fn run_avx_vnni<K: Kernel>(kernel: K) -> K::Output {
     kernel.run::<Avx2<Vnni<Vex>>>()
 }
 
-/// Runs a kernel in its copy for the encoding of AVX-512, without the features of AVX-512, which would give it more registers.
+/// Runs a kernel in its copy for the encoding of AVX-512, without the features of AVX-512, which would give
+/// it more registers.
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(in crate::host) fn run_avx_vnni_evex<K: Kernel>(kernel: K) -> K::Output {
@@ -156,8 +157,8 @@ impl<E: Encoding> Products for Vnni<E> {
         E::dot_bytes(sums, w, x)
     }
 
-    /// The low half of a lane has its factor: a sum of nibbles fits 16 bits, and the high half, its sign extension, is
-    /// multiplied by zero.
+    /// The low half of a lane has its factor: a sum of nibbles fits 16 bits, and the high half, its sign
+    /// extension, is multiplied by zero.
     #[inline(always)]
     fn factors(words: __m256i) -> [__m256i; 2] {
         // SAFETY: AVX2 is there.

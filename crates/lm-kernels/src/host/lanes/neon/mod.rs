@@ -1,7 +1,7 @@
 //! Sixteen-lane vectors in four NEON registers.
 //!
-//! NEON is part of every AArch64 target with a standard library, so closures are compiled for it too. Byte products, for which later
-//! versions of the architecture have more instructions, are in [`products`].
+//! NEON is part of every AArch64 target with a standard library, so closures are compiled for it too. Byte
+//! products, for which later versions of the architecture have more instructions, are in [`products`].
 
 mod products;
 
@@ -21,8 +21,8 @@ type Bytes = [uint8x16_t; REGISTERS];
 
 /// Sixteen floats in four NEON registers, with the byte products `P`.
 ///
-/// Bit-identical to the portable lanes under QEMU; never run on hardware. [`ByteProducts::works`] compares them before a path is
-/// selected.
+/// Bit-identical to the portable lanes under QEMU; never run on hardware. [`ByteProducts::works`] compares
+/// them before a path is selected.
 #[derive(Clone, Copy)]
 pub(in crate::host) struct Neon<P>([float32x4_t; REGISTERS], PhantomData<P>);
 
@@ -80,7 +80,8 @@ fn negate(x: Ints, signs: u16) -> Ints {
 fn widen_halves(bits: [u16; LANES / REGISTERS]) -> float32x4_t {
     let bits: uint16x4_t = bytemuck::cast(bits);
     let wide;
-    // SAFETY: the instruction is part of NEON; the intrinsic of the same name is not stable. A signalling NaN sets a flag.
+    // SAFETY: the instruction is part of NEON; the intrinsic of the same name is not stable. A signalling NaN
+    // sets a flag.
     unsafe {
         std::arch::asm!(
             "fcvtl {wide:v}.4s, {bits:v}.4h",

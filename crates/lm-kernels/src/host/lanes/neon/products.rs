@@ -10,7 +10,8 @@ use super::super::portable::F32x16;
 use super::super::vector::{Kernel, LANES, Lanes, Line, ZeroPointCorrection};
 use super::{Bytes, Ints, Neon, REGISTERS, each};
 
-/// Dot products of bytes in the lanes of [`Neon`](super::Neon), and the processors that have their instructions.
+/// Dot products of bytes in the lanes of [`Neon`](super::Neon), and the processors that have their
+/// instructions.
 ///
 /// Only [`Isa::run`](crate::host::Isa) may choose an implementation, after it was detected.
 pub(in crate::host) trait ByteProducts: Copy {
@@ -18,7 +19,8 @@ pub(in crate::host) trait ByteProducts: Copy {
     type Unit: MatrixUnit;
     /// Sums of products of nibbles over a group of 32 columns.
     type NibbleSums: Copy;
-    /// True if [`ByteProducts::dot_bytes`] takes the weights as they are; otherwise it subtracts their zero point first.
+    /// True if [`ByteProducts::dot_bytes`] takes the weights as they are; otherwise it subtracts their zero
+    /// point first.
     const UNSIGNED: bool;
     /// True if weights are expanded to bytes for products with many rows.
     const PANELS: bool;
@@ -37,7 +39,8 @@ pub(in crate::host) trait ByteProducts: Copy {
     /// The sum of each lane.
     fn nibble_sums(sums: Self::NibbleSums) -> Ints;
 
-    /// Returns true if the results of the path are those of the portable one; the processor must have its instructions.
+    /// Returns true if the results of the path are those of the portable one; the processor must have its
+    /// instructions.
     fn works() -> bool {
         Self::call(SelfCheck) == SelfCheck.run::<F32x16>()
     }
@@ -55,7 +58,8 @@ pub(in crate::host) struct Dotprod;
 #[derive(Clone, Copy)]
 pub(in crate::host) struct I8mm;
 
-/// Runs a kernel in its copy for NEON. Not inlined if one kernel calls another: a format's loops are a function of their own.
+/// Runs a kernel in its copy for NEON. Not inlined if one kernel calls another: a format's loops are a
+/// function of their own.
 #[inline(never)]
 pub(in crate::host) fn run_neon<K: Kernel>(kernel: K) -> K::Output {
     kernel.run::<Neon<Baseline>>()
@@ -113,8 +117,8 @@ impl ByteProducts for Baseline {
         each(|q| unsafe { vpadalq_s16(sums[q], pair_sums(vreinterpretq_s8_u8(w[q]), x)) })
     }
 
-    /// At the end, each sum is that of 16 products with nibbles minus 4 times the sum of 32 activations: at most
-    /// 16 · (15 - 4) · 127 + 16 · 4 · 127 = 30,480, which fits 16 bits.
+    /// At the end, each sum is that of 16 products with nibbles minus 4 times the sum of 32 activations: at
+    /// most 16 · (15 - 4) · 127 + 16 · 4 · 127 = 30,480, which fits 16 bits.
     #[inline(always)]
     fn start_nibbles(correction: &ZeroPointCorrection) -> Self::NibbleSums {
         // SAFETY: NEON is there.

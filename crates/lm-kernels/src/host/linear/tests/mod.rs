@@ -18,7 +18,8 @@ fn formats() -> Vec<WeightFormat> {
         .collect()
 }
 
-/// rows, cols, m: full tiles and blocks, and partial ones of every kind; few rows and, for every format, many.
+/// rows, cols, m: full tiles and blocks, and partial ones of every kind; few rows and, for every format,
+/// many.
 const SHAPES: [(usize, usize, usize); 14] = [
     (1, 1, 1),
     (16, 32, 1),

@@ -1,8 +1,8 @@
 //! Codebooks (grids): an index selects the magnitudes of four or eight columns, and a bit gives the sign of
 //! each.
 //!
-//! No instruction looks up eight bytes for each of 16 rows, so magnitude and sign become a code of 3 or 4 bits when
-//! a block is read, which indexes a table like the codes of other types.
+//! No instruction looks up eight bytes for each of 16 rows, so magnitude and sign become a code of 3 or 4
+//! bits when a block is read, which indexes a table like the codes of other types.
 
 use super::grids;
 

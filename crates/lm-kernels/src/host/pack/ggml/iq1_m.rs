@@ -1,6 +1,6 @@
-//! IQ1_M block layout: the lower 8 bits of a grid index for each 8 columns; a nibble for each 8 columns with the
-//! upper 3 bits of the index and the sign of the delta; four 16-bit words with a 3-bit scale for each 16 columns,
-//! and a quarter of the f16 super-block scale in the upper 4 bits.
+//! IQ1_M block layout: the lower 8 bits of a grid index for each 8 columns; a nibble for each 8 columns with
+//! the upper 3 bits of the index and the sign of the delta; four 16-bit words with a 3-bit scale for each 16
+//! columns, and a quarter of the f16 super-block scale in the upper 4 bits.
 
 use super::codebook::{IQ1, IQ1_LEVELS, all_or_none, odd};
 use super::{BlockFormat, Int8Scales};

@@ -1,5 +1,6 @@
-//! IQ2_S block layout: an f16 scale; the lower 8 bits of a grid index for each 8 columns; a byte of signs for each
-//! 8 columns; 8 bytes with the upper two bits of the indices; 8 bytes of nibbles, a scale for each 16 columns.
+//! IQ2_S block layout: an f16 scale; the lower 8 bits of a grid index for each 8 columns; a byte of signs for
+//! each 8 columns; 8 bytes with the upper two bits of the indices; 8 bytes of nibbles, a scale for each 16
+//! columns.
 
 use super::codebook::{IQ2_LEVELS, IQ2_S, odd_nibble};
 use super::{BlockFormat, Int8Scales};

@@ -1,5 +1,5 @@
-//! IQ2_XS block layout: an f16 scale; 16 bits for each 8 columns (a 9-bit grid index and 7 sign bits); 8 bytes of
-//! nibbles, a scale for each 16 columns.
+//! IQ2_XS block layout: an f16 scale; 16 bits for each 8 columns (a 9-bit grid index and 7 sign bits); 8
+//! bytes of nibbles, a scale for each 16 columns.
 
 use super::codebook::{IQ2_LEVELS, IQ2_XS, even_signs, odd_nibble};
 use super::{BlockFormat, Int8Scales};

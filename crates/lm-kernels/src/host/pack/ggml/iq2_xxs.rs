@@ -1,5 +1,5 @@
-//! IQ2_XXS block layout: an f16 scale and, for each 32 columns, four 8-bit grid indices of 8 columns each, then 32
-//! bits: four times 7 sign bits, and a 4-bit scale.
+//! IQ2_XXS block layout: an f16 scale and, for each 32 columns, four 8-bit grid indices of 8 columns each,
+//! then 32 bits: four times 7 sign bits, and a 4-bit scale.
 
 use super::codebook::{IQ2_LEVELS, IQ2_XXS, even_signs, odd, word};
 use super::{BlockFormat, GROUP, Int8Scales};

@@ -1,5 +1,5 @@
-//! IQ3_S block layout: an f16 scale; the lower 8 bits of a grid index for each 4 columns; 8 bytes with their ninth
-//! bits; a sign bit for each column; 4 bytes of nibbles, a scale for each 32 columns.
+//! IQ3_S block layout: an f16 scale; the lower 8 bits of a grid index for each 4 columns; 8 bytes with their
+//! ninth bits; a sign bit for each column; 4 bytes of nibbles, a scale for each 32 columns.
 
 use super::codebook::{IQ3_S, IQ3_S_LEVELS, odd_nibble};
 use super::{BlockFormat, Int8Scales};

@@ -1,5 +1,5 @@
-//! IQ3_XXS block layout: an f16 scale; an 8-bit grid index for each 4 columns; 32 bits for each 32 columns: four
-//! times 7 sign bits, and a 4-bit scale.
+//! IQ3_XXS block layout: an f16 scale; an 8-bit grid index for each 4 columns; 32 bits for each 32 columns:
+//! four times 7 sign bits, and a 4-bit scale.
 
 use super::codebook::{IQ3_XXS, IQ3_XXS_LEVELS, even_signs, odd, word};
 use super::{BlockFormat, Int8Scales};

@@ -1,5 +1,5 @@
-//! IQ4_XS block layout: an f16 scale; 16 bits with the upper two bits of the 6-bit scales; four bytes with their
-//! lower four; 128 bytes of nibbles, which index IQ4_NL's table.
+//! IQ4_XS block layout: an f16 scale; 16 bits with the upper two bits of the 6-bit scales; four bytes with
+//! their lower four; 128 bytes of nibbles, which index IQ4_NL's table.
 
 use super::{BlockFormat, GROUP, Int8Scales, iq4_nl::Iq4Nl, split_nibbles};
 

@@ -1,13 +1,14 @@
-//! ggml's block-quantised types (GGUF), re-packed without loss: a generic layout with a data description of each type.
+//! ggml's block-quantised types (GGUF), re-packed without loss: a generic layout with a data description of
+//! each type.
 //!
-//! A weight is `step · quant`, in some types plus an offset. A quant is an unsigned *code* minus the type's zero
-//! point, or the entry of a 16-entry table for the code; steps and offsets belong to groups of 16 or 32 columns and
-//! are floats, or integers times a super-block float for 256 columns ([`Scales`]).
+//! A weight is `step · quant`, in some types plus an offset. A quant is an unsigned *code* minus the type's
+//! zero point, or the entry of a 16-entry table for the code; steps and offsets belong to groups of 16 or 32
+//! columns and are floats, or integers times a super-block float for 256 columns ([`Scales`]).
 //!
-//! A tile of 16 rows is a sequence of *records*, one per 256 columns: the scales of the 16 rows, then for each 32
-//! columns as many lines of codes as a code has bits ([`planes`]). A tile is read sequentially, and has the size of
-//! the blocks in the file; only Q3_K, Q6_K and IQ4_XS need more, 32 to 64 padding bytes in a record of 16 blocks,
-//! and the types with a [`codebook`], whose codes are larger than their grid indices.
+//! A tile of 16 rows is a sequence of *records*, one per 256 columns: the scales of the 16 rows, then for
+//! each 32 columns as many lines of codes as a code has bits ([`planes`]). A tile is read sequentially, and
+//! has the size of the blocks in the file; only Q3_K, Q6_K and IQ4_XS need more, 32 to 64 padding bytes in a
+//! record of 16 blocks, and the types with a [`codebook`], whose codes are larger than their grid indices.
 
 mod codebook;
 mod grids;
@@ -45,17 +46,19 @@ pub(in crate::host) trait BlockFormat: Sized + 'static {
     const BYTES: usize;
     /// Bits of a code: 8 or less.
     const BITS: usize;
-    /// Zero point of the codes: 128 if codes or table entries use the full range of a byte, otherwise they are below 128.
+    /// Zero point of the codes: 128 if codes or table entries use the full range of a byte, otherwise they
+    /// are below 128.
     const ZERO: u8;
-    /// Lookup table from codes to quants plus the zero point; `None` if the code is the quant plus the zero point.
+    /// Lookup table from codes to quants plus the zero point; `None` if the code is the quant plus the zero
+    /// point.
     const TABLE: Option<[u8; 16]> = None;
     /// Quantises floats to a block; `None` for types that are only read.
     const QUANTIZE: Option<QuantizeBlock> = None;
     /// Scales of a record.
     type Scales: Scales;
 
-    /// Unpacks a block of a row from a file: the codes of its columns, and its scales into those of row `lane`,
-    /// starting at `group`, a group of 32 columns.
+    /// Unpacks a block of a row from a file: the codes of its columns, and its scales into those of row
+    /// `lane`, starting at `group`, a group of 32 columns.
     ///
     /// # Errors
     /// A scale that is not finite.
@@ -87,7 +90,8 @@ macro_rules! block_types {
         /// A block-quantised type of ggml, as in GGUF files.
         ///
         /// # Source
-        /// The GGUF specification and the package `gguf` (`gguf.quants`); each type dequantises to the same bits.
+        /// The GGUF specification and the package `gguf` (`gguf.quants`); each type dequantises to the same
+        /// bits.
         ///
         /// # Examples
         /// ```
@@ -155,34 +159,40 @@ block_types! {
     Q5_0 "q5_0" in q5_0,
     /// Unsigned 5-bit quants, f16 scale and offset (min) per 32 columns: 6 bits.
     Q5_1 "q5_1" in q5_1,
-    /// Unsigned 2-bit quants, 4-bit scale and min per 16 columns, two f16 super-block scales per 256: 2.63 bits.
+    /// Unsigned 2-bit quants, 4-bit scale and min per 16 columns, two f16 super-block scales per 256: 2.63
+    /// bits.
     Q2K "q2_k" in q2_k,
     /// 3-bit integers, 6-bit scale per 16 columns, f16 super-block scale per 256: 3.44 bits (3.5 in memory).
     Q3K "q3_k" in q3_k,
-    /// Unsigned 4-bit quants, 6-bit scale and min per 32 columns, two f16 super-block scales per 256: 4.5 bits.
+    /// Unsigned 4-bit quants, 6-bit scale and min per 32 columns, two f16 super-block scales per 256: 4.5
+    /// bits.
     Q4K "q4_k" in q4_k,
-    /// Unsigned 5-bit quants, 6-bit scale and min per 32 columns, two f16 super-block scales per 256: 5.5 bits.
+    /// Unsigned 5-bit quants, 6-bit scale and min per 32 columns, two f16 super-block scales per 256: 5.5
+    /// bits.
     Q5K "q5_k" in q5_k,
     /// 6-bit integers, 8-bit scale per 16 columns, f16 super-block scale per 256: 6.56 bits (6.63 in memory).
     Q6K "q6_k" in q6_k,
     /// A non-linear table of 16 integers, denser near zero, f16 scale per 32 columns: 4.5 bits.
     Iq4Nl "iq4_nl" in iq4_nl,
-    /// The table of IQ4_NL, 6-bit scale per 32 columns, f16 super-block scale per 256: 4.25 bits (4.38 in memory).
+    /// The table of IQ4_NL, 6-bit scale per 32 columns, f16 super-block scale per 256: 4.25 bits (4.38 in
+    /// memory).
     Iq4Xs "iq4_xs" in iq4_xs,
-    /// Codebook (grid) entries of 4 magnitudes with signs, 4-bit scale per 32 columns, f16 super-block scale per
-    /// 256: 3.44 bits (4.38 in memory).
+    /// Codebook (grid) entries of 4 magnitudes with signs, 4-bit scale per 32 columns, f16 super-block scale
+    /// per 256: 3.44 bits (4.38 in memory).
     Iq3S "iq3_s" in iq3_s,
-    /// As IQ3_S with a smaller codebook and an even number of signs per eight columns: 3.06 bits (4.38 in memory).
+    /// As IQ3_S with a smaller codebook and an even number of signs per eight columns: 3.06 bits (4.38 in
+    /// memory).
     Iq3Xxs "iq3_xxs" in iq3_xxs,
-    /// Codebook (grid) entries of 8 magnitudes with signs, 4-bit scale per 16 columns, f16 super-block scale per
-    /// 256: 2.56 bits (3.63 in memory).
+    /// Codebook (grid) entries of 8 magnitudes with signs, 4-bit scale per 16 columns, f16 super-block scale
+    /// per 256: 2.56 bits (3.63 in memory).
     Iq2S "iq2_s" in iq2_s,
-    /// As IQ2_S with a smaller codebook and an even number of signs per eight columns: 2.31 bits (3.63 in memory).
+    /// As IQ2_S with a smaller codebook and an even number of signs per eight columns: 2.31 bits (3.63 in
+    /// memory).
     Iq2Xs "iq2_xs" in iq2_xs,
     /// As IQ2_XS with a still smaller codebook, 4-bit scale per 32 columns: 2.06 bits (3.38 in memory).
     Iq2Xxs "iq2_xxs" in iq2_xxs,
-    /// Codebook (grid) entries of 8 ternary values (-1, 0, 1), a delta, 3-bit scale per 16 columns, f16 super-block
-    /// scale per 256: 1.75 bits (3.63 in memory).
+    /// Codebook (grid) entries of 8 ternary values (-1, 0, 1), a delta, 3-bit scale per 16 columns, f16
+    /// super-block scale per 256: 1.75 bits (3.63 in memory).
     Iq1M "iq1_m" in iq1_m,
     /// As IQ1_M with a 3-bit scale per 32 columns: 1.56 bits (3.38 in memory).
     Iq1S "iq1_s" in iq1_s,
@@ -230,7 +240,8 @@ impl ForBlocks for Block {
     }
 }
 
-/// Unpacks bytes of two codes: the first half of the columns from the low nibbles, the second from the high ones.
+/// Unpacks bytes of two codes: the first half of the columns from the low nibbles, the second from the high
+/// ones.
 fn split_nibbles(bytes: &[u8], codes: &mut [u8]) {
     let (low, high) = codes.split_at_mut(codes.len() / 2);
     for ((low, high), byte) in low.iter_mut().zip(high).zip(bytes) {
@@ -239,7 +250,8 @@ fn split_nibbles(bytes: &[u8], codes: &mut [u8]) {
     }
 }
 
-/// Unpacks bytes of four codes: byte `i` of each 32 has those of columns `i`, `32 + i`, `64 + i` and `96 + i`.
+/// Unpacks bytes of four codes: byte `i` of each 32 has those of columns `i`, `32 + i`, `64 + i` and
+/// `96 + i`.
 fn split_pairs(bytes: &[u8], codes: &mut [u8]) {
     for (bytes, codes) in bytes.chunks(GROUP).zip(codes.chunks_mut(4 * GROUP)) {
         for (part, codes) in codes.chunks_mut(GROUP).enumerate() {

@@ -1,13 +1,13 @@
 //! Bit-plane layout of the codes of 32 columns of 16 rows: as many lines as a code has bits.
 //!
-//! Expanded, they are 8 lines: byte `4 r + i` of line `j` is the code of column `4 j + i` of row `r`. Codes of 8
-//! bits are stored like this. Others are split into planes, the lowest bits first: four bits (if the width has a 4
-//! in it), two (if it has a 2) and one.
+//! Expanded, they are 8 lines: byte `4 r + i` of line `j` is the code of column `4 j + i` of row `r`. Codes
+//! of 8 bits are stored like this. Others are split into planes, the lowest bits first: four bits (if the
+//! width has a 4 in it), two (if it has a 2) and one.
 //!
-//! - The plane of nibbles has 4 lines; line `k` has the codes of line `k` in the low nibbles and those of `4 + k`
-//!   in the high ones.
-//! - The plane of bit pairs has 2 lines; line `k` has those of lines `k`, `2 + k`, `4 + k` and `6 + k`, lowest bits
-//!   first.
+//! - The plane of nibbles has 4 lines; line `k` has the codes of line `k` in the low nibbles and those of
+//!   `4 + k` in the high ones.
+//! - The plane of bit pairs has 2 lines; line `k` has those of lines `k`, `2 + k`, `4 + k` and `6 + k`,
+//!   lowest bits first.
 //! - The plane of single bits has one line; bit `j` belongs to line `j`.
 
 use super::super::super::lanes::{Lanes, Line};

@@ -1,6 +1,7 @@
 //! Q2_K block layout: 16 bytes of scales and mins, 64 bytes of codes, and two f16 super-block scales.
 //!
-//! Byte `i` of each 32 bytes of codes holds those of columns `i`, `32 + i`, `64 + i` and `96 + i`, lowest bits first.
+//! Byte `i` of each 32 bytes of codes holds those of columns `i`, `32 + i`, `64 + i` and `96 + i`, lowest
+//! bits first.
 
 use super::{BlockFormat, FourBitScalesAndMins, split_pairs};
 

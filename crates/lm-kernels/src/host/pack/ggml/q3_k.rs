@@ -1,7 +1,8 @@
 //! Q3_K block layout: 32 bytes of third bits, 64 bytes of the lower two bits, 12 bytes of scales, and an f16
 //! super-block scale.
 //!
-//! The lower bits are laid out as in Q2_K. Bit `j` of byte `i` of the third bits belongs to column `32 j + i`.
+//! The lower bits are laid out as in Q2_K. Bit `j` of byte `i` of the third bits belongs to column
+//! `32 j + i`.
 
 use super::{BlockFormat, GROUP, SixBitScales, split_pairs};
 

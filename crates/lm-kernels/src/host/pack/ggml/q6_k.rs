@@ -1,8 +1,8 @@
-//! Q6_K block layout: 128 bytes of nibbles, 64 bytes of the upper two bits, 16 signed bytes of scales, and an f16
-//! super-block scale.
+//! Q6_K block layout: 128 bytes of nibbles, 64 bytes of the upper two bits, 16 signed bytes of scales, and an
+//! f16 super-block scale.
 //!
-//! Byte `i` of each 64 bytes of nibbles holds those of columns `i` and `64 + i`; the upper bits are laid out as the
-//! codes of Q2_K.
+//! Byte `i` of each 64 bytes of nibbles holds those of columns `i` and `64 + i`; the upper bits are laid out
+//! as the codes of Q2_K.
 
 use super::{BlockFormat, Int8Scales, RECORD, split_nibbles, split_pairs};
 

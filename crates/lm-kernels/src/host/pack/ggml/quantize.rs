@@ -1,7 +1,7 @@
 //! Quantisation of floats to blocks, for the types that round to nearest.
 //!
-//! The bytes are those of the reference that [`quantize`](GgmlType::quantize) names. Other types search for their
-//! scales, and implementations differ in how.
+//! The bytes are those of the reference that [`quantize`](GgmlType::quantize) names. Other types search for
+//! their scales, and implementations differ in how.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -30,7 +30,8 @@ impl GgmlType {
     /// - [`Error::NotQuantizable`] for types other than Q8_0 and Q4_0
     /// - [`Error::PartialBlock`] when `cols` is not a multiple of the block length
     /// - [`Error::SourceLength`] when `source` is not a whole number of rows
-    /// - [`Error::NotRepresentable`] for the first value that is not finite, or too large for its block's f16 scale
+    /// - [`Error::NotRepresentable`] for the first value that is not finite, or too large for its block's f16
+    ///   scale
     ///
     /// # Source
     /// `gguf.quants.quantize` of the Python package `gguf` 0.19, whose bytes are the same.
@@ -67,7 +68,8 @@ impl GgmlType {
     }
 }
 
-/// Quantises the row that starts at element `start`; returns the column and value of one that is not representable.
+/// Quantises the row that starts at element `start`; returns the column and value of one that is not
+/// representable.
 fn quantize_row(
     quantize: QuantizeBlock,
     source: Source<'_>,

@@ -19,8 +19,8 @@ pub(in crate::host) trait Scales: Pod + Sync {
     /// The scale of a group. With factors, it is the super-block scale and the same for all groups.
     fn step<V: Lanes>(&self, group: usize) -> V;
 
-    /// Integer scales that the step is multiplied by, those of four groups in each lane's bytes; `None` if the type
-    /// has none (factor 1).
+    /// Integer scales that the step is multiplied by, those of four groups in each lane's bytes; `None` if
+    /// the type has none (factor 1).
     fn factors<V: Lanes>(&self, _quad: usize) -> Option<V::Bytes> {
         None
     }
@@ -50,8 +50,8 @@ fn f16_at(block: &[u8], at: usize) -> Result<u16, f32> {
 
 macro_rules! scales_of_integers {
     ($($name:ident)+) => {$(
-        // SAFETY: arrays of integers whose alignment of at most 2 divides the size of each: no padding, any bytes
-        // are valid.
+        // SAFETY: arrays of integers whose alignment of at most 2 divides the size of each: no padding, any
+        // bytes are valid.
         unsafe impl Zeroable for $name {}
         // SAFETY: as above; `Copy`, no niches, no references.
         unsafe impl Pod for $name {}
@@ -154,7 +154,8 @@ impl Scales for E8M0Scales {
 struct SixBits {
     step: [u16; LANES],
     min_step: [u16; LANES],
-    /// Low four bits: line `i` has those of line `2 i` in its low nibbles, those of `2 i + 1` in its high ones.
+    /// Low four bits: line `i` has those of line `2 i` in its low nibbles, those of `2 i + 1` in its high
+    /// ones.
     low: [Line; 2],
     /// High two bits: of lines 0 to 3, lowest bits first.
     high: Line,
@@ -198,10 +199,10 @@ fn negative<V: Lanes>(min_step: &[u16; LANES]) -> Option<V> {
 pub(in crate::host) struct SixBitScalesAndMins(SixBits);
 
 impl SixBitScalesAndMins {
-    /// Reads the scales of a row from the first 16 bytes of a block: two f16 values, then 12 bytes. The first four
-    /// of these have the scales of groups 0 to 3 in their low 6 bits, the next four their mins, the last four the
-    /// low four bits of the scales (low nibbles) and mins (high nibbles) of groups 4 to 7, whose high bits are in
-    /// the upper two bits of the first eight.
+    /// Reads the scales of a row from the first 16 bytes of a block: two f16 values, then 12 bytes. The first
+    /// four of these have the scales of groups 0 to 3 in their low 6 bits, the next four their mins, the last
+    /// four the low four bits of the scales (low nibbles) and mins (high nibbles) of groups 4 to 7, whose
+    /// high bits are in the upper two bits of the first eight.
     pub fn set(&mut self, lane: usize, block: &[u8]) -> Result<(), f32> {
         self.0.step[lane] = f16_at(block, 0)?;
         self.0.min_step[lane] = f16_at(block, 2)?;
@@ -254,9 +255,9 @@ impl Scales for SixBitScalesAndMins {
 pub(in crate::host) struct SixBitScales(SixBits);
 
 impl SixBitScales {
-    /// Reads the scales of a row from the last 14 bytes of a block: 12 with the integers, plus 32 each, and an f16.
-    /// Byte `i` of the first eight has the low bits of scales `i` and `8 + i`, byte `i` of the other four the high
-    /// bits of `i`, `4 + i`, `8 + i` and `12 + i`.
+    /// Reads the scales of a row from the last 14 bytes of a block: 12 with the integers, plus 32 each, and
+    /// an f16. Byte `i` of the first eight has the low bits of scales `i` and `8 + i`, byte `i` of the other
+    /// four the high bits of `i`, `4 + i`, `8 + i` and `12 + i`.
     pub fn set(&mut self, lane: usize, block: &[u8]) -> Result<(), f32> {
         self.0.step[lane] = f16_at(block, 12)?;
         let mut values = [0; 16];
@@ -288,8 +289,8 @@ impl Scales for SixBitScales {
     }
 }
 
-/// A signed 8-bit scale per 16 columns (4 lines) or 32 (2 lines), and an f16 super-block scale per 256, divided by
-/// 2^`LOG2_DIVISOR`.
+/// A signed 8-bit scale per 16 columns (4 lines) or 32 (2 lines), and an f16 super-block scale per 256,
+/// divided by 2^`LOG2_DIVISOR`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(in crate::host) struct Int8Scales<const FACTOR_LINES: usize, const LOG2_DIVISOR: u32> {
@@ -355,8 +356,8 @@ pub(in crate::host) struct FourBitScalesAndMins {
 }
 
 impl FourBitScalesAndMins {
-    /// Reads the scales of a row: 16 pairs from the first bytes of a block, the super-block scales of scales and
-    /// mins from its last four.
+    /// Reads the scales of a row: 16 pairs from the first bytes of a block, the super-block scales of scales
+    /// and mins from its last four.
     pub fn set(&mut self, lane: usize, pairs: &[u8], halves: &[u8]) -> Result<(), f32> {
         self.step[lane] = f16_at(halves, 0)?;
         self.min_step[lane] = f16_at(halves, 2)?;

@@ -110,8 +110,8 @@ fn decimals_below(far: &Bound) -> usize {
     if far.strict { exact_decimals(&far.at) } else { DECIMALS.max(far.at.fraction.len()) }
 }
 
-/// Returns true if both [`at_least`] and [`at_most`] match a number from `near` to `far`, whose integers are the same or in
-/// sequence.
+/// Returns true if both [`at_least`] and [`at_most`] match a number from `near` to `far`, whose integers are
+/// the same or in sequence.
 fn contains_number(near: &Bound, far: &Bound) -> bool {
     let decimals = decimals_above(near, far).min(decimals_below(far));
     let is_below = |at: &Decimal| *at < far.at || *at == far.at && !far.strict;
@@ -174,7 +174,8 @@ fn digits(first: u8, last: u8) -> String {
     }
 }
 
-/// Suffix after the integer digits of `near` for numbers of at least it, and at most `far`; `None` if none is possible.
+/// Suffix after the integer digits of `near` for numbers of at least it, and at most `far`; `None` if none is
+/// possible.
 fn at_least(near: &Bound, far: &Bound) -> Option<String> {
     let (fraction, strict) = (&*near.at.fraction, near.strict);
     let limit = if strict { decimals_above(near, far) } else { fraction.len() };

@@ -59,7 +59,8 @@ impl ReplyParser {
         Step::Continue
     }
 
-    /// Reads the closing marker after a complete body. A missing one is tolerated: other text is not part of the call.
+    /// Reads the closing marker after a complete body. A missing one is tolerated: other text is not part of
+    /// the call.
     fn close_call(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
         let State::Body(block) = &mut self.state else { return Step::Continue };
         let number = block.syntax;

@@ -8,7 +8,8 @@ use crate::parsers::marker_scan::{Scan, scan};
 use crate::parsers::reply::markers::{is_bare, opener};
 use crate::parsers::reply::{ReplyParser, State, Step};
 
-/// Maximum number of calls in a reply that are read to its end without success. Text after the start of the next one is not a call.
+/// Maximum number of calls in a reply that are read to its end without success. Text after the start of the
+/// next one is not a call.
 const MAX_UNFINISHED: usize = 1;
 
 /// Invalid call, before its end is found.
@@ -20,8 +21,8 @@ pub(in crate::parsers::reply) struct MalformedCall {
     index: Option<usize>,
     /// Number of bytes read as a call.
     read: usize,
-    /// Number of bytes searched for its end. Bytes read as part of the call are not searched: a marker inside a string
-    /// ends nothing.
+    /// Number of bytes searched for its end. Bytes read as part of the call are not searched: a marker inside
+    /// a string ends nothing.
     searched: usize,
 }
 

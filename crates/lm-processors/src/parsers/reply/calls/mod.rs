@@ -29,7 +29,8 @@ pub(super) struct Block {
 }
 
 impl ReplyParser {
-    /// Enters calls at their marker of this length at the start of the buffer; `syntax` is the first one with that marker.
+    /// Enters calls at their marker of this length at the start of the buffer; `syntax` is the first one with
+    /// that marker.
     pub(super) fn enter_calls(&mut self, syntax: usize, len: usize) {
         if !is_bare(&self.syntaxes[syntax]) {
             self.pending = self.buffer.take(len).to_owned();
@@ -84,7 +85,8 @@ impl ReplyParser {
         self.enter_body(syntax, false);
     }
 
-    /// Selects the syntax that `text` continues, among those with the same marker; `None` if more text is needed to decide.
+    /// Selects the syntax that `text` continues, among those with the same marker; `None` if more text is
+    /// needed to decide.
     fn select_syntax(&self, first: usize, text: &str) -> Option<usize> {
         let marker = opener(&self.syntaxes[first]);
         let window = &text[..text.floor_char_boundary(MAX_LAYOUT_BYTES)];
