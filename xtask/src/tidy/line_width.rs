@@ -44,9 +44,10 @@ fn wide_lines(text: &str, marker: Option<&str>) -> Vec<usize> {
                 }
             },
         };
+        let is_indented_code = marker.is_none() && line.starts_with("    ");
         let content = content.trim_start();
         fence ^= content.starts_with("```");
-        let is_block = fence || content.starts_with(['#', '|', '>', '<', '!']);
+        let is_block = fence || is_indented_code || content.starts_with(['#', '|', '>', '<', '!']);
         if !is_block && line.chars().count() > MAX_WIDTH && can_be_divided(content) {
             found.push(index + 1);
         }
@@ -88,6 +89,7 @@ mod tests {
             assert_eq!(wide_lines(&text, None), [0; 0], "{text}");
         }
         assert_eq!(wide_lines(&format!("- `{words}`"), None), [0; 0]);
+        assert_eq!(wide_lines(&format!("    {words}"), None), [0; 0]);
         assert_eq!(wide_lines(&format!("/// ```\n/// {words}\n/// ```"), Some("//")), [0; 0]);
     }
 }
