@@ -9,7 +9,7 @@ use lm_session::{Error, MemoryPlan, MemoryRequest, WeightChoice, available_memor
 use crate::args::{LoadArgs, RunArgs};
 use crate::size;
 
-/// Memory limit of a model.
+/// Maximum memory, in bytes, that a model may need.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
     bytes: u64,
@@ -26,6 +26,9 @@ impl Memory {
     }
 
     /// Chooses the unspecified values so that the model fits; prints the choice on standard error.
+    ///
+    /// # Errors
+    /// [`Error::DoesNotFit`] if the smallest choice does not fit; those of the headers of the model's files.
     pub fn plan(
         self,
         folder: &ModelFolder,
@@ -42,6 +45,9 @@ impl Memory {
     }
 
     /// Rejects a model that does not fit even with the smallest cache.
+    ///
+    /// # Errors
+    /// As [`plan`](Self::plan).
     pub fn check(self, folder: &ModelFolder, options: &LoadOptions) -> Result<(), Error> {
         let plan = MemoryPlan::with(&folder.footprint()?, options.quantization, options.kv_dtype, 1);
         match plan.needed_bytes > self.bytes {
@@ -67,7 +73,7 @@ impl Memory {
     }
 }
 
-/// Memory request of the options of a run.
+/// Builds the [`MemoryRequest`] of the command line; `weights` applies without `--quantize` and `--dtype`.
 pub fn request(run: &RunArgs, weights: WeightChoice) -> MemoryRequest {
     let LoadArgs { quantize, dtype, kv, .. } = run.load;
     MemoryRequest {

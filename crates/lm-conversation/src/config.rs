@@ -120,6 +120,8 @@ pub enum OnCancel {
     Rollback,
     /// The turn's messages and the beginning of the reply are added to the history: text and reasoning,
     /// without calls. The turn ends with [`ConversationEvent::Finished`](crate::ConversationEvent::Finished).
+    /// A turn that the conversation ends itself (`abort`, `set_history`, the start of another turn) leaves no
+    /// trace.
     KeepPartial,
 }
 

@@ -8,7 +8,7 @@ use crate::{Error, FileBytes, ModelFiles, Result};
 /// Maximum number of files listed in a subfolder of the model.
 const MAX_LISTED: usize = 1024;
 
-/// A folder on disk.
+/// Model files in a folder on disk; files are memory-mapped.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
@@ -69,7 +69,7 @@ impl ModelFiles for Directory {
     }
 }
 
-/// Files in memory.
+/// Model files in memory.
 #[derive(Debug)]
 pub struct InMemory {
     /// Name of the model in messages.

@@ -16,18 +16,18 @@ use crate::request::{ChatRequest, FieldNames, StreamOptions};
 use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
 
-/// Reader of the bodies of `/v1/messages` and `/v1/messages/count_tokens`.
+/// Parser of the bodies of `/v1/messages` and `/v1/messages/count_tokens`.
 #[derive(Debug)]
 pub struct AnthropicRequest;
 
 impl AnthropicRequest {
-    /// Body of a request for a message.
+    /// Fields of the body of `/v1/messages`.
     pub const MESSAGE: &RequestBody = &MESSAGE;
-    /// Body of a request for a number of tokens.
+    /// Fields of the body of `/v1/messages/count_tokens`.
     pub const COUNT: &RequestBody = &COUNT;
 
-    /// Reads a request for a message. Unknown fields are ignored, as are those without effect on the response
-    /// of a local model (`metadata`, `cache_control`, `service_tier`).
+    /// Parses the body of `/v1/messages`; `max_tokens` is required. Unknown fields are ignored, as are those
+    /// without effect on the response of a local model (`metadata`, `cache_control`, `service_tier`).
     ///
     /// ```
     /// use lm_api::{AnthropicRequest, Limits};
@@ -53,7 +53,8 @@ impl AnthropicRequest {
         Ok(request)
     }
 
-    /// Reads a request for the token count of a prompt: a message request with an optional `max_tokens`.
+    /// Parses the body of `/v1/messages/count_tokens`: the fields of `/v1/messages`, with `max_tokens`
+    /// optional.
     ///
     /// # Errors
     /// As [`AnthropicRequest::message`].

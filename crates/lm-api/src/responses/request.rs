@@ -17,7 +17,7 @@ use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
 use crate::tools::tools;
 
-/// A request of the Responses API: a [`ChatRequest`], and what the response repeats of it.
+/// Request of the Responses API: the converted [`ChatRequest`], and the fields that the response echoes.
 ///
 /// ```
 /// use lm_api::{Limits, ResponseStore, ResponsesRequest};
@@ -32,9 +32,9 @@ use crate::tools::tools;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ResponsesRequest {
-    /// The request in the words of the layers below.
+    /// The request, converted to messages, tools and turn options.
     pub chat: ChatRequest,
-    /// Fields that the response repeats.
+    /// Fields that the response echoes.
     pub(super) repeated: Map<String, Value>,
     /// Items of earlier responses and of the input.
     pub(super) items: Vec<Value>,
@@ -43,10 +43,10 @@ pub struct ResponsesRequest {
 }
 
 impl ResponsesRequest {
-    /// Body of a request.
+    /// Fields of the request body: their schemas, the required ones, and an example.
     pub const BODY: &RequestBody = &BODY;
 
-    /// Reads a request body. `store` has the earlier responses that `previous_response_id` names.
+    /// Parses a request body within `limits`. `previous_response_id` is looked up in `store`.
     ///
     /// Unknown fields are ignored, as are those without effect here (`user`, `metadata`, `include`,
     /// `service_tier`, `safety_identifier`, `prompt_cache_key`).

@@ -23,7 +23,7 @@ pub fn count(text: &str) -> Result<NonZeroUsize, String> {
     number(text, |_| true, "an integer of at least 1")
 }
 
-/// [`count`] as a plain integer.
+/// Parses an integer of at least 1 as `usize`.
 pub fn at_least_one(text: &str) -> Result<usize, String> {
     count(text).map(NonZeroUsize::get)
 }

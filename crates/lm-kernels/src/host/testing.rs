@@ -22,7 +22,7 @@ impl Random {
         low + (self.next() % (high - low + 1) as u64) as usize
     }
 
-    /// Approximately normally distributed numbers.
+    /// Returns approximately normal values, with mean 0 and variance 1.
     pub fn normal(&mut self, len: usize) -> Vec<f32> {
         let mut uniform = || (self.next() >> 40) as f32 / (1 << 24) as f32 - 0.5;
         (0..len).map(|_| (0..6).map(|_| uniform()).sum::<f32>() * std::f32::consts::SQRT_2).collect()

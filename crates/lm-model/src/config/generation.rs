@@ -6,10 +6,12 @@ use serde::Deserialize;
 
 use super::TokenIds;
 
-/// Generation parameters recommended by a model's authors. Absent keys are `None`; other keys are ignored.
+/// Contents of `generation_config.json`: the sampling parameters that the model's authors recommend. Absent
+/// keys are `None`; unknown keys are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct GenerationConfig {
-    /// End-of-sequence ids.
+    /// End-of-sequence token ids, from `generation_config.json`, otherwise from `config.json`; empty if
+    /// neither has them.
     #[serde(skip)]
     pub eos_token_ids: Vec<TokenId>,
     /// True to sample, false for greedy decoding.
@@ -22,7 +24,8 @@ pub struct GenerationConfig {
     pub top_p: Option<f32>,
     /// Min-p: minimum probability relative to the most likely token.
     pub min_p: Option<f32>,
-    /// Divisor of the logits of tokens seen before.
+    /// Repetition penalty: positive logits of tokens seen before are divided by it, negative ones multiplied;
+    /// 1 disables it.
     pub repetition_penalty: Option<f32>,
 }
 

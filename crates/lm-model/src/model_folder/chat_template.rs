@@ -43,7 +43,7 @@ impl ChatTemplateSource {
         Ok(Self { files: found })
     }
 
-    /// The files' names and bytes.
+    /// Iterates over the names and bytes of the files.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
     }
