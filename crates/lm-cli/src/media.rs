@@ -214,7 +214,7 @@ mod tests {
         for kind in MediaKind::ALL {
             let error = format!("{:#}", read(file.path(), kind).err().expect("not a media file"));
             assert!(error.starts_with(&file.path().display().to_string()), "{error}");
-            assert!(error.contains(&format!("no {kind}")), "{error}");
+            assert!(error.contains(&format!("not {kind} data")), "{error}");
         }
     }
 }

@@ -205,7 +205,7 @@ fn media_files_are_read_before_the_model() {
     let error = program::error(&["generate", "Hello", "--image", tiny], "");
     assert!(error.contains("gemma3-tiny"), "{error}");
     let error = program::error(&["generate", "Hello", "--image", &format!("{media}README.md")], "");
-    assert!(error.contains("README.md") && error.contains("no image"), "{error}");
+    assert!(error.contains("README.md") && error.contains("not image data"), "{error}");
     let error = program::error(&["generate", "Hello", "--audio", &format!("{media}rgb_1x1.png")], "");
     assert!(error.contains("rgb_1x1.png") && error.contains("expected WAV"), "{error}");
     let audio = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/sound/one_sample.wav");

@@ -64,7 +64,7 @@ fn invalid_image_is_a_request_error() {
     let mut huge = image_file(1, 1, 1);
     huge[18..26].copy_from_slice(&[0x10, 0x27, 0, 0, 0x10, 0x27, 0, 0]); // 10,000 × 10,000
     for (file, expected) in [
-        (&b"Hello"[..], "no image"),
+        (&b"Hello"[..], "not image data"),
         (&whole[..whole.len() / 2], "BMP"),
         (&huge, "10000 × 10000"),
         (b"", "the file is empty"),
@@ -128,7 +128,7 @@ fn invalid_audio_is_a_request_error() {
     hours[24..28].copy_from_slice(&4_000_u32.to_le_bytes());
     hours[40..44].copy_from_slice(&(36_000 * 4_000 * 2_u32).to_le_bytes());
     for (file, expected) in [
-        (&b"Hello"[..], "no audio"),
+        (&b"Hello"[..], "not audio data"),
         (&whole[..whole.len() / 2], "WAV"),
         (&hours, "longer than 600 seconds"),
         (&image_file(3, 2, 1), "expected WAV"),
