@@ -38,7 +38,7 @@ pub(super) fn sort(interpreter: &mut Interpreter<'_>, value: Value, args: Args) 
     for item in interpreter.collect(&value)? {
         let mut keys = Vec::new();
         for path in &paths {
-            let key = interpreter.follow(&path, &item, None)?;
+            let key = interpreter.follow(path, &item, None)?;
             keys.push(compared(interpreter, key, case_sensitive)?);
         }
         keyed.push((Value::list(keys, interpreter.budget)?, item));
