@@ -5,14 +5,14 @@ use crate::error::{ApiError, Result};
 /// Longest part of an unknown name that an error repeats, in characters.
 const SHOWN_CHARS: usize = 100;
 
-/// Finds the model that a request names, also as `NAME:latest` of Ollama's clients. A request that names none
-/// takes the first model. `names` lists the names of a model.
+/// Finds the model named `asked`, with or without Ollama's suffix `:latest`; the first model if `asked` is
+/// `None`. `names` returns the names of a model.
 ///
 /// # Errors
-/// 404 with all names.
+/// Status 404 if no model has that name; the message lists the known names.
 ///
 /// # Panics
-/// When there is no model.
+/// If `asked` is `None` and there is no model.
 pub fn find_model<'a, T, N: Iterator<Item = &'a str>>(
     models: &'a [T],
     names: impl Fn(&'a T) -> N,

@@ -5,7 +5,7 @@
 //! | `syntax` | source to syntax tree |
 //! | `values`, `text` | Python values |
 //! | `interpreter`, `evaluation` | state of a rendering; statements, expressions, loops, macros, attributes, calls |
-//! | `operators`, `formatting`, `python_text`, `json_text` | operations on values |
+//! | `operators`, `formatting`, `python_text` | operations on values |
 //! | `filters`, `predicates`, `methods`, `functions` | callables of templates |
 //! | `budget` | limits of a rendering |
 #![forbid(unsafe_code)]
@@ -19,7 +19,6 @@ mod filters;
 mod formatting;
 mod functions;
 mod interpreter;
-mod json_text;
 mod methods;
 mod operators;
 mod origin;

@@ -129,7 +129,8 @@ impl CacheLayout {
     /// Sorts a model's layers into groups and spaces.
     ///
     /// # Panics
-    /// When a layer shares with one that is not earlier, itself shares or differs from it; for a window of 0.
+    /// If `shared_with` is not an earlier layer that owns its cache and has the same geometry and window, or
+    /// if a window is 0.
     pub fn new<L: Into<LayerCache>>(layers: impl IntoIterator<Item = L>) -> Self {
         let layers: Vec<LayerCache> = layers.into_iter().map(Into::into).collect();
         let places = vec![Place::default(); layers.len()];

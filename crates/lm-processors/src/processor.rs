@@ -12,7 +12,7 @@ use crate::grammar_request::GrammarRequest;
 use crate::message_builder::MessageBuilder;
 use crate::parser::{OutputParser, ParserOptions};
 
-/// Dialect of a model family: conversion of messages and tools for its template, and parsing of its text.
+/// Processor of a model family: conversion of messages and tools for its template, and parsing of its text.
 pub trait ModelDataProcessor: Send + Sync {
     /// Name of the family.
     fn name(&self) -> &'static str;

@@ -55,8 +55,11 @@ fn keyword(word: &str) -> Option<ToolChoice> {
     }
 }
 
-/// Reads `tool_choice` for the declared tools. The choice `allowed_tools` removes the tools that it does not
-/// list.
+/// Parses `tool_choice` against the declared `tools`. For `allowed_tools`, tools that are not listed are
+/// removed from `tools`.
+///
+/// # Errors
+/// If the value is invalid, or names a tool that is not declared.
 pub(crate) fn choice_among(choice: &Value, tools: &mut Vec<ToolSpec>) -> Result<ToolChoice> {
     let choice = match choice.get("type").and_then(Value::as_str) {
         Some("allowed_tools") => {

@@ -7,11 +7,11 @@ mod select;
 mod sequences;
 mod sorting;
 mod texts;
+mod tojson;
 
 use crate::builtins::FilterId;
 use crate::error::{BoxedResult as Result, Error};
 use crate::interpreter::Interpreter;
-use crate::json_text;
 use crate::values::{Args, Value};
 
 /// A filter: receives the value and the arguments.
@@ -63,7 +63,7 @@ const ALL: &[(&str, Filter)] = &[
     ("striptags", html::striptags),
     ("sum", numbers::sum),
     ("title", texts::title),
-    ("tojson", json_text::tojson),
+    ("tojson", tojson::tojson),
     ("trim", texts::trim),
     ("truncate", texts::truncate),
     ("unique", sorting::unique),

@@ -1,8 +1,8 @@
 //! Methods of Python values that templates may call.
 
 mod case;
+mod character_classes;
 mod collections;
-mod predicates;
 mod search;
 mod split;
 mod strip;
@@ -17,8 +17,8 @@ use crate::text::html::{unescape, without_tags};
 use crate::values::{Args, Value};
 
 pub(super) use case::{capitalize, lower, title_word, upper};
+pub(super) use character_classes::{decimal_value, predicate};
 pub(super) use collections::items;
-pub(super) use predicates::{decimal_value, predicate};
 pub(super) use split::{lines, replace};
 pub(super) use strip::strip;
 pub(super) use width::center;
@@ -162,7 +162,7 @@ fn text_method(interpreter: &mut Interpreter<'_>, text: &Text, name: &str, args:
         "striptags" | "unescape" => markup_method(budget, text, name),
         _ => {
             args.bind_positional::<0>()?;
-            Ok(Value::Bool(predicates::predicate(text.as_str(), name)))
+            Ok(Value::Bool(character_classes::predicate(text.as_str(), name)))
         }
     }
 }

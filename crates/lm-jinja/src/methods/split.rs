@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::predicates::is_space;
+use super::character_classes::is_space;
 use crate::budget::Budget;
 use crate::error::{BoxedResult as Result, Error};
 use crate::interpreter::Interpreter;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::predicates::is_space;
+use super::character_classes::is_space;
 use crate::budget::Budget;
 use crate::error::BoxedResult as Result;
 use crate::text::Text;

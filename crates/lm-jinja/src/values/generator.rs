@@ -73,7 +73,7 @@ impl Generator {
         Self { source: RefCell::new(source), operation, depth }
     }
 
-    /// A generator of existing items.
+    /// Creates a generator that yields `values` in order.
     pub(crate) fn of(values: Vec<Value>) -> Self {
         Self::new(Cursor::values(values), Operation::Pass)
     }

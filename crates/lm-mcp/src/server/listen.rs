@@ -22,7 +22,7 @@ pub enum Listen {
     Http(HttpListen),
 }
 
-/// A running server; it ends when it is dropped.
+/// Handle of a running MCP server. Dropping it stops the server.
 #[derive(Debug)]
 pub struct Server {
     addr: Option<SocketAddr>,

@@ -46,11 +46,11 @@ impl ModelFolder {
         QuantizedFile::plan(&checkpoint, architecture, &spec, format, None).map(drop)
     }
 
-    /// Writes a quantised copy of the model to a new folder, with matrices of 8 or 4 bit. Loading the copy
+    /// Writes a quantised copy of the model to a new folder, with 8-bit or 4-bit matrices. Loading the copy
     /// gives weights that are bit-identical to quantising the original on load. Encoders of images and audio
     /// are copied as they are stored.
     ///
-    /// The folder appears when it is complete. `progress` is called after each tensor.
+    /// The folder is created only once it is complete. `progress` is called after each tensor.
     ///
     /// # Errors
     /// When the model cannot be read (as for [`ModelFolder::load`]) or is quantised already, `format` is a

@@ -1,10 +1,10 @@
 //! Apertus: a JSON list of objects whose only key is the tool's name.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::{
     AnswerSyntax, BeforeCalls, CallBody, CallSyntax, ChannelSyntax, Dialect, JsonCall, JsonObject, Tags,
 };
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<|tools_prefix|>"]],

@@ -1,9 +1,9 @@
 //! Apriel 1.5 and 1.6: a JSON list in `<tool_calls>` tags; the prompt starts the reasoning with a sentence.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use super::hunyuan_a13b;
 use crate::dialect::{AnswerSyntax, ChannelSyntax, Dialect, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family =
     Family { model_names: &["apriel"], ..Family::of(&DialectProcessor::new(&DIALECT)) };

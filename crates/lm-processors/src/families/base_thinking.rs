@@ -1,8 +1,8 @@
 //! Reasoning in `<test:think>` tags, opened by the prompt, as in test suites.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::{ChannelSyntax, Dialect, Tags, Unmarked};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family::of(&DialectProcessor::new(&DIALECT));
 

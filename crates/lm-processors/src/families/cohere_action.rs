@@ -1,11 +1,11 @@
 //! Command R7B, Command A and Cohere 2 MoE: separate tokens around thinking, action and response.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::{
     AnswerSyntax, CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, JsonCall, JsonKey, JsonObject,
     Tags,
 };
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<|START_ACTION|>"]],

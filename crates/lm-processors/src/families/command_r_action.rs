@@ -1,8 +1,8 @@
 //! Command R and R+: a fenced JSON list of actions.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::{AnswerSyntax, CallBody, CallSyntax, Dialect, JsonCall, JsonKey, JsonObject, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["Action:", "```json", "tool_name"]],

@@ -1,9 +1,9 @@
 //! DeepSeek V3 and R1: calls in a section, with fenced arguments.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
-use super::think::THINK;
+use super::think_tags::THINK;
 use crate::dialect::{CallBody, CallSyntax, Dialect, NamedCall, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "```json"]],

@@ -2,9 +2,9 @@
 
 use super::Family;
 use super::deepseek_v3;
-use super::dialect_processor::DialectProcessor;
-use super::think::THINK;
+use super::think_tags::THINK;
 use crate::dialect::Dialect;
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<｜tool▁call▁begin｜>", "<｜tool▁sep｜>"]],

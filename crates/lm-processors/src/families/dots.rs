@@ -2,9 +2,9 @@
 //! Source: the call format of rednote-hilab's published chat template.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
-use super::think::THINK;
+use super::think_tags::THINK;
 use crate::dialect::{CallBody, CallSyntax, Dialect, ParameterCall, Tags, Undeclared};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<dots_function_call>"]],

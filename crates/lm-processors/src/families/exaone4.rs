@@ -1,9 +1,9 @@
 //! EXAONE 4: the Hermes form, each call with its tags on one line.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use super::hermes;
 use crate::dialect::{CallSyntax, Dialect, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["[|assistant|]", "<tool_call>"]],

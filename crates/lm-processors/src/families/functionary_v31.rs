@@ -1,8 +1,8 @@
 //! Functionary v3.1: the tool's name in the opening tag.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::{CallBody, CallSyntax, Dialect, NamedCall, Tags, Undeclared};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<function=", "</function>", "<|start_header_id|>"]],

@@ -1,8 +1,8 @@
 //! Functionary v3.2: every part of a reply starts with `>>>` and a name; `all` is the answer.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::{CallBody, CallSyntax, Dialect, NamedCall, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&[">>>all"]],

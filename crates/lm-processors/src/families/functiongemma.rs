@@ -2,8 +2,8 @@
 //! Source: the published chat template of google/functiongemma-270m-it.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::{AnswerSyntax, BraceCall, CallBody, CallSyntax, Dialect, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<start_function_call>", "<escape>"]],

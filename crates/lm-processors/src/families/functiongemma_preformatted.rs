@@ -1,9 +1,9 @@
 //! FunctionGemma with LiteRT-LM's templates, which print declarations, arguments and results verbatim.
 //! Source: the chat templates for google/functiongemma-270m-it that LiteRT-LM publishes.
 
-use super::dialect_processor::DialectProcessor;
 use super::{Family, functiongemma};
 use crate::dialect::Dialect;
+use crate::dialect_processor::DialectProcessor;
 use crate::preformatted::Syntax;
 
 pub(super) const FAMILY: Family = Family {

@@ -2,11 +2,11 @@
 //! Source: the published chat template of google/gemma-4-31B-it.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::{
     AnswerSyntax, BeforeCalls, BraceCall, CallBody, CallSyntax, ChannelSyntax, Dialect, Tags, Trim,
     UnmatchedEnd,
 };
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<|tool_call>"]],

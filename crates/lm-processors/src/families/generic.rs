@@ -1,8 +1,8 @@
 //! A model without a known dialect: all text is the answer.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::Dialect;
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family::of(&DialectProcessor::unchanged(&DIALECT));
 

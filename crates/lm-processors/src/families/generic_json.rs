@@ -1,8 +1,8 @@
 //! Models without their own call syntax, made to answer in JSON: `{"tool_call": {…}}`.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::{CallBody, CallSyntax, Dialect, JsonCall, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family::of(&DialectProcessor::new(&DIALECT));
 

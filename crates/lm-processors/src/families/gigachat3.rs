@@ -2,8 +2,8 @@
 //! token.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::{AnswerSyntax, CallBody, CallSyntax, Dialect, JsonCall, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["function call<|role_sep|>"]],

@@ -3,10 +3,10 @@
 //! of zai-org/GLM-4.7's published chat template.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use super::hermes;
-use super::think::THINK;
+use super::think_tags::THINK;
 use crate::dialect::{CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     names: &["glm4_moe"],

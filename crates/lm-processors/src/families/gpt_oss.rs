@@ -2,11 +2,11 @@
 //! Source: the published chat template of openai/gpt-oss-120b and the description of the harmony format.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::{
     AnswerSyntax, CallBody, CallSyntax, ChannelSyntax, Dialect, MessageKind, MessageSyntax, NamedCall, Tags,
     UnmatchedEnd,
 };
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<|channel|>", "<|message|>"]],

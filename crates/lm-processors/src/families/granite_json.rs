@@ -1,9 +1,9 @@
 //! Granite 3.x: a JSON list after a token.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
-use super::think::THINK;
+use super::think_tags::THINK;
 use crate::dialect::{AnswerSyntax, BeforeCalls, CallBody, CallSyntax, Dialect, JsonCall, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<|start_of_role|>", "<|tool_call|>"]],

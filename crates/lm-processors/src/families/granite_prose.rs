@@ -1,8 +1,8 @@
 //! Granite 3.2: reasoning and answer under headings.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::{ChannelSyntax, Dialect, Tags, UnmatchedEnd};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     names: &["granite"],

@@ -2,10 +2,10 @@
 //! Source: the published chat template of NousResearch/Hermes-2-Pro-Llama-3-8B.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use super::qwen3_coder_xml;
-use super::think::THINK;
+use super::think_tags::THINK;
 use crate::dialect::{AnswerSyntax, BeforeCalls, CallBody, CallSyntax, Dialect, JsonCall, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<tool_call>", "<function-name>"]],

@@ -2,11 +2,11 @@
 //! the transformers library. Source: the `response_schema` examples of transformers 5.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::{
     AnswerSyntax, CallBody, CallSyntax, ChannelSyntax, Dialect, MessageKind, MessageSyntax, ParameterCall,
     Tags, Trim,
 };
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family::of(&DialectProcessor::new(&DIALECT).with_messages(&MESSAGES));
 

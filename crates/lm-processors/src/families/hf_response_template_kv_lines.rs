@@ -2,11 +2,11 @@
 //! library. Source: the `response_schema` examples of transformers 5.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
-use super::think::THINK;
+use super::think_tags::THINK;
 use crate::dialect::{
     AnswerSyntax, BeforeCalls, CallBody, CallSyntax, ChannelSyntax, Dialect, ParameterCall, Tags, Trim,
 };
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family =
     Family { markers: &[], model_names: &[], ..Family::of(&DialectProcessor::new(&DIALECT)) };

@@ -1,9 +1,9 @@
 //! Hunyuan A13B: calls as a JSON list in `<tool_calls>` tags; the answer after reasoning in `<answer>` tags.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
-use super::think::THINK;
+use super::think_tags::THINK;
 use crate::dialect::{AnswerSyntax, CallBody, CallSyntax, Dialect, JsonCall, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     names: &["hunyuan"],

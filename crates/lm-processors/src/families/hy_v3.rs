@@ -2,9 +2,9 @@
 //! Source: the call format of tencent's published chat template.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
-use super::think::THINK;
+use super::think_tags::THINK;
 use crate::dialect::{CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<tool_calls>", "<arg_key>", "<tool_sep>"]],

@@ -1,11 +1,11 @@
 //! Inkling: a reply is a sequence of messages, whose first token states the kind.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::{
     AnswerSyntax, CallBody, CallSyntax, ChannelSyntax, Dialect, JsonCall, JsonKey, JsonObject, Tags,
     UnmatchedEnd,
 };
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<|content_invoke_tool_json|>"]],

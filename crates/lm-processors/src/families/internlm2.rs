@@ -1,8 +1,8 @@
 //! InternLM 2: one action per block.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::{CallBody, CallSyntax, Dialect, JsonCall, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<|action_start|>"]],

@@ -2,11 +2,11 @@
 //! Source: the call format of the model's published chat template.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::{
     CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall, Reported, Tags, Undeclared,
     Unmarked,
 };
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<ifm|tool_calls>", "<ifm|arg_key>"]],

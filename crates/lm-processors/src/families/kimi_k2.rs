@@ -1,9 +1,9 @@
 //! Kimi K2: calls in a section; the id consists of name and index.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
-use super::think::THINK;
+use super::think_tags::THINK;
 use crate::dialect::{CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, NamedCall, NamedId, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<|tool_calls_section_begin|>"]],

@@ -2,11 +2,11 @@
 //! Source: the published chat templates of LiquidAI/LFM2-8B-A1B and LFM2.5-8B-A1B.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
-use super::think::THINK;
+use super::think_tags::THINK;
 use crate::dialect::{
     AnswerSyntax, CallBody, CallSyntax, ChannelSyntax, Dialect, JsonCall, PythonCall, Tags, Trim,
 };
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["List of tools: ["], &["<|tool_list_start|>"]],

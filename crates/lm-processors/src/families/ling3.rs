@@ -2,12 +2,12 @@
 //! Source: the call format of inclusionAI's published chat template of Ling 3.0.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use super::hermes;
-use super::think::THINK;
+use super::think_tags::THINK;
 use crate::dialect::{
     AnswerSyntax, CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall, Tags, Trim,
 };
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<tool_call>", "<arg_key>", "<role>ASSISTANT</role>"]],

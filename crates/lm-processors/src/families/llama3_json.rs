@@ -1,9 +1,9 @@
 //! Llama 3.1, 3.2 and 3.3: a call is a JSON object anywhere in the reply.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use super::functionary_v31;
 use crate::dialect::{CallBody, CallSyntax, Dialect, JsonCall, PythonCall, Tags, Undeclared};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&[r#"{"name": function name, "parameters""#]],

@@ -2,8 +2,8 @@
 //! Source: the chat templates for Llama 4 that vLLM and axolotl publish.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::{AnswerSyntax, CallBody, CallSyntax, Dialect, JsonCall, PythonCall, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["[func_name1(", "<|header_start|>"]],

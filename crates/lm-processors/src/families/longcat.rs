@@ -1,9 +1,9 @@
 //! LongCat: the Hermes form with its own tags.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use super::hermes;
 use crate::dialect::{CallSyntax, ChannelSyntax, Dialect, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family =
     Family { model_names: &["longcat"], ..Family::of(&DialectProcessor::new(&DIALECT)) };

@@ -1,8 +1,8 @@
 //! MedGemma and other Gemma 3 models that reason between two unused tokens.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::{ChannelSyntax, Dialect, Tags, UnmatchedEnd};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     names: &["gemma_thought_unused_tokens"],

@@ -2,9 +2,9 @@
 //! Source: the published chat template of openbmb/MiniCPM5-1B.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
-use super::think::THINK;
+use super::think_tags::THINK;
 use crate::dialect::{Accepted, CallBody, CallSyntax, Dialect, ParameterCall, Tags, Undeclared, ValueText};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<function name=", "<param name="]],

@@ -1,9 +1,9 @@
 //! MiniMax M2 for clients that expect the reasoning in the answer, with its tags.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
-use super::think::THINK;
+use super::think_tags::THINK;
 use crate::dialect::{ChannelSyntax, Dialect, Place, Unmarked};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family::of(&DialectProcessor::new(&DIALECT));
 

@@ -2,11 +2,11 @@
 //! Source: the published chat template of MiniMaxAI/MiniMax-M3.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::{
     CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall, Tags, UnmatchedEnd, Untyped,
     ValueText,
 };
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["]<]minimax[>["]],

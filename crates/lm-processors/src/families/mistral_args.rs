@@ -1,11 +1,11 @@
 //! Mistral Small 3.2, Devstral, Ministral 3: a token, the name, a token, the arguments.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use super::mistral_json::{BARE, LIST};
 use crate::dialect::{
     CallBody, CallSyntax, ChannelSyntax, Dialect, NamedCall, NamedId, Nameless, Tags, UnmatchedEnd,
 };
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["[TOOL_CALLS]", "[ARGS]"]],

@@ -1,9 +1,9 @@
 //! Mistral 7B v0.3, Nemo and Large: a JSON list with ids after a token.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use super::mistral_args::{ARGS, THINK};
 use crate::dialect::{CallBody, CallSyntax, Dialect, JsonCall, JsonKey, JsonObject, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     names: &["mistral"],

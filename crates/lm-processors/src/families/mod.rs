@@ -1,6 +1,5 @@
 //! Known model families, one file each.
 
-use crate::dialect_processor;
 use crate::processor::ModelDataProcessor;
 
 mod apertus;
@@ -56,7 +55,6 @@ mod nemotron_toolcall;
 mod olmo3_pythonic;
 mod phi4_mini;
 mod poolside_xml;
-
 mod pythonic;
 mod qwen;
 mod qwen3_coder_xml;
@@ -65,8 +63,8 @@ mod seed_oss_xml;
 mod spark;
 mod step3;
 mod step3p5;
-mod think;
 mod think_opened;
+mod think_tags;
 mod tool_code;
 mod xlam_json;
 
@@ -171,8 +169,8 @@ pub const ALL: &[&Family] = &[
     &spark::FAMILY,
     &step3::FAMILY,
     &step3p5::FAMILY,
-    &think::FAMILY,
     &think_opened::FAMILY,
+    &think_tags::FAMILY,
     &tool_code::FAMILY,
     &xlam_json::FAMILY,
 ];

@@ -2,11 +2,11 @@
 //! Source: the call format of the model's published chat template.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::{
     AnswerSyntax, CallBody, CallSyntax, ChannelSyntax, Dialect, MessageKind, MessageSyntax, ParameterCall,
     Tags,
 };
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<atem:function_calls>"]],

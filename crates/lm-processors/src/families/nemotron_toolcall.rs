@@ -1,9 +1,9 @@
 //! Nemotron Nano v2 and Super 1.5: a JSON list in `<TOOLCALL>` tags.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
-use super::think::THINK;
+use super::think_tags::THINK;
 use crate::dialect::{CallBody, CallSyntax, Dialect, JsonCall, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<TOOLCALL>"]],

@@ -2,9 +2,9 @@
 //! Source: the published chat template of allenai/Olmo-3-7B-Instruct.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
-use super::think::THINK;
+use super::think_tags::THINK;
 use crate::dialect::{CallBody, CallSyntax, ChannelSyntax, Dialect, PythonCall, Tags, Trim};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     names: &["olmo3"],

@@ -1,9 +1,9 @@
 //! Phi-4-mini: tools in `<|tool|>` tokens, calls as in FireFunction.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use super::firefunction;
 use crate::dialect::{CallBody, CallSyntax, Dialect, JsonCall, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     names: &["phi4_mini_json"],

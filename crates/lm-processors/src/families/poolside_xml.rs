@@ -2,9 +2,9 @@
 //! Source: the call format of poolside's published chat templates.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use super::glm4_xml;
 use crate::dialect::Dialect;
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<tool_call>", "<arg_key>", "<system>"]],

@@ -2,8 +2,8 @@
 //! Source: the chat template for Llama 3.2 that vLLM publishes.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::{CallBody, CallSyntax, Dialect, PythonCall, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["[func_name1("]],

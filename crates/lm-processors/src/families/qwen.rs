@@ -2,9 +2,9 @@
 //! Source: the published chat template of Qwen/Qwen3-0.6B, which writes the line break before a call itself.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use super::hermes;
 use crate::dialect::Dialect;
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     names: &["qwen3"],

@@ -2,13 +2,13 @@
 //! Source: the published chat templates of Qwen/Qwen3-Coder-30B-A3B-Instruct and Qwen/Qwen3.5-0.8B.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use super::hermes;
-use super::think::THINK;
+use super::think_tags::THINK;
 use crate::dialect::{
     AnswerSyntax, BeforeCalls, CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall,
     Tags, Undeclared,
 };
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<tool_call>", "<function=", "<parameter="]],

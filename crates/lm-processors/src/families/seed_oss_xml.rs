@@ -2,11 +2,11 @@
 //! Source: the published chat template of ByteDance-Seed/Seed-OSS-36B-Instruct.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use super::hermes;
 use crate::dialect::{
     AnswerSyntax, BeforeCalls, CallBody, CallSyntax, ChannelSyntax, Dialect, ParameterCall, Tags,
 };
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<seed:tool_call>"]],

@@ -2,9 +2,9 @@
 //! Source: the published chat template of stepfun-ai/step3.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
-use super::think::THINK;
+use super::think_tags::THINK;
 use crate::dialect::{AnswerSyntax, CallBody, CallSyntax, Dialect, ParameterCall, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<steptml:invoke"]],

@@ -2,9 +2,9 @@
 //! kept.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
-use super::think::THINK_UNTRIMMED;
+use super::think_tags::THINK_UNTRIMMED;
 use crate::dialect::{ChannelSyntax, Dialect, Trim, Unmarked};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family =
     Family { model_names: &["step-3.5", "step3p5"], ..Family::of(&DialectProcessor::new(&DIALECT)) };

@@ -1,9 +1,9 @@
 //! Models whose templates always open the reasoning: a reply without markers is all reasoning.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
-use super::think::THINK;
+use super::think_tags::THINK;
 use crate::dialect::{ChannelSyntax, Dialect, Unmarked};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family = Family {
     names: &["deepseekr1", "granite_thinking", "nemotron_v3"],

@@ -2,8 +2,8 @@
 //! Source: the chat template for google/gemma-3n-e2b-it that LiteRT-LM publishes.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::{CallBody, CallSyntax, Dialect, PythonCall, Tags};
+use crate::dialect_processor::DialectProcessor;
 use crate::preformatted::Syntax;
 
 pub(super) const FAMILY: Family = Family {

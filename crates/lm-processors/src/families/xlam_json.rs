@@ -1,9 +1,9 @@
 //! xLAM: a JSON list, bare or in one of several wrappers.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
-use super::think::THINK;
+use super::think_tags::THINK;
 use crate::dialect::{CallBody, CallSyntax, Dialect, JsonCall, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family =
     Family { model_names: &["xlam"], ..Family::of(&DialectProcessor::new(&DIALECT)) };

@@ -11,7 +11,7 @@ use crate::models::Engines;
 use crate::response::{ErrorResponse, json};
 use crate::state::{App, CancelOnDrop, SharedApp};
 
-/// Computes embeddings.
+/// `POST /v1/embeddings`: computes the embeddings of the inputs.
 pub(crate) async fn create(
     State(app): State<SharedApp>,
     JsonBody(body): JsonBody,

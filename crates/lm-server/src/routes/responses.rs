@@ -32,7 +32,7 @@ pub(crate) async fn show(
     Ok(response::json(StatusCode::OK, &stored.object))
 }
 
-/// Removes a stored response.
+/// `DELETE /v1/responses/{id}`: deletes a stored response; 404 if the id is unknown.
 pub(crate) async fn delete(
     State(app): State<SharedApp>,
     PathName(id): PathName,

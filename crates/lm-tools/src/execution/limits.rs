@@ -1,6 +1,6 @@
 //! Limits of calls.
 
-use super::retries::RetryPolicy;
+use super::retry_policy::RetryPolicy;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,7 +4,7 @@ mod answer;
 mod content;
 mod event;
 mod limits;
-mod retries;
+mod retry_policy;
 mod updates;
 mod watch;
 
@@ -13,6 +13,6 @@ pub(crate) use content::{given, is_shallow};
 pub use event::{CallEvent, CallResult};
 pub use limits::CallLimits;
 pub(crate) use limits::Spawner;
-pub use retries::RetryPolicy;
+pub use retry_policy::RetryPolicy;
 pub(crate) use updates::{Reporter, Update, Updates};
 pub(crate) use watch::{RunState, Watched, Watcher};

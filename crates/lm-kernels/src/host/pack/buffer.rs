@@ -137,8 +137,10 @@ impl SharedBuffer {
         self.0.bytes()
     }
 
-    /// A subrange of the bytes, in the same memory. (No writable buffer overlaps it: a `SharedBuffer` cannot
-    /// become one again.)
+    /// Returns a view of `range` in the same memory.
+    ///
+    /// # Panics
+    /// If `range` is out of bounds.
     pub fn part(&self, range: Range<usize>) -> Self {
         assert!(range.start <= range.end && range.end <= self.0.len, "{range:?} of {} bytes", self.0.len);
         let region = Arc::clone(&self.0.region);

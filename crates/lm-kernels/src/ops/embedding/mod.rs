@@ -6,7 +6,7 @@ use super::{Op, Weight};
 
 pub(super) const OP: Op = Op { name: "embedding", summary: "rows of a weight by id" };
 
-/// Looks up one row of the weight per id and puts the rows on `device`.
+/// Gathers the rows `ids` of the weight on `device`.
 ///
 /// # Shapes
 /// - the weight: `[vocab, hidden]`; returns `[ids.len(), hidden]`

@@ -37,7 +37,11 @@ impl GatedMlp {
         })
     }
 
-    /// Returns `x`, `[rows, hidden]`, plus the block's output.
+    /// Applies the MLP as a residual block: pre-norm, MLP, post-norm and scale of `residual`, then the
+    /// addition to `x`.
+    ///
+    /// # Shapes
+    /// - `x`: `[rows, hidden]`; returns the same
     pub(crate) fn add_to(
         &self,
         x: Tensor<2>,

@@ -26,7 +26,10 @@ impl DepthwiseConv {
         Ok(Self { weight, before })
     }
 
-    /// `[rows, channels]` to the same shape.
+    /// Applies the convolution along the rows.
+    ///
+    /// # Shapes
+    /// - `x`: `[rows, channels]`; returns the same
     pub(crate) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let ([rows, _], [kernel, _]) = (x.dims(), self.weight.dims());
         let padded = with_zeros(x, [self.before, kernel - 1 - self.before]);

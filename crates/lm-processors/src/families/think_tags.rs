@@ -1,8 +1,8 @@
 //! Models that reason in `<think>` tags and have no known call syntax; the channel that most families share.
 
 use super::Family;
-use super::dialect_processor::DialectProcessor;
 use crate::dialect::{ChannelSyntax, Dialect, Tags};
+use crate::dialect_processor::DialectProcessor;
 
 pub(super) const FAMILY: Family =
     Family { names: &["holo2"], markers: &[&["</think>"]], ..Family::of(&DialectProcessor::new(&DIALECT)) };
