@@ -18,7 +18,7 @@ pub(crate) fn unsupported(at: &str, kind: &str, expected: &str) -> ApiError {
     ApiError::invalid_param(format!("{at}.type"), message).with_code(UNSUPPORTED)
 }
 
-/// Replaces a part of chat completions that is a image or audio by the part of
+/// Replaces a part of chat completions that is an image or audio by the part of
 /// [`lm_template::messages_from_json`].
 ///
 /// # Errors

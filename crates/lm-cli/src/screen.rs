@@ -129,7 +129,8 @@ impl Screen {
         self.answer.write(&replace_control_chars(text))
     }
 
-    /// Shows a piece of the reasoning; without colours it is marked by `[thinking]`.
+    /// Prints a piece of reasoning, dimmed, or prefixed with `[thinking]` without colours. Prints nothing if
+    /// reasoning is hidden.
     pub fn reasoning(&mut self, text: &str) -> io::Result<()> {
         if self.reasoning == Reasoning::Hidden {
             return Ok(());

@@ -37,7 +37,8 @@ impl FileInfo {
         Ok(Self { path: path.clone(), bytes, etag })
     }
 
-    /// Checksum that verifies its bytes.
+    /// Verification of the downloaded bytes, by the ETag: SHA-256, git SHA-1, or only the size if the ETag is
+    /// neither.
     pub fn check(&self) -> Check {
         match self.etag.len() {
             64 if is_hex(&self.etag) => Check::Sha256,

@@ -34,7 +34,7 @@ impl Settings {
         self.ensure(value.is_multiple_of(divisor), expected)
     }
 
-    /// Checks the side of a tile and that of its patches.
+    /// Checks that `side` is in `1..=MAX_SIDE` and `patch` in `1..=side`.
     pub fn tile(&self, side: usize, patch: usize) -> Result<()> {
         self.within("side", side, 1..=MAX_SIDE)?;
         self.within("patch", patch, 1..=side)

@@ -100,7 +100,7 @@ impl ServedModel {
         }
     }
 
-    /// Adds a name, by which requests find the model too.
+    /// Adds an alternative name under which requests can address the model.
     pub fn alias(mut self, name: impl Into<String>) -> Self {
         self.aliases.push(name.into());
         self

@@ -82,6 +82,7 @@ impl MemoryPlan {
     /// other processes. The formats are tried in this order until 4,096 tokens fit: weights as stored with an
     /// f16 cache, with an 8-bit cache, then 8-bit and 4-bit weights, each with both caches. If none fits, 512
     /// tokens are tried in the same way, and at last 512 tokens without a reserve.
+    ///
     /// # Errors
     /// [`Error::DoesNotFit`] with the sizes when nothing fits; [`Error::InvalidSettings`] for a context of 0
     /// or beyond the model's.
