@@ -65,7 +65,7 @@ fn invalid_encoder_settings_are_errors() {
         ("hidden_act", json!("swishy"), "gelu_pytorch_tanh"),
         ("subsampling_conv_channels", json!([16]), "config.json"),
         ("subsampling_conv_channels", json!([0, 6]), "4 to 512"),
-        ("subsampling_conv_channels", json!([24, 6]), "leave 6 bands"),
+        ("subsampling_conv_channels", json!([24, 6]), "a size with 6 bands"),
         ("conv_kernel_size", json!(0), "1 to 256"),
         ("conv_kernel_size", json!(7), "expected [24, 1, 7]"),
         ("attention_chunk_size", json!(0), "1 to 256"),
@@ -83,7 +83,7 @@ fn invalid_encoder_settings_are_errors() {
         ("gemma4-tiny", "config.json", format!("/audio_config/{key}"), value, expected)
     });
     let extractor = [
-        ("feature_size", json!(24), "leave 4 bands"),
+        ("feature_size", json!(24), "a size with 4 bands"),
         ("frame_length_ms", json!(0), "5 to 100"),
         ("frame_length_ms", json!(30), "`frame_length` is 320, supported: 480"),
         ("hop_length", json!(100), "supported: 160"),
