@@ -6,7 +6,7 @@ mod panics;
 
 use libfuzzer_sys::fuzz_target;
 use lm_media::families::{Gemma4Audio, GraniteSpeech};
-use lm_media::{SAMPLE_RATE, Audio, AudioLimits, audio_length};
+use lm_media::{Audio, AudioLimits, SAMPLE_RATE, audio_length};
 
 /// Short audio clips: the fuzzer looks for files, not for memory.
 const LIMITS: AudioLimits = AudioLimits { max_bytes: 1 << 16, max_seconds: 4 };

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use lm_media::families::{Gemma3, Gemma4, Lfm2Vl, QwenVl, SmolVlm};
-use lm_media::{DecodeLimits, Error, Patches, Image, image_size};
+use lm_media::{DecodeLimits, Error, Image, Patches, image_size};
 
 /// Small images: the fuzzer looks for files, not for memory.
 const LIMITS: DecodeLimits = DecodeLimits { max_bytes: 1 << 16, max_pixels: 1 << 14, max_side: 1 << 10 };
