@@ -80,7 +80,7 @@ impl Agent {
 
     /// Runs one turn to its end. Failures of tools are not errors: the model reads them. Nor are limits: see
     /// [`AgentReply::stop`] and [`AgentReply::answered`]. After a turn that ended at [external
-    /// calls](StopReason::ExternalCalls), the input begins with their results.
+    /// calls](crate::StopReason::ExternalCalls), the input begins with their results.
     ///
     /// # Errors
     /// [`Error::Cancelled`](crate::Error::Cancelled),

@@ -21,8 +21,10 @@ impl Toolset {
     }
 
     /// Starts the calls of a reply. Each has one result, in their order: see [`RunningCalls`]. After
-    /// `cancel`, calls that did not begin are not run; running calls see it in their [`CallContext`], and are
-    /// abandoned after [`CallLimits::cancel_grace`]. At `deadline` they are abandoned at once.
+    /// `cancel`, calls that did not begin are not run; running calls see it in their
+    /// [`CallContext`](crate::CallContext), and are abandoned after
+    /// [`CallLimits::cancel_grace`](crate::CallLimits::cancel_grace). At `deadline` they are abandoned at
+    /// once.
     pub fn start(
         &self,
         calls: Vec<ToolCall>,

@@ -39,7 +39,7 @@ pub enum Decision {
     /// The reader of the events decides: [`AgentEvent::Approval`](super::AgentEvent::Approval). The call is
     /// denied without an answer.
     Ask,
-    /// The turn ends, with this text in [`StopReason::Hook`](super::StopReason::Hook). No call of the round
+    /// The turn ends, with this text in [`StopReason::Hook`](crate::StopReason::Hook). No call of the round
     /// runs.
     Stop(String),
 }
@@ -52,7 +52,7 @@ pub enum AfterCall {
     /// The model reads this result instead, in the form of [`Decision::Answer`].
     Replace(Value),
     /// The turn ends when the round's calls have their results, with this text in
-    /// [`StopReason::Hook`](super::StopReason::Hook).
+    /// [`StopReason::Hook`](crate::StopReason::Hook).
     Stop(String),
 }
 
