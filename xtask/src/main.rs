@@ -16,6 +16,7 @@ mod imports;
 mod load;
 mod matrix;
 mod process;
+mod real;
 mod rust_source;
 mod sanitize;
 mod test_programs;
@@ -54,6 +55,8 @@ enum Command {
     Bench(bench::Args),
     /// Measure load and overhead of the HTTP server
     Load(load::Args),
+    /// Measure trained models: calls, formatted answers, perplexity
+    Real(real::Args),
     /// Write a quantised copy of a Hugging Face folder
     Convert(convert::Args),
 }
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Load(args) => load::run(&args),
+        Command::Real(args) => real::run(&args),
         Command::Convert(args) => convert::run(&args),
     };
     match result {

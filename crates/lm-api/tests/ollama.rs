@@ -113,6 +113,7 @@ fn durations_are_nanoseconds() {
         timing,
         seed: None,
         steered: None,
+        masked: None,
     };
     let reply = Reply {
         message: Message::assistant("Hello!"),
@@ -120,6 +121,7 @@ fn durations_are_nanoseconds() {
         unenforced: Vec::new(),
         resampled: 0,
         polyfills: Vec::new(),
+        cut_call: None,
         reasoning_tokens: 0,
     };
     let began = Instant::now();

@@ -77,10 +77,14 @@ pub enum ConstrainCalls {
 }
 
 impl ConversationConfig {
-    /// Creates the config recommended by the model: the default, with the sampler of
-    /// `generation_config.json`, which is greedy unless `do_sample` is set.
+    /// Creates the config recommended by the model: the default, with the sampler of its generation config,
+    /// or [`SamplerParams::for_chat`] for a model with a chat template and without such a config.
     pub fn from_engine(engine: &Engine) -> Self {
-        let sampler = SamplerParams::from_generation_config(engine.generation_config());
+        let config = engine.generation_config();
+        let sampler = match engine.chat_template() {
+            Some(_) => SamplerParams::for_chat(config),
+            None => SamplerParams::from_generation_config(config),
+        };
         Self { session: SessionConfig { sampler, ..SessionConfig::default() }, ..Self::default() }
     }
 
@@ -112,6 +116,18 @@ impl fmt::Debug for ConversationConfig {
     }
 }
 
+/// Treatment of a call that a token limit cut off, and that its grammar then closed with the shortest valid
+/// values: `{"text": ""}` instead of the text that the model was writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CutCalls {
+    /// It is not among the calls; [`Reply::cut_call`](crate::Reply::cut_call) has the part that the model
+    /// wrote.
+    #[default]
+    Omit,
+    /// It is among the calls. Its arguments fit, and are not the model's: it must not run unseen.
+    Complete,
+}
+
 /// Effect of a cancelled turn on the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnCancel {
@@ -140,6 +156,8 @@ pub struct TurnOptions {
     pub tool_choice: ToolChoice,
     /// Number of tool calls; any by default.
     pub calls: Calls,
+    /// Treatment of a call that a token limit cut off; omitted by default.
+    pub cut_calls: CutCalls,
     /// Format of a text answer; free by default.
     pub response_format: Option<ResponseFormat>,
     /// Reasoning before the answer, and its token limit; the conversation's by default.

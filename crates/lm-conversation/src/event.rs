@@ -5,6 +5,7 @@ use lm_session::{Finished, PrefillProgress, TokenId, TokenLogprobs, Tokenizer};
 use lm_template::{Content, Message, Polyfill, ToolCall, Value};
 use serde_json::json;
 
+use crate::call_filter::CutCall;
 use crate::overflow::{ContextShift, DroppedTurns};
 
 /// The model's complete reply to a turn.
@@ -22,6 +23,8 @@ pub struct Reply {
     pub resampled: usize,
     /// Changes made to the conversation for features that the template lacks.
     pub polyfills: Vec<Polyfill>,
+    /// The call that the token limit cut off; it is not among the message's calls.
+    pub cut_call: Option<CutCall>,
     /// Number of output tokens of reasoning, with the marker before it and without the one after it.
     pub reasoning_tokens: usize,
 }

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod call_filter;
 mod config;
 mod conversation;
 mod error;
@@ -31,7 +32,8 @@ mod turn_progress;
 mod typed_answer;
 mod window;
 
-pub use config::{ConstrainCalls, ConversationConfig, OnCancel, OnTokenLimit, TurnOptions};
+pub use call_filter::CutCall;
+pub use config::{ConstrainCalls, ConversationConfig, CutCalls, OnCancel, OnTokenLimit, TurnOptions};
 pub use conversation::Conversation;
 pub use error::{Error, Result};
 pub use event::{ConversationEvent, Reply, ScoredToken, TokenLogprob};

@@ -8,6 +8,8 @@ use lm_processors::{
 use lm_session::SessionEvent;
 use lm_template::Message;
 
+use crate::call_filter::{CallFilter, CutCall};
+use crate::config::CutCalls;
 use crate::error::Result;
 use crate::event::ConversationEvent;
 
@@ -17,13 +19,15 @@ pub(crate) struct Piece {
     pub(crate) text: String,
     /// Byte ranges of added tokens in it.
     pub(crate) added: Vec<Range<usize>>,
+    /// True if steering replaced this token or an earlier one.
+    pub(crate) steered: bool,
 }
 
 impl Piece {
     /// Text of a token event.
     pub(crate) fn of(event: SessionEvent) -> Option<Self> {
         match event {
-            SessionEvent::Token { text, added, .. } => Some(Self { text, added }),
+            SessionEvent::Token { text, added, steered, .. } => Some(Self { text, added, steered }),
             _ => None,
         }
     }
@@ -33,11 +37,15 @@ impl Piece {
 pub(crate) struct ReplyReader {
     processor: &'static dyn ModelDataProcessor,
     options: ParserOptions,
+    cut_calls: CutCalls,
     /// Call-id generator in its state before the reply.
     first_ids: FreshCallIds,
     call_ids: FreshCallIds,
     parser: Box<dyn OutputParser>,
     builder: MessageBuilder,
+    filter: CallFilter,
+    /// True from the first steered piece on.
+    steered: bool,
     /// True if a call has started.
     has_call: bool,
     /// Pieces since the last event.
@@ -50,6 +58,7 @@ impl ReplyReader {
     pub(crate) fn new(
         processor: &'static dyn ModelDataProcessor,
         options: ParserOptions,
+        cut_calls: CutCalls,
         first_ids: FreshCallIds,
     ) -> Self {
         let (parser, builder) = (processor.parser(&options), MessageBuilder::new(&options));
@@ -57,10 +66,13 @@ impl ReplyReader {
         Self {
             processor,
             options,
+            cut_calls,
             first_ids,
             call_ids,
             parser,
             builder,
+            filter: CallFilter::new(cut_calls),
+            steered: false,
             has_call: false,
             unread: 0,
             reasoning_tokens: 0,
@@ -77,14 +89,25 @@ impl ReplyReader {
         self.has_call
     }
 
+    /// The call that the token limit cut off.
+    pub(crate) fn cut_call(&self) -> Option<&CutCall> {
+        self.filter.cut()
+    }
+
+    /// Returns true if the model has repeated a call: the reply ends before it.
+    pub(crate) fn is_repeated(&self) -> bool {
+        self.filter.is_repeated()
+    }
+
     /// Creates a reader of the same reply from its beginning.
     pub(crate) fn restarted(&self) -> Self {
-        Self::new(self.processor, self.options.clone(), self.first_ids.clone())
+        Self::new(self.processor, self.options.clone(), self.cut_calls, self.first_ids.clone())
     }
 
     /// Reads the next piece, and appends its events to `events`.
     pub(crate) fn push(&mut self, piece: &Piece, events: &mut Vec<ConversationEvent>) -> Result<()> {
         let known = events.len();
+        self.steered |= piece.steered;
         let read = self.parse(piece, events);
         self.count(events.get(known));
         read
@@ -119,6 +142,7 @@ impl ReplyReader {
     pub(crate) fn finish(&mut self, events: &mut Vec<ConversationEvent>) -> Result<Message> {
         let read = self.parser.finish();
         self.take(read, events)?;
+        self.filter.finish(self.steered);
         Ok(std::mem::take(&mut self.builder).finish())
     }
 
@@ -128,9 +152,11 @@ impl ReplyReader {
             if let ProcessorEvent::ToolCall { call, .. } = &mut event {
                 call.id.get_or_insert_with(|| self.call_ids.next_id());
             }
-            let converted = conversation_event(&event);
-            self.builder.push(event)?;
-            events.extend(converted);
+            for event in self.filter.push(event, self.steered) {
+                let converted = conversation_event(&event);
+                self.builder.push(event)?;
+                events.extend(converted);
+            }
         }
         Ok(())
     }

@@ -22,8 +22,9 @@ pub(crate) struct ReplyRules<'a> {
     pub(crate) constrain_calls: ConstrainCalls,
     /// Channels that replace the dialect's.
     pub(crate) channels: Option<Arc<[Channel]>>,
-    /// True if the template's switch has turned thinking off, by a variable or its default.
-    pub(crate) thinking_off: bool,
+    /// True if the model may reason here: its template has the dialect's reasoning channel, and the
+    /// template's switch is not off.
+    pub(crate) reasons: bool,
     /// True if the prompt has opened the dialect's reasoning channel.
     pub(crate) in_reasoning: bool,
     /// True if the prompt has opened the channel that thinking limits apply to.
@@ -95,6 +96,7 @@ impl ReplyRules<'_> {
     }
 
     fn request(&self, turn: &TurnOptions) -> GrammarRequest<'_> {
+        let free = turn.response_format.is_none() && turn.tool_choice == ToolChoice::Auto;
         GrammarRequest {
             tools: self.tools,
             choice: turn.tool_choice.clone(),
@@ -102,10 +104,9 @@ impl ReplyRules<'_> {
             thinking: match turn.thinking.mode {
                 _ if self.in_reasoning => Thinking::Open,
                 ThinkingMode::Off => Thinking::Forbidden,
-                // A small model would open the channel if the format forbids its first word.
-                ThinkingMode::Default if self.thinking_off && turn.response_format.is_some() => {
-                    Thinking::Forbidden
-                }
+                // A format or a required call forbids the first word of most models, and the channel's marker
+                // would be what is left: reasoning that the model does not have.
+                ThinkingMode::Default if !self.reasons && !free => Thinking::Forbidden,
                 ThinkingMode::Default | ThinkingMode::On => Thinking::Allowed,
             },
             response_format: turn.response_format.clone(),

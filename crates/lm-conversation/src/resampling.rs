@@ -266,7 +266,7 @@ mod tests {
     }
 
     fn push(resampling: &mut Resampling, events: Vec<ConversationEvent>) -> Result<usize> {
-        let piece = Piece { text: String::new(), added: Vec::new() };
+        let piece = Piece { text: String::new(), added: Vec::new(), steered: false };
         resampling.push(piece, events).map(|sent| sent.len())
     }
 

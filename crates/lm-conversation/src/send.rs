@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lm_processors::{Channel, FreshCallIds, ParserOptions, ReadCalls, Recovery, ReplyForm, ToolChoice};
 use lm_session::{CancelHandle, Constraint, GenerateParams};
-use lm_template::{Map, ThinkingSwitch, Value};
+use lm_template::{Map, THINKING_VARIABLES, ThinkingSwitch, Value};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
@@ -18,7 +18,7 @@ use crate::reply_reader::{Piece, ReplyReader};
 use crate::reply_rules::{ReplyConstraints, ReplyRules};
 use crate::resampling::Resampling;
 use crate::settings::Settings;
-use crate::thinking::{ModelThinking, ThinkingConfig};
+use crate::thinking::{ModelThinking, ThinkingConfig, ThinkingMode};
 use crate::turn::Turn;
 use crate::turn_progress::TurnSetup;
 use crate::typed_answer::answer_format;
@@ -66,12 +66,14 @@ impl Conversation {
         let format = Some(answer_format::<T>());
         let options =
             TurnOptions { response_format: format, tool_choice: ToolChoice::None, ..TurnOptions::default() };
-        let text = self.send_with(message, options)?.text();
-        serde_json::from_str(&text).map_err(|error| Error::InvalidAnswer {
-            path: String::new(),
-            message: error.to_string(),
-            text,
-        })
+        let reply = self.send_with(message, options)?;
+        let text = reply.text();
+        let invalid = |message: String, text| Error::InvalidAnswer { path: String::new(), message, text };
+        if reply.finish.is_cut_off() {
+            // Its end is not the model's, even if it is complete JSON.
+            return Err(invalid("it was cut off by the token limit".to_owned(), text));
+        }
+        serde_json::from_str(&text).map_err(|error| invalid(error.to_string(), text))
     }
 
     /// Starts a turn with a message: options, then [`TurnBuilder::start`].
@@ -160,9 +162,16 @@ impl Conversation {
         self.shared.lock().session.config().max_output_tokens
     }
 
-    /// Settings of a turn; adds the thinking mode to the template's variables.
+    /// Settings of a turn; adds the thinking mode to the template's variables, and reads it from them.
     pub(crate) fn turn_settings(&self, options: &mut TurnOptions) -> Result<Settings> {
-        let settings = self.settings.of_turn(options);
+        let mut settings = self.settings.of_turn(options);
+        let given = |name: &str| {
+            options.extra_context.get(name).or_else(|| self.preface.extra_context.get(name)).cloned()
+        };
+        let switched_off = THINKING_VARIABLES.into_iter().find_map(given) == Some(Value::Bool(false));
+        if switched_off && settings.thinking.mode == ThinkingMode::Default {
+            settings.thinking.mode = ThinkingMode::Off;
+        }
         options.thinking = settings.thinking;
         options.extra_context.extend(self.thinking_variables(settings.thinking)?);
         Ok(settings)
@@ -177,7 +186,7 @@ impl Conversation {
             form.is_some() && matches!(options.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
         let parser = self.parser_options(&options.tool_choice, form, tail, recovery, &settings);
         let cancel = options.cancel.child();
-        let on_cancel = options.on_cancel;
+        let (on_cancel, cut_calls) = (options.on_cancel, options.cut_calls);
         let params = generate_params(options, constraint, cancel.clone());
         let mut params = GenerateParams { continued: *written, ..params };
         let mut state = self.shared.lock();
@@ -195,7 +204,7 @@ impl Conversation {
         let prompt = lm_session::Prompt { ids, media: &opening.media };
         let mut generation = state.session.submit(prompt, params)?;
         let past = self.preface.messages.iter().chain(&state.history).chain(&opening.change.messages);
-        let mut reader = ReplyReader::new(self.processor, parser, FreshCallIds::new(past));
+        let mut reader = ReplyReader::new(self.processor, parser, cut_calls, FreshCallIds::new(past));
         drop(state);
         let pieces: Vec<Piece> = generation.take_continued().into_iter().filter_map(Piece::of).collect();
         pieces.iter().try_for_each(|piece| reader.push(piece, &mut Vec::new()))?;
@@ -255,6 +264,7 @@ impl Conversation {
             let given = given.or_else(|| self.preface.extra_context.get(switch.variable));
             given.map_or(switch.default, |given| given == true)
         };
+        let switch = self.template.capabilities().thinking;
         ReplyRules {
             engine: &self.engine,
             processor: self.processor,
@@ -262,10 +272,20 @@ impl Conversation {
             tokens: &self.tokens,
             constrain_calls: settings.constrain_calls,
             channels: settings.channels.clone(),
-            thinking_off: self.template.capabilities().thinking.is_some_and(|switch| !thinks(switch)),
+            reasons: switch.map_or_else(|| self.template_has_reasoning(), thinks),
             in_reasoning: self.processor.opens_reasoning(tail),
             in_channel: self.first_channel().is_some_and(|channel| is_open(&channel, tail)),
         }
+    }
+
+    /// Returns true if the caller has named the channels, or the template mentions a marker of the reasoning
+    /// channel: it opens the channel, or writes or cuts the reasoning of earlier turns. A dialect is shared by
+    /// models that reason and models that do not.
+    fn template_has_reasoning(&self) -> bool {
+        let source = self.template.template().source();
+        let mentions = |marker: &str| !marker.trim().is_empty() && source.contains(marker.trim());
+        self.settings.channels.is_some()
+            || self.first_channel().is_some_and(|channel| mentions(&channel.start) || mentions(&channel.end))
     }
 
     /// Channel of the reasoning.

@@ -92,12 +92,12 @@ impl Progress {
                 self.ready.extend(first.then_some(ConversationEvent::Prefill(progress)));
                 Ok(None)
             }
-            SessionEvent::Token { id, text, added, logprobs } => {
+            SessionEvent::Token { id, text, added, logprobs, steered } => {
                 let tokenizer = &self.setup.tokenizer;
                 let scored = logprobs.filter(|_| !tokenizer.end_ids().contains(&id));
                 let scored = scored.map(|logprobs| ScoredToken::new(id, &logprobs, tokenizer));
                 let last = self.setup.window.as_mut().is_some_and(Window::count);
-                let piece = Piece { text, added };
+                let piece = Piece { text, added, steered };
                 match &mut self.setup.window {
                     Some(window) if last => {
                         window.held = Some((piece, scored));
@@ -130,6 +130,9 @@ impl Progress {
     fn read(&mut self, piece: Piece, scored: Option<ScoredToken>) -> Result<Option<Generation>> {
         let mut events: Vec<_> = scored.map(ConversationEvent::Logprobs).into_iter().collect();
         let read = self.setup.reader.push(&piece, &mut events);
+        if self.setup.reader.is_repeated() {
+            self.setup.cancel.cancel();
+        }
         let Some(resampling) = &mut self.setup.resampling else {
             self.ready.extend(events);
             return read.map(|()| None);
@@ -182,6 +185,10 @@ impl Progress {
             }
         }
         match finish.reason {
+            // Cancelled by `read`.
+            FinishReason::Cancelled if self.setup.reader.is_repeated() => {
+                finish.reason = FinishReason::EndToken;
+            }
             FinishReason::Cancelled => return self.end_early(finish, Error::Cancelled),
             FinishReason::DeadlineExceeded => return self.end_early(finish, Error::DeadlineExceeded),
             _ => {}
@@ -198,11 +205,11 @@ impl Progress {
             };
         }
         self.ready.extend(events);
-        if self.setup.call_required && message.tool_calls.is_empty() {
+        let cut_call = self.setup.reader.cut_call().is_some();
+        if self.setup.call_required && message.tool_calls.is_empty() && !cut_call {
             return Err(Error::NoCall { reason: finish.reason, text: message.content.text() });
         }
-        let at_limit = matches!(finish.reason, FinishReason::MaxOutputTokens | FinishReason::ContextFull);
-        if at_limit && self.setup.on_token_limit == OnTokenLimit::Error {
+        if finish.is_cut_off() && self.setup.on_token_limit == OnTokenLimit::Error {
             return Err(Error::TokenLimit { reason: finish.reason, text: message.content.text() });
         }
         prepend(&mut message, &self.setup.opening.before);
@@ -246,7 +253,8 @@ impl Progress {
         self.add_to_history(message.clone(), Some(&finish)).ok_or(Error::Cancelled)?;
         self.over = true;
         let reasoning_tokens = self.setup.reader.reasoning_tokens();
-        let reply = Reply { message, finish, unenforced, resampled, polyfills, reasoning_tokens };
+        let cut_call = self.setup.reader.cut_call().cloned();
+        let reply = Reply { message, finish, unenforced, resampled, polyfills, cut_call, reasoning_tokens };
         self.ready.push_back(ConversationEvent::Finished(reply));
         Ok(None)
     }

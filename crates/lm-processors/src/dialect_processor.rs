@@ -11,8 +11,8 @@ use crate::grammar::{ReplyGrammar, reply_grammar};
 use crate::grammar_request::GrammarRequest;
 use crate::json_text::json_text;
 use crate::marker_guard::GuardedParser;
-use crate::parser::{OutputParser, ParserOptions};
-use crate::parsers::{MessageParser, ReplyParser, StrippedParser, open_channel};
+use crate::parser::{OutputParser, ParserOptions, ReadCalls, UnmarkedCalls};
+use crate::parsers::{MessageParser, ReplyParser, StrippedParser, UnmarkedCallParser, open_channel};
 use crate::preformatted::Syntax;
 use crate::processor::{ModelDataProcessor, text_only};
 
@@ -102,6 +102,10 @@ impl ModelDataProcessor for DialectProcessor {
     }
 
     fn parser(&self, options: &ParserOptions) -> Box<dyn OutputParser> {
+        if self.reads_unmarked(options) {
+            let text = ParserOptions { unmarked: Some(UnmarkedCalls::Text), ..options.clone() };
+            return Box::new(UnmarkedCallParser::new(self.parser(&text), options.tools.clone()));
+        }
         // For a given answer format, a grammar writes messages with the markers of the dialect only.
         let formatted = options.form.as_ref().is_some_and(|form| form.formatted.is_some());
         let stripped = if formatted { &[] } else { self.dialect.stripped };
@@ -109,6 +113,19 @@ impl ModelDataProcessor for DialectProcessor {
             Some(messages) => guarded(MessageParser::new(self.dialect, messages, options), stripped, options),
             None => guarded(ReplyParser::new(self.dialect, options), stripped, options),
         }
+    }
+}
+
+impl DialectProcessor {
+    /// Returns true if a reply that is nothing but a call is one. Under the grammar of a required call or of an
+    /// answer's format there is none without markers.
+    fn reads_unmarked(&self, options: &ParserOptions) -> bool {
+        let may_call = match &options.form {
+            Some(form) => !form.tools.is_empty() && form.formatted.is_none(),
+            None => options.calls != ReadCalls::Never,
+        };
+        let unmarked = options.unmarked.unwrap_or(self.dialect.unmarked);
+        unmarked == UnmarkedCalls::Read && may_call && !options.tools.is_empty()
     }
 }
 

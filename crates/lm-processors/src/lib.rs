@@ -38,7 +38,9 @@ pub use grammar::{Grammar, ReplyGrammar, json_grammar};
 pub use grammar_request::{Calls, GrammarRequest, Layout, ResponseFormat, Thinking, ToolChoice};
 pub use lm_template::{Message, ToolCall, ToolSpec, Value};
 pub use message_builder::MessageBuilder;
-pub use parser::{OnMalformed, OutputParser, ParserOptions, ReadCalls, ReasoningText, Recovery};
+pub use parser::{
+    OnMalformed, OutputParser, ParserOptions, ReadCalls, ReasoningText, Recovery, UnmarkedCalls,
+};
 pub use processor::ModelDataProcessor;
 pub use reply_form::ReplyForm;
 pub use schema::{SchemaError, SchemaFault, SchemaValidator, UnenforcedKeyword, validator};

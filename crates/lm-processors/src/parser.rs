@@ -44,6 +44,19 @@ pub enum ReasoningText {
     Inline,
 }
 
+/// Reading of a reply that is nothing but one call, without the family's markers: a JSON object
+/// `{"name": …, "arguments": {…}}`, alone, in a code block, or in other tags.
+///
+/// Models that were trained on several syntaxes write such calls where their template asks for markers. A
+/// question that no tool fits may be answered so as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnmarkedCalls {
+    /// It is a call if it has these two keys only, names a declared tool, and its arguments fit.
+    Read,
+    /// It is text.
+    Text,
+}
+
 /// Recovery from defects of a reply.
 ///
 /// Some defects can also be intended text. A reply generated under the family's grammar has no defects, and
@@ -80,6 +93,8 @@ pub struct ParserOptions {
     /// Handling of calls of undeclared tools, if any tools are declared; `None` uses the family's rule.
     /// Without a marker (bare JSON), only the name of a declared tool makes a call.
     pub undeclared: Option<Undeclared>,
+    /// Reading of calls without markers; `None` uses the family's rule.
+    pub unmarked: Option<UnmarkedCalls>,
     /// Recovery from defects of the reply; off for replies under a grammar.
     pub recovery: Recovery,
     /// The allowed form of the reply, if a grammar enforces one; `None` for unconstrained replies.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::{Timing, Usage};
-use crate::sampling::TokenLogprobs;
+use crate::sampling::{Masked, TokenLogprobs};
 use lm_tokenizer::TokenId;
 
 /// One item of a [`crate::Generation`].
@@ -29,6 +29,9 @@ pub enum SessionEvent {
         added: Vec<Range<usize>>,
         /// Its log probabilities, if [`crate::GenerateParams::logprobs`] is set.
         logprobs: Option<TokenLogprobs>,
+        /// True from the first token on that steering replaced ([`Steered::from`]): the text is no longer the
+        /// model's.
+        steered: bool,
     },
     /// The last event.
     Finished(Finished),
@@ -58,6 +61,9 @@ pub struct Finished {
     pub seed: Option<u64>,
     /// Steering of a constrained text whose tokens ran out; `None` when the text was not steered.
     pub steered: Option<Steered>,
+    /// Effect of the constraint's masks; `None` without a constraint.
+    #[serde(default)]
+    pub masked: Option<Masked>,
 }
 
 impl Finished {

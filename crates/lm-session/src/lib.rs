@@ -49,7 +49,9 @@ pub use metrics::{CacheStats, PrefillStats, Timing, Usage};
 pub use panics::caught_wakes;
 pub use params::{EngineSettings, GenerateParams, PrefixCache, SessionConfig};
 pub use record::{RecordHeader, RecordReader, RecordedEnd, RequestRecord};
-pub use sampling::{Chain, FilterFactory, History, LogitsFilter, SamplerParams, TokenLogits, TokenLogprobs};
+pub use sampling::{
+    Chain, FilterFactory, History, LogitsFilter, Masked, SamplerParams, TokenLogits, TokenLogprobs,
+};
 pub use saved::{CacheSave, SaveOptions, SavedCache, SavedError, SavedFile, SavedTokens};
 pub use session::{EmbedParams, Generation, GenerationStream, Replayed, SavedSession, Session, TextScore};
 pub use speculation::{DraftModel, Speculation};

@@ -32,6 +32,7 @@ pub use media::{Media, MediaSource};
 pub use message::{Message, messages_from_json};
 pub use polyfills::{Polyfill, PolyfilledPrompt, PolyfilledTemplate, Polyfills};
 pub use preface::Preface;
+pub use probe::THINKING_VARIABLES;
 pub use prompt::{Prompt, Segment};
 pub use prompt_template::{GenerationPrompt, PromptTemplate, RenderInput};
 pub use role::Role;

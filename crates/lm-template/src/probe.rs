@@ -7,7 +7,7 @@ use crate::prompt_template::{GenerationPrompt, PromptTemplate, RenderInput};
 
 /// Variables that switch thinking in published templates. (`reasoning_effort` and `thinking_budget` set an
 /// amount.)
-const THINKING_VARIABLES: [&str; 2] = ["enable_thinking", "thinking"];
+pub const THINKING_VARIABLES: [&str; 2] = ["enable_thinking", "thinking"];
 
 /// Variables other than `tools` from which published templates read tools.
 const TOOL_VARIABLES: [&str; 1] = ["xml_tools"];

@@ -160,8 +160,8 @@ impl Tokenizer {
     }
 
     /// Encodes a separate text with the tokens that the file's post-processor adds, such as BOS or EOS.
-    /// Embedding models expect them; prompts get theirs from the chat template. A tokenizer from a GGUF file
-    /// has no post-processor and adds no tokens.
+    /// Embedding models and raw prompts expect them; a conversation gets its own from the chat template. A
+    /// GGUF file without a `tokenizer.json` adds those of its keys `add_bos_token` and `add_eos_token`.
     ///
     /// # Errors
     /// [`Error::Library`] when the tokenizer library fails on the text.
@@ -174,6 +174,31 @@ impl Tokenizer {
         let tokens = ids.into_iter().map(|id| Token::new(id, String::new(), (0, 0))).collect();
         let encoding = guarded(|| self.inner.post_process(Encoding::from_tokens(tokens, 0), None, true))?;
         Ok(encoding.get_ids().to_vec())
+    }
+
+    /// Encodes a raw prompt: [`encode_with_special_tokens`](Self::encode_with_special_tokens), with the added
+    /// tokens in its text recognised. A BOS token that the text spells itself is not added again.
+    ///
+    /// # Errors
+    /// [`Error::Library`] when the tokenizer library fails on the text.
+    pub fn encode_prompt(&self, text: &str) -> Result<Vec<TokenId>> {
+        let mut ids = self.encode_with_special_tokens(TextSegment::Template(text))?;
+        let spelled = self.prefix_ids()?.len();
+        if spelled > 0 && ids.len() >= 2 * spelled && ids[..spelled] == ids[spelled..2 * spelled] {
+            ids.drain(..spelled);
+        }
+        Ok(ids)
+    }
+
+    /// Tokens that the file's post-processor adds before a separate text: BOS, or none.
+    ///
+    /// # Errors
+    /// [`Error::Library`] when the tokenizer library fails.
+    pub fn prefix_ids(&self) -> Result<Vec<TokenId>> {
+        let text = self.encode("a")?;
+        let ids = self.encode_with_special_tokens(TextSegment::Template("a"))?;
+        let start = ids.windows(text.len().max(1)).position(|window| window == text);
+        Ok(ids[..start.unwrap_or(0)].to_vec())
     }
 
     /// Decodes `ids`. Invalid UTF-8 becomes U+FFFD; ids without text produce nothing.

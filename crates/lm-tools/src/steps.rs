@@ -109,6 +109,11 @@ pub enum StopReason {
         /// [`AgentLimits::max_output_tokens`](crate::AgentLimits::max_output_tokens).
         max_output_tokens: usize,
     },
+    /// The reply reached a token limit or the end of the context inside a call, which was not run.
+    CallCutOff {
+        /// The tool, if the model had named it.
+        name: Option<String>,
+    },
     /// [`AgentLimits::timeout`](crate::AgentLimits::timeout), or the deadline of the turn's options, has
     /// passed.
     TimeLimit,
@@ -147,6 +152,12 @@ impl fmt::Display for StopReason {
             }
             Self::TokenLimit { max_output_tokens } => {
                 write!(f, "no answer within {max_output_tokens} output tokens")
+            }
+            Self::CallCutOff { name: Some(name) } => {
+                write!(f, "no answer: a call of `{name}` was cut off by the token limit and not run")
+            }
+            Self::CallCutOff { name: None } => {
+                write!(f, "no answer: a tool call was cut off by the token limit and not run")
             }
             Self::TimeLimit => write!(f, "no answer within the time limit"),
             Self::RoundTimeLimit => write!(f, "no answer: a round exceeded its time limit"),

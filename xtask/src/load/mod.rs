@@ -23,6 +23,8 @@ use clap::ValueEnum;
 use crate::bench::shape;
 use crate::process;
 use figure::Figure;
+pub use program::{Lm, Server};
+pub use wire::Connection;
 
 const EXAMPLES: &str = "\
 Examples:

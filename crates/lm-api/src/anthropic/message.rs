@@ -30,9 +30,8 @@ impl Stop {
     pub fn new(reply: &Reply, sequences: &[String]) -> Self {
         let (reason, sequence) = match &reply.finish.reason {
             FinishReason::ContextFull => ("model_context_window_exceeded", None),
-            FinishReason::MaxOutputTokens => ("max_tokens", None),
-            _ if !reply.tool_calls().is_empty() => ("tool_use", None),
             _ if reply.finish.is_cut_off() => ("max_tokens", None),
+            _ if !reply.tool_calls().is_empty() => ("tool_use", None),
             FinishReason::StopString(text) if sequences.contains(text) => {
                 ("stop_sequence", Some(text.clone()))
             }

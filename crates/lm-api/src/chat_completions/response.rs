@@ -1,6 +1,6 @@
 //! Response body of a chat completion.
 
-use lm_conversation::{FinishReason, Reply, ToolCall};
+use lm_conversation::{Reply, ToolCall};
 use serde_json::{Map, Value, json};
 
 use super::head::CompletionHead;
@@ -15,9 +15,9 @@ use crate::response_writer::Choice;
 /// use lm_api::{Choice, CompletionHead, completion};
 ///
 /// let usage = Usage { prompt_tokens: 9, output_tokens: 3, ..Usage::default() };
-/// let finish = Finished { reason: FinishReason::EndToken, usage, timing: Timing::default(), seed: None, steered: None };
+/// let finish = Finished { reason: FinishReason::EndToken, usage, timing: Timing::default(), seed: None, steered: None, masked: None };
 /// let (unenforced, polyfills) = (Vec::new(), Vec::new());
-/// let reply = Reply { message: Message::assistant("Hello!"), finish, unenforced, resampled: 0, polyfills, reasoning_tokens: 0 };
+/// let reply = Reply { message: Message::assistant("Hello!"), finish, unenforced, resampled: 0, polyfills, cut_call: None, reasoning_tokens: 0 };
 /// let object = completion(&CompletionHead::new("my-model"), &[Choice { reply, logprobs: None, prompt_logprobs: Vec::new() }]);
 /// assert_eq!(object["choices"][0]["message"]["content"], "Hello!");
 /// assert_eq!(object["choices"][0]["finish_reason"], "stop");
@@ -82,12 +82,9 @@ fn tool_call(call: &ToolCall) -> Value {
 }
 
 pub(crate) fn finish_reason(reply: &Reply) -> &'static str {
-    let out_of_tokens =
-        matches!(reply.finish.reason, FinishReason::MaxOutputTokens | FinishReason::ContextFull);
     match reply.tool_calls().is_empty() {
-        _ if out_of_tokens => "length",
+        _ if reply.finish.is_cut_off() => "length",
         false => "tool_calls",
-        true if reply.finish.is_cut_off() => "length",
         true => "stop",
     }
 }

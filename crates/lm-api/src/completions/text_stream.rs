@@ -66,7 +66,15 @@ impl TextStream {
         }
         let message = Message::assistant(std::mem::take(&mut self.text));
         let (unenforced, polyfills) = (Vec::new(), Vec::new());
-        let reply = Reply { message, finish, unenforced, resampled: 0, polyfills, reasoning_tokens: 0 };
+        let reply = Reply {
+            message,
+            finish,
+            unenforced,
+            resampled: 0,
+            polyfills,
+            cut_call: None,
+            reasoning_tokens: 0,
+        };
         self.ready.push_back(ConversationEvent::Finished(reply));
         Ok(())
     }

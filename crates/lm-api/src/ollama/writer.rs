@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use lm_conversation::{ConversationEvent, FinishReason, Reply, ToolCall};
+use lm_conversation::{ConversationEvent, Reply, ToolCall};
 use serde_json::{Map, Value, json};
 
 use super::ollama_error;
@@ -79,11 +79,9 @@ impl OllamaWriter {
     /// Object with the end of a reply.
     fn last(&self, parts: &Parts<'_>, reply: &Reply) -> Value {
         let (usage, timing) = (&reply.finish.usage, &reply.finish.timing);
-        let out_of_tokens = reply.finish.is_cut_off() && reply.tool_calls().is_empty()
-            || matches!(reply.finish.reason, FinishReason::MaxOutputTokens | FinishReason::ContextFull);
         let end = [
             ("done", true.into()),
-            ("done_reason", if out_of_tokens { "length" } else { "stop" }.into()),
+            ("done_reason", if reply.finish.is_cut_off() { "length" } else { "stop" }.into()),
             ("total_duration", nanoseconds(self.began.elapsed())),
             ("load_duration", 0.into()),
             ("prompt_eval_count", usage.prompt_tokens.into()),

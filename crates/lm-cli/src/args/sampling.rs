@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use anyhow::Result;
-use lm_model::GenerationConfig;
+use lm_conversation::ConversationConfig;
 use lm_session::{AdapterId, Engine, SamplerParams, SessionConfig};
 use lm_tokenizer::TokenId;
 
@@ -65,12 +65,22 @@ impl SamplerArgs {
             let known = info.logits_width;
             return Err(usage(format!("{flag} {id}: the model has token ids below {known}")));
         }
-        let config = self.with_advice(engine.generation_config());
+        let config = self.with_advice(SamplerParams::from_generation_config(engine.generation_config()));
         Ok(SessionConfig { adapter: adapter(engine), ..config })
     }
 
-    fn with_advice(&self, advice: &GenerationConfig) -> SessionConfig {
-        let advice = SamplerParams::from_generation_config(advice);
+    /// [`session_config`](Self::session_config) for a chat, in which a model without a generation config
+    /// samples.
+    ///
+    /// # Errors
+    /// As [`session_config`](Self::session_config).
+    pub fn chat_config(&self, engine: &Engine) -> Result<SessionConfig> {
+        let config = self.session_config(engine)?;
+        let sampler = self.with_advice(ConversationConfig::from_engine(engine).session.sampler).sampler;
+        Ok(SessionConfig { sampler, ..config })
+    }
+
+    fn with_advice(&self, advice: SamplerParams) -> SessionConfig {
         let mut sampler = SamplerParams {
             temperature: self.temperature.unwrap_or(advice.temperature),
             top_k: self.top_k.unwrap_or(advice.top_k),
@@ -102,6 +112,7 @@ pub fn adapter(engine: &Engine) -> Option<AdapterId> {
 mod tests {
     use super::*;
     use clap::Parser;
+    use lm_model::GenerationConfig;
 
     #[derive(Parser)]
     struct Line {
@@ -118,7 +129,8 @@ mod tests {
             top_k: Some(20),
             ..GenerationConfig::default()
         };
-        let config = Line::parse_from(line).sampler.with_advice(&advice);
+        let config =
+            Line::parse_from(line).sampler.with_advice(SamplerParams::from_generation_config(&advice));
         assert_eq!((config.sampler.temperature, config.sampler.top_k), (0.6, 5));
         assert_eq!(config.sampler.logit_bias, [(3, f32::NEG_INFINITY)]);
         assert_eq!(config.max_output_tokens, Some(9));

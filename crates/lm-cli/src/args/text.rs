@@ -32,9 +32,10 @@ pub struct TextArgs {
     /// Window length in tokens [default: 512, or the model's context if that is shorter]
     #[arg(long, value_name = "TOKENS", value_parser = numbers::count, allow_negative_numbers = true)]
     pub context: Option<NonZeroUsize>,
-    /// Text prepended to every window
-    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
-    prefix: String,
+    /// Text prepended to every window [default: the tokens that the model's tokenizer puts before a text, such
+    /// as BOS]
+    #[arg(long, value_name = "TEXT")]
+    prefix: Option<String>,
 }
 
 impl TextArgs {
@@ -65,7 +66,10 @@ impl TextArgs {
 
     /// Cuts the text into windows of `context` tokens.
     pub fn windows(&self, tokenizer: &Tokenizer, text: &str, context: NonZeroUsize) -> Result<Windows> {
-        let prefix = tokenizer.encode(&self.prefix).context("--prefix")?;
+        let prefix = match &self.prefix {
+            Some(prefix) => tokenizer.encode(prefix).context("--prefix")?,
+            None => tokenizer.prefix_ids()?,
+        };
         Windows::new(tokenizer.encode(text)?, prefix, context.get()).map_err(usage)
     }
 }

@@ -17,12 +17,12 @@ For each linear layer, the mean square of each input column is recorded. Columns
 template included. The file has the format of llama.cpp's \
 llama-imatrix, and llama-quantize reads it.
 
-The text is cut into windows that do not overlap, as by `lm eval`. Special tokens spelled in the text are recognised. No \
-beginning token is added: a model that needs one gets it by --prefix.
+The text is cut into windows that do not overlap, as by `lm eval`. Special tokens spelled in the text are recognised. Each \
+window begins with the tokens that the model's tokenizer puts before a text, such as BOS, or with --prefix.
 
 Examples:
   lm imatrix ./Qwen3-0.6B calibration.txt -o Qwen3-0.6B.imatrix.gguf
-  lm imatrix ./Llama-3.2-1B calibration.txt --prefix '<|begin_of_text|>'
+  lm imatrix ./Llama-3.2-1B calibration.txt -o Llama-3.2-1B.imatrix.gguf
   lm convert ./Qwen3-0.6B ./Qwen3-0.6B-q4 --quantize q4 --imatrix Qwen3-0.6B.imatrix.gguf
   lm eval ./Qwen3-0.6B-q4 notes.txt --against ./Qwen3-0.6B";
 

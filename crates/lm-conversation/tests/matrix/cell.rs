@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use lm_conversation::{
-    Conversation, ConversationConfig, ConversationEvent, Error, Polyfills, Preface, PromptTemplate, Reply,
-    SamplerParams, SessionConfig, ToolChoice, ToolSpec, TurnOptions, Value,
+    Conversation, ConversationConfig, ConversationEvent, CutCalls, Error, Polyfills, Preface, PromptTemplate,
+    Reply, SamplerParams, SessionConfig, ToolChoice, ToolSpec, TurnOptions, Value,
 };
 use lm_processors::Family;
 use serde_json::json;
@@ -131,6 +131,8 @@ fn turn(
         }),
         max_output_tokens: budget,
         tool_choice: choice.clone(),
+        // Their validity is that of the grammar's completions.
+        cut_calls: CutCalls::Complete,
         ..TurnOptions::default()
     };
     let stream = conversation.stream(prompt, options).map_err(Refusal::before_tokens)?;

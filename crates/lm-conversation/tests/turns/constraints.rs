@@ -1,9 +1,9 @@
 //! Constrained turns with a model of random logits at temperature 1.
 
 use lm_conversation::{
-    Calls, ConstrainCalls, Conversation, ConversationConfig, Engine, EngineSettings, Error, Message, Preface,
-    Reply, ResponseFormat, SamplerParams, SessionConfig, ThinkingConfig, ThinkingMode, TokenId, ToolChoice,
-    TurnOptions,
+    Calls, ConstrainCalls, Conversation, ConversationConfig, ConversationEvent, CutCalls, Engine,
+    EngineSettings, Error, Message, Preface, Reply, ResponseFormat, SamplerParams, SessionConfig,
+    ThinkingConfig, ThinkingMode, TokenId, ToolChoice, TurnOptions,
 };
 use lm_session::FinishReason;
 use lm_session::testing::{FakeLm, loaded, tokenizer};
@@ -34,7 +34,9 @@ fn replies(preface: &Preface, turn: &TurnOptions) -> Vec<Result<Reply, Error>> {
             let sampler = SamplerParams { temperature: 1.0, seed: Some(seed), ..SamplerParams::default() };
             let session = SessionConfig { sampler, max_output_tokens: Some(120), ..SessionConfig::default() };
             let config = ConversationConfig { session, ..config().with_preface(preface.clone()) };
-            Conversation::new(&engine, config)?.send_with("Go.", turn.clone())
+            // Random text is often cut off: the completions of calls are tested as well.
+            let turn = TurnOptions { cut_calls: CutCalls::Complete, ..turn.clone() };
+            Conversation::new(&engine, config)?.send_with("Go.", turn)
         })
     };
     (0..MODELS).flat_map(of_model).collect()
@@ -67,6 +69,37 @@ fn required_call_is_made_and_fits_its_schema() {
         }
     }
     assert_eq!(names.len(), 2, "only {names:?} were called");
+}
+
+#[test]
+fn cut_call_is_not_a_call() {
+    let mut cut = 0;
+    let turn = TurnOptions { tool_choice: ToolChoice::Required, ..Default::default() };
+    for seed in 0..SEEDS * MODELS {
+        let model = FakeLm::random(seed, tokenizer().logits_width());
+        let engine = Engine::new(loaded(model), EngineSettings::default()).expect("the settings fit");
+        let sampler = SamplerParams { temperature: 1.0, seed: Some(seed), ..SamplerParams::default() };
+        let session = SessionConfig { sampler, max_output_tokens: Some(40), ..SessionConfig::default() };
+        let config = ConversationConfig { session, ..config().with_preface(tools()) };
+        let mut conversation = Conversation::new(&engine, config).expect("a conversation");
+        let events: Vec<_> = conversation.stream("Go.", turn.clone()).expect("a turn").collect();
+        let events: Vec<_> = events.into_iter().map(|event| event.expect("an event")).collect();
+        let Some(ConversationEvent::Finished(reply)) = events.last() else { panic!("{events:?}") };
+        let calls = events.iter().filter(|event| matches!(event, ConversationEvent::ToolCall(_))).count();
+        assert_eq!(calls, reply.tool_calls().len(), "{reply:?}");
+        for call in reply.tool_calls() {
+            assert!(fits_its_schema(&call.name, &call.arguments.clone().into()), "{call:?}");
+        }
+        assert!(reply.cut_call.is_none() || reply.finish.is_cut_off(), "{reply:?}");
+        assert!(reply.cut_call.is_some() || !reply.tool_calls().is_empty(), "{reply:?}");
+        if let Some(call) = &reply.cut_call {
+            cut += 1;
+            let whole = serde_json::from_str::<Value>(&call.arguments).is_ok();
+            assert!(!whole || call.arguments.is_empty(), "the model has written all of {call:?}");
+            assert_eq!(conversation.history().last(), Some(&reply.message));
+        }
+    }
+    assert!(cut > 10, "{cut} calls were cut off");
 }
 
 #[test]

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use lm_conversation::{
-    Conversation, ConversationConfig, Engine, EngineSettings, Preface, Reply, ResponseFormat, SamplerParams,
-    SessionConfig, ToolChoice, ToolSpec, TurnOptions,
+    Conversation, ConversationConfig, CutCalls, Engine, EngineSettings, Preface, Reply, ResponseFormat,
+    SamplerParams, SessionConfig, ToolChoice, ToolSpec, TurnOptions,
 };
 use lm_model::testing::tokenizer_json;
 use lm_processors::{ALL, ModelDataProcessor, Place};
@@ -88,6 +88,7 @@ fn turn(
     let session = SessionConfig { sampler, max_output_tokens: Some(1_000), ..SessionConfig::default() };
     let config =
         ConversationConfig { processor: Some(processor), session, ..config().with_preface(preface.clone()) };
+    let options = TurnOptions { cut_calls: CutCalls::Complete, ..options };
     Conversation::new(&engine, config)?.send_with("Go.", options)
 }
 

@@ -229,6 +229,13 @@ fn typed_answer_always_deserializes() {
         let mut config = config();
         config.session.max_output_tokens = Some(600);
         let mut noise = Conversation::new(&engine, config).expect("a conversation");
-        noise.ask::<Everything>("Go.").unwrap_or_else(|error| panic!("{seed}: {error:?}"));
+        match noise.ask::<Everything>("Go.") {
+            Ok(_) => {}
+            // Steered to its end: valid, but not the model's answer.
+            Err(Error::InvalidAnswer { text, message, .. }) if message.contains("token limit") => {
+                serde_json::from_str::<Everything>(&text).unwrap_or_else(|error| panic!("{seed}: {error:?}"));
+            }
+            Err(error) => panic!("{seed}: {error:?}"),
+        }
     }
 }

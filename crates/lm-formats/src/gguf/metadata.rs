@@ -112,6 +112,16 @@ impl GgufMetadata {
         })
     }
 
+    /// Special token id under `tokenizer.ggml.NAME_token_id`, which may exceed the vocabulary. `None` also for
+    /// -1, by which programs write that there is none.
+    ///
+    /// # Errors
+    /// When the value is no integer of at least 0.
+    pub fn token_id(&self, name: &str) -> Result<Option<usize>> {
+        let id = self.size(&format!("tokenizer.ggml.{name}_token_id"))?;
+        Ok(id.filter(|&id| id != u32::MAX as usize))
+    }
+
     /// Returns a float, or an integer as one. It may be infinite or NaN.
     ///
     /// # Errors

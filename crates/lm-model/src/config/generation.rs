@@ -14,7 +14,8 @@ pub struct GenerationConfig {
     /// neither has them.
     #[serde(skip)]
     pub eos_token_ids: Vec<TokenId>,
-    /// True to sample, false for greedy decoding.
+    /// True to sample, false for greedy decoding: the default of a `generation_config.json`. `None` for a model
+    /// without one, such as a GGUF file without sampling keys.
     pub do_sample: Option<bool>,
     /// Softmax temperature.
     pub temperature: Option<f32>,
@@ -44,7 +45,12 @@ impl GenerationConfig {
             Some(ids) => Some(ids),
             None => end_ids(file_names::CONFIG)?,
         };
-        let config: Self = parse_optional(files, file_names::GENERATION_CONFIG)?.unwrap_or_default();
+        let file: Option<Self> = parse_optional(files, file_names::GENERATION_CONFIG)?;
+        // A GGUF file has no `config.json`, and its generation config is made of its sampling keys.
+        let greedy = file.is_some() && files.read(file_names::CONFIG)?.is_some();
+        let config = file.unwrap_or_default();
+        let do_sample = config.do_sample.or(greedy.then_some(false));
+        let config = Self { do_sample, ..config };
         Ok(Self { eos_token_ids: eos_token_id.map(Vec::from).unwrap_or_default(), ..config })
     }
 }

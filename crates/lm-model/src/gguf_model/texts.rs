@@ -47,7 +47,7 @@ fn generation_config(metadata: &GgufMetadata) -> Result<Value> {
     let mut config = Map::new();
     let mut end_ids = Vec::new();
     for kind in END_KEYS {
-        end_ids.extend(metadata.size(&format!("tokenizer.ggml.{kind}_token_id"))?);
+        end_ids.extend(metadata.token_id(kind)?);
     }
     end_ids.dedup();
     if !end_ids.is_empty() {
@@ -61,6 +61,10 @@ fn generation_config(metadata: &GgufMetadata) -> Result<Value> {
     if let Some(top_k) = metadata.size("general.sampling.top_k")? {
         config.insert("top_k".to_owned(), top_k.into());
     }
+    // Files have no key for it: a file with sampling parameters is one to sample from.
+    if SAMPLING_KEYS.iter().map(|(_, to)| *to).chain(["top_k"]).any(|key| config.contains_key(key)) {
+        config.insert("do_sample".to_owned(), true.into());
+    }
     Ok(config.into())
 }
 
@@ -69,7 +73,7 @@ fn tokenizer_config(metadata: &GgufMetadata) -> Result<Value> {
     let mut config = Map::new();
     for kind in ["bos", "eos", "padding", "unknown"] {
         let key = format!("tokenizer.ggml.{kind}_token_id");
-        let Some(id) = metadata.size(&key)? else { continue };
+        let Some(id) = metadata.token_id(kind)? else { continue };
         let token =
             metadata.strings("tokenizer.ggml.tokens")?.and_then(|mut tokens| tokens.nth(id)).transpose()?;
         let token = token.ok_or_else(|| metadata.invalid(&key, id, "an id of the vocabulary"))?;

@@ -22,6 +22,8 @@ pub use json::{Count, JsonCall, JsonKey, JsonObject};
 pub(crate) use parameters::{Accepted, Untyped};
 pub use parameters::{ParameterCall, TypeAttribute, ValueText};
 
+use crate::parser::UnmarkedCalls;
+
 /// Text syntax of one family.
 #[derive(Debug)]
 pub struct Dialect {
@@ -34,14 +36,22 @@ pub struct Dialect {
     pub channels: &'static [ChannelSyntax],
     /// Syntax of the answer.
     pub answer: AnswerSyntax,
+    /// Reading of replies that are nothing but a call without markers.
+    pub unmarked: UnmarkedCalls,
     /// Call syntaxes: the family writes the first, and the parser accepts all.
     pub calls: &'static [CallSyntax],
 }
 
 impl Dialect {
     /// Plain text; the base for other dialects.
-    pub const PLAIN: Self =
-        Self { name: "plain", stripped: &[], channels: &[], answer: AnswerSyntax::PLAIN, calls: &[] };
+    pub const PLAIN: Self = Self {
+        name: "plain",
+        stripped: &[],
+        channels: &[],
+        answer: AnswerSyntax::PLAIN,
+        unmarked: UnmarkedCalls::Text,
+        calls: &[],
+    };
 }
 
 /// A pair of markers, and the layout inside them.

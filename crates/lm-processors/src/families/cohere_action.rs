@@ -6,6 +6,7 @@ use crate::dialect::{
     Tags,
 };
 use crate::dialect_processor::DialectProcessor;
+use crate::parser::UnmarkedCalls;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<|START_ACTION|>"]],
@@ -25,6 +26,7 @@ const DIALECT: Dialect = Dialect {
         dropped: &["<|START_TEXT|>", "<|END_TEXT|>"],
         ..AnswerSyntax::PLAIN
     },
+    unmarked: UnmarkedCalls::Text,
     calls: &[CallSyntax::new(Tags::new("<|START_ACTION|>", "<|END_ACTION|>"), CallBody::Json(ACTIONS))],
 };
 

@@ -6,6 +6,7 @@ use super::qwen3_coder_xml;
 use super::think_tags::THINK;
 use crate::dialect::{AnswerSyntax, BeforeCalls, CallBody, CallSyntax, Dialect, JsonCall, Tags};
 use crate::dialect_processor::DialectProcessor;
+use crate::parser::UnmarkedCalls;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<tool_call>", "<function-name>"]],
@@ -16,6 +17,7 @@ pub(super) const FAMILY: Family = Family {
 pub(super) const DIALECT: Dialect = Dialect {
     name: "hermes",
     channels: &[THINK],
+    unmarked: UnmarkedCalls::Read,
     answer: AnswerSyntax { before_calls: BeforeCalls::OwnLine, ..AnswerSyntax::PLAIN },
     calls: &[
         CALLS,

@@ -20,8 +20,10 @@ mod stripper;
 mod tag;
 mod text_buffer;
 mod text_flow;
+mod unmarked_call;
 
 pub(crate) use body::name_ends;
 pub(crate) use parameter_body::{CDATA_CLOSE, CDATA_OPEN};
 pub(crate) use reply::{MessageParser, ReplyParser, after_channel, open_channel};
 pub(crate) use stripper::StrippedParser;
+pub(crate) use unmarked_call::UnmarkedCallParser;

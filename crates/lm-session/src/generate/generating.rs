@@ -11,7 +11,7 @@ use crate::event::{FinishReason, Finished};
 use crate::generate::guide::{Guide, Step};
 use crate::generate::stop::{Matched, StopMatcher};
 use crate::metrics::{PrefillStats, Timing, Usage};
-use crate::sampling::{History, LogSoftmax, Sampler, TokenLogprobs};
+use crate::sampling::{History, LogSoftmax, Masked, Sampler, TokenLogprobs};
 use crate::speculation::Drafter;
 
 /// Turns rows of logits into tokens and text until a stop rule holds.
@@ -33,6 +33,8 @@ pub(crate) struct Generating {
     pub logprobs: Option<usize>,
     /// `None`: no speculation.
     pub drafter: Option<Drafter>,
+    /// Effect of the guide's masks.
+    pub masked: Masked,
     pub clock: Clock,
 }
 
@@ -43,6 +45,8 @@ pub(crate) struct Generated {
     pub text: String,
     pub added: Vec<Range<usize>>,
     pub logprobs: Option<TokenLogprobs>,
+    /// True from the first token on that steering replaced.
+    pub steered: bool,
     pub finish: Option<Result<FinishReason>>,
 }
 
@@ -118,9 +122,11 @@ impl Generating {
             let sampled = self.sampler.sample(row, None, &history)?;
             return Ok((vec![sampled], self.logprobs.map(|top| LogSoftmax::new(row, None, top))));
         };
+        self.masked.record(row, guide.mask()?);
         loop {
-            let sampled = self.sampler.sample(row, Some(guide.mask()?), &history);
-            let sampled = sampled.map_err(|error| guide.refusal(row, generated).unwrap_or(error))?;
+            let (sampled, ended) = sample(&mut self.sampler, guide, row, &history)
+                .map_err(|error| guide.refusal(row, generated).unwrap_or(error))?;
+            self.masked.ended += usize::from(ended);
             let mask = guide.mask()?;
             let softmax = self.logprobs.map(|top| LogSoftmax::new(row, Some(mask), top));
             if let Step::Tokens(next) = guide.step(sampled, remaining_tokens)? {
@@ -147,7 +153,9 @@ impl Generating {
             let finish = finish.map(|reason| self.check_cut_off(reason, ids.len()));
             let forced = |top| TokenLogprobs::forced(id, top);
             let logprobs = sampled.take().or_else(|| self.logprobs.map(forced));
-            generated.push(Generated { id, text, added, logprobs, finish });
+            let steered = self.guide.as_ref().and_then(Guide::steered);
+            let steered = steered.is_some_and(|steered| ids.len() - self.prompt_tokens > steered.from);
+            generated.push(Generated { id, text, added, logprobs, steered, finish });
             if ends {
                 break;
             }
@@ -198,7 +206,8 @@ impl Generating {
         };
         let timing = self.clock.timing(prefill.prefilled_tokens);
         let steered = self.guide.as_ref().and_then(Guide::steered);
-        Finished { reason, usage, timing, seed: self.sampler.seed(), steered }
+        let masked = self.guide.is_some().then_some(self.masked);
+        Finished { reason, usage, timing, seed: self.sampler.seed(), steered, masked }
     }
 
     /// Returns the text that token `id` makes final, and the finish reason if the generation ends with it.
@@ -233,6 +242,31 @@ impl Generating {
         matched.append(self.stop.finish());
         (matched, Some(reason))
     }
+}
+
+/// Samples a token that the guide allows, and returns true with it if it ends a complete text in place of an
+/// excluded one.
+///
+/// Where a text is complete, a further part (another call, more digits) is sampled from the whole distribution:
+/// if the model prefers a token that the mask excludes, the text ends there. Under the mask alone, the further
+/// part would be all that is left, and would be taken again and again.
+fn sample(
+    sampler: &mut Sampler,
+    guide: &mut Guide,
+    row: &[f32],
+    history: &History<'_>,
+) -> Result<(TokenId, bool)> {
+    if let Some(ends) = guide.ends_if_complete()? {
+        let preferred = sampler.sample(row, None, history)?;
+        if guide.mask()?.allows(preferred) {
+            return Ok((preferred, false));
+        }
+        // A filter may exclude the end tokens.
+        if let Ok(end) = sampler.sample(row, Some(&ends), history) {
+            return Ok((end, true));
+        }
+    }
+    Ok((sampler.sample(row, Some(guide.mask()?), history)?, false))
 }
 
 /// Number of draft tokens that equal the first sampled tokens.

@@ -15,6 +15,10 @@ use lm_tokenizer::TokenId;
 const TAIL_BYTES: usize = 64;
 /// Number of tokens after which a search without a result is repeated.
 const RETRY: usize = 32;
+/// A mask that excludes less than 1/256 of the vocabulary, or a few tokens of a small one, is of free text,
+/// which lacks only some markers.
+const FREE_TEXT: usize = 256;
+const FEW_MARKERS: usize = 64;
 /// Maximum number of rejected tokens in one position before the text ends there.
 const MAX_REJECTED: usize = 16;
 
@@ -145,6 +149,22 @@ impl Guide {
             self.ready = true;
         }
         Ok(&self.mask)
+    }
+
+    /// Returns the mask of the end tokens if the text is complete here, and what may follow is not free text.
+    pub fn ends_if_complete(&mut self) -> Result<Option<TokenMask>> {
+        // After a rejection the model prefers a part that does not fit.
+        if self.len == 0 || self.rejected > 0 || self.constraint.ending()? != Ending::Allowed {
+            return Ok(None);
+        }
+        let mask = self.mask()?;
+        let excluded = mask.width() - mask.count();
+        if excluded < (mask.width() / FREE_TEXT).max(FEW_MARKERS) {
+            return Ok(None);
+        }
+        let mut ends = TokenMask::new(mask.width());
+        self.vocabulary.end_ids.iter().for_each(|&id| ends.allow(id));
+        Ok((!ends.is_empty()).then_some(ends))
     }
 
     /// Error for a row of logits whose finite logits are all masked, so that no token can be sampled; `None`

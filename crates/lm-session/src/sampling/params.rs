@@ -147,6 +147,16 @@ impl SamplerParams {
         }
     }
 
+    /// Parameters for a chat with a model: those of its generation config, or for a model without one
+    /// temperature 0.8, top-p 0.95 and min-p 0.05. Small models repeat themselves when they decode greedily.
+    pub fn for_chat(config: &GenerationConfig) -> Self {
+        let given = Self::from_generation_config(config);
+        match config.do_sample {
+            Some(_) => given,
+            None => Self { temperature: 0.8, top_k: 0, top_p: 0.95, min_p: 0.05, ..given },
+        }
+    }
+
     /// Returns true if sampling is greedy: no random number is used.
     pub fn is_greedy(&self) -> bool {
         self.temperature == 0.0

@@ -77,8 +77,8 @@ impl Scheduler {
         let mut finish = None;
         for token in generated {
             tracing::trace!(session = request.session.0, token = token.id, "generated");
-            let Generated { id, text, added, logprobs, finish: ended } = token;
-            let event = SessionEvent::Token { id, text, added, logprobs };
+            let Generated { id, text, added, logprobs, steered, finish: ended } = token;
+            let event = SessionEvent::Token { id, text, added, logprobs, steered };
             request.reply(Reply::Event(event));
             finish = ended;
         }

@@ -7,7 +7,7 @@ use crate::cancel::CancelHandle;
 use crate::event::{FinishReason, SessionEvent};
 use crate::generate::{Clock, Generating, StopMatcher};
 use crate::ids::AdapterId;
-use crate::sampling::{Sampler, SamplerParams};
+use crate::sampling::{Masked, Sampler, SamplerParams};
 use crate::scheduler::request::RequestLimits;
 use crate::testing::{FakeLm, tokenizer};
 
@@ -127,6 +127,7 @@ fn generating(prompt_tokens: usize, max_output_tokens: usize, sampler: &SamplerP
         forced_tokens: 0,
         logprobs: None,
         drafter: None,
+        masked: Masked::default(),
         decoder: tokenizer().stream_decoder(),
         stop: StopMatcher::new(Vec::new()).unwrap(),
         stop_ids: Vec::new(),

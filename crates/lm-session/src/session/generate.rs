@@ -10,7 +10,7 @@ use crate::media::{Prompt, ResolvedPrompt};
 use crate::metrics::PrefillStats;
 use crate::params::GenerateParams;
 use crate::record::{RecordedEnd, RequestRecord};
-use crate::sampling::{Sampler, SamplerParams};
+use crate::sampling::{Masked, Sampler, SamplerParams};
 use crate::scheduler::{RequestLimits, Task};
 use crate::session::{Generation, Session};
 use crate::speculation::Drafter;
@@ -119,6 +119,7 @@ impl Session {
             forced_tokens: 0,
             logprobs: params.logprobs,
             drafter: Drafter::new(params.speculation.unwrap_or(self.engine.speculation())),
+            masked: Masked::default(),
             clock: Clock::start(self.prefilled),
         })
     }
@@ -149,7 +150,7 @@ impl Session {
         let event = |&id: &TokenId| {
             let text = decoder.push(id);
             let Matched { text, added, .. } = stop.push(&text, decoder.added_len(id, &text));
-            SessionEvent::Token { id, text, added, logprobs: None }
+            SessionEvent::Token { id, text, added, logprobs: None, steered: false }
         };
         ids.iter().map(event).collect()
     }

@@ -89,13 +89,13 @@ impl Generation {
     /// Converts a reply to the next item; `None` skips it.
     fn accept(&mut self, reply: Option<Reply>) -> Option<Result<SessionEvent>> {
         match reply {
-            Some(Reply::Event(SessionEvent::Token { id, text, added, logprobs })) => {
+            Some(Reply::Event(SessionEvent::Token { id, text, added, logprobs, steered })) => {
                 let current = self.tokens.push(id);
                 self.superseded += usize::from(!current);
                 if let (true, Some(recording)) = (current, &mut self.recording) {
                     recording.token(id);
                 }
-                current.then_some(Ok(SessionEvent::Token { id, text, added, logprobs }))
+                current.then_some(Ok(SessionEvent::Token { id, text, added, logprobs, steered }))
             }
             Some(Reply::Prompt(PromptOutput::Logprobs(logprobs))) => {
                 Some(Ok(SessionEvent::PromptLogprobs(logprobs)))

@@ -9,6 +9,7 @@ mod end_tokens;
 mod merges;
 mod pre_tokenizers;
 mod sentencepiece;
+mod special_tokens;
 mod vocabulary;
 mod write;
 
@@ -76,6 +77,7 @@ impl Tokenizer {
             None => {
                 let Parts { mut library, spelling } = (kind.build)(metadata, &mut vocabulary)?;
                 library.add_tokens(added_tokens(&vocabulary)).map_err(Error::Library)?;
+                library.with_post_processor(special_tokens::post_processor(metadata, &vocabulary)?);
                 Self::from_library(library, &spelling, &vocabulary.duplicates)?
             }
         };

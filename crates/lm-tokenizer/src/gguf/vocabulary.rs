@@ -178,7 +178,7 @@ impl Vocabulary {
     /// Returns the id under `tokenizer.ggml.NAME_token_id`.
     pub(super) fn named_id(&self, metadata: &GgufMetadata, name: &str) -> Result<Option<TokenId>> {
         let key = format!("tokenizer.ggml.{name}_token_id");
-        let Some(id) = metadata.size(&key)? else { return Ok(None) };
+        let Some(id) = metadata.token_id(name)? else { return Ok(None) };
         match TokenId::try_from(id).ok().filter(|_| id < self.len()) {
             Some(id) => Ok(Some(id)),
             None => Err(metadata.invalid(&key, id, format!("an id below {}", self.len()))),

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::steps::StopReason;
 use crate::toolset::Toolset;
 use futures_core::Stream;
-use lm_conversation::{ConversationEvent, FinishReason, ToolChoice, Turn, TurnOptions};
+use lm_conversation::{ConversationEvent, FinishReason, Reply, ToolChoice, Turn, TurnOptions};
 use lm_template::Message;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -184,13 +184,13 @@ impl Driver {
                 ConversationEvent::Text(more) => text += more,
                 ConversationEvent::Dropped(dropped) => self.state.lock().dropped(dropped),
                 ConversationEvent::Finished(reply) => {
-                    let (message, reason) = (reply.message.clone(), reply.finish.reason.clone());
-                    spans::record_usage(&span, reply);
+                    let reply = reply.clone();
+                    spans::record_usage(&span, &reply);
                     let usage = &reply.finish.usage;
                     self.counts.output_tokens += usage.output_tokens.saturating_sub(usage.continued_tokens);
-                    self.state.lock().reply_ended(reply);
+                    self.state.lock().reply_ended(&reply);
                     self.events.emit(event.into()).await;
-                    return self.ended(message, &reason);
+                    return self.ended(reply);
                 }
                 _ => {}
             }
@@ -203,14 +203,15 @@ impl Driver {
     }
 
     /// Returns the outcome of a complete reply.
-    fn ended(&self, message: Message, reason: &FinishReason) -> Result<(Message, Option<StopReason>)> {
+    fn ended(&self, reply: Reply) -> Result<(Message, Option<StopReason>)> {
         self.check_cancelled()?;
+        let Reply { message, finish, cut_call, .. } = reply;
         let left = self.counts.tokens_left(&self.settings.limits);
-        let stop = match reason {
+        let stop = match finish.reason {
             FinishReason::Cancelled => return Err(Error::Cancelled),
             FinishReason::DeadlineExceeded => Some(self.late().unwrap_or(StopReason::TimeLimit)),
-            FinishReason::MaxOutputTokens if left == Some(0) => self.exhausted(),
-            _ => None,
+            _ if finish.is_cut_off() && left == Some(0) => self.exhausted(),
+            _ => cut_call.map(|call| StopReason::CallCutOff { name: call.name }),
         };
         // Complete calls of a reply at its limit have results, too.
         let stop = stop.filter(|_| message.tool_calls.is_empty());

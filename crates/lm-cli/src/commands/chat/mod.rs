@@ -114,7 +114,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let resumed = args.resume.as_deref().map(saved::read).transpose()?;
     let engine = model::engine(args.model.get(), &args.run)?;
     media::check_all(&engine, &media)?;
-    let mut session = args.sampler.session_config(&engine)?;
+    let mut session = args.sampler.chat_config(&engine)?;
     // The settings of a chat can change: each turn has its own.
     let settings = Settings {
         sampler: session.sampler.clone(),

@@ -307,6 +307,7 @@ mod tests {
             },
             seed: None,
             steered: None,
+            masked: None,
         };
         let usage = Usage { prompt_tokens: 9, cached_tokens: 9, output_tokens: 14, ..Usage::default() };
         assert_eq!(

@@ -20,8 +20,9 @@ use measures::Measures;
 
 const EXAMPLES: &str = "\
 The text is cut into windows that do not overlap; each is read from an empty cache, so that its first tokens have \
-little before them. Special tokens spelled in the text are recognised. No token is added before a window: its first token \
-is not scored. A model that wants a token to begin with gets it by --prefix; then all tokens of the text are scored.
+little before them. Special tokens spelled in the text are recognised. Each window begins with the tokens that the model's \
+tokenizer puts before a text, such as BOS, or with --prefix; then all tokens of the text are scored. With neither, the \
+first token of a window is not.
 
 KL divergences are means over the scored tokens, in nats, from the distribution of --against to the model's. The model \
 of --against keeps its keys and values in f32. Standard errors take tokens as independent.
@@ -29,7 +30,7 @@ of --against keeps its keys and values in f32. Standard errors take tokens as in
 Examples:
   lm eval ./Qwen3-0.6B notes.txt
   lm eval ./Qwen3-0.6B notes.txt --quantize q4 --against ./Qwen3-0.6B
-  lm eval ./Llama-3.2-1B notes.txt --prefix '<|begin_of_text|>' --context 2048";
+  lm eval ./Llama-3.2-1B notes.txt --context 2048";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

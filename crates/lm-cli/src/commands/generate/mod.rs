@@ -185,7 +185,8 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     let media = media::read_all(&args.image, &args.audio)?;
     let engine = model::engine(model, &args.run)?;
     media::check_all(&engine, &media)?;
-    let mut session = args.sampler.session_config(&engine)?;
+    let mut session =
+        if args.raw { args.sampler.session_config(&engine) } else { args.sampler.chat_config(&engine) }?;
     session.sampler = session.sampler.seeded()?;
     let screen = Screen::new(CallsTo::Answer, args.chat.hide_thinking);
     let mut output = Output { json: args.json, screen, text: String::new() };
@@ -273,7 +274,7 @@ fn continue_text(
     let _guard = interrupt.during(cancel.clone());
     let mut session = engine.session(config)?;
     let params = GenerateParams { cancel, ..GenerateParams::default() };
-    for event in session.submit(&engine.tokenizer().encode(prompt)?, params)? {
+    for event in session.submit(&engine.tokenizer().encode_prompt(prompt)?, params)? {
         match event? {
             SessionEvent::Prefill(_) | SessionEvent::PromptLogprobs(_) => {}
             SessionEvent::Token { id, text: piece, .. } => {

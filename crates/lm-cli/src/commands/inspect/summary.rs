@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use lm_model::{ChatTemplateSource, GenerationConfig, ModelConfig, ModelFolder, Parameters, TensorInfo};
+use lm_session::SamplerParams;
 use lm_template::{Capabilities, ChatTemplates, TemplateChoice};
 use lm_tokenizer::Tokenizer;
 use serde_json::{Value, json};
@@ -256,6 +257,14 @@ impl Summary {
         )?;
         let sampling = match (self.generation.do_sample, self.generation.temperature) {
             (Some(true), temperature) => format!("sampled, temperature {}", temperature.unwrap_or(1.0)),
+            (None, _) if self.template.is_some() => {
+                let SamplerParams { temperature, top_p, min_p, .. } =
+                    SamplerParams::for_chat(&self.generation);
+                format!(
+                    "the file has no sampling settings: a chat samples with temperature {temperature}, top-p \
+                     {top_p}, min-p {min_p}"
+                )
+            }
             _ => "greedy".to_owned(),
         };
         writeln!(f, "  generation    {sampling}")?;

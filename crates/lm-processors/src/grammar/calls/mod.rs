@@ -112,6 +112,11 @@ impl CallWriter<'_> {
         let again = sequence([&*self.separator(separator), &self.lark.marker(call.open), &inner]);
         let more = if self.repeats(number) { format!("({again})*") } else { String::new() };
         if section.open.is_empty() {
+            // After the layout before a further call the reply may still end: the model decides on its opener
+            // alone, not on a line break.
+            let layout = self.repeats(number) && !separator.is_empty() && separator.trim().is_empty();
+            let last = if layout { format!("({})?", self.separator(separator)) } else { String::new() };
+            let more = sequence([&*more, &last]);
             return Ok(self.lark.rule(sequence([&*inner, &more])));
         }
         let rest = sequence([

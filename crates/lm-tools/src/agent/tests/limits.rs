@@ -41,8 +41,8 @@ fn identical_calls_are_limited_and_others_run() {
 #[test]
 fn first_exceeded_limit_is_the_stop_reason() {
     let limits = AgentLimits { max_calls: Some(2), max_identical_calls: Some(1), ..AgentLimits::default() };
-    let calls = [(1, 2), (1, 2), (3, 4), (5, 6)].map(|(a, b)| said("multiply", a, b));
-    let reply = limited(limits, [calls.join("\n"), "Never.".to_owned()]);
+    let calls = [(1, 2), (3, 4), (5, 6)].map(|(a, b)| said("multiply", a, b));
+    let reply = limited(limits, [said("multiply", 1, 2), calls.join("\n"), "Never.".to_owned()]);
     assert_eq!(reply.stop, StopReason::RepeatedCall { name: "multiply".to_owned(), max_identical_calls: 1 });
     assert_eq!(outcomes(&reply), [Ran, NotRun, Ran, NotRun]);
 }

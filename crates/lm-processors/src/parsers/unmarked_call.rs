@@ -1,0 +1,344 @@
+//! Calls without the dialect's markers: replies that are nothing but one JSON call.
+
+use std::sync::Arc;
+
+use lm_template::{ToolCall, ToolSpec, Value};
+use serde_json::Map;
+
+use super::argument_text::{FENCE, fence, names};
+use super::json_scan::{JsonScan, JsonStep};
+use crate::event::ProcessorEvent;
+use crate::parser::OutputParser;
+use crate::schema::validator;
+
+/// Maximum length of a reply that is held back; longer text is the answer.
+const MAX_BYTES: usize = 1 << 20;
+/// Tags that models write around a call in place of their dialect's.
+const TAGS: &[(&str, &str)] = &[
+    ("<tools>", "</tools>"),
+    ("<function>", "</function>"),
+    ("<function-call>", "</function-call>"),
+    ("<function_call>", "</function_call>"),
+    ("<tool_call>", "</tool_call>"),
+];
+/// Names of the key of the arguments.
+const ARGUMENTS: [&str; 2] = ["arguments", "parameters"];
+
+/// Parser that reads a reply as a call if all of it is one JSON object `{"name": …, "arguments": {…}}`, in a
+/// code block or in tags that are not the dialect's: with these keys and no other, the name of a declared
+/// tool, and arguments that its schema allows.
+///
+/// Text is held back only while it can still be such a reply. With further keys it is text: a model that
+/// repeats a result beside its call would call for ever.
+pub(crate) struct UnmarkedCallParser {
+    inner: Box<dyn OutputParser>,
+    tools: Arc<[ToolSpec]>,
+    /// The text so far; `None` once the reply is known to be something else.
+    held: Option<Held>,
+}
+
+/// Text of a reply that may be a call.
+#[derive(Debug, Default)]
+struct Held {
+    text: String,
+    /// The object, once its start was found.
+    object: Option<Object>,
+}
+
+/// The object of a call.
+#[derive(Debug)]
+struct Object {
+    /// Byte at which it starts.
+    start: usize,
+    /// Text that must follow it; may be empty.
+    close: &'static str,
+    scan: JsonScan,
+    /// Bytes scanned.
+    scanned: usize,
+    /// Byte after it, once it is complete.
+    end: Option<usize>,
+}
+
+/// Start of a text that may be a call.
+enum Head {
+    /// More text is needed to decide.
+    Open,
+    /// The object starts at this byte, and the text ends with this marker.
+    Object(usize, &'static str),
+    /// The text is no call.
+    Text,
+}
+
+impl UnmarkedCallParser {
+    pub(crate) fn new(inner: Box<dyn OutputParser>, tools: Arc<[ToolSpec]>) -> Self {
+        let held = (!tools.is_empty()).then(Held::default);
+        Self { inner, tools, held }
+    }
+
+    fn read(&mut self, events: Vec<ProcessorEvent>) -> Vec<ProcessorEvent> {
+        let mut out = Vec::new();
+        for event in events {
+            match (&mut self.held, event) {
+                (Some(held), ProcessorEvent::Text(text)) => {
+                    held.text += &text;
+                    if !held.may_be_call(&self.tools) {
+                        self.release(&mut out);
+                    }
+                }
+                (Some(held), event @ ProcessorEvent::Channel { .. }) if held.text.trim().is_empty() => {
+                    out.push(event);
+                }
+                (_, event) => {
+                    self.release(&mut out);
+                    out.push(event);
+                }
+            }
+        }
+        out
+    }
+
+    /// Passes the held text on.
+    fn release(&mut self, events: &mut Vec<ProcessorEvent>) {
+        let text = self.held.take().map(|held| held.text).filter(|text| !text.is_empty());
+        events.extend(text.map(ProcessorEvent::Text));
+    }
+}
+
+impl OutputParser for UnmarkedCallParser {
+    fn push(&mut self, delta: &str) -> Vec<ProcessorEvent> {
+        let events = self.inner.push(delta);
+        self.read(events)
+    }
+
+    fn push_token(&mut self, token: &str) -> Vec<ProcessorEvent> {
+        let events = self.inner.push_token(token);
+        self.read(events)
+    }
+
+    fn finish(&mut self) -> Vec<ProcessorEvent> {
+        let events = self.inner.finish();
+        let mut out = self.read(events);
+        match self.held.as_ref().and_then(|held| held.call(&self.tools)) {
+            Some((call, arguments)) => {
+                let (index, name) = (0, Some(call.name.clone()));
+                out.push(ProcessorEvent::ToolCallStarted { index, name, id: None });
+                out.push(ProcessorEvent::ToolCallArguments { index, fragment: arguments });
+                out.push(ProcessorEvent::ToolCall { index, call });
+                self.held = None;
+            }
+            None => self.release(&mut out),
+        }
+        out
+    }
+}
+
+impl Held {
+    /// Reads the new part of the text; returns false if it cannot become a call.
+    fn may_be_call(&mut self, tools: &[ToolSpec]) -> bool {
+        if self.text.len() > MAX_BYTES {
+            return false;
+        }
+        if self.object.is_none() {
+            match head(&self.text) {
+                Head::Open => return true,
+                Head::Text => return false,
+                Head::Object(start, close) => self.object = Some(Object::new(start, close)),
+            }
+        }
+        let Some(object) = &mut self.object else { return true };
+        starts_as_call(&self.text[object.start..], tools) && object.read(&self.text)
+    }
+
+    /// The call, and the text of its arguments.
+    fn call(&self, tools: &[ToolSpec]) -> Option<(ToolCall, String)> {
+        let object = self.object.as_ref()?;
+        let end = object.end?;
+        if self.text[end..].trim() != object.close {
+            return None;
+        }
+        let members: Map<String, Value> = serde_json::from_str(&self.text[object.start..end]).ok()?;
+        let key = ARGUMENTS.into_iter().find(|key| members.contains_key(*key))?;
+        if members.len() != 2 {
+            return None;
+        }
+        let name = members.get("name")?.as_str()?;
+        let arguments = members.get(key)?;
+        let tool = tools.iter().find(|tool| tool.name() == name)?;
+        let fits = match tool.parameters() {
+            Value::Null => true,
+            schema => validator(schema, false).is_ok_and(|validator| validator.is_valid(arguments)),
+        };
+        let Value::Object(arguments) = arguments else { return None };
+        let text = serde_json::to_string(arguments).ok()?;
+        fits.then(|| (ToolCall::new(name, arguments.clone()), text))
+    }
+}
+
+impl Object {
+    fn new(start: usize, close: &'static str) -> Self {
+        Self { start, close, scan: JsonScan::default(), scanned: start, end: None }
+    }
+
+    /// Scans the new part of the text; returns false if it is no JSON, or more follows the object.
+    fn read(&mut self, text: &str) -> bool {
+        if self.end.is_none() {
+            for byte in text.as_bytes()[self.scanned..].iter().copied() {
+                self.scanned += 1;
+                match self.scan.step(byte) {
+                    JsonStep::Invalid(_) => return false,
+                    JsonStep::Close if self.scan.depth() == 0 => {
+                        self.end = Some(self.scanned);
+                        break;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let Some(end) = self.end else { return true };
+        let rest = text[end..].trim();
+        self.close.starts_with(rest)
+    }
+}
+
+/// Start of a reply: a code block, tags, or the object itself.
+fn head(text: &str) -> Head {
+    let rest = text.trim_start();
+    let before = text.len() - rest.len();
+    let (len, close) = match TAGS.iter().find(|(open, _)| rest.starts_with(open)) {
+        Some((open, close)) => (open.len(), *close),
+        None if TAGS.iter().any(|(open, _)| open.starts_with(rest)) => return Head::Open,
+        None => match fence(rest) {
+            None => return Head::Open,
+            Some(0) => (0, ""),
+            Some(len) => (len, FENCE),
+        },
+    };
+    let body = rest[len..].trim_start();
+    match body.bytes().next() {
+        None => Head::Open,
+        Some(b'{') => Head::Object(before + rest.len() - body.len(), close),
+        Some(_) => Head::Text,
+    }
+}
+
+/// Returns true if an object starts with a key of a call, and names a declared tool where it starts with the
+/// name.
+fn starts_as_call(object: &str, tools: &[ToolSpec]) -> bool {
+    let first = object[1..].trim_start();
+    let mut keys = ["name"].into_iter().chain(ARGUMENTS).map(|key| format!("\"{key}\""));
+    if !keys.any(|key| first.starts_with(key.as_str()) || key.starts_with(first)) {
+        return false;
+    }
+    let Some(value) = first.strip_prefix("\"name\"") else { return true };
+    let value = value.trim_start().strip_prefix(':').map_or(value.trim_start(), str::trim_start);
+    let Some(name) = value.strip_prefix('"') else { return value.is_empty() };
+    match name.split_once('"') {
+        Some((name, _)) => names(tools).any(|tool| tool == name),
+        None => names(tools).any(|tool| tool.starts_with(name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{ParserOptions, UnmarkedCalls, by_name};
+
+    fn options() -> ParserOptions {
+        let parameters =
+            json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+        let tool = ToolSpec::from_json(json!({"name": "weather", "parameters": parameters})).expect("a tool");
+        ParserOptions {
+            tools: [tool].into(),
+            unmarked: Some(UnmarkedCalls::Read),
+            ..ParserOptions::default()
+        }
+    }
+
+    /// Text and calls of a reply, with the same result in every split.
+    fn read(reply: &str, options: &ParserOptions) -> (String, Vec<ToolCall>) {
+        let read_from = |cut: usize| {
+            let mut parser = by_name("qwen").expect("a family").parser(options);
+            let mut events = parser.push(&reply[..cut]);
+            events.extend(parser.push(&reply[cut..]));
+            events.extend(parser.finish());
+            let (mut text, mut calls) = (String::new(), Vec::new());
+            for event in events {
+                match event {
+                    ProcessorEvent::Text(more) => text += &more,
+                    ProcessorEvent::ToolCall { call, .. } => calls.push(call),
+                    _ => {}
+                }
+            }
+            (text, calls)
+        };
+        let whole = read_from(0);
+        (1..reply.len()).for_each(|cut| assert_eq!(read_from(cut), whole, "{reply} cut at {cut}"));
+        whole
+    }
+
+    const CALL: &str = r#"{"name": "weather", "arguments": {"city": "Rome"}}"#;
+
+    #[test]
+    fn whole_reply_is_a_call() {
+        let pretty = "{\n  \"name\": \"weather\",\n  \"arguments\": {\"city\": \"Rome\"}\n}";
+        let swapped = r#"{"arguments": {"city": "Rome"}, "name": "weather"}"#;
+        let named = r#"{"name": "weather", "parameters": {"city": "Rome"}}"#;
+        let mut replies = [CALL, pretty, swapped, named].map(str::to_owned).to_vec();
+        replies.extend(["```json\n", "```\n", " \n```JSON\n"].map(|open| format!("{open}{pretty}\n```\n")));
+        replies
+            .extend(["tools", "function", "function-call"].map(|tag| format!("<{tag}>\n{CALL}\n</{tag}>")));
+        for reply in replies {
+            let (text, calls) = read(&reply, &options());
+            assert_eq!((text.as_str(), calls.len()), ("", 1), "{reply}");
+            assert_eq!(
+                calls[0],
+                ToolCall::new("weather", json!({"city": "Rome"}).as_object().unwrap().clone())
+            );
+        }
+    }
+
+    #[test]
+    fn everything_else_stays_text() {
+        let others = [
+            format!("Here it is: {CALL}"),
+            format!("{CALL} Done."),
+            format!("{CALL}\n{CALL}"),
+            format!("```json\n{CALL}"),
+            format!("```json\n{CALL}\n```\nDone."),
+            CALL.replace("weather", "wether"),
+            CALL.replace("weather", "weather2"),
+            CALL.replace("city", "town"),
+            CALL.replace("\"Rome\"", "5"),
+            CALL.replace("{\"name\"", "{\"id\": 1, \"name\""),
+            format!("{}, \"response\": 5}}", &CALL[..CALL.len() - 1]),
+            "{\"name\": \"weather\"}".to_owned(),
+            "```rust\nfn main() {}\n```".to_owned(),
+            "{".to_owned(),
+            "```".to_owned(),
+        ];
+        for reply in others {
+            assert_eq!(read(&reply, &options()), (reply.clone(), vec![]));
+        }
+        let off = ParserOptions { unmarked: Some(UnmarkedCalls::Text), ..options() };
+        assert_eq!(read(CALL, &off), (CALL.to_owned(), vec![]));
+        let none = ParserOptions { tools: [].into(), ..options() };
+        assert_eq!(read(CALL, &none), (CALL.to_owned(), vec![]));
+    }
+
+    #[test]
+    fn text_passes_as_soon_as_it_is_no_call() {
+        for (reply, held) in [
+            ("Hello", 0),
+            ("{\"answer\": 5}", 2),
+            ("```python\nprint()", 10),
+            ("{\"name\": \"wex\"", 12),
+            ("<tooth>", 5),
+        ] {
+            let mut parser = by_name("qwen").expect("a family").parser(&options());
+            let passed = (0..reply.len()).find(|&at| !parser.push(&reply[at..=at]).is_empty());
+            assert_eq!(passed, Some(held), "{reply}");
+        }
+    }
+}

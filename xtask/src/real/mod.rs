@@ -1,0 +1,84 @@
+//! `cargo xtask real DIR`: trained models beside reference data: calls of the Berkeley function-calling
+//! leaderboard, formatted answers, perplexity. Writes the table of docs/real-models.md.
+
+mod answers;
+mod calls;
+mod cases;
+mod models;
+mod perplexity;
+mod report;
+mod service;
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::process;
+use models::Model;
+
+const EXAMPLES: &str = "\
+DIR has the GGUF files of trained models under their published names; those that are missing are left out. The cases are in \
+$LM_SHARED/bfcl (default ../shared/bfcl), and its score.py, for which python3 is needed, says which are right.
+
+Examples:
+  cargo xtask real ~/models
+  cargo xtask real ~/models --only qwen2.5-coder-0.5b --cases held-out
+  cargo xtask real ~/models --limit 2 --no-report        a quick look";
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Folder of the models
+    folder: PathBuf,
+    /// Models to run: a part of the file's name; may be repeated [default: all that are there]
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Cases of each category
+    #[arg(long, value_enum, default_value_t = cases::Sample::First)]
+    cases: cases::Sample,
+    /// Maximum number of cases of each category
+    #[arg(long, value_name = "N", default_value_t = usize::MAX, hide_default_value = true)]
+    limit: usize,
+    /// Print the tables only
+    #[arg(long)]
+    no_report: bool,
+}
+
+/// Runs the measurements.
+///
+/// # Errors
+/// When no model is there, or one of the programs fails.
+pub fn run(args: &Args) -> Result<()> {
+    process::run(&mut process::cargo(&["build", "--release", "--package", "lm-cli"]))?;
+    let folder = std::path::absolute(&args.folder)?;
+    let wanted =
+        |model: &Model| args.only.is_empty() || args.only.iter().any(|name| model.file.contains(name));
+    let models: Vec<_> = models::ALL.iter().filter(|model| wanted(model)).collect();
+    let there: Vec<_> = models.iter().copied().filter(|model| folder.join(model.file).is_file()).collect();
+    for missing in models.iter().filter(|model| !folder.join(model.file).is_file()) {
+        println!("skipped: {} is not in {}", missing.file, args.folder.display());
+    }
+    ensure!(!there.is_empty(), "{} has none of the models", args.folder.display());
+    let cases = cases::read(args.cases, args.limit)?;
+    let mut report = report::Report::default();
+    for model in there {
+        println!("== {}", model.name);
+        let path = folder.join(model.file);
+        if model.calls {
+            report.calls.extend(calls::measure(model, &path, &cases)?);
+        }
+        if model.chats {
+            report.answers.extend(answers::measure(model, &path, args.limit)?);
+        }
+        report.perplexity.push(perplexity::measure(model, &path)?);
+    }
+    let text = report.text(args.cases)?;
+    println!("{text}");
+    if !args.no_report {
+        let path = process::root().join("docs/real-models.md");
+        let page = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        fs::write(&path, report::replaced(&page, &text)?)?;
+    }
+    Ok(())
+}
