@@ -11,34 +11,13 @@ use super::document::escaped;
 use super::ecma::{PatternError, for_validation};
 use super::error::{SchemaError, SchemaFault};
 use super::evaluations::check_evaluations;
+use super::keywords::{MAPS, holds_schemas};
 use super::schema_validator::SchemaValidator;
 
 /// Maximum nesting depth of lists and objects in a schema.
 const MAX_DEPTH: usize = 200;
 /// Members of a schema that are data.
 const DATA: &[&str] = &["const", "default", "enum", "example", "examples"];
-/// Keywords whose value is a schema, or a list of schemas.
-const SCHEMAS: &[&str] = &[
-    "additionalItems",
-    "additionalProperties",
-    "allOf",
-    "anyOf",
-    "contains",
-    "contentSchema",
-    "else",
-    "if",
-    "items",
-    "not",
-    "oneOf",
-    "prefixItems",
-    "propertyNames",
-    "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-];
-/// Keywords whose value is an object of schemas.
-const SCHEMA_MAPS: &[&str] =
-    &["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
 
 /// Builds a validator of values by `schema`; `formats` is true if `format` restricts them. Patterns have the
 /// meaning that ECMA-262 gives them, and `multipleOf` is exact for all numbers. References are resolved
@@ -108,7 +87,7 @@ fn translated(schema: &Value, path: &str, depth: usize) -> Result<Value, SchemaE
                         names.iter().filter(|name| seen.insert(*name)).cloned().collect()
                     }
                     ("patternProperties", Value::Object(schemas)) => by_pattern(schemas, path, depth)?,
-                    (key, Value::Object(schemas)) if SCHEMA_MAPS.contains(&key) => {
+                    (key, Value::Object(schemas)) if MAPS.contains(&key) => {
                         let at = below(key);
                         let schema = |(name, schema): (&String, &Value)| {
                             let schema = translated(schema, &format!("{at}/{}", escaped(name)), depth)?;
@@ -116,7 +95,7 @@ fn translated(schema: &Value, path: &str, depth: usize) -> Result<Value, SchemaE
                         };
                         Value::Object(schemas.iter().map(schema).collect::<Result<_, SchemaError>>()?)
                     }
-                    (key, value) if SCHEMAS.contains(&key) => translated(value, &below(key), depth)?,
+                    (key, value) if holds_schemas(key) => translated(value, &below(key), depth)?,
                     (key, value) if DATA.contains(&key) => value.clone(),
                     // A reference may point into other members.
                     (key, value) => translated(value, &below(key), depth).unwrap_or_else(|_| value.clone()),
