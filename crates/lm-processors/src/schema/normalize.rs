@@ -8,12 +8,12 @@ use serde_json::{Map, json};
 
 use super::disjoint::all_disjoint;
 use super::document::{Document, escaped};
+use super::ecma_patterns::{pattern_error, with_ecma_patterns};
 use super::error::{SchemaError, SchemaFault};
 use super::integer_range::{BEYOND, beyond_64_bits, check_integer_bounds};
 use super::keywords::{FORMATS, Role, TYPES, role};
 use super::node::{Closing, MAX_DEPTH, Node, Object, Place};
 use super::pattern::has_grammar;
-use super::validator::{pattern_error, with_ecma_patterns};
 use super::{Normalized, Reading, UnenforcedKeyword};
 
 /// Maximum number of schemas in a document, each reference's target counted once.
