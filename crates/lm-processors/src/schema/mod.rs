@@ -16,6 +16,7 @@ mod multiple_of;
 mod node;
 mod normalize;
 mod objects;
+mod parts;
 mod pattern;
 mod references;
 mod shortest;
