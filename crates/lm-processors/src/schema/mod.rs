@@ -27,9 +27,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use lm_template::Value;
 
 pub(crate) use document::escaped as escaped_pointer;
-pub(crate) use enum_values::same_value;
+pub(crate) use enum_values::{listed, same_value};
 pub use error::{SchemaError, SchemaFault};
 use normalize::Normalizer;
+pub(crate) use parts::{definition, definition_name, list, names_of_types, required, type_names};
 pub(crate) use pattern::{escaped as escaped_regex, full_match, needs_escape};
 pub use validator::{SchemaValidator, validator};
 
