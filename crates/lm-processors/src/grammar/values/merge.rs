@@ -1,11 +1,10 @@
 //! Combinations (`allOf`, `anyOf`) as a flat list of alternatives.
 
 use lm_template::Value;
-use serde_json::{Map, json};
+use serde_json::json;
 
+use super::Object;
 use crate::schema::{definition, names_of_types, same_value, validator};
-
-type Object = Map<String, Value>;
 
 /// Maximum number of references followed in place.
 const MAX_DEPTH: usize = 12;
