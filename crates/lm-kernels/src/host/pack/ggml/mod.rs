@@ -27,7 +27,7 @@ pub(in crate::host) use planes::{EXPANDED_LINES, code};
 use quantize::QuantizeBlock;
 pub(in crate::host) use scales::Scales;
 use scales::{
-    E8M0Scales, F16Scales, F16ScalesAndOffsets, FourBitScalesAndMins, Int8Scales, SixBitScales,
+    E8M0Scales, F16Scales, F16ScalesAndOffsets, FourBitScalesAndMins, Int8Scales, RowScales, SixBitScales,
     SixBitScalesAndMins,
 };
 pub(super) use tile::PackBlocks;
@@ -57,17 +57,14 @@ pub(in crate::host) trait BlockFormat: Sized + 'static {
     /// Scales of a record.
     type Scales: Scales;
 
-    /// Unpacks a block of a row from a file: the codes of its columns, and its scales into those of row
-    /// `lane`, starting at `group`, a group of 32 columns.
+    /// Unpacks a block of a row from a file: the codes of its columns, and its scales.
     ///
     /// # Errors
     /// A scale that is not finite.
     fn read(
         block: &[u8],
-        lane: usize,
-        group: usize,
-        scales: &mut Self::Scales,
         codes: &mut [u8],
+        scales: RowScales<'_, Self::Scales>,
     ) -> std::result::Result<(), f32>;
 }
 
@@ -240,13 +237,15 @@ impl ForBlocks for Block {
     }
 }
 
-/// Unpacks bytes of two codes: the first half of the columns from the low nibbles, the second from the high
-/// ones.
-fn split_nibbles(bytes: &[u8], codes: &mut [u8]) {
-    let (low, high) = codes.split_at_mut(codes.len() / 2);
-    for ((low, high), byte) in low.iter_mut().zip(high).zip(bytes) {
-        *low = byte & 15;
-        *high = byte >> 4;
+/// Unpacks bytes of two codes. Of each `columns` columns, the first half is in the low nibbles, the second in
+/// the high ones.
+fn split_nibbles(columns: usize, bytes: &[u8], codes: &mut [u8]) {
+    for (bytes, codes) in bytes.chunks(columns / 2).zip(codes.chunks_mut(columns)) {
+        let (low, high) = codes.split_at_mut(columns / 2);
+        for ((low, high), byte) in low.iter_mut().zip(high).zip(bytes) {
+            *low = byte & 15;
+            *high = byte >> 4;
+        }
     }
 }
 
@@ -266,5 +265,14 @@ fn split_pairs(bytes: &[u8], codes: &mut [u8]) {
 fn add_fifth_bits(bits: &[u8], codes: &mut [u8]) {
     for (column, code) in codes.iter_mut().enumerate() {
         *code |= (bits[column / 8] >> (column % 8) & 1) << 4;
+    }
+}
+
+/// Adds bit `at` of 256 codes: bit `j` of byte `i` is that of column `32 j + i`.
+fn add_bits(at: u32, bits: &[u8], codes: &mut [u8]) {
+    for (group, codes) in codes.chunks_mut(GROUP).enumerate() {
+        for (code, bits) in codes.iter_mut().zip(bits) {
+            *code |= (bits >> group & 1) << at;
+        }
     }
 }
