@@ -130,7 +130,7 @@ impl FromStr for WeightFormat {
             _ => name.parse().map(WeightFormat::Ggml).map_err(|_: Error| Error::UnknownName {
                 what: "weight format",
                 name: name.to_owned(),
-                known: "f32, f16, bf16, q8, q4 or a block type of ggml such as q4_k",
+                known: "f32, f16, bf16, q8, q4 or a block type of ggml such as q4_k".to_owned(),
             }),
         }
     }

@@ -21,7 +21,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::integer::GROUP;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, find_named};
 
 pub(in crate::host) use planes::{EXPANDED_LINES, code};
 use quantize::QuantizeBlock;
@@ -76,10 +76,6 @@ pub(in crate::host) trait ForBlocks {
     fn run<F: BlockFormat>(self) -> Self::Output;
 }
 
-macro_rules! join_names {
-    ($first:literal $($name:literal)*) => { concat!($first $(, ", ", $name)*) };
-}
-
 macro_rules! block_types {
     ($($(#[$doc:meta])* $variant:ident $name:literal in $module:ident,)+) => {
         $(mod $module;)+
@@ -118,27 +114,6 @@ macro_rules! block_types {
             pub(in crate::host) fn run<W: ForBlocks>(self, work: W) -> W::Output {
                 match self {
                     $(GgmlType::$variant => work.run::<$module::$variant>(),)+
-                }
-            }
-        }
-
-        impl fmt::Display for GgmlType {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.name())
-            }
-        }
-
-        impl FromStr for GgmlType {
-            type Err = Error;
-
-            fn from_str(name: &str) -> Result<Self> {
-                match name {
-                    $($name => Ok(GgmlType::$variant),)+
-                    _ => Err(Error::UnknownName {
-                        what: "block type",
-                        name: name.to_owned(),
-                        known: join_names!($($name)+),
-                    }),
                 }
             }
         }
@@ -223,6 +198,20 @@ impl GgmlType {
     pub(in crate::host) fn activation_block(self) -> usize {
         // If the weights have a float scale per 32 columns, shorter activation blocks cost nothing.
         if self.block_len() == RECORD { RECORD } else { 2 * GROUP }
+    }
+}
+
+impl fmt::Display for GgmlType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for GgmlType {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        find_named("block type", name, GgmlType::ALL, GgmlType::name)
     }
 }
 
