@@ -3,10 +3,7 @@
 //! columns, and a quarter of the f16 super-block scale in the upper 4 bits.
 
 use super::codebook::{IQ1, IQ1_LEVELS, all_or_none, odd};
-use super::{BlockFormat, Int8Scales, RowScales};
-
-/// Marker type of IQ1_M.
-pub(in crate::host) struct Iq1M;
+use super::{BlockFormat, Int8Scales, Iq1M, RowScales};
 
 impl BlockFormat for Iq1M {
     const BLOCK: usize = 256;

@@ -2,10 +2,7 @@
 //! columns: the upper 3 bits of four grid indices, a 3-bit scale, and the sign of the delta.
 
 use super::codebook::{IQ1, IQ1_LEVELS, all_or_none, odd};
-use super::{BlockFormat, GROUP, Int8Scales, RowScales};
-
-/// Marker type of IQ1_S.
-pub(in crate::host) struct Iq1S;
+use super::{BlockFormat, GROUP, Int8Scales, Iq1S, RowScales};
 
 impl BlockFormat for Iq1S {
     const BLOCK: usize = 256;

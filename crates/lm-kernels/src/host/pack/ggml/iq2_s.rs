@@ -3,10 +3,7 @@
 //! columns.
 
 use super::codebook::{IQ2_LEVELS, IQ2_S, odd_nibble};
-use super::{BlockFormat, Int8Scales, RowScales};
-
-/// Marker type of IQ2_S.
-pub(in crate::host) struct Iq2S;
+use super::{BlockFormat, Int8Scales, Iq2S, RowScales};
 
 impl BlockFormat for Iq2S {
     const BLOCK: usize = 256;

@@ -2,10 +2,7 @@
 //! bytes of nibbles, a scale for each 16 columns.
 
 use super::codebook::{IQ2_LEVELS, IQ2_XS, even_signs, odd_nibble};
-use super::{BlockFormat, Int8Scales, RowScales};
-
-/// Marker type of IQ2_XS.
-pub(in crate::host) struct Iq2Xs;
+use super::{BlockFormat, Int8Scales, Iq2Xs, RowScales};
 
 impl BlockFormat for Iq2Xs {
     const BLOCK: usize = 256;

@@ -2,10 +2,7 @@
 //! then 32 bits: four times 7 sign bits, and a 4-bit scale.
 
 use super::codebook::{IQ2_LEVELS, IQ2_XXS, even_signs, odd, word};
-use super::{BlockFormat, GROUP, Int8Scales, RowScales};
-
-/// Marker type of IQ2_XXS.
-pub(in crate::host) struct Iq2Xxs;
+use super::{BlockFormat, GROUP, Int8Scales, Iq2Xxs, RowScales};
 
 impl BlockFormat for Iq2Xxs {
     const BLOCK: usize = 256;

@@ -2,10 +2,7 @@
 //! ninth bits; a sign bit for each column; 4 bytes of nibbles, a scale for each 32 columns.
 
 use super::codebook::{IQ3_S, IQ3_S_LEVELS, odd_nibble};
-use super::{BlockFormat, Int8Scales, RowScales};
-
-/// Marker type of IQ3_S.
-pub(in crate::host) struct Iq3S;
+use super::{BlockFormat, Int8Scales, Iq3S, RowScales};
 
 impl BlockFormat for Iq3S {
     const BLOCK: usize = 256;

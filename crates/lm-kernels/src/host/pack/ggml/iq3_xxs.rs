@@ -2,10 +2,7 @@
 //! four times 7 sign bits, and a 4-bit scale.
 
 use super::codebook::{IQ3_XXS, IQ3_XXS_LEVELS, even_signs, odd, word};
-use super::{BlockFormat, Int8Scales, RowScales};
-
-/// Marker type of IQ3_XXS.
-pub(in crate::host) struct Iq3Xxs;
+use super::{BlockFormat, Int8Scales, Iq3Xxs, RowScales};
 
 impl BlockFormat for Iq3Xxs {
     const BLOCK: usize = 256;

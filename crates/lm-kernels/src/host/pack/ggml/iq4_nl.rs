@@ -1,9 +1,6 @@
 //! IQ4_NL block layout: an f16 scale and 16 bytes of nibbles, which index a non-linear table.
 
-use super::{BlockFormat, F16Scales, GROUP, RowScales, split_nibbles};
-
-/// Marker type of IQ4_NL.
-pub(in crate::host) struct Iq4Nl;
+use super::{BlockFormat, F16Scales, GROUP, Iq4Nl, RowScales, split_nibbles};
 
 impl BlockFormat for Iq4Nl {
     const BLOCK: usize = 32;

@@ -1,10 +1,7 @@
 //! IQ4_XS block layout: an f16 scale; 16 bits with the upper two bits of the 6-bit scales; four bytes with
 //! their lower four; 128 bytes of nibbles, which index IQ4_NL's table.
 
-use super::{BlockFormat, GROUP, Int8Scales, RowScales, iq4_nl::Iq4Nl, split_nibbles};
-
-/// Marker type of IQ4_XS.
-pub(in crate::host) struct Iq4Xs;
+use super::{BlockFormat, GROUP, Int8Scales, Iq4Nl, Iq4Xs, RowScales, split_nibbles};
 
 impl BlockFormat for Iq4Xs {
     const BLOCK: usize = 256;

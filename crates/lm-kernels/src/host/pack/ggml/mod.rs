@@ -32,8 +32,6 @@ use scales::{
 };
 pub(super) use tile::PackBlocks;
 pub(in crate::host) use tile::RecordTile;
-#[cfg(feature = "burn")]
-pub(super) use {q4_0::Q4_0, q8_0::Q8_0};
 
 /// Columns of a record.
 pub(in crate::host) const RECORD: usize = 256;
@@ -78,7 +76,12 @@ pub(in crate::host) trait ForBlocks {
 
 macro_rules! block_types {
     ($($(#[$doc:meta])* $variant:ident $name:literal in $module:ident,)+) => {
-        $(mod $module;)+
+        $(
+            mod $module;
+
+            /// Type parameter of code for this block type, described in its module.
+            pub(in crate::host) struct $variant;
+        )+
 
         /// A block-quantised type of ggml, as in GGUF files.
         ///
@@ -113,7 +116,7 @@ macro_rules! block_types {
             #[inline(always)]
             pub(in crate::host) fn run<W: ForBlocks>(self, work: W) -> W::Output {
                 match self {
-                    $(GgmlType::$variant => work.run::<$module::$variant>(),)+
+                    $(GgmlType::$variant => work.run::<$variant>(),)+
                 }
             }
         }

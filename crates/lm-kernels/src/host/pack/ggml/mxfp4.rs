@@ -3,10 +3,7 @@
 //! # Source
 //! OCP Microscaling Formats (MX) Specification 1.0: E2M1 values with a shared power-of-two scale.
 
-use super::{BlockFormat, E8M0Scales, GROUP, RowScales, split_nibbles};
-
-/// Marker type of MXFP4.
-pub(in crate::host) struct Mxfp4;
+use super::{BlockFormat, E8M0Scales, GROUP, Mxfp4, RowScales, split_nibbles};
 
 impl BlockFormat for Mxfp4 {
     const BLOCK: usize = 32;

@@ -3,10 +3,7 @@
 //! Byte `i` of each 32 bytes of codes holds those of columns `i`, `32 + i`, `64 + i` and `96 + i`, lowest
 //! bits first.
 
-use super::{BlockFormat, FourBitScalesAndMins, RowScales, split_pairs};
-
-/// Marker type of Q2_K.
-pub(in crate::host) struct Q2K;
+use super::{BlockFormat, FourBitScalesAndMins, Q2K, RowScales, split_pairs};
 
 impl BlockFormat for Q2K {
     const BLOCK: usize = 256;

@@ -4,10 +4,7 @@
 //! The lower bits are laid out as in Q2_K. Bit `j` of byte `i` of the third bits belongs to column
 //! `32 j + i`.
 
-use super::{BlockFormat, RowScales, SixBitScales, add_bits, split_pairs};
-
-/// Marker type of Q3_K.
-pub(in crate::host) struct Q3K;
+use super::{BlockFormat, Q3K, RowScales, SixBitScales, add_bits, split_pairs};
 
 impl BlockFormat for Q3K {
     const BLOCK: usize = 256;

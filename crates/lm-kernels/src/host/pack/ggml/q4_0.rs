@@ -3,10 +3,7 @@
 use half::f16;
 
 use super::quantize::{BLOCK, QuantizeBlock, reciprocal};
-use super::{BlockFormat, F16Scales, GROUP, RowScales, split_nibbles};
-
-/// Marker type of Q4_0.
-pub(in crate::host) struct Q4_0;
+use super::{BlockFormat, F16Scales, GROUP, Q4_0, RowScales, split_nibbles};
 
 impl BlockFormat for Q4_0 {
     const BLOCK: usize = 32;

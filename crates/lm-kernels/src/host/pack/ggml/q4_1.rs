@@ -1,9 +1,6 @@
 //! Q4_1 block layout: f16 scale and offset, and 16 bytes of nibbles.
 
-use super::{BlockFormat, F16ScalesAndOffsets, GROUP, RowScales, split_nibbles};
-
-/// Marker type of Q4_1.
-pub(in crate::host) struct Q4_1;
+use super::{BlockFormat, F16ScalesAndOffsets, GROUP, Q4_1, RowScales, split_nibbles};
 
 impl BlockFormat for Q4_1 {
     const BLOCK: usize = 32;

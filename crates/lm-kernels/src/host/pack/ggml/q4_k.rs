@@ -2,10 +2,7 @@
 //!
 //! Byte `i` of each 32 bytes of nibbles holds those of columns `i` and `32 + i`.
 
-use super::{BlockFormat, RowScales, SixBitScalesAndMins, split_nibbles};
-
-/// Marker type of Q4_K.
-pub(in crate::host) struct Q4K;
+use super::{BlockFormat, Q4K, RowScales, SixBitScalesAndMins, split_nibbles};
 
 impl BlockFormat for Q4K {
     const BLOCK: usize = 256;

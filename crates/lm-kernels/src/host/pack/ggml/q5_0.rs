@@ -1,9 +1,6 @@
 //! Q5_0 block layout: an f16 scale, the 32 fifth bits, and 16 bytes of nibbles.
 
-use super::{BlockFormat, F16Scales, GROUP, RowScales, add_fifth_bits, split_nibbles};
-
-/// Marker type of Q5_0.
-pub(in crate::host) struct Q5_0;
+use super::{BlockFormat, F16Scales, GROUP, Q5_0, RowScales, add_fifth_bits, split_nibbles};
 
 impl BlockFormat for Q5_0 {
     const BLOCK: usize = 32;

@@ -1,9 +1,6 @@
 //! Q5_1 block layout: f16 scale and offset, the 32 fifth bits, and 16 bytes of nibbles.
 
-use super::{BlockFormat, F16ScalesAndOffsets, GROUP, RowScales, add_fifth_bits, split_nibbles};
-
-/// Marker type of Q5_1.
-pub(in crate::host) struct Q5_1;
+use super::{BlockFormat, F16ScalesAndOffsets, GROUP, Q5_1, RowScales, add_fifth_bits, split_nibbles};
 
 impl BlockFormat for Q5_1 {
     const BLOCK: usize = 32;

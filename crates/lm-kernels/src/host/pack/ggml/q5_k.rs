@@ -2,10 +2,7 @@
 //!
 //! Nibbles are laid out as in Q4_K. Bit `j` of byte `i` of the fifth bits belongs to column `32 j + i`.
 
-use super::{BlockFormat, RowScales, SixBitScalesAndMins, add_bits, split_nibbles};
-
-/// Marker type of Q5_K.
-pub(in crate::host) struct Q5K;
+use super::{BlockFormat, Q5K, RowScales, SixBitScalesAndMins, add_bits, split_nibbles};
 
 impl BlockFormat for Q5K {
     const BLOCK: usize = 256;

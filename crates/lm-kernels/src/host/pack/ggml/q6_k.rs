@@ -4,10 +4,7 @@
 //! Byte `i` of each 64 bytes of nibbles holds those of columns `i` and `64 + i`; the upper bits are laid out
 //! as the codes of Q2_K.
 
-use super::{BlockFormat, Int8Scales, RECORD, RowScales, split_nibbles, split_pairs};
-
-/// Marker type of Q6_K.
-pub(in crate::host) struct Q6K;
+use super::{BlockFormat, Int8Scales, Q6K, RECORD, RowScales, split_nibbles, split_pairs};
 
 impl BlockFormat for Q6K {
     const BLOCK: usize = 256;

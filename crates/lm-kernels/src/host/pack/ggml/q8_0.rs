@@ -3,10 +3,7 @@
 use half::f16;
 
 use super::quantize::{BLOCK, QuantizeBlock, reciprocal};
-use super::{BlockFormat, F16Scales, RowScales};
-
-/// Marker type of Q8_0.
-pub(in crate::host) struct Q8_0;
+use super::{BlockFormat, F16Scales, Q8_0, RowScales};
 
 impl BlockFormat for Q8_0 {
     const BLOCK: usize = 32;
