@@ -20,7 +20,7 @@ use crate::causal_lm::{CausalLm, ModelInfo};
 use crate::checkpoint::{LayerParam, Param};
 use crate::error::{BatchProblem, Error, Result};
 use crate::loader::{AdapterLoader, WeightLoader};
-use crate::nn::RmsNorm;
+use crate::nn::{RmsNorm, scaled};
 use crate::spec::{BidirectionalLayers, DecoderSpec, LayerScalar, LayerSpec, Mixer, Mlp};
 
 /// A decoder on one device.
@@ -316,10 +316,7 @@ impl Layer {
         let x = self.streams.after_mixer(x, predicted.as_ref(), &self.mixer_residual);
         let x = self.feed_forward(x, context)?;
         let x = self.streams.leave(x, predicted, self.per_layer_input.as_ref(), context);
-        Ok(match self.scalar {
-            None => x,
-            Some(scalar) => x * scalar,
-        })
+        Ok(scaled(x, self.scalar))
     }
 
     /// Returns `x`, `[rows, hidden]`, plus the mixer's output.

@@ -4,7 +4,7 @@ use lm_kernels::Activation;
 use super::{ForwardContext, LayerLoader, Projection};
 use crate::checkpoint::LayerParam;
 use crate::error::Result;
-use crate::nn::RmsNorm;
+use crate::nn::{RmsNorm, scaled};
 use crate::spec::NormPlacement;
 
 /// Residual wrapper of a layer's block: pre-norm, post-norm and add.
@@ -63,10 +63,7 @@ impl ResidualBlock {
             None => y,
             Some(norm) => norm.forward(y),
         };
-        match self.scale {
-            None => x + y,
-            Some(scale) => x + y * scale,
-        }
+        x + scaled(y, self.scale)
     }
 }
 
