@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, find_named};
 
 /// A compute device, which holds tensors and runs kernels.
 ///
@@ -58,14 +58,7 @@ impl FromStr for Device {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "cpu" => Ok(Device::Cpu),
-            "ndarray" => Ok(Device::NdArray),
-            "gpu" => Ok(Device::Gpu),
-            _ => {
-                Err(Error::UnknownName { what: "device", name: name.to_owned(), known: "cpu, ndarray, gpu" })
-            }
-        }
+        find_named("device", name, &[Device::Cpu, Device::NdArray, Device::Gpu], Device::name)
     }
 }
 

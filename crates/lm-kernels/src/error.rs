@@ -18,7 +18,7 @@ pub enum Error {
         /// The name as given.
         name: String,
         /// The known names.
-        known: &'static str,
+        known: String,
     },
 
     /// The device exists, but this build has no code for it.
@@ -167,6 +167,18 @@ pub enum Error {
         /// Message of the device layer.
         reason: String,
     },
+}
+
+/// Returns the value of this name, one of `all`; the error lists their names.
+pub(crate) fn find_named<T: Copy>(
+    what: &'static str,
+    name: &str,
+    all: &[T],
+    name_of: fn(T) -> &'static str,
+) -> Result<T> {
+    let known = || all.iter().map(|&value| name_of(value)).collect::<Vec<_>>().join(", ");
+    let found = all.iter().copied().find(|&value| name_of(value) == name);
+    found.ok_or_else(|| Error::UnknownName { what, name: name.to_owned(), known: known() })
 }
 
 impl Error {

@@ -17,6 +17,7 @@ mod imatrix;
 mod loader;
 mod media;
 mod model_folder;
+mod nn;
 mod spec;
 #[cfg(any(test, feature = "test-util"))]
 pub mod testing;

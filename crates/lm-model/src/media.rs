@@ -71,6 +71,12 @@ pub struct MediaLayout {
 }
 
 impl MediaLayout {
+    /// Rows between two texts.
+    pub(crate) fn enclosed(before: &str, rows: MediaRows, after: &str) -> Self {
+        let text = |text: &str| MediaPiece::Text(text.to_owned());
+        Self { pieces: vec![text(before), MediaPiece::Rows(rows), text(after)] }
+    }
+
     /// Number of rows of all pieces.
     pub fn rows(&self) -> usize {
         let rows = self.pieces.iter().map(|piece| match piece {
@@ -100,6 +106,13 @@ pub struct MediaRows {
     pub attention: AttentionKind,
     /// Their RoPE positions.
     pub positions: MediaPositions,
+}
+
+impl MediaRows {
+    /// Rows with the positions of text.
+    pub(crate) fn sequential(count: usize, attention: AttentionKind) -> Self {
+        Self { count, attention, positions: MediaPositions::Sequential }
+    }
 }
 
 /// RoPE positions of adjacent rows of a media item, starting at position `p`.

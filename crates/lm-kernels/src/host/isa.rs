@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, find_named};
 
 /// An instruction set that kernels are compiled for.
 ///
@@ -60,8 +60,6 @@ impl FromStr for Isa {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        let known = "scalar, avx2, avxvnni, avx512, amx, neon, dotprod, i8mm";
-        let unknown = || Error::UnknownName { what: "instruction set", name: name.to_owned(), known };
-        NAMES.iter().find(|named| named.1 == name).map(|named| named.0).ok_or_else(unknown)
+        find_named("instruction set", name, &NAMES.map(|(isa, _)| isa), Isa::name)
     }
 }

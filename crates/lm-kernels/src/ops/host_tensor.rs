@@ -42,6 +42,24 @@ impl<B: Backend> HostTensors<B> {
         (self.update)(tensor, &mut rewrite)
     }
 
+    /// Creates a tensor of the shape, computed from the elements of `input`, whose memory is kept for later
+    /// results. `compute` overwrites the whole output.
+    ///
+    /// # Panics
+    /// When the elements are not f32.
+    pub(super) fn map(
+        &self,
+        shape: impl Into<Shape>,
+        input: FloatTensor<B>,
+        compute: impl FnOnce(&[f32], &mut [f32]),
+    ) -> FloatTensor<B> {
+        let shape = shape.into();
+        let mut out = buffer_pool::take(shape.num_elements());
+        compute(&self.values(&input), &mut out);
+        self.reuse(input);
+        self.create(out, shape)
+    }
+
     /// Keeps the memory of an unused large tensor for later results, unless it is shared.
     pub(super) fn reuse(&self, tensor: FloatTensor<B>) {
         if let Some(values) = (self.into_values)(tensor) {

@@ -1,4 +1,4 @@
-//! The kernels as operations on burn tensors, one folder per operation.
+//! The kernels as operations on burn tensors, one file per operation.
 //!
 //! An operation has a public function (shape checks, docs), a portable body in plain burn tensor operations
 //! that runs on every device and is the reference in tests, and a trait whose method is what a backend runs:
@@ -57,7 +57,7 @@ pub use weight::Weight;
 /// An entry of the registry of operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Op {
-    /// Name of the public function and of its folder.
+    /// Name of the public function and of its file.
     pub name: &'static str,
     /// One-line summary of its computation.
     pub summary: &'static str,

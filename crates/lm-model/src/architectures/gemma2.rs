@@ -7,7 +7,7 @@ use lm_kernels::Activation;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{Architecture, WHOLE_TENSORS};
+use super::{Architecture, BASE};
 use crate::checkpoint::{LayerParam, Param, StoredValues, hugging_face_name};
 use crate::config::{ModelConfig, invalid, unsupported};
 use crate::gguf::{Description, GgufArchitecture, TensorNames, layer_types};
@@ -20,9 +20,6 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     goldens: &["gemma2-tiny", "gemma2-tiny-plain", "gemma2-tiny-erf"],
     spec,
     weight_name,
-    locations: WHOLE_TENSORS,
-    ignored_suffixes: &["rotary_emb.inv_freq"],
-    ignored_prefixes: &[],
     gguf: &[&GGUF],
     defaults: r#"{
         "vocab_size": 256000, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
@@ -30,6 +27,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         "rms_norm_eps": 1e-6, "tie_word_embeddings": true, "hidden_activation": "gelu_pytorch_tanh",
         "query_pre_attn_scalar": 256, "sliding_window": 4096, "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0
     }"#,
+    ..BASE
 };
 
 const GGUF: GgufArchitecture = GgufArchitecture {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::gemma2::{Keys, NORMS, NORMS_PLUS_ONE, gemma, put_gguf_defaults, weight_name};
-use super::{Architecture, WHOLE_TENSORS};
+use super::{Architecture, BASE};
 use crate::config::{ModelConfig, invalid, unsupported};
 use crate::gguf::rope::SlidingTheta;
 use crate::gguf::{GgufArchitecture, layer_types, rope};
@@ -19,8 +19,6 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     goldens: &["gemma3-tiny", "gemma3-tiny-vision", "gemma3-tiny-yarn"],
     spec,
     weight_name,
-    locations: WHOLE_TENSORS,
-    ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[
         "model.multi_modal_projector.",
         "model.vision_tower.",
@@ -34,6 +32,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         "rms_norm_eps": 1e-6, "tie_word_embeddings": true, "hidden_activation": "gelu_pytorch_tanh",
         "query_pre_attn_scalar": 256, "sliding_window": 4096, "sliding_window_pattern": 6
     }"#,
+    ..BASE
 };
 
 const GGUF: GgufArchitecture = GgufArchitecture {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::gemma2::{Keys, NORMS, geglu, gemma, weight_name};
-use super::{Architecture, gemma3};
+use super::{Architecture, BASE, gemma3};
 use crate::checkpoint::{Param, TensorLocation};
 use crate::config::{ModelConfig, invalid};
 use crate::gguf::rope::SlidingTheta;
@@ -28,7 +28,6 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     spec,
     weight_name,
     locations,
-    ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: MULTIMODAL_PREFIXES,
     gguf: &[&GGUF],
     defaults: r#"{
@@ -39,6 +38,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         "hidden_size_per_layer_input": 256, "altup_active_idx": 0, "altup_correct_scale": true, "altup_num_inputs": 4,
         "num_kv_shared_layers": 15, "laurel_rank": 64
     }"#,
+    ..BASE
 };
 
 const GGUF: GgufArchitecture = GgufArchitecture {

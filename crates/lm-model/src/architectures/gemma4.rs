@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::gemma2::{self, Keys, NORMS, geglu, gemma};
 use super::gemma3n::{MULTIMODAL_PREFIXES, PER_LAYER_INPUTS, per_layer_vocabulary, size};
-use super::{Architecture, gemma3};
+use super::{Architecture, BASE, gemma3};
 use crate::checkpoint::{LayerParam, Param, Piece, TensorLocation};
 use crate::config::{ModelConfig, invalid, unsupported};
 use crate::gguf::{Description, EXPERTS, GgufArchitecture, Settings, TensorNames, layer_types, rope};
@@ -26,7 +26,6 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     spec,
     weight_name,
     locations,
-    ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: MULTIMODAL_PREFIXES,
     gguf: &[&GGUF],
     defaults: r#"{
@@ -40,6 +39,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
             "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1000000.0}
         }
     }"#,
+    ..BASE
 };
 
 const GGUF: GgufArchitecture = GgufArchitecture {

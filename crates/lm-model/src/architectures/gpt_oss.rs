@@ -6,7 +6,7 @@ use lm_formats::Result;
 use lm_kernels::Activation;
 use serde::Deserialize;
 
-use super::Architecture;
+use super::{Architecture, BASE};
 use crate::checkpoint::{LayerParam, Param, Piece, TensorLocation, hugging_face_name};
 use crate::config::{ModelConfig, RopeParameters, invalid, unsupported};
 use crate::gguf::{EXPERTS, GgufArchitecture, layer_types};
@@ -21,12 +21,12 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     weight_name,
     locations,
     ignored_suffixes: &[],
-    ignored_prefixes: &[],
     gguf: &[&GGUF],
     defaults: r#"{
         "head_dim": 64, "num_key_value_heads": 8, "sliding_window": 128, "attention_bias": true, "rope_theta": 150000.0,
         "num_experts_per_tok": 4, "swiglu_alpha": 1.702, "swiglu_limit": 7.0
     }"#,
+    ..BASE
 };
 
 const GGUF: GgufArchitecture = GgufArchitecture {

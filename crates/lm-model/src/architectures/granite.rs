@@ -5,8 +5,7 @@
 use lm_formats::Result;
 use serde::Deserialize;
 
-use super::{Architecture, WHOLE_TENSORS};
-use crate::checkpoint::hugging_face_name;
+use super::{Architecture, BASE};
 use crate::config::{ModelConfig, invalid};
 use crate::gguf::{GgufArchitecture, RopeLayout, put_biases};
 use crate::spec::DecoderSpec;
@@ -15,14 +14,12 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["granite"],
     goldens: &["granite-tiny", "granite-tiny-bias", "granite-tiny-relu"],
     spec,
-    weight_name: hugging_face_name,
-    locations: WHOLE_TENSORS,
-    ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &["encoder.", "model.encoder.", "model.projector.", "projector."],
     gguf: &[&GGUF],
     defaults: r#"{
         "embedding_multiplier": 1.0, "logits_scaling": 1.0, "residual_multiplier": 1.0, "attention_multiplier": 1.0
     }"#,
+    ..BASE
 };
 
 const GGUF: GgufArchitecture = GgufArchitecture {

@@ -5,7 +5,7 @@ use lm_formats::Result;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{Architecture, WHOLE_TENSORS};
+use super::{Architecture, BASE};
 use crate::checkpoint::{LayerParam, Param, Piece, hugging_face_name};
 use crate::config::{ModelConfig, invalid};
 use crate::gguf::{Description, GgufArchitecture, put_layer_types};
@@ -16,8 +16,6 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     goldens: &["lfm2-tiny", "lfm2-tiny-bias", "lfm2-tiny-short"],
     spec,
     weight_name,
-    locations: WHOLE_TENSORS,
-    ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &["model.multi_modal_projector.", "model.vision_tower."],
     gguf: &[&GGUF],
     defaults: r#"{
@@ -26,6 +24,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         "norm_eps": 1e-5, "rope_theta": 1000000.0, "tie_word_embeddings": true, "conv_bias": false, "conv_L_cache": 3, "block_multiple_of": 256,
         "block_ffn_dim_multiplier": 1.0, "block_auto_adjust_ff_dim": true
     }"#,
+    ..BASE
 };
 
 const GGUF: GgufArchitecture = GgufArchitecture {

@@ -2,10 +2,8 @@
 //! text model of SmolVLM and Idefics 3 checkpoints. Source: The Llama 3 Herd of Models (arXiv 2407.21783);
 //! `config.json` of meta-llama/Llama-3.2-1B.
 
-use super::{Architecture, WHOLE_TENSORS};
-use crate::checkpoint::hugging_face_name;
+use super::{Architecture, BASE};
 use crate::gguf::{GgufArchitecture, RopeLayout, put_biases};
-use crate::spec::DecoderSpec;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["llama"],
@@ -16,13 +14,9 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         "llama-tiny-relu2",
         "llama-tiny-vision",
     ],
-    spec: DecoderSpec::llama,
-    weight_name: hugging_face_name,
-    locations: WHOLE_TENSORS,
-    ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &["model.connector.", "model.vision_model."],
     gguf: &[&GGUF],
-    defaults: "{}",
+    ..BASE
 };
 
 pub(super) const GGUF: GgufArchitecture = GgufArchitecture {

@@ -5,8 +5,7 @@
 use lm_formats::Result;
 use serde_json::Value;
 
-use super::{Architecture, WHOLE_TENSORS, mistral};
-use crate::checkpoint::hugging_face_name;
+use super::{Architecture, BASE, mistral};
 use crate::config::{ModelConfig, invalid};
 use crate::gguf::{GgufArchitecture, RopeLayout};
 use crate::spec::{DecoderSpec, QueryTemperature, RopeSpec};
@@ -15,9 +14,6 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["ministral3"],
     goldens: &["ministral3-tiny", "ministral3-tiny-window", "ministral3-tiny-vision"],
     spec,
-    weight_name: hugging_face_name,
-    locations: WHOLE_TENSORS,
-    ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: mistral::ARCHITECTURE.ignored_prefixes,
     gguf: &[&GGUF],
     defaults: r#"{
@@ -27,6 +23,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
             "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1
         }
     }"#,
+    ..BASE
 };
 
 /// Name of files of Ministral 3, which scales queries by position, and of the text models of Mistral Small 3,

@@ -3,8 +3,7 @@
 
 use lm_formats::Result;
 
-use super::{Architecture, WHOLE_TENSORS, llama};
-use crate::checkpoint::hugging_face_name;
+use super::{Architecture, BASE, llama};
 use crate::config::ModelConfig;
 use crate::spec::{DecoderSpec, Window};
 
@@ -12,12 +11,10 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["mistral"],
     goldens: &["mistral-tiny", "mistral-tiny-full", "mistral-tiny-quick", "mistral-tiny-vision"],
     spec,
-    weight_name: hugging_face_name,
-    locations: WHOLE_TENSORS,
-    ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &["multi_modal_projector.", "vision_tower."],
     gguf: &[&llama::GGUF],
     defaults: r#"{"num_key_value_heads": 8, "sliding_window": 4096}"#,
+    ..BASE
 };
 
 /// Builds a decoder whose layers all attend to `sliding_window` slots, or to all where that is null.

@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 use lm_formats::{Error, Result};
 use serde_json::{Map, Value};
 
-use crate::checkpoint::{Checkpoint, Param, TensorLocation};
+use crate::checkpoint::{Checkpoint, Param, TensorLocation, hugging_face_name};
 use crate::config::{ModelConfig, unsupported};
 use crate::gguf::{Description, GgufArchitecture};
 use crate::spec::{DecoderSpec, OutputHead};
@@ -100,8 +100,18 @@ impl Architecture {
     }
 }
 
-/// [`Architecture::locations`] where every parameter is a whole tensor.
-const WHOLE_TENSORS: fn(&DecoderSpec, Param) -> Vec<TensorLocation> = |_, _| Vec::new();
+/// Llama's fields, from which an architecture lists its differences. Every parameter is a whole tensor.
+const BASE: Architecture = Architecture {
+    model_types: &[],
+    goldens: &[],
+    spec: DecoderSpec::llama,
+    weight_name: hugging_face_name,
+    locations: |_, _| Vec::new(),
+    ignored_suffixes: &["rotary_emb.inv_freq"],
+    ignored_prefixes: &[],
+    gguf: &[],
+    defaults: "{}",
+};
 
 /// Every architecture, in alphabetical order.
 pub const ALL_ARCHITECTURES: &[&Architecture] = &[

@@ -3,8 +3,7 @@
 
 use lm_formats::{GgufEntry, Result};
 
-use super::{Architecture, WHOLE_TENSORS};
-use crate::checkpoint::hugging_face_name;
+use super::{Architecture, BASE};
 use crate::config::ModelConfig;
 use crate::gguf::rope::SlidingTheta;
 use crate::gguf::{GgufArchitecture, layer_types, put_biases, rope};
@@ -14,12 +13,9 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["olmo2"],
     goldens: &["olmo2-tiny", "olmo2-tiny-gqa", "olmo2-tiny-yarn"],
     spec,
-    weight_name: hugging_face_name,
-    locations: WHOLE_TENSORS,
-    ignored_suffixes: &["rotary_emb.inv_freq"],
-    ignored_prefixes: &[],
     gguf: &[&GGUF],
     defaults: r#"{"rms_norm_eps": 1e-5}"#,
+    ..BASE
 };
 
 /// Name of files of OLMo 2, and of OLMo 3 where there is a window.

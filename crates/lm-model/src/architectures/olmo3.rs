@@ -4,8 +4,7 @@
 
 use lm_formats::Result;
 
-use super::{Architecture, WHOLE_TENSORS, olmo2};
-use crate::checkpoint::hugging_face_name;
+use super::{Architecture, BASE, olmo2};
 use crate::config::ModelConfig;
 use crate::spec::{DecoderSpec, RopesByType, windows};
 
@@ -13,12 +12,9 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["olmo3"],
     goldens: &["olmo3-tiny", "olmo3-tiny-plain", "olmo3-tiny-types"],
     spec,
-    weight_name: hugging_face_name,
-    locations: WHOLE_TENSORS,
-    ignored_suffixes: &["rotary_emb.inv_freq"],
-    ignored_prefixes: &[],
     gguf: &[&olmo2::GGUF],
     defaults: r#"{"rms_norm_eps": 1e-5, "sliding_window": 4096}"#,
+    ..BASE
 };
 
 /// RoPE bases (theta) of full-attention and sliding-window layers. A base outside `rope_parameters` applies

@@ -5,8 +5,8 @@
 
 use lm_formats::Result;
 
-use super::{Architecture, mistral};
-use crate::checkpoint::{LayerParam, Param, Piece, TensorLocation, hugging_face_name};
+use super::{Architecture, BASE, mistral};
+use crate::checkpoint::{LayerParam, Param, Piece, TensorLocation};
 use crate::config::ModelConfig;
 use crate::gguf::GgufArchitecture;
 use crate::spec::{AttentionLayer, DecoderSpec, GatedSpec, Mixer, Mlp, RopeSpec};
@@ -15,12 +15,10 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["phi3"],
     goldens: &["phi3-tiny", "phi3-tiny-window", "phi3-tiny-long"],
     spec,
-    weight_name: hugging_face_name,
     locations,
-    ignored_suffixes: &["rotary_emb.inv_freq"],
-    ignored_prefixes: &[],
     gguf: &[&GGUF],
     defaults: r#"{"max_position_embeddings": 4096, "original_max_position_embeddings": 4096}"#,
+    ..BASE
 };
 
 const GGUF: GgufArchitecture = GgufArchitecture {

@@ -4,8 +4,7 @@
 
 use lm_formats::Result;
 
-use super::{Architecture, WHOLE_TENSORS};
-use crate::checkpoint::hugging_face_name;
+use super::{Architecture, BASE};
 use crate::config::ModelConfig;
 use crate::gguf::{GgufArchitecture, rope};
 use crate::spec::{Bias, DecoderSpec, RopeAxes, windows};
@@ -14,12 +13,10 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"],
     goldens: &["qwen2-tiny", "qwen2-tiny-yarn", "qwen2-tiny-list"],
     spec,
-    weight_name: hugging_face_name,
-    locations: WHOLE_TENSORS,
-    ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &["model.visual.", "visual."],
     gguf: &[&GGUF, &GGUF_VL],
     defaults: r#"{"num_key_value_heads": 32, "sliding_window": 4096, "max_window_layers": 28}"#,
+    ..BASE
 };
 
 const GGUF: GgufArchitecture = GgufArchitecture::new("qwen2", "qwen2");

@@ -5,8 +5,7 @@
 use lm_formats::Result;
 use serde_json::Value;
 
-use super::{Architecture, WHOLE_TENSORS};
-use crate::checkpoint::hugging_face_name;
+use super::{Architecture, BASE};
 use crate::config::ModelConfig;
 use crate::gguf::{GgufArchitecture, rope};
 use crate::spec::{AttentionLayer, DecoderSpec, QkNorm, RopeAxes, windows};
@@ -15,12 +14,9 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["qwen3", "qwen3_vl_text"],
     goldens: &["qwen3-tiny", "qwen3-tiny-fp8", "qwen3-tiny-window", "qwen3-tiny-yarn"],
     spec,
-    weight_name: hugging_face_name,
-    locations: WHOLE_TENSORS,
-    ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &["model.visual."],
     gguf: &[&GGUF, &GGUF_VL],
-    defaults: "{}",
+    ..BASE
 };
 
 const GGUF: GgufArchitecture = GgufArchitecture {

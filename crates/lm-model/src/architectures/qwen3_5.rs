@@ -7,7 +7,7 @@ use lm_kernels::{DeltaNetSpec, HeadOrder};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{Architecture, WHOLE_TENSORS};
+use super::{Architecture, BASE};
 use crate::checkpoint::{LayerParam, Param, StoredValues, hugging_face_name};
 use crate::config::{ModelConfig, invalid, unsupported};
 use crate::gguf::{Description, GgufArchitecture, Settings, put_layer_types, rope};
@@ -21,8 +21,6 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     goldens: &["qwen3_5-tiny", "qwen3_5-tiny-odd", "qwen3_5-tiny-vision"],
     spec,
     weight_name,
-    locations: WHOLE_TENSORS,
-    ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &["model.visual.", "mtp."],
     gguf: &[&GGUF],
     defaults: r#"{
@@ -32,6 +30,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_num_key_heads": 16,
         "linear_num_value_heads": 32, "linear_value_head_dim": 128, "linear_head_order": "grouped"
     }"#,
+    ..BASE
 };
 
 const GGUF: GgufArchitecture = GgufArchitecture {

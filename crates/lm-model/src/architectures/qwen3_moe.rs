@@ -4,8 +4,8 @@
 use lm_formats::Result;
 use serde::Deserialize;
 
-use super::Architecture;
-use crate::checkpoint::{LayerParam, Param, Piece, TensorLocation, hugging_face_name};
+use super::{Architecture, BASE};
+use crate::checkpoint::{LayerParam, Param, Piece, TensorLocation};
 use crate::config::{ModelConfig, invalid};
 use crate::gguf::{EXPERTS, GgufArchitecture};
 use crate::spec::{
@@ -16,12 +16,9 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["qwen3_moe"],
     goldens: &["qwen3-moe-tiny", "qwen3-moe-tiny-mixed", "qwen3-moe-tiny-odd"],
     spec,
-    weight_name: hugging_face_name,
     locations,
-    ignored_suffixes: &["rotary_emb.inv_freq"],
-    ignored_prefixes: &[],
     gguf: &[&GGUF],
-    defaults: "{}",
+    ..BASE
 };
 
 const GGUF: GgufArchitecture = GgufArchitecture {

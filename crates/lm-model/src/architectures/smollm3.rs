@@ -6,8 +6,7 @@ use lm_formats::Result;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Architecture, WHOLE_TENSORS};
-use crate::checkpoint::hugging_face_name;
+use super::{Architecture, BASE};
 use crate::config::{ModelConfig, invalid};
 use crate::gguf::{GgufArchitecture, RopeLayout, put_biases};
 use crate::spec::{DecoderSpec, windows};
@@ -16,14 +15,11 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["smollm3"],
     goldens: &["smollm3-tiny", "smollm3-tiny-window", "smollm3-tiny-list"],
     spec,
-    weight_name: hugging_face_name,
-    locations: WHOLE_TENSORS,
-    ignored_suffixes: &["rotary_emb.inv_freq"],
-    ignored_prefixes: &[],
     gguf: &[&GGUF],
     defaults: r#"{
         "num_key_value_heads": 4, "tie_word_embeddings": true, "rope_theta": 2000000.0, "no_rope_layer_interval": 4
     }"#,
+    ..BASE
 };
 
 const GGUF: GgufArchitecture = GgufArchitecture {

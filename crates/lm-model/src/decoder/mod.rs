@@ -10,8 +10,8 @@ use lm_kernels::{CacheLayout, Device, KvDtype, KvPool, Pool, PoolTurn};
 use lm_tokenizer::TokenId;
 
 use self::blocks::{
-    Attention, DecoderStreams, DenseAndMoe, Embedding, ForwardContext, GatedDeltaNet, GatedMlp, LayerStreams,
-    MoeMlp, PerLayerEmbedding, PerLayerInput, ResidualBlock, RmsNorm, Rope, ShortConv,
+    Attention, DecoderStreams, DenseAndMoe, Embedding, ForwardContext, GatedDeltaNet, GatedMlp, LayerLoader,
+    LayerStreams, MoeMlp, PerLayerEmbedding, PerLayerInput, ResidualBlock, Rope, ShortConv, load_norm,
 };
 use self::layout::{adapted_rows, ids_of_rows, layouts, logit_rows, media_rows};
 use self::validate::{BatchLimits, check_batch, check_embeddings};
@@ -20,6 +20,7 @@ use crate::causal_lm::{CausalLm, ModelInfo};
 use crate::checkpoint::{LayerParam, Param};
 use crate::error::{BatchProblem, Error, Result};
 use crate::loader::{AdapterLoader, WeightLoader};
+use crate::nn::{RmsNorm, scaled};
 use crate::spec::{BidirectionalLayers, DecoderSpec, LayerScalar, LayerSpec, Mixer, Mlp};
 
 /// A decoder on one device.
@@ -77,13 +78,15 @@ impl Decoder {
             spec.per_layer_inputs.map(|inputs| PerLayerEmbedding::load(&mut loader, &spec, inputs));
         let per_layer_embedding = per_layer_embedding.transpose()?;
         let streams = DecoderStreams::load(&mut loader, &spec)?;
-        let outside = loader.parameters;
+        let outside = loader.parameters();
         let layers = spec.layers.iter().enumerate();
         let layers = layers
-            .map(|(index, layer)| Layer::load(&mut loader, &spec, layer, index))
+            .map(|(layer, of_layer)| {
+                Layer::load(&mut LayerLoader { loader: &mut loader, spec: &spec, layer }, of_layer)
+            })
             .collect::<Result<Vec<_>>>()?;
-        let layer_parameters = loader.parameters - outside;
-        let norm = RmsNorm::load(&mut loader, &spec, Param::OutputNorm, spec.hidden_size)?;
+        let layer_parameters = loader.parameters() - outside;
+        let norm = load_norm(&mut loader, &spec, Param::OutputNorm, spec.hidden_size)?;
         let cache_layout = spec.cache_layout();
         let table = per_layer_embedding.as_ref().map_or(0, PerLayerEmbedding::bytes_of_table);
         let info = ModelInfo {
@@ -93,11 +96,11 @@ impl Decoder {
             num_layers: spec.layers.len(),
             logits_width: spec.vocab_size,
             checksum,
-            parameters: loader.parameters,
-            weight_bytes: loader.weight_bytes,
+            parameters: loader.parameters(),
+            weight_bytes: loader.weight_bytes(),
             layer_parameters: layer_parameters - spec.inactive_parameters(),
             attention: spec.attention_shapes(),
-            decode_bytes: loader.weight_bytes
+            decode_bytes: loader.weight_bytes()
                 - embedding.bytes_of_table_alone()
                 - table
                 - layers.iter().map(Layer::inactive_bytes).sum::<u64>(),
@@ -280,42 +283,28 @@ impl CausalLm for Decoder {
 }
 
 impl Layer {
-    fn load(
-        loader: &mut WeightLoader<'_>,
-        spec: &DecoderSpec,
-        layer: &LayerSpec,
-        index: usize,
-    ) -> Result<Self> {
-        let [mixer_residual, mlp_residual] = ResidualBlock::load_pair(loader, spec, index, layer.norms)?;
-        let mixer = match &layer.mixer {
+    fn load(loader: &mut LayerLoader<'_, '_>, spec: &LayerSpec) -> Result<Self> {
+        let [mixer_residual, mlp_residual] = ResidualBlock::load_pair(loader, spec.norms)?;
+        let mixer = match &spec.mixer {
             Mixer::Attention(attention) => {
-                MixerBlock::Attention(Box::new(Attention::load(loader, spec, attention, index)?))
+                MixerBlock::Attention(Box::new(Attention::load(loader, attention)?))
             }
-            Mixer::ShortConv(conv) => {
-                MixerBlock::ShortConv(Box::new(ShortConv::load(loader, spec, conv, index)?))
-            }
-            Mixer::DeltaNet(net) => {
-                MixerBlock::DeltaNet(Box::new(GatedDeltaNet::load(loader, spec, net, index)?))
-            }
+            Mixer::ShortConv(conv) => MixerBlock::ShortConv(Box::new(ShortConv::load(loader, conv)?)),
+            Mixer::DeltaNet(net) => MixerBlock::DeltaNet(Box::new(GatedDeltaNet::load(loader, net)?)),
         };
-        let hidden = spec.hidden_size;
-        let mlp = match &layer.mlp {
-            Mlp::Gated(gated) => MlpBlock::Gated(Box::new(GatedMlp::load(loader, *gated, hidden, index)?)),
-            Mlp::Experts(experts) => {
-                MlpBlock::Experts(Box::new(MoeMlp::load(loader, experts, hidden, index)?))
-            }
+        let mlp = match &spec.mlp {
+            Mlp::Gated(gated) => MlpBlock::Gated(Box::new(GatedMlp::load(loader, *gated)?)),
+            Mlp::Experts(experts) => MlpBlock::Experts(Box::new(MoeMlp::load(loader, experts)?)),
             Mlp::DenseAndMoe(gated, experts) => {
-                let both = DenseAndMoe::load(loader, spec, *gated, experts, index)?;
-                MlpBlock::DenseAndMoe(Box::new(both))
+                MlpBlock::DenseAndMoe(Box::new(DenseAndMoe::load(loader, *gated, experts)?))
             }
         };
-        let per_layer_input =
-            spec.per_layer_inputs.map(|inputs| PerLayerInput::load(loader, spec, inputs, index));
+        let per_layer_input = loader.spec.per_layer_inputs.map(|inputs| PerLayerInput::load(loader, inputs));
         let per_layer_input = per_layer_input.transpose()?;
-        let streams = LayerStreams::load(loader, spec, index)?;
-        let scalar = match layer.scalar {
+        let streams = LayerStreams::load(loader)?;
+        let scalar = match spec.scalar {
             LayerScalar::Absent => None,
-            LayerScalar::Present => Some(loader.values(Param::Layer(index, LayerParam::Scalar), 1)?[0]),
+            LayerScalar::Present => Some(loader.values(LayerParam::Scalar, 1)?[0]),
         };
         Ok(Self { mixer_residual, mixer, mlp_residual, mlp, per_layer_input, streams, scalar })
     }
@@ -327,10 +316,7 @@ impl Layer {
         let x = self.streams.after_mixer(x, predicted.as_ref(), &self.mixer_residual);
         let x = self.feed_forward(x, context)?;
         let x = self.streams.leave(x, predicted, self.per_layer_input.as_ref(), context);
-        Ok(match self.scalar {
-            None => x,
-            Some(scalar) => x * scalar,
-        })
+        Ok(scaled(x, self.scalar))
     }
 
     /// Returns `x`, `[rows, hidden]`, plus the mixer's output.

@@ -12,7 +12,7 @@ use burn::tensor::Tensor;
 use lm_formats::ModelFiles;
 use lm_kernels::Device;
 
-use self::blocks::TowerTensors;
+use self::blocks::TensorReader;
 use self::settings::{EncoderSettings, SettingsKeys};
 use crate::batch::{Embeddings, EncodedMedia};
 use crate::checkpoint::Checkpoint;
@@ -37,7 +37,7 @@ pub struct EncoderFamily<E: ?Sized + 'static> {
     /// projector.
     pub(crate) gguf: Option<&'static GgufProjector>,
     /// Loads the encoder.
-    pub(crate) load: fn(&EncoderSettings, &mut TowerTensors<'_>) -> Result<Arc<E>>,
+    pub(crate) load: fn(&EncoderSettings, &mut TensorReader<'_>) -> Result<Arc<E>>,
 }
 
 impl<E: ?Sized> fmt::Debug for EncoderFamily<E> {
@@ -123,7 +123,7 @@ impl<E: ?Sized> EncoderPart<E> {
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<(Arc<E>, u64)> {
         let bytes = [done_bytes, done_bytes + self.stored_bytes];
-        let mut tensors = TowerTensors::new(self.checkpoint(checkpoint), device, bytes, progress)?;
+        let mut tensors = TensorReader::new(self.checkpoint(checkpoint), device, bytes, progress)?;
         let encoder = (self.family.load)(&self.settings, &mut tensors);
         let encoder = encoder.map_err(|error| match &self.own {
             Some((own, rules)) => projector::of_file(error, own.location(), rules),

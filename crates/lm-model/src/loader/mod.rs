@@ -8,6 +8,7 @@ mod lora_config;
 mod low_rank;
 mod pack;
 mod progress;
+mod tensor_reader;
 
 use self::adapter::AdaptedLinear;
 pub(crate) use self::adapter::ModelShape;
@@ -21,17 +22,16 @@ pub(crate) use self::low_rank::{AdaptedRows, LowRank};
 use std::collections::{HashMap, HashSet};
 
 use burn::tensor::{Device as BurnDevice, Tensor};
-use lm_formats::Error as FormatError;
-use lm_kernels::{Arena, Device, PackedMatrix, Weight, WeightFormat, from_host};
+use lm_kernels::{Device, Weight, WeightFormat, from_host};
 
-use self::pack::pack_stored;
 use crate::architectures::Architecture;
-use crate::checkpoint::{Blocks, Checkpoint, LOADABLE, Param, TensorLocation};
-use crate::error::{Error, Result};
+use crate::checkpoint::{Blocks, Checkpoint, Param, TensorLocation};
+use crate::error::Result;
 use crate::spec::DecoderSpec;
 
 pub(crate) use self::pack::{pack_dense, pack_weighted};
 pub use self::progress::{LoadPhase, LoadProgress};
+pub(crate) use self::tensor_reader::TensorReader;
 
 /// Stored form of the matrices.
 #[derive(Clone, Copy)]
@@ -44,27 +44,16 @@ pub(crate) enum Storage {
 
 /// Loader of one decoder's parameters. All are checked before the first is loaded.
 pub(crate) struct WeightLoader<'a> {
-    checkpoint: &'a Checkpoint,
+    reader: TensorReader<'a>,
     /// Location of each parameter; for one that is stored as quants and scales, the name of the quants.
     locations: HashMap<Param, TensorLocation>,
-    device: Device,
-    burn_device: BurnDevice,
     storage: Storage,
     /// Locations of the layers' matrices in a float checkpoint, as adapters name them.
     float_locations: HashMap<Param, TensorLocation>,
     /// Projections loaded so far that adapters may update.
     linears: Vec<AdaptedLinear>,
-    /// Memory of the matrices of CPU devices. Matrices of a GPU are in it only until they are uploaded.
-    arena: Arena,
     /// Records of the inputs of the matrices, if requested.
     inputs: Option<&'a mut InputRecords>,
-    progress: &'a mut dyn FnMut(LoadProgress),
-    done_bytes: u64,
-    total_bytes: u64,
-    /// Number of elements loaded.
-    pub(crate) parameters: u64,
-    /// Their size on the device in bytes.
-    pub(crate) weight_bytes: u64,
 }
 
 impl<'a> WeightLoader<'a> {
@@ -109,24 +98,8 @@ impl<'a> WeightLoader<'a> {
             adapter.check(architecture.model_types[0], of_layers)?;
         }
         let float_locations = matrices.into_iter().map(|(param, location, _)| (param, location)).collect();
-        let burn_device = device.burn()?;
-        let (done_bytes, parameters, weight_bytes) = (0, 0, 0);
-        Ok(Self {
-            checkpoint,
-            locations,
-            device,
-            burn_device,
-            storage,
-            float_locations,
-            linears: Vec::new(),
-            arena: Arena::default(),
-            inputs: None,
-            progress,
-            done_bytes,
-            total_bytes,
-            parameters,
-            weight_bytes,
-        })
+        let reader = TensorReader::new(checkpoint, device, [0, total_bytes], progress)?;
+        Ok(Self { reader, locations, storage, float_locations, linears: Vec::new(), inputs: None })
     }
 
     /// Records the inputs of all further matrices, except those that keep floats in every format.
@@ -136,7 +109,17 @@ impl<'a> WeightLoader<'a> {
 
     /// The weights' device, as a burn device.
     pub(crate) fn burn_device(&self) -> &BurnDevice {
-        &self.burn_device
+        self.reader.burn_device()
+    }
+
+    /// Number of elements loaded.
+    pub(crate) fn parameters(&self) -> u64 {
+        self.reader.parameters
+    }
+
+    /// Their size on the device in bytes.
+    pub(crate) fn weight_bytes(&self) -> u64 {
+        self.reader.weight_bytes
     }
 
     /// Loads a matrix `[rows, cols]` in the requested format, packed straight from the file's bytes.
@@ -151,72 +134,33 @@ impl<'a> WeightLoader<'a> {
         count: usize,
         [rows, cols]: [usize; 2],
     ) -> Result<Weight> {
-        let weight = self.stored_matrix(param, count * rows, cols)?;
+        let weight = self.stored_matrix(param, [count * rows, cols])?;
         Ok(match &mut self.inputs {
             None => weight,
             Some(records) => weight.with_inputs(records.add(param, count, cols)),
         })
     }
 
-    fn stored_matrix(&mut self, param: Param, rows: usize, cols: usize) -> Result<Weight> {
+    fn stored_matrix(&mut self, param: Param, shape: [usize; 2]) -> Result<Weight> {
         let location = self.location(param).clone();
-        let shape = [rows, cols];
-        let (packed, stored_bytes) = match (self.storage, self.storage.blocks(param, location.name(), &shape))
-        {
+        let format = match (self.storage, self.storage.blocks(param, location.name(), &shape)) {
             (Storage::Blocks(format), Some(blocks)) => {
-                let packed = pack_stored(self.checkpoint, &blocks, (format, rows, cols), &self.arena)?;
-                let [quants, scales] = [&blocks.quants.0, &blocks.scales.0];
-                (packed, self.checkpoint.tensor_bytes(quants) + self.checkpoint.tensor_bytes(scales))
+                return self.reader.read_blocks(&blocks, format, shape);
             }
-            (Storage::Dense(format), _) => self.dense(&location, format, shape)?,
-            (Storage::Blocks(format), _) => self.dense(&location, Some(format), shape)?,
+            (Storage::Dense(format), _) => format,
+            (Storage::Blocks(format), _) => Some(format),
         };
-        self.placed(&location, packed, stored_bytes)
+        let stored = self.reader.checkpoint().rows(&location)?;
+        self.reader.read_rows(&location, &stored, format, shape)
     }
 
     /// Loads a matrix `[rows, cols]` in the float format of the file, or the nearest lossless one.
     pub(crate) fn float_matrix(&mut self, param: Param, rows: usize, cols: usize) -> Result<Weight> {
         let location = self.location(param).clone();
-        let ty = self.checkpoint.rows(&location)?.ty();
+        let stored = self.reader.checkpoint().rows(&location)?;
+        let ty = stored.ty();
         let format = ty.format().filter(|_| ty.float().is_some()).unwrap_or(WeightFormat::F32);
-        let (packed, stored_bytes) = self.dense(&location, Some(format), [rows, cols])?;
-        self.placed(&location, packed, stored_bytes)
-    }
-
-    /// Moves a packed matrix to the device.
-    fn placed(
-        &mut self,
-        location: &TensorLocation,
-        packed: PackedMatrix,
-        stored_bytes: usize,
-    ) -> Result<Weight> {
-        let elements = packed.rows() * packed.cols();
-        let weight = Weight::place(self.device, packed)
-            .map_err(|source| Error::Weight { tensor: location.name().to_owned(), source })?;
-        if self.device == Device::Gpu {
-            self.arena = Arena::default();
-        }
-        self.account(elements, weight.bytes(), stored_bytes);
-        Ok(weight)
-    }
-
-    /// Packs a matrix that is stored as floats; returns it with its size in the file in bytes.
-    fn dense(
-        &self,
-        location: &TensorLocation,
-        format: Option<WeightFormat>,
-        [rows, cols]: [usize; 2],
-    ) -> Result<(PackedMatrix, usize)> {
-        let stored = self.checkpoint.rows(location)?;
-        let format = format.or(stored.ty().format()).ok_or_else(|| FormatError::TensorDtype {
-            file: self.checkpoint.location().to_owned(),
-            tensor: location.name().to_owned(),
-            got: stored.ty().to_string(),
-            supported: LOADABLE.to_owned(),
-        })?;
-        let format = format.for_rows_of(cols);
-        let packed = pack_dense(&stored, location.name(), (format, rows, cols), &self.arena)?;
-        Ok((packed, stored.bytes()))
+        self.reader.read_rows(&location, &stored, Some(format), [rows, cols])
     }
 
     fn location(&self, param: Param) -> &TensorLocation {
@@ -231,30 +175,21 @@ impl<'a> WeightLoader<'a> {
 
     /// Returns the loader of adapters for this model, once everything has been loaded.
     pub(crate) fn adapter_loader(&mut self, architecture: &str) -> AdapterLoader {
-        AdapterLoader::new(architecture, self.device, std::mem::take(&mut self.linears))
+        AdapterLoader::new(architecture, self.reader.device(), std::mem::take(&mut self.linears))
     }
 
     /// Loads a vector in f32: a norm's weight or a bias.
     pub(crate) fn vector(&mut self, param: Param, len: usize) -> Result<Tensor<1>> {
         let values = self.values(param, len)?;
-        Ok(from_host(values, [len], &self.burn_device))
+        Ok(from_host(values, [len], self.burn_device()))
     }
 
     /// Loads the elements of a vector to host memory.
     pub(crate) fn values(&mut self, param: Param, len: usize) -> Result<Vec<f32>> {
-        let location = self.location(param);
-        let values = self.checkpoint.vector(location)?;
-        let stored_bytes = self.checkpoint.elements(location)?.bytes();
-        self.account(len, size_of_val(values.as_slice()), stored_bytes);
+        let location = self.location(param).clone();
+        let values = self.reader.read_values(&location)?;
+        debug_assert_eq!(values.len(), len, "the spec has the shape of each parameter");
         Ok(values)
-    }
-
-    fn account(&mut self, elements: usize, bytes: usize, stored_bytes: usize) {
-        self.parameters += elements as u64;
-        self.weight_bytes += bytes as u64;
-        self.done_bytes += stored_bytes as u64;
-        let (done_bytes, total_bytes) = (self.done_bytes, self.total_bytes);
-        (self.progress)(LoadProgress { phase: LoadPhase::Weights, done_bytes, total_bytes });
     }
 }
 

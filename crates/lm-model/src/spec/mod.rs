@@ -131,6 +131,19 @@ impl From<bool> for Bias {
     }
 }
 
+impl Bias {
+    /// Loads what a bias consists of, if there is one.
+    pub(crate) fn if_present<T, E>(
+        self,
+        load: impl FnOnce() -> std::result::Result<T, E>,
+    ) -> std::result::Result<Option<T>, E> {
+        match self {
+            Self::Absent => Ok(None),
+            Self::Present => load().map(Some),
+        }
+    }
+}
+
 /// Matrix that projects the last hidden state to logits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputHead {

@@ -5,7 +5,7 @@ use lm_media::Audio;
 use super::random::{encoded, mix};
 use crate::batch::{AttentionKind, EncodedMedia};
 use crate::error::Result;
-use crate::media::{AudioEncoder, MediaLayout, MediaPiece, MediaPositions, MediaRows};
+use crate::media::{AudioEncoder, MediaLayout, MediaRows};
 
 /// Samples of a row.
 const SAMPLES: usize = 2000;
@@ -51,13 +51,8 @@ impl AudioEncoder for FakeAudio {
     }
 
     fn layout(&self, samples: usize) -> Result<MediaLayout> {
-        let rows = MediaRows {
-            count: samples.div_ceil(SAMPLES).min(MAX_ROWS),
-            attention: AttentionKind::Causal,
-            positions: MediaPositions::Sequential,
-        };
-        let text = |text: &str| MediaPiece::Text(text.to_owned());
-        Ok(MediaLayout { pieces: vec![text("("), MediaPiece::Rows(rows), text(")")] })
+        let count = samples.div_ceil(SAMPLES).min(MAX_ROWS);
+        Ok(MediaLayout::enclosed("(", MediaRows::sequential(count, AttentionKind::Causal), ")"))
     }
 
     fn max_samples(&self) -> Option<usize> {

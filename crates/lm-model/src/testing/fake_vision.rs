@@ -57,11 +57,7 @@ impl VisionEncoder for FakeVision {
             Some(budget) => (1, budget),
             None => (size.height.min(MAX_SIDE), size.width.min(MAX_SIDE)),
         };
-        let first = MediaRows {
-            count: FIRST_ROWS,
-            attention: AttentionKind::Bidirectional,
-            positions: MediaPositions::Sequential,
-        };
+        let first = MediaRows::sequential(FIRST_ROWS, AttentionKind::Bidirectional);
         let grid = MediaRows {
             count: rows * columns,
             attention: AttentionKind::Causal,

@@ -10,17 +10,17 @@ use lm_media::{Image, ImageSize, Normalization};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::siglip::{SIGLIP_DEFAULTS, SIGLIP_KEYS, SIGLIP_LAYER, Siglip, SiglipSpec};
+use super::siglip::{SIGLIP_DEFAULTS, SIGLIP_KEYS, SIGLIP_LAYERS, Siglip, SiglipSpec};
 use super::{VisionFamily, pooled};
 use crate::batch::{AttentionKind, EncodedMedia};
 use crate::checkpoint::StoredValues;
 use crate::config::{invalid, unsupported};
-use crate::encoders::blocks::{Linear, RmsNorm, TowerTensors, turn};
+use crate::encoders::blocks::{Linear, RmsNorm, TensorReader, turn};
 use crate::encoders::encoded;
 use crate::encoders::settings::{EncoderSettings, check_size};
 use crate::error::Result;
-use crate::gguf::{Clip, GgufProjector, Numbering, PatchOrder, ProjectorConfig, TensorList};
-use crate::media::{ImageOptions, MediaLayout, MediaPiece, MediaPositions, MediaRows, VisionEncoder};
+use crate::gguf::{Clip, GgufProjector, PatchOrder, ProjectorConfig, TensorList};
+use crate::media::{ImageOptions, MediaLayout, MediaRows, VisionEncoder};
 
 pub(super) const FAMILY: VisionFamily = VisionFamily {
     model_types: &["gemma3"],
@@ -54,13 +54,7 @@ const GGUF: GgufProjector = GgufProjector {
         ("v.position_embd", "vision_tower.vision_model.embeddings.position_embedding"),
         ("v.post_ln", "vision_tower.vision_model.post_layernorm"),
     ],
-    lists: &[TensorList {
-        file: "v.blk.",
-        model: "vision_tower.vision_model.encoder.layers.",
-        numbering: Numbering::Same,
-        names: SIGLIP_LAYER,
-        joined: None,
-    }],
+    lists: &[TensorList { model: "vision_tower.vision_model.encoder.layers.", ..SIGLIP_LAYERS }],
     values: &[("mm.soft_emb_norm.weight", StoredValues::PlusOne)],
     patches: ("vision_tower.vision_model.embeddings.patch_embedding.weight", PatchOrder::Same),
 };
@@ -101,7 +95,7 @@ struct OuterKeys {
     mm_tokens_per_image: usize,
 }
 
-fn load(settings: &EncoderSettings, tensors: &mut TowerTensors<'_>) -> Result<Arc<dyn VisionEncoder>> {
+fn load(settings: &EncoderSettings, tensors: &mut TensorReader<'_>) -> Result<Arc<dyn VisionEncoder>> {
     let Keys { image_size } = settings.encoder(SIGLIP_DEFAULTS)?;
     check_size("vision_config.image_size", image_size, 1..=4096)?;
     let spec = SiglipSpec::read(settings, SIGLIP_DEFAULTS)?;
@@ -156,17 +150,8 @@ impl VisionEncoder for Gemma3 {
     }
 
     fn layout(&self, _: ImageSize, _: &ImageOptions) -> Result<MediaLayout> {
-        let rows = MediaRows {
-            count: self.preprocessing.tokens,
-            attention: AttentionKind::Bidirectional,
-            positions: MediaPositions::Sequential,
-        };
-        let pieces = vec![
-            MediaPiece::Text("\n\n<start_of_image>".into()),
-            MediaPiece::Rows(rows),
-            MediaPiece::Text("<end_of_image>\n\n".into()),
-        ];
-        Ok(MediaLayout { pieces })
+        let rows = MediaRows::sequential(self.preprocessing.tokens, AttentionKind::Bidirectional);
+        Ok(MediaLayout::enclosed("\n\n<start_of_image>", rows, "<end_of_image>\n\n"))
     }
 
     fn encode(&self, image: &Image, _: &ImageOptions) -> Result<EncodedMedia> {

@@ -19,11 +19,11 @@ use super::settings::TowerSizes;
 use super::{VisionFamily, pooled};
 use crate::batch::{AttentionKind, EncodedMedia};
 use crate::config::{invalid, unsupported};
-use crate::encoders::blocks::{Bias, ClippedLinear, Linear, RmsNorm, TowerTensors, turn};
+use crate::encoders::blocks::{Bias, ClippedLinear, Linear, RmsNorm, TensorReader, in_turn, turn};
 use crate::encoders::encoded;
 use crate::encoders::settings::{EncoderSettings, check_size};
 use crate::error::Result;
-use crate::media::{ImageOptions, MediaLayout, MediaPiece, MediaPositions, MediaRows, VisionEncoder};
+use crate::media::{ImageOptions, MediaLayout, MediaRows, VisionEncoder};
 use crate::spec::activation;
 
 pub(super) const FAMILY: VisionFamily = VisionFamily {
@@ -123,7 +123,7 @@ struct Layer {
     head_dim: usize,
 }
 
-fn load(settings: &EncoderSettings, tensors: &mut TowerTensors<'_>) -> Result<Arc<dyn VisionEncoder>> {
+fn load(settings: &EncoderSettings, tensors: &mut TensorReader<'_>) -> Result<Arc<dyn VisionEncoder>> {
     let keys: Keys = settings.encoder(DEFAULTS)?;
     let theta = check(&keys)?;
     let preprocessing = preprocessing(settings, &keys)?;
@@ -154,7 +154,7 @@ fn load(settings: &EncoderSettings, tensors: &mut TowerTensors<'_>) -> Result<Ar
         rope: RopeTable { inv_freq: (0..quarter).map(frequency).collect(), attention_factor: 1.0 },
         layers,
         standardization,
-        norm: RmsNorm::unweighted(tensors, hidden, eps),
+        norm: RmsNorm::unweighted(tensors.burn_device(), hidden, eps),
         projection,
         device: tensors.device(),
         burn_device: tensors.burn_device().clone(),
@@ -221,7 +221,7 @@ fn attention(settings: &EncoderSettings) -> FormatResult<AttentionKind> {
 }
 
 impl Layer {
-    fn load(tensors: &mut TowerTensors<'_>, index: usize, keys: &Keys) -> Result<Self> {
+    fn load(tensors: &mut TensorReader<'_>, index: usize, keys: &Keys) -> Result<Self> {
         let name = |part: &str| format!("{TOWER}.encoder.layers.{index}.{part}");
         let (hidden, inner, head_dim, eps) =
             (keys.hidden_size, keys.intermediate_size, keys.head_dim, keys.rms_norm_eps as f32);
@@ -233,7 +233,7 @@ impl Layer {
             [norm("pre_feedforward_layernorm", hidden)?, norm("post_feedforward_layernorm", hidden)?];
         let (query_norm, key_norm) =
             (norm("self_attn.q_norm", head_dim)?, norm("self_attn.k_norm", head_dim)?);
-        let value_norm = RmsNorm::unweighted(tensors, head_dim, eps);
+        let value_norm = RmsNorm::unweighted(tensors.burn_device(), head_dim, eps);
         let mut linear =
             |part: &str, widths| ClippedLinear::load(tensors, &name(part), widths, keys.use_clipped_linears);
         Ok(Self {
@@ -266,8 +266,7 @@ impl Layer {
         let [heads, kv_heads] = self.heads;
         let x = self.attention_norms[0].forward(x);
         let split = |linear: &ClippedLinear, norm: &RmsNorm, heads: usize| {
-            let parts = linear.forward(x.clone()).reshape([rows * heads, self.head_dim]);
-            norm.forward(parts).reshape([rows, heads, self.head_dim])
+            norm.forward_parts(linear.forward(x.clone()).reshape([rows, heads, self.head_dim]))
         };
         let q = rotated(split(&self.query, &self.query_norm, heads), angles);
         let k = rotated(split(&self.key, &self.key_norm, kv_heads), angles);
@@ -335,17 +334,8 @@ impl VisionEncoder for Gemma4 {
     }
 
     fn layout(&self, size: ImageSize, options: &ImageOptions) -> Result<MediaLayout> {
-        let rows = MediaRows {
-            count: self.suited(options, size)?.tokens(size)?,
-            attention: self.attention,
-            positions: MediaPositions::Sequential,
-        };
-        let pieces = vec![
-            MediaPiece::Text("<|image>".into()),
-            MediaPiece::Rows(rows),
-            MediaPiece::Text("<image|>".into()),
-        ];
-        Ok(MediaLayout { pieces })
+        let rows = MediaRows::sequential(self.suited(options, size)?.tokens(size)?, self.attention);
+        Ok(MediaLayout::enclosed("<|image>", rows, "<image|>"))
     }
 
     fn encode(&self, image: &Image, options: &ImageOptions) -> Result<EncodedMedia> {
@@ -359,14 +349,12 @@ impl VisionEncoder for Gemma4 {
         });
         let values: Vec<f32> = patches.values.iter().map(|value| 2.0 * (value - 0.5)).collect();
         let patch_len = values.len() / places.len();
-        let mut x = {
-            let _turn = turn(self.device);
+        let mut x = in_turn(self.device, || {
             let x = from_host(values, [places.len(), patch_len], &self.burn_device);
             self.patches.forward(x) + self.positions(&places)
-        };
+        });
         for layer in &self.layers {
-            let _turn = turn(self.device);
-            x = layer.forward(x, &angles);
+            x = in_turn(self.device, || layer.forward(x, &angles));
         }
         let _turn = turn(self.device);
         let root = (x.dims()[1] as f32).sqrt();

@@ -12,16 +12,16 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::position_table::PositionTable;
-use super::siglip::{SIGLIP_DEFAULTS, SIGLIP_KEYS, SIGLIP_LAYER, Siglip, SiglipSpec};
+use super::siglip::{SIGLIP_DEFAULTS, SIGLIP_KEYS, SIGLIP_LAYERS, Siglip, SiglipSpec};
 use super::{VisionFamily, concatenated, joined};
 use crate::batch::{AttentionKind, EncodedMedia};
 use crate::config::invalid;
-use crate::encoders::blocks::{LayerNorm, Mlp, TowerTensors, turn};
+use crate::encoders::blocks::{LayerNorm, Mlp, TensorReader, turn};
 use crate::encoders::encoded;
 use crate::encoders::settings::{EncoderSettings, MAX_WIDTH, check_size};
 use crate::error::Result;
-use crate::gguf::{Clip, GgufProjector, Numbering, PatchOrder, ProjectorConfig, TensorList};
-use crate::media::{ImageOptions, MediaLayout, MediaPiece, MediaPositions, MediaRows, VisionEncoder};
+use crate::gguf::{Clip, GgufProjector, PatchOrder, ProjectorConfig, TensorList};
+use crate::media::{ImageOptions, MediaLayout, MediaPiece, MediaRows, VisionEncoder};
 use crate::spec::activation;
 
 pub(super) const FAMILY: VisionFamily = VisionFamily {
@@ -51,13 +51,7 @@ const GGUF: GgufProjector = GgufProjector {
         ("v.position_embd", "model.vision_tower.vision_model.embeddings.position_embedding"),
         ("v.post_ln", "model.vision_tower.vision_model.post_layernorm"),
     ],
-    lists: &[TensorList {
-        file: "v.blk.",
-        model: "model.vision_tower.vision_model.encoder.layers.",
-        numbering: Numbering::Same,
-        names: SIGLIP_LAYER,
-        joined: None,
-    }],
+    lists: &[TensorList { model: "model.vision_tower.vision_model.encoder.layers.", ..SIGLIP_LAYERS }],
     values: &[],
     patches: ("model.vision_tower.vision_model.embeddings.patch_embedding.weight", PatchOrder::ChannelsLast),
 };
@@ -126,7 +120,7 @@ struct PreprocessorKeys {
     max_pixels_tolerance: f64,
 }
 
-fn load(settings: &EncoderSettings, tensors: &mut TowerTensors<'_>) -> Result<Arc<dyn VisionEncoder>> {
+fn load(settings: &EncoderSettings, tensors: &mut TensorReader<'_>) -> Result<Arc<dyn VisionEncoder>> {
     let (Keys { num_patches }, keys) =
         (settings.encoder(SIGLIP_DEFAULTS)?, settings.outer::<OuterKeys>(OUTER_DEFAULTS)?);
     check_size("vision_config.num_patches", num_patches, 1..=1 << 20)?;
@@ -207,11 +201,8 @@ impl VisionEncoder for Lfm2Vl {
     fn layout(&self, size: ImageSize, _: &ImageOptions) -> Result<MediaLayout> {
         let grid = self.preprocessing.grid(size)?;
         let view = |size| {
-            MediaPiece::Rows(MediaRows {
-                count: self.preprocessing.view_tokens(size),
-                attention: AttentionKind::Causal,
-                positions: MediaPositions::Sequential,
-            })
+            let count = self.preprocessing.view_tokens(size);
+            MediaPiece::Rows(MediaRows::sequential(count, AttentionKind::Causal))
         };
         let mut pieces = Vec::new();
         let mut text = "<|image_start|>".to_owned();
@@ -232,7 +223,6 @@ impl VisionEncoder for Lfm2Vl {
 
     fn encode(&self, image: &Image, _: &ImageOptions) -> Result<EncodedMedia> {
         let views = self.preprocessing.patches(image)?;
-        let views = views.into_iter().map(|patches| self.encode_view(patches));
-        Ok(concatenated(views.collect::<Result<Vec<_>>>()?))
+        concatenated(views.into_iter().map(|patches| self.encode_view(patches)))
     }
 }

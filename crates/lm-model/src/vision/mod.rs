@@ -14,6 +14,7 @@ use burn::tensor::Tensor;
 use crate::batch::{Embeddings, EncodedMedia};
 use crate::encoders::settings::SettingsKeys;
 use crate::encoders::{EncoderFamily, Modality};
+use crate::error::Result;
 use crate::media::VisionEncoder;
 
 /// Every vision family, in alphabetical order.
@@ -39,10 +40,14 @@ pub(crate) const VISION: Modality<dyn VisionEncoder> = Modality {
 };
 
 /// The rows of several views, one view after another.
-fn concatenated(views: Vec<EncodedMedia>) -> EncodedMedia {
-    let hidden_size = views.first().map_or(0, |view| view.rows.hidden_size);
-    let values = views.into_iter().flat_map(|view| view.rows.values).collect();
-    EncodedMedia { rows: Embeddings { values, hidden_size }, deep: Vec::new() }
+fn concatenated(views: impl Iterator<Item = Result<EncodedMedia>>) -> Result<EncodedMedia> {
+    let mut rows = Embeddings::default();
+    for view in views {
+        let Embeddings { values, hidden_size } = view?.rows;
+        rows.values.extend(values);
+        rows.hidden_size = hidden_size;
+    }
+    Ok(EncodedMedia { rows, deep: Vec::new() })
 }
 
 /// Averages each square of `kernel`² patches: `[rows * columns, hidden]` to

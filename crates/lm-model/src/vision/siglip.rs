@@ -8,10 +8,10 @@ use lm_media::Patches;
 use serde::Deserialize;
 
 use super::settings::TowerSizes;
-use crate::encoders::blocks::{Bias, EncoderLayer, EncoderSizes, LayerNorm, Linear, TowerTensors, turn};
+use crate::encoders::blocks::{Bias, EncoderLayer, EncoderSizes, LayerNorm, Linear, TensorReader, in_turn};
 use crate::encoders::settings::EncoderSettings;
 use crate::error::Result;
-use crate::gguf::TensorNames;
+use crate::gguf::{Numbering, TensorList, TensorNames};
 use crate::spec::activation;
 
 /// Keys of `vision_config`.
@@ -44,17 +44,23 @@ pub(super) const SIGLIP_KEYS: TensorNames = &[
     ("patch_size", "patch_size"),
 ];
 
-/// Tensors of a layer in `mmproj` files.
-pub(super) const SIGLIP_LAYER: TensorNames = &[
-    ("attn_k", "self_attn.k_proj"),
-    ("attn_out", "self_attn.out_proj"),
-    ("attn_q", "self_attn.q_proj"),
-    ("attn_v", "self_attn.v_proj"),
-    ("ffn_down", "mlp.fc2"),
-    ("ffn_up", "mlp.fc1"),
-    ("ln1", "layer_norm1"),
-    ("ln2", "layer_norm2"),
-];
+/// Tensors of the layers in `mmproj` files, without the family's prefix.
+pub(super) const SIGLIP_LAYERS: TensorList = TensorList {
+    file: "v.blk.",
+    model: "",
+    numbering: Numbering::Same,
+    names: &[
+        ("attn_k", "self_attn.k_proj"),
+        ("attn_out", "self_attn.out_proj"),
+        ("attn_q", "self_attn.q_proj"),
+        ("attn_v", "self_attn.v_proj"),
+        ("ffn_down", "mlp.fc2"),
+        ("ffn_up", "mlp.fc1"),
+        ("ln1", "layer_norm1"),
+        ("ln2", "layer_norm2"),
+    ],
+    joined: None,
+};
 
 /// Description of a SigLIP tower.
 #[derive(Clone, Copy)]
@@ -105,7 +111,7 @@ pub(super) struct Siglip {
 impl Siglip {
     /// Loads the tower under `prefix`, with a table of `num_positions` rows.
     pub(super) fn load(
-        tensors: &mut TowerTensors<'_>,
+        tensors: &mut TensorReader<'_>,
         prefix: &str,
         spec: &SiglipSpec,
         num_positions: usize,
@@ -142,16 +148,13 @@ impl Siglip {
     /// are added: `[patches, hidden]`.
     pub(super) fn forward(&self, patches: Patches, positions: Tensor<2>) -> Tensor<2> {
         let count = patches.rows * patches.columns;
-        let mut x = {
-            let _turn = turn(self.device);
+        let mut x = in_turn(self.device, || {
             let x = from_host(patches.values, [count, self.patch_len], &self.burn_device);
             self.patches.forward(x) + positions
-        };
+        });
         for layer in &self.layers {
-            let _turn = turn(self.device);
-            x = layer.forward(x, &[count]);
+            x = in_turn(self.device, || layer.forward(x, &[count]));
         }
-        let _turn = turn(self.device);
-        self.norm.forward(x)
+        in_turn(self.device, || self.norm.forward(x))
     }
 }

@@ -5,22 +5,21 @@
 use std::sync::Arc;
 
 use lm_formats::Result as FormatResult;
-use lm_kernels::Device;
 use lm_media::families::SmolVlm as Preprocessing;
 use lm_media::{Image, ImageSize, Normalization, Patches};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::siglip::{SIGLIP_KEYS, SIGLIP_LAYER, Siglip, SiglipSpec};
+use super::siglip::{SIGLIP_KEYS, SIGLIP_LAYERS, Siglip, SiglipSpec};
 use super::{VisionFamily, concatenated, joined};
 use crate::batch::{AttentionKind, EncodedMedia};
 use crate::config::invalid;
-use crate::encoders::blocks::{Bias, Linear, TowerTensors, turn};
+use crate::encoders::blocks::{Bias, Linear, TensorReader, turn};
 use crate::encoders::encoded;
 use crate::encoders::settings::{EncoderSettings, check_size};
 use crate::error::Result;
-use crate::gguf::{Clip, GgufProjector, Numbering, PatchOrder, ProjectorConfig, TensorList};
-use crate::media::{ImageOptions, MediaLayout, MediaPiece, MediaPositions, MediaRows, VisionEncoder};
+use crate::gguf::{Clip, GgufProjector, PatchOrder, ProjectorConfig, TensorList};
+use crate::media::{ImageOptions, MediaLayout, MediaPiece, MediaRows, VisionEncoder};
 
 pub(super) const FAMILY: VisionFamily = VisionFamily {
     model_types: &["smolvlm", "idefics3"],
@@ -44,13 +43,7 @@ const GGUF: GgufProjector = GgufProjector {
         ("v.position_embd", "model.vision_model.embeddings.position_embedding"),
         ("v.post_ln", "model.vision_model.post_layernorm"),
     ],
-    lists: &[TensorList {
-        file: "v.blk.",
-        model: "model.vision_model.encoder.layers.",
-        numbering: Numbering::Same,
-        names: SIGLIP_LAYER,
-        joined: None,
-    }],
+    lists: &[TensorList { model: "model.vision_model.encoder.layers.", ..SIGLIP_LAYERS }],
     values: &[],
     patches: ("model.vision_model.embeddings.patch_embedding.weight", PatchOrder::Same),
 };
@@ -111,7 +104,7 @@ struct Edge {
     longest_edge: usize,
 }
 
-fn load(settings: &EncoderSettings, tensors: &mut TowerTensors<'_>) -> Result<Arc<dyn VisionEncoder>> {
+fn load(settings: &EncoderSettings, tensors: &mut TensorReader<'_>) -> Result<Arc<dyn VisionEncoder>> {
     let Keys { image_size } = settings.encoder(DEFAULTS)?;
     check_size("vision_config.image_size", image_size, 1..=4096)?;
     let spec = SiglipSpec::read(settings, DEFAULTS)?;
@@ -162,12 +155,8 @@ impl SmolVlm {
         let (rows, columns) = (patches.rows, patches.columns);
         let positions = self.tower.positions(&self.position_ids(rows, columns));
         let x = self.tower.forward(patches, positions);
-        let _turn = turn(self.device());
+        let _turn = turn(self.tower.device());
         encoded(self.projection.forward(joined(x, rows, columns, self.preprocessing.scale)))
-    }
-
-    fn device(&self) -> Device {
-        self.tower.device()
     }
 }
 
@@ -182,11 +171,8 @@ impl VisionEncoder for SmolVlm {
 
     fn layout(&self, size: ImageSize, _: &ImageOptions) -> Result<MediaLayout> {
         let grid = self.preprocessing.grid(size)?;
-        let view = MediaPiece::Rows(MediaRows {
-            count: self.preprocessing.view_tokens()?,
-            attention: AttentionKind::Causal,
-            positions: MediaPositions::Sequential,
-        });
+        let view = MediaRows::sequential(self.preprocessing.view_tokens()?, AttentionKind::Causal);
+        let view = MediaPiece::Rows(view);
         let mut pieces = Vec::new();
         for row in 1..=grid.rows {
             for column in 1..=grid.columns {
@@ -203,7 +189,6 @@ impl VisionEncoder for SmolVlm {
 
     fn encode(&self, image: &Image, _: &ImageOptions) -> Result<EncodedMedia> {
         let views = self.preprocessing.patches(image)?;
-        let views = views.into_iter().map(|patches| self.encode_view(patches));
-        Ok(concatenated(views.collect::<Result<Vec<_>>>()?))
+        concatenated(views.into_iter().map(|patches| self.encode_view(patches)))
     }
 }

@@ -4,19 +4,10 @@ use lm_template::Value;
 use referencing::{Draft, Resolver};
 
 use super::document::escaped;
+use super::keywords::{IN_PLACE, MAPS};
 
-/// Keywords whose schemas apply to members of an object.
-pub(super) const OF_MEMBERS: &[&str] =
-    &["additionalProperties", "patternProperties", "properties", "propertyNames", "unevaluatedProperties"];
-/// Keywords whose schemas apply to items of an array.
-pub(super) const OF_ITEMS: &[&str] =
-    &["additionalItems", "contains", "items", "prefixItems", "unevaluatedItems"];
-/// Keywords whose schemas apply to the value itself.
-const IN_PLACE: &[&str] =
-    &["allOf", "anyOf", "dependencies", "dependentSchemas", "else", "if", "not", "oneOf", "then"];
+/// Keywords that refer to a schema for the value itself.
 const REFERENCES: &[&str] = &["$dynamicRef", "$recursiveRef", "$ref"];
-/// Keywords whose value is an object of schemas.
-const MAPS: &[&str] = &["dependencies", "dependentSchemas", "patternProperties", "properties"];
 
 /// Schema of a document.
 pub(super) struct Located<'r> {

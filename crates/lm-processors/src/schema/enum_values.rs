@@ -56,7 +56,7 @@ impl Normalizer<'_> {
 }
 
 /// The listed values of a schema; with both keywords, their intersection.
-fn listed(schema: &Object) -> Option<Vec<Value>> {
+pub(crate) fn listed(schema: &Object) -> Option<Vec<Value>> {
     match (schema.get("const"), schema.get("enum")) {
         (Some(value), Some(Value::Array(values))) => {
             Some(values.iter().filter(|other| same_value(other, value)).cloned().collect())

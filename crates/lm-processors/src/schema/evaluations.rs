@@ -7,8 +7,9 @@ use std::ptr::from_ref;
 use lm_template::Value;
 use referencing::{Draft, Registry, uri};
 
-use super::applied::{Located, OF_ITEMS, OF_MEMBERS};
+use super::applied::Located;
 use super::error::{SchemaError, SchemaFault};
+use super::keywords::{OF_ITEMS, OF_MEMBERS};
 
 /// Maximum number of applications to a value, one of its parts, one of the part's parts, and so on.
 const MAX_APPLICATIONS: u64 = 100_000;

@@ -7,6 +7,7 @@ use lm_template::Value;
 use super::error::SchemaError;
 use super::node::Object;
 use super::normalize::Normalizer;
+use super::parts::{declared, definition, list, required, type_names};
 
 /// Maximum number of passes over the definitions. Undecided ones then count as having values.
 const MAX_ROUNDS: usize = 64;
@@ -48,23 +49,18 @@ impl Normalizer<'_> {
 /// Returns true if a value matches without the definitions in `open`.
 fn is_finite(schema: &Value, open: &BTreeSet<String>) -> bool {
     let Value::Object(schema) = schema else { return true };
-    if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
-        return !reference.strip_prefix("#/$defs/").is_some_and(|name| open.contains(name));
+    if let Some(name) = definition(schema) {
+        return !open.contains(name);
     }
     if schema.contains_key("enum") {
         return true;
     }
-    let list = |key: &str| schema.get(key).and_then(Value::as_array);
-    if list("allOf").is_some_and(|all| !all.iter().all(|schema| is_finite(schema, open)))
-        || list("anyOf").is_some_and(|any| !any.iter().any(|schema| is_finite(schema, open)))
+    if list(schema, "allOf").is_some_and(|all| !all.iter().all(|schema| is_finite(schema, open)))
+        || list(schema, "anyOf").is_some_and(|any| !any.iter().any(|schema| is_finite(schema, open)))
     {
         return false;
     }
-    let types: Vec<&str> = match schema.get("type") {
-        Some(Value::String(name)) => vec![name],
-        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
-        _ => return true,
-    };
+    let Some(types) = type_names(schema) else { return true };
     types.iter().any(|name| match *name {
         "object" => has_finite_object(schema, open),
         "array" => has_finite_array(schema, open),
@@ -73,17 +69,15 @@ fn is_finite(schema: &Value, open: &BTreeSet<String>) -> bool {
 }
 
 fn has_finite_object(schema: &Object, open: &BTreeSet<String>) -> bool {
-    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-    let declared = |name: &str| schema.get("properties").and_then(|properties| properties.get(name));
-    required.filter_map(Value::as_str).all(|name| {
-        let property = declared(name).or_else(|| schema.get("additionalProperties"));
+    required(schema).all(|name| {
+        let property = declared(schema, name).or_else(|| schema.get("additionalProperties"));
         property.is_none_or(|schema| is_finite(schema, open))
     })
 }
 
 fn has_finite_array(schema: &Object, open: &BTreeSet<String>) -> bool {
     let least = schema.get("minItems").and_then(Value::as_u64).unwrap_or(0) as usize;
-    let heads = schema.get("prefixItems").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let heads = list(schema, "prefixItems").unwrap_or_default();
     let items = || schema.get("items").is_none_or(|items| is_finite(items, open));
     heads.iter().take(least).all(|head| is_finite(head, open)) && (least <= heads.len() || items())
 }

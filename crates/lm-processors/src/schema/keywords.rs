@@ -1,4 +1,23 @@
-//! Table of JSON Schema keywords and their roles in a grammar.
+//! Tables of JSON Schema keywords: those that hold schemas, and their roles in a grammar.
+
+/// Keywords whose schemas apply to members of an object.
+pub(super) const OF_MEMBERS: &[&str] =
+    &["additionalProperties", "patternProperties", "properties", "propertyNames", "unevaluatedProperties"];
+/// Keywords whose schemas apply to items of an array.
+pub(super) const OF_ITEMS: &[&str] =
+    &["additionalItems", "contains", "items", "prefixItems", "unevaluatedItems"];
+/// Keywords whose schemas apply to the value itself.
+pub(super) const IN_PLACE: &[&str] =
+    &["allOf", "anyOf", "dependencies", "dependentSchemas", "else", "if", "not", "oneOf", "then"];
+/// Keywords whose value is an object of schemas.
+pub(super) const MAPS: &[&str] =
+    &["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
+
+/// Returns true if the value of `keyword` is a schema, or a list of schemas.
+pub(super) fn holds_schemas(keyword: &str) -> bool {
+    let applies = || [IN_PLACE, OF_ITEMS, OF_MEMBERS].iter().any(|keywords| keywords.contains(&keyword));
+    keyword == "contentSchema" || !MAPS.contains(&keyword) && applies()
+}
 
 /// Role of a keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

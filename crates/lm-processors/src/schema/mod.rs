@@ -4,6 +4,7 @@ mod applied;
 mod disjoint;
 mod document;
 mod ecma;
+mod ecma_patterns;
 mod enum_values;
 mod error;
 mod evaluations;
@@ -11,12 +12,13 @@ mod finiteness;
 mod integer_range;
 mod keywords;
 mod look_around;
+mod multiple_of;
 mod node;
 mod normalize;
 mod objects;
+mod parts;
 mod pattern;
 mod references;
-mod schema_validator;
 mod shortest;
 mod validator;
 
@@ -25,12 +27,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use lm_template::Value;
 
 pub(crate) use document::escaped as escaped_pointer;
-pub(crate) use enum_values::same_value;
+pub(crate) use enum_values::{listed, same_value};
 pub use error::{SchemaError, SchemaFault};
 use normalize::Normalizer;
+pub(crate) use parts::{definition, definition_name, list, names_of_types, required, type_names};
 pub(crate) use pattern::{escaped as escaped_regex, full_match, needs_escape};
-pub use schema_validator::SchemaValidator;
-pub use validator::validator;
+pub use validator::{SchemaValidator, validator};
 
 /// A keyword that the grammar does not express: it is not enforced, and finished values must be validated
 /// instead; or it is `enum` or `const`, and the grammar lacks the listed values that the model's syntax

@@ -8,12 +8,13 @@ use serde_json::{Map, json};
 
 use super::disjoint::all_disjoint;
 use super::document::{Document, escaped};
+use super::ecma_patterns::{pattern_error, with_ecma_patterns};
 use super::error::{SchemaError, SchemaFault};
 use super::integer_range::{BEYOND, beyond_64_bits, check_integer_bounds};
 use super::keywords::{FORMATS, Role, TYPES, role};
 use super::node::{Closing, MAX_DEPTH, Node, Object, Place};
+use super::parts::required;
 use super::pattern::has_grammar;
-use super::validator::{pattern_error, with_ecma_patterns};
 use super::{Normalized, Reading, UnenforcedKeyword};
 
 /// Maximum number of schemas in a document, each reference's target counted once.
@@ -165,8 +166,7 @@ impl<'a> Normalizer<'a> {
                 SchemaFault::TooLarge("more than 5,000 properties"),
             ));
         }
-        let required = node.map.get("required").and_then(Value::as_array);
-        let is_required = |key: &str| required.is_some_and(|names| names.iter().any(|name| name == key));
+        let is_required = |key: &str| required(node.map).any(|name| name == key);
         let mut out = Map::new();
         for (key, value) in map {
             let at = format!("{}/{keyword}/{}", node.path, escaped(key));

@@ -7,6 +7,7 @@ use super::Reading;
 use super::error::SchemaError;
 use super::node::{Closing, Node, Object};
 use super::normalize::Normalizer;
+use super::parts::required;
 use super::pattern::{are_disjoint, full_match};
 
 impl Normalizer<'_> {
@@ -63,10 +64,6 @@ fn infer_type(out: &mut Object) {
     } else if out.contains_key("items") {
         out.insert("type".to_owned(), "array".into());
     }
-}
-
-fn required(out: &Object) -> impl Iterator<Item = &str> {
-    out.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 
 /// Declares all required properties and forbids others, unless the schema defines additional ones.

@@ -8,6 +8,7 @@ use super::document::escaped;
 use super::error::{SchemaError, SchemaFault};
 use super::node::Object;
 use super::normalize::Normalizer;
+use super::parts::{declared, definition, list, property, required, type_names};
 
 /// Maximum length of the shortest value of a schema, in characters of JSON.
 const MAX_SHORTEST: u64 = 100_000;
@@ -48,13 +49,12 @@ impl Normalizer<'_> {
 fn without_value(root: &Value, lengths: &Lengths) -> String {
     let (mut schema, mut path) = (root, "#".to_owned());
     for _ in 0..super::node::MAX_DEPTH {
-        let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-        let mut required = required.filter_map(Value::as_str);
-        let property = |name: &&str| schema.get("properties").and_then(|properties| properties.get(name));
-        let is_empty = |name: &&str| property(name).is_some_and(|schema| shortest(schema, lengths).is_none());
-        let Some(name) = required.find(is_empty) else { break };
+        let Some(object) = schema.as_object() else { break };
+        let declared = |name| Some((name, declared(object, name)?));
+        let is_empty = |(_, schema): &(&str, &Value)| shortest(schema, lengths).is_none();
+        let Some((name, property)) = required(object).filter_map(declared).find(is_empty) else { break };
         path = format!("{path}/properties/{}", escaped(name));
-        schema = property(&name).unwrap_or(schema);
+        schema = property;
     }
     path
 }
@@ -65,26 +65,20 @@ fn shortest(schema: &Value, lengths: &Lengths) -> Option<u64> {
     let Value::Object(schema) = schema else {
         return (*schema != Value::Bool(false)).then_some(1);
     };
-    if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
-        let name = reference.strip_prefix("#/$defs/").unwrap_or_default();
+    if let Some(name) = definition(schema) {
         return lengths.get(name).copied().unwrap_or(Some(1));
     }
-    let list = |key: &str| schema.get(key).and_then(Value::as_array);
-    if let Some(values) = list("enum") {
+    if let Some(values) = list(schema, "enum") {
         return values.iter().map(|value| value.to_string().len() as u64).min();
     }
     let mut length = 1;
-    for part in list("allOf").into_iter().flatten() {
+    for part in list(schema, "allOf").unwrap_or_default() {
         length = length.max(shortest(part, lengths)?);
     }
-    if let Some(any) = list("anyOf") {
+    if let Some(any) = list(schema, "anyOf") {
         length = length.max(any.iter().filter_map(|schema| shortest(schema, lengths)).min()?);
     }
-    let types: Vec<&str> = match schema.get("type") {
-        Some(Value::String(name)) => vec![name],
-        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
-        _ => vec!["number"],
-    };
+    let types = type_names(schema).unwrap_or_else(|| vec!["number"]);
     let own = types.into_iter().filter_map(|name| of_type(name, schema, lengths)).min()?;
     Some(length.max(own))
 }
@@ -100,7 +94,7 @@ fn of_type(name: &str, schema: &Object, lengths: &Lengths) -> Option<u64> {
 }
 
 fn shortest_array(schema: &Object, least: u64, lengths: &Lengths) -> Option<u64> {
-    let heads = schema.get("prefixItems").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let heads = list(schema, "prefixItems").unwrap_or_default();
     let heads = &heads[..heads.len().min(least as usize)];
     let more = least - heads.len() as u64;
     let mut length = least.saturating_add(1);
@@ -115,14 +109,9 @@ fn shortest_array(schema: &Object, least: u64, lengths: &Lengths) -> Option<u64>
 }
 
 fn shortest_object(schema: &Object, least: u64, lengths: &Lengths) -> Option<u64> {
-    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-    let declared = |name: &str| schema.get("properties").and_then(|properties| properties.get(name));
-    // Names of a pattern have its schema.
-    let others = schema.get("additionalProperties").filter(|_| !schema.contains_key("patternProperties"));
     let (mut names, mut length) = (0, 2_u64);
-    for name in required.filter_map(Value::as_str) {
-        let property = declared(name).or(others);
-        let value = property.map_or(Some(1), |schema| shortest(schema, lengths))?;
+    for name in required(schema) {
+        let value = property(schema, name).map_or(Some(1), |schema| shortest(schema, lengths))?;
         length = length.saturating_add(name.len() as u64 + 4).saturating_add(value);
         names += 1;
     }

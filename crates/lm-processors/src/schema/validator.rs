@@ -1,44 +1,44 @@
-//! Validators of finished values, in which patterns are those of ECMA-262 and divisors are exact.
+//! Validators of finished values, in bounded time. Patterns are those of ECMA-262, and divisors are exact.
 
-use std::collections::HashSet;
-
-use jsonschema::paths::Location;
-use jsonschema::{Keyword, ValidationError, ValidationOptions, ValidatorMap};
+use jsonschema::{ValidationError, ValidationOptions, Validator, ValidatorMap};
 use lm_template::Value;
-use serde_json::{Map, Number, json};
 
-use super::document::escaped;
-use super::ecma::{PatternError, for_validation};
-use super::error::{SchemaError, SchemaFault};
-use super::evaluations::check_evaluations;
-use super::schema_validator::SchemaValidator;
+use super::ecma_patterns::with_ecma_patterns;
+use super::error::SchemaError;
+use super::evaluations::{check_evaluations, is_cheap};
+use super::multiple_of::divisor;
 
-/// Maximum nesting depth of lists and objects in a schema.
-const MAX_DEPTH: usize = 200;
-/// Members of a schema that are data.
-const DATA: &[&str] = &["const", "default", "enum", "example", "examples"];
-/// Keywords whose value is a schema, or a list of schemas.
-const SCHEMAS: &[&str] = &[
-    "additionalItems",
-    "additionalProperties",
-    "allOf",
-    "anyOf",
-    "contains",
-    "contentSchema",
-    "else",
-    "if",
-    "items",
-    "not",
-    "oneOf",
-    "prefixItems",
-    "propertyNames",
-    "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-];
-/// Keywords whose value is an object of schemas.
-const SCHEMA_MAPS: &[&str] =
-    &["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
+/// Maximum number of schemas that are applied to find the places of errors.
+const MAX_FOR_ERRORS: u64 = 10_000;
+
+/// Validator of values by a schema; see [`validator`](validator()).
+#[derive(Debug)]
+pub struct SchemaValidator {
+    validator: Validator,
+    schema: Value,
+}
+
+impl SchemaValidator {
+    /// Returns true if the schema allows the value.
+    pub fn is_valid(&self, value: &Value) -> bool {
+        self.validator.is_valid(value)
+    }
+
+    /// Returns the errors of a value, which are none if the schema allows it.
+    ///
+    /// The places of errors are searched for in all alternatives: in a recursive schema, their number grows
+    /// exponentially with the depth of the value. Beyond 10,000 applied schemas the result is one error
+    /// without a place.
+    pub fn errors<'v>(&'v self, value: &'v Value) -> Vec<ValidationError<'v>> {
+        if self.is_valid(value) {
+            return Vec::new();
+        }
+        if is_cheap(&self.schema, value, MAX_FOR_ERRORS) {
+            return self.validator.iter_errors(value).collect();
+        }
+        vec![ValidationError::custom("the value does not fit the schema")]
+    }
+}
 
 /// Builds a validator of values by `schema`; `formats` is true if `format` restricts them. Patterns have the
 /// meaning that ECMA-262 gives them, and `multipleOf` is exact for all numbers. References are resolved
@@ -59,7 +59,7 @@ pub fn validator(schema: &Value, formats: bool) -> Result<SchemaValidator, Schem
     let schema = with_ecma_patterns(schema)?;
     let validator = options(formats).build(&schema).map_err(|error| invalid(&error))?;
     check_evaluations(&schema)?;
-    Ok(SchemaValidator::new(validator, schema))
+    Ok(SchemaValidator { validator, schema })
 }
 
 /// Validators of all schemas in a document by their JSON pointer.
@@ -77,193 +77,44 @@ fn invalid(error: &ValidationError<'_>) -> SchemaError {
     SchemaError::bad(&format!("#{}", error.instance_path()), "", &error.to_string())
 }
 
-/// Copies a schema with its patterns translated to the engine of the validator, and without names that
-/// `required` repeats.
-///
-/// # Errors
-/// [`PatternError`], with its place.
-pub(super) fn with_ecma_patterns(schema: &Value) -> Result<Value, SchemaError> {
-    translated(schema, "#", 0)
-}
-
-fn translated(schema: &Value, path: &str, depth: usize) -> Result<Value, SchemaError> {
-    if depth > MAX_DEPTH {
-        return Err(SchemaError::new(path, "", SchemaFault::TooLarge("nested more than 200 deep")));
-    }
-    let depth = depth + 1;
-    let below = |key: &str| format!("{path}/{}", escaped(key));
-    match schema {
-        Value::Array(schemas) => schemas
-            .iter()
-            .enumerate()
-            .map(|(at, schema)| translated(schema, &below(&at.to_string()), depth))
-            .collect(),
-        Value::Object(members) => {
-            let mut out = Map::new();
-            for (key, value) in members {
-                let value = match (key.as_str(), value) {
-                    ("pattern", Value::String(pattern)) => searched(pattern, path, key)?.into(),
-                    ("required", Value::Array(names)) => {
-                        let mut seen = HashSet::new();
-                        names.iter().filter(|name| seen.insert(*name)).cloned().collect()
-                    }
-                    ("patternProperties", Value::Object(schemas)) => by_pattern(schemas, path, depth)?,
-                    (key, Value::Object(schemas)) if SCHEMA_MAPS.contains(&key) => {
-                        let at = below(key);
-                        let schema = |(name, schema): (&String, &Value)| {
-                            let schema = translated(schema, &format!("{at}/{}", escaped(name)), depth)?;
-                            Ok((name.clone(), schema))
-                        };
-                        Value::Object(schemas.iter().map(schema).collect::<Result<_, SchemaError>>()?)
-                    }
-                    (key, value) if SCHEMAS.contains(&key) => translated(value, &below(key), depth)?,
-                    (key, value) if DATA.contains(&key) => value.clone(),
-                    // A reference may point into other members.
-                    (key, value) => translated(value, &below(key), depth).unwrap_or_else(|_| value.clone()),
-                };
-                out.insert(key.clone(), value);
-            }
-            Ok(Value::Object(out))
-        }
-        other => Ok(other.clone()),
-    }
-}
-
-/// Translates the names of `patternProperties`.
-fn by_pattern(schemas: &Map<String, Value>, path: &str, depth: usize) -> Result<Value, SchemaError> {
-    let mut out: Map<String, Value> = Map::new();
-    for (pattern, schema) in schemas {
-        let schema = translated(schema, &format!("{path}/patternProperties/{}", escaped(pattern)), depth)?;
-        let searched = searched(pattern, path, "patternProperties")?;
-        let schema = match out.shift_remove(&searched) {
-            // Two patterns may have the same translation.
-            Some(known) => json!({"allOf": [known, schema]}),
-            None => schema,
-        };
-        out.insert(searched, schema);
-    }
-    Ok(Value::Object(out))
-}
-
-fn searched(pattern: &str, path: &str, keyword: &str) -> Result<String, SchemaError> {
-    for_validation(pattern).map_err(|error| pattern_error(error, path, keyword))
-}
-
-/// Error for a pattern of the schema at `path`.
-pub(super) fn pattern_error(error: PatternError, path: &str, keyword: &str) -> SchemaError {
-    match error {
-        PatternError::Syntax { .. } => SchemaError::bad(path, keyword, &error.to_string()),
-        PatternError::Unsupported { .. } => {
-            SchemaError::new(path, keyword, SchemaFault::UnsupportedPattern(error.to_string()))
-        }
-    }
-}
-
-/// The keyword `multipleOf`.
-struct Divisor(Number);
-
-impl<'i> Keyword<'i> for Divisor {
-    fn validate(&self, value: &'i Value) -> Result<(), ValidationError<'i>> {
-        match Keyword::is_valid(self, value) {
-            true => Ok(()),
-            false => Err(ValidationError::custom(format!("{value} is not a multiple of {}", self.0))),
-        }
-    }
-
-    fn is_valid(&self, value: &'i Value) -> bool {
-        value.as_number().is_none_or(|number| is_multiple(number, &self.0).unwrap_or(false))
-    }
-}
-
-#[allow(clippy::unnecessary_wraps, reason = "the signature of a keyword's factory")]
-fn divisor<'a>(
-    _: &'a Map<String, Value>,
-    value: &'a Value,
-    _: Location,
-) -> Result<Box<dyn for<'i> Keyword<'i>>, ValidationError<'a>> {
-    // The meta-schema has checked that it is a number above 0.
-    Ok(Box::new(Divisor(value.as_number().cloned().unwrap_or_else(|| Number::from(1)))))
-}
-
-/// Returns true if `number` is a multiple of `divisor` as decimals; `None` if one of them is not in decimal
-/// notation.
-fn is_multiple(number: &Number, divisor: &Number) -> Option<bool> {
-    let ((value, scale), (step, step_scale)) = (decimal(number)?, decimal(divisor)?);
-    if value == 0 || step == 0 {
-        return Some(value == 0);
-    }
-    let places = scale - step_scale;
-    if places >= 0 {
-        let times_ten = |rest: u128, _| rest * 10 % step;
-        return Some((0..places).fold(value % step, times_ten) == 0);
-    }
-    // A step beyond 128 bits divides no value of 64.
-    let step = u32::try_from(-places).ok().and_then(|places| 10_u128.checked_pow(places)?.checked_mul(step));
-    Some(step.is_some_and(|step| value % step == 0))
-}
-
-/// Digits of a number without its sign, and the power of ten that they are multiplied by.
-fn decimal(number: &Number) -> Option<(u128, i32)> {
-    let text = number.to_string();
-    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((&text, "0"));
-    let (whole, fraction) = mantissa.trim_start_matches('-').split_once('.').unwrap_or((mantissa, ""));
-    let digits = format!("{}{fraction}", whole.trim_start_matches('-'));
-    Some((digits.parse().ok()?, exponent.parse::<i32>().ok()? - i32::try_from(fraction.len()).ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
 
-    #[test]
-    fn multiples_are_exact() {
-        let number = |text: &str| text.parse::<Number>().expect("a number");
-        let cases = [
-            ("9007199254740993", "9007199254740993", true),
-            ("9007199254740992", "9007199254740993", false),
-            ("18014398509481986", "9007199254740993", true),
-            ("-9223372036854775807", "7", true),
-            ("18446744073709551615", "3", true),
-            ("18446744073709551614", "3", false),
-            ("0", "1e300", true),
-            ("5", "1e300", false),
-            ("1e300", "3", false),
-            ("3e300", "3", true),
-            ("0.3", "0.1", true),
-            ("1e-300", "1e-301", true),
-            ("1e300", "1e-300", true),
-            ("0.35", "0.1", false),
-            ("5.0", "5", true),
-        ];
-        for (value, divisor, expected) in cases {
-            assert_eq!(is_multiple(&number(value), &number(divisor)), Some(expected), "{value} by {divisor}");
-        }
+    /// Places of the errors of a value.
+    fn places(schema: &Value, value: &Value) -> Vec<String> {
+        let validator = validator(schema, false).expect("a schema");
+        let errors = validator.errors(value);
+        assert_eq!(errors.is_empty(), validator.is_valid(value));
+        errors.iter().map(|error| error.instance_path().to_string()).collect()
     }
 
     #[test]
-    fn patterns_are_translated_where_they_are_keywords() {
-        let data = json!({"pattern": "("});
-        let schema = json!({
-            "properties": {"pattern": {"pattern": "."}, "patternProperties": {"not": {"pattern": "."}}},
-            "patternProperties": {"[.]": {"minimum": 1}, "\\x2e": {"maximum": 2}},
-            "enum": [data], "x-note": data, "x-other": {"pattern": "."},
-        });
-        let dot = r"[^\n\r\u{2028}\u{2029}]";
-        let expected = json!({
-            "properties": {"pattern": {"pattern": dot}, "patternProperties": {"not": {"pattern": dot}}},
-            "patternProperties": {r"[\u{2e}]": {"minimum": 1}, r"\u{2e}": {"maximum": 2}},
-            "enum": [data], "x-note": data, "x-other": {"pattern": dot},
-        });
-        assert_eq!(with_ecma_patterns(&schema).expect("patterns"), expected);
-        let same = json!({"patternProperties": {"a/b": {"minimum": 1}, "a\\/b": {"maximum": 2}}});
-        let same = validator(&same, true).expect("a schema");
-        for (value, is_valid) in [(0, false), (1, true), (2, true), (3, false)] {
-            assert_eq!(same.is_valid(&json!({"a/b": value})), is_valid, "{value}");
-        }
-        let error =
-            validator(&json!({"anyOf": [{"not": {"pattern": "(?i)a"}}]}), true).expect_err("no pattern");
-        assert_eq!((error.path.as_str(), error.keyword.as_str()), ("#/anyOf/0/not", "pattern"));
+    fn errors_have_pointers() {
+        let tree = json!({"properties": {"n": {"type": "integer"}, "all": {"items": {"$ref": "#"}}}});
+        assert_eq!(places(&tree, &json!({"n": 1, "all": [{"n": 2}]})), [""; 0]);
+        assert_eq!(places(&tree, &json!({"n": "1", "all": [{"n": "2"}]})), ["/n", "/all/0/n"]);
+        let deep = (0..100).fold(json!({"n": "1"}), |value, _| json!({"all": [value]}));
+        assert_eq!(places(&tree, &deep), ["/all/0".repeat(100) + "/n"]);
+    }
+
+    #[test]
+    fn recursive_union_errors_are_found_in_bounded_time() {
+        let kind = |kind| {
+            let properties = json!({"kind": {"const": kind}, "of": {"$ref": "#"}});
+            json!({"properties": properties, "required": ["kind", "of"]})
+        };
+        let kinds = (0..10).map(kind).chain([json!({"type": "integer"})]);
+        let expression = json!({"type": ["object", "integer"], "anyOf": kinds.collect::<Vec<_>>()});
+        let value = |depth, leaf| (0..depth).fold(leaf, |value, _| json!({"kind": 3, "of": value}));
+        assert_eq!(places(&expression, &value(100, json!(1))), [""; 0]);
+        assert_eq!(places(&expression, &value(100, json!("1"))), [""]);
+        let doubled = json!({"properties": {"of": {"$ref": "#"}}});
+        let doubled = json!({"type": "object", "allOf": [doubled, doubled]});
+        assert_eq!(places(&doubled, &value(100, json!({}))), [""; 0]);
+        assert_eq!(places(&doubled, &value(100, json!(1))), [""]);
+        assert_eq!(places(&doubled, &json!({"of": {"of": 1}})), ["/of/of"; 4]);
     }
 }

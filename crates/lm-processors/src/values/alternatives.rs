@@ -1,7 +1,5 @@
 //! Alternatives of a schema.
 
-use serde_json::Value;
-
 use super::schema::{Schema, Types};
 
 /// Maximum number of alternatives of a schema.
@@ -47,15 +45,14 @@ impl<'a> Schema<'a> {
         let mut found = vec![vec![self]];
         let (Some(depth), Some(left)) = (depth.checked_sub(1), steps.checked_sub(1)) else { return found };
         *steps = left;
-        let list = |key: &str| self.keyword(key).and_then(Value::as_array).into_iter().flatten();
-        let parts = self.reference().into_iter().chain(list("allOf").map(|part| self.at(part)));
+        let parts = self.reference().into_iter().chain(self.branches("allOf"));
         for part in parts {
             found = product(&found, &part.expanded(depth, steps));
         }
         for key in ["anyOf", "oneOf"] {
             let mut options = Vec::new();
-            for option in list(key).take(MAX_ALTERNATIVES) {
-                options.extend(self.at(option).expanded(depth, steps));
+            for option in self.branches(key).take(MAX_ALTERNATIVES) {
+                options.extend(option.expanded(depth, steps));
             }
             if !options.is_empty() {
                 found = product(&found, &options);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::SchemaCache;
 use crate::marker_guard::unguarded;
-use crate::schema::{SchemaValidator, validator};
+use crate::schema::{SchemaValidator, names_of_types, required, validator};
 
 /// A set of JSON types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -202,19 +202,20 @@ impl<'a> Schema<'a> {
     fn collect_names(self, steps: usize, names: &mut Vec<String>) {
         let Some(steps) = steps.checked_sub(1) else { return };
         let declared = self.here.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
-        let required = self.here.get("required").and_then(Value::as_array).into_iter().flatten();
-        names.extend(declared.cloned().chain(required.filter_map(Value::as_str).map(str::to_owned)));
+        names.extend(declared.cloned().chain(self.required().map(str::to_owned)));
         if let Some(target) = self.reference() {
             target.collect_names(steps, names);
         }
-        let parts = ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|key| self.here.get(key)?.as_array());
-        parts.flatten().for_each(|schema| self.at(schema).collect_names(steps / 2, names));
+        self.combined().for_each(|schema| schema.collect_names(steps / 2, names));
     }
 
     /// A required property that is not among these.
     pub(crate) fn missing(self, keys: &[String]) -> Option<&'a str> {
-        let required = self.here.get("required").and_then(Value::as_array).into_iter().flatten();
-        required.filter_map(Value::as_str).find(|name| !keys.iter().any(|key| key == name))
+        self.required().find(|name| !keys.iter().any(|key| key == name))
+    }
+
+    fn required(self) -> impl Iterator<Item = &'a str> {
+        self.here.as_object().into_iter().flat_map(required)
     }
 
     /// Returns the first result of `ask` for the schema, its reference, or one of its alternatives.
@@ -226,9 +227,17 @@ impl<'a> Schema<'a> {
         if let Some(target) = self.reference() {
             return target.find(steps, ask);
         }
-        let alternatives =
-            ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|key| self.here.get(key)?.as_array());
-        alternatives.flatten().find_map(|schema| self.at(schema).find(steps / 2, ask))
+        self.combined().find_map(|schema| schema.find(steps / 2, ask))
+    }
+
+    /// Schemas of a combination: `anyOf`, `oneOf` or `allOf`.
+    pub(super) fn branches(self, keyword: &str) -> impl Iterator<Item = Self> + use<'a> {
+        let schemas = self.keyword(keyword).and_then(Value::as_array).into_iter().flatten();
+        schemas.map(move |schema| self.at(schema))
+    }
+
+    fn combined(self) -> impl Iterator<Item = Self> {
+        ["anyOf", "oneOf", "allOf"].into_iter().flat_map(move |keyword| self.branches(keyword))
     }
 
     pub(super) fn reference(self) -> Option<Self> {
@@ -253,8 +262,8 @@ impl<'a> Schema<'a> {
                 types = types.and(each.fold(Types::NONE, Types::or));
             }
         }
-        for schema in self.here.get("allOf").and_then(Value::as_array).into_iter().flatten() {
-            types = types.and(self.at(schema).types_within(steps / 2));
+        for schema in self.branches("allOf") {
+            types = types.and(schema.types_within(steps / 2));
         }
         let nullable = self.here.get("nullable") == Some(&Value::Bool(true));
         let types = if types == Types::NONE { Types::ANY } else { types };
@@ -270,11 +279,8 @@ impl<'a> Schema<'a> {
             (None, Some(types)) => types.fold(Types::NONE, Types::or),
             (None, None) => Types::ANY,
         };
-        let by_name = match get("type") {
-            Some(Value::String(name)) => Types::named(name),
-            Some(Value::Array(names)) => {
-                names.iter().filter_map(Value::as_str).map(Types::named).fold(Types::NONE, Types::or)
-            }
+        let by_name = match get("type").and_then(names_of_types) {
+            Some(names) => names.into_iter().map(Types::named).fold(Types::NONE, Types::or),
             _ if by_value != Types::ANY => Types::ANY,
             _ if get("properties").is_some() => Types::OBJECT,
             _ if get("items").is_some() => Types::ARRAY,

@@ -1,4 +1,6 @@
-//! Bound on the conjunctions of a schema's patterns, checked before the library builds their product.
+//! Bound on the conjunctions of patterns in the schemas of a Lark grammar (`%json`), checked before the
+//! library builds their product. The library reads these schemas: only the keywords by which it joins
+//! patterns are followed here.
 
 use std::collections::HashMap;
 

@@ -121,18 +121,13 @@ impl FromStr for WeightFormat {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "f32" => Ok(WeightFormat::F32),
-            "f16" => Ok(WeightFormat::F16),
-            "bf16" => Ok(WeightFormat::Bf16),
-            "q8" => Ok(WeightFormat::Q8),
-            "q4" => Ok(WeightFormat::Q4),
-            _ => name.parse().map(WeightFormat::Ggml).map_err(|_: Error| Error::UnknownName {
-                what: "weight format",
-                name: name.to_owned(),
-                known: "f32, f16, bf16, q8, q4 or a block type of ggml such as q4_k",
-            }),
-        }
+        let own = [Self::F32, Self::F16, Self::Bf16, Self::Q8, Self::Q4];
+        let mut formats = own.into_iter().chain(GgmlType::ALL.iter().map(|&ggml| Self::Ggml(ggml)));
+        formats.find(|format| format.name() == name).ok_or_else(|| Error::UnknownName {
+            what: "weight format",
+            name: name.to_owned(),
+            known: "f32, f16, bf16, q8, q4 or a block type of ggml such as q4_k".to_owned(),
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, find_named};
 
 /// Element type of cached keys and values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -28,15 +28,19 @@ impl KvDtype {
             KvDtype::Q8 => 1,
         }
     }
+
+    fn name(self) -> &'static str {
+        match self {
+            KvDtype::F16 => "f16",
+            KvDtype::F32 => "f32",
+            KvDtype::Q8 => "q8",
+        }
+    }
 }
 
 impl fmt::Display for KvDtype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            KvDtype::F16 => "f16",
-            KvDtype::F32 => "f32",
-            KvDtype::Q8 => "q8",
-        })
+        f.pad(self.name())
     }
 }
 
@@ -44,15 +48,6 @@ impl FromStr for KvDtype {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "f16" => Ok(KvDtype::F16),
-            "f32" => Ok(KvDtype::F32),
-            "q8" => Ok(KvDtype::Q8),
-            _ => Err(Error::UnknownName {
-                what: "KV cache type",
-                name: name.to_owned(),
-                known: "f16, f32, q8",
-            }),
-        }
+        find_named("KV cache type", name, &[KvDtype::F16, KvDtype::F32, KvDtype::Q8], KvDtype::name)
     }
 }

@@ -7,7 +7,7 @@ use lm_kernels::{Activation, from_host};
 
 use super::settings::Sizes;
 use crate::encoders::blocks::{
-    Bias, BlockAttention, ClippedLinear, DepthwiseConv, Linear, RmsNorm, TowerTensors, activated, with_zeros,
+    Bias, BlockAttention, ClippedLinear, DepthwiseConv, Linear, RmsNorm, TensorReader, activated, with_zeros,
 };
 use crate::error::Result;
 
@@ -27,7 +27,7 @@ pub(super) struct Layer {
 
 impl Layer {
     /// Loads the module `name`.
-    pub(super) fn load(tensors: &mut TowerTensors<'_>, name: &str, sizes: &Sizes) -> Result<Self> {
+    pub(super) fn load(tensors: &mut TensorReader<'_>, name: &str, sizes: &Sizes) -> Result<Self> {
         let part = |part: &str| format!("{name}.{part}");
         let mut norm = |name: &str| RmsNorm::load(tensors, &part(name), sizes.hidden, EPS);
         let attention_norms = [norm("norm_pre_attn")?, norm("norm_post_attn")?];
@@ -68,7 +68,7 @@ struct FeedForward {
 }
 
 impl FeedForward {
-    fn load(tensors: &mut TowerTensors<'_>, name: &str, sizes: &Sizes) -> Result<Self> {
+    fn load(tensors: &mut TensorReader<'_>, name: &str, sizes: &Sizes) -> Result<Self> {
         let (part, hidden) = (|part: &str| format!("{name}.{part}"), sizes.hidden);
         let mut norm = |name: &str| RmsNorm::load(tensors, &part(name), hidden, EPS);
         let norms = [norm("pre_layer_norm")?, norm("post_layer_norm")?];
@@ -103,7 +103,7 @@ struct Attention {
 }
 
 impl Attention {
-    fn load(tensors: &mut TowerTensors<'_>, name: &str, sizes: &Sizes) -> Result<Self> {
+    fn load(tensors: &mut TensorReader<'_>, name: &str, sizes: &Sizes) -> Result<Self> {
         let (part, hidden) = (|part: &str| format!("{name}.{part}"), sizes.hidden);
         let head_dim = hidden / sizes.num_heads;
         let scale = tensors.values(&part("per_dim_scale"), head_dim)?;
@@ -183,7 +183,7 @@ struct LightConv {
 }
 
 impl LightConv {
-    fn load(tensors: &mut TowerTensors<'_>, name: &str, sizes: &Sizes) -> Result<Self> {
+    fn load(tensors: &mut TensorReader<'_>, name: &str, sizes: &Sizes) -> Result<Self> {
         let part = |part: &str| format!("{name}.{part}");
         let Sizes { hidden, kernel, eps, clipped, .. } = *sizes;
         let conv = DepthwiseConv::load(tensors, &part("depthwise_conv1d"), [hidden, kernel], kernel - 1)?;

@@ -17,11 +17,11 @@ use self::layer::Layer;
 use self::settings::Sizes;
 use super::AudioFamily;
 use crate::batch::{AttentionKind, EncodedMedia};
-use crate::encoders::blocks::{Bias, LayerNorm, Linear, RmsNorm, StridedConv, TowerTensors, turn};
+use crate::encoders::blocks::{Bias, LayerNorm, Linear, RmsNorm, StridedConv, TensorReader, in_turn, turn};
 use crate::encoders::encoded;
 use crate::encoders::settings::EncoderSettings;
 use crate::error::{Error, Result};
-use crate::media::{AudioEncoder, MediaLayout, MediaPiece, MediaPositions, MediaRows};
+use crate::media::{AudioEncoder, MediaLayout, MediaRows};
 
 pub(super) const FAMILY: AudioFamily = AudioFamily {
     model_types: &["gemma4"],
@@ -54,7 +54,7 @@ struct Subsampling {
     norm: LayerNorm,
 }
 
-fn load(settings: &EncoderSettings, tensors: &mut TowerTensors<'_>) -> Result<Arc<dyn AudioEncoder>> {
+fn load(settings: &EncoderSettings, tensors: &mut TensorReader<'_>) -> Result<Arc<dyn AudioEncoder>> {
     let sizes = Sizes::read(settings)?;
     let preprocessing = settings::preprocessing(settings, &sizes)?;
     let Sizes { hidden, channels: [first, second], eps, .. } = sizes;
@@ -79,7 +79,7 @@ fn load(settings: &EncoderSettings, tensors: &mut TowerTensors<'_>) -> Result<Ar
         input,
         layers,
         output,
-        norm: RmsNorm::unweighted(tensors, sizes.output, eps),
+        norm: RmsNorm::unweighted(tensors.burn_device(), sizes.output, eps),
         projection: Linear::load(tensors, PROJECTION, projection, Bias::Absent)?,
         device: tensors.device(),
         burn_device: tensors.burn_device().clone(),
@@ -117,17 +117,8 @@ impl AudioEncoder for Gemma4 {
     }
 
     fn layout(&self, samples: usize) -> Result<MediaLayout> {
-        let rows = MediaRows {
-            count: self.preprocessing.tokens(samples)?,
-            attention: AttentionKind::Causal,
-            positions: MediaPositions::Sequential,
-        };
-        let pieces = vec![
-            MediaPiece::Text("<|audio>".into()),
-            MediaPiece::Rows(rows),
-            MediaPiece::Text("<audio|>".into()),
-        ];
-        Ok(MediaLayout { pieces })
+        let rows = MediaRows::sequential(self.preprocessing.tokens(samples)?, AttentionKind::Causal);
+        Ok(MediaLayout::enclosed("<|audio>", rows, "<audio|>"))
     }
 
     fn max_samples(&self) -> Option<usize> {
@@ -136,13 +127,9 @@ impl AudioEncoder for Gemma4 {
 
     fn encode(&self, audio: &Audio) -> Result<EncodedMedia> {
         let features = self.preprocessing.features(audio)?;
-        let mut x = {
-            let _turn = turn(self.device);
-            self.embedded(features)
-        };
+        let mut x = in_turn(self.device, || self.embedded(features));
         for layer in &self.layers {
-            let _turn = turn(self.device);
-            x = layer.forward(x);
+            x = in_turn(self.device, || layer.forward(x));
         }
         let _turn = turn(self.device);
         let x = self.norm.forward(self.output.forward(x));

@@ -6,7 +6,7 @@ use lm_kernels::{Activation, Device, from_host};
 
 use super::settings::Sizes;
 use crate::encoders::blocks::{
-    Bias, BlockAttention, DepthwiseConv, LayerNorm, Linear, Mlp, TowerTensors, in_tiles, turn,
+    Bias, BlockAttention, DepthwiseConv, LayerNorm, Linear, Mlp, TensorReader, in_tiles, in_turn,
 };
 use crate::error::Result;
 
@@ -24,7 +24,7 @@ pub(super) struct Layer {
 
 impl Layer {
     /// Loads the module `name`.
-    pub(super) fn load(tensors: &mut TowerTensors<'_>, name: &str, sizes: &Sizes) -> Result<Self> {
+    pub(super) fn load(tensors: &mut TensorReader<'_>, name: &str, sizes: &Sizes) -> Result<Self> {
         let part = |part: &str| format!("{name}.{part}");
         Ok(Self {
             first: FeedForward::load(tensors, &part("ff1"), sizes)?,
@@ -37,20 +37,10 @@ impl Layer {
 
     /// `[rows, hidden]` to the same shape. Each part takes a turn: a long audio has some thousand rows.
     pub(super) fn forward(&self, x: Tensor<2>, device: Device) -> Tensor<2> {
-        let x = {
-            let _turn = turn(device);
-            self.first.add_to(x)
-        };
-        let x = {
-            let _turn = turn(device);
-            self.attention.add_to(x)
-        };
-        let x = {
-            let _turn = turn(device);
-            self.conv.add_to(x)
-        };
-        let _turn = turn(device);
-        self.norm.forward(self.second.add_to(x))
+        let x = in_turn(device, || self.first.add_to(x));
+        let x = in_turn(device, || self.attention.add_to(x));
+        let x = in_turn(device, || self.conv.add_to(x));
+        in_turn(device, || self.norm.forward(self.second.add_to(x)))
     }
 }
 
@@ -60,7 +50,7 @@ struct FeedForward {
 }
 
 impl FeedForward {
-    fn load(tensors: &mut TowerTensors<'_>, name: &str, sizes: &Sizes) -> Result<Self> {
+    fn load(tensors: &mut TensorReader<'_>, name: &str, sizes: &Sizes) -> Result<Self> {
         let part = |part: &str| format!("{name}.{part}");
         let widths = [sizes.hidden, sizes.intermediate, sizes.hidden];
         let names = [&*part("up_proj"), &*part("down_proj")];
@@ -87,7 +77,7 @@ struct Attention {
 }
 
 impl Attention {
-    fn load(tensors: &mut TowerTensors<'_>, name: &str, sizes: &Sizes) -> Result<Self> {
+    fn load(tensors: &mut TensorReader<'_>, name: &str, sizes: &Sizes) -> Result<Self> {
         let part = |part: &str| format!("{name}.{part}");
         let Sizes { hidden, num_heads, head_dim, block, max_distance, .. } = *sizes;
         let inner = num_heads * head_dim;
@@ -135,7 +125,7 @@ struct Convolution {
 }
 
 impl Convolution {
-    fn load(tensors: &mut TowerTensors<'_>, name: &str, sizes: &Sizes) -> Result<Self> {
+    fn load(tensors: &mut TensorReader<'_>, name: &str, sizes: &Sizes) -> Result<Self> {
         let part = |part: &str| format!("{name}.{part}");
         let Sizes { hidden, conv: width, kernel, .. } = *sizes;
         Ok(Self {
@@ -161,7 +151,7 @@ impl Convolution {
 }
 
 /// The batch norm `name` as factor and addend, with the statistics of the training.
-fn batch_norm(tensors: &mut TowerTensors<'_>, name: &str, width: usize) -> Result<[Tensor<1>; 2]> {
+fn batch_norm(tensors: &mut TensorReader<'_>, name: &str, width: usize) -> Result<[Tensor<1>; 2]> {
     let mut values = |part: &str| tensors.values(&format!("{name}.{part}"), width);
     let (weight, bias, mean, variance) =
         (values("weight")?, values("bias")?, values("running_mean")?, values("running_var")?);

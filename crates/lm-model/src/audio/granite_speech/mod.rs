@@ -20,11 +20,11 @@ use self::projector::Projector;
 use self::settings::Sizes;
 use super::AudioFamily;
 use crate::batch::{AttentionKind, EncodedMedia};
-use crate::encoders::blocks::{Bias, Linear, TowerTensors, turn};
+use crate::encoders::blocks::{Bias, Linear, TensorReader, in_turn, turn};
 use crate::encoders::encoded;
 use crate::encoders::settings::EncoderSettings;
 use crate::error::Result;
-use crate::media::{AudioEncoder, MediaLayout, MediaPiece, MediaPositions, MediaRows};
+use crate::media::{AudioEncoder, MediaLayout, MediaPiece, MediaRows};
 
 pub(super) const FAMILY: AudioFamily = AudioFamily {
     model_types: &["granite_speech"],
@@ -49,7 +49,7 @@ struct GraniteSpeech {
     burn_device: BurnDevice,
 }
 
-fn load(settings: &EncoderSettings, tensors: &mut TowerTensors<'_>) -> Result<Arc<dyn AudioEncoder>> {
+fn load(settings: &EncoderSettings, tensors: &mut TensorReader<'_>) -> Result<Arc<dyn AudioEncoder>> {
     let sizes = Sizes::read(settings)?;
     let preprocessing = sizes.preprocessing(settings)?;
     let prefix = tensors.prefix(&["encoder.", "model.encoder."], "input_linear.weight")?;
@@ -97,26 +97,19 @@ impl AudioEncoder for GraniteSpeech {
 
     fn layout(&self, samples: usize) -> Result<MediaLayout> {
         self.preprocessing.check_length(samples)?;
-        let rows = MediaRows {
-            count: self.preprocessing.tokens(samples)?,
-            attention: AttentionKind::Causal,
-            positions: MediaPositions::Sequential,
-        };
+        let rows = MediaRows::sequential(self.preprocessing.tokens(samples)?, AttentionKind::Causal);
         Ok(MediaLayout { pieces: vec![MediaPiece::Rows(rows)] })
     }
 
     fn encode(&self, audio: &Audio) -> Result<EncodedMedia> {
         let features = self.preprocessing.features(audio)?;
         let shape = [features.frames(), features.bins];
-        let mut x = {
-            let _turn = turn(self.device);
-            self.input.forward(from_host(features.values, shape, &self.burn_device))
-        };
+        let mut x =
+            in_turn(self.device, || self.input.forward(from_host(features.values, shape, &self.burn_device)));
         for (index, layer) in self.layers.iter().enumerate() {
             x = layer.forward(x, self.device);
             if index + 1 == self.layers.len() / 2 {
-                let _turn = turn(self.device);
-                x = self.with_classes(x);
+                x = in_turn(self.device, || self.with_classes(x));
             }
         }
         let rows = self.projector.forward(x, self.device);

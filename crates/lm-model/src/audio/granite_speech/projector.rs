@@ -6,7 +6,7 @@ use burn::tensor::activation::softmax;
 use lm_kernels::{Device, from_host};
 
 use super::settings::{ProjectorSizes, Sizes};
-use crate::encoders::blocks::{Bias, LayerNorm, Linear, Mlp, TowerTensors, turn, with_zeros};
+use crate::encoders::blocks::{Bias, LayerNorm, Linear, Mlp, TensorReader, in_turn, with_zeros};
 use crate::error::Result;
 
 /// Windows of rows to rows of the decoder.
@@ -20,7 +20,7 @@ pub(super) struct Projector {
 
 impl Projector {
     /// Loads the projector, to rows of `text_width`.
-    pub(super) fn load(tensors: &mut TowerTensors<'_>, sizes: &Sizes, text_width: usize) -> Result<Self> {
+    pub(super) fn load(tensors: &mut TensorReader<'_>, sizes: &Sizes, text_width: usize) -> Result<Self> {
         let prefix = tensors.prefix(&["projector.", "model.projector."], "query")?;
         let name = |part: &str| format!("{prefix}{part}");
         let ProjectorSizes { hidden, num_layers, eps, .. } = sizes.projector;
@@ -42,11 +42,9 @@ impl Projector {
         let x = with_zeros(x, [0, windows * self.window - rows]);
         let mut queries = self.queries.clone().repeat_dim(0, windows);
         for layer in &self.layers {
-            let _turn = turn(device);
-            queries = layer.forward(queries, &x, windows);
+            queries = in_turn(device, || layer.forward(queries, &x, windows));
         }
-        let _turn = turn(device);
-        self.output.forward(queries)
+        in_turn(device, || self.output.forward(queries))
     }
 }
 
@@ -58,7 +56,7 @@ struct Layer {
 }
 
 impl Layer {
-    fn load(tensors: &mut TowerTensors<'_>, name: &str, index: usize, sizes: &Sizes) -> Result<Self> {
+    fn load(tensors: &mut TensorReader<'_>, name: &str, index: usize, sizes: &Sizes) -> Result<Self> {
         let part = |part: &str| format!("{name}.{part}");
         let ProjectorSizes { hidden, intermediate, activation, eps, cross_every, .. } = sizes.projector;
         let attention = Attention::load(tensors, &part("attention"), hidden, &sizes.projector)?;
@@ -94,7 +92,7 @@ struct Attention {
 }
 
 impl Attention {
-    fn load(tensors: &mut TowerTensors<'_>, name: &str, keys: usize, sizes: &ProjectorSizes) -> Result<Self> {
+    fn load(tensors: &mut TensorReader<'_>, name: &str, keys: usize, sizes: &ProjectorSizes) -> Result<Self> {
         let ProjectorSizes { hidden, num_heads, eps, .. } = *sizes;
         let mut linear = |part: &str, inputs: usize| {
             Linear::load(tensors, &format!("{name}.{part}"), [inputs, hidden], Bias::Present)

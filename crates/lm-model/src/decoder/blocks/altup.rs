@@ -1,10 +1,11 @@
 use burn::tensor::Tensor;
 use lm_kernels::Weight;
 
-use super::{ForwardContext, PerLayerInput, RmsNorm};
+use super::{ForwardContext, LayerLoader, PerLayerInput};
 use crate::checkpoint::{LayerParam, Param};
 use crate::error::Result;
 use crate::loader::WeightLoader;
+use crate::nn::RmsNorm;
 use crate::spec::{AltUpSpec, CorrectionScale, DecoderSpec};
 
 /// Lower bound of a stream's mean square when it is rescaled.
@@ -77,22 +78,16 @@ pub(crate) struct AltUp {
 }
 
 impl AltUp {
-    pub(crate) fn load(
-        loader: &mut WeightLoader<'_>,
-        spec: &DecoderSpec,
-        streams: AltUpSpec,
-        layer: usize,
-    ) -> Result<Self> {
-        let (hidden, count) = (spec.hidden_size, streams.count);
-        let of = |param| Param::Layer(layer, param);
+    pub(crate) fn load(layer: &mut LayerLoader<'_, '_>, streams: AltUpSpec) -> Result<Self> {
+        let (hidden, count) = (layer.hidden(), streams.count);
         Ok(Self {
-            router_norm: RmsNorm::load(loader, spec, of(LayerParam::AltUpRouterNorm), hidden)?,
-            router: loader.float_matrix(of(LayerParam::AltUpRouter), count, hidden)?,
-            prediction: loader.float_matrix(of(LayerParam::AltUpPrediction), count * count, count)?,
-            correction: loader.float_matrix(of(LayerParam::AltUpCorrection), count, count)?,
+            router_norm: layer.norm(LayerParam::AltUpRouterNorm, hidden)?,
+            router: layer.float_matrix(LayerParam::AltUpRouter, count, hidden)?,
+            prediction: layer.float_matrix(LayerParam::AltUpPrediction, count * count, count)?,
+            correction: layer.float_matrix(LayerParam::AltUpCorrection, count, count)?,
             correction_scale: match streams.correction_scale {
                 CorrectionScale::Unused => None,
-                CorrectionScale::Used => Some(loader.vector(of(LayerParam::AltUpCorrectionScale), hidden)?),
+                CorrectionScale::Used => Some(layer.vector(LayerParam::AltUpCorrectionScale, hidden)?),
             },
             streams,
         })

@@ -3,22 +3,23 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 use lm_kernels::{Activation, AttentionSpec, KvPool, RaggedLayout};
 
-use super::{BlockInput, Linear, ResidualBlock, RmsNorm, Rotation};
-use crate::checkpoint::{LayerParam, Param};
+use super::{BlockInput, LayerLoader, Projection, ResidualBlock, Rotation};
+use crate::checkpoint::LayerParam;
 use crate::error::Result;
-use crate::loader::{AdaptedRows, WeightLoader};
-use crate::spec::{AttentionLayer, DecoderSpec, KvSource, OutputGate, Sinks};
+use crate::loader::AdaptedRows;
+use crate::nn::RmsNorm;
+use crate::spec::{AttentionLayer, KvSource, OutputGate, Sinks};
 
 /// Grouped-query attention (GQA) over the paged cache.
 ///
 /// # Source
 /// GQA, arXiv 2305.13245.
 pub(crate) struct Attention {
-    query: Linear,
+    query: Projection,
     query_norm: Option<RmsNorm>,
     /// `None` if another layer writes the rows' keys and values to the cache.
-    key_values: Option<KeyValueLinears>,
-    output: Linear,
+    key_values: Option<KeyValueProjections>,
+    output: Projection,
     output_gate: OutputGate,
     /// Index in [`ForwardContext::rotations`].
     rope: Option<usize>,
@@ -27,11 +28,11 @@ pub(crate) struct Attention {
 }
 
 /// Projections and norms of keys and values.
-struct KeyValueLinears {
-    key: Linear,
+struct KeyValueProjections {
+    key: Projection,
     key_norm: Option<RmsNorm>,
     /// `None`: values are the keys before norm and rotation.
-    value: Option<Linear>,
+    value: Option<Projection>,
     value_norm: Option<RmsNorm>,
 }
 
@@ -39,7 +40,7 @@ struct KeyValueLinears {
 pub(crate) struct ForwardContext {
     /// Ragged layout of the rows, by cache group.
     pub(crate) layouts: Vec<Arc<RaggedLayout>>,
-    /// Rotations of the rows' heads, by index in [`DecoderSpec::ropes`].
+    /// Rotations of the rows' heads, by index in [`DecoderSpec::ropes`](crate::spec::DecoderSpec::ropes).
     pub(crate) rotations: Vec<Rotation>,
     /// Row ranges that use an adapter.
     pub(crate) adapted: Vec<AdaptedRows>,
@@ -48,30 +49,21 @@ pub(crate) struct ForwardContext {
 }
 
 impl Attention {
-    pub(crate) fn load(
-        loader: &mut WeightLoader<'_>,
-        spec: &DecoderSpec,
-        attention: &AttentionLayer,
-        layer: usize,
-    ) -> Result<Self> {
-        let (hidden, [queries, _]) = (spec.hidden_size, attention.widths());
+    pub(crate) fn load(layer: &mut LayerLoader<'_, '_>, attention: &AttentionLayer) -> Result<Self> {
+        let (hidden, [queries, _]) = (layer.hidden(), attention.widths());
         let (bias, output_bias) = (attention.bias, attention.output_bias);
         let sinks = match attention.sinks {
             Sinks::Absent => None,
-            Sinks::PerHead => {
-                Some(loader.values(Param::Layer(layer, LayerParam::Sinks), attention.num_heads)?.into())
-            }
+            Sinks::PerHead => Some(layer.values(LayerParam::Sinks, attention.num_heads)?.into()),
         };
+        let query = [hidden, attention.query_width()];
+        let query = Projection::load(layer, LayerParam::Query, query, bias)?;
+        let query_norm = attention.norm_lengths().map(|[len, _]| layer.norm(LayerParam::QueryNorm, len));
         Ok(Self {
-            query: Linear::load(loader, layer, LayerParam::Query, [hidden, attention.query_width()], bias)?,
-            query_norm: match attention.norm_lengths() {
-                None => None,
-                Some([len, _]) => {
-                    Some(RmsNorm::load(loader, spec, Param::Layer(layer, LayerParam::QueryNorm), len)?)
-                }
-            },
-            key_values: KeyValueLinears::load(loader, spec, attention, layer)?,
-            output: Linear::load(loader, layer, LayerParam::AttentionOutput, [queries, hidden], output_bias)?,
+            query,
+            query_norm: query_norm.transpose()?,
+            key_values: KeyValueProjections::load(layer, attention)?,
+            output: Projection::load(layer, LayerParam::AttentionOutput, [queries, hidden], output_bias)?,
             output_gate: attention.output_gate,
             rope: attention.rope,
             spec: AttentionSpec {
@@ -83,7 +75,7 @@ impl Attention {
                 soft_cap: attention.soft_cap,
                 sinks,
             },
-            layer,
+            layer: layer.layer,
         })
     }
 
@@ -101,9 +93,9 @@ impl Attention {
         let rotation = self.rope.map(|rope| &context.rotations[rope]);
         let (q, new) = match &self.key_values {
             None => (self.query.forward(input.normed(), context), None),
-            Some(linears) => {
-                let [q, k, v] = linears.project(input, &self.query, context);
-                (q, Some(linears.heads([k, v], &self.spec, rotation)))
+            Some(projections) => {
+                let [q, k, v] = projections.project(input, &self.query, context);
+                (q, Some(projections.heads([k, v], &self.spec, rotation)))
             }
         };
         let (q, gate) = self.queries(q, rotation);
@@ -141,32 +133,21 @@ impl Attention {
     }
 }
 
-impl KeyValueLinears {
-    fn load(
-        loader: &mut WeightLoader<'_>,
-        spec: &DecoderSpec,
-        attention: &AttentionLayer,
-        layer: usize,
-    ) -> Result<Option<Self>> {
-        let (hidden, [_, width]) = (spec.hidden_size, attention.widths());
-        let device = loader.burn_device().clone();
-        let unweighted = || Some(RmsNorm::unweighted(&device, spec, attention.head_dim));
-        let mut linear = |param| Linear::load(loader, layer, param, [hidden, width], attention.bias);
-        let (key, value, value_norm) = match attention.kv_source {
+impl KeyValueProjections {
+    fn load(layer: &mut LayerLoader<'_, '_>, attention: &AttentionLayer) -> Result<Option<Self>> {
+        let shape = [layer.hidden(), attention.widths()[1]];
+        let mut load = |param| Projection::load(layer, param, shape, attention.bias);
+        let (key, value) = match attention.kv_source {
             KvSource::SharedWith(_) => return Ok(None),
-            KvSource::Projected => (linear(LayerParam::Key)?, Some(linear(LayerParam::Value)?), None),
-            KvSource::NormedValues => {
-                (linear(LayerParam::Key)?, Some(linear(LayerParam::Value)?), unweighted())
-            }
-            KvSource::KeysAsValues => (linear(LayerParam::Key)?, None, unweighted()),
-        };
-        let key_norm = match attention.norm_lengths() {
-            None => None,
-            Some([_, len]) => {
-                Some(RmsNorm::load(loader, spec, Param::Layer(layer, LayerParam::KeyNorm), len)?)
+            KvSource::KeysAsValues => (load(LayerParam::Key)?, None),
+            KvSource::Projected | KvSource::NormedValues => {
+                (load(LayerParam::Key)?, Some(load(LayerParam::Value)?))
             }
         };
-        Ok(Some(Self { key, key_norm, value, value_norm }))
+        let norms_values = attention.kv_source != KvSource::Projected;
+        let value_norm = norms_values.then(|| layer.unweighted_norm(attention.head_dim));
+        let key_norm = attention.norm_lengths().map(|[_, len]| layer.norm(LayerParam::KeyNorm, len));
+        Ok(Some(Self { key, key_norm: key_norm.transpose()?, value, value_norm }))
     }
 
     /// Returns normed, rotated keys and normed values of the projections' outputs:
@@ -185,7 +166,7 @@ impl KeyValueLinears {
     }
 
     /// Projects the rows to queries, keys and values, before QK norm: `[rows, heads * head_dim]` each.
-    fn project(&self, input: BlockInput<'_>, query: &Linear, context: &ForwardContext) -> [Tensor<2>; 3] {
+    fn project(&self, input: BlockInput<'_>, query: &Projection, context: &ForwardContext) -> [Tensor<2>; 3] {
         match &self.value {
             Some(value) => input.qkv([query, &self.key, value], context),
             None => {

@@ -3,44 +3,37 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 use lm_kernels::{Activation, CausalConv, DeltaNet, KvPool};
 
-use super::{ForwardContext, Linear, ResidualBlock, RmsNorm};
-use crate::checkpoint::{LayerParam, Param, Piece};
+use super::{ForwardContext, LayerLoader, Projection, ResidualBlock};
+use crate::checkpoint::{LayerParam, Piece};
 use crate::error::Result;
-use crate::loader::WeightLoader;
-use crate::spec::{Bias, DecoderSpec, DeltaNetLayer};
+use crate::nn::RmsNorm;
+use crate::spec::{Bias, DeltaNetLayer};
 
 /// Linear attention by the gated delta rule, with its states in the pages of the cache.
 ///
 /// # Source
 /// Gated Delta Networks, arXiv 2412.06464; `Qwen3_5GatedDeltaNet` of transformers 5.23.
 pub(crate) struct GatedDeltaNet {
-    qkv: Linear,
-    gate: Linear,
-    a: Linear,
-    beta: Linear,
+    qkv: Projection,
+    gate: Projection,
+    a: Projection,
+    beta: Projection,
     net: Arc<DeltaNet>,
     /// Norm over each value head.
     norm: RmsNorm,
-    output: Linear,
+    output: Projection,
     layer: usize,
 }
 
 impl GatedDeltaNet {
-    pub(crate) fn load(
-        loader: &mut WeightLoader<'_>,
-        spec: &DecoderSpec,
-        net: &DeltaNetLayer,
-        layer: usize,
-    ) -> Result<Self> {
-        let (hidden, heads) = (spec.hidden_size, net.heads.num_value_heads);
-        let mut values = |param, len| loader.values(Param::Layer(layer, param), len);
-        let weight = values(LayerParam::Conv1d(Piece::Weight), net.heads.width() * net.kernel)?;
-        let decays = values(LayerParam::DeltaALog, heads)?.into_iter().map(f32::exp).collect();
-        let dt_bias = values(LayerParam::DeltaDtBias, heads)?;
+    pub(crate) fn load(layer: &mut LayerLoader<'_, '_>, net: &DeltaNetLayer) -> Result<Self> {
+        let (hidden, heads) = (layer.hidden(), net.heads.num_value_heads);
+        let weight = layer.values(LayerParam::Conv1d(Piece::Weight), net.heads.width() * net.kernel)?;
+        let decays = layer.values(LayerParam::DeltaALog, heads)?.into_iter().map(f32::exp).collect();
+        let dt_bias = layer.values(LayerParam::DeltaDtBias, heads)?;
         let conv = CausalConv::new(net.kernel, net.heads.width(), &weight, None);
-        let norm = Param::Layer(layer, LayerParam::DeltaNorm);
-        let norm = RmsNorm::load_as_stored(loader, spec, norm, net.heads.value_dim)?;
-        let mut linear = |param, shape| Linear::load(loader, layer, param, shape, Bias::Absent);
+        let norm = layer.norm_as_stored(LayerParam::DeltaNorm, net.heads.value_dim)?;
+        let mut linear = |param, shape| Projection::load(layer, param, shape, Bias::Absent);
         Ok(Self {
             qkv: linear(LayerParam::DeltaQkv, [hidden, net.heads.width()])?,
             gate: linear(LayerParam::DeltaGate, [hidden, net.value_width()])?,
@@ -49,7 +42,7 @@ impl GatedDeltaNet {
             net: Arc::new(DeltaNet::new(net.heads, conv, decays, dt_bias)),
             norm,
             output: linear(LayerParam::DeltaOutput, [net.value_width(), hidden])?,
-            layer,
+            layer: layer.layer,
         })
     }
 

@@ -1,10 +1,10 @@
 use burn::tensor::Tensor;
 
-use super::{ForwardContext, GatedMlp, MoeMlp, ResidualBlock, RmsNorm};
-use crate::checkpoint::{LayerParam, Param};
+use super::{ForwardContext, GatedMlp, LayerLoader, MoeMlp, ResidualBlock};
+use crate::checkpoint::LayerParam;
 use crate::error::Result;
-use crate::loader::WeightLoader;
-use crate::spec::{DecoderSpec, ExpertsSpec, GatedSpec};
+use crate::nn::RmsNorm;
+use crate::spec::{ExpertsSpec, GatedSpec};
 
 /// Dense gated block with a mixture of experts parallel to it. Block, router and experts each have their own
 /// norm of the input; the two outputs are normed and added.
@@ -24,28 +24,23 @@ pub(crate) struct DenseAndMoe {
 
 impl DenseAndMoe {
     pub(crate) fn load(
-        loader: &mut WeightLoader<'_>,
-        spec: &DecoderSpec,
+        layer: &mut LayerLoader<'_, '_>,
         gated: GatedSpec,
         experts: &ExpertsSpec,
-        layer: usize,
     ) -> Result<Self> {
-        let hidden = spec.hidden_size;
-        let router_norm = Param::Layer(layer, LayerParam::RouterNorm);
-        let router_norm = RmsNorm::load_as_stored(loader, spec, router_norm, hidden)?;
-        let mut norm = |param| RmsNorm::load(loader, spec, Param::Layer(layer, param), hidden);
-        let gated_norm = norm(LayerParam::GatedPostNorm)?;
-        let experts_pre_norm = norm(LayerParam::ExpertsNorm)?;
-        let experts_post_norm = norm(LayerParam::ExpertsPostNorm)?;
-        let factors = Param::Layer(layer, LayerParam::ExpertFactors);
+        let hidden = layer.hidden();
+        let router_norm = layer.norm_as_stored(LayerParam::RouterNorm, hidden)?;
+        let gated_norm = layer.norm(LayerParam::GatedPostNorm, hidden)?;
+        let experts_pre_norm = layer.norm(LayerParam::ExpertsNorm, hidden)?;
+        let experts_post_norm = layer.norm(LayerParam::ExpertsPostNorm, hidden)?;
         Ok(Self {
-            gated: GatedMlp::load(loader, gated, hidden, layer)?,
+            gated: GatedMlp::load(layer, gated)?,
             gated_norm,
             router_norm: router_norm.times((hidden as f32).sqrt().recip()),
             experts_pre_norm,
-            experts: MoeMlp::load(loader, experts, hidden, layer)?,
+            experts: MoeMlp::load(layer, experts)?,
             experts_post_norm,
-            factors: loader.values(factors, experts.num_experts)?,
+            factors: layer.values(LayerParam::ExpertFactors, experts.num_experts)?,
         })
     }
 

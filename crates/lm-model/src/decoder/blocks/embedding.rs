@@ -5,6 +5,7 @@ use lm_tokenizer::TokenId;
 use crate::checkpoint::Param;
 use crate::error::Result;
 use crate::loader::WeightLoader;
+use crate::nn::scaled;
 use crate::spec::{DecoderSpec, OutputHead};
 
 /// Token embedding table and output head, which may be the same matrix.
@@ -54,11 +55,7 @@ impl Embedding {
 
     /// Looks up the embedding rows of `ids`: `[ids, hidden]`.
     pub(crate) fn lookup(&self, ids: &[TokenId]) -> Tensor<2> {
-        let rows = lm_kernels::embedding(&self.table, ids, &self.device);
-        match self.scale {
-            None => rows,
-            Some(scale) => rows * scale,
-        }
+        scaled(lm_kernels::embedding(&self.table, ids, &self.device), self.scale)
     }
 
     /// Uploads embedding rows from the host: `[rows, hidden]`.
@@ -70,10 +67,7 @@ impl Embedding {
     /// Computes logits: `[rows, hidden]` to `[rows, vocab]`.
     pub(crate) fn logits(&self, x: Tensor<2>) -> Tensor<2> {
         let logits = lm_kernels::linear(x, self.head.as_ref().unwrap_or(&self.table));
-        let logits = match self.logit_scale {
-            None => logits,
-            Some(scale) => logits * scale,
-        };
+        let logits = scaled(logits, self.logit_scale);
         match self.logit_soft_cap {
             None => logits,
             Some(cap) => (logits / cap).tanh() * cap,

@@ -2,10 +2,9 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::relu;
 use lm_kernels::Activation;
 
-use super::{BlockInput, ForwardContext, Linear, ResidualBlock};
+use super::{BlockInput, ForwardContext, LayerLoader, Projection, ResidualBlock};
 use crate::checkpoint::LayerParam;
 use crate::error::Result;
-use crate::loader::WeightLoader;
 use crate::spec::{GatedSpec, Sparsity};
 
 /// Gated feed-forward: `down(activation(gate(x)) * up(x))`.
@@ -13,25 +12,21 @@ use crate::spec::{GatedSpec, Sparsity};
 /// # Source
 /// GLU Variants Improve Transformer, arXiv 2002.05202.
 pub(crate) struct GatedMlp {
-    gate: Linear,
-    up: Linear,
-    down: Linear,
+    gate: Projection,
+    up: Projection,
+    down: Projection,
     activation: Activation,
     sparsity: Option<Sparsity>,
 }
 
 impl GatedMlp {
-    pub(crate) fn load(
-        loader: &mut WeightLoader<'_>,
-        spec: GatedSpec,
-        hidden: usize,
-        layer: usize,
-    ) -> Result<Self> {
+    pub(crate) fn load(layer: &mut LayerLoader<'_, '_>, spec: GatedSpec) -> Result<Self> {
         let GatedSpec { intermediate_size: inner, activation, bias, sparsity } = spec;
+        let hidden = layer.hidden();
         Ok(Self {
-            gate: Linear::load(loader, layer, LayerParam::Gate, [hidden, inner], bias)?,
-            up: Linear::load(loader, layer, LayerParam::Up, [hidden, inner], bias)?,
-            down: Linear::load(loader, layer, LayerParam::Down, [inner, hidden], bias)?,
+            gate: Projection::load(layer, LayerParam::Gate, [hidden, inner], bias)?,
+            up: Projection::load(layer, LayerParam::Up, [hidden, inner], bias)?,
+            down: Projection::load(layer, LayerParam::Down, [inner, hidden], bias)?,
             activation,
             sparsity,
         })

@@ -1,11 +1,11 @@
 use burn::tensor::Tensor;
 use lm_kernels::Weight;
 
-use super::{ResidualBlock, RmsNorm};
-use crate::checkpoint::{LayerParam, Param};
+use super::{LayerLoader, ResidualBlock};
+use crate::checkpoint::LayerParam;
 use crate::error::Result;
-use crate::loader::WeightLoader;
-use crate::spec::{AltUpSpec, DecoderSpec};
+use crate::nn::RmsNorm;
+use crate::spec::AltUpSpec;
 
 /// LAuReL: a low-rank path parallel to attention, from its input to its output.
 ///
@@ -18,18 +18,12 @@ pub(crate) struct Laurel {
 }
 
 impl Laurel {
-    pub(crate) fn load(
-        loader: &mut WeightLoader<'_>,
-        spec: &DecoderSpec,
-        streams: AltUpSpec,
-        layer: usize,
-    ) -> Result<Self> {
-        let (hidden, rank) = (spec.hidden_size, streams.laurel_rank);
-        let of = |param| Param::Layer(layer, param);
+    pub(crate) fn load(layer: &mut LayerLoader<'_, '_>, streams: AltUpSpec) -> Result<Self> {
+        let (hidden, rank) = (layer.hidden(), streams.laurel_rank);
         Ok(Self {
-            left: loader.matrix(of(LayerParam::LaurelLeft), rank, hidden)?,
-            right: loader.matrix(of(LayerParam::LaurelRight), hidden, rank)?,
-            norm: RmsNorm::load(loader, spec, of(LayerParam::LaurelNorm), hidden)?,
+            left: layer.matrix(LayerParam::LaurelLeft, rank, hidden)?,
+            right: layer.matrix(LayerParam::LaurelRight, hidden, rank)?,
+            norm: layer.norm(LayerParam::LaurelNorm, hidden)?,
         })
     }
 

@@ -1,13 +1,13 @@
 use std::sync::Arc;
 
 use burn::tensor::Tensor;
-use lm_kernels::{Experts, Routing, Weight};
+use lm_kernels::{Experts, Routing};
 
-use super::ResidualBlock;
-use crate::checkpoint::{LayerParam, Param, Piece};
-use crate::error::Result;
-use crate::loader::WeightLoader;
-use crate::spec::{Bias, ExpertsSpec, RouterSoftmax};
+use super::{LayerLoader, ResidualBlock};
+use crate::checkpoint::{LayerParam, Piece};
+use crate::error::{Error, Result};
+use crate::nn::Linear;
+use crate::spec::{ExpertsSpec, RouterSoftmax};
 
 /// Mixture of experts: a router chooses the gated feed-forward blocks that each row goes through.
 ///
@@ -15,8 +15,7 @@ use crate::spec::{Bias, ExpertsSpec, RouterSoftmax};
 /// Outrageously Large Neural Networks, arXiv 1701.06538.
 pub(crate) struct MoeMlp {
     /// Kept in a float format for any format of the experts: a small error would select another expert.
-    router: Weight,
-    router_bias: Option<Tensor<1>>,
+    router: Linear,
     experts: Experts,
     num_experts: usize,
     top_k: usize,
@@ -24,39 +23,33 @@ pub(crate) struct MoeMlp {
 }
 
 impl MoeMlp {
-    pub(crate) fn load(
-        loader: &mut WeightLoader<'_>,
-        spec: &ExpertsSpec,
-        hidden: usize,
-        layer: usize,
-    ) -> Result<Self> {
-        let (count, inner) = (spec.num_experts, spec.intermediate_size);
-        let of_layer = |param: fn(Piece) -> LayerParam, piece| Param::Layer(layer, param(piece));
-        let router = loader.float_matrix(of_layer(LayerParam::Router, Piece::Weight), count, hidden)?;
-        let router_bias = match spec.router_bias {
-            Bias::Absent => None,
-            Bias::Present => Some(loader.vector(of_layer(LayerParam::Router, Piece::Bias), count)?),
+    pub(crate) fn load(layer: &mut LayerLoader<'_, '_>, spec: &ExpertsSpec) -> Result<Self> {
+        let (hidden, count, inner) = (layer.hidden(), spec.num_experts, spec.intermediate_size);
+        let router = Linear {
+            weight: layer.float_matrix(LayerParam::Router(Piece::Weight), count, hidden)?,
+            bias: layer.bias(spec.router_bias, LayerParam::Router, count)?,
         };
-        let mut weight =
-            |param, rows, cols| loader.matrices(of_layer(param, Piece::Weight), count, [rows, cols]);
+        let mut weight = |param: fn(Piece) -> LayerParam, rows, cols| {
+            let param = layer.param(param(Piece::Weight));
+            layer.loader.matrices(param, count, [rows, cols])
+        };
         let weights = [
             weight(LayerParam::ExpertGates, inner, hidden)?,
             weight(LayerParam::ExpertUps, inner, hidden)?,
             weight(LayerParam::ExpertDowns, hidden, inner)?,
         ];
-        let mut bias = |param, rows| loader.vector(of_layer(param, Piece::Bias), count * rows);
-        let biases = match spec.bias {
-            Bias::Absent => None,
-            Bias::Present => Some([
+        let biases = spec.bias.if_present(|| {
+            let mut bias =
+                |param: fn(Piece) -> LayerParam, rows| layer.vector(param(Piece::Bias), count * rows);
+            Ok::<_, Error>([
                 bias(LayerParam::ExpertGates, inner)?,
                 bias(LayerParam::ExpertUps, inner)?,
                 bias(LayerParam::ExpertDowns, hidden)?,
-            ]),
-        };
+            ])
+        })?;
         let experts = Experts::new(count, weights, biases, spec.activation);
         Ok(Self {
             router,
-            router_bias,
             experts,
             num_experts: count,
             top_k: spec.top_k,
@@ -78,11 +71,7 @@ impl MoeMlp {
 
     /// Routes the rows, `[rows, hidden]`, to experts.
     pub(super) fn routing(&self, input: Tensor<2>) -> Result<Routing> {
-        let logits = lm_kernels::linear(input, &self.router); // [rows, experts]
-        let logits = match &self.router_bias {
-            None => logits,
-            Some(bias) => logits + bias.clone().unsqueeze(),
-        };
+        let logits = self.router.add_bias(lm_kernels::linear(input, &self.router.weight)); // [rows, experts]
         let logits = lm_kernels::to_host(logits)?;
         Ok(route(&logits, self.num_experts, self.top_k, self.router_softmax))
     }

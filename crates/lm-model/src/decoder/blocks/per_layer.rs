@@ -2,10 +2,11 @@ use burn::tensor::Tensor;
 use lm_kernels::{Activation, Weight};
 use lm_tokenizer::TokenId;
 
-use super::{ForwardContext, RmsNorm};
+use super::{ForwardContext, LayerLoader, load_norm};
 use crate::checkpoint::{LayerParam, Param};
 use crate::error::Result;
 use crate::loader::WeightLoader;
+use crate::nn::RmsNorm;
 use crate::spec::{DecoderSpec, PerLayerInputs};
 
 /// Per-layer embeddings: for each layer, a slice of a row of one wide table plus a slice of a projection of
@@ -29,7 +30,7 @@ impl PerLayerEmbedding {
         Ok(Self {
             table: loader.matrix(Param::PerLayerEmbedding, inputs.vocab_size, width)?,
             projection: loader.matrix(Param::PerLayerProjection, width, spec.hidden_size)?,
-            norm: RmsNorm::load(loader, spec, Param::PerLayerProjectionNorm, inputs.size)?,
+            norm: load_norm(loader, spec, Param::PerLayerProjectionNorm, inputs.size)?,
             spec: inputs,
         })
     }
@@ -64,21 +65,15 @@ pub(crate) struct PerLayerInput {
 }
 
 impl PerLayerInput {
-    pub(crate) fn load(
-        loader: &mut WeightLoader<'_>,
-        spec: &DecoderSpec,
-        inputs: PerLayerInputs,
-        layer: usize,
-    ) -> Result<Self> {
-        let PerLayerInputs { size, activation, .. } = inputs;
-        let of = |param| Param::Layer(layer, param);
+    pub(crate) fn load(layer: &mut LayerLoader<'_, '_>, inputs: PerLayerInputs) -> Result<Self> {
+        let (hidden, PerLayerInputs { size, activation, .. }) = (layer.hidden(), inputs);
         Ok(Self {
-            gate: loader.matrix(of(LayerParam::PerLayerGate), size, spec.hidden_size)?,
-            output: loader.matrix(of(LayerParam::PerLayerOutput), spec.hidden_size, size)?,
-            norm: RmsNorm::load(loader, spec, of(LayerParam::PerLayerNorm), spec.hidden_size)?,
+            gate: layer.matrix(LayerParam::PerLayerGate, size, hidden)?,
+            output: layer.matrix(LayerParam::PerLayerOutput, hidden, size)?,
+            norm: layer.norm(LayerParam::PerLayerNorm, hidden)?,
             activation,
             size,
-            layer,
+            layer: layer.layer,
         })
     }
 

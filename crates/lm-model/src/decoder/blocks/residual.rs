@@ -1,11 +1,11 @@
 use burn::tensor::Tensor;
 use lm_kernels::Activation;
 
-use super::{ForwardContext, Linear, RmsNorm};
-use crate::checkpoint::{LayerParam, Param};
+use super::{ForwardContext, LayerLoader, Projection};
+use crate::checkpoint::LayerParam;
 use crate::error::Result;
-use crate::loader::WeightLoader;
-use crate::spec::{DecoderSpec, NormPlacement};
+use crate::nn::{RmsNorm, scaled};
+use crate::spec::NormPlacement;
 
 /// Residual wrapper of a layer's block: pre-norm, post-norm and add.
 pub(crate) struct ResidualBlock {
@@ -23,21 +23,15 @@ pub(crate) struct BlockInput<'a> {
 
 impl ResidualBlock {
     /// Loads the wrappers of a layer's two blocks, mixer and feed-forward.
-    pub(crate) fn load_pair(
-        loader: &mut WeightLoader<'_>,
-        spec: &DecoderSpec,
-        layer: usize,
-        norms: NormPlacement,
-    ) -> Result<[Self; 2]> {
+    pub(crate) fn load_pair(layer: &mut LayerLoader<'_, '_>, norms: NormPlacement) -> Result<[Self; 2]> {
         let mut pair = |params: Option<[LayerParam; 2]>| -> Result<[Option<RmsNorm>; 2]> {
             let Some(params) = params else { return Ok([None, None]) };
-            let [mixer, mlp] =
-                params.map(|param| RmsNorm::load(loader, spec, Param::Layer(layer, param), spec.hidden_size));
+            let [mixer, mlp] = params.map(|param| layer.norm(param, layer.hidden()));
             Ok([Some(mixer?), Some(mlp?)])
         };
         let ([mixer_pre, mlp_pre], [mixer_post, mlp_post]) =
             (pair(norms.pre_norms())?, pair(norms.post_norms())?);
-        let scale = spec.residual_scale;
+        let scale = layer.spec.residual_scale;
         Ok([
             Self { pre_norm: mixer_pre, post_norm: mixer_post, scale },
             Self { pre_norm: mlp_pre, post_norm: mlp_post, scale },
@@ -54,7 +48,7 @@ impl ResidualBlock {
         &self,
         x: Tensor<2>,
         inner: Tensor<2>,
-        projection: &Linear,
+        projection: &Projection,
         context: &ForwardContext,
     ) -> Tensor<2> {
         match (&self.post_norm, self.scale) {
@@ -69,10 +63,7 @@ impl ResidualBlock {
             None => y,
             Some(norm) => norm.forward(y),
         };
-        match self.scale {
-            None => x + y,
-            Some(scale) => x + y * scale,
-        }
+        x + scaled(y, self.scale)
     }
 }
 
@@ -86,18 +77,18 @@ impl BlockInput<'_> {
     }
 
     /// Projects the rows to queries, keys and values.
-    pub(crate) fn qkv(self, projections: [&Linear; 3], context: &ForwardContext) -> [Tensor<2>; 3] {
+    pub(crate) fn qkv(self, projections: [&Projection; 3], context: &ForwardContext) -> [Tensor<2>; 3] {
         match self.norm {
             // Adapters read the normed rows, which the fused op does not return.
-            Some(norm) if !projections.iter().any(|linear| linear.is_adapted(context)) => {
-                let weights = projections.map(|linear| linear.weight());
-                let [q, k, v] = lm_kernels::qkv(self.x, norm.weight(), norm.eps(), weights);
+            Some(norm) if !projections.iter().any(|projection| projection.is_adapted(context)) => {
+                let weights = projections.map(|projection| &projection.linear.weight);
+                let [q, k, v] = lm_kernels::qkv(self.x, norm.weight.clone(), norm.eps, weights);
                 let [query, key, value] = projections;
-                [query.add_bias(q), key.add_bias(k), value.add_bias(v)]
+                [query.linear.add_bias(q), key.linear.add_bias(k), value.linear.add_bias(v)]
             }
             _ => {
                 let x = self.normed();
-                projections.map(|linear| linear.forward(x.clone(), context))
+                projections.map(|projection| projection.forward(x.clone(), context))
             }
         }
     }
@@ -105,16 +96,16 @@ impl BlockInput<'_> {
     /// Computes `activation(gate(x)) · up(x)`, biases included.
     pub(crate) fn gated(
         self,
-        gate: &Linear,
-        up: &Linear,
+        gate: &Projection,
+        up: &Projection,
         activation: Activation,
         context: &ForwardContext,
     ) -> Tensor<2> {
         match self.norm {
             // Biases and adapters apply between the products and the gate.
             Some(norm) if gate.is_bare(context) && up.is_bare(context) => {
-                let (gate, up) = (gate.weight(), up.weight());
-                lm_kernels::gated(self.x, norm.weight(), norm.eps(), gate, up, activation)
+                let (gate, up) = (&gate.linear.weight, &up.linear.weight);
+                lm_kernels::gated(self.x, norm.weight.clone(), norm.eps, gate, up, activation)
             }
             _ => {
                 let x = self.normed();

@@ -3,42 +3,32 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 use lm_kernels::{CausalConv, KvPool};
 
-use super::{ForwardContext, Linear, ResidualBlock};
-use crate::checkpoint::{LayerParam, Param, Piece};
+use super::{ForwardContext, LayerLoader, Projection, ResidualBlock};
+use crate::checkpoint::{LayerParam, Piece};
 use crate::error::Result;
-use crate::loader::WeightLoader;
-use crate::spec::{Bias, DecoderSpec, ShortConvLayer};
+use crate::spec::ShortConvLayer;
 
 /// Gated short convolution over the last few tokens, with its state in the pages of the cache.
 ///
 /// # Source
 /// LFM2 Technical Report, arXiv 2511.23404.
 pub(crate) struct ShortConv {
-    input: Linear,
+    input: Projection,
     conv: Arc<CausalConv>,
-    output: Linear,
+    output: Projection,
     layer: usize,
 }
 
 impl ShortConv {
-    pub(crate) fn load(
-        loader: &mut WeightLoader<'_>,
-        spec: &DecoderSpec,
-        conv: &ShortConvLayer,
-        layer: usize,
-    ) -> Result<Self> {
-        let hidden = spec.hidden_size;
-        let mut values = |piece, len| loader.values(Param::Layer(layer, LayerParam::Conv1d(piece)), len);
-        let weight = values(Piece::Weight, hidden * conv.kernel)?;
-        let bias = match conv.bias {
-            Bias::Absent => None,
-            Bias::Present => Some(values(Piece::Bias, hidden)?),
-        };
+    pub(crate) fn load(layer: &mut LayerLoader<'_, '_>, conv: &ShortConvLayer) -> Result<Self> {
+        let hidden = layer.hidden();
+        let weight = layer.values(LayerParam::Conv1d(Piece::Weight), hidden * conv.kernel)?;
+        let bias = conv.bias.if_present(|| layer.values(LayerParam::Conv1d(Piece::Bias), hidden))?;
         Ok(Self {
-            input: Linear::load(loader, layer, LayerParam::ConvInput, [hidden, 3 * hidden], conv.bias)?,
+            input: Projection::load(layer, LayerParam::ConvInput, [hidden, 3 * hidden], conv.bias)?,
             conv: Arc::new(CausalConv::new(conv.kernel, hidden, &weight, bias.as_deref())),
-            output: Linear::load(loader, layer, LayerParam::ConvOutput, [hidden, hidden], conv.bias)?,
-            layer,
+            output: Projection::load(layer, LayerParam::ConvOutput, [hidden, hidden], conv.bias)?,
+            layer: layer.layer,
         })
     }
 

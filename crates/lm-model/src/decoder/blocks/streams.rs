@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{AltUp, AltUpProjections, ForwardContext, Laurel, PerLayerInput, ResidualBlock};
+use super::{AltUp, AltUpProjections, ForwardContext, Laurel, LayerLoader, PerLayerInput, ResidualBlock};
 use crate::error::Result;
 use crate::loader::WeightLoader;
 use crate::spec::DecoderSpec;
@@ -54,10 +54,10 @@ pub(crate) struct Predicted {
 }
 
 impl LayerStreams {
-    pub(crate) fn load(loader: &mut WeightLoader<'_>, spec: &DecoderSpec, layer: usize) -> Result<Self> {
-        let Some(streams) = spec.streams else { return Ok(Self::Single) };
-        let altup = AltUp::load(loader, spec, streams, layer)?;
-        let laurel = Laurel::load(loader, spec, streams, layer)?;
+    pub(crate) fn load(layer: &mut LayerLoader<'_, '_>) -> Result<Self> {
+        let Some(streams) = layer.spec.streams else { return Ok(Self::Single) };
+        let altup = AltUp::load(layer, streams)?;
+        let laurel = Laurel::load(layer, streams)?;
         Ok(Self::AltUp(Box::new((altup, laurel))))
     }
 

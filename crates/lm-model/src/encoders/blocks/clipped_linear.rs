@@ -1,6 +1,6 @@
 use burn::tensor::Tensor;
 
-use super::{Bias, Linear, TowerTensors};
+use super::{Bias, Linear, TensorReader};
 use crate::error::Result;
 
 /// Projection whose input and output are clamped to ranges from the checkpoint, if the tower requires it.
@@ -13,7 +13,7 @@ pub(crate) struct ClippedLinear {
 impl ClippedLinear {
     /// Loads the module `name`; with `clipped` also its four bounds.
     pub(crate) fn load(
-        tensors: &mut TowerTensors<'_>,
+        tensors: &mut TensorReader<'_>,
         name: &str,
         widths: [usize; 2],
         clipped: bool,
@@ -38,7 +38,7 @@ impl ClippedLinear {
 }
 
 /// Loads the bounds `name_min` and `name_max`; infinite bounds are invalid.
-fn range(tensors: &mut TowerTensors<'_>, name: &str) -> Result<[f32; 2]> {
+fn range(tensors: &mut TensorReader<'_>, name: &str) -> Result<[f32; 2]> {
     let [low, high] = ["min", "max"].map(|bound| format!("{name}_{bound}"));
     let least = tensors.values(&low, 1)?[0];
     let most = tensors.values(&high, 1)?[0];

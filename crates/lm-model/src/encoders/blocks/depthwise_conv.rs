@@ -1,7 +1,7 @@
 use burn::tensor::Tensor;
 use lm_kernels::from_host;
 
-use super::{TowerTensors, with_zeros};
+use super::{TensorReader, with_zeros};
 use crate::error::Result;
 
 /// Convolution over rows with a separate kernel per channel; rows beyond the ends are zeros.
@@ -16,7 +16,7 @@ impl DepthwiseConv {
     /// Loads the weight `[channels, 1, kernel]` of the module `name`; row `i` of the output uses the rows
     /// from `i - before` on.
     pub(crate) fn load(
-        tensors: &mut TowerTensors<'_>,
+        tensors: &mut TensorReader<'_>,
         name: &str,
         [channels, kernel]: [usize; 2],
         before: usize,

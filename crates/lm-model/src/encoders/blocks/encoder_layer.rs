@@ -1,7 +1,7 @@
 use burn::tensor::Tensor;
 use lm_kernels::Activation;
 
-use super::{Bias, LayerNorm, Mlp, PatchAttention, TowerTensors};
+use super::{Bias, LayerNorm, Mlp, PatchAttention, TensorReader};
 use crate::error::Result;
 
 /// Pre-norm transformer layer over patches, as in ViT and SigLIP.
@@ -24,7 +24,7 @@ pub(crate) struct EncoderSizes {
 
 impl EncoderLayer {
     /// Loads the module `name`.
-    pub(crate) fn load(tensors: &mut TowerTensors<'_>, name: &str, sizes: EncoderSizes) -> Result<Self> {
+    pub(crate) fn load(tensors: &mut TensorReader<'_>, name: &str, sizes: EncoderSizes) -> Result<Self> {
         let EncoderSizes { hidden, intermediate, num_heads, norm_eps, activation } = sizes;
         let part = |part: &str| format!("{name}.{part}");
         let names = [&*part("mlp.fc1"), &*part("mlp.fc2")];

@@ -1,7 +1,7 @@
 use burn::tensor::Tensor;
 use lm_kernels::Activation;
 
-use super::{Bias, Linear, TILE, TowerTensors, in_tiles};
+use super::{Bias, Linear, TILE, TensorReader, in_tiles};
 use crate::error::Result;
 
 /// Feed-forward block: two projections with an activation between them, or a third that is its gate.
@@ -16,7 +16,7 @@ pub(crate) struct Mlp {
 impl Mlp {
     /// Loads the modules `names` from `inputs` over `inner` to `outputs`.
     pub(crate) fn load(
-        tensors: &mut TowerTensors<'_>,
+        tensors: &mut TensorReader<'_>,
         [up, down]: [&str; 2],
         [inputs, inner, outputs]: [usize; 3],
         bias: Bias,
@@ -29,7 +29,7 @@ impl Mlp {
 
     /// Loads the modules `names` (gate, up and down) from `inputs` over `inner` to `outputs`.
     pub(crate) fn load_gated(
-        tensors: &mut TowerTensors<'_>,
+        tensors: &mut TensorReader<'_>,
         [gate, up, down]: [&str; 3],
         widths: [usize; 3],
         bias: Bias,

@@ -4,11 +4,10 @@ mod block_attention;
 mod clipped_linear;
 mod depthwise_conv;
 mod encoder_layer;
-mod layer_norm;
 mod linear;
 mod mlp;
+mod norm;
 mod patch_attention;
-mod rms_norm;
 mod strided_conv;
 mod tensors;
 
@@ -16,13 +15,13 @@ pub(crate) use self::block_attention::BlockAttention;
 pub(crate) use self::clipped_linear::ClippedLinear;
 pub(crate) use self::depthwise_conv::DepthwiseConv;
 pub(crate) use self::encoder_layer::{EncoderLayer, EncoderSizes};
-pub(crate) use self::layer_norm::LayerNorm;
-pub(crate) use self::linear::{Bias, Linear};
 pub(crate) use self::mlp::Mlp;
+pub(crate) use self::norm::LayerNorm;
 pub(crate) use self::patch_attention::PatchAttention;
-pub(crate) use self::rms_norm::RmsNorm;
 pub(crate) use self::strided_conv::StridedConv;
-pub(crate) use self::tensors::TowerTensors;
+pub(crate) use crate::loader::TensorReader;
+pub(crate) use crate::nn::{Linear, RmsNorm};
+pub(crate) use crate::spec::Bias;
 
 use burn::tensor::Tensor;
 use lm_kernels::{Activation, Device, Pool, PoolTurn};
@@ -31,6 +30,12 @@ use lm_kernels::{Activation, Device, Pool, PoolTurn};
 /// other sequences interrupt.
 pub(crate) fn turn(device: Device) -> Option<PoolTurn<'static>> {
     (device == Device::Cpu).then(|| Pool::global().background_turn())
+}
+
+/// Runs a part of an encoder in a [`turn`].
+pub(crate) fn in_turn<T>(device: Device, run: impl FnOnce() -> T) -> T {
+    let _turn = turn(device);
+    run()
 }
 
 /// Number of rows that are widened at a time, so that thousands of wide rows are never all in memory.

@@ -1,6 +1,6 @@
 use burn::tensor::Tensor;
 
-use super::{Bias, Linear, TowerTensors};
+use super::{Bias, Linear, TensorReader};
 use crate::error::Result;
 
 /// Multi-head attention of patches to all patches of their segment, usually a whole image.
@@ -15,7 +15,7 @@ pub(crate) struct PatchAttention {
 impl PatchAttention {
     /// Loads the four projections of the module `name`, with biases.
     pub(crate) fn load(
-        tensors: &mut TowerTensors<'_>,
+        tensors: &mut TensorReader<'_>,
         name: &str,
         hidden: usize,
         num_heads: usize,

@@ -1,6 +1,6 @@
 use burn::tensor::Tensor;
 
-use super::{Bias, Linear, TowerTensors};
+use super::{Bias, Linear, TensorReader};
 use crate::error::Result;
 
 /// Rows of the output that are computed at a time, so that the squares of all are never in memory.
@@ -15,7 +15,7 @@ pub(crate) struct StridedConv {
 impl StridedConv {
     /// Loads the weight `[outputs, inputs, 3, 3]` of the module `name`.
     pub(crate) fn load(
-        tensors: &mut TowerTensors<'_>,
+        tensors: &mut TensorReader<'_>,
         name: &str,
         [inputs, outputs]: [usize; 2],
     ) -> Result<Self> {

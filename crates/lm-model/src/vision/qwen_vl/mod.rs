@@ -19,7 +19,7 @@ use self::tower::Tower;
 use self::variant::{QWEN2, QWEN2_5, QWEN3, QWEN3_5, Variant};
 use super::VisionFamily;
 use crate::batch::{AttentionKind, EncodedMedia};
-use crate::encoders::blocks::TowerTensors;
+use crate::encoders::blocks::TensorReader;
 use crate::encoders::settings::EncoderSettings;
 use crate::error::Result;
 use crate::media::{ImageOptions, MediaLayout, MediaPiece, MediaPositions, MediaRows, VisionEncoder};
@@ -74,7 +74,7 @@ struct QwenVl {
 
 fn load(
     settings: &EncoderSettings,
-    tensors: &mut TowerTensors<'_>,
+    tensors: &mut TensorReader<'_>,
     variant: &Variant,
 ) -> Result<Arc<dyn VisionEncoder>> {
     let sizes = variant.sizes(settings)?;

@@ -7,7 +7,7 @@ use lm_media::Patches;
 use super::patch_places::{PatchPlaces, interpolated};
 use super::variant::{MergerNames, MlpNames, NormKind, Sizes, Variant};
 use crate::batch::{Embeddings, EncodedMedia};
-use crate::encoders::blocks::{Bias, LayerNorm, Linear, Mlp, RmsNorm, TowerTensors, turn};
+use crate::encoders::blocks::{Bias, LayerNorm, Linear, Mlp, RmsNorm, TensorReader, turn};
 use crate::error::Result;
 
 /// Epsilon of all norms, which no file has a key for.
@@ -32,7 +32,7 @@ pub(super) struct Tower {
 
 impl Tower {
     pub(super) fn load(
-        tensors: &mut TowerTensors<'_>,
+        tensors: &mut TensorReader<'_>,
         prefix: &str,
         variant: &Variant,
         sizes: Sizes,
@@ -123,7 +123,7 @@ fn rope_table(sizes: &Sizes) -> RopeTable {
 }
 
 /// The table of learned positions on the host.
-fn positions(tensors: &mut TowerTensors<'_>, name: &str, side: usize, hidden: usize) -> Result<Vec<f32>> {
+fn positions(tensors: &mut TensorReader<'_>, name: &str, side: usize, hidden: usize) -> Result<Vec<f32>> {
     let table = tensors.matrix(name, [side * side, hidden])?;
     let ids: Vec<u32> = (0..(side * side) as u32).collect();
     Ok(to_host(embedding(&table, &ids, tensors.burn_device()))?)
@@ -140,7 +140,7 @@ struct Layer {
 }
 
 impl Layer {
-    fn load(tensors: &mut TowerTensors<'_>, name: &str, variant: &Variant, sizes: &Sizes) -> Result<Self> {
+    fn load(tensors: &mut TensorReader<'_>, name: &str, variant: &Variant, sizes: &Sizes) -> Result<Self> {
         let Sizes { hidden, intermediate, num_heads, activation, .. } = *sizes;
         let part = |part: &str| format!("{name}.{part}");
         let mut norm = |name: &str| Norm::load(tensors, &part(name), variant.norm, hidden);
@@ -199,7 +199,7 @@ enum NormPlace {
 
 impl Merger {
     fn load(
-        tensors: &mut TowerTensors<'_>,
+        tensors: &mut TensorReader<'_>,
         name: &str,
         variant: &Variant,
         sizes: &Sizes,
@@ -235,7 +235,7 @@ enum Norm {
 }
 
 impl Norm {
-    fn load(tensors: &mut TowerTensors<'_>, name: &str, kind: NormKind, len: usize) -> Result<Self> {
+    fn load(tensors: &mut TensorReader<'_>, name: &str, kind: NormKind, len: usize) -> Result<Self> {
         Ok(match kind {
             NormKind::Layer => Self::Layer(Box::new(LayerNorm::load(tensors, name, len, NORM_EPS)?)),
             NormKind::Rms => Self::Rms(Box::new(RmsNorm::load(tensors, name, len, NORM_EPS)?)),

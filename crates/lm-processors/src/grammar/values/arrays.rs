@@ -3,6 +3,7 @@
 use lm_template::Value;
 
 use super::{Object, Values};
+use crate::schema::list;
 
 /// Maximum list length that is counted.
 const MAX_COUNTED: u64 = 1_000;
@@ -28,7 +29,7 @@ impl Values<'_> {
 
     pub(super) fn array(&mut self, schema: &Object, path: &str) -> Option<String> {
         let (min, max) = self.item_counts(schema, path)?;
-        let prefix = schema.get("prefixItems").and_then(Value::as_array).cloned().unwrap_or_default();
+        let prefix = list(schema, "prefixItems").unwrap_or_default();
         let items = schema.get("items").cloned().unwrap_or(Value::Bool(true));
         let first = self.first.take();
         let item = self.element(&items, first.as_ref(), &format!("{path}/items"));

@@ -1,11 +1,10 @@
 //! Combinations (`allOf`, `anyOf`) as a flat list of alternatives.
 
 use lm_template::Value;
-use serde_json::{Map, json};
+use serde_json::json;
 
-use crate::schema::{same_value, validator};
-
-type Object = Map<String, Value>;
+use super::Object;
+use crate::schema::{definition, names_of_types, same_value, validator};
 
 /// Maximum number of references followed in place.
 const MAX_DEPTH: usize = 12;
@@ -54,8 +53,8 @@ impl Merge<'_> {
         if depth > MAX_DEPTH {
             return None;
         }
-        if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
-            let target = self.definitions.get(reference.strip_prefix("#/$defs/")?)?;
+        if let Some(name) = definition(schema) {
+            let target = self.definitions.get(name)?;
             return self.branches_of(target, depth + 1, alone);
         }
         let mut plain = schema.clone();
@@ -214,27 +213,19 @@ fn merge_properties(out: &mut Object, other: &Object) -> Option<bool> {
 }
 
 fn common_types(one: &Value, other: &Value) -> Option<Value> {
-    let names = |types: &Value| -> Vec<String> {
-        match types {
-            Value::Array(names) => names.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-            name => name.as_str().map(str::to_owned).into_iter().collect(),
-        }
-    };
-    let (one, other) = (names(one), names(other));
-    let has = |types: &[String], name: &str| types.iter().any(|own| own == name);
-    let mut common: Vec<String> = one.iter().filter(|name| has(&other, name)).cloned().collect();
+    let [one, other] = [one, other].map(|types| names_of_types(types).unwrap_or_default());
+    let mut common: Vec<&str> = one.iter().copied().filter(|name| other.contains(name)).collect();
     for (these, those) in [(&one, &other), (&other, &one)] {
-        if has(these, "integer")
-            && has(those, "number")
-            && !has(&common, "integer")
-            && !has(&common, "number")
+        if these.contains(&"integer")
+            && those.contains(&"number")
+            && !common.iter().any(|name| matches!(*name, "integer" | "number"))
         {
-            common.push("integer".to_owned());
+            common.push("integer");
         }
     }
     match common.as_slice() {
         [] => None,
-        [one] => Some(Value::from(one.as_str())),
+        [one] => Some(Value::from(*one)),
         _ => Some(Value::from(common)),
     }
 }

@@ -20,8 +20,7 @@ use serde_json::{Map, json};
 
 use super::lark::{Lark, literal, one_of};
 use crate::grammar_request::Layout;
-use crate::schema::{Normalized, UnenforcedKeyword};
-use crate::schema::{SchemaError, SchemaFault};
+use crate::schema::{Normalized, SchemaError, SchemaFault, UnenforcedKeyword, definition_name};
 pub(super) use call_exclusion::CallStart;
 use emptiness::Emptiness;
 pub(super) use further_names::{FurtherNames, NameForm};
@@ -151,7 +150,8 @@ impl<'a> Values<'a> {
     }
 
     fn reference(&mut self, reference: &str) -> Option<String> {
-        let schema = self.resolved(reference).cloned().unwrap_or(Value::Bool(true));
+        let schema = definition_name(reference).and_then(|name| self.definitions.get(name));
+        let schema = schema.cloned().unwrap_or(Value::Bool(true));
         self.recursive(reference, |values| values.value(&schema, reference))
     }
 
@@ -187,10 +187,6 @@ impl<'a> Values<'a> {
         self.excluded.pop();
         (self.references, self.free) = (references, free);
         written
-    }
-
-    pub(super) fn resolved(&self, reference: &str) -> Option<&Value> {
-        self.definitions.get(reference.strip_prefix("#/$defs/")?)
     }
 
     fn combination(&mut self, schema: &Object, path: &str) -> Option<String> {

@@ -9,7 +9,7 @@ use super::further_names::FurtherNames;
 use super::name_patterns::{NamePattern, with_patterns};
 use super::spelling::holds;
 use super::{CallStart, Keys, Object, Strings, Values};
-use crate::schema::escaped_pointer;
+use crate::schema::{escaped_pointer, required};
 use crate::values::{BraceKey, brace_key};
 
 /// Maximum number of optional properties that are written: the grammar library follows each of them at once,
@@ -266,21 +266,11 @@ impl Counts {
 
 /// Properties of an object in declared order, then required ones that are not declared.
 pub(in crate::grammar) fn named_properties(schema: &Object) -> Vec<Property> {
-    let required: Vec<&str> = schema
-        .get("required")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    let is_required: BTreeSet<&str> = required.iter().copied().collect();
+    let is_required: BTreeSet<&str> = required(schema).collect();
     let declared = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
     let further = schema.get("additionalProperties").cloned().unwrap_or(Value::Bool(true));
-    let undeclared: Vec<_> = required
-        .iter()
-        .filter(|name| !declared.contains_key(**name))
-        .map(|name| (*name).to_owned())
-        .collect();
+    let undeclared = required(schema).filter(|name| !declared.contains_key(*name));
+    let undeclared: Vec<_> = undeclared.map(str::to_owned).collect();
     let declared = declared.into_iter().map(|(name, schema)| {
         let required = is_required.contains(name.as_str());
         (name, schema, required)

@@ -3,10 +3,7 @@
 //! columns, and a quarter of the f16 super-block scale in the upper 4 bits.
 
 use super::codebook::{IQ1, IQ1_LEVELS, all_or_none, odd};
-use super::{BlockFormat, Int8Scales};
-
-/// Marker type of IQ1_M.
-pub(in crate::host) struct Iq1M;
+use super::{BlockFormat, Int8Scales, Iq1M, RowScales};
 
 impl BlockFormat for Iq1M {
     const BLOCK: usize = 256;
@@ -16,13 +13,7 @@ impl BlockFormat for Iq1M {
     const TABLE: Option<[u8; 16]> = Some(IQ1_LEVELS.table);
     type Scales = Int8Scales<4, 3>;
 
-    fn read(
-        block: &[u8],
-        lane: usize,
-        _: usize,
-        scales: &mut Self::Scales,
-        codes: &mut [u8],
-    ) -> Result<(), f32> {
+    fn read(block: &[u8], codes: &mut [u8], scales: RowScales<'_, Self::Scales>) -> Result<(), f32> {
         for (i, codes) in codes.chunks_mut(8).enumerate() {
             let nibble = block[32 + i / 2] >> (i % 2 * 4);
             let number = usize::from(block[i]) | usize::from(nibble & 7) << 8;
@@ -30,6 +21,6 @@ impl BlockFormat for Iq1M {
         }
         let word = |index: usize| u16::from_le_bytes([block[48 + 2 * index], block[49 + 2 * index]]);
         let half = (0..4).fold(0, |half, index| half | (word(index) >> 12) << (4 * index));
-        scales.set(lane, half.to_le_bytes(), |group| odd(u32::from(word(group / 4) >> (group % 4 * 3) & 7)))
+        scales.set(&half.to_le_bytes(), |group| odd(u32::from(word(group / 4) >> (group % 4 * 3) & 7)))
     }
 }

@@ -2,10 +2,7 @@
 //! columns: the upper 3 bits of four grid indices, a 3-bit scale, and the sign of the delta.
 
 use super::codebook::{IQ1, IQ1_LEVELS, all_or_none, odd};
-use super::{BlockFormat, GROUP, Int8Scales};
-
-/// Marker type of IQ1_S.
-pub(in crate::host) struct Iq1S;
+use super::{BlockFormat, GROUP, Int8Scales, Iq1S, RowScales};
 
 impl BlockFormat for Iq1S {
     const BLOCK: usize = 256;
@@ -15,13 +12,7 @@ impl BlockFormat for Iq1S {
     const TABLE: Option<[u8; 16]> = Some(IQ1_LEVELS.table);
     type Scales = Int8Scales<2, 3>;
 
-    fn read(
-        block: &[u8],
-        lane: usize,
-        _: usize,
-        scales: &mut Self::Scales,
-        codes: &mut [u8],
-    ) -> Result<(), f32> {
+    fn read(block: &[u8], codes: &mut [u8], scales: RowScales<'_, Self::Scales>) -> Result<(), f32> {
         let word = |group: usize| u16::from_le_bytes([block[34 + 2 * group], block[35 + 2 * group]]);
         for (group, codes) in codes.chunks_mut(GROUP).enumerate() {
             let word = word(group);
@@ -30,6 +21,6 @@ impl BlockFormat for Iq1S {
                 IQ1_LEVELS.write(IQ1[number], all_or_none(word >> 15 != 0), codes);
             }
         }
-        scales.set(lane, [block[0], block[1]], |group| odd(u32::from(word(group) >> 12 & 7)))
+        scales.set(block, |group| odd(u32::from(word(group) >> 12 & 7)))
     }
 }

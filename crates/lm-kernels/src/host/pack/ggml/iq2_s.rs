@@ -3,10 +3,7 @@
 //! columns.
 
 use super::codebook::{IQ2_LEVELS, IQ2_S, odd_nibble};
-use super::{BlockFormat, Int8Scales};
-
-/// Marker type of IQ2_S.
-pub(in crate::host) struct Iq2S;
+use super::{BlockFormat, Int8Scales, Iq2S, RowScales};
 
 impl BlockFormat for Iq2S {
     const BLOCK: usize = 256;
@@ -16,18 +13,12 @@ impl BlockFormat for Iq2S {
     const TABLE: Option<[u8; 16]> = Some(IQ2_LEVELS.table);
     type Scales = Int8Scales<4, 3>;
 
-    fn read(
-        block: &[u8],
-        lane: usize,
-        _: usize,
-        scales: &mut Self::Scales,
-        codes: &mut [u8],
-    ) -> Result<(), f32> {
+    fn read(block: &[u8], codes: &mut [u8], scales: RowScales<'_, Self::Scales>) -> Result<(), f32> {
         for (i, codes) in codes.chunks_mut(8).enumerate() {
             let upper = block[66 + i / 4] >> (i % 4 * 2) & 3;
             let number = usize::from(block[2 + i]) | usize::from(upper) << 8;
             IQ2_LEVELS.write(IQ2_S[number], block[34 + i], codes);
         }
-        scales.set(lane, [block[0], block[1]], |group| odd_nibble(&block[74..], group))
+        scales.set(block, |group| odd_nibble(&block[74..], group))
     }
 }

@@ -2,10 +2,7 @@
 //! bytes of nibbles, a scale for each 16 columns.
 
 use super::codebook::{IQ2_LEVELS, IQ2_XS, even_signs, odd_nibble};
-use super::{BlockFormat, Int8Scales};
-
-/// Marker type of IQ2_XS.
-pub(in crate::host) struct Iq2Xs;
+use super::{BlockFormat, Int8Scales, Iq2Xs, RowScales};
 
 impl BlockFormat for Iq2Xs {
     const BLOCK: usize = 256;
@@ -15,17 +12,11 @@ impl BlockFormat for Iq2Xs {
     const TABLE: Option<[u8; 16]> = Some(IQ2_LEVELS.table);
     type Scales = Int8Scales<4, 3>;
 
-    fn read(
-        block: &[u8],
-        lane: usize,
-        _: usize,
-        scales: &mut Self::Scales,
-        codes: &mut [u8],
-    ) -> Result<(), f32> {
+    fn read(block: &[u8], codes: &mut [u8], scales: RowScales<'_, Self::Scales>) -> Result<(), f32> {
         for (word, codes) in block[2..66].as_chunks::<2>().0.iter().zip(codes.chunks_mut(8)) {
             let word = u16::from_le_bytes(*word);
             IQ2_LEVELS.write(IQ2_XS[usize::from(word & 511)], even_signs(u32::from(word >> 9)), codes);
         }
-        scales.set(lane, [block[0], block[1]], |group| odd_nibble(&block[66..], group))
+        scales.set(block, |group| odd_nibble(&block[66..], group))
     }
 }

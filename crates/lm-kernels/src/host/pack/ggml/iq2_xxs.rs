@@ -2,10 +2,7 @@
 //! then 32 bits: four times 7 sign bits, and a 4-bit scale.
 
 use super::codebook::{IQ2_LEVELS, IQ2_XXS, even_signs, odd, word};
-use super::{BlockFormat, GROUP, Int8Scales};
-
-/// Marker type of IQ2_XXS.
-pub(in crate::host) struct Iq2Xxs;
+use super::{BlockFormat, GROUP, Int8Scales, Iq2Xxs, RowScales};
 
 impl BlockFormat for Iq2Xxs {
     const BLOCK: usize = 256;
@@ -15,13 +12,7 @@ impl BlockFormat for Iq2Xxs {
     const TABLE: Option<[u8; 16]> = Some(IQ2_LEVELS.table);
     type Scales = Int8Scales<2, 3>;
 
-    fn read(
-        block: &[u8],
-        lane: usize,
-        _: usize,
-        scales: &mut Self::Scales,
-        codes: &mut [u8],
-    ) -> Result<(), f32> {
+    fn read(block: &[u8], codes: &mut [u8], scales: RowScales<'_, Self::Scales>) -> Result<(), f32> {
         for (words, codes) in block[2..].as_chunks::<8>().0.iter().zip(codes.chunks_mut(GROUP)) {
             let signs = word(&words[4..]);
             for (i, codes) in codes.chunks_mut(8).enumerate() {
@@ -29,6 +20,6 @@ impl BlockFormat for Iq2Xxs {
             }
         }
         let factor = |group: usize| odd(word(&block[6 + 8 * group..]) >> 28);
-        scales.set(lane, [block[0], block[1]], factor)
+        scales.set(block, factor)
     }
 }

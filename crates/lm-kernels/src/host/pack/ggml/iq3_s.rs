@@ -2,10 +2,7 @@
 //! ninth bits; a sign bit for each column; 4 bytes of nibbles, a scale for each 32 columns.
 
 use super::codebook::{IQ3_S, IQ3_S_LEVELS, odd_nibble};
-use super::{BlockFormat, Int8Scales};
-
-/// Marker type of IQ3_S.
-pub(in crate::host) struct Iq3S;
+use super::{BlockFormat, Int8Scales, Iq3S, RowScales};
 
 impl BlockFormat for Iq3S {
     const BLOCK: usize = 256;
@@ -15,18 +12,12 @@ impl BlockFormat for Iq3S {
     const TABLE: Option<[u8; 16]> = Some(IQ3_S_LEVELS.table);
     type Scales = Int8Scales<2, 0>;
 
-    fn read(
-        block: &[u8],
-        lane: usize,
-        _: usize,
-        scales: &mut Self::Scales,
-        codes: &mut [u8],
-    ) -> Result<(), f32> {
+    fn read(block: &[u8], codes: &mut [u8], scales: RowScales<'_, Self::Scales>) -> Result<(), f32> {
         for (i, codes) in codes.chunks_mut(4).enumerate() {
             let ninth = block[66 + i / 8] >> (i % 8) & 1;
             let number = usize::from(block[2 + i]) | usize::from(ninth) << 8;
             IQ3_S_LEVELS.write(IQ3_S[number], block[74 + i / 2] >> (i % 2 * 4), codes);
         }
-        scales.set(lane, [block[0], block[1]], |group| odd_nibble(&block[106..], group))
+        scales.set(block, |group| odd_nibble(&block[106..], group))
     }
 }

@@ -2,10 +2,7 @@
 //! four times 7 sign bits, and a 4-bit scale.
 
 use super::codebook::{IQ3_XXS, IQ3_XXS_LEVELS, even_signs, odd, word};
-use super::{BlockFormat, Int8Scales};
-
-/// Marker type of IQ3_XXS.
-pub(in crate::host) struct Iq3Xxs;
+use super::{BlockFormat, Int8Scales, Iq3Xxs, RowScales};
 
 impl BlockFormat for Iq3Xxs {
     const BLOCK: usize = 256;
@@ -15,18 +12,12 @@ impl BlockFormat for Iq3Xxs {
     const TABLE: Option<[u8; 16]> = Some(IQ3_XXS_LEVELS.table);
     type Scales = Int8Scales<2, 2>;
 
-    fn read(
-        block: &[u8],
-        lane: usize,
-        _: usize,
-        scales: &mut Self::Scales,
-        codes: &mut [u8],
-    ) -> Result<(), f32> {
+    fn read(block: &[u8], codes: &mut [u8], scales: RowScales<'_, Self::Scales>) -> Result<(), f32> {
         for (i, codes) in codes.chunks_mut(4).enumerate() {
             let signs = even_signs(word(&block[66 + i / 8 * 4..]) >> (i / 2 % 4 * 7));
             IQ3_XXS_LEVELS.write(IQ3_XXS[usize::from(block[2 + i])], signs >> (i % 2 * 4), codes);
         }
         let factor = |group: usize| odd(word(&block[66 + 4 * group..]) >> 28);
-        scales.set(lane, [block[0], block[1]], factor)
+        scales.set(block, factor)
     }
 }

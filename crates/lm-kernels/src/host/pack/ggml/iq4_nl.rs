@@ -1,9 +1,6 @@
 //! IQ4_NL block layout: an f16 scale and 16 bytes of nibbles, which index a non-linear table.
 
-use super::{BlockFormat, F16Scales, split_nibbles};
-
-/// Marker type of IQ4_NL.
-pub(in crate::host) struct Iq4Nl;
+use super::{BlockFormat, F16Scales, GROUP, Iq4Nl, RowScales, split_nibbles};
 
 impl BlockFormat for Iq4Nl {
     const BLOCK: usize = 32;
@@ -15,14 +12,8 @@ impl BlockFormat for Iq4Nl {
         Some([1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241]);
     type Scales = F16Scales;
 
-    fn read(
-        block: &[u8],
-        lane: usize,
-        group: usize,
-        scales: &mut F16Scales,
-        codes: &mut [u8],
-    ) -> Result<(), f32> {
-        split_nibbles(&block[2..], codes);
-        scales.set(lane, group, block, 0)
+    fn read(block: &[u8], codes: &mut [u8], scales: RowScales<'_, Self::Scales>) -> Result<(), f32> {
+        split_nibbles(GROUP, &block[2..], codes);
+        scales.set(block)
     }
 }

@@ -1,10 +1,7 @@
 //! IQ4_XS block layout: an f16 scale; 16 bits with the upper two bits of the 6-bit scales; four bytes with
 //! their lower four; 128 bytes of nibbles, which index IQ4_NL's table.
 
-use super::{BlockFormat, GROUP, Int8Scales, iq4_nl::Iq4Nl, split_nibbles};
-
-/// Marker type of IQ4_XS.
-pub(in crate::host) struct Iq4Xs;
+use super::{BlockFormat, GROUP, Int8Scales, Iq4Nl, Iq4Xs, RowScales, split_nibbles};
 
 impl BlockFormat for Iq4Xs {
     const BLOCK: usize = 256;
@@ -14,22 +11,14 @@ impl BlockFormat for Iq4Xs {
     const TABLE: Option<[u8; 16]> = Iq4Nl::TABLE;
     type Scales = Int8Scales<2, 0>;
 
-    fn read(
-        block: &[u8],
-        lane: usize,
-        _: usize,
-        scales: &mut Self::Scales,
-        codes: &mut [u8],
-    ) -> Result<(), f32> {
-        for (nibbles, codes) in block[8..].chunks(GROUP / 2).zip(codes.chunks_mut(GROUP)) {
-            split_nibbles(nibbles, codes);
-        }
+    fn read(block: &[u8], codes: &mut [u8], scales: RowScales<'_, Self::Scales>) -> Result<(), f32> {
+        split_nibbles(GROUP, &block[8..], codes);
         let upper = u16::from_le_bytes([block[2], block[3]]);
         let factor = |group: usize| {
             let low = block[4 + group / 2] >> (group % 2 * 4) & 15;
             let high = (upper >> (2 * group) & 3) as u8;
             (low | high << 4) as i8 - 32
         };
-        scales.set(lane, [block[0], block[1]], factor)
+        scales.set(block, factor)
     }
 }

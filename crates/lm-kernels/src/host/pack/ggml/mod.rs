@@ -21,19 +21,17 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::integer::GROUP;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, find_named};
 
 pub(in crate::host) use planes::{EXPANDED_LINES, code};
 use quantize::QuantizeBlock;
 pub(in crate::host) use scales::Scales;
 use scales::{
-    E8M0Scales, F16Scales, F16ScalesAndOffsets, FourBitScalesAndMins, Int8Scales, SixBitScales,
+    E8M0Scales, F16Scales, F16ScalesAndOffsets, FourBitScalesAndMins, Int8Scales, RowScales, SixBitScales,
     SixBitScalesAndMins,
 };
 pub(super) use tile::PackBlocks;
 pub(in crate::host) use tile::RecordTile;
-#[cfg(feature = "burn")]
-pub(super) use {q4_0::Q4_0, q8_0::Q8_0};
 
 /// Columns of a record.
 pub(in crate::host) const RECORD: usize = 256;
@@ -57,17 +55,14 @@ pub(in crate::host) trait BlockFormat: Sized + 'static {
     /// Scales of a record.
     type Scales: Scales;
 
-    /// Unpacks a block of a row from a file: the codes of its columns, and its scales into those of row
-    /// `lane`, starting at `group`, a group of 32 columns.
+    /// Unpacks a block of a row from a file: the codes of its columns, and its scales.
     ///
     /// # Errors
     /// A scale that is not finite.
     fn read(
         block: &[u8],
-        lane: usize,
-        group: usize,
-        scales: &mut Self::Scales,
         codes: &mut [u8],
+        scales: RowScales<'_, Self::Scales>,
     ) -> std::result::Result<(), f32>;
 }
 
@@ -79,13 +74,14 @@ pub(in crate::host) trait ForBlocks {
     fn run<F: BlockFormat>(self) -> Self::Output;
 }
 
-macro_rules! join_names {
-    ($first:literal $($name:literal)*) => { concat!($first $(, ", ", $name)*) };
-}
-
 macro_rules! block_types {
     ($($(#[$doc:meta])* $variant:ident $name:literal in $module:ident,)+) => {
-        $(mod $module;)+
+        $(
+            mod $module;
+
+            /// Type parameter of code for this block type, described in its module.
+            pub(in crate::host) struct $variant;
+        )+
 
         /// A block-quantised type of ggml, as in GGUF files.
         ///
@@ -120,28 +116,7 @@ macro_rules! block_types {
             #[inline(always)]
             pub(in crate::host) fn run<W: ForBlocks>(self, work: W) -> W::Output {
                 match self {
-                    $(GgmlType::$variant => work.run::<$module::$variant>(),)+
-                }
-            }
-        }
-
-        impl fmt::Display for GgmlType {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.name())
-            }
-        }
-
-        impl FromStr for GgmlType {
-            type Err = Error;
-
-            fn from_str(name: &str) -> Result<Self> {
-                match name {
-                    $($name => Ok(GgmlType::$variant),)+
-                    _ => Err(Error::UnknownName {
-                        what: "block type",
-                        name: name.to_owned(),
-                        known: join_names!($($name)+),
-                    }),
+                    $(GgmlType::$variant => work.run::<$variant>(),)+
                 }
             }
         }
@@ -229,6 +204,20 @@ impl GgmlType {
     }
 }
 
+impl fmt::Display for GgmlType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for GgmlType {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        find_named("block type", name, GgmlType::ALL, GgmlType::name)
+    }
+}
+
 /// Columns and bytes of a block.
 struct Block;
 
@@ -240,13 +229,15 @@ impl ForBlocks for Block {
     }
 }
 
-/// Unpacks bytes of two codes: the first half of the columns from the low nibbles, the second from the high
-/// ones.
-fn split_nibbles(bytes: &[u8], codes: &mut [u8]) {
-    let (low, high) = codes.split_at_mut(codes.len() / 2);
-    for ((low, high), byte) in low.iter_mut().zip(high).zip(bytes) {
-        *low = byte & 15;
-        *high = byte >> 4;
+/// Unpacks bytes of two codes. Of each `columns` columns, the first half is in the low nibbles, the second in
+/// the high ones.
+fn split_nibbles(columns: usize, bytes: &[u8], codes: &mut [u8]) {
+    for (bytes, codes) in bytes.chunks(columns / 2).zip(codes.chunks_mut(columns)) {
+        let (low, high) = codes.split_at_mut(columns / 2);
+        for ((low, high), byte) in low.iter_mut().zip(high).zip(bytes) {
+            *low = byte & 15;
+            *high = byte >> 4;
+        }
     }
 }
 
@@ -266,5 +257,14 @@ fn split_pairs(bytes: &[u8], codes: &mut [u8]) {
 fn add_fifth_bits(bits: &[u8], codes: &mut [u8]) {
     for (column, code) in codes.iter_mut().enumerate() {
         *code |= (bits[column / 8] >> (column % 8) & 1) << 4;
+    }
+}
+
+/// Adds bit `at` of 256 codes: bit `j` of byte `i` is that of column `32 j + i`.
+fn add_bits(at: u32, bits: &[u8], codes: &mut [u8]) {
+    for (group, codes) in codes.chunks_mut(GROUP).enumerate() {
+        for (code, bits) in codes.iter_mut().zip(bits) {
+            *code |= (bits >> group & 1) << at;
+        }
     }
 }

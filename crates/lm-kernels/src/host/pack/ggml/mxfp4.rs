@@ -3,10 +3,7 @@
 //! # Source
 //! OCP Microscaling Formats (MX) Specification 1.0: E2M1 values with a shared power-of-two scale.
 
-use super::{BlockFormat, E8M0Scales, split_nibbles};
-
-/// Marker type of MXFP4.
-pub(in crate::host) struct Mxfp4;
+use super::{BlockFormat, E8M0Scales, GROUP, Mxfp4, RowScales, split_nibbles};
 
 impl BlockFormat for Mxfp4 {
     const BLOCK: usize = 32;
@@ -17,14 +14,8 @@ impl BlockFormat for Mxfp4 {
     const TABLE: Option<[u8; 16]> = Some([12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0]);
     type Scales = E8M0Scales;
 
-    fn read(
-        block: &[u8],
-        lane: usize,
-        group: usize,
-        scales: &mut E8M0Scales,
-        codes: &mut [u8],
-    ) -> Result<(), f32> {
-        split_nibbles(&block[1..], codes);
-        scales.set(lane, group, block[0])
+    fn read(block: &[u8], codes: &mut [u8], scales: RowScales<'_, Self::Scales>) -> Result<(), f32> {
+        split_nibbles(GROUP, &block[1..], codes);
+        scales.set(block[0])
     }
 }

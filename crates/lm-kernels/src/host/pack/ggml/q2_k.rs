@@ -3,10 +3,7 @@
 //! Byte `i` of each 32 bytes of codes holds those of columns `i`, `32 + i`, `64 + i` and `96 + i`, lowest
 //! bits first.
 
-use super::{BlockFormat, FourBitScalesAndMins, split_pairs};
-
-/// Marker type of Q2_K.
-pub(in crate::host) struct Q2K;
+use super::{BlockFormat, FourBitScalesAndMins, Q2K, RowScales, split_pairs};
 
 impl BlockFormat for Q2K {
     const BLOCK: usize = 256;
@@ -15,14 +12,8 @@ impl BlockFormat for Q2K {
     const ZERO: u8 = 0;
     type Scales = FourBitScalesAndMins;
 
-    fn read(
-        block: &[u8],
-        lane: usize,
-        _: usize,
-        scales: &mut FourBitScalesAndMins,
-        codes: &mut [u8],
-    ) -> Result<(), f32> {
+    fn read(block: &[u8], codes: &mut [u8], scales: RowScales<'_, Self::Scales>) -> Result<(), f32> {
         split_pairs(&block[16..80], codes);
-        scales.set(lane, &block[..16], &block[80..])
+        scales.set(&block[..16], &block[80..])
     }
 }

@@ -4,10 +4,7 @@
 //! The lower bits are laid out as in Q2_K. Bit `j` of byte `i` of the third bits belongs to column
 //! `32 j + i`.
 
-use super::{BlockFormat, GROUP, SixBitScales, split_pairs};
-
-/// Marker type of Q3_K.
-pub(in crate::host) struct Q3K;
+use super::{BlockFormat, Q3K, RowScales, SixBitScales, add_bits, split_pairs};
 
 impl BlockFormat for Q3K {
     const BLOCK: usize = 256;
@@ -16,19 +13,9 @@ impl BlockFormat for Q3K {
     const ZERO: u8 = 4;
     type Scales = SixBitScales;
 
-    fn read(
-        block: &[u8],
-        lane: usize,
-        _: usize,
-        scales: &mut SixBitScales,
-        codes: &mut [u8],
-    ) -> Result<(), f32> {
+    fn read(block: &[u8], codes: &mut [u8], scales: RowScales<'_, Self::Scales>) -> Result<(), f32> {
         split_pairs(&block[32..96], codes);
-        for (group, codes) in codes.chunks_mut(GROUP).enumerate() {
-            for (code, bits) in codes.iter_mut().zip(&block[..32]) {
-                *code |= (bits >> group & 1) << 2;
-            }
-        }
-        scales.set(lane, &block[96..])
+        add_bits(2, &block[..32], codes);
+        scales.set(&block[96..])
     }
 }

@@ -3,10 +3,7 @@
 use half::f16;
 
 use super::quantize::{BLOCK, QuantizeBlock, reciprocal};
-use super::{BlockFormat, F16Scales, split_nibbles};
-
-/// Marker type of Q4_0.
-pub(in crate::host) struct Q4_0;
+use super::{BlockFormat, F16Scales, GROUP, Q4_0, RowScales, split_nibbles};
 
 impl BlockFormat for Q4_0 {
     const BLOCK: usize = 32;
@@ -16,15 +13,9 @@ impl BlockFormat for Q4_0 {
     const QUANTIZE: Option<QuantizeBlock> = Some(quantize);
     type Scales = F16Scales;
 
-    fn read(
-        block: &[u8],
-        lane: usize,
-        group: usize,
-        scales: &mut F16Scales,
-        codes: &mut [u8],
-    ) -> Result<(), f32> {
-        split_nibbles(&block[2..], codes);
-        scales.set(lane, group, block, 0)
+    fn read(block: &[u8], codes: &mut [u8], scales: RowScales<'_, Self::Scales>) -> Result<(), f32> {
+        split_nibbles(GROUP, &block[2..], codes);
+        scales.set(block)
     }
 }
 

@@ -1,9 +1,6 @@
 //! Q4_1 block layout: f16 scale and offset, and 16 bytes of nibbles.
 
-use super::{BlockFormat, F16ScalesAndOffsets, split_nibbles};
-
-/// Marker type of Q4_1.
-pub(in crate::host) struct Q4_1;
+use super::{BlockFormat, F16ScalesAndOffsets, GROUP, Q4_1, RowScales, split_nibbles};
 
 impl BlockFormat for Q4_1 {
     const BLOCK: usize = 32;
@@ -12,14 +9,8 @@ impl BlockFormat for Q4_1 {
     const ZERO: u8 = 0;
     type Scales = F16ScalesAndOffsets;
 
-    fn read(
-        block: &[u8],
-        lane: usize,
-        group: usize,
-        scales: &mut F16ScalesAndOffsets,
-        codes: &mut [u8],
-    ) -> Result<(), f32> {
-        split_nibbles(&block[4..], codes);
-        scales.set(lane, group, block)
+    fn read(block: &[u8], codes: &mut [u8], scales: RowScales<'_, Self::Scales>) -> Result<(), f32> {
+        split_nibbles(GROUP, &block[4..], codes);
+        scales.set(block)
     }
 }

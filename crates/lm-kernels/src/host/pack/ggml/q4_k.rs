@@ -2,10 +2,7 @@
 //!
 //! Byte `i` of each 32 bytes of nibbles holds those of columns `i` and `32 + i`.
 
-use super::{BlockFormat, SixBitScalesAndMins, split_nibbles};
-
-/// Marker type of Q4_K.
-pub(in crate::host) struct Q4K;
+use super::{BlockFormat, Q4K, RowScales, SixBitScalesAndMins, split_nibbles};
 
 impl BlockFormat for Q4K {
     const BLOCK: usize = 256;
@@ -14,16 +11,8 @@ impl BlockFormat for Q4K {
     const ZERO: u8 = 0;
     type Scales = SixBitScalesAndMins;
 
-    fn read(
-        block: &[u8],
-        lane: usize,
-        _: usize,
-        scales: &mut SixBitScalesAndMins,
-        codes: &mut [u8],
-    ) -> Result<(), f32> {
-        for (codes, nibbles) in codes.chunks_mut(64).zip(block[16..].chunks(32)) {
-            split_nibbles(nibbles, codes);
-        }
-        scales.set(lane, block)
+    fn read(block: &[u8], codes: &mut [u8], scales: RowScales<'_, Self::Scales>) -> Result<(), f32> {
+        split_nibbles(64, &block[16..], codes);
+        scales.set(block)
     }
 }

@@ -1,9 +1,6 @@
 //! Q5_1 block layout: f16 scale and offset, the 32 fifth bits, and 16 bytes of nibbles.
 
-use super::{BlockFormat, F16ScalesAndOffsets, add_fifth_bits, split_nibbles};
-
-/// Marker type of Q5_1.
-pub(in crate::host) struct Q5_1;
+use super::{BlockFormat, F16ScalesAndOffsets, GROUP, Q5_1, RowScales, add_fifth_bits, split_nibbles};
 
 impl BlockFormat for Q5_1 {
     const BLOCK: usize = 32;
@@ -12,15 +9,9 @@ impl BlockFormat for Q5_1 {
     const ZERO: u8 = 0;
     type Scales = F16ScalesAndOffsets;
 
-    fn read(
-        block: &[u8],
-        lane: usize,
-        group: usize,
-        scales: &mut F16ScalesAndOffsets,
-        codes: &mut [u8],
-    ) -> Result<(), f32> {
-        split_nibbles(&block[8..], codes);
+    fn read(block: &[u8], codes: &mut [u8], scales: RowScales<'_, Self::Scales>) -> Result<(), f32> {
+        split_nibbles(GROUP, &block[8..], codes);
         add_fifth_bits(&block[4..8], codes);
-        scales.set(lane, group, block)
+        scales.set(block)
     }
 }

@@ -2,10 +2,7 @@
 //!
 //! Nibbles are laid out as in Q4_K. Bit `j` of byte `i` of the fifth bits belongs to column `32 j + i`.
 
-use super::{BlockFormat, GROUP, SixBitScalesAndMins, split_nibbles};
-
-/// Marker type of Q5_K.
-pub(in crate::host) struct Q5K;
+use super::{BlockFormat, Q5K, RowScales, SixBitScalesAndMins, add_bits, split_nibbles};
 
 impl BlockFormat for Q5K {
     const BLOCK: usize = 256;
@@ -14,21 +11,9 @@ impl BlockFormat for Q5K {
     const ZERO: u8 = 0;
     type Scales = SixBitScalesAndMins;
 
-    fn read(
-        block: &[u8],
-        lane: usize,
-        _: usize,
-        scales: &mut SixBitScalesAndMins,
-        codes: &mut [u8],
-    ) -> Result<(), f32> {
-        for (codes, nibbles) in codes.chunks_mut(64).zip(block[48..].chunks(32)) {
-            split_nibbles(nibbles, codes);
-        }
-        for (group, codes) in codes.chunks_mut(GROUP).enumerate() {
-            for (code, bits) in codes.iter_mut().zip(&block[16..48]) {
-                *code |= (bits >> group & 1) << 4;
-            }
-        }
-        scales.set(lane, block)
+    fn read(block: &[u8], codes: &mut [u8], scales: RowScales<'_, Self::Scales>) -> Result<(), f32> {
+        split_nibbles(64, &block[48..], codes);
+        add_bits(4, &block[16..48], codes);
+        scales.set(block)
     }
 }

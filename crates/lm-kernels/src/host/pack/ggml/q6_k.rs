@@ -4,10 +4,7 @@
 //! Byte `i` of each 64 bytes of nibbles holds those of columns `i` and `64 + i`; the upper bits are laid out
 //! as the codes of Q2_K.
 
-use super::{BlockFormat, Int8Scales, RECORD, split_nibbles, split_pairs};
-
-/// Marker type of Q6_K.
-pub(in crate::host) struct Q6K;
+use super::{BlockFormat, Int8Scales, Q6K, RECORD, RowScales, split_nibbles, split_pairs};
 
 impl BlockFormat for Q6K {
     const BLOCK: usize = 256;
@@ -16,21 +13,13 @@ impl BlockFormat for Q6K {
     const ZERO: u8 = 32;
     type Scales = Int8Scales<4, 0>;
 
-    fn read(
-        block: &[u8],
-        lane: usize,
-        _: usize,
-        scales: &mut Self::Scales,
-        codes: &mut [u8],
-    ) -> Result<(), f32> {
+    fn read(block: &[u8], codes: &mut [u8], scales: RowScales<'_, Self::Scales>) -> Result<(), f32> {
         let mut upper = [0; RECORD];
         split_pairs(&block[128..192], &mut upper);
-        for (codes, nibbles) in codes.chunks_mut(128).zip(block.chunks(64)) {
-            split_nibbles(nibbles, codes);
-        }
+        split_nibbles(128, block, codes);
         for (code, upper) in codes.iter_mut().zip(upper) {
             *code |= upper << 4;
         }
-        scales.set(lane, [block[208], block[209]], |group| block[192 + group] as i8)
+        scales.set(&block[208..], |group| block[192 + group] as i8)
     }
 }

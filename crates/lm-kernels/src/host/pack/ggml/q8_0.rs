@@ -3,10 +3,7 @@
 use half::f16;
 
 use super::quantize::{BLOCK, QuantizeBlock, reciprocal};
-use super::{BlockFormat, F16Scales};
-
-/// Marker type of Q8_0.
-pub(in crate::host) struct Q8_0;
+use super::{BlockFormat, F16Scales, Q8_0, RowScales};
 
 impl BlockFormat for Q8_0 {
     const BLOCK: usize = 32;
@@ -16,17 +13,11 @@ impl BlockFormat for Q8_0 {
     const QUANTIZE: Option<QuantizeBlock> = Some(quantize);
     type Scales = F16Scales;
 
-    fn read(
-        block: &[u8],
-        lane: usize,
-        group: usize,
-        scales: &mut F16Scales,
-        codes: &mut [u8],
-    ) -> Result<(), f32> {
+    fn read(block: &[u8], codes: &mut [u8], scales: RowScales<'_, Self::Scales>) -> Result<(), f32> {
         for (code, byte) in codes.iter_mut().zip(&block[2..]) {
             *code = byte ^ 0x80;
         }
-        scales.set(lane, group, block, 0)
+        scales.set(block)
     }
 }
 

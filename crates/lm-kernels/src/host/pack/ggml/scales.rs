@@ -39,6 +39,13 @@ pub(in crate::host) trait Scales: Pod + Sync {
     fn of_row(&self, lane: usize, group: usize) -> (f32, Option<f32>);
 }
 
+/// Scales of one row of a record, from a group of 32 columns on.
+pub(in crate::host) struct RowScales<'a, S> {
+    pub scales: &'a mut S,
+    pub lane: usize,
+    pub group: usize,
+}
+
 /// An f16 of each row for each group of 32 columns.
 type F16Rows = [[u16; LANES]; GROUPS];
 
@@ -66,10 +73,10 @@ scales_of_integers!(F16Scales F16ScalesAndOffsets E8M0Scales SixBits SixBitScale
 #[repr(C)]
 pub(in crate::host) struct F16Scales(F16Rows);
 
-impl F16Scales {
-    /// Reads the scale of a group of a row from an offset in a block.
-    pub fn set(&mut self, lane: usize, group: usize, block: &[u8], at: usize) -> Result<(), f32> {
-        self.0[group][lane] = f16_at(block, at)?;
+impl RowScales<'_, F16Scales> {
+    /// Reads the scale of a group from the first bytes of a block.
+    pub fn set(self, block: &[u8]) -> Result<(), f32> {
+        self.scales.0[self.group][self.lane] = f16_at(block, 0)?;
         Ok(())
     }
 }
@@ -95,11 +102,11 @@ pub(in crate::host) struct F16ScalesAndOffsets {
     offsets: F16Rows,
 }
 
-impl F16ScalesAndOffsets {
-    /// Reads scale and offset of a group of a row from the first bytes of a block.
-    pub fn set(&mut self, lane: usize, group: usize, block: &[u8]) -> Result<(), f32> {
-        self.steps[group][lane] = f16_at(block, 0)?;
-        self.offsets[group][lane] = f16_at(block, 2)?;
+impl RowScales<'_, F16ScalesAndOffsets> {
+    /// Reads scale and offset of a group from the first bytes of a block.
+    pub fn set(self, block: &[u8]) -> Result<(), f32> {
+        self.scales.steps[self.group][self.lane] = f16_at(block, 0)?;
+        self.scales.offsets[self.group][self.lane] = f16_at(block, 2)?;
         Ok(())
     }
 }
@@ -127,10 +134,10 @@ impl Scales for F16ScalesAndOffsets {
 #[repr(C)]
 pub(in crate::host) struct E8M0Scales([[u8; LANES]; GROUPS]);
 
-impl E8M0Scales {
-    /// Sets the exponent of a group of a row. 255 is NaN, an error.
-    pub fn set(&mut self, lane: usize, group: usize, exponent: u8) -> Result<(), f32> {
-        self.0[group][lane] = exponent;
+impl RowScales<'_, E8M0Scales> {
+    /// Sets the exponent of a group. 255 is NaN, an error.
+    pub fn set(self, exponent: u8) -> Result<(), f32> {
+        self.scales.0[self.group][self.lane] = exponent;
         if exponent == u8::MAX { Err(f32::NAN) } else { Ok(()) }
     }
 }
@@ -198,14 +205,15 @@ fn negative<V: Lanes>(min_step: &[u16; LANES]) -> Option<V> {
 #[repr(transparent)]
 pub(in crate::host) struct SixBitScalesAndMins(SixBits);
 
-impl SixBitScalesAndMins {
-    /// Reads the scales of a row from the first 16 bytes of a block: two f16 values, then 12 bytes. The first
+impl RowScales<'_, SixBitScalesAndMins> {
+    /// Reads the scales from the first 16 bytes of a block: two f16 values, then 12 bytes. The first
     /// four of these have the scales of groups 0 to 3 in their low 6 bits, the next four their mins, the last
     /// four the low four bits of the scales (low nibbles) and mins (high nibbles) of groups 4 to 7, whose
     /// high bits are in the upper two bits of the first eight.
-    pub fn set(&mut self, lane: usize, block: &[u8]) -> Result<(), f32> {
-        self.0.step[lane] = f16_at(block, 0)?;
-        self.0.min_step[lane] = f16_at(block, 2)?;
+    pub fn set(self, block: &[u8]) -> Result<(), f32> {
+        let (SixBitScalesAndMins(scales), lane) = (self.scales, self.lane);
+        scales.step[lane] = f16_at(block, 0)?;
+        scales.min_step[lane] = f16_at(block, 2)?;
         let bytes = &block[4..16];
         let mut values = [0; 16];
         for group in 0..4 {
@@ -214,7 +222,7 @@ impl SixBitScalesAndMins {
             values[4 + group] = bytes[8 + group] & 15 | bytes[group] >> 6 << 4;
             values[12 + group] = bytes[8 + group] >> 4 | bytes[4 + group] >> 6 << 4;
         }
-        self.0.set(lane, &values);
+        scales.set(lane, &values);
         Ok(())
     }
 }
@@ -254,19 +262,20 @@ impl Scales for SixBitScalesAndMins {
 #[repr(transparent)]
 pub(in crate::host) struct SixBitScales(SixBits);
 
-impl SixBitScales {
-    /// Reads the scales of a row from the last 14 bytes of a block: 12 with the integers, plus 32 each, and
+impl RowScales<'_, SixBitScales> {
+    /// Reads the scales from the last 14 bytes of a block: 12 with the integers, plus 32 each, and
     /// an f16. Byte `i` of the first eight has the low bits of scales `i` and `8 + i`, byte `i` of the other
     /// four the high bits of `i`, `4 + i`, `8 + i` and `12 + i`.
-    pub fn set(&mut self, lane: usize, block: &[u8]) -> Result<(), f32> {
-        self.0.step[lane] = f16_at(block, 12)?;
+    pub fn set(self, block: &[u8]) -> Result<(), f32> {
+        let (SixBitScales(scales), lane) = (self.scales, self.lane);
+        scales.step[lane] = f16_at(block, 12)?;
         let mut values = [0; 16];
         for (i, value) in values.iter_mut().enumerate() {
             let low = block[i % 8] >> (i / 8 * 4) & 15;
             let high = block[8 + i % 4] >> (i / 4 * 2) & 3;
             *value = low | high << 4;
         }
-        self.0.set(lane, &values);
+        scales.set(lane, &values);
         Ok(())
     }
 }
@@ -314,12 +323,16 @@ const _: () = assert!(size_of::<Int8Scales<2, 0>>() == 3 * size_of::<Line>());
 impl<const FACTOR_LINES: usize, const LOG2_DIVISOR: u32> Int8Scales<FACTOR_LINES, LOG2_DIVISOR> {
     /// Factor of the f16 scale.
     const UNIT: f32 = 1.0 / (1_u32 << LOG2_DIVISOR) as f32;
+}
 
-    /// Sets the scales of a row: an f16, and an integer for each group.
-    pub fn set(&mut self, lane: usize, half: [u8; 2], factors: impl Fn(usize) -> i8) -> Result<(), f32> {
-        self.step[lane] = f16_at(&half, 0)?;
-        for (index, line) in self.factors.iter_mut().enumerate() {
-            line.as_chunks_mut::<4>().0[lane] = std::array::from_fn(|i| factors(4 * index + i) as u8);
+impl<const FACTOR_LINES: usize, const LOG2_DIVISOR: u32>
+    RowScales<'_, Int8Scales<FACTOR_LINES, LOG2_DIVISOR>>
+{
+    /// Sets the scales: an f16 from the first bytes of `half`, and an integer for each group.
+    pub fn set(self, half: &[u8], factors: impl Fn(usize) -> i8) -> Result<(), f32> {
+        self.scales.step[self.lane] = f16_at(half, 0)?;
+        for (index, line) in self.scales.factors.iter_mut().enumerate() {
+            line.as_chunks_mut::<4>().0[self.lane] = std::array::from_fn(|i| factors(4 * index + i) as u8);
         }
         Ok(())
     }
@@ -355,13 +368,14 @@ pub(in crate::host) struct FourBitScalesAndMins {
     min_step: [u16; LANES],
 }
 
-impl FourBitScalesAndMins {
-    /// Reads the scales of a row: 16 pairs from the first bytes of a block, the super-block scales of scales
+impl RowScales<'_, FourBitScalesAndMins> {
+    /// Reads the scales: 16 pairs from the first bytes of a block, the super-block scales of scales
     /// and mins from its last four.
-    pub fn set(&mut self, lane: usize, pairs: &[u8], halves: &[u8]) -> Result<(), f32> {
-        self.step[lane] = f16_at(halves, 0)?;
-        self.min_step[lane] = f16_at(halves, 2)?;
-        for (line, pairs) in self.pairs.iter_mut().zip(pairs.as_chunks::<4>().0) {
+    pub fn set(self, pairs: &[u8], halves: &[u8]) -> Result<(), f32> {
+        let (scales, lane) = (self.scales, self.lane);
+        scales.step[lane] = f16_at(halves, 0)?;
+        scales.min_step[lane] = f16_at(halves, 2)?;
+        for (line, pairs) in scales.pairs.iter_mut().zip(pairs.as_chunks::<4>().0) {
             line.as_chunks_mut::<4>().0[lane] = *pairs;
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use super::super::super::lanes::{LANES, Line};
 use super::super::packing::Unrepresentable;
 use super::planes::{row_code, store};
-use super::{BlockFormat, ForBlocks, GROUP, GgmlType, RECORD, Scales};
+use super::{BlockFormat, ForBlocks, GROUP, GgmlType, RECORD, RowScales, Scales};
 
 /// Sixteen rows of a matrix.
 pub(in crate::host) struct RecordTile<'a, F> {
@@ -159,13 +159,10 @@ impl ForBlocks for PackBlocks<'_> {
                 for (i, codes) in codes[..columns].chunks_mut(F::BLOCK).enumerate() {
                     let col = index * RECORD + i * F::BLOCK;
                     let block = (first_row + lane) * row_blocks + col / F::BLOCK;
-                    let group = i * F::BLOCK / GROUP;
                     let block = &blocks[block * F::BYTES..][..F::BYTES];
-                    F::read(block, lane, group, scales, codes).map_err(|value| Unrepresentable {
-                        row: first_row + lane,
-                        col,
-                        value,
-                    })?;
+                    let scales = RowScales { scales: &mut *scales, lane, group: i * F::BLOCK / GROUP };
+                    let row = first_row + lane;
+                    F::read(block, codes, scales).map_err(|value| Unrepresentable { row, col, value })?;
                 }
                 let groups = lines.chunks_mut(F::BITS).zip(codes.as_chunks::<GROUP>().0);
                 groups.for_each(|(lines, codes)| store::<F>(codes, lane, lines));

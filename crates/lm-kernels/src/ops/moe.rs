@@ -9,7 +9,7 @@ use burn::tensor::{Int, Tensor};
 
 use super::backend::{Bridge, on_every_backend};
 use super::weight::Matrix;
-use super::{InputSums, Op, Weight, buffer_pool, from_host, glu};
+use super::{InputSums, Op, Weight, from_host, glu};
 use crate::host;
 use crate::host::ExpertBiases;
 use crate::host::{Activation, Pool, Routing};
@@ -160,11 +160,7 @@ pub trait MoeOp: Bridge {
                 let ExpertShape { count, activation } = shape;
                 let (gate, up, down) = (&gate, &up, &down);
                 let experts = host::Experts { count, gate, up, down, biases, activation };
-                let shape = x.shape();
-                let mut y = buffer_pool::take(shape.num_elements());
-                host::moe(Pool::global(), &tensors.values(&x), &experts, &routing, &mut y);
-                tensors.reuse(x);
-                tensors.create(y, shape)
+                tensors.map(x.shape(), x, |x, y| host::moe(Pool::global(), x, &experts, &routing, y))
             }
             (_, gate, up, down) => {
                 Self::lower(portable(Self::lift(x), [gate, up, down], biases, shape, &routing, recorded))

@@ -5,8 +5,8 @@ use burn::backend::{Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
 use burn::tensor::activation::{gelu, relu, sigmoid, silu};
 
+use super::Op;
 use super::backend::{Bridge, on_every_backend};
-use super::{Op, buffer_pool};
 use crate::host;
 use crate::host::{Activation, Pool};
 
@@ -34,12 +34,11 @@ pub trait GluOp: Bridge {
         let Some(tensors) = Self::HOST else {
             return Self::lower(portable(Self::lift(gate), Self::lift(up), activation));
         };
-        let shape = gate.shape();
-        let mut y = buffer_pool::take(shape.num_elements());
-        host::glu(Pool::global(), &tensors.values(&gate), &tensors.values(&up), activation, &mut y);
-        tensors.reuse(gate);
+        let y = tensors.map(gate.shape(), gate, |gate, y| {
+            host::glu(Pool::global(), gate, &tensors.values(&up), activation, y);
+        });
         tensors.reuse(up);
-        tensors.create(y, shape)
+        y
     }
 }
 

@@ -4,8 +4,8 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
 
+use super::Op;
 use super::backend::{Bridge, on_every_backend};
-use super::{Op, buffer_pool};
 use crate::host;
 use crate::host::Pool;
 
@@ -35,11 +35,8 @@ pub trait RmsNormOp: Bridge {
         let Some(tensors) = Self::HOST else {
             return Self::lower(portable(Self::lift(x), Self::lift(weight), eps));
         };
-        let shape = x.shape();
-        let mut y = buffer_pool::take(shape.num_elements());
-        host::rms_norm(Pool::global(), &tensors.values(&x), &tensors.values(&weight), eps, &mut y);
-        tensors.reuse(x);
-        tensors.create(y, shape)
+        let weight = tensors.values(&weight);
+        tensors.map(x.shape(), x, |x, y| host::rms_norm(Pool::global(), x, &weight, eps, y))
     }
 }
 

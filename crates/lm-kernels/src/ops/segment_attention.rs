@@ -6,9 +6,9 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
 
+use super::Op;
 use super::attention::attend;
 use super::backend::{Bridge, on_every_backend};
-use super::{Op, buffer_pool};
 use crate::host;
 use crate::host::{AttentionSpec, KvDtype, PAGE_LEN, PageId, PagedLayer, Pool, RaggedLayout, SequenceLayout};
 
@@ -76,11 +76,9 @@ pub trait SegmentAttentionOp: Bridge {
             .expect("memory for a copy of keys and values");
         pages.write(Pool::global(), &layout, &tensors.values(&k), &tensors.values(&v));
         [k, v].into_iter().for_each(|rows| tensors.reuse(rows));
-        let shape = q.shape();
-        let mut out = buffer_pool::take(shape.num_elements());
-        host::attention(Pool::global(), &tensors.values(&q), &pages, &layout, &spec, &mut out);
-        tensors.reuse(q);
-        tensors.create(out, shape)
+        tensors.map(q.shape(), q, |q, out| {
+            host::attention(Pool::global(), q, &pages, &layout, &spec, out);
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 
 use super::backend::{Bridge, on_every_backend};
 use super::weight::Matrix;
-use super::{Op, Weight, buffer_pool, glu};
+use super::{Op, Weight, glu};
 use crate::host;
 use crate::host::{Activation, Pool};
 use crate::host::{Input, Output, Then};
@@ -46,16 +46,12 @@ pub trait LinearBiasOp: Bridge {
     ) -> FloatTensor<Self> {
         match (Self::HOST, weight) {
             (Some(tensors), Matrix::Host(weight)) => {
-                let rows = x.shape()[0];
-                let mut y = buffer_pool::take(rows * weight.rows());
-                let (values, bias) = (tensors.values(&x), tensors.values(&bias));
-                let input = Input { x: &values, rows, norm: None };
+                let (rows, bias) = (x.shape()[0], tensors.values(&bias));
                 let then = activation.map_or(Then::Store, Then::Activate);
-                let output = Output { w: &weight, bias: Some(&bias), then, y: &mut y };
-                host::linears(Pool::global(), input, &mut [output]);
-                drop(values);
-                tensors.reuse(x);
-                tensors.create(y, [rows, weight.rows()])
+                tensors.map([rows, weight.rows()], x, |x, y| {
+                    let output = Output { w: &weight, bias: Some(&bias), then, y };
+                    host::linears(Pool::global(), Input { x, rows, norm: None }, &mut [output]);
+                })
             }
             (_, weight) => Self::lower(portable(Self::lift(x), weight, Self::lift(bias), activation)),
         }

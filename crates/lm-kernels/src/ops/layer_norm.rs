@@ -4,11 +4,10 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
 
+use super::Op;
 use super::backend::{Bridge, on_every_backend};
-use super::{Op, buffer_pool};
 use crate::host;
-use crate::host::LayerNorm;
-use crate::host::Pool;
+use crate::host::{LayerNorm, Pool};
 
 pub(super) const OP: Op =
     Op { name: "layer_norm", summary: "(x - mean(x)) / sqrt(var(x) + eps) · weight + bias, per row" };
@@ -46,13 +45,9 @@ pub trait LayerNormOp: Bridge {
         let Some(tensors) = Self::HOST else {
             return Self::lower(portable(Self::lift(x), Self::lift(weight), Self::lift(bias), eps));
         };
-        let shape = x.shape();
-        let mut y = buffer_pool::take(shape.num_elements());
         let (weight, bias) = (tensors.values(&weight), tensors.values(&bias));
         let norm = LayerNorm { weight: &weight, bias: &bias, eps };
-        host::layer_norm(Pool::global(), &tensors.values(&x), norm, &mut y);
-        tensors.reuse(x);
-        tensors.create(y, shape)
+        tensors.map(x.shape(), x, |x, y| host::layer_norm(Pool::global(), x, norm, y))
     }
 }
 

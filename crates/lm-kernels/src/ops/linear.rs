@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 
 use super::backend::{Bridge, on_every_backend};
 use super::weight::Matrix;
-use super::{Op, Weight, buffer_pool};
+use super::{Op, Weight};
 use crate::host;
 use crate::host::Pool;
 
@@ -36,10 +36,9 @@ pub trait LinearOp: Bridge {
         match (Self::HOST, weight) {
             (Some(tensors), Matrix::Host(weight)) => {
                 let rows = x.shape()[0];
-                let mut y = buffer_pool::take(rows * weight.rows());
-                host::linear(Pool::global(), &weight, &tensors.values(&x), rows, &mut y);
-                tensors.reuse(x);
-                tensors.create(y, [rows, weight.rows()])
+                tensors.map([rows, weight.rows()], x, |x, y| {
+                    host::linear(Pool::global(), &weight, x, rows, y);
+                })
             }
             (_, weight) => Self::lower(portable(Self::lift(x), weight)),
         }

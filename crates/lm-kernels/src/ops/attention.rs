@@ -10,7 +10,7 @@ use burn::tensor::{DType, Device, Int, Tensor};
 
 use super::backend::{Bridge, on_every_backend};
 use super::kv_pool::KvLayer;
-use super::{KvPool, Op, buffer_pool, from_host, to_host};
+use super::{KvPool, Op, from_host, to_host};
 use crate::host;
 use crate::host::{AttentionSpec, PAGE_LEN, PageId, PagedLayer, Pool, RaggedLayout, SequenceLayout};
 
@@ -132,11 +132,10 @@ pub trait AttentionOp: Bridge {
                     tensors.reuse(k);
                     tensors.reuse(v);
                 }
-                let shape = q.shape();
-                let mut out = buffer_pool::take(shape.num_elements());
-                host::attention(Pool::global(), &tensors.values(&q), &pages, &layout, &spec, &mut out);
-                tensors.reuse(q);
-                AttentionOutput { out: tensors.create(out, shape), cache: KvLayer::Host(pages) }
+                let out = tensors.map(q.shape(), q, |q, out| {
+                    host::attention(Pool::global(), q, &pages, &layout, &spec, out);
+                });
+                AttentionOutput { out, cache: KvLayer::Host(pages) }
             }
             (_, cache) => {
                 let (out, cache) = portable(Self::lift(q), new, cache, &layout, &spec);

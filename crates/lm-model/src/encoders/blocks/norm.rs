@@ -1,6 +1,6 @@
 use burn::tensor::Tensor;
 
-use super::TowerTensors;
+use super::{RmsNorm, TensorReader};
 use crate::error::Result;
 
 /// LayerNorm with a weight and a bias.
@@ -15,14 +15,14 @@ pub(crate) struct LayerNorm {
 
 impl LayerNorm {
     /// Loads the module `name` over rows of `len`.
-    pub(crate) fn load(tensors: &mut TowerTensors<'_>, name: &str, len: usize, eps: f32) -> Result<Self> {
+    pub(crate) fn load(tensors: &mut TensorReader<'_>, name: &str, len: usize, eps: f32) -> Result<Self> {
         let weight = tensors.vector(&format!("{name}.weight"), len)?;
         let bias = tensors.vector(&format!("{name}.bias"), len)?;
         Ok(Self { weight, bias, eps })
     }
 
     /// Loads a norm without a bias.
-    pub(crate) fn unbiased(tensors: &mut TowerTensors<'_>, name: &str, len: usize, eps: f32) -> Result<Self> {
+    pub(crate) fn unbiased(tensors: &mut TensorReader<'_>, name: &str, len: usize, eps: f32) -> Result<Self> {
         let weight = tensors.vector(&format!("{name}.weight"), len)?;
         let bias = Tensor::zeros([len], tensors.burn_device());
         Ok(Self { weight, bias, eps })
@@ -31,5 +31,12 @@ impl LayerNorm {
     /// Norms each row of `[rows, len]`.
     pub(crate) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         lm_kernels::layer_norm(x, self.weight.clone(), self.bias.clone(), self.eps)
+    }
+}
+
+impl RmsNorm {
+    /// Loads the weight of the module `name` over rows of `len`.
+    pub(crate) fn load(tensors: &mut TensorReader<'_>, name: &str, len: usize, eps: f32) -> Result<Self> {
+        Ok(Self { weight: tensors.vector(&format!("{name}.weight"), len)?, eps })
     }
 }

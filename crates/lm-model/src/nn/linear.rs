@@ -1,0 +1,31 @@
+use burn::tensor::Tensor;
+use lm_kernels::Weight;
+
+/// `x · Wᵀ`, plus a bias where there is one.
+pub(crate) struct Linear {
+    pub(crate) weight: Weight,
+    pub(crate) bias: Option<Tensor<1>>,
+}
+
+impl Linear {
+    /// `[rows, inputs]` to `[rows, outputs]`.
+    pub(crate) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        match &self.bias {
+            None => lm_kernels::linear(x, &self.weight),
+            Some(bias) => lm_kernels::linear_bias(x, &self.weight, bias.clone(), None),
+        }
+    }
+
+    /// Returns `residual`, `[rows, outputs]`, plus the projection of `x`, `[rows, inputs]`.
+    pub(crate) fn add_to(&self, residual: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
+        lm_kernels::linear_add(x, &self.weight, self.bias.clone(), residual)
+    }
+
+    /// Adds the bias, if any, to a product with the weight.
+    pub(crate) fn add_bias(&self, y: Tensor<2>) -> Tensor<2> {
+        match &self.bias {
+            None => y,
+            Some(bias) => y + bias.clone().unsqueeze(),
+        }
+    }
+}
