@@ -138,11 +138,10 @@ fn envelope(line: &mut Value) -> Result<(Endpoint, Value)> {
     let field = |name: &str| line.get(name).filter(|value| !value.is_null());
     if !field("custom_id").is_some_and(Value::is_string) {
         let got = field("custom_id").map_or("missing", json_type);
-        return Err(ApiError::invalid_param("custom_id", format!("`custom_id` is {got}, expected a string")));
+        return Err(ApiError::unexpected("custom_id", got, "a string"));
     }
     let unexpected = |name: &str, value: &Value, expected: &[&str]| {
-        let message = format!("`{name}` is {}, expected \"{}\"", shown(value), expected.join("\" or \""));
-        ApiError::invalid_param(name, message)
+        ApiError::unexpected(name, shown(value), format!("\"{}\"", expected.join("\" or \"")))
     };
     if let Some(method) = field("method").filter(|method| *method != "POST") {
         return Err(unexpected("method", method, &["POST"]));
@@ -155,7 +154,7 @@ fn envelope(line: &mut Value) -> Result<(Endpoint, Value)> {
     });
     let endpoint = endpoint.transpose()?;
     let body = line.get_mut("body").map(Value::take);
-    let body = body.ok_or_else(|| ApiError::invalid_param("body", "`body` is missing"))?;
+    let body = body.ok_or_else(|| ApiError::missing("body"))?;
     Ok((endpoint.unwrap_or_else(|| endpoint_of(&body)), body))
 }
 

@@ -6,13 +6,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use lm_conversation::{CancelHandle, Engine};
 use lm_session::{AdapterId, EmbedParams, Pooling, TextSegment, normalized};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, Result};
-use crate::fields::{Fields, shown};
+use crate::fields::{Fields, word};
 use crate::limits::Limits;
 use crate::ollama::KeepAlive;
-use crate::request_body::{BodyField, MODEL, POSITIVE, RequestBody, TEXTS_OR_TOKENS};
+use crate::request_body::RequestBody;
 use crate::text_inputs::{TextInputs, api_error};
 
 /// Request for the embeddings of texts.
@@ -47,7 +49,8 @@ pub struct EmbeddingRequest {
 }
 
 /// Form of a vector in a response.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum EmbeddingEncoding {
     /// Array of numbers.
     #[default]
@@ -56,16 +59,39 @@ pub enum EmbeddingEncoding {
     Base64,
 }
 
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum PoolingName {
+    Mean,
+    Last,
+}
+
+/// Fields that all APIs have.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct InputFields {
+    /// Name or alias of a model; the server's first model if absent.
+    model: Option<String>,
+    /// Text or token ids, or an array of either.
+    #[schemars(schema_with = "TextInputs::schema")]
+    input: Value,
+    /// Number of first elements to keep; all if absent.
+    dimensions: Option<NonZeroUsize>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct FormFields {
+    /// Form of the vectors.
+    #[serde(default, deserialize_with = "word")]
+    encoding_format: Option<EmbeddingEncoding>,
+    /// Pooling of the tokens' states.
+    #[serde(default, deserialize_with = "word")]
+    pooling: Option<PoolingName>,
+}
+
 const BODY: RequestBody = RequestBody {
     name: "EmbeddingRequest",
-    fields: &[&[
-        MODEL,
-        BodyField::new("input", TEXTS_OR_TOKENS, "Text or token ids, or an array of either."),
-        BodyField::new("encoding_format", r#"{"enum": ["float", "base64"]}"#, "Form of the vectors."),
-        BodyField::new("dimensions", POSITIVE, "Number of first elements to keep; all if absent."),
-        BodyField::new("pooling", r#"{"enum": ["mean", "last"]}"#, "Pooling of the tokens' states."),
-    ]],
-    required: &[&["input"]],
+    groups: &[InputFields::json_schema, FormFields::json_schema],
+    unsupported: &[],
     example: r#"{"input": "Hello!"}"#,
 };
 
@@ -86,32 +112,30 @@ impl EmbeddingRequest {
     /// # Errors
     /// As [`EmbeddingRequest::from_json`].
     pub fn from_json_within(body: Value, limits: &Limits) -> Result<Self> {
-        let fields = &mut Fields::open(body, &BODY)?;
-        Ok(Self {
-            inputs: TextInputs::read(fields, "input", limits.embedding_inputs)?,
-            model: fields.get("model")?,
-            encoding: word(
-                fields,
-                "encoding_format",
-                &[("float", EmbeddingEncoding::Float), ("base64", EmbeddingEncoding::Base64)],
-            )?,
-            dimensions: fields.get::<NonZeroUsize>("dimensions")?.map(NonZeroUsize::get),
-            pooling: word(fields, "pooling", &[("mean", Pooling::Mean), ("last", Pooling::Last)])?,
+        let fields = Fields::open(body, &BODY)?;
+        let form: FormFields = fields.read()?;
+        let pooling = match form.pooling {
+            Some(PoolingName::Last) => Pooling::Last,
+            Some(PoolingName::Mean) | None => Pooling::Mean,
+        };
+        let request = fields.into_group::<InputFields>()?.request(limits)?;
+        Ok(Self { encoding: form.encoding_format.unwrap_or_default(), pooling, ..request })
+    }
+}
+
+impl InputFields {
+    /// Request with the default form of vectors.
+    pub fn request(self, limits: &Limits) -> Result<EmbeddingRequest> {
+        Ok(EmbeddingRequest {
+            model: self.model,
+            inputs: TextInputs::read(self.input, "input", limits.embedding_inputs)?,
+            encoding: EmbeddingEncoding::default(),
+            dimensions: self.dimensions.map(NonZeroUsize::get),
+            pooling: Pooling::default(),
             cancel: CancelHandle::new(),
             keep_alive: None,
         })
     }
-}
-
-/// Reads a field of one of the words; the default if it is absent.
-fn word<T: Copy + Default>(fields: &mut Fields, name: &str, words: &[(&str, T)]) -> Result<T> {
-    let Some(value) = fields.take(name) else { return Ok(T::default()) };
-    let known = words.iter().find(|(word, _)| value == *word);
-    known.map(|(_, value)| *value).ok_or_else(|| {
-        let expected: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-        let message = format!("`{name}` is {}, expected {}", shown(&value), expected.join(" or "));
-        ApiError::invalid_param(name, message)
-    })
 }
 
 /// Embeddings on an engine. Requests may run on any number of threads; the engine batches them.

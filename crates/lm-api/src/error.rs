@@ -1,5 +1,6 @@
 //! Error object of the API.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -47,6 +48,17 @@ impl ApiError {
     /// Creates the error of an invalid or unsupported field.
     pub fn invalid_param(param: impl Into<String>, message: impl Into<String>) -> Self {
         Self::invalid_request(message).with_param(param)
+    }
+
+    /// Creates the error of a field that is missing.
+    pub fn missing(param: &str) -> Self {
+        Self::invalid_param(param, format!("`{param}` is missing"))
+    }
+
+    /// Creates the error of a field that has another value than expected.
+    pub(crate) fn unexpected(param: impl AsRef<str>, got: impl Display, expected: impl Display) -> Self {
+        let param = param.as_ref();
+        Self::invalid_param(param, format!("`{param}` is {got}, expected {expected}"))
     }
 
     /// Creates the error of a failure that is not the request's fault.

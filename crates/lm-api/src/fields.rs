@@ -1,95 +1,82 @@
-//! Fields of a JSON object, taken by name.
+//! Fields of request bodies, read as structs.
 
-use serde::de::DeserializeOwned;
+use schemars::JsonSchema;
+use serde::de::{DeserializeOwned, IntoDeserializer};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::error::{ApiError, Result};
 use crate::limits::{Limits, at_most};
-use crate::request_body::{BodyField, RequestBody};
+use crate::request_body::RequestBody;
 
-/// Fields of a request body, taken by the names that its [`RequestBody`] has.
+/// Fields of a request body, without those that are null: they are absent.
 #[derive(Debug)]
-pub struct Fields {
-    body: &'static RequestBody,
-    values: Map<String, Value>,
-}
+pub struct Fields(Map<String, Value>);
 
 impl Fields {
     /// Opens a body.
     ///
     /// # Errors
     /// When it is not an object, or sets an unsupported field.
-    pub fn open(value: Value, body: &'static RequestBody) -> Result<Self> {
-        let values = match value {
+    pub fn open(value: Value, body: &RequestBody) -> Result<Self> {
+        let mut values = match value {
             Value::Object(values) => values,
             other => {
                 let message = format!("the request is {}, expected an object", json_type(&other));
                 return Err(ApiError::invalid_request(message));
             }
         };
-        let asks = |field: &&BodyField| values.get(field.name()).is_some_and(|value| field.refuses(value));
-        match body.fields().find(asks) {
-            Some(field) => Err(unsupported(field.name())),
-            None => Ok(Self { body, values }),
-        }
+        values.retain(|_, value| !value.is_null());
+        body.unsupported_in(&values).map_or(Ok(Self(values)), |name| Err(unsupported(name)))
     }
 
-    /// Value of a field, which stays; `None` if it is absent or null.
-    pub(crate) fn peek(&self, name: &str) -> Option<&Value> {
-        debug_assert!(self.is_known(name), "`{name}` is not in the table of {}", self.body.name);
-        self.values.get(name).filter(|value| !value.is_null())
+    /// Values of the fields, by name.
+    pub(crate) fn values(&self) -> &Map<String, Value> {
+        &self.0
     }
 
-    /// Takes a field; `None` if it is absent or null.
-    ///
-    /// # Panics
-    /// In debug builds, when the [`RequestBody`] has no such field.
-    pub fn take(&mut self, name: &str) -> Option<Value> {
-        debug_assert!(self.is_known(name), "`{name}` is not in the table of {}", self.body.name);
-        self.values.shift_remove(name).filter(|value| !value.is_null())
-    }
-
-    /// Takes and converts a field, if it is present and not null.
+    /// Reads a group of fields; the values stay for other groups.
     ///
     /// # Errors
-    /// When the value has another type.
-    ///
-    /// # Panics
-    /// As [`Fields::take`].
-    pub fn get<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>> {
-        let convert = |value| serde_json::from_value(value);
-        let converted = self.take(name).map(convert).transpose();
-        converted.map_err(|error| {
-            ApiError::invalid_param(name, format!("`{name}`: {}", in_words(&error.to_string())))
-        })
+    /// When a field is missing or has another type.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
+        serde_path_to_error::deserialize(&self.0).map_err(in_field)
     }
 
-    /// Takes and converts a field that a body needs.
+    /// Reads a last group of fields, without copies of its values.
     ///
     /// # Errors
-    /// When it is absent or null, or has another type.
-    ///
-    /// # Panics
-    /// As [`Fields::take`].
-    pub fn required<T: DeserializeOwned>(&mut self, name: &str) -> Result<T> {
-        self.get(name)?.ok_or_else(|| missing(name))
-    }
-
-    /// Gives a field another name.
-    pub(crate) fn rename(&mut self, from: &str, to: &str) {
-        if let Some(value) = self.take(from) {
-            self.values.insert(to.to_owned(), value);
-        }
-    }
-
-    fn is_known(&self, name: &str) -> bool {
-        self.body.fields().any(|field| field.name() == name)
+    /// As [`Fields::read`].
+    pub fn into_group<T: DeserializeOwned>(self) -> Result<T> {
+        serde_path_to_error::deserialize(self.0).map_err(in_field)
     }
 }
 
-/// Error of a field that is missing.
-pub(crate) fn missing(name: &str) -> ApiError {
-    ApiError::invalid_param(name, format!("`{name}` is missing"))
+/// Error of a group of fields. What is in the value of a field is named in the message alone.
+fn in_field(error: serde_path_to_error::Error<serde_json::Error>) -> ApiError {
+    let (path, message) = (error.path().to_string(), error.inner().to_string());
+    match message.strip_prefix("missing field `") {
+        Some(name) => ApiError::missing(name.trim_end_matches('`')),
+        None => {
+            let param = path.split(['.', '[']).next().unwrap_or_default();
+            ApiError::invalid_param(param, format!("`{path}`: {}", in_words(&message)))
+        }
+    }
+}
+
+/// Reads a field of one of the words that an enum has: alone, it would be read from an object, too.
+pub(crate) fn word<'de, D, T>(word: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let word = Option::<String>::deserialize(word)?;
+    word.map(|word| T::deserialize(word.into_deserializer())).transpose()
+}
+
+/// Value of a field in an object, which is absent if it is null.
+pub(crate) fn nested(object: Option<Map<String, Value>>, name: &str) -> Option<Value> {
+    object?.shift_remove(name).filter(|value| !value.is_null())
 }
 
 fn unsupported(name: &str) -> ApiError {
@@ -100,14 +87,12 @@ fn unsupported(name: &str) -> ApiError {
 
 /// Replaces the Rust type that serde names as the expected one.
 fn in_words(message: &str) -> String {
-    const TYPES: [(&str, &str); 9] = [
+    const TYPES: [(&str, &str); 7] = [
         ("a nonzero usize", "an integer of at least 1"),
         ("usize", "an integer of at least 0"),
-        ("u64", "an integer of at least 0"),
         ("u32", "an integer of at least 0"),
         ("i64", "an integer"),
         ("f32", "a number"),
-        ("f64", "a number"),
         ("a sequence", "an array"),
         ("a map", "an object"),
     ];
@@ -116,34 +101,31 @@ fn in_words(message: &str) -> String {
     words.map_or_else(|| message.to_owned(), |(got, words)| format!("{got}, expected {words}"))
 }
 
-/// Takes a field of stop sequences: text, or an array of texts.
-pub(crate) fn stop_sequences(fields: &mut Fields, name: &str, limits: &Limits) -> Result<Vec<String>> {
-    let stop = match fields.take(name) {
-        Some(Value::String(text)) => vec![text],
-        Some(Value::Array(texts)) => {
-            at_most(name, texts.len(), limits.stop_sequences, "sequences")?;
-            let texts = texts.into_iter().map(|text| match text {
-                Value::String(text) => Ok(text),
-                other => Err(ApiError::invalid_param(
-                    name,
-                    format!("`{name}` has {}, expected text", shown(&other)),
-                )),
-            });
-            texts.collect::<Result<_>>()?
+/// Stop sequences: one, or several.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected text or an array of texts")]
+pub(crate) enum StopSequences {
+    One(#[schemars(length(min = 1))] String),
+    Several(#[schemars(inner(length(min = 1)))] Vec<String>),
+}
+
+impl StopSequences {
+    /// The sequences of the field `name`.
+    pub fn read(stop: Option<Self>, name: &str, limits: &Limits) -> Result<Vec<String>> {
+        let stop = match stop {
+            None => Vec::new(),
+            Some(Self::One(text)) => vec![text],
+            Some(Self::Several(texts)) => texts,
+        };
+        at_most(name, stop.len(), limits.stop_sequences, "sequences")?;
+        for text in &stop {
+            if text.is_empty() {
+                return Err(ApiError::invalid_param(name, "a stop sequence is empty"));
+            }
+            at_most(name, text.len(), limits.stop_bytes, "bytes in a sequence")?;
         }
-        None => Vec::new(),
-        Some(other) => {
-            let message = format!("`{name}` is {}, expected text or an array of texts", shown(&other));
-            return Err(ApiError::invalid_param(name, message));
-        }
-    };
-    for text in &stop {
-        if text.is_empty() {
-            return Err(ApiError::invalid_param(name, "a stop sequence is empty"));
-        }
-        at_most(name, text.len(), limits.stop_bytes, "bytes in a sequence")?;
+        Ok(stop)
     }
-    Ok(stop)
 }
 
 /// Checks a number.
@@ -153,7 +135,7 @@ pub(crate) fn in_range(name: &str, got: usize, least: usize, most: usize) -> Res
     }
     let expected =
         if most == usize::MAX { format!("at least {least}") } else { format!("{least} to {most}") };
-    Err(ApiError::invalid_param(name, format!("`{name}` is {got}, expected {expected}")))
+    Err(ApiError::unexpected(name, got, expected))
 }
 
 /// Type of a JSON value, for messages.
@@ -185,14 +167,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::request_body::COUNT;
 
-    const ONE: RequestBody = RequestBody {
-        name: "One",
-        fields: &[&[BodyField::new("n", COUNT, "A number."), BodyField::unsupported("functions", &["[]"])]],
-        required: &[],
-        example: "{}",
-    };
+    const ONE: RequestBody =
+        RequestBody { name: "One", groups: &[], unsupported: &[("functions", &["[]"])], example: "{}" };
 
     #[test]
     fn unsupported_fields_accept_only_neutral_values() {
@@ -205,17 +182,15 @@ mod tests {
     }
 
     #[test]
-    #[cfg(debug_assertions)]
-    #[should_panic(expected = "`m` is not in the table of One")]
-    fn readers_accept_only_fields_of_the_table() {
-        Fields::open(json!({}), &ONE).expect("an object").take("m");
-    }
-
-    #[test]
     fn type_errors_name_json_types() {
+        #[derive(Debug, Deserialize)]
+        struct One<T> {
+            #[expect(dead_code, reason = "it is never read")]
+            n: T,
+        }
         fn message<T: DeserializeOwned + std::fmt::Debug>(value: Value) -> String {
-            let mut fields = Fields::open(json!({"n": value}), &ONE).expect("an object");
-            fields.get::<T>("n").expect_err("is refused").message
+            let fields = Fields::open(json!({"n": value}), &ONE).expect("an object");
+            fields.read::<One<T>>().expect_err("is refused").message
         }
         for (message, expected) in [
             (
@@ -236,6 +211,30 @@ mod tests {
             (message::<bool>(json!(1)), "`n`: invalid type: integer `1`, expected a boolean"),
         ] {
             assert_eq!(message, expected);
+        }
+    }
+
+    #[test]
+    fn words_are_strings_and_places_in_a_value_are_in_the_message() {
+        #[derive(Debug, Deserialize)]
+        enum Word {
+            A,
+        }
+        #[derive(Debug, Deserialize)]
+        struct Two {
+            #[serde(default, deserialize_with = "word")]
+            a: Option<Word>,
+            b: Option<Vec<usize>>,
+        }
+        let read = |value: Value| Fields::open(value, &ONE).and_then(|fields| fields.read::<Two>());
+        assert!(matches!(read(json!({"a": "A", "b": null})), Ok(Two { a: Some(Word::A), b: None })));
+        for (value, param, start) in [
+            (json!({"a": {"A": null}}), "a", "`a`: invalid type: map, expected a string"),
+            (json!({"b": [1, -1]}), "b", "`b[1]`: invalid value: integer `-1`"),
+        ] {
+            let error = read(value).expect_err("is refused");
+            assert_eq!(error.param.as_deref(), Some(param));
+            assert!(error.message.starts_with(start), "{error}");
         }
     }
 }

@@ -52,7 +52,7 @@ pub use ollama::{
     ollama_time,
 };
 pub use request::{ChatRequest, StreamOptions};
-pub use request_body::{BodyField, RequestBody};
+pub use request_body::RequestBody;
 pub use response_writer::{Choice, Frame, Framing, ResponseWriter};
 pub use responses::{ResponseStore, ResponsesRequest, ResponsesWriter, StoredResponse};
 pub use running::{FrameStream, Frames, Running, StreamError};

@@ -49,9 +49,9 @@ fn image_url(field: &Value, at: &str) -> Result<String> {
 fn input_audio(field: &Value, at: &str) -> Result<String> {
     let format = &field["format"];
     if !format.is_null() && !format.as_str().is_some_and(|format| AUDIO.contains(&format)) {
-        let at = format!("{at}.format");
-        let message = format!("`{at}` is {}, expected one of {}", shown(format), AUDIO.join(", "));
-        return Err(ApiError::invalid_param(at, message).with_code(UNSUPPORTED));
+        let expected = format!("one of {}", AUDIO.join(", "));
+        let error = ApiError::unexpected(format!("{at}.format"), shown(format), expected);
+        return Err(error.with_code(UNSUPPORTED));
     }
     let at = format!("{at}.data");
     let data = without_head(text(&field["data"], &at)?);
@@ -120,6 +120,5 @@ pub(crate) fn source(fields: &Map<String, Value>, at: &str) -> Result<Part> {
 }
 
 fn text<'a>(value: &'a Value, at: &str) -> Result<&'a str> {
-    let wrong = || ApiError::invalid_param(at, format!("`{at}` is {}, expected a string", json_type(value)));
-    value.as_str().ok_or_else(wrong)
+    value.as_str().ok_or_else(|| ApiError::unexpected(at, json_type(value), "a string"))
 }

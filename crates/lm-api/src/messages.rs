@@ -1,6 +1,7 @@
 //! `messages` of a request.
 
 use lm_template::{Message, Part, messages_from_json};
+use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
 use crate::error::{ApiError, Result};
@@ -13,15 +14,21 @@ use crate::media;
 const ROLES: [&str; 8] =
     ["developer", "system", "user", "assistant", "tool", "function", "model", "tool_call"];
 
+/// Schema of `messages`.
+pub(crate) fn schema(_: &mut SchemaGenerator) -> Schema {
+    let content =
+        "Text, or an array of parts: `text`, `image_url` with a data URL, `input_audio` with base64.";
+    json_schema!({"type": "array", "minItems": 1, "items": {
+        "type": "object",
+        "required": ["role"],
+        "properties": {"role": {"type": "string"}, "content": {"description": content}},
+    }})
+}
+
 /// Reads `messages`: at least one.
-pub(crate) fn messages(messages: Value, limits: &Limits) -> Result<Vec<Message>> {
-    let Value::Array(mut messages) = messages else {
-        let message = format!("`messages` is {}, expected an array", json_type(&messages));
-        return Err(ApiError::invalid_param("messages", message));
-    };
+pub(crate) fn messages(mut messages: Vec<Value>, limits: &Limits) -> Result<Vec<Message>> {
     if messages.is_empty() {
-        let message = "`messages` is empty, expected at least one message";
-        return Err(ApiError::invalid_param("messages", message));
+        return Err(ApiError::unexpected("messages", "empty", "at least one message"));
     }
     at_most("messages", messages.len(), limits.messages, "messages")?;
     for (index, message) in messages.iter_mut().enumerate() {
@@ -42,14 +49,12 @@ pub(crate) fn check_media(messages: &[Message], limits: &Limits) -> Result<()> {
 /// Converts older and foreign spellings of a message, and checks its role and parts.
 fn normalize(message: &mut Value, at: &str) -> Result<()> {
     let Value::Object(fields) = message else {
-        let message = format!("`{at}` is {}, expected an object", json_type(message));
-        return Err(ApiError::invalid_param(at, message));
+        return Err(ApiError::unexpected(at, json_type(message), "an object"));
     };
     let role = fields.get("role").cloned().unwrap_or_default();
     if !role.as_str().is_some_and(|role| ROLES.contains(&role)) {
-        let param = format!("{at}.role");
-        let message = format!("`{param}` is {}, expected one of {}", shown(&role), ROLES.join(", "));
-        return Err(ApiError::invalid_param(param, message));
+        let expected = format!("one of {}", ROLES.join(", "));
+        return Err(ApiError::unexpected(format!("{at}.role"), shown(&role), expected));
     }
     if role == "function" {
         fields.insert("role".to_owned(), "tool".into());

@@ -2,6 +2,7 @@
 
 use lm_conversation::{ConversationConfig, Message, Preface, TurnOptions};
 use lm_processors::by_name;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::ollama::KeepAlive;
@@ -89,7 +90,8 @@ pub(crate) struct FieldNames {
 }
 
 /// Options of a streamed response.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(expecting = "an object")]
 #[non_exhaustive]
 pub struct StreamOptions {
     /// Reports the usage in an additional last chunk.
@@ -98,6 +100,27 @@ pub struct StreamOptions {
 }
 
 impl ChatRequest {
+    /// Creates a request for one answer to a message, without options.
+    pub(crate) fn new(names: FieldNames, last: Message) -> Self {
+        Self {
+            names,
+            model: None,
+            preface: Preface::default(),
+            last,
+            turn: TurnOptions::default(),
+            sampling: SamplingFields::default(),
+            stop: Vec::new(),
+            max_output_tokens: None,
+            choices: 1,
+            stream: None,
+            continues: false,
+            min_output_tokens: 0,
+            ignores_end: false,
+            dialect: None,
+            keep_alive: None,
+        }
+    }
+
     /// Config of the conversation that answers with a choice: `base`, overridden by the request.
     pub fn config(&self, base: &ConversationConfig, choice: usize) -> ConversationConfig {
         let mut config = base.clone();

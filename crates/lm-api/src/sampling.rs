@@ -1,119 +1,90 @@
 //! Sampling parameters of a request.
 
+use std::collections::BTreeMap;
+
 use lm_conversation::{SamplerParams, TokenId};
+use schemars::JsonSchema;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::error::{ApiError, Result};
-use crate::fields::{Fields, shown};
+use crate::fields::shown;
 use crate::limits::{Limits, at_most};
-use crate::request_body::{BodyField, COUNT, INTEGER, POSITIVE};
 
-/// Sampling parameters of a request; absent ones have the server's defaults.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// Sampling parameters of a request; absent ones have the server's defaults. Those from `top_k` to
+/// `repetition_penalty` are extensions of OpenAI's API.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct SamplingFields {
     /// Sampling temperature; 0 is greedy.
+    #[schemars(range(min = 0))]
     pub temperature: Option<f32>,
-    /// Nucleus sampling.
+    /// Nucleus sampling; 1 is off.
+    #[schemars(range(min = 0, max = 1))]
     pub top_p: Option<f32>,
-    /// Top-k sampling; an extension of the API, as are the next fields up to `repetition_penalty`.
+    /// Top-k sampling; 0 is off.
     pub top_k: Option<usize>,
-    /// Min-p sampling.
+    /// Min-p sampling; 0 is off.
+    #[schemars(range(min = 0, max = 1))]
     pub min_p: Option<f32>,
-    /// Locally typical sampling.
+    /// Locally typical sampling; 1 is off.
+    #[schemars(range(min = 0, max = 1))]
     pub typical_p: Option<f32>,
-    /// Top-nσ sampling.
+    /// Top-nσ sampling; 0 is off.
+    #[schemars(range(min = 0))]
     pub top_n_sigma: Option<f32>,
     /// Probability of XTC.
+    #[schemars(range(min = 0, max = 1))]
     pub xtc_probability: Option<f32>,
     /// Threshold of XTC.
+    #[schemars(range(min = 0, max = 1))]
     pub xtc_threshold: Option<f32>,
-    /// Factor of the DRY penalty.
+    /// Factor of the DRY penalty; 0 is off.
+    #[schemars(range(min = 0))]
     pub dry_multiplier: Option<f32>,
     /// Base of the DRY penalty.
+    #[schemars(range(min = 1))]
     pub dry_base: Option<f32>,
     /// Length of the shortest repetition that DRY penalizes.
+    #[schemars(range(min = 1))]
     pub dry_allowed_length: Option<usize>,
-    /// Number of last tokens that DRY considers; -1 = all.
+    /// Number of last tokens that DRY considers; -1 is all.
     pub dry_penalty_last_n: Option<i64>,
-    /// Strings at which repetitions end.
+    /// Strings of at most 64 bytes at which repetitions end.
+    #[schemars(length(max = 64), inner(length(min = 1)))]
     pub dry_sequence_breakers: Option<Vec<String>>,
-    /// Repetition penalty.
+    /// Repetition penalty; 1 is off.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub repetition_penalty: Option<f32>,
     /// Presence penalty.
     pub presence_penalty: Option<f32>,
     /// Frequency penalty.
     pub frequency_penalty: Option<f32>,
-    /// Biases of single tokens.
+    /// Biases of single tokens, by their ids.
+    #[serde(default, deserialize_with = "logit_bias")]
+    #[schemars(with = "Option<BTreeMap<String, f32>>", extend("default" = {}))]
     pub logit_bias: Vec<(TokenId, f32)>,
     /// Random seed of the first choice; the next choices count up from it. Without one each choice draws its
     /// own.
+    #[serde(default, deserialize_with = "seed")]
+    #[schemars(with = "Option<i64>")]
     pub seed: Option<u64>,
 }
 
-const SHARE: &str = r#"{"type": "number", "minimum": 0, "maximum": 1}"#;
-const NOT_NEGATIVE: &str = r#"{"type": "number", "minimum": 0}"#;
-const NUMBER: &str = r#"{"type": "number"}"#;
-const BREAKERS: &str = r#"{"type": "array", "maxItems": 64, "items": {"type": "string", "minLength": 1}}"#;
-const LOGIT_BIAS: &str = r#"{"type": "object", "additionalProperties": {"type": "number"}}"#;
-
-/// The fields.
-pub(crate) const SAMPLING: &[BodyField] = &[
-    BodyField::new("temperature", NOT_NEGATIVE, "Sampling temperature; 0 is greedy."),
-    BodyField::new("top_p", SHARE, "Nucleus sampling; 1 is off."),
-    BodyField::new("top_k", COUNT, "Top-k sampling; 0 is off."),
-    BodyField::new("min_p", SHARE, "Min-p sampling; 0 is off."),
-    BodyField::new("typical_p", SHARE, "Locally typical sampling; 1 is off."),
-    BodyField::new("top_n_sigma", NOT_NEGATIVE, "Top-nσ sampling; 0 is off."),
-    BodyField::new("xtc_probability", SHARE, "Probability of XTC."),
-    BodyField::new("xtc_threshold", SHARE, "Threshold of XTC."),
-    BodyField::new("dry_multiplier", NOT_NEGATIVE, "Factor of the DRY penalty; 0 is off."),
-    BodyField::new("dry_base", r#"{"type": "number", "minimum": 1}"#, "Base of the DRY penalty."),
-    BodyField::new("dry_allowed_length", POSITIVE, "Length of the shortest repetition that DRY penalizes."),
-    BodyField::new("dry_penalty_last_n", INTEGER, "Number of last tokens that DRY considers; -1 is all."),
-    BodyField::new(
-        "dry_sequence_breakers",
-        BREAKERS,
-        "Strings of at most 64 bytes at which repetitions end.",
-    ),
-    BodyField::new(
-        "repetition_penalty",
-        r#"{"type": "number", "exclusiveMinimum": 0}"#,
-        "Repetition penalty; 1 is off.",
-    ),
-    BodyField::new("presence_penalty", NUMBER, "Presence penalty."),
-    BodyField::new("frequency_penalty", NUMBER, "Frequency penalty."),
-    BodyField::new("logit_bias", LOGIT_BIAS, "Biases of single tokens, by their ids."),
-    BodyField::new("seed", INTEGER, "Random seed of the first choice; the next choices count up from it."),
-];
-
 impl SamplingFields {
-    pub(crate) fn read(fields: &mut Fields, limits: &Limits) -> Result<Self> {
-        let read = Self {
-            temperature: fields.get("temperature")?,
-            top_p: share(fields, "top_p")?,
-            top_k: fields.get("top_k")?,
-            min_p: fields.get("min_p")?,
-            typical_p: share(fields, "typical_p")?,
-            top_n_sigma: fields.get("top_n_sigma")?,
-            xtc_probability: fields.get("xtc_probability")?,
-            xtc_threshold: fields.get("xtc_threshold")?,
-            dry_multiplier: fields.get("dry_multiplier")?,
-            dry_base: fields.get("dry_base")?,
-            dry_allowed_length: fields.get("dry_allowed_length")?,
-            dry_penalty_last_n: fields.get("dry_penalty_last_n")?,
-            dry_sequence_breakers: fields.get("dry_sequence_breakers")?,
-            repetition_penalty: fields.get("repetition_penalty")?,
-            presence_penalty: fields.get("presence_penalty")?,
-            frequency_penalty: fields.get("frequency_penalty")?,
-            logit_bias: logit_bias(fields.get("logit_bias")?.unwrap_or_default(), limits)?,
-            seed: fields.get::<i64>("seed")?.map(i64::cast_unsigned),
-        };
-        // The ids are checked against the model's vocabulary when the request runs.
-        let any_id = usize::MAX;
-        let checked = read.sampler(&SamplerParams::default(), 0).validate(any_id);
+    /// Checks the values. Token ids are checked against the model's vocabulary when the request runs.
+    pub(crate) fn checked(self, limits: &Limits) -> Result<Self> {
+        for (name, share) in [("top_p", self.top_p), ("min_p", self.min_p), ("typical_p", self.typical_p)] {
+            // The engine takes numbers above 1 for 1.
+            if let Some(other) = share.filter(|share| !(0.0..=1.0).contains(share)) {
+                return Err(ApiError::unexpected(name, other, "a number from 0 to 1"));
+            }
+        }
+        at_most("logit_bias", self.logit_bias.len(), limits.logit_bias, "tokens")?;
+        let checked = self.sampler(&SamplerParams::default(), 0).validate(usize::MAX);
         checked.map_err(|error| ApiError::from(lm_conversation::Error::from(error)))?;
-        Ok(read)
+        Ok(self)
     }
 
     /// Sampler of a choice: `defaults`, overridden by the request. Each choice has its own seed.
@@ -146,27 +117,17 @@ impl SamplingFields {
     }
 }
 
-/// Takes a share of the probability. The engine takes numbers above 1 for 1.
-fn share(fields: &mut Fields, name: &'static str) -> Result<Option<f32>> {
-    let share = fields.get::<f32>(name)?;
-    match share.filter(|share| !(0.0..=1.0).contains(share)) {
-        None => Ok(share),
-        Some(other) => {
-            let message = format!("`{name}` is {other}, expected a number from 0 to 1");
-            Err(ApiError::invalid_param(name, message))
-        }
-    }
+fn seed<'de, D: Deserializer<'de>>(seed: D) -> Result<Option<u64>, D::Error> {
+    Ok(Option::<i64>::deserialize(seed)?.map(i64::cast_unsigned))
 }
 
-fn logit_bias(biases: Map<String, Value>, limits: &Limits) -> Result<Vec<(TokenId, f32)>> {
-    at_most("logit_bias", biases.len(), limits.logit_bias, "tokens")?;
+fn logit_bias<'de, D: Deserializer<'de>>(biases: D) -> Result<Vec<(TokenId, f32)>, D::Error> {
     let pair = |(token, bias): (String, Value)| {
         let pair = token.parse::<TokenId>().ok().zip(bias.as_f64());
         pair.map(|(token, bias)| (token, bias as f32)).ok_or_else(|| {
             let (token, bias) = (shown(&token.into()), shown(&bias));
-            let message = format!("`logit_bias`: {token}: {bias}, expected a token id and a number");
-            ApiError::invalid_param("logit_bias", message)
+            D::Error::custom(format_args!("{token}: {bias}, expected a token id and a number"))
         })
     };
-    biases.into_iter().map(pair).collect()
+    Map::<String, Value>::deserialize(biases)?.into_iter().map(pair).collect()
 }

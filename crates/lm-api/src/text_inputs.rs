@@ -2,10 +2,11 @@
 
 use lm_conversation::Engine;
 use lm_session::{Error as Session, TextSegment, TokenId};
-use serde_json::Value;
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::{Value, json};
 
 use crate::error::{ApiError, Result};
-use crate::fields::{Fields, json_type, shown};
+use crate::fields::{json_type, shown};
 use crate::limits::at_most;
 
 /// Text or tokens.
@@ -27,9 +28,9 @@ pub struct TextInputs {
 }
 
 impl TextInputs {
-    /// Takes the field `name`: text, token ids, or an array of either with at most `limit` elements.
-    pub(crate) fn read(fields: &mut Fields, name: &'static str, limit: usize) -> Result<Self> {
-        let items = match fields.required(name)? {
+    /// Reads the field `name`: text, token ids, or an array of either with at most `limit` elements.
+    pub(crate) fn read(value: Value, name: &'static str, limit: usize) -> Result<Self> {
+        let items = match value {
             Value::Array(items) if !items.first().is_some_and(Value::is_number) => items,
             single => return Ok(Self { name, single: true, texts: vec![text_input(single, name)?] }),
         };
@@ -40,6 +41,14 @@ impl TextInputs {
         let items = items.into_iter().enumerate();
         let texts = items.map(|(index, item)| text_input(item, &format!("{name}[{index}]")));
         Ok(Self { name, single: false, texts: texts.collect::<Result<_>>()? })
+    }
+
+    /// Schema of the field.
+    pub(crate) fn schema(_: &mut SchemaGenerator) -> Schema {
+        let text = json!({"type": "string", "minLength": 1});
+        let ids = json!({"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 0}});
+        let texts = json!({"type": "array", "minItems": 1, "items": {"anyOf": [text, ids]}});
+        json_schema!({"anyOf": [text, ids, texts]})
     }
 
     /// The texts.
@@ -102,18 +111,11 @@ fn text_input(input: Value, at: &str) -> Result<TextInput> {
         Value::Array(ids) => {
             let ids = ids.iter().enumerate().map(|(index, id)| {
                 let id = id.as_u64().and_then(|id| TokenId::try_from(id).ok()).ok_or(id);
-                id.map_err(|got| {
-                    let at = format!("{at}[{index}]");
-                    let message = format!("`{at}` is {}, expected a token id", shown(got));
-                    ApiError::invalid_param(at, message)
-                })
+                id.map_err(|got| ApiError::unexpected(format!("{at}[{index}]"), shown(got), "a token id"))
             });
             Ok(TextInput::Ids(ids.collect::<Result<_>>()?))
         }
-        other => {
-            let message = format!("`{at}` is {}, expected text or an array of token ids", json_type(&other));
-            Err(ApiError::invalid_param(at, message))
-        }
+        other => Err(ApiError::unexpected(at, json_type(&other), "text or an array of token ids")),
     }
 }
 

@@ -10,11 +10,7 @@ use crate::limits::{Limits, at_most};
 use crate::request::FieldNames;
 
 /// Reads `tools`: functions with distinct names, in any form that [`ToolSpec::from_json`] reads.
-pub(crate) fn tools(tools: Value, names: &FieldNames, limits: &Limits) -> Result<Vec<ToolSpec>> {
-    let Value::Array(tools) = tools else {
-        let message = format!("`tools` is {}, expected an array", json_type(&tools));
-        return Err(ApiError::invalid_param("tools", message));
-    };
+pub(crate) fn tools(tools: Vec<Value>, names: &FieldNames, limits: &Limits) -> Result<Vec<ToolSpec>> {
     at_most("tools", tools.len(), limits.tools, "tools")?;
     let mut specs: Vec<ToolSpec> = Vec::with_capacity(tools.len());
     for (index, tool) in tools.into_iter().enumerate() {

@@ -17,15 +17,13 @@ pub(super) struct Block {
 impl Block {
     fn read(block: Value, at: String) -> Result<Self> {
         let Value::Object(fields) = block else {
-            let message = format!("`{at}` is {}, expected an object", json_type(&block));
-            return Err(ApiError::invalid_param(at, message));
+            return Err(ApiError::unexpected(at, json_type(&block), "an object"));
         };
         let kind = match fields.get("type") {
             Some(Value::String(kind)) => kind.clone(),
             other => {
                 let got = other.map_or("missing", json_type);
-                let message = format!("`{at}.type` is {got}, expected a string");
-                return Err(ApiError::invalid_param(format!("{at}.type"), message));
+                return Err(ApiError::unexpected(format!("{at}.type"), got, "a string"));
             }
         };
         Ok(Self { at, kind, fields })
@@ -36,8 +34,8 @@ impl Block {
         match self.fields.remove(name) {
             Some(Value::String(text)) => Ok(text),
             other => {
-                let (at, got) = (format!("{}.{name}", self.at), other.as_ref().map_or("missing", json_type));
-                Err(ApiError::invalid_param(&at, format!("`{at}` is {got}, expected a string")))
+                let got = other.as_ref().map_or("missing", json_type);
+                Err(ApiError::unexpected(format!("{}.{name}", self.at), got, "a string"))
             }
         }
     }
@@ -75,10 +73,7 @@ pub(super) fn blocks(content: Value, at: &str) -> Result<Vec<Block>> {
             let blocks = blocks.into_iter().enumerate();
             blocks.map(|(index, block)| Block::read(block, format!("{at}[{index}]"))).collect()
         }
-        other => {
-            let message = format!("`{at}` is {}, expected a string or an array of blocks", json_type(&other));
-            Err(ApiError::invalid_param(at, message))
-        }
+        other => Err(ApiError::unexpected(at, json_type(&other), "a string or an array of blocks")),
     }
 }
 

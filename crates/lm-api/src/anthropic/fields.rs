@@ -1,62 +1,87 @@
 //! Fields of Anthropic's messages.
 
-use crate::chat_completions::MESSAGES;
+use std::num::NonZeroUsize;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::chat_completions::NAMES as CHAT_NAMES;
+use crate::fields::StopSequences;
+use crate::messages;
 use crate::request::FieldNames;
-use crate::request_body::{BOOLEAN, BodyField, MODEL, OBJECT, OBJECTS, POSITIVE, RequestBody, STOP};
-use crate::sampling::SAMPLING;
+use crate::request_body::RequestBody;
+use crate::sampling::SamplingFields;
 
 /// Names of the fields.
 pub(super) const NAMES: FieldNames = FieldNames {
-    messages: "messages",
-    tools: "tools",
     tool_name: "name",
     tool_schema: "input_schema",
-    tool_choice: "tool_choice",
     format: "output_config.format",
     max_output_tokens: "max_tokens",
     max_reasoning_tokens: "thinking",
     stop: "stop_sequences",
+    ..CHAT_NAMES
 };
 
 /// Body of a message.
 pub(super) const MESSAGE: RequestBody = RequestBody {
     name: "MessageRequest",
-    fields: FIELDS,
-    required: &[&["messages"], &["max_tokens"]],
+    groups: &[Body::json_schema, SamplingFields::json_schema, Length::json_schema],
     example: r#"{"messages": [{"role": "user", "content": "Hello!"}], "max_tokens": 32}"#,
+    ..COUNT
 };
 
 /// Body of a count of tokens.
 pub(super) const COUNT: RequestBody = RequestBody {
     name: "MessageCountRequest",
-    fields: FIELDS,
-    required: &[&["messages"]],
+    groups: &[Body::json_schema, SamplingFields::json_schema],
+    unsupported: &[],
     example: r#"{"messages": [{"role": "user", "content": "Hello!"}]}"#,
 };
 
-const FIELDS: &[&[BodyField]] = &[&[MODEL], OWN, SAMPLING];
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Body {
+    /// Name or alias of a model; the server's first model if absent.
+    pub model: Option<String>,
+    /// Messages of the conversation, oldest first; the last may begin the reply.
+    #[schemars(schema_with = "messages::schema")]
+    pub messages: Vec<Value>,
+    /// Text, or an array of its blocks, before the messages.
+    #[schemars(extend("type" = ["string", "array", "null"], "items" = {"type": "object"}))]
+    pub system: Option<Value>,
+    /// Maximum number of output tokens.
+    pub max_tokens: Option<NonZeroUsize>,
+    /// Stop sequences.
+    pub stop_sequences: Option<StopSequences>,
+    /// Tools that the model may call.
+    #[schemars(with = "Option<Vec<Map<String, Value>>>")]
+    pub tools: Option<Vec<Value>>,
+    /// Choice among the tools.
+    #[schemars(extend("type" = ["object", "null"], "required" = ["type"], "properties" = {
+        "type": {"enum": ["auto", "any", "tool", "none"]},
+        "disable_parallel_tool_use": {"type": ["boolean", "null"]}
+    }))]
+    pub tool_choice: Option<Value>,
+    /// Reasoning; the model decides if absent.
+    #[schemars(extend("type" = ["object", "null"], "required" = ["type"], "properties" = {
+        "type": {"enum": ["enabled", "disabled", "adaptive"]},
+        "budget_tokens": {"description": "Maximum number of reasoning tokens."}
+    }))]
+    pub thinking: Option<Value>,
+    /// Format of the answer, as `format`.
+    pub output_config: Option<Map<String, Value>>,
+    /// Older name of `output_config.format`.
+    #[schemars(with = "Option<Map<String, Value>>")]
+    pub output_format: Option<Value>,
+    /// Streams the response as server-sent events; false if absent.
+    pub stream: Option<bool>,
+}
 
-const SYSTEM: &str = r#"{"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "object"}}]}"#;
-const CHOICE: &str = r#"{"type": "object", "required": ["type"], "properties": {
-    "type": {"enum": ["auto", "any", "tool", "none"]}, "disable_parallel_tool_use": {"type": ["boolean", "null"]}
-}}"#;
-const THINKING: &str = r#"{"type": "object", "required": ["type"], "properties": {
-    "type": {"enum": ["enabled", "disabled", "adaptive"]}, "budget_tokens": {"description": "Maximum number of reasoning tokens."}
-}}"#;
-
-const OWN: &[BodyField] = &[
-    BodyField::new(
-        "messages",
-        MESSAGES,
-        "Messages of the conversation, oldest first; the last may begin the reply.",
-    ),
-    BodyField::new("system", SYSTEM, "Text, or an array of its blocks, before the messages."),
-    BodyField::new("max_tokens", POSITIVE, "Maximum number of output tokens."),
-    BodyField::new("stop_sequences", STOP, "Stop sequences."),
-    BodyField::new("tools", OBJECTS, "Tools that the model may call."),
-    BodyField::new("tool_choice", CHOICE, "Choice among the tools."),
-    BodyField::new("thinking", THINKING, "Reasoning; the model decides if absent."),
-    BodyField::new("output_config", OBJECT, "Format of the answer, as `format`."),
-    BodyField::new("output_format", OBJECT, "Older name of `output_config.format`."),
-    BodyField::new("stream", BOOLEAN, "Streams the response as server-sent events; false if absent."),
-];
+/// Field that a message needs, and a count does not.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Length {
+    /// Maximum number of output tokens.
+    #[serde(rename = "max_tokens")]
+    _max_tokens: NonZeroUsize,
+}

@@ -15,21 +15,14 @@ pub(super) fn system(system: Value) -> Result<Message> {
 }
 
 /// Reads `messages`: at least one. A last one of the assistant is the beginning of the reply.
-pub(super) fn messages(messages: Value, limits: &Limits) -> Result<Vec<Message>> {
-    let Value::Array(messages) = messages else {
-        let message = format!("`messages` is {}, expected an array", json_type(&messages));
-        return Err(ApiError::invalid_param("messages", message));
-    };
+pub(super) fn messages(messages: Vec<Value>, limits: &Limits) -> Result<Vec<Message>> {
     at_most("messages", messages.len(), limits.messages, "messages")?;
     let mut read = Vec::with_capacity(messages.len());
     for (index, message) in messages.into_iter().enumerate() {
         one(message, &format!("messages[{index}]"), &mut read)?;
     }
     if read.is_empty() {
-        return Err(ApiError::invalid_param(
-            "messages",
-            "`messages` is empty, expected at least one message",
-        ));
+        return Err(ApiError::unexpected("messages", "empty", "at least one message"));
     }
     check_media(&read, limits)?;
     Ok(read)
@@ -38,8 +31,7 @@ pub(super) fn messages(messages: Value, limits: &Limits) -> Result<Vec<Message>>
 /// Reads a message; tool results become separate messages.
 fn one(message: Value, at: &str, read: &mut Vec<Message>) -> Result<()> {
     let Value::Object(mut fields) = message else {
-        let message = format!("`{at}` is {}, expected an object", json_type(&message));
-        return Err(ApiError::invalid_param(at, message));
+        return Err(ApiError::unexpected(at, json_type(&message), "an object"));
     };
     let (role, content) =
         (fields.remove("role").unwrap_or_default(), fields.remove("content").unwrap_or_default());
@@ -55,9 +47,8 @@ fn one(message: Value, at: &str, read: &mut Vec<Message>) -> Result<()> {
             Ok(())
         }
         _ => {
-            let param = format!("{at}.role");
-            let message = format!("`{param}` is {}, expected user, assistant or system", shown(&role));
-            Err(ApiError::invalid_param(param, message))
+            let expected = "user, assistant or system";
+            Err(ApiError::unexpected(format!("{at}.role"), shown(&role), expected))
         }
     }
 }
@@ -126,8 +117,7 @@ fn tool_use(mut block: Block) -> Result<ToolCall> {
         Some(Value::Object(input)) => input,
         Some(other) => {
             let at = format!("{}.input", block.at);
-            let message = format!("`{at}` is {}, expected an object", json_type(&other));
-            return Err(ApiError::invalid_param(at, message));
+            return Err(ApiError::unexpected(at, json_type(&other), "an object"));
         }
     };
     Ok(ToolCall::new(name, input).with_id(id))

@@ -1,16 +1,14 @@
 //! Request body of Anthropic's messages.
 
-use std::num::NonZeroUsize;
-
 use lm_conversation::{Preface, ResponseFormat, Role, ThinkingConfig, ThinkingMode, TurnOptions};
 use serde_json::{Map, Value};
 
-use super::fields::{COUNT, MESSAGE, NAMES};
+use super::fields::{Body, COUNT, Length, MESSAGE, NAMES};
 use super::messages::{messages, system};
 use super::tools::{choice, declared};
 use crate::chat_completions::response_format_at;
 use crate::error::{ApiError, Result};
-use crate::fields::{Fields, missing, shown, stop_sequences};
+use crate::fields::{Fields, StopSequences, nested, shown};
 use crate::limits::Limits;
 use crate::request::{ChatRequest, FieldNames, StreamOptions};
 use crate::request_body::RequestBody;
@@ -46,11 +44,9 @@ impl AnthropicRequest {
     /// # Errors
     /// When a field is invalid or not supported; [`ApiError::param`] names it.
     pub fn message(body: Value, limits: &Limits) -> Result<ChatRequest> {
-        let request = read(Fields::open(body, &MESSAGE)?, limits)?;
-        if request.max_output_tokens.is_none() {
-            return Err(missing("max_tokens"));
-        }
-        Ok(request)
+        let fields = Fields::open(body, &MESSAGE)?;
+        let length = fields.read::<Length>();
+        read(fields, limits).and_then(|request| length.map(|_| request))
     }
 
     /// Parses the body of `/v1/messages/count_tokens`: the fields of `/v1/messages`, with `max_tokens`
@@ -63,53 +59,37 @@ impl AnthropicRequest {
     }
 }
 
-fn read(mut fields: Fields, limits: &Limits) -> Result<ChatRequest> {
-    let fields = &mut fields;
-    let mut conversation: Vec<_> = fields.take("system").map(system).transpose()?.into_iter().collect();
-    conversation.extend(messages(fields.required("messages")?, limits)?);
-    let last = conversation.pop().ok_or_else(|| missing("messages"))?;
-    let continues = last.role == Role::Assistant;
-    let tools = fields.take("tools").map(|tools| declared(tools, limits)).transpose()?.unwrap_or_default();
-    let (tool_choice, calls) = choice(&fields.take("tool_choice").unwrap_or_default(), &tools)?;
-    let (response_format, names) = format(fields)?;
-    let turn = TurnOptions {
-        tool_choice,
-        calls,
-        thinking: thinking(fields)?,
-        response_format,
-        ..TurnOptions::default()
-    };
-    let max_tokens = fields.get::<NonZeroUsize>("max_tokens")?;
+fn read(fields: Fields, limits: &Limits) -> Result<ChatRequest> {
+    let (sampling, body): (SamplingFields, Body) = (fields.read()?, fields.into_group()?);
+    let mut conversation: Vec<_> = body.system.map(system).transpose()?.into_iter().collect();
+    conversation.extend(messages(body.messages, limits)?);
+    let last = conversation.pop().ok_or_else(|| ApiError::missing("messages"))?;
+    let tools = declared(body.tools.unwrap_or_default(), limits)?;
+    let (tool_choice, calls) = choice(&body.tool_choice.unwrap_or_default(), &tools)?;
+    let (response_format, names) = format(body.output_config, body.output_format)?;
+    let thinking = body.thinking.map(thinking).transpose()?.unwrap_or_default();
     Ok(ChatRequest {
-        names,
-        model: fields.get("model")?,
+        model: body.model,
         preface: Preface { messages: conversation, tools, extra_context: Map::new() },
-        last,
-        turn,
-        sampling: SamplingFields::read(fields, limits)?,
-        stop: stop_sequences(fields, NAMES.stop, limits)?,
-        max_output_tokens: max_tokens.map(|tokens| (NAMES.max_output_tokens, tokens.get())),
-        choices: 1,
-        stream: fields.get("stream")?.unwrap_or(false).then(StreamOptions::default),
-        dialect: None,
-        continues,
-        min_output_tokens: 0,
-        ignores_end: false,
-        keep_alive: None,
+        turn: TurnOptions { tool_choice, calls, thinking, response_format, ..TurnOptions::default() },
+        sampling: sampling.checked(limits)?,
+        stop: StopSequences::read(body.stop_sequences, NAMES.stop, limits)?,
+        max_output_tokens: body.max_tokens.map(|tokens| (NAMES.max_output_tokens, tokens.get())),
+        stream: body.stream.unwrap_or(false).then(StreamOptions::default),
+        continues: last.role == Role::Assistant,
+        ..ChatRequest::new(names, last)
     })
 }
 
-/// Reads `thinking`. Absent and `adaptive`: the model decides.
-fn thinking(fields: &mut Fields) -> Result<ThinkingConfig> {
-    let Some(thinking) = fields.take("thinking") else { return Ok(ThinkingConfig::default()) };
+/// Reads `thinking`. `adaptive`: the model decides.
+fn thinking(thinking: Value) -> Result<ThinkingConfig> {
     let mode = match thinking.get("type").and_then(Value::as_str) {
         Some("enabled") => ThinkingMode::On,
         Some("disabled") => ThinkingMode::Off,
         Some("adaptive") => ThinkingMode::Default,
         _ => {
-            let expected = r#"expected a `type` of "enabled", "disabled" or "adaptive""#;
-            let message = format!("`thinking` is {}, {expected}", shown(&thinking));
-            return Err(ApiError::invalid_param("thinking", message));
+            let expected = r#"a `type` of "enabled", "disabled" or "adaptive""#;
+            return Err(ApiError::unexpected("thinking", shown(&thinking), expected));
         }
     };
     let max_tokens = match thinking.get("budget_tokens") {
@@ -127,12 +107,13 @@ fn thinking(fields: &mut Fields) -> Result<ThinkingConfig> {
 
 /// Reads the format of the answer: `output_config.format`, otherwise the older `output_format`. Returns the
 /// field names with the name of the format, too.
-fn format(fields: &mut Fields) -> Result<(Option<ResponseFormat>, FieldNames)> {
+fn format(
+    config: Option<Map<String, Value>>,
+    older: Option<Value>,
+) -> Result<(Option<ResponseFormat>, FieldNames)> {
     const OLDER: FieldNames = FieldNames { format: "output_format", ..NAMES };
-    let older = fields.take(OLDER.format).map(|format| (format, OLDER));
-    let config = fields.get::<Map<String, Value>>("output_config")?;
-    let newer = config.and_then(|mut config| config.remove("format")).filter(|format| !format.is_null());
-    let Some((format, names)) = newer.map(|format| (format, NAMES)).or(older) else {
+    let newer = nested(config, "format").map(|format| (format, NAMES));
+    let Some((format, names)) = newer.or(older.map(|format| (format, OLDER))) else {
         return Ok((None, NAMES));
     };
     Ok((response_format_at(&format, names.format)?, names))

@@ -10,14 +10,14 @@ use crate::limits::Limits;
 use crate::tools::{check_choice, tools};
 
 /// Reads `tools`; tools that run on Anthropic's servers, or that their models know, are errors.
-pub(super) fn declared(value: Value, limits: &Limits) -> Result<Vec<ToolSpec>> {
-    for (index, tool) in value.as_array().into_iter().flatten().enumerate() {
+pub(super) fn declared(declared: Vec<Value>, limits: &Limits) -> Result<Vec<ToolSpec>> {
+    for (index, tool) in declared.iter().enumerate() {
         if let Some(kind) = tool.get("type").filter(|kind| !kind.is_null() && *kind != "custom") {
             let message = format!("tool {index}: type {} is not supported, only \"custom\" is", shown(kind));
             return Err(ApiError::invalid_param(format!("tools[{index}].type"), message));
         }
     }
-    tools(value, &NAMES, limits)
+    tools(declared, &NAMES, limits)
 }
 
 /// Reads `tool_choice`: `auto`, `any`, `tool` or `none`, and the number of calls.
@@ -32,18 +32,15 @@ pub(super) fn choice(choice: &Value, tools: &[ToolSpec]) -> Result<(ToolChoice, 
         _ => None,
     };
     let read = read.ok_or_else(|| {
-        let expected = r#"expected a `type` of "auto", "any", "none", or "tool" with a `name`"#;
-        ApiError::invalid_param("tool_choice", format!("`tool_choice` is {}, {expected}", shown(choice)))
+        let expected = r#"a `type` of "auto", "any", "none", or "tool" with a `name`"#;
+        ApiError::unexpected("tool_choice", shown(choice), expected)
     })?;
     let one = match choice.get("disable_parallel_tool_use") {
         None | Some(Value::Null) => false,
         Some(Value::Bool(one)) => *one,
         Some(other) => {
             let at = "tool_choice.disable_parallel_tool_use";
-            return Err(ApiError::invalid_param(
-                at,
-                format!("`{at}` is {}, expected a boolean", shown(other)),
-            ));
+            return Err(ApiError::unexpected(at, shown(other), "a boolean"));
         }
     };
     Ok((check_choice(read, tools)?, if one { Calls::One } else { Calls::Several }))

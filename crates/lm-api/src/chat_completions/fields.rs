@@ -1,10 +1,21 @@
 //! Fields of a chat completion.
 
+use std::num::NonZeroUsize;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::output::OutputFields;
+use super::tools::ToolFields;
+use crate::error::{ApiError, Result};
+use crate::fields::{in_range, word};
+use crate::limits::Limits;
+use crate::messages;
+use crate::reasoning::Effort;
 use crate::request::FieldNames;
-use crate::request_body::{
-    BOOLEAN, BodyField, COUNT, MODEL, OBJECT, OBJECTS, POSITIVE, RequestBody, STOP, TEXT,
-};
-use crate::sampling::SAMPLING;
+use crate::request_body::RequestBody;
+use crate::sampling::SamplingFields;
 
 /// Names of the fields.
 pub(crate) const NAMES: FieldNames = FieldNames {
@@ -22,104 +33,84 @@ pub(crate) const NAMES: FieldNames = FieldNames {
 /// Body of a chat completion.
 pub(super) const BODY: RequestBody = RequestBody {
     name: "ChatCompletionRequest",
-    fields: &[&[MODEL], CONVERSATION, LENGTH, SAMPLING, FORMATS, STREAM, UNSUPPORTED],
-    required: &[&["messages"]],
+    groups: &[
+        Body::json_schema,
+        ToolFields::json_schema,
+        OutputFields::json_schema,
+        SamplingFields::json_schema,
+    ],
+    unsupported: &[
+        ("audio", &[]),
+        ("best_of", &["1"]),
+        ("echo", &["false"]),
+        ("function_call", &[]),
+        ("functions", &[]),
+        ("grammar", &[]),
+        ("modalities", &["[]", r#"["text"]"#]),
+        ("prompt_logprobs", &[]),
+        ("web_search_options", &[]),
+    ],
     example: r#"{"messages": [{"role": "user", "content": "Hello!"}], "max_completion_tokens": 32}"#,
 };
 
-/// Schema of `messages`.
-pub(crate) const MESSAGES: &str = r#"{"type": "array", "minItems": 1, "items": {
-    "type": "object",
-    "required": ["role"],
-    "properties": {"role": {"type": "string"}, "content": {"description": "Text, or an array of parts: `text`, `image_url` with a data URL, `input_audio` with base64."}}
-}}"#;
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Body {
+    /// Name or alias of a model; the server's first model if absent.
+    pub model: Option<String>,
+    /// Messages of the conversation, oldest first.
+    #[schemars(schema_with = "messages::schema")]
+    pub messages: Vec<Value>,
+    /// Effort of reasoning, for templates that read it; `none` is off.
+    #[serde(default, deserialize_with = "word")]
+    pub reasoning_effort: Option<Effort>,
+    /// Maximum number of reasoning tokens.
+    pub max_reasoning_tokens: Option<usize>,
+    /// Variables of the chat template.
+    pub chat_template_kwargs: Option<Map<String, Value>>,
+    /// The last message is the beginning of the reply.
+    continue_final_message: Option<bool>,
+    /// The opposite of `continue_final_message`, which vLLM's clients send with it.
+    add_generation_prompt: Option<bool>,
+    /// Name of the dialect that replaces the model's.
+    pub format: Option<String>,
+    /// Returns the log probabilities of the output tokens.
+    logprobs: Option<bool>,
+    /// Number of most probable tokens at each position; needs `logprobs`.
+    top_logprobs: Option<usize>,
+    /// Maximum number of output tokens.
+    max_completion_tokens: Option<NonZeroUsize>,
+    /// Older name of `max_completion_tokens`.
+    max_tokens: Option<NonZeroUsize>,
+}
 
-/// Schema of `tool_choice`.
-pub(crate) const TOOL_CHOICE: &str =
-    r#"{"anyOf": [{"enum": ["auto", "required", "none"]}, {"type": "object"}]}"#;
+impl Body {
+    /// Number of most probable tokens per token; `None` without `logprobs`.
+    pub fn logprobs(&self, limits: &Limits) -> Result<Option<usize>> {
+        let wanted = self.logprobs.unwrap_or(false);
+        if let Some(top) = self.top_logprobs {
+            if !wanted {
+                return Err(ApiError::invalid_param("top_logprobs", "`top_logprobs` needs `logprobs`: true"));
+            }
+            in_range("top_logprobs", top, 0, limits.top_logprobs)?;
+        }
+        Ok(wanted.then_some(self.top_logprobs.unwrap_or(0)))
+    }
 
-/// Schema of `reasoning_effort`.
-const EFFORT: &str = r#"{"enum": ["none", "minimal", "low", "medium", "high", "xhigh", "max"]}"#;
+    /// Token limit, with the name of its field.
+    pub fn max_output_tokens(&self) -> Option<(&'static str, usize)> {
+        let limits = [("max_completion_tokens", self.max_completion_tokens), ("max_tokens", self.max_tokens)];
+        limits.into_iter().find_map(|(name, tokens)| Some((name, tokens?.get())))
+    }
 
-const CONVERSATION: &[BodyField] = &[
-    BodyField::new("messages", MESSAGES, "Messages of the conversation, oldest first."),
-    BodyField::new("tools", OBJECTS, "Functions that the model may call."),
-    BodyField::new("tool_choice", TOOL_CHOICE, "Choice among the tools, or a function that must be called."),
-    BodyField::new("parallel_tool_calls", BOOLEAN, "Permits several calls in a reply; true if absent."),
-    BodyField::new(
-        "reasoning_effort",
-        EFFORT,
-        "Effort of reasoning, for templates that read it; `none` is off.",
-    ),
-    BodyField::new("max_reasoning_tokens", COUNT, "Maximum number of reasoning tokens."),
-    BodyField::new("chat_template_kwargs", OBJECT, "Variables of the chat template."),
-    BodyField::new("continue_final_message", BOOLEAN, "The last message is the beginning of the reply."),
-    BodyField::new("add_generation_prompt", BOOLEAN, "The opposite of `continue_final_message`."),
-    BodyField::new("format", TEXT, "Name of the dialect that replaces the model's."),
-    BodyField::new("logprobs", BOOLEAN, "Returns the log probabilities of the output tokens."),
-    BodyField::new(
-        "top_logprobs",
-        COUNT,
-        "Number of most probable tokens at each position; needs `logprobs`.",
-    ),
-];
-
-const LENGTH: &[BodyField] = &[
-    BodyField::new("max_completion_tokens", POSITIVE, "Maximum number of output tokens."),
-    BodyField::new("max_tokens", POSITIVE, "Older name of `max_completion_tokens`."),
-    BodyField::new("min_tokens", COUNT, "Number of tokens before which no token ends the reply."),
-    BodyField::new("stop", STOP, "Stop sequences."),
-    BodyField::new("ignore_eos", BOOLEAN, "Excludes the tokens that end a reply, as benchmarks do."),
-    BodyField::new("n", POSITIVE, "Number of choices; 1 if absent."),
-];
-
-/// Formats of the answer; a request has at most one.
-pub(crate) const FORMATS: &[BodyField] = &[
-    BodyField::new(
-        "response_format",
-        r#"{"type": "object", "required": ["type"], "properties": {
-            "type": {"enum": ["text", "json_object", "json_schema"]},
-            "json_schema": {"properties": {"schema": {"description": "A JSON Schema."}}}
-        }}"#,
-        "Format of the answer.",
-    ),
-    BodyField::new(
-        "structured_outputs",
-        OBJECT,
-        "Format of the answer by one of `json`, `json_object`, `regex`, `choice` and `grammar`.",
-    ),
-    BodyField::new(
-        "guided_json",
-        r#"{"type": ["object", "boolean", "string"]}"#,
-        "JSON Schema of the answer.",
-    ),
-    BodyField::new("guided_regex", TEXT, "Regular expression of the answer."),
-    BodyField::new(
-        "guided_choice",
-        r#"{"type": "array", "minItems": 1, "items": {"type": "string"}}"#,
-        "Texts of which the answer is one.",
-    ),
-    BodyField::new("guided_grammar", TEXT, "Grammar of the answer in llguidance's Lark dialect."),
-];
-
-/// Streaming of a response.
-pub(crate) const STREAM: &[BodyField] = &[
-    BodyField::new("stream", BOOLEAN, "Streams the response as server-sent events; false if absent."),
-    BodyField::new(
-        "stream_options",
-        r#"{"type": "object", "properties": {"include_usage": {"type": "boolean"}}}"#,
-        "Options of a stream; `include_usage` adds a last chunk with the usage.",
-    ),
-];
-
-const UNSUPPORTED: &[BodyField] = &[
-    BodyField::unsupported("audio", &[]),
-    BodyField::unsupported("best_of", &["1"]),
-    BodyField::unsupported("echo", &["false"]),
-    BodyField::unsupported("function_call", &[]),
-    BodyField::unsupported("functions", &[]),
-    BodyField::unsupported("grammar", &[]),
-    BodyField::unsupported("modalities", &["[]", r#"["text"]"#]),
-    BodyField::unsupported("prompt_logprobs", &[]),
-    BodyField::unsupported("web_search_options", &[]),
-];
+    /// True if the reply continues the last message.
+    pub fn continues(&self) -> Result<bool> {
+        let continues = self.continue_final_message.unwrap_or(false);
+        match self.add_generation_prompt {
+            Some(adds) if adds == continues => {
+                let expected = "the opposite of `continue_final_message`";
+                Err(ApiError::unexpected("add_generation_prompt", adds, expected))
+            }
+            _ => Ok(continues),
+        }
+    }
+}

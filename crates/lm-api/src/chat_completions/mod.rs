@@ -3,20 +3,21 @@
 mod fields;
 mod head;
 mod logprobs;
+mod output;
 mod request;
 mod response;
 mod response_format;
 mod tools;
 mod writer;
 
-pub(crate) use fields::{FORMATS, MESSAGES, NAMES, STREAM, TOOL_CHOICE};
+pub(crate) use fields::NAMES;
 pub use head::CompletionHead;
 pub(crate) use logprobs::finite;
-pub(crate) use request::{choices, min_tokens, stream};
+pub(crate) use output::OutputFields;
 pub use response::completion;
 pub(crate) use response::{finish_reason, usage};
 pub use response_format::response_format;
-pub(crate) use response_format::{answer_format, response_format_at};
-pub(crate) use tools::choice_among;
+pub(crate) use response_format::response_format_at;
+pub(crate) use tools::ToolFields;
 pub use tools::{tool_choice, tool_choice_word};
 pub use writer::ChunkWriter;

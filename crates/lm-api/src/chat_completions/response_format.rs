@@ -1,10 +1,11 @@
 //! `response_format` of a request.
 
 use lm_conversation::ResponseFormat;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::output::OutputFields;
 use crate::error::{ApiError, Result};
-use crate::fields::{Fields, shown};
+use crate::fields::shown;
 use crate::request::FieldNames;
 
 /// Reads `response_format`: `text` is `None`. The schema of `json_schema` may also be given without the
@@ -38,20 +39,13 @@ pub(crate) fn response_format_at(format: &Value, name: &str) -> Result<Option<Re
             Ok(Some(ResponseFormat::JsonSchema(schema.clone())))
         }
         _ => {
-            let expected = r#"expected a `type` of "text", "json_object" or "json_schema""#;
-            let message = format!("`{name}` is {}, {expected}", shown(format));
-            Err(ApiError::invalid_param(name, message))
+            let expected = r#"a `type` of "text", "json_object" or "json_schema""#;
+            Err(ApiError::unexpected(name, shown(format), expected))
         }
     }
 }
 
-/// Kinds of formats in vLLM's extensions, with the fields that have them.
-const GUIDED: [(&str, &str); 4] = [
-    ("json", "guided_json"),
-    ("regex", "guided_regex"),
-    ("choice", "guided_choice"),
-    ("grammar", "guided_grammar"),
-];
+/// Kinds of formats in `structured_outputs` of vLLM's extensions, with their paths.
 const STRUCTURED: [(&str, &str); 5] = [
     ("json", "structured_outputs.json"),
     ("json_object", "structured_outputs.json_object"),
@@ -64,19 +58,24 @@ const STRUCTURED: [(&str, &str); 5] = [
 /// `guided_json`, `guided_regex`, `guided_choice` and `guided_grammar`. Returns the names of the fields with
 /// that of the format, too.
 pub(crate) fn answer_format(
-    fields: &mut Fields,
+    fields: &mut OutputFields,
     names: FieldNames,
 ) -> Result<(Option<ResponseFormat>, FieldNames)> {
     let mut formats = Vec::new();
-    if let Some(format) = fields.take(names.format) {
+    if let Some(format) = fields.response_format.take() {
         formats.extend(response_format(&format)?.map(|format| (names.format, format)));
     }
-    for (kind, name) in GUIDED {
-        if let Some(value) = fields.take(name) {
+    for (kind, name, value) in [
+        ("json", "guided_json", &mut fields.guided_json),
+        ("regex", "guided_regex", &mut fields.guided_regex),
+        ("choice", "guided_choice", &mut fields.guided_choice),
+        ("grammar", "guided_grammar", &mut fields.guided_grammar),
+    ] {
+        if let Some(value) = value.take() {
             formats.push((name, constraint(kind, value, name)?));
         }
     }
-    if let Some(structured) = fields.get::<Map<String, Value>>("structured_outputs")? {
+    if let Some(structured) = fields.structured_outputs.take() {
         for (kind, value) in structured.into_iter().filter(|(_, value)| !value.is_null() && *value != false) {
             let known = STRUCTURED.iter().find(|(known, _)| *known == kind);
             let (_, name) = known.ok_or_else(|| unknown_kind(&kind))?;
@@ -102,9 +101,7 @@ fn unknown_kind(kind: &str) -> ApiError {
 
 /// Reads a format by the kind that vLLM names it by.
 fn constraint(kind: &str, value: Value, name: &str) -> Result<ResponseFormat> {
-    let wrong = |expected: &str, got: &Value| {
-        ApiError::invalid_param(name, format!("`{name}` is {}, expected {expected}", shown(got)))
-    };
+    let wrong = |expected: &str, got: &Value| ApiError::unexpected(name, shown(got), expected);
     match (kind, value) {
         ("json", schema @ (Value::Object(_) | Value::Bool(_))) => Ok(ResponseFormat::JsonSchema(schema)),
         ("json", Value::String(text)) => match serde_json::from_str(&text) {

@@ -1,12 +1,15 @@
 //! `tool_choice` of a request.
 
-use lm_conversation::{ToolChoice, ToolSpec};
-use serde_json::Value;
+use lm_conversation::{Calls, ToolChoice, ToolSpec, TurnOptions};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::error::{ApiError, Result};
 use crate::fields::{json_type, shown};
-use crate::limits::at_most;
-use crate::tools::check_choice;
+use crate::limits::{Limits, at_most};
+use crate::request::FieldNames;
+use crate::tools::{check_choice, tools};
 
 /// Reads `tool_choice`: `auto`, `required`, `none`, or an object that names a function. Null is `auto`.
 ///
@@ -34,10 +37,7 @@ pub fn tool_choice(choice: &Value) -> Result<ToolChoice> {
     };
     read.ok_or_else(|| {
         let expected = r#""auto", "required", "none" or {"type": "function", "function": {"name": …}}"#;
-        ApiError::invalid_param(
-            "tool_choice",
-            format!("`tool_choice` is {}, expected {expected}", shown(choice)),
-        )
+        ApiError::unexpected("tool_choice", shown(choice), expected)
     })
 }
 
@@ -55,12 +55,35 @@ fn keyword(word: &str) -> Option<ToolChoice> {
     }
 }
 
+/// Fields of tools, which chat completions and responses have.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ToolFields {
+    /// Functions that the model may call.
+    #[schemars(with = "Option<Vec<Map<String, Value>>>")]
+    tools: Option<Vec<Value>>,
+    /// Choice among the tools, or a function that must be called.
+    #[schemars(extend("anyOf" = [{"enum": ["auto", "required", "none", null]}, {"type": "object"}]))]
+    tool_choice: Option<Value>,
+    /// Permits several calls in a reply; true if absent.
+    parallel_tool_calls: Option<bool>,
+}
+
+impl ToolFields {
+    /// The tools, and the choice among them as options of a turn.
+    pub fn read(self, names: &FieldNames, limits: &Limits) -> Result<(Vec<ToolSpec>, TurnOptions)> {
+        let mut tools = tools(self.tools.unwrap_or_default(), names, limits)?;
+        let tool_choice = choice_among(&self.tool_choice.unwrap_or_default(), &mut tools)?;
+        let calls = if self.parallel_tool_calls.unwrap_or(true) { Calls::Several } else { Calls::One };
+        Ok((tools, TurnOptions { tool_choice, calls, ..TurnOptions::default() }))
+    }
+}
+
 /// Parses `tool_choice` against the declared `tools`. For `allowed_tools`, tools that are not listed are
 /// removed from `tools`.
 ///
 /// # Errors
 /// If the value is invalid, or names a tool that is not declared.
-pub(crate) fn choice_among(choice: &Value, tools: &mut Vec<ToolSpec>) -> Result<ToolChoice> {
+fn choice_among(choice: &Value, tools: &mut Vec<ToolSpec>) -> Result<ToolChoice> {
     let choice = match choice.get("type").and_then(Value::as_str) {
         Some("allowed_tools") => {
             let allowed = choice.get("allowed_tools").unwrap_or(choice);

@@ -1,9 +1,19 @@
 //! Fields of a completion.
 
-use crate::chat_completions::{FORMATS, NAMES as CHAT_NAMES, STREAM};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::chat_completions::{NAMES as CHAT_NAMES, OutputFields};
+use crate::error::{ApiError, Result};
+use crate::fields::in_range;
 use crate::request::FieldNames;
-use crate::request_body::{BOOLEAN, BodyField, COUNT, MODEL, POSITIVE, RequestBody, STOP, TEXTS_OR_TOKENS};
-use crate::sampling::SAMPLING;
+use crate::request_body::RequestBody;
+use crate::sampling::SamplingFields;
+use crate::text_inputs::TextInputs;
+
+/// Token limit of a request without `max_tokens`, as OpenAI documents it.
+const MAX_TOKENS: usize = 16;
 
 /// Names of the fields.
 pub(super) const NAMES: FieldNames =
@@ -12,22 +22,45 @@ pub(super) const NAMES: FieldNames =
 /// Body of a completion.
 pub(super) const BODY: RequestBody = RequestBody {
     name: "CompletionRequest",
-    fields: &[&[MODEL], OWN, SAMPLING, FORMATS, STREAM],
-    required: &[&["prompt"]],
+    groups: &[Body::json_schema, OutputFields::json_schema, SamplingFields::json_schema],
+    unsupported: &[("grammar", &[]), ("prompt_logprobs", &[]), ("suffix", &[r#""""#])],
     example: r#"{"prompt": "Once upon a time", "max_tokens": 16}"#,
 };
 
-const OWN: &[BodyField] = &[
-    BodyField::new("prompt", TEXTS_OR_TOKENS, "Text or token ids, or an array of either."),
-    BodyField::new("max_tokens", COUNT, "Maximum number of output tokens; 16 if absent. 0 needs `echo`."),
-    BodyField::new("min_tokens", COUNT, "Number of tokens before which no token ends a text."),
-    BodyField::new("n", POSITIVE, "Number of texts for each prompt; 1 if absent."),
-    BodyField::new("best_of", COUNT, "1, or the same as `n`: all texts are returned."),
-    BodyField::new("echo", BOOLEAN, "Begins each text with its prompt."),
-    BodyField::new("logprobs", COUNT, "Number of most probable tokens at each position."),
-    BodyField::new("stop", STOP, "Stop sequences."),
-    BodyField::new("ignore_eos", BOOLEAN, "Excludes the tokens that end a text, as benchmarks do."),
-    BodyField::unsupported("grammar", &[]),
-    BodyField::unsupported("prompt_logprobs", &[]),
-    BodyField::unsupported("suffix", &[r#""""#]),
-];
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Body {
+    /// Name or alias of a model; the server's first model if absent.
+    pub model: Option<String>,
+    /// Text or token ids, or an array of either.
+    #[schemars(schema_with = "TextInputs::schema")]
+    pub prompt: Value,
+    /// Maximum number of output tokens; 16 if absent. 0 needs `echo`, and only scores the prompt.
+    max_tokens: Option<usize>,
+    /// 1, or the same as `n`: all texts are returned.
+    best_of: Option<usize>,
+    /// Begins each text with its prompt.
+    pub echo: Option<bool>,
+    /// Number of most probable tokens at each position.
+    pub logprobs: Option<usize>,
+}
+
+impl Body {
+    /// Token limit.
+    pub fn max_tokens(&self, echo: bool) -> Result<usize> {
+        let tokens = self.max_tokens.unwrap_or(MAX_TOKENS);
+        in_range("max_tokens", tokens, usize::from(!echo), usize::MAX)?;
+        Ok(tokens)
+    }
+
+    /// Refuses a choice of the best ones: all that are made are returned.
+    pub fn check_best_of(&self, n: usize) -> Result<()> {
+        match self.best_of {
+            Some(best_of) if best_of != n && best_of != 1 => {
+                let expected = format!("1 or `n`, which is {n}");
+                let error = ApiError::unexpected("best_of", best_of, expected);
+                Err(error.with_code("unsupported_parameter"))
+            }
+            _ => Ok(()),
+        }
+    }
+}

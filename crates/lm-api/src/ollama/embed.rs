@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::fields::EMBED;
+use super::fields::{EMBED, Embed};
 use super::keep_alive::KeepAlive;
 use super::writer::nanoseconds;
-use crate::embeddings::EmbeddingRequest;
+use crate::embeddings::{EmbeddingRequest, InputFields};
 use crate::error::Result;
 use crate::fields::Fields;
 use crate::limits::Limits;
@@ -18,12 +18,9 @@ use crate::limits::Limits;
 /// # Errors
 /// When a field is invalid.
 pub fn ollama_embed(body: Value, limits: &Limits) -> Result<EmbeddingRequest> {
-    let mut fields = Fields::open(body, &EMBED)?;
-    let kept = ["model", "input", "dimensions"];
-    let body: Map<_, _> =
-        kept.iter().filter_map(|name| Some(((*name).to_owned(), fields.take(name)?))).collect();
-    let keep_alive = KeepAlive::read(fields.take("keep_alive"))?;
-    Ok(EmbeddingRequest { keep_alive, ..EmbeddingRequest::from_json_within(Value::Object(body), limits)? })
+    let fields = Fields::open(body, &EMBED)?;
+    let keep_alive = KeepAlive::read(fields.read::<Embed>()?.keep_alive)?;
+    Ok(EmbeddingRequest { keep_alive, ..fields.into_group::<InputFields>()?.request(limits)? })
 }
 
 /// Converts a list of embeddings of OpenAI's API, started at this time, to a response of `/api/embed`.

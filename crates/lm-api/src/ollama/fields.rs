@@ -1,120 +1,133 @@
 //! Fields of Ollama's requests.
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::chat_completions::NAMES as CHAT_NAMES;
+use crate::embeddings::InputFields;
+use crate::fields::StopSequences;
 use crate::request::FieldNames;
-use crate::request_body::{
-    BOOLEAN, BodyField, INTEGER, MODEL, OBJECTS, POSITIVE, RequestBody, STOP, TEXT, TEXTS_OR_TOKENS,
-};
-use crate::sampling::SAMPLING;
+use crate::request_body::RequestBody;
+use crate::sampling::SamplingFields;
 
 /// Names of the fields.
 pub(super) const NAMES: FieldNames = FieldNames {
-    messages: "messages",
-    tools: "tools",
-    tool_name: "function.name",
-    tool_schema: "function.parameters",
     tool_choice: "tools",
     format: "format",
     max_output_tokens: "options.num_predict",
     max_reasoning_tokens: "think",
     stop: "options.stop",
+    ..CHAT_NAMES
 };
 
 /// Body of `/api/chat`.
 pub(super) const CHAT: RequestBody = RequestBody {
     name: "OllamaChatRequest",
-    fields: &[
-        &[
-            MODEL,
-            BodyField::new(
-                "messages",
-                OBJECTS,
-                "Messages of the conversation, oldest first; without one the model is only loaded.",
-            ),
-        ],
-        COMMON,
-        UNSUPPORTED,
-    ],
-    required: &[&["messages"]],
+    groups: &[Chat::json_schema, Common::json_schema],
+    unsupported: UNSUPPORTED,
     example: r#"{"messages": [{"role": "user", "content": "Hello!"}], "stream": false, "options": {"num_predict": 32}}"#,
 };
 
 /// Body of `/api/generate`.
 pub(super) const GENERATE: RequestBody = RequestBody {
     name: "OllamaGenerateRequest",
-    fields: &[
-        &[
-            MODEL,
-            BodyField::new("prompt", TEXT, "Message of the user; without one the model is only loaded."),
-            BodyField::new("system", TEXT, "Message of the system."),
-            BodyField::new(
-                "images",
-                r#"{"type": "array", "items": {"type": "string", "contentEncoding": "base64"}}"#,
-                "Images of the message, for models that read them.",
-            ),
-        ],
-        COMMON,
-        UNSUPPORTED,
-    ],
-    required: &[],
+    groups: &[Generate::json_schema, Common::json_schema],
+    unsupported: UNSUPPORTED,
     example: r#"{"prompt": "Hello!", "stream": false, "options": {"num_predict": 32}}"#,
 };
 
 /// Body of `/api/embed`.
 pub(super) const EMBED: RequestBody = RequestBody {
     name: "OllamaEmbedRequest",
-    fields: &[&[
-        MODEL,
-        BodyField::new("input", TEXTS_OR_TOKENS, "Text or token ids, or an array of either."),
-        BodyField::new("dimensions", POSITIVE, "Number of first elements to keep; all if absent."),
-        KEEP_ALIVE,
-    ]],
-    required: &[&["input"]],
+    groups: &[InputFields::json_schema, Embed::json_schema],
+    unsupported: &[],
     example: r#"{"input": "Hello!"}"#,
 };
 
 /// `options` of a body.
 pub(super) const OPTIONS: RequestBody = RequestBody {
     name: "OllamaOptions",
-    fields: &[
-        &[
-            BodyField::new("num_predict", INTEGER, "Maximum number of output tokens; negative is no limit."),
-            BodyField::new("stop", STOP, "Stop sequences."),
-            BodyField::new(
-                "repeat_penalty",
-                r#"{"type": "number", "exclusiveMinimum": 0}"#,
-                "Name of `repetition_penalty` in this API.",
-            ),
-        ],
-        SAMPLING,
-    ],
-    required: &[],
+    groups: &[Options::json_schema, SamplingFields::json_schema],
+    unsupported: &[],
     example: r#"{"num_predict": 32}"#,
 };
 
-const THINK: &str = r#"{"enum": [true, false, "low", "medium", "high"]}"#;
-const FORMAT: &str = r#"{"anyOf": [{"enum": ["", "json"]}, {"type": "object"}]}"#;
-
-const COMMON: &[BodyField] = &[
-    BodyField::new("tools", OBJECTS, "Functions that the model may call."),
-    BodyField::object("options", &OPTIONS, "Sampling parameters and limits; others are ignored."),
-    BodyField::new("think", THINK, "Reasoning: on, off, or its effort."),
-    BodyField::new("format", FORMAT, "Format of the answer: `json`, or a JSON Schema."),
-    KEEP_ALIVE,
-    BodyField::new("stream", BOOLEAN, "Streams the response as lines of JSON; true if absent."),
-];
-
-const KEEP_ALIVE: BodyField = BodyField::new(
-    "keep_alive",
-    r#"{"type": ["number", "string"]}"#,
-    "Time for which the model stays in memory after the request: seconds, or text such as `10m`; 0 unloads it, negative keeps it.",
-);
-
 const NOTHING: &[&str] = &["false", r#""""#, "[]"];
 
-const UNSUPPORTED: &[BodyField] = &[
-    BodyField::unsupported("context", NOTHING),
-    BodyField::unsupported("logprobs", NOTHING),
-    BodyField::unsupported("raw", NOTHING),
-    BodyField::unsupported("suffix", NOTHING),
-    BodyField::unsupported("template", NOTHING),
+const UNSUPPORTED: &[(&str, &[&str])] = &[
+    ("context", NOTHING),
+    ("logprobs", NOTHING),
+    ("raw", NOTHING),
+    ("suffix", NOTHING),
+    ("template", NOTHING),
 ];
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Chat {
+    /// Messages of the conversation, oldest first; without one the model is only loaded.
+    #[schemars(with = "Vec<Map<String, Value>>")]
+    pub messages: Vec<Value>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Generate {
+    /// Message of the user; without one the model is only loaded.
+    pub prompt: Option<String>,
+    /// Message of the system.
+    pub system: Option<String>,
+    /// Images of the message, for models that read them.
+    #[schemars(extend("type" = ["array", "null"], "items" = {"type": "string", "contentEncoding": "base64"}))]
+    pub images: Option<Value>,
+}
+
+/// Fields of both.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Common {
+    /// Name or alias of a model; the server's first model if absent.
+    pub model: Option<String>,
+    /// Functions that the model may call.
+    #[schemars(with = "Option<Vec<Map<String, Value>>>")]
+    pub tools: Option<Vec<Value>>,
+    /// Sampling parameters and limits; others are ignored.
+    #[serde(default)]
+    #[schemars(schema_with = "options")]
+    pub options: Option<Map<String, Value>>,
+    /// Reasoning: on, off, or its effort.
+    #[schemars(extend("enum" = [true, false, "low", "medium", "high", null]))]
+    pub think: Option<Value>,
+    /// Format of the answer: `json`, or a JSON Schema.
+    #[schemars(extend("anyOf" = [{"enum": ["", "json", null]}, {"type": "object"}]))]
+    pub format: Option<Value>,
+    /// Time for which the model stays in memory after the request: seconds, or text such as `10m`; 0 unloads
+    /// it, negative keeps it.
+    #[schemars(extend("type" = ["number", "string", "null"]))]
+    pub keep_alive: Option<Value>,
+    /// Streams the response as lines of JSON; true if absent.
+    pub stream: Option<bool>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Embed {
+    /// Time for which the model stays in memory after the request: seconds, or text such as `10m`; 0 unloads
+    /// it, negative keeps it.
+    #[schemars(extend("type" = ["number", "string", "null"]))]
+    pub keep_alive: Option<Value>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Options {
+    /// Maximum number of output tokens; negative is no limit.
+    pub num_predict: Option<i64>,
+    /// Stop sequences.
+    pub stop: Option<StopSequences>,
+    /// Name of `repetition_penalty` in this API.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub repeat_penalty: Option<f32>,
+}
+
+fn options(_: &mut SchemaGenerator) -> Schema {
+    let mut schema = OPTIONS.schema();
+    schema["type"] = ["object", "null"].into();
+    schema.try_into().expect("an object")
+}

@@ -42,9 +42,8 @@ impl KeepAlive {
             Value::String(text) => text.parse::<SignedDuration>().ok().map(|time| time.as_secs_f64()),
             _ => None,
         };
-        let message =
-            || format!("`keep_alive` is {}, expected seconds, or text such as \"10m\"", shown(&value));
-        let seconds = seconds.ok_or_else(|| ApiError::invalid_param("keep_alive", message()))?;
+        let expected = "seconds, or text such as \"10m\"";
+        let seconds = seconds.ok_or_else(|| ApiError::unexpected("keep_alive", shown(&value), expected))?;
         // A time that is too long for the type is for good.
         Ok(Some(Self(Duration::try_from_secs_f64(seconds).ok())))
     }

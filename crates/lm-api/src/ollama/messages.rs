@@ -1,7 +1,7 @@
 //! `messages` of a request in the form that OpenAI's API has them.
 
 use lm_conversation::Message;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::error::{ApiError, Result};
 use crate::fields::json_type;
@@ -10,10 +10,10 @@ use crate::media;
 use crate::messages::messages;
 
 /// Reads `messages`, with Ollama's names of their fields: `thinking`, `tool_name`, `images`.
-pub(super) fn read(mut body: Value, limits: &Limits) -> Result<Vec<Message>> {
-    for (index, message) in body.as_array_mut().into_iter().flatten().enumerate() {
+pub(super) fn read(mut body: Vec<Value>, limits: &Limits) -> Result<Vec<Message>> {
+    for (index, message) in body.iter_mut().enumerate() {
         let Value::Object(fields) = message else { continue };
-        let images = images(fields, &format!("messages[{index}].images"))?;
+        let images = images(fields.shift_remove("images"), &format!("messages[{index}].images"))?;
         if !images.is_empty() && fields.get("content").is_none_or(Value::is_null) {
             fields.insert("content".to_owned(), "".into());
         }
@@ -41,18 +41,15 @@ fn no_audio(content: &Value, at: &str) -> Result<()> {
     Ok(())
 }
 
-/// Takes `images`, each in base64 or as a data URL, and returns them in base64.
-pub(super) fn images(fields: &mut Map<String, Value>, at: &str) -> Result<Vec<String>> {
-    match fields.shift_remove("images") {
+/// Reads `images`, each in base64 or as a data URL, and returns them in base64.
+pub(super) fn images(images: Option<Value>, at: &str) -> Result<Vec<String>> {
+    match images {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::Array(images)) => {
             let images = images.iter().enumerate();
             images.map(|(index, image)| media::image_base64(image, &format!("{at}[{index}]"))).collect()
         }
-        Some(other) => {
-            let message = format!("`{at}` is {}, expected an array", json_type(&other));
-            Err(ApiError::invalid_param(at, message))
-        }
+        Some(other) => Err(ApiError::unexpected(at, json_type(&other), "an array")),
     }
 }
 

@@ -1,9 +1,9 @@
 //! Request bodies of `/api/chat` and `/api/generate`.
 
 use lm_conversation::{Message, Preface, ResponseFormat, ThinkingConfig, ThinkingMode, TurnOptions};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::fields::{CHAT, EMBED, GENERATE, NAMES};
+use super::fields::{CHAT, Chat, Common, EMBED, GENERATE, Generate, NAMES};
 use super::keep_alive::KeepAlive;
 use super::messages;
 use super::options;
@@ -42,9 +42,9 @@ impl OllamaRequest {
     /// # Errors
     /// When a field is invalid or not supported; [`ApiError::param`] names it.
     pub fn chat(body: Value, limits: &Limits) -> Result<ChatRequest> {
-        let mut fields = Fields::open(body, &CHAT)?;
-        let conversation = messages::read(fields.required("messages")?, limits)?;
-        request(fields, conversation, limits)
+        let fields = Fields::open(body, &CHAT)?;
+        let (common, chat): (Common, Chat) = (fields.read()?, fields.into_group()?);
+        request(common, messages::read(chat.messages, limits)?, limits)
     }
 
     /// Reads a body of `/api/generate`: a prompt is a message of the user.
@@ -52,53 +52,38 @@ impl OllamaRequest {
     /// # Errors
     /// As [`OllamaRequest::chat`].
     pub fn generate(body: Value, limits: &Limits) -> Result<ChatRequest> {
-        let mut fields = Fields::open(body, &GENERATE)?;
-        let mut images: Map<String, Value> =
-            fields.take("images").map(|images| ("images".to_owned(), images)).into_iter().collect();
-        let images = messages::images(&mut images, "images")?;
-        let prompt: String = fields.required("prompt")?;
-        let system = fields.get::<String>("system")?.filter(|system| !system.is_empty());
+        let fields = Fields::open(body, &GENERATE)?;
+        let (common, body): (Common, Generate) = (fields.read()?, fields.into_group()?);
+        let images = messages::images(body.images, "images")?;
+        let prompt = body.prompt.ok_or_else(|| ApiError::missing("prompt"))?;
+        let system = body.system.filter(|system| !system.is_empty());
         let mut conversation: Vec<_> = system.map(Message::system).into_iter().collect();
         let content = messages::with_images(images, prompt.into());
-        conversation.extend(read_messages(json!([{"role": "user", "content": content}]), limits)?);
-        request(fields, conversation, limits)
+        conversation.extend(read_messages(vec![json!({"role": "user", "content": content})], limits)?);
+        request(common, conversation, limits)
     }
 }
 
-fn request(mut fields: Fields, mut conversation: Vec<Message>, limits: &Limits) -> Result<ChatRequest> {
-    let fields = &mut fields;
+fn request(fields: Common, mut conversation: Vec<Message>, limits: &Limits) -> Result<ChatRequest> {
     let last = conversation.pop();
     let last = last.ok_or_else(|| ApiError::invalid_param("messages", "`messages` is empty"))?;
-    let tools = fields.take("tools").map(|value| tools(value, &NAMES, limits)).transpose()?;
-    let options = options::read(fields.get("options")?.unwrap_or_default(), limits)?;
-    let (thinking, effort) = thinking(fields)?;
-    let turn = TurnOptions { response_format: format(fields)?, thinking, ..TurnOptions::default() };
-    Ok(ChatRequest {
-        names: NAMES,
-        model: fields.get("model")?,
-        preface: Preface {
-            messages: conversation,
-            tools: tools.unwrap_or_default(),
-            extra_context: effort.into_iter().collect(),
-        },
-        last,
-        turn,
-        sampling: options.sampling,
-        stop: options.stop,
-        max_output_tokens: options.max_output_tokens,
-        choices: 1,
-        stream: fields.get("stream")?.unwrap_or(true).then(StreamOptions::default),
-        dialect: None,
-        continues: false,
-        min_output_tokens: 0,
-        ignores_end: false,
-        keep_alive: KeepAlive::read(fields.take("keep_alive"))?,
-    })
+    let tools = tools(fields.tools.unwrap_or_default(), &NAMES, limits)?;
+    let (thinking, effort) = thinking(fields.think)?;
+    let mut request = ChatRequest {
+        model: fields.model,
+        preface: Preface { messages: conversation, tools, extra_context: effort.into_iter().collect() },
+        turn: TurnOptions { response_format: format(fields.format)?, thinking, ..TurnOptions::default() },
+        stream: fields.stream.unwrap_or(true).then(StreamOptions::default),
+        keep_alive: KeepAlive::read(fields.keep_alive)?,
+        ..ChatRequest::new(NAMES, last)
+    };
+    options::set(&mut request, fields.options.unwrap_or_default(), limits)?;
+    Ok(request)
 }
 
 /// Reads `think`: a boolean, or an effort, which some templates read.
-fn thinking(fields: &mut Fields) -> Result<(ThinkingConfig, Option<(String, Value)>)> {
-    let (mode, effort) = match fields.take("think") {
+fn thinking(think: Option<Value>) -> Result<(ThinkingConfig, Option<(String, Value)>)> {
+    let (mode, effort) = match think {
         None => (ThinkingMode::Default, None),
         Some(Value::Bool(true)) => (ThinkingMode::On, None),
         Some(Value::Bool(false)) => (ThinkingMode::Off, None),
@@ -106,24 +91,20 @@ fn thinking(fields: &mut Fields) -> Result<(ThinkingConfig, Option<(String, Valu
             (ThinkingMode::On, Some(("reasoning_effort".to_owned(), effort)))
         }
         Some(other) => {
-            let message =
-                format!("`think` is {}, expected a boolean, \"low\", \"medium\" or \"high\"", shown(&other));
-            return Err(ApiError::invalid_param("think", message));
+            let expected = r#"a boolean, "low", "medium" or "high""#;
+            return Err(ApiError::unexpected("think", shown(&other), expected));
         }
     };
     Ok((ThinkingConfig { mode, max_tokens: None }, effort))
 }
 
 /// Reads `format`: `json`, or a schema.
-fn format(fields: &mut Fields) -> Result<Option<ResponseFormat>> {
-    match fields.take("format") {
+fn format(format: Option<Value>) -> Result<Option<ResponseFormat>> {
+    match format {
         None => Ok(None),
         Some(Value::String(word)) if word.is_empty() => Ok(None),
         Some(Value::String(word)) if word == "json" => Ok(Some(ResponseFormat::JsonObject)),
         Some(schema @ Value::Object(_)) => Ok(Some(ResponseFormat::JsonSchema(schema))),
-        Some(other) => {
-            let message = format!("`format` is {}, expected \"json\" or a JSON schema", shown(&other));
-            Err(ApiError::invalid_param("format", message))
-        }
+        Some(other) => Err(ApiError::unexpected("format", shown(&other), "\"json\" or a JSON schema")),
     }
 }

@@ -16,10 +16,7 @@ pub(super) fn items(input: Value, limits: &Limits) -> Result<Vec<Value>> {
             at_most("input", items.len(), limits.messages, "items")?;
             Ok(items)
         }
-        other => {
-            let message = format!("`input` is {}, expected text or an array of items", json_type(&other));
-            Err(ApiError::invalid_param("input", message))
-        }
+        other => Err(ApiError::unexpected("input", json_type(&other), "text or an array of items")),
     }
 }
 
@@ -39,12 +36,12 @@ pub(super) fn conversation(items: &[Value], known: usize, limits: &Limits) -> Re
             _ => converted.push(message),
         }
     }
-    messages(converted.into(), limits)
+    messages(converted, limits)
 }
 
 /// Checks a message alone, so that its error names the item.
 fn check(message: &Value, at: &str, limits: &Limits) -> Result<()> {
-    let checked = messages(Value::Array(vec![message.clone()]), limits);
+    let checked = messages(vec![message.clone()], limits);
     let renamed = |error: ApiError| ApiError {
         param: error.param.as_ref().map(|param| param.replacen("messages[0]", at, 1)),
         message: error.message.replace("messages[0]", at),

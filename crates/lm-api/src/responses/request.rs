@@ -1,21 +1,20 @@
 //! Request body.
 
-use lm_conversation::{Calls, Preface, ToolSpec, TurnOptions};
+use lm_conversation::{Preface, TurnOptions};
 use lm_template::{Map, Message};
 use serde_json::{Value, json};
 
-use super::fields::{BODY, NAMES};
+use super::fields::{BODY, Body, NAMES};
 use super::input;
 use super::store::ResponseStore;
-use crate::chat_completions::{choice_among, response_format_at};
+use crate::chat_completions::{ToolFields, response_format_at};
 use crate::error::{ApiError, Result};
-use crate::fields::{Fields, in_range, missing, shown};
+use crate::fields::{Fields, nested, shown, word};
 use crate::limits::Limits;
-use crate::reasoning::thinking;
+use crate::reasoning::{Effort, thinking};
 use crate::request::{ChatRequest, StreamOptions};
 use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
-use crate::tools::tools;
 
 /// Request of the Responses API: the converted [`ChatRequest`], and the fields that the response echoes.
 ///
@@ -54,48 +53,45 @@ impl ResponsesRequest {
     /// # Errors
     /// When a field is invalid or not supported; [`ApiError::param`] names it.
     pub fn from_json_within(body: Value, store: &ResponseStore, limits: &Limits) -> Result<Self> {
-        let fields = &mut Fields::open(body, &BODY)?;
-        let repeated = repeated(fields);
-        let mut items = previous(fields, store)?;
+        let fields = Fields::open(body, &BODY)?;
+        let repeated = repeated(fields.values());
+        let (tools, sampling): (ToolFields, SamplingFields) = (fields.read()?, fields.read()?);
+        let body: Body = fields.into_group()?;
+        let mut items = previous(body.previous_response_id, store)?;
         let known = items.len();
-        items.extend(input::items(fields.required("input")?, limits)?);
+        items.extend(input::items(body.input, limits)?);
         let mut messages = input::conversation(&items, known, limits).map_err(renamed)?;
-        let last = messages.pop().ok_or_else(|| missing("input"))?;
-        if let Some(instructions) = fields.get::<String>("instructions")? {
+        let last = messages.pop().ok_or_else(|| ApiError::missing("input"))?;
+        if let Some(instructions) = body.instructions {
             messages.insert(0, Message::system(instructions));
         }
-        let mut specs = match fields.take("tools") {
-            Some(value) => tools(value, &NAMES, limits)?,
-            None => Vec::new(),
-        };
-        let reasoning = fields.get::<Map<String, Value>>("reasoning")?.unwrap_or_default();
-        let effort = effort(&reasoning)?;
-        let (thinking, effort) = thinking(effort, "reasoning.effort", fields.get("max_reasoning_tokens")?)?;
-        let turn = TurnOptions { thinking, ..turn(fields, &mut specs)? };
+        let (tools, turn) = tools.read(&NAMES, limits)?;
+        let effort = nested(body.reasoning, "effort").map_or(Ok(None), effort)?;
+        let (thinking, effort) = thinking(effort, body.max_reasoning_tokens);
+        let format = nested(body.text, "format");
+        let format = format.map(|format| response_format_at(&format, NAMES.format)).transpose();
+        let response_format = format.map_err(|error| error.with_param(NAMES.format))?.flatten();
         let chat = ChatRequest {
-            names: NAMES,
-            model: fields.get("model")?,
-            preface: Preface { messages, tools: specs, extra_context: effort.into_iter().collect() },
-            last,
-            turn,
-            sampling: SamplingFields::read(fields, limits)?,
-            stop: Vec::new(),
-            max_output_tokens: max_output_tokens(fields)?,
-            choices: 1,
-            stream: fields.get("stream")?.unwrap_or(false).then(StreamOptions::default),
-            dialect: None,
-            continues: false,
-            min_output_tokens: 0,
-            ignores_end: false,
-            keep_alive: None,
+            model: body.model,
+            preface: Preface { messages, tools, extra_context: effort.into_iter().collect() },
+            turn: TurnOptions { thinking, response_format, ..turn },
+            sampling: sampling.checked(limits)?,
+            max_output_tokens: body.max_output_tokens.map(|most| (NAMES.max_output_tokens, most.get())),
+            stream: body.stream.unwrap_or(false).then(StreamOptions::default),
+            ..ChatRequest::new(NAMES, last)
         };
-        Ok(Self { chat, repeated, items, store: fields.get("store")?.unwrap_or(true) })
+        Ok(Self { chat, repeated, items, store: body.store.unwrap_or(true) })
     }
 }
 
+fn effort(effort: Value) -> Result<Option<Effort>> {
+    const NAME: &str = "reasoning.effort";
+    word(effort).map_err(|error| ApiError::invalid_param(NAME, format!("`{NAME}`: {error}")))
+}
+
 /// Items of the response that `previous_response_id` names, with those before it.
-fn previous(fields: &mut Fields, store: &ResponseStore) -> Result<Vec<Value>> {
-    let Some(id) = fields.get::<String>("previous_response_id")? else { return Ok(Vec::new()) };
+fn previous(id: Option<String>, store: &ResponseStore) -> Result<Vec<Value>> {
+    let Some(id) = id else { return Ok(Vec::new()) };
     let stored = store.get(&id).ok_or_else(|| {
         let message =
             format!("there is no response {}; it may have been removed to make room", shown(&id.into()));
@@ -105,37 +101,6 @@ fn previous(fields: &mut Fields, store: &ResponseStore) -> Result<Vec<Value>> {
     Ok(stored.items.clone())
 }
 
-fn turn(fields: &mut Fields, tools: &mut Vec<ToolSpec>) -> Result<TurnOptions> {
-    let several = fields.get("parallel_tool_calls")?.unwrap_or(true);
-    let text = fields.get::<Map<String, Value>>("text")?.unwrap_or_default();
-    let format = text.get("format").filter(|format| !format.is_null());
-    let format = format.map(|format| response_format_at(format, NAMES.format)).transpose();
-    Ok(TurnOptions {
-        tool_choice: choice_among(&fields.take("tool_choice").unwrap_or_default(), tools)?,
-        calls: if several { Calls::Several } else { Calls::One },
-        response_format: format.map_err(|error| error.with_param(NAMES.format))?.flatten(),
-        ..TurnOptions::default()
-    })
-}
-
-fn effort(reasoning: &Map<String, Value>) -> Result<Option<String>> {
-    match reasoning.get("effort") {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(effort)) => Ok(Some(effort.clone())),
-        Some(other) => {
-            let message = format!("`reasoning.effort` is {}, expected text", shown(other));
-            Err(ApiError::invalid_param("reasoning.effort", message))
-        }
-    }
-}
-
-fn max_output_tokens(fields: &mut Fields) -> Result<Option<(&'static str, usize)>> {
-    let name = NAMES.max_output_tokens;
-    let Some(tokens) = fields.get(name)? else { return Ok(None) };
-    in_range(name, tokens, 1, usize::MAX)?;
-    Ok(Some((name, tokens)))
-}
-
 /// Error with the names of this API in place of those of chat completions.
 fn renamed(error: ApiError) -> ApiError {
     let rename = |text: String| text.replace("messages", "input");
@@ -143,7 +108,7 @@ fn renamed(error: ApiError) -> ApiError {
 }
 
 /// Fields of the request that the response has too, with their defaults.
-fn repeated(fields: &Fields) -> Map<String, Value> {
+fn repeated(fields: &Map<String, Value>) -> Map<String, Value> {
     let defaults = [
         ("instructions", Value::Null),
         ("max_output_tokens", Value::Null),
@@ -161,7 +126,7 @@ fn repeated(fields: &Fields) -> Map<String, Value> {
         ("user", Value::Null),
     ];
     let value = |(key, default): (&str, Value)| {
-        let given = fields.peek(key).cloned();
+        let given = fields.get(key).cloned();
         (key.to_owned(), given.unwrap_or(default))
     };
     defaults.into_iter().map(value).collect()

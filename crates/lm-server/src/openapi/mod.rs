@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::routes::ROUTES;
 
-/// Creates the document from the table of routes and the tables of the bodies' fields.
+/// Creates the document from the table of routes and the structs of the bodies.
 pub(crate) fn document() -> Value {
     json!({
         "openapi": "3.1.0",

@@ -13,7 +13,7 @@ const RESPONSES: [&str; 4] = [
     include_str!("server.json"),
 ];
 
-/// All schemas by name; request schemas are built from the field tables.
+/// All schemas by name; those of requests are made of the structs that they are read as.
 pub(super) fn all() -> Map<String, Value> {
     let mut schemas = Map::new();
     for text in RESPONSES {

@@ -6,10 +6,12 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use lm_api::{
-    BodyField, Fields, KeepAlive, OllamaLoad, OllamaRequest, OllamaWriter, RequestBody, ollama_embed,
+    ApiError, Fields, KeepAlive, OllamaLoad, OllamaRequest, OllamaWriter, RequestBody, ollama_embed,
     ollama_embeddings, ollama_time,
 };
 use lm_session::{Engine, MediaKind, ModelInfo, SessionConfig};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::body::JsonBody;
@@ -21,13 +23,19 @@ use crate::state::{App, SharedApp};
 /// Body of `/api/show`.
 pub(super) const SHOW: RequestBody = RequestBody {
     name: "OllamaShowRequest",
-    fields: &[&[
-        BodyField::new("model", r#"{"type": "string"}"#, "Name or alias of a model."),
-        BodyField::new("name", r#"{"type": "string"}"#, "Older name of `model`."),
-    ]],
-    required: &[&["model", "name"]],
+    groups: &[Show::json_schema],
+    unsupported: &[],
     example: r#"{"model": "pocket"}"#,
 };
+
+#[derive(Deserialize, JsonSchema)]
+#[schemars(extend("anyOf" = [{"required": ["model"]}, {"required": ["name"]}]))]
+struct Show {
+    /// Name or alias of a model.
+    model: Option<String>,
+    /// Older name of `model`.
+    name: Option<String>,
+}
 
 /// Answers `/api/chat`.
 pub(super) async fn converse(
@@ -151,12 +159,8 @@ pub(super) async fn show(
     State(app): State<SharedApp>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ErrorResponse> {
-    let mut fields = Fields::open(body, &SHOW)?;
-    let older = fields.get::<String>("name")?;
-    let name = match older {
-        Some(name) => fields.get("model")?.unwrap_or(name),
-        None => fields.required("model")?,
-    };
+    let body: Show = Fields::open(body, &SHOW)?.into_group()?;
+    let name = body.model.or(body.name).ok_or_else(|| ApiError::missing("model"))?;
     let model = app.models.find(Some(&name))?.clone();
     let object = app.prepare(move || Ok(shown(&model, model.engines()?))).await?;
     Ok(response::json(StatusCode::OK, &object))

@@ -3,74 +3,69 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use lm_api::{ApiError, BodyField, ChatRequest, Fields, RequestBody};
+use lm_api::{ApiError, ChatRequest, Fields, RequestBody};
 use lm_session::Engine;
 use lm_tokenizer::{TextSegment, TokenId};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::body::JsonBody;
 use crate::response::{self, ErrorResponse};
 use crate::state::SharedApp;
 
-const BOOLEAN: &str = r#"{"type": "boolean"}"#;
-const STRING: &str = r#"{"type": "string"}"#;
-const MODEL: BodyField =
-    BodyField::new("model", STRING, "Name or alias of a model; the first one if absent.");
-
 /// Body of `/tokenize`.
 pub(super) const TEXT: RequestBody = RequestBody {
     name: "TokenizeRequest",
-    fields: &[&[
-        MODEL,
-        BodyField::new("content", STRING, "The text."),
-        BodyField::new("prompt", STRING, "Name of `content` in vLLM."),
-        BodyField::new(
-            "parse_special",
-            BOOLEAN,
-            "Recognises special tokens that are spelled in the text; true if absent.",
-        ),
-        BodyField::new(
-            "add_special",
-            BOOLEAN,
-            "Adds the tokens that `tokenizer.json` puts around a text; false if absent.",
-        ),
-        BodyField::new("add_special_tokens", BOOLEAN, "Name of `add_special` in vLLM."),
-    ]],
-    required: &[&["content", "prompt"]],
+    groups: &[Text::json_schema],
+    unsupported: &[],
     example: r#"{"content": "Hello!"}"#,
 };
 
 /// Body of `/detokenize`.
 pub(super) const TOKENS: RequestBody = RequestBody {
     name: "DetokenizeRequest",
-    fields: &[&[
-        MODEL,
-        BodyField::new(
-            "tokens",
-            r#"{"type": "array", "items": {"type": "integer", "minimum": 0}}"#,
-            "Token ids.",
-        ),
-    ]],
-    required: &[&["tokens"]],
+    groups: &[Tokens::json_schema],
+    unsupported: &[],
     example: r#"{"tokens": [1, 2]}"#,
 };
+
+#[derive(Deserialize, JsonSchema)]
+#[schemars(extend("anyOf" = [{"required": ["content"]}, {"required": ["prompt"]}]))]
+struct Text {
+    /// Name or alias of a model; the first one if absent.
+    model: Option<String>,
+    /// The text.
+    content: Option<String>,
+    /// Name of `content` in vLLM.
+    prompt: Option<String>,
+    /// Recognises special tokens that are spelled in the text; true if absent.
+    parse_special: Option<bool>,
+    /// Adds the tokens that `tokenizer.json` puts around a text; false if absent.
+    add_special: Option<bool>,
+    /// Name of `add_special` in vLLM.
+    add_special_tokens: Option<bool>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Tokens {
+    /// Name or alias of a model; the first one if absent.
+    model: Option<String>,
+    /// Token ids.
+    tokens: Vec<TokenId>,
+}
 
 /// Encodes a text.
 pub(crate) async fn tokenize(
     State(app): State<SharedApp>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ErrorResponse> {
-    let mut fields = Fields::open(body, &TEXT)?;
-    let model = fields.get::<String>("model")?;
-    let content = match fields.get::<String>("prompt")? {
-        Some(prompt) => fields.get("content")?.unwrap_or(prompt),
-        None => fields.required("content")?,
-    };
-    let parse_special = fields.get("parse_special")?.unwrap_or(true);
-    let older = fields.get("add_special")?;
-    let add_special = fields.get("add_special_tokens")?.or(older).unwrap_or(false);
+    let body: Text = Fields::open(body, &TEXT)?.into_group()?;
+    let content = body.content.or(body.prompt).ok_or_else(|| ApiError::missing("content"))?;
+    let parse_special = body.parse_special.unwrap_or(true);
+    let add_special = body.add_special_tokens.or(body.add_special).unwrap_or(false);
     check_length(&content, app.config.limits.request.tokenize_bytes)?;
-    let model = app.models.find(model.as_deref())?.clone();
+    let model = app.models.find(body.model.as_deref())?.clone();
     let ids = app.prepare(move || {
         let segment =
             if parse_special { TextSegment::Template(&content) } else { TextSegment::Content(&content) };
@@ -98,8 +93,7 @@ pub(crate) async fn detokenize(
     State(app): State<SharedApp>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ErrorResponse> {
-    let mut fields = Fields::open(body, &TOKENS)?;
-    let (model, tokens) = (fields.get::<String>("model")?, fields.required::<Vec<TokenId>>("tokens")?);
+    let Tokens { model, tokens } = Fields::open(body, &TOKENS)?.into_group()?;
     let model = app.models.find(model.as_deref())?.clone();
     let text = app.prepare(move || decoded(&model.engines()?.engine, &tokens)).await?;
     Ok(response::json(StatusCode::OK, &json!({"content": text, "prompt": text})))

@@ -3,8 +3,10 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use lm_api::{ApiError, BodyField, Fields, RequestBody};
+use lm_api::{ApiError, Fields, RequestBody};
 use lm_tools::{CallEvent, CallResult, Map, RunningCalls, ToolCall};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::body::JsonBody;
@@ -14,17 +16,19 @@ use crate::state::SharedApp;
 /// Body of a call.
 pub(super) const CALL: RequestBody = RequestBody {
     name: "ToolCallRequest",
-    fields: &[&[
-        BodyField::new("name", r#"{"type": "string"}"#, "Name of a tool."),
-        BodyField::new(
-            "arguments",
-            r#"{"type": ["object", "string"]}"#,
-            "Arguments, or their JSON text; none if absent.",
-        ),
-    ]],
-    required: &[&["name"]],
+    groups: &[Call::json_schema],
+    unsupported: &[],
     example: r#"{"name": "get_weather", "arguments": {"location": "Paris"}}"#,
 };
+
+#[derive(Deserialize, JsonSchema)]
+struct Call {
+    /// Name of a tool.
+    name: String,
+    /// Arguments, or their JSON text; none if absent.
+    #[schemars(extend("type" = ["object", "string", "null"]))]
+    arguments: Option<Value>,
+}
 
 /// Lists the declarations, each with the hints about the tool's effects.
 pub(crate) async fn list(State(app): State<SharedApp>) -> Response {
@@ -70,9 +74,8 @@ async fn result(mut running: RunningCalls) -> Result<CallResult, ApiError> {
 
 /// Reads a call; the arguments are an object, or its JSON text as in calls of chat completions.
 fn read(body: Value) -> Result<ToolCall, ApiError> {
-    let mut fields = Fields::open(body, &CALL)?;
-    let name: String = fields.required("name")?;
-    let arguments = match fields.take("arguments") {
+    let Call { name, arguments } = Fields::open(body, &CALL)?.into_group()?;
+    let arguments = match arguments {
         None => Some(Map::new()),
         Some(Value::Object(arguments)) => Some(arguments),
         Some(Value::String(text)) => serde_json::from_str(&text).ok(),
