@@ -54,6 +54,17 @@ pub(crate) struct NamedBody {
     part: Part,
 }
 
+/// End of a name or id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WordEnd {
+    /// Its end marker.
+    Marker,
+    /// The id's marker.
+    Id,
+    /// The text that follows, which is read next: the arguments or the closing marker.
+    Next,
+}
+
 /// The part being read.
 #[derive(Debug)]
 enum Part {
@@ -115,10 +126,16 @@ impl NamedBody {
         }
         // Without a name there is no call to end.
         let close = if matches!(self.part, Part::Name(_)) { self.close } else { "" };
-        let markers = [after_name, id_marker, other.1, "{", close];
+        let markers = [
+            (WordEnd::Marker, after_name),
+            (WordEnd::Id, id_marker),
+            (WordEnd::Marker, other.1),
+            (WordEnd::Next, "{"),
+            (WordEnd::Next, close),
+        ];
         let (found, end) = match scan(&text[self.at..], &markers, false) {
             Scan::Clear { until } => (None, self.at + until),
-            Scan::Found { start, marker } => (Some(marker), self.at + start),
+            Scan::Found { marker, start, len } => (Some((marker, len)), self.at + start),
         };
         let limit = start + MAX_NAME_BYTES;
         let odd = |c: char| c.is_control() && !c.is_whitespace() || ODD.contains(c);
@@ -131,7 +148,7 @@ impl NamedBody {
             return Err(Fault::malformed("its name is too long"));
         }
         self.at = end;
-        let Some(marker) = found else { return Ok(Some(Progress::Open)) };
+        let Some((marker, len)) = found else { return Ok(Some(Progress::Open)) };
         let word = text[start..end].trim();
         // A code block may start at the end of the name.
         let fence =
@@ -142,8 +159,8 @@ impl NamedBody {
             Part::Name(_) => self.named(word, text[..end].trim_end())?,
             _ => self.id = Some(unguarded(word).into_owned()),
         }
-        self.at += [after_name, id_marker, other.1, "", ""][marker].len();
-        if marker == 1 {
+        self.at += if marker == WordEnd::Next { 0 } else { len };
+        if marker == WordEnd::Id {
             self.part = Part::Id(self.at);
             return Ok(None);
         }

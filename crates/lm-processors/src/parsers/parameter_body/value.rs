@@ -22,6 +22,19 @@ use crate::values::{Schema, Types, partial, push_json_chars, python_literal, typ
 /// A line's end that models write in place of a line feed.
 const CRLF: &str = "\r\n";
 
+/// Marker that may end a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The value's own.
+    Value,
+    /// The next key's.
+    NextKey,
+    /// The one after the last parameter, or the call's.
+    Call,
+    /// The next call's.
+    NextCall,
+}
+
 impl ParameterBody {
     /// Reads the layout before a value and its CDATA marker, both of which must be known before anything is
     /// emitted.
@@ -88,31 +101,30 @@ impl ParameterBody {
         if !skip_json(text, &mut reader) {
             return Ok(self.emit_partial(text, reader));
         }
-        let markers = self.end_markers(&reader);
+        let close = reader.close.clone();
+        let markers = self.end_markers(&close, reader.protected);
         loop {
-            let (found, marker) = match scan(&text[reader.searched..], &markers, false) {
+            let (marker, found, len) = match scan(&text[reader.searched..], &markers, false) {
                 Scan::Clear { until } => {
                     reader.searched += until;
                     return Ok(self.emit_partial(text, reader));
                 }
-                Scan::Found { start, marker } => (reader.searched + start, marker),
+                Scan::Found { marker, start, len } => (marker, reader.searched + start, len),
             };
             let behind = &text[found..];
+            let mut end = found;
             let ends = match marker {
-                0 => return self.end_value(text, reader, found, markers[0].len()),
-                1 => self.is_next_parameter(&text[..found], behind),
-                4 => self.is_next_call(behind),
-                _ => self.is_end_of_call(behind),
-            };
-            if matches!(marker, 2 | 3) {
-                reader.held.get_or_insert(found);
-            }
-            match ends {
-                Some(true) => {
-                    let end = if matches!(marker, 2 | 3) { reader.held.unwrap_or(found) } else { found };
-                    return self.end_value(text, reader, end, 0);
+                End::Value => return self.end_value(text, reader, found, len),
+                End::NextKey => self.is_next_parameter(&text[..found], behind),
+                End::NextCall => self.is_next_call(behind),
+                End::Call => {
+                    end = *reader.held.get_or_insert(found);
+                    self.is_end_of_call(behind)
                 }
-                Some(false) => reader.searched = found + markers[marker].len(),
+            };
+            match ends {
+                Some(true) => return self.end_value(text, reader, end, 0),
+                Some(false) => reader.searched = found + len,
                 None => {
                     reader.searched = found;
                     return Ok(self.emit_partial(text, reader));
@@ -122,12 +134,13 @@ impl ParameterBody {
     }
 
     /// Markers that may end a value: its own, the next key's, and those that end the call.
-    fn end_markers(&self, reader: &ValueReader) -> Vec<String> {
-        let mut markers = vec![reader.close.clone()];
-        if self.recovers && !reader.protected {
+    fn end_markers<'t>(&self, own: &'t str, protected: bool) -> Vec<(End, &'t str)> {
+        let mut markers = vec![(End::Value, own)];
+        if self.recovers && !protected {
             let Tags { open, close, .. } = self.call_syntax.call;
-            let others = [self.syntax.key.open, self.syntax.end, close, open];
-            markers.extend(others.map(str::to_owned));
+            let ParameterCall { key, end, .. } = *self.syntax;
+            markers.extend([(End::NextKey, key.open), (End::Call, end), (End::Call, close)]);
+            markers.push((End::NextCall, open));
         }
         markers
     }

@@ -11,19 +11,18 @@ const MAX_UNDECIDED_BYTES: usize = 1 << 16;
 
 impl ReplyParser {
     pub(super) fn advance_answer(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
-        match scan(self.buffer.rest(), &self.markers.texts, self.ended) {
+        match scan(self.buffer.rest(), &self.markers.in_answer, self.ended) {
             Scan::Clear { until } => {
                 self.answer.push(self.buffer.take(until), events);
                 Step::NeedText
             }
-            Scan::Found { start, marker } => {
+            Scan::Found { marker: role, start, len } => {
                 self.answer.push(self.buffer.take(start), events);
-                let len = self.markers.texts[marker].len();
-                if self.is_text_at_this_position(self.markers.roles[marker]) {
+                if self.is_text_at_this_position(role) {
                     self.answer.push(self.buffer.take(len), events);
-                    return Step::Continue;
+                } else {
+                    self.take_marker(len, role, events);
                 }
-                self.take_marker(len, self.markers.roles[marker], events);
                 Step::Continue
             }
         }
@@ -91,15 +90,14 @@ impl ReplyParser {
     pub(super) fn advance_undecided(&mut self) -> Step {
         let State::Undecided { searched } = &mut self.state else { return Step::Continue };
         let end = &self.channels[0].channel.end;
-        let texts = &self.markers.texts;
-        let found = scan(&self.buffer.rest()[*searched..], texts, self.ended);
-        match found {
+        let rest = &self.buffer.rest()[*searched..];
+        match scan(rest, &self.markers.in_answer, self.ended) {
             Scan::Clear { until } if !self.ended && *searched + until <= MAX_UNDECIDED_BYTES => {
                 *searched += until;
                 return Step::NeedText;
             }
-            Scan::Found { start, marker }
-                if texts[marker] == *end && *searched + start <= MAX_UNDECIDED_BYTES =>
+            Scan::Found { start, len, .. }
+                if rest[start..start + len] == **end && *searched + start <= MAX_UNDECIDED_BYTES =>
             {
                 self.enter_channel(0, None);
             }

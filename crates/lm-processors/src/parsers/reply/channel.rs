@@ -1,6 +1,6 @@
 //! Parsing of a channel.
 
-use super::markers::{inner_opener, is_bare, may_start_with, opener};
+use super::markers::{ChannelEnd, inner_opener, is_bare, may_start_with, opener};
 use super::{ReplyParser, State, Step};
 use crate::channel::ReplyChannel;
 use crate::dialect::{BeforeCalls, CallSyntax, CallsInside, Place, Trim, Undeclared};
@@ -64,7 +64,7 @@ impl ReplyParser {
             let (text, start) = (self.buffer.rest().trim_start(), &*channel.start);
             let layout = self.buffer.rest().len() - text.len();
             let may_come = |marker: &str| marker.len() > text.len() && marker.starts_with(text);
-            let open = others.iter().any(|marker| may_come(marker)) || may_come(start);
+            let open = others.iter().any(|(_, marker)| may_come(marker)) || may_come(start);
             if open && !self.ended && layout <= MAX_LAYOUT_BYTES {
                 return Step::NeedText;
             }
@@ -74,7 +74,7 @@ impl ReplyParser {
                     let start = start.len();
                     inside.flow.push(self.buffer.take(layout), &mut self.answer, events);
                     self.buffer.take(start);
-                } else if others.iter().any(|marker| text.starts_with(marker)) {
+                } else if others.iter().any(|(_, marker)| text.starts_with(marker)) {
                     self.buffer.take(layout);
                     return self.leave_channel(Trim::Nothing);
                 }
@@ -90,7 +90,7 @@ impl ReplyParser {
     fn search_end(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
         let State::Channel(inside) = &mut self.state else { return Step::Continue };
         let ReplyChannel { channel, syntax } = &self.channels[inside.number];
-        let mut ends = vec![&*channel.end];
+        let mut ends = vec![(ChannelEnd::Own, &*channel.end)];
         if syntax.calls_inside == CallsInside::End || self.calls_in_channels {
             ends.extend(&self.markers.after_channel);
         }
@@ -102,13 +102,14 @@ impl ReplyParser {
                 }
                 Step::NeedText
             }
-            Scan::Found { start, marker } => {
-                let len = ends[marker].len();
+            Scan::Found { marker, start, len } => {
                 inside.flow.push(self.buffer.take(start), &mut self.answer, events);
                 match marker {
-                    0 => self.end_channel(len, events),
-                    _ if syntax.calls_inside == CallsInside::End => self.interrupt_channel(events),
-                    _ => {
+                    ChannelEnd::Own => self.end_channel(len, events),
+                    ChannelEnd::Next if syntax.calls_inside == CallsInside::End => {
+                        self.interrupt_channel(events)
+                    }
+                    ChannelEnd::Next => {
                         inside.possible_end = Some(len);
                         Step::Continue
                     }
@@ -122,9 +123,8 @@ impl ReplyParser {
     fn search_end_after_marker(&mut self, searched: usize, events: &mut Vec<ProcessorEvent>) -> Step {
         let State::Channel(inside) = &mut self.state else { return Step::Continue };
         let end = &*self.channels[inside.number].channel.end;
-        match scan(&self.buffer.rest()[searched..], &[end], self.ended) {
-            Scan::Found { start, .. } => {
-                let len = end.len();
+        match scan(&self.buffer.rest()[searched..], &[((), end)], self.ended) {
+            Scan::Found { start, len, .. } => {
                 inside.flow.push(self.buffer.take(searched + start), &mut self.answer, events);
                 self.end_channel(len, events)
             }
@@ -162,7 +162,7 @@ impl ReplyParser {
     fn call_at_front(&self) -> Result<(), usize> {
         let text = self.buffer.rest();
         let begins = |marker: &&str| !marker.is_empty() && text.starts_with(*marker);
-        let markers = self.markers.after_channel.iter().copied().filter(begins);
+        let markers = self.markers.after_channel.iter().map(|(_, marker)| *marker).filter(begins);
         let marker = markers.max_by_key(|marker| marker.len()).unwrap_or_default();
         let start_of = |syntax: &&CallSyntax| {
             !is_bare(syntax) && (opener(syntax) == marker || inner_opener(syntax) == marker)

@@ -59,6 +59,17 @@ enum Step {
     Continue,
 }
 
+/// Marker of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Marker {
+    /// Start of a message or a header.
+    Start,
+    /// End of the header.
+    Text,
+    /// End of the message.
+    End,
+}
+
 /// Header of a message at the start of a text.
 enum Header {
     /// Complete: its end marker starts at this byte.
@@ -137,23 +148,27 @@ impl MessageParser {
 
     /// Header at the start of `text`, which ends before the next message starts and before this one ends.
     fn header(&self, text: &str) -> Header {
-        let MessageSyntax { start, channel, recipient, text: end, ends, .. } = *self.syntax;
+        let MessageSyntax { start, channel, recipient, text: end, .. } = *self.syntax;
         let begins = |part: &&str| !part.is_empty() && text.starts_with(*part);
         let Some(first) = [channel, recipient].into_iter().find(begins) else {
             let may_start_with = [start, channel, recipient].iter().any(|part| part.starts_with(text));
             let open = text.is_empty() || may_start_with && !self.ended;
             return if open { Header::Open } else { Header::Absent(0) };
         };
-        let mut markers = vec![end, start];
-        markers.extend(ends);
+        let markers = self.markers([(Marker::Text, end), (Marker::Start, start)]);
         let inside = &text[first.len()..];
         match scan(inside, &markers, self.ended) {
-            Scan::Found { start, marker: 0 } if first.len() + start <= MAX_HEADER_BYTES => {
+            Scan::Found { marker: Marker::Text, start, .. } if first.len() + start <= MAX_HEADER_BYTES => {
                 Header::Complete(first.len() + start)
             }
             Scan::Clear { until } if !self.ended && first.len() + until <= MAX_HEADER_BYTES => Header::Open,
             _ => Header::Absent(first.len()),
         }
+    }
+
+    /// The given markers, and the ends of messages.
+    fn markers(&self, given: [(Marker, &'static str); 2]) -> Vec<(Marker, &'static str)> {
+        given.into_iter().chain(self.syntax.ends.iter().map(|end| (Marker::End, *end))).collect()
     }
 
     /// Kind and recipient of the message with this header.
@@ -203,12 +218,11 @@ impl MessageParser {
     }
 
     fn advance_text(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
-        let MessageSyntax { start, channel, ends, .. } = *self.syntax;
-        let mut markers = vec![start, channel];
-        markers.extend(ends);
-        let (until, marker) = match scan(self.buffer.rest(), &markers, self.ended) {
+        let MessageSyntax { start, channel, .. } = *self.syntax;
+        let markers = self.markers([(Marker::Start, start), (Marker::Start, channel)]);
+        let (until, found) = match scan(self.buffer.rest(), &markers, self.ended) {
             Scan::Clear { until } => (until, None),
-            Scan::Found { start, marker } => (start, Some(marker)),
+            Scan::Found { marker, start, len } => (start, Some((marker, len))),
         };
         let text = self.buffer.take(until);
         if self.position.has_markers() {
@@ -216,10 +230,10 @@ impl MessageParser {
         } else {
             self.inner.push_answer(text, events);
         }
-        let Some(marker) = marker else { return Step::NeedText };
+        let Some((marker, len)) = found else { return Step::NeedText };
         // The start of a header is read with the header.
-        if marker > 1 {
-            self.buffer.take(markers[marker].len());
+        if marker == Marker::End {
+            self.buffer.take(len);
         }
         self.message_ends(events);
         Step::Continue
