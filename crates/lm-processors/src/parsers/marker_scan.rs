@@ -33,6 +33,28 @@ pub(crate) fn scan<M: Copy, T: AsRef<str>>(text: &str, markers: &[(M, T)], ended
     Scan::Clear { until: text.len() }
 }
 
+/// Result of a comparison of a text's start with a marker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Prefix {
+    /// The text starts with the marker.
+    Found,
+    /// The text ends inside the marker, or is empty.
+    Partial,
+    /// Other text.
+    Absent,
+}
+
+/// Compares the start of `text` with `marker`. An empty marker is never found.
+pub(crate) fn prefix(text: impl AsRef<[u8]>, marker: &str) -> Prefix {
+    let (text, marker) = (text.as_ref(), marker.as_bytes());
+    match () {
+        () if marker.is_empty() => Prefix::Absent,
+        () if text.starts_with(marker) => Prefix::Found,
+        () if marker.starts_with(text) => Prefix::Partial,
+        () => Prefix::Absent,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,12 +1,14 @@
 //! Keys of arguments, and the syntax between a key and its value.
 
-use super::{MAX_GRAMMAR_KEY_BYTES, MAX_NAME_BYTES, ParameterBody, State, Step, ValueKind, WRAPPERS};
+use super::{MAX_GRAMMAR_KEY_BYTES, ParameterBody, State, Step, ValueKind, WRAPPERS};
 use crate::declared_names::{Declared, declared};
 use crate::dialect::{Accepted, ParameterCall, ValueText};
 use crate::marker_guard::unguarded;
 use crate::parsers::call_sink::CallSink;
 use crate::parsers::fault::Fault;
+use crate::parsers::recovery::{Departure, Tolerance};
 use crate::parsers::tag::{Tag, end_of_name, match_tag, trim_blanks, unquoted};
+use crate::parsers::tools::MAX_NAME_BYTES;
 use crate::values::{Schema, Types, push_json_string};
 
 impl ParameterBody {
@@ -17,7 +19,8 @@ impl ParameterBody {
         calls: &mut CallSink<'_>,
     ) -> Result<Step, Fault> {
         let open = self.syntax.key.open;
-        if self.recovers && quote.is_none() && !open.is_empty() && text[self.at..].starts_with(open) {
+        let may_be_repeated = quote.is_none() && self.tolerance.accepts(Departure::ParameterMarkers);
+        if may_be_repeated && !open.is_empty() && text[self.at..].starts_with(open) {
             // A repeated opening marker.
             self.at += open.len();
         }
@@ -43,7 +46,7 @@ impl ParameterBody {
             return Ok(Step::NeedText);
         };
         let key = rest[..end].trim();
-        let key = if self.recovers { unquoted(key) } else { key };
+        let key = if self.tolerance.accepts(Departure::QuotedName) { unquoted(key) } else { key };
         self.at += behind;
         if key.is_empty() || key.contains(['<', '>', '\n']) {
             return Err(Fault::malformed(format!("`{key}` is no key")));
@@ -82,7 +85,7 @@ impl ParameterBody {
     }
 
     fn max_key_bytes(&self) -> usize {
-        if self.recovers { MAX_NAME_BYTES } else { MAX_GRAMMAR_KEY_BYTES }
+        if self.tolerance == Tolerance::NONE { MAX_GRAMMAR_KEY_BYTES } else { MAX_NAME_BYTES }
     }
 
     /// Starts a member of the arguments.
@@ -106,7 +109,11 @@ impl ParameterBody {
         let names = schema.map(Schema::property_names).unwrap_or_default();
         let undeclared = !names.is_empty() && names.iter().all(|name| name != key);
         match types {
-            _ if undeclared && self.recovers && self.keys.is_empty() && WRAPPERS.contains(&key) => {
+            _ if undeclared
+                && self.keys.is_empty()
+                && WRAPPERS.contains(&key)
+                && self.tolerance.accepts(Departure::WrappedArguments) =>
+            {
                 ValueKind::Wrapped
             }
             _ if self.syntax.accepted == Accepted::Declared
@@ -161,7 +168,7 @@ impl ParameterBody {
             self.state = State::ValueStart(kind);
             return Ok(Step::Continue);
         }
-        if self.recovers && self.syntax.type_attribute.is_none() {
+        if self.syntax.type_attribute.is_none() && self.tolerance.accepts(Departure::ParameterMarkers) {
             let rest = trim_blanks(&text[self.at..]);
             self.at = text.len() - rest.len();
             let close = self.syntax.key.close;

@@ -4,22 +4,16 @@ mod key;
 mod name;
 mod value;
 
-use std::sync::Arc;
-
-use lm_template::ToolSpec;
-
-use super::argument_text::{ArgumentText, schema};
-use super::body_reader::{BodyReader, MAX_BLOCK_BYTES, Progress};
+use super::argument_text::ArgumentText;
+use super::body_reader::{BodyReader, Progress, check_length};
 use super::call_sink::CallSink;
 use super::fault::Fault;
-use super::json_scan::{JsonScan, Leniency};
+use super::json_scan::JsonScan;
+use super::recovery::{Departure, Tolerance};
 use super::tag::{Tag, match_tag, trim_blanks};
+use super::tools::{MAX_NAME_BYTES, Tools};
 use crate::dialect::{Accepted, CallSyntax, ParameterCall, Tags, ValueText};
-use crate::parser::{ParserOptions, Recovery};
-use crate::values::{Readings, Schema, SchemaCache, Types};
-
-/// Maximum length of names and keys, which bounds the search for their end.
-const MAX_NAME_BYTES: usize = 1 << 10;
+use crate::values::{Readings, Schema, Types};
 
 /// Maximum length of keys in replies under a grammar, which writes keys of any length where a pattern of
 /// names allows them.
@@ -52,9 +46,8 @@ pub(crate) struct ParameterBody {
     syntax: &'static ParameterCall,
     /// Markers around the body.
     call_syntax: &'static CallSyntax,
-    tools: Arc<[ToolSpec]>,
-    schemas: Arc<SchemaCache>,
-    recovers: bool,
+    tools: Tools,
+    tolerance: Tolerance,
     state: State,
     at: usize,
     name: String,
@@ -142,15 +135,14 @@ impl ParameterBody {
     pub(crate) fn new(
         syntax: &'static ParameterCall,
         call_syntax: &'static CallSyntax,
-        options: &ParserOptions,
-        schemas: Arc<SchemaCache>,
+        tools: Tools,
+        tolerance: Tolerance,
     ) -> Self {
         Self {
             syntax,
             call_syntax,
-            tools: options.tools.clone(),
-            schemas,
-            recovers: options.recovery == Recovery::On,
+            tools,
+            tolerance,
             state: State::NameOpen,
             at: 0,
             name: String::new(),
@@ -165,7 +157,7 @@ impl ParameterBody {
     }
 
     fn schema(&self) -> Option<Schema<'_>> {
-        schema(&self.tools, &self.schemas, &self.name)
+        self.tools.schema(&self.name)
     }
 
     /// Types that an argument may have.
@@ -272,8 +264,12 @@ impl ParameterBody {
                 Ok(Step::Continue)
             }
             Tag::Partial => Ok(Step::NeedText),
-            Tag::NoMatch if self.recovers && self.json.certain().is_empty() && rest.starts_with('{') => {
-                self.state = State::Object(JsonScan::new(Leniency::Lines), start);
+            Tag::NoMatch
+                if rest.starts_with('{')
+                    && self.json.certain().is_empty()
+                    && self.tolerance.accepts(Departure::JsonArguments) =>
+            {
+                self.state = State::Object(JsonScan::new(Tolerance::ON_ONE_LINE), start);
                 Ok(Step::Continue)
             }
             Tag::NoMatch => Err(Fault::malformed("unexpected text between the parameters")),
@@ -291,7 +287,7 @@ impl ParameterBody {
         }
         let last = if self.json.certain().is_empty() { "{}" } else { "}" };
         self.json.write(|json| json.push_str(last));
-        self.json.end(schema(&self.tools, &self.schemas, &self.name));
+        self.json.end(self.tools.schema(&self.name));
         Ok(Step::Done(end))
     }
 }
@@ -314,9 +310,7 @@ fn match_marker(text: &str, marker: &str) -> Tag {
 
 impl BodyReader for ParameterBody {
     fn read(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault> {
-        if text.len() > MAX_BLOCK_BYTES {
-            return Err(Fault::malformed("it is too long"));
-        }
+        check_length(text)?;
         loop {
             let need = self.step(text, calls);
             self.arguments.emit(self.json.certain(), calls);

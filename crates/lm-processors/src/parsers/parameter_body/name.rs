@@ -1,13 +1,14 @@
 //! Name of a call whose arguments are markup.
 
-use super::{MAX_LAYOUT_BYTES, MAX_NAME_BYTES, ParameterBody, State, Step, name_ends};
-use crate::declared_names::{Declared, declared};
+use super::{MAX_LAYOUT_BYTES, ParameterBody, State, Step, name_ends};
+use crate::declared_names::Declared;
 use crate::dialect::{ParameterCall, Tags};
 use crate::marker_guard::unguarded;
-use crate::parsers::argument_text::{is_name, names};
-use crate::parsers::call_sink::{CallSink, declared_name};
+use crate::parsers::call_sink::CallSink;
 use crate::parsers::fault::Fault;
+use crate::parsers::recovery::Departure;
 use crate::parsers::tag::{Tag, end_of_name, match_tag, trim_blanks, unquoted};
+use crate::parsers::tools::{MAX_NAME_BYTES, is_name};
 use crate::values::{Readings, Schema};
 
 impl ParameterBody {
@@ -50,12 +51,12 @@ impl ParameterBody {
     ) -> Result<Step, Fault> {
         let rest = text[self.at..].trim_start();
         self.at = text.len() - rest.len();
-        let tools = self.tools.clone();
-        match declared(rest, names(&tools), &name_ends(self.syntax, self.call_syntax.call.close)) {
+        match self.tools.match_name(rest, &name_ends(self.syntax, self.call_syntax.call.close)) {
             Declared::Found(found) => {
+                let found = found.to_owned();
                 let close = self.syntax.name.close;
                 self.at += found.len() + if rest[found.len()..].starts_with(close) { close.len() } else { 0 };
-                return self.begin_call(found, calls);
+                return self.begin_call(&found, calls);
             }
             Declared::Open => {
                 self.state = State::Name(quote);
@@ -85,18 +86,20 @@ impl ParameterBody {
     /// A name without the quotes of an attribute, and without the slash of an empty element of a declared
     /// tool.
     fn bare_name<'t>(&self, found: &'t str) -> &'t str {
-        let name = if self.recovers { unquoted(found) } else { found };
-        let declared = |name: &str| names(&self.tools).any(|declared| declared == name);
+        if !self.tolerance.accepts(Departure::QuotedName) {
+            return found;
+        }
+        let name = unquoted(found);
         let element = name.strip_suffix('/').map(str::trim_end);
-        element.filter(|element| self.recovers && !declared(name) && declared(element)).unwrap_or(name)
+        let is_declared = |element: &&str| !self.tools.declares(name) && self.tools.declares(element);
+        element.filter(is_declared).unwrap_or(name)
     }
 
     fn begin_call(&mut self, name: &str, calls: &mut CallSink<'_>) -> Result<Step, Fault> {
         self.name = unguarded(name).into_owned();
-        let own = declared_name(&self.tools, &self.name);
-        let is_declared = self.tools.is_empty() || names(&self.tools).any(|name| name == own);
+        let is_declared = self.tools.is_empty() || self.tools.declares(self.tools.declared_name(&self.name));
         let has_marker = !self.syntax.name.open.is_empty() || !self.call_syntax.section.open.is_empty();
-        self.is_doubtful = self.recovers && !has_marker && !is_declared;
+        self.is_doubtful = !has_marker && !is_declared && self.tolerance.accepts(Departure::TextForCall);
         if !self.is_doubtful {
             calls.begin(Some(&self.name), None)?;
         }

@@ -3,20 +3,20 @@
 use lm_template::{Map, Value};
 
 use super::{
-    CDATA_CLOSE, CDATA_OPEN, MAX_LAYOUT_BYTES, MAX_NAME_BYTES, ParameterBody, State, Step, ValueKind,
-    ValueReader, name_ends,
+    CDATA_CLOSE, CDATA_OPEN, MAX_LAYOUT_BYTES, ParameterBody, State, Step, ValueKind, ValueReader, name_ends,
 };
-use crate::declared_names::{Declared, declared};
+use crate::declared_names::Declared;
 use crate::dialect::{Accepted, CallSyntax, ParameterCall, Tags, ValueText};
 use crate::json_text::json_text;
 use crate::marker_guard::{guarded, unguarded};
-use crate::parsers::argument_text::{is_name, names, schema};
 use crate::parsers::elements::{element_value, elements_end};
 use crate::parsers::fault::Fault;
-use crate::parsers::json_body::parsed;
+use crate::parsers::json_mend::read_json;
 use crate::parsers::json_scan::{JsonScan, JsonStep};
 use crate::parsers::marker_scan::{Scan, scan};
+use crate::parsers::recovery::Departure;
 use crate::parsers::tag::{Tag, end_of_name, match_tag};
+use crate::parsers::tools::{MAX_NAME_BYTES, is_name};
 use crate::values::{Schema, Types, partial, push_json_chars, python_literal, typed_value};
 
 /// A line's end that models write in place of a line feed.
@@ -41,7 +41,8 @@ impl ParameterBody {
     pub(super) fn value_start(&mut self, text: &str, kind: ValueKind) -> Step {
         let ParameterCall { value, key, written, .. } = *self.syntax;
         let rest = &text[self.at..];
-        let line_break = if self.recovers && value.after_open == "\n" { CRLF } else { value.after_open };
+        let is_line = value.after_open == "\n" && self.tolerance.accepts(Departure::CarriageReturns);
+        let line_break = if is_line { CRLF } else { value.after_open };
         let framed = rest.strip_prefix(value.after_open).or_else(|| rest.strip_prefix(line_break));
         let (layout, content) = (framed.is_some(), framed.unwrap_or(rest));
         let unprotected = content.trim_start();
@@ -136,7 +137,7 @@ impl ParameterBody {
     /// Markers that may end a value: its own, the next key's, and those that end the call.
     fn end_markers<'t>(&self, own: &'t str, protected: bool) -> Vec<(End, &'t str)> {
         let mut markers = vec![(End::Value, own)];
-        if self.recovers && !protected {
+        if !protected && self.tolerance.accepts(Departure::ParameterMarkers) {
             let Tags { open, close, .. } = self.call_syntax.call;
             let ParameterCall { key, end, .. } = *self.syntax;
             markers.extend([(End::NextKey, key.open), (End::Call, end), (End::Call, close)]);
@@ -180,7 +181,7 @@ impl ParameterBody {
         };
         let mut ends = name_ends(self.syntax, self.call_syntax.call.close);
         ends.push("\n");
-        match declared(name, names(&self.tools), &ends) {
+        match self.tools.match_name(name, &ends) {
             Declared::Found(_) => Some(true),
             Declared::Open => None,
             Declared::Absent => Some(false),
@@ -214,7 +215,8 @@ impl ParameterBody {
     /// Emits the certain part of a string.
     fn emit_partial(&mut self, text: &str, reader: ValueReader) -> Step {
         let certain = &text[self.at..reader.held.unwrap_or(reader.searched)];
-        let layout = if reader.layout.is_empty() && self.recovers { "\n" } else { reader.layout };
+        let may_lack_marker = self.tolerance.accepts(Departure::ParameterMarkers);
+        let layout = if reader.layout.is_empty() && may_lack_marker { "\n" } else { reader.layout };
         if reader.kind == ValueKind::Text {
             let until = certain.len() - partial(certain, &format!("{layout}\0"));
             let until = self.without_return(&certain[..until], layout, &reader).len();
@@ -252,7 +254,11 @@ impl ParameterBody {
     /// a line's end.
     fn without_return<'t>(&self, text: &'t str, layout: &str, reader: &ValueReader) -> &'t str {
         let ends_line = layout == "\n" || layout.is_empty() && reader.close == "\n";
-        if self.recovers && ends_line { text.strip_suffix('\r').unwrap_or(text) } else { text }
+        if ends_line && self.tolerance.accepts(Departure::CarriageReturns) {
+            text.strip_suffix('\r').unwrap_or(text)
+        } else {
+            text
+        }
     }
 
     fn elements(&mut self, text: &str, mut reader: ValueReader) -> Result<Step, Fault> {
@@ -274,7 +280,7 @@ impl ParameterBody {
 
     fn finish_value(&mut self, content: &str, reader: &ValueReader) -> Result<(), Fault> {
         let (syntax, key, plain) = (self.syntax, &self.key, unguarded(content));
-        let schema = schema(&self.tools, &self.schemas, &self.name);
+        let schema = self.tools.schema(&self.name);
         let json = if reader.kind == ValueKind::Json { serde_json::from_str(&plain).ok() } else { None };
         let by_schema = |schema: Option<Schema<'_>>| {
             Ok(json.clone().unwrap_or_else(|| typed_value(&plain, schema, syntax.untyped)))
@@ -320,7 +326,7 @@ impl ParameterBody {
             match scan.step(byte) {
                 JsonStep::Invalid(reason) => return Err(Fault::malformed(reason)),
                 JsonStep::Close if scan.depth() == 0 => {
-                    let members = parsed(&text[self.at..=at], self.recovers)?;
+                    let members = read_json(&text[self.at..=at], self.tolerance)?;
                     self.members(members);
                     self.at = at + 1;
                     return Ok(Step::Continue);

@@ -184,8 +184,8 @@ impl ReplyParser {
     }
 
     fn read_call(&self, syntax: &'static CallSyntax, text: &str) -> Result<(), usize> {
-        let mut reader = reader(syntax, &self.options, &self.schemas);
-        let mut state = CallState::new(self.options.tools.clone(), Undeclared::Malformed);
+        let mut reader = reader(syntax, &self.tools, self.tolerance);
+        let mut state = CallState::new(self.tools.clone(), Undeclared::Malformed);
         let mut sink = CallSink { state: &mut state, events: &mut Vec::new() };
         let fault = match reader.read(text, &mut sink) {
             Ok(Progress::Open) => reader.finish(text, &mut sink).err(),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::channel::ReplyChannel;
 use crate::dialect::{CallBody, CallSyntax, Count, Dialect, Tags, UnmatchedEnd};
-use crate::parser::Recovery;
+use crate::parsers::recovery::{Departure, Tolerance};
 
 /// Role of a marker in the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,12 +45,11 @@ impl Markers {
         dialect: &Dialect,
         channels: &[ReplyChannel],
         syntaxes: &'static [CallSyntax],
-        recovery: Recovery,
+        tolerance: Tolerance,
     ) -> Self {
         let mut in_answer = in_answer(dialect, channels, syntaxes);
-        in_answer.retain(|(role, text)| {
-            !text.is_empty() && (recovery == Recovery::On || is_regular(*role, channels))
-        });
+        let has_stray = tolerance.accepts(Departure::StrayMarker);
+        in_answer.retain(|(role, text)| !text.is_empty() && (has_stray || is_regular(*role, channels)));
         let after_channel = after_channel(dialect).map(|marker| (ChannelEnd::Next, marker)).collect();
         Self { in_answer, after_channel }
     }

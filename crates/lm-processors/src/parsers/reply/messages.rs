@@ -1,17 +1,13 @@
 //! Replies that consist of messages with headers; each header is translated to the markers of the dialect.
 
-use std::sync::Arc;
-
-use lm_template::ToolSpec;
-
 use super::{OutputParser, ReplyParser, State};
-use crate::declared_names::{Declared, declared};
+use crate::declared_names::Declared;
 use crate::dialect::{CallBody, Dialect, MessageKind, MessageSyntax, Tags};
 use crate::event::ProcessorEvent;
 use crate::parser::ParserOptions;
-use crate::parsers::argument_text::names;
 use crate::parsers::marker_scan::{Scan, scan};
 use crate::parsers::text_buffer::TextBuffer;
+use crate::parsers::tools::Tools;
 
 /// Maximum length of a header; longer text is not a header.
 const MAX_HEADER_BYTES: usize = 1 << 10;
@@ -24,7 +20,7 @@ const MAX_HEADER_BYTES: usize = 1 << 10;
 pub(crate) struct MessageParser {
     dialect: &'static Dialect,
     syntax: &'static MessageSyntax,
-    tools: Arc<[ToolSpec]>,
+    tools: Tools,
     inner: ReplyParser,
     buffer: TextBuffer,
     /// Number of bytes at the start of the buffer that the prompt wrote.
@@ -98,7 +94,16 @@ impl MessageParser {
         }
         let of_prompt = buffer.rest().len();
         let position = Position::Start;
-        Self { dialect, syntax, tools: options.tools, inner, buffer, of_prompt, position, ended: false }
+        Self {
+            dialect,
+            syntax,
+            tools: Tools::new(options.tools),
+            inner,
+            buffer,
+            of_prompt,
+            position,
+            ended: false,
+        }
     }
 
     fn advance(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
@@ -174,14 +179,13 @@ impl MessageParser {
     /// Kind and recipient of the message with this header.
     fn meaning(&self, header: &str) -> (MessageKind, String) {
         let MessageSyntax { channel, recipient, names: meanings, tool_prefix, .. } = *self.syntax;
-        let declared_names: Vec<&str> = names(&self.tools).collect();
         let word = |marker: &str| {
             let start = header.rfind(marker).filter(|_| !marker.is_empty())? + marker.len();
             let rest = header[start..].trim_start();
             let tool = rest.strip_prefix(tool_prefix).unwrap_or(rest);
-            let len = match declared(tool, declared_names.iter().copied(), RECIPIENT_ENDS) {
+            let len = match self.tools.match_name(tool, RECIPIENT_ENDS) {
                 Declared::Found(name) => rest.len() - tool.len() + name.len(),
-                _ if declared_names.contains(&tool) => rest.len(),
+                _ if self.tools.declares(tool) => rest.len(),
                 _ => rest.find(|c: char| c.is_whitespace() || c == '<').unwrap_or(rest.len()),
             };
             Some(rest[..len].to_owned())

@@ -3,10 +3,10 @@
 use super::MAX_LAYOUT_BYTES;
 use crate::dialect::{CallBody, CallSyntax, Reported, Tags, Trim};
 use crate::event::ProcessorEvent;
-use crate::parser::Recovery;
 use crate::parsers::body_reader::Progress;
 use crate::parsers::call_sink::CallSink;
 use crate::parsers::fault::Fault;
+use crate::parsers::recovery::Departure;
 use crate::parsers::reply::markers::{bare_opener, is_bare};
 use crate::parsers::reply::{ReplyParser, State, Step};
 
@@ -73,14 +73,14 @@ impl ReplyParser {
         let another = if close.is_empty() { "" } else { bare_opener(&body) };
         let may_come = |marker: &str| !rest.starts_with(marker) && marker.starts_with(rest);
         // Unmatched closing brackets before the closing marker are ignored.
-        let recovers =
-            self.options.recovery == Recovery::On && matches!(body, CallBody::Json(_) | CallBody::Named(_));
-        let is_ignored = |c: char| c.is_whitespace() || (recovers && matches!(c, '}' | ']'));
+        let may_be_stray = matches!(body, CallBody::Json(_) | CallBody::Named(_))
+            && self.tolerance.accepts(Departure::StrayBrackets);
+        let is_ignored = |c: char| c.is_whitespace() || (may_be_stray && matches!(c, '}' | ']'));
         let behind = after.trim_start_matches(is_ignored);
         let ignored = after.len() - behind.len();
         let may_close = ignored > layout && ignored <= MAX_LAYOUT_BYTES && close.starts_with(behind);
         // Objects may be separated by commas as well.
-        let next = rest.strip_prefix(',').filter(|_| recovers).map_or(rest, str::trim_start);
+        let next = rest.strip_prefix(',').filter(|_| may_be_stray).map_or(rest, str::trim_start);
         let taken = match () {
             () if close.is_empty() => end,
             () if rest.starts_with(close) => end + layout + close.len(),
