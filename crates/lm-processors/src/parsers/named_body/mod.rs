@@ -1,30 +1,27 @@
 //! Calls that start with their name: NAME, then the arguments as a JSON object.
 
+mod arguments;
 mod name;
+mod word;
 
 use lm_template::ToolCall;
 use serde_json::{Map, Value};
 
+use self::arguments::JsonArguments;
 use self::name::CallName;
-use super::body_reader::{BodyReader, MAX_BLOCK_BYTES, NEED_TEXT, Progress, Step, check_length};
+use self::word::{MAX_WORD_BYTES, WordEnd, check_word};
+use super::body_reader::{BodyReader, NEED_TEXT, Progress, Step, check_length};
 use super::call_sink::CallSink;
 use super::code_fence::{FENCE, fence};
 use super::fault::Fault;
-use super::json_mend::{JsonMend, read_json};
-use super::json_scan::{JsonScan, JsonStep, UNTERMINATED};
-use super::marker_scan::{Prefix, Scan, prefix, scan};
+use super::json_mend::read_json;
+use super::marker_scan::{Prefix, prefix};
 use super::recovery::{Departure, Tolerance};
 use super::tools::Tools;
 use crate::declared_names::Declared;
 use crate::dialect::{NamedCall, NamedId};
 use crate::marker_guard::unguarded;
 use crate::values::PythonArguments;
-
-/// Maximum length of a name or id.
-const MAX_WORD_BYTES: usize = 256;
-
-/// Characters that are invalid in names.
-const ODD: &str = "[]{}<>()\"'";
 
 /// Texts that end a call's name.
 pub(super) fn name_ends(syntax: &NamedCall) -> Vec<&'static str> {
@@ -62,28 +59,13 @@ enum State {
     /// The id, from this byte on.
     Id(usize),
     BeforeArguments,
-    Arguments {
-        start: usize,
-        scan: JsonScan,
-        mend: JsonMend,
-    },
+    Arguments(JsonArguments),
     /// Arguments written as a Python literal.
     PythonArguments {
         start: usize,
         literal: PythonArguments,
     },
     AfterArguments,
-}
-
-/// End of a name or id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WordEnd {
-    /// Its end marker.
-    Marker,
-    /// The id's marker.
-    Id,
-    /// The text that follows, which is read next: the arguments or the closing marker.
-    Next,
 }
 
 impl NamedBody {
@@ -128,21 +110,24 @@ impl NamedBody {
 
     fn name(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Step, Fault> {
         let id_marker = if let NamedId::After(marker) = self.syntax.id { marker } else { "" };
-        let Some((end, word, len)) = self.word(text, 0, id_marker, self.close)? else { return Ok(NEED_TEXT) };
+        let mut ends = self.word_ends();
+        ends.extend([(WordEnd::Id, id_marker), (WordEnd::Next, self.close)]);
+        let Some(word) = word::find(text, 0, &mut self.at, &ends)? else { return Ok(NEED_TEXT) };
+        self.fenced |= word.fenced;
         let written = text[..self.at].trim_end();
         let declared = match &mut self.state {
             State::Name(declared) => declared.take(),
             _ => None,
         };
         let declared = declared.and_then(|(name, end)| {
-            CallName::declared(name, word, written.get(end..).unwrap_or_default(), &self.syntax)
+            CallName::declared(name, word.text, written.get(end..).unwrap_or_default(), &self.syntax)
         });
         self.call = match declared {
             Some(call) => call,
-            None => CallName::undeclared(word, &self.syntax, &self.tools, self.tolerance)?,
+            None => CallName::undeclared(word.text, &self.syntax, &self.tools, self.tolerance)?,
         };
-        self.at += len;
-        if end == WordEnd::Id {
+        self.at += word.marker;
+        if word.end == WordEnd::Id {
             self.state = State::Id(self.at);
             return Ok(Step::Continue(()));
         }
@@ -150,53 +135,18 @@ impl NamedBody {
     }
 
     fn id(&mut self, text: &str, start: usize, calls: &mut CallSink<'_>) -> Result<Step, Fault> {
-        // Without a name there is no call to end.
-        let Some((_, word, len)) = self.word(text, start, "", "")? else { return Ok(NEED_TEXT) };
-        self.call.id = Some(unguarded(word).into_owned());
-        self.at += len;
+        let ends = self.word_ends();
+        let Some(word) = word::find(text, start, &mut self.at, &ends)? else { return Ok(NEED_TEXT) };
+        self.fenced |= word.fenced;
+        self.call.id = Some(unguarded(word.text).into_owned());
+        self.at += word.marker;
         self.begin(calls)
     }
 
-    /// Reads the name or id that starts at `start`, up to its end: the kind of the end, the word, and the
-    /// length of its marker. `None` if more text is needed.
-    fn word<'t>(
-        &mut self,
-        text: &'t str,
-        start: usize,
-        id_marker: &str,
-        close: &str,
-    ) -> Result<Option<(WordEnd, &'t str, usize)>, Fault> {
-        check_word(&text[start..])?;
-        let markers = [
-            (WordEnd::Marker, self.syntax.after_name),
-            (WordEnd::Id, id_marker),
-            (WordEnd::Marker, self.syntax.other.1),
-            (WordEnd::Next, "{"),
-            (WordEnd::Next, close),
-        ];
-        let (found, end) = match scan(&text[self.at..], &markers, false) {
-            Scan::Clear { until } => (None, self.at + until),
-            Scan::Found { marker: WordEnd::Next, start, .. } => (Some((WordEnd::Next, 0)), self.at + start),
-            Scan::Found { marker, start, len } => (Some((marker, len)), self.at + start),
-        };
-        let limit = start + MAX_WORD_BYTES;
-        let odd = |c: char| c.is_control() && !c.is_whitespace() || ODD.contains(c);
-        if let Some(at) = text[self.at..end].find(odd).filter(|at| self.at + at < limit) {
-            self.at += at;
-            return Err(Fault::malformed("its name has an invalid character"));
-        }
-        if end > limit {
-            self.at = text.floor_char_boundary(limit);
-            return Err(Fault::malformed("its name is too long"));
-        }
-        self.at = end;
-        let Some((marker, len)) = found else { return Ok(None) };
-        let word = text[start..end].trim();
-        // A code block may start at the end of the name.
-        let fence =
-            word.rfind(FENCE).filter(|at| fence(&word[*at..]).is_none_or(|len| at + len == word.len()));
-        self.fenced |= fence.is_some();
-        Ok(Some((marker, fence.map_or(word, |at| word[..at].trim_end()), len)))
+    /// Ends of a name or an id.
+    fn word_ends(&self) -> Vec<(WordEnd, &'static str)> {
+        let NamedCall { after_name, other, .. } = self.syntax;
+        vec![(WordEnd::Marker, after_name), (WordEnd::Marker, other.1), (WordEnd::Next, "{")]
     }
 
     /// Begins the call, after its name and id.
@@ -243,41 +193,21 @@ impl NamedBody {
             Some('\'') if may_be_python => {
                 State::PythonArguments { start: self.at + 1, literal: PythonArguments::literal('{') }
             }
-            _ => State::Arguments {
-                start: self.at,
-                scan: JsonScan::new(self.tolerance),
-                mend: JsonMend::new(self.tolerance),
-            },
+            _ => State::Arguments(JsonArguments::new(self.at, self.tolerance)),
         };
         Ok(Step::Continue(()))
     }
 
     fn arguments(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Step, Fault> {
-        let State::Arguments { start, scan, mend } = &mut self.state else { return Ok(NEED_TEXT) };
-        let (from, start) = (self.at, *start);
-        let mut ended = Ok(false);
-        for &byte in &text.as_bytes()[from..] {
-            let step = match scan.unterminated_at(&text.as_bytes()[self.at..], self.close) {
-                Prefix::Partial => break,
-                _ if self.at - start == MAX_BLOCK_BYTES => JsonStep::Invalid("it is too long"),
-                Prefix::Found => JsonStep::Invalid(UNTERMINATED),
-                Prefix::Absent => scan.step(byte),
-            };
-            if let JsonStep::Invalid(reason) = step {
-                ended = Err(Fault::malformed(reason));
-                break;
-            }
-            self.at += 1;
-            if step == JsonStep::Close && scan.depth() == 0 {
-                ended = Ok(true);
-                break;
-            }
-        }
-        calls.arguments(&mend.push(&text[from..text.floor_char_boundary(self.at)]));
+        let State::Arguments(arguments) = &mut self.state else { return Ok(NEED_TEXT) };
+        let from = self.at;
+        let ended = arguments.follow(text, &mut self.at, self.close);
+        arguments.emit(&text[from..text.floor_char_boundary(self.at)], calls);
         if !ended? {
             return Ok(NEED_TEXT);
         }
-        self.complete(read_json(&text[start..self.at], self.tolerance)?, calls)?;
+        let object = read_json(&text[arguments.start..self.at], self.tolerance)?;
+        self.complete(object, calls)?;
         Ok(Step::Continue(()))
     }
 
@@ -319,12 +249,6 @@ impl NamedBody {
     }
 }
 
-/// Checks that the text from the start of a name or id on is not blank.
-fn check_word(text: &str) -> Result<(), Fault> {
-    let is_blank = text.len() > MAX_WORD_BYTES && text.trim_start().is_empty();
-    if is_blank { Err(Fault::malformed("it has no name")) } else { Ok(()) }
-}
-
 impl BodyReader for NamedBody {
     fn read(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault> {
         loop {
@@ -334,7 +258,7 @@ impl BodyReader for NamedBody {
                 State::Id(start) => self.id(text, start, calls)?,
                 State::BeforeArguments => self.before_arguments(text, calls)?,
                 State::PythonArguments { .. } => self.python_arguments(text, calls)?,
-                State::Arguments { .. } => self.arguments(text, calls)?,
+                State::Arguments(_) => self.arguments(text, calls)?,
                 State::AfterArguments => Step::Break(self.after_arguments(text)),
             };
             if let Step::Break(progress) = step {

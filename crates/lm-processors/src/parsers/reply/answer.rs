@@ -44,12 +44,7 @@ impl ReplyParser {
                 self.enter_channel(number, None);
             }
             MarkerRole::UnmatchedEnd(number) => {
-                let repeated = self.after_channel == Some(number);
-                let dropped = match self.channels[number].syntax.unmatched_end {
-                    UnmatchedEnd::Dropped => true,
-                    UnmatchedEnd::DroppedAtStart => self.answer.at_boundary(),
-                    UnmatchedEnd::Text | UnmatchedEnd::EndsChannel => repeated && self.answer.at_boundary(),
-                };
+                let dropped = self.drops_unmatched_end(number);
                 let text = self.buffer.take(len);
                 if !dropped {
                     self.answer.push(text, events);
@@ -63,25 +58,38 @@ impl ReplyParser {
                     self.answer.push(self.buffer.take(len), events);
                 }
             }
-            MarkerRole::CallsEnd => {
-                let text = self.buffer.take(len);
-                let expected = |syntax: Option<usize>, close: fn(&CallSyntax) -> &'static str| {
-                    syntax.is_some_and(|syntax| close(&self.syntaxes[syntax]) == text)
-                };
-                let of_call = expected(self.unclosed, |syntax| syntax.call.close);
-                let of_section = expected(self.open_section, |syntax| syntax.section.close);
-                if of_call {
-                    self.unclosed = None;
-                } else if of_section {
-                    self.open_section = None;
-                } else if !self.answer.is_right_after_call() {
-                    self.answer.push(text, events);
-                }
-            }
+            MarkerRole::CallsEnd => self.take_calls_end(len, events),
             MarkerRole::Calls(syntax) => self.enter_calls(syntax, len),
             MarkerRole::Dropped => {
                 self.buffer.take(len);
             }
+        }
+    }
+
+    /// Returns true if the end marker of this channel, which is not open, is dropped.
+    fn drops_unmatched_end(&self, channel: usize) -> bool {
+        let repeated = self.after_channel == Some(channel);
+        match self.channels[channel].syntax.unmatched_end {
+            UnmatchedEnd::Dropped => true,
+            UnmatchedEnd::DroppedAtStart => self.answer.at_boundary(),
+            UnmatchedEnd::Text | UnmatchedEnd::EndsChannel => repeated && self.answer.at_boundary(),
+        }
+    }
+
+    /// Consumes the closing marker of a call or section: the one that is still missing, or text.
+    fn take_calls_end(&mut self, len: usize, events: &mut Vec<ProcessorEvent>) {
+        let text = self.buffer.take(len);
+        let expected = |syntax: Option<usize>, close: fn(&CallSyntax) -> &'static str| {
+            syntax.is_some_and(|syntax| close(&self.syntaxes[syntax]) == text)
+        };
+        let of_call = expected(self.unclosed, |syntax| syntax.call.close);
+        let of_section = expected(self.open_section, |syntax| syntax.section.close);
+        if of_call {
+            self.unclosed = None;
+        } else if of_section {
+            self.open_section = None;
+        } else if !self.answer.is_right_after_call() {
+            self.answer.push(text, events);
         }
     }
 

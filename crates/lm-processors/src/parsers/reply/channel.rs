@@ -54,36 +54,48 @@ impl ReplyParser {
     }
 
     pub(super) fn advance_channel(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
-        let State::Channel(inside) = &mut self.state else { return Step::Continue };
-        let ReplyChannel { channel, syntax } = &self.channels[inside.number];
-        if inside.at_start {
-            let others = match syntax.calls_inside {
-                CallsInside::AtStart | CallsInside::End if inside.opened => &self.markers.after_channel[..],
-                _ => &[],
-            };
-            let (text, start) = (self.buffer.rest().trim_start(), &*channel.start);
-            let layout = self.buffer.rest().len() - text.len();
-            let may_come = |marker: &str| marker.len() > text.len() && marker.starts_with(text);
-            let open = others.iter().any(|(_, marker)| may_come(marker)) || may_come(start);
-            if open && !self.ended && layout <= MAX_LAYOUT_BYTES {
-                return Step::NeedText;
-            }
-            inside.at_start = false;
-            if layout <= MAX_LAYOUT_BYTES {
-                if text.starts_with(start) {
-                    let start = start.len();
-                    inside.flow.push(self.buffer.take(layout), &mut self.answer, events);
-                    self.buffer.take(start);
-                } else if others.iter().any(|(_, marker)| text.starts_with(marker)) {
-                    self.buffer.take(layout);
-                    return self.leave_channel(Trim::Nothing);
-                }
-            }
+        if let Some(step) = self.start_channel(events) {
+            return step;
         }
+        let State::Channel(inside) = &self.state else { return Step::Continue };
         match inside.possible_end {
             None => self.search_end(events),
             Some(searched) => self.search_end_after_marker(searched, events),
         }
+    }
+
+    /// Skips a repeated start marker; returns the next step if that is undecided, or the model skipped the
+    /// channel.
+    fn start_channel(&mut self, events: &mut Vec<ProcessorEvent>) -> Option<Step> {
+        let State::Channel(inside) = &mut self.state else { return Some(Step::Continue) };
+        if !inside.at_start {
+            return None;
+        }
+        let ReplyChannel { channel, syntax } = &self.channels[inside.number];
+        let others = match syntax.calls_inside {
+            CallsInside::AtStart | CallsInside::End if inside.opened => &self.markers.after_channel[..],
+            _ => &[],
+        };
+        let (text, start) = (self.buffer.rest().trim_start(), &*channel.start);
+        let layout = self.buffer.rest().len() - text.len();
+        let may_come = |marker: &str| marker.len() > text.len() && marker.starts_with(text);
+        let open = others.iter().any(|(_, marker)| may_come(marker)) || may_come(start);
+        if open && !self.ended && layout <= MAX_LAYOUT_BYTES {
+            return Some(Step::NeedText);
+        }
+        inside.at_start = false;
+        if layout > MAX_LAYOUT_BYTES {
+            return None;
+        }
+        if text.starts_with(start) {
+            let start = start.len();
+            inside.flow.push(self.buffer.take(layout), &mut self.answer, events);
+            self.buffer.take(start);
+        } else if others.iter().any(|(_, marker)| text.starts_with(marker)) {
+            self.buffer.take(layout);
+            return Some(self.leave_channel(Trim::Nothing));
+        }
+        None
     }
 
     /// Emits text up to the channel's end, or to a marker that may end it.

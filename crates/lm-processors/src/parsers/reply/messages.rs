@@ -1,16 +1,13 @@
 //! Replies that consist of messages with headers; each header is translated to the markers of the dialect.
 
+use super::message_header::{Header, MAX_HEADER_BYTES, Marker, markers, meaning};
 use super::{OutputParser, ReplyParser, State};
-use crate::declared_names::Declared;
 use crate::dialect::{CallBody, Dialect, MessageKind, MessageSyntax, Tags};
 use crate::event::ProcessorEvent;
 use crate::parser::ParserOptions;
 use crate::parsers::marker_scan::{Scan, scan};
 use crate::parsers::text_buffer::TextBuffer;
 use crate::parsers::tools::Tools;
-
-/// Maximum length of a header; longer text is not a header.
-const MAX_HEADER_BYTES: usize = 1 << 10;
 
 /// Parser of a reply whose dialect has a [`MessageSyntax`].
 ///
@@ -28,9 +25,6 @@ pub(crate) struct MessageParser {
     position: Position,
     ended: bool,
 }
-
-/// Texts that end a tool's name in a header.
-const RECIPIENT_ENDS: &[&str] = &[" ", "\n", "<"];
 
 /// Position in the reply of the buffer's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,27 +47,6 @@ impl Position {
 enum Step {
     NeedText,
     Continue,
-}
-
-/// Marker of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Marker {
-    /// Start of a message or a header.
-    Start,
-    /// End of the header.
-    Text,
-    /// End of the message.
-    End,
-}
-
-/// Header of a message at the start of a text.
-enum Header {
-    /// Complete: its end marker starts at this byte.
-    Complete(usize),
-    /// Undecided until more text arrives.
-    Open,
-    /// No header; a marker of this length starts the text.
-    Absent(usize),
 }
 
 impl MessageParser {
@@ -123,7 +96,7 @@ impl MessageParser {
             self.of_prompt = 0;
             return Step::Continue;
         }
-        match self.header(text) {
+        match Header::at(text, self.syntax, self.ended) {
             _ if layout > MAX_HEADER_BYTES => self.leave_messages(),
             Header::Complete(end) => {
                 let header = text[..end].to_owned();
@@ -151,58 +124,8 @@ impl MessageParser {
         self.position = Position::Outside;
     }
 
-    /// Header at the start of `text`, which ends before the next message starts and before this one ends.
-    fn header(&self, text: &str) -> Header {
-        let MessageSyntax { start, channel, recipient, text: end, .. } = *self.syntax;
-        let begins = |part: &&str| !part.is_empty() && text.starts_with(*part);
-        let Some(first) = [channel, recipient].into_iter().find(begins) else {
-            let may_start_with = [start, channel, recipient].iter().any(|part| part.starts_with(text));
-            let open = text.is_empty() || may_start_with && !self.ended;
-            return if open { Header::Open } else { Header::Absent(0) };
-        };
-        let markers = self.markers([(Marker::Text, end), (Marker::Start, start)]);
-        let inside = &text[first.len()..];
-        match scan(inside, &markers, self.ended) {
-            Scan::Found { marker: Marker::Text, start, .. } if first.len() + start <= MAX_HEADER_BYTES => {
-                Header::Complete(first.len() + start)
-            }
-            Scan::Clear { until } if !self.ended && first.len() + until <= MAX_HEADER_BYTES => Header::Open,
-            _ => Header::Absent(first.len()),
-        }
-    }
-
-    /// The given markers, and the ends of messages.
-    fn markers(&self, given: [(Marker, &'static str); 2]) -> Vec<(Marker, &'static str)> {
-        given.into_iter().chain(self.syntax.ends.iter().map(|end| (Marker::End, *end))).collect()
-    }
-
-    /// Kind and recipient of the message with this header.
-    fn meaning(&self, header: &str) -> (MessageKind, String) {
-        let MessageSyntax { channel, recipient, names: meanings, tool_prefix, .. } = *self.syntax;
-        let word = |marker: &str| {
-            let start = header.rfind(marker).filter(|_| !marker.is_empty())? + marker.len();
-            let rest = header[start..].trim_start();
-            let tool = rest.strip_prefix(tool_prefix).unwrap_or(rest);
-            let len = match self.tools.match_name(tool, RECIPIENT_ENDS) {
-                Declared::Found(name) => rest.len() - tool.len() + name.len(),
-                _ if self.tools.declares(tool) => rest.len(),
-                _ => rest.find(|c: char| c.is_whitespace() || c == '<').unwrap_or(rest.len()),
-            };
-            Some(rest[..len].to_owned())
-        };
-        let known =
-            |name: &str| meanings.iter().find(|(known, _)| *known == name).map(|(_, meaning)| *meaning);
-        let recipient = word(recipient).unwrap_or_default();
-        let by_recipient = known(&recipient);
-        if by_recipient.is_none() && !recipient.is_empty() {
-            return (MessageKind::Call, recipient);
-        }
-        let by_channel = word(channel).and_then(|name| known(&name));
-        (by_channel.or(by_recipient).unwrap_or(MessageKind::Answer), recipient)
-    }
-
     fn message_begins(&mut self, header: &str, events: &mut Vec<ProcessorEvent>) {
-        let (meaning, recipient) = self.meaning(header);
+        let (meaning, recipient) = meaning(header, self.syntax, &self.tools);
         self.position = Position::Text(meaning);
         match (meaning, self.dialect.calls.first().map(|calls| (calls.call.open, &calls.body))) {
             (MessageKind::Reasoning, _) => self.channel_marker(|tags| tags.open, events),
@@ -223,7 +146,7 @@ impl MessageParser {
 
     fn advance_text(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
         let MessageSyntax { start, channel, .. } = *self.syntax;
-        let markers = self.markers([(Marker::Start, start), (Marker::Start, channel)]);
+        let markers = markers(self.syntax, [(Marker::Start, start), (Marker::Start, channel)]);
         let (until, found) = match scan(self.buffer.rest(), &markers, self.ended) {
             Scan::Clear { until } => (until, None),
             Scan::Found { marker, start, len } => (start, Some((marker, len))),

@@ -5,6 +5,7 @@ mod calls;
 mod channel;
 mod form;
 mod markers;
+mod message_header;
 mod messages;
 
 use self::calls::{Block, MalformedCall};

@@ -10,6 +10,18 @@ use crate::parsers::recovery::Departure;
 use crate::parsers::reply::markers::{bare_opener, is_bare};
 use crate::parsers::reply::{ReplyParser, State, Step};
 
+/// Text after a complete body.
+enum Closing {
+    /// The closing marker, or an accepted part of it, which ends after this number of bytes.
+    Marker(usize),
+    /// Undecided until more text arrives.
+    Partial,
+    /// Another call between the same markers, after this number of bytes.
+    Another(usize),
+    /// Other text.
+    Missing,
+}
+
 impl ReplyParser {
     pub(in crate::parsers::reply) fn advance_body(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
         let State::Body(block) = &mut self.state else { return Step::Continue };
@@ -62,12 +74,31 @@ impl ReplyParser {
     /// Reads the closing marker after a complete body. A missing one is tolerated: other text is not part of
     /// the call.
     fn close_call(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
-        let State::Body(block) = &mut self.state else { return Step::Continue };
-        let number = block.syntax;
-        let CallSyntax { call: Tags { close, .. }, section, separator, reported, body, .. } =
-            self.syntaxes[number];
-        let end = block.ended.unwrap_or_default();
-        let after = &self.buffer.rest()[end..];
+        let State::Body(block) = &self.state else { return Step::Continue };
+        let (number, end) = (block.syntax, block.ended.unwrap_or_default());
+        let reported = self.syntaxes[number].reported;
+        match self.closing(&self.syntaxes[number], &self.buffer.rest()[end..]) {
+            Closing::Partial => return Step::NeedText,
+            Closing::Marker(len) => self.leave_call(number, end + len),
+            Closing::Another(_) | Closing::Missing if reported == Reported::AtSectionEnd => {
+                self.reject_call(Fault::malformed("text follows the call"), events);
+            }
+            Closing::Another(len) => {
+                self.buffer.take(end + len);
+                self.end_call();
+                self.enter_body(number, true);
+            }
+            Closing::Missing => {
+                self.unclosed = Some(number);
+                self.leave_call(number, end);
+            }
+        }
+        Step::Continue
+    }
+
+    /// Searches for the closing marker in the text `after` a complete body.
+    fn closing(&self, syntax: &CallSyntax, after: &str) -> Closing {
+        let CallSyntax { call: Tags { close, .. }, body, .. } = *syntax;
         let rest = after.trim_start();
         let layout = after.len() - rest.len();
         let another = if close.is_empty() { "" } else { bare_opener(&body) };
@@ -81,35 +112,24 @@ impl ReplyParser {
         let may_close = ignored > layout && ignored <= MAX_LAYOUT_BYTES && close.starts_with(behind);
         // Objects may be separated by commas as well.
         let next = rest.strip_prefix(',').filter(|_| may_be_stray).map_or(rest, str::trim_start);
-        let taken = match () {
-            () if close.is_empty() => end,
-            () if rest.starts_with(close) => end + layout + close.len(),
-            () if behind.starts_with(close) => end + ignored + close.len(),
-            () if !self.ended && may_close => return Step::NeedText,
-            () if self.ended && close.starts_with(rest) => end + after.len(),
-            () if !self.ended
-                && layout <= MAX_LAYOUT_BYTES
-                && (may_come(close) || may_come(another) || next.is_empty()) =>
-            {
-                return Step::NeedText;
-            }
-            () if reported == Reported::AtSectionEnd => {
-                self.reject_call(Fault::malformed("text follows the call"), events);
-                return Step::Continue;
-            }
+        let may_follow = may_come(close) || may_come(another) || next.is_empty();
+        match () {
+            () if close.is_empty() => Closing::Marker(0),
+            () if rest.starts_with(close) => Closing::Marker(layout + close.len()),
+            () if behind.starts_with(close) => Closing::Marker(ignored + close.len()),
+            () if !self.ended && may_close => Closing::Partial,
+            () if self.ended && close.starts_with(rest) => Closing::Marker(after.len()),
+            () if !self.ended && layout <= MAX_LAYOUT_BYTES && may_follow => Closing::Partial,
             () if !another.is_empty() && next.starts_with(another) => {
-                // Another call between the same markers.
-                let separator = after.len() - next.len();
-                self.buffer.take(end + separator);
-                self.end_call();
-                self.enter_body(number, true);
-                return Step::Continue;
+                Closing::Another(after.len() - next.len())
             }
-            () => {
-                self.unclosed = Some(number);
-                end
-            }
-        };
+            () => Closing::Missing,
+        }
+    }
+
+    /// Consumes `taken` bytes, a call with its closing marker.
+    fn leave_call(&mut self, number: usize, taken: usize) {
+        let CallSyntax { section, separator, reported, .. } = self.syntaxes[number];
         self.state = match () {
             () if !section.open.is_empty() => State::Section(number),
             () if !separator.trim().is_empty() => State::Between(separator.trim()),
@@ -121,6 +141,5 @@ impl ReplyParser {
         } else {
             self.end_call();
         }
-        Step::Continue
     }
 }
