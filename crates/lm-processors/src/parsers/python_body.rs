@@ -38,7 +38,7 @@ enum State {
     /// Before a call's name.
     Name,
     /// In the arguments of this tool.
-    Arguments { name: String, literal: PythonArguments, emitted: ArgumentText },
+    Arguments { name: String, literal: Box<PythonArguments>, emitted: ArgumentText },
     /// After a call.
     After,
 }
@@ -142,7 +142,7 @@ impl PythonBody {
         let schema = self.tools.schema(name);
         let positional = schema.map(Schema::property_names).unwrap_or_default();
         let keywords = schema.map(Schema::declared_names).unwrap_or_default();
-        let literal = PythonArguments::new(positional, keywords);
+        let literal = Box::new(PythonArguments::new(positional, keywords));
         self.state = State::Arguments { name: name.to_owned(), literal, emitted: ArgumentText::default() };
         Ok(Step::Continue(()))
     }

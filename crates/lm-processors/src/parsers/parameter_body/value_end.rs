@@ -60,7 +60,7 @@ pub(super) fn find(text: &str, reader: &mut ValueReader, form: Form, call: &Call
 }
 
 /// Markers that may end a value.
-fn markers<'r>(reader: &'r ValueReader, form: Form) -> Vec<(End, &'r str)> {
+fn markers(reader: &ValueReader, form: Form) -> Vec<(End, &str)> {
     let mut markers = vec![(End::Value, &*reader.close)];
     if !reader.protected && form.tolerance.accepts(Departure::ParameterMarkers) {
         let (ParameterCall { key, end, .. }, call) = (form.syntax, form.around.call);

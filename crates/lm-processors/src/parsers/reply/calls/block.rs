@@ -37,9 +37,30 @@ impl ReplyParser {
             }
             return Step::Continue;
         }
-        let bare = is_bare(&self.syntaxes[block.syntax]);
-        let text = self.buffer.rest();
-        let sink = match self.syntaxes[block.syntax].reported {
+        match self.read_body(events) {
+            Ok(Progress::Open) => return Step::NeedText,
+            Ok(Progress::Complete(end)) => {
+                if let State::Body(block) = &mut self.state {
+                    block.ended = Some(end);
+                }
+            }
+            Ok(Progress::Answer(end)) => {
+                self.buffer.take(end);
+                self.pending.clear();
+                self.answer.boundary(Trim::Nothing);
+                self.state = State::Answer;
+            }
+            Err(fault) => self.reject_call(fault, events),
+        }
+        Step::Continue
+    }
+
+    /// Continues to read the body, and reports its calls unless they may still be text.
+    fn read_body(&mut self, events: &mut Vec<ProcessorEvent>) -> Result<Progress, Fault> {
+        let State::Body(block) = &mut self.state else { return Ok(Progress::Open) };
+        let (syntax, text) = (&self.syntaxes[block.syntax], self.buffer.rest());
+        let bare = is_bare(syntax);
+        let sink = match syntax.reported {
             Reported::AtSectionEnd => &mut self.held,
             Reported::Streaming if bare => &mut block.held,
             Reported::Streaming => &mut *events,
@@ -52,23 +73,12 @@ impl ReplyParser {
         // JSON without a marker is a call only as a whole.
         let waits = bare
             && self.options.form.is_none()
-            && matches!(self.syntaxes[block.syntax].body, CallBody::Json(_))
+            && matches!(syntax.body, CallBody::Json(_))
             && result.as_ref().map_or_else(|fault| fault.is_text, |progress| *progress == Progress::Open);
         if !waits && (self.calls.certain() || matches!(result, Ok(Progress::Complete(_)))) {
             events.append(&mut block.held);
         }
-        match result {
-            Ok(Progress::Open) => return Step::NeedText,
-            Ok(Progress::Complete(end)) => block.ended = Some(end),
-            Ok(Progress::Answer(end)) => {
-                self.buffer.take(end);
-                self.pending.clear();
-                self.answer.boundary(Trim::Nothing);
-                self.state = State::Answer;
-            }
-            Err(fault) => self.reject_call(fault, events),
-        }
-        Step::Continue
+        result
     }
 
     /// Reads the closing marker after a complete body. A missing one is tolerated: other text is not part of
