@@ -18,6 +18,7 @@ const NAME: &str = "name";
 /// JSON object of one call. Its methods take the text of the block up to the current position.
 #[derive(Debug, Default)]
 pub(super) struct Element {
+    tolerance: Tolerance,
     start: usize,
     /// The object's current key, without quotes.
     key: Range<usize>,
@@ -46,8 +47,8 @@ enum Arguments {
 
 impl Element {
     /// Creates an element whose brace is at `start`.
-    pub(super) fn new(start: usize) -> Self {
-        Self { start, ..Self::default() }
+    pub(super) fn new(start: usize, tolerance: Tolerance) -> Self {
+        Self { start, tolerance, ..Self::default() }
     }
 
     /// Begins the next member of the object.
@@ -59,7 +60,6 @@ impl Element {
     pub(super) fn string_ended(
         &mut self,
         keys: &mut CallKeys,
-        tolerance: Tolerance,
         text: &str,
         calls: &mut CallSink<'_>,
     ) -> Result<(), Fault> {
@@ -67,7 +67,7 @@ impl Element {
         if !self.after_colon {
             self.key = string.clone();
         }
-        let may_be_named = keys.name_is_key() && tolerance.accepts(Departure::NamedObject);
+        let may_be_named = keys.name_is_key() && self.tolerance.accepts(Departure::NamedObject);
         if may_be_named && text[self.key.clone()] == *NAME {
             if !self.after_colon {
                 return Ok(()); // The value decides whether this is a tool's name.
@@ -77,12 +77,12 @@ impl Element {
         let is_name =
             if keys.name_is_key() { !self.after_colon } else { self.is_value_of(JsonKey::Name, keys, text) };
         if is_name && self.name.is_none() {
-            self.name = unquoted(text, &string, tolerance);
+            self.name = unquoted(text, &string, self.tolerance);
             self.certain = text.len();
             return self.begin(calls);
         }
         if self.is_value_of(JsonKey::Id, keys, text) {
-            self.id = unquoted(text, &string, tolerance);
+            self.id = unquoted(text, &string, self.tolerance);
         }
         Ok(())
     }
@@ -91,7 +91,6 @@ impl Element {
     pub(super) fn object_opened(
         &mut self,
         keys: &CallKeys,
-        tolerance: Tolerance,
         text: &str,
         calls: &mut CallSink<'_>,
     ) -> Result<(), Fault> {
@@ -105,7 +104,7 @@ impl Element {
             self.name = Some(NAME.to_owned());
         }
         let start = text.len() - 1;
-        self.arguments = Arguments::Open { start, emitted: start, mend: JsonMend::new(tolerance) };
+        self.arguments = Arguments::Open { start, emitted: start, mend: JsonMend::new(self.tolerance) };
         self.begin(calls)
     }
 
@@ -130,12 +129,11 @@ impl Element {
     pub(super) fn complete(
         &mut self,
         keys: &CallKeys,
-        tolerance: Tolerance,
         text: &str,
         calls: &mut CallSink<'_>,
     ) -> Result<(), Fault> {
-        let object = read_json(&text[self.start..], tolerance)?;
-        let Self { name, started, arguments, .. } = std::mem::take(self);
+        let object = read_json(&text[self.start..], self.tolerance)?;
+        let Self { tolerance, name, started, arguments, .. } = std::mem::take(self);
         let mut call = keys.call(object)?;
         if name.as_ref().is_some_and(|name| *name != call.name) {
             return Err(Fault::malformed("it has two names"));
@@ -155,20 +153,16 @@ impl Element {
 
     /// The call of an object that lacks only its last bracket; `None` if more is missing, or other text
     /// follows its parts.
-    pub(super) fn unclosed_call(
-        &mut self,
-        tolerance: Tolerance,
-        text: &str,
-    ) -> Result<Option<ToolCall>, Fault> {
+    pub(super) fn unclosed_call(&mut self, text: &str) -> Result<Option<ToolCall>, Fault> {
         let is_last = text[self.certain..].trim().is_empty();
-        if is_last { self.named_call(tolerance, text) } else { Ok(None) }
+        if is_last { self.named_call(text) } else { Ok(None) }
     }
 
     /// The call of an object whose name and arguments are complete. The name is taken.
-    pub(super) fn named_call(&mut self, tolerance: Tolerance, text: &str) -> Result<Option<ToolCall>, Fault> {
+    pub(super) fn named_call(&mut self, text: &str) -> Result<Option<ToolCall>, Fault> {
         let Arguments::Ended(range) = &self.arguments else { return Ok(None) };
         let Some(name) = self.name.take() else { return Ok(None) };
-        let mut call = ToolCall::new(name, read_json(&text[range.clone()], tolerance)?);
+        let mut call = ToolCall::new(name, read_json(&text[range.clone()], self.tolerance)?);
         call.id = self.id.take();
         Ok(Some(call))
     }

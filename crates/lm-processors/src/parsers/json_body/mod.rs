@@ -197,7 +197,7 @@ impl BodyReader for JsonBody {
             return Ok(text.len());
         }
         if objects.keys.name_is_key()
-            && let Some(call) = objects.element.named_call(self.tolerance, text)?
+            && let Some(call) = objects.element.named_call(text)?
         {
             calls.complete(call)?;
             return Ok(text.len());

@@ -87,13 +87,13 @@ impl Objects {
             JsonStep::Open => return self.bracket_opened(depth, &text[..at], calls),
             JsonStep::Close if depth == inside => self.element.value_closed(&text[..at], calls),
             JsonStep::Close if depth + 1 == inside => {
-                self.element.complete(&self.keys, self.tolerance, &text[..at], calls)?;
+                self.element.complete(&self.keys, &text[..at], calls)?;
                 self.complete += 1;
                 self.completed = at;
             }
             JsonStep::StringStart => self.element.string_start = at,
             JsonStep::StringEnd if depth == inside => {
-                return self.element.string_ended(&mut self.keys, self.tolerance, &text[..at], calls);
+                return self.element.string_ended(&mut self.keys, &text[..at], calls);
             }
             JsonStep::Colon if depth == inside => self.element.after_colon = true,
             JsonStep::Comma if depth == inside => self.element.next_member(),
@@ -110,9 +110,9 @@ impl Objects {
             if is_list {
                 return Err(Fault::malformed("expected an object, got a list"));
             }
-            self.element = Element::new(text.len() - 1);
+            self.element = Element::new(text.len() - 1, self.tolerance);
         } else if depth == self.inside() + 1 && !is_list {
-            return self.element.object_opened(&self.keys, self.tolerance, text, calls);
+            return self.element.object_opened(&self.keys, text, calls);
         }
         Ok(())
     }
@@ -139,7 +139,7 @@ impl Objects {
         if scan.depth() != self.inside() {
             return Ok(self.complete > 0 && scan.depth() < self.inside());
         }
-        let Some(call) = self.element.unclosed_call(self.tolerance, text)? else { return Ok(false) };
+        let Some(call) = self.element.unclosed_call(text)? else { return Ok(false) };
         self.element = Element::default();
         self.complete += 1;
         calls.complete(call)?;
