@@ -158,9 +158,7 @@ fn length_of_calls_is_bounded() {
             let reply = [beginning, pad, &"é".repeat(1 << 19)].concat();
             let processor = by_name(format).expect("a family");
             let events = parse(processor, &with_a_tool(OnMalformed::Error, ""), [&*reply]);
-            let is_too_long = |event: &ProcessorEvent| {
-                matches!(event, ProcessorEvent::Malformed { reason, .. } if reason == "it is too long")
-            };
+            let is_too_long = |event: &ProcessorEvent| matches!(event, ProcessorEvent::Malformed { reason, .. } if reason == "it is too long");
             assert!(events.iter().any(is_too_long), "{format} after {pad:?}");
         }
     }
