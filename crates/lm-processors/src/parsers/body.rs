@@ -1,33 +1,28 @@
 //! Readers of call bodies by syntax.
 
-use std::sync::Arc;
-
 use super::body_reader::BodyReader;
 use super::brace_body::{self, BraceBody};
 use super::json_body::JsonBody;
 use super::named_body::{self, NamedBody};
 use super::parameter_body::{self, ParameterBody};
 use super::python_body::{self, PythonBody};
+use super::recovery::Tolerance;
+use super::tools::Tools;
 use crate::dialect::{CallBody, CallSyntax};
-use crate::parser::ParserOptions;
-use crate::values::SchemaCache;
 
-/// Creates a reader for a block of this syntax. Readers that type values by a schema take it from the tools,
-/// to which `schemas` belongs.
+/// Creates a reader for a block of this syntax, which accepts these departures from it.
 pub(crate) fn reader(
     syntax: &'static CallSyntax,
-    options: &ParserOptions,
-    schemas: &Arc<SchemaCache>,
+    tools: &Tools,
+    tolerance: Tolerance,
 ) -> Box<dyn BodyReader> {
-    let (tools, schemas) = (options.tools.clone(), schemas.clone());
+    let (tools, close) = (tools.clone(), syntax.call.close);
     match syntax.body {
-        CallBody::Json(json) => Box::new(JsonBody::new(json, syntax, options.recovery)),
-        CallBody::Named(named) => Box::new(NamedBody::new(named, syntax, options)),
-        CallBody::Parameters(call) => Box::new(ParameterBody::new(call, syntax, options, schemas)),
-        CallBody::Python(call) => Box::new(PythonBody::new(call, syntax.call.close, tools, schemas)),
-        CallBody::Braces(call) => {
-            Box::new(BraceBody::new(call, syntax.call.close, tools, schemas, options.recovery))
-        }
+        CallBody::Json(json) => Box::new(JsonBody::new(json, syntax, tolerance)),
+        CallBody::Named(named) => Box::new(NamedBody::new(named, close, tools, tolerance)),
+        CallBody::Parameters(call) => Box::new(ParameterBody::new(call, syntax, tools, tolerance)),
+        CallBody::Python(call) => Box::new(PythonBody::new(call, close, tools)),
+        CallBody::Braces(call) => Box::new(BraceBody::new(call, close, tools, tolerance)),
     }
 }
 

@@ -1,12 +1,21 @@
 //! Interface between the reply parser and the readers of call bodies.
 
 use std::fmt::Debug;
+use std::ops::ControlFlow;
 
 use super::call_sink::CallSink;
 use super::fault::Fault;
 
 /// Maximum length of a block, so that endless text ends a reader.
 pub(crate) const MAX_BLOCK_BYTES: usize = 1 << 20;
+
+/// Checks the length of a block.
+///
+/// # Errors
+/// If it exceeds [`MAX_BLOCK_BYTES`].
+pub(crate) fn check_length(text: &str) -> Result<(), Fault> {
+    if text.len() > MAX_BLOCK_BYTES { Err(Fault::malformed("it is too long")) } else { Ok(()) }
+}
 
 /// Incremental reader of a call's body, between its opening and closing marker.
 ///
@@ -36,6 +45,12 @@ pub(crate) trait BodyReader: Debug + Send {
         0
     }
 }
+
+/// Next step of a reader: another one, or the end of `read`.
+pub(crate) type Step = ControlFlow<Progress>;
+
+/// The step that waits for more text.
+pub(crate) const NEED_TEXT: Step = Step::Break(Progress::Open);
 
 /// Progress of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

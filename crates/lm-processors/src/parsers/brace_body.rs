@@ -1,21 +1,15 @@
 //! Calls with arguments in braces: `call:f{a:1}`.
 
-use std::sync::Arc;
-
-use lm_template::ToolSpec;
-
-use super::argument_text::{ArgumentText, is_name, names, schema};
-use super::body_reader::{BodyReader, MAX_BLOCK_BYTES, Progress};
+use super::argument_text::ArgumentText;
+use super::body_reader::{BodyReader, Progress, check_length};
 use super::call_sink::CallSink;
 use super::fault::Fault;
-use crate::declared_names::{Declared, declared};
+use super::recovery::{Departure, Tolerance};
+use super::tools::{MAX_NAME_BYTES, Tools, is_name};
+use crate::declared_names::Declared;
 use crate::dialect::BraceCall;
 use crate::marker_guard::unguarded;
-use crate::parser::Recovery;
-use crate::values::{BraceArguments, SchemaCache};
-
-/// Maximum length of a name; longer text is not a call.
-const MAX_NAME_BYTES: usize = 1 << 10;
+use crate::values::BraceArguments;
 
 /// Text that ends a call's name.
 pub(super) const NAME_END: &str = "{";
@@ -30,32 +24,34 @@ pub(crate) struct BraceBody {
     close: &'static str,
     /// Alternative starts of the arguments.
     name_ends: &'static [&'static str],
-    tools: Arc<[ToolSpec]>,
-    schemas: Arc<SchemaCache>,
-    name: Option<String>,
-    /// Start of the arguments, once the name is known.
-    start: usize,
+    tools: Tools,
+    state: State,
     braces: BraceArguments,
     arguments: ArgumentText,
 }
 
+#[derive(Debug)]
+enum State {
+    /// Before the end of the name.
+    Name,
+    /// In the arguments of this tool, which start at this byte.
+    Arguments { name: String, start: usize },
+}
+
 impl BraceBody {
-    pub(crate) fn new(
-        syntax: BraceCall,
-        close: &'static str,
-        tools: Arc<[ToolSpec]>,
-        schemas: Arc<SchemaCache>,
-        recovery: Recovery,
-    ) -> Self {
-        let (repaired_before, name_ends) =
-            if recovery == Recovery::On { (close, REPAIRED_NAME_ENDS) } else { ("", &[NAME_END][..]) };
-        let (braces, arguments) =
-            (BraceArguments::new(syntax.quote, repaired_before), ArgumentText::default());
-        Self { syntax, close, name_ends, tools, schemas, name: None, start: 0, braces, arguments }
+    pub(crate) fn new(syntax: BraceCall, close: &'static str, tools: Tools, tolerance: Tolerance) -> Self {
+        let (repaired_before, name_ends) = match tolerance.accepts(Departure::InvalidBraces) {
+            true => (close, REPAIRED_NAME_ENDS),
+            false => ("", &[NAME_END][..]),
+        };
+        let braces = BraceArguments::new(syntax.quote, repaired_before);
+        let arguments = ArgumentText::default();
+        Self { syntax, close, name_ends, tools, state: State::Name, braces, arguments }
     }
 
-    /// Reads the name, once it is certain. The prefix before it may be missing or reduced to its colon.
-    fn find_name(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<bool, Fault> {
+    /// Finds the name and its end, once they are certain. The prefix before it may be missing or reduced to
+    /// its colon.
+    fn find_name(&self, text: &str) -> Result<Option<(String, usize)>, Fault> {
         let prefix = self.syntax.before_name;
         let rest = text.trim_start();
         if text.len() - rest.len() > MAX_NAME_BYTES {
@@ -63,27 +59,25 @@ impl BraceBody {
         }
         let rest = rest.strip_prefix(':').unwrap_or(rest).trim_start();
         if prefix.starts_with(rest) && rest != prefix && text.len() <= MAX_NAME_BYTES {
-            return Ok(false);
+            return Ok(None);
         }
         let (name, prefixed) = match rest.strip_prefix(prefix) {
             Some(name) => (name, true),
             None => (rest, false),
         };
-        let tools = self.tools.clone();
+        let start = text.len() - name.len();
         let ends = [self.name_ends, &[self.close]].concat();
-        match declared(name, names(&tools), &ends) {
-            Declared::Found(found) => return self.begin(found, text.len() - name.len() + found.len(), calls),
-            Declared::Open => return Ok(false),
+        match self.tools.match_name(name, &ends) {
+            Declared::Found(found) => return Ok(Some((found.to_owned(), start + found.len()))),
+            Declared::Open => return Ok(None),
             Declared::Absent => {}
         }
         let window = &name[..name.floor_char_boundary(MAX_NAME_BYTES)];
-        let close = if self.close.is_empty() { None } else { window.find(self.close) };
-        let found = self.name_ends.iter().filter_map(|end| window.find(end));
-        let Some(end) = found.chain(close).min() else {
-            return if text.len() > MAX_NAME_BYTES {
-                Err(Fault::malformed("its name has no end"))
-            } else {
-                Ok(false)
+        let ends = ends.iter().filter(|end| !end.is_empty());
+        let Some(end) = ends.filter_map(|end| window.find(end)).min() else {
+            return match text.len() > MAX_NAME_BYTES {
+                true => Err(Fault::malformed("its name has no end")),
+                false => Ok(None),
             };
         };
         let found = name[..end].trim();
@@ -93,38 +87,30 @@ impl BraceBody {
         if !prefixed && !name[end..].starts_with('{') {
             return Err(Fault::malformed(format!("`{prefix}` is missing")));
         }
-        self.begin(found, text.len() - name.len() + end, calls)
-    }
-
-    /// Begins a call of `name`, whose arguments start at `start`.
-    fn begin(&mut self, name: &str, start: usize, calls: &mut CallSink<'_>) -> Result<bool, Fault> {
-        self.start = start;
-        let name = unguarded(name).into_owned();
-        calls.begin(Some(&name), None)?;
-        self.name = Some(name);
-        Ok(true)
+        Ok(Some((found.to_owned(), start + end)))
     }
 }
 
 impl BodyReader for BraceBody {
     fn read(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault> {
-        if text.len() > MAX_BLOCK_BYTES {
-            return Err(Fault::malformed("it is too long"));
+        check_length(text)?;
+        if matches!(self.state, State::Name) {
+            let Some((name, start)) = self.find_name(text)? else { return Ok(Progress::Open) };
+            let name = unguarded(&name).into_owned();
+            self.state = State::Arguments { name: name.clone(), start };
+            calls.begin(Some(&name), None)?;
         }
-        if self.name.is_none() && !self.find_name(text, calls)? {
-            return Ok(Progress::Open);
-        }
-        let Some(name) = &self.name else { return Ok(Progress::Open) };
-        let rest = &text[self.start..];
+        let State::Arguments { name, start } = &self.state else { return Ok(Progress::Open) };
+        let rest = &text[*start..];
         if !self.name_ends.iter().any(|end| rest.starts_with(end)) {
             std::mem::take(&mut self.arguments).complete(name, "{}", calls)?;
-            return Ok(Progress::Complete(self.start));
+            return Ok(Progress::Complete(*start));
         }
-        let ended = self.braces.follow(rest, schema(&self.tools, &self.schemas, name));
+        let ended = self.braces.follow(rest, self.tools.schema(name));
         self.arguments.emit(self.braces.certain(), calls);
         let Some(end) = ended.map_err(Fault::malformed)? else { return Ok(Progress::Open) };
         std::mem::take(&mut self.arguments).complete(name, self.braces.certain(), calls)?;
-        Ok(Progress::Complete(self.start + end))
+        Ok(Progress::Complete(start + end))
     }
 
     fn finish(&mut self, _: &str, _: &mut CallSink<'_>) -> Result<usize, Fault> {
@@ -132,6 +118,6 @@ impl BodyReader for BraceBody {
     }
 
     fn position(&self) -> usize {
-        self.start
+        if let State::Arguments { start, .. } = self.state { start } else { 0 }
     }
 }

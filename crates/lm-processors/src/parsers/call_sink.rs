@@ -1,17 +1,16 @@
 //! Sink of the calls of a reply: their numbers, names and events.
 
-use std::sync::Arc;
-
-use lm_template::{ToolCall, ToolSpec};
+use lm_template::ToolCall;
 
 use super::fault::Fault;
+use super::tools::Tools;
 use crate::dialect::Undeclared;
 use crate::event::ProcessorEvent;
 
 /// State of the calls of a reply, as reported.
 #[derive(Debug)]
 pub(crate) struct CallState {
-    tools: Arc<[ToolSpec]>,
+    tools: Tools,
     undeclared: Undeclared,
     /// Index of the current call, or of the next if none has started.
     index: usize,
@@ -25,7 +24,7 @@ pub(crate) struct CallState {
 }
 
 impl CallState {
-    pub(crate) fn new(tools: Arc<[ToolSpec]>, undeclared: Undeclared) -> Self {
+    pub(crate) fn new(tools: Tools, undeclared: Undeclared) -> Self {
         Self {
             tools,
             undeclared,
@@ -71,21 +70,12 @@ pub(crate) struct CallSink<'a> {
     pub(crate) events: &'a mut Vec<ProcessorEvent>,
 }
 
-/// Declared name of a tool, without a `functions.` prefix that the model adds.
-pub(crate) fn declared_name<'a>(tools: &[ToolSpec], name: &'a str) -> &'a str {
-    let declared = |name: &str| tools.iter().any(|tool| tool.name() == name);
-    match name.strip_prefix("functions.") {
-        Some(bare) if !declared(name) && declared(bare) => bare,
-        _ => name,
-    }
-}
-
 impl CallSink<'_> {
     /// Begins a call. Name and id are given if known before the arguments.
     pub(crate) fn begin(&mut self, name: Option<&str>, id: Option<&str>) -> Result<(), Fault> {
         let state = &mut *self.state;
-        let name = name.map(|name| declared_name(&state.tools, name));
-        state.certain |= name.is_some_and(|name| state.tools.iter().any(|tool| tool.name() == name));
+        let name = name.map(|name| state.tools.declared_name(name));
+        state.certain |= name.is_some_and(|name| state.tools.declares(name));
         if let Some(name) = name {
             self.check(name)?;
         }
@@ -105,7 +95,7 @@ impl CallSink<'_> {
 
     /// Completes a call, and begins it first if necessary.
     pub(crate) fn complete(&mut self, mut call: ToolCall) -> Result<(), Fault> {
-        call.name = declared_name(&self.state.tools, &call.name).to_owned();
+        call.name = self.state.tools.declared_name(&call.name).to_owned();
         self.check(&call.name)?;
         if !self.state.started {
             self.begin(Some(&call.name), call.id.as_deref())?;
@@ -118,7 +108,7 @@ impl CallSink<'_> {
 
     fn check(&self, name: &str) -> Result<(), Fault> {
         let CallState { tools, undeclared, by_name, .. } = &*self.state;
-        let known = tools.is_empty() || tools.iter().any(|tool| tool.name() == name);
+        let known = tools.is_empty() || tools.declares(name);
         match undeclared {
             _ if known => Ok(()),
             _ if *by_name => Err(Fault::text_of_undeclared(name)),

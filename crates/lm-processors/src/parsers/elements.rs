@@ -22,6 +22,17 @@ const MAX_ALTERNATIVES: usize = 64;
 /// Maximum number of alternatives besides the first of each element that are tried for a value.
 const MAX_TRIED: usize = 256;
 
+/// Marker of an element, before its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Marker {
+    Open,
+    Close,
+}
+
+fn markers(syntax: &ParameterCall) -> [(Marker, &'static str); 2] {
+    [(Marker::Open, syntax.key.open), (Marker::Close, syntax.value.close)]
+}
+
 /// Searches for the end of the current element, which `rest` continues; `depth` is the number of open
 /// elements inside it. Returns the end of the decided text, and true if the closing marker is there.
 ///
@@ -32,15 +43,14 @@ pub(super) fn elements_end(
     syntax: &ParameterCall,
     depth: &mut usize,
 ) -> Result<(usize, bool), Fault> {
-    let (open, close) = (syntax.key.open, syntax.value.close);
     let mut at = 0;
     loop {
-        match scan(&rest[at..], &[open, close], false) {
+        match scan(&rest[at..], &markers(syntax), false) {
             Scan::Clear { until } => return Ok((at + until, false)),
-            Scan::Found { start, marker: 1 } if *depth == 0 => return Ok((at + start, true)),
-            Scan::Found { start, marker } => {
-                at += start + if marker == 1 { close.len() } else { open.len() };
-                *depth = if marker == 1 { *depth - 1 } else { *depth + 1 };
+            Scan::Found { marker: Marker::Close, start, .. } if *depth == 0 => return Ok((at + start, true)),
+            Scan::Found { marker, start, len } => {
+                at += start + len;
+                *depth = if marker == Marker::Close { *depth - 1 } else { *depth + 1 };
                 if *depth > MAX_DEPTH {
                     return Err(Fault::malformed(format!("it is nested deeper than {MAX_DEPTH}")));
                 }
@@ -228,36 +238,35 @@ pub(super) fn element_value<'a>(
     syntax: &ParameterCall,
     schema: Option<Schema<'a>>,
 ) -> Result<Value, Fault> {
-    let markers = [syntax.key.open, syntax.value.close];
     let mut values = Values { syntax, alternatives: HashMap::new(), alternatives_left: MAX_TRIED };
     let mut open = vec![Element::new("", schema.into_iter().collect(), text)];
     let mut at = 0;
     loop {
         let Some(top) = open.last_mut() else { return Err(Fault::malformed("its elements do not fit")) };
-        let Scan::Found { start, marker } = scan(&text[at..], &markers, true) else {
+        let Scan::Found { marker, start, len } = scan(&text[at..], &markers(syntax), true) else {
             top.text.push_str(&text[at..]);
             break;
         };
         top.text.push_str(&text[at..at + start]);
-        let name_start = at + start + markers[marker].len();
+        let name_start = at + start + len;
         let name = match marker {
-            0 => values.child_name(top, &text[name_start..]),
-            _ => name_before(&text[name_start..], [top.name], syntax.key.close),
+            Marker::Open => values.child_name(top, &text[name_start..]),
+            Marker::Close => name_before(&text[name_start..], [top.name], syntax.key.close),
         };
         let name = name.ok_or_else(|| Fault::malformed("an element's name has no end"))?;
         let end = at + start;
         at = name_start + name.len() + syntax.key.close.len();
-        if marker == 0 {
+        if marker == Marker::Open {
             let schemas = values.child_schemas(top, name);
             open.push(Element::new(name, schemas, &text[at..]));
-        } else {
-            let element = open.pop().filter(|element| element.name == name && !open.is_empty());
-            let mut element =
-                element.ok_or_else(|| Fault::malformed(format!("`{name}` is closed and not open")))?;
-            element.inside = inside(element.inside, &text[end..]);
-            if let Some(parent) = open.last_mut() {
-                parent.children.push(element);
-            }
+            continue;
+        }
+        let element = open.pop().filter(|element| element.name == name && !open.is_empty());
+        let mut element =
+            element.ok_or_else(|| Fault::malformed(format!("`{name}` is closed and not open")))?;
+        element.inside = inside(element.inside, &text[end..]);
+        if let Some(parent) = open.last_mut() {
+            parent.children.push(element);
         }
     }
     match (open.pop(), open.is_empty()) {

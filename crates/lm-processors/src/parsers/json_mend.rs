@@ -1,9 +1,15 @@
 //! Repair of JSON text that models write: control characters, backslashes and single quotes of strings,
 //! comments, trailing commas, Python's constants.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
-use super::json_scan::{JsonPlace, JsonScan, JsonStep, Leniency};
+use serde::de::DeserializeOwned;
+
+use super::fault::Fault;
+use super::json_scan::{JsonPlace, JsonScan, JsonStep};
+use super::recovery::{Departure, Tolerance};
+use crate::marker_guard::unguarded;
 
 /// Python's constants and their JSON names.
 const CONSTANTS: [(&str, &str); 3] = [("True", "true"), ("False", "false"), ("None", "null")];
@@ -18,6 +24,7 @@ const CONSTANTS: [(&str, &str); 3] = [("True", "true"), ("False", "false"), ("No
 /// - A comma before a closing bracket is removed.
 #[derive(Debug, Clone)]
 pub(crate) struct JsonMend {
+    tolerance: Tolerance,
     scan: JsonScan,
     /// Beginning of a constant, which is not written yet.
     word: String,
@@ -27,20 +34,23 @@ pub(crate) struct JsonMend {
     comma: String,
 }
 
-impl Default for JsonMend {
-    fn default() -> Self {
+impl JsonMend {
+    /// Creates a repair of text that may be invalid JSON; if it must be valid, nothing is changed.
+    pub(crate) fn new(tolerance: Tolerance) -> Self {
         Self {
-            scan: JsonScan::new(Leniency::Text),
+            tolerance,
+            scan: JsonScan::new(Tolerance::ALL),
             word: String::new(),
             in_word: false,
             comma: String::new(),
         }
     }
-}
 
-impl JsonMend {
     /// Returns the repaired piece. A character whose repair depends on the next piece is part of that one's.
-    pub(crate) fn push(&mut self, piece: &str) -> String {
+    pub(crate) fn push<'t>(&mut self, piece: &'t str) -> Cow<'t, str> {
+        if !self.tolerance.accepts(Departure::InvalidJson) {
+            return piece.into();
+        }
         let mut out = String::with_capacity(piece.len());
         for c in piece.chars() {
             let before = self.scan.place();
@@ -57,7 +67,7 @@ impl JsonMend {
                 (JsonPlace::Slash | JsonPlace::LineComment | JsonPlace::BlockComment { .. }, _) => {}
             }
         }
-        out
+        out.into()
     }
 
     fn outside(&mut self, c: char, step: JsonStep, out: &mut String) {
@@ -87,6 +97,20 @@ impl JsonMend {
             _ => out.push(c),
         }
     }
+}
+
+/// Reads JSON as the model wrote it, with its defects repaired if they are accepted.
+///
+/// # Errors
+/// If it is not valid JSON, or of another type.
+pub(crate) fn read_json<T: DeserializeOwned>(text: &str, tolerance: Tolerance) -> Result<T, Fault> {
+    let text = unguarded(text);
+    let read = serde_json::from_str(&text);
+    let read = match tolerance.accepts(Departure::InvalidJson) {
+        true => read.or_else(|_| serde_json::from_str(&JsonMend::new(tolerance).push(&text))),
+        false => read,
+    };
+    read.map_err(|error| Fault::malformed(error.to_string()))
 }
 
 /// Writes a character of a string, or its closing quote. A backslash is written with the character after it.
@@ -141,8 +165,8 @@ mod tests {
             ("[1,,]", "[1,]"),
             ("[\",]\"]", "[\",]\"]"),
         ] {
-            assert_eq!(JsonMend::default().push(text), expected);
-            let mut mend = JsonMend::default();
+            assert_eq!(JsonMend::new(Tolerance::ALL).push(text), expected);
+            let mut mend = JsonMend::new(Tolerance::ALL);
             let pieces: String = text.split_inclusive(|_| true).map(|piece| mend.push(piece)).collect();
             assert_eq!(pieces, expected, "by character");
         }

@@ -1,5 +1,8 @@
 //! Structure of JSON text, byte by byte.
 
+use super::marker_scan::{Prefix, prefix};
+use super::recovery::{Departure, Tolerance};
+
 /// Maximum nesting depth; the JSON parser of complete values has the same limit.
 pub(crate) const MAX_DEPTH: usize = 127;
 
@@ -38,19 +41,8 @@ pub(crate) struct JsonScan {
     /// Bit set of the open brackets that are lists, the innermost in the lowest bit.
     lists: u128,
     place: JsonPlace,
-    leniency: Leniency,
-}
-
-/// Departures from valid JSON that a scan accepts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Leniency {
-    /// None.
-    #[default]
-    Valid,
-    /// Strings in single quotes, and comments, which are layout.
-    Lines,
-    /// The same, and any control characters in strings and comments.
-    Text,
+    /// Departures from valid JSON that the scan accepts.
+    tolerance: Tolerance,
 }
 
 /// Place of a byte in JSON text.
@@ -78,22 +70,10 @@ pub(crate) enum JsonPlace {
     },
 }
 
-impl Leniency {
-    /// Leniency in calls, if defects are repaired. In calls without a marker, which all text may resemble,
-    /// the line's end ends a string that lacks its quote.
-    pub(crate) fn of(recovers: bool, bare: bool) -> Self {
-        match (recovers, bare) {
-            (false, _) => Self::Valid,
-            (true, true) => Self::Lines,
-            (true, false) => Self::Text,
-        }
-    }
-}
-
 impl JsonScan {
     /// Creates a scan of JSON with these departures.
-    pub(crate) fn new(leniency: Leniency) -> Self {
-        Self { leniency, ..Self::default() }
+    pub(crate) fn new(tolerance: Tolerance) -> Self {
+        Self { tolerance, ..Self::default() }
     }
 
     /// Number of open brackets.
@@ -116,10 +96,13 @@ impl JsonScan {
         matches!(self.place, JsonPlace::String { .. })
     }
 
-    /// Returns true if the next byte is inside a string that is not valid JSON, or a comment: its end may be
-    /// missing.
-    pub(crate) fn may_be_unterminated(&self) -> bool {
-        !matches!(self.place, JsonPlace::Outside | JsonPlace::String { is_defective: false, .. })
+    /// Searches for the closing marker of a call at the start of `rest`, inside a string that is not valid
+    /// JSON, or a comment: its end is missing.
+    pub(crate) fn unterminated_at(&self, rest: &[u8], close: &str) -> Prefix {
+        match self.place {
+            JsonPlace::Outside | JsonPlace::String { is_defective: false, .. } => Prefix::Absent,
+            _ => prefix(rest, close),
+        }
     }
 
     /// Consumes the next byte.
@@ -139,7 +122,9 @@ impl JsonScan {
             JsonPlace::BlockComment { star: true } if byte == b'/' => {
                 self.enter(JsonPlace::Outside, JsonStep::Layout)
             }
-            JsonPlace::BlockComment { .. } if byte < b' ' && self.leniency < Leniency::Text => {
+            JsonPlace::BlockComment { .. }
+                if byte < b' ' && !self.tolerance.accepts(Departure::ControlCharacters) =>
+            {
                 JsonStep::Invalid("control character in a comment")
             }
             JsonPlace::BlockComment { .. } => {
@@ -175,11 +160,13 @@ impl JsonScan {
                 JsonPlace::String { quote: byte, escaped: false, is_defective: false },
                 JsonStep::StringStart,
             ),
-            b'\'' if self.leniency > Leniency::Valid => self.enter(
+            b'\'' if self.tolerance.accepts(Departure::InvalidJson) => self.enter(
                 JsonPlace::String { quote: byte, escaped: false, is_defective: true },
                 JsonStep::StringStart,
             ),
-            b'/' if self.leniency > Leniency::Valid => self.enter(JsonPlace::Slash, JsonStep::Layout),
+            b'/' if self.tolerance.accepts(Departure::InvalidJson) => {
+                self.enter(JsonPlace::Slash, JsonStep::Layout)
+            }
             b':' => JsonStep::Colon,
             b',' => JsonStep::Comma,
             b'+' | b'-' | b'.' => JsonStep::Inside,
@@ -193,7 +180,7 @@ impl JsonScan {
             return self.enter(JsonPlace::Outside, JsonStep::StringEnd);
         }
         let is_control = byte < b' ';
-        if is_control && !escaped && self.leniency < Leniency::Text {
+        if is_control && !escaped && !self.tolerance.accepts(Departure::ControlCharacters) {
             return JsonStep::Invalid("control character in a string");
         }
         let is_defective = is_defective || is_control;

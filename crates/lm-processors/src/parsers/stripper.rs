@@ -23,7 +23,7 @@ impl<P: OutputParser> StrippedParser<P> {
     }
 
     fn stripped(&mut self, events: Vec<ProcessorEvent>) -> Vec<ProcessorEvent> {
-        if self.stripper.tags.is_empty() {
+        if self.stripper.openings.is_empty() {
             return events;
         }
         let mut out = Vec::new();
@@ -77,8 +77,8 @@ impl<P: OutputParser> OutputParser for StrippedParser<P> {
 /// Removes the parts in the given tags from streamed text.
 #[derive(Debug)]
 struct Stripper {
-    openings: Vec<&'static str>,
-    tags: &'static [Tags],
+    /// Tags of the stripped parts, with the opening ones.
+    openings: Vec<(Tags, &'static str)>,
     /// Undecided text.
     held: TextBuffer,
     /// Tags of the part at the start of `held`, and the number of bytes searched for its end.
@@ -87,8 +87,8 @@ struct Stripper {
 
 impl Stripper {
     fn new(tags: &'static [Tags]) -> Self {
-        let openings = tags.iter().map(|tags| tags.open).collect();
-        Self { openings, tags, held: TextBuffer::default(), inside: None }
+        let openings = tags.iter().map(|tags| (*tags, tags.open)).collect();
+        Self { openings, held: TextBuffer::default(), inside: None }
     }
 
     /// Adds text, the last one if `ended`; returns the text that is certain.
@@ -105,9 +105,9 @@ impl Stripper {
         let fits = |end: usize| {
             end <= MAX_STRIPPED_BYTES && self.held.rest()[tags.open.len()..end].chars().all(is_of_reference)
         };
-        match scan(&self.held.rest()[searched..], &[tags.close], ended) {
-            Scan::Found { start, .. } if fits(searched + start) => {
-                self.held.take(searched + start + tags.close.len());
+        match scan(&self.held.rest()[searched..], &[((), tags.close)], ended) {
+            Scan::Found { start, len, .. } if fits(searched + start) => {
+                self.held.take(searched + start + len);
             }
             Scan::Clear { until } if !ended && fits(searched + until) => {
                 self.inside = Some((tags, searched + until));
@@ -122,12 +122,12 @@ impl Stripper {
 
     /// Passes on the text before the next opening marker; returns false if more text is needed.
     fn pass_text(&mut self, ended: bool, out: &mut String) -> bool {
-        let (until, marker) = match scan(self.held.rest(), &self.openings, ended) {
+        let (until, found) = match scan(self.held.rest(), &self.openings, ended) {
             Scan::Clear { until } => (until, None),
-            Scan::Found { start, marker } => (start, Some(self.tags[marker])),
+            Scan::Found { start, marker: tags, .. } => (start, Some(tags)),
         };
         out.push_str(self.held.take(until));
-        let Some(tags) = marker else { return false };
+        let Some(tags) = found else { return false };
         if tags.close.is_empty() {
             self.held.take(tags.open.len());
         } else {

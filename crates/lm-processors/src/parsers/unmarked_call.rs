@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lm_template::{ToolCall, ToolSpec, Value};
 use serde_json::Map;
 
-use super::argument_text::{FENCE, fence, names};
+use super::code_fence::{FENCE, fence};
 use super::json_scan::{JsonScan, JsonStep};
 use crate::event::ProcessorEvent;
 use crate::parser::OutputParser;
@@ -233,8 +233,8 @@ fn starts_as_call(object: &str, tools: &[ToolSpec]) -> bool {
     let value = value.trim_start().strip_prefix(':').map_or(value.trim_start(), str::trim_start);
     let Some(name) = value.strip_prefix('"') else { return value.is_empty() };
     match name.split_once('"') {
-        Some((name, _)) => names(tools).any(|tool| tool == name),
-        None => names(tools).any(|tool| tool.starts_with(name)),
+        Some((name, _)) => tools.iter().map(ToolSpec::name).any(|tool| tool == name),
+        None => tools.iter().map(ToolSpec::name).any(|tool| tool.starts_with(name)),
     }
 }
 

@@ -145,3 +145,21 @@ fn nesting_is_bounded() {
         }
     }
 }
+
+/// A call that is too long is malformed, wherever the limit is inside a character.
+#[test]
+fn length_of_calls_is_bounded() {
+    let cases = [
+        ("hermes", "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"a\": \""),
+        ("mistral_args", "[TOOL_CALLS]get_weather[ARGS]{\"a\": \""),
+    ];
+    for (format, beginning) in cases {
+        for pad in ["", "x"] {
+            let reply = [beginning, pad, &"é".repeat(1 << 19)].concat();
+            let processor = by_name(format).expect("a family");
+            let events = parse(processor, &with_a_tool(OnMalformed::Error, ""), [&*reply]);
+            let is_too_long = |event: &ProcessorEvent| matches!(event, ProcessorEvent::Malformed { reason, .. } if reason == "it is too long");
+            assert!(events.iter().any(is_too_long), "{format} after {pad:?}");
+        }
+    }
+}

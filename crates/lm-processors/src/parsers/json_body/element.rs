@@ -1,248 +1,187 @@
-//! JSON object of one call: its keys, and the reports of the call.
+//! JSON object of one call, while it is read.
 
 use std::ops::Range;
 
 use lm_template::{ToolCall, Value};
-use serde::de::DeserializeOwned;
-use serde_json::Map;
 
-use super::{Arguments, Element, JsonBody};
+use super::keys::CallKeys;
 use crate::dialect::{JsonKey, JsonObject};
-use crate::marker_guard::{guarded, unguarded};
+use crate::marker_guard::guarded;
 use crate::parsers::call_sink::CallSink;
 use crate::parsers::fault::Fault;
-use crate::parsers::json_mend::JsonMend;
-use crate::parsers::json_scan::JsonStep;
-
-/// Key of a call inside an object with its type, and the value of that type.
-const WRAPPER: &str = "function";
+use crate::parsers::json_mend::{JsonMend, read_json};
+use crate::parsers::recovery::{Departure, Tolerance};
 
 /// Key of a name in other families, which objects may have whose key should be the name.
 const NAME: &str = "name";
 
-impl JsonBody {
-    pub(super) fn interpret(
+/// JSON object of one call. Its methods take the text of the block up to the current position.
+#[derive(Debug, Default)]
+pub(super) struct Element {
+    tolerance: Tolerance,
+    start: usize,
+    /// The object's current key, without quotes.
+    key: Range<usize>,
+    pub(super) after_colon: bool,
+    pub(super) string_start: usize,
+    name: Option<String>,
+    id: Option<String>,
+    /// True if the start of the call was reported.
+    pub(super) started: bool,
+    arguments: Arguments,
+    /// End of the name or the arguments, whichever came last.
+    certain: usize,
+}
+
+/// State of the arguments.
+#[derive(Debug, Default)]
+enum Arguments {
+    /// Not started, or not an object.
+    #[default]
+    None,
+    /// Started at `start`, emitted up to `emitted`.
+    Open { start: usize, emitted: usize, mend: JsonMend },
+    /// Complete, in this range.
+    Ended(Range<usize>),
+}
+
+impl Element {
+    /// Creates an element whose brace is at `start`.
+    pub(super) fn new(start: usize, tolerance: Tolerance) -> Self {
+        Self { start, tolerance, ..Self::default() }
+    }
+
+    /// Begins the next member of the object.
+    pub(super) fn next_member(&mut self) {
+        (self.after_colon, self.key) = (false, 0..0);
+    }
+
+    /// Handles the end of a string, which is a key of the object or the value of one.
+    pub(super) fn string_ended(
         &mut self,
-        step: JsonStep,
-        byte: u8,
+        keys: &mut CallKeys,
         text: &str,
         calls: &mut CallSink<'_>,
     ) -> Result<(), Fault> {
-        let (depth, inside) = (self.scan.depth(), self.inside());
-        match step {
-            JsonStep::Open => return self.bracket_opened(text, byte, depth, calls),
-            JsonStep::Close if depth == inside => self.arguments_closed(text, calls),
-            JsonStep::Close if depth + 1 == inside => return self.end_element(text, calls),
-            JsonStep::StringStart => self.element.string_start = self.at,
-            JsonStep::StringEnd if depth == inside => return self.string_ended(text, calls),
-            JsonStep::Colon if depth == inside => self.element.after_colon = true,
-            JsonStep::Comma if depth == inside => {
-                (self.element.after_colon, self.element.key) = (false, 0..0)
-            }
-            _ => {}
+        let string = self.string_start..text.len() - 1;
+        if !self.after_colon {
+            self.key = string.clone();
         }
-        Ok(())
-    }
-
-    pub(super) fn bracket_opened(
-        &mut self,
-        text: &str,
-        byte: u8,
-        depth: usize,
-        calls: &mut CallSink<'_>,
-    ) -> Result<(), Fault> {
-        if depth == 1 {
-            self.start = self.at - 1;
-        }
-        if depth == 1 && byte == b'[' {
-            self.in_list = true;
-        } else if depth == self.inside() {
-            if byte != b'{' {
-                return Err(Fault::malformed("expected an object, got a list"));
-            }
-            self.element = Element { start: self.at - 1, ..Element::default() };
-        } else if depth == self.inside() + 1 && byte == b'{' && self.is_value_of(text, JsonKey::Arguments) {
-            if self.element.arguments != Arguments::None {
-                return Err(Fault::malformed("it has arguments twice"));
-            }
-            if matches!(self.syntax.object, JsonObject::NameIsKey) && self.element.name.is_none() {
-                self.element.name = Some(NAME.to_owned());
-            }
-            self.element.arguments = Arguments::Open { start: self.at - 1, emitted: self.at - 1 };
-            self.mend = JsonMend::default();
-            return self.begin(calls);
-        }
-        Ok(())
-    }
-
-    pub(super) fn string_ended(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<(), Fault> {
-        let string = self.element.string_start..self.at - 1;
-        if !self.element.after_colon {
-            self.element.key = string.clone();
-        }
-        let is_key = matches!(self.syntax.object, JsonObject::NameIsKey);
-        if is_key && self.recovers && text[self.element.key.clone()] == *NAME {
-            if !self.element.after_colon {
+        let may_be_named = keys.name_is_key() && self.tolerance.accepts(Departure::NamedObject);
+        if may_be_named && text[self.key.clone()] == *NAME {
+            if !self.after_colon {
                 return Ok(()); // The value decides whether this is a tool's name.
             }
-            self.syntax.object = JsonObject::NAMED;
+            keys.object = JsonObject::NAMED;
         }
-        let is_name = match self.syntax.object {
-            JsonObject::NameIsKey => !self.element.after_colon,
-            JsonObject::Keys { .. } => self.is_value_of(text, JsonKey::Name),
-        };
-        if is_name && self.element.name.is_none() {
-            self.element.name = unquoted(text, &string, self.recovers);
-            self.element.certain = self.at;
+        let is_name =
+            if keys.name_is_key() { !self.after_colon } else { self.is_value_of(JsonKey::Name, keys, text) };
+        if is_name && self.name.is_none() {
+            self.name = unquoted(text, &string, self.tolerance);
+            self.certain = text.len();
             return self.begin(calls);
         }
-        if self.is_value_of(text, JsonKey::Id) {
-            self.element.id = unquoted(text, &string, self.recovers);
+        if self.is_value_of(JsonKey::Id, keys, text) {
+            self.id = unquoted(text, &string, self.tolerance);
         }
         Ok(())
     }
 
-    /// Reports the start of the call, with the parts known so far.
-    pub(super) fn begin(&mut self, calls: &mut CallSink<'_>) -> Result<(), Fault> {
-        let element = &mut self.element;
-        if std::mem::replace(&mut element.started, true) {
+    /// Handles the brace of a member's value, which is the arguments if its key is theirs.
+    pub(super) fn object_opened(
+        &mut self,
+        keys: &CallKeys,
+        text: &str,
+        calls: &mut CallSink<'_>,
+    ) -> Result<(), Fault> {
+        if !self.is_value_of(JsonKey::Arguments, keys, text) {
             return Ok(());
         }
-        calls.begin(element.name.as_deref(), element.id.as_deref())
-    }
-
-    pub(super) fn is_value_of(&self, text: &str, part: JsonKey) -> bool {
-        self.element.after_colon && self.part(&text[self.element.key.clone()]) == Some(part)
-    }
-
-    /// The part of a call that a key of its object denotes.
-    pub(super) fn part(&self, key: &str) -> Option<JsonKey> {
-        match self.syntax.object {
-            JsonObject::NameIsKey => Some(JsonKey::Arguments),
-            JsonObject::Keys { written, aliases } => {
-                written.iter().chain(aliases).find(|(_, name)| *name == key).map(|(part, _)| *part)
-            }
+        if !matches!(self.arguments, Arguments::None) {
+            return Err(Fault::malformed("it has arguments twice"));
         }
+        if keys.name_is_key() && self.name.is_none() {
+            self.name = Some(NAME.to_owned());
+        }
+        let start = text.len() - 1;
+        self.arguments = Arguments::Open { start, emitted: start, mend: JsonMend::new(self.tolerance) };
+        self.begin(calls)
     }
 
-    pub(super) fn arguments_closed(&mut self, text: &str, calls: &mut CallSink<'_>) {
+    /// Handles the end of a member's value, which is a list or an object.
+    pub(super) fn value_closed(&mut self, text: &str, calls: &mut CallSink<'_>) {
         self.emit(text, calls);
-        if let Arguments::Open { start, .. } = self.element.arguments {
-            self.element.arguments = Arguments::Ended(start..self.at);
-            self.element.certain = self.at;
+        if let Arguments::Open { start, .. } = self.arguments {
+            self.arguments = Arguments::Ended(start..text.len());
+            self.certain = text.len();
         }
     }
 
     /// Emits the new part of the arguments.
     pub(super) fn emit(&mut self, text: &str, calls: &mut CallSink<'_>) {
-        if let Arguments::Open { emitted, .. } = &mut self.element.arguments {
-            let new = &text[*emitted..self.at];
-            if self.recovers {
-                calls.arguments(&self.mend.push(new))
-            } else {
-                calls.arguments(new)
-            }
-            *emitted = self.at;
+        if let Arguments::Open { emitted, mend, .. } = &mut self.arguments {
+            calls.arguments(&mend.push(&text[*emitted..]));
+            *emitted = text.len();
         }
     }
 
-    pub(super) fn end_element(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<(), Fault> {
-        let object = parsed(&text[self.element.start..self.at], self.recovers)?;
-        let element = std::mem::take(&mut self.element);
-        let mut call = self.call(object)?;
-        if element.name.as_ref().is_some_and(|name| *name != call.name) {
+    /// Completes the call at the end of the object.
+    pub(super) fn complete(
+        &mut self,
+        keys: &CallKeys,
+        text: &str,
+        calls: &mut CallSink<'_>,
+    ) -> Result<(), Fault> {
+        let object = read_json(&text[self.start..], self.tolerance)?;
+        let Self { tolerance, name, started, arguments, .. } = std::mem::take(self);
+        let mut call = keys.call(object)?;
+        if name.as_ref().is_some_and(|name| *name != call.name) {
             return Err(Fault::malformed("it has two names"));
         }
-        match &element.arguments {
-            Arguments::Ended(range) => call.arguments = parsed(&text[range.clone()], self.recovers)?,
+        match arguments {
+            Arguments::Ended(range) => call.arguments = read_json(&text[range], tolerance)?,
             _ if call.arguments.is_empty() => {}
             _ => {
-                if !element.started {
+                if !started {
                     calls.begin(Some(&call.name), call.id.as_deref())?;
                 }
                 calls.arguments(&guarded(&Value::Object(call.arguments.clone()).to_string()));
             }
         }
-        self.complete += 1;
-        calls.complete(call)?;
-        self.completed = self.at;
-        Ok(())
+        calls.complete(call)
     }
 
-    /// Converts an object to a call.
-    pub(super) fn call(&self, object: Map<String, Value>) -> Result<ToolCall, Fault> {
-        let mut call = Map::new();
-        if matches!(self.syntax.object, JsonObject::NameIsKey) {
-            let mut members = object.into_iter();
-            let (Some((name, arguments)), None) = (members.next(), members.next()) else {
-                return Err(Fault::malformed("its object must have one key, the tool's name"));
-            };
-            call.extend([("name".to_owned(), name.into()), ("arguments".to_owned(), arguments)]);
-        } else {
-            let object = self.unwrapped(object)?;
-            self.check_keys(&object)?;
-            for (key, value) in object {
-                let (key, value) = match (self.part(&key), value) {
-                    (Some(JsonKey::Name), name) => ("name", name),
-                    (Some(JsonKey::Arguments), arguments) => ("arguments", arguments),
-                    (Some(JsonKey::Id), Value::Number(id)) => ("id", id.to_string().into()),
-                    (Some(JsonKey::Id), id) => ("id", id),
-                    (None, value) => (key.as_str(), value),
-                };
-                call.entry(key).or_insert(value);
-            }
-        }
-        ToolCall::from_json(call.into()).map_err(|error| Fault::malformed(error.to_string()))
+    /// The call of an object that lacks only its last bracket; `None` if more is missing, or other text
+    /// follows its parts.
+    pub(super) fn unclosed_call(&mut self, text: &str) -> Result<Option<ToolCall>, Fault> {
+        let is_last = text[self.certain..].trim().is_empty();
+        if is_last { self.named_call(text) } else { Ok(None) }
     }
 
-    /// Moves the members of the object inside a [`WRAPPER`] beside the others. An object with other members
-    /// is not a call but, for example, a declaration.
-    fn unwrapped(&self, mut object: Map<String, Value>) -> Result<Map<String, Value>, Fault> {
-        if !object.get(WRAPPER).is_some_and(Value::is_object) {
-            return Ok(object);
-        }
-        let Some(Value::Object(members)) = object.remove(WRAPPER) else { return Ok(object) };
-        for (key, value) in members {
-            match self.part(&key) {
-                Some(_) if !object.contains_key(&key) => object.insert(key, value),
-                _ => return Err(Fault::not_a_call(format!("`{WRAPPER}.{key}` is not a key of a call"))),
-            };
-        }
-        Ok(object)
+    /// The call of an object whose name and arguments are complete. The name is taken.
+    pub(super) fn named_call(&mut self, text: &str) -> Result<Option<ToolCall>, Fault> {
+        let Arguments::Ended(range) = &self.arguments else { return Ok(None) };
+        let Some(name) = self.name.take() else { return Ok(None) };
+        let mut call = ToolCall::new(name, read_json(&text[range.clone()], self.tolerance)?);
+        call.id = self.id.take();
+        Ok(Some(call))
     }
 
-    /// Checks that nothing of an object is lost as a call: an object without arguments has no other keys.
-    /// Without a marker, a call has arguments and no other keys.
-    pub(super) fn check_keys(&self, object: &Map<String, Value>) -> Result<(), Fault> {
-        let is_arguments = |key: &String| key == WRAPPER || self.part(key) == Some(JsonKey::Arguments);
-        let has_arguments = object.keys().any(is_arguments);
-        let is_known = |(key, value): (&String, &Value)| {
-            key == WRAPPER || self.part(key).is_some() || (key == "type" && value == WRAPPER)
-        };
-        let other = object.iter().find(|member| !is_known(*member)).map(|(key, _)| key);
-        match other {
-            Some(key) if self.bare || !has_arguments => {
-                Err(Fault::not_a_call(format!("`{key}` is not a key of a call")))
-            }
-            None if self.bare && !has_arguments => Err(Fault::not_a_call("it has no arguments")),
-            _ => Ok(()),
+    /// Reports the start of the call, with the parts known so far.
+    fn begin(&mut self, calls: &mut CallSink<'_>) -> Result<(), Fault> {
+        if std::mem::replace(&mut self.started, true) {
+            return Ok(());
         }
+        calls.begin(self.name.as_deref(), self.id.as_deref())
     }
-}
 
-/// Reads an object; if it `recovers`, also one with defects that [`JsonMend`] repairs.
-pub(in crate::parsers) fn parsed(text: &str, recovers: bool) -> Result<Map<String, Value>, Fault> {
-    read_json(text, recovers).map_err(|error| Fault::malformed(error.to_string()))
+    fn is_value_of(&self, part: JsonKey, keys: &CallKeys, text: &str) -> bool {
+        self.after_colon && keys.part(&text[self.key.clone()]) == Some(part)
+    }
 }
 
 /// The string in this range, whose quotes are around it.
-fn unquoted(text: &str, string: &Range<usize>, recovers: bool) -> Option<String> {
+fn unquoted(text: &str, string: &Range<usize>, tolerance: Tolerance) -> Option<String> {
     let list = format!("[{}]", &text[string.start - 1..string.end + 1]);
-    read_json(&list, recovers).ok().map(|[string]: [String; 1]| string)
-}
-
-fn read_json<T: DeserializeOwned>(text: &str, recovers: bool) -> serde_json::Result<T> {
-    let text = unguarded(text);
-    let read = serde_json::from_str(&text);
-    if recovers { read.or_else(|_| serde_json::from_str(&JsonMend::default().push(&text))) } else { read }
+    read_json(&list, tolerance).ok().map(|[string]: [String; 1]| string)
 }

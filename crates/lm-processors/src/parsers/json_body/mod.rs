@@ -1,237 +1,208 @@
 //! Calls as JSON: one object, or a list of them.
 
 mod element;
-mod recovery;
+mod keys;
+mod objects;
 
-use std::ops::Range;
-
-use lm_template::ToolCall;
-
-pub(super) use self::element::parsed;
-use super::argument_text::{FENCE, fence};
-use super::body_reader::{BodyReader, MAX_BLOCK_BYTES, Progress};
+use self::keys::CallKeys;
+use self::objects::Objects;
+use super::body_reader::{BodyReader, MAX_BLOCK_BYTES, Progress, check_length};
 use super::call_sink::CallSink;
+use super::code_fence::{FENCE, fence};
 use super::fault::Fault;
-use super::json_mend::JsonMend;
-use super::json_scan::{JsonScan, JsonStep, Leniency};
-use crate::dialect::{CallSyntax, JsonCall, JsonObject, Tags};
-use crate::parser::Recovery;
+use super::json_scan::{JsonScan, JsonStep, UNTERMINATED};
+use super::marker_scan::{Prefix, prefix};
+use super::recovery::{Departure, Tolerance};
+use crate::dialect::{CallSyntax, JsonCall, Tags};
 use crate::values::PythonArguments;
 
 /// Reader of [`CallBody::Json`](crate::dialect::CallBody::Json).
 #[derive(Debug)]
 pub(crate) struct JsonBody {
-    syntax: JsonCall,
-    /// True if calls have no marker, so that other JSON is text.
-    bare: bool,
-    /// True if defects are repaired.
-    recovers: bool,
+    tolerance: Tolerance,
     /// Closing marker before which brackets may be missing; empty if none may be.
     close: &'static str,
+    state: State,
     scan: JsonScan,
-    /// Repair of the current arguments.
-    mend: JsonMend,
-    /// Reader of a value written as a Python literal, and the value's start.
-    python: Option<(usize, PythonArguments)>,
-    /// Start of the value.
-    start: usize,
     at: usize,
-    in_list: bool,
     /// True if the calls are in a code block.
     fenced: bool,
-    /// End of the value.
-    ended: Option<usize>,
-    complete: usize,
-    /// End of the last complete call.
-    completed: usize,
-    element: Element,
-    /// Fault of an earlier element; the rest of the value is read as its text.
-    fault: Option<Fault>,
+    objects: Objects,
 }
 
-/// JSON object of one call.
-#[derive(Debug, Default)]
-struct Element {
-    start: usize,
-    /// The object's current key, without quotes.
-    key: Range<usize>,
-    after_colon: bool,
-    string_start: usize,
-    name: Option<String>,
-    id: Option<String>,
-    started: bool,
-    arguments: Arguments,
-    /// End of the name or the arguments, whichever came last.
-    certain: usize,
-}
-
-/// State of the arguments.
-#[derive(Debug, Default, PartialEq, Eq)]
-enum Arguments {
-    /// Not started, or not an object.
-    #[default]
-    None,
-    /// Started at `start`, emitted up to `emitted`.
-    Open { start: usize, emitted: usize },
-    /// Complete, in this range.
-    Ended(Range<usize>),
+#[derive(Debug)]
+enum State {
+    /// Before the value, or the code block around it.
+    Start,
+    /// In the value, whose bracket is at this byte once it was read.
+    Value { start: usize },
+    /// In a value written as a Python literal, whose bracket ends at this byte.
+    Python { start: usize, literal: PythonArguments },
+    /// After the value, which ended before this byte.
+    Ended(usize),
 }
 
 impl JsonBody {
     /// Creates a reader of calls between the markers of `around`.
-    pub(crate) fn new(syntax: JsonCall, around: &'static CallSyntax, recovery: Recovery) -> Self {
+    pub(crate) fn new(syntax: JsonCall, around: &'static CallSyntax, tolerance: Tolerance) -> Self {
         let Tags { open, close, .. } = around.call;
         // A marker that JSON may contain outside of strings is ambiguous.
         let foreign = !close.starts_with(|c: char| c.is_alphanumeric() || "{}[]\",:".contains(c));
         let bare = open.is_empty() && around.section.open.is_empty();
-        let recovers = recovery == Recovery::On;
+        let tolerance = if bare { tolerance.and(Tolerance::ON_ONE_LINE) } else { tolerance };
         Self {
-            syntax,
-            bare,
-            recovers,
-            close: if recovers && foreign { close } else { "" },
-            scan: JsonScan::new(Leniency::of(recovers, bare)),
-            mend: JsonMend::default(),
-            python: None,
-            start: 0,
+            tolerance,
+            close: if foreign && tolerance.accepts(Departure::Unclosed) { close } else { "" },
+            state: State::Start,
+            scan: JsonScan::new(tolerance),
             at: 0,
-            in_list: false,
             fenced: false,
-            ended: None,
-            complete: 0,
-            completed: 0,
-            element: Element::default(),
-            fault: None,
+            objects: Objects::new(CallKeys { object: syntax.object, bare }, tolerance),
         }
     }
 
-    /// Skips the start of a code block; returns true if more text is needed to decide.
-    fn at_start(&mut self, text: &str) -> bool {
-        if self.scan.depth() > 0 || self.fenced {
-            return false;
-        }
+    /// Skips the start of a code block; returns the next state, or `None` if more text is needed to decide.
+    fn start(&mut self, text: &str) -> Option<State> {
         let rest = text[self.at..].trim_start();
-        let Some(len) = fence(rest) else { return true };
+        let len = fence(rest)?;
         if len > 0 {
             (self.at, self.fenced) = (text.len() - rest.len() + len, true);
         }
-        false
+        Some(State::Value { start: self.at })
     }
 
-    /// Reads the end of the enclosing code block after the value.
-    fn after_value(&self, text: &str, end: usize) -> Progress {
-        let rest = text[end..].trim_start();
-        match self.fenced {
-            true if rest.starts_with(FENCE) => Progress::Complete(text.len() - rest.len() + FENCE.len()),
-            true if FENCE.starts_with(rest) => Progress::Open,
-            _ => Progress::Complete(end),
+    /// Reads the value; returns the next state, or `None` if more text is needed.
+    fn value(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Option<State>, Fault> {
+        for &byte in &text.as_bytes()[self.at..] {
+            if let Some(python) = self.python(byte) {
+                return Ok(Some(python));
+            }
+            let rest = &text.as_bytes()[self.at..];
+            match self.scan.unterminated_at(rest, self.close) {
+                Prefix::Absent => {}
+                Prefix::Partial => break,
+                Prefix::Found => return Err(Fault::malformed(UNTERMINATED)),
+            }
+            let at_list_end = self.is_at_list_end(byte);
+            let at_end = match self.at_close(rest) {
+                Prefix::Partial => break,
+                at_close => at_close == Prefix::Found || at_list_end,
+            };
+            if at_end && self.objects.close(&self.scan, &text[..self.at], calls)? {
+                self.at += usize::from(at_list_end);
+                return Ok(Some(State::Ended(self.at)));
+            }
+            if self.take(text, byte, calls)? {
+                return Ok(Some(State::Ended(self.at)));
+            }
         }
+        Ok(None)
     }
 
-    /// Depth inside the object of a call.
-    fn inside(&self) -> usize {
-        1 + usize::from(self.in_list)
-    }
-
-    /// Returns true if a number or a word is allowed here: not between the objects of a list, nor in place of
-    /// an object's key.
-    fn allows_word(&self) -> bool {
-        let depth = self.scan.depth();
-        self.scan.in_string() || depth > self.inside() || depth == self.inside() && self.element.after_colon
-    }
-
-    /// Consumes the next byte; returns the end of the value if that is it.
-    fn take(&mut self, text: &str, byte: u8, calls: &mut CallSink<'_>) -> Result<Option<usize>, Fault> {
+    /// Consumes the next byte; returns true if it ends the value.
+    fn take(&mut self, text: &str, byte: u8, calls: &mut CallSink<'_>) -> Result<bool, Fault> {
         if self.at == MAX_BLOCK_BYTES {
             return Err(Fault::malformed("it is too long"));
         }
         let step = self.scan.step(byte);
-        if let JsonStep::Invalid(reason) = step {
-            return Err(Fault::malformed(reason));
-        }
-        if step == JsonStep::Inside && !self.allows_word() {
-            return Err(Fault::malformed("expected an object or a key, got a word"));
+        let depth = self.scan.depth();
+        match step {
+            JsonStep::Invalid(reason) => return Err(Fault::malformed(reason)),
+            JsonStep::Inside if !self.objects.allows_word(&self.scan) => {
+                return Err(Fault::malformed("expected an object or a key, got a word"));
+            }
+            JsonStep::Open if depth == 1 => self.state = State::Value { start: self.at },
+            _ => {}
         }
         self.at += 1;
-        if self.fault.is_none() {
-            self.fault = self.interpret(step, byte, text, calls).err();
+        self.objects.interpret(step, depth, text, self.at, calls);
+        if step != JsonStep::Close || depth > 0 {
+            return Ok(false);
         }
-        if step != JsonStep::Close || self.scan.depth() > 0 {
-            return Ok(None);
-        }
-        match self.fault.take() {
-            Some(fault) => Err(fault),
-            None if self.complete == 0 => Err(Fault::malformed("the list of calls is empty")),
-            None => Ok(Some(self.at)),
+        self.objects.end()?;
+        Ok(true)
+    }
+
+    /// State after a single quote in place of the first key: the value is a Python literal.
+    fn python(&self, byte: u8) -> Option<State> {
+        let State::Value { start } = self.state else { return None };
+        let quoted = byte == b'\'' && self.scan.is_outside() && self.scan.depth() > 0;
+        let bracket = if self.objects.in_list { '[' } else { '{' };
+        (quoted && self.objects.is_fresh() && self.tolerance.accepts(Departure::PythonLiteral))
+            .then(|| State::Python { start: start + 1, literal: PythonArguments::literal(bracket) })
+    }
+
+    /// Reads a value written as a Python literal; returns the next state, or `None` if more text is needed.
+    fn read_python(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Option<State>, Fault> {
+        let State::Python { start, literal } = &mut self.state else { return Ok(None) };
+        check_length(text)?;
+        let ended = literal.follow(&text[*start..]).map_err(Fault::malformed)?;
+        let Some(len) = ended else { return Ok(None) };
+        self.objects.whole(literal.certain(), calls)?;
+        self.at = *start + len;
+        Ok(Some(State::Ended(self.at)))
+    }
+
+    /// Searches for the closing marker at the start of `rest`, in a value whose brackets are open.
+    fn at_close(&self, rest: &[u8]) -> Prefix {
+        let outside = self.scan.depth() > 0 && self.scan.is_outside();
+        if outside { prefix(rest, self.close) } else { Prefix::Absent }
+    }
+
+    /// Returns true at the end of a list whose last object is not closed.
+    fn is_at_list_end(&self, byte: u8) -> bool {
+        let in_object = self.objects.in_list && self.scan.depth() == self.objects.inside();
+        byte == b']' && in_object && self.scan.is_outside() && self.tolerance.accepts(Departure::Unclosed)
+    }
+
+    /// Reads the end of the enclosing code block after the value, which ends at `end`.
+    fn after_value(&self, text: &str, end: usize) -> Progress {
+        let rest = text[end..].trim_start();
+        match prefix(rest, FENCE) {
+            Prefix::Found if self.fenced => Progress::Complete(text.len() - rest.len() + FENCE.len()),
+            Prefix::Partial if self.fenced => Progress::Open,
+            _ => Progress::Complete(end),
         }
     }
 }
 
 impl BodyReader for JsonBody {
     fn read(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault> {
-        if let Some(end) = self.ended {
-            return Ok(self.after_value(text, end));
-        }
-        if self.python.is_some() {
-            return self.read_python(text, calls);
-        }
-        if self.at_start(text) {
-            return Ok(Progress::Open);
-        }
-        for &byte in &text.as_bytes()[self.at..] {
-            if self.starts_python(text) {
-                return self.read_python(text, calls);
-            }
-            match self.is_unterminated(text) {
-                Ok(false) => {}
-                Ok(true) => break,
-                Err(fault) => {
-                    self.emit(text, calls);
-                    return Err(fault);
+        loop {
+            let next = match self.state {
+                State::Start => self.start(text),
+                State::Value { .. } => {
+                    let next = self.value(text, calls);
+                    if !matches!(next, Ok(Some(_))) {
+                        let read = &text[..text.floor_char_boundary(self.at)];
+                        self.objects.element.emit(read, calls);
+                    }
+                    next?
                 }
-            }
-            let at_list_end = self.is_at_list_end(byte);
-            match self.is_at_close(text) {
-                None => break,
-                Some(at_close) if (at_close || at_list_end) && self.close_brackets(text, calls)? => {
-                    self.at += usize::from(at_list_end);
-                    self.ended = Some(self.at);
-                    return Ok(self.after_value(text, self.at));
-                }
-                Some(_) => {}
-            }
-            match self.take(text, byte, calls) {
-                Ok(None) => {}
-                Ok(Some(end)) => {
-                    self.ended = Some(end);
-                    return Ok(self.after_value(text, end));
-                }
-                Err(fault) => {
-                    self.emit(text, calls);
-                    return Err(fault);
-                }
-            }
+                State::Python { .. } => self.read_python(text, calls)?,
+                State::Ended(end) => return Ok(self.after_value(text, end)),
+            };
+            let Some(next) = next else { return Ok(Progress::Open) };
+            self.state = next;
         }
-        self.emit(text, calls);
-        Ok(Progress::Open)
     }
 
     /// Complete calls of a list are kept even if its brackets are missing.
     fn finish(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<usize, Fault> {
-        if let Some(fault) = self.fault.take() {
+        let objects = &mut self.objects;
+        if let Some(fault) = objects.fault.take() {
             return Err(fault);
         }
-        if self.ended.is_some() {
+        if matches!(self.state, State::Ended(_)) {
             return Ok(text.len());
         }
-        let element = &mut self.element;
-        if matches!(self.syntax.object, JsonObject::NameIsKey)
-            && let (Arguments::Ended(range), Some(name)) = (&element.arguments, element.name.take())
+        if objects.keys.name_is_key()
+            && let Some(call) = objects.element.named_call(text)?
         {
-            calls.complete(ToolCall::new(name, parsed(&text[range.clone()], self.recovers)?))?;
+            calls.complete(call)?;
             return Ok(text.len());
         }
-        if self.complete > 0 && !element.started { Ok(text.len()) } else { Err(Fault::unfinished()) }
+        if objects.is_between() { Ok(text.len()) } else { Err(Fault::unfinished()) }
     }
 
     fn position(&self) -> usize {
@@ -239,6 +210,6 @@ impl BodyReader for JsonBody {
     }
 
     fn completed(&self) -> usize {
-        self.completed
+        self.objects.completed
     }
 }

@@ -1,35 +1,32 @@
 //! Calls whose arguments are keys and values in markup.
 
+mod between;
+mod call;
 mod key;
 mod name;
+mod state;
 mod value;
+mod value_end;
 
-use std::sync::Arc;
-
-use lm_template::ToolSpec;
-
-use super::argument_text::{ArgumentText, schema};
-use super::body_reader::{BodyReader, MAX_BLOCK_BYTES, Progress};
+use self::between::Between;
+use self::call::Call;
+use self::key::{FoundKey, StatedType};
+use self::state::{Form, Next, Parameter, State, ValueKind};
+use self::value::ValueReader;
+use super::body_reader::{BodyReader, Progress, check_length};
 use super::call_sink::CallSink;
+use super::elements::elements_end;
 use super::fault::Fault;
-use super::json_scan::{JsonScan, Leniency};
-use super::tag::{Tag, match_tag, trim_blanks};
-use crate::dialect::{Accepted, CallSyntax, ParameterCall, Tags, ValueText};
-use crate::parser::{ParserOptions, Recovery};
-use crate::values::{Readings, Schema, SchemaCache, Types};
-
-/// Maximum length of names and keys, which bounds the search for their end.
-const MAX_NAME_BYTES: usize = 1 << 10;
-
-/// Maximum length of keys in replies under a grammar, which writes keys of any length where a pattern of
-/// names allows them.
-const MAX_GRAMMAR_KEY_BYTES: usize = 1 << 16;
+use super::json_mend::read_json;
+use super::json_scan::{JsonScan, JsonStep};
+use super::marker_scan::{Prefix, prefix};
+use super::recovery::{Departure, Tolerance};
+use super::tag::trim_blanks;
+use super::tools::Tools;
+use crate::dialect::{CallSyntax, ParameterCall};
 
 /// Maximum whitespace between the markers that end a call.
 const MAX_LAYOUT_BYTES: usize = 256;
-
-/// Parameters that some models wrap all arguments in, if the tool does not declare them.
-const WRAPPERS: [&str; 4] = ["arguments", "parameters", "properties", "args"];
 
 pub(crate) const CDATA_OPEN: &str = "<![CDATA[";
 pub(crate) const CDATA_CLOSE: &str = "]]>";
@@ -49,282 +46,276 @@ pub(super) fn name_ends(syntax: &ParameterCall, close: &'static str) -> Vec<&'st
 /// A value known to be a string is emitted while it arrives, any other value at its end.
 #[derive(Debug)]
 pub(crate) struct ParameterBody {
-    syntax: &'static ParameterCall,
-    /// Markers around the body.
-    call_syntax: &'static CallSyntax,
-    tools: Arc<[ToolSpec]>,
-    schemas: Arc<SchemaCache>,
-    recovers: bool,
+    form: Form,
     state: State,
     at: usize,
-    name: String,
-    /// True if neither the name nor the calls have a marker, and the name is undeclared: without parameters,
-    /// this is text.
-    is_doubtful: bool,
-    /// Names of the tool's declared parameters.
-    declared_keys: Vec<String>,
-    /// Key of the current parameter.
-    key: String,
-    /// Keys of the parameters so far.
-    keys: Vec<String>,
-    /// Declared ones of them, if only declared parameters are accepted.
-    given: Vec<String>,
-    json: Readings,
-    arguments: ArgumentText,
-}
-
-#[derive(Debug, Clone)]
-enum State {
-    /// Before the name's marker.
-    NameOpen,
-    /// In the name; its marker ended with this quote.
-    Name(Option<char>),
-    Number,
-    /// Before a parameter or the end.
-    Parameter,
-    Key(Option<char>),
-    Type(ValueKind),
-    /// Before the value's marker.
-    ValueOpen(ValueKind),
-    /// Before the value's first character.
-    ValueStart(ValueKind),
-    Value(ValueReader),
-    /// After protected text (CDATA), before the value's end.
-    ValueClose,
-    /// In a JSON object of all arguments, which was searched up to this byte.
-    Object(JsonScan, usize),
-}
-
-/// Interpretation of the text of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ValueKind {
-    /// Verbatim text.
-    Text,
-    /// By the schema.
-    BySchema,
-    /// JSON.
-    Json,
-    /// Elements, or a value of a type other than string.
-    Elements,
-    /// Ignored: the parameter is dropped.
-    Ignored,
-    /// An object of all arguments.
-    Wrapped,
-}
-
-/// The value being read.
-#[derive(Debug, Clone)]
-struct ValueReader {
-    kind: ValueKind,
-    start: usize,
-    close: String,
-    /// Layout before `close` that is not part of the value.
-    layout: &'static str,
-    protected: bool,
-    /// Number of open elements.
-    depth: usize,
-    /// End of the range searched for the value's end.
-    searched: usize,
-    /// End of the value if its closing marker is missing: before a marker that ends the call.
-    held: Option<usize>,
-    /// Nesting and strings of a value that can only be JSON, inside which no marker ends it.
-    json: Option<JsonScan>,
-}
-
-enum Step {
-    NeedText,
-    Continue,
-    /// The body ended before this byte.
-    Done(usize),
+    call: Call,
 }
 
 impl ParameterBody {
     pub(crate) fn new(
         syntax: &'static ParameterCall,
-        call_syntax: &'static CallSyntax,
-        options: &ParserOptions,
-        schemas: Arc<SchemaCache>,
+        around: &'static CallSyntax,
+        tools: Tools,
+        tolerance: Tolerance,
     ) -> Self {
-        Self {
-            syntax,
-            call_syntax,
-            tools: options.tools.clone(),
-            schemas,
-            recovers: options.recovery == Recovery::On,
-            state: State::NameOpen,
-            at: 0,
-            name: String::new(),
-            is_doubtful: false,
-            declared_keys: Vec::new(),
-            key: String::new(),
-            keys: Vec::new(),
-            given: Vec::new(),
-            json: Readings::default(),
-            arguments: ArgumentText::default(),
-        }
+        let form = Form { syntax, around, tolerance };
+        Self { form, state: State::NameOpen, at: 0, call: Call::new(form, tools) }
     }
 
-    fn schema(&self) -> Option<Schema<'_>> {
-        schema(&self.tools, &self.schemas, &self.name)
-    }
-
-    /// Types that an argument may have.
-    fn types(&self, key: &str) -> Types {
-        self.json.types(self.schema(), key).unwrap_or(Types::ANY)
-    }
-
-    fn step(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Step, Fault> {
-        match std::mem::replace(&mut self.state, State::Parameter) {
+    fn step(&mut self, state: State, text: &str, calls: &mut CallSink<'_>) -> Result<Next, Fault> {
+        match state {
             State::NameOpen => self.name_open(text),
             State::Name(quote) => self.name(text, quote, calls),
             State::Number => self.number(text),
             State::Parameter => self.parameter(text),
             State::Key(quote) => self.key(text, quote, calls),
-            State::Type(kind) => self.value_type(text, kind),
-            State::ValueOpen(kind) => self.value_open(text, kind),
-            State::ValueStart(kind) => Ok(self.value_start(text, kind)),
-            State::Value(reader) => self.value(text, reader),
-            State::ValueClose => {
-                self.marker(text, self.syntax.value.close, State::ValueClose, State::Parameter)
+            State::Type(parameter) => self.value_type(text, parameter),
+            State::ValueOpen(parameter) => self.value_open(text, parameter),
+            State::ValueStart(parameter) => Ok(self.value_start(text, parameter)),
+            State::Value(reader) if reader.parameter.kind == ValueKind::Elements => {
+                self.elements(text, reader)
             }
-            State::Object(scan, searched) => self.object(text, scan, searched),
+            State::Value(reader) => self.value(text, reader),
+            State::ValueClose => self.value_close(text),
+            State::Object { scan, searched } => self.object(text, scan, searched),
         }
     }
 
-    /// Consumes a marker, preceded by whitespace, and enters `next`; stays in `here` while it is incomplete.
-    fn marker(&mut self, text: &str, marker: &str, here: State, next: State) -> Result<Step, Fault> {
+    /// Consumes `len` bytes and enters `state`.
+    fn enter(&mut self, len: usize, state: State) -> Result<Next, Fault> {
+        self.at += len;
+        Ok(Next::Enter(state))
+    }
+
+    /// Skips blanks, and returns the text after them.
+    fn skip_blanks<'t>(&mut self, text: &'t str) -> &'t str {
+        let rest = trim_blanks(&text[self.at..]);
+        self.at = text.len() - rest.len();
+        rest
+    }
+
+    /// Skips a marker, preceded by whitespace; returns false if more text is needed.
+    fn skip_marker(&mut self, text: &str, marker: &str) -> Result<bool, Fault> {
         let rest = text[self.at..].trim_start();
         let marker = marker.trim();
         self.at = text.len() - rest.len();
-        if rest.starts_with(marker) {
-            self.at += marker.len();
-            self.state = next;
-            Ok(Step::Continue)
-        } else if marker.starts_with(rest) {
-            self.state = here;
-            Ok(Step::NeedText)
-        } else {
-            Err(Fault::malformed(format!("`{marker}` is missing")))
+        match rest.starts_with(marker) {
+            true => self.at += marker.len(),
+            false if marker.starts_with(rest) => return Ok(false),
+            false => return Err(Fault::malformed(format!("`{marker}` is missing"))),
+        }
+        Ok(true)
+    }
+
+    /// Consumes the name's marker, and an unrelated word before it.
+    fn name_open(&mut self, text: &str) -> Result<Next, Fault> {
+        let rest = self.skip_blanks(text);
+        match name::opening(rest, self.form)? {
+            Some((len, next)) => self.enter(len, next),
+            None => Ok(Next::Wait(State::NameOpen)),
         }
     }
 
-    /// Consumes and returns the text up to `close`, once complete.
-    fn read_until<'t>(&mut self, text: &'t str, close: &str, here: State) -> Result<Option<&'t str>, Fault> {
-        let rest = &text[self.at..text.floor_char_boundary(self.at + MAX_NAME_BYTES + close.len())];
-        match rest.find(close) {
-            Some(end) => {
-                self.at += end + close.len();
-                Ok(Some(rest[..end].trim()))
-            }
-            None if rest.len() > MAX_NAME_BYTES => Err(Fault::malformed(format!("`{close}` is missing"))),
-            None => {
-                self.state = here;
-                Ok(None)
-            }
-        }
+    fn name(&mut self, text: &str, quote: Option<char>, calls: &mut CallSink<'_>) -> Result<Next, Fault> {
+        let rest = text[self.at..].trim_start();
+        self.at = text.len() - rest.len();
+        let Some((name, len)) = name::find(rest, quote, self.form, self.call.tools())? else {
+            return Ok(Next::Wait(State::Name(quote)));
+        };
+        self.at += len;
+        self.call.begin(name, calls)?;
+        Ok(Next::Enter(if self.form.syntax.number.is_some() { State::Number } else { State::Parameter }))
     }
 
     /// Reads the call's number, which its position already implies.
-    fn number(&mut self, text: &str) -> Result<Step, Fault> {
-        let Some(tags) = self.syntax.number else { return Ok(Step::Continue) };
-        match self.read_until(text, tags.close, State::Number)? {
-            None => Ok(Step::NeedText),
-            Some(number) if number.starts_with(tags.open.trim()) => Ok(Step::Continue),
-            Some(_) => Err(Fault::malformed(format!("`{}` is missing", tags.open))),
+    fn number(&mut self, text: &str) -> Result<Next, Fault> {
+        let Some(tags) = self.form.syntax.number else { return Ok(Next::Enter(State::Parameter)) };
+        let Some((number, len)) = name::number(&text[self.at..], tags)? else {
+            return Ok(Next::Wait(State::Number));
+        };
+        self.at += len;
+        match number.trim().starts_with(tags.open.trim()) {
+            true => Ok(Next::Enter(State::Parameter)),
+            false => Err(Fault::malformed(format!("`{}` is missing", tags.open))),
         }
     }
 
-    fn parameter(&mut self, text: &str) -> Result<Step, Fault> {
+    fn parameter(&mut self, text: &str) -> Result<Next, Fault> {
+        let rest = self.skip_blanks(text);
+        match between::read(rest, self.form, &self.call)? {
+            Between::Marker(len, state) => self.enter(len, state),
+            Between::Object => {
+                let scan = JsonScan::new(Tolerance::ON_ONE_LINE);
+                Ok(Next::Enter(State::Object { scan, searched: self.at }))
+            }
+            Between::Partial => Ok(Next::Wait(State::Parameter)),
+            Between::End(len) => {
+                self.call.end()?;
+                Ok(Next::End(self.at + len))
+            }
+        }
+    }
+
+    fn key(&mut self, text: &str, quote: Option<char>, calls: &mut CallSink<'_>) -> Result<Next, Fault> {
+        let (form, open) = (self.form, self.form.syntax.key.open);
+        let may_be_repeated = quote.is_none() && form.tolerance.accepts(Departure::ParameterMarkers);
+        if may_be_repeated && prefix(&text[self.at..], open) == Prefix::Found {
+            self.at += open.len();
+        }
+        let found = key::find(&text[self.at..], quote, form, self.call.declared_keys())?;
+        let Some(FoundKey { key, len, is_declared }) = found else {
+            return Ok(Next::Wait(State::Key(quote)));
+        };
+        self.at += len;
+        if !is_declared && (key.is_empty() || key.contains(['<', '>', '\n'])) {
+            return Err(Fault::malformed(format!("`{key}` is no key")));
+        }
+        let kind = self.call.begin_parameter(key, calls)?;
+        let parameter = Parameter { key: key.to_owned(), kind };
+        let typed = form.syntax.type_attribute.is_some();
+        Ok(Next::Enter(if typed { State::Type(parameter) } else { State::ValueOpen(parameter) }))
+    }
+
+    fn value_type(&mut self, text: &str, mut parameter: Parameter) -> Result<Next, Fault> {
+        let Some(attribute) = &self.form.syntax.type_attribute else {
+            return Ok(Next::Enter(State::ValueOpen(parameter)));
+        };
         let rest = trim_blanks(&text[self.at..]);
-        let start = text.len() - rest.len();
-        self.at = start;
-        let ParameterCall { name, key, value, written, end, .. } = *self.syntax;
-        let last = if end.is_empty() { self.call_syntax.call.close } else { end };
-        if rest.starts_with(last) {
-            return self.end_parameters(start + end.len());
+        let Some((stated, len)) = key::stated_type(rest, attribute)? else {
+            return Ok(Next::Wait(State::Type(parameter)));
+        };
+        parameter.kind = match (parameter.kind, stated) {
+            (kind @ (ValueKind::Ignored | ValueKind::Wrapped), _) | (kind, StatedType::Absent) => kind,
+            (_, StatedType::Text) => ValueKind::Text,
+            (_, StatedType::Other) => ValueKind::Json,
+        };
+        self.at = text.len() - rest.len();
+        self.enter(len, State::ValueOpen(parameter))
+    }
+
+    fn value_open(&mut self, text: &str, parameter: Parameter) -> Result<Next, Fault> {
+        let ParameterCall { key, value, type_attribute, .. } = self.form.syntax;
+        if value.open.is_empty() {
+            // The whitespace here belongs to the value.
+            return Ok(Next::Enter(State::ValueStart(parameter)));
         }
-        // An optional end marker after the name, or a repeated closing marker.
-        let after_name = self.keys.is_empty() && name.open.is_empty();
-        let repeated = written != ValueText::Elements && !value.close.trim().is_empty();
-        let skipped = [(after_name, name.close), (repeated, value.close)];
-        let mut skipped = skipped.iter().filter(|(may_stand, _)| *may_stand).map(|(_, marker)| *marker);
-        if let Some(marker) = skipped.clone().find(|marker| !marker.is_empty() && rest.starts_with(marker)) {
-            self.at += marker.len();
-            return Ok(Step::Continue);
-        }
-        // The end marker is missing if the call's or section's follows, or another call.
-        let Tags { open: next, close, .. } = self.call_syntax.call;
-        let others = [close, next, self.call_syntax.section.close];
-        if others
-            .iter()
-            .any(|marker| match_marker(rest, marker) == Tag::Match { len: marker.len(), quote: None })
-        {
-            return self.end_parameters(start);
-        }
-        let may_be = |marker: &str| match_marker(rest, marker) == Tag::Partial;
-        if may_be(last) || others.into_iter().any(may_be) || skipped.any(may_be) {
-            return Ok(Step::NeedText);
-        }
-        match match_tag(rest, key.open) {
-            Tag::Match { len, quote } => {
-                self.at += len;
-                self.state = State::Key(quote);
-                Ok(Step::Continue)
+        if type_attribute.is_none() && self.form.tolerance.accepts(Departure::ParameterMarkers) {
+            let rest = self.skip_blanks(text);
+            let at_key_close = prefix(rest, key.close);
+            if at_key_close == Prefix::Found {
+                // It is repeated.
+                return self.enter(key.close.len(), State::ValueOpen(parameter));
             }
-            Tag::Partial => Ok(Step::NeedText),
-            Tag::NoMatch if self.recovers && self.json.certain().is_empty() && rest.starts_with('{') => {
-                self.state = State::Object(JsonScan::new(Leniency::Lines), start);
-                Ok(Step::Continue)
+            if !rest.is_empty() && rest.chars().next() != value.open.trim_start().chars().next() {
+                // No marker begins here: the opening one is missing.
+                return Ok(Next::Enter(State::ValueStart(parameter)));
             }
-            Tag::NoMatch => Err(Fault::malformed("unexpected text between the parameters")),
+            if at_key_close == Prefix::Partial {
+                return Ok(Next::Wait(State::ValueOpen(parameter)));
+            }
+        }
+        Ok(match self.skip_marker(text, value.open)? {
+            true => Next::Enter(State::ValueStart(parameter)),
+            false => Next::Wait(State::ValueOpen(parameter)),
+        })
+    }
+
+    /// Reads the layout before a value and its CDATA marker, both of which must be known before anything is
+    /// emitted.
+    fn value_start(&mut self, text: &str, parameter: Parameter) -> Next {
+        let Some(frame) = value::frame(&text[self.at..], self.form) else {
+            return Next::Wait(State::ValueStart(parameter));
+        };
+        self.at += frame.len;
+        if parameter.kind == ValueKind::Text {
+            self.call.write("\"");
+        }
+        let is_json = !frame.protected && self.call.is_json(&parameter);
+        Next::Enter(State::Value(ValueReader::new(parameter, self.at, frame, is_json, self.form)))
+    }
+
+    fn value(&mut self, text: &str, mut reader: ValueReader) -> Result<Next, Fault> {
+        if let Some((end, taken)) = value_end::find(text, &mut reader, self.form, &self.call) {
+            return self.end_value(text, reader, end, taken);
+        }
+        if reader.parameter.kind == ValueKind::Text {
+            let certain = reader.certain(text, self.at, self.form);
+            self.call.write_text(certain);
+            self.at += certain.len();
+        }
+        Ok(Next::Wait(State::Value(reader)))
+    }
+
+    /// Ends the value at this byte; `taken` is the length of the marker after it, 0 if that is missing.
+    fn end_value(
+        &mut self,
+        text: &str,
+        reader: ValueReader,
+        end: usize,
+        taken: usize,
+    ) -> Result<Next, Fault> {
+        let content = reader.content(text, end, taken, self.form);
+        if reader.parameter.kind == ValueKind::Text {
+            self.call.write_text(&text[self.at..reader.start + content.len()]);
+        }
+        self.call.end_value(&reader.parameter, content)?;
+        self.at = end + taken;
+        Ok(Next::Enter(if reader.protected { State::ValueClose } else { State::Parameter }))
+    }
+
+    fn value_close(&mut self, text: &str) -> Result<Next, Fault> {
+        let closed = self.skip_marker(text, self.form.syntax.value.close)?;
+        Ok(if closed { Next::Enter(State::Parameter) } else { Next::Wait(State::ValueClose) })
+    }
+
+    fn elements(&mut self, text: &str, mut reader: ValueReader) -> Result<Next, Fault> {
+        let rest = &text[self.at..];
+        let (searched, ended) = elements_end(rest, self.form.syntax, &mut reader.depth)?;
+        self.at += searched;
+        match prefix(&rest[searched..], &reader.close) {
+            _ if !ended => Ok(Next::Wait(State::Value(reader))),
+            Prefix::Partial => Ok(Next::Wait(State::Value(reader))),
+            Prefix::Absent => Err(Fault::malformed(format!("`{}` is missing", reader.close))),
+            Prefix::Found => {
+                self.call.end_value(&reader.parameter, &text[reader.start..self.at])?;
+                self.enter(reader.close.len(), State::Parameter)
+            }
         }
     }
 
-    fn end_parameters(&mut self, end: usize) -> Result<Step, Fault> {
-        if self.is_doubtful {
-            return Err(Fault::text_of_undeclared(&self.name));
+    /// Reads a JSON object that is written in place of the parameters.
+    fn object(&mut self, text: &str, mut scan: JsonScan, searched: usize) -> Result<Next, Fault> {
+        for (at, byte) in text.bytes().enumerate().skip(searched) {
+            match scan.step(byte) {
+                JsonStep::Invalid(reason) => return Err(Fault::malformed(reason)),
+                JsonStep::Close if scan.depth() == 0 => {
+                    self.call.members(read_json(&text[self.at..=at], self.form.tolerance)?);
+                    self.at = at + 1;
+                    return Ok(Next::Enter(State::Parameter));
+                }
+                _ => {}
+            }
         }
-        if self.syntax.accepted == Accepted::Declared
-            && let Some(missing) = self.schema().and_then(|schema| schema.missing(&self.given))
-        {
-            return Err(Fault::malformed(format!("the required argument `{missing}` is missing")));
-        }
-        let last = if self.json.certain().is_empty() { "{}" } else { "}" };
-        self.json.write(|json| json.push_str(last));
-        self.json.end(schema(&self.tools, &self.schemas, &self.name));
-        Ok(Step::Done(end))
-    }
-}
-
-/// Returns whether `text` starts with this marker; a blank must follow a marker that ends with a letter.
-fn match_marker(text: &str, marker: &str) -> Tag {
-    if marker.is_empty() {
-        return Tag::NoMatch;
-    }
-    match text.strip_prefix(marker) {
-        Some("") if marker.ends_with(char::is_alphanumeric) => Tag::Partial,
-        Some(behind) if marker.ends_with(char::is_alphanumeric) && trim_blanks(behind) == behind => {
-            Tag::NoMatch
-        }
-        Some(_) => Tag::Match { len: marker.len(), quote: None },
-        None if marker.starts_with(text) => Tag::Partial,
-        None => Tag::NoMatch,
+        Ok(Next::Wait(State::Object { scan, searched: text.len() }))
     }
 }
 
 impl BodyReader for ParameterBody {
     fn read(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault> {
-        if text.len() > MAX_BLOCK_BYTES {
-            return Err(Fault::malformed("it is too long"));
-        }
+        check_length(text)?;
         loop {
-            let need = self.step(text, calls);
-            self.arguments.emit(self.json.certain(), calls);
-            match need? {
-                Step::Continue => {}
-                Step::NeedText => return Ok(Progress::Open),
-                Step::Done(end) => {
-                    std::mem::take(&mut self.arguments).complete(&self.name, self.json.certain(), calls)?;
+            let state = std::mem::replace(&mut self.state, State::Parameter);
+            let next = self.step(state, text, calls);
+            self.call.emit(calls);
+            match next? {
+                Next::Enter(state) => self.state = state,
+                Next::Wait(state) => {
+                    self.state = state;
+                    return Ok(Progress::Open);
+                }
+                Next::End(end) => {
+                    self.call.complete(calls)?;
                     return Ok(Progress::Complete(end));
                 }
             }
@@ -334,20 +325,20 @@ impl BodyReader for ParameterBody {
     /// A value without its closing marker ends with its call; an unterminated string does not contain the
     /// markers after it.
     fn finish(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<usize, Fault> {
-        if let State::Value(reader) = &mut self.state
-            && reader.json.take().is_some()
+        while let State::Value(reader) = &mut self.state
+            && reader.forget_json()
         {
-            reader.searched = reader.start;
             if let Progress::Complete(end) = self.read(text, calls)? {
                 return Ok(end);
             }
-            return self.finish(text, calls);
         }
         let State::Value(reader) = std::mem::replace(&mut self.state, State::Parameter) else {
             return Err(Fault::unfinished());
         };
         let end = reader.held.ok_or_else(Fault::unfinished)?;
-        self.end_value(text, reader, end, 0)?;
+        if let Next::Enter(state) = self.end_value(text, reader, end, 0)? {
+            self.state = state;
+        }
         match self.read(text, calls)? {
             Progress::Complete(end) => Ok(end),
             Progress::Open | Progress::Answer(_) => Err(Fault::unfinished()),

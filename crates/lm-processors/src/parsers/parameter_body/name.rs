@@ -1,123 +1,100 @@
 //! Name of a call whose arguments are markup.
 
-use super::{MAX_LAYOUT_BYTES, MAX_NAME_BYTES, ParameterBody, State, Step, name_ends};
-use crate::declared_names::{Declared, declared};
-use crate::dialect::{ParameterCall, Tags};
-use crate::marker_guard::unguarded;
-use crate::parsers::argument_text::{is_name, names};
-use crate::parsers::call_sink::{CallSink, declared_name};
+use super::state::{Form, State};
+use super::{MAX_LAYOUT_BYTES, name_ends};
+use crate::declared_names::Declared;
+use crate::dialect::Tags;
 use crate::parsers::fault::Fault;
-use crate::parsers::tag::{Tag, end_of_name, match_tag, trim_blanks, unquoted};
-use crate::values::{Readings, Schema};
+use crate::parsers::recovery::Departure;
+use crate::parsers::tag::{Tag, end_of_name, match_tag, unquoted};
+use crate::parsers::tools::{MAX_NAME_BYTES, Tools, is_name};
 
-impl ParameterBody {
-    /// Consumes the name's marker, and an unrelated word before it.
-    pub(super) fn name_open(&mut self, text: &str) -> Result<Step, Fault> {
-        let rest = trim_blanks(&text[self.at..]);
-        self.at = text.len() - rest.len();
-        let (before, open) = (self.syntax.before_name, self.syntax.name.open.trim_start());
-        self.state = State::NameOpen;
-        if !before.is_empty() && rest.starts_with(before) {
-            self.at += before.len();
-            return Ok(Step::Continue);
-        }
-        match match_tag(rest, open) {
-            Tag::Match { len, quote } => {
-                self.at += len;
-                self.state = State::Name(quote);
-                return Ok(Step::Continue);
-            }
-            Tag::Partial => return Ok(Step::NeedText),
-            Tag::NoMatch if before.starts_with(rest) => return Ok(Step::NeedText),
-            Tag::NoMatch => {}
-        }
-        let word = &rest[..rest.find('<').unwrap_or(rest.len())];
-        if !open.starts_with('<') || word.len() > MAX_LAYOUT_BYTES || !is_name(word.trim_end()) {
-            return Err(Fault::malformed(format!("`{open}` is missing")));
-        }
-        if word.len() == rest.len() {
-            return Ok(Step::NeedText);
-        }
-        self.at += word.len();
-        Ok(Step::Continue)
+/// Reads the name's marker at the start of `rest`, or a text before it: its length and the next state. `None`
+/// if more text is needed.
+pub(super) fn opening(rest: &str, form: Form) -> Result<Option<(usize, State)>, Fault> {
+    let (before, open) = (form.syntax.before_name, form.syntax.name.open.trim_start());
+    if !before.is_empty() && rest.starts_with(before) {
+        return Ok(Some((before.len(), State::NameOpen)));
     }
+    match match_tag(rest, open) {
+        Tag::Match { len, quote } => return Ok(Some((len, State::Name(quote)))),
+        Tag::Partial => return Ok(None),
+        Tag::NoMatch if before.starts_with(rest) => return Ok(None),
+        Tag::NoMatch => {}
+    }
+    // An unrelated word before the marker.
+    let word = &rest[..rest.find('<').unwrap_or(rest.len())];
+    if !open.starts_with('<') || word.len() > MAX_LAYOUT_BYTES || !is_name(word.trim_end()) {
+        return Err(Fault::malformed(format!("`{open}` is missing")));
+    }
+    Ok((word.len() < rest.len()).then_some((word.len(), State::NameOpen)))
+}
 
-    pub(super) fn name(
-        &mut self,
-        text: &str,
-        quote: Option<char>,
-        calls: &mut CallSink<'_>,
-    ) -> Result<Step, Fault> {
-        let rest = text[self.at..].trim_start();
-        self.at = text.len() - rest.len();
-        let tools = self.tools.clone();
-        match declared(rest, names(&tools), &name_ends(self.syntax, self.call_syntax.call.close)) {
-            Declared::Found(found) => {
-                let close = self.syntax.name.close;
-                self.at += found.len() + if rest[found.len()..].starts_with(close) { close.len() } else { 0 };
-                return self.begin_call(found, calls);
-            }
-            Declared::Open => {
-                self.state = State::Name(quote);
-                return Ok(Step::NeedText);
-            }
-            Declared::Absent => {}
+/// Finds the name at the start of `rest`, whose marker ended with `quote`, and the length of the name with
+/// its end marker. `None` if more text is needed.
+pub(super) fn find<'t>(
+    rest: &'t str,
+    quote: Option<char>,
+    form: Form,
+    tools: &Tools,
+) -> Result<Option<(&'t str, usize)>, Fault> {
+    let close = form.syntax.name.close;
+    match tools.match_name(rest, &name_ends(form.syntax, form.around.call.close)) {
+        Declared::Found(found) => {
+            let (name, behind) = rest.split_at(found.len());
+            return Ok(Some((name, name.len() + if behind.starts_with(close) { close.len() } else { 0 })));
         }
-        let ended = match self.syntax.name {
-            Tags { open: "", .. } => self.end_of_bare_name(rest),
-            Tags { close, .. } => end_of_name(rest, quote, close, MAX_NAME_BYTES),
+        Declared::Open => return Ok(None),
+        Declared::Absent => {}
+    }
+    let ended = match form.syntax.name.open {
+        "" => end_of_bare_name(rest, form),
+        _ => end_of_name(rest, quote, close, MAX_NAME_BYTES),
+    };
+    let Some((end, behind)) = ended else {
+        return match rest.len() > MAX_NAME_BYTES {
+            true => Err(Fault::malformed("its name has no end")),
+            false => Ok(None),
         };
-        let Some((end, behind)) = ended else {
-            if rest.len() > MAX_NAME_BYTES {
-                return Err(Fault::malformed("its name has no end"));
-            }
-            self.state = State::Name(quote);
-            return Ok(Step::NeedText);
-        };
-        let found = self.bare_name(rest[..end].trim_end());
-        if !is_name(found) {
-            return Err(Fault::malformed(format!("`{found}` is no name")));
-        }
-        self.at += behind;
-        self.begin_call(found, calls)
+    };
+    let name = plain_name(rest[..end].trim_end(), form, tools);
+    match is_name(name) {
+        true => Ok(Some((name, behind))),
+        false => Err(Fault::malformed(format!("`{name}` is no name"))),
     }
+}
 
-    /// A name without the quotes of an attribute, and without the slash of an empty element of a declared
-    /// tool.
-    fn bare_name<'t>(&self, found: &'t str) -> &'t str {
-        let name = if self.recovers { unquoted(found) } else { found };
-        let declared = |name: &str| names(&self.tools).any(|declared| declared == name);
-        let element = name.strip_suffix('/').map(str::trim_end);
-        element.filter(|element| self.recovers && !declared(name) && declared(element)).unwrap_or(name)
+/// A name without the quotes of an attribute, and without the slash of an empty element of a declared tool.
+fn plain_name<'t>(found: &'t str, form: Form, tools: &Tools) -> &'t str {
+    if !form.tolerance.accepts(Departure::QuotedName) {
+        return found;
     }
+    let name = unquoted(found);
+    let element = name.strip_suffix('/').map(str::trim_end);
+    element.filter(|element| !tools.declares(name) && tools.declares(element)).unwrap_or(name)
+}
 
-    fn begin_call(&mut self, name: &str, calls: &mut CallSink<'_>) -> Result<Step, Fault> {
-        self.name = unguarded(name).into_owned();
-        let own = declared_name(&self.tools, &self.name);
-        let is_declared = self.tools.is_empty() || names(&self.tools).any(|name| name == own);
-        let has_marker = !self.syntax.name.open.is_empty() || !self.call_syntax.section.open.is_empty();
-        self.is_doubtful = self.recovers && !has_marker && !is_declared;
-        if !self.is_doubtful {
-            calls.begin(Some(&self.name), None)?;
+/// End of a name without an opening marker, and the position after it.
+fn end_of_bare_name(rest: &str, form: Form) -> Option<(usize, usize)> {
+    let ends = name_ends(form.syntax, form.around.call.close);
+    let window = &rest[..rest.floor_char_boundary(MAX_NAME_BYTES)];
+    let marked = ends.iter().filter_map(|end| Some((window.find(end)?, *end))).min();
+    let blank = window.find(char::is_whitespace);
+    match marked {
+        Some((end, close)) if blank.is_none_or(|blank| end < blank) => {
+            Some((end, end + if close == form.syntax.name.close { close.len() } else { 0 }))
         }
-        self.declared_keys = self.schema().map(Schema::declared_names).unwrap_or_default();
-        self.json = Readings::of(self.schema());
-        self.state = if self.syntax.number.is_some() { State::Number } else { State::Parameter };
-        Ok(Step::Continue)
+        _ => blank.map(|blank| (blank, blank)),
     }
+}
 
-    /// End of a name without an opening marker, and the position after it.
-    fn end_of_bare_name(&self, rest: &str) -> Option<(usize, usize)> {
-        let ParameterCall { name, .. } = *self.syntax;
-        let ends = name_ends(self.syntax, self.call_syntax.call.close);
-        let window = &rest[..rest.floor_char_boundary(MAX_NAME_BYTES)];
-        let marked = ends.iter().filter_map(|end| Some((window.find(end)?, *end))).min();
-        let blank = window.find(char::is_whitespace);
-        match marked {
-            Some((end, close)) if blank.is_none_or(|blank| end < blank) => {
-                Some((end, end + if close == name.close { close.len() } else { 0 }))
-            }
-            _ => blank.map(|blank| (blank, blank)),
-        }
+/// The call's number with its opening marker, at the start of `rest`, and the length with the closing one.
+/// `None` if more text is needed.
+pub(super) fn number(rest: &str, Tags { close, .. }: Tags) -> Result<Option<(&str, usize)>, Fault> {
+    let rest = &rest[..rest.floor_char_boundary(MAX_NAME_BYTES + close.len())];
+    match rest.find(close) {
+        Some(end) => Ok(Some((&rest[..end], end + close.len()))),
+        None if rest.len() > MAX_NAME_BYTES => Err(Fault::malformed(format!("`{close}` is missing"))),
+        None => Ok(None),
     }
 }

@@ -11,19 +11,18 @@ const MAX_UNDECIDED_BYTES: usize = 1 << 16;
 
 impl ReplyParser {
     pub(super) fn advance_answer(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
-        match scan(self.buffer.rest(), &self.markers.texts, self.ended) {
+        match scan(self.buffer.rest(), &self.markers.in_answer, self.ended) {
             Scan::Clear { until } => {
                 self.answer.push(self.buffer.take(until), events);
                 Step::NeedText
             }
-            Scan::Found { start, marker } => {
+            Scan::Found { marker: role, start, len } => {
                 self.answer.push(self.buffer.take(start), events);
-                let len = self.markers.texts[marker].len();
-                if self.is_text_at_this_position(self.markers.roles[marker]) {
+                if self.is_text_at_this_position(role) {
                     self.answer.push(self.buffer.take(len), events);
-                    return Step::Continue;
+                } else {
+                    self.take_marker(len, role, events);
                 }
-                self.take_marker(len, self.markers.roles[marker], events);
                 Step::Continue
             }
         }
@@ -45,12 +44,7 @@ impl ReplyParser {
                 self.enter_channel(number, None);
             }
             MarkerRole::UnmatchedEnd(number) => {
-                let repeated = self.after_channel == Some(number);
-                let dropped = match self.channels[number].syntax.unmatched_end {
-                    UnmatchedEnd::Dropped => true,
-                    UnmatchedEnd::DroppedAtStart => self.answer.at_boundary(),
-                    UnmatchedEnd::Text | UnmatchedEnd::EndsChannel => repeated && self.answer.at_boundary(),
-                };
+                let dropped = self.drops_unmatched_end(number);
                 let text = self.buffer.take(len);
                 if !dropped {
                     self.answer.push(text, events);
@@ -64,25 +58,38 @@ impl ReplyParser {
                     self.answer.push(self.buffer.take(len), events);
                 }
             }
-            MarkerRole::CallsEnd => {
-                let text = self.buffer.take(len);
-                let expected = |syntax: Option<usize>, close: fn(&CallSyntax) -> &'static str| {
-                    syntax.is_some_and(|syntax| close(&self.syntaxes[syntax]) == text)
-                };
-                let of_call = expected(self.unclosed, |syntax| syntax.call.close);
-                let of_section = expected(self.open_section, |syntax| syntax.section.close);
-                if of_call {
-                    self.unclosed = None;
-                } else if of_section {
-                    self.open_section = None;
-                } else if !self.answer.is_right_after_call() {
-                    self.answer.push(text, events);
-                }
-            }
+            MarkerRole::CallsEnd => self.take_calls_end(len, events),
             MarkerRole::Calls(syntax) => self.enter_calls(syntax, len),
             MarkerRole::Dropped => {
                 self.buffer.take(len);
             }
+        }
+    }
+
+    /// Returns true if the end marker of this channel, which is not open, is dropped.
+    fn drops_unmatched_end(&self, channel: usize) -> bool {
+        let repeated = self.after_channel == Some(channel);
+        match self.channels[channel].syntax.unmatched_end {
+            UnmatchedEnd::Dropped => true,
+            UnmatchedEnd::DroppedAtStart => self.answer.at_boundary(),
+            UnmatchedEnd::Text | UnmatchedEnd::EndsChannel => repeated && self.answer.at_boundary(),
+        }
+    }
+
+    /// Consumes the closing marker of a call or section: the one that is still missing, or text.
+    fn take_calls_end(&mut self, len: usize, events: &mut Vec<ProcessorEvent>) {
+        let text = self.buffer.take(len);
+        let expected = |syntax: Option<usize>, close: fn(&CallSyntax) -> &'static str| {
+            syntax.is_some_and(|syntax| close(&self.syntaxes[syntax]) == text)
+        };
+        let of_call = expected(self.unclosed, |syntax| syntax.call.close);
+        let of_section = expected(self.open_section, |syntax| syntax.section.close);
+        if of_call {
+            self.unclosed = None;
+        } else if of_section {
+            self.open_section = None;
+        } else if !self.answer.is_right_after_call() {
+            self.answer.push(text, events);
         }
     }
 
@@ -91,15 +98,14 @@ impl ReplyParser {
     pub(super) fn advance_undecided(&mut self) -> Step {
         let State::Undecided { searched } = &mut self.state else { return Step::Continue };
         let end = &self.channels[0].channel.end;
-        let texts = &self.markers.texts;
-        let found = scan(&self.buffer.rest()[*searched..], texts, self.ended);
-        match found {
+        let rest = &self.buffer.rest()[*searched..];
+        match scan(rest, &self.markers.in_answer, self.ended) {
             Scan::Clear { until } if !self.ended && *searched + until <= MAX_UNDECIDED_BYTES => {
                 *searched += until;
                 return Step::NeedText;
             }
-            Scan::Found { start, marker }
-                if texts[marker] == *end && *searched + start <= MAX_UNDECIDED_BYTES =>
+            Scan::Found { start, len, .. }
+                if rest[start..start + len] == **end && *searched + start <= MAX_UNDECIDED_BYTES =>
             {
                 self.enter_channel(0, None);
             }

@@ -1,6 +1,6 @@
 //! Parsing of a channel.
 
-use super::markers::{inner_opener, is_bare, may_start_with, opener};
+use super::markers::{ChannelEnd, inner_opener, is_bare, may_start_with, opener};
 use super::{ReplyParser, State, Step};
 use crate::channel::ReplyChannel;
 use crate::dialect::{BeforeCalls, CallSyntax, CallsInside, Place, Trim, Undeclared};
@@ -54,43 +54,55 @@ impl ReplyParser {
     }
 
     pub(super) fn advance_channel(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
-        let State::Channel(inside) = &mut self.state else { return Step::Continue };
-        let ReplyChannel { channel, syntax } = &self.channels[inside.number];
-        if inside.at_start {
-            let others = match syntax.calls_inside {
-                CallsInside::AtStart | CallsInside::End if inside.opened => &self.markers.after_channel[..],
-                _ => &[],
-            };
-            let (text, start) = (self.buffer.rest().trim_start(), &*channel.start);
-            let layout = self.buffer.rest().len() - text.len();
-            let may_come = |marker: &str| marker.len() > text.len() && marker.starts_with(text);
-            let open = others.iter().any(|marker| may_come(marker)) || may_come(start);
-            if open && !self.ended && layout <= MAX_LAYOUT_BYTES {
-                return Step::NeedText;
-            }
-            inside.at_start = false;
-            if layout <= MAX_LAYOUT_BYTES {
-                if text.starts_with(start) {
-                    let start = start.len();
-                    inside.flow.push(self.buffer.take(layout), &mut self.answer, events);
-                    self.buffer.take(start);
-                } else if others.iter().any(|marker| text.starts_with(marker)) {
-                    self.buffer.take(layout);
-                    return self.leave_channel(Trim::Nothing);
-                }
-            }
+        if let Some(step) = self.start_channel(events) {
+            return step;
         }
+        let State::Channel(inside) = &self.state else { return Step::Continue };
         match inside.possible_end {
             None => self.search_end(events),
             Some(searched) => self.search_end_after_marker(searched, events),
         }
     }
 
+    /// Skips a repeated start marker; returns the next step if that is undecided, or the model skipped the
+    /// channel.
+    fn start_channel(&mut self, events: &mut Vec<ProcessorEvent>) -> Option<Step> {
+        let State::Channel(inside) = &mut self.state else { return Some(Step::Continue) };
+        if !inside.at_start {
+            return None;
+        }
+        let ReplyChannel { channel, syntax } = &self.channels[inside.number];
+        let others = match syntax.calls_inside {
+            CallsInside::AtStart | CallsInside::End if inside.opened => &self.markers.after_channel[..],
+            _ => &[],
+        };
+        let (text, start) = (self.buffer.rest().trim_start(), &*channel.start);
+        let layout = self.buffer.rest().len() - text.len();
+        let may_come = |marker: &str| marker.len() > text.len() && marker.starts_with(text);
+        let open = others.iter().any(|(_, marker)| may_come(marker)) || may_come(start);
+        if open && !self.ended && layout <= MAX_LAYOUT_BYTES {
+            return Some(Step::NeedText);
+        }
+        inside.at_start = false;
+        if layout > MAX_LAYOUT_BYTES {
+            return None;
+        }
+        if text.starts_with(start) {
+            let start = start.len();
+            inside.flow.push(self.buffer.take(layout), &mut self.answer, events);
+            self.buffer.take(start);
+        } else if others.iter().any(|(_, marker)| text.starts_with(marker)) {
+            self.buffer.take(layout);
+            return Some(self.leave_channel(Trim::Nothing));
+        }
+        None
+    }
+
     /// Emits text up to the channel's end, or to a marker that may end it.
     fn search_end(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
         let State::Channel(inside) = &mut self.state else { return Step::Continue };
         let ReplyChannel { channel, syntax } = &self.channels[inside.number];
-        let mut ends = vec![&*channel.end];
+        let mut ends = vec![(ChannelEnd::Own, &*channel.end)];
         if syntax.calls_inside == CallsInside::End || self.calls_in_channels {
             ends.extend(&self.markers.after_channel);
         }
@@ -102,13 +114,14 @@ impl ReplyParser {
                 }
                 Step::NeedText
             }
-            Scan::Found { start, marker } => {
-                let len = ends[marker].len();
+            Scan::Found { marker, start, len } => {
                 inside.flow.push(self.buffer.take(start), &mut self.answer, events);
                 match marker {
-                    0 => self.end_channel(len, events),
-                    _ if syntax.calls_inside == CallsInside::End => self.interrupt_channel(events),
-                    _ => {
+                    ChannelEnd::Own => self.end_channel(len, events),
+                    ChannelEnd::Next if syntax.calls_inside == CallsInside::End => {
+                        self.interrupt_channel(events)
+                    }
+                    ChannelEnd::Next => {
                         inside.possible_end = Some(len);
                         Step::Continue
                     }
@@ -122,9 +135,8 @@ impl ReplyParser {
     fn search_end_after_marker(&mut self, searched: usize, events: &mut Vec<ProcessorEvent>) -> Step {
         let State::Channel(inside) = &mut self.state else { return Step::Continue };
         let end = &*self.channels[inside.number].channel.end;
-        match scan(&self.buffer.rest()[searched..], &[end], self.ended) {
-            Scan::Found { start, .. } => {
-                let len = end.len();
+        match scan(&self.buffer.rest()[searched..], &[((), end)], self.ended) {
+            Scan::Found { start, len, .. } => {
                 inside.flow.push(self.buffer.take(searched + start), &mut self.answer, events);
                 self.end_channel(len, events)
             }
@@ -162,7 +174,7 @@ impl ReplyParser {
     fn call_at_front(&self) -> Result<(), usize> {
         let text = self.buffer.rest();
         let begins = |marker: &&str| !marker.is_empty() && text.starts_with(*marker);
-        let markers = self.markers.after_channel.iter().copied().filter(begins);
+        let markers = self.markers.after_channel.iter().map(|(_, marker)| *marker).filter(begins);
         let marker = markers.max_by_key(|marker| marker.len()).unwrap_or_default();
         let start_of = |syntax: &&CallSyntax| {
             !is_bare(syntax) && (opener(syntax) == marker || inner_opener(syntax) == marker)
@@ -184,8 +196,8 @@ impl ReplyParser {
     }
 
     fn read_call(&self, syntax: &'static CallSyntax, text: &str) -> Result<(), usize> {
-        let mut reader = reader(syntax, &self.options, &self.schemas);
-        let mut state = CallState::new(self.options.tools.clone(), Undeclared::Malformed);
+        let mut reader = reader(syntax, &self.tools, self.tolerance);
+        let mut state = CallState::new(self.tools.clone(), Undeclared::Malformed);
         let mut sink = CallSink { state: &mut state, events: &mut Vec::new() };
         let fault = match reader.read(text, &mut sink) {
             Ok(Progress::Open) => reader.finish(text, &mut sink).err(),

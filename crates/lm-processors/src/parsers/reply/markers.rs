@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::channel::ReplyChannel;
 use crate::dialect::{CallBody, CallSyntax, Count, Dialect, Tags, UnmatchedEnd};
-use crate::parser::Recovery;
+use crate::parsers::recovery::{Departure, Tolerance};
 
 /// Role of a marker in the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,13 +22,22 @@ pub(super) enum MarkerRole {
     Dropped,
 }
 
-/// Markers that are searched for in an answer.
+/// Marker that ends a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChannelEnd {
+    /// The channel's end marker.
+    Own,
+    /// A marker of calls, or the answer's own, which may end a channel without its end marker.
+    Next,
+}
+
+/// Markers that are searched for.
 #[derive(Debug)]
 pub(super) struct Markers {
-    pub(super) texts: Vec<Cow<'static, str>>,
-    pub(super) roles: Vec<MarkerRole>,
-    /// Markers that may end a channel without its end marker: those of calls, and the answer's own.
-    pub(super) after_channel: Vec<&'static str>,
+    /// In an answer.
+    pub(super) in_answer: Vec<(MarkerRole, Cow<'static, str>)>,
+    /// In a channel, besides its end marker.
+    pub(super) after_channel: Vec<(ChannelEnd, &'static str)>,
 }
 
 impl Markers {
@@ -36,14 +45,13 @@ impl Markers {
         dialect: &Dialect,
         channels: &[ReplyChannel],
         syntaxes: &'static [CallSyntax],
-        recovery: Recovery,
+        tolerance: Tolerance,
     ) -> Self {
-        let mut table = table(dialect, channels, syntaxes);
-        table.retain(|(text, role)| {
-            !text.is_empty() && (recovery == Recovery::On || is_regular(*role, channels))
-        });
-        let (texts, roles) = table.into_iter().unzip();
-        Self { texts, roles, after_channel: after_channel(dialect).collect() }
+        let mut in_answer = in_answer(dialect, channels, syntaxes);
+        let has_stray = tolerance.accepts(Departure::StrayMarker);
+        in_answer.retain(|(role, text)| !text.is_empty() && (has_stray || is_regular(*role, channels)));
+        let after_channel = after_channel(dialect).map(|marker| (ChannelEnd::Next, marker)).collect();
+        Self { in_answer, after_channel }
     }
 }
 
@@ -70,36 +78,35 @@ fn is_regular(role: MarkerRole, channels: &[ReplyChannel]) -> bool {
     }
 }
 
-fn table(
+fn in_answer(
     dialect: &Dialect,
     channels: &[ReplyChannel],
     syntaxes: &'static [CallSyntax],
-) -> Vec<(Cow<'static, str>, MarkerRole)> {
-    let mut table = Vec::new();
+) -> Vec<(MarkerRole, Cow<'static, str>)> {
+    let mut markers: Vec<(MarkerRole, Cow<'static, str>)> = Vec::new();
     for (number, ReplyChannel { channel, .. }) in channels.iter().enumerate() {
-        table.push((channel.start.clone(), MarkerRole::ChannelStart(number)));
-        table.push((channel.end.clone(), MarkerRole::UnmatchedEnd(number)));
+        markers.push((MarkerRole::ChannelStart(number), channel.start.clone()));
+        markers.push((MarkerRole::UnmatchedEnd(number), channel.end.clone()));
     }
     for (number, syntax) in syntaxes.iter().enumerate() {
         let marker = opener(syntax);
         if syntaxes[..number].iter().all(|earlier| opener(earlier) != marker) {
-            table.push((marker.into(), MarkerRole::Calls(number)));
+            markers.push((MarkerRole::Calls(number), marker.into()));
         }
     }
     let Tags { open, close, .. } = dialect.answer.tags;
-    for marker in [open, close].iter().chain(dialect.answer.dropped) {
-        table.push(((*marker).into(), MarkerRole::Dropped));
-    }
+    let dropped = [open, close].into_iter().chain(dialect.answer.dropped.iter().copied());
+    markers.extend(dropped.map(|marker| (MarkerRole::Dropped, marker.into())));
     for (number, syntax) in syntaxes.iter().enumerate() {
-        table.push((inner_opener(syntax).into(), MarkerRole::InnerCall(number)));
+        markers.push((MarkerRole::InnerCall(number), inner_opener(syntax).into()));
         for close in [syntax.call.close, syntax.section.close] {
             // A fence or bracket is not a marker of calls while none is open.
             if close.contains(char::is_alphabetic) {
-                table.push((close.into(), MarkerRole::CallsEnd));
+                markers.push((MarkerRole::CallsEnd, close.into()));
             }
         }
     }
-    table
+    markers
 }
 
 /// Marker of a single call inside a section; empty if the syntax has no section.

@@ -1,20 +1,13 @@
 //! Replies that consist of messages with headers; each header is translated to the markers of the dialect.
 
-use std::sync::Arc;
-
-use lm_template::ToolSpec;
-
+use super::message_header::{Header, MAX_HEADER_BYTES, Marker, markers, meaning};
 use super::{OutputParser, ReplyParser, State};
-use crate::declared_names::{Declared, declared};
 use crate::dialect::{CallBody, Dialect, MessageKind, MessageSyntax, Tags};
 use crate::event::ProcessorEvent;
 use crate::parser::ParserOptions;
-use crate::parsers::argument_text::names;
 use crate::parsers::marker_scan::{Scan, scan};
 use crate::parsers::text_buffer::TextBuffer;
-
-/// Maximum length of a header; longer text is not a header.
-const MAX_HEADER_BYTES: usize = 1 << 10;
+use crate::parsers::tools::Tools;
 
 /// Parser of a reply whose dialect has a [`MessageSyntax`].
 ///
@@ -24,7 +17,7 @@ const MAX_HEADER_BYTES: usize = 1 << 10;
 pub(crate) struct MessageParser {
     dialect: &'static Dialect,
     syntax: &'static MessageSyntax,
-    tools: Arc<[ToolSpec]>,
+    tools: Tools,
     inner: ReplyParser,
     buffer: TextBuffer,
     /// Number of bytes at the start of the buffer that the prompt wrote.
@@ -32,9 +25,6 @@ pub(crate) struct MessageParser {
     position: Position,
     ended: bool,
 }
-
-/// Texts that end a tool's name in a header.
-const RECIPIENT_ENDS: &[&str] = &[" ", "\n", "<"];
 
 /// Position in the reply of the buffer's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,16 +49,6 @@ enum Step {
     Continue,
 }
 
-/// Header of a message at the start of a text.
-enum Header {
-    /// Complete: its end marker starts at this byte.
-    Complete(usize),
-    /// Undecided until more text arrives.
-    Open,
-    /// No header; a marker of this length starts the text.
-    Absent(usize),
-}
-
 impl MessageParser {
     pub(crate) fn new(
         dialect: &'static Dialect,
@@ -87,7 +67,16 @@ impl MessageParser {
         }
         let of_prompt = buffer.rest().len();
         let position = Position::Start;
-        Self { dialect, syntax, tools: options.tools, inner, buffer, of_prompt, position, ended: false }
+        Self {
+            dialect,
+            syntax,
+            tools: Tools::new(options.tools),
+            inner,
+            buffer,
+            of_prompt,
+            position,
+            ended: false,
+        }
     }
 
     fn advance(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
@@ -107,7 +96,7 @@ impl MessageParser {
             self.of_prompt = 0;
             return Step::Continue;
         }
-        match self.header(text) {
+        match Header::at(text, self.syntax, self.ended) {
             _ if layout > MAX_HEADER_BYTES => self.leave_messages(),
             Header::Complete(end) => {
                 let header = text[..end].to_owned();
@@ -135,55 +124,8 @@ impl MessageParser {
         self.position = Position::Outside;
     }
 
-    /// Header at the start of `text`, which ends before the next message starts and before this one ends.
-    fn header(&self, text: &str) -> Header {
-        let MessageSyntax { start, channel, recipient, text: end, ends, .. } = *self.syntax;
-        let begins = |part: &&str| !part.is_empty() && text.starts_with(*part);
-        let Some(first) = [channel, recipient].into_iter().find(begins) else {
-            let may_start_with = [start, channel, recipient].iter().any(|part| part.starts_with(text));
-            let open = text.is_empty() || may_start_with && !self.ended;
-            return if open { Header::Open } else { Header::Absent(0) };
-        };
-        let mut markers = vec![end, start];
-        markers.extend(ends);
-        let inside = &text[first.len()..];
-        match scan(inside, &markers, self.ended) {
-            Scan::Found { start, marker: 0 } if first.len() + start <= MAX_HEADER_BYTES => {
-                Header::Complete(first.len() + start)
-            }
-            Scan::Clear { until } if !self.ended && first.len() + until <= MAX_HEADER_BYTES => Header::Open,
-            _ => Header::Absent(first.len()),
-        }
-    }
-
-    /// Kind and recipient of the message with this header.
-    fn meaning(&self, header: &str) -> (MessageKind, String) {
-        let MessageSyntax { channel, recipient, names: meanings, tool_prefix, .. } = *self.syntax;
-        let declared_names: Vec<&str> = names(&self.tools).collect();
-        let word = |marker: &str| {
-            let start = header.rfind(marker).filter(|_| !marker.is_empty())? + marker.len();
-            let rest = header[start..].trim_start();
-            let tool = rest.strip_prefix(tool_prefix).unwrap_or(rest);
-            let len = match declared(tool, declared_names.iter().copied(), RECIPIENT_ENDS) {
-                Declared::Found(name) => rest.len() - tool.len() + name.len(),
-                _ if declared_names.contains(&tool) => rest.len(),
-                _ => rest.find(|c: char| c.is_whitespace() || c == '<').unwrap_or(rest.len()),
-            };
-            Some(rest[..len].to_owned())
-        };
-        let known =
-            |name: &str| meanings.iter().find(|(known, _)| *known == name).map(|(_, meaning)| *meaning);
-        let recipient = word(recipient).unwrap_or_default();
-        let by_recipient = known(&recipient);
-        if by_recipient.is_none() && !recipient.is_empty() {
-            return (MessageKind::Call, recipient);
-        }
-        let by_channel = word(channel).and_then(|name| known(&name));
-        (by_channel.or(by_recipient).unwrap_or(MessageKind::Answer), recipient)
-    }
-
     fn message_begins(&mut self, header: &str, events: &mut Vec<ProcessorEvent>) {
-        let (meaning, recipient) = self.meaning(header);
+        let (meaning, recipient) = meaning(header, self.syntax, &self.tools);
         self.position = Position::Text(meaning);
         match (meaning, self.dialect.calls.first().map(|calls| (calls.call.open, &calls.body))) {
             (MessageKind::Reasoning, _) => self.channel_marker(|tags| tags.open, events),
@@ -203,12 +145,11 @@ impl MessageParser {
     }
 
     fn advance_text(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
-        let MessageSyntax { start, channel, ends, .. } = *self.syntax;
-        let mut markers = vec![start, channel];
-        markers.extend(ends);
-        let (until, marker) = match scan(self.buffer.rest(), &markers, self.ended) {
+        let MessageSyntax { start, channel, .. } = *self.syntax;
+        let markers = markers(self.syntax, [(Marker::Start, start), (Marker::Start, channel)]);
+        let (until, found) = match scan(self.buffer.rest(), &markers, self.ended) {
             Scan::Clear { until } => (until, None),
-            Scan::Found { start, marker } => (start, Some(marker)),
+            Scan::Found { marker, start, len } => (start, Some((marker, len))),
         };
         let text = self.buffer.take(until);
         if self.position.has_markers() {
@@ -216,10 +157,10 @@ impl MessageParser {
         } else {
             self.inner.push_answer(text, events);
         }
-        let Some(marker) = marker else { return Step::NeedText };
+        let Some((marker, len)) = found else { return Step::NeedText };
         // The start of a header is read with the header.
-        if marker > 1 {
-            self.buffer.take(markers[marker].len());
+        if marker == Marker::End {
+            self.buffer.take(len);
         }
         self.message_ends(events);
         Step::Continue

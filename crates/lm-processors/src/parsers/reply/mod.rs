@@ -5,9 +5,8 @@ mod calls;
 mod channel;
 mod form;
 mod markers;
+mod message_header;
 mod messages;
-
-use std::sync::Arc;
 
 use self::calls::{Block, MalformedCall};
 use self::channel::InChannel;
@@ -15,14 +14,15 @@ use self::markers::Markers;
 pub(crate) use self::markers::after_channel;
 pub(crate) use self::messages::MessageParser;
 use super::call_sink::CallState;
+use super::recovery::{Departure, Tolerance};
 use super::text_buffer::TextBuffer;
 use super::text_flow::TextFlow;
+use super::tools::Tools;
 use crate::channel::{Channel, ReplyChannel};
 use crate::dialect::{CallSyntax, Dialect, Trim, Undeclared, Unmarked, UnmatchedEnd};
 use crate::event::ProcessorEvent;
 use crate::grammar_request::Thinking;
 use crate::parser::{OutputParser, ParserOptions, ReadCalls, Recovery};
-use crate::values::SchemaCache;
 
 #[derive(Debug)]
 enum State {
@@ -65,8 +65,8 @@ pub(crate) struct ReplyParser {
     channels: Vec<ReplyChannel>,
     markers: Markers,
     options: ParserOptions,
-    /// Compiled schemas of the declared tools.
-    schemas: Arc<SchemaCache>,
+    tolerance: Tolerance,
+    tools: Tools,
     state: State,
     buffer: TextBuffer,
     ended: bool,
@@ -100,27 +100,29 @@ impl ReplyParser {
         let syntaxes = syntaxes(dialect, options);
         // A reply under a grammar has no defects.
         let recovery = if form.is_some() { Recovery::Off } else { options.recovery };
+        let (tolerance, tools) = (Tolerance::of(recovery), Tools::new(options.tools.clone()));
         let family = syntaxes.first().map_or(Undeclared::Call, |first| first.undeclared);
         let undeclared = options.undeclared.unwrap_or(family);
         let mut parser = Self {
             dialect,
             syntaxes,
-            markers: Markers::new(dialect, &channels, syntaxes, recovery),
+            markers: Markers::new(dialect, &channels, syntaxes, tolerance),
             channels,
-            options: ParserOptions { recovery, ..options.clone() },
-            schemas: Arc::default(),
+            options: options.clone(),
+            tolerance,
             state: State::Answer,
             buffer: TextBuffer::default(),
             ended: false,
             answer: TextFlow::new(&dialect.answer),
-            calls: CallState::new(options.tools.clone(), undeclared),
+            calls: CallState::new(tools.clone(), undeclared),
+            tools,
             pending: String::new(),
             held: Vec::new(),
             section_is_text: false,
             open_section: None,
             unclosed: None,
             unfinished: 0,
-            calls_in_channels: recovery == Recovery::On,
+            calls_in_channels: tolerance.accepts(Departure::CallInChannel),
             after_channel: None,
         };
         parser.begin();

@@ -3,12 +3,24 @@
 use super::MAX_LAYOUT_BYTES;
 use crate::dialect::{CallBody, CallSyntax, Reported, Tags, Trim};
 use crate::event::ProcessorEvent;
-use crate::parser::Recovery;
 use crate::parsers::body_reader::Progress;
 use crate::parsers::call_sink::CallSink;
 use crate::parsers::fault::Fault;
+use crate::parsers::recovery::Departure;
 use crate::parsers::reply::markers::{bare_opener, is_bare};
 use crate::parsers::reply::{ReplyParser, State, Step};
+
+/// Text after a complete body.
+enum Closing {
+    /// The closing marker, or an accepted part of it, which ends after this number of bytes.
+    Marker(usize),
+    /// Undecided until more text arrives.
+    Partial,
+    /// Another call between the same markers, after this number of bytes.
+    Another(usize),
+    /// Other text.
+    Missing,
+}
 
 impl ReplyParser {
     pub(in crate::parsers::reply) fn advance_body(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
@@ -25,9 +37,30 @@ impl ReplyParser {
             }
             return Step::Continue;
         }
-        let bare = is_bare(&self.syntaxes[block.syntax]);
-        let text = self.buffer.rest();
-        let sink = match self.syntaxes[block.syntax].reported {
+        match self.read_body(events) {
+            Ok(Progress::Open) => return Step::NeedText,
+            Ok(Progress::Complete(end)) => {
+                if let State::Body(block) = &mut self.state {
+                    block.ended = Some(end);
+                }
+            }
+            Ok(Progress::Answer(end)) => {
+                self.buffer.take(end);
+                self.pending.clear();
+                self.answer.boundary(Trim::Nothing);
+                self.state = State::Answer;
+            }
+            Err(fault) => self.reject_call(fault, events),
+        }
+        Step::Continue
+    }
+
+    /// Continues to read the body, and reports its calls unless they may still be text.
+    fn read_body(&mut self, events: &mut Vec<ProcessorEvent>) -> Result<Progress, Fault> {
+        let State::Body(block) = &mut self.state else { return Ok(Progress::Open) };
+        let (syntax, text) = (&self.syntaxes[block.syntax], self.buffer.rest());
+        let bare = is_bare(syntax);
+        let sink = match syntax.reported {
             Reported::AtSectionEnd => &mut self.held,
             Reported::Streaming if bare => &mut block.held,
             Reported::Streaming => &mut *events,
@@ -40,76 +73,73 @@ impl ReplyParser {
         // JSON without a marker is a call only as a whole.
         let waits = bare
             && self.options.form.is_none()
-            && matches!(self.syntaxes[block.syntax].body, CallBody::Json(_))
+            && matches!(syntax.body, CallBody::Json(_))
             && result.as_ref().map_or_else(|fault| fault.is_text, |progress| *progress == Progress::Open);
         if !waits && (self.calls.certain() || matches!(result, Ok(Progress::Complete(_)))) {
             events.append(&mut block.held);
         }
-        match result {
-            Ok(Progress::Open) => return Step::NeedText,
-            Ok(Progress::Complete(end)) => block.ended = Some(end),
-            Ok(Progress::Answer(end)) => {
-                self.buffer.take(end);
-                self.pending.clear();
-                self.answer.boundary(Trim::Nothing);
-                self.state = State::Answer;
-            }
-            Err(fault) => self.reject_call(fault, events),
-        }
-        Step::Continue
+        result
     }
 
     /// Reads the closing marker after a complete body. A missing one is tolerated: other text is not part of
     /// the call.
     fn close_call(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
-        let State::Body(block) = &mut self.state else { return Step::Continue };
-        let number = block.syntax;
-        let CallSyntax { call: Tags { close, .. }, section, separator, reported, body, .. } =
-            self.syntaxes[number];
-        let end = block.ended.unwrap_or_default();
-        let after = &self.buffer.rest()[end..];
+        let State::Body(block) = &self.state else { return Step::Continue };
+        let (number, end) = (block.syntax, block.ended.unwrap_or_default());
+        let reported = self.syntaxes[number].reported;
+        match self.closing(&self.syntaxes[number], &self.buffer.rest()[end..]) {
+            Closing::Partial => return Step::NeedText,
+            Closing::Marker(len) => self.leave_call(number, end + len),
+            Closing::Another(_) | Closing::Missing if reported == Reported::AtSectionEnd => {
+                self.reject_call(Fault::malformed("text follows the call"), events);
+            }
+            Closing::Another(len) => {
+                self.buffer.take(end + len);
+                self.end_call();
+                self.enter_body(number, true);
+            }
+            Closing::Missing => {
+                self.unclosed = Some(number);
+                self.leave_call(number, end);
+            }
+        }
+        Step::Continue
+    }
+
+    /// Searches for the closing marker in the text `after` a complete body.
+    fn closing(&self, syntax: &CallSyntax, after: &str) -> Closing {
+        let CallSyntax { call: Tags { close, .. }, body, .. } = *syntax;
         let rest = after.trim_start();
         let layout = after.len() - rest.len();
         let another = if close.is_empty() { "" } else { bare_opener(&body) };
         let may_come = |marker: &str| !rest.starts_with(marker) && marker.starts_with(rest);
         // Unmatched closing brackets before the closing marker are ignored.
-        let recovers =
-            self.options.recovery == Recovery::On && matches!(body, CallBody::Json(_) | CallBody::Named(_));
-        let is_ignored = |c: char| c.is_whitespace() || (recovers && matches!(c, '}' | ']'));
+        let may_be_stray = matches!(body, CallBody::Json(_) | CallBody::Named(_))
+            && self.tolerance.accepts(Departure::StrayBrackets);
+        let is_ignored = |c: char| c.is_whitespace() || (may_be_stray && matches!(c, '}' | ']'));
         let behind = after.trim_start_matches(is_ignored);
         let ignored = after.len() - behind.len();
         let may_close = ignored > layout && ignored <= MAX_LAYOUT_BYTES && close.starts_with(behind);
         // Objects may be separated by commas as well.
-        let next = rest.strip_prefix(',').filter(|_| recovers).map_or(rest, str::trim_start);
-        let taken = match () {
-            () if close.is_empty() => end,
-            () if rest.starts_with(close) => end + layout + close.len(),
-            () if behind.starts_with(close) => end + ignored + close.len(),
-            () if !self.ended && may_close => return Step::NeedText,
-            () if self.ended && close.starts_with(rest) => end + after.len(),
-            () if !self.ended
-                && layout <= MAX_LAYOUT_BYTES
-                && (may_come(close) || may_come(another) || next.is_empty()) =>
-            {
-                return Step::NeedText;
-            }
-            () if reported == Reported::AtSectionEnd => {
-                self.reject_call(Fault::malformed("text follows the call"), events);
-                return Step::Continue;
-            }
+        let next = rest.strip_prefix(',').filter(|_| may_be_stray).map_or(rest, str::trim_start);
+        let may_follow = may_come(close) || may_come(another) || next.is_empty();
+        match () {
+            () if close.is_empty() => Closing::Marker(0),
+            () if rest.starts_with(close) => Closing::Marker(layout + close.len()),
+            () if behind.starts_with(close) => Closing::Marker(ignored + close.len()),
+            () if !self.ended && may_close => Closing::Partial,
+            () if self.ended && close.starts_with(rest) => Closing::Marker(after.len()),
+            () if !self.ended && layout <= MAX_LAYOUT_BYTES && may_follow => Closing::Partial,
             () if !another.is_empty() && next.starts_with(another) => {
-                // Another call between the same markers.
-                let separator = after.len() - next.len();
-                self.buffer.take(end + separator);
-                self.end_call();
-                self.enter_body(number, true);
-                return Step::Continue;
+                Closing::Another(after.len() - next.len())
             }
-            () => {
-                self.unclosed = Some(number);
-                end
-            }
-        };
+            () => Closing::Missing,
+        }
+    }
+
+    /// Consumes `taken` bytes, a call with its closing marker.
+    fn leave_call(&mut self, number: usize, taken: usize) {
+        let CallSyntax { section, separator, reported, .. } = self.syntaxes[number];
         self.state = match () {
             () if !section.open.is_empty() => State::Section(number),
             () if !separator.trim().is_empty() => State::Between(separator.trim()),
@@ -121,6 +151,5 @@ impl ReplyParser {
         } else {
             self.end_call();
         }
-        Step::Continue
     }
 }

@@ -26,6 +26,15 @@ pub(in crate::parsers::reply) struct MalformedCall {
     searched: usize,
 }
 
+/// Marker that ends an invalid call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Call,
+    Section,
+    /// Marker of the next call, which is read with that call.
+    NextCall,
+}
+
 impl MalformedCall {
     /// Creates an unread call of this syntax.
     pub(super) fn new(syntax: usize, fault: Fault) -> Self {
@@ -67,14 +76,16 @@ impl ReplyParser {
         let CallSyntax { call, section, .. } = self.syntaxes[malformed.syntax];
         let in_section = !section.open.is_empty();
         let next = if in_section { call.open } else { opener(&self.syntaxes[malformed.syntax]) };
-        let (ends, rest) = ([call.close, section.close, next], self.buffer.rest());
+        let ends = [(End::Call, call.close), (End::Section, section.close), (End::NextCall, next)];
+        let rest = self.buffer.rest();
         let (end, next) = match scan(&rest[malformed.searched..], &ends, self.ended) {
-            _ if ends[..2] == ["", ""] => (rest.floor_char_boundary(malformed.read), State::Answer),
-            Scan::Found { start, marker } => {
-                let goes_on = marker != 1 && in_section;
+            _ if call.close.is_empty() && section.close.is_empty() => {
+                (rest.floor_char_boundary(malformed.read), State::Answer)
+            }
+            Scan::Found { marker, start, len } => {
+                let goes_on = marker != End::Section && in_section;
                 let next = if goes_on { State::Section(malformed.syntax) } else { State::Answer };
-                // The next call's marker is read with that call.
-                let taken = if marker == 2 { 0 } else { ends[marker].len() };
+                let taken = if marker == End::NextCall { 0 } else { len };
                 (malformed.searched + start + taken, next)
             }
             Scan::Clear { .. } if self.ended => (rest.len(), State::Answer),

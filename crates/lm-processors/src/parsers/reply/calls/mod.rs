@@ -107,7 +107,7 @@ impl ReplyParser {
     }
 
     fn enter_body(&mut self, syntax: usize, in_section: bool) {
-        let reader = reader(&self.syntaxes[syntax], &self.options, &self.schemas);
+        let reader = reader(&self.syntaxes[syntax], &self.tools, self.tolerance);
         let CallSyntax { section, undeclared, .. } = &self.syntaxes[syntax];
         let by_name = is_bare(&self.syntaxes[syntax]) || *undeclared == Undeclared::Text;
         self.calls.block_begins(by_name || (!in_section && !section.open.is_empty()));

@@ -18,16 +18,7 @@ impl ReplyParser {
         let rest = self.buffer.rest();
         let may_come = |marker: &str| marker.len() > rest.len() && marker.starts_with(rest);
         if !section.close.is_empty() && rest.starts_with(section.close) {
-            self.pending.push_str(self.buffer.take(section.close.len()));
-            let close = std::mem::take(&mut self.pending);
-            if std::mem::take(&mut self.section_is_text) {
-                self.answer.push(&close, events);
-            } else {
-                events.append(&mut self.held);
-                self.answer.end_call();
-            }
-            self.open_section = None;
-            self.state = State::Answer;
+            self.close_section(section.close.len(), events);
         } else if !rest.is_empty() && rest.starts_with(call.open) {
             self.pending.push_str(self.buffer.take(call.open.len()));
             self.enter_body(number, true);
@@ -53,6 +44,20 @@ impl ReplyParser {
             self.state = State::Malformed(MalformedCall::new(number, fault));
         }
         Step::Continue
+    }
+
+    /// Consumes the section's closing marker, of this length, at the start of the buffer.
+    fn close_section(&mut self, len: usize, events: &mut Vec<ProcessorEvent>) {
+        self.pending.push_str(self.buffer.take(len));
+        let close = std::mem::take(&mut self.pending);
+        if std::mem::take(&mut self.section_is_text) {
+            self.answer.push(&close, events);
+        } else {
+            events.append(&mut self.held);
+            self.answer.end_call();
+        }
+        self.open_section = None;
+        self.state = State::Answer;
     }
 
     /// Consumes the separator of two calls without a section, if another call follows.

@@ -1,0 +1,130 @@
+//! Search for the end of a value, whose closing marker may be missing.
+
+use super::call::Call;
+use super::state::Form;
+use super::value::ValueReader;
+use super::{MAX_LAYOUT_BYTES, name_ends};
+use crate::declared_names::Declared;
+use crate::dialect::{CallSyntax, ParameterCall};
+use crate::parsers::marker_scan::{Prefix, Scan, prefix, scan};
+use crate::parsers::recovery::Departure;
+use crate::parsers::tag::{Tag, end_of_name, match_tag};
+use crate::parsers::tools::is_name;
+
+/// Marker that may end a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The value's own.
+    Value,
+    /// The next key's.
+    NextKey,
+    /// The one after the last parameter, or the call's.
+    Call,
+    /// The next call's.
+    NextCall,
+}
+
+/// Finds the end of the value, and the length of its closing marker, 0 if that is missing. `None` if more
+/// text is needed.
+pub(super) fn find(text: &str, reader: &mut ValueReader, form: Form, call: &Call) -> Option<(usize, usize)> {
+    if !reader.skip_json(text) {
+        return None;
+    }
+    loop {
+        let (marker, found, len) = match scan(&text[reader.searched..], &markers(reader, form), false) {
+            Scan::Clear { until } => {
+                reader.searched += until;
+                return None;
+            }
+            Scan::Found { marker, start, len } => (marker, reader.searched + start, len),
+        };
+        let (behind, mut end) = (&text[found..], found);
+        let ends = match marker {
+            End::Value => return Some((found, len)),
+            End::NextKey => is_next_parameter(&text[..found], behind, form, call),
+            End::NextCall => is_next_call(behind, form, call),
+            End::Call => {
+                end = *reader.held.get_or_insert(found);
+                is_end_of_call(behind, form)
+            }
+        };
+        match ends {
+            Some(true) => return Some((end, 0)),
+            Some(false) => reader.searched = found + len,
+            None => {
+                reader.searched = found;
+                return None;
+            }
+        }
+    }
+}
+
+/// Markers that may end a value.
+fn markers(reader: &ValueReader, form: Form) -> Vec<(End, &str)> {
+    let mut markers = vec![(End::Value, &*reader.close)];
+    if !reader.protected && form.tolerance.accepts(Departure::ParameterMarkers) {
+        let (ParameterCall { key, end, .. }, call) = (form.syntax, form.around.call);
+        markers.extend([(End::NextKey, key.open), (End::Call, *end), (End::Call, call.close)]);
+        markers.push((End::NextCall, call.open));
+    }
+    markers
+}
+
+/// Returns true if the key marker at the start of `text` is a real one: it names a declared parameter not
+/// given yet, or starts a line if the declaration is unknown. `None` if more text is needed to decide.
+fn is_next_parameter(before: &str, text: &str, form: Form, call: &Call) -> Option<bool> {
+    let ParameterCall { key, value, .. } = *form.syntax;
+    let rest = &text[key.open.len()..];
+    let quote = key.open.ends_with('"').then_some('"');
+    let ended = end_of_name(rest, quote, key.close, MAX_LAYOUT_BYTES);
+    let closed = if value.close.is_empty() { None } else { rest.find(value.close) };
+    if closed.is_some_and(|closed| ended.is_none_or(|(end, _)| closed < end)) {
+        return Some(false); // The value ends first: it quotes a key's marker.
+    }
+    let Some((end, _)) = ended else {
+        return (rest.len() > MAX_LAYOUT_BYTES).then_some(false);
+    };
+    let name = rest[..end].trim();
+    Some(call.lacks(name).unwrap_or_else(|| is_name(name) && before.ends_with('\n') && !call.has(name)))
+}
+
+/// Returns true if the opening marker at the start of `text` begins a call of a declared tool. `None` if more
+/// text is needed to decide.
+fn is_next_call(text: &str, form: Form, call: &Call) -> Option<bool> {
+    let rest = text[form.around.call.open.len()..].trim_start();
+    let name = match match_tag(rest, form.syntax.name.open.trim_start()) {
+        Tag::Match { len, .. } => &rest[len..],
+        Tag::Partial => return None,
+        Tag::NoMatch => return Some(false),
+    };
+    let mut ends = name_ends(form.syntax, form.around.call.close);
+    ends.push("\n");
+    match call.tools().match_name(name, &ends) {
+        Declared::Found(_) => Some(true),
+        Declared::Open => None,
+        Declared::Absent => Some(false),
+    }
+}
+
+/// Returns true if the marker at the start of `text` ends the call: another call or the section's end
+/// follows. `None` if more text is needed to decide.
+fn is_end_of_call(text: &str, form: Form) -> Option<bool> {
+    let CallSyntax { section, call, .. } = *form.around;
+    let mut rest = text;
+    for marker in [form.syntax.end, call.close] {
+        let behind = rest.trim_start();
+        if prefix(behind, marker) == Prefix::Found {
+            rest = &behind[marker.len()..];
+        }
+    }
+    let behind = rest.trim_start();
+    if rest.len() - behind.len() > MAX_LAYOUT_BYTES {
+        return Some(false);
+    }
+    let follow = [section.close, section.open, call.open, call.close].map(|marker| prefix(behind, marker));
+    match () {
+        () if follow.contains(&Prefix::Found) => Some(true),
+        () if follow.contains(&Prefix::Partial) => None,
+        () => Some(false),
+    }
+}
