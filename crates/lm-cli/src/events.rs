@@ -49,6 +49,12 @@ pub fn finished(finished: &Finished) -> Value {
             "total_tokens": usage.prompt_tokens + usage.output_tokens,
             "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
         },
+        "masked": finished.masked.map(|masked| json!({
+            "sampled_tokens": masked.sampled,
+            "first_token": masked.first,
+            "overruled_tokens": masked.overruled,
+            "removed_probability": masked.removed,
+        })),
         "timing": {
             "ttft_ms": timing.ttft.map(ms),
             "prefill_ms": ms(timing.prefill),

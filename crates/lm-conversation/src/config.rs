@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Instant;
 
-use lm_processors::{Calls, Channel, ModelDataProcessor, OnMalformed, ResponseFormat, ToolChoice};
+use lm_processors::{
+    Calls, Channel, ModelDataProcessor, OnMalformed, ResponseFormat, ToolChoice, UnmarkedCalls,
+};
 use lm_session::{CancelHandle, Constraint, Engine, SamplerParams, SessionConfig};
 use lm_template::{Map, Polyfills, Preface, PromptTemplate, Value};
 
@@ -32,6 +34,9 @@ pub struct ConversationConfig {
     pub content_tokens: ContentTokens,
     /// Constraint of optional tool calls to the tools' schemas during generation.
     pub constrain_calls: ConstrainCalls,
+    /// Reading of replies that are nothing but one JSON call, without the dialect's markers; `None` (the
+    /// default): the dialect's rule.
+    pub unmarked_calls: Option<UnmarkedCalls>,
     /// Channels that replace the dialect's: texts of a reply besides its answer, between markers. `None` (the
     /// default): the dialect's, which is `reasoning` if the model has one. An empty list disables channels.
     /// Thinking switches and limits apply to the first.
@@ -106,6 +111,7 @@ impl fmt::Debug for ConversationConfig {
             .field("on_malformed", &self.on_malformed)
             .field("content_tokens", &self.content_tokens)
             .field("constrain_calls", &self.constrain_calls)
+            .field("unmarked_calls", &self.unmarked_calls)
             .field("channels", &self.channels)
             .field("thinking", &self.thinking)
             .field("on_token_limit", &self.on_token_limit)

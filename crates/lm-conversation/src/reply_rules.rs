@@ -96,7 +96,8 @@ impl ReplyRules<'_> {
     }
 
     fn request(&self, turn: &TurnOptions) -> GrammarRequest<'_> {
-        let free = turn.response_format.is_none() && turn.tool_choice == ToolChoice::Auto;
+        let must_call = matches!(turn.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
+        let forced = must_call || turn.response_format.is_some();
         GrammarRequest {
             tools: self.tools,
             choice: turn.tool_choice.clone(),
@@ -106,7 +107,7 @@ impl ReplyRules<'_> {
                 ThinkingMode::Off => Thinking::Forbidden,
                 // A format or a required call forbids the first word of most models, and the channel's marker
                 // would be what is left: reasoning that the model does not have.
-                ThinkingMode::Default if !self.reasons && !free => Thinking::Forbidden,
+                ThinkingMode::Default if !self.reasons && forced => Thinking::Forbidden,
                 ThinkingMode::Default | ThinkingMode::On => Thinking::Allowed,
             },
             response_format: turn.response_format.clone(),

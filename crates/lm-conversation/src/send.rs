@@ -248,6 +248,7 @@ impl Conversation {
             channels: settings.channels.clone(),
             on_malformed: settings.on_malformed,
             on_unfinished: settings.on_malformed,
+            unmarked: settings.unmarked_calls,
             recovery,
             ..ParserOptions::default()
         }

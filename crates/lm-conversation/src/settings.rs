@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lm_processors::{Channel, OnMalformed};
+use lm_processors::{Channel, OnMalformed, UnmarkedCalls};
 
 use crate::config::{ConstrainCalls, OnTokenLimit, TurnOptions};
 use crate::error::{Error, Result};
@@ -17,6 +17,7 @@ pub(crate) struct Settings {
     pub(crate) on_malformed: OnMalformed,
     pub(crate) content_tokens: ContentTokens,
     pub(crate) constrain_calls: ConstrainCalls,
+    pub(crate) unmarked_calls: Option<UnmarkedCalls>,
     pub(crate) channels: Option<Arc<[Channel]>>,
     pub(crate) thinking: ThinkingConfig,
     pub(crate) on_token_limit: OnTokenLimit,

@@ -142,6 +142,59 @@ fn tokens_starting_too_long_a_part_are_rejected() {
 }
 
 #[test]
+fn complete_text_ends_where_the_model_prefers_an_excluded_token() {
+    let (engine, tokenizer) = (random_engine(EngineSettings::default()), tokenizer());
+    let bias = |letters: &[(&str, f32)]| SamplerParams {
+        logit_bias: letters
+            .iter()
+            .map(|(letter, bias)| (tokenizer.token_id(letter).unwrap(), *bias))
+            .collect(),
+        ..SamplerParams::default()
+    };
+    let text = |regex: &str, sampler| {
+        let (_, text, finished) = generate(&engine, &ConstraintSpec::Regex(regex.to_owned()), sampler, 12);
+        (text, finished.reason, finished.masked.map_or(0, |masked| masked.ended))
+    };
+    let prefers_x = || bias(&[("x", 200.0), ("a", 100.0)]);
+    assert_eq!(text("a{3,9}", prefers_x()), ("aaa".to_owned(), FinishReason::EndToken, 1));
+    let whole = ("a".repeat(9), FinishReason::EndToken, 0);
+    assert_eq!(text("a{3,9}", bias(&[("a", 100.0)])), whole);
+    // An end that a filter excludes is not taken.
+    let mut endless = prefers_x();
+    endless.logit_bias.extend(tokenizer.end_ids().iter().map(|&id| (id, f32::NEG_INFINITY)));
+    assert_eq!(text("a{3,20}", endless).0, "a".repeat(12));
+    // Free text, which lacks only an `x`, goes on.
+    let (free, reason, _) = text("[^x]*", prefers_x());
+    assert_eq!((free, reason), ("a".repeat(12), FinishReason::MaxOutputTokens));
+    // The first token has no text before it.
+    assert_eq!(text("(a{2})?", prefers_x()).0, "aa");
+}
+
+#[test]
+fn tokens_from_the_first_steered_one_are_marked() {
+    let engine = random_engine(EngineSettings::default());
+    let mut marked = 0;
+    for seed in 0..20 {
+        let sampler = SamplerParams { temperature: 1.0, seed: Some(seed), ..SamplerParams::default() };
+        let (mut session, params) = prefilled(&engine, &call(), sampler, 70);
+        let events: Vec<_> = session.generate(params).map(|event| event.unwrap()).collect();
+        let steered: Vec<bool> = events
+            .iter()
+            .filter_map(|event| match event {
+                SessionEvent::Token { steered, .. } => Some(*steered),
+                _ => None,
+            })
+            .collect();
+        let Some(SessionEvent::Finished(finished)) = events.last() else { panic!("{events:?}") };
+        let from = finished.steered.map_or(steered.len(), |steered| steered.from);
+        let expected: Vec<bool> = (0..steered.len()).map(|index| index >= from).collect();
+        assert_eq!(steered, expected, "seed {seed}");
+        marked += usize::from(finished.steered.is_some());
+    }
+    assert!(marked > 0, "no text was steered");
+}
+
+#[test]
 fn too_small_budget_error_names_the_minimum() {
     let engine = random_engine(EngineSettings::default());
     let constraint = || Some(engine.compile(&call()).unwrap().start());

@@ -2,7 +2,7 @@
 
 use lm_conversation::{
     ConstrainCalls, ConversationConfig, DroppedHistory, Overflow, ThinkingConfig, ThinkingMode, ToolChoice,
-    TurnOptions,
+    TurnOptions, UnmarkedCalls,
 };
 use lm_session::SessionConfig;
 use lm_template::{Message, Preface, ToolSpec};
@@ -72,11 +72,29 @@ pub struct CallArgs {
     /// Do not constrain tool calls to the tools' schemas while they are generated
     #[arg(long)]
     unconstrained: bool,
+    /// A reply that is nothing but a JSON call, without the markers that the model's template declares: a call,
+    /// or text [default: a call for models of the Hermes syntax]
+    #[arg(long, value_enum, value_name = "AS")]
+    unmarked_calls: Option<UnmarkedArg>,
+}
+
+/// Value of `--unmarked-calls`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum UnmarkedArg {
+    Call,
+    Text,
 }
 
 impl CallArgs {
     pub fn constrain_calls(&self) -> ConstrainCalls {
         if self.unconstrained { ConstrainCalls::No } else { ConstrainCalls::Yes }
+    }
+
+    pub fn unmarked_calls(&self) -> Option<UnmarkedCalls> {
+        self.unmarked_calls.map(|read| match read {
+            UnmarkedArg::Call => UnmarkedCalls::Read,
+            UnmarkedArg::Text => UnmarkedCalls::Text,
+        })
     }
 }
 
@@ -89,8 +107,13 @@ impl ChatArgs {
 
     /// Creates the configuration of a conversation with this preface.
     pub fn conversation(&self, session: SessionConfig) -> ConversationConfig {
-        let (preface, constrain_calls) = (self.preface(), self.calls.constrain_calls());
-        ConversationConfig { preface, session, constrain_calls, ..ConversationConfig::default() }
+        ConversationConfig {
+            preface: self.preface(),
+            session,
+            constrain_calls: self.calls.constrain_calls(),
+            unmarked_calls: self.calls.unmarked_calls(),
+            ..ConversationConfig::default()
+        }
     }
 
     /// Options of each turn. Without tools a reply cannot contain a call, as in OpenAI's chat completions,

@@ -6,6 +6,7 @@ mod continued;
 mod failures;
 mod fixture;
 mod hostile;
+mod model_calls;
 mod overflow;
 mod owned;
 mod pocket;

@@ -252,6 +252,7 @@ mod tests {
         ParserOptions {
             tools: [tool].into(),
             unmarked: Some(UnmarkedCalls::Read),
+            prompt_tail: Some("".into()),
             ..ParserOptions::default()
         }
     }
@@ -331,10 +332,10 @@ mod tests {
     fn text_passes_as_soon_as_it_is_no_call() {
         for (reply, held) in [
             ("Hello", 0),
-            ("{\"answer\": 5}", 2),
+            ("{\"answer\": 5}", 3),
             ("```python\nprint()", 10),
             ("{\"name\": \"wex\"", 12),
-            ("<tooth>", 5),
+            ("<tooth>", 4),
         ] {
             let mut parser = by_name("qwen").expect("a family").parser(&options());
             let passed = (0..reply.len()).find(|&at| !parser.push(&reply[at..=at]).is_empty());

@@ -15,10 +15,6 @@ use lm_tokenizer::TokenId;
 const TAIL_BYTES: usize = 64;
 /// Number of tokens after which a search without a result is repeated.
 const RETRY: usize = 32;
-/// A mask that excludes less than 1/256 of the vocabulary, or a few tokens of a small one, is of free text,
-/// which lacks only some markers.
-const FREE_TEXT: usize = 256;
-const FEW_MARKERS: usize = 64;
 /// Maximum number of rejected tokens in one position before the text ends there.
 const MAX_REJECTED: usize = 16;
 
@@ -157,9 +153,9 @@ impl Guide {
         if self.len == 0 || self.rejected > 0 || self.constraint.ending()? != Ending::Allowed {
             return Ok(None);
         }
+        let closing = self.vocabulary.closing.clone();
         let mask = self.mask()?;
-        let excluded = mask.width() - mask.count();
-        if excluded < (mask.width() / FREE_TEXT).max(FEW_MARKERS) {
+        if closing.is_free_text(mask) {
             return Ok(None);
         }
         let mut ends = TokenMask::new(mask.width());

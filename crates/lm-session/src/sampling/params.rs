@@ -286,6 +286,18 @@ mod tests {
     }
 
     #[test]
+    fn chat_without_a_generation_config_samples() {
+        let chat = |do_sample, temperature| {
+            let config = GenerationConfig { do_sample, temperature, ..Default::default() };
+            let SamplerParams { temperature, top_p, min_p, top_k, .. } = SamplerParams::for_chat(&config);
+            (temperature, top_p, min_p, top_k)
+        };
+        assert_eq!(chat(None, None), (0.8, 0.95, 0.05, 0));
+        assert_eq!(chat(Some(false), None).0, 0.0);
+        assert_eq!(chat(Some(true), Some(0.3)).0, 0.3);
+    }
+
+    #[test]
     fn generation_config_samples_only_on_request() {
         let mut config = GenerationConfig { temperature: Some(0.6), top_p: Some(0.95), ..Default::default() };
         assert!(SamplerParams::from_generation_config(&config).is_greedy());

@@ -162,6 +162,38 @@ fn unknown_ids_are_rejected() {
     }
 }
 
+/// As in llama.cpp: the file's keys, or by the kind of the vocabulary.
+#[test]
+fn tokens_around_a_raw_prompt_are_those_of_the_file() {
+    let file = || {
+        byte_level(&[], &[("<s>", 3), ("</s>", 3)])
+            .with("tokenizer.ggml.bos_token_id", Value::U32(256))
+            .with("tokenizer.ggml.eos_token_id", Value::U32(257))
+    };
+    let (bos, eos) = ("tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token");
+    let prompt = |metadata: Metadata, text: &str| {
+        let tokenizer = metadata.tokenizer().expect("a tokenizer");
+        let ids = tokenizer.encode_prompt(text).expect("any text has ids");
+        let prefix = tokenizer.prefix_ids().expect("any text has ids");
+        (ids.iter().map(|&id| id.min(300)).collect::<Vec<_>>(), prefix)
+    };
+    let a = ids(&file().tokenizer().expect("a tokenizer"), "a")[0];
+    assert_eq!(prompt(file(), "a"), (vec![a], vec![]));
+    assert_eq!(prompt(file().with(bos, Value::Bool(true)), "a"), (vec![256, a], vec![256]));
+    let both = || file().with(bos, Value::Bool(true)).with(eos, Value::Bool(true));
+    assert_eq!(prompt(both(), "a"), (vec![256, a, 257], vec![256]));
+    // A text that spells the token has it once.
+    assert_eq!(prompt(file().with(bos, Value::Bool(true)), "<s>a"), (vec![256, a], vec![256]));
+    assert_eq!(prompt(file().with("tokenizer.ggml.pre", "llama-bpe"), "a").1, [256]);
+    let off = file().with("tokenizer.ggml.pre", "llama-bpe").with(bos, Value::Bool(false));
+    assert!(prompt(off, "a").1.is_empty());
+    // Without an id there is no token to add.
+    let unnamed = byte_level(&[], &[]).with(bos, Value::Bool(true));
+    assert!(prompt(unnamed, "a").1.is_empty());
+    let pieces = sentencepiece(&["a", "▁", "b"]);
+    assert_eq!(prompt(pieces, "a").1, [1], "its unnamed default");
+}
+
 #[test]
 fn unspellable_text_needs_an_unknown_token() {
     let without = sentencepiece(&["a"]).without("tokenizer.ggml.unknown_token_id");

@@ -278,8 +278,7 @@ impl Chat {
                 .screen
                 .note("(interrupted before the answer began; the message is taken back, Up recalls it)")?,
             Ended::Answered { finished } => {
-                if let Some(note) =
-                    finished.last().and_then(|last| turn::cut_note(&last.reason, self.state.overflow))
+                if let Some(note) = finished.last().and_then(|last| turn::cut_note(last, self.state.overflow))
                 {
                     self.state.screen.note(note)?;
                 }

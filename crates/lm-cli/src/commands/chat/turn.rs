@@ -231,8 +231,8 @@ impl Record {
 }
 
 /// Note on a reply that was cut.
-pub fn cut_note(reason: &FinishReason, overflow: Overflow) -> Option<&'static str> {
-    match (reason, overflow) {
+pub fn cut_note(finished: &Finished, overflow: Overflow) -> Option<&'static str> {
+    match (&finished.reason, overflow) {
         (FinishReason::MaxOutputTokens, _) => {
             Some("(the reply was cut: it reached --max-tokens; /continue resumes it)")
         }
@@ -241,6 +241,9 @@ pub fn cut_note(reason: &FinishReason, overflow: Overflow) -> Option<&'static st
         }
         (FinishReason::ContextFull, Overflow::Error | Overflow::DropOldest(_)) => Some(
             "(the reply was cut: the context is full; /clear begins again, --overflow sliding-window or --context allows more)",
+        ),
+        _ if finished.steered.is_some() => Some(
+            "(the reply was cut: its tokens ran out, and the end is the grammar's; --max-tokens or --context allows more)",
         ),
         _ => None,
     }
@@ -271,9 +274,20 @@ pub fn stats(finished: &[Finished]) -> String {
     if let Some(ttft) = finished.first().and_then(|reply| reply.timing.ttft) {
         parts.push(format!("first after {:.0} ms", ttft.as_secs_f64() * 1e3));
     }
+    parts.extend(masked(finished));
     let seed = finished.first().and_then(|reply| reply.seed);
     parts.push(seed.map_or("greedy".to_owned(), |seed| format!("seed {seed}")));
     format!("[{}]", parts.join("; "))
+}
+
+/// Effect of a grammar, where it excluded the model's most probable token.
+fn masked(finished: &[Finished]) -> Option<String> {
+    let masked = || finished.iter().filter_map(|reply| reply.masked);
+    let (overruled, sampled) =
+        masked().fold((0, 0), |sum, reply| (sum.0 + reply.overruled, sum.1 + reply.sampled));
+    let first = masked().next()?.first;
+    let share = format!("{:.0} % of the first", 100.0 * first);
+    (overruled > 0).then(|| format!("the grammar overruled {overruled} of {sampled} tokens, {share}"))
 }
 
 fn tokens(count: usize, kind: &str) -> String {
@@ -283,7 +297,7 @@ fn tokens(count: usize, kind: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lm_session::Usage;
+    use lm_session::{Masked, Usage};
     use lm_template::{Map, ToolCall, Value};
     use std::time::Duration;
 
@@ -319,6 +333,23 @@ mod tests {
             stats(&[finished(continued, 0)]),
             "[9 prompt tokens, 9 of them cached; 1 output token after 13 earlier ones; first after 4 ms; greedy]"
         );
+    }
+
+    #[test]
+    fn stats_say_how_often_the_grammar_overruled_the_model() {
+        let mut reply = Finished {
+            reason: FinishReason::EndToken,
+            usage: Usage::default(),
+            timing: Timing::default(),
+            seed: None,
+            steered: None,
+            masked: Some(Masked { sampled: 20, first: 0.984, overruled: 3, removed: 2.5, ended: 0 }),
+        };
+        assert!(
+            stats(&[reply.clone()]).contains("; the grammar overruled 3 of 20 tokens, 98 % of the first; ")
+        );
+        reply.masked = Some(Masked { sampled: 20, ..Masked::default() });
+        assert!(!stats(&[reply]).contains("grammar"));
     }
 
     #[test]

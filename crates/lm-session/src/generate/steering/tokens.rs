@@ -12,6 +12,9 @@ use lm_tokenizer::TokenId;
 pub(super) const CLOSING: &[u8] = b"\"')]}>";
 /// Punctuation between their parts.
 const JOINING: &[u8] = b"\"'()[]{}<>:,=";
+/// Tokens that free text lacks: one of this many, or this number of a small vocabulary.
+const SHARE_OF_MARKERS: usize = 256;
+const FEW_MARKERS: usize = 8;
 /// Maximum length of a filler token, in bytes.
 const MAX_FILLER: usize = 16;
 
@@ -24,6 +27,8 @@ pub(crate) struct ClosingTokens {
     joining: Vec<TokenId>,
     /// Added tokens: a grammar allows one only by naming it.
     added: Vec<TokenId>,
+    /// Tokens of whole characters.
+    text: TokenMask,
     /// Tokens of letters or digits to fill a value: one of each kind for each length, the longest first.
     fillers: Vec<TokenId>,
 }
@@ -31,10 +36,13 @@ pub(crate) struct ClosingTokens {
 impl ClosingTokens {
     pub fn new(tokenizer: &Tokenizer, width: usize) -> Self {
         let (mut closing, mut joining, mut added) = (Vec::new(), Vec::new(), Vec::new());
-        let mut fillers = HashMap::new();
+        let (mut fillers, mut text) = (HashMap::new(), TokenMask::new(width));
         for id in 0..tokenizer.vocab_size().min(width) as TokenId {
             let bytes = tokenizer.token_bytes(id);
             let all = |class: fn(&u8) -> bool| bytes.iter().all(class);
+            if tokenizer.token_kind(id) == TokenKind::Text && std::str::from_utf8(bytes).is_ok() {
+                text.allow(id);
+            }
             if bytes.is_empty() {
             } else if tokenizer.token_kind(id) != TokenKind::Text {
                 added.push(id);
@@ -51,7 +59,15 @@ impl ClosingTokens {
         joining.sort_by_key(|&id| longest_first(id));
         let mut fillers: Vec<_> = fillers.into_iter().collect();
         fillers.sort_unstable();
-        Self { closing, joining, added, fillers: fillers.into_iter().map(|(_, id)| id).collect() }
+        Self { closing, joining, added, text, fillers: fillers.into_iter().map(|(_, id)| id).collect() }
+    }
+
+    /// Returns true if a mask is of free text, which lacks only some markers: it excludes less than 1/256 of the
+    /// tokens of whole characters, or a few of a small vocabulary.
+    pub fn is_free_text(&self, mask: &TokenMask) -> bool {
+        let words = self.text.words().iter().zip(mask.words());
+        let excluded: usize = words.map(|(text, mask)| (text & !mask).count_ones() as usize).sum();
+        excluded <= (self.text.count() / SHARE_OF_MARKERS).max(FEW_MARKERS)
     }
 
     /// Allowed tokens of closing characters that begin with `first`, the longest first.
