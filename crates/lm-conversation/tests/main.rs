@@ -9,6 +9,7 @@ mod media;
 mod media_models;
 mod pocket;
 mod random_calls;
+mod real_models;
 mod resampled;
 mod saved;
 #[path = "../../../testdata/shared.rs"]
