@@ -91,6 +91,12 @@ pub fn hint(error: &anyhow::Error) -> Option<String> {
         if let Some(hint) = format_error(cause).and_then(about_file) {
             return Some(hint);
         }
+        if let Some(lm_model::Error::AlreadyQuantized { requested, .. }) = model_error(cause) {
+            return Some(format!(
+                "without --quantize and --dtype they are loaded as stored; `lm convert ORIGINAL OUTPUT --quantize {requested}` \
+                 converts the model that they were made from"
+            ));
+        }
         if let Some(hint) = session_error(cause).and_then(about_session) {
             return Some(hint);
         }
@@ -175,11 +181,6 @@ const MODEL_FILES: &str = "give a folder that holds config.json, *.safetensors a
 fn about_file(error: &lm_model::FormatError) -> Option<String> {
     use lm_model::FormatError;
     let hint = match error {
-        FormatError::MissingFile { location, file }
-            if location.ends_with(".gguf") && file == "tokenizer.json" =>
-        {
-            "a copy whose name ends in .gguf keeps the tokenizer in the file"
-        }
         FormatError::MissingFile { file, .. }
             if ["config.json", "model.safetensors", "tokenizer.json"].contains(&file.as_str()) =>
         {

@@ -23,6 +23,7 @@ mod path_check;
 mod progress;
 mod prompt_ids;
 mod reader;
+mod requantization;
 mod screen;
 mod size;
 mod suggestion;

@@ -16,6 +16,7 @@ use crate::locate::{Located, locate};
 use crate::memory::Memory;
 use crate::path_check;
 use crate::progress::{progress_bar, show_on};
+use crate::requantization;
 
 /// Returns the path or name of a model on this machine. `None` is the embedded one, also by its own name,
 /// unless a path has this name.
@@ -94,6 +95,7 @@ fn fitting_engine(path: Option<&Path>, run: &RunArgs, weights: WeightChoice) -> 
         let plan = memory.plan(&folder, run, weights)?;
         (options, settings) = (plan.load_options(options), plan.engine_settings(settings));
     }
+    requantization::warn(&folder, path, options.quantization)?;
     let draft_options = LoadOptions { adapters: Vec::new(), ..options.clone() };
     // A file that exists is an error before the model is loaded.
     let record = run.record.as_ref().map(|path| {
@@ -127,6 +129,18 @@ pub fn load(path: Option<&Path>, options: &LoadOptions, args: &LoadArgs) -> Resu
         memory.check(&folder, options)?;
     }
     load_folder(&folder, options)
+}
+
+/// [`load`], with a warning if the weights are quantised again to few bits.
+pub fn load_with_warning(path: Option<&Path>, options: &LoadOptions, args: &LoadArgs) -> Result<LoadedModel> {
+    if options.quantization.is_some() {
+        requantization::warn(
+            &folder_with(path, args.mmproj.as_deref())?,
+            stored(path),
+            options.quantization,
+        )?;
+    }
+    load(path, options, args)
 }
 
 /// [`load`], with the inputs of the model's linear layers recorded.

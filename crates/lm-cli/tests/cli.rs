@@ -314,11 +314,14 @@ fn suggested_conversions_work() {
     std::fs::create_dir(folder.path().join("nothing")).expect("can be made");
     for (line, suggestions) in [
         ("q8", 1),
-        ("it\\'s.gguf", 2),
+        ("it\\'s.gguf", 3),
         ("'a copy'", 1),
         ("nothing", 1),
-        ("--model it\\'s.gguf", 1),
-        ("q4.gguf", 1),
+        ("--model it\\'s.gguf", 2),
+        ("q4.gguf", 3),
+        ("it\\'s.gguf other.gguf --quantize q8", 2),
+        ("it\\'s.gguf other --quantize q4_0", 2),
+        ("it\\'s.gguf other --quantize f16", 1),
     ] {
         let (code, message) = run(&format!("lm convert {line}"));
         assert_eq!(code, Some(2), "{line}: {message}");
@@ -328,13 +331,6 @@ fn suggested_conversions_work() {
             assert_eq!(run(command), (Some(0), String::new()), "{command}: {message}");
         }
     }
-    let (code, message) = run("lm convert q4.gguf folder");
-    assert_eq!(code, Some(1), "{message}");
-    assert!(
-        message.contains("q4.gguf has no tokenizer.json\nhint: a copy whose name ends in .gguf"),
-        "{message}"
-    );
-    assert!(!folder.path().join("folder").exists());
     let (code, message) = run("lm convert it\\'s.gguf q8");
     assert_eq!(code, Some(1), "{message}");
     assert!(

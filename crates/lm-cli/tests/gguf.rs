@@ -88,6 +88,86 @@ fn chat_model_keeps_tokenizer_template_and_end_tokens() {
     assert_eq!(ids(&file), ids(&folder));
 }
 
+/// A chat model as a GGUF file, and what comes of it in other formats.
+#[test]
+fn quantised_file_is_converted() {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let path = |name: &str| out.path().join(name);
+    let [file, same, float, folder] = ["pocket.gguf", "same.gguf", "float.gguf", "folder"].map(path);
+    ok(&["convert", shown(&file), "--quantize", "q4_0"]);
+    let wrote = ok(&["convert", shown(&file), shown(&same)]);
+    assert!(wrote.contains(" (q4_0 as stored, "), "{wrote}");
+    let wrote = ok(&["convert", shown(&file), shown(&float), "--quantize", "f32"]);
+    assert!(wrote.contains(" (f32, "), "{wrote}");
+    let wrote = ok(&["convert", shown(&file), shown(&folder)]);
+    assert!(wrote.contains(" (q8, "), "{wrote}");
+    let call =
+        ["--temperature", "0", "--max-tokens", "60", "--tools", "demo", "How is the weather in Paris?"];
+    let text =
+        |model: &Path, options: &[&str]| ok(&[&["generate", "-m", shown(model)], options, &call].concat());
+    assert_eq!(text(&file, &[]), text(&same, &[]));
+    assert_eq!(text(&file, &["--dtype", "f32"]), text(&float, &[]));
+    assert_eq!(text(&file, &["--quantize", "q8"]), text(&folder, &[]));
+    // Few bits are quantised again.
+    let [again, eval] = ["again", "text"].map(path);
+    let warned = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_lm")).args(args).output().expect("the program starts");
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{args:?}: {err}");
+        err.contains("warning: the weights have 4.5 bits each already (q4_0)")
+    };
+    fs::write(&eval, "The weather in Paris is sunny.").expect("can be written");
+    let load = [shown(&file), "--quantize", "q4"];
+    assert!(warned(&["convert", shown(&file), shown(&again), "--quantize", "q4"]));
+    assert!(warned(&[&["generate", "-m"][..], &load, &["--max-tokens", "1", "Hi"]].concat()));
+    assert!(warned(&["eval", shown(&file), shown(&eval), "--quantize", "q4"]));
+    let against = ["eval", shown(&file), shown(&eval), "--quantize", "q4", "--against", shown(&file)];
+    assert!(!warned(&against), "it is measured");
+    assert!(!warned(
+        &[&["generate", "-m"][..], &load[..1], &["--quantize", "q8", "--max-tokens", "1", "Hi"]].concat()
+    ));
+    // A folder of quants is converted from its original only.
+    let error = lm(&["convert", shown(&folder), shown(&path("no.gguf"))]).expect_err("is refused");
+    assert!(
+        error.contains("stored in q8") && error.contains("`lm convert ORIGINAL OUTPUT --quantize q8_0`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn types_of_mixed_files_are_named() {
+    let mixed = root().join("testdata/gguf/mixed.gguf");
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let text = out.path().join("text");
+    fs::write(&text, "on the line").expect("can be written");
+    let evaluated = ok(&["eval", shown(&mixed), shown(&text)]);
+    let first = evaluated.lines().next().expect("a line").to_owned();
+    let benched = ok(&["bench", shown(&mixed), "--only", "prefill", "--prefill", "8", "--runs", "1"]);
+    for line in [&first, benched.lines().next().expect("a line")] {
+        assert!(["q4_k", "q5_0", "iq4_xs", "mxfp4"].iter().all(|ty| line.contains(ty)), "{line}");
+    }
+    let shown_name = ok(&["inspect", shown(&mixed)]);
+    assert!(shown_name.contains("\n  name          "), "{shown_name}");
+}
+
+/// Encoders are in files of their own, or in folders.
+#[test]
+fn missing_encoders_are_noted() {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let noted = |model: &str, output: &str| {
+        let (model, output) = (root().join("testdata").join(model), out.path().join(output));
+        let args = ["convert", shown(&model), shown(&output)];
+        let output = Command::new(env!("CARGO_BIN_EXE_lm")).args(args).output().expect("the program starts");
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{args:?}: {err}");
+        err
+    };
+    let images = noted("vision/qwen2-vl-tiny", "images.gguf");
+    assert!(images.contains("images need the vision encoder") && !images.contains("audio"), "{images}");
+    let audio = noted("audio/granite-speech-tiny", "audio.gguf");
+    assert!(audio.contains("without the audio encoder") && !audio.contains("images"), "{audio}");
+}
+
 #[test]
 fn unsupported_gguf_content_is_rejected_by_name() {
     let out = tempfile::tempdir().expect("a temporary folder");
@@ -112,8 +192,9 @@ fn unsupported_gguf_content_is_rejected_by_name() {
     assert!(error.contains("layer 0, window"), "{error}");
     let error = refused(&checkpoint("llama-tiny-dynamic"), "f16");
     assert!(error.contains("context_len is 120"), "{error}");
-    let error = refused(&root().join("testdata/gguf/llama-tiny-q8_0.gguf"), "q4_0");
-    assert!(error.contains("stored in q8_0"), "{error}");
+    assert!(error.contains("--quantize q8` writes a folder)"), "{error}");
+    let error = refused(&checkpoint("llama-tiny-relu2"), "q4_0");
+    assert!(error.contains("--quantize q4` writes a folder)"), "{error}");
     let error = refused(&checkpoint("qwen3-tiny"), "q8");
     assert!(error.contains("only in q8_0, q4_0, f16, bf16, f32"), "{error}");
     fs::write(&file, "here already").expect("can be written");

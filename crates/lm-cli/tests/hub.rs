@@ -275,7 +275,7 @@ fn models_of_other_programs_are_used_in_place() {
     let table = home.ok(&["list"]);
     let lines: Vec<_> = table.lines().collect();
     assert!(lines[0].starts_with("owner/studio") && lines[0].ends_with("LM Studio"), "{table}");
-    assert!(lines[1].starts_with("llama3.2:1b") && lines[1].ends_with("Ollama"), "{table}");
+    assert!(lines[1].starts_with("llama3.2:1b") && lines[1].ends_with("Ollama     studio"), "{table}");
     let question = "How is the weather in Paris?";
     let reply = home.ok(&["generate", "--tools", "demo", "-m", "owner/studio", question]);
     assert_eq!(reply, home.ok(&["generate", "--tools", "demo", question]));
@@ -289,6 +289,7 @@ fn models_of_other_programs_are_used_in_place() {
         let name = listed["name"].as_str().expect("a name");
         let inspected: Value = serde_json::from_str(&home.ok(&["inspect", name, "--json"])).expect("JSON");
         assert_eq!(listed["bytes"], inspected["bytes"], "{name}");
+        assert_eq!(listed["general_name"], inspected["general_name"], "{name}");
         let by_path = home.ok(&["inspect", listed["path"].as_str().expect("a path"), "--json"]);
         let by_path: Value = serde_json::from_str(&by_path).expect("JSON");
         assert_eq!(listed["bytes"], by_path["bytes"], "{name} by its path");

@@ -96,6 +96,15 @@ pub struct ModelInfo {
     pub decode_bytes: u64,
     /// Device the model runs on.
     pub device: Device,
-    /// Format of the linear weights.
+    /// Format of the embedding table, and of the linear weights unless [`formats`](Self::formats) has others.
     pub format: WeightFormat,
+    /// Formats of all matrices except those that are floats in every format, that of most weights first.
+    pub formats: Vec<WeightFormat>,
+}
+
+impl ModelInfo {
+    /// Names of the [`formats`](Self::formats), separated by commas: `q4_k, q6_k`.
+    pub fn format_names(&self) -> String {
+        self.formats.iter().map(WeightFormat::to_string).collect::<Vec<_>>().join(", ")
+    }
 }

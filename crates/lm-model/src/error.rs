@@ -45,6 +45,17 @@ pub enum Error {
         /// The value that would be read back.
         read: String,
     },
+    /// A property of a GGUF file's tokenizer that a `tokenizer.json` cannot represent: it would be read back as
+    /// another value.
+    #[error("{what} is {value}; a tokenizer.json cannot say so and would be read as {read}")]
+    NoTokenizerJson {
+        /// The property.
+        what: String,
+        /// Its value.
+        value: String,
+        /// The value that would be read back.
+        read: String,
+    },
     /// The shard index names a file outside the model folder.
     #[error("{file} places tensor {tensor} in {path:?}, expected a file name inside the folder")]
     ShardPath {

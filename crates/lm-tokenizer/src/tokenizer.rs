@@ -95,6 +95,16 @@ impl Tokenizer {
         Self::from_library(inner, &spelling, &[])
     }
 
+    /// Writes the tokenizer as a `tokenizer.json`: its vocabulary, merges, added tokens, normaliser,
+    /// pre-tokenizer, post-processor and decoder. End-of-sequence ids and the logits width are in other
+    /// files. Of several tokens of a GGUF file with the same text, only the last one is written.
+    ///
+    /// # Errors
+    /// [`Error::Library`] when the tokenizer library fails.
+    pub fn to_json(&self) -> Result<String> {
+        self.inner.to_string(false).map_err(Error::Library)
+    }
+
     /// Wraps the library's tokenizer, whose decoder is not used. `duplicates` are ids that the library lacks,
     /// each with the id of the same text.
     pub(crate) fn from_library(

@@ -67,7 +67,7 @@ pub fn run(args: &Args) -> Result<()> {
     let options = args.load.options()?;
     // The model is compared, not the rounding of the cache.
     let options = LoadOptions { kv_dtype: args.load.kv.unwrap_or(KvDtype::F32), ..options };
-    let loaded = model::load(args.model.get(), &options, &args.load)?;
+    let loaded = model::load_with_warning(args.model.get(), &options, &args.load)?;
     let width = loaded.model.info().logits_width;
     let longest = check(&prompts, &*loaded.model).with_context(|| args.ids.display().to_string())?;
     let rows = match args.positions {

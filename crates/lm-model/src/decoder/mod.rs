@@ -106,6 +106,7 @@ impl Decoder {
                 - layers.iter().map(Layer::inactive_bytes).sum::<u64>(),
             device,
             format: embedding.format(),
+            formats: loader.formats(),
         };
         // A device may store keys and values in a wider type than requested: a pool of one page has the
         // actual type.

@@ -4,10 +4,12 @@
 mod config;
 mod names;
 mod texts;
+mod tokenizer_difference;
 mod unused;
 mod write;
 
-pub(crate) use self::write::{NewFile, NewHead, Texts, matrix_name};
+pub(crate) use self::tokenizer_difference::{Difference, ids_difference, tokenizer_difference};
+pub(crate) use self::write::{MatrixTypes, NewFile, NewHead, Texts, matrix_name};
 
 use lm_formats::{
     Error as FormatError, FileBytes, GgufEntry, GgufMetadata, GgufShard, ModelFiles, file_names,
@@ -89,6 +91,17 @@ impl GgufModel {
     pub(crate) fn name(&self) -> &str {
         let name = &self.shards[0].name;
         name.strip_suffix(".gguf").unwrap_or(name)
+    }
+
+    /// Name of the model in its metadata.
+    pub(crate) fn stored_name(&self) -> Result<Option<&str>> {
+        Ok(self.metadata().str("general.name")?)
+    }
+
+    /// Id of the file's format.
+    pub(crate) fn file_type(&self) -> Result<Option<u32>> {
+        let id = self.metadata().size(write::FILE_TYPE)?;
+        Ok(id.and_then(|id| u32::try_from(id).ok()))
     }
 
     /// Metadata of the model.

@@ -29,7 +29,7 @@ use crate::checkpoint::{Blocks, Checkpoint, Param, TensorLocation};
 use crate::error::Result;
 use crate::spec::DecoderSpec;
 
-pub(crate) use self::pack::{pack_dense, pack_weighted};
+pub(crate) use self::pack::{dequantize, pack_dense, pack_weighted};
 pub use self::progress::{LoadPhase, LoadProgress};
 pub(crate) use self::tensor_reader::TensorReader;
 
@@ -52,6 +52,9 @@ pub(crate) struct WeightLoader<'a> {
     float_locations: HashMap<Param, TensorLocation>,
     /// Projections loaded so far that adapters may update.
     linears: Vec<AdaptedLinear>,
+    /// Formats of the matrices loaded so far, each with its number of elements, without matrices that keep
+    /// floats in every format.
+    formats: Vec<(WeightFormat, usize)>,
     /// Records of the inputs of the matrices, if requested.
     inputs: Option<&'a mut InputRecords>,
 }
@@ -99,7 +102,8 @@ impl<'a> WeightLoader<'a> {
         }
         let float_locations = matrices.into_iter().map(|(param, location, _)| (param, location)).collect();
         let reader = TensorReader::new(checkpoint, device, [0, total_bytes], progress)?;
-        Ok(Self { reader, locations, storage, float_locations, linears: Vec::new(), inputs: None })
+        let (linears, formats) = (Vec::new(), Vec::new());
+        Ok(Self { reader, locations, storage, float_locations, linears, formats, inputs: None })
     }
 
     /// Records the inputs of all further matrices, except those that keep floats in every format.
@@ -135,10 +139,25 @@ impl<'a> WeightLoader<'a> {
         [rows, cols]: [usize; 2],
     ) -> Result<Weight> {
         let weight = self.stored_matrix(param, [count * rows, cols])?;
+        self.count_format(weight.format(), count * rows * cols);
         Ok(match &mut self.inputs {
             None => weight,
             Some(records) => weight.with_inputs(records.add(param, count, cols)),
         })
+    }
+
+    fn count_format(&mut self, format: WeightFormat, elements: usize) {
+        match self.formats.iter_mut().find(|row| row.0 == format) {
+            Some(row) => row.1 += elements,
+            None => self.formats.push((format, elements)),
+        }
+    }
+
+    /// Formats of the matrices loaded so far, that of most weights first.
+    pub(crate) fn formats(&self) -> Vec<WeightFormat> {
+        let mut formats = self.formats.clone();
+        formats.sort_by_key(|row| std::cmp::Reverse(row.1));
+        formats.into_iter().map(|row| row.0).collect()
     }
 
     fn stored_matrix(&mut self, param: Param, shape: [usize; 2]) -> Result<Weight> {

@@ -40,7 +40,7 @@ pub(crate) fn pack_weighted(
                 packing.push_blocks(count, &bytes)?;
             }
             (None, Some(blocks)) => {
-                packing.push(count, Source::F32(&dequantized(blocks, count, cols, &bytes)?))?;
+                packing.push(count, Source::F32(&dequantize(blocks, count, cols, &bytes)?))?;
             }
             (None, None) => unreachable!("types that are not loaded were rejected before"),
         }
@@ -52,7 +52,12 @@ pub(crate) fn pack_weighted(
 }
 
 /// Dequantises rows of blocks.
-fn dequantized(ty: GgmlType, rows: usize, cols: usize, bytes: &[u8]) -> lm_kernels::Result<Vec<f32>> {
+pub(crate) fn dequantize(
+    ty: GgmlType,
+    rows: usize,
+    cols: usize,
+    bytes: &[u8],
+) -> lm_kernels::Result<Vec<f32>> {
     let packed = PackedMatrix::from_blocks(ty, rows, cols, bytes)?;
     let mut floats = vec![0.0; rows * cols];
     for (row, out) in floats.chunks_exact_mut(cols).enumerate() {

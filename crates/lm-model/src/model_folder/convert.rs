@@ -15,12 +15,11 @@ use crate::error::{Error, Result, io_error};
 use crate::imatrix::ImportanceMatrix;
 use crate::loader::LoadProgress;
 
-const TOKENIZER: &str = "tokenizer.json";
 /// Files of a copy besides the config, the weights and the chat template, where the original has them:
 /// preprocessing of images and audio clips, and the adapter for audio.
 const COPIED: [&str; 6] = [
-    "generation_config.json",
-    TOKENIZER,
+    file_names::GENERATION_CONFIG,
+    file_names::TOKENIZER,
     "preprocessor_config.json",
     "processor_config.json",
     "adapter_config.json",
@@ -31,17 +30,18 @@ const TERMS: [&str; 4] = ["LICENCE", "LICENSE", "NOTICE", "USE_POLICY"];
 
 impl ModelFolder {
     /// Checks that the model can be converted to `format`: to a folder in q8 or q4
-    /// ([`convert`](Self::convert)), or to a GGUF file in another format
+    /// ([`convert`](Self::convert)), or to a GGUF file in another format or, with `None`, as stored
     /// ([`convert_to_gguf`](Self::convert_to_gguf)). Reads everything but the weights, and writes nothing.
     ///
     /// # Errors
     /// The errors of the conversion that do not depend on the output or on values of weights.
-    pub fn check_conversion(&self, format: WeightFormat) -> Result<()> {
-        if format.stored_row_bytes(1).is_none() {
-            return self.check_conversion_to_gguf(format);
-        }
-        self.check_tokenizer_file()?;
-        let config = self.config_to_quantize(format)?;
+    pub fn check_conversion(&self, format: impl Into<Option<WeightFormat>>) -> Result<()> {
+        let wanted = format.into();
+        let Some(format) = wanted.filter(|format| format.stored_row_bytes(1).is_some()) else {
+            return self.check_conversion_to_gguf(wanted);
+        };
+        self.texts_of_gguf()?;
+        let config = self.config_to_quantize(Some(format))?;
         let (architecture, spec, checkpoint) = self.decoder_and_weights(&config)?;
         QuantizedFile::plan(&checkpoint, architecture, &spec, format, None).map(drop)
     }
@@ -50,12 +50,16 @@ impl ModelFolder {
     /// gives weights that are bit-identical to quantising the original on load. Encoders of images and audio
     /// are copied as they are stored.
     ///
+    /// The settings, the tokenizer and the chat template of a GGUF model become the files of a folder; its
+    /// `tokenizer.json` is read back and compared before any weight is written. The encoder in an `mmproj`
+    /// file is not part of the copy.
+    ///
     /// The folder is created only once it is complete. `progress` is called after each tensor.
     ///
     /// # Errors
     /// When the model cannot be read (as for [`ModelFolder::load`]) or is quantised already, `format` is a
-    /// float format, `output` exists, or it cannot be written. A GGUF model, which has its tokenizer in its
-    /// metadata, can be converted to a GGUF file only ([`convert_to_gguf`](Self::convert_to_gguf)).
+    /// float format, `output` exists, or it cannot be written; [`Error::NoTokenizerJson`] when a
+    /// `tokenizer.json` cannot represent the tokenizer of a GGUF file.
     pub fn convert(
         &self,
         output: impl AsRef<Path>,
@@ -74,8 +78,8 @@ impl ModelFolder {
         importance: Option<&ImportanceMatrix>,
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<Vec<String>> {
-        self.check_tokenizer_file()?;
-        let config = self.config_to_quantize(format)?;
+        let texts = self.texts_of_gguf()?;
+        let config = self.config_to_quantize(Some(format))?;
         let (architecture, spec, checkpoint) = self.decoder_and_weights(&config)?;
         let weights = QuantizedFile::plan(&checkpoint, architecture, &spec, format, importance)?
             .with_stored(&self.encoder_prefixes(&config, &checkpoint)?);
@@ -84,7 +88,7 @@ impl ModelFolder {
             return Err(Error::NoImportance { file, model });
         }
         let folder = TempOutput::folder(output)?;
-        self.copy_texts(&folder.path, format)?;
+        self.copy_texts(&folder.path, &texts, format)?;
         let path = folder.path.join(file_names::WEIGHTS);
         let failed = |source| io_error(output, source);
         let mut file = File::create_new(&path).map_err(failed)?;
@@ -94,21 +98,17 @@ impl ModelFolder {
         Ok(weights.without_importance)
     }
 
-    /// Checks that the tokenizer can be copied.
-    fn check_tokenizer_file(&self) -> Result<()> {
-        if self.gguf.is_some() {
-            read_required(&*self.files, TOKENIZER)?;
-        }
-        Ok(())
-    }
-
-    fn copy_texts(&self, folder: &Path, format: WeightFormat) -> Result<()> {
+    /// Writes everything except the weights; `texts` are files that replace those of the model.
+    fn copy_texts(&self, folder: &Path, texts: &[(&str, String)], format: WeightFormat) -> Result<()> {
         for name in COPIED {
             if let Some(bytes) = self.files.read(name)? {
                 write_file(&folder.join(name), &bytes)?;
             }
         }
         self.copy_card_and_terms(folder)?;
+        for (name, text) in texts {
+            write_file(&folder.join(name), text.as_bytes())?;
+        }
         for (name, bytes) in ChatTemplateSource::read(&*self.files)?.iter() {
             write_file(&folder.join(name), bytes)?;
         }
@@ -134,7 +134,7 @@ impl ModelFolder {
 /// Returns true for the model card and for licence files, in any case.
 fn is_card_or_terms(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    name == "README.MD" || TERMS.iter().any(|terms| name.starts_with(terms))
+    name.eq_ignore_ascii_case(file_names::MODEL_CARD) || TERMS.iter().any(|terms| name.starts_with(terms))
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {

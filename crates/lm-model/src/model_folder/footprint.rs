@@ -138,17 +138,63 @@ impl Footprint {
 
     /// Format of the largest share of the stored weights.
     pub fn stored_format(&self) -> Option<WeightFormat> {
-        let bytes = |format: WeightFormat| {
-            let like_it = self.matrices.iter().filter(|matrix| matrix.stored == format);
-            like_it.fold(0_u64, |sum, matrix| {
-                sum.saturating_add((matrix.count * matrix.rows) as u64 * matrix.cols as u64)
-            })
+        most_first(self.matrices.iter()).first().copied()
+    }
+
+    /// Formats of the stored matrices that a quantisation converts, that of most weights first.
+    pub fn quantizable_formats(&self) -> Vec<WeightFormat> {
+        most_first(self.quantizable())
+    }
+
+    /// Mean number of bits per weight, scales included, of the matrices that a quantisation converts; `None`
+    /// as stored. 0 for a model without such matrices.
+    pub fn bits_per_weight(&self, format: Option<WeightFormat>) -> f64 {
+        let elements: f64 = self.quantizable().map(Matrix::elements).sum();
+        let bits = |matrix: &Matrix| {
+            let format = format.unwrap_or(matrix.stored).for_rows_of(matrix.cols);
+            matrix.elements() * bits_of(format, matrix.cols)
         };
-        self.matrices.iter().map(|matrix| matrix.stored).max_by_key(|&format| bytes(format))
+        self.quantizable().map(bits).sum::<f64>() / elements.max(1.0)
+    }
+
+    fn quantizable(&self) -> impl Iterator<Item = &Matrix> {
+        self.matrices.iter().filter(|matrix| !matrix.keeps_floats)
     }
 
     /// Maximum number of tokens of a sequence.
     pub fn context_len(&self) -> usize {
         self.context_len
+    }
+}
+
+impl Matrix {
+    fn elements(&self) -> f64 {
+        self.count as f64 * self.rows as f64 * self.cols as f64
+    }
+}
+
+/// Stored formats of matrices, that of most weights first.
+fn most_first<'a>(matrices: impl Iterator<Item = &'a Matrix>) -> Vec<WeightFormat> {
+    let mut formats: Vec<(WeightFormat, f64)> = Vec::new();
+    for matrix in matrices {
+        match formats.iter_mut().find(|row| row.0 == matrix.stored) {
+            Some(row) => row.1 += matrix.elements(),
+            None => formats.push((matrix.stored, matrix.elements())),
+        }
+    }
+    formats.sort_by(|a, b| b.1.total_cmp(&a.1));
+    formats.into_iter().map(|row| row.0).collect()
+}
+
+/// Bits per weight of a matrix with so many columns: in files for block types, in memory for other formats.
+fn bits_of(format: WeightFormat, cols: usize) -> f64 {
+    /// Rows that are packed together.
+    const ROWS: usize = 16;
+    match format {
+        WeightFormat::Ggml(ty) => 8.0 * ty.block_bytes() as f64 / ty.block_len() as f64,
+        format => {
+            let bytes = format.matrix_bytes(ROWS, cols).unwrap_or(0);
+            8.0 * bytes as f64 / (ROWS * cols.max(1)) as f64
+        }
     }
 }

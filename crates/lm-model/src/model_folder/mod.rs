@@ -4,6 +4,7 @@ mod chat_template;
 mod convert;
 mod convert_gguf;
 mod footprint;
+mod gguf_texts;
 mod importance;
 mod load;
 mod loaded_model;
@@ -24,7 +25,7 @@ use lm_tokenizer::{TokenId, Tokenizer};
 
 use crate::architectures::{self, Architecture};
 use crate::checkpoint::{Checkpoint, TensorInfo};
-use crate::config::{GenerationConfig, ModelConfig};
+use crate::config::{GenerationConfig, ModelConfig, unsupported};
 use crate::error::{Error, Result};
 use crate::gguf_model::GgufModel;
 use crate::gguf_projector::Projector;
@@ -107,6 +108,20 @@ impl ModelFolder {
     /// Name of the model in messages.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns true for a GGUF model.
+    pub fn is_gguf(&self) -> bool {
+        self.gguf.is_some()
+    }
+
+    /// Name in the metadata of a GGUF model, `general.name`.
+    ///
+    /// # Errors
+    /// When it is not a text.
+    pub fn stored_name(&self) -> Result<Option<String>> {
+        let name = self.gguf.as_deref().map(GgufModel::stored_name).transpose()?.flatten();
+        Ok(name.map(plain).filter(|name| !name.is_empty()))
     }
 
     /// Reads and checks `config.json`.
@@ -230,12 +245,16 @@ impl ModelFolder {
         Ok((architecture, spec, checkpoint))
     }
 
-    /// Returns the config of a model that can be quantised to `format`.
-    fn config_to_quantize(&self, format: WeightFormat) -> Result<ModelConfig> {
+    /// Returns the config of a model that can be written in `format`; `None` is that of its tensors.
+    fn config_to_quantize(&self, format: Option<WeightFormat>) -> Result<ModelConfig> {
         let config = self.config()?;
-        match config.stored_format()? {
-            Some(stored) => Err(Error::AlreadyQuantized { stored, requested: format }),
-            None => Ok(config),
+        match (config.stored_format()?, format) {
+            (Some(stored), Some(requested)) => Err(Error::AlreadyQuantized { stored, requested }),
+            (Some(stored), None) => {
+                Err(unsupported("quantization_config.format", stored, "floats, and blocks of GGUF files")
+                    .into())
+            }
+            (None, _) => Ok(config),
         }
     }
 

@@ -12,10 +12,10 @@ use serde_json::{Map, Value, json};
 use crate::architectures::Architecture;
 use crate::checkpoint::{Blocks, Checkpoint, Param, TensorLocation, TensorType};
 use crate::config::unsupported;
-use crate::error::{Result, io_error};
+use crate::error::{Error, Result, io_error};
 use crate::gguf_model::matrix_name;
 use crate::imatrix::ImportanceMatrix;
-use crate::loader::{LoadPhase, LoadProgress, pack_weighted};
+use crate::loader::{LoadPhase, LoadProgress, dequantize, pack_weighted};
 use crate::spec::{DecoderSpec, OutputHead};
 
 /// Plan of the file for a checkpoint.
@@ -116,8 +116,8 @@ impl<'a> QuantizedFile<'a> {
         for parameter in &self.parameters {
             let stored = self.checkpoint.rows(parameter.location())?;
             match parameter {
-                Parameter::Floats { location, .. } => {
-                    let values = self.checkpoint.vector(location)?;
+                Parameter::Floats { location, shape, .. } => {
+                    let values = self.floats(location, shape)?;
                     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
                     out.write_all(&bytes).map_err(failed)?;
                 }
@@ -138,6 +138,18 @@ impl<'a> QuantizedFile<'a> {
             progress(LoadProgress { phase: LoadPhase::Weights, done_bytes, total_bytes });
         }
         out.flush().map_err(failed)
+    }
+
+    /// Values of a parameter that keeps floats; stored blocks are dequantised.
+    fn floats(&self, location: &TensorLocation, shape: &[usize]) -> Result<Vec<f32>> {
+        let stored = self.checkpoint.rows(location)?;
+        let (Some(blocks), [.., cols]) = (stored.ty().blocks(), shape) else {
+            return self.checkpoint.vector(location);
+        };
+        let rows = shape.iter().product::<usize>() / (*cols).max(1);
+        let failed = |source| Error::Weight { tensor: location.name().to_owned(), source };
+        stored.check_files().map_err(failed)?;
+        dequantize(blocks, rows, *cols, &stored.read_all()).map_err(failed)
     }
 
     /// Writes the header at the start of the file, possibly over one whose values have the same lengths.

@@ -148,6 +148,7 @@ impl FakeLm {
             decode_bytes: 0,
             device: Device::Cpu,
             format: WeightFormat::F32,
+            formats: vec![WeightFormat::F32],
         };
         Self { info, behaviour, calls: Mutex::default() }
     }

@@ -30,7 +30,7 @@ struct TwinPrompt {
 }
 
 /// Files; of split models, the first shard only.
-fn files() -> anyhow::Result<Vec<PathBuf>> {
+pub fn files() -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in root().join("testdata/gguf").read_dir()? {
         let path = entry?.path();

@@ -2,6 +2,7 @@
 //! compiled device.
 
 mod gguf;
+mod gguf_conversions;
 mod gguf_writing;
 mod pocket;
 mod run;

@@ -24,6 +24,7 @@ pub(super) fn build(metadata: &GgufMetadata, vocabulary: &mut Vocabulary) -> Res
         BpeOptions { ignore_merges: row.ignore_merges == IgnoreMerges::Yes, ..BpeOptions::default() };
     let mut library = tokenizers::Tokenizer::new(model(vocabulary, merges, options)?);
     library.with_pre_tokenizer(Some(pre_tokenizer(row)?));
+    library.with_decoder(Some(ByteLevel::new(false, true, false)));
     Ok(Parts { library, spelling: Spelling::ByteLevel(byte_of_char()) })
 }
 

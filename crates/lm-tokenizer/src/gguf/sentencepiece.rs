@@ -2,6 +2,8 @@
 //! are written `▁`, and unknown text falls back to single bytes.
 
 use lm_formats::{Error as FormatError, GgufMetadata};
+use tokenizers::DecoderWrapper;
+use tokenizers::decoders::{byte_fallback::ByteFallback, fuse::Fuse, sequence, strip::Strip};
 use tokenizers::normalizers::{NormalizerWrapper, Prepend, Replace, Sequence};
 
 use super::merges::{self, MERGES, Merges, Order};
@@ -65,9 +67,23 @@ fn build(
     }
     steps.push(Replace::new(" ", MARK).map_err(Error::Library)?.into());
     library.with_normalizer(Some(Sequence::new(steps))).map_err(Error::Library)?;
+    library.with_decoder(Some(decoder(prefix)?));
     let replace = vec![(MARK.to_owned(), " ".to_owned())];
     let spelling = Spelling::Metaspace { replace, byte_fallback: true, leading_spaces: usize::from(prefix) };
     Ok(Parts { library, spelling })
+}
+
+/// Builds the decoder, with which a `tokenizer.json` describes the spelling.
+fn decoder(prefix: bool) -> Result<sequence::Sequence> {
+    let mut steps: Vec<DecoderWrapper> = vec![
+        Replace::new(MARK, " ").map_err(Error::Library)?.into(),
+        ByteFallback::new().into(),
+        Fuse::new().into(),
+    ];
+    if prefix {
+        steps.push(Strip::new(' ', 1, 0).into());
+    }
+    Ok(sequence::Sequence::new(steps))
 }
 
 /// Returns the merge order: by scores if the file's scores define one, else by ids.

@@ -47,6 +47,29 @@ fn gguf_and_json_give_the_same_ids() {
     }
 }
 
+/// A `tokenizer.json` written from a file gives the ids and bytes of the file.
+#[test]
+fn written_json_equals_its_gguf() {
+    for name in ["gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2"] {
+        let Some(gguf) = vocabulary(name) else { continue };
+        let json = gguf.to_json().expect("it can be written");
+        let json = Tokenizer::from_json(json.as_bytes()).expect("it can be read");
+        assert_eq!(gguf.vocab_size(), json.vocab_size(), "{name}");
+        for id in 0..gguf.vocab_size() as TokenId {
+            let of = |tokenizer: &Tokenizer| (tokenizer.token_bytes(id).to_vec(), tokenizer.token_kind(id));
+            assert_eq!(of(&gguf), of(&json), "{name}: {id}");
+        }
+        on_random_texts(name, |text| {
+            assert_eq!(content(&gguf, &text), content(&json, &text), "{name}: {text:?}");
+            let [a, b] = [&gguf, &json].map(|tokenizer| tokenizer.encode_prompt(&text).expect("has ids"));
+            assert_eq!(a, b, "{name}: {text:?}");
+            let ids = &a[..];
+            let [a, b] = [&gguf, &json].map(|tokenizer| tokenizer.decode(ids, SpecialTokens::Keep));
+            assert_eq!(a, b, "{name}: {text:?}");
+        });
+    }
+}
+
 #[test]
 fn any_text_round_trips() {
     for name in ["gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2"] {

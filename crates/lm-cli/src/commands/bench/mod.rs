@@ -118,7 +118,8 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let resident = memory::resident(); // Before the buffers of the bandwidth measurement are allocated.
     let kv = args.run.load.kv.unwrap_or_default();
-    let machine = Machine::new(engine.model_info().format, kv)?;
+    let info = engine.model_info();
+    let machine = Machine::new(info.formats.first().copied().unwrap_or(info.format), kv)?;
     let cache = CacheCosts::new(layout, kv);
     let costs = Costs::of(engine.model_info(), cache);
     let progress = progress::status_line();
@@ -316,7 +317,7 @@ impl Bench<'_> {
         };
         let figure = Figure {
             metric,
-            weights: self.engine.model_info().format.to_string(),
+            weights: self.engine.model_info().format_names(),
             cpu: Isa::current().to_string(),
             context,
             sequences,
@@ -344,7 +345,9 @@ impl Bench<'_> {
         writeln!(
             out,
             "{name}: {}, {parameters:.1} M parameters, {} on {}",
-            info.architecture, info.format, info.device
+            info.architecture,
+            info.format_names(),
+            info.device
         )?;
         writeln!(
             out,

@@ -155,7 +155,7 @@ fn banner(engine: &Engine) -> String {
         engine.name(),
         info.architecture,
         info.parameters as f64 / 1e6,
-        info.format,
+        info.format_names(),
         info.device
     )
 }

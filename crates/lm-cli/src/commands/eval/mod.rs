@@ -67,7 +67,9 @@ pub fn run(args: &Args) -> Result<()> {
     let text = read_text(file)?;
     let context = args.window(path)?;
     let options = args.load.options()?;
-    let tested = model::load(path, &options, &args.load)?;
+    // With --against the loss is measured.
+    let load = if args.against.is_some() { model::load } else { model::load_with_warning };
+    let tested = load(path, &options, &args.load)?;
     let base = match &args.against {
         Some(path) => {
             let quantization = args.against_quantize;
@@ -159,7 +161,7 @@ impl Report<'_> {
         let against = self.base.map(|base| {
             json!({
                 "model": base.name,
-                "format": base.model.info().format.to_string(),
+                "format": base.model.info().format_names(),
                 "kl_divergence": kl.mean(),
                 "kl_standard_error": kl.standard_error(),
                 "same_top": self.same_top(),
@@ -168,7 +170,7 @@ impl Report<'_> {
         let report = json!({
             "version": events::VERSION,
             "model": self.tested.name,
-            "format": self.tested.model.info().format.to_string(),
+            "format": self.tested.model.info().format_names(),
             "device": self.tested.model.info().device.to_string(),
             "tokens": self.windows.tokens(),
             "scored_tokens": self.measures.loss.count(),
@@ -185,13 +187,13 @@ impl Report<'_> {
         let Self { tested, windows, measures, .. } = self;
         let info = tested.model.info();
         let (scored, context) = (measures.loss.count(), self.context);
-        writeln!(out, "{}: {}, {} on {}", tested.name, info.architecture, info.format, info.device)?;
+        writeln!(out, "{}: {}, {} on {}", tested.name, info.architecture, info.format_names(), info.device)?;
         writeln!(out, "{scored} tokens of {} scored, in windows of {context}", windows.tokens())?;
         let (perplexity, error) = (measures.perplexity(), measures.perplexity_error());
         writeln!(out, "perplexity      {perplexity:.4} ± {error:.4}")?;
         let Some(base) = self.base else { return Ok(()) };
         let kl = &measures.divergence.kl;
-        writeln!(out, "against         {}, {}", base.name, base.model.info().format)?;
+        writeln!(out, "against         {}, {}", base.name, base.model.info().format_names())?;
         writeln!(out, "KL divergence   {:.4e} ± {:.1e}", kl.mean(), kl.standard_error())?;
         writeln!(out, "same top token  {:.2} %", 100.0 * self.same_top())
     }

@@ -17,6 +17,8 @@ use crate::{events, model, size};
 /// All properties that `lm inspect` shows.
 pub struct Summary {
     name: String,
+    /// Name in a GGUF file, `general.name`.
+    stored_name: Option<String>,
     config: ModelConfig,
     parameters: Parameters,
     tensors: Vec<TensorInfo>,
@@ -84,6 +86,7 @@ impl Summary {
         Ok(Self {
             file_bytes: model::file_bytes(path, weight_files.into_iter())?,
             name: folder.name().to_owned(),
+            stored_name: folder.stored_name()?,
             config: folder.config()?,
             parameters: folder.parameters()?,
             tensors,
@@ -148,6 +151,7 @@ impl Summary {
         json!({
             "version": events::VERSION,
             "name": self.name,
+            "general_name": self.stored_name,
             "architecture": config.model_type,
             "parameters": self.parameters.all,
             "parameters_of_token": self.parameters.of_token,
@@ -191,6 +195,9 @@ impl fmt::Display for Summary {
         let config = &self.config;
         let kv_heads = config.num_key_value_heads.unwrap_or(config.num_attention_heads);
         writeln!(f, "{}", self.name)?;
+        if let Some(name) = &self.stored_name {
+            writeln!(f, "  name          {name}, in the file")?;
+        }
         writeln!(f, "  architecture  {}", config.model_type)?;
         writeln!(
             f,

@@ -14,6 +14,7 @@ use crate::args::check_context;
 use crate::args::{RunArgs, usage};
 use crate::memory;
 use crate::model;
+use crate::requantization;
 
 /// Models given by position or by `--model`.
 #[derive(Debug, clap::Args)]
@@ -75,6 +76,7 @@ fn on_demand(args: &Args, run: &RunArgs, paths: &[PathBuf]) -> Result<Vec<Served
         if let Some(context) = run.context {
             check_context(context, folder.config()?.max_position_embeddings)?;
         }
+        requantization::warn(&folder, Some(path), run.load.quantize.or(run.load.dtype))?;
         let (registry, name) = (registry.clone(), folder.name().to_owned());
         let media = media(&folder).with_context(|| path.display().to_string())?;
         registry

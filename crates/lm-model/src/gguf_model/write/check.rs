@@ -1,8 +1,9 @@
 //! Check that a GGUF file describes the same model as its folder.
 
-use lm_tokenizer::{TokenId, TokenKind, Tokenizer};
+use lm_tokenizer::Tokenizer;
 
 use crate::error::{Error, Result};
+use crate::gguf_model::tokenizer_difference::{Difference, tokenizer_difference};
 use crate::spec::{DecoderSpec, Mixer, RopeScaling, RopeSpec};
 
 /// Relative tolerance of RoPE numbers: files store 32-bit floats.
@@ -18,40 +19,14 @@ pub(super) fn check(architecture: &str, model: &DecoderSpec, read: &DecoderSpec)
     }
 }
 
-/// Probe with every kind of text that pre-tokenizers split differently: words, contractions, numbers,
-/// whitespace, other scripts, punctuation.
-const PROBE: &str = "Hello, world! I'll say it's WE'VE (don't) x2 3 45 678 9012345 1,234.5e-6\n\n \n\t\t  a   b    c \r\n\
-    snake_case camelCase HTTPServer2 {\"key\": [1, 22, null]} // --- ==> <a href='#'> \u{2581}\
-    \u{e9}t\u{e9} na\u{ef}ve Stra\u{df}e \u{41f}\u{440}\u{438}\u{432}\u{435}\u{442} \u{4f60}\u{597d}\u{4e16}\u{754c}123 \
-    \u{3053}\u{3093}\u{306b}\u{3061}\u{306f} \u{c548}\u{b155} \u{645}\u{631}\u{62d}\u{628}\u{627} \
-    \u{928}\u{92e}\u{938}\u{94d}\u{924}\u{947} \u{1f600}\u{1f469}\u{200d}\u{1f680} \u{2026}\u{a0}\u{3000}end ";
-
 /// Fails if the tokenizer of a file differs from the folder's.
 pub(super) fn check_tokenizer(architecture: &str, folder: &Tokenizer, file: &Tokenizer) -> Result<()> {
-    let unlike = |what: String, value: String, read: String| {
-        Err(Error::NoGgufForm { architecture: architecture.to_owned(), what, value, read })
-    };
-    for id in 0..folder.vocab_size() as TokenId {
-        let token = |tokenizer: &Tokenizer| {
-            let bytes = String::from_utf8_lossy(tokenizer.token_bytes(id)).into_owned();
-            format!("{bytes:?}, {:?}", tokenizer.token_kind(id))
-        };
-        if folder.token_bytes(id) != file.token_bytes(id) || folder.token_kind(id) != file.token_kind(id) {
-            return unlike(format!("token {id}"), token(folder), token(file));
+    match tokenizer_difference(folder, file)? {
+        None => Ok(()),
+        Some((what, value, read)) => {
+            Err(Error::NoGgufForm { architecture: architecture.to_owned(), what, value, read })
         }
     }
-    let added = (0..folder.vocab_size() as TokenId).filter(|&id| folder.token_kind(id) != TokenKind::Text);
-    let added = added.map(|id| String::from_utf8_lossy(folder.token_bytes(id)).into_owned());
-    let texts =
-        std::iter::once(PROBE.to_owned()).chain(added.take(64).map(|token| format!("a{token} b{token}\n")));
-    for text in texts {
-        let (ids, read) = (folder.encode(&text)?, file.encode(&text)?);
-        if let Some(at) = (0..ids.len().max(read.len())).find(|&at| ids.get(at) != read.get(at)) {
-            let from = |ids: &[TokenId]| format!("{:?}", &ids[at.min(ids.len())..(at + 4).min(ids.len())]);
-            return unlike(format!("the ids of {text:?} from the {at}th on"), from(&ids), from(&read));
-        }
-    }
-    Ok(())
 }
 
 /// Returns the read spec with the model's order of a delta net's heads, where both orders are equivalent.
@@ -66,9 +41,6 @@ fn with_order_of(model: &DecoderSpec, mut read: DecoderSpec) -> DecoderSpec {
     }
     read
 }
-
-/// The differing field, and both values.
-type Difference = (String, String, String);
 
 /// Returns the first differing field of two specs, with both values.
 fn difference(model: &DecoderSpec, read: &DecoderSpec) -> Option<Difference> {

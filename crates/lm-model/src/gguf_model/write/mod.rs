@@ -15,8 +15,8 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use lm_formats::{
-    FileBytes, GgufEntries, GgufEntry, GgufFile, GgufHeader, GgufShard, GgufTensor, file_names, parse_json,
-    read_required,
+    FileBytes, GgufEntries, GgufEntry, GgufFile, GgufHeader, GgufShard, GgufTensor, GgufTensorType,
+    file_names, parse_json, read_required,
 };
 use lm_kernels::WeightFormat;
 use lm_tokenizer::Tokenizer;
@@ -38,7 +38,7 @@ pub(crate) use self::texts::Texts;
 
 const ALIGNMENT: &str = "general.alignment";
 const ARCHITECTURE: &str = "general.architecture";
-const FILE_TYPE: &str = "general.file_type";
+pub(super) const FILE_TYPE: &str = "general.file_type";
 const QUANTIZATION: &str = "general.quantization_version";
 /// Version of the block types, under [`QUANTIZATION`].
 const QUANTIZATION_VERSION: u32 = 2;
@@ -46,10 +46,33 @@ const QUANTIZATION_VERSION: u32 = 2;
 ///
 /// # Source
 /// `LlamaFileType` of the package `gguf` 0.19.
-const FILE_TYPES: &[(&str, u32)] = &[("bf16", 32), ("f16", 1), ("f32", 0), ("q4_0", 2), ("q8_0", 7)];
+const FILE_TYPES: &[(&str, u32)] = &[
+    ("bf16", 32),
+    ("f16", 1),
+    ("f32", 0),
+    ("mxfp4", MXFP4_EXPERTS),
+    ("q4_0", 2),
+    ("q4_1", 3),
+    ("q5_0", 8),
+    ("q5_1", 9),
+    ("q8_0", 7),
+];
+/// Formats that can be requested.
+const WRITTEN: [&str; 5] = ["bf16", "f16", "f32", "q4_0", "q8_0"];
 
 /// File type id of a float model with MXFP4 experts.
 const MXFP4_EXPERTS: u32 = 38;
+
+/// Types of the matrices of a new file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum MatrixTypes {
+    /// Those of the checkpoint; `file_type` is the id of its own file, if it is one.
+    Stored { file_type: Option<u32> },
+    /// This format for floats; blocks keep their type.
+    Floats(WeightFormat),
+    /// This format for floats and blocks.
+    All(WeightFormat),
+}
 
 /// Model to write as a file.
 pub(crate) struct NewFile<'a> {
@@ -58,8 +81,7 @@ pub(crate) struct NewFile<'a> {
     pub(crate) spec: &'a DecoderSpec,
     pub(crate) checkpoint: &'a Checkpoint,
     pub(crate) tokenizer: &'a Tokenizer,
-    /// Target format of its matrices.
-    pub(crate) format: WeightFormat,
+    pub(crate) types: MatrixTypes,
 }
 
 /// Everything in a file except the weights.
@@ -132,20 +154,30 @@ impl NewFile<'_> {
         tensors.extend(plan(self, architecture)?);
         self.refuse_quantized(&tensors)?;
         keys.put(QUANTIZATION, GgufEntry::Size(QUANTIZATION_VERSION));
-        keys.put(FILE_TYPE, GgufEntry::Size(self.file_type(&tensors)?));
+        if let Some(id) = self.file_type(&tensors)? {
+            keys.put(FILE_TYPE, GgufEntry::Size(id));
+        }
         let head = header(&keys, &tensors)?;
         let model = self.read_back(&head, name)?;
         Ok((head, tensors, model))
     }
 
-    /// Id of the format under [`FILE_TYPE`].
-    fn file_type(&self, tensors: &[NewTensor]) -> Result<u32> {
-        let name = self.format.to_string();
-        let row =
-            FILE_TYPES.iter().find(|row| row.0 == name).ok_or_else(|| unsupported_format(self.format))?;
-        let has_mxfp4 = tensors.iter().any(|tensor| tensor.ty.name() == "MXFP4");
-        let is_float = !matches!(self.format, WeightFormat::Ggml(_));
-        Ok(if has_mxfp4 && is_float { MXFP4_EXPERTS } else { row.1 })
+    /// Id of the format under [`FILE_TYPE`], if it has one.
+    fn file_type(&self, tensors: &[NewTensor]) -> Result<Option<u32>> {
+        let id = |name: &str| FILE_TYPES.iter().find(|row| row.0 == name).map(|row| row.1);
+        match self.types {
+            MatrixTypes::Stored { file_type: Some(id) } => Ok(Some(id)),
+            MatrixTypes::Stored { file_type: None } => {
+                Ok(main_type(tensors).and_then(|ty| id(&ty.name().to_lowercase())))
+            }
+            MatrixTypes::Floats(format) | MatrixTypes::All(format) => {
+                let id = id(&format.to_string()).filter(|_| WRITTEN.contains(&&*format.to_string()));
+                let id = id.ok_or_else(|| unsupported_format(format))?;
+                let has_mxfp4 = tensors.iter().any(|tensor| tensor.ty.name() == "MXFP4");
+                let is_float = !matches!(format, WeightFormat::Ggml(_));
+                Ok(Some(if has_mxfp4 && is_float { MXFP4_EXPERTS } else { id }))
+            }
+        }
     }
 
     /// Reads the header back like any file, and compares the model it describes.
@@ -190,14 +222,15 @@ impl NewFile<'_> {
         out.flush().map_err(failed)
     }
 
-    /// Quantised blocks keep their type: rejects a model without any tensor of the requested format.
+    /// Rejects a model whose blocks keep their type, without any tensor of the requested format.
     fn refuse_quantized(&self, tensors: &[NewTensor]) -> Result<()> {
-        let wanted = tensors::of_format(self.format)?;
+        let MatrixTypes::Floats(format) = self.types else { return Ok(()) };
+        let wanted = tensors::of_format(format)?;
         let kept = tensors.iter().find(|tensor| tensor.ty != wanted && tensors::float(tensor.ty).is_none());
         match kept {
             Some(tensor) if tensors.iter().all(|tensor| tensor.shape.len() < 2 || tensor.ty != wanted) => {
                 let stored = tensor.ty.name().to_lowercase().parse()?;
-                Err(Error::AlreadyQuantized { stored, requested: self.format })
+                Err(Error::AlreadyQuantized { stored, requested: format })
             }
             _ => Ok(()),
         }
@@ -217,8 +250,16 @@ fn header(keys: &GgufEntries, tensors: &[NewTensor]) -> Result<GgufHeader> {
     Ok(header)
 }
 
+/// Type of most elements of the matrices.
+fn main_type(tensors: &[NewTensor]) -> Option<GgufTensorType> {
+    let matrices = || tensors.iter().filter(|tensor| tensor.cols.is_some());
+    let elements = |ty: &GgufTensorType| -> usize {
+        matrices().filter(|other| other.ty == *ty).map(|other| other.shape.iter().product::<usize>()).sum()
+    };
+    matrices().map(|tensor| tensor.ty).max_by_key(elements)
+}
+
 /// Error for a format that is not written.
 fn unsupported_format(format: WeightFormat) -> Error {
-    let known = FILE_TYPES.iter().map(|row| row.0).collect::<Vec<_>>().join(", ");
-    unsupported("quantization", format, known).into()
+    unsupported("quantization", format, WRITTEN.join(", ")).into()
 }

@@ -6,6 +6,7 @@ use lm_kernels::{GgmlType, Source};
 use super::tensors::{Contents, NewTensor, float};
 use crate::checkpoint::{Checkpoint, StoredRows, StoredTensor, TensorLocation};
 use crate::error::{Error, Result};
+use crate::loader::dequantize;
 
 /// Maximum bytes of a checkpoint in memory at once.
 const PIECE_BYTES: usize = 16 << 20;
@@ -78,13 +79,31 @@ impl Matrix<'_> {
         Ok(())
     }
 
-    /// Converts rows of the checkpoint to the tensor's type.
+    /// Converts rows of the checkpoint to the tensor's type. Blocks of another type are dequantised.
     fn encode(&self, bytes: &[u8]) -> lm_kernels::Result<Vec<u8>> {
-        let Some(dtype) = self.rows.ty().float() else { return Ok(bytes.to_vec()) };
-        let source = Source::from_le_bytes(dtype, bytes)?;
+        let (stored, dequantized) = (self.rows.ty(), self.dequantized(bytes)?);
+        let source = match (&dequantized, stored.float()) {
+            (Some(floats), _) => Source::F32(floats),
+            (None, Some(dtype)) => Source::from_le_bytes(dtype, bytes)?,
+            (None, None) => return Ok(bytes.to_vec()),
+        };
         match float(self.ty) {
             Some(ty) => ty.encode(self.cols, source),
-            None => self.ty.name().to_lowercase().parse::<GgmlType>()?.quantize(self.cols, source),
+            None => self.block_type()?.quantize(self.cols, source),
         }
+    }
+
+    /// Dequantises rows of blocks; `None` for floats, and for blocks of the tensor's type.
+    fn dequantized(&self, bytes: &[u8]) -> lm_kernels::Result<Option<Vec<f32>>> {
+        let Some(blocks) = self.rows.ty().blocks() else { return Ok(None) };
+        if float(self.ty).is_none() && self.block_type()? == blocks {
+            return Ok(None);
+        }
+        let rows = bytes.len().checked_div(blocks.row_bytes(self.cols).unwrap_or(0)).unwrap_or(0);
+        dequantize(blocks, rows, self.cols, bytes).map(Some)
+    }
+
+    fn block_type(&self) -> lm_kernels::Result<GgmlType> {
+        self.ty.name().to_lowercase().parse()
     }
 }

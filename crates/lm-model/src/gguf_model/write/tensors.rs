@@ -8,7 +8,7 @@ use crate::architectures::Architecture;
 use crate::checkpoint::{Param, SliceRows, TensorLocation};
 use crate::error::{Error, Result};
 use crate::gguf::GgufArchitecture;
-use crate::gguf_model::NewFile;
+use crate::gguf_model::{MatrixTypes, NewFile};
 use crate::spec::DecoderSpec;
 
 /// Tensor to write.
@@ -151,7 +151,7 @@ fn parts_of(file: &NewFile<'_>, tensor: &str) -> Vec<String> {
 }
 
 /// Type of a tensor, as llama.cpp's converter chooses it: vectors, norms and anything that is not a matrix to
-/// multiply by are F32; quantised blocks keep their type; rows that are not whole blocks are F16.
+/// multiply by are F32; rows that are not whole blocks of the requested format are F16.
 fn ty(
     file: &NewFile<'_>,
     param: Param,
@@ -163,10 +163,14 @@ fn ty(
     if shape.len() < 2 || stays_f32 || name.ends_with("_norm.weight") || !name.ends_with(".weight") {
         return of_format(WeightFormat::F32);
     }
-    if let Some(blocks) = file.checkpoint.rows(location)?.ty().blocks() {
-        return of_format(WeightFormat::Ggml(blocks));
-    }
-    of_format(shape.last().map_or(file.format, |&cols| file.format.for_rows_of(cols)))
+    let stored = file.checkpoint.rows(location)?.ty();
+    let in_format = |format: WeightFormat| shape.last().map_or(format, |&cols| format.for_rows_of(cols));
+    of_format(match (file.types, stored.blocks()) {
+        (MatrixTypes::Floats(format), None) | (MatrixTypes::All(format), _) => in_format(format),
+        (MatrixTypes::Floats(_), Some(blocks)) => WeightFormat::Ggml(blocks),
+        // Types without a format were rejected before.
+        (MatrixTypes::Stored { .. }, _) => stored.format().unwrap_or(WeightFormat::F32),
+    })
 }
 
 /// Returns the tensor type of a format.
