@@ -27,11 +27,12 @@ pub struct MediaFile {
     pub part: Part,
 }
 
-/// Reads the file of an image or an audio clip, and checks that it can be decoded. The path may be a `file:` URL.
+/// Reads the file of an image or an audio clip, and checks that it can be decoded. The path may be a `file:`
+/// URL.
 ///
 /// # Errors
-/// When it cannot be read, is too large, damaged or of another kind; the error names the file, and its causes are
-/// text.
+/// When it cannot be read, is too large, damaged or of another kind; the error names the file, and its causes
+/// are text.
 pub fn read(path: &Path, kind: MediaKind) -> Result<MediaFile> {
     let read = file_url::local(path).and_then(|path| Ok(MediaFile { part: checked(&path, kind)?, path }));
     read.with_context(|| path.display().to_string())

@@ -90,7 +90,8 @@ pub(crate) fn apply(
     (ALL[filter.0].1)(interpreter, value, args)
 }
 
-/// Error of an unsupported filter: those for web pages, and `random`, since a prompt depends only on its input.
+/// Error of an unsupported filter: those for web pages, and `random`, since a prompt depends only on its
+/// input.
 fn not_offered(name: &str) -> Result<Value> {
     Err(Error::runtime(format!("the filter '{name}' is not offered")))
 }

@@ -80,8 +80,8 @@ pub(crate) struct For {
 /// Contents of a `block` tag.
 #[derive(Debug)]
 pub(crate) struct Block {
-    /// True if the block sees the variables around its tag, such as those of a loop, and not only those of the
-    /// template.
+    /// True if the block sees the variables around its tag, such as those of a loop, and not only those of
+    /// the template.
     pub(crate) scoped: bool,
     pub(crate) body: Body,
 }

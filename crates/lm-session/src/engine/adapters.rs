@@ -1,33 +1,15 @@
 //! LoRA adapters of an engine: those loaded with its model, and those loaded while it runs.
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{MutexGuard, mpsc};
 
-use lm_model::{Adapter, AdapterInfo, LoadedModel};
+use lm_model::AdapterInfo;
 
 use super::Engine;
 use super::adapter_registry::AdapterRegistry;
 use crate::error::{Error, Result};
 use crate::ids::AdapterId;
 use crate::scheduler::Command;
-
-/// Adapters of an engine.
-pub(super) struct EngineAdapters {
-    registry: Mutex<AdapterRegistry>,
-    /// Adapter of sessions with audio.
-    audio: Option<AdapterId>,
-}
-
-impl EngineAdapters {
-    /// Registers the adapters that were loaded with the model; also returns them by id.
-    pub(super) fn new(loaded: &LoadedModel) -> (Self, Vec<Adapter>) {
-        let mut adapters = loaded.adapters.clone();
-        let audio = loaded.audio_adapter.is_some().then_some(AdapterId(adapters.len() as u32));
-        adapters.extend(loaded.audio_adapter.clone());
-        let registry = AdapterRegistry::new(loaded.adapter_loader.clone(), adapters.clone());
-        (Self { registry: Mutex::new(registry), audio }, adapters)
-    }
-}
 
 impl Engine {
     /// Loads a LoRA adapter from a folder in PEFT's format, on the calling thread, while the sessions
@@ -82,11 +64,11 @@ impl Engine {
     /// use it while they have audio clips; the first audio of a session requires its earlier tokens to run
     /// again.
     pub fn audio_adapter(&self) -> Option<AdapterId> {
-        self.shared.adapters.audio
+        self.shared.adapters.audio()
     }
 
     pub(crate) fn adapter_registry(&self) -> MutexGuard<'_, AdapterRegistry> {
-        self.shared.adapters.registry.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.adapters.registry()
     }
 
     /// Adapters in memory, by id.

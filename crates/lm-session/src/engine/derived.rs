@@ -4,32 +4,20 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Engine;
-use crate::error::Result;
-
 /// Derived values by their types.
 #[derive(Default)]
 pub(super) struct DerivedValues(Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>);
 
-impl Engine {
-    /// Returns the value of type `T` that a layer above derives from the model, such as its compiled chat
-    /// templates. The first call for each type creates it; all clones of the engine share it.
-    ///
-    /// ```
-    /// # let engine = lm_session::testing::scripted_engine(["Hello!"]);
-    /// struct Shout(String);
-    /// let name = engine.derived(|| Ok::<_, lm_session::Error>(Shout(engine.name().to_uppercase())))?;
-    /// assert_eq!(name.0, "FAKE");
-    /// # Ok::<(), lm_session::Error>(())
-    /// ```
+impl DerivedValues {
+    /// Returns the value of type `T`; the first call creates it.
     ///
     /// # Errors
     /// The errors of `create`; the next call tries again.
-    pub fn derived<T, E>(&self, create: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E>
+    pub(super) fn get_or_create<T, E>(&self, create: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E>
     where
         T: Any + Send + Sync,
     {
-        let values = || self.shared.derived.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let values = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = values().get(&TypeId::of::<T>()).cloned();
         if let Some(Ok(known)) = known.map(Arc::downcast) {
             return Ok(known);

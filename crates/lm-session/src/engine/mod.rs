@@ -1,5 +1,6 @@
 //! Engine: a handle to the worker thread that owns the model and the KV cache.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
@@ -14,7 +15,7 @@ use lm_tokenizer::{TokenId, Tokenizer};
 use crate::cache::Capacity;
 use crate::constraint::GrammarCompiler;
 use crate::engine::activity::ActivityGauge;
-use crate::engine::adapters::EngineAdapters;
+use crate::engine::adapter_registry::EngineAdapters;
 use crate::engine::derived::DerivedValues;
 use crate::engine::media::EngineMedia;
 use crate::engine::residency::{ModelSource, Residency};
@@ -249,6 +250,26 @@ impl Engine {
             return Ok(());
         }
         Err(Error::ForeignCache { expected: expected.to_owned(), found: found.to_owned() })
+    }
+
+    /// Returns the value of type `T` that a layer above derives from the model, such as its compiled chat
+    /// templates. The first call for each type creates it; all clones of the engine share it.
+    ///
+    /// ```
+    /// # let engine = lm_session::testing::scripted_engine(["Hello!"]);
+    /// struct Shout(String);
+    /// let name = engine.derived(|| Ok::<_, lm_session::Error>(Shout(engine.name().to_uppercase())))?;
+    /// assert_eq!(name.0, "FAKE");
+    /// # Ok::<(), lm_session::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of `create`; the next call tries again.
+    pub fn derived<T, E>(&self, create: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E>
+    where
+        T: Any + Send + Sync,
+    {
+        self.shared.derived.get_or_create(create)
     }
 
     /// Returns the running and waiting requests, without waiting for the engine's step.
